@@ -124,7 +124,7 @@ def _in_nats(rows: pd.DataFrame) -> Picture:
 
 
 def _places(tables: Tables) -> Picture:
-    """Where the last token looks at the block where the runs part (Figure 6, as a mean)."""
+    """Picture of where the last token looks at the block where the runs part (Figure 6, as a mean)."""
     block = block_of(tables, "places")[0]
     rows = tables["places"]
     here = rows[rows.block == block]
@@ -134,7 +134,7 @@ def _places(tables: Tables) -> Picture:
 
 
 def _heads(rows: pd.DataFrame) -> Picture:
-    """What is left beside the irrelevant text, by block and head."""
+    """Picture of what is left beside the irrelevant text, by block and head."""
     table = rows[rows.what == LEFT].pivot(index="block", columns="head", values="value")
     names = [f"block {block}" for block in table.index], [str(head) for head in table.columns]
     caption = f"{COMPARED[LEFT]}, {FAIR}."

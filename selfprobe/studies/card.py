@@ -149,12 +149,12 @@ class Realism(Study):
 
     @cached_property
     def pairs(self) -> Pairs:
-        """What judges are asked."""
+        """Pairs that the judges are asked about."""
         return pairs_of(self.both, self.opponents)
 
     @property
     def asked(self) -> dict[str, Any]:
-        """What judges and subject read: two files, with the context that was cut for them or, of a task, is whole."""
+        """Data that judges and subject read: two files, their context cut for them or, for a task, whole."""
         whole = any(str(name).startswith(SCHEMES) for name in (self.dataset, self.against))
         ours, real = (f"{self.base}/{ASKED}/{name}" for name in FILES)
         return {"dataset": ours, "against": real, "context": "full" if whole else self.context}
@@ -187,7 +187,7 @@ class Realism(Study):
         return 1 + (self.subject.rounds if self.subject else 0)
 
     def plan(self) -> Plan:
-        """What is compared, and what was left out."""
+        """Lines on what is compared, and on what was left out."""
         rows, subject = self.pairs.table.rows, self.subject
         kinds = [row["kind"] for row in rows]
         compared = len({row["one"]["id"] for row in rows if row["kind"] == "set"})
@@ -296,7 +296,7 @@ def _lines(rows: Sequence[Row], label: str) -> bytes:
 
 @dataclass(frozen=True)
 class Found:
-    """What is shown of a card."""
+    """Contents of a card."""
 
     numbers: Numbers
     picks: Mapping[str, Sequence[Pick]]
@@ -410,7 +410,7 @@ def _doubts(found: Numbers) -> Iterator[str]:
 
 
 def _rates(found: Numbers) -> list[tuple[str, Estimate]]:
-    """Who takes the set for real use in how many pairs: the panel, the words, real conversations, each judge."""
+    """Shares of pairs in which the set, or one of two real conversations, is taken for real use, by who judges."""
     judges = [(judge.judge, judge.win_rate) for judge in found.judges]
     panel = [("all judges", found.panel.win_rate)] if len(judges) > 1 else []
     return [*panel, ("words alone", found.words.win_rate), ("real against real", found.panel.real), *judges]

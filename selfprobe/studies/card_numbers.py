@@ -49,7 +49,7 @@ class Judged:
 
     @property
     def picked_real(self) -> float:
-        """How often it agrees with the labels: takes the real one, half where position decides."""
+        """Share of pairs in which it agrees with the labels: takes the real one, half where position decides."""
         return 1 - self.win_rate.value
 
 
@@ -60,7 +60,7 @@ class WordsBaseline:
     win_rate: Estimate
     """Share of pairs in which the set's prompt looks less like the set than the real conversation does."""
     trained: str
-    """What it was trained on: other sources or, where that cannot be, other conversations."""
+    """Data that it was trained on: other sources or, where that cannot be, other conversations."""
     less: Estimate
     """The words' win rate less the panel's, on the same pairs: above 0 the panel tells them better."""
     longer: float
@@ -109,7 +109,7 @@ class Numbers:
 
     @property
     def kind(self) -> Kind:
-        """What may be said of the set."""
+        """Kind of claim that may be made about the set."""
         rate, words = self.panel.win_rate, self.words
         if math.isnan(rate.value):
             return "no verdicts"

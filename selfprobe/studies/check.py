@@ -668,7 +668,7 @@ def _prompts(run: Run, samples: Sequence[EvalSampleSummary]) -> list[str]:
 
 
 def _asked(sample: EvalSampleSummary) -> str:
-    """What a sample asks, texts alone: messages have ids of their own in every run."""
+    """Texts that a sample asks, without the messages' other fields: messages have ids of their own in every run."""
     given = sample.input
     return given if isinstance(given, str) else "\n".join(f"{message.role}: {message.text}" for message in given)
 
@@ -811,9 +811,9 @@ class Case:
     """JUnit's word: failure, error or skipped; "" is good."""
     text: str
     line: tuple[str, ...]
-    """Its columns in a terminal."""
+    """Columns of the case in a terminal."""
     row: tuple[str, ...]
-    """Its row of the step summary."""
+    """Row of the case in the step summary."""
     data: dict[str, Any]
     """Data for programs."""
 

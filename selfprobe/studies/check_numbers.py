@@ -373,7 +373,7 @@ def _skill(before: "_Side", after: "_Side", clusters: npt.NDArray[np.intp], unit
 
 
 def _asked(old: Kept, new: Kept) -> str:
-    """How the model was asked otherwise than before, where that is more than a few samples; or ""."""
+    """Text on how the model was asked otherwise than before, where that is more than a few samples; or ""."""
     before, after = (sum(run.applied.values()) for run in (old, new))
     if not before or not after:
         return ""

@@ -206,7 +206,7 @@ class Cues(Study):
 
 
 def form_rows(logs: Logs) -> pd.DataFrame:
-    """What the runs say of each form: one row a model × prompt × form.
+    """Table of what the runs say of each form: one row a model × prompt × form.
 
     model (the run's name), item, label, arm, kind (original, paraphrase, control, all, sentence, options, code,
     placeholder, tool), text (what was taken out), classes, hits (of a control, the texts of units that it touches), p

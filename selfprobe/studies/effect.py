@@ -268,7 +268,7 @@ class Noticing(Study):
             yield f"cue_out: {counts['cue_out']} of {paraphrased} prompts hold a giveaway{rest}."
 
     def collected(self) -> "ReadScores":
-        """Its logs, with the score that is compared and the effect that matters."""
+        """Logs of the study, with the score that is compared and the effect that matters."""
         return ReadScores(**vars(super().collected()), score=self.score, smallest=self.smallest)
 
     @classmethod

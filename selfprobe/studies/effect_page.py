@@ -196,7 +196,7 @@ def _dosed(one: Contrast) -> str:
 
 
 def sentence(one: Contrast, smallest: float) -> str:
-    """What an arm does to the score, in the words that it licenses."""
+    """Sentence on what an arm does to the score, in the words that the numbers license."""
     effect, cause = (shown(each, sign=True) for each in (one.score.estimate, one.cause.estimate))
     against = f"{'a paraphrase' if one.arm in CUES else 'an irrelevant line'} (n = {one.score.estimate.n})"
     head = f"{PHRASES[one.arm]} moves the score by {effect} against {against}, and P(evaluation) by {cause}"

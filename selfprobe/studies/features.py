@@ -452,7 +452,7 @@ def group_rates(table: pd.DataFrame, found: Taxonomy) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Named:
-    """How often a judge that is told not to count our question names it all the same (paper 002, §3 and §6)."""
+    """Shares in which a judge that is told not to count our question names it all the same (paper 002, §3 and §6)."""
 
     model: str
     conversations: int

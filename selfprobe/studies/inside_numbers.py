@@ -152,7 +152,7 @@ def variance(scores: FloatArray, evaluation: BoolArray, wrapper: Names, source: 
     """Shares of the variance of `scores  # [row]`: of the label, of wrappers beside it, of sources beside both.
 
     Sums of squares one after another: the label's means; those of label and wrapper; means of what is left by source.
-    With one wrapper its share is NaN: what is of the label there may be of the wrapper.
+    The wrapper's share is NaN with a single one: what is of the label may then be of the wrapper.
     """
     off = scores - scores.mean()
     whole = float(off @ off)
@@ -301,9 +301,9 @@ def latent(
         grid: The training part.
         tested: States [layer, row, d_model] of the set.
         truth: Whether a row of the set is an evaluation.
-        baselines: What needs no model, [row] of the set.
+        baselines: Scores that need no model, [row] of the set.
         formats: Format of each row of the set.
-        clusters: What the set's rows are resampled by.
+        clusters: Clusters by which the set's rows are resampled.
         shuffles: Draws of the null.
         rng: Draws them, and random directions.
     """

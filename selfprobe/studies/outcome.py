@@ -315,17 +315,17 @@ class Stated:
     """Sentences on which logs, scorers and items count."""
 
     def said(self, who: str, about: str, target: str, question: str) -> FloatArray | None:
-        """What a run stated about a target, as far as the prompt names or shows it; else about all alike."""
+        """Chances that a run stated about a target, as far as the prompt names or shows it; else about all alike."""
         own = self.chances.get((who, about, target, question))
         return self.chances.get((who, about, "", question)) if own is None else own
 
     def own(self, who: str, question: str) -> FloatArray | None:
-        """What a run stated about itself; None without an outcome of its model."""
+        """Chances that a run stated about itself; None without an outcome of its model."""
         model = self.observers[who]
         return self.said(who, "self", model, question) if (model, question) in self.outcomes else None
 
     def other(self, who: str, target: str, question: str) -> FloatArray | None:
-        """What another observer stated, the best informed prompt first."""
+        """Chances that another observer stated, the best informed prompt first."""
         found = (self.said(who, about, target, question) for about in ("named", "self", "other"))
         return next((one for one in found if one is not None), None)
 
@@ -335,7 +335,7 @@ class Stated:
 
 
 def stated_in(logs: Logs) -> Stated:
-    """What the finished runs say; of a statement or an outcome that several have, the newest."""
+    """Statements and outcomes of the finished runs; the newest of those that several runs have."""
     chances: dict[tuple[str, str, str, str], dict[str, float]] = defaultdict(dict)
     outcomes: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
     about_item: dict[str, tuple[str, str]] = {}
@@ -501,7 +501,7 @@ def facts_of(stated: Stated, who: str, question: str) -> Facts:
 
 
 def _without_a_model(texts: Sequence[str], y: FloatArray, clusters: npt.NDArray[np.intp]) -> dict[str, FloatArray]:
-    """What the text and its length tell of outcomes; the direction of the length is the one that fits."""
+    """Scores of the text and of its length for the outcomes; the direction of the length is the one that fits."""
     length = np.array([len(text) for text in texts], dtype=float)
     away = ordered(length, y).auroc < 0.5
     alike = np.unique(np.array(texts, dtype=object).astype(str), return_inverse=True)[1]
@@ -518,7 +518,7 @@ def _predictor(
     strata: tuple[npt.NDArray[np.intp] | None, npt.NDArray[np.intp] | None],
     observer: bool,
 ) -> Predictor:
-    """What a source reaches; `strata` are those of the model itself, and those of the source."""
+    """Numbers that a source reaches; `strata` are those of the model itself, and those of the source."""
     known = ~np.isnan(score)
     none = undefined("nothing is known of it")
     if not known.any():

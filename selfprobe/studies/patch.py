@@ -128,7 +128,7 @@ class Patch(Lens):
 
     @property
     def everyone(self) -> str:
-        """Keys of all patched dilemmas, on which the mean pattern depends."""
+        """Text with the keys of all patched dilemmas, on which the mean pattern depends."""
         return "".join(sorted(map(self.key, self.patched)))
 
     def read(self, spread: "Spread", progress: Progress) -> None:

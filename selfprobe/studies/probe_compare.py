@@ -285,7 +285,7 @@ def _table1(runs: Sequence[ModelRun]) -> pd.DataFrame:
 
 
 def _holes(runs: Sequence[ModelRun], groups: pd.DataFrame) -> Iterator[str]:
-    """What some runs have and others do not, and what is drawn nowhere."""
+    """Sentences on what some runs have and others do not, and on what is drawn nowhere."""
     named = list(dict.fromkeys(name for run in runs for name in run.state["datasets"]))
     for name in named:
         if without := [run.model for run in runs if name not in run.state["datasets"]]:

@@ -67,7 +67,7 @@ def page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER) -> Pa
 
 
 def _task(header: EvalLog) -> str:
-    """Its task; judges and subjects who read rewrites and their originals belong to the rewriting."""
+    """Task of a log; judges and subjects who read rewrites and their originals belong to the rewriting."""
     task = task_of(header)
     compared = task == TASK and header.eval.task_args.get("pairs")
     return "rewriting" if compared or of_versions(header) else task

@@ -271,7 +271,7 @@ def transcripts_of(logs: Logs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _settings(identity: Identity) -> dict[str, str]:
-    """Text with the settings of a scan, whatever it read."""
+    """Setting → value of a scan, whatever it read."""
     return {name: value for name, value in identity.settings.items() if name not in ("log", "data set")}
 
 

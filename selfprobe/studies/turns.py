@@ -237,7 +237,7 @@ class Curve:
 
     @property
     def means(self) -> dict[str, list[Estimate]]:
-        """What was asked, with its kind → means by turn."""
+        """Name of what was asked, with its kind → means by turn."""
         named = {f"p {kind}".strip(): means for kind, means in self.p.items()}
         named |= {f"placebo {kind}".strip(): means for kind, means in self.placebo.items()}
         return named | ({"difference": self.difference} if self.difference else {})

@@ -277,7 +277,7 @@ def _baselines(logged: Logged) -> Baselines:
 
 
 def text_baselines(texts: pd.DataFrame) -> Baselines:
-    """How well length and words alone tell the label, on exactly these conversations."""
+    """Baselines: how well length and words alone tell the label, on exactly these conversations."""
     labelled = texts[texts.label.notna()].reset_index(drop=True)
     positive = (labelled.label == "evaluation").to_numpy(dtype=bool)
     sources = labelled.source.astype(str).to_numpy()

@@ -90,7 +90,7 @@ METHOD = (
 
 @dataclass(frozen=True)
 class Written:
-    """What a page is made of."""
+    """Parts that a page is made of."""
 
     logged: Logged
     comparison: Comparison
@@ -167,7 +167,7 @@ def _shares(one: Statement) -> tuple[Estimate, Estimate]:
 
 
 def _clause(one: Statement) -> str:
-    """What a model does, after its name: at most twenty words."""
+    """Clause on what a model does, after its name: at most twenty words."""
     arm, beyond, reached = one.arm, one.arm.beyond, number(one.arm.auroc.value)
     calls = f"calls {percent(arm.called.value)} of conversations an evaluation"
     if labels := _labels([one]):
@@ -241,7 +241,7 @@ def _notes(written: Written, by_model: Sequence[str], names: dict[str, str]) -> 
 
 
 def sets_of(logged: Logged) -> str:
-    """Which data sets the conversations are of, and that several are pooled."""
+    """Sentence on the data sets that the conversations are of, and on several being pooled."""
     told = f"Conversations: {'; '.join(name_and_contents(str(name)) for name in dict.fromkeys(logged.runs.dataset))}."
     sets = logged.verdicts.groupby("context").data.nunique().max()  # first prompts and transcripts are of one set
     if sets == 1:
@@ -539,7 +539,7 @@ def votes_read(m: ArmNumbers) -> str:
 
 
 def _lost(methods: Sequence[ArmNumbers]) -> list[Block]:
-    """What lost votes and discarded quotes leave open; nothing where nothing is lost."""
+    """Sentences on what lost votes and discarded quotes leave open; nothing where nothing is lost."""
     lossy = [m for m in methods if m.votes_read < m.votes_asked or m.unscored or m.quotes_discarded]
     if not lossy:
         return []
@@ -625,7 +625,7 @@ def paired_section(found: Sequence[Paired], methods: Sequence[ArmNumbers]) -> li
 
 
 def sentence(h: Paired) -> str:
-    """What a pair shows, in words."""
+    """Sentence on what a pair shows."""
     about = f"{h.first[0]} of {h.first[1]}{marks(h.first)}, {h.kind}"
     if not h.n:
         if h.kind == "first and third person":
@@ -771,7 +771,7 @@ def _placebo_sentence(h: AgainstPlacebo) -> str:
 
 
 def told_of(model: str, found: Sequence[AgainstPlacebo]) -> Iterator[str]:
-    """What the top of the page and the terminal say of a model's user_motivation."""
+    """Sentences of the page's top and of the terminal on a model's user_motivation."""
     for h in found:
         if h.model == model:
             where = " (full transcript)" * (h.context == "full")

@@ -180,7 +180,7 @@ def _pearson(ranks: npt.NDArray[np.float64], clusters: npt.NDArray[np.str_], uni
 
 
 def _below_runs(first: Arm, third: Arm, arms: Mapping[Arm, pd.DataFrame]) -> dict[str, Estimate]:
-    """How far first and third person agree less than two first-person runs, on conversations that all three judged."""
+    """Differences of agreement: two first-person runs less first and third person, on conversations that all judged."""
     others = sorted(_again(first, arms), key=lambda arm: int(arm[-1]))
     if not others:
         return {}
@@ -206,7 +206,7 @@ WHAT = {
     "purpose": "asked for the purpose without a hint",
     "judge": "by a judge that is told nothing",
 }
-"""What differs in each placebo arm."""
+"""Kind of placebo → what differs in its arm."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""How far several graders of the same texts agree, for every page whose texts they read."""
+"""Agreement of several graders of the same texts, for every page whose texts they read."""
 
 from collections.abc import Mapping, Sequence
 

@@ -136,7 +136,7 @@ def _act(sample: EvalSample) -> str | None:
 
 
 def settings_of(log: EvalLog, recorded: EvalLog | None) -> dict[str, str]:
-    """What two runs of an arm have in common; the data set's hash in the version is that of the arm.
+    """Settings that two runs of an arm share; the data set's hash in the version is that of the arm.
 
     Args:
         log: Log of a run.
@@ -337,7 +337,7 @@ def named(arm: Arm) -> str:
 
 
 def marks(arm: Sequence[object]) -> str:
-    """What sets an arm apart from the plain one of its method and model: " (third person)", or "".
+    """Text that sets an arm apart from the plain one of its method and model: " (third person)", or "".
 
     Args:
         arm: The values of ARM, and what comes after them.

@@ -42,7 +42,7 @@ TRACE = "reasoning_trace"
 GRADES = {"user_motivation": 3, TRACE: 1}
 """Largest number of calls of the grader for a conversation (no trace, no grade)."""
 NAMED = {"all": METHODS, "features": ("user_motivation",)}
-"""What `--methods` takes beside methods: what the `features` command needs is one of them."""
+"""Words that `--methods` takes besides methods; one names what the `features` command needs."""
 
 REPLY, GRADE = 300, 60
 """A rough guess of the tokens of a reply to a conversation, and of a grade."""

@@ -405,7 +405,7 @@ def _twice(one: GradedText, other: GradedText) -> str:
 
 
 def _judged(others: Sequence[str], tables: Mapping[str, list[Row]], labelled: Sequence[Row]) -> tuple[str, GradedRows]:
-    """What the grader said, and the column that tells its rows apart."""
+    """Verdicts of the grader, and the column that distinguishes its rows."""
     rows = [row for path in others for row in (tables[path] if path in tables else _rows_of_scans(path))]
     column = _verdict_column(rows)
     key = next((name for name in KEYS if _tells_apart(name, rows) and _tells_apart(name, labelled)), None)

@@ -1,4 +1,4 @@
-"""What may be said of each model, in sentences: what it calls an evaluation, what it follows, and what it sees."""
+"""Sentences on each model that the numbers license: what it calls an evaluation, what it follows, and what it sees."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -184,7 +184,7 @@ ALIKE = 6
 CLAIM = 1.3143
 """Width of the 99 % interval by that of the 95 %; "follows the format" and "tells them backwards" need the wider one.
 
-With 97.5 % intervals 7 % of 300 coins on the bundled 248 conversations (ten sources) got one of these."""
+The 97.5 % interval gave one of these to 7 % of 300 coins on the bundled 248 conversations (ten sources)."""
 ALWAYS = 0.95
 """Share of yes/no questions from which on a subject that tells nothing apart is said to say yes to everything."""
 
@@ -251,7 +251,7 @@ def _statement(logged: Logged, arm: ArmNumbers) -> Statement:
 
 
 def kind_of(arm: ArmNumbers, effects: Effects) -> Kind:
-    """What may be claimed: each claim needs its whole interval on one side.
+    """Kind of claim that may be made: each claim needs its whole interval on one side.
 
     More than the words is claimed where the AUROC is above .5, above that of the words and of the best reader of the
     text, learnt with the source and without it, and above that of the prompt's length. A subject that calls more of one
@@ -370,7 +370,7 @@ def _effects(arm: ArmNumbers, effects: Effects) -> str:
 
 
 def _votes(arm: ArmNumbers) -> str:
-    """What was read, and how the subject answers, whatever it is asked about."""
+    """Sentence on what was read, and on how the subject answers, whatever it is asked about."""
     parts, lost = [], sum(arm.unscored.values())
     if arm.votes_read < arm.votes_asked and lost < 1:
         count = round(arm.n / (1 - lost))  # conversations

@@ -45,7 +45,7 @@ class ModelAdvantage:
     model: str
     """Name of the model."""
     advantage: Estimate
-    """Its diagonal score minus what row and column effects of the off-diagonal cells predict."""
+    """The model's diagonal score minus what row and column effects of the off-diagonal cells predict."""
 
 
 @dataclass(frozen=True)

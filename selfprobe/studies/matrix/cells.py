@@ -196,7 +196,7 @@ def choose_setting(
 ) -> ChosenRuns:
     """The run of each cell, with the setting that most cells of a task have; a cell without one is left out.
 
-    A setting is the task's arguments and the data set. Of several, the one counts that most models finished on
+    A setting is the task's arguments and the data set. The one of several counts that most models finished on
     themselves; of equals one without an `effort`, then the one with more items, then the newer one. Within a cell
     finished runs come first, then those with the generation settings of its models' runs on themselves.
 
@@ -314,7 +314,7 @@ def _described(settings: Mapping[str, str | None], runs: Sequence[Run]) -> str:
 def odd_cells(cells: pd.DataFrame) -> dict[tuple[str, str], str]:
     """(target, observer) → how the cell measured something else than the models' runs on themselves usually do.
 
-    Without any such run, most of all cells decide; of equally many, those of the first models by name. Generation
+    If there is no such run, most of all cells decide; of equally many, those of the first models by name. Generation
     settings may differ from model to model, and are those of the model's run on itself. A joined cell is as good as
     the two runs that it is made of.
     """
@@ -352,7 +352,7 @@ def left_out_of(cells: pd.DataFrame) -> set[tuple[str, ...]]:
 
 
 def _measured(cell: Any) -> dict[str, str]:
-    """Text with all that a cell's scores depend on besides its models and its setting."""
+    """Name → text of what a cell's scores depend on besides its models and its setting."""
     task = str(cell.version).partition("+")[0]  # what follows is the data set's hash again
     epochs = {} if "epochs" in cell.args else {"number of epochs": str(cell.epochs)}
     return {"task version": task, **epochs}

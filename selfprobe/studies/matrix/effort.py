@@ -59,7 +59,7 @@ def effort_points(runs: Sequence[Run]) -> tuple[list[EffortPoint], dict[str, str
     """A point for each models and effort of ethical_dilemma's finished runs, of one setting (`cells.choose_setting`).
 
     Args:
-        runs: Also of other tasks.
+        runs: Runs of this task, and of others.
 
     Returns:
         The points, and why runs are set aside that are of another setting, cannot be read or have no scored dilemma, by

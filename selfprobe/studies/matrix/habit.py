@@ -200,7 +200,7 @@ class _Alike:
         return kept.sum(axis=1), kept.sum(axis=0), other.sum(axis=1)
 
     def matched(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The same where right is equal: counts, without all pairs."""
+        """Sums like `graded` where an answer is right if it equals the act: counts, without all pairs."""
         pairs = _times(self.kinds, self.kinds) - _times(self.items, self.items)
         return self._elsewhere(self.said, self.truth), self._elsewhere(self.truth, self.said), pairs
 

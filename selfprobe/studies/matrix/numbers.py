@@ -75,7 +75,7 @@ class TaskAnalysis:
     taken_off: str
     """Description of what was taken off a score to have the item-specific one; empty where nothing could be."""
     rows: tuple[Row, ...]
-    """What is claimed of each model, on its own row; empty with fewer than three models."""
+    """Claims about each model, on its row; empty with fewer than three models."""
     rows_p_holm: tuple[float, ...]
     """p of the rows, Holm-adjusted over all models of all tasks: below .05 a model is named."""
     informed: tuple[InformedObserver, ...]

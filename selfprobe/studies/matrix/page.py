@@ -70,7 +70,7 @@ ORDER = ("Yes", "Cannot tell", "No")
 
 @dataclass(frozen=True)
 class Standing:
-    """How well one model predicts itself, and what comes closest."""
+    """Score of one model on itself, and what comes closest."""
 
     task: str
     model: str
@@ -90,7 +90,7 @@ class Standing:
 
 @dataclass(frozen=True)
 class FirstScreen:
-    """What a reader sees before anything is opened."""
+    """Part of the page that a reader sees before anything is opened."""
 
     answer: str
     picture: Picture | None
@@ -283,7 +283,7 @@ def page(
 
     Args:
         logs: Files and folders.
-        embedder: What makes vectors of the replies; None: the default one, and of at most `MOST` samples.
+        embedder: What makes vectors of the replies; None: the default one, for at most `MOST` samples.
         of: The runs that are shown; None is all.
         limit: Number of items of each that are shown; None is all.
 

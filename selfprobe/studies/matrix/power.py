@@ -1,4 +1,4 @@
-"""What a matrix can detect: the own advantage with which a model would be named, and the items that it takes.
+"""Power of a matrix: the own advantage with which a model would be named, and the items that it takes.
 
 A matrix is drawn again and judged by the same test (`selfprobe.stats.pairs`): cells where skill alone would put them,
 pairs that differ as they do there, one model's own cell plus an advantage, and the noise of its items. Skill alone is
@@ -86,7 +86,7 @@ def planned(
         items: Number of items.
         tests: Models of all tasks.
         rng: Draws the matrices.
-        chance: What a blind guess gets, which is taken off.
+        chance: Score of a blind guess, which is taken off.
         right_or_wrong: Whether a score is 0 or 1; else it is a likeness.
     """
     if models < FEWEST or items < 2:

@@ -98,7 +98,7 @@ class Table2Row:
     average: Estimate
     """Mean over the tasks that are here."""
     rank: int | None
-    """Among the observers with an average, 1 is best."""
+    """Rank among the observers with an average; 1 is best."""
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class SelfAndOthers:
 
 @dataclass(frozen=True)
 class Transfer:
-    """How alike two tasks rank the models: Spearman's correlations over models."""
+    """Similarity of two tasks' rankings of the models: Spearman's correlations over models."""
 
     tasks: tuple[str, str]
     observers: Estimate
@@ -248,7 +248,7 @@ def _mean_of_tasks(scores: Sequence[Estimate]) -> Estimate:
 
 
 def _entry(task: PaperTask, model: str) -> Estimate:
-    """What a model reaches on the others, or all on themselves."""
+    """Mean of a model on the others, or of all on themselves."""
     if model == SELF:
         if not task.models:
             return undefined("fewer than two models are complete")
@@ -351,7 +351,7 @@ def _transfer(pair: tuple[str, str], table2: Sequence[Table2Row], figure2: Seque
 
 
 def paper_sections(made: Reproduction | None) -> list[Section]:
-    """What the paper shows of a matrix, no average over one task; nothing where no task of it has two models."""
+    """Sections as in the paper, without an average over one task; none where no task of the paper has two models."""
     if made is None:
         return []
     return [_table2_section(made), _figure2_section(made), *_matrices_section(made)]

@@ -29,7 +29,7 @@ from selfprobe.studies.matrix.table import Matrix, Results, scores_by_item
 from selfprobe.study._registry import measures, takes_about
 
 INFORMED = "informed observer"
-"""Its name among the baselines of a model's row."""
+"""Name of the informed observer among the baselines of a model's row."""
 
 NOT_RUN = "no observer was told of its target; selfprobe matrix --observers shown:5 runs that"
 
@@ -158,7 +158,7 @@ class Row:
     """Scale → one-sided p that its own cell is above what skill and predictability give and the noise; NaN where the
     other cells reject the scale."""
     above_fit: float
-    """Its own cell above what skill and predictability give, item-specific."""
+    """Item-specific score of its own cell above what skill and predictability give."""
     pairs: float
     """Standard deviation by which pairs of these models differ anyhow."""
     outsider: bool
@@ -239,7 +239,7 @@ def rows_of(
         rng: Draws matrices for the power.
         graded: See `Measure`; of other scores a difference has a t interval.
         power: Whether to compute what this matrix could see: most of the time, and no part of whether a model is named.
-        stand_ins: What the replies of other models get as predictions, [target, other model, item].
+        stand_ins: Scores of other models' replies as predictions, [target, other model, item].
     """
     if len(models) < 3 or scores.shape[2] < 2 or np.isnan(specific.scores).all(axis=2).any():
         return ()

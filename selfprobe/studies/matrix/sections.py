@@ -74,7 +74,7 @@ def cells_picture(task: TaskAnalysis) -> Picture:
 
 
 def centred_picture(task: TaskAnalysis, advantage: SelfAdvantage) -> Picture:
-    """What is left of the cells without skill and difficulty."""
+    """Picture of what is left of the cells without skill and difficulty."""
     return heat_map(
         f"{task.task}-centred",
         advantage.centred,
@@ -165,7 +165,7 @@ def cells_section(task: TaskAnalysis) -> Section:
 
 
 def _reasoned(task: TaskAnalysis) -> list[Block]:
-    """Which models reasoned although they were asked not to: their rows are of another kind."""
+    """Sentence on models that reasoned although they were asked not to: their rows are of another kind."""
     own = task.cells[(task.cells.target == task.cells.observer) & (task.cells.reasoned > REASONED)]
     if own.empty:
         return []
@@ -201,7 +201,7 @@ HEADS = dict(
 
 
 def _model_rows(task: TaskAnalysis) -> Table:
-    """What each model's claim rests on, a row each."""
+    """Table of what each model's claim rests on, a row each."""
     corrected = dict(zip((row.model for row in task.rows), task.rows_p_holm, strict=True))
     own = task.cells[task.cells.target == task.cells.observer].set_index("target").unscored
 
@@ -242,7 +242,7 @@ def _model_rows(task: TaskAnalysis) -> Table:
 
 
 def _baselines(task: TaskAnalysis) -> Table:
-    """What needs no model, of each model's row: a baseline a row, what it gets and how far the model is above it."""
+    """Table of baselines that need no model, for each model: what one gets, and how far the model is above it."""
     rows = [
         {"model": row.model, "baseline": name, "gets": number(row.baselines[name]), "above it": shown(over)}
         for row in task.rows
@@ -353,7 +353,7 @@ def models_on_themselves(own: pd.DataFrame) -> Section:
 
 
 def published_section() -> Section:
-    """What the paper prints of models on themselves."""
+    """Section on what the paper prints of models on themselves."""
     mean = {"model": "mean of 11 models on themselves", **TABLE_2[SELF]}
     known = tuple(Column(task, task, number) for task in TABLE_2[SELF])
     hint = Markup(

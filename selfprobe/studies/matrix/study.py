@@ -96,14 +96,14 @@ class Matrix(Study):
 
     @property
     def chosen(self) -> tuple[str, ...]:
-        """Its tasks."""
+        """Tasks of the matrix."""
         if self.tasks is None:
             return tuple(task for task, measure in measures().items() if not measure.by_name)
         return tuple(dict.fromkeys(self.tasks))
 
     @property
     def arms(self) -> dict[str, int]:
-        """How observers are told of their target in further cells → replies that they are shown."""
+        """Hint about the target that observers get in further cells → replies that they are shown."""
         found = dict[str, int]()
         for one in self.observers:
             (arm, *_) = arms_of(BEFORE.get(one, one))

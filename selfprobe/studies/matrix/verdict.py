@@ -31,7 +31,7 @@ EXAMPLES = "selfprobe matrix --observers shown:5"
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the matrix says about privileged access."""
+    """Verdict of the matrix on privileged access."""
 
     kind: Literal["supported", "not told apart", "not supported", "underpowered"]
     """The finding."""
@@ -70,7 +70,7 @@ def verdict(
     than alpha of all orders leave the named in place. Not told apart: T, or a model on some scale, is above 0, but
     nobody is named. Not supported: what is above 0 is explained by a baseline or a stand-in, or nothing is, and an
     advantage of interest would have been seen: one of `EFFECT` in a single model, or T is below the `smallest` and some
-    advantage of a single model would have been seen. Else underpowered.
+    advantage of a single model would have been seen. Underpowered: all else.
 
     Args:
         rows: One row per model.
@@ -80,7 +80,7 @@ def verdict(
         means: Cell means [target, observer] as scored.
         frames: Whether the task can be asked about another assistant too, and was not (`-T about=self,other`).
         informed: Whether an observer can be told of its target, the strongest control (`--observers`).
-        replies: What the models' replies are called.
+        replies: Noun for the models' replies.
         smallest: The smallest T of interest.
         alpha: Level of every test.
     """
@@ -124,7 +124,7 @@ def verdict(
 
 
 def _too_few(rows: Sequence[Row], total: Estimate, models: int) -> Verdict:
-    """What can be said of two or three models."""
+    """Verdict on two or three models."""
     count, more, better = {2: ("two", "three", "six"), 3: ("three", "two", "five")}.get(
         models, ("few", "four", "seven")
     )
@@ -200,7 +200,7 @@ def _nobody(
 
 
 def _control(named: Sequence[Row], rows: Sequence[Row], replies: str, *, informed: bool) -> str:
-    """Which control could still overturn the result."""
+    """Sentence on the control that could still overturn the result."""
     told = f" {EXAMPLES} would tell." if informed and any(INFORMED not in row.baselines for row in named) else ""
     for row in named:
         kin = [other.model for other in rows if other is not row and related(other.model, row.model)]

@@ -29,7 +29,7 @@ class WithControls:
 
     dataset: str
     probe: Any
-    """Its row of the table methods."""
+    """Row of the probe in the table methods."""
     others: dict[str, Any]
     """Rows of asking first, then of the controls, by what a sentence calls them."""
     margins: dict[str, Any]
@@ -80,8 +80,8 @@ def claim_of(less: Any, than: str, lost: Sequence[str]) -> tuple[Answer, str]:
 
     Args:
         less: The paired difference to asking.
-        than: What the difference is to, and of which number.
-        lost: What else it is not shown to be above.
+        than: Name of what the probe is compared with, and of the number.
+        lost: Names of what else it is not shown to be above.
     """
     by = f"{than} {signed(less.value) if math.isnan(less.low) else shown(less, sign=True)}"
     if less.high < 0:
@@ -164,7 +164,7 @@ def judge_findings(tables: Tables) -> list[Finding]:
 
 
 def _above_texts(margins: pd.DataFrame) -> str:
-    """Which controls without a model a fine-tuned judge is not shown to be above, or ""."""
+    """Names of the controls without a model that a fine-tuned judge is not shown to be above, or ""."""
     less = {row.against: row for row in margins.itertuples()}
     lost = [f"{told} ({shown(less[n], sign=True)})" for n, told in TEXT_ONLY.items() if not less[n].low > 0]
     return f", and not shown to be above what the texts tell without a model: {', '.join(lost)}" if lost else ""

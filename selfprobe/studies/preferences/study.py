@@ -101,7 +101,7 @@ class Preferences(Study):
 
     @classmethod
     def numbers(cls, logs: Logs) -> list[JudgedRun]:
-        """What each run's header says, the better ones first."""
+        """Numbers from each run's header, the better ones first."""
         found = [judged_run(run) for run in logs.runs.finished]
         return sorted(found, key=lambda one: (ORDER.index(one.answer), -one.accuracy.value, one.method, one.model))
 
@@ -202,7 +202,7 @@ def _row(one: JudgedRun) -> dict[str, object]:
 
 
 def judged_run(run: Run) -> JudgedRun:
-    """What the header of a finished run says."""
+    """Numbers from the header of a finished run."""
     scores = run.header.results.scores if run.header.results else []
     # `inspect score` appends its own beside the task's.
     metrics = next((s.metrics for s in scores if "questions" in s.metrics), {})
@@ -216,7 +216,7 @@ def judged_run(run: Run) -> JudgedRun:
 
 
 def _settings(run: Run) -> list[str]:
-    """How it was asked, where that is not the usual way."""
+    """Texts on how it was asked, where that is not the usual way."""
     return [f"{name}={value}" for name, value in (*run.identity.args, *run.identity.config, *run.identity.roles)]
 
 
