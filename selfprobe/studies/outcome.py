@@ -667,7 +667,7 @@ def _answer(one: Facts, matrix: OutcomeMatrix) -> tuple[Answer, str]:
 
 
 def _backwards(auroc: Estimate) -> str:
-    """That higher chances go with failures, where the whole interval says so."""
+    """Word for higher chances that go with failures, where the whole interval says so; else ""."""
     return "backwards, " if auroc.high < 0.5 else ""
 
 
