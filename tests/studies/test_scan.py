@@ -118,7 +118,7 @@ def test_the_same_command_again_asks_nothing_and_html_stays_text(done: Path, log
 
 
 def test_of_several_graders_most_decide_and_each_panel_is_a_scan_of_its_own(done: Path, logs: Path) -> None:
-    blind, second = "planted/n?sensitivity=0", "planted/h"
+    blind, second = "planted/n?notices=0", "planted/h"
 
     def tables(*graders: str) -> dict[str, list[dict[str, Any]]]:
         result = scan(logs, done, "--json", grader=",".join(graders))
