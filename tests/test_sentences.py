@@ -438,7 +438,7 @@ def test_the_sentences_of_every_study_are_rendered() -> None:
 
 TASKS = ("introspect_tasks", "evalawareness_tasks", "preference_tasks")
 BANNED = re.compile(r"(Of|By|As|From|That|In)\b")
-TO_REWORD = {"data", "mechanism", "probes", "providers", "scorers", "stats", "studies", "study", "text"}
+TO_REWORD = {"data", "providers", "stats", "studies", "study", "text"}
 """Rooms that still have docstrings which begin so; take a room out once it has none."""
 
 
