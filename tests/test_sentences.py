@@ -254,7 +254,7 @@ def foresaw(
 def preferred(*models: tuple[str, float, float, float], method: str = "pairwise, cot") -> tuple[Any, ...]:
     """Runs, the best one first."""
     runs = [
-        preferences.Judged(method, m, "d", {"accuracy": at, "accuracy_low": low, "accuracy_high": high}, "l")
+        preferences.JudgedRun(method, m, "d", {"accuracy": at, "accuracy_low": low, "accuracy_high": high}, "l")
         for m, at, low, high in models
     ]
     return runs, {m: m for m, *_ in models}

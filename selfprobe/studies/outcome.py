@@ -667,7 +667,7 @@ def _answer(one: Facts, matrix: OutcomeMatrix) -> tuple[Answer, str]:
 
 
 def _backwards(auroc: Estimate) -> str:
-    """That higher chances go with failures, where the whole interval says so."""
+    """The word "backwards", where the whole interval says that higher chances go with failures."""
     return "backwards, " if auroc.high < 0.5 else ""
 
 
