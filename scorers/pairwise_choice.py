@@ -13,9 +13,9 @@ from selfprobe.scorers.preference import (
     VERDICT,
     fault_of,
     first_token_shares,
+    in_words,
     preference,
     reply_fault,
-    told,
     unlisted,
     verdict,
 )
@@ -138,7 +138,7 @@ def judge(readings: dict[str, Reading], *, label: int | None, reasoned: bool) ->
 def explain(record: Record, readings: dict[str, Reading], decisions: Sequence[Decision]) -> str:
     """Verdict, the answer of each order and its source, for the log browser."""
     head = decisions[0]
-    lines = [f"{head.unscored or f'prefers {told(head)}'}; label: {head.truth or 'none'}", ""]
+    lines = [f"{head.unscored or f'prefers {in_words(head)}'}; label: {head.truth or 'none'}", ""]
     for order, r in readings.items():
         if r.p_first is None:
             how = f"unscored, {r.fault}"

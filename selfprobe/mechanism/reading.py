@@ -227,7 +227,7 @@ def answered(judge: LocalModel, logits: Tensor, last: Tensor, prompt: Prompt) ->
 
     The last state gives it in half precision: the model's own logits are rounded to 1/8 where they are 16 or more.
     """
-    return difference(logits, prompt) if judge.dtype == torch.float32 else lensed(judge, last, prompt)
+    return _difference(logits, prompt) if judge.dtype == torch.float32 else lensed(judge, last, prompt)
 
 
 def lensed(judge: LocalModel, states: Tensor, prompt: Prompt) -> Tensor:
@@ -235,7 +235,7 @@ def lensed(judge: LocalModel, states: Tensor, prompt: Prompt) -> Tensor:
     normed = final_norm(judge.model)(states[None].to(judge.dtype if not judge.wide else states.dtype))[0]
     head = judge.model.get_output_embeddings()
     if judge.dtype == torch.float32 or type(head) is not nn.Linear or head.weight.is_meta:
-        return difference(_capped(judge, head(normed)), prompt)
+        return _difference(_capped(judge, head(normed)), prompt)
     rows = list(prompt.contrast)
     bias = None if head.bias is None else head.bias[rows].float()
     normed = normed.to(head.weight.device).float()
@@ -251,7 +251,7 @@ def _capped(judge: LocalModel, logits: Tensor) -> Tensor:
     return torch.tanh(logits / cap) * cap if cap else logits
 
 
-def difference(logits: Tensor, prompt: Prompt) -> Tensor:
+def _difference(logits: Tensor, prompt: Prompt) -> Tensor:
     """Logit of A less that of B, from logits [..., vocabulary]."""
     a, b = prompt.contrast
     return logits[..., a].float() - logits[..., b].float()

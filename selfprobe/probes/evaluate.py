@@ -98,7 +98,7 @@ def selection_floor(
     best = []
     for table in scores:
         test = np.flatnonzero(~np.isnan(table).all(axis=0))
-        truth = np.stack([shuffled(first_better[test], groups[test], rng) for _ in range(shuffles)])
+        truth = np.stack([_shuffled(first_better[test], groups[test], rng) for _ in range(shuffles)])
         rated = _f1_table if metric == "f1" else auroc_table
         values = rated(truth, table[:, test])
         if both_signs:
@@ -109,7 +109,7 @@ def selection_floor(
     return Floor(metric, over, float(found.mean()), float(np.quantile(found, 0.95)), len(found))
 
 
-def shuffled(
+def _shuffled(
     labels: npt.NDArray[np.bool_], groups: npt.NDArray[Any], rng: np.random.Generator
 ) -> npt.NDArray[np.bool_]:
     """`labels` moved to other questions, keeping those of a question together; see `selection_floor`."""
