@@ -389,7 +389,7 @@ def without_bars() -> None:
 def _check_template(tokenizer: Any, name: str, chat: Chat) -> None:
     if not getattr(tokenizer, "chat_template", None):
         raise ValueError(
-            f"{name} has no chat template, so there is no assistant's turn to put the priming text in: "
+            f"{name} has no chat template, so there is no assistant's turn to put a text in: "
             "use the instruction-tuned version of the model"
         )
     if unknown := [argument for argument in chat.arguments if argument not in str(tokenizer.chat_template)]:
