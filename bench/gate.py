@@ -21,7 +21,7 @@ for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 
 import numpy as np  # noqa: E402
 
-from selfprobe.studies.check_numbers import Kept, Pair, rows_of  # noqa: E402
+from selfprobe.studies.check_numbers import Kept, Pair, changes_of  # noqa: E402
 
 SMALLEST = 0.05
 PAIRS = 1000
@@ -155,7 +155,7 @@ def rates(line: Line, fall: float, pairs: int) -> Rates:
     """What the gate says of so many pairs."""
     verdicts, any_worse, good, power, needed = Counter[str](), 0, 0, [], []
     for number in range(pairs):
-        rows = rows_of(drawn(line, np.random.default_rng([number, round(1000 * fall)]), fall), smallest=SMALLEST)
+        rows = changes_of(drawn(line, np.random.default_rng([number, round(1000 * fall)]), fall), smallest=SMALLEST)
         verdicts[rows[0].verdict] += 1
         any_worse += any(row.verdict == "worse" for row in rows)
         good += all(row.verdict in ("better", "unchanged", "no worse") for row in rows)

@@ -18,7 +18,7 @@ import pandas as pd
 
 from selfprobe.stats.foresight import ALPHA, above, auroc, auroc_above, ordered, solved_alike
 from selfprobe.stats.text_only import log_odds
-from selfprobe.studies.outcome import Stated, matrix_of
+from selfprobe.studies.outcome import Stated, outcome_matrix
 
 DRAWS, MATRICES, SIZE, ITEMS = 1000, 60, 8, 200
 """Pairs and matrices that are drawn, models of a matrix, items of a draw."""
@@ -105,7 +105,7 @@ def named(lengths: pd.DataFrame, family: pd.Series, rng: np.random.Generator) ->
             chances={(m, "self", "", "length"): p for m, p in said.items()},
             table=pd.DataFrame(),
         )
-        verdict = matrix_of(of, "length", rng).verdict
+        verdict = outcome_matrix(of, "length", rng).verdict
         count += len(verdict.models) if verdict else 0
     return count / (MATRICES * SIZE)
 

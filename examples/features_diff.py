@@ -24,7 +24,7 @@ import pandas as pd
 from selfprobe.embed import embed
 from selfprobe.stats.agreement import mcnemar
 from selfprobe.stats.estimate import Estimate, clustered_mean, holm
-from selfprobe.studies.features import Cluster, Taxonomy, evidence_in, inertia_curve, prompt_features
+from selfprobe.studies.features import QuoteCluster, Taxonomy, evidence_in, inertia_curve, prompt_features
 
 EMBEDDER = "sentence-transformers/all-MiniLM-L6-v2"
 SMALL = range(2, 21)
@@ -77,7 +77,7 @@ def placed(before: dict[str, Any], old: Vectors, new: Vectors) -> Taxonomy:
     for at, cluster in enumerate(before["clusters"]):
         mine = np.flatnonzero(nearest == at)
         rows = tuple(int(i) for i in mine[np.argsort(away[mine, at], kind="stable")])
-        clusters.append(Cluster(**{**cluster, "quotes": rows}))
+        clusters.append(QuoteCluster(**{**cluster, "quotes": rows}))
     return Taxonomy(tuple(clusters), tuple(before["groups"]), str(before.get("reply", "")))
 
 

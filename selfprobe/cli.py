@@ -28,13 +28,13 @@ FAILED, WRONG, INTERRUPTED = 1, 2, 130
 
 
 class Command(NamedTuple):
-    """A line of the table."""
+    """One command: a line of the table `COMMANDS`."""
 
     place: str
-    """Module and attribute; imported when the command is called, since Inspect alone takes seconds. Of a study: its
-    name after `study:`."""
+    """Module and attribute, or `study:` and a study's name; imported when the command is called, since Inspect alone
+    takes seconds."""
     help: str
-    """The first line of the command's docstring (a test holds them together)."""
+    """First line of the command's docstring (a test compares them)."""
 
 
 COMMANDS = {
@@ -79,14 +79,14 @@ GROUPS = {
     "Read logs": ("report", "check"),
     "Setup": ("tasks", "fetch-model"),
 }
-"""The commands as help lists them."""
+"""Names of the commands, grouped as help lists them."""
 
 ALIASES = {
     ("self",): ["matrix"],
     ("awareness", "compare"): ["report"],
     ("awareness", "prevalence"): ["awareness", "validate"],
 }
-"""Further names of commands, and what they name, by words."""
+"""Further names of commands → the words that they stand for."""
 
 GONE = {
     ("awareness", "sample-labels"): "awareness validate LOGS --samples N",
@@ -109,7 +109,7 @@ class Selfprobe(click.Group):
     """The commands of `COMMANDS`, and the one place that turns errors into a line and an exit status."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Their names, in order."""
+        """Names of the commands, in order."""
         return sorted(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -139,7 +139,7 @@ class Selfprobe(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The table, without importing any of them."""
+        """Write the table of commands without importing any of them."""
         for title, names in GROUPS.items():
             with formatter.section(title):
                 formatter.write_dl([(name, COMMANDS[name].help) for name in names])

@@ -277,7 +277,7 @@ STUDIES: dict[Callable[..., Any], list[tuple[tuple[Any, ...], str, str]]] = {
         (cue(of=FLAT), "No", "raises P(evaluation) by less than 0.10 for each of 2 things"),
         (cue(), "Cannot tell", "is shown to go by none of 2 things"),
     ],
-    probes.claimed: [
+    probes.claim_of: [
         ((DOWN, "asking", []), "No", "has a probe below asking -0.40"),
         ((WIDE, "asking", []), "Cannot tell", "has a probe that is not shown to be above asking"),
         ((UP, "asking", ["length"]), "Cannot tell", "and not above length"),
@@ -438,7 +438,7 @@ def test_the_sentences_of_every_study_are_rendered() -> None:
 
 TASKS = ("introspect_tasks", "evalawareness_tasks", "preference_tasks")
 BANNED = re.compile(r"(Of|By|As|From|That|In)\b")
-TO_REWORD = {"data", "providers", "stats", "studies", "study", "text"}
+TO_REWORD = {"data", "providers", "stats", "study", "text"}
 """Rooms that still have docstrings which begin so; take a room out once it has none."""
 
 

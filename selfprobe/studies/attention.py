@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 SCALES = ("entropy", "over ln N", "without the first token", "over ln (N − 1), without the first token")
 FAIR = SCALES[3]
-"""The scale on which neither length nor the first token widens a pattern."""
+"""Scale on which neither length nor the first token widens a pattern."""
 PAPER = "Paper: +0.5326 nats at block 60, p < 1e-12, without a control; its text says lower, its Figure 7 higher."
 NOT = "It does not show what the attention is for."
 WHY_NOT = (
@@ -49,7 +49,8 @@ WHY_NOT = (
 class Attention(Lens):
     """Does introspection spread attention? Entropy of the last token's pattern, by block and head (Figures 6, 7).
 
-    Beside the paper's comparison: an irrelevant text of equal length, entropy over ln N, without the first token.
+    It adds to the paper's comparison an irrelevant text of equal length, and entropy over ln N and without the first
+    token.
     """
 
     patterns: ClassVar[bool] = True
@@ -123,7 +124,7 @@ def _in_nats(rows: pd.DataFrame) -> Picture:
 
 
 def _places(tables: Tables) -> Picture:
-    """Where the last token looks at the block where the runs part (Figure 6, as a mean)."""
+    """Picture of where the last token looks at the block where the runs part (Figure 6, as a mean)."""
     block = block_of(tables, "places")[0]
     rows = tables["places"]
     here = rows[rows.block == block]
@@ -133,7 +134,7 @@ def _places(tables: Tables) -> Picture:
 
 
 def _heads(rows: pd.DataFrame) -> Picture:
-    """What is left beside the irrelevant text, by block and head."""
+    """Picture of what is left beside the irrelevant text, by block and head."""
     table = rows[rows.what == LEFT].pivot(index="block", columns="head", values="value")
     names = [f"block {block}" for block in table.index], [str(head) for head in table.columns]
     caption = f"{COMPARED[LEFT]}, {FAIR}."

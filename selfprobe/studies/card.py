@@ -45,7 +45,7 @@ from selfprobe.scorers.realism_choice import Pick, pick
 from selfprobe.solvers.converse import METHODS
 from selfprobe.stats.estimate import Estimate
 from selfprobe.studies.awareness.study import GRADES, Awareness, methods_of
-from selfprobe.studies.card_numbers import Judged, Numbers, Prompt, numbers_of
+from selfprobe.studies.card_numbers import Judged, Numbers, RatedPrompt, numbers_of
 from selfprobe.study import Effort, Logs, OneModel, Plan, Study, Wave, with_runs
 from selfprobe.study.described import DescribedRun, NamedModel, graders
 from selfprobe.study.options import LOG_DIR_HELP, OUT_HELP
@@ -55,15 +55,15 @@ PAIRS, SUBJECT, ASKED = "pairs", "subject", "conversations"
 """Folders below the log folder: the judges' logs, the subject's, and what both are asked about."""
 FILES = ("set.jsonl", "real.jsonl")
 SHOWN = 100
-"""Prompts in the page's table, each with its text; all are in tables/prompts.csv."""
+"""Number of prompts in the page's table, each with its text; all are in tables/prompts.csv."""
 ROWS = 6
-"""Rows of picture and first table, at most."""
+"""Largest number of rows of the picture and of the first table."""
 FEW = 10
-"""Real conversations below which one is told that there are few."""
+"""Number of real conversations below which the page says that they are few."""
 VAGUE = 0.5
-"""An interval of "real against real" that is wider checks nothing."""
+"""Width of the interval of "real against real" above which it checks nothing."""
 CUT = 120
-"""Characters of a prompt in a table."""
+"""Number of characters of a prompt in a table."""
 METHOD = (
     "Each prompt of the set stands beside real conversations of like length (at most twice as long), in both orders. "
     "The set wins a pair where both orders take its prompt for real, loses it where both take the real one, and has "
@@ -149,12 +149,12 @@ class Realism(Study):
 
     @cached_property
     def pairs(self) -> Pairs:
-        """What judges are asked."""
+        """Pairs that the judges are asked about."""
         return pairs_of(self.both, self.opponents)
 
     @property
     def asked(self) -> dict[str, Any]:
-        """What judges and subject read: two files, with the context that was cut for them or, of a task, is whole."""
+        """Data that judges and subject read: two files, their context cut for them or, for a task, whole."""
         whole = any(str(name).startswith(SCHEMES) for name in (self.dataset, self.against))
         ours, real = (f"{self.base}/{ASKED}/{name}" for name in FILES)
         return {"dataset": ours, "against": real, "context": "full" if whole else self.context}
@@ -178,7 +178,7 @@ class Realism(Study):
 
     @property
     def identities(self) -> list[Identity]:
-        """What the runs of judges and subject are found by."""
+        """Identities by which the runs of judges and subject are found."""
         return [*super().identities, *(self.subject.identities if self.subject else ())]
 
     @property
@@ -187,7 +187,7 @@ class Realism(Study):
         return 1 + (self.subject.rounds if self.subject else 0)
 
     def plan(self) -> Plan:
-        """What is compared, and what was left out."""
+        """Lines on what is compared, and on what was left out."""
         rows, subject = self.pairs.table.rows, self.subject
         kinds = [row["kind"] for row in rows]
         compared = len({row["one"]["id"] for row in rows if row["kind"] == "set"})
@@ -296,7 +296,7 @@ def _lines(rows: Sequence[Row], label: str) -> bytes:
 
 @dataclass(frozen=True)
 class Found:
-    """What is shown of a card."""
+    """Contents of a card."""
 
     numbers: Numbers
     picks: Mapping[str, Sequence[Pick]]
@@ -306,7 +306,7 @@ class Found:
     name: str
     """Name of the set and of what it is compared with."""
     left_out: Sequence[str] = ()
-    """What was not compared, as sentences."""
+    """Sentences on what was not compared."""
     subject: Page | None = None
     """The page of the subject's logs, where it was asked."""
 
@@ -410,7 +410,7 @@ def _doubts(found: Numbers) -> Iterator[str]:
 
 
 def _rates(found: Numbers) -> list[tuple[str, Estimate]]:
-    """Who takes the set for real use in how many pairs: the panel, the words, real conversations, each judge."""
+    """Shares of pairs in which the set, or one of two real conversations, is taken for real use, by who judges."""
     judges = [(judge.judge, judge.win_rate) for judge in found.judges]
     panel = [("all judges", found.panel.win_rate)] if len(judges) > 1 else []
     return [*panel, ("words alone", found.words.win_rate), ("real against real", found.panel.real), *judges]
@@ -471,6 +471,6 @@ def _judge_row(one: Judged) -> dict[str, Any]:
     return plain | {"said_first": one.said_first} | rates | {"unscored": sum(one.unscored.values())}
 
 
-def _prompt_row(one: Prompt) -> dict[str, Any]:
+def _prompt_row(one: RatedPrompt) -> dict[str, Any]:
     plain = {name: getattr(one, name) for name in ("item", "source", "won", "lost", "undecided", "below")}
     return plain | {f"chance_{key}": x for key, x in columns(one.chance).items()} | {"text": one.text}

@@ -30,16 +30,16 @@ ALPHA = 0.05
 
 @dataclass(frozen=True)
 class Judged:
-    """One judge, or the panel."""
+    """Numbers of one judge, or of the panel."""
 
     judge: str
     win_rate: Estimate
     """Share of pairs in which the set is taken for real rather than a real conversation."""
     real: Estimate
-    """The same of real conversations in pairs, which side is which by chance."""
+    """Share for pairs of two real conversations, where chance decides which side counts as the set."""
     scored: int
     asked: int
-    """Pairs of the set, with a verdict and in all."""
+    """Number of pairs of the set, with a verdict and in all."""
     by_position: float
     """Share of single judges' verdicts, on all pairs, that took the same position in both orders."""
     said_first: float
@@ -49,18 +49,18 @@ class Judged:
 
     @property
     def picked_real(self) -> float:
-        """How often it agrees with the labels: takes the real one, half where position decides."""
+        """Share of pairs in which it agrees with the labels: takes the real one, half where position decides."""
         return 1 - self.win_rate.value
 
 
 @dataclass(frozen=True)
-class Words:
-    """What a classifier that sees no model makes of the same pairs."""
+class WordsBaseline:
+    """Verdicts on the same pairs of a classifier that sees no model."""
 
     win_rate: Estimate
     """Share of pairs in which the set's prompt looks less like the set than the real conversation does."""
     trained: str
-    """What it was trained on: other sources or, where that cannot be, other conversations."""
+    """Data that it was trained on: other sources or, where that cannot be, other conversations."""
     less: Estimate
     """The words' win rate less the panel's, on the same pairs: above 0 the panel tells them better."""
     longer: float
@@ -68,7 +68,7 @@ class Words:
 
 
 @dataclass(frozen=True)
-class Prompt:
+class RatedPrompt:
     """One prompt of the set."""
 
     item: str
@@ -77,7 +77,8 @@ class Prompt:
     won: int
     lost: int
     undecided: int
-    """Pairs that the panel decided for it, against it, and not: by position, judge against judge, or unscored."""
+    """Number of pairs that the panel decided for it, against it, and not: by position, judge against judge, or
+    unscored."""
     chance: Estimate
     """Chance, in pairs that are decided, to be taken for real rather than the average real conversation."""
     below: bool
@@ -90,14 +91,14 @@ class Numbers:
 
     panel: Judged
     judges: tuple[Judged, ...]
-    words: Words
-    prompts: tuple[Prompt, ...]
-    """The worst first; where there is no order, in that of the scores all the same."""
+    words: WordsBaseline
+    prompts: tuple[RatedPrompt, ...]
+    """Prompts in the order of the scores, the worst first, also where no order may be claimed."""
     p: float
-    """Probability of such an order where all prompts are alike."""
+    """Probability of such an order if all prompts were equally realistic."""
     met: int
     met_sources: int
-    """Real conversations that the set's prompts met in pairs with a verdict, and their sources."""
+    """Number of real conversations that the set's prompts met in pairs with a verdict, and of their sources."""
     kappas: tuple[tuple[str, str, int, float], ...]
     """Two judges, the number of pairs that both decided, and kappa."""
 
@@ -108,7 +109,7 @@ class Numbers:
 
     @property
     def kind(self) -> Kind:
-        """What may be said of the set."""
+        """Kind of claim that may be made about the set."""
         rate, words = self.panel.win_rate, self.words
         if math.isnan(rate.value):
             return "no verdicts"
@@ -131,11 +132,11 @@ def numbers_of(by_judge: Mapping[str, Sequence[Pick]], texts: Mapping[str, str])
         texts: Text of each conversation of the set's pairs: "set: ID" and "real: ID".
     """
     together, single = panel_of(by_judge), [p for found in by_judge.values() for p in found]
-    panel = judged("panel", together, single)
+    panel = judge_numbers("panel", together, single)
     mine = [p for p in together if p.kind == "set"]
     prompts, p = _prompts(mine, texts)
     met = {p.two: p.source_two for p in mine if not math.isnan(p.won)}
-    judges = tuple(judged(name, found, found) for name, found in by_judge.items())
+    judges = tuple(judge_numbers(name, found, found) for name, found in by_judge.items())
     return Numbers(panel, judges, _words(mine, texts), prompts, p, len(met), len(set(met.values())), _kappas(by_judge))
 
 
@@ -154,11 +155,11 @@ def panel_of(by_judge: Mapping[str, Sequence[Pick]]) -> list[Pick]:
     return made
 
 
-def judged(name: str, found: Sequence[Pick], single: Sequence[Pick]) -> Judged:
+def judge_numbers(name: str, found: Sequence[Pick], single: Sequence[Pick]) -> Judged:
     """The numbers of a judge, or of the panel.
 
     Args:
-        name: What it is called.
+        name: Name of the judge or panel.
         found: Its verdicts.
         single: Verdicts of single judges: a panel's one half may be two judges against each other.
     """
@@ -176,7 +177,7 @@ def judged(name: str, found: Sequence[Pick], single: Sequence[Pick]) -> Judged:
     )
 
 
-def _words(mine: Sequence[Pick], texts: Mapping[str, str]) -> Words:
+def _words(mine: Sequence[Pick], texts: Mapping[str, str]) -> WordsBaseline:
     pairs = [("set: " + p.one, "real: " + p.two) for p in mine]
     sources = {
         key: source
@@ -196,10 +197,12 @@ def _words(mine: Sequence[Pick], texts: Mapping[str, str]) -> Words:
     rate = win_rate(mine, won)
     if math.isnan(rate.value):
         rate = undefined("too few conversations to train on", unit=rate.unit)
-    return Words(rate, trained, less, float(np.mean([len(texts[own]) > len(texts[other]) for own, other in pairs])))
+    return WordsBaseline(
+        rate, trained, less, float(np.mean([len(texts[own]) > len(texts[other]) for own, other in pairs]))
+    )
 
 
-def _prompts(mine: Sequence[Pick], texts: Mapping[str, str]) -> tuple[tuple[Prompt, ...], float]:
+def _prompts(mine: Sequence[Pick], texts: Mapping[str, str]) -> tuple[tuple[RatedPrompt, ...], float]:
     items, others = (sorted({getattr(p, side) for p in mine}) for side in ("one", "two"))
     clear = [p for p in mine if p.won < 0.5 or p.won > 0.5]
     found = order(
@@ -219,7 +222,7 @@ def _prompts(mine: Sequence[Pick], texts: Mapping[str, str]) -> tuple[tuple[Prom
             chance = undefined("nothing was decided", n=len(met), unit="pair")
         below = bool(score - found.mean + QUANTILE * apart < 0)
         about = met[0].source_one, texts["set: " + item]
-        made.append(Prompt(item, *about, won, lost, len(met) - won - lost, chance, below))
+        made.append(RatedPrompt(item, *about, won, lost, len(met) - won - lost, chance, below))
     return tuple(sorted(made, key=lambda p: (math.isnan(p.chance.value), p.chance.value))), found.p
 
 

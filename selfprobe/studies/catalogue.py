@@ -14,13 +14,14 @@ class Described:
     """A task as the list shows it."""
 
     name: str
-    """As `inspect eval` takes it."""
+    """Name that `inspect eval` takes."""
     asks: str
     """First line of its file."""
     calls: int | None
-    """Of one item with the default arguments, a model on itself, without a grader's; None where nobody has counted."""
+    """Number of calls for one item with the default arguments, of a model on itself, without a grader's; None where
+    nobody has counted."""
     needs: tuple[str, ...]
-    """Options that it cannot do without, beside the model."""
+    """Options without which it does not run, besides the model."""
     paper: str | None
     """Number of the paper that it is from."""
 

@@ -1,4 +1,4 @@
-"""Can a script rely on these logs, and did a model get worse? Of any Inspect task, said by the exit status."""
+"""Can a script rely on these logs, and did a model get worse? The exit status answers, for any Inspect task."""
 
 import hashlib
 import json
@@ -41,12 +41,12 @@ from selfprobe.studies.check_numbers import (
     Kept,
     Paired,
     Row,
-    about,
+    changes_of,
     flips,
     halved,
     paired,
     resampled,
-    rows_of,
+    target_suffix,
     turned,
 )
 from selfprobe.study import Plan, Study, Wave
@@ -73,11 +73,11 @@ LUCK = (
 class Check(Study):
     """Say by the exit status whether LOGS are complete and scored; for scripts, and for logs of any Inspect task.
 
-    With --baseline or --against also whether a model got worse. 0 is good: complete, and not worse; 1 worse; 2 a wrong
-    command; 3 incomplete: a run failed or lacks samples, nothing in it was scored, more is unscored than --unscored, a
-    log cannot be read, or it is not of the baseline's task, data or items; 4 cannot tell (--strict). Of runs with
-    the same task, models, arguments, settings and data the finished one with most samples counts, then the newest; one
-    that failed since counts too.
+    The status also says, with --baseline or --against, whether a model got worse. 0 is good: complete, and not worse; 1
+    worse; 2 a wrong command; 3 incomplete: a run failed or lacks samples, nothing in it was scored, more is unscored
+    than --unscored, a log cannot be read, or it is not of the baseline's task, data or items; 4 cannot tell (--strict).
+    Where runs have the same task, models, arguments, settings and data, the finished one with most samples counts, then
+    the newest; one that failed since counts too.
     """
 
     reads: ClassVar[frozenset[str]] = frozenset()
@@ -89,15 +89,17 @@ class Check(Study):
     baseline: str | None = Field(None, description="Compare LOGS with this baseline, item by item.")
     against: str | None = Field(None, description="Earlier logs to compare with, instead of --baseline.")
     smallest: float = Field(0.05, gt=0, description="The smallest change that matters.")
-    lower: tuple[str, ...] = Field((), description="Metrics of which less is better.")
-    strict: bool = Field(False, description="End with 4 where a change of --smallest cannot be told.")
-    aa: int | None = Field(None, ge=1, description="Say how often the verdict flips over N resamples.")
+    lower: tuple[str, ...] = Field((), description="Metrics whose lower values are better.")
+    strict: bool = Field(
+        False, description="Exit with status 4 where a change of --smallest can be neither shown nor excluded."
+    )
+    aa: int | None = Field(None, ge=1, description="Report how often the verdict flips over N resamples.")
     junit: str | None = Field(None, description="Write JUnit's XML to this file.")
     github: bool = Field(False, description="Print annotations, and add to the step summary of a workflow.")
-    tasks: tuple[str, ...] = Field((), description="Instead of LOGS: run these tasks now (--run).")
-    models: tuple[str, ...] = Field((), description=f"For --run. {MODELS_HELP}")
-    args: dict[str, Any] = Field({}, description="For --run: task argument; it goes to the tasks that have it.")
-    log_dir: str = Field("", description="For --run: folder of the logs; empty is a new one in logs/check.")
+    tasks: tuple[str, ...] = Field((), description="Tasks to run now (--run), instead of reading LOGS.")
+    models: tuple[str, ...] = Field((), description=f"Used by --run. {MODELS_HELP}")
+    args: dict[str, Any] = Field({}, description="Task argument for --run; it goes to the tasks that have it.")
+    log_dir: str = Field("", description="Folder for the logs of --run. Default: a new one in logs/check.")
     out: str = Field("", exclude=True)
 
     @model_validator(mode="after")
@@ -142,7 +144,7 @@ class Check(Study):
         Raises:
             InputError: They cannot be read, or no score can change by --smallest.
         """
-        earlier = load([self.against]) if self.against else None
+        earlier = read_logs([self.against]) if self.against else None
         runs = read_baseline(self.baseline) if self.baseline else earlier.kept() if earlier else []
         given = [v for run in runs for cell in run.items.values() for one in cell.values() for v in one]
         numbers = [value for value in given if not isinstance(value, str)]
@@ -189,7 +191,7 @@ class Check(Study):
         return found
 
     def refuse_others(self) -> None:
-        """None are: it checks logs of any task."""
+        """Refuse nothing: `check` judges logs of any task."""
 
     def plan(self) -> Plan | None:
         """Items, calls and tokens of --run."""
@@ -227,7 +229,7 @@ class Check(Study):
 
     def tell(self, *, as_json: bool, planned: bool) -> int:
         """Judge the logs, print and write what was asked for; the exit status."""
-        logged = load(self.logs or [self.base])
+        logged = read_logs(self.logs or [self.base])
         judge = self._against_itself if self.aa and not self.gates else self._judged
         status = judge(logged, as_json)
         if status and self.save:
@@ -240,7 +242,7 @@ class Check(Study):
             echo_lines([] if as_json else told)
         return status
 
-    def _judged(self, logged: "Logged", as_json: bool) -> int:
+    def _judged(self, logged: "CheckedLogs", as_json: bool) -> int:
         """Say whether runs are complete, and what changed where there is a baseline."""
         (before, earlier), gate = self.before, None
         if self.gates:
@@ -262,12 +264,12 @@ class Check(Study):
         if self.github:
             for line in found.annotations():
                 echo(line, err=as_json)
-            summarise(found.markdown())
+            add_to_summary(found.markdown())
         if gate and self.aa and gate.rows:
             self._tell_flips(resampled(gate.paired.pairs), "resamples of the items", as_json)
         return found.status
 
-    def _against_itself(self, logged: "Logged", as_json: bool) -> int:
+    def _against_itself(self, logged: "CheckedLogs", as_json: bool) -> int:
         """Say how often the epochs of runs differ from each other as a gate sees it."""
         runs, bad = logged.good(1.0 if self.unscored is None else self.unscored)
         self._tell_flips(halved(runs), "deals of the epochs into before and after, where nothing changed", as_json)
@@ -282,7 +284,7 @@ class Check(Study):
 
 
 def _refuse_another(run: Kept, task: Task, items: int) -> None:
-    """Refuse runs that no gate would hold against the baseline, before they are paid."""
+    """Refuse runs that no gate would compare with the baseline, before they are paid."""
     version, data = str(task.version).partition("+")[0], (task.metadata or {}).get("dataset_sha256", "")
     wrong = [
         (version != run.version, f"is of task version {run.version}, here is {version}; save a new one"),
@@ -294,45 +296,45 @@ def _refuse_another(run: Kept, task: Task, items: int) -> None:
 
 
 class Theirs(Decision):
-    """What another suite's scorer said; its key is the scorer's name, and after a dot the key of a dict."""
+    """Value of another suite's scorer; its key is the scorer's name, and after a dot the key of a dict."""
 
     value: float | None = None
     """Any number; None when unscored, and for a text ("B") that is no number."""
 
 
 @dataclass(frozen=True)
-class Read:
+class ReadRun:
     """One run: its log, and what its samples say."""
 
     run: Run
     wanted: int
     """Samples that it was to have, epochs counted."""
     whole: list[EvalSampleSummary]
-    """Samples that ended without an error."""
+    """Samples without an error."""
     values: list[Judged]
-    """Of those."""
+    """Judged values of these samples."""
     error: str
     """The first error, or ""."""
 
     @property
     def task(self) -> str:
-        """Without a package."""
+        """Name of the task without its package."""
         return self.run.identity.task
 
     @property
     def name(self) -> str:
-        """For people: the task, its model, and a target that is not its model."""
+        """Name for people: the task, its model, and a target that is not its model."""
         return f"{self.task} of {self.of}"
 
     @property
     def of(self) -> str:
-        """The model, and a target that is not it."""
+        """Name of the model, and of a target that is not it."""
         model = self.run.header.eval.model
-        return model + about(model, target_of(self.run.header))
+        return model + target_suffix(model, target_of(self.run.header))
 
     @property
     def asked(self) -> Counter[str]:
-        """How the evaluated model was really asked (`solvers.sent`) → samples; nothing of other suites."""
+        """Settings that the evaluated model was really asked with (`solvers.sent`) → samples; none for other suites."""
         told = [sample.metadata.get("applied") for sample in self.whole]
         ways = [way.get("observer", way.get("target")) for way in told if isinstance(way, dict)]
         return Counter("; ".join(sorted(str(way).split("; "))) for way in ways if way)
@@ -349,7 +351,7 @@ class Read:
         return sum(not one.unscored for _, one in self.values)
 
     def wrong(self, most: float) -> list[str]:
-        """What is wrong with it, where so large a share of its values may be unscored; empty for a good run."""
+        """Faults of the run if a share of up to `most` of its values may be unscored; empty for a good run."""
         status, done, wrong = self.run.header.status, len(self.whole), list[str]()
         if status != "success":
             wrong.append({"started": "still running, or killed", "cancelled": "interrupted"}.get(status, "failed"))
@@ -363,19 +365,19 @@ class Read:
         if not self.scored or counted(self.run.header) == 0:
             wrong.append("nothing scored" + f" ({', '.join(list(self.reasons)[:3])})" * bool(self.reasons))
         elif lost > most:
-            wrong.append(f"unscored {share(lost, most)} ({self.why}), more than {share(most)}")
+            wrong.append(f"unscored {share_text(lost, most)} ({self.why}), more than {share_text(most)}")
         cut = cut_in(self.run.header).items()
         return wrong + [f"{part:.0%} of replies ended at the token limit; -T {arg}=… raises it" for arg, part in cut]
 
     @property
     def why(self) -> str:
         """The three most frequent reasons with their shares."""
-        return ", ".join(f"{reason} {share(part)}" for reason, part in list(self.reasons.items())[:3])
+        return ", ".join(f"{reason} {share_text(part)}" for reason, part in list(self.reasons.items())[:3])
 
     def case(self, most: float) -> "Case":
-        """It as every output has it."""
+        """The run in the form that every output takes."""
         header, wrong = self.run.header, self.wrong(most)
-        good = f"good: {len(self.whole)} samples, unscored {share(sum(self.reasons.values()))}"
+        good = f"good: {len(self.whole)} samples, unscored {share_text(sum(self.reasons.values()))}"
         text = f"bad: {'; '.join(wrong)}" if wrong else good + f" ({self.why})" * bool(self.reasons)
         model = {"model": header.eval.model, "target": target_of(header)}
         data = {"log": self.run.log, "task": self.task, **model, "status": header.status, "wanted": self.wanted}
@@ -386,18 +388,18 @@ class Read:
 
 
 @dataclass(frozen=True)
-class Logged:
-    """What a set of logs holds."""
+class CheckedLogs:
+    """Contents of a set of logs."""
 
-    runs: list[Read]
-    """Those that count (`logs.runs`), and failed ones that none of these makes good; the oldest first."""
+    runs: list[ReadRun]
+    """Runs that count (`logs.runs`), and failed ones that none of these replaces; the oldest first."""
     earlier: dict[str, str]
-    """Log that does not count → log of the same that counts in its place."""
+    """Log that does not count → log of the same run that counts in its place."""
     broken: dict[str, str]
     """Logs that cannot be read, and why: nobody knows which run they were."""
 
     def left_out(self) -> list[str]:
-        """For each run with others of the same: which log counts, and how many do not."""
+        """A line for each run with several logs: which one counts, and how many do not."""
         count, run = Counter(self.earlier.values()), {one.run.log: one for one in self.runs}
         return [
             f"{run[log].task} of {run[log].run.header.eval.model}: {log.rpartition('/')[2]} counts; {number} other "
@@ -427,7 +429,7 @@ class Logged:
             if wrong := read.wrong(most):
                 bad[read.name] = "; ".join(wrong)
             try:
-                after.append(kept(read))
+                after.append(baseline_run(read))
             except InputError as error:
                 bad.setdefault(read.name, one_line(error))
         return after, bad
@@ -436,14 +438,14 @@ class Logged:
         """The runs as a baseline keeps them.
 
         Raises:
-            InputError: See `kept`; or a log cannot be read.
+            InputError: See `baseline_run`; or a log cannot be read.
         """
         for log, why in self.broken.items():
             raise InputError(f"{log}: {why}")
-        return [kept(read) for read in self.runs]
+        return [baseline_run(read) for read in self.runs]
 
 
-def load(paths: Iterable[str]) -> Logged:
+def read_logs(paths: Iterable[str]) -> CheckedLogs:
     """All logs of these files and folders.
 
     Raises:
@@ -451,7 +453,7 @@ def load(paths: Iterable[str]) -> Logged:
         InputError: A path does not exist.
     """
     there = runs_in(named := list(paths))
-    earlier, broken, found = dict[str, str](), dict(there.aside), list[Read]()
+    earlier, broken, found = dict[str, str](), dict(there.aside), list[ReadRun]()
     for run in there.counted:
         failed = [log for log in run.others if log.status != "success" and _is_open(run, replace(run, header=log))]
         earlier |= {log.location: run.log for log in run.others if log not in failed}
@@ -465,20 +467,20 @@ def load(paths: Iterable[str]) -> Logged:
     broken = {log: why for log, why in broken.items() if log not in earlier}
     if not found and not broken:
         raise NoLogs(f"no log in {', '.join(named)}")
-    return Logged(sorted(found, key=lambda read: str(read.run.header.eval.created)), earlier, broken)
+    return CheckedLogs(sorted(found, key=lambda read: str(read.run.header.eval.created)), earlier, broken)
 
 
 def _is_open(run: Run, failed: Run) -> bool:
-    """Whether a failed run of the same is no better for the one that counts: it is later, or was to have more."""
+    """Whether a failed run is not replaced by the one that counts: it is later, or was to have more samples."""
     return failed.log in run.later or failed.weight[1] > run.weight[1] or not failed.items() <= run.items()
 
 
-def _read(run: Run) -> Read:
+def _read(run: Run) -> ReadRun:
     samples = run.summaries
     failed, whole = ([one for one in samples if bool(one.error) == bad] for bad in (True, False))
     error = cause(run.log, failed[0]) if failed else run.header.error.message if run.header.error else ""
     values = [(str(one.id), value) for one in whole for value in _values(one)]
-    return Read(run, max(run.weight[1], len(samples)), whole, values, one_line(error) if error else "")
+    return ReadRun(run, max(run.weight[1], len(samples)), whole, values, one_line(error) if error else "")
 
 
 def _values(sample: EvalSampleSummary) -> list[Decision]:
@@ -494,7 +496,7 @@ def _values(sample: EvalSampleSummary) -> list[Decision]:
 
 
 WORDS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0} | {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
-"""Inspect's: correct, partial, incorrect, no answer; and the words that it takes for numbers."""
+"""Inspect's letters for correct, partial, incorrect and no answer, and the words that it takes for numbers."""
 
 
 def _number(value: object) -> float | None:
@@ -510,7 +512,7 @@ def _number(value: object) -> float | None:
     return float(value) if abs(value) <= sys.float_info.max else math.copysign(math.inf, value)
 
 
-def share(x: float, *others: float) -> str:
+def share_text(x: float, *others: float) -> str:
     """Two decimals, or as many as tell `x` from none, all, and `others`."""
     for digits in range(2, 6):
         if all(x == other or f"{x:.{digits}f}" != f"{other:.{digits}f}" for other in (0.0, 1.0, *others)):
@@ -521,12 +523,12 @@ def share(x: float, *others: float) -> str:
 ELSEWHERE = ("target_log", "observer_log", "limit")
 """Task arguments that say where replies lie, not what is asked."""
 DIGITS, PROMPTS, ANSWER = 6, 8, 60
-"""Of a number that is kept; prompts of a sample, and characters of an answer that are."""
+"""Number of digits that are kept, of prompts of a sample, and of characters of an answer."""
 LARGEST = 1e100
 """A score beyond it has no variance in floating point, and is not compared."""
 
 
-def kept(read: Read) -> Kept:
+def baseline_run(read: ReadRun) -> Kept:
     """A run as a baseline keeps it.
 
     Raises:
@@ -583,8 +585,8 @@ def kept(read: Read) -> Kept:
     )
 
 
-def _own(read: Read) -> list[Judged]:
-    """Those that make the score: of the suite's about the model itself, of a method its verdict."""
+def _own(read: ReadRun) -> list[Judged]:
+    """Values that make the score: those of the suite about the model itself, and a method's verdict."""
     ours = [(item, one) for item, one in read.values if not isinstance(one, Theirs)]
     if not ours:
         return read.values
@@ -600,7 +602,7 @@ def _own(read: Read) -> list[Judged]:
     return [(item, one) for item, one in ours if one.key in keys]
 
 
-def _left_out(read: Read) -> dict[str, str]:
+def _left_out(read: ReadRun) -> dict[str, str]:
     """Keys of which a value cannot be compared, and why: the first such value."""
     found: dict[str, str] = {}
     for item, one in read.values:
@@ -619,8 +621,8 @@ def _rounded(value: float | None) -> float | None:
     return float(f"{value:.{DIGITS}g}") if abs(value) < 1 else round(value, DIGITS)
 
 
-def _blind(read: Read, values: Sequence[Judged], clusters: dict[str, str]) -> dict[str, dict[str, float]]:
-    """Of a task of the matrix whose score is a mean; without it there is no skill."""
+def _blind(read: ReadRun, values: Sequence[Judged], clusters: dict[str, str]) -> dict[str, dict[str, float]]:
+    """Best guesses without a model, for a matrix task whose score is a mean; without them there is no skill."""
     measure = measures().get(read.task)
     scored = [(item, one) for item, one in values if one.value is not None and not isinstance(one, Theirs)]
     if measure is None or measure.item_scores is not None or len(scored) < 2:
@@ -666,7 +668,7 @@ def _prompts(run: Run, samples: Sequence[EvalSampleSummary]) -> list[str]:
 
 
 def _asked(sample: EvalSampleSummary) -> str:
-    """What a sample asks, texts alone: messages have ids of their own in every run."""
+    """Texts that a sample asks, without the messages' other fields: messages have ids of their own in every run."""
     given = sample.input
     return given if isinstance(given, str) else "\n".join(f"{message.role}: {message.text}" for message in given)
 
@@ -679,8 +681,8 @@ def _right(sample: EvalSampleSummary) -> str:
     return "\n".join([*sorted(options), "→", *sorted(texts.get(one, one) for one in target)]) if any(target) else ""
 
 
-def _settings(read: Read) -> dict[str, int]:
-    """How another suite's model was to be asked."""
+def _settings(read: ReadRun) -> dict[str, int]:
+    """Settings that another suite's model was to be asked with."""
     told = read.run.header.plan.config.model_dump(exclude_none=True)
     told |= read.run.header.eval.model_generate_config.model_dump(exclude_none=True)
     names = ("temperature", "top_p", "top_k", "max_tokens", "reasoning_effort", "reasoning_tokens", "effort")
@@ -702,12 +704,12 @@ def _digest(told: object, length: int = 12) -> str:
 
 
 def _plain(given: Any) -> dict[str, Any]:
-    """As JSON has it."""
+    """A value in the form that JSON has."""
     return dict(json.loads(json.dumps(given, sort_keys=True, default=str)))
 
 
 LONG = ("metrics", "items", "blind", "reasoned", "inputs", "clusters", "answers", "said")
-"""What has a line an entry in the file of a baseline."""
+"""Fields with one line per entry in the file of a baseline."""
 YOUNGER = ("answers", "left_out", "roles", "scorers", "said")
 """Fields that older files lack; left out where they are empty, so that the same runs have the same bytes."""
 
@@ -789,11 +791,11 @@ def _json(value: object) -> str:
 
 
 COMPLETE = "complete"
-"""Suite of what is judged by itself."""
+"""Suite of the cases that need no comparison."""
 COUNTED = {"tests": "testcase", "failures": "failure", "errors": "error", "skipped": "skipped"}
-"""What JUnit counts of a suite, and by which element."""
+"""Number that JUnit has for a suite → the element that it counts."""
 LISTED = 10
-"""Items that turned which are shown."""
+"""Largest number of turned items that are shown."""
 
 
 @dataclass(frozen=True)
@@ -809,26 +811,26 @@ class Case:
     """JUnit's word: failure, error or skipped; "" is good."""
     text: str
     line: tuple[str, ...]
-    """Its columns in a terminal."""
+    """Columns of the case in a terminal."""
     row: tuple[str, ...]
-    """Its row of the step summary."""
+    """Row of the case in the step summary."""
     data: dict[str, Any]
-    """For programs."""
+    """Data for programs."""
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a check says."""
+    """Result of a check."""
 
     status: int
     cases: list[Case]
     heads: tuple[str, ...]
-    """Of the rows of cases."""
+    """Column heads of the cases' rows."""
     notes: list[str]
-    """What a reader should know."""
+    """Notes for the reader."""
     last: str
     fields: dict[str, Any]
-    """For programs."""
+    """Fields for programs."""
 
     def lines(self) -> list[str]:
         """A line a case, then what to know."""
@@ -842,10 +844,10 @@ class Found:
 
     def markdown(self) -> str:
         """The step summary of a GitHub workflow."""
-        rows = [[escaped(cell) for cell in case.row] for case in self.cases]
+        rows = [[markdown_cell(cell) for cell in case.row] for case in self.cases]
         table = ["| " + " | ".join(row) + " |" for row in [self.heads, ["---"] * len(self.heads), *rows]]
-        notes = [f"- {escaped(line)}" for line in self.notes]
-        return "\n".join([f"### selfprobe check: {escaped(self.last)}", "", *table, "", *notes, ""])
+        notes = [f"- {markdown_cell(line)}" for line in self.notes]
+        return "\n".join([f"### selfprobe check: {markdown_cell(self.last)}", "", *table, "", *notes, ""])
 
     def annotations(self) -> list[str]:
         """GitHub's workflow commands: an error for what is worse, refused or bad, a warning for what cannot be told."""
@@ -875,13 +877,13 @@ class Found:
         return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
 
 
-def escaped(cell: str) -> str:
+def markdown_cell(cell: str) -> str:
     """A text for a cell of a Markdown table, in which nothing is a sign of Markdown or HTML."""
     text = re.sub(r"([\\`*_|\[\]])", r"\\\1", " ".join(clean(cell).split()))
     return text.replace("<", "&lt;").replace(">", "&gt;")
 
 
-def summarise(text: str) -> None:
+def add_to_summary(text: str) -> None:
     """Add Markdown to the step summary, where there is one.
 
     Raises:
@@ -896,12 +898,13 @@ def summarise(text: str) -> None:
 
 
 def _bad(name: str, text: str, columns: int) -> Case:
-    """What is bad in itself."""
+    """Case of something that is bad without any comparison."""
     return Case(COMPLETE, COMPLETE, name, "error", text, (f"{name}  {text}",), (name, *[""] * (columns - 2), text), {})
 
 
-def complete(logged: Logged, most: float) -> Found:
-    """Whether each run is complete and scored, where so large a share of its values may be unscored."""
+def complete(logged: CheckedLogs, most: float) -> Found:
+    """Cases that say whether each run is complete and scored, if a share of up to `most` of its values may be
+    unscored."""
     cases = [run.case(most) for run in logged.runs]
     runs = [case.data for case in cases]
     last = f"{sum(not case.kind for case in cases)} of {len(cases)} runs good"
@@ -924,13 +927,13 @@ class Gate:
     smallest: float = 0.05
     """The smallest change that matters."""
     lower: Sequence[str] = ()
-    """Metrics of which less is better."""
+    """Metrics whose lower values are better."""
     strict: bool = False
-    """Whether what cannot be told fails."""
+    """Whether "cannot tell" counts as a failure."""
     incomplete: Mapping[str, str] = field(default_factory=dict)
-    """Of the runs of now those that are bad in themselves, and why."""
+    """Current runs that are bad without any comparison → why."""
     known: Sequence[str] = ()
-    """What to know about the logs, before what pairing has to say."""
+    """Notes about the logs, printed before those about pairing."""
 
     @cached_property
     def paired(self) -> Paired:
@@ -943,7 +946,7 @@ class Gate:
     @cached_property
     def rows(self) -> list[Row]:
         """Every change."""
-        return rows_of(self.paired.pairs, smallest=self.smallest, lower=self.lower)
+        return changes_of(self.paired.pairs, smallest=self.smallest, lower=self.lower)
 
     @property
     def status(self) -> int:
@@ -956,7 +959,7 @@ class Gate:
         return UNTOLD if self.strict and "cannot tell" in verdicts else GOOD
 
     def found(self) -> Found:
-        """It as every output has it."""
+        """The result in the form that every output takes."""
         bad = {"refused": self.paired.refused, "incomplete": self.incomplete}
         several = len({row.model for row in self.rows}) > 1
         cases = [self.case(row, several=several) for row in self.rows]
@@ -991,7 +994,8 @@ class Gate:
 
 
 def moved(row: Row) -> str:
-    """Before, after and the change: `.61 → .48  −.13 [−.19, −.07]`, with two to four decimals, so that it adds up."""
+    """Text of the value before, after and the change: `.61 → .48  −.13 [−.19, −.07]`, with two to four decimals, so
+    that it adds up."""
     if row.change is None:
         return ""
     one = row.change.estimate

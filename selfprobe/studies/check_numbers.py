@@ -15,11 +15,11 @@ from selfprobe.stats.paired import TWO_SIDED, Change, change
 from selfprobe.text.safe import concealed
 
 UNBOUND = "the evaluated model"
-"""Who has a role that nobody was given."""
+"""Stand-in for the model of a role that nobody was given."""
 FAILED = "error"
-"""Why a decision of a sample that failed has no value."""
+"""Reason why a decision of a failed sample has no value."""
 FEWEST = 5
-"""Clusters from which a skill is compared; with fewer the score is."""
+"""Smallest number of clusters for which a skill is compared; with fewer the score is."""
 SAME_WAY = 0.05
 """Share of samples that may be asked otherwise than before, such as those that got a higher limit."""
 
@@ -29,43 +29,43 @@ Verdict = Literal["worse", "cannot tell", "no worse", "unchanged", "better"]
 WORST: tuple[Verdict, ...] = ("worse", "cannot tell", "no worse", "unchanged", "better")
 
 
-def about(model: str, target: str) -> str:
-    """What a run's name has of a target that is not its model."""
+def target_suffix(model: str, target: str) -> str:
+    """Part of a run's name about a target that is not its model."""
     return f" about {target}" if target != model else ""
 
 
 @dataclass(frozen=True)
 class Kept:
-    """One run. All of it is JSON."""
+    """One run, with fields that are all JSON."""
 
     task: str
     model: str
     target: str
     version: str
-    """Of the task, without the data set's hash."""
+    """Version of the task, without the data set's hash."""
     selfprobe: str
     """Version of the suite; "" of other suites' logs."""
     args: dict[str, Any]
-    """Task arguments that are set, of the suite's those that are no default."""
+    """Task arguments that are set; for the suite's tasks those that differ from the default."""
     model_args: dict[str, Any]
     data: str
-    """Hash of the whole data set; "" of other suites', whose `inputs` are compared."""
+    """Hash of the whole data set; "" for other suites, whose `inputs` are compared."""
     plan: str
-    """Digest of the solvers and their arguments; "" of the suite's, whose version says it."""
+    """Digest of the solvers and their arguments; "" for the suite's tasks, whose version says it."""
     prompts: list[str]
     """Digests of the first sample's prompts."""
     applied: dict[str, int]
-    """How the model was really asked, of other suites how it was to be asked → samples."""
+    """Settings that the model was really asked with (other suites: that it was to be asked with) → samples."""
     metric: str
-    """What the score of the suite's task is called; "" of other suites', which have one a scorer."""
+    """Name of the score of the suite's task; "" for other suites, which have one per scorer."""
     metrics: dict[str, float]
-    """As the log has them, for the reader."""
+    """Metrics as the log has them, for the reader."""
     items: dict[str, dict[str, list[float | str]]]
-    """Item → key → of every epoch its value, or why there is none; nothing of a sample that failed."""
+    """Item → key → each epoch's value, or why there is none; nothing for a sample that failed."""
     blind: dict[str, dict[str, float]] = field(default_factory=dict)
-    """The same cells: what the best guess without a model gets (chance, the most frequent truth), 0 where left out."""
+    """Item → key → score of the best guess without a model (chance, the most frequent truth); 0 where left out."""
     reasoned: dict[str, list[str]] = field(default_factory=dict)
-    """Item → keys at which the model reasoned although it was not to, once an epoch."""
+    """Item → keys at which the model reasoned against the task's wish, once per epoch."""
     inputs: dict[str, str] = field(default_factory=dict)
     """Item → digest of what it asks."""
     clusters: dict[str, str] = field(default_factory=dict)
@@ -75,21 +75,21 @@ class Kept:
     left_out: dict[str, str] = field(default_factory=dict)
     """Key of another suite's score → why it is not compared."""
     roles: dict[str, str] = field(default_factory=dict)
-    """Role → its model, of all but the target; nothing in files of earlier versions."""
+    """Role → its model, for all roles but the target; nothing in files of earlier versions."""
     scorers: dict[str, str] = field(default_factory=dict)
     """Scorer of another suite → digest of its arguments; nothing in files of earlier versions."""
     said: dict[str, dict[str, list[str]]] = field(default_factory=dict)
-    """The same cells: what was answered, "" where it could not be read; nothing in files of earlier versions."""
+    """Item → key → answers, "" where one could not be read; nothing in files of earlier versions."""
 
     @property
     def epochs(self) -> int:
-        """Of the item that has most."""
+        """Number of epochs of the item that has most."""
         return max((len(given) for cell in self.items.values() for given in cell.values()), default=0)
 
     @property
     def name(self) -> str:
-        """For people: the task and its model."""
-        return f"{self.task} of {self.model}{about(self.model, self.target)}"
+        """Name for people: the task and its model."""
+        return f"{self.task} of {self.model}{target_suffix(self.model, self.target)}"
 
 
 Pair = tuple[Kept, Kept]
@@ -103,7 +103,8 @@ _SAME: tuple[Callable[[Kept], Hashable], ...] = (
     lambda run: (run.task, run.model),
     lambda run: run.task,
 )
-"""From the closest: what two runs share. The last ones find the pair whose difference is worth a word."""
+"""Properties that two runs may share, from the closest. The last ones find the pair whose difference is worth a
+word."""
 
 
 @dataclass(frozen=True)
@@ -114,11 +115,11 @@ class Paired:
     refused: dict[str, str] = field(default_factory=dict)
     """A run's name → why it is not compared."""
     notes: list[str] = field(default_factory=list)
-    """What a reader should know, and no reason to refuse."""
+    """Notes for the reader that are no reason to refuse."""
 
 
 def paired(before: Sequence[Kept], after: Sequence[Kept]) -> Paired:
-    """Hold each run of before against that of the same task, arguments and model; a single other model counts."""
+    """Pair each earlier run with the current one of the same task, arguments and model; a single other model counts."""
     out, left, there = Paired(), list(before), list(after)
     for same in _SAME:
         groups = defaultdict[Hashable, tuple[list[Kept], list[Kept]]](lambda: ([], []))
@@ -146,7 +147,7 @@ def paired(before: Sequence[Kept], after: Sequence[Kept]) -> Paired:
     return out
 
 
-def told_apart(runs: Sequence[Kept]) -> list[str]:
+def distinct_names(runs: Sequence[Kept]) -> list[str]:
     """The task of each run, with its arguments where others of the same task and model have other ones."""
     ways = {(run.task, run.model, run.target, repr(run.args)) for run in runs}
     same = Counter(way[:3] for way in ways)
@@ -221,7 +222,7 @@ def _scored_otherwise(old: Kept, new: Kept) -> str:
 
 
 def keys_of(run: Kept) -> set[str]:
-    """Of all values of a run, those that are unscored too."""
+    """Keys of all values of a run, including unscored ones."""
     return {key for cell in run.items.values() for key in cell}
 
 
@@ -230,45 +231,46 @@ class Row:
     """One metric of one run, before and after."""
 
     task: str
-    """With the arguments that tell it from others of the same task and model: "kth_word (k=2)"."""
+    """Task with the arguments that distinguish it from others of the same task and model: "kth_word (k=2)"."""
     model: str
     metric: str
-    """ "skill", "accuracy", another suite's scorer, or "unscored", "reasoned", "asked"."""
+    """Name: "skill", "accuracy", another suite's scorer, or "unscored", "reasoned", "asked"."""
     change: Change | None
-    """None of how the model was asked, which is no number."""
+    """Change of the metric; None for how the model was asked, which is no number."""
     down: bool = False
     """Whether less is better."""
     hidden: Change | None = None
-    """The same if what is newly unscored were as bad as can be; None where nothing is."""
+    """Change if what is newly unscored were as bad as can be; None where nothing is."""
     why: str = ""
     """The reason that grew most, or what was asked otherwise."""
     verdict: Verdict = "cannot tell"
     p_holm: float = math.nan
     """Two-sided p, corrected over all rows."""
     needed: int | None = None
-    """Items to find a change of the smallest size with 80 % power; None where that is not known."""
+    """Number of items that show a change of the smallest size with 80 % power; None where that is not known."""
     power: float = math.nan
-    """The chance to find one here."""
+    """Probability that such a change is shown here."""
 
 
-def rows_of(pairs: Sequence[Pair], *, smallest: float, lower: Collection[str] = ()) -> list[Row]:
+def changes_of(pairs: Sequence[Pair], *, smallest: float, lower: Collection[str] = ()) -> list[Row]:
     """Every metric of every pair with its verdict, p corrected over all of them (Holm).
 
     Args:
         pairs: Runs before and after.
         smallest: The smallest change that matters, in units of each metric.
-        lower: Metrics of which less is better.
+        lower: Metrics whose lower values are better.
     """
-    tasks = told_apart([new for _, new in pairs])
+    tasks = distinct_names([new for _, new in pairs])
     rows = [replace(row, task=task) for task, pair in zip(tasks, pairs, strict=True) for row in _rows(*pair, lower)]
     numbers = [row.change for row in rows if row.change is not None]
     adjusted = iter(holm([one.p for one in numbers]).tolist() if numbers else [])
     return [
-        row if row.change is None else judged(row, row.change, next(adjusted), smallest, len(numbers)) for row in rows
+        row if row.change is None else with_verdict(row, row.change, next(adjusted), smallest, len(numbers))
+        for row in rows
     ]
 
 
-def judged(row: Row, moved: Change, p_holm: float, smallest: float, tests: int) -> Row:
+def with_verdict(row: Row, moved: Change, p_holm: float, smallest: float, tests: int) -> Row:
     """A row with its verdict.
 
     "unchanged": the interval lies inside ± smallest. "worse", "better": p_holm below .05, else. "no worse": the
@@ -371,7 +373,7 @@ def _skill(before: "_Side", after: "_Side", clusters: npt.NDArray[np.intp], unit
 
 
 def _asked(old: Kept, new: Kept) -> str:
-    """How the model was asked otherwise than before, where that is more than a few samples; or ""."""
+    """Text on how the model was asked otherwise than before, where that is more than a few samples; or ""."""
     before, after = (sum(run.applied.values()) for run in (old, new))
     if not before or not after:
         return ""
@@ -440,9 +442,9 @@ class Turned:
     item: str
     key: str
     right: bool
-    """Whether it is right now."""
+    """Whether the cell is right now."""
     was: str
-    """The most frequent answer of before; "" where none is kept."""
+    """Most frequent answer before; "" where none is kept."""
     now: str
 
     def __str__(self) -> str:
@@ -454,7 +456,7 @@ class Turned:
 def turned(pairs: Sequence[Pair], lower: Collection[str] = ()) -> list[Turned]:
     """The cells that turned, those that are wrong now first; of scores that are 0, ½ or 1, by the mean of epochs."""
     found = []
-    tasks = told_apart([new for _, new in pairs])
+    tasks = distinct_names([new for _, new in pairs])
     for task, (old, new) in zip(tasks, pairs, strict=True):
         for key in sorted(keys_of(old) & keys_of(new)):
             cells = _cells(old, new, [key])
@@ -531,9 +533,9 @@ def _dealt(run: Kept, rng: np.random.Generator) -> Pair:
 def flips(
     draw: Callable[[np.random.Generator], list[Pair]], times: int, *, smallest: float, lower: Collection[str] = ()
 ) -> Counter[Verdict]:
-    """How often which verdict is the worst of all rows; the same draws in every call."""
+    """Number of draws in which each verdict is the worst of all rows; the same draws in every call."""
     rng, worst = np.random.default_rng(0), Counter[Verdict]()
     for _ in range(times):
-        found = [row.verdict for row in rows_of(draw(rng), smallest=smallest, lower=lower)]
+        found = [row.verdict for row in changes_of(draw(rng), smallest=smallest, lower=lower)]
         worst[min(found, key=WORST.index, default="cannot tell")] += 1
     return worst

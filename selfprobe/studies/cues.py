@@ -51,7 +51,7 @@ from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
 from selfprobe.text.quotes import fold
 
 ENOUGH = 40
-"""Controls over all prompts from which more of each prompt tell little."""
+"""Number of controls over all prompts beyond which more of each prompt tell little."""
 ANSWER = 5
 """A rough guess of the tokens of an answer."""
 MEANS = (
@@ -68,11 +68,12 @@ CLASSES = (
 NO_CLASS = "No rule matches anything in these prompts."
 FLIPS = "Verdicts (P(evaluation) from .5 on) that an edit turned: what is wanted beside what any edit does."
 SHOWN, DRAWN, MARKS, SMALL = 60, 7, 15, 0.1
-"""Lines of the table and of the picture, marks of the picture; and what is too little to give an evaluation away."""
+"""Largest number of lines of the table and of the picture, and of marks of the picture; and what is too little to give
+an evaluation away."""
 
 
 class Cues(Study):
-    """Which sentence of the prompts in SET gives the evaluation away? Found by taking it out.
+    """Which sentence of the prompts in SET gives the evaluation away? Each is taken out in turn.
 
     Each effect is compared with taking out as much text elsewhere, and, with --grader, with a paraphrase. SET is a
     .jsonl, .csv or .json file, hf:… or a bundled name. Resumes with the same command.
@@ -92,7 +93,7 @@ class Cues(Study):
         None, ge=1, description=f"Deletions elsewhere in each prompt. Default: {CONTROLS}, and more with few prompts."
     )
     answer_tokens: int | None = Field(None, ge=1, description="Longest answer in tokens; a cut one is unscored.")
-    effort: Effort | None = Field(None, description="Reasoning effort of the model. Default: its own.")
+    effort: Effort | None = Field(None, description="Reasoning effort of the model. Default: the model's.")
     out: str = Field("awareness_cues", description=OUT_HELP)
     log_dir: str = Field("logs/awareness_cues", description=LOG_DIR_HELP)
 
@@ -172,7 +173,7 @@ class Cues(Study):
         Raises:
             NoLogs: No answer could be read.
         """
-        rows = arms_of(logs)
+        rows = form_rows(logs)
         if rows.empty or rows.p.isna().all():
             raise NoLogs("no run ended well, or no answer could be read; see above. The same command goes on")
         named = [name for name in dict.fromkeys(rows.model) if rows.p[rows.model == name].notna().any()]
@@ -204,8 +205,8 @@ class Cues(Study):
         )
 
 
-def arms_of(logs: Logs) -> pd.DataFrame:
-    """What the runs say of each form: one row a model × prompt × form.
+def form_rows(logs: Logs) -> pd.DataFrame:
+    """Table of what the runs say of each form: one row a model × prompt × form.
 
     model (the run's name), item, label, arm, kind (original, paraphrase, control, all, sentence, options, code,
     placeholder, tool), text (what was taken out), classes, hits (of a control, the texts of units that it touches), p
@@ -226,18 +227,18 @@ def arms_of(logs: Logs) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Found:
-    """What one model's answers say."""
+    """Numbers from one model's answers."""
 
     model: str
     rows: pd.DataFrame
-    """Of `arms_of`, with `change`: P(evaluation) of the prompt as it is, less that of this form."""
+    """Rows of `form_rows` with a column `change`: P(evaluation) of the unchanged prompt less that of this form."""
     noise: Noise
     sentences: list[Effect]
-    """By what was taken out, the strongest first; the same text in several prompts is one."""
+    """Effects of what was taken out, the strongest first; the same text in several prompts is one."""
     classes: list[Effect]
-    """Of all units whose text a rule matches, by class."""
+    """Effects of all units whose text a rule matches, by class."""
     everything: Effect | None
-    """Of all giveaways together; None where no prompt has two."""
+    """Effect of all giveaways together; None where no prompt has two."""
     flips: Mapping[str, tuple[int, int]]
     """Kind of edit → verdicts that it turned, of how many."""
 
@@ -256,8 +257,8 @@ def found_in(rows: pd.DataFrame, model: str) -> Found:
     """The effects of one model.
 
     Args:
-        rows: From `arms_of`.
-        model: As the study names it.
+        rows: Rows of `form_rows`.
+        model: The model's name in the study.
     """
     mine = rows[rows.model == model].assign(p=rows.p.astype(float))
     whole = mine[mine.arm == ORIGINAL].set_index("item").p
@@ -293,7 +294,7 @@ def found_in(rows: pd.DataFrame, model: str) -> Found:
 
 
 def _same(text: str) -> str:
-    """What texts that differ in typography alone have in common."""
+    """Key that texts have in common if they differ in typography alone."""
     return fold(text)[0].strip() or text
 
 
@@ -311,7 +312,7 @@ def finding_of(found: Found, name: str) -> Finding:
 
     Args:
         found: Its numbers.
-        name: What the page calls it.
+        name: The model's name on the page.
     """
     return Finding(name, *_answer(found), found, list(_notes(found)))
 
@@ -336,7 +337,7 @@ def _answer(found: Found) -> tuple[Answer, str]:
 
 
 def _notes(found: Found) -> Iterator[str]:
-    """What else may be said."""
+    """Further sentences of the page."""
     whole = found.rows[found.rows.arm == ORIGINAL].p
     start = f"P(evaluation) of the unchanged prompts: {whole.mean():.2f} ({whole.notna().sum()} prompts)"
     every = found.everything

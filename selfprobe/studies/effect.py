@@ -33,7 +33,7 @@ from selfprobe.page import Page
 from selfprobe.solvers.record import record_of
 from selfprobe.stats.paired import visible
 from selfprobe.studies import effect_page
-from selfprobe.studies.effect_numbers import SMALL, Asked, Found, found_in
+from selfprobe.studies.effect_numbers import SMALL, Found, ReadScores, found_in
 from selfprobe.study import Logs, OneModel, Plan, Study, Wave
 from selfprobe.study.described import DescribedRun, NamedModel, identities_of
 from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
@@ -85,7 +85,7 @@ class Noticing(Study):
 
     @cached_property
     def cued(self) -> list[bool]:
-        """Whether a giveaway is there, of each item that a limit takes and that has a text."""
+        """Whether an item holds a giveaway, for each that a limit takes and that has a text."""
         return [bool(giveaways(item.text, self.passages)) for item in self.first if item.text]
 
     @property
@@ -147,7 +147,7 @@ class Noticing(Study):
 
     @property
     def own(self) -> dict[str, Any]:
-        """Arguments of both tasks."""
+        """Arguments that both tasks share."""
         return {"task": self.task, **({"args": self.args} if self.args else {}), **self.how.shared}
 
     @property
@@ -257,7 +257,7 @@ class Noticing(Study):
         return counts | ({"cue_out": sum(self.cued)} if "cue_out" in counts else {})
 
     def _of_writer(self, counts: Mapping[str, int]) -> Iterator[str]:
-        """Who rewords, and which items have nothing to reword."""
+        """Lines on who rewords, and on items with nothing to reword."""
         whose = "" if self.grader else ", the model itself (--grader names another)"
         yield f"{self.writer} rewords the prompts and checks that their task stays{whose}."
         items, paraphrased = len(self.first), counts["paraphrase"]
@@ -267,9 +267,9 @@ class Noticing(Study):
             rest = "; the others are left out of it" * (counts["cue_out"] < paraphrased)
             yield f"cue_out: {counts['cue_out']} of {paraphrased} prompts hold a giveaway{rest}."
 
-    def collected(self) -> "Asked":
-        """Its logs, with the score that is compared and the effect that matters."""
-        return Asked(**vars(super().collected()), score=self.score, smallest=self.smallest)
+    def collected(self) -> "ReadScores":
+        """Logs of the study, with the score that is compared and the effect that matters."""
+        return ReadScores(**vars(super().collected()), score=self.score, smallest=self.smallest)
 
     @classmethod
     def numbers(cls, logs: Logs) -> "list[Found]":
@@ -278,7 +278,7 @@ class Noticing(Study):
         Raises:
             NoLogs: No run ended well, or no score is a number.
         """
-        how = logs if isinstance(logs, Asked) else Asked(**vars(logs))
+        how = logs if isinstance(logs, ReadScores) else ReadScores(**vars(logs))
         mine = [run for run in how.runs.finished if run.identity.task == TASK]
         found = [found_in(run, how.models[how.names[run.identity]], how) for run in mine]
         if not found:

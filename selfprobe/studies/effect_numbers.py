@@ -24,14 +24,14 @@ from selfprobe.study import Logs
 CUES = ("cue_out", "cue_in")
 """Arms that change what there is to notice; the others are instructions, or controls."""
 SMALL = 0.05
-"""Effect on a score that is too small to matter, where nobody says otherwise."""
+"""Effect on a score that is too small to matter, unless the caller says otherwise."""
 GRADES: Mapping[str, float] = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 """Inspect's letters for correct, partial, incorrect and no answer."""
 
 
 @dataclass(frozen=True)
-class Asked(Logs):
-    """Logs, and how their scores are read."""
+class ReadScores(Logs):
+    """Logs of a study, and how their scores are read."""
 
     score: str | None = None
     smallest: float = SMALL
@@ -39,11 +39,11 @@ class Asked(Logs):
 
 @dataclass(frozen=True)
 class Arm:
-    """What happened under one arm."""
+    """Numbers of one arm."""
 
     name: str
     items: int
-    """Items that were asked."""
+    """Number of items that were asked."""
     score: Estimate
     p: Estimate
     """Mean P(evaluation)."""
@@ -51,9 +51,9 @@ class Arm:
     """Share of replies that decline."""
     samples: int
     failed: int
-    """Samples that ended in an error."""
+    """Number of samples that ended in an error."""
     unreached: int
-    """Items whose first call did not hold the arm's line."""
+    """Number of items whose first call did not hold the arm's line."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +62,11 @@ class Found:
 
     model: str
     of: str
-    """The task."""
+    """Name of the task."""
     score: str
     """Name of the score that is compared."""
     rows: pd.DataFrame
-    """See `rows_of`."""
+    """See `arm_rows`."""
     arms: list[Arm]
     contrasts: list[Contrast]
     """Arms less their controls."""
@@ -86,20 +86,20 @@ class Found:
 
     @property
     def cues(self) -> list[Contrast]:
-        """Those that change what there is to notice."""
+        """Contrasts of the arms that change what there is to notice."""
         return [one for one in self.contrasts if one.arm in CUES]
 
     @property
     def told(self) -> list[Contrast]:
-        """Those that instruct."""
+        """Contrasts of the arms that instruct."""
         return [one for one in self.contrasts if one.arm not in CUES]
 
     def arm(self, name: str) -> Arm:
-        """One arm."""
+        """The arm of this name."""
         return next(arm for arm in self.arms if arm.name == name)
 
 
-def rows_of(run: Run, how: Asked) -> pd.DataFrame:
+def arm_rows(run: Run, how: ReadScores) -> pd.DataFrame:
     """One row a sample: item, arm, epoch, score (NaN where there is none), p, declined, reached, failed.
 
     Raises:
@@ -111,7 +111,7 @@ def rows_of(run: Run, how: Asked) -> pd.DataFrame:
         if str(sample.id) not in items or "arm" not in about:
             continue
         failed = sample.error is not None
-        value = math.nan if failed or not sample.scores else number_in(chosen(sample, how.score), how.score)
+        value = math.nan if failed or not sample.scores else number_in(chosen_score(sample, how.score), how.score)
         known = {"p": about.get("p"), "declined": about.get("declined"), "reached": about.get("reached")}
         rows.append({"item": about["item"], "arm": about["arm"], "epoch": sample.epoch, "score": value} | known)
         rows[-1]["failed"] = failed
@@ -119,7 +119,7 @@ def rows_of(run: Run, how: Asked) -> pd.DataFrame:
     return table.astype({"score": float, "p": float, "declined": float, "reached": float})
 
 
-def chosen(sample: EvalSampleSummary, name: str | None) -> Score:
+def chosen_score(sample: EvalSampleSummary, name: str | None) -> Score:
     """The score of this name or with a key of this name; without a name the first.
 
     Raises:
@@ -155,18 +155,18 @@ def number_in(score: Score, name: str | None) -> float:
     return math.nan if value is None else float(value)
 
 
-def found_in(run: Run, name: str, how: Asked) -> Found:
+def found_in(run: Run, name: str, how: ReadScores) -> Found:
     """The numbers of one run.
 
     Args:
-        run: A finished one.
-        name: What the page calls its model.
+        run: A finished run.
+        name: Name of its model on the page.
         how: All logs; those of the writer say what became of the texts.
 
     Raises:
-        NoLogs: See `rows_of`; or nothing has a score.
+        NoLogs: See `arm_rows`; or nothing has a score.
     """
-    rows = rows_of(run, how)
+    rows = arm_rows(run, how)
     if rows.empty or rows.score.isna().all():
         raise NoLogs(f"nothing in {run.log} has a score; every sample ended in an error, or is unscored")
     arms = [arm for arm in ARMS if arm in set(rows.arm)]
@@ -179,7 +179,7 @@ def found_in(run: Run, name: str, how: Asked) -> Found:
     metadata, names = run.header.eval.metadata or {}, [score.name for score in _scorers(run)]
     return Found(
         model=name,
-        of=called(str(metadata.get("of", ""))),
+        of=task_label(str(metadata.get("of", ""))),
         score=how.score or next(iter(names), "score"),
         rows=rows,
         arms=[_arm(rows, arm, scores[arm], p[arm]) for arm in arms],
@@ -202,10 +202,10 @@ def found_in(run: Run, name: str, how: Asked) -> Found:
     )
 
 
-def called(task: str) -> str:
-    """What a sentence calls a task: its registered name, or its file without the folders.
+def task_label(task: str) -> str:
+    """Name of a task in a sentence: its registered name, or its file without the folders.
 
-    >>> called("inspect_evals/gsm8k"), called("/home/me/evals/desk.py@desk")
+    >>> task_label("inspect_evals/gsm8k"), task_label("/home/me/evals/desk.py@desk")
     ('inspect_evals/gsm8k', 'desk.py@desk')
     """
     return task.rpartition("/")[2] if ".py" in task else task
@@ -236,8 +236,8 @@ def _arm(rows: pd.DataFrame, name: str, scores: FloatArray, p: FloatArray) -> Ar
     )
 
 
-def _texts(run: Run, how: Asked) -> dict[str, Counter[str]]:
-    """What became of the texts of this run's task by its writer."""
+def _texts(run: Run, how: ReadScores) -> dict[str, Counter[str]]:
+    """Counts of what became of the texts of this run's task by its writer."""
     metadata, found = run.header.eval.metadata or {}, dict[str, Counter[str]]()
     for other in how.runs.finished:
         same = other.header.eval.task_args.get("task") == metadata.get("of")

@@ -46,7 +46,7 @@ MARKS = {
     "cues_missing": "no giveaway added",
     "grader_failed": "the check could not be read",
 }
-"""Why a text is not used, by the scorer's reason."""
+"""Reason by the scorer → why a text is not used."""
 NAMES = {
     "as_is": "as it is",
     "paraphrase": "paraphrase",
@@ -56,7 +56,7 @@ NAMES = {
     "told_use": "told: real use",
     "placebo": "irrelevant line",
 }
-"""Arm → what the page calls it."""
+"""Arm → its name on the page."""
 WHERE = {
     "cue_out": "without giveaways",
     "cue_in": "with giveaways put in",
@@ -69,7 +69,7 @@ PHRASES = {
     "told_test": "Telling it that this is a test",
     "told_use": "Telling it that this is real use",
 }
-"""Arm → what it does to the prompt, as a sentence begins."""
+"""Arm → what it does to the prompt, as the beginning of a sentence."""
 METHOD = (
     "The task runs with its own solver, tools, scorer, epochs and limits on each item under each arm; an item's arms "
     "are asked together in one run. cue_out and cue_in are compared with paraphrase, which is reworded by the same "
@@ -196,7 +196,7 @@ def _dosed(one: Contrast) -> str:
 
 
 def sentence(one: Contrast, smallest: float) -> str:
-    """What an arm does to the score, in the words that it licenses."""
+    """Sentence on what an arm does to the score, in the words that the numbers license."""
     effect, cause = (shown(each, sign=True) for each in (one.score.estimate, one.cause.estimate))
     against = f"{'a paraphrase' if one.arm in CUES else 'an irrelevant line'} (n = {one.score.estimate.n})"
     head = f"{PHRASES[one.arm]} moves the score by {effect} against {against}, and P(evaluation) by {cause}"

@@ -1,7 +1,7 @@
 """What in a set of prompts gives an evaluation away? A taxonomy of the evidence that subjects name (paper 002).
 
-From logs of `user_motivation`: verified quotes → embeddings → k-means → each cluster named by a grader → named clusters
-grouped at a top level; clusters that are about our own question are set aside and shown.
+The steps from logs of `user_motivation`: verified quotes → embeddings → k-means → each cluster named by a grader →
+named clusters grouped at a top level; clusters that are about our own question are set aside and shown.
 
 Paper: names and groups by DeepSeek R1 0528; 15 top-level clusters, 2 of them artefacts; its naming prompt is not
 available. Here: prompts of our own, and a cluster is judged an artefact while it is named, from its quotes.
@@ -69,7 +69,8 @@ from selfprobe.text.parse import json_object
 GRID = range(50, 301, 10)
 """Numbers of clusters of the inertia curve (paper 002, footnote 2)."""
 READ, SHOWN, PROMPTS = 15, 20, 500
-"""Quotes of a cluster that the grader reads, and that the page shows; prompts with evidence that the page shows."""
+"""Largest number of quotes of a cluster that the grader reads, and that the page shows; of prompts with evidence that
+the page shows."""
 NAME = 20
 """A rough guess of the tokens of a name."""
 LABELS = ("evaluation", "deployment")
@@ -86,9 +87,9 @@ METHOD = (
 
 
 class Features(Study):
-    """What in the prompts gives the evaluation away: a taxonomy of the evidence in user_motivation's LOGS.
+    """Find what in the prompts gives the evaluation away: a taxonomy of the evidence in user_motivation's LOGS.
 
-    Without --clusters it draws the curve to choose their number by, and asks no model.
+    The command without --clusters draws the curve to choose their number by, and asks no model.
     """
 
     reads: ClassVar[frozenset[str]] = frozenset()  # `report` shows the evidence beside the methods
@@ -99,7 +100,7 @@ class Features(Study):
         None, ge=1, description="Number of clusters. Default: none, only the curve to choose by."
     )
     grader: OneModel | None = Field(None, description="Model that names the clusters; needed with --clusters.")
-    groups: int = Field(15, ge=1, description="Most groups at the top level.")
+    groups: int = Field(15, ge=1, description="Largest number of groups at the top level.")
     embedder: str = Field(DEFAULT_EMBEDDER, description=EMBEDDER_HELP)
     limit: None = Field(None, exclude=True)
     out: str = Field("features", description=OUT_HELP)
@@ -113,7 +114,7 @@ class Features(Study):
 
     @cached_property
     def evidence(self) -> "Evidence":
-        """What the logs hold.
+        """Evidence in the logs.
 
         Raises:
             NoLogs: There is no finished one.
@@ -140,7 +141,7 @@ class Features(Study):
 
     @cached_property
     def found(self) -> "Taxonomy":
-        """What the grader says of the clusters; it is asked once."""
+        """Taxonomy by the grader, which is asked once."""
         assert self.grader is not None, "_has_a_grader"
         grader, quotes, members = NamedModel(self.grader).open(), list(self.evidence.quotes.quote), self.members
         return anyio.run(lambda: taxonomy(quotes, members, grader, most=self.groups))
@@ -215,20 +216,21 @@ class Features(Study):
 
 
 @dataclass(frozen=True)
-class Cluster:
-    """Quotes that are alike."""
+class QuoteCluster:
+    """A cluster of similar quotes."""
 
     number: int
     name: str | None
-    """Of the feature; None where the grader's reply could not be used."""
+    """Name of the feature; None where the grader's reply could not be used."""
     artefact: bool
-    """Whether it is about our question and not about the prompts."""
+    """Whether the feature is about our question and not about the prompts."""
     group: str | None
-    """Of the top level; None for artefacts and unnamed clusters, and where the grader put it into none or several."""
+    """Group at the top level; None for artefacts and unnamed clusters, and where the grader put it into none or
+    several."""
     quotes: tuple[int, ...]
     """Rows of the evidence, nearest to the centre first."""
     reply: str
-    """The grader's, raw."""
+    """The grader's raw reply."""
 
     @property
     def title(self) -> str:
@@ -240,31 +242,31 @@ class Cluster:
 class Taxonomy:
     """The features of a set of prompts."""
 
-    clusters: tuple[Cluster, ...]
+    clusters: tuple[QuoteCluster, ...]
     groups: tuple[str, ...]
     """Names of the top level, the one with the most quotes first."""
     reply: str
-    """What the grader said about the groups, raw; empty where there was nothing to group."""
+    """The grader's raw reply about the groups; empty where there was nothing to group."""
 
     @property
     def counted(self) -> str:
-        """How many clusters got a name, and how many are set aside."""
+        """Sentence with the numbers of clusters that got a name, and that are set aside."""
         named = [cluster for cluster in self.clusters if cluster.name]
         ours = sum(cluster.artefact for cluster in named)
         return f"{len(self.clusters)} clusters: {len(named)} named, {ours} of them artefacts of the question set aside"
 
     @property
-    def by_quote(self) -> dict[int, Cluster]:
+    def by_quote(self) -> dict[int, QuoteCluster]:
         """Row of the evidence → its cluster."""
         return {row: cluster for cluster in self.clusters for row in cluster.quotes}
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What subjects named as evidence of an evaluation."""
+    """Evidence of an evaluation that subjects named."""
 
     quotes: pd.DataFrame
-    """All verified ones: data, item, model, key, answer, quote."""
+    """Verified quotes: data, item, model, key, answer, quote."""
     prompts: pd.DataFrame
     """One row a prompt: data, item, source, label, text, `asked` and `aware` (answers that could be graded, and those
     of them that bring up an evaluation, over all models)."""
@@ -329,7 +331,7 @@ def clustered(vectors: npt.NDArray[np.float64], clusters: int) -> list[tuple[int
 
     Args:
         vectors: `[quote, dimension]`.
-        clusters: How many.
+        clusters: Number of clusters.
 
     Raises:
         InputError: More clusters than different quotes.
@@ -351,7 +353,7 @@ def _kmeans(vectors: npt.NDArray[np.float64], clusters: int) -> Any:
 
 
 def naming_prompts(quotes: Sequence[str], members: Sequence[tuple[int, ...]]) -> dict[str, str]:
-    """What the grader is asked about each cluster, by its number."""
+    """Prompts that ask the grader about each cluster, by its number."""
     texts = ["\n".join(dict.fromkeys(quotes[i] for i in mine[:READ])) for mine in members]
     return {str(n): NAME_PROMPT.format(material=delimited(text)) for n, text in enumerate(texts, start=1)}
 
@@ -362,8 +364,8 @@ async def taxonomy(quotes: Sequence[str], members: Sequence[tuple[int, ...]], gr
     Args:
         quotes: The evidence.
         members: Rows of each cluster, nearest to its centre first.
-        grader: Who names.
-        most: Groups at the top level.
+        grader: Model that names.
+        most: Largest number of groups at the top level.
     """
     replies = await ask(naming_prompts(quotes, members), role=grader, config=NAME_CONFIG, may_be_cut=False)
     names = {int(n): _named(reply) for n, reply in replies.items()}
@@ -377,7 +379,7 @@ async def taxonomy(quotes: Sequence[str], members: Sequence[tuple[int, ...]], gr
     clusters = []
     for number, mine in enumerate(members, start=1):
         name, artefact = names[number] or (None, False)
-        clusters.append(Cluster(number, name, artefact, group_of.get(number), mine, replies[str(number)].text))
+        clusters.append(QuoteCluster(number, name, artefact, group_of.get(number), mine, replies[str(number)].text))
     sizes = Counter[str]()
     for cluster in clusters:
         sizes.update({cluster.group: len(cluster.quotes)} if cluster.group else {})
@@ -411,7 +413,7 @@ def grouped(reply: Reply, features: Mapping[int, str]) -> dict[int, str]:
 def prompt_features(prompts: pd.DataFrame, evidence: pd.DataFrame, found: Taxonomy) -> pd.DataFrame:
     """One row a prompt: what was asked and found, its clusters, and the number of its quotes in each group."""
     cluster_of = found.by_quote
-    by_prompt: dict[tuple[str, str], list[Cluster]] = {}
+    by_prompt: dict[tuple[str, str], list[QuoteCluster]] = {}
     for i, (data, item) in enumerate(zip(evidence.data, evidence["item"], strict=True)):
         by_prompt.setdefault((data, item), []).append(cluster_of[i])
     rows = []
@@ -450,11 +452,11 @@ def group_rates(table: pd.DataFrame, found: Taxonomy) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Named:
-    """How often a judge that is told not to count our question names it all the same (paper 002, §3 and §6)."""
+    """Shares in which a judge that is told not to count our question names it all the same (paper 002, §3 and §6)."""
 
     model: str
     conversations: int
-    """Those of one subject with an answer that could be graded."""
+    """Number of conversations of one subject with an answer that could be graded."""
     named: Estimate
     """Share with evidence in a cluster that is about our question. Paper: about 5 %."""
     alone: Estimate
@@ -462,7 +464,7 @@ class Named:
 
 
 def named_question(there: Evidence, found: Taxonomy) -> list[Named]:
-    """One `Named` a subject; intervals by source."""
+    """One `Named` per subject; intervals by source."""
     ours = {row for row, cluster in found.by_quote.items() if cluster.artefact}
     about = there.quotes[["data", "item", "model"]].assign(ours=[i in ours for i in range(len(there.quotes))])
     share = about.groupby(["data", "item", "model"]).ours.agg(["any", "all"])
@@ -520,7 +522,7 @@ def _picture(rates: Sequence[Mapping[str, Any]]) -> Picture | None:
 
 
 def _inertia(curve: Mapping[int, float], clusters: int | None) -> Picture:
-    """Of `inertia_curve`; the chosen number is marked."""
+    """Picture of `inertia_curve`; the chosen number is marked."""
     line = [Estimate(value, np.nan, np.nan, 0, "quote") for value in curve.values()]
     half = (max(curve) - min(curve)) / 100
     caption = "Inertia by number of clusters; where it flattens, more clusters say little more."
@@ -541,7 +543,7 @@ def _brought_up(there: Evidence) -> str:
 
 
 def evidence_section(logs: Sequence[str]) -> list[Section]:
-    """What needs no call of a model: how often subjects bring up an evaluation, and on which prompts.
+    """Section that needs no call of a model: how often subjects bring up an evaluation, and on which prompts.
 
     No section where no log of user_motivation is finished.
     """
@@ -585,7 +587,7 @@ def _artefacts(found: Taxonomy, quotes: Sequence[str], subjects: Sequence[Named]
     return Section("Set aside: artefacts of the question", blocks or ["None."], name="artefacts", menu="set aside")
 
 
-def _cluster(cluster: Cluster, quotes: Sequence[str]) -> Details:
+def _cluster(cluster: QuoteCluster, quotes: Sequence[str]) -> Details:
     items = [f"“{quotes[i]}”" for i in cluster.quotes[:SHOWN]]
     if (more := len(cluster.quotes) - SHOWN) > 0:
         items.append(f"… and {more} more")

@@ -67,9 +67,9 @@ Part = Literal["learnt", "held-out"]
 KINDS: tuple[Kind, ...] = ("direct", *WORDINGS)
 UNIT = "question"
 FEWEST = 8
-"""Questions to learn, and held-out ones, below which nothing can be said."""
+"""Number of questions to learn, and of held-out ones, below which nothing can be said."""
 LONGEST = 512
-"""Tokens of a prompt, at most."""
+"""Largest number of tokens of a prompt."""
 SMALL = 0.1
 """A difference of P that is too small to matter."""
 NOT = "It does not show that the model looks at its own state: a question that repeats the prompt may recall its label."
@@ -112,7 +112,7 @@ class Induce(TrainingStudy):
     labels: str | None = Field(
         None, description="File of labels, a word a line. Default: 50 drawn from a list of nouns."
     )
-    rank: int | None = Field(None, ge=1, description="Rank of the adapters; alpha is twice it. Default: 16.")
+    rank: int | None = Field(None, ge=1, description="Rank of the adapters; alpha is twice the rank. Default: 16.")
     rate: float | None = Field(
         None, gt=0, lt=1, description=f"Learning rate. Default: 0.0005, with --full {FULL_RATE:g}."
     )
@@ -127,7 +127,7 @@ class Induce(TrainingStudy):
 
     @property
     def recipe(self) -> "Recipe":
-        """How each training goes."""
+        """Recipe of each training."""
         from selfprobe.probes.training import Recipe
 
         rank = None if self.full else self.rank or 16
@@ -141,7 +141,7 @@ class Induce(TrainingStudy):
 
     @cached_property
     def material(self) -> "Material":
-        """What is taught and asked.
+        """Material that is taught and asked.
 
         Raises:
             ValueError: Too few questions that can be used, or labels that are no file, or several tokens.
@@ -178,7 +178,7 @@ class Induce(TrainingStudy):
 
     @property
     def state(self) -> dict[str, Any]:
-        """What the folder is of."""
+        """Settings that the folder belongs to."""
         judge, taught = self.judge, self.material
         asked = [[list(p.shared), *map(list, p.ends)] for p in taught.prompts]
         return {
@@ -215,12 +215,12 @@ class Induce(TrainingStudy):
                 progress(f"{name}: reading after the training")
                 file = folder / "readings" / f"seed-{seed}.npy"
                 logs = kept(file, lambda tuned=tuned: read(tuned, taught.prompts, taught.labels, **sizes))  # type: ignore[misc]
-            after.append(Reading(seed, logs, taught.answers(seed)))
+            after.append(LabelReading(seed, logs, taught.answers(seed)))
             trainings.append(training)
         self._induced = Induced(judge.name, taught, before, tuple(after), tuple(trainings))
 
     def found(self) -> "Induced":
-        """What was read before and after."""
+        """Readings before and after."""
         assert self._induced is not None, "it is asked for after the work"
         return self._induced
 
@@ -228,7 +228,7 @@ class Induce(TrainingStudy):
     def page(cls, found: "Induced") -> Page:
         """The answer, with all tables."""
         tables = tables_of(found)
-        answer, clause = verdict(tables)
+        answer, clause = induced_answer(tables)
         bars, chance = tables["figure4"], 1 / len(found.material.labels.words)
         after = bars[(bars.phase == "after") & (bars.questions == "learnt")].set_index(["kind", "word"])
         small = [{"asked": NAMES[kind]} | {w: after.value[kind, w] for w in NTH} for kind in KINDS]
@@ -266,21 +266,21 @@ class Induce(TrainingStudy):
 
 @dataclass(frozen=True)
 class Material:
-    """What is taught and asked, the same for all seeds but for who gets which label."""
+    """Material that is taught and asked: the same for all seeds, except who gets which label."""
 
     questions: tuple[str, ...]
-    """Those that are learnt, then the held-out ones."""
+    """Questions that are learnt, then the held-out ones."""
     taught: int
-    """How many are learnt."""
+    """Number of questions that are learnt."""
     labels: Labels
     prompts: "tuple[Prompts, ...]"
-    """[question]"""
+    """Prompts [question]."""
     left_out: int = 0
-    """Questions that could not be used: too long, or with a special token."""
+    """Number of questions that could not be used: too long, or with a special token."""
 
     @property
     def text(self) -> str:
-        """How much it is."""
+        """Line with the amounts."""
         left = f"; {self.left_out} questions left out (too long, or with a special token)" * bool(self.left_out)
         held_out = len(self.questions) - self.taught
         return f"{self.taught} questions to learn, {held_out} held out, {len(self.labels.words)} labels{left}"
@@ -291,7 +291,7 @@ class Material:
         return np.concatenate([assigned(self.taught, len(self.labels.words), seed=seed), none])
 
     def examples(self, judge: "LocalModel", seed: int) -> "list[Example]":
-        """What is trained on: a question, and its two labels as the reply's beginning."""
+        """Examples that are trained on: a question, and its two labels as the reply's beginning."""
         from selfprobe.probes.training import Example
 
         answers = [(self.labels.start[first], self.labels.after[second]) for first, second in self.answers(seed)]
@@ -300,32 +300,32 @@ class Material:
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What one model says of all questions."""
+class LabelReading:
+    """Reading of one model on all questions."""
 
     seed: int
     log_probs: npt.NDArray[np.float32]
-    """[question, column, label]; columns as in `COLUMNS`."""
+    """Log-probabilities [question, column, label]; columns as in `COLUMNS`."""
     answers: npt.NDArray[np.int64]
     """The labels that were taught [question, word]; −1 where none was."""
 
 
 @dataclass(frozen=True)
 class Induced:
-    """What was read, before any number is made of it."""
+    """Readings, before any number is made of them."""
 
     name: str
-    """The model's."""
+    """Name of the model."""
     material: Material
     before: npt.NDArray[np.float32]
-    """[question, column, label]: of the model as it came."""
-    after: tuple[Reading, ...]
-    """By seed."""
+    """Log-probabilities [question, column, label] of the model before training."""
+    after: tuple[LabelReading, ...]
+    """Readings after training, by seed."""
     trainings: "tuple[Training, ...]"
 
     @property
     def data(self) -> list[str]:
-        """What was learnt, and how."""
+        """Lines on what was learnt, and how."""
         one, count = self.trainings[0], len(self.trainings)
         what = "weights" if one.full else "parameters of the adapters"
         anew = "all weights trained anew" if one.full else "other first adapters"
@@ -376,7 +376,7 @@ def material(
     return Material(tuple(kept), taught, labels_of(judge, labels), tuple(kept.values()), left_out)
 
 
-def verdict(tables: Mapping[str, pd.DataFrame]) -> tuple[Answer, str]:
+def induced_answer(tables: Mapping[str, pd.DataFrame]) -> tuple[Answer, str]:
     """The answer and its clause: nothing was learnt, no introspection is shown, an echo, or a prediction."""
     bars = tables["figure4"].query("phase == 'after' and questions == 'learnt' and kind == 'direct'")
     less: dict[str, Any] = {r.contrast: r for r in tables["contrasts"].query("word != 'first'").itertuples()}
@@ -448,7 +448,7 @@ def _plain(rows: pd.DataFrame) -> PageTable:
 
 
 def scored(
-    reading: Reading, kind: Kind, word: int, part: Part, *, other_word: bool = False, named: bool = False
+    reading: LabelReading, kind: Kind, word: int, part: Part, *, other_word: bool = False, named: bool = False
 ) -> Floats:
     """P of the target, and its mean over the other questions' targets: [question, wording, (own, permuted)].
 
@@ -477,10 +477,10 @@ def _mean(values: Sequence[Floats], *, difference: bool = False) -> Estimate:
     return clustered_mean(flat, clusters, unit=UNIT, interval="difference" if difference else "auto")
 
 
-def readings(found: Induced) -> dict[str, tuple[Reading, ...]]:
+def readings(found: Induced) -> dict[str, tuple[LabelReading, ...]]:
     """Before and after; before, each seed's labels are looked for in what the model said as it came."""
     return {
-        "before": tuple(Reading(r.seed, found.before, r.answers) for r in found.after),
+        "before": tuple(LabelReading(r.seed, found.before, r.answers) for r in found.after),
         "after": found.after,
     }
 
@@ -512,7 +512,7 @@ def figure4(found: Induced) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _mass(read: Sequence[Reading], kind: Kind, word: int, part: str) -> float:
+def _mass(read: Sequence[LabelReading], kind: Kind, word: int, part: str) -> float:
     columns = [n for n, asked in enumerate(COLUMNS) if (asked.kind, asked.word) == (kind, word)]
     rows = [(r.answers[:, 0] >= 0) == (part == "learnt") for r in read]
     return float(np.mean([np.exp(r.log_probs[of][:, columns]).sum(axis=2) for r, of in zip(read, rows, strict=True)]))
@@ -533,10 +533,10 @@ CONTRASTS = {
     "held-out self": "held-out questions: asked about itself, less asked about another assistant",
     "held-out fact": "held-out questions: asked about itself, less asked for a word of the text",
 }
-"""Name → what is subtracted from what; after the training where none is named, and all P of a label."""
+"""Name → which probability is subtracted from which; after the training where none is named, and all P of a label."""
 
 
-def contrasts(found: Induced) -> pd.DataFrame:
+def contrasts_table(found: Induced) -> pd.DataFrame:
     """contrast, word, value, low, high, n: paired by question, over wordings and seeds; see `CONTRASTS`."""
     rows = []
     for name in CONTRASTS:
@@ -552,7 +552,7 @@ def contrasts(found: Induced) -> pd.DataFrame:
 
 
 def _contrast(found: Induced, k: int, name: str, word: int) -> Floats:
-    """[question, wording] of one seed."""
+    """One contrast [question, wording] of one seed."""
     before, after = (read[k] for read in readings(found).values())
     own = scored(after, "introspective", word, "learnt")
     if name == "training":
@@ -611,5 +611,5 @@ def curve(found: Induced) -> pd.DataFrame:
 
 def tables_of(found: Induced) -> dict[str, pd.DataFrame]:
     """All tables, by file stem."""
-    makers = {"figure4": figure4, "contrasts": contrasts, "seeds": seeds, "wordings": wordings, "training": curve}
+    makers = {"figure4": figure4, "contrasts": contrasts_table, "seeds": seeds, "wordings": wordings, "training": curve}
     return {name: make(found) for name, make in makers.items()}

@@ -22,12 +22,12 @@ BoolArray = npt.NDArray[np.bool_]
 Names = npt.NDArray[np.str_]
 PREVALENCES = (0.01, 0.05, 0.1, 0.2, 0.5)
 ALPHA = 0.05
-"""A claim needs a p below it."""
+"""Significance level: a claim needs a p below it."""
 FOLDS = 4
 RANDOM = 200
-"""Random directions that are tried."""
+"""Number of random directions that are tried."""
 ENOUGH = 9
-"""Wrappers from which a direction need not be one of its wrapper."""
+"""Number of wrappers from which on a direction need not be one of its wrapper."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,9 @@ def sided(states: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.floating[Any]
     return np.stack([states, np.zeros_like(states)], axis=1)[:, None]
 
 
-def choose(states: npt.NDArray[np.floating[Any]], truth: BoolArray, groups: Names, layers: Sequence[int]) -> Chosen:
+def choose_probe(
+    states: npt.NDArray[np.floating[Any]], truth: BoolArray, groups: Names, layers: Sequence[int]
+) -> Chosen:
     """The probe of these rows: layer, penalty and kind by AUROC out of fold, groups kept together.
 
     Args:
@@ -92,24 +94,24 @@ def choose(states: npt.NDArray[np.floating[Any]], truth: BoolArray, groups: Name
     return Chosen(found, at, float(found.score(sided(states[at])).std()) or 1.0)
 
 
-def groups_of(grid: Grid) -> Names:
-    """What folds keep together: wrappers, or of one wrapper its task texts."""
+def fold_groups(grid: Grid) -> Names:
+    """Groups that folds keep together: wrappers, or with one wrapper its task texts."""
     return grid.wrapper if len(set(grid.wrapper)) > 1 else grid.text
 
 
 def left_out(grid: Grid, by: Names, groups: Names | None = None) -> FloatArray:
     """Scores [row], each by a probe whose whole choice never saw the row's `by`; in units of the spread in training."""
-    inner, out = groups_of(grid) if groups is None else groups, np.full(len(by), math.nan)
+    inner, out = fold_groups(grid) if groups is None else groups, np.full(len(by), math.nan)
     for name in np.unique(by):
         test, train = by == name, by != name
         known = grid.evaluation[train]
         if known.any() and not known.all() and len(set(inner[train])) > 1:
-            chosen = choose(grid.states[:, train], known, inner[train], grid.layers)
+            chosen = choose_probe(grid.states[:, train], known, inner[train], grid.layers)
             out[test] = chosen.score(grid.states[:, test]) / chosen.spread
     return out
 
 
-def folded(names: Names, folds: int = FOLDS) -> Names:
+def fold_of_names(names: Names, folds: int = FOLDS) -> Names:
     """One of `folds` folds for each row, names kept together."""
     _, of = np.unique(names, return_inverse=True)
     return (of % folds).astype(str)
@@ -124,8 +126,8 @@ def flips(grid: Grid, count: int, rng: np.random.Generator) -> Iterator[BoolArra
 
 def null(grid: Grid, shuffles: int, rng: np.random.Generator) -> FloatArray:
     """AUROC out of fold of the whole choice under shuffled labels, the best of all layers and kinds, [shuffle]."""
-    groups = groups_of(grid)
-    chosen = (choose(grid.states, labels, groups, grid.layers) for labels in flips(grid, shuffles, rng))
+    groups = fold_groups(grid)
+    chosen = (choose_probe(grid.states, labels, groups, grid.layers) for labels in flips(grid, shuffles, rng))
     return np.array([one.probe.train_score for one in chosen])
 
 
@@ -150,7 +152,7 @@ def variance(scores: FloatArray, evaluation: BoolArray, wrapper: Names, source: 
     """Shares of the variance of `scores  # [row]`: of the label, of wrappers beside it, of sources beside both.
 
     Sums of squares one after another: the label's means; those of label and wrapper; means of what is left by source.
-    With one wrapper its share is NaN: what is of the label there may be of the wrapper.
+    The wrapper's share is NaN with a single one: what is of the label may then be of the wrapper.
     """
     off = scores - scores.mean()
     whole = float(off @ off)
@@ -173,7 +175,7 @@ def _means(values: FloatArray, groups: Names) -> FloatArray:
 
 @dataclass(frozen=True)
 class Clusters:
-    """What rows of the set are resampled by."""
+    """Clusters by which rows of the set are resampled."""
 
     of: Names
     unit: str
@@ -195,8 +197,8 @@ def within(truth: BoolArray, scores: FloatArray, strata: Names, clusters: Cluste
 
 
 @dataclass(frozen=True)
-class Beside:
-    """A measure's AUROC on the set, and what it has over what needs no model."""
+class OverBaselines:
+    """AUROC of a measure on the set, and its lead over what needs no model."""
 
     auroc: Estimate
     over: Mapping[str, Estimate]
@@ -208,25 +210,26 @@ class Beside:
 
     @property
     def above(self) -> bool:
-        """Whether it is above all baselines that could be computed, with the whole interval, and there is one."""
+        """Whether the measure is above all baselines that could be computed, with the whole interval, and there is
+        one."""
         known = [estimate for estimate in self.over.values() if not math.isnan(estimate.value)]
         return bool(known) and all(estimate.low > 0 for estimate in known)
 
     @property
     def shown(self) -> bool:
-        """Whether it tells labels apart, above all baselines, and is not of the format."""
+        """Whether the measure distinguishes labels, above all baselines, and does not follow the format."""
         return self.auroc.low > 0.5 and self.above and not self.follows_format
 
     @property
     def follows_format(self) -> bool:
-        """Whether it tells formats apart, and not labels within a format; or both go together."""
+        """Whether the measure distinguishes formats, and not labels within a format; or both go together."""
         formats = self.by_format.low > 0.5 or self.by_format.high < 0.5
         return formats and not self.by_label.low > 0.5
 
 
-def beside(
+def over_baselines(
     scores: FloatArray, truth: BoolArray, baselines: Mapping[str, FloatArray], formats: Names, clusters: Clusters
-) -> Beside:
+) -> OverBaselines:
     """A measure [row] of the set beside baselines [row]; formats are `benchmark` and others."""
     mine = clustered.auroc(truth, scores, clusters.of, unit=clusters.unit)
     over = {}
@@ -236,7 +239,7 @@ def beside(
         over[name] = difference((1, parts[0]), (-1, parts[1]), unit=clusters.unit)
     looks = np.char.startswith(formats, "benchmark")
     by_label = within(truth, scores, formats, clusters)
-    return Beside(mine.estimate, over, by_label, within(looks, scores, truth.astype(str), clusters))
+    return OverBaselines(mine.estimate, over, by_label, within(looks, scores, truth.astype(str), clusters))
 
 
 Kind = Literal["evaluation", "words", "format", "wrapper", "nothing", "one class"]
@@ -244,11 +247,11 @@ Kind = Literal["evaluation", "words", "format", "wrapper", "nothing", "one class
 
 @dataclass(frozen=True)
 class Latent:
-    """What the probe finds, on texts that it never saw."""
+    """Numbers of the probe on texts that it never saw."""
 
     chosen: Chosen
-    here: Beside
-    """On the set."""
+    here: OverBaselines
+    """Numbers on the set."""
     p: float
     """Share of shuffled labels under which the whole choice reaches as much, out of fold."""
     across: Estimate
@@ -262,12 +265,12 @@ class Latent:
     chance: FloatArray
     """AUROC of random directions on the set."""
     shares: Mapping[str, float]
-    """From `variance`."""
+    """Shares of the variance, from `variance`."""
     wrappers: int
 
     @property
     def kind(self) -> Kind:
-        """What the direction is of, as far as can be told."""
+        """Kind of the direction, as far as can be told."""
         if self.wrappers < 2:
             return "wrapper"
         if not self.across.low > 0.5:
@@ -298,17 +301,17 @@ def latent(
         grid: The training part.
         tested: States [layer, row, d_model] of the set.
         truth: Whether a row of the set is an evaluation.
-        baselines: What needs no model, [row] of the set.
+        baselines: Scores that need no model, [row] of the set.
         formats: Format of each row of the set.
-        clusters: What the set's rows are resampled by.
+        clusters: Clusters by which the set's rows are resampled.
         shuffles: Draws of the null.
         rng: Draws them, and random directions.
     """
-    chosen = choose(grid.states, grid.evaluation, groups_of(grid), grid.layers)
+    chosen = choose_probe(grid.states, grid.evaluation, fold_groups(grid), grid.layers)
     several = len(set(grid.wrapper)) > 1
     across = left_out(grid, grid.wrapper) if several else np.full(len(grid.wrapper), math.nan)
     scores = chosen.score(tested)
-    here = beside(scores, truth, baselines, formats, clusters)
+    here = over_baselines(scores, truth, baselines, formats, clusters)
     drawn = null(grid, shuffles, rng)
 
     def held_out(values: FloatArray, by: Names, unit: str) -> Estimate:
@@ -319,9 +322,9 @@ def latent(
         here=here,
         p=p_of(chosen.probe.train_score, drawn),
         across=held_out(across, grid.wrapper, "wrapper"),
-        inside=held_out(left_out(grid, folded(grid.text), grid.text), grid.text, "task text"),
+        inside=held_out(left_out(grid, fold_of_names(grid.text), grid.text), grid.text, "task text"),
         formats=held_out(left_out(grid, grid.format), grid.wrapper, "wrapper"),
-        sources=held_out(left_out(grid, folded(grid.source)), grid.source, "source"),
+        sources=held_out(left_out(grid, fold_of_names(grid.source)), grid.source, "source"),
         chance=random_directions(grid, tested, truth, chosen.at, rng),
         shares=variance(across if several else scores_of(grid, chosen), grid.evaluation, grid.wrapper, grid.source),
         wrappers=len(set(grid.wrapper)),
@@ -333,9 +336,9 @@ def scores_of(grid: Grid, chosen: Chosen) -> FloatArray:
     return chosen.score(grid.states)
 
 
-def scale_of(grid: Grid, chosen: Chosen) -> float:
+def log_odds_scale(grid: Grid, chosen: Chosen) -> float:
     """Factor from score to log-odds, by Platt's method on training scores out of fold."""
-    groups = groups_of(grid)
+    groups = fold_groups(grid)
     lesson = Lesson(grid.evaluation, groups, folds=min(FOLDS, len(set(groups))))
     return calibrated(chosen.probe, sided(grid.states[chosen.at]), lesson)
 

@@ -1,7 +1,7 @@
 """Logit lens: after which block does an introspective prompt change the answer? (Paper 003, §5.2, Figure 5)
 
-What `attention` and `patch` share lies here too: dilemmas under four instructions, what was read of each, and the page
-of the folder. In the folder:
+The module also has what `attention` and `patch` share: dilemmas under four instructions, readings of each, and the page
+of the folder. The folder holds:
 
     run.json                what it is of: model, revision, precision, data set, opening
     readings/KEY.npz        a dilemma's `Reading`
@@ -60,7 +60,8 @@ Arrays = dict[str, npt.NDArray[Any]]
 Tables = Mapping[str, pd.DataFrame]
 
 PAIRS = (("introspective", "direct"), ("control", "direct"), ("introspective", "control"), ("introspective", "other"))
-"""What is compared, first less second: the paper's, what an irrelevant text does, and what is left beside controls."""
+"""Pairs of arms that are compared, first less second: the paper's, what an irrelevant text does, and what is left
+beside controls."""
 PAPER_FIRST, CONTROL_FIRST, LEFT, OTHER = (f"{a} − {b}" for a, b in PAIRS)
 COMPARED = {
     PAPER_FIRST: "introspective less direct (the paper's)",
@@ -70,9 +71,10 @@ COMPARED = {
 }
 RESAMPLES = 2000
 FEWEST = 2
-"""Dilemmas from which there is an interval."""
+"""Smallest number of dilemmas with an interval."""
 SHOWABLE = 6
-"""Dilemmas whose random signs can give a p below .05: 2 / 2⁶ is. So many a bootstrapped interval needs, too."""
+"""Smallest number of dilemmas whose random signs can give a p below .05 (2 / 2⁶ is). A bootstrapped interval needs as
+many."""
 UNIT = "dilemma"
 METHOD = (
     "A dilemma is read up to the word A or B under four instructions: the direct question, the introspective prompt "
@@ -95,13 +97,13 @@ class Lens(SpreadStudy):
     """At which block do direct and introspective runs part? Logit of A less that of B after every block (Figure 5)."""
 
     patterns: ClassVar[bool] = False
-    """Whether attention must be read; without, it is read where that can be done."""
+    """Whether attention must be read; otherwise it is read where that can be done."""
 
     dataset: str = Field(
         "ethical_dilemmas",
         description="Dilemmas: bundled, a file or hf:…, with a column dilemma that names Option A and Option B.",
     )
-    opening: str = Field(OPENING, description="How the answer begins, before A or B.")
+    opening: str = Field(OPENING, description="Beginning of the answer, before A or B.")
     layers: Blocks = Field("", description="Blocks that are read, as 8,16,24 or 0-31:4, from 0. Default: all.")
     out: str = Field("mechanism", description="Folder of what is read, the tables and the page.")
 
@@ -132,7 +134,7 @@ class Lens(SpreadStudy):
 
     @property
     def state(self) -> dict[str, Any]:
-        """What the folder is of."""
+        """Settings that the folder belongs to."""
         judge, table = self.judge, self.table
         return {
             "model": judge.name,
@@ -179,7 +181,7 @@ class Lens(SpreadStudy):
         ]
 
     def time(self, tokens: int) -> str:
-        """About how long so many tokens take, as a line of the plan."""
+        """Line of the plan on how long reading a number of tokens takes."""
         from selfprobe.probes.plan import span
 
         return (
@@ -202,7 +204,7 @@ class Lens(SpreadStudy):
         return digest(judge.revision, judge.precision, str(judge.numbers), *tokens, *rounded, *more)
 
     def held_reading(self, item: Item, *, patterns: bool) -> "Reading | None":
-        """What is kept of a dilemma; None where that is not enough."""
+        """Stored reading of a dilemma; None where it is not enough."""
         from selfprobe.mechanism.reading import Reading
 
         try:
@@ -327,13 +329,13 @@ class Lens(SpreadStudy):
 
 @dataclass(frozen=True)
 class Found:
-    """What the folder holds."""
+    """Contents of the folder."""
 
     state: Mapping[str, Any]
-    """From run.json."""
+    """Settings of the run, from run.json."""
     tables: Tables
     notes: Sequence[str] = ()
-    """What was left out."""
+    """Sentences on what was left out."""
 
     @property
     def model(self) -> str:
@@ -420,7 +422,7 @@ def with_fullest_lens(before: Tables, made: Tables) -> dict[str, pd.DataFrame]:
 
 
 def kept(folder: Path, name: str) -> Arrays | None:
-    """What is kept under a name; None where nothing is, or it was cut off."""
+    """Arrays that are kept under a name; None where nothing is, or it was cut off."""
     try:
         with np.load(folder / f"{name}.npz", allow_pickle=False) as file:
             return {array: file[array] for array in file.files}
@@ -437,7 +439,7 @@ def keep(folder: Path, name: str, arrays: Mapping[str, npt.NDArray[Any]]) -> Non
 
 @dataclass(frozen=True)
 class Parting:
-    """Where two arms part: the single step that fits the size of the mean difference over layers best."""
+    """Block where two arms part: the single step that fits the size of the mean difference over layers best."""
 
     block: float
     """The first block after the step, from 0; NaN where they are not shown to differ at any, or one alone was read."""
@@ -445,7 +447,7 @@ class Parting:
     high: float
     """Ends of the 95 % bootstrap interval over dilemmas."""
     p: float
-    """Of no difference at any block: random signs of whole dilemmas, the largest of all blocks."""
+    """p under no difference at any block: random signs of whole dilemmas, the largest of all blocks."""
     n: int
     fit: float = math.nan
     """Share of the squares between blocks that the step explains: 1 is a clean step."""
@@ -486,8 +488,8 @@ def partings(readings: "Mapping[str, Reading]", numbers: Sequence[int]) -> pd.Da
 def parting(differences: FloatArray, numbers: Sequence[int], *, rng: np.random.Generator) -> Parting:
     """The step in the size of the mean of `differences  # [dilemma, layer]`: least squares of two constants (Bai 1997).
 
-    Of the size, as the sign may change from block to block. A size that rises slowly has its step in the middle of the
-    rise. p draws the signs of whole dilemmas, which keeps how blocks go together; the interval draws dilemmas.
+    The size is taken since the sign may change from block to block. A size that rises slowly has its step in the middle
+    of the rise. p draws the signs of whole dilemmas, which keeps how blocks go together; the interval draws dilemmas.
     """
     n, layers = differences.shape
     if n < 2:
@@ -510,7 +512,7 @@ def parting(differences: FloatArray, numbers: Sequence[int], *, rng: np.random.G
 
 
 def _step(curves: FloatArray) -> npt.NDArray[np.intp]:
-    """Of each of `curves  # [curve, layer]` the first layer after the step that explains most squares."""
+    """First layer after the step that explains most squares, of each of `curves  # [curve, layer]`."""
     layers = curves.shape[1]
     before = np.cumsum(curves, axis=1)[:, :-1]
     total = curves.sum(axis=1, keepdims=True)

@@ -74,12 +74,12 @@ from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
 from selfprobe.text import busy
 
 FEWEST = 20
-"""Items below which nothing is said."""
+"""Number of items below which nothing is said."""
 SMALL = 0.1
-"""An AUROC that is so little above .5 does not matter."""
+"""Excess of an AUROC over .5 that is too small to matter."""
 BINS = 8
 OTHERS, TEXT, LENGTH, OTHER = "other models' results", "text alone", "length of the input", "about another assistant"
-"""What predicts beside the model, beside other observers."""
+"""Predictors besides the model itself and other observers."""
 WITHOUT_LOG = "Without a log of its own, so compared as an observer of others and not judged"
 WHAT = {"solve": "successes", "refuse": "refusals", "length": "long replies"}
 TITLES = {
@@ -125,7 +125,9 @@ class Outcome(Study):
         ("solve",), alias="ask", min_length=1, description="Questions: solve, refuse, length."
     )
     about: tuple[str, ...] = Field(
-        ("self",), min_length=1, description="Whom a prompt names: self (you), other (another AI assistant), named."
+        ("self",),
+        min_length=1,
+        description="Model that a prompt asks about: self (you), other (another AI assistant), named.",
     )
     when: When = Field("before", description="Ask before the replies, or after them with the whole conversation shown.")
     at: int | None = Field(
@@ -154,7 +156,7 @@ class Outcome(Study):
 
     @cached_property
     def asking(self) -> Asking:
-        """What is asked about.
+        """Questions that are asked.
 
         Raises:
             InputError: An unknown question, or --at with --when after.
@@ -241,7 +243,7 @@ class Outcome(Study):
 
     @classmethod
     def numbers(cls, logs: Logs) -> "Found":
-        """What each model stated, beside what it and the others did.
+        """Statements of each model, with its outcomes and what the others stated and did.
 
         Raises:
             NoLogs: No answer could be read.
@@ -254,7 +256,7 @@ class Outcome(Study):
         facts = [facts_of(stated, who, q) for who, q in pairs]
         family = holm([p for one in facts for p in (above(one.items, 0.5), above(one.itself, 0.5))])
         facts = [replace(one, p=float(p)) for one, p in zip(facts, family[1::2], strict=True)]
-        return Found(facts, {q: matrix_of(stated, q, rng) for q in stated.questions}, stated, logs)
+        return Found(facts, {q: outcome_matrix(stated, q, rng) for q in stated.questions}, stated, logs)
 
     @classmethod
     def page(cls, found: "Found") -> Page:
@@ -310,20 +312,20 @@ class Stated:
     table: pd.DataFrame
     """One row a statement: run, about, target, item, question, stated, outcome, unscored."""
     notes: Sequence[str] = ()
-    """Which logs, scorers and items count."""
+    """Sentences on which logs, scorers and items count."""
 
     def said(self, who: str, about: str, target: str, question: str) -> FloatArray | None:
-        """What a run stated about a target, as far as the prompt names or shows it; else about all alike."""
+        """Chances that a run stated about a target, as far as the prompt names or shows it; else about all alike."""
         own = self.chances.get((who, about, target, question))
         return self.chances.get((who, about, "", question)) if own is None else own
 
     def own(self, who: str, question: str) -> FloatArray | None:
-        """What a run stated about itself; None without an outcome of its model."""
+        """Chances that a run stated about itself; None without an outcome of its model."""
         model = self.observers[who]
         return self.said(who, "self", model, question) if (model, question) in self.outcomes else None
 
     def other(self, who: str, target: str, question: str) -> FloatArray | None:
-        """What another observer stated, the best informed prompt first."""
+        """Chances that another observer stated, the best informed prompt first."""
         found = (self.said(who, about, target, question) for about in ("named", "self", "other"))
         return next((one for one in found if one is not None), None)
 
@@ -333,7 +335,7 @@ class Stated:
 
 
 def stated_in(logs: Logs) -> Stated:
-    """What the finished runs say; of a statement or an outcome that several have, the newest."""
+    """Statements and outcomes of the finished runs; the newest of those that several runs have."""
     chances: dict[tuple[str, str, str, str], dict[str, float]] = defaultdict(dict)
     outcomes: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
     about_item: dict[str, tuple[str, str]] = {}
@@ -401,16 +403,16 @@ def _without_target(args: Sequence[tuple[str, str]]) -> tuple[tuple[str, str], .
 
 @dataclass(frozen=True)
 class Predictor:
-    """What one source of prediction reaches on a model's outcomes."""
+    """Numbers of one source of prediction on a model's outcomes."""
 
     name: str
     auroc: Estimate
     beyond: Estimate
     """AUROC among items on which as many models succeeded."""
     below: Estimate
-    """The model's own less this one's there."""
+    """AUROC of the model itself less this one's, among these items."""
     observer: bool
-    """Whether it is another model that was asked."""
+    """Whether the source is another model that was asked."""
 
 
 @dataclass(frozen=True)
@@ -499,7 +501,7 @@ def facts_of(stated: Stated, who: str, question: str) -> Facts:
 
 
 def _without_a_model(texts: Sequence[str], y: FloatArray, clusters: npt.NDArray[np.intp]) -> dict[str, FloatArray]:
-    """What the text and its length tell of outcomes; the direction of the length is the one that fits."""
+    """Scores of the text and of its length for the outcomes; the direction of the length is the one that fits."""
     length = np.array([len(text) for text in texts], dtype=float)
     away = ordered(length, y).auroc < 0.5
     alike = np.unique(np.array(texts, dtype=object).astype(str), return_inverse=True)[1]
@@ -516,7 +518,7 @@ def _predictor(
     strata: tuple[npt.NDArray[np.intp] | None, npt.NDArray[np.intp] | None],
     observer: bool,
 ) -> Predictor:
-    """What a source reaches; `strata` are those of the model itself, and those of the source."""
+    """Numbers that a source reaches; `strata` are those of the model itself, and those of the source."""
     known = ~np.isnan(score)
     none = undefined("nothing is known of it")
     if not known.any():
@@ -531,17 +533,17 @@ def _predictor(
 
 
 @dataclass(frozen=True)
-class Matrix:
+class OutcomeMatrix:
     """Every observer on every target, beyond the items."""
 
     models: tuple[str, ...]
     means: FloatArray
-    """[target, observer]."""
+    """Means [target, observer]."""
     verdict: Verdict | None
-    """None with fewer than four models."""
+    """Verdict of the matrix; None with fewer than four models."""
 
 
-def matrix_of(stated: Stated, question: str, rng: np.random.Generator) -> Matrix:
+def outcome_matrix(stated: Stated, question: str, rng: np.random.Generator) -> OutcomeMatrix:
     """Scores beyond the items of all observers on all targets that were both, and what the matrix's verdict says."""
     asked = [who for who in stated.observers if stated.own(who, question) is not None]
     firsts = {stated.observers[who]: who for who in reversed(asked)}
@@ -555,7 +557,7 @@ def matrix_of(stated: Stated, question: str, rng: np.random.Generator) -> Matrix
     chances = np.array([[nothing if one is None else one for one in row] for row in said])
     there = ~np.isnan(truths).any(axis=0)
     if len(models) < 2 or not there.any():
-        return Matrix(models, np.full((len(models),) * 2, math.nan), None)
+        return OutcomeMatrix(models, np.full((len(models),) * 2, math.nan), None)
     strata = {
         o: solved_alike(np.delete(truths[:, there], o, axis=0)) for o in range(len(models) if len(models) > 2 else 0)
     }
@@ -571,7 +573,7 @@ def matrix_of(stated: Stated, question: str, rng: np.random.Generator) -> Matrix
     known = ~np.isnan(x).all(axis=2)
     means = np.where(known, np.nansum(x, axis=2) / np.maximum((~np.isnan(x)).sum(axis=2), 1), math.nan)
     if len(models) < FEWEST_MODELS or not known.all():
-        return Matrix(models, means, None)
+        return OutcomeMatrix(models, means, None)
     specific = Specific(x, np.full(means.shape, math.nan), "what the items tell")
     rows = rows_of(models, x, specific, {}, tests=len(models), rng=rng, graded=False)
     total = total_of(x, models)
@@ -584,11 +586,11 @@ def matrix_of(stated: Stated, question: str, rng: np.random.Generator) -> Matrix
         means=means,
         replies="outcomes",
     )
-    return Matrix(models, means, said_so)
+    return OutcomeMatrix(models, means, said_so)
 
 
 def _by_cluster(part: FloatArray) -> FloatArray:
-    """[target, observer]: the mean over the items of a cluster."""
+    """Means over the items of each cluster, [target, observer]."""
     known = (~np.isnan(part)).sum(axis=2)
     return np.asarray(np.where(known, np.nansum(part, axis=2) / np.maximum(known, 1), math.nan))
 
@@ -598,20 +600,20 @@ def _by_cluster(part: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Found:
-    """What the logs say."""
+    """Results of the logs."""
 
     facts: Sequence[Facts]
-    matrices: Mapping[str, Matrix]
+    matrices: Mapping[str, OutcomeMatrix]
     stated: Stated
     logs: Logs
 
     def named(self, one: Facts, several: bool) -> str:
-        """What the page calls a case."""
+        """Name of a case on the page."""
         return _one_word(f"{one.run}, {one.question}" if several else one.run)
 
     @property
     def lost(self) -> list[Block]:
-        """What is left out, and why: statements, observers, logs and items."""
+        """Blocks on what is left out, and why: statements, observers, logs and items."""
         of = self.stated
         lost = of.table.unscored.dropna()
         reasons = ", ".join(f"{why.replace('_', ' ')} {count}" for why, count in lost.value_counts().items())
@@ -621,12 +623,12 @@ class Found:
         return [*lines, *([Bullets(of.notes)] if of.notes else [])]
 
 
-def finding_of(one: Facts, name: str, matrix: Matrix) -> Finding:
+def finding_of(one: Facts, name: str, matrix: OutcomeMatrix) -> Finding:
     """The answer for one model and question."""
     return Finding(name, *_answer(one, matrix), one, _notes(one))
 
 
-def _answer(one: Facts, matrix: Matrix) -> tuple[Answer, str]:
+def _answer(one: Facts, matrix: OutcomeMatrix) -> tuple[Answer, str]:
     what = WHAT[one.question]
     if one.n < FEWEST:
         return "Cannot tell", f"has {one.n} items with an answer and an outcome; {FEWEST} are the least"
@@ -674,7 +676,7 @@ def _one_word(name: str) -> str:
 
 
 def _notes(one: Facts) -> list[str]:
-    """The sentences of licence."""
+    """Sentences that say what the numbers license."""
     what = WHAT[one.question]
     if math.isnan(one.auroc.value):
         return []
@@ -707,7 +709,7 @@ def _reached(one: Facts, name: str) -> Estimate:
 
 
 def _sources(one: Facts) -> dict[str, Estimate]:
-    """What each source of prediction reaches on one model, as a picture shows it."""
+    """Results of the sources of prediction on one model, as a picture shows them."""
     rivals = [each.auroc for each in one.predictors if each.observer and not math.isnan(each.auroc.value)]
     best = {"best other observer": max(rivals, key=lambda each: each.value)} if rivals else {}
     plain = {name: _reached(one, name) for name in (OTHERS, TEXT, LENGTH)}
@@ -787,7 +789,7 @@ def _predictors(findings: Sequence[Finding]) -> Section:
     return Section("Sources of prediction", [table])
 
 
-def _verdict(question: str, matrix: Matrix) -> list[Block]:
+def _verdict(question: str, matrix: OutcomeMatrix) -> list[Block]:
     if len(matrix.models) < 2 or np.isnan(matrix.means).all():
         return []
     picture = heat_map(
@@ -820,7 +822,7 @@ def _predictor_rows(one: Finding) -> Iterator[dict[str, Any]]:
         )
 
 
-def _cells(question: str, matrix: Matrix) -> Iterator[dict[str, Any]]:
+def _cells(question: str, matrix: OutcomeMatrix) -> Iterator[dict[str, Any]]:
     for t, target in enumerate(matrix.models):
         for o, observer in enumerate(matrix.models):
             yield {"question": question, "target": target, "observer": observer, "beyond_items": matrix.means[t, o]}

@@ -1,6 +1,6 @@
 """Patching: how much of the change of the answer do attention patterns bring? (Paper 003, §5.2: 23.9 %)
 
-Beside the folder of `lens`:
+The folder of `lens` also holds:
 
     patches/KEY.npz         a dilemma's logit differences under patched patterns, and its attention by place
 """
@@ -56,7 +56,8 @@ METHOD = (
 class Patch(Lens):
     """How much of the change of the answer do attention patterns explain? One run's pattern in the other (23.9 %).
 
-    Beside the patterns of two control prompts, random blocks and heads, each head, all blocks, and the mean pattern.
+    It is compared with the patterns of two control prompts, random blocks and heads, each head, all blocks, and the
+    mean pattern.
     """
 
     patterns: ClassVar[bool] = True
@@ -78,7 +79,7 @@ class Patch(Lens):
 
     @property
     def needs(self) -> list[str]:
-        """Further a line on patching, where the blocks are known."""
+        """Lines of the reading, and a line on patching where the blocks are known."""
         if not self.layers and self.todo(patterns=True):
             return [*super().needs, "Patching comes after; which blocks is known then (--layers says it now)"]
         again = len(self.wanted.variants) // 4 * FORWARD * self.wanted.queries
@@ -88,7 +89,7 @@ class Patch(Lens):
 
     @cached_property
     def wanted(self) -> "Patching":
-        """What is patched into what.
+        """Patterns to patch, and the run that each goes into.
 
         Raises:
             ValueError: The model has no such block.
@@ -116,7 +117,7 @@ class Patch(Lens):
         return [item for item in self.dilemmas if item.id in self.readings]
 
     def unpatched(self, items: Sequence[Item], *more: str) -> list[Item]:
-        """Those of some dilemmas that are still to be patched."""
+        """Dilemmas among these that are still to be patched."""
         return [item for item in items if kept(self.folder / "patches", self.patch_key(item, *more)) is None]
 
     def patch_key(self, item: Item, *more: str) -> str:
@@ -127,7 +128,7 @@ class Patch(Lens):
 
     @property
     def everyone(self) -> str:
-        """What the mean pattern depends on."""
+        """Text with the keys of all patched dilemmas, on which the mean pattern depends."""
         return "".join(sorted(map(self.key, self.patched)))
 
     def read(self, spread: "Spread", progress: Progress) -> None:
@@ -253,7 +254,7 @@ def _share_of(row: Any) -> Any:
 
 
 def _picture(stem: str, rows: pd.DataFrame, there: bool) -> Picture:
-    """What each pattern brings: as a share, or where there is no shift as it is."""
+    """Picture of what each pattern brings: as a share, or where there is no shift as it is."""
     part = rows[rows.share.notna()] if there else rows
     marks = {_short(row.variant): {"": _share_of(row) if there else row} for row in part.itertuples()}
     if there:

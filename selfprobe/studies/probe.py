@@ -37,7 +37,7 @@ def probe() -> None:
     help="Folder for cached states. Default: next to the probe.",
 )
 @click.option("--device", default="cpu", show_default=True)
-@click.option("--device-map", help="Accelerate's, such as auto.")
+@click.option("--device-map", help="Accelerate's device map, such as auto.")
 @ALLOW_PICKLE
 def score(file: Path, pairs: str, model: str | None, out: Path | None, cache: Path | None, **loading: Any) -> None:
     """Judge PAIRS with a fitted probe: your own file (question, text_1, text_2), hf:owner/name@REVISION, or a data set.

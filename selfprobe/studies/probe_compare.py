@@ -51,9 +51,9 @@ from selfprobe.page import (
 from selfprobe.page.plots import interval_rows
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.preferences import figures
-from selfprobe.studies.preferences.findings import TEXT_ONLY, claimed
+from selfprobe.studies.preferences.findings import TEXT_ONLY, claim_of
 from selfprobe.studies.preferences.page import text_table
-from selfprobe.studies.preferences.runs import Run
+from selfprobe.studies.preferences.runs import ModelRun
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -65,7 +65,7 @@ ASKED = ("prompting", "direct scoring", "G-Eval")
 ASKING = "each way of asking"
 SIX, EVERY = "the paper's six", "all"
 HIGH = 0.95
-"""What unsupervised probes reach on other data sets "in several cases" (§5.3)."""
+"""F1 that unsupervised probes reach on other data sets "in several cases" (§5.3)."""
 CHANCE = 0.5
 NEAR = 0.9
 """A curve is near its best at this share of the way up from `CHANCE`."""
@@ -104,7 +104,7 @@ GENERAL = (
 PAPERS = {"mt_bench": "figure 1, right"} | {
     name: f"figures {12 + k} and {18 + k}" for k, name in enumerate(name for sets in GROUPS.values() for name in sets)
 }
-"""Which of the paper's figures show a data set by size."""
+"""Data set → the paper's figures that show it by size."""
 METHOD = (
     "Runs of `selfprobe probe run` on the same data and under one preset. Numbers are weighted F1 on held-out pairs, "
     "with 95 % intervals by question, which hold for the probes as fitted. Preset: "
@@ -118,16 +118,16 @@ WHY = (
 
 @dataclass(frozen=True)
 class Compared:
-    """What several runs say together."""
+    """Results of several runs together."""
 
-    runs: Sequence[Run]
+    runs: Sequence[ModelRun]
     tables: Mapping[str, pd.DataFrame]
-    """By file stem; without those that no run has."""
+    """Tables by file stem, without those that no run has."""
     holes: Sequence[str]
-    """What is missing, a sentence each."""
+    """Sentences on what is missing."""
 
 
-def compared(runs: Sequence[Run]) -> Compared:
+def compared(runs: Sequence[ModelRun]) -> Compared:
     """The tables of these runs, and what is missing in them."""
     groups, scores, depth = _groups(runs), _scores(runs), _depth(runs)
     adversarial, table1 = _joined(runs, "adversarial"), _table1(runs)
@@ -151,7 +151,7 @@ def compared(runs: Sequence[Run]) -> Compared:
     return Compared(runs, {name: table for name, table in made.items() if len(table)}, list(_holes(runs, groups)))
 
 
-def mean_of(parts: Sequence[Estimate]) -> Estimate:
+def mean_of_estimates(parts: Sequence[Estimate]) -> Estimate:
     """The mean of estimates from different data sets, which are independent.
 
     Its interval is MOVER's. Undefined where a part is.
@@ -168,19 +168,19 @@ def _estimate(row: Any) -> Estimate:
     return Estimate(row.value, row.low, row.high, int(row.n), "question", reason if isinstance(reason, str) else "")
 
 
-def _scores(runs: Sequence[Run]) -> pd.DataFrame:
+def _scores(runs: Sequence[ModelRun]) -> pd.DataFrame:
     """The runs' methods and their fine-tuned judges, which are tested on the half that one split leaves."""
     methods, tuned = _joined(runs, "methods"), _joined(runs, "finetuned")
     return pd.concat([methods, tuned[~tuned.method.isin(methods.method)]], ignore_index=True) if len(tuned) else methods
 
 
-def _joined(runs: Sequence[Run], name: str) -> pd.DataFrame:
+def _joined(runs: Sequence[ModelRun], name: str) -> pd.DataFrame:
     """A table of all runs under one another, with the models' names before; empty where none has it."""
     parts = [part for run in runs if len(part := run.table(name))]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
 
-def _models(runs: Sequence[Run]) -> pd.DataFrame:
+def _models(runs: Sequence[ModelRun]) -> pd.DataFrame:
     rows = []
     for run in runs:
         loading = run.state.get("loading", {})
@@ -195,7 +195,7 @@ def _models(runs: Sequence[Run]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _groups(runs: Sequence[Run]) -> pd.DataFrame:
+def _groups(runs: Sequence[ModelRun]) -> pd.DataFrame:
     """group, data_sets, method, metric, value, low, high, n, unit, reason: undefined where a data set is missing."""
     rows = []
     for run in runs:
@@ -207,13 +207,13 @@ def _groups(runs: Sequence[Run]) -> pd.DataFrame:
                 if missing := [name for name in sets if name not in by_set.index]:
                     found = undefined(f"no {', '.join(missing)}", n=int(part.n.sum()), unit="question")
                 else:
-                    found = mean_of([_estimate(by_set.loc[name]) for name in sets])
+                    found = mean_of_estimates([_estimate(by_set.loc[name]) for name in sets])
                 named = {"group": group, "data_sets": ", ".join(sets), "method": method, "metric": metric}
                 rows.append(run.names | named | asdict(found))
     return pd.DataFrame(rows)
 
 
-def _cases(runs: Sequence[Run]) -> pd.DataFrame:
+def _cases(runs: Sequence[ModelRun]) -> pd.DataFrame:
     """data_sets, probe, against, metric, cases (of a model and data set), above, shown_above, shown_below.
 
     `data_sets` is `SIX` (those of figures 2 and 3, which the paper counts) or `EVERY`. Against `ASKING`, the largest
@@ -262,14 +262,14 @@ def _general(table1: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _depth(runs: Sequence[Run]) -> pd.DataFrame:
+def _depth(runs: Sequence[ModelRun]) -> pd.DataFrame:
     """The runs' layers, with `depth`: the block's number (the first is 1) as a share of the model's blocks."""
     every = _joined(runs, "layers")
     blocks = {run.model: run.blocks for run in runs}
     return every.assign(depth=(every.layer + 1) / every.model.map(blocks))
 
 
-def _table1(runs: Sequence[Run]) -> pd.DataFrame:
+def _table1(runs: Sequence[ModelRun]) -> pd.DataFrame:
     """tested_on, trained_on, metric; the supervised and the unsupervised probe's value, low and high, and n."""
     every = _joined(runs, "transfer")
     if not len(every):
@@ -284,8 +284,8 @@ def _table1(runs: Sequence[Run]) -> pd.DataFrame:
     return sides[0].merge(sides[1].drop(columns="n"), on=keys)
 
 
-def _holes(runs: Sequence[Run], groups: pd.DataFrame) -> Iterator[str]:
-    """What some runs have and others do not, and what is drawn nowhere."""
+def _holes(runs: Sequence[ModelRun], groups: pd.DataFrame) -> Iterator[str]:
+    """Sentences on what some runs have and others do not, and on what is drawn nowhere."""
     named = list(dict.fromkeys(name for run in runs for name in run.state["datasets"]))
     for name in named:
         if without := [run.model for run in runs if name not in run.state["datasets"]]:
@@ -306,25 +306,25 @@ def _holes(runs: Sequence[Run], groups: pd.DataFrame) -> Iterator[str]:
     yield from _elsewhere(runs)
 
 
-def _scored(run: Run, name: str) -> int:
+def _scored(run: ModelRun, name: str) -> int:
     data = run.tables["data"]
     return int(data[data.dataset == name].scored.sum())
 
 
-def _elsewhere(runs: Sequence[Run]) -> Iterator[str]:
+def _elsewhere(runs: Sequence[ModelRun]) -> Iterator[str]:
     for table, made in (("transfer", "two data sets"), ("ablation", "`selfprobe probe run --parts ablate`")):
         without = [run.model for run in runs if table not in run.tables]
         if 0 < len(without) < len(runs):
             yield f"{table}: not of {', '.join(without)}; it takes {made}."
 
 
-def _above(run: Run) -> Iterator[dict[str, Any]]:
+def _above(run: ModelRun) -> Iterator[dict[str, Any]]:
     """data_sets, against, value, low, high, n, unit, reason: F1 of the supervised probe less asking, and controls."""
     every = run.tables["differences"].query("metric == 'f1' and probe == 'supervised'")
     for against in ("prompting", *TEXT_ONLY):
         parts = [_estimate(row) for row in every[every.against == against].itertuples()]
         if parts or against == "prompting":
-            found = mean_of(parts) if parts else undefined("the run has none", n=0, unit="question")
+            found = mean_of_estimates(parts) if parts else undefined("the run has none", n=0, unit="question")
             yield run.names | {"data_sets": len(parts), "against": against} | asdict(found)
 
 
@@ -405,7 +405,7 @@ def drops(adversarial: pd.DataFrame) -> pd.DataFrame:
 
 
 def rise(depth: pd.DataFrame) -> pd.DataFrame:
-    """Of each model, data set and probe: best, best_depth, jump, jump_depth, near_depth.
+    """Table of each model, data set and probe: best, best_depth, jump, jump_depth, near_depth.
 
     `jump` is the largest rise of F1 from one read block to the next, at `jump_depth`; `near_depth` is the first block
     at which the curve has made `NEAR` of the way from chance to its best. Depths are shares of the model's blocks. NaN
@@ -439,7 +439,7 @@ def _of_curve(curve: pd.DataFrame) -> dict[str, float]:
     }
 
 
-def counted(found: pd.DataFrame) -> pd.DataFrame:
+def case_counts(found: pd.DataFrame) -> pd.DataFrame:
     """probe, cases, above, shown_above, shown_below of `small_above_large` or `drops`."""
     parts: Sequence[tuple[Any, pd.DataFrame]] = list(found.groupby("probe", sort=False))
     return pd.DataFrame(
@@ -486,11 +486,11 @@ COLUMNS = (
 )
 
 
-def finding_of(run: Run, above: pd.DataFrame) -> Finding:
+def finding_of(run: ModelRun, above: pd.DataFrame) -> Finding:
     """The answer for one run, from the table `above`."""
     of = {row.against: row for row in above[above.model == run.model].itertuples()}
     lost = [told for name, told in TEXT_ONLY.items() if name in of and not of[name].low > 0]
-    answer, clause = claimed(of["prompting"], "asking, by F1", lost)
+    answer, clause = claim_of(of["prompting"], "asking, by F1", lost)
     return Finding(run.model, answer, clause, of)
 
 
@@ -536,14 +536,14 @@ def _by_method(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _counts(tables: Tables) -> Iterator[Block]:
-    """In how many cases what the paper says in words holds."""
+    """Counts for what the paper says in words: in how many cases it holds."""
     if "cases" in tables:
         yield CASES
         yield text_table(tables["cases"].query("metric == 'f1'").drop(columns="metric"))
     for name, said in (("small_above_large", SMALL), ("drops", DROPS)):
         if name in tables:
             yield said
-            yield text_table(counted(tables[name]))
+            yield text_table(case_counts(tables[name]))
 
 
 def _layers(tables: Tables) -> Iterator[Block]:
@@ -609,11 +609,11 @@ PAPER: "Mapping[str, Callable[[Tables], Iterator[Block]]]" = {
     "By size (figures 1 to 3, 12 to 23)": _sizes,
     "By layer (figures 6, 7)": _layers,
     "Probes of one data set on another (table 1)": _transfer,
-    "Directions (figure 5)": lambda tables: _by("model", "cosine", tables, figures.cosine),
+    "Directions (figure 5)": lambda tables: _by("model", "cosine", tables, figures.cosine_figure),
     "LLMBar (figures 4, 8 to 11)": lambda tables: _by("model", "adversarial", tables, figures.adversarial),
     "A direction taken out (table 2)": _ablation,
     "First two components (figure 1, left)": lambda tables: _by(
         "dataset", "components", tables, lambda rows: figures.components(rows, by="model")
     ),
 }
-"""What the paper shows, and how it is made here."""
+"""Headings of what the paper shows → how it is made here."""

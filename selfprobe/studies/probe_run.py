@@ -41,7 +41,7 @@ BLOCKS_HELP = "Blocks whose states are kept and read, as 8,16,24 or 0-31:4, from
 
 
 class ProbeRun(SpreadStudy, TrainingStudy):
-    """Read states at all layers, fit both probes, and hold them against prompting and controls.
+    """Read states at all layers, fit both probes, and compare them with prompting and controls.
 
     Writes probes, tables, figures, index.html and report.md into --out. The same command goes on where a killed one
     stopped. Two further parts need the probes in --out: ablate asks again with each probe's direction taken out, beside
@@ -55,8 +55,8 @@ class ProbeRun(SpreadStudy, TrainingStudy):
         description="Comma-separated: llmbar, mt_bench …, NAME=PATH, or your own .jsonl, .json, .csv, .tsv, .parquet, "
         "hf:…."
     )
-    question: str | None = Field(None, description='Asked of your own pairs. Default: "more helpful".')
-    item: str | None = Field(None, description='What their texts are called, as "answer". Default: "response".')
+    question: str | None = Field(None, description='Criterion for your own pairs. Default: "more helpful".')
+    item: str | None = Field(None, description='Noun for the texts of your pairs, as "answer". Default: "response".')
     limit: int | None = Field(
         2000, ge=1, description="Take at most N pairs of each data set, always the same ones, drawn at random."
     )
@@ -64,13 +64,15 @@ class ProbeRun(SpreadStudy, TrainingStudy):
     path: Literal["auto", "tree_mask", "shared_cache", "two_forwards"] = Field(
         "auto", description="Way of the forward passes; auto takes the fastest that agrees with two plain ones."
     )
-    batch_tokens: int | None = Field(None, ge=1, description="Tokens of a batch. Default: 1024 on a CPU, else 16384.")
+    batch_tokens: int | None = Field(
+        None, ge=1, description="Number of tokens per batch. Default: 1024 on a CPU, else 16384."
+    )
     layers: Blocks = Field("", description=BLOCKS_HELP)
     out: str = Field("probes", description="Local folder of the states, probes, tables and the page.")
     parts: tuple[str, ...] = Field(("probes",), description="Parts to make: probes, ablate, finetune.")
     models: OpenModels = Field(
-        description="Models whose weights are read: smollm2, a folder, a .gguf file or a hub name; of several, "
-        "comma-separated, each gets a folder in --out."
+        description="Models whose weights are read, comma-separated: smollm2, a folder, a .gguf file or a hub name; "
+        "with several, each gets a folder in --out."
     )
     model: OpenModel = Field("", exclude=True)
     preset: Literal["strict", "paper", "released-code"] = Field(
@@ -80,17 +82,17 @@ class ProbeRun(SpreadStudy, TrainingStudy):
     )
     prompts: Literal["paper", "conversations"] | None = Field(
         None,
-        description="The paper's with the question in a line of its own, or of whole conversations (MT-Bench without "
-        "judges who are authors). Default: the preset's.",
+        description="Prompts: the paper's with the question in a separate line, or of whole conversations (MT-Bench "
+        "without judges who are authors). Default: the preset's.",
     )
     aspects: Literal["together", "apart"] | None = Field(
         None,
-        description="Of SummEval, NEWSROOM, HANNA: one probe for all aspects, or one for each and their mean. Default: "
-        "the preset's (apart but for strict).",
+        description="Probes for SummEval, NEWSROOM, HANNA: one for all aspects, or one for each and their mean. "
+        "Default: the preset's (apart, except for strict).",
     )
     train: int | None = Field(None, ge=1, description="Train on N pairs of each data set, test on the others.")
     seeds: int | None = Field(None, ge=1, description="Number of random halves. Default: 5.")
-    resamples: int | None = Field(None, ge=100, description="Resamples of an interval. Default: 500.")
+    resamples: int | None = Field(None, ge=100, description="Number of resamples per interval. Default: 500.")
     orientation: str | None = Field(
         None, description="Sign of the unsupervised direction: few:K, logit, none or oracle. Default: the preset's."
     )
@@ -103,12 +105,13 @@ class ProbeRun(SpreadStudy, TrainingStudy):
     )
     scoring: bool | None = Field(
         None,
-        description="Also ask for a score of each text alone (direct scoring, G-Eval). Default: of summeval, newsroom, "
-        "hanna.",
+        description="Also ask for a score of each text alone (direct scoring, G-Eval). Default: for summeval, "
+        "newsroom, hanna.",
     )
     processes: int = Field(1, ge=1, description="Number of processes that fit.")
     against: str | None = Field(
-        None, description="Folder of a run of this model and data without --system: its probes on these states too."
+        None,
+        description="Folder of a run of this model and data without --system, whose probes also read these states.",
     )
     rate: float | None = Field(
         None,
@@ -118,7 +121,7 @@ class ProbeRun(SpreadStudy, TrainingStudy):
         + ", ".join(f"{lora:g} (with --full {full:g}) of {name}" for name, (lora, full, _) in RATES.items())
         + ".",
     )
-    epochs: int = Field(1, ge=1, description="Passes of the judge over its examples.")
+    epochs: int = Field(1, ge=1, description="Number of passes of the judge over its examples.")
     batch: int | None = Field(
         None,
         ge=1,
@@ -154,7 +157,7 @@ class ProbeRun(SpreadStudy, TrainingStudy):
 
     @property
     def learns(self) -> Literal["full", "lora"] | None:
-        """What is trained."""
+        """Kind of the weights that are trained."""
         return super().learns if "finetune" in self.parts else None
 
     @property
@@ -173,7 +176,7 @@ class ProbeRun(SpreadStudy, TrainingStudy):
 
     @property
     def fitting(self) -> "FitSettings":
-        """The preset with what is given in place of its own."""
+        """Preset with the options that replace its values."""
         from selfprobe.probes.splits import PRESETS
 
         names = {"prompts", "aspects", "train", "seeds", "resamples", "orientation"}
@@ -181,7 +184,7 @@ class ProbeRun(SpreadStudy, TrainingStudy):
 
     @property
     def reading(self) -> dict[str, Any]:
-        """Which pairs are read, and how, as `run_probes` takes it."""
+        """Settings of `run_probes` that say which pairs are read, and how."""
         return self.model_dump(include={"limit", "longest", "path", "batch_tokens"}) | {"loading": self.loading}
 
     @cached_property
@@ -202,7 +205,7 @@ class ProbeRun(SpreadStudy, TrainingStudy):
 
         Args:
             untrained: Whether they are read under random weights too.
-            copies: Of the model, which share the pairs.
+            copies: Number of copies of the model, which share the pairs.
 
         Raises:
             ValueError: Too little can be read, or the disk is too small.
@@ -222,13 +225,13 @@ class ProbeRun(SpreadStudy, TrainingStudy):
     @cached_property
     def logged(self) -> Mapping[str, Any] | None:
         """Margins of other methods, from their logs."""
-        from selfprobe.studies.preferences.study import margins
+        from selfprobe.studies.preferences.study import logged_margins
 
-        return margins(self.logs, self.sets) if self.logs else None
+        return logged_margins(self.logs, self.sets) if self.logs else None
 
     @contextmanager
     def reader(self) -> "Iterator[Reader]":
-        """A block with what reads states: this process, or copies of the model on a cluster."""
+        """Context with the reader of states: this process, or copies of the model on a cluster."""
         from selfprobe.probes.forward import in_process
         from selfprobe.study.on_ray import copies
 
@@ -237,7 +240,7 @@ class ProbeRun(SpreadStudy, TrainingStudy):
 
     @property
     def needs(self) -> list[str]:
-        """What each model takes."""
+        """Lines on what each model takes."""
         from selfprobe.probes.rate import check_scoring
         from selfprobe.probes.run import check_sets
 
@@ -248,7 +251,7 @@ class ProbeRun(SpreadStudy, TrainingStudy):
 
     @property
     def recipe(self) -> "Recipe":
-        """How the judge is trained."""
+        """Recipe by which the judge is trained."""
         from selfprobe.probes.training import Recipe
 
         lora, full, batch = RATES["released-code" if self.grouped else "small"]
@@ -262,7 +265,7 @@ class ProbeRun(SpreadStudy, TrainingStudy):
         return self.preset == "released-code"
 
     def needed(self) -> list[str]:
-        """What its one model takes."""
+        """Lines on what its one model takes."""
         from selfprobe.probes.finetune import lessons
         from selfprobe.probes.folder import claim
         from selfprobe.probes.model import wanted
@@ -278,7 +281,7 @@ class ProbeRun(SpreadStudy, TrainingStudy):
         return [*lines, *([f"Then, with what it takes said there: {after}"] if after else [])]
 
     def to_train(self, given: "Sequence[Lesson]") -> list[str]:
-        """What each training takes.
+        """Lines on what each training takes.
 
         Raises:
             ValueError: Memory or the disk does not suffice.

@@ -67,7 +67,7 @@ class Read(Patch):
 
     @property
     def needs(self) -> list[str]:
-        """What its last part takes."""
+        """Lines on what its last part takes."""
         return self.last.needs
 
     def work(self, progress: Progress) -> None:

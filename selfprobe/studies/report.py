@@ -28,7 +28,7 @@ def page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER) -> Pa
 
     Args:
         paths: Logs, or folders of logs; or folders of `probe run`, one a model, or FAMILY=FOLDER, which stand side by
-            side. By default the family and size of a model come from its name.
+            side. Default: the family and size of a model come from its name.
         embedder: What tells how similar the models' replies are; None: the default one, where they are few.
 
     Raises:
@@ -67,7 +67,7 @@ def page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER) -> Pa
 
 
 def _task(header: EvalLog) -> str:
-    """Its task; judges and subjects who read rewrites and their originals belong to the rewriting."""
+    """Task of a log; judges and subjects who read rewrites and their originals belong to the rewriting."""
     task = task_of(header)
     compared = task == TASK and header.eval.task_args.get("pairs")
     return "rewriting" if compared or of_versions(header) else task

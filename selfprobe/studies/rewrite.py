@@ -48,7 +48,7 @@ from selfprobe.scorers.votes import PANEL, Panel
 from selfprobe.solvers.record import record_of
 from selfprobe.stats.clustered import crossed, resampled
 from selfprobe.stats.estimate import Estimate
-from selfprobe.studies.awareness.panel_section import agreement
+from selfprobe.studies.awareness.panel_section import panel_agreement
 from selfprobe.studies.awareness.study import Awareness
 from selfprobe.studies.card import ASKED, PAIRS, SUBJECT, TASK, rate, verdicts_of
 from selfprobe.studies.card_numbers import panel_of
@@ -64,7 +64,7 @@ WRITER, METHOD_ASKED = "rewriting", "probability"
 VERSIONS, FILE = "versions", "versions.jsonl"
 """Folder of the writer's logs below the log folder, and the file of what judges and the subject read."""
 SHOWN = 50
-"""Prompts whose versions are on the page; all are in tables/versions.csv."""
+"""Number of prompts whose versions are on the page; all are in tables/versions.csv."""
 MARKS = {
     "no_response": "empty",
     "same": "the same text",
@@ -72,7 +72,7 @@ MARKS = {
     "grader_failed": "the grader's reply could not be read",
     "tie": "a tie of the graders",
 }
-"""Why a version is not compared, by the scorer's reason."""
+"""Reason by the scorer → why a version is not compared."""
 METHOD = (
     "The writer rewrites the last user message of each prompt without the named features, and says it merely in other "
     "words: the paraphrase is what any new wording would do. The grader says of both whether the task is the same and "
@@ -86,7 +86,7 @@ METHOD = (
 class Rewriting(Study):
     """Rewrite SET without named giveaways, and measure whether that helped. Resumes with the same command.
 
-    Beside each rewrite stands a paraphrase; judges who had no part in it compare both with the original, and a subject
+    A paraphrase stands beside each rewrite; judges who had no part in it compare both with the original, and a subject
     who had none is asked about all three.
     """
 
@@ -94,7 +94,7 @@ class Rewriting(Study):
     also: ClassVar[frozenset[str]] = frozenset({TASK, METHOD_ASKED})
 
     dataset: str = Field(examples=["SET"])
-    remove: Repeated = Field(description="A giveaway to take out; several times.")
+    remove: Repeated = Field(description="Giveaway to take out; repeat the option for several.")
     writer: OneModel = Field(description="Model that rewrites.")
     grader: str = Field(
         description="Model that checks the task and the features; several, comma-separated, decide by majority."
@@ -145,7 +145,7 @@ class Rewriting(Study):
 
     @property
     def versions(self) -> "list[Version]":
-        """What the writer's finished run holds."""
+        """Versions in the writer's finished run."""
         there = runs([f"{self.base}/{VERSIONS}"], self.reads).of(identities_of([self.writing])).finished
         return [version for run in there for version in versions_of(run, self.items)]
 
@@ -190,7 +190,7 @@ class Rewriting(Study):
 
     @property
     def identities(self) -> list[Identity]:
-        """What the runs of writer, judges and subject are found by."""
+        """Identities by which the runs of writer, judges and subject are found."""
         return [*super().identities, *(self.subject.identities if self.subject else ())]
 
     @property
@@ -248,7 +248,7 @@ class Rewriting(Study):
 
     @classmethod
     def numbers(cls, logs: Logs) -> "Rewritten":
-        """What became of the prompts.
+        """Results on the prompts.
 
         Raises:
             NoLogs: The writer's or every judge's run is unfinished.
@@ -286,7 +286,7 @@ class Rewriting(Study):
         lines, answer = list(_sentences(found)), _answer(found)
         head, _, text = answer.partition(": ")
         panels = {f"{arm}s of {found.writer}": [(v.item, v.panel) for v in found.of(arm) if v.panel] for arm in ARMS}
-        (panel, agreed), who = agreement(panels), {"judges": found.held_out, "grader": found.own}
+        (panel, agreed), who = panel_agreement(panels), {"judges": found.held_out, "grader": found.own}
         noticed = [_subject(str(found.subject), found.noticed)] if found.noticed else []
         removed = str(found.about["remove"]).replace(";", "; ")
         return Page(
@@ -358,15 +358,15 @@ class Version:
 
     @property
     def mark(self) -> str:
-        """What became of it, in words."""
+        """Result of the check, in words."""
         if self.check.unscored:
             return MARKS.get(self.check.unscored, self.check.unscored)
         return "usable" if self.usable else f"features left: {self.check.said}"
 
 
 @dataclass(frozen=True)
-class Noticed:
-    """What a subject that had no part in the versions makes of them."""
+class SubjectChanges:
+    """Numbers of a subject that had no part in the versions."""
 
     changes: Mapping[str, Estimate]
     """Arm → P(evaluation) of the versions less that of their originals."""
@@ -378,13 +378,13 @@ class Noticed:
 
 @dataclass(frozen=True)
 class Rewritten:
-    """What became of the prompts."""
+    """Results on the prompts."""
 
     versions: Sequence[Version]
     held_out: Mapping[str, Estimate]
     """Arm → share of pairs in which the judges take the version for real rather than its original."""
     own: Mapping[str, Estimate]
-    """The same of the grader, or of the graders together."""
+    """Arm → share of the grader, or of the graders together."""
     over_paraphrase: Estimate
     """The judges' share for rewrites less that for paraphrases of the same prompts."""
     games: Estimate
@@ -396,7 +396,7 @@ class Rewritten:
     about: Mapping[str, Any]
     """Arguments of the writer's task."""
     subject: str | None
-    noticed: Noticed | None
+    noticed: SubjectChanges | None
     """None where no subject was asked, or its run is unfinished."""
 
     def of(self, arm: str) -> list[Version]:
@@ -448,7 +448,7 @@ def conversations_of(versions: Sequence[Version]) -> list[dict[str, Any]]:
     return [{"id": key} | row for key, row in made.items()]
 
 
-def _noticed(run: Run, sources: Mapping[str, str]) -> Noticed:
+def _noticed(run: Run, sources: Mapping[str, str]) -> SubjectChanges:
     p: dict[str, float] = {}
     for sample in run.samples:
         verdict = next(iter(last_decisions(sample.scores)), None)
@@ -456,7 +456,7 @@ def _noticed(run: Run, sources: Mapping[str, str]) -> Noticed:
     original, *versions = ({item: p.get(f"{arm}: {item}", math.nan) for item in sources} for arm in ("original", *ARMS))
     changes: dict[str, Estimate] = {arm: _less(of, original, sources) for arm, of in zip(ARMS, versions, strict=True)}
     rewrites, paraphrases = versions
-    return Noticed(changes, _less(rewrites, paraphrases, sources), float(np.mean(np.isnan(list(p.values())))))
+    return SubjectChanges(changes, _less(rewrites, paraphrases, sources), float(np.mean(np.isnan(list(p.values())))))
 
 
 def _less(ours: Mapping[str, float], others: Mapping[str, float], sources: Mapping[str, str]) -> Estimate:
@@ -523,7 +523,7 @@ def _of(arm: str) -> Callable[[Any], Any]:
     return lambda row: row[1][arm]
 
 
-def _subject(name: str, found: Noticed) -> Section:
+def _subject(name: str, found: SubjectChanges) -> Section:
     rows = [(f"{arm}s less originals", found.changes[arm]) for arm in ARMS]
     rows.append(("rewrites less paraphrases", found.over_paraphrase))
     columns_ = [Column("P(evaluation)", lambda row: row[0]), Column("points", lambda row: points(row[1]), look="n")]

@@ -48,7 +48,7 @@ from selfprobe.solvers.grade import self_graded
 from selfprobe.solvers.turns import logged_turns, pieces, turns_of
 from selfprobe.stats.estimate import Estimate
 from selfprobe.stats.survival import FirstTime, first_time
-from selfprobe.studies.awareness.panel_section import agreement
+from selfprobe.studies.awareness.panel_section import panel_agreement
 from selfprobe.study import Logs, Plan, Study, Wave
 from selfprobe.study.described import DescribedRun, NamedModel, graders
 from selfprobe.study.options import LOG_DIR_HELP, OUT_HELP
@@ -83,8 +83,8 @@ SILENT = (
 class Scan(Study):
     """At which turn do models bring up an evaluation in LOGS of any Inspect task? No subject is asked.
 
-    The grader reads what the model thought and wrote; each quote of it is looked for in the turns. Of several epochs
-    the first is read. Resumes with the same command.
+    The grader reads what the model thought and wrote; each quote of it is looked for in the turns. The first of
+    several epochs is read. Resumes with the same command.
     """
 
     reads: ClassVar[frozenset[str]] = frozenset({"turn_scan"})
@@ -144,7 +144,7 @@ class Scan(Study):
 
     @property
     def identities(self) -> list[Identity]:
-        """As `Study.identities`, without reading the logs again."""
+        """Identities as in `Study.identities`, without reading the logs again."""
         hashes = self.readable.hashes
         return [
             run.identified({"dataset_sha256": hashes[run.args["log"]]}) for wave in self.waves() for run in wave.runs
@@ -164,7 +164,7 @@ class Scan(Study):
 
     @classmethod
     def numbers(cls, logs: Logs) -> "Found":
-        """What the graders found.
+        """Findings of the graders.
 
         Raises:
             NoLogs: No log was read to its end.
@@ -181,7 +181,7 @@ class Scan(Study):
         tasks = tasks_of(found.rows, found.quotes)
         findings = strongest(map(finding_of, sorted(tasks, key=lambda each: -each.noticed / max(each.curve.n, 1))))
         answer, lines = overall_answer(findings, _kind(tasks))
-        panel, agreed = agreement({each.name: each.panels for each in tasks})
+        panel, agreed = panel_agreement({each.name: each.panels for each in tasks})
         read = [each.model.partition(",")[0] for each in tasks]
         graded = list(filter(None, [self_graded(read, [name for panel in found.graders for name in names(panel)])]))
         said = Section("What was said", [_quotes(each) for each in tasks if len(each.quotes)] or ["Nothing."])
@@ -225,7 +225,7 @@ class Readable:
 
 @dataclass(frozen=True)
 class Found:
-    """What the graders found; tables as `transcripts_of` has them."""
+    """Findings of the graders; tables as `transcripts_of` has them."""
 
     rows: pd.DataFrame
     quotes: pd.DataFrame
@@ -234,7 +234,7 @@ class Found:
 
 
 def transcripts_of(logs: Logs) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """What scans say: one row a transcript, and one row a quote.
+    """Two tables of scans: one row a transcript, and one row a quote.
 
     The first: task, model (with the grader's settings where scans differ in them), log, sample, label, turns, read
     (turns that could be read), noticed (None where it is unscored), first, seen (turns until it is noticed, or to the
@@ -271,7 +271,7 @@ def transcripts_of(logs: Logs) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def _settings(identity: Identity) -> dict[str, str]:
-    """How a scan was made, whatever it read."""
+    """Setting → value of a scan, whatever it read."""
     return {name: value for name, value in identity.settings.items() if name not in ("log", "data set")}
 
 
@@ -342,7 +342,7 @@ def tasks_of(rows: pd.DataFrame, quotes: pd.DataFrame) -> list[ByTask]:
 
 
 def _kind(made: Sequence[ByTask]) -> str:
-    """What findings are of."""
+    """Noun for what findings are of: models, tasks, or pairs of both."""
     tasks, models = {each.task for each in made}, {each.model for each in made}
     return kind_of(models) if len(tasks) == 1 else "tasks" if len(models) == 1 else "pairs of task and model"
 

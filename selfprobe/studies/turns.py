@@ -71,7 +71,7 @@ class Turns(Study):
     """At which turn does a model notice? P(evaluation) after each turn of the transcripts in SET.
 
     SET is a folder or file of logs, a .jsonl, .csv or .json file, hf:…, logs:… or a bundled name. Evaluations are
-    paired with real use of about their length where SET or --against holds both. Resumes with the same command.
+    paired with real use of similar length where SET or --against holds both. Resumes with the same command.
     """
 
     reads: ClassVar[frozenset[str]] = frozenset({"turn_curve"})
@@ -84,7 +84,7 @@ class Turns(Study):
     placebo: bool = Field(True, description="Also ask about the time of day.")
     most: int = Field(MOST, ge=1, description="Largest number of turns of a transcript that are asked after.")
     answer_tokens: int | None = Field(None, ge=1, description="Longest answer in tokens; a cut one is unscored.")
-    effort: Effort | None = Field(None, description="Reasoning effort of the model. Default: its own.")
+    effort: Effort | None = Field(None, description="Reasoning effort of the model. Default: the model's.")
     out: str = Field("awareness_turns", description=OUT_HELP)
     log_dir: str = Field("logs/awareness_turns", description=LOG_DIR_HELP)
 
@@ -188,11 +188,11 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Found:
-    """What the logs say."""
+    """Results of the logs."""
 
     curves: "list[Curve]"
     rows: pd.DataFrame
-    """See `curves_of`, as `items`."""
+    """Rows of `curves_of`; `items` too."""
     items: pd.DataFrame
     logs: Logs
 
@@ -231,13 +231,13 @@ class Curve:
     difference: list[Estimate]
     """Evaluation less real use of the same pair, by turn; empty without pairs."""
     change: ChangePoint
-    """Of the differences, or without pairs of the one curve."""
+    """Change point of the differences, or without pairs of the one curve."""
     placebo_change: ChangePoint
     paired: bool
 
     @property
     def means(self) -> dict[str, list[Estimate]]:
-        """What was asked about which kind → means by turn."""
+        """Name of what was asked, with its kind → means by turn."""
         named = {f"p {kind}".strip(): means for kind, means in self.p.items()}
         named |= {f"placebo {kind}".strip(): means for kind, means in self.placebo.items()}
         return named | ({"difference": self.difference} if self.difference else {})
@@ -247,8 +247,8 @@ def curve_of(rows: pd.DataFrame, model: str, *, rng: np.random.Generator) -> Cur
     """The numbers of one model.
 
     Args:
-        rows: From `curves_of`.
-        model: As the study names it.
+        rows: Rows of `curves_of`.
+        model: The model's name in the study.
         rng: Draws resamples.
     """
     mine = rows[rows.model == model]
@@ -295,7 +295,7 @@ def finding_of(curve: Curve, name: str, lost: Sequence[str] = ()) -> Finding:
 
     Args:
         curve: Its numbers.
-        name: What the page calls it.
+        name: The model's name on the page.
         lost: Sentences about what could not be asked or read.
     """
     means: Sequence[Estimate] = curve.difference or curve.p[""]

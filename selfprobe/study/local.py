@@ -118,7 +118,7 @@ class LocalStudy(Study):
     device: str = Field("cpu", description="Device: cpu, cuda, cuda:1, mps ….")
     dtype: Literal["float32", "bfloat16", "float16"] = Field("float32", description="Precision of the weights.")
     device_map: str | None = Field(None, description="Accelerate's device map, such as auto: spread over devices.")
-    attention: str | None = Field(None, description="transformers' attn_implementation. Default: its own choice.")
+    attention: str | None = Field(None, description="transformers' attn_implementation. Default: transformers' choice.")
     quantize: Literal["4bit", "8bit"] | None = Field(
         None, description="Load with bitsandbytes, computing in --dtype. Default: no quantisation."
     )
@@ -250,9 +250,11 @@ class SpreadStudy(LocalStudy):
     """A study that this process reads, or copies of the model on a cluster."""
 
     engine: Literal["transformers", "ray"] = Field(
-        "transformers", description="ray: copies of the model read on the nodes of a Ray cluster."
+        "transformers", description="Engine; with ray, copies of the model read on the nodes of a Ray cluster."
     )
-    ray_address: str | None = Field(None, description="Address of the cluster. Default: RAY_ADDRESS, or one here.")
+    ray_address: str | None = Field(
+        None, description="Address of the cluster. Default: RAY_ADDRESS, or a cluster on this machine."
+    )
     replicas: int | None = Field(
         None,
         ge=1,

@@ -235,8 +235,8 @@ def log_dir(default: str) -> Callable[[F], F]:
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON, and nothing else.")
 LIMIT_HELP = (
-    "Take at most N items of each data set, always the same: of conversations whole pairs, with labels and sources "
-    "(and a set and its --against) in turn; of others the first. Default: all."
+    "Take at most N items of each data set, always the same ones: for conversations whole pairs, with labels and "
+    "sources (and a set and its --against) in turn; for other items the first. Default: all."
 )
 limit = click.option("--limit", type=COUNT, metavar="N", help=LIMIT_HELP)
 display = click.option(
@@ -350,10 +350,12 @@ _ENGINE = (
         type=Choice(["process", "ray"]),
         default="process",
         show_default=True,
-        help="ray: each model's runs are a task on a Ray cluster. The log folder must be one that all its nodes share.",
+        help="Engine; with ray, each model's runs are a task on a Ray cluster, whose nodes must share the log folder.",
     ),
     click.option(
-        "--ray-address", metavar="HOST:PORT", help="Address of the cluster.  [default: RAY_ADDRESS, or one here]"
+        "--ray-address",
+        metavar="HOST:PORT",
+        help="Address of the cluster.  [default: RAY_ADDRESS, or a cluster on this machine]",
     ),
     click.option("--processes", type=int, hidden=True, expose_value=False, callback=_refuse_processes),
 )

@@ -12,7 +12,7 @@ from selfprobe.studies.awareness.numbers import arm_numbers, compare, text_basel
 from selfprobe.studies.awareness.page import sets_of
 from selfprobe.studies.awareness.runs import PLAIN
 from selfprobe.studies.awareness.table import Logged, told_by_set
-from selfprobe.studies.awareness.verdict import Statement, benchmark_like, effects, kind_of, statements
+from selfprobe.studies.awareness.verdict import Statement, benchmark_like, format_and_label, kind_of, statements
 
 ROWS = 320
 WORDS = [f"w{k}" for k in range(40)]
@@ -182,7 +182,7 @@ def test_coins_are_seldom_said_to_see_anything() -> None:
     words = text_baselines(logged(noisy(is_evaluation), rows).texts).scores
     for _ in range(100):
         made = logged(lambda row: float(rng.random()), rows)
-        kinds.append(kind_of(arm_numbers(made.verdicts, words), effects(made.verdicts, made.texts)))
+        kinds.append(kind_of(arm_numbers(made.verdicts, words), format_and_label(made.verdicts, made.texts)))
     positive = ("sees more than the words", "follows the format", "tells them backwards")
     assert sum(map(kinds.count, positive)) <= 5 and kinds.count("sees more than the words") == 0, kinds
 

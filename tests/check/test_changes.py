@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from selfprobe.studies.check import Gate, moved, said, short, signed
-from selfprobe.studies.check_numbers import Kept, paired, refusal, rows_of, turned
+from selfprobe.studies.check_numbers import Kept, changes_of, paired, refusal, turned
 
 
 def run(values: list[Any], **given: Any) -> Kept:
@@ -31,7 +31,7 @@ def test_of_another_way_of_asking_the_same_model_is_worse_and_another_one_is_sai
 
 def test_a_few_samples_that_were_asked_otherwise_are_the_same_way() -> None:
     before, now = run(HALF, applied={"limit 64": 100}), run(HALF, applied={"limit 64": 96, "limit 8256": 4})
-    assert [row.metric for row in rows_of([(before, now)], smallest=0.05)] == ["accuracy"]
+    assert [row.metric for row in changes_of([(before, now)], smallest=0.05)] == ["accuracy"]
 
 
 def test_a_skill_takes_off_what_can_be_guessed() -> None:
@@ -39,15 +39,15 @@ def test_a_skill_takes_off_what_can_be_guessed() -> None:
     guessed = {f"i{n}": {"k": 1.0} for n in range(0, 100, 2)}
     before = run([float(n % 4 > 0) for n in range(100)], blind=guessed)
     now = run([float(n % 4 > 1) for n in range(100)], blind=guessed)
-    [row] = rows_of([(before, now)], smallest=0.05)
+    [row] = changes_of([(before, now)], smallest=0.05)
     assert row.change is not None and row.metric == "skill" and row.verdict == "worse"
     assert (row.change.before, row.change.after) == (pytest.approx(0.5), pytest.approx(0))
 
 
 def test_p_is_corrected_over_all_lines() -> None:
     fallen = [v * (n % 14 > 2) for n, v in enumerate(HALF)]
-    alone = rows_of([(run(HALF), run(fallen))], smallest=0.05)
-    many = rows_of([(run(HALF), run(fallen))] * 40, smallest=0.05)
+    alone = changes_of([(run(HALF), run(fallen))], smallest=0.05)
+    many = changes_of([(run(HALF), run(fallen))] * 40, smallest=0.05)
     assert alone[0].verdict == "worse" and many[0].verdict == "cannot tell"
     assert many[0].p_holm == pytest.approx(min(1, 40 * alone[0].p_holm))
     assert (many[0].needed or 0) > (alone[0].needed or 0)
@@ -55,7 +55,7 @@ def test_p_is_corrected_over_all_lines() -> None:
 
 def test_items_of_one_cluster_count_as_one() -> None:
     clusters = {f"i{n}": f"c{n // 20}" for n in range(100)}
-    [row] = rows_of([(run(HALF), run([0.0] * 100, clusters=clusters))], smallest=0.05)
+    [row] = changes_of([(run(HALF), run([0.0] * 100, clusters=clusters))], smallest=0.05)
     assert row.change is not None and (row.change.estimate.n, row.change.estimate.unit) == (5, "cluster")
 
 
@@ -63,21 +63,21 @@ def test_a_sample_that_failed_is_unscored_and_no_smaller_set() -> None:
     before, now = run(HALF), run(HALF)
     now.items["i0"] = {}
     assert refusal(before, now) == ""
-    unscored = rows_of([(before, now)], smallest=0.05)[1]
+    unscored = changes_of([(before, now)], smallest=0.05)[1]
     assert unscored.change is not None and unscored.change.after == 0.01 and unscored.why == "error"
 
 
 def test_epochs_that_are_newly_unscored_are_no_rise_either() -> None:
     """Those that are left are all right; with the others wrong nothing changed."""
     before, now = run([[1.0, 0.0]] * 100), run([[1.0, "refusal"]] * 100)
-    [score, unscored] = rows_of([(before, now)], smallest=0.05)
+    [score, unscored] = changes_of([(before, now)], smallest=0.05)
     assert score.change is not None and score.change.after == 1 and score.verdict == "no worse"
     assert unscored.verdict == "worse" and unscored.why == "refusal"
 
 
 def test_a_model_that_reasons_where_it_was_not_to_is_worse() -> None:
     now = run(HALF, reasoned={f"i{n}": ["k"] for n in range(30)})
-    rows = rows_of([(run(HALF), now)], smallest=0.05)
+    rows = changes_of([(run(HALF), now)], smallest=0.05)
     assert [(row.metric, row.verdict) for row in rows] == [("accuracy", "unchanged"), ("reasoned", "worse")]
 
 
@@ -100,12 +100,12 @@ def test_of_several_models_each_is_held_against_itself_and_the_one_that_is_new_a
 def test_what_is_shown_adds_up_and_where_two_decimals_do_not_has_more() -> None:
     """.47 → .34 is −.13, and −.138 is rounded to −.14."""
     before, now = run([1.0] * 474 + [0.0] * 526), run([1.0] * 336 + [0.0] * 664)
-    [row] = rows_of([(before, now)], smallest=0.05)
+    [row] = changes_of([(before, now)], smallest=0.05)
     assert moved(row).startswith(".474 → .336  −.138 [−.")
     before, now = run([1.0] * 41 + [0.0] * 46), run([1.0] * 44 + [0.0] * 43)
-    [row] = rows_of([(before, now)], smallest=0.05)
+    [row] = changes_of([(before, now)], smallest=0.05)
     assert moved(row).startswith(".47 → .51  +.03 [−."), "six decimals would add up, and claim too much"
-    [row] = rows_of([(run(HALF), run(HALF))], smallest=0.05)
+    [row] = changes_of([(run(HALF), run(HALF))], smallest=0.05)
     assert moved(row) == ".50 → .50  .00 [−.02, +.02]"
 
 

@@ -14,7 +14,7 @@ from inspect_ai.scorer import Score, Scorer, Target, accuracy, scorer
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from selfprobe.cli import main
-from selfprobe.studies.check import share
+from selfprobe.studies.check import share_text
 
 
 def check(*arguments: str | Path) -> Result:
@@ -76,7 +76,7 @@ def foreign(folder: Path, *scorers: Scorer, failing: tuple[str, ...] = (), **opt
 def test_a_share_has_the_decimals_that_tell_it_from_none_all_and_the_bound(
     x: float, others: tuple[float, ...], shown: str
 ) -> None:
-    assert share(x, *others) == shown
+    assert share_text(x, *others) == shown
 
 
 def test_a_whole_run_is_good_with_status_0(run_task: Any, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from selfprobe.page import write
 from selfprobe.scorers.decision import last_decisions
 from selfprobe.scorers.dilemma import dilemmas_of
 from selfprobe.scorers.dilemma_prediction import estimates, infinite
-from selfprobe.studies.matrix.effort import draw, effort_points, sweeps
+from selfprobe.studies.matrix.effort import draw_effort, effort_points, sweeps
 from selfprobe.studies.matrix.page import page as matrix_page
 from selfprobe.studies.matrix.table import load
 
@@ -58,7 +58,7 @@ def test_the_report_has_the_figure_and_the_numbers(logs: Path, tmp_path: Path) -
 
 def test_a_single_dilemma_has_no_interval_and_is_drawn_all_the_same(run_task: Any, data: str, tmp_path: Path) -> None:
     run_task(ethical_dilemma(dataset=data, epochs=1), "planted/a", tmp_path, limit=1)
-    draw(effort_points(runs([str(tmp_path)]).counted)[0]).savefig(tmp_path / "one.svg")
+    draw_effort(effort_points(runs([str(tmp_path)]).counted)[0]).savefig(tmp_path / "one.svg")
     assert (tmp_path / "one.svg").exists()
 
 

@@ -91,7 +91,7 @@ def test_perfect_access_keeps_its_p_through_holm(matrix_results: Make) -> None:
 
 
 def test_runs_of_another_task_version_than_the_diagonal_support_nothing(matrix_results: Make) -> None:
-    """Other arguments do not come so far: `cells.choose` sets them aside when logs are read."""
+    """Other arguments do not come so far: `cells.choose_setting` sets them aside when logs are read."""
     results = matrix_results(FIVE)
     own = results.cells.target == results.cells.observer
     results.cells["version"] = ["2" if one else "3" for one in own]

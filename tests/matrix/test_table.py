@@ -25,7 +25,7 @@ from selfprobe.scorers.decision import Decision, last_decisions, score_of
 from selfprobe.scorers.dilemma import ARMS, per_dilemma
 from selfprobe.scorers.kth_word_match import kth_word_match
 from selfprobe.studies.matrix import table as results_module
-from selfprobe.studies.matrix.table import Results, item_scores, load, matrix_of
+from selfprobe.studies.matrix.table import Results, load, matrix_of, scores_by_item
 
 MODEL = "planted/a?access=.5&malformed=.2"
 
@@ -186,7 +186,7 @@ def test_an_item_is_the_mean_of_its_scored_keys_and_epochs() -> None:
         [("kth_word", "t", "o", "a", v) for v in (1.0, 0.0, math.nan)] + [("kth_word", "t", "o", "b", math.nan)],
         columns=["task", "target", "observer", "item", "value"],
     )
-    scores = item_scores(rows)
+    scores = scores_by_item(rows)
     assert scores["t", "o", "a"] == 0.5 and math.isnan(scores["t", "o", "b"])
 
 
@@ -202,7 +202,7 @@ def test_dilemmas_score_as_their_own_metric_does() -> None:
         ],
         columns=["task", "target", "observer", "item", "epoch", "key", "value"],
     )
-    scores = item_scores(rows)
+    scores = scores_by_item(rows)
     assert 10 < scores.isna().sum() < 70
     for cell, group in rows.groupby(["target", "observer", "item"]):
         expected = per_dilemma(group.itertuples(), epochs=4).cot_pred

@@ -9,7 +9,7 @@ import torch
 from selfprobe.mechanism.induce import BANK, COLUMNS, Labels
 from selfprobe.probes.model import LocalModel, local_model
 from selfprobe.probes.training import Training
-from selfprobe.studies.induce import Induced, Material, Reading
+from selfprobe.studies.induce import Induced, LabelReading, Material
 
 TEMPLATE = (
     "{% for m in messages %}<{{ m.role }}> {{ m.content | trim }} <end> {% endfor %}"
@@ -79,7 +79,7 @@ def planted(
         for c, asked in enumerate(COLUMNS):
             follows = other if permuted and asked.kind != "direct" else own
             said[np.arange(len(texts)), c, follows[:, asked.word]] += strength.get(asked.kind, 0.0)
-        after.append(Reading(k, said.astype(np.float32), answers))
+        after.append(LabelReading(k, said.astype(np.float32), answers))
     before = (rng.normal(size=shape) * 0.3 - 8).astype(np.float32)
     training = Training((4.0, 2.0, 0.1), 1.0, 100, 10, 1e6)
     return Induced("planted", study, before, tuple(after), (training, training))

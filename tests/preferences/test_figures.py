@@ -110,7 +110,7 @@ def test_numbers_in_the_report_carry_their_interval_or_the_reason() -> None:
 
 def test_cosines_are_drawn_as_magnitudes() -> None:
     given = tables()["cosine"].assign(cosine=-0.2, absolute=0.86)
-    written = {text.get_text() for ax in figures.cosine(given).axes for text in ax.texts}
+    written = {text.get_text() for ax in figures.cosine_figure(given).axes for text in ax.texts}
     assert written == {"0.86"}
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from selfprobe.studies.preferences.findings import findings, judged, probed
+from selfprobe.studies.preferences.findings import findings, judge_findings, probed
 
 
 def row(value: float, **names: Any) -> dict[str, Any]:
@@ -96,5 +96,5 @@ def test_yes_is_above_asking_and_above_every_control(
 def test_a_judge_is_answered_for_by_its_difference_to_the_probe(less: float, answer: str) -> None:
     methods = [row(0.7, dataset="one", method=name) for name in ("fine-tuned judge", "supervised")]
     margin = row(less, dataset="one", probe="fine-tuned judge", against="supervised")
-    (one,) = judged({"finetuned": pd.DataFrame(methods), "finetuned_less": pd.DataFrame([margin])})
+    (one,) = judge_findings({"finetuned": pd.DataFrame(methods), "finetuned_less": pd.DataFrame([margin])})
     assert one.answer == answer and "its probe, by AUROC" in one.clause

@@ -24,7 +24,7 @@ from selfprobe.probes.probe_file import load_probe
 from selfprobe.probes.run import run_probes
 from selfprobe.probes.splits import FitSettings, questions
 from selfprobe.probes.training import Recipe
-from selfprobe.studies.preferences.findings import finetuned as sentences
+from selfprobe.studies.preferences.findings import finetuned_sentences as sentences
 from selfprobe.studies.preferences.page import page_of
 from selfprobe.studies.probe_run import ProbeRun
 

@@ -34,8 +34,8 @@ from selfprobe.studies.awareness.runs import ARM, PLAIN
 from selfprobe.studies.awareness.table import Logged, told_by_set
 from selfprobe.studies.awareness.verdict import statements
 from selfprobe.studies.card_numbers import numbers_of
-from selfprobe.studies.check_numbers import Kept, resampled, rows_of
-from selfprobe.studies.features import Cluster, Evidence, Taxonomy, group_rates, named_question
+from selfprobe.studies.check_numbers import Kept, changes_of, resampled
+from selfprobe.studies.features import Evidence, QuoteCluster, Taxonomy, group_rates, named_question
 from selfprobe.studies.lens import partings
 from selfprobe.studies.matrix.numbers import analyse
 from selfprobe.studies.matrix.page import page_of as matrix_page
@@ -507,7 +507,7 @@ def featured(rows: pd.DataFrame) -> Any:
     cluster = dict.fromkeys(("reply", "name"), "")
     numbered = [tuple(int(k) for k in np.flatnonzero(np.arange(60) % 3 == rest)) for rest in range(3)]
     clusters = tuple(
-        Cluster(number=k, artefact=k == 0, group=None if k == 0 else f"g{k}", quotes=mine, **cluster)
+        QuoteCluster(number=k, artefact=k == 0, group=None if k == 0 else f"g{k}", quotes=mine, **cluster)
         for k, mine in enumerate(numbered)
     )
     found = Taxonomy(clusters, ("g1", "g2"), "")
@@ -550,7 +550,7 @@ def test_a_gate_is_the_same_in_whatever_order_items_are_kept() -> None:
     def found(order: Sequence[int]) -> Any:
         pairs = [(run(order, "said"), replace(run(order, "again"), blind={}))]
         drawn = [resampled(pairs)(np.random.default_rng(seed)) for seed in range(3)]
-        return [rows_of(each, smallest=0.05) for each in (pairs, *drawn)]
+        return [changes_of(each, smallest=0.05) for each in (pairs, *drawn)]
 
     expected = found(range(60))
     for seed in range(ORDERS):

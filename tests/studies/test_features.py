@@ -19,9 +19,9 @@ from selfprobe.page import Details, Page, Quoted
 from selfprobe.solvers.record import Reply
 from selfprobe.studies.features import (
     GROUP_PROMPT,
-    Cluster,
     Evidence,
     Features,
+    QuoteCluster,
     Taxonomy,
     _prompt_blocks,
     clustered,
@@ -138,8 +138,8 @@ def test_a_prompts_row_counts_its_own_quotes_by_group_and_artefacts_apart() -> N
     prompts = pd.DataFrame([{"data": "d", "item": i, "label": None, "text": "t", "asked": 3, "aware": 1} for i in "ab"])
     evidence = pd.DataFrame([{"data": "d", "item": "a"}] * 3)
     clusters = (
-        Cluster(1, "Puzzle", False, "Form", (0, 1), ""),
-        Cluster(2, "Question", True, None, (2,), ""),
+        QuoteCluster(1, "Puzzle", False, "Form", (0, 1), ""),
+        QuoteCluster(2, "Question", True, None, (2,), ""),
     )
     one, other = prompt_features(prompts, evidence, Taxonomy(clusters, ("Form",), "")).to_dict("records")
     assert (one["quotes"], one["artefacts"], one["group: Form"], one["features"]) == (3, 1, 2, "Puzzle")
@@ -150,7 +150,10 @@ def test_how_often_a_subjects_evidence_is_our_question_and_nothing_else() -> Non
     asked = [{"data": "d", "item": f"i{k}", "model": m, "source": f"s{k}"} for m in ("m", "n") for k in range(8)]
     # m: i0 the question and a puzzle, i1 the question alone, i2 a puzzle; n: nothing at all
     quotes = pd.DataFrame([{"data": "d", "item": i, "model": "m", "quote": "q"} for i in ("i0", "i0", "i1", "i2")])
-    clusters = (Cluster(1, "Question", True, None, (0, 2), ""), Cluster(2, "Puzzle", False, "Form", (1, 3), ""))
+    clusters = (
+        QuoteCluster(1, "Question", True, None, (0, 2), ""),
+        QuoteCluster(2, "Puzzle", False, "Form", (1, 3), ""),
+    )
     there = Evidence(quotes, pd.DataFrame(), pd.DataFrame(asked), {})
     one, other = named_question(there, Taxonomy(clusters, ("Form",), ""))
     assert (one.model, one.conversations, one.named.value, one.alone.value) == ("m", 8, 2 / 8, 1 / 8)
@@ -173,7 +176,7 @@ def test_every_answer_under_one_key_is_shown_with_its_own_quotes() -> None:
     evidence = pd.DataFrame(
         [about | {"model": "m", "key": "m1", "answer": answer, "quote": quote} for answer, quote in said]
     )
-    found = Taxonomy((Cluster(1, "Form", False, None, (0, 1, 2), ""),), (), "")
+    found = Taxonomy((QuoteCluster(1, "Form", False, None, (0, 1, 2), ""),), (), "")
     _, shown = _prompt_blocks(Evidence(evidence, pd.DataFrame([prompt]), pd.DataFrame(), {}), found)
     assert isinstance(shown, Details) and shown.summary == "a: Form"
     answers = [block.text if isinstance(block, Quoted) else block for block in shown.blocks[2:]]

@@ -11,20 +11,20 @@ from selfprobe.stats.text_only import log_odds_elsewhere
 from selfprobe.studies.inside_numbers import (
     ALPHA,
     PREVALENCES,
-    Beside,
     BoolArray,
     Clusters,
     Grid,
     Latent,
     Names,
-    beside,
-    choose,
+    OverBaselines,
+    choose_probe,
     disagreeing,
     flips,
     latent,
     left_out,
     monitored,
     null,
+    over_baselines,
     p_of,
     precision,
     share_of,
@@ -122,8 +122,8 @@ def test_of_200_draws_without_a_label_at_most_five_percent_are_claimed() -> None
         rng = np.random.default_rng([seed, 39])
         learnt, (states, truth, formats, of) = grid(rng), drawn_set(rng)
         states += rng.standard_normal((30, WIDTH))[np.repeat(np.arange(30), 4)]
-        chosen = choose(learnt.states, learnt.evaluation, learnt.wrapper, learnt.layers)
-        here = beside(chosen.score(states), truth, {}, formats, of)
+        chosen = choose_probe(learnt.states, learnt.evaluation, learnt.wrapper, learnt.layers)
+        here = over_baselines(chosen.score(states), truth, {}, formats, of)
         if here.auroc.low > 0.5 or here.follows_format:  # else nothing is claimed, whatever the null is
             claims += p_of(chosen.probe.train_score, null(learnt, 40, rng)) < ALPHA
     assert claims <= 0.05 * 200, claims
@@ -142,7 +142,8 @@ def test_the_choice_sees_no_label_of_what_is_left_out() -> None:
 def test_the_sign_comes_from_training_so_turned_labels_turn_the_scores() -> None:
     learnt = grid(np.random.default_rng(6), strength=2.0)
     one, turned = (
-        choose(learnt.states, truth, learnt.wrapper, learnt.layers) for truth in (learnt.evaluation, ~learnt.evaluation)
+        choose_probe(learnt.states, truth, learnt.wrapper, learnt.layers)
+        for truth in (learnt.evaluation, ~learnt.evaluation)
     )
     assert one.at == turned.at and one.probe.direction @ turned.probe.direction < 0
 
@@ -186,9 +187,9 @@ def test_auroc_within_strata_does_not_see_what_lies_between_them() -> None:
 
 
 def test_a_measure_is_above_only_where_all_known_baselines_are_below() -> None:
-    def over(*lows: float) -> Beside:
+    def over(*lows: float) -> OverBaselines:
         flat = Estimate(0.7, 0.6, 0.8, 30, "source")
-        return Beside(
+        return OverBaselines(
             flat, {str(n): Estimate(low + 0.1, low, 0.9, 30, "source") for n, low in enumerate(lows)}, flat, flat
         )
 

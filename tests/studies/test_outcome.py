@@ -26,7 +26,7 @@ from selfprobe.errors import InputError
 from selfprobe.page import Bullets
 from selfprobe.providers.behaviours.outcome import SUM_PROMPT
 from selfprobe.stats.estimate import FloatArray
-from selfprobe.studies.outcome import Matrix, Outcome, Stated, facts_of, finding_of, matrix_of
+from selfprobe.studies.outcome import Outcome, OutcomeMatrix, Stated, facts_of, finding_of, outcome_matrix
 
 WORLDS = {
     "planted/ada?knows_items=.8&knows_own_skill=.8": (True, True),
@@ -240,19 +240,19 @@ def stated(
     )
 
 
-NOBODY = Matrix((), np.empty((0, 0)), None)
+NOBODY = OutcomeMatrix((), np.empty((0, 0)), None)
 ALL = dict.fromkeys(MODELS, (1.0, 0.0)) | {"m/a": (1.0, 1.0), "m/b": (1.0, 1.0)}
 """All know the items, two themselves."""
 
 
-def answer(of: Stated, p: float = 0.001, matrix: Matrix = NOBODY) -> tuple[str, str]:
+def answer(of: Stated, p: float = 0.001, matrix: OutcomeMatrix = NOBODY) -> tuple[str, str]:
     found = finding_of(replace(facts_of(of, "m/a", "solve"), p=p), "m/a", matrix)
     return found.answer, found.clause
 
 
 def test_a_model_that_knows_itself_better_than_four_others_know_it_is_told_so() -> None:
     of = stated(ALL)
-    kind, clause = answer(of, matrix=matrix_of(of, "solve", np.random.default_rng(0)))
+    kind, clause = answer(of, matrix=outcome_matrix(of, "solve", np.random.default_rng(0)))
     assert kind == "Yes" and clause.startswith("ranks its successes beyond the items with AUROC 0.9"), clause
 
 
@@ -309,7 +309,7 @@ def test_few_items_one_class_and_no_other_model_cannot_tell() -> None:
 
 def test_the_matrix_names_those_that_know_themselves_and_its_silence_takes_a_yes_back() -> None:
     of = stated(ALL)
-    matrix = matrix_of(of, "solve", np.random.default_rng(0))
+    matrix = outcome_matrix(of, "solve", np.random.default_rng(0))
     assert matrix.verdict is not None and set(matrix.verdict.models) == {"m/a", "m/b"}
     assert np.diag(matrix.means)[:2].min() > 0.8 and abs(np.diag(matrix.means)[2:] - 0.5).max() < 0.15
     silent = replace(matrix, verdict=replace(matrix.verdict, models=("m/b",)))
@@ -322,7 +322,7 @@ def test_a_matrix_of_models_that_know_the_items_alone_names_nobody_in_38_of_40_d
     named = 0
     for seed in range(40):
         of = stated(dict.fromkeys(MODELS, (1.0, 0.0)), items=200, seed=seed)
-        verdict = matrix_of(of, "solve", np.random.default_rng(0)).verdict
+        verdict = outcome_matrix(of, "solve", np.random.default_rng(0)).verdict
         named += bool(verdict and verdict.models)
     assert named <= 2
 
@@ -331,5 +331,5 @@ def test_a_cluster_is_one_unit_and_three_models_have_no_verdict() -> None:
     of = stated({"m/a": (1, 1), "m/b": (1, 0)}, items=100)
     facts = facts_of(replace(of, clusters=np.arange(100) // 4), "m/a", "solve")
     assert facts.n == facts.auroc.n == 25 and facts.others == 4 and facts.asked == 1
-    assert matrix_of(of, "solve", np.random.default_rng(0)).verdict is None
+    assert outcome_matrix(of, "solve", np.random.default_rng(0)).verdict is None
     assert math.isnan(facts.p)

@@ -15,7 +15,7 @@ from selfprobe import cli
 from selfprobe.stats.estimate import Estimate
 from selfprobe.studies.preferences.figures import LINES, size_text
 from selfprobe.studies.preferences.runs import family_of, read_runs, size_of
-from selfprobe.studies.probe_compare import compared, counted, drops, mean_of, page, rise
+from selfprobe.studies.probe_compare import case_counts, compared, drops, mean_of_estimates, page, rise
 
 METHODS = ("supervised", "unsupervised", "prompting", "no model (length)")
 QUALITY = ("newsroom", "summeval", "hanna")
@@ -134,7 +134,7 @@ def test_the_interval_of_a_mean_holds_the_truth_in_95_of_100_draws() -> None:
             Estimate(v, v - 1.96 * se, v + 1.96 * se, 100, "question")
             for v, se in zip(drawn, (0.02, 0.03, 0.05), strict=True)
         ]
-        found = mean_of(parts)
+        found = mean_of_estimates(parts)
         held += found.low <= sum(truths) / 3 <= found.high
     assert 0.92 < held / 400 < 0.98
 
@@ -355,7 +355,7 @@ def test_what_adversarial_subsets_take_from_a_probe_is_held_against_what_they_ta
     assert table.value.tolist() == pytest.approx([0.25, 0.55])
     half = (2 * 0.05**2 + 2 * 0.03**2) ** 0.5  # two scores are taken off, two are added
     assert (table.value - table.low).tolist() == pytest.approx([half, half]) == (table.high - table.value).tolist()
-    assert counted(table.reset_index()).shown_above.tolist() == [1, 1]
+    assert case_counts(table.reset_index()).shown_above.tolist() == [1, 1]
     assert call(place, "--out", tmp_path / "out").exit_code == 0
     assert "A drop is F1 on a natural subset" in (tmp_path / "out/index.html").read_text()
     assert drops(pd.DataFrame()).empty and drops(pd.DataFrame(rows[:3]).assign(model="m", family="f")).empty

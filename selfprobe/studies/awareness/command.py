@@ -29,13 +29,13 @@ def awareness() -> None:
     type=options.Names("method"),
     default=",".join(GRADED),
     show_default=True,
-    help="Whose texts are drawn: answers of user_motivation, traces of reasoning_trace.",
+    help="Methods whose texts are drawn: answers of user_motivation, traces of reasoning_trace.",
 )
 @click.option("--out", default="labels.csv", show_default=True, type=click.Path(dir_okay=False), help="Sheet to write.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Random seed of the draw.")
 @options.as_json
 def validate(paths: Sequence[str], samples: int | None, methods: list[str], out: str, seed: int, as_json: bool) -> None:
-    """How often the grader agrees with people, and what rate that makes of the logs.
+    """Measure how often the grader agrees with people, and what rate in the logs follows from that.
 
     PATHS are a file with labels (a column `aware`: yes, no or empty) and what the grader said. The labels are a sheet
     that --samples made, or a CSV of item, key (m1, m2, m3 or trace), aware and, where the logs hold several, model,

@@ -11,29 +11,29 @@ from selfprobe.page.plots import bar_rows, curves, model_names, short
 from selfprobe.page.plots import calibration as calibrated
 from selfprobe.stats.agreement import BINS, equal_mass
 from selfprobe.stats.estimate import Estimate
-from selfprobe.studies.awareness.numbers import ArmNumbers, Baselines, Pair
+from selfprobe.studies.awareness.numbers import ArmNumbers, Baselines, MethodPair
 from selfprobe.studies.awareness.runs import ARM, marks
 from selfprobe.studies.awareness.table import Logged
 
 
 def pictures(
-    logged: Logged, methods: Sequence[ArmNumbers], baselines: Baselines, pairs: Sequence[Pair]
+    logged: Logged, methods: Sequence[ArmNumbers], baselines: Baselines, pairs: Sequence[MethodPair]
 ) -> list[Picture]:
     """All that there is something to draw of; a method without a verdict is in none."""
     rated = [m for m in methods if m.n]
     names = {model: short(name) for model, name in model_names(list(dict.fromkeys(m.model for m in rated))).items()}
     models = list(names) if logged.texts.label.nunique() == 2 else []
     drawn = [
-        shares(rated, names) if any(m.labelled for m in rated) else None,
+        shares_figure(rated, names) if any(m.labelled for m in rated) else None,
         *(roc(logged, baselines, model, names[model], place) for place, model in enumerate(models, start=1)),
-        calibration(logged, names),
+        calibration_figure(logged, names),
         kappa_by_decisions(pairs, names),
         error_by_turns(logged, rated, names),
     ]
     return [picture for picture in drawn if picture is not None]
 
 
-def shares(methods: Sequence[ArmNumbers], names: dict[str, str]) -> Picture:
+def shares_figure(methods: Sequence[ArmNumbers], names: dict[str, str]) -> Picture:
     """Share of evaluation rows and of deployment rows that each method calls evaluation.
 
     A method that works has its bars far apart; both high is a subject that calls everything an evaluation.
@@ -78,7 +78,7 @@ def roc(logged: Logged, baselines: Baselines, model: str, name: str, place: int)
     )
 
 
-def calibration(logged: Logged, names: dict[str, str]) -> Picture | None:
+def calibration_figure(logged: Logged, names: dict[str, str]) -> Picture | None:
     """Stated P(evaluation) against the share of evaluations, in the bins of the ECE; None where none is stated."""
     stated = logged.verdicts[logged.verdicts.probability.notna() & logged.verdicts.truth.notna()]
     if stated.empty:
@@ -97,7 +97,7 @@ def calibration(logged: Logged, names: dict[str, str]) -> Picture | None:
     )
 
 
-def kappa_by_decisions(pairs: Sequence[Pair], names: dict[str, str]) -> Picture | None:
+def kappa_by_decisions(pairs: Sequence[MethodPair], names: dict[str, str]) -> Picture | None:
     """Kappa of binary against probability by number of decisions (footnote 3); None without a 25-decision run."""
     lines = {}
     for pair in pairs:

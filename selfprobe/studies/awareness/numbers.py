@@ -46,23 +46,23 @@ TEXT = ("text", "text_other_source")
 
 @dataclass(frozen=True)
 class BeyondWords:
-    """One arm held against the words alone; paired, clustered as the arm's other numbers."""
+    """One arm compared with the words alone: paired, clustered like the arm's other numbers."""
 
     words: Estimate
     """AUROC of the cross-fitted words on the conversations that the arm has a score of."""
     words_other_source: Estimate
-    """The same of words that were learnt from other sources."""
+    """AUROC of words that were learnt from other sources, on the same conversations."""
     over_words: Estimate
     """The model's AUROC on those conversations less the words'."""
     over_other_source: Estimate
     length: Estimate
-    """AUROC of the number of characters, the better sign."""
+    """AUROC of the number of characters, with the better sign."""
     over_length: Estimate
     text: Estimate
     """AUROC of the best reader (`Baselines.text`), chosen and trained with pairs kept together."""
     over_text: Estimate
     text_other_source: Estimate
-    """The same of what was chosen and learnt on other sources."""
+    """AUROC of the best reader that was chosen and trained on other sources."""
     over_text_other_source: Estimate
     readers: tuple[str, str] = ("", "")
     """The reader that was chosen in most folds, pairs together and on other sources."""
@@ -74,17 +74,17 @@ class BeyondWords:
 
     @property
     def over_the_text(self) -> bool:
-        """Whether it is above the best reader of the text too."""
+        """Whether the model is also above the best reader of the text."""
         return self.over_the_words and self.over_text.low > 0 and self.over_text_other_source.low > 0
 
     @property
     def shown(self) -> bool:
-        """Whether it is above the text and the length of the prompt."""
+        """Whether the model is above the text and above the length of the prompt."""
         return self.over_the_text and self.over_length.low > 0
 
     @property
     def likest(self) -> tuple[Estimate, Estimate]:
-        """The stronger of the two classifiers with pairs together, and the model less it."""
+        """AUROC of the stronger classifier, words or text, with pairs kept together, and the model's AUROC less it."""
         words, text = (self.words, self.over_words), (self.text, self.over_text)
         return text if text[0].value > words[0].value else words
 
@@ -95,7 +95,7 @@ class BeyondWords:
 
 
 def beyond_words(rows: pd.DataFrame, items: Sequence[Item], words: pd.DataFrame | None) -> BeyondWords:
-    """An arm's verdict rows, the same as items, and `Baselines.scores`.
+    """Compare an arm's verdict rows, which `items` holds too, with `Baselines.scores`.
 
     The classifiers' training is taken as given: the intervals are about other conversations, not about other words.
     """
@@ -127,33 +127,34 @@ def _held(items: Sequence[Item], words: np.ndarray) -> tuple[Estimate, Estimate]
 
 PREVALENCES = (0.01, 0.05, 0.10)
 SEED = 0
-"""Of each computation anew: no figure moves with what else lies in the folder."""
+"""Seed of each computation, which starts anew: no figure moves with what else lies in the folder."""
 
 
 @dataclass(frozen=True)
 class Baselines:
-    """What needs no model: how well the text gives the label away. Beside every result."""
+    """Baselines that need no model: how well the text gives the label away. Every result is shown with them."""
 
     length: Estimate
-    """AUROC of the number of characters, the better sign."""
+    """AUROC of the number of characters, with the better sign."""
     words: Estimate
     """AUROC of TF-IDF and logistic regression, cross-fitted with pairs kept together."""
     words_other_source: Estimate
-    """The same, each source predicted by a classifier that saw only the others."""
+    """AUROC of this classifier where each source is predicted by one that saw only the others."""
     text: Estimate
     """AUROC of the best reader of words, characters, style and embeddings (`text_only.best_reader`), pairs together."""
     text_other_source: Estimate
-    """The same, chosen and trained on other sources."""
+    """AUROC of the best reader that was chosen and trained on other sources."""
     scores: pd.DataFrame
     """data, item, label, length, words, words_other_source, TEXT: for the ROC figure, and to compare a model with."""
     context: str = ""
-    """"first" where logs have transcripts too: the numbers are of first prompts. `scores` are of both, and have it."""
+    """Context of the numbers: "first" where logs have transcripts too, since `scores` then has rows of both; else
+    ""."""
     without_embeddings: str = ""
     """Why no reader saw the embeddings of the texts; "" where one did."""
 
     @property
     def shown(self) -> pd.DataFrame:
-        """The scores that the numbers are of."""
+        """Rows of `scores` that the numbers are computed from."""
         return self.scores[self.scores.context == self.context] if self.context else self.scores
 
 
@@ -169,15 +170,15 @@ class ArmNumbers(Method):
     target: str
     wording: str
     run: int
-    """These are what `runs.PLAIN` says."""
+    """Number of the run; `runs.PLAIN` explains this field and those before it."""
     ece: Estimate
-    """Debiased."""
+    """Expected calibration error, debiased."""
     precision: dict[float, Estimate]
-    """By prevalence of evaluations."""
+    """Precision by prevalence of evaluations."""
     trend: Trend
-    """Undefined where the subject saw the first prompt alone, whatever came after it."""
+    """Trend of the error over turns; undefined where the subject saw the first prompt alone, whatever came after it."""
     beyond: BeyondWords
-    """The model's AUROC held against that of the words alone."""
+    """The model's AUROC compared with that of the words alone."""
 
     @property
     def name(self) -> str:
@@ -186,7 +187,7 @@ class ArmNumbers(Method):
 
 
 @dataclass(frozen=True)
-class Pair:
+class MethodPair:
     """Two methods of one model."""
 
     model: str
@@ -194,13 +195,13 @@ class Pair:
     second: str
     agreement: Agreement
     pearson: float
-    """Of the two methods' ranking scores."""
+    """Pearson's r of the two methods' ranking scores."""
     called: Estimate
     """Share called an evaluation by the first method, less that by the second; paired."""
     right: Estimate
     """Share of the labelled identified correctly by the first method, less that by the second; paired."""
     curve: KappaCurve | None
-    """Binary against probability, where both were run with 25 decisions."""
+    """Kappa of binary against probability, where both were run with 25 decisions."""
 
 
 @dataclass(frozen=True)
@@ -226,11 +227,11 @@ class Comparison:
 
     baselines: Baselines
     methods: tuple[ArmNumbers, ...]
-    pairs: tuple[Pair, ...]
+    pairs: tuple[MethodPair, ...]
     paired: tuple[Paired, ...]
     """First and third person, two runs, first prompt and full transcript; placebo arms aside."""
     averages: tuple[Average, ...] = ()
-    """Each two methods over all models."""
+    """Differences between each two methods over all models."""
 
 
 def compare(logged: Logged) -> Comparison:
@@ -276,7 +277,7 @@ def _baselines(logged: Logged) -> Baselines:
 
 
 def text_baselines(texts: pd.DataFrame) -> Baselines:
-    """How well length and words alone tell the label, on exactly these conversations."""
+    """Baselines: how well length and words alone tell the label, on exactly these conversations."""
     labelled = texts[texts.label.notna()].reset_index(drop=True)
     positive = (labelled.label == "evaluation").to_numpy(dtype=bool)
     sources = labelled.source.astype(str).to_numpy()
@@ -307,10 +308,10 @@ def text_baselines(texts: pd.DataFrame) -> Baselines:
     return Baselines(rated(lengths), of_words, of_others, *of_text, scores, without_embeddings=without_embeddings)
 
 
-def _pair(logged: Logged, a: Arm, b: Arm, both: pd.DataFrame) -> Pair:
+def _pair(logged: Logged, a: Arm, b: Arm, both: pd.DataFrame) -> MethodPair:
     ranked = both[both.score_0.notna() & both.score_1.notna()]
     first, second, sources = both.said_0 == "evaluation", both.said_1 == "evaluation", both.source_0.astype(str)
-    return Pair(
+    return MethodPair(
         model=str(a[1]),
         first=str(a[0]),
         second=str(b[0]),
@@ -334,7 +335,7 @@ def _differences(both: pd.DataFrame) -> dict[str, Estimate]:
 
 
 def _clusters(both: pd.DataFrame) -> tuple[npt.NDArray[np.str_], str]:
-    """Those of the first method's items, and their unit."""
+    """Clusters of the first method's items, and their unit."""
     return clusters_of(items_of(both.rename(columns=lambda name: name.removesuffix("_0"))))
 
 

@@ -48,9 +48,17 @@ from selfprobe.page.numerals import points
 from selfprobe.page.plots import interval_rows, model_names, short
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.awareness.figures import pictures
-from selfprobe.studies.awareness.numbers import TEXT, ArmNumbers, BeyondWords, Comparison, Pair, as_in_paper, compare
+from selfprobe.studies.awareness.numbers import (
+    TEXT,
+    ArmNumbers,
+    BeyondWords,
+    Comparison,
+    MethodPair,
+    as_in_paper,
+    compare,
+)
 from selfprobe.studies.awareness.paired import LOW_KAPPA, MARGIN, WHAT, AgainstPlacebo, Paired, against_placebo
-from selfprobe.studies.awareness.panel_section import agreement
+from selfprobe.studies.awareness.panel_section import panel_agreement
 from selfprobe.studies.awareness.runs import ARM, marks
 from selfprobe.studies.awareness.table import Logged, told_by_set
 from selfprobe.studies.awareness.verdict import CLEAREST, SAME, Statement, same_answer, statements
@@ -82,14 +90,14 @@ METHOD = (
 
 @dataclass(frozen=True)
 class Written:
-    """What a page is made of."""
+    """Parts that a page is made of."""
 
     logged: Logged
     comparison: Comparison
     statements: tuple[Statement, ...]
     placebos: tuple[AgainstPlacebo, ...]
     evidence: Sequence[Section] = ()
-    """What gives the evaluation away, where subjects name it."""
+    """Section on what gives the evaluation away, where subjects name it."""
 
 
 def compared(tables: Logged, evidence: Sequence[Section] = ()) -> Written:
@@ -103,7 +111,7 @@ def page_of(written: Written) -> Page:
     """The page of tables and numbers that are at hand."""
     logged, comparison, statements = written.logged, written.comparison, written.statements
     methods = comparison.methods
-    panel, agreed = agreement(logged.panels)
+    panel, agreed = panel_agreement(logged.panels)
     names = model_names(models := list(dict.fromkeys(m.model for m in methods)))
     findings, labels = _findings(statements, names), _labels(statements)
     answer, by_model = overall_answer(findings) if findings else (NO_METHOD, [])
@@ -145,7 +153,7 @@ def _findings(statements: Sequence[Statement], names: Mapping[str, str]) -> list
 
 
 def _labels(statements: Sequence[Statement]) -> tuple[str, str] | None:
-    """What the two shares are of; None where there is only one."""
+    """Names of what the two shares are of; None where there is only one."""
     if any(one.sets for one in statements):
         return "yours", "the reference"
     if any(not math.isnan(one.arm.tpr.value) and not math.isnan(one.arm.tnr.value) for one in statements):
@@ -159,7 +167,7 @@ def _shares(one: Statement) -> tuple[Estimate, Estimate]:
 
 
 def _clause(one: Statement) -> str:
-    """What a model does, after its name: at most twenty words."""
+    """Clause on what a model does, after its name: at most twenty words."""
     arm, beyond, reached = one.arm, one.arm.beyond, number(one.arm.auroc.value)
     calls = f"calls {percent(arm.called.value)} of conversations an evaluation"
     if labels := _labels([one]):
@@ -233,7 +241,7 @@ def _notes(written: Written, by_model: Sequence[str], names: dict[str, str]) -> 
 
 
 def sets_of(logged: Logged) -> str:
-    """Which data sets the conversations are of, and that several are pooled."""
+    """Sentence on the data sets that the conversations are of, and on several being pooled."""
     told = f"Conversations: {'; '.join(name_and_contents(str(name)) for name in dict.fromkeys(logged.runs.dataset))}."
     sets = logged.verdicts.groupby("context").data.nunique().max()  # first prompts and transcripts are of one set
     if sets == 1:
@@ -531,7 +539,7 @@ def votes_read(m: ArmNumbers) -> str:
 
 
 def _lost(methods: Sequence[ArmNumbers]) -> list[Block]:
-    """What lost votes and discarded quotes leave open; nothing where nothing is lost."""
+    """Sentences on what lost votes and discarded quotes leave open; nothing where nothing is lost."""
     lossy = [m for m in methods if m.votes_read < m.votes_asked or m.unscored or m.quotes_discarded]
     if not lossy:
         return []
@@ -607,7 +615,7 @@ HELD = (
 
 
 def paired_section(found: Sequence[Paired], methods: Sequence[ArmNumbers]) -> list[Section]:
-    """The section, or none where no two arms of a method belong together."""
+    """Section on pairs of arms, or none where no two arms of a method belong together."""
     blocks: list[Block] = []
     if found:
         blocks += [NOTE, Bullets([sentence(held) for held in found]), Table(found, HELD)]
@@ -617,7 +625,7 @@ def paired_section(found: Sequence[Paired], methods: Sequence[ArmNumbers]) -> li
 
 
 def sentence(h: Paired) -> str:
-    """What a pair shows, in words."""
+    """Sentence on what a pair shows."""
     about = f"{h.first[0]} of {h.first[1]}{marks(h.first)}, {h.kind}"
     if not h.n:
         if h.kind == "first and third person":
@@ -651,12 +659,12 @@ def _verdict(h: Paired) -> str:
 
 
 def right(h: Paired) -> str:
-    """ "410 and 402 of 488"."""
+    """Numbers identified correctly, as "410 and 402 of 488"."""
     return f"{h.right[0]} and {h.right[1]} of {h.labelled}" if h.labelled else "–"
 
 
 Cells = Mapping[tuple[str, str], ArmNumbers]
-"""By reader and writer."""
+"""Arms by reader and writer."""
 
 
 def _observed(methods: Sequence[ArmNumbers]) -> Iterator[tuple[str, Cells]]:
@@ -700,7 +708,7 @@ def observers_table(methods: Sequence[ArmNumbers]) -> pd.DataFrame:
 
 
 def paired_table(found: Sequence[Paired]) -> pd.DataFrame:
-    """One row a pair."""
+    """Pairs as a table, one row each."""
     rows = []
     for h in found:
         row: dict[str, object] = {"kind": h.kind} | dict(zip(ARM, h.first, strict=True))
@@ -715,7 +723,7 @@ def paired_table(found: Sequence[Paired]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def kappa_table(pairs: Sequence[Pair]) -> pd.DataFrame:
+def kappa_table(pairs: Sequence[MethodPair]) -> pd.DataFrame:
     """Footnote 3 as a table: one row a model × number of decisions; empty without a 25-decision run."""
     rows = [
         {"model": pair.model, "decisions": decisions, "kappa": mean, "low": low, "high": high}
@@ -736,7 +744,7 @@ PLACEBOS = (
 
 
 def placebo_section(found: Sequence[AgainstPlacebo]) -> list[Section]:
-    """The section, or none where no placebo arm was run."""
+    """Section on placebo arms, or none where none was run."""
     if not found:
         return []
     columns = (
@@ -763,7 +771,7 @@ def _placebo_sentence(h: AgainstPlacebo) -> str:
 
 
 def told_of(model: str, found: Sequence[AgainstPlacebo]) -> Iterator[str]:
-    """What the top of the page and the terminal say of a model's user_motivation."""
+    """Sentences of the page's top and of the terminal on a model's user_motivation."""
     for h in found:
         if h.model == model:
             where = " (full transcript)" * (h.context == "full")

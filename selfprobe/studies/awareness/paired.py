@@ -1,6 +1,6 @@
 """Two arms of a method on the same conversations: first and third person, two runs, first prompt and full transcript.
 
-Paper 002 holds first against third person by Pearson's r and by the number identified correctly, and both against two
+Paper 002 compares first and third person by Pearson's r and by the number identified correctly, and both against two
 runs of one arm: that is the yardstick here too. Equal shares show nothing, since opposite verdicts have them.
 """
 
@@ -23,9 +23,9 @@ from selfprobe.studies.awareness.table import Logged, items_of
 Kind = Literal["first and third person", "two runs", "first prompt and full transcript", "our questions and yours"]
 AnyArray = npt.NDArray[Any]
 MARGIN = 0.1
-"""Of the share of wrong verdicts, for equivalence."""
+"""Margin for equivalence: difference between shares of wrong verdicts."""
 LOW_KAPPA = 0.6
-"""Arms that agree less are never called equivalent ("substantial" begins here: Landis & Koch 1977)."""
+"""Kappa below which arms are never called equivalent ("substantial" begins here: Landis & Koch 1977)."""
 SEED = 0
 
 
@@ -36,29 +36,31 @@ class Paired:
     kind: Kind
     first: Arm
     second: Arm
-    """The values of ARM."""
+    """The second arm's values of ARM, like the first one's."""
     n: int
     labelled: int
     r: Estimate
-    """Pearson's, of the ranking scores."""
+    """Pearson's r of the ranking scores."""
     kappa: Estimate
-    """Cohen's, of the verdicts."""
+    """Cohen's kappa of the verdicts."""
     right: tuple[int, int]
-    """Of the labelled, identified correctly by the first and by the second."""
+    """Numbers of labelled conversations that the first and the second identify correctly."""
     wrong: Estimate
     """Share of wrong verdicts in the second less that in the first, paired, 95 %."""
     p: float
-    """That the two are wrong equally often: two-sided, paired, clustered; 1 where they are wrong alike throughout."""
+    """p under the hypothesis that both are wrong equally often: two-sided, paired, clustered; 1 where they are wrong
+    alike throughout."""
     tost_p: float
-    """That they differ by MARGIN or more; exact where they never differ, NaN without a labelled conversation."""
+    """p under the hypothesis that they differ by MARGIN or more; exact where they never differ, NaN without a labelled
+    conversation."""
     equivalent: bool
-    """By TOST, and with a kappa of LOW_KAPPA or more."""
+    """Whether they are equivalent by TOST, and have a kappa of LOW_KAPPA or more."""
     auroc: Estimate
-    """Of the second less that of the first."""
+    """AUROC of the second less that of the first."""
     error: Estimate
     """Mean |P(evaluation) − label| of the second less that of the first, where both state probabilities."""
     below_runs: Mapping[str, Estimate]
-    """Of first and third person: r and kappa of two first-person runs less these, where there is a second run."""
+    """r and kappa of two first-person runs less those of first and third person, where there is a second run."""
 
 
 def paired(logged: Logged) -> tuple[Paired, ...]:
@@ -68,7 +70,7 @@ def paired(logged: Logged) -> tuple[Paired, ...]:
 
 
 def _others(arm: Arm, arms: Mapping[Arm, pd.DataFrame]) -> Iterator[tuple[Kind, Arm]]:
-    """What an arm is the first of a pair with."""
+    """Arms with which an arm, as the first, makes a pair."""
     of = dict(zip(ARM, arm, strict=True))
     third = tuple((of | {"perspective": "third", "run": 1}).values())
     if of["perspective"] == "first" and third in arms and arm == _read_by(third, arms, arm):
@@ -89,7 +91,7 @@ def _again(arm: Arm, arms: Iterable[Arm]) -> list[Arm]:
 
 
 def _read_by(third: Arm, arms: Mapping[Arm, pd.DataFrame], arm: Arm) -> Arm:
-    """Of an arm's runs the one whose replies the third person read; run 1 where it read those of none."""
+    """The run of an arm whose replies the third person read; run 1 where it read those of none."""
     runs = sorted([arm, *_again(arm, arms)], key=lambda one: int(one[-1]))
     return next((run for run in runs if _read(arms[run]) & _read(arms[third])), runs[0])
 
@@ -169,7 +171,7 @@ def _side(both: pd.DataFrame, number: int) -> list[Item]:
 
 
 def _pearson(ranks: npt.NDArray[np.float64], clusters: npt.NDArray[np.str_], unit: str) -> Estimate:
-    """Of `ranks  # [arm, conversation]`."""
+    """Pearson's r of `ranks  # [arm, conversation]`."""
     known = ~np.isnan(ranks).any(axis=0)
     if not known.any():
         return undefined("no scores", unit=unit)
@@ -178,7 +180,7 @@ def _pearson(ranks: npt.NDArray[np.float64], clusters: npt.NDArray[np.str_], uni
 
 
 def _below_runs(first: Arm, third: Arm, arms: Mapping[Arm, pd.DataFrame]) -> dict[str, Estimate]:
-    """How far first and third person agree less than two first-person runs, on conversations that all three judged."""
+    """Differences of agreement: two first-person runs less first and third person, on conversations that all judged."""
     others = sorted(_again(first, arms), key=lambda arm: int(arm[-1]))
     if not others:
         return {}
@@ -204,7 +206,7 @@ WHAT = {
     "purpose": "asked for the purpose without a hint",
     "judge": "by a judge that is told nothing",
 }
-"""What differs in each placebo arm."""
+"""Kind of placebo → what differs in its arm."""
 
 
 @dataclass(frozen=True)
@@ -214,15 +216,15 @@ class AgainstPlacebo:
     model: str
     context: str
     kind: str
-    """Of the placebo: "form", "purpose" or "judge"."""
+    """Kind of the placebo: "form", "purpose" or "judge"."""
     n: int
     real: float
     placebo: float
-    """Shares called evaluation."""
+    """Share that the placebo calls evaluation; `real` is the real arm's."""
     difference: Estimate
     """real - placebo, paired; its interval by source, or by conversation where a source stands alone."""
     by_label: dict[str, Estimate]
-    """The same of the conversations of each label ("evaluation", "deployment") that there are."""
+    """Difference on the conversations of each label ("evaluation", "deployment") that there are."""
 
 
 def against_placebo(verdicts: pd.DataFrame) -> tuple[AgainstPlacebo, ...]:

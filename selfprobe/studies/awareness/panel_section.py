@@ -1,4 +1,4 @@
-"""How far several graders of the same texts agree, for every page whose texts they read."""
+"""Agreement of several graders of the same texts, for every page whose texts they read."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,10 +12,10 @@ MEANS = (
     "always agree, and 0 where they agree as often as by chance. Its interval (95 %) is clustered by item."
 )
 Panels = Mapping[str, Sequence[tuple[str, Panel]]]
-"""What was read → item and its panel."""
+"""Name of the texts that a panel read → items, each with its panel."""
 
 
-def agreement(panels: Panels) -> tuple[list[Section], dict[str, pd.DataFrame]]:
+def panel_agreement(panels: Panels) -> tuple[list[Section], dict[str, pd.DataFrame]]:
     """The section of a page, and its table `graders`; both empty where no panel read any."""
     pairs = [(read, pair) for read, of in panels.items() for pair in grader_pairs(of)]
     rows = [

@@ -25,7 +25,7 @@ from selfprobe.solvers.record import record_of
 from selfprobe.text.safe import concealed, masked
 
 LOOKED = 16
-"""Conversations that are looked at: reading all takes ten times as long as all else that a comparison does."""
+"""Number of conversations that are looked at: reading all takes ten times as long as the rest of a comparison."""
 REPLY_TOKENS = "reply_tokens"
 
 Place = tuple[str | int, int]
@@ -33,16 +33,16 @@ Place = tuple[str | int, int]
 
 
 @dataclass(frozen=True)
-class Run:
+class ArmRun:
     """A log in use."""
 
     header: EvalLog
     samples: list[EvalSampleSummary]
     read: str = ""
-    """Whose replies it read: equal in logs of one study; "" where nobody looked."""
+    """Run whose replies it read: equal in logs of one study; "" where nobody looked."""
 
 
-def in_order(arms: Sequence[Sequence[Run]], *, look: bool) -> list[list[tuple[Run, str]]]:
+def in_order(arms: Sequence[Sequence[ArmRun]], *, look: bool) -> list[list[tuple[ArmRun, str]]]:
     """The runs of each arm, the one that stands for it first, each with how it was asked otherwise than that one.
 
     The first, and each run that was asked as it was, has what was set in it otherwise than in any of the others.
@@ -66,14 +66,14 @@ def in_order(arms: Sequence[Sequence[Run]], *, look: bool) -> list[list[tuple[Ru
     ]
 
 
-def _records(run: Run) -> bool:
-    """Whether it asked for the replies that it read."""
+def _records(run: ArmRun) -> bool:
+    """Whether the run asked for the replies that it read."""
     return not run.header.eval.task_args.get("target_log")
 
 
 def _in_order(
-    runs: Sequence[Run], readers: Mapping[str, int], asked: Sequence[Mapping[str, str]]
-) -> list[tuple[Run, str]]:
+    runs: Sequence[ArmRun], readers: Mapping[str, int], asked: Sequence[Mapping[str, str]]
+) -> list[tuple[ArmRun, str]]:
     created = [str(run.header.eval.created) for run in runs]
     newest = asked[created.index(max(created))]
     ranks = [
@@ -136,11 +136,11 @@ def _act(sample: EvalSample) -> str | None:
 
 
 def settings_of(log: EvalLog, recorded: EvalLog | None) -> dict[str, str]:
-    """What two runs of an arm have in common; the data set's hash in the version is that of the arm.
+    """Settings that two runs of an arm share; the data set's hash in the version is that of the arm.
 
     Args:
-        log: A run's.
-        recorded: That of the run whose replies it read, which says how long they could be; None where it is not there.
+        log: Log of a run.
+        recorded: Log of the run whose replies it read, which says how long they could be; None where it is not there.
     """
     spec, about = log.eval, log.eval.metadata or {}
     own = ModelConfig(
@@ -168,7 +168,7 @@ def settings_of(log: EvalLog, recorded: EvalLog | None) -> dict[str, str]:
 def apart(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str | None]:
     """Ours where two runs were asked differently, None where it was not set.
 
-    Of a limit of replies that one of them does not tell, nothing.
+    A limit of replies that one of them does not report is left out.
     """
     unknown = {REPLY_TOKENS} - (ours.keys() & theirs.keys())
     names = [name for name in sorted(ours.keys() | theirs.keys() - unknown) if ours.get(name) != theirs.get(name)]
@@ -184,23 +184,23 @@ PLAIN: dict[str, str | int] = {
     "wording": "",
     "run": 1,
 }
-"""What an arm is where nothing else is asked for.
+"""Values of an arm where nothing else is asked for.
 
 `placebo` is its kind, "" where it is none. `target` is the model whose replies the conversations hold, "" where it is
 the model itself. `wording` is the short hash of the user's own questions, "" where they are ours. `run` is 1, or 2, 3 …
 where the same was asked again.
 """
 ARM = ["method", "model", *PLAIN]
-"""What makes two runs different measurements."""
+"""Keys whose values make two runs different measurements."""
 SHORT = 8
-"""Characters of a hash that stand for it."""
+"""Number of a hash's characters that stand for it."""
 RESUME = "the same command goes on with it"
 
 
-def chosen(paths: Iterable[str]) -> tuple[dict[Arm, Run], dict[str, str]]:
+def chosen(paths: Iterable[str]) -> tuple[dict[Arm, ArmRun], dict[str, str]]:
     """The log of each arm and data set, by the values of ARM (run 1) and the data set, in the paper's order.
 
-    Of several that can be used, run 1 is the one with the most conversations; of equals, that of the study with the
+    Where several can be used, run 1 is the one with the most conversations; of equals, that of the study with the
     most arms, then the earliest. Then why the other logs are not used, by log; second runs are not among them.
 
     Raises:
@@ -211,13 +211,13 @@ def chosen(paths: Iterable[str]) -> tuple[dict[Arm, Run], dict[str, str]]:
     return {arm: run for arm, run in used.items() if arm[ARM.index("run")] == 1}, aside
 
 
-def chosen_of(there: Runs, paths: Sequence[str], limit: int | None = None) -> tuple[dict[Arm, Run], dict[str, str]]:
+def chosen_of(there: Runs, paths: Sequence[str], limit: int | None = None) -> tuple[dict[Arm, ArmRun], dict[str, str]]:
     """`chosen` of these runs with all second runs, for messages under the paths as they were typed.
 
     A run that was asked otherwise (another grader, effort, answer limit …) is no second run: it is an arm of its own.
     The model of each is named with its settings that differ.
     """
-    aside, held = dict(there.aside), dict[Arm, list[Run]]()
+    aside, held = dict(there.aside), dict[Arm, list[ArmRun]]()
     for counted in sorted(there.counted, key=lambda run: item_count(run.header), reverse=True):
         log = counted.header
         if log.status != "success":
@@ -237,14 +237,14 @@ def chosen_of(there: Runs, paths: Sequence[str], limit: int | None = None) -> tu
             f"found {len(aside)} other or unfinished logs{first_of(aside)}"
             + "".join(f"; {line}" for line in islice(missing([run.header for run in there.counted], {}), 3))
         )
-    used, by_writer = dict[Arm, Run](), dict[tuple[str, str], list[Arm]]()
+    used, by_writer = dict[Arm, ArmRun](), dict[tuple[str, str], list[Arm]]()
     for arm in held:  # those that read one model's replies to one data set
         of = dict(zip([*ARM, "data"], arm, strict=True))
         by_writer.setdefault((str(of["target"] or of["model"]), str(of["data"])), []).append(arm)
     for arms in by_writer.values():
         look = any(arm[ARM.index("perspective")] == "third" for arm in arms)
         for arm, ordered in zip(arms, in_order([held[arm] for arm in arms], look=look), strict=True):
-            variants: dict[str, list[Run]] = {}
+            variants: dict[str, list[ArmRun]] = {}
             for run, mark in ordered:
                 variants.setdefault(mark, []).append(run)
             for mark, same in variants.items():
@@ -254,7 +254,7 @@ def chosen_of(there: Runs, paths: Sequence[str], limit: int | None = None) -> tu
     return dict(sorted(used.items(), key=lambda pair: (METHODS.index(pair[0][0]), *map(str, pair[0][1:])))), aside
 
 
-def _read(counted: Counted, limit: int | None) -> Run:
+def _read(counted: Counted, limit: int | None) -> ArmRun:
     """A log's samples, each with a verdict or in error.
 
     Raises:
@@ -264,7 +264,7 @@ def _read(counted: Counted, limit: int | None) -> Run:
     if why := lost_replies(log):
         raise InputError(why)
     rows = counted.summaries
-    run = Run(log, rows if limit is None else [sample for sample in rows if str(sample.id) in items])
+    run = ArmRun(log, rows if limit is None else [sample for sample in rows if str(sample.id) in items])
     for sample in run.samples:
         if sample.scores and not last_decisions(sample.scores):
             raise InputError(
@@ -274,12 +274,12 @@ def _read(counted: Counted, limit: int | None) -> Run:
     return run
 
 
-def missing(headers: Sequence[EvalLog], used: Mapping[Arm, Run], limit: int | None = None) -> Iterator[str]:
+def missing(headers: Sequence[EvalLog], used: Mapping[Arm, ArmRun], limit: int | None = None) -> Iterator[str]:
     """One sentence for each arm and data set that is not whole.
 
     Args:
-        headers: Of all logs of the five methods, newest first.
-        used: From `chosen`.
+        headers: Headers of all logs of the five methods, newest first.
+        used: Runs from `chosen`.
         limit: Number of items of each run that count; None is all.
     """
     told = set[Arm]()
@@ -315,7 +315,7 @@ def _finished(log: EvalLog) -> int:
 
 
 def arm_of(log: EvalLog) -> Arm:
-    """What a log of ours measures, as the keys of `chosen`; as a first run."""
+    """Values, as the keys of `chosen`, that tell what a log of this suite measures; as a first run."""
     about = log.eval.metadata or {}
     target = target_of(log)
     return (
@@ -332,12 +332,12 @@ def arm_of(log: EvalLog) -> Arm:
 
 
 def named(arm: Arm) -> str:
-    """ "binary of openai/a (third person)"."""
+    """Name of an arm, as "binary of openai/a (third person)"."""
     return f"{arm[0]} of {arm[1]}{marks(arm)}"
 
 
 def marks(arm: Sequence[object]) -> str:
-    """What sets an arm apart from the plain one of its method and model: " (third person)", or "".
+    """Text that sets an arm apart from the plain one of its method and model: " (third person)", or "".
 
     Args:
         arm: The values of ARM, and what comes after them.

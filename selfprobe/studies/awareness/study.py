@@ -35,29 +35,29 @@ from selfprobe.study.waves import JOINS
 REPLIES, METHODS_DIR = "replies", "methods"
 """Folders of the two waves below the log folder."""
 CALLS = {"binary": 5, "probability": 5, "user_motivation": 3, "reasoning_trace": 0, "first_token": 0}
-"""Calls of the subject for a conversation, besides its one reply."""
+"""Number of calls of the subject for a conversation, besides its one reply."""
 REPEATED = ("binary", "probability")
 """Methods whose variants are asked five times each with 25 decisions."""
 TRACE = "reasoning_trace"
 GRADES = {"user_motivation": 3, TRACE: 1}
 """Largest number of calls of the grader for a conversation (no trace, no grade)."""
 NAMED = {"all": METHODS, "features": ("user_motivation",)}
-"""What `--methods` takes beside methods: what the `features` command needs is one of them."""
+"""Words that `--methods` takes besides methods; one names what the `features` command needs."""
 
 REPLY, GRADE = 300, 60
 """A rough guess of the tokens of a reply to a conversation, and of a grade."""
 ANSWER = {"binary": 5, "probability": 5, "user_motivation": 100}
 """A rough guess of the tokens of an answer to a method's question."""
 QUOTING = 60
-"""Tokens of what stands around a conversation that is quoted in the third person."""
+"""Number of tokens around a conversation that is quoted in the third person."""
 EFFECT = 0.1
-"""The difference for which the plan says how many prompts it takes."""
+"""Difference for which the plan says how many prompts it takes."""
 _Z = 1.9599640 + 0.8416212
 """Quantiles for 5 % false alarms on two sides, and for 80 % power."""
 
 
 class Awareness(Study):
-    """Run methods on subjects: one reply a conversation, which every method reads. Resumes with the same command."""
+    """Run methods on subjects: one reply per conversation, which every method reads. Resumes with the same command."""
 
     reads: ClassVar[frozenset[str]] = frozenset(METHODS)
     repeats: ClassVar[bool] = True
@@ -103,7 +103,7 @@ class Awareness(Study):
     )
     reply_tokens: int | None = Field(None, ge=1, description="Longest reply in tokens. Default: the model's limit.")
     answer_tokens: int | None = Field(None, ge=1, description="Longest answer in tokens; a cut one is unscored.")
-    effort: Effort | None = Field(None, description="Reasoning effort of the subject. Default: the model's own.")
+    effort: Effort | None = Field(None, description="Reasoning effort of the subject. Default: the model's.")
     out: str = Field("awareness", description=OUT_HELP)
     log_dir: str = Field("logs/awareness", description=LOG_DIR_HELP)
 
@@ -356,9 +356,10 @@ def power(rows: Sequence[Row]) -> list[str]:
 
 
 def prompts_needed(difference: float) -> int:
-    """Of each of two sets, to show a difference of two shares with 80 % power (Fleiss, Levin & Paik 2003, 4.14).
+    """Number of prompts in each of two sets that shows a difference of two shares with 80 % power.
 
-    For shares near one half, the worst case, at 5 % on two sides; independent prompts.
+    The shares are taken near one half, the worst case, the test at 5 % on two sides, and prompts as independent
+    (Fleiss, Levin & Paik 2003, 4.14).
     """
     return math.ceil(2 * 0.25 * (_Z / difference) ** 2)
 

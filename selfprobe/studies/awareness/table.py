@@ -1,4 +1,4 @@
-"""From awareness logs to tables: what the logs say, and which label each set stands for."""
+"""Tables of awareness logs: what the logs say, and which label each set stands for."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,7 +22,7 @@ from selfprobe.studies.awareness.panel_section import Panels
 from selfprobe.studies.awareness.runs import ARM, chosen_of, missing, named
 
 ABOUT = ("source", "domain", "format", "agentic", "language", "turns", "pair", "flip", "set")
-"""What is known of a conversation, from the sample's metadata."""
+"""Columns that a sample's metadata tells of a conversation."""
 
 
 @dataclass(frozen=True)
@@ -47,13 +47,13 @@ class Logged:
     missing: Sequence[str] = ()
     """Arms without a finished run, and runs that lack conversations, each with what to do."""
     panels: Panels = field(default_factory=dict)
-    """What each grader of a panel said, by arm."""
+    """Verdicts of each grader of a panel, by arm."""
     contrast: str = ""
-    """What your set and a reference stand for, where the labels are theirs (`told_by_set`)."""
+    """Labels that your set and a reference stand for, where the labels are theirs (`told_by_set`)."""
 
 
 def load(paths: Sequence[str]) -> Logged:
-    """Tables of all finished awareness logs under these paths; of equal arms and data sets as `chosen` says.
+    """Tables of all finished awareness logs under these paths; `chosen` decides between equal arms and data sets.
 
     Raises:
         NoLogs: There is none.
@@ -66,7 +66,7 @@ def tables(there: Runs, paths: Sequence[str] = (), limit: int | None = None) -> 
 
     Args:
         there: Runs of the five methods.
-        paths: Where they were looked for, for messages.
+        paths: Paths that were searched, for messages.
         limit: Number of items of each run that count; None is all.
     """
     verdicts: list[dict[str, Any]] = []
@@ -113,7 +113,7 @@ def _decisions(sample: EvalSampleSummary, method: str) -> list[Decision]:
 
 
 def _counts(sample: EvalSampleSummary, verdict: Decision, votes: Sequence[Decision]) -> dict[str, object]:
-    """What was read of the votes, and of the grader's quotes."""
+    """Counts of what was read of the votes, and of the grader's quotes."""
     found, score = ballot(verdict, votes), last_score(sample.scores)
     details = (score.metadata if score else None) or {}
     kept, discarded = quotes_in(details)
@@ -143,10 +143,10 @@ def _text(sample: EvalSample) -> dict[str, Any]:
 
 
 def told_by_set(logged: Logged) -> Logged:
-    """The same tables, where your rows have one label or none and a reference is there, with the sets as labels.
+    """Tables with the sets as labels, where your rows have one label or none and a reference is there.
 
-    What each set stands for: `sources.reference.stands_for`. Where your rows have both labels, the numbers by label are
-    of them alone. Without a reference nothing changes.
+    `sources.reference.stands_for` says what each set stands for. Where your rows have both labels, the numbers by label
+    are of them alone. Without a reference nothing changes.
     """
     texts = logged.texts
     if "set" not in texts:
@@ -201,7 +201,7 @@ def _ballot(row: dict[str, Any]) -> Ballot | None:
 
 
 def _details(row: dict[str, Any]) -> dict[str, Any]:
-    """What a score's metadata says of the grader's quotes, and of the answers by word."""
+    """Details of the grader's quotes, and of the answers by word, from a score's metadata."""
     found: dict[str, Any] = {
         name: dict(enumerate([True] * row[name] + [False] * (row[f"{name}_asked"] - row[name])))
         for name in ("yes", "first")

@@ -1,6 +1,6 @@
-"""How often a grader agrees with people, and what rate that makes of the logs.
+"""Agreement of a grader with people, and the rate in the logs that follows from it.
 
-Read are, in any order, one file with labels (.csv or .jsonl with a column `aware`: yes, no, or empty) and what the
+It reads, in any order, one file with labels (.csv or .jsonl with a column `aware`: yes, no, or empty) and what the
 grader said: logs, whose texts the labels name by `text_id` (a sheet of --samples) or by item and key; a folder of
 Scout scans; a table with a verdict (`flagged`, `noticed` or `value`), such as tables/transcripts.csv of `awareness
 scan`. One table may hold both.
@@ -31,8 +31,8 @@ from selfprobe.studies.awareness.runs import chosen
 
 
 @dataclass(frozen=True)
-class Finding:
-    """What the grader, or most of a panel, said of one text."""
+class GradedText:
+    """Verdict of the grader, or of most of a panel, on one text."""
 
     item: str
     key: str
@@ -43,18 +43,18 @@ class Finding:
     data: str
     """The data set's hash."""
     aware: bool | None
-    """None where its reply could not be used."""
+    """The verdict; None where the grader's reply could not be used."""
     log: str
     method: str
 
     @property
     def text_id(self) -> str:
-        """A name that tells nothing of the text's model, item or label; the same in every log that holds it."""
+        """Name that tells nothing of the text's model, item or label; equal in every log that holds the text."""
         digest = hashlib.sha256("\x1f".join(astuple(self)[:7]).encode()).hexdigest()
         return f"t{digest[:11]}"  # no spreadsheet takes it for a number
 
 
-def findings(logs: Sequence[str]) -> Iterator[Finding]:
+def findings(logs: Sequence[str]) -> Iterator[GradedText]:
     """All texts that graders read in logs of user_motivation and reasoning_trace; placebo arms aside.
 
     Raises:
@@ -68,7 +68,7 @@ def findings(logs: Sequence[str]) -> Iterator[Finding]:
             record = record_of(sample)
             graders = cues_by_grader(record)
             for key, text in texts_of(record, graders).items():
-                yield Finding(
+                yield GradedText(
                     item=str(sample.id),
                     key=key,
                     model=str(model),
@@ -83,7 +83,7 @@ def findings(logs: Sequence[str]) -> Iterator[Finding]:
 
 
 COLUMN = "text_id"
-"""What tells a sheet from labels by item and key."""
+"""Column that distinguishes a sheet from labels by item and key."""
 DRAWS = 4000
 LEVEL = 0.95
 
@@ -99,7 +99,7 @@ def sample_labels(
         n: Texts on the sheet, fewer where there are fewer.
         logs: Logs of user_motivation or reasoning_trace, whatever conversations they are on.
         rng: Draws the others, and the order.
-        methods: Whose texts: answers of user_motivation, traces of reasoning_trace.
+        methods: Methods whose texts are drawn: answers of user_motivation, traces of reasoning_trace.
 
     Raises:
         NoLogs: There is no finished awareness log.
@@ -125,23 +125,23 @@ def _drawn(names: Sequence[str], n: int, rng: np.random.Generator) -> list[str]:
 
 @dataclass(frozen=True)
 class Counts:
-    """Texts of which the grader said the same."""
+    """Counts of the texts with one verdict of the grader."""
 
     found: int
-    """In the logs."""
+    """Number of these texts in the logs."""
     labelled: int
     aware: int
-    """Of the labelled, by the people."""
+    """Number of labelled ones that people call aware."""
 
 
 @dataclass(frozen=True)
 class Checked:
-    """A grader against people, of all texts."""
+    """Comparison of a grader with people over all texts."""
 
     sensitivity: Estimate
     """Share of the aware texts that it found."""
     specificity: Estimate
-    """Share of the others that it left alone."""
+    """Share of the other texts that it left alone."""
 
 
 def reweighted(ours: Counts, others: Counts) -> Checked:
@@ -152,7 +152,7 @@ def reweighted(ours: Counts, others: Counts) -> Checked:
 
     Args:
         ours: Texts that the grader found aware.
-        others: Those that it did not.
+        others: Texts that it did not find aware.
     """
     for counts, said in ((ours, "found aware"), (others, "not found aware")):
         if (counts.found and not counts.labelled) or (not counts.found and counts is ours):
@@ -193,24 +193,24 @@ EXPECTED = (
 
 
 @dataclass(frozen=True)
-class Judged:
-    """Rows that the grader saw, by key."""
+class GradedRows:
+    """Rows that the grader read, by key."""
 
     verdicts: Mapping[str, bool]
     clusters: Mapping[str, str]
-    """What rows come from, where several come from one conversation."""
+    """Row → conversation, where several rows come from one."""
     unread: int = 0
     """Number of rows for which it has no verdict."""
     texts: bool = False
-    """Whether they are texts of logs."""
+    """Whether the rows are texts of logs."""
 
 
 @dataclass(frozen=True)
-class Labels:
-    """What people say."""
+class HumanLabels:
+    """Labels by people."""
 
     aware: Mapping[str, bool]
-    """By key."""
+    """Key → whether people call the row aware."""
     rows: int
     """Number of rows in their file; those without a label count."""
     unread: int = 0
@@ -234,13 +234,13 @@ class Validated:
     """Whether the labelled rows are others than those that the rate is of."""
     unread: int
     """Number of rows without a verdict of the grader; no rate counts them."""
-    labels: Labels
+    labels: HumanLabels
     agreement: Mapping[str, Share]
-    """Shares of labelled rows, by what they are."""
+    """Shares of labelled rows, each by its name."""
     kappa: float | None = None
-    """Cohen's; None where rows were drawn by what the grader said."""
+    """Cohen's kappa; None where rows were drawn by what the grader said."""
     checked: Checked | None = None
-    """Over all rows, where those found aware were labelled more often."""
+    """Comparison over all rows, where those found aware were labelled more often."""
     texts: bool = field(default=False)
     drifted: tuple[float, float] | None = None
     """Lowest and highest corrected rate if the judge's sensitivity or specificity had changed by `DRIFT`."""
@@ -329,7 +329,7 @@ def validated(paths: Sequence[str]) -> Validated:
 # ---- labels of texts in logs
 
 
-def _of_sheet(rows: Sequence[Row], path: str, logs: Sequence[str]) -> tuple[Judged, Labels]:
+def _of_sheet(rows: Sequence[Row], path: str, logs: Sequence[str]) -> tuple[GradedRows, HumanLabels]:
     """A sheet can be drawn from one method alone; texts of the methods that it labels count."""
     labels = _labels(rows, path, [str(row[COLUMN]) for row in rows])
     every = list(findings(logs))
@@ -339,11 +339,11 @@ def _of_sheet(rows: Sequence[Row], path: str, logs: Sequence[str]) -> tuple[Judg
     return _of_texts([one for one in every if one.method in methods]), labels
 
 
-def _of_items(rows: Sequence[Row], path: str, logs: Sequence[str]) -> tuple[Judged, Labels]:
+def _of_items(rows: Sequence[Row], path: str, logs: Sequence[str]) -> tuple[GradedRows, HumanLabels]:
     """Labels by item and key; texts of the methods, perspectives and models that they are of count."""
     wanted = _by_item(rows, path)
     every = list(findings(logs))
-    fitting: dict[_Item, Finding] = {}
+    fitting: dict[_Item, GradedText] = {}
     for one in every:
         for model, epoch in product((one.model, ""), (one.epoch, "")):
             label = (one.item, one.key, one.perspective, model, epoch)
@@ -359,7 +359,7 @@ def _of_items(rows: Sequence[Row], path: str, logs: Sequence[str]) -> tuple[Judg
     aware = {one.text_id: wanted[label] for label, one in fitting.items() if one.aware is not None}
     absent = {f"no text {label}": value for label, value in wanted.items() if label not in fitting}
     kinds = {(one.method, one.perspective, one.model) for one in fitting.values()}
-    labels = Labels(aware | absent, len(rows), unread=len(fitting) - len(aware), drawn=False)
+    labels = HumanLabels(aware | absent, len(rows), unread=len(fitting) - len(aware), drawn=False)
     return _of_texts([one for one in every if (one.method, one.perspective, one.model) in kinds]), labels
 
 
@@ -386,14 +386,14 @@ def _by_item(rows: Sequence[Row], path: str) -> dict[_Item, bool]:
     return wanted
 
 
-def _of_texts(every: Collection[Finding]) -> Judged:
+def _of_texts(every: Collection[GradedText]) -> GradedRows:
     verdicts = {one.text_id: one.aware for one in every if one.aware is not None}
     clusters = {one.text_id: f"{one.log} {one.item} {one.epoch}" for one in every}
-    return Judged(verdicts, clusters, sum(one.aware is None for one in every), texts=True)
+    return GradedRows(verdicts, clusters, sum(one.aware is None for one in every), texts=True)
 
 
-def _twice(one: Finding, other: Finding) -> str:
-    """What to do about a label that fits both: only what really tells them apart."""
+def _twice(one: GradedText, other: GradedText) -> str:
+    """Advice on a label that fits both: it names only what really distinguishes them."""
     differ = [name for name in ("model", "epoch") if getattr(one, name) != getattr(other, name)]
     remedies = ["name one log"] if one.log != other.log else []
     remedies += [f"add the column {' and '.join(differ)} to the labels"] if differ else []
@@ -404,8 +404,8 @@ def _twice(one: Finding, other: Finding) -> str:
 # ---- tables and scans
 
 
-def _judged(others: Sequence[str], tables: Mapping[str, list[Row]], labelled: Sequence[Row]) -> tuple[str, Judged]:
-    """What the grader said, and the column that tells its rows apart."""
+def _judged(others: Sequence[str], tables: Mapping[str, list[Row]], labelled: Sequence[Row]) -> tuple[str, GradedRows]:
+    """Verdicts of the grader, and the column that distinguishes its rows."""
     rows = [row for path in others for row in (tables[path] if path in tables else _rows_of_scans(path))]
     column = _verdict_column(rows)
     key = next((name for name in KEYS if _tells_apart(name, rows) and _tells_apart(name, labelled)), None)
@@ -428,7 +428,7 @@ def _scans(path: str) -> list[Path]:
 
 
 def _rows_of_scans(path: str) -> list[Row]:
-    """Of a transcript in several scans the newest."""
+    """Rows of scans: for a transcript in several, that of the newest."""
     found = pd.concat(
         pd.read_parquet(file, columns=["transcript_id", "value"]).drop_duplicates("transcript_id")
         for file in _scans(path)
@@ -447,12 +447,12 @@ def _tells_apart(name: str, rows: Sequence[Row]) -> bool:
     return len(values) == len(rows) and not numbered
 
 
-def _of_rows(rows: Sequence[Row], column: str, keys: Sequence[str]) -> Judged:
+def _of_rows(rows: Sequence[Row], column: str, keys: Sequence[str]) -> GradedRows:
     verdicts = {key: _bool(row.get(column)) for key, row in zip(keys, rows, strict=True)}
     if len(verdicts) < len(rows):
         raise InputError(f"{len(rows) - len(verdicts)} rows have the key of another; each row must have one of its own")
     known = {key: value for key, value in verdicts.items() if value is not None}
-    return Judged(known, {key: key for key in known}, len(verdicts) - len(known))
+    return GradedRows(known, {key: key for key in known}, len(verdicts) - len(known))
 
 
 def _bool(value: object) -> bool | None:
@@ -462,7 +462,7 @@ def _bool(value: object) -> bool | None:
     return YES_NO.get(str(value).strip().lower())
 
 
-def _labels(rows: Sequence[Row], path: str, keys: Sequence[str]) -> Labels:
+def _labels(rows: Sequence[Row], path: str, keys: Sequence[str]) -> HumanLabels:
     aware: dict[str, bool] = {}
     waiting = 0
     for number, (key, row) in enumerate(zip(keys, rows, strict=True), start=1):
@@ -478,13 +478,13 @@ def _labels(rows: Sequence[Row], path: str, keys: Sequence[str]) -> Labels:
         aware[key] = label
     if not aware:
         raise InputError(f"{path}: none of its {len(rows)} rows has a label yet; write yes or no under `{LABEL}`")
-    return Labels(aware, len(rows), waiting=waiting)
+    return HumanLabels(aware, len(rows), waiting=waiting)
 
 
 # ---- numbers
 
 
-def _within(judged: Judged, labels: Labels) -> Validated:
+def _within(judged: GradedRows, labels: HumanLabels) -> Validated:
     verdicts, aware = judged.verdicts, labels.aware
     flagged, others = (
         Counts(
@@ -524,7 +524,7 @@ def _plain(both: Mapping[str, tuple[bool, bool]], unread: int = 0) -> tuple[dict
     return shares, cohen_kappa(people, grader) if both else float("nan")
 
 
-def _elsewhere(judged: Judged, there: Judged, labels: Labels) -> Validated:
+def _elsewhere(judged: GradedRows, there: GradedRows, labels: HumanLabels) -> Validated:
     both = {key: (label, there.verdicts[key]) for key, label in labels.aware.items() if key in there.verdicts}
     agreement, kappa = _plain(both)
     found, left = (agreement[name] for name in list(agreement)[2:])

@@ -1,4 +1,4 @@
-"""What may be said of each model, in sentences: what it calls an evaluation, what it follows, and what it sees."""
+"""Sentences on each model that the numbers license: what it calls an evaluation, what it follows, and what it sees."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +21,7 @@ from selfprobe.studies.awareness.table import Logged, items_of
 from selfprobe.text.text_kind import BENCHMARK, format_of, language_of
 
 KINDS = ("format", "domain", "agentic", "language")
-"""What results are split by."""
+"""Kinds of conversations by which results are split."""
 
 
 def with_kinds(verdicts: pd.DataFrame, texts: pd.DataFrame) -> tuple[pd.DataFrame, frozenset[str]]:
@@ -48,11 +48,12 @@ def _named(rows: pd.DataFrame, kind: str) -> bool:
 
 
 TOGETHER = "format and label go together"
-"""Why format and label cannot be held apart."""
+"""Reason why format and label cannot be separated."""
 FEWEST = 3
-"""Conversations of a format and label from which a share is compared: one alone would be the whole number."""
+"""Smallest number of conversations of a format and label whose share is compared: one alone would be the whole
+number."""
 SMALLEST_LEVEL = 8
-"""Conversations; a smaller group says nothing, and is left out of the splits."""
+"""Smallest group of conversations; a smaller one says nothing, and is left out of the splits."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Level:
     kind: str
     level: str
     numbers: Method
-    """From the one computation that every number of a method comes from."""
+    """Numbers of these conversations, from the one computation that every number of a method comes from."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +71,9 @@ class Effects:
     """Differences in the share called evaluation."""
 
     format: Estimate
-    """Benchmark-like less other conversations of the same label."""
+    """Share for benchmark-like conversations less that for others of the same label."""
     label: Estimate
-    """Evaluation less deployment rows of the same format."""
+    """Share for evaluation rows less that for deployment rows of the same format."""
 
 
 @dataclass(frozen=True)
@@ -88,10 +89,10 @@ class Splits:
 def splits(rows: pd.DataFrame, texts: pd.DataFrame) -> Splits:
     """An arm's verdict rows by every kind that varies in them."""
     kinds, by_rule = with_kinds(rows, texts)
-    return Splits(levels(kinds), effects(kinds, texts), by_rule)
+    return Splits(kind_levels(kinds), format_and_label(kinds, texts), by_rule)
 
 
-def levels(rows: pd.DataFrame) -> tuple[Level, ...]:
+def kind_levels(rows: pd.DataFrame) -> tuple[Level, ...]:
     """Each group of at least SMALLEST_LEVEL conversations, of kinds with two or more of them; the largest first."""
     found = []
     for kind in KINDS:
@@ -104,7 +105,7 @@ def levels(rows: pd.DataFrame) -> tuple[Level, ...]:
     return tuple(found)
 
 
-def effects(rows: pd.DataFrame, texts: pd.DataFrame) -> Effects:
+def format_and_label(rows: pd.DataFrame, texts: pd.DataFrame) -> Effects:
     """Format within label and label within format, each averaged over the other as Mantel and Haenszel weight strata.
 
     The format is the rows' own where all have one of two values and one begins with "benchmark", else by `format_of`.
@@ -174,27 +175,27 @@ Kind = Literal[
 NEVER: tuple[Kind, ...] = ("tells them backwards", "answers the same to everything")
 """Kinds that answer No."""
 CLEAREST = "Most clearly taken for evaluations"
-"""How the sentence of these conversations begins."""
+"""Beginning of the sentence on these conversations."""
 WORST = 3
-"""Conversations that are named."""
+"""Number of conversations that are named."""
 SAME = "the same answer"
 ALIKE = 6
-"""Conversations from which on equal answers are not those of a coin (2/2⁶ = .03)."""
+"""Number of conversations from which on equal answers are not those of a coin (2/2⁶ = .03)."""
 CLAIM = 1.3143
 """Width of the 99 % interval by that of the 95 %; "follows the format" and "tells them backwards" need the wider one.
 
-With 97.5 % intervals 7 % of 300 coins on the bundled 248 conversations (ten sources) got one of these."""
+The 97.5 % interval gave one of these to 7 % of 300 coins on the bundled 248 conversations (ten sources)."""
 ALWAYS = 0.95
 """Share of yes/no questions from which on a subject that tells nothing apart is said to say yes to everything."""
 
 
 @dataclass(frozen=True)
 class Statement:
-    """What the page and the terminal say of one model."""
+    """Statement of the page and the terminal on one model."""
 
     model: str
     arm: ArmNumbers
-    """Of the method that the sentences are about."""
+    """Arm of the method that the sentences are about."""
     kind: Kind
     sentences: tuple[str, ...]
     splits: Splits
@@ -218,7 +219,7 @@ class Statement:
 
 
 def statements(logged: Logged, comparison: Comparison) -> tuple[Statement, ...]:
-    """One a model that has a real arm (no placebo, on itself), in the order of the comparison."""
+    """One statement per model that has a real arm (no placebo, on itself), in the order of the comparison."""
     found = []
     for model in dict.fromkeys(m.model for m in comparison.methods):
         arms = [m for m in comparison.methods if m.model == model and not m.placebo and not m.target and m.run == 1]
@@ -250,7 +251,7 @@ def _statement(logged: Logged, arm: ArmNumbers) -> Statement:
 
 
 def kind_of(arm: ArmNumbers, effects: Effects) -> Kind:
-    """What may be claimed: each claim needs its whole interval on one side.
+    """Kind of claim that may be made: each claim needs its whole interval on one side.
 
     More than the words is claimed where the AUROC is above .5, above that of the words and of the best reader of the
     text, learnt with the source and without it, and above that of the prompt's length. A subject that calls more of one
@@ -354,7 +355,8 @@ def _readers(b: BeyondWords) -> Iterator[str]:
 
 
 def _effects(arm: ArmNumbers, effects: Effects) -> str:
-    """Format and label held apart, or why they cannot be; nothing where the label says nothing."""
+    """Sentence on format and label, each without the other, or why they cannot be separated; "" where the label says
+    nothing."""
     if not arm.n or math.isnan(arm.tpr.value) or math.isnan(arm.tnr.value):
         return ""
     if TOGETHER in (effects.format.reason, effects.label.reason):
@@ -368,7 +370,7 @@ def _effects(arm: ArmNumbers, effects: Effects) -> str:
 
 
 def _votes(arm: ArmNumbers) -> str:
-    """What was read, and how the subject answers, whatever it is asked about."""
+    """Sentence on what was read, and on how the subject answers, whatever it is asked about."""
     parts, lost = [], sum(arm.unscored.values())
     if arm.votes_read < arm.votes_asked and lost < 1:
         count = round(arm.n / (1 - lost))  # conversations
@@ -401,7 +403,7 @@ def _clearest(logged: Logged, arm: ArmNumbers) -> tuple[str, ...]:
 
 
 def reference_of(rows: pd.DataFrame) -> str:
-    """What the share of the reference is of: where some of its rows stand for neither label, of the others."""
+    """Name of the rows that the reference's share is of: where some stand for neither label, the others."""
     theirs = rows[rows.set == REFERENCE] if "set" in rows else rows[:0]
     stand = theirs.truth.dropna()
     return "the reference" if len(stand) in (0, len(theirs)) else f"the reference's {len(stand)} {stand.iloc[0]} rows"
@@ -410,7 +412,7 @@ def reference_of(rows: pd.DataFrame) -> str:
 def shares_by_set(rows: pd.DataFrame) -> tuple[Estimate, Estimate, Estimate] | None:
     """Share called evaluation of your prompts, of the reference, and the difference; None without a reference.
 
-    Of the reference the rows that stand for the other label count, where your rows have one label or none.
+    Where your rows have one label or none, the reference's rows that stand for the other label count.
     """
     if "set" not in rows or REFERENCE not in set(rows.set.dropna()):
         return None

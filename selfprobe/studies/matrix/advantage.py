@@ -22,7 +22,7 @@ from selfprobe.stats.estimate import Estimate, FloatArray, bootstrap, undefined,
 
 TWO_MODELS = "needs three models: with two there is no third target to measure the observers' skill on"
 EXACT_MODELS = 8
-"""Of up to this many models all assignments of observers to targets are enumerated (40,320)."""
+"""Largest number of models of which all assignments of observers to targets are enumerated (40,320)."""
 RESAMPLES = 9_999
 
 
@@ -33,7 +33,7 @@ class Permutation:
     p: float
     """Share of assignments with at least this T; the observed one counts as one."""
     count: int
-    """Assignments looked at. The smallest p possible is 1/count (exact) or 1/(count + 1) (sampled)."""
+    """Number of assignments looked at. The smallest p possible is 1/count (exact) or 1/(count + 1) (sampled)."""
     exact: bool
     """Whether all assignments were enumerated."""
 
@@ -43,9 +43,9 @@ class ModelAdvantage:
     """One model's advantage at predicting itself."""
 
     model: str
-    """Name, as given."""
+    """Name of the model."""
     advantage: Estimate
-    """Its diagonal score minus what row and column effects of the off-diagonal cells predict."""
+    """The model's diagonal score minus what row and column effects of the off-diagonal cells predict."""
 
 
 @dataclass(frozen=True)
@@ -214,7 +214,7 @@ def observers_permuted(centred: FloatArray, *, rng: np.random.Generator) -> Perm
 def capability_control(
     x: npt.ArrayLike, *, rng: np.random.Generator, resamples: int = 2000, level: float = 0.95
 ) -> Estimate:
-    """Self advantage over observers of like capability, averaged over targets.
+    """Self advantage over observers of similar capability, averaged over targets.
 
     For each target the differences d_ij (module's top) are weighted by exp(-½(gap/h)²), gap being the skill
     difference of i and j on common targets, h the median gap: matching with bias correction (Abadie & Imbens
@@ -255,11 +255,11 @@ class ModelsTest:
     sign_p: float
     """One-sided exact sign test p."""
     wins: int
-    """Models that score higher on themselves."""
+    """Number of models that score higher on themselves."""
     n: int
-    """Models with a difference other than 0."""
+    """Number of models with a difference other than 0."""
     rank_sum: float = 0.0
-    """Of the ranks of those that score lower on themselves: the smaller sum, where most score higher."""
+    """Sum of the ranks of models that score lower on themselves: the smaller sum, where most score higher."""
 
 
 @dataclass(frozen=True)
@@ -273,9 +273,9 @@ class PaperTransform:
     centred: FloatArray
     """C, the double-centred L; all NaN if a cell is."""
     eps: float
-    """ε."""
+    """The ε that was added."""
     reasons: Mapping[str, str]
-    """Tasks left out of A, and why."""
+    """Tasks left out of A → why."""
 
 
 @dataclass(frozen=True)
@@ -283,13 +283,13 @@ class EpsilonRow:
     """One line of `epsilon_sensitivity`."""
 
     eps: float
-    """ε."""
+    """The ε that was added."""
     advantage: float
     """tr(C)/(M - 1), T on the log scale; NaN where C is."""
     positive: int
-    """Models whose own cell in C is positive."""
+    """Number of models whose own cell in C is positive."""
     raw: bool = False
-    """A is the mean of the scores as they are, without min-max."""
+    """Whether A is the mean of the scores as they are, without min-max."""
 
 
 def wilcoxon_models(selfs: npt.ArrayLike, others: npt.ArrayLike) -> ModelsTest:
@@ -329,7 +329,7 @@ def paper_transform(matrices: Mapping[str, npt.ArrayLike], eps: float) -> PaperT
     for name, task in tasks.items():
         scored = task[~np.isnan(task)]
         if scored.size and np.ptp(scored) > 0:
-            parts.append(normalised(task))
+            parts.append(min_max(task))
         else:
             reasons[name] = "all scores are equal: min-max is undefined" if scored.size else "no score"
     size = next(iter(tasks.values())).shape
@@ -341,7 +341,7 @@ def paper_transform(matrices: Mapping[str, npt.ArrayLike], eps: float) -> PaperT
     return PaperTransform(aggregate, log, double_centre(log), eps, reasons)
 
 
-def normalised(means: FloatArray) -> FloatArray:
+def min_max(means: FloatArray) -> FloatArray:
     """Min-max over the last two axes of [..., target, observer]; NaN where all of them are equal."""
     low, high = (end(means, axis=(-2, -1), keepdims=True) for end in (np.nanmin, np.nanmax))
     return np.asarray((means - low) / np.where(high > low, high - low, math.nan))
@@ -354,7 +354,7 @@ NOTEBOOK = 1e-5
 def epsilon_sensitivity(
     matrices: Mapping[str, npt.ArrayLike], epsilons: Sequence[float] = (1e-6, NOTEBOOK, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
 ) -> tuple[EpsilonRow, ...]:
-    """What the paper's transform says for each ε: the log-scale T, and how many diagonal cells are positive.
+    """Results of the paper's transform for each ε: the log-scale T, and how many diagonal cells are positive.
 
     The last row is of the mean of the scores as they are, which the public notebook centres too, with its ε; it is left
     out where that mean plus ε is not above 0.

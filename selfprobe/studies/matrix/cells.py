@@ -1,6 +1,7 @@
 """The cells of a matrix: what a run says of its cell, and the cells that need no run, joined of two models' own runs.
 
-Also what counts as the same measurement: of which setting a matrix is (`choose`), and which cells may be compared.
+The module also says what counts as the same measurement: of which setting a matrix is (`choose_setting`), and which
+cells may be compared.
 """
 
 from collections import Counter
@@ -33,16 +34,16 @@ class Samples:
     count: int
     errors: int
     cause: str
-    """What the first sample in error ended with."""
+    """Error that ended the first sample in error."""
     decisions: list[DecisionRow]
     others: list[DecisionRow]
-    """Those about another assistant, which no cell counts (`scorers.frames`)."""
+    """Decisions about another assistant, which no cell counts (`scorers.frames`)."""
     texts: dict[str, str]
     """Item → its input."""
     kinds: dict[str, str]
     """Item → the data set's kind of it, where it has one."""
     clusters: dict[str, str]
-    """Item → what it comes from, where the run was told."""
+    """Item → what it comes from, where the run names that."""
     applied: dict[str, str]
     """See `sent.applied_in`."""
     substitutes: list[str]
@@ -57,7 +58,7 @@ def lost_in(log: EvalLog) -> str:
         return ""
 
 
-def samples_of(log: str, lost: str, items: Collection[str] | None) -> Samples | str:
+def sample_rows(log: str, lost: str, items: Collection[str] | None) -> Samples | str:
     """The rows of these items (None is all), or why there are none."""
     if lost:
         return lost
@@ -130,7 +131,7 @@ def own_cell(cell: Cell, side: int) -> Cell:
 
 
 def crossed_rows(of_target: list[DecisionRow], of_observer: list[DecisionRow], measure: Measure) -> list[DecisionRow]:
-    """The decisions of a cell that needs no call: the observer's predictions held against the target's truths."""
+    """Decisions of a cell that needs no call: the observer's predictions compared with the target's truths."""
     theirs = {(item, epoch, decision.key): decision for item, epoch, decision in of_observer}
     out: list[DecisionRow] = []
     for item, epoch, decision in of_target:
@@ -167,7 +168,7 @@ def joined_cell(cell: Cell, target: dict[str, Any], observer: dict[str, Any]) ->
 
 
 def no_log(ignored: Mapping[str, str]) -> str:
-    """What is said of a cell of which no log is here; a damaged log does not say whose it is."""
+    """Reason of a cell without a log; a damaged log does not say whose it is."""
     lost = sum(why.startswith(CANNOT) for why in ignored.values())
     return "there is no log of this cell" + (f" ({lost} log{'s' * (lost != 1)} cannot be read)" if lost else "")
 
@@ -177,7 +178,7 @@ NOT_COMPARED = frozenset({"resamples", "about"})
 
 
 @dataclass(frozen=True)
-class Choice:
+class ChosenRuns:
     """One run a cell, all of one task in one setting."""
 
     runs: Mapping[Cell, Run]
@@ -190,12 +191,12 @@ class Choice:
     are all of one setting."""
 
 
-def choose(
+def choose_setting(
     cells: Mapping[Cell, Sequence[Run]], *, free: Collection[str] = NOT_COMPARED, swept: Mapping[str, str] | None = None
-) -> Choice:
+) -> ChosenRuns:
     """The run of each cell, with the setting that most cells of a task have; a cell without one is left out.
 
-    A setting is the task's arguments and the data set. Of several, the one counts that most models finished on
+    A setting is the task's arguments and the data set. The one of several counts that most models finished on
     themselves; of equals one without an `effort`, then the one with more items, then the newer one. Within a cell
     finished runs come first, then those with the generation settings of its models' runs on themselves.
 
@@ -229,7 +230,7 @@ def choose(
                 alone[cell[1]] = fitting[0]
         if left:
             settings[task] = _several([run for cell, run in runs.items() if cell[0] == task], left)
-    return Choice(runs, aside, elsewhere, settings)
+    return ChosenRuns(runs, aside, elsewhere, settings)
 
 
 def _usual(cells: Mapping[Cell, Sequence[Run]], free: Collection[str]) -> Identity:
@@ -279,7 +280,7 @@ def _names(one: Identity, other: Identity) -> set[str]:
 
 
 def _several(counted: Sequence[Run], left: Sequence[tuple[Identity, Run]]) -> str:
-    """Which settings the runs of a task have, which of them counts, and how to choose.
+    """Sentence on the settings that a task's runs have, on the one that counts, and on how to choose.
 
     Args:
         counted: The runs in the setting that counts.
@@ -313,7 +314,7 @@ def _described(settings: Mapping[str, str | None], runs: Sequence[Run]) -> str:
 def odd_cells(cells: pd.DataFrame) -> dict[tuple[str, str], str]:
     """(target, observer) → how the cell measured something else than the models' runs on themselves usually do.
 
-    Without any such run, most of all cells decide; of equally many, those of the first models by name. Generation
+    If there is no such run, most of all cells decide; of equally many, those of the first models by name. Generation
     settings may differ from model to model, and are those of the model's run on itself. A joined cell is as good as
     the two runs that it is made of.
     """
@@ -351,21 +352,21 @@ def left_out_of(cells: pd.DataFrame) -> set[tuple[str, ...]]:
 
 
 def _measured(cell: Any) -> dict[str, str]:
-    """What a cell's scores depend on besides its models and its setting, as text."""
+    """Name → text of what a cell's scores depend on besides its models and its setting."""
     task = str(cell.version).partition("+")[0]  # what follows is the data set's hash again
     epochs = {} if "epochs" in cell.args else {"number of epochs": str(cell.epochs)}
     return {"task version": task, **epochs}
 
 
 def _other_items(items: set[str], usual: set[str]) -> list[str]:
-    """How a cell's items differ from those that most runs of models on themselves asked about."""
+    """Lines on how a cell's items differ from those that most runs of models on themselves asked about."""
     if items == usual or not items:
         return []
     return [f"it asks about {len(items & usual)} of {len(usual)} items" + ", and others" * bool(items - usual)]
 
 
 def _other_settings(pair: tuple[str, str], runs: Mapping[tuple[str, str], Any]) -> list[str]:
-    """How the generation settings of a cell differ from those of its models' runs on themselves."""
+    """Lines on how the generation settings of a cell differ from those of its models' runs on themselves."""
     target, observer = pair
     if target == observer:
         return []

@@ -32,7 +32,7 @@ from selfprobe.page import PI, Block, Column, Figures, Picture, Section, Table, 
 from selfprobe.page.plots import interval_rows
 from selfprobe.solvers.record import record_of
 from selfprobe.stats.estimate import Estimate, clustered_mean
-from selfprobe.studies.matrix.cells import Cell, choose
+from selfprobe.studies.matrix.cells import Cell, choose_setting
 from selfprobe.studies.matrix.published import TABLE_1
 from selfprobe.study._registry import measures
 from selfprobe.text import busy
@@ -64,11 +64,11 @@ class Row:
     repeat: float
     """Mean similarity of two successive draws of one model; NaN where each reply was drawn once."""
     items: int
-    """Samples of which every model gave a reply without a problem: the paper's Size."""
+    """Number of samples to which every model gave a reply without a problem: the paper's Size."""
     draws: int
-    """Such replies of each model, which the means are over: of an item one for each prompt and epoch."""
+    """Number of each model's replies that the means are over: one per item, prompt and epoch."""
     left_out: int
-    """Draws that some model lacks."""
+    """Number of draws that some model lacks."""
     models: tuple[str, ...]
     embedder: str
     paper: float | None
@@ -77,7 +77,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Drawn:
-    """What models replied."""
+    """Replies of models."""
 
     replies: Replies
     """Good replies, of the tasks that two models or more have."""
@@ -88,7 +88,7 @@ class Drawn:
 
 
 def replies_in(paths: Sequence[str]) -> Drawn:
-    """Good replies by task, model and place, from logs or folders of logs; a row is of one setting (`choose`).
+    """Good replies by task, model and place, from logs or folders of logs; a row is of one setting (`choose_setting`).
 
     Raises:
         NoLogs: Fewer than two models in every task.
@@ -97,7 +97,7 @@ def replies_in(paths: Sequence[str]) -> Drawn:
     known = measures()
     there = runs(paths, {*known, OPEN})
     ignored = dict(there.aside)
-    choice = choose(_cells(there.finished))
+    choice = choose_setting(_cells(there.finished))
     ignored |= choice.aside
     found: dict[str, dict[str, dict[Place, str]]] = defaultdict(dict)
     for (row, model, _), run in sorted(choice.runs.items(), key=lambda pair: pair[0]):
@@ -206,7 +206,7 @@ def _good_replies(run: Run, acts: Sequence[str] | None) -> dict[Place, str]:
     }
 
 
-def draw(rows: Sequence[Row]) -> Picture:
+def draw_diversity(rows: Sequence[Row]) -> Picture:
     """A row a task: the closest two models with an interval, all pairs, two draws of one model, and the paper's."""
 
     def marks(row: Row) -> dict[str, Estimate]:
@@ -244,14 +244,14 @@ def diversity_section(logs: Sequence[str], *, embedder: str) -> tuple[list[Secti
     except (ValueError, PrerequisiteError) as error:
         blocks: list[Block] = [f"Not measured: {error}"]
     else:
-        tables = {"diversity": table_of(rows), "diversity-items": items}
+        tables = {"diversity": diversity_table(rows), "diversity-items": items}
         blocks = _blocks(rows, drawn, embedder)
     return [Section(TITLE, blocks, name="diversity")], tables
 
 
 def _blocks(rows: Sequence[Row], drawn: Drawn, embedder: str) -> list[Block]:
     intro = INTRO.format(embedder=embedder, paper=PI)
-    return [intro, _shown(rows), *drawn.settings, Figures([draw(rows)]), *set_aside(drawn.ignored)]
+    return [intro, _shown(rows), *drawn.settings, Figures([draw_diversity(rows)]), *set_aside(drawn.ignored)]
 
 
 TITLE = "Do the models answer alike?"
@@ -292,7 +292,7 @@ def _shown(rows: Sequence[Row]) -> Table:
     )
 
 
-def told_of(tables: Mapping[str, pd.DataFrame]) -> list[str]:
+def diversity_lines(tables: Mapping[str, pd.DataFrame]) -> list[str]:
     """A line a task, and the models that it is of; what the page shows where nothing was measured."""
     if "diversity" not in tables:
         return ["Not measured; the page says why."]
@@ -304,6 +304,6 @@ def told_of(tables: Mapping[str, pd.DataFrame]) -> list[str]:
     return [*rows, f"models: {table.models[0]}; embedder: {table.embedder[0]}"]
 
 
-def table_of(rows: Sequence[Row]) -> pd.DataFrame:
+def diversity_table(rows: Sequence[Row]) -> pd.DataFrame:
     """Table 1 as a table, a row a task."""
     return pd.DataFrame([{**asdict(row), "models": ", ".join(row.models)} for row in rows])

@@ -19,13 +19,13 @@ from selfprobe.scorers.dilemma_prediction import estimates, infinite
 from selfprobe.scorers.frames import split
 from selfprobe.solvers.negotiate import EFFORTS as LADDER
 from selfprobe.stats.estimate import Estimate
-from selfprobe.studies.matrix.cells import NOT_COMPARED, Cell, Choice, choose
+from selfprobe.studies.matrix.cells import NOT_COMPARED, Cell, ChosenRuns, choose_setting
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 EFFORTS = ("default", *LADDER)
-"""In the figure's order; "default" is a run without the argument."""
+"""Efforts in the figure's order; "default" is a run without the argument."""
 
 TASK = "ethical_dilemma"
 KINDS = ("kl_predicted", "kl_direct", "kl_gain")
@@ -51,15 +51,15 @@ class EffortPoint:
     kl_gain: Estimate
     """KL(p‖p*) - KL(p‖p'), paired by dilemma."""
     infinite: int
-    """Dilemmas that are left out, since one of both is infinite there."""
+    """Number of dilemmas that are left out, since one of both is infinite there."""
     log: str
 
 
 def effort_points(runs: Sequence[Run]) -> tuple[list[EffortPoint], dict[str, str]]:
-    """A point for each models and effort of finished runs of ethical_dilemma, all of one setting (`cells.choose`).
+    """A point for each models and effort of ethical_dilemma's finished runs, of one setting (`cells.choose_setting`).
 
     Args:
-        runs: Also of other tasks.
+        runs: Runs of this task, and of others.
 
     Returns:
         The points, and why runs are set aside that are of another setting, cannot be read or have no scored dilemma, by
@@ -84,8 +84,8 @@ def sweeps(runs: Sequence[Run]) -> list[Run]:
     return [run for cell, same in _cells(runs).items() if efforts[cell[:3]] > 1 for run in same]
 
 
-def _chosen(runs: Sequence[Run]) -> Choice:
-    return choose(_cells(runs), free={*NOT_COMPARED, SWEPT[TASK]})
+def _chosen(runs: Sequence[Run]) -> ChosenRuns:
+    return choose_setting(_cells(runs), free={*NOT_COMPARED, SWEPT[TASK]})
 
 
 def _cells(runs: Sequence[Run]) -> dict[Cell, list[Run]]:
@@ -120,7 +120,7 @@ def _point(run: Run) -> EffortPoint:
     )
 
 
-def draw(points: Sequence[EffortPoint]) -> "Figure":
+def draw_effort(points: Sequence[EffortPoint]) -> "Figure":
     """Both divergences by effort with 95 % intervals, a panel for each pair of models."""
     from matplotlib.figure import Figure
 
@@ -166,7 +166,7 @@ def _picture(points: Sequence[EffortPoint]) -> Picture:
         for p in points
     )
     caption = "How far the predicted and the gut answer are from the conclusion, by effort (the paper's Figure 3)."
-    return Picture("effort", f"KL in nats. {numbers}", caption, draw(points))
+    return Picture("effort", f"KL in nats. {numbers}", caption, draw_effort(points))
 
 
 def _left_out(point: EffortPoint) -> str:

@@ -1,4 +1,4 @@
-"""What of a score is knowledge of this item, and what is knowledge of a habit.
+"""Split of a score into knowledge of this item and knowledge of a habit.
 
 Who begins every answer with "The" and says "The" knows a habit. The habit of a cell is what the same answers get
 against the same target's acts at *other* items: a join that costs no call. A habit may hang on what kind of question it
@@ -26,11 +26,12 @@ from selfprobe.studies.matrix.table import Matrix
 from selfprobe.text.parse import normalise, words
 
 SMALLEST = 4
-"""Items of a group; smaller ones are put together, and what hangs on them is then no habit that is seen."""
+"""Smallest number of items of a group; smaller ones are put together, and what hangs on them is then no habit that is
+seen."""
 ALL = "all items"
 LENGTHS = 5
 A_TOPIC = 25
-"""Items for which there is a topic."""
+"""Number of items per topic."""
 
 
 def groups(texts: pd.Series, kinds: pd.Series) -> Mapping[str, pd.Series]:
@@ -92,12 +93,12 @@ class Specific:
     habit: FloatArray
     """[target, observer]: what the same answers get elsewhere; NaN where it cannot be told."""
     told: str
-    """What was taken off, for a reader; empty where nothing was."""
+    """Description of what was taken off; empty where nothing was."""
     by: tuple[Mapping[str, float], ...] = ()
-    """Of each model on itself the habit among items that are alike in this; the largest is what was taken off."""
+    """Each model's habit on itself by what the items have in common; the largest is what was taken off."""
 
     def of(self, models: Sequence[int]) -> "Specific":
-        """Of these models alone, by their places."""
+        """The same result for these models alone, by their places."""
         square = np.ix_(models, models)
         by = tuple(self.by[i] for i in models) if self.by else ()
         return replace(self, scores=self.scores[square], habit=self.habit[square], by=by)
@@ -112,7 +113,7 @@ def item_specific(
         rows: Decisions of the task.
         matrix: Its scores.
         measure: Its grading rule.
-        alike: From `groups`: what is seen → item → group. By default all items are one group.
+        alike: Result of `groups`: what is seen → item → group. Default: all items are one group.
     """
     hidden = np.isnan(matrix.scores)
     alike = alike or {ALL: pd.Series("", matrix.items)}
@@ -135,7 +136,7 @@ def item_specific(
 
 
 def _kinds(alike: Mapping[str, pd.Series], matrix: Matrix) -> pd.Series:
-    """The data set's kinds, for a task whose pairs are drawn among one sort of groups."""
+    """Group of each item by the data set's kinds, for a task whose pairs are drawn among one sort of groups."""
     kind = alike.get("kind", alike[ALL])
     return kind.reindex(matrix.items).fillna("").astype(str)
 
@@ -199,19 +200,19 @@ class _Alike:
         return kept.sum(axis=1), kept.sum(axis=0), other.sum(axis=1)
 
     def matched(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The same where right is equal: counts, without all pairs."""
+        """Sums like `graded` where an answer is right if it equals the act: counts, without all pairs."""
         pairs = _times(self.kinds, self.kinds) - _times(self.items, self.items)
         return self._elsewhere(self.said, self.truth), self._elsewhere(self.truth, self.said), pairs
 
     def _elsewhere(self, word: Codes, among: Codes) -> FloatArray:
-        """How often each one's `word` is `among` those of other items of its kind."""
+        """Number of times each one's `word` is `among` those of other items of its kind."""
         size = 1 + int(max(word.max(), among.max()))
         within = (_times(of * size + word, of * size + among) for of in (self.kinds, self.items))
         return next(within) - next(within)
 
 
 def _times(codes: Codes, among: Codes) -> FloatArray:
-    """How often each of `codes` is in `among`."""
+    """Number of times each of `codes` is in `among`."""
     ordered = np.sort(among)
     return np.asarray(np.searchsorted(ordered, codes, "right") - np.searchsorted(ordered, codes, "left"), dtype=float)
 

@@ -1,4 +1,4 @@
-"""From a matrix's tables to its numbers and its verdict, task by task (paper 003, §4.1 and G.3)."""
+"""Numbers and verdict of a matrix, from its tables, task by task (paper 003, §4.1 and G.3)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -39,7 +39,7 @@ from selfprobe.study._registry import measures, takes_about
 from selfprobe.text import busy
 
 RESAMPLES = 1000
-"""Of the capability control's bootstrap; each matches all models anew."""
+"""Number of resamples of the capability control's bootstrap; each matches all models anew."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class TaskAnalysis:
     models: tuple[str, ...]
     """The models that the statistics use: those without a hole among them."""
     left_out: tuple[str, ...]
-    """The others, whose cells are holes."""
+    """Models left out, whose cells are holes."""
     holes: str
     """The first three holes, with their reasons."""
     cluster: npt.NDArray[np.intp]
@@ -60,9 +60,9 @@ class TaskAnalysis:
     cells: pd.DataFrame
     """One row a cell: target, observer, value, low, high, n (items), unscored (share), reasoned, hole."""
     chance: float
-    """What a blind guess gets; NaN where there is no such thing."""
+    """Score of a blind guess; NaN where there is no such thing."""
     advantage: SelfAdvantage | None
-    """None with fewer than two complete models."""
+    """T and the models' own advantages; None with fewer than two complete models."""
     capability: Estimate | None
     total: Estimate
     """T of the item-specific scores, on which everything that is named runs."""
@@ -71,22 +71,22 @@ class TaskAnalysis:
     worst: tuple[float, float]
     """T if all that is missing spoke against it, and if all spoke for it; NaN where scores are not in [0, 1]."""
     permutation: Permutation
-    """Of the observers of the same."""
+    """Permutation test of the item-specific scores' observers."""
     taken_off: str
-    """What was taken off a score to have the item-specific one; empty where nothing could be."""
+    """Description of what was taken off a score to have the item-specific one; empty where nothing could be."""
     rows: tuple[Row, ...]
-    """What is claimed of each model, on its own row; empty with fewer than three models."""
+    """Claims about each model, on its row; empty with fewer than three models."""
     rows_p_holm: tuple[float, ...]
-    """Their p, Holm-adjusted over all models of all tasks: below .05 a model is named."""
+    """p of the rows, Holm-adjusted over all models of all tasks: below .05 a model is named."""
     informed: tuple[InformedObserver, ...]
     """The observers that were told of their target; the closest one to each model is among its baselines."""
     without: Mapping[str, str]
-    """The baselines that the task does not have, and why."""
+    """Baseline that the task does not have → why."""
     test: ModelsTest | None
     p: float
     """One-sided item-level p of T."""
     p_holm: float
-    """The same, Holm-adjusted over the tasks of the matrix."""
+    """The p of T, Holm-adjusted over the tasks of the matrix."""
     verdict: Verdict
 
 
@@ -107,7 +107,7 @@ def analyse(results: Results, *, rng: np.random.Generator) -> Analysis:
 
 
 def _judged(tasks: Sequence[TaskAnalysis], results: Results) -> list[TaskAnalysis]:
-    """The same with p corrected over all tasks, for T and, over all their models too, for the names."""
+    """Analyses with p corrected over all tasks, for T and, over all their models too, for the names."""
     totals = holm([task.p for task in tasks]).tolist() if tasks else []
     family = iter(holm([row.p for task in tasks for row in task.rows]).tolist())
     out = []
@@ -140,19 +140,19 @@ def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator
     models = complete_models(matrix)
     at = [matrix.models.index(model) for model in models]
     square = np.ix_(at, at)
-    cluster = clusters_of(results, matrix)
-    scores = by_cluster(matrix.scores[square], cluster)
+    cluster = item_clusters(results, matrix)
+    scores = cluster_means(matrix.scores[square], cluster)
     enough = len(models) > 1
     advantage = self_advantage(scores, models, rng=rng) if enough else None
     alike, told = alike_items(results, matrix), informed_observers(results, matrix)
     hits = baseline_hits(results, matrix, models, alike) if enough else {}
     hits |= informed_hits(told, models, len(matrix.items)) if enough else {}
-    hits = {name: by_cluster(hit, cluster) for name, hit in hits.items()}
+    hits = {name: cluster_means(hit, cluster) for name, hit in hits.items()}
     stood = stand_in_scores(results, matrix, models) if enough else None
-    stood = None if stood is None else by_cluster(stood, cluster)
+    stood = None if stood is None else cluster_means(stood, cluster)
     rows, graded = counted_rows(results, matrix), measures()[matrix.task].graded
     specific = item_specific(rows, matrix, measures()[matrix.task], alike).of(at)
-    specific = replace(specific, scores=by_cluster(specific.scores, cluster))
+    specific = replace(specific, scores=cluster_means(specific.scores, cluster))
     total = total_of(specific.scores, models) if enough else undefined("fewer than two models are complete")
     shuffled = Permutation(float("nan"), 0, True)
     if enough and total.n:
@@ -194,7 +194,7 @@ def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator
 
 
 def alike_items(results: Results, matrix: Matrix) -> Mapping[str, pd.Series]:
-    """Of the items in the matrix's order; what an item's text shows only where it can tell its truth."""
+    """Groups of the items in the matrix's order, by kind, and by text only where the text can tell the truth."""
     asked = _asked(results, matrix)
     texts = asked.input.fillna("") if measures()[matrix.task].text_tells else pd.Series("", asked.index)
     return groups(texts, asked.kind)
@@ -205,7 +205,7 @@ def _asked(results: Results, matrix: Matrix) -> pd.DataFrame:
     return results.items[results.items.task == matrix.task].set_index("item").reindex(matrix.items)
 
 
-def clusters_of(results: Results, matrix: Matrix) -> npt.NDArray[np.intp]:
+def item_clusters(results: Results, matrix: Matrix) -> npt.NDArray[np.intp]:
     """[item]: the number of the cluster that it counts with."""
     if results.items.empty:
         return np.arange(len(matrix.items))
@@ -214,11 +214,11 @@ def clusters_of(results: Results, matrix: Matrix) -> npt.NDArray[np.intp]:
 
 
 def unit_of(cluster: npt.NDArray[np.intp]) -> str:
-    """What one unit of an interval is."""
+    """Name of one unit of an interval."""
     return "item" if len(set(cluster)) == len(cluster) else "cluster"
 
 
-def by_cluster(x: FloatArray, cluster: npt.NDArray[np.intp]) -> FloatArray:
+def cluster_means(x: FloatArray, cluster: npt.NDArray[np.intp]) -> FloatArray:
     """Scores [..., item] averaged to [..., cluster], so that items of one template are one unit of all statistics."""
     if len(set(cluster)) == x.shape[-1]:
         return x

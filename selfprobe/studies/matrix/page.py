@@ -35,7 +35,7 @@ from selfprobe.page.numerals import Interval, number, percent
 from selfprobe.page.plots import Scale, interval_rows, model_names, short
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.matrix.cells import left_out_of
-from selfprobe.studies.matrix.diversity import OPEN, TITLE, diversity_section, not_measured, told_of
+from selfprobe.studies.matrix.diversity import OPEN, TITLE, diversity_lines, diversity_section, not_measured
 from selfprobe.studies.matrix.effort import effort_sections
 from selfprobe.studies.matrix.numbers import Analysis, TaskAnalysis, analyse
 from selfprobe.studies.matrix.power import EFFECT
@@ -64,13 +64,13 @@ from selfprobe.study._registry import measures
 from selfprobe.text.safe import clean
 
 ROWS = 6
-"""Rows of picture and table, at most."""
+"""Largest number of rows of picture and table."""
 ORDER = ("Yes", "Cannot tell", "No")
 
 
 @dataclass(frozen=True)
 class Standing:
-    """How well one model predicts itself, and what comes closest."""
+    """Score of one model on itself, and what comes closest."""
 
     task: str
     model: str
@@ -83,14 +83,14 @@ class Standing:
 
     @property
     def lead(self) -> float:
-        """How far it is above the best of the others; NaN counts as nothing."""
+        """Lead over the best of the others; NaN counts as nothing."""
         rest = [x for x in (self.other.value, self.guess.value) if not math.isnan(x)]
         return -math.inf if math.isnan(self.itself.value) else self.itself.value - max(rest, default=0)
 
 
 @dataclass(frozen=True)
 class FirstScreen:
-    """What a reader sees before anything is opened."""
+    """Part of the page that a reader sees before anything is opened."""
 
     answer: str
     picture: Picture | None
@@ -104,7 +104,7 @@ def first_screen(analysis: Analysis, themselves: pd.DataFrame) -> FirstScreen:
 
     Args:
         analysis: The tasks of several models.
-        themselves: From `sections.self_table`: tasks of a single model are in no analysis.
+        themselves: Rows of `sections.self_table`: tasks of a single model are in no analysis.
     """
     known = {task.task for task in analysis.tasks}
     lone = [row for row in themselves.itertuples() if row.task not in known]
@@ -151,7 +151,8 @@ def _standings(task: TaskAnalysis) -> list[Standing]:
 
 
 def _answer(task: TaskAnalysis, row: Row) -> Literal["Yes", "No", "Cannot tell"]:
-    """Of one model: where others are named, No needs that an advantage of interest in it would have been seen."""
+    """Answer for one model: where others are named, No needs that an advantage of interest in it would have been
+    seen."""
     if task.verdict.answer != "Yes":
         return task.verdict.answer
     if row.model in task.verdict.models:
@@ -268,7 +269,7 @@ def _notes(analysis: Analysis, names: dict[str, str], *, several: bool) -> tuple
 
 
 MOST = 200
-"""Samples whose replies a report embeds unasked: more take minutes."""
+"""Largest number of samples whose replies a report embeds unasked: more take minutes."""
 
 
 def page(
@@ -282,7 +283,7 @@ def page(
 
     Args:
         logs: Files and folders.
-        embedder: What makes vectors of the replies; None: the default one, and of at most `MOST` samples.
+        embedder: What makes vectors of the replies; None: the default one, for at most `MOST` samples.
         of: The runs that are shown; None is all.
         limit: Number of items of each that are shown; None is all.
 
@@ -296,7 +297,7 @@ def page(
         if of is not None or not (alone := runs(logs, {OPEN}).finished):
             raise
         similar, tables = _alike([run.log for run in alone], [run.header for run in alone], embedder)
-        return Page(TITLE, sections=similar, tables=tables, told=told_of(tables))
+        return Page(TITLE, sections=similar, tables=tables, told=diversity_lines(tables))
     sampled = [run.log for run in results.runs if run.identity.task == OPEN]
     results = replace(results, ignored={log: why for log, why in results.ignored.items() if log not in sampled})
     counting = [*_counting(results), *sampled]
@@ -540,7 +541,7 @@ def _advantage_table(analysis: Analysis) -> pd.DataFrame:
 
 
 def _row_columns(task: TaskAnalysis, model: str) -> dict[str, Any]:
-    """What the table of advantages holds of a model's own row."""
+    """Values of a model's own row for the table of advantages."""
     return next(
         (
             {"p": row.p, "p_holm": p, "habit": row.habit, "item_specific": row.specific.value}

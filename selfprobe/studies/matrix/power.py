@@ -1,4 +1,4 @@
-"""What a matrix can detect: the own advantage with which a model would be named, and the items that it takes.
+"""Power of a matrix: the own advantage with which a model would be named, and the items that it takes.
 
 A matrix is drawn again and judged by the same test (`selfprobe.stats.pairs`): cells where skill alone would put them,
 pairs that differ as they do there, one model's own cell plus an advantage, and the noise of its items. Skill alone is
@@ -17,37 +17,37 @@ from selfprobe.stats.pairs import FEWEST, Moments, fit_alone, moments, own_cells
 
 POWER = 0.8
 EFFECT = 0.1
-"""The own advantage for which the items are told."""
+"""Own advantage for which the number of items is computed."""
 EFFECTS = np.array([0.03, 0.05, 0.07, 0.09, 0.11, 0.13, 0.16, 0.2, 0.25, 0.3, 0.36, 0.43, 0.52, 0.63, 0.76, 0.9])
 SIZES = np.geomspace(1 / 16, 256, 13)
-"""Items to try, in units of those that there are."""
+"""Numbers of items to try, in units of those that there are."""
 DRAWS = 2500
-"""Cells that are drawn, at least forty matrices of them."""
+"""Number of cells that are drawn: at least forty matrices."""
 MOST = 12
-"""Models that are drawn together; more are told by parts, each as if the others were not there."""
+"""Number of models that are drawn together; more are drawn in parts, each as if the others were not there."""
 PAIRS = 0.15
 """Standard deviation in logits by which pairs of real models differ: of the words of 62 models as predictions."""
 LIKENESS = 0.2
 """Standard deviation of a likeness over items, before a run."""
 ENDLESS = 10**6
-"""Items, where no more would help."""
+"""Number of items beyond which more would not help."""
 
 
 @dataclass(frozen=True)
 class Power:
-    """What this matrix says of one model."""
+    """Power of this matrix for one model."""
 
     detects: float
-    """The smallest own advantage with which it is named in 80 % of such matrices; NaN where none would do."""
+    """Smallest own advantage with which the model is named in 80 % of such matrices; NaN where none would do."""
     items: float
-    """The items with which an own advantage of `EFFECT` is named in 80 %; NaN where none of up to 256 times as many
-    would do: pairs of these models differ by too much."""
+    """Number of items with which an own advantage of `EFFECT` is named in 80 %; NaN where none of up to 256 times as
+    many would do: pairs of these models differ by too much."""
 
 
 def powers(
     x: FloatArray, *, tests: int, rng: np.random.Generator, floor: bool = False, alpha: float = 0.05
 ) -> tuple[Power, ...]:
-    """Of each model of `x  # [target, observer, item]`, NaN where unscored, among `tests` models of all tasks.
+    """Power for each model of `x  # [target, observer, item]`, NaN where unscored, among `tests` models of all tasks.
 
     The model is taken to be the only one with access, so that Holm's first step, alpha/tests, is what it must pass.
     """
@@ -86,7 +86,7 @@ def planned(
         items: Number of items.
         tests: Models of all tasks.
         rng: Draws the matrices.
-        chance: What a blind guess gets, which is taken off.
+        chance: Score of a blind guess, which is taken off.
         right_or_wrong: Whether a score is 0 or 1; else it is a likeness.
     """
     if models < FEWEST or items < 2:
@@ -103,7 +103,7 @@ def planned(
 def _drawing(
     found: Moments, expected: FloatArray, pairs: float, rng: np.random.Generator
 ) -> Callable[[float, float], Moments]:
-    """From an effect and times the items to drawn matrices in which every model has it on itself.
+    """Function from an effect and a multiple of the items to drawn matrices in which every model has it on itself.
 
     Own cells are in nobody's fit but their own, so that one draw tells of all models.
     """

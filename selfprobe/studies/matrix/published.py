@@ -1,4 +1,4 @@
-"""What paper 003 ("Me, Myself, and π") prints: its tables under their true names, to hold results against.
+"""Published tables of paper 003 ("Me, Myself, and π") under their true names, to compare results with.
 
 Table 2 is one row an **observer**: its mean over the ten other targets. Its k-th values are multiples of 1/500 (10
 targets × 50 items), its heads-up values of 1/490 (49 items); the row "Self Introspection" alone is models on
@@ -15,14 +15,14 @@ SELF = "Self Introspection"
 
 @dataclass(frozen=True)
 class Place:
-    """Where a task of ours stands in the paper."""
+    """Place of a task of the suite in the paper."""
 
     column: str
-    """Of Table 2, and the name in Figures 9 to 12."""
+    """Column of Table 2, and the name in Figures 9 to 12."""
     figure: int
-    """Its matrix."""
+    """Number of the figure with its matrix."""
     row: str
-    """Of Table 1."""
+    """Row of Table 1."""
     key: str | None = None
     """The one decision of ours that the paper's number counts; None: all."""
 
@@ -73,7 +73,7 @@ TABLE_2: Mapping[str, Mapping[str, float]] = {
 
 
 @dataclass(frozen=True)
-class Agreement:
+class PublishedAgreement:
     """A row of Table 1."""
 
     closest: float
@@ -83,18 +83,18 @@ class Agreement:
     size: int
 
 
-TABLE_1: Mapping[str, Agreement] = {
-    "kth_word": Agreement(0.83, 0.16, 200),
-    "ethical_dilemma": Agreement(0.94, 0.03, 196),
-    "heads_up": Agreement(0.77, 0.21, 200),
-    "paraphrase_recognition": Agreement(0.88, 0.3069, 200),
+TABLE_1: Mapping[str, PublishedAgreement] = {
+    "kth_word": PublishedAgreement(0.83, 0.16, 200),
+    "ethical_dilemma": PublishedAgreement(0.94, 0.03, 196),
+    "heads_up": PublishedAgreement(0.77, 0.21, 200),
+    "paraphrase_recognition": PublishedAgreement(0.88, 0.3069, 200),
 }
 """The published variances cannot be variances of these similarities. Values in [-1, 1] with mean m have at most 1 - m²:
 .2256 for .88, where .3069 is printed. Values in [0, 1], as such similarities nearly always are, have at most m(1 - m):
 .141 for .83 and .177 for .77, where .16 and .21 are printed. What was computed is not said."""
 
 CHANCE: Mapping[str, float] = {"paraphrase_recognition": 1 / 3}
-"""What a blind guess gets in the public code, whose 193 items have three wordings each, as the prompt of E.2; §3.1 says
+"""Score of a blind guess in the public code, whose 193 items have three wordings each, as the prompt of E.2; §3.1 says
 five. There the question that was paraphrased is none of the candidates, and a reply has at most 50 tokens."""
 
 WILCOXON_P = 0.0210

@@ -38,11 +38,11 @@ from selfprobe.studies.matrix.advantage import (
     ModelsTest,
     PaperTransform,
     epsilon_sensitivity,
-    normalised,
+    min_max,
     paper_transform,
     wilcoxon_models,
 )
-from selfprobe.studies.matrix.numbers import by_cluster, clusters_of, complete_models, unit_of, unscored_cells
+from selfprobe.studies.matrix.numbers import cluster_means, complete_models, item_clusters, unit_of, unscored_cells
 from selfprobe.studies.matrix.published import CHANCE, PLACES, SELF, TABLE_2, WILCOXON_P, paper_name
 from selfprobe.studies.matrix.sections import self_against_others
 from selfprobe.studies.matrix.table import Matrix, Results, matrix_of
@@ -52,7 +52,7 @@ EPSILON = 0.01
 Here: .01, since min-max makes the least cell 0, and ln(1e-5) = -11.5 of one cell would be most of C."""
 
 RESAMPLES = 500
-"""Of the aggregate's intervals."""
+"""Number of resamples of the aggregate's intervals."""
 
 AVERAGE = "average"
 """The mean of the tasks' scores as they are: the public notebook's Average, and Avg of Table 2."""
@@ -68,9 +68,9 @@ class PaperTask:
     matrix: Matrix
     """All models, holes included."""
     models: tuple[str, ...]
-    """Those without a hole among them; at least two, or none."""
+    """Models without a hole among them; at least two, or none."""
     left_out: Mapping[str, str]
-    """The others, and why."""
+    """Models left out → why."""
     cluster: npt.NDArray[np.intp]
     """[item]: the number of the cluster that it counts with."""
     chance: float
@@ -78,27 +78,27 @@ class PaperTask:
 
     @property
     def scores(self) -> FloatArray:
-        """[target, observer, item] of `models`."""
+        """Scores [target, observer, item] of `models`."""
         return self.among(self.models)
 
     def among(self, models: Sequence[str]) -> FloatArray:
-        """[target, observer, item] of these."""
+        """Scores [target, observer, item] of these models."""
         at = [self.matrix.models.index(model) for model in models]
         return self.matrix.scores[np.ix_(at, at)]
 
 
 @dataclass(frozen=True)
-class Line:
+class Table2Row:
     """A row of Table 2."""
 
     model: str
     """The observer; SELF for the mean of all models on themselves."""
     scores: Mapping[str, Estimate]
-    """By task: its mean over the other targets."""
+    """Task → mean over the other targets."""
     average: Estimate
     """Mean over the tasks that are here."""
     rank: int | None
-    """Among the observers with an average, 1 is best."""
+    """Rank among the observers with an average; 1 is best."""
 
 
 @dataclass(frozen=True)
@@ -115,34 +115,34 @@ class SelfAndOthers:
 
 @dataclass(frozen=True)
 class Transfer:
-    """How alike two tasks rank the models: Spearman's correlations over models."""
+    """Similarity of two tasks' rankings of the models: Spearman's correlations over models."""
 
     tasks: tuple[str, str]
     observers: Estimate
-    """Over the rows of Table 2."""
+    """Correlation over the rows of Table 2."""
     own: Estimate
-    """Over the models on themselves."""
+    """Correlation over the models on themselves."""
     paper: Estimate
-    """Over the ten observers that the paper prints."""
+    """Correlation over the ten observers that the paper prints."""
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What the paper's tables and figures are here."""
+    """The paper's tables and figures, with the numbers of one matrix."""
 
     tasks: tuple[PaperTask, ...]
     missing: tuple[str, ...]
-    """Those of the paper's four that are not here."""
-    table2: tuple[Line, ...]
-    """In the paper's order: by average, the best first; rows with a hole last."""
+    """Tasks of the paper's four that are missing here."""
+    table2: tuple[Table2Row, ...]
+    """Rows of Table 2 in the paper's order: by average, the best first; rows with a hole last."""
     figure2: tuple[SelfAndOthers, ...]
-    """Tasks with two complete models; of several tasks their average; then the aggregate."""
+    """Figure 2 of each task with two complete models; of several tasks their average; then the aggregate."""
     models: tuple[str, ...]
-    """Those of the aggregate: complete in every task that is here."""
+    """Models of the aggregate: complete in every task that is here."""
     transform: PaperTransform | None
     """A and C of all tasks together (Figure 8); None with fewer than two such models."""
     by_task: Mapping[str, PaperTransform]
-    """The same of each task alone (Figures 9 to 12), over its own complete models."""
+    """A and C of each task alone (Figures 9 to 12), over its own complete models."""
     epsilons: tuple[EpsilonRow, ...]
     transfer: tuple[Transfer, ...]
 
@@ -193,7 +193,7 @@ def _task(results: Results, task: str) -> PaperTask:
         matrix=matrix,
         models=kept,
         left_out={model: _why(model, kept, empty) for model in matrix.models if model not in kept},
-        cluster=clusters_of(results, matrix),
+        cluster=item_clusters(results, matrix),
         chance=float(chance.mean()),
     )
 
@@ -222,7 +222,7 @@ def mean_of_cells(cells: FloatArray, cluster: npt.NDArray[np.intp]) -> Estimate:
     return clustered_mean(rounded, cluster[seen], unit=unit_of(cluster))
 
 
-def _table2(tasks: Sequence[PaperTask]) -> tuple[Line, ...]:
+def _table2(tasks: Sequence[PaperTask]) -> tuple[Table2Row, ...]:
     models = list(dict.fromkeys(model for task in tasks for model in task.matrix.models))
     lines = [_line(model, {task.task: _entry(task, model) for task in tasks}) for model in [*models, SELF]]
     lines.sort(key=lambda line: (math.isnan(line.average.value), -line.average.value, line.model))
@@ -230,10 +230,10 @@ def _table2(tasks: Sequence[PaperTask]) -> tuple[Line, ...]:
     return tuple(replace(line, rank=order.index(line.model) + 1) if line.model in order else line for line in lines)
 
 
-def _line(model: str, scores: Mapping[str, Estimate]) -> Line:
+def _line(model: str, scores: Mapping[str, Estimate]) -> Table2Row:
     if missing := [task for task, score in scores.items() if math.isnan(score.value)]:
-        return Line(model, scores, undefined(f"no score in {', '.join(missing)}"), None)
-    return Line(model, scores, _mean_of_tasks(list(scores.values())), None)
+        return Table2Row(model, scores, undefined(f"no score in {', '.join(missing)}"), None)
+    return Table2Row(model, scores, _mean_of_tasks(list(scores.values())), None)
 
 
 def _mean_of_tasks(scores: Sequence[Estimate]) -> Estimate:
@@ -248,7 +248,7 @@ def _mean_of_tasks(scores: Sequence[Estimate]) -> Estimate:
 
 
 def _entry(task: PaperTask, model: str) -> Estimate:
-    """What a model reaches on the others, or all on themselves."""
+    """Mean of a model on the others, or of all on themselves."""
     if model == SELF:
         if not task.models:
             return undefined("fewer than two models are complete")
@@ -299,11 +299,11 @@ def _aggregate(
 ) -> SelfAndOthers:
     """Figure 2 on A, with intervals from resampled items of each task."""
     drawn = [
-        resampled(by_cluster(task.among(models), task.cluster), rng, RESAMPLES)
+        resampled(cluster_means(task.among(models), task.cluster), rng, RESAMPLES)
         for task in tasks
         if task.task not in transform.reasons
     ]
-    aggregates = np.mean([normalised(means) for means in drawn], axis=0)  # [resample, target, observer]
+    aggregates = np.mean([min_max(means) for means in drawn], axis=0)  # [resample, target, observer]
     items = min(len(set(task.cluster)) for task in tasks)
     own, others = _sides(transform.aggregate)
     own_drawn, others_drawn = _sides(aggregates)
@@ -333,11 +333,11 @@ def _estimates(values: FloatArray, drawn: FloatArray, items: int) -> tuple[Estim
 
 
 def _means(scores: FloatArray) -> FloatArray:
-    """[target, observer] of scores [target, observer, item]."""
+    """Cell means [target, observer] of scores [target, observer, item]."""
     return np.asarray(np.nanmean(scores, axis=2))
 
 
-def _transfer(pair: tuple[str, str], table2: Sequence[Line], figure2: Sequence[SelfAndOthers]) -> Transfer:
+def _transfer(pair: tuple[str, str], table2: Sequence[Table2Row], figure2: Sequence[SelfAndOthers]) -> Transfer:
     observers = [[line.scores[task].value for line in table2 if line.model != SELF] for task in pair]
     own = {one.name: dict(zip(one.models, one.own, strict=True)) for one in figure2}
     both = [model for model in own[pair[0]] if model in own[pair[1]]]
@@ -351,14 +351,14 @@ def _transfer(pair: tuple[str, str], table2: Sequence[Line], figure2: Sequence[S
 
 
 def paper_sections(made: Reproduction | None) -> list[Section]:
-    """What the paper shows of a matrix, no average over one task; nothing where no task of it has two models."""
+    """Sections as in the paper, without an average over one task; none where no task of the paper has two models."""
     if made is None:
         return []
     return [_table2_section(made), _figure2_section(made), *_matrices_section(made)]
 
 
 def paper_tables(made: Reproduction | None) -> dict[str, pd.DataFrame]:
-    """The same by file stem."""
+    """Tables of the paper by file stem."""
     if made is None:
         return {}
     tables = {
@@ -402,7 +402,7 @@ def _table2_section(made: Reproduction) -> Section:
     )
 
 
-def _score(task: str, line: Line) -> Estimate:
+def _score(task: str, line: Table2Row) -> Estimate:
     return line.scores[task]
 
 
@@ -410,7 +410,7 @@ def _targets(models: int) -> str:
     return f"{models} models" if models else "no score"
 
 
-def _name(line: Line) -> str:
+def _name(line: Table2Row) -> str:
     return f"{SELF} (mean of all models on themselves)" if line.model == SELF else line.model
 
 
@@ -479,7 +479,7 @@ def _table2_frame(made: Reproduction) -> pd.DataFrame:
     return pd.DataFrame(rows).astype({"rank": "Int64"})
 
 
-def _count(made: Reproduction, name: str, line: Line) -> int:
+def _count(made: Reproduction, name: str, line: Table2Row) -> int:
     """Cells whose mean an entry is."""
     models = next(task.models for task in made.tasks if task.task == name)
     return 0 if math.isnan(line.scores[name].value) else len(models) - (line.model != SELF)

@@ -25,11 +25,11 @@ from selfprobe.stats.text_only import SMALLEST_TEXT_SAMPLE, text_only_observer
 from selfprobe.studies.matrix.cells import odd_cells
 from selfprobe.studies.matrix.habit import ALL, Specific
 from selfprobe.studies.matrix.power import Power, powers
-from selfprobe.studies.matrix.table import Matrix, Results, item_scores
+from selfprobe.studies.matrix.table import Matrix, Results, scores_by_item
 from selfprobe.study._registry import measures, takes_about
 
 INFORMED = "informed observer"
-"""Its name among the baselines of a model's row."""
+"""Name of the informed observer among the baselines of a model's row."""
 
 NOT_RUN = "no observer was told of its target; selfprobe matrix --observers shown:5 runs that"
 
@@ -41,17 +41,17 @@ class InformedObserver:
     target: str
     observer: str
     arm: str
-    """How: "asked" by name, or "shown:N"."""
+    """Name of the hint: "asked" by name, or "shown:N"."""
     scores: FloatArray
-    """[item]; NaN where unscored."""
+    """Scores [item]; NaN where unscored."""
     score: Estimate
-    """Their mean."""
+    """Mean of the scores."""
     over: Estimate
     """The target on itself minus this, of the items that both score."""
     unscored: float
-    """Share of its decisions."""
+    """Unscored share of its decisions."""
     hole: str
-    """Why it is not used; else empty."""
+    """Reason why it is not used; else empty."""
 
 
 def informed_observers(results: Results, matrix: Matrix) -> tuple[InformedObserver, ...]:
@@ -66,7 +66,7 @@ def informed_observers(results: Results, matrix: Matrix) -> tuple[InformedObserv
         odd = odd_cells(pd.concat([own, cells[cells.status == "complete"]]))
         rows = results.informed_decisions
         rows = rows[(rows.task == matrix.task) & (rows.arm == arm)]
-        graded = item_scores(rows)
+        graded = scores_by_item(rows)
         for cell in cells.sort_values(["target", "observer"]).itertuples():
             pair = (str(cell.target), str(cell.observer))
             its = rows[(rows.target == pair[0]) & (rows.observer == pair[1])]
@@ -119,7 +119,7 @@ def informed_hits(observers: Sequence[InformedObserver], models: Sequence[str], 
     """INFORMED → [target, item], the scores of each model's closest informed observer; empty without any.
 
     Args:
-        observers: From `informed_observers`.
+        observers: Result of `informed_observers`.
         models: The targets, in the order of the axis.
         items: Length of the second axis.
     """
@@ -135,13 +135,13 @@ class Row:
 
     model: str
     score: Estimate
-    """On itself."""
+    """Score on itself."""
     specific: Estimate
-    """The same without its habit."""
+    """Score on itself without its habit."""
     habit: float
-    """What its answers get against its own acts at other items; NaN where that cannot be told."""
+    """Score of its answers against its own acts at other items; NaN where that cannot be told."""
     habits: Mapping[str, float]
-    """The same by what the other items are alike in; `habit` is the largest."""
+    """Habit by what the other items have in common; `habit` is the largest."""
     rival: str
     """The other observer that predicts it best."""
     rival_score: float
@@ -153,22 +153,22 @@ class Row:
     stand_ins: Mapping[str, Estimate]
     """Other model → score on itself minus what that model's own replies get as predictions, on the same items."""
     steps: Mapping[str, float]
-    """One of `stats.pairs.STEPS` → one-sided p; NaN with fewer than four models."""
+    """Step of `stats.pairs.STEPS` → one-sided p; NaN with fewer than four models."""
     scales: Mapping[str, float]
     """Scale → one-sided p that its own cell is above what skill and predictability give and the noise; NaN where the
     other cells reject the scale."""
     above_fit: float
-    """Its own cell above what skill and predictability give, item-specific."""
+    """Item-specific score of its own cell above what skill and predictability give."""
     pairs: float
     """Standard deviation by which pairs of these models differ anyhow."""
     outsider: bool
     """Whether a stranger to look-alikes would have these cells too; see `stats.pairs.OwnCells`."""
     power: Power
-    """What this matrix could see of it."""
+    """Power of this matrix for this model."""
 
     @property
     def test_p(self) -> float:
-        """That its own cell stands out above skill, noise and pairs, without any baseline."""
+        """p for the claim that its own cell stands out above skill, noise and pairs, without any baseline."""
         return float(np.max(list(self.steps.values())))
 
     @property
@@ -179,12 +179,12 @@ class Row:
 
     @property
     def baselines(self) -> Mapping[str, float]:
-        """What each baseline gets."""
+        """Baseline → its score."""
         return {name: self.score.value - estimate.value for name, estimate in self.over.items()}
 
     @property
     def without_a_model(self) -> tuple[str, float]:
-        """The best of the baselines that need no model, and what it gets; ("", NaN) without any."""
+        """Name and score of the best of the baselines that need no model; ("", NaN) without any."""
         plain = {name: value for name, value in self.baselines.items() if name != INFORMED}
         return max(plain.items(), key=lambda item: item[1], default=("", math.nan))
 
@@ -195,7 +195,7 @@ class Row:
 
     @property
     def p(self) -> float:
-        """That it has access: the largest of all p that are asked for."""
+        """p for the claim that it has access: the largest of all p that are asked for."""
         stand_ins = [above_zero(estimate) for estimate in self.stand_ins.values()]
         return float(np.max([self.test_p, *self.over_p.values(), *stand_ins]))
 
@@ -231,15 +231,15 @@ def rows_of(
     """A row a model; none where fewer than three models or two items allow no contrast.
 
     Args:
-        models: In the order of the axes of what follows.
+        models: Names in the order of the axes of what follows.
         scores: [target, observer, item].
-        specific: Of the same cells.
+        specific: Item-specific scores of the same cells.
         hits: Baseline → what it gets right, [target, item].
         tests: Rows of all tasks of the report, over which p is corrected.
         rng: Draws matrices for the power.
         graded: See `Measure`; of other scores a difference has a t interval.
-        power: Whether to tell what this matrix could see: most of the time, and no part of whether a model is named.
-        stand_ins: What the replies of other models get as predictions, [target, other model, item].
+        power: Whether to compute what this matrix could see: most of the time, and no part of whether a model is named.
+        stand_ins: Scores of other models' replies as predictions, [target, other model, item].
     """
     if len(models) < 3 or scores.shape[2] < 2 or np.isnan(specific.scores).all(axis=2).any():
         return ()
@@ -312,7 +312,7 @@ def stand_in_scores(results: Results, matrix: Matrix, models: Sequence[str]) -> 
         told = [
             pd.concat(pair).assign(target=pair[0].target.iloc[0], observer=pair[0].observer.iloc[0]) for pair in pairs
         ]
-        scored = item_scores(pd.concat(told)) if told else pd.Series(dtype=float)
+        scored = scores_by_item(pd.concat(told)) if told else pd.Series(dtype=float)
     elif measure.text_tells and own.truth.notna().any():
         known = own[own.truth.notna()][["target", "item", "epoch", "key", "truth"]]
         at = known.merge(known, on=["item", "epoch", "key"], suffixes=("", "_of"))
@@ -376,7 +376,7 @@ def _mode(rows: pd.DataFrame, measure: Measure) -> pd.Series:
 
 
 def _plain(rows: pd.DataFrame) -> list[tuple[str, pd.Series]]:
-    """What the scorer found with measures of likeness, by name."""
+    """Values of the scorer's measures of likeness, by name."""
     found = pd.DataFrame([plain or {} for plain in rows.plain], index=pd.Index(rows.item))
     return [(str(name), found[name].dropna()) for name in found if found[name].notna().any()]
 

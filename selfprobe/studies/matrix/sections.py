@@ -1,4 +1,4 @@
-"""What stands under the closed headings of a matrix: tasks, models on themselves, informed observers, frames, axes."""
+"""Sections under the closed headings of a matrix: tasks, models on themselves, informed observers, frames, axes."""
 
 import math
 from collections.abc import Collection, Mapping, Sequence
@@ -40,7 +40,7 @@ from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
 from selfprobe.stats.pairs import STEPS
 from selfprobe.studies.matrix.advantage import SelfAdvantage
 from selfprobe.studies.matrix.effort import TASK
-from selfprobe.studies.matrix.numbers import Analysis, TaskAnalysis, clusters_of, unit_of
+from selfprobe.studies.matrix.numbers import Analysis, TaskAnalysis, item_clusters, unit_of
 from selfprobe.studies.matrix.power import EFFECT
 from selfprobe.studies.matrix.published import PLACES, SELF, TABLE_2
 from selfprobe.studies.matrix.rows import InformedObserver, Row, closest, informed_observers
@@ -74,7 +74,7 @@ def cells_picture(task: TaskAnalysis) -> Picture:
 
 
 def centred_picture(task: TaskAnalysis, advantage: SelfAdvantage) -> Picture:
-    """What is left of the cells without skill and difficulty."""
+    """Picture of what is left of the cells without skill and difficulty."""
     return heat_map(
         f"{task.task}-centred",
         advantage.centred,
@@ -165,7 +165,7 @@ def cells_section(task: TaskAnalysis) -> Section:
 
 
 def _reasoned(task: TaskAnalysis) -> list[Block]:
-    """Which models reasoned although they were asked not to: their rows are of another kind."""
+    """Sentence on models that reasoned although they were asked not to: their rows are of another kind."""
     own = task.cells[(task.cells.target == task.cells.observer) & (task.cells.reasoned > REASONED)]
     if own.empty:
         return []
@@ -197,11 +197,11 @@ HEADS = dict(
         strict=True,
     )
 )
-"""What the table calls the steps."""
+"""Step → its head in the table."""
 
 
 def _model_rows(task: TaskAnalysis) -> Table:
-    """What each model's claim rests on, a row each."""
+    """Table of what each model's claim rests on, a row each."""
     corrected = dict(zip((row.model for row in task.rows), task.rows_p_holm, strict=True))
     own = task.cells[task.cells.target == task.cells.observer].set_index("target").unscored
 
@@ -242,7 +242,7 @@ def _model_rows(task: TaskAnalysis) -> Table:
 
 
 def _baselines(task: TaskAnalysis) -> Table:
-    """What needs no model, of each model's row: a baseline a row, what it gets and how far the model is above it."""
+    """Table of baselines that need no model, for each model: what one gets, and how far the model is above it."""
     rows = [
         {"model": row.model, "baseline": name, "gets": number(row.baselines[name]), "above it": shown(over)}
         for row in task.rows
@@ -335,10 +335,10 @@ BESIDE = {
     "kl_predicted": "KL(p‖p′)",
     "kl_direct": "KL(p‖p*)",
 }
-"""What a run's log says beside the score, by metric, and its column's head."""
+"""Metrics of a run's log beside the score → their columns' heads."""
 
 ENDS = ("_low", "_high")
-"""How a metric's interval is called in a log."""
+"""Endings of the names of a metric's interval in a log."""
 
 
 def models_on_themselves(own: pd.DataFrame) -> Section:
@@ -353,7 +353,7 @@ def models_on_themselves(own: pd.DataFrame) -> Section:
 
 
 def published_section() -> Section:
-    """What the paper prints of models on themselves."""
+    """Section on what the paper prints of models on themselves."""
     mean = {"model": "mean of 11 models on themselves", **TABLE_2[SELF]}
     known = tuple(Column(task, task, number) for task in TABLE_2[SELF])
     hint = Markup(
@@ -379,7 +379,7 @@ def self_table(results: Results, matrices: Mapping[str, Matrix]) -> pd.DataFrame
     rows = []
     for task, models in cells.groupby("task").target:
         matrix = matrices.get(str(task)) or matrix_of(results, str(task))
-        clusters = clusters_of(results, matrix)
+        clusters = item_clusters(results, matrix)
         for model in sorted(models):
             place = matrix.models.index(model)
             group = own[(own.task == task) & (own.target == model)]
@@ -433,7 +433,7 @@ Told = tuple[str, InformedObserver]
 
 
 def informed_rows(results: Results, analysis: Analysis) -> list[Told]:
-    """Of all tasks, those too that have a single model on itself and so are in no analysis."""
+    """Informed observers of all tasks, including those with a single model on itself, which are in no analysis."""
     out = [(task.task, one) for task in analysis.tasks for one in task.informed]
     known = {task.task for task in analysis.tasks}
     others = sorted(set(results.informed.task) - known) if not results.informed.empty else []
@@ -484,7 +484,7 @@ def informed_told(rows: Sequence[Told], analysis: Analysis) -> list[str]:
 
 
 def informed_frame(rows: Sequence[Told]) -> pd.DataFrame:
-    """The same for other programs."""
+    """Informed observers for other programs."""
     return pd.DataFrame(
         [
             {"task": task, "target": one.target, "observer": one.observer, "arm": one.arm, **columns(one.score)}
@@ -522,7 +522,7 @@ def frames_section(results: Results) -> list[Section]:
 
 
 def frames_table(results: Results) -> pd.DataFrame:
-    """The same for other programs: one row a task, model and quantity (own, other, gain)."""
+    """Frames for other programs: one row a task, model and quantity (own, other, gain)."""
     return pd.DataFrame(
         [
             {"task": cell[0], "model": cell[1], "quantity": name, **columns(getattr(found, name))}
@@ -551,14 +551,14 @@ class AxisRow:
 
     model: str
     axis: str
-    """As the data set calls it: "conflict", "relationship", "domain", "ambiguity"."""
+    """Name of the axis in the data set: "conflict", "relationship", "domain", "ambiguity"."""
     value: str
     dilemmas: int
-    """Scored ones."""
+    """Number of scored dilemmas."""
     infinite: int
-    """Of them, left out of the means of KL since one of both is infinite."""
+    """Number of scored dilemmas that are left out of the means of KL since one of both is infinite."""
     numbers: dict[str, Estimate]
-    """Of SHOWN; see `dilemma_prediction.estimates`."""
+    """Estimates of SHOWN; see `dilemma_prediction.estimates`."""
 
 
 def axis_rows(results: Results) -> list[AxisRow]:
@@ -589,7 +589,7 @@ def _rows(model: str, run: Run) -> list[AxisRow]:
 
 
 def axes_section(rows: Sequence[AxisRow]) -> list[Section]:
-    """The same on a page, folded by model."""
+    """Section with the rows of axes, folded by model."""
     if not rows:
         return []
     columns = (
@@ -621,7 +621,7 @@ _TITLES = {
 
 
 def axes_table(rows: Sequence[AxisRow]) -> pd.DataFrame:
-    """The same as a table, a row a model, axis and value."""
+    """Table of axes, a row a model, axis and value."""
     return pd.DataFrame(
         [
             {"model": row.model, "axis": row.axis, "value": row.value, "dilemmas": row.dilemmas}

@@ -41,7 +41,7 @@ BEFORE = {"asked": "named", "replayed": "self"}
 """Words of --observers in versions up to 0.2.0."""
 
 ADVISED = 8
-"""Models; five are the least that works."""
+"""Number of models that is advised; five are the least that works."""
 DIAGONAL, CELLS = "diagonal", "cells"
 """The two waves' folders below the matrix's log folder."""
 
@@ -63,7 +63,7 @@ class Matrix(Study):
     observers: tuple[str, ...] = Field(
         (),
         description="Give observers a hint about the target: named (its name), shown:N (N of its replies to other "
-        "items). Each runs a cell for every two models in kth_word and ethical_dilemma.",
+        "items). Each hint adds one run per observer and target in kth_word and ethical_dilemma.",
     )
     args: dict[str, Any] = Field({}, description="Task argument; it goes to the tasks that have it.")
     out: str = Field("matrix", description=OUT_HELP)
@@ -96,14 +96,14 @@ class Matrix(Study):
 
     @property
     def chosen(self) -> tuple[str, ...]:
-        """Its tasks."""
+        """Tasks of the matrix."""
         if self.tasks is None:
             return tuple(task for task, measure in measures().items() if not measure.by_name)
         return tuple(dict.fromkeys(self.tasks))
 
     @property
     def arms(self) -> dict[str, int]:
-        """How observers are told of their target in further cells → replies that they are shown."""
+        """Hint about the target that observers get in further cells → replies that they are shown."""
         found = dict[str, int]()
         for one in self.observers:
             (arm, *_) = arms_of(BEFORE.get(one, one))
@@ -259,7 +259,7 @@ class Matrix(Study):
 
     @property
     def identities(self) -> list[Identity]:
-        """What its own runs are found by; no record is read for it."""
+        """Identities by which its own runs are found; no record is read for it."""
         described = [run for wave in self.waves() for run in wave.runs]
         return identities_of(
             replace(run, args={name: value for name, value in run.args.items() if name != "target_log"})

@@ -18,11 +18,11 @@ from selfprobe.scorers.frames import Frames, frames
 from selfprobe.studies.matrix.cells import (
     CELL,
     Cell,
-    Choice,
+    ChosenRuns,
     DecisionRow,
     Samples,
     cell_of,
-    choose,
+    choose_setting,
     crossed_rows,
     joinable,
     joined_cell,
@@ -30,7 +30,7 @@ from selfprobe.studies.matrix.cells import (
     no_log,
     odd_cells,
     own_cell,
-    samples_of,
+    sample_rows,
 )
 from selfprobe.studies.matrix.effort import SWEPT
 from selfprobe.study._registry import measures
@@ -38,12 +38,12 @@ from selfprobe.study._registry import measures
 T = TypeVar("T")
 
 SAMPLES_A_PROCESS = 10_000
-"""So many more to read are worth a process of their own, which takes seconds to start."""
+"""Number of further samples that are worth a process of their own, which takes seconds to start."""
 
 
 @dataclass(frozen=True)
 class Results:
-    """What a set of logs says. Every table has the columns `task`, `target`, `observer`."""
+    """Tables of a set of logs. Each has the columns `task`, `target`, `observer`."""
 
     cells: pd.DataFrame
     """One row a task × target × observer: log, status ("complete", "failed", "missing"), reason, samples, errors,
@@ -61,13 +61,13 @@ class Results:
     informed: pd.DataFrame = field(default_factory=pd.DataFrame)
     """The runs of observers that were told of their target, like `cells`, with a column `arm` ("named", "shown:5")."""
     informed_decisions: pd.DataFrame = field(default_factory=pd.DataFrame)
-    """Their decisions, with the same column."""
+    """Decisions of these runs, with the column `arm`."""
     frames: Mapping[Cell, Frames] = field(default_factory=dict)
-    """What models say of themselves and of another assistant, of the runs that asked both."""
+    """Statements of models about themselves and about another assistant, for the runs that asked both."""
     settings: Mapping[str, str] = field(default_factory=dict)
-    """See `cells.Choice`."""
+    """See `cells.ChosenRuns`."""
     elsewhere: Mapping[Cell, str] = field(default_factory=dict)
-    """See `cells.Choice`."""
+    """See `cells.ChosenRuns`."""
 
 
 @dataclass(frozen=True)
@@ -81,13 +81,13 @@ class Matrix:
     scores: npt.NDArray[np.float64]
     """[target, observer, item]; NaN where unscored or where the cell is a hole."""
     holes: dict[tuple[str, str], str]
-    """(target, observer) → why there is nothing."""
+    """(target, observer) → reason of the hole."""
 
 
 def load(paths: Iterable[str], *, of: Collection[Identity] | None = None, limit: int | None = None) -> Results:
     """Tables of all logs of a matrix's tasks under these files and folders (local or any fsspec address).
 
-    The cells of a task are of one setting (`cells.choose`); of one cell the finished run with most items counts,
+    The cells of a task are of one setting (`cells.choose_setting`); the finished run of a cell with most items counts,
     then the newest (`logs.runs`); without a finished one it is "failed". Runs with an `effort` of their own give way to
     those without: they are points of the effort curve (`matrix.effort`). Cells that need no call are joined from their
     models' runs on themselves.
@@ -190,7 +190,7 @@ def _beside(decision: Decision, mean: float, most: float) -> Decision:
 
 def _read(
     found: Sequence[Run], ignored: dict[str, str], limit: int | None
-) -> tuple[list[Run], Choice, dict[Cell, Samples]]:
+) -> tuple[list[Run], ChosenRuns, dict[Cell, Samples]]:
     """The runs of the suite, those that count, and their samples; why the others do not count goes into `ignored`.
 
     Where a log turns out to be useless, the next one of the same identity takes its place.
@@ -198,7 +198,7 @@ def _read(
     ours, cells = _cells(found, ignored)
     read: dict[str, Samples] = {}
     while True:
-        choice = choose(cells, swept=SWEPT)
+        choice = choose_setting(cells, swept=SWEPT)
         waiting = {cell: run for cell, run in choice.runs.items() if run.log not in read}
         if not waiting:
             ignored |= choice.aside
@@ -207,7 +207,7 @@ def _read(
         count = sum(item_count(log) * (log.eval.config.epochs or 1) for log in headers)
         processes = max(1, min(cpu_count(), len(headers), count // SAMPLES_A_PROCESS))
         read_now = Parallel(n_jobs=processes)(
-            delayed(samples_of)(run.log, lost_in(run.header), limit and run.items(limit)) for run in waiting.values()
+            delayed(sample_rows)(run.log, lost_in(run.header), limit and run.items(limit)) for run in waiting.values()
         )
         for (cell, run), samples in zip(waiting.items(), read_now, strict=True):
             if isinstance(samples, Samples) and (samples.decisions or not _scored(run, samples)):
@@ -230,7 +230,7 @@ def _scored(run: Run, samples: Samples) -> bool:
 
 
 def matrix_of(results: Results, task: str, *, key: str | None = None) -> Matrix:
-    """The scores of one task as [target, observer, item], by `item_scores`; with a `key` of this decision alone.
+    """The scores of one task as [target, observer, item], by `scores_by_item`; with a `key` of this decision alone.
 
     Models are those that are a target or an observer of the task. A cell without a finished run, or with another task
     version, other items or generation settings than most models' runs on themselves, is a hole with a reason: all its
@@ -254,7 +254,7 @@ def matrix_of(results: Results, task: str, *, key: str | None = None) -> Matrix:
     counted = rows[~_in(rows, holes)]
     items = sorted(set(counted.item)) or sorted(set(rows.item))
     scores = np.full((len(models), len(models), len(items)), math.nan)
-    scored = item_scores(counted)
+    scored = scores_by_item(counted)
     axes = zip((models, models, items), [*CELL[1:], "item"], strict=True)
     places = [pd.Index(labels).get_indexer(scored.index.get_level_values(level)) for labels, level in axes]
     scores[tuple(places)] = scored
@@ -272,7 +272,7 @@ def _in(rows: pd.DataFrame, holes: Mapping[tuple[str, str], str]) -> npt.NDArray
     return np.fromiter((pair in holes for pair in pairs), dtype=bool, count=len(rows))
 
 
-def item_scores(rows: pd.DataFrame) -> pd.Series:
+def scores_by_item(rows: pd.DataFrame) -> pd.Series:
     """The one score of each item of one task: target × observer × item → score; NaN where unscored.
 
     Args:
@@ -298,7 +298,7 @@ def _decisions(rows: Mapping[Cell, list[DecisionRow]], *more: str) -> pd.DataFra
 
 
 def _items(read: Mapping[Cell, Samples]) -> pd.DataFrame:
-    """What is asked under an id."""
+    """Inputs, kinds and clusters of the items, by id."""
     texts = {(cell[0], item): text for cell, samples in read.items() for item, text in samples.texts.items()}
     kinds = {(cell[0], item): kind for cell, samples in read.items() for item, kind in samples.kinds.items()}
     clusters = {(cell[0], item): of for cell, samples in read.items() for item, of in samples.clusters.items()}

@@ -1,4 +1,4 @@
-"""From a matrix to a claim: what it could detect, and what may be said of which models.
+"""Verdict of a matrix: what it could detect, and what may be said of which models.
 
 A model is named when its own cell stands out above skill, noise and the way pairs of these models differ anyhow
 (`selfprobe.stats.pairs`), without its habit (`selfprobe.studies.matrix.habit`), and above each baseline and stand-in
@@ -31,7 +31,7 @@ EXAMPLES = "selfprobe matrix --observers shown:5"
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the matrix says about privileged access."""
+    """Verdict of the matrix on privileged access."""
 
     kind: Literal["supported", "not told apart", "not supported", "underpowered"]
     """The finding."""
@@ -42,7 +42,7 @@ class Verdict:
     models: tuple[str, ...] = ()
     """The models that have access, when supported."""
     caution: str = ""
-    """What a reader should know beside it: which control could still overturn it, and logs of other data sets."""
+    """Caution of the page: which control could still overturn the verdict, and logs of other data sets."""
 
     @property
     def answer(self) -> Literal["Yes", "No", "Cannot tell"]:
@@ -70,17 +70,17 @@ def verdict(
     than alpha of all orders leave the named in place. Not told apart: T, or a model on some scale, is above 0, but
     nobody is named. Not supported: what is above 0 is explained by a baseline or a stand-in, or nothing is, and an
     advantage of interest would have been seen: one of `EFFECT` in a single model, or T is below the `smallest` and some
-    advantage of a single model would have been seen. Else underpowered.
+    advantage of a single model would have been seen. Underpowered: all else.
 
     Args:
-        rows: One a model.
-        p_holm: Their p after the correction.
+        rows: One row per model.
+        p_holm: p of the rows after the correction.
         total: T of the item-specific scores.
-        permutation: Of the same.
+        permutation: Permutation test of the same scores.
         means: Cell means [target, observer] as scored.
         frames: Whether the task can be asked about another assistant too, and was not (`-T about=self,other`).
         informed: Whether an observer can be told of its target, the strongest control (`--observers`).
-        replies: What the models' replies are called.
+        replies: Noun for the models' replies.
         smallest: The smallest T of interest.
         alpha: Level of every test.
     """
@@ -124,7 +124,7 @@ def verdict(
 
 
 def _too_few(rows: Sequence[Row], total: Estimate, models: int) -> Verdict:
-    """What can be said of two or three models."""
+    """Verdict on two or three models."""
     count, more, better = {2: ("two", "three", "six"), 3: ("three", "two", "five")}.get(
         models, ("few", "four", "seven")
     )
@@ -200,7 +200,7 @@ def _nobody(
 
 
 def _control(named: Sequence[Row], rows: Sequence[Row], replies: str, *, informed: bool) -> str:
-    """Which control could still overturn the result."""
+    """Sentence on the control that could still overturn the result."""
     told = f" {EXAMPLES} would tell." if informed and any(INFORMED not in row.baselines for row in named) else ""
     for row in named:
         kin = [other.model for other in rows if other is not row and related(other.model, row.model)]
@@ -225,7 +225,7 @@ def _supported(
 
 
 def _held(row: Row, p: float, replies: str) -> str:
-    """A model's score, by how much it stands out, and what it was held against."""
+    """Sentence with a model's score, by how much it stands out, and what it was compared with."""
     against = {f"{row.rival} on it": row.rival_score, "its habit": row.habit}
     best, reached = row.without_a_model
     if best:
@@ -258,7 +258,7 @@ def _called(baseline: str) -> str:
 
 
 def _like_skill(row: Row, rows: Sequence[Row], means: FloatArray, tells: str) -> str:
-    """That a model is both the best observer and the most predictable target, with numbers; else ""."""
+    """Sentence that a model is both the best observer and the most predictable target, with numbers; else ""."""
     i = [one.model for one in rows].index(row.model)
     off = ~np.eye(len(means), dtype=bool)
     others = np.delete(np.arange(len(means)), i)
@@ -340,7 +340,7 @@ def _typical(values: Sequence[float]) -> float:
 
 
 def _rounded(items: float) -> int:
-    """To two digits: a power is no more exact."""
+    """A number rounded to two digits: a power is no more exact."""
     unit = int(10 ** max(len(str(math.ceil(items))) - 2, 0))
     return math.ceil(items / unit) * unit
 

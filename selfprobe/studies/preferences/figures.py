@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ASKED = "#b35806"
-"""Of the model's own answers."""
+"""Colour of the model's own answers."""
 STYLES = {"supervised": (SELF, "-"), "unsupervised": (OTHERS, "--")}
 CONTROLS = (("prompting", ASKED, "-."), ("no model (TF-IDF)", INK, ":"), ("no model (length)", MUTED, "--"))
 COLUMNS = 3
@@ -41,7 +41,7 @@ def made(tables: Mapping[str, pd.DataFrame]) -> "dict[str, Figure]":
         "methods": methods,
         "layers": lambda table: layers(table, tables["floors"], tables["methods"]),
         "transfer": transfer,
-        "cosine": cosine,
+        "cosine": cosine_figure,
         "adversarial": adversarial,
         "finetuned": methods,
         "finetuning": finetuning,
@@ -116,7 +116,7 @@ def transfer(table: pd.DataFrame, *, metric: str = "f1") -> "Figure":
     )
 
 
-def cosine(table: pd.DataFrame) -> "Figure":
+def cosine_figure(table: pd.DataFrame) -> "Figure":
     """Cosines of directions at one layer, as a magnitude; framed: of one data set (figure 5).
 
     A magnitude, since labels, or nothing at all, fix the sign of a component.
@@ -251,7 +251,7 @@ def by_size(table: pd.DataFrame, *, title: str, metric: str = "f1") -> "Figure":
 
 
 def size_text(parameters: float) -> str:
-    """8B, 0.5B, 135M, 20k."""
+    """Size as text: 8B, 0.5B, 135M, 20k."""
     for unit, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
         if parameters >= unit / 2 or unit == 1e3:
             return f"{parameters / unit:.2g}{letter}" if parameters < 100 * unit else f"{parameters / unit:.0f}{letter}"

@@ -1,4 +1,4 @@
-"""What a probe run found, in sentences: each probe beside asking and the controls that have learnt nothing."""
+"""Findings of a probe run, in sentences: each probe beside asking and the controls that have learnt nothing."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from selfprobe.page import Answer, Finding, shown, signed
 Tables = Mapping[str, pd.DataFrame]
 
 METRIC = "auroc"
-"""Of all numbers in the sentences: at .5 nothing is known, however often a method says 1."""
+"""Metric of all numbers in the sentences: at .5 nothing is known, however often a method says 1."""
 LEAD = "AUROC on held-out pairs, with 95 % intervals by question; .5 is chance."
 CONTROLS = {
     "no model (length)": "length",
@@ -24,22 +24,23 @@ LUCK = "the best layer on shuffled labels"
 
 
 @dataclass(frozen=True)
-class Beside:
+class WithControls:
     """A probe of one data set beside asking and the controls."""
 
     dataset: str
     probe: Any
-    """Its row of the table methods."""
+    """Row of the probe in the table methods."""
     others: dict[str, Any]
-    """Asking first, then the controls by what a sentence calls them: their rows."""
+    """Rows of asking first, then of the controls, by what a sentence calls them."""
     margins: dict[str, Any]
-    """Likewise: the probe less that."""
+    """Rows of the differences by the same names: the probe less each."""
     floor: Any
-    """What the best layer finds on shuffled labels; None where the run has none."""
+    """Row of what the best layer finds on shuffled labels; None where the run has none."""
 
     @property
     def not_above(self) -> dict[str, str]:
-        """What the probe is not shown to be above, by the paired differences and luck's 95 %, and what shows that."""
+        """Names of what the probe is not shown to be above, by the paired differences and luck's 95 %, and what shows
+        that."""
         lost = {name: f" ({shown(row, sign=True)})" for name, row in self.margins.items() if not row.low > 0}
         lucky = self.floor is not None and not self.probe.value > self.floor.high
         return lost | ({LUCK: ""} if lucky else {})
@@ -55,7 +56,7 @@ class Numbers:
     less: float
 
 
-def beside(tables: Tables, kind: str) -> list[Beside]:
+def with_controls(tables: Tables, kind: str) -> list[WithControls]:
     """The probes of one kind by data set, from the tables methods, differences and floors of a run."""
     methods, differences, floors = (
         tables[name].query("metric == @METRIC") for name in ("methods", "differences", "floors")
@@ -70,17 +71,17 @@ def beside(tables: Tables, kind: str) -> list[Beside]:
         there = {name: method for name, method in names.items() if method in rows}
         floor = next(iter(luck[(luck.probe == kind) & ~luck.over.str.contains("signs")].itertuples()), None)
         others, by = ({name: of[method] for name, method in there.items()} for of in (rows, margins))
-        found.append(Beside(str(dataset), rows[kind], others, by, floor))
+        found.append(WithControls(str(dataset), rows[kind], others, by, floor))
     return found
 
 
-def claimed(less: Any, than: str, lost: Sequence[str]) -> tuple[Answer, str]:
+def claim_of(less: Any, than: str, lost: Sequence[str]) -> tuple[Answer, str]:
     """An answer and its clause: Yes where a probe is above asking, and above everything else.
 
     Args:
         less: The paired difference to asking.
-        than: What the difference is to, and of which number.
-        lost: What else it is not shown to be above.
+        than: Name of what the probe is compared with, and of the number.
+        lost: Names of what else it is not shown to be above.
     """
     by = f"{than} {signed(less.value) if math.isnan(less.low) else shown(less, sign=True)}"
     if less.high < 0:
@@ -93,11 +94,11 @@ def claimed(less: Any, than: str, lost: Sequence[str]) -> tuple[Answer, str]:
 
 
 def probed(tables: Tables) -> list[Finding]:
-    """By data set: is the supervised probe above asking and every control?"""
+    """Answers by data set: is the supervised probe above asking and every control?"""
     found = []
-    for one in beside(tables, "supervised"):
+    for one in with_controls(tables, "supervised"):
         lost, less = [name for name in one.not_above if name != "asking"], one.margins["asking"]
-        answer, clause = claimed(less, "asking, by AUROC", lost)
+        answer, clause = claim_of(less, "asking, by AUROC", lost)
         if "LEAKS" in str(one.probe.note):
             answer, clause = "Cannot tell", "has a probe that test labels or test texts reached"
         of = Numbers(one.dataset, one.probe.value, one.others["asking"].value, less.value)
@@ -111,7 +112,7 @@ def findings(tables: Tables) -> list[str]:
     "one, supervised probe: 0.74 [0.70, 0.78], asking 0.66 [0.62, 0.70], paired difference +0.08 [+0.03, +0.13];
     controls: length 0.58, words 0.61, … Not shown to be above: …"
     """
-    both = {kind: beside(tables, kind) for kind in ("supervised", "unsupervised")}
+    both = {kind: with_controls(tables, kind) for kind in ("supervised", "unsupervised")}
     return [
         f"{one.dataset}, {kind} probe: {_sentence(one)}"
         for pair in zip(*both.values(), strict=True)
@@ -119,7 +120,7 @@ def findings(tables: Tables) -> list[str]:
     ]
 
 
-def _sentence(one: Beside) -> str:
+def _sentence(one: WithControls) -> str:
     asking, *controls = one.others.items()
     told = [f"{name} {row.value:.2f}".replace("nan", "–") for name, row in controls]
     if one.floor is not None:
@@ -145,8 +146,8 @@ TEXT_ONLY = {"no model (TF-IDF)": "words", "no model (length)": "length"}
 JUDGES = ("fine-tuned judge", "fine-tuned judge, all weights")
 
 
-def judged(tables: Tables) -> list[Finding]:
-    """By data set and training: is the fine-tuned judge above the supervised probe?"""
+def judge_findings(tables: Tables) -> list[Finding]:
+    """Answers by data set and training: is the fine-tuned judge above the supervised probe?"""
     methods, less = (tables[name].query("metric == @METRIC") for name in ("finetuned", "finetuned_less"))
     found = []
     for row in less[less.against == "supervised"].itertuples():
@@ -163,13 +164,13 @@ def judged(tables: Tables) -> list[Finding]:
 
 
 def _above_texts(margins: pd.DataFrame) -> str:
-    """Which controls without a model a fine-tuned judge is not shown to be above, or ""."""
+    """Names of the controls without a model that a fine-tuned judge is not shown to be above, or ""."""
     less = {row.against: row for row in margins.itertuples()}
     lost = [f"{told} ({shown(less[n], sign=True)})" for n, told in TEXT_ONLY.items() if not less[n].low > 0]
     return f", and not shown to be above what the texts tell without a model: {', '.join(lost)}" if lost else ""
 
 
-def finetuned(tables: Tables) -> list[str]:
+def finetuned_sentences(tables: Tables) -> list[str]:
     """A sentence a data set and training: the fine-tuned judge beside the probe and asking, and what either costs."""
     found = []
     methods, less = (tables[name].query("metric == @METRIC") for name in ("finetuned", "finetuned_less"))

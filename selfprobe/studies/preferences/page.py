@@ -1,4 +1,4 @@
-"""From the tables in a probe run's folder to its figures and its page, index.html and as text report.md."""
+"""Figures and page of a probe run, index.html and as text report.md, from the tables in its folder."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -29,7 +29,15 @@ from selfprobe.page import (
 from selfprobe.page.plots import interval_rows, short
 from selfprobe.probes.folder import read_run
 from selfprobe.studies.preferences import figures
-from selfprobe.studies.preferences.findings import JUDGES, LEAD, METRIC, findings, finetuned, judged, probed
+from selfprobe.studies.preferences.findings import (
+    JUDGES,
+    LEAD,
+    METRIC,
+    findings,
+    finetuned_sentences,
+    judge_findings,
+    probed,
+)
 
 Tables = dict[str, pd.DataFrame]
 CAPTIONS = {
@@ -86,9 +94,9 @@ def page_of(out: Path, about: Literal["probes", "judges"] = "probes") -> Page:
         "for the probes as fitted, and allow for pairs that train the probe of one half and test that of another. "
         "Layers of the tables are counted from 0: layer 3 is the state after block 4 of the figures."
     )
-    judges = finetuned(tables) if "finetuned" in tables else []
+    judges = finetuned_sentences(tables) if "finetuned" in tables else []
     said = [*findings(tables), *judges]
-    found = strongest(judged(tables) if about == "judges" else probed(tables))
+    found = strongest(judge_findings(tables) if about == "judges" else probed(tables))
     answer, told = overall_answer(found, "data sets")
     sections, lines = list[Section](), [f"# {TITLES[about].format(model)}", "", answer, "", LEAD, ""]
     lines += [*(f"- {sentence}" for sentence in said), "", lead]
@@ -133,7 +141,7 @@ def _picture(found: Sequence[Finding], tables: Tables, about: str) -> Picture:
 
 
 def _rows(name: str, tables: Tables) -> pd.DataFrame:
-    """What the page shows of a table, intervals as text."""
+    """Rows of a table as the page shows them, intervals as text."""
     table = tables[name]
     if name in ("methods", "finetuned"):
         return methods(table)

@@ -1,4 +1,4 @@
-"""Finished folders of `selfprobe probe run`, to be held side by side: what each is of, and whether they can be."""
+"""Finished folders of `selfprobe probe run`, to be compared: what each is of, and whether they can be."""
 
 import math
 import re
@@ -24,21 +24,21 @@ NEEDED: Mapping[str, frozenset[str]] = {
 
 
 @dataclass(frozen=True)
-class Run:
+class ModelRun:
     """One model's run."""
 
     folder: Path
     model: str
-    """As figures and tables call it."""
+    """Name in figures and tables."""
     family: str
     """Models of one family are one line of a figure."""
     parameters: float
-    """How many; NaN where neither the run nor the model's name says it."""
+    """Number of parameters; NaN where neither the run nor the model's name says it."""
     blocks: int
     state: Mapping[str, Any]
-    """What the run says of itself, run.json."""
+    """Settings that the run reports about itself, run.json."""
     tables: Mapping[str, pd.DataFrame]
-    """By file stem."""
+    """Tables by file stem."""
 
     @property
     def names(self) -> dict[str, Any]:
@@ -52,7 +52,7 @@ class Run:
 
 
 def family_of(model: str) -> str:
-    """What stands before the size in a model's name: Llama-3.1 of Llama-3.1-8B-Instruct; else its first word."""
+    """Part of a model's name before the size: Llama-3.1 of Llama-3.1-8B-Instruct; else its first word."""
     name = model.rstrip("/").rpartition("/")[2]
     before = name[: found.start()] if (found := _SIZE.search(name)) else re.split(r"[-_ ]", name)[0]
     return before.rstrip("-_ ") or name
@@ -64,7 +64,7 @@ def size_of(model: str) -> float:
     return float(found[1]) * _UNITS[found[2].lower()] if found else math.nan
 
 
-def read_runs(given: Sequence[str]) -> list[Run]:
+def read_runs(given: Sequence[str]) -> list[ModelRun]:
     """The runs in these folders, by family and size; FAMILY=FOLDER names the family of one.
 
     Raises:
@@ -86,7 +86,7 @@ def named(given: str) -> tuple[Path, str]:
     return (Path(given), "") if not sign or Path(given).exists() else (Path(folder), family)
 
 
-def _read(folder: Path, family: str) -> Run:
+def _read(folder: Path, family: str) -> ModelRun:
     state = read_run(folder)
     tables = {file.stem: _table(file) for file in sorted((folder / "tables").glob("*.csv"))}
     for name, columns in NEEDED.items():
@@ -109,7 +109,7 @@ def _read(folder: Path, family: str) -> Run:
     model = str(state["model"])
     parameters = float(state.get("parameters") or size_of(model))
     blocks = int(state.get("blocks") or tables["layers"].layer.max() + 1)
-    return Run(folder, model, family or family_of(model), parameters, blocks, state, tables)
+    return ModelRun(folder, model, family or family_of(model), parameters, blocks, state, tables)
 
 
 def _table(file: Path) -> pd.DataFrame:
@@ -119,7 +119,7 @@ def _table(file: Path) -> pd.DataFrame:
         raise ValueError(f"{file} is not a table that a run writes: {error}") from None
 
 
-def _check(runs: Sequence[Run]) -> None:
+def _check(runs: Sequence[ModelRun]) -> None:
     """ValueError where two runs are of the same model, or of different data, layers or presets."""
     first = runs[0]
     for i, run in enumerate(runs):
@@ -134,7 +134,7 @@ def _check(runs: Sequence[Run]) -> None:
         _check_layers(first, run)
 
 
-def _check_data(one: Run, other: Run) -> None:
+def _check_data(one: ModelRun, other: ModelRun) -> None:
     for name in sorted(set(one.state["datasets"]) & set(other.state["datasets"])):
         a, b = one.state["datasets"][name], other.state["datasets"][name]
         if a["hash"] != b["hash"]:
@@ -145,7 +145,7 @@ def _check_data(one: Run, other: Run) -> None:
             )
 
 
-def _check_settings(one: Run, other: Run) -> None:
+def _check_settings(one: ModelRun, other: ModelRun) -> None:
     # How many resamples an interval takes changes no score; old runs had one probe for all aspects.
     a, b = (
         {"aspects": "together"} | {k: v for k, v in run.state["settings"].items() if k != "resamples"}
@@ -162,7 +162,7 @@ def _check_settings(one: Run, other: Run) -> None:
         raise ValueError(f"{one.folder} and {other.folder} have other system turns ({a!r} and {b!r})")
 
 
-def _check_layers(one: Run, other: Run) -> None:
+def _check_layers(one: ModelRun, other: ModelRun) -> None:
     a, b = (tuple(run.state.get("loading", {}).get("layers", ())) for run in (one, other))
     if (a or b) and (a, one.blocks) != (b, other.blocks):
         told = [f"{run.folder} has {_told(kept)} of {run.blocks} blocks" for run, kept in ((one, a), (other, b))]

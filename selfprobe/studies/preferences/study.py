@@ -35,7 +35,7 @@ from selfprobe.study import Logs, Study
 
 TASKS = ("pairwise_preference", "direct_scoring", "g_eval", "preference_probe")
 ROWS = 6
-"""Runs in picture and table, at most."""
+"""Largest number of runs in picture and table."""
 ORDER = ("Yes", "Cannot tell", "No")
 WHY = (
     "Yes: the whole 95 % interval of the share of pairs is above one half, which guessing gets; No: below it. A tie "
@@ -60,7 +60,7 @@ Margins = dict[str, dict[str, dict[str, float]]]
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedRun:
     """A finished run of a preference task: what its log's header says."""
 
     method: str
@@ -68,7 +68,7 @@ class Judged:
     model: str
     dataset: str
     metrics: Mapping[str, float]
-    """As the metric `preference` names them."""
+    """Metrics by the names that the metric `preference` gives them."""
     log: str
 
     def estimate(self, name: str) -> Estimate:
@@ -95,18 +95,18 @@ class Preferences(Study):
     @classmethod
     def comparable(cls, there: Runs) -> Runs:
         """The runs that the tasks' own scorer scored."""
-        other = [run for run in there.finished if not judged(run).metrics]
+        other = [run for run in there.finished if not judged_run(run).metrics]
         why = "it holds none of the numbers of a preference task: another scorer scored it"
         return Runs([run for run in there.counted if run not in other], there.aside | {run.log: why for run in other})
 
     @classmethod
-    def numbers(cls, logs: Logs) -> list[Judged]:
-        """What each run's header says, the better ones first."""
-        found = [judged(run) for run in logs.runs.finished]
+    def numbers(cls, logs: Logs) -> list[JudgedRun]:
+        """Numbers from each run's header, the better ones first."""
+        found = [judged_run(run) for run in logs.runs.finished]
         return sorted(found, key=lambda one: (ORDER.index(one.answer), -one.accuracy.value, one.method, one.model))
 
     @classmethod
-    def page(cls, found: Sequence[Judged]) -> Page:
+    def page(cls, found: Sequence[JudgedRun]) -> Page:
         """The answer, and each run's numbers; its table `runs` has them all."""
         names = model_names(sorted({one.model for one in found}))
         first = found[:ROWS]
@@ -129,7 +129,7 @@ class Preferences(Study):
         )
 
 
-def _sentence(found: Sequence[Judged], names: dict[str, str]) -> str:
+def _sentence(found: Sequence[JudgedRun], names: dict[str, str]) -> str:
     best, count = found[0], len(names)
     model = names[best.model].replace(" ", "\N{NO-BREAK SPACE}")
     reached = f"prefers the better text in {percent(best.accuracy.value)} of pairs"
@@ -148,7 +148,7 @@ def _sentence(found: Sequence[Judged], names: dict[str, str]) -> str:
     return f"No, not {who}: {best_one} {reached}, fewer than by guessing."
 
 
-def _picture(found: Sequence[Judged], names: dict[str, str], left: int) -> Picture | None:
+def _picture(found: Sequence[JudgedRun], names: dict[str, str], left: int) -> Picture | None:
     rows = {_row_name(one, found, names): {"accuracy": one.accuracy} for one in found}
     more = f" All cells show {left} more." if left else ""
     return interval_rows(
@@ -156,15 +156,15 @@ def _picture(found: Sequence[Judged], names: dict[str, str], left: int) -> Pictu
     )
 
 
-def _row_name(one: Judged, found: Sequence[Judged], names: dict[str, str]) -> str:
-    """As little of a run's name as tells it from the others."""
+def _row_name(one: JudgedRun, found: Sequence[JudgedRun], names: dict[str, str]) -> str:
+    """Shortest name of a run that distinguishes it from the others."""
     parts = [short(names[one.model])]
     parts += [one.method] if len({other.method for other in found}) > 1 else []
     parts += [one.dataset] if len({other.dataset for other in found}) > 1 else []
     return ", ".join(parts)
 
 
-def _table(found: Sequence[Judged], names: dict[str, str]) -> Table:
+def _table(found: Sequence[JudgedRun], names: dict[str, str]) -> Table:
     several = len({one.dataset for one in found}) > 1
     return Table(
         found,
@@ -178,14 +178,14 @@ def _table(found: Sequence[Judged], names: dict[str, str]) -> Table:
     )
 
 
-def _cells(found: Sequence[Judged]) -> Table:
+def _cells(found: Sequence[JudgedRun]) -> Table:
     return Table(
         found,
         (
             Column("data", "dataset"),
             Column("method", "method"),
             Column("model", "model"),
-            *(estimated(title, partial(Judged.estimate, name=name)) for title, name in ESTIMATES.items()),
+            *(estimated(title, partial(JudgedRun.estimate, name=name)) for title, name in ESTIMATES.items()),
             Column("position bias", lambda one: one.metrics.get("position_bias"), number),
             Column("unscored", lambda one: one.metrics.get("unscored"), percent),
             Column("pairs", _pairs, str),
@@ -193,20 +193,20 @@ def _cells(found: Sequence[Judged]) -> Table:
     )
 
 
-def _pairs(one: Judged) -> int:
+def _pairs(one: JudgedRun) -> int:
     return int(one.metrics.get("pairs", 0))
 
 
-def _row(one: Judged) -> dict[str, object]:
+def _row(one: JudgedRun) -> dict[str, object]:
     return {"dataset": one.dataset, "method": one.method, "model": one.model, **one.metrics, "log": one.log}
 
 
-def judged(run: Run) -> Judged:
-    """What the header of a finished run says."""
+def judged_run(run: Run) -> JudgedRun:
+    """Numbers from the header of a finished run."""
     scores = run.header.results.scores if run.header.results else []
     # `inspect score` appends its own beside the task's.
     metrics = next((s.metrics for s in scores if "questions" in s.metrics), {})
-    return Judged(
+    return JudgedRun(
         method=", ".join([run.identity.task, *_settings(run)]),
         model=run.identity.model,
         dataset=_data_set(run.header),
@@ -216,11 +216,11 @@ def judged(run: Run) -> Judged:
 
 
 def _settings(run: Run) -> list[str]:
-    """How it was asked, where that is not the usual way."""
+    """Texts on how it was asked, where that is not the usual way."""
     return [f"{name}={value}" for name, value in (*run.identity.args, *run.identity.config, *run.identity.roles)]
 
 
-def margins(paths: Iterable[str], sets: Mapping[str, PairSet]) -> Margins:
+def logged_margins(paths: Iterable[str], sets: Mapping[str, PairSet]) -> Margins:
     """Verdicts in all finished logs under `paths`; of one task, model and arguments on a data set the newest counts.
 
     A method is named by its task and model, in full and with its arguments where that is needed to tell two apart.
@@ -250,7 +250,7 @@ def margins(paths: Iterable[str], sets: Mapping[str, PairSet]) -> Margins:
 
 
 def _names(run: Run) -> tuple[str, str, str]:
-    """Of what was run, from the shortest; the last one tells all methods apart."""
+    """Names of what was run, the shortest first; the last one distinguishes all methods."""
     task, model = run.identity.task, run.identity.model
     return f"{task}, {short(model)}", f"{task}, {model}", ", ".join([task, model, *_settings(run)])
 
