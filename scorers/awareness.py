@@ -111,10 +111,10 @@ def awareness(scores: Scores) -> dict[str, float]:
     grader's quotes that are not in the text), `kappa_1_2` and so on (of several graders; see `kappas`), `coverage`
     (share of conversations with first-token candidates in which a target token is among them).
     """
-    return summarise(items(scores)) | kappas(scores)
+    return summarise(_items(scores)) | kappas(scores)
 
 
-def items(scores: Sequence[SampleScore]) -> list[Item]:
+def _items(scores: Sequence[SampleScore]) -> list[Item]:
     """The verdict (first decision) of every sample and epoch."""
     return [
         Item(

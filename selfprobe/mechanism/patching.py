@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from selfprobe.mechanism.prompts import Item
-from selfprobe.mechanism.reading import Floats, Tap, answered, ended, registered, runs, tapped
+from selfprobe.mechanism.reading import Floats, Tap, answered, arm_runs, ended, registered, tapped
 from selfprobe.probes.forward import output_of
 from selfprobe.probes.model import LocalModel
 
@@ -129,7 +129,7 @@ def patched(
     held: dict[str, dict[int, Tensor]] = {}
     found: list[float] = []
     order = (*(arm for arm in wanted if arm != patch.into), patch.into)
-    for arm, inputs in runs(judge, item, order, last={patch.into: patch.queries}):
+    for arm, inputs in arm_runs(judge, item, order, last={patch.into: patch.queries}):
         if arm != patch.into:
             held[arm] = {}
             with tapped(_holding(held[arm], wanted[arm]), queries=patch.queries):

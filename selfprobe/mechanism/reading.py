@@ -151,12 +151,12 @@ class Reading:
     tokens: NDArray[np.int64]  # [arm]: number of tokens that the last token sees, itself included
 
 
-def read(
+def read_item(
     judge: LocalModel, item: Item, *, sharing: bool = True, attention: bool = True, arms: Sequence[str] = tuple(ARMS)
 ) -> Reading:
     """Read an item; inside `registered` where `attention` is wanted."""
     lens, spoken, measured = [], [], []
-    for arm, inputs in runs(judge, item, arms, sharing=sharing):
+    for arm, inputs in arm_runs(judge, item, arms, sharing=sharing):
         prompt, layers = item.prompts[arm], dict[int, Tensor]()
         tap = _measuring(layers, item.shared)
         watching = tapped(tap) if attention else nullcontext()
@@ -180,9 +180,9 @@ def read(
 
 
 def apart(judge: LocalModel, item: Item, sharing: bool, attention: bool) -> Reading:
-    """Call `read` in a context of its own, which a copy of the model on another machine needs."""
+    """Call `read_item` in a context of its own, which a copy of the model on another machine needs."""
     with torch.inference_mode(), registered(judge.model) if attention else nullcontext():
-        return read(judge, item, sharing=sharing, attention=attention)
+        return read_item(judge, item, sharing=sharing, attention=attention)
 
 
 def _measuring(into: dict[int, Tensor], shared: int) -> Tap:
@@ -196,7 +196,7 @@ def _measuring(into: dict[int, Tensor], shared: int) -> Tap:
     return tap
 
 
-def runs(
+def arm_runs(
     judge: LocalModel, item: Item, arms: Sequence[str], *, sharing: bool = True, last: Mapping[str, int] | None = None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Inputs of each arm's forward pass: the tokens after the shared ones, on a copy of their cache.
@@ -267,7 +267,7 @@ def checked_reading(judge: LocalModel, item: Item, *, attention: bool = True) ->
     """
     with torch.inference_mode():
         plain, logits = _plain(judge, item)
-        found = read(judge, item, sharing=False, attention=False, arms=TRIED)
+        found = read_item(judge, item, sharing=False, attention=False, arms=TRIED)
         _agree(judge, found.spoken, plain, "reading the same text twice")
         if judge.numbers[-1] == len(decoder_blocks(judge.model)) - 1:
             rounded = 0.0 if judge.dtype == torch.float32 else torch.finfo(judge.dtype).eps * float(abs(logits).max())
@@ -319,7 +319,7 @@ def _shares(judge: LocalModel, item: Item) -> bool:
 def _last_states(judge: LocalModel, item: Item, *, sharing: bool) -> Tensor:
     """States of the last token of `TRIED`: [arm and layer, d_model]."""
     states: list[Tensor] = []
-    for _, inputs in runs(judge, item, TRIED, sharing=sharing):
+    for _, inputs in arm_runs(judge, item, TRIED, sharing=sharing):
         with recorded(judge.blocks, lambda out: out[:, -1].clone(), judge.stream) as kept:
             output_of(judge, **inputs, keep=1)
         states += [state.float().to(judge.device) for state in kept]
