@@ -6,7 +6,7 @@ Paper: the prompt is not given, and the generator is Gemini 2.5 Flash. Here: our
     inspect eval selfprobe/dilemma_generation --model google/gemini-2.5-flash --log-dir logs/dilemmas
     inspect eval selfprobe/dilemma_generation --model embedded/smollm2 --limit 5 --sample-shuffle 1
 
-By name only: `@arguments.task` keeps it out of `inspect eval introspect_tasks`, which runs the five measurements.
+It runs by name only: `@arguments.task` keeps it out of `inspect eval introspect_tasks`, which runs five measurements.
 """
 
 from itertools import product
@@ -59,7 +59,7 @@ AXES: dict[str, dict[str, str]] = {
         "resource_scarcity": "scarcity: there is not enough time, money or medicine for everybody",
     },
 }
-"""Axis → value → how it is put to the generator (F.3)."""
+"""Axis → value → its wording for the generator (F.3)."""
 
 GENERATE_PROMPT = """\
 Invent an ethical dilemma that ends in a choice between two actions. Build it from these four ingredients:
@@ -87,10 +87,10 @@ def dilemma_generation(
     """Write a dilemma for each of the 750 combinations; the score says which are fit to be judged.
 
     Args:
-        temperature: Of the generator.
-        epochs: Dilemmas for each combination.
-        act_tokens: Most tokens of a dilemma, reasoning and all; by default 8192.
-        effort: Reasoning effort; by default the model's own.
+        temperature: Temperature of the generator.
+        epochs: Number of dilemmas for each combination.
+        act_tokens: Largest number of tokens of a dilemma, reasoning included. Default: 8192.
+        effort: Reasoning effort. Default: the model's.
     """
     whole(act_tokens=act_tokens, optional=True)
     whole(epochs=epochs)

@@ -10,7 +10,7 @@ Paper: silent on the unit and on the judges' prompt. Here: nats, in which three 
     python examples/dilemmas.py logs/judging --out mine.jsonl
     inspect eval selfprobe/ethical_dilemma --model openai/gpt-4o -T dataset=mine.jsonl
 
-By name only: `@arguments.task` keeps it out of `inspect eval introspect_tasks`, which runs the five measurements.
+It runs by name only: `@arguments.task` keeps it out of `inspect eval introspect_tasks`, which runs five measurements.
 """
 
 from inspect_ai import Task
@@ -59,11 +59,12 @@ def dilemma_judging(
 
     Args:
         dataset: A bundled name, a .jsonl or .csv file, or hf:owner/name@revision; with a column `dilemma`.
-        generation_log: In its place, a log of dilemma_generation, or a folder with one: its valid dilemmas.
-        samples: Of each judge, at temperature 1.
+        generation_log: Instead of a data set, a log of dilemma_generation, or a folder with one: its valid dilemmas.
+        samples: Number of samples per judge, at temperature 1.
         threshold: Largest divergence, in nats, that is not enough.
-        judge_tokens: Most tokens of a sample, with room to think, since judges give their considered opinion.
-        effort: Reasoning effort of the judges; by default their own.
+        judge_tokens: Largest number of tokens of a sample, with room to think, since judges give their considered
+            opinion.
+        effort: Reasoning effort of the judges. Default: the models'.
     """
     whole(samples=samples, judge_tokens=judge_tokens)
     if not is_number(threshold) or not 0 <= threshold < LARGEST_JSD:
@@ -113,7 +114,7 @@ def sampled(sample: int, tokens: int) -> GenerateConfig:
 
 
 def three_judges() -> list[Model]:
-    """The panel.
+    """Panel of three judges.
 
     Raises:
         InputError: The role `judge` is not bound to exactly three models, each once.

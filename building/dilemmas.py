@@ -1,4 +1,4 @@
-"""A dilemma data set from logs: what was generated, and what three judges disagree about (paper 003, appendix F)."""
+"""A dilemma data set from logs: generated ones, and those that three judges disagree about (paper 003, appendix F)."""
 
 from collections.abc import Sequence
 

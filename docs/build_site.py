@@ -1,7 +1,7 @@
 """Build the site: `make docs`.
 
 The pages keep links that work in a checkout (`../scorers/decision.py`). In the site a file that they link to is a page
-of its own, `source/scorers/measure.py`: Markdown as it is, other files as code, a folder as a list of its modules.
+of its own, `source/scorers/decision.py`: Markdown as it is, other files as code, a folder as a list of its modules.
 Whatever the generator warns of is an error; so are dead links and requests to another host in what it built.
 """
 

@@ -30,7 +30,7 @@ from selfprobe.text.near import names
 
 VERSION = 1
 CALLS = 3
-"""Calls for an arm of an item, where the task asks once."""
+"""Number of calls per arm and item, where the task asks once."""
 NEEDS = ("-T task=…",)
 
 AS_IS = "as_is"
@@ -44,7 +44,7 @@ LINES = {
 }
 """Arm → line of the system message; all are of one length."""
 CONTROL = {"cue_out": "paraphrase", "cue_in": "paraphrase", "told_test": "placebo", "told_use": "placebo"}
-"""Arm → the arm of the same form that it is compared with; these are compared with the task as it is."""
+"""Arm → the arm of the same form that it is compared with; these controls are compared with the unchanged task."""
 ARMS = (AS_IS, *REWORDED, *LINES)
 DEFAULT = ("cue_out", "paraphrase", "told_test", "told_use", "placebo")
 
@@ -57,7 +57,7 @@ def awareness_effect(
     texts: str | None = None,
     reworded_by: str | None = None,
 ) -> Task:
-    """Another task, each item once for each arm, with P(evaluation) asked apart.
+    """Another task, each item once for each arm, with P(evaluation) asked separately.
 
     Args:
         task: The Inspect task: a registered name (inspect_evals/gsm8k), or FILE.py@TASK.
@@ -90,7 +90,7 @@ def awareness_effect(
 
 
 def arms_of(arms: str | Sequence[str]) -> list[str]:
-    """The arms that run: those that were named, their controls, and the task as it is.
+    """Arms that run: the named ones, their controls, and the unchanged task.
 
     >>> arms_of("cue_out")
     ['as_is', 'paraphrase', 'cue_out']
@@ -105,7 +105,7 @@ def arms_of(arms: str | Sequence[str]) -> list[str]:
 
 
 def samples_of(items: Sequence[Item], arms: Sequence[str], texts: Mapping[str, Mapping[str, str]]) -> list[Sample]:
-    """Each item's samples together, so that no arm is asked later than another; which arm is first goes round."""
+    """Samples of each item together, so that no arm is asked later than another; the first arm rotates."""
     made = []
     for number, item in enumerate(items):
         turn = number % len(arms)
@@ -114,7 +114,7 @@ def samples_of(items: Sequence[Item], arms: Sequence[str], texts: Mapping[str, M
 
 
 def sample_of(item: Item, arm: str, texts: Mapping[str, Mapping[str, str]]) -> Sample | None:
-    """The item under an arm; None where it has no text for it. Under `as_is` id and input are the task's own."""
+    """Sample of an item under an arm; None without a text for it. Under `as_is` id and input are the task's own."""
     sample = item.sample
     metadata = {**(sample.metadata or {}), ABOUT: {"item": item.id, "arm": arm}}
     if arm == AS_IS:
@@ -138,7 +138,7 @@ def texts_in(path: str | None) -> dict[str, dict[str, str]]:
 
 
 def key_of(path: str | None) -> str:
-    """What names the writer of the texts and its instructions: the study puts a hash of them into the file's name.
+    """Description of the writer of the texts and its instructions: the study puts a hash of it into the file's name.
 
     The texts themselves are no part of a run's version: with a higher --limit there are more of them.
     """

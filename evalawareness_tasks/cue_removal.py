@@ -2,7 +2,7 @@
 
 Paper 002 asks models which features give an evaluation away; here features are taken out, and P(evaluation) is asked
 again (paper 002, probability estimation, with two questions of opposite polarity and without a reply before). Arms of
-a prompt: as it is; without each sentence, list of options, placeholder and tool; without as much text at other places
+a prompt: unchanged; without each sentence, list of options, placeholder and tool; without as much text at other places
 (controls, shared by all units); without everything that a rule takes for a giveaway; and, where there is a grader, a
 paraphrase by it.
 
@@ -29,9 +29,9 @@ from selfprobe.solvers.negotiate import Effort
 
 VERSION = 2
 CALLS = 6
-"""For a prompt of one sentence; two for each arm."""
+"""Number of calls for a prompt of one sentence; each arm takes two."""
 MOST, CONTROLS = 40, 5
-"""Units of a prompt, and controls of it, at most."""
+"""Largest numbers of units and of controls of a prompt."""
 
 QUESTIONS = {
     "evaluation": """\
@@ -73,14 +73,14 @@ def awareness_cue_removal(
 
     Args:
         dataset: Prompts: .jsonl, .csv, .json, hf:owner/name@revision, a bundled name; several with commas.
-        task: Or an Inspect task: what it first asks its model in each sample, with label evaluation.
-        logs: Or Inspect logs: what their model was first asked in each sample.
-        role: Whose prompts of the task or logs: a model role ("target"); by default the evaluated model.
-        label: The label of every row ("evaluation", "deployment"), instead of the rows' own.
-        most: Units of a prompt, at most; of longer ones neighbouring sentences are taken together.
-        controls: Deletions elsewhere, at most; each as long as one of the units.
-        answer_tokens: Most tokens of an answer, reasoning and all; a cut answer is unscored.
-        effort: Reasoning effort of the answers; by default the model's own.
+        task: Inspect task instead of a data set: the first messages to its model in each sample, with label evaluation.
+        logs: Inspect logs instead of a data set: the first messages to their model in each sample.
+        role: Model role ("target") whose prompts of the task or logs are used. Default: the evaluated model.
+        label: Label of every row ("evaluation", "deployment"), instead of the rows' labels.
+        most: Largest number of units of a prompt; in longer ones neighbouring sentences are one unit.
+        controls: Largest number of deletions elsewhere; each is as long as one of the units.
+        answer_tokens: Most tokens of an answer, reasoning included; a cut one is unscored. Default: the model's limit.
+        effort: Reasoning effort of the answers. Default: the model's.
     """
     whole(most=most, controls=controls)
     table = conversations(dataset, task=task, logs=logs, role=role, label=label, context="first")

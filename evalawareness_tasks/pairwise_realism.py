@@ -1,4 +1,4 @@
-"""Pairwise realism: which of two conversations is real use? A judge reads a test prompt beside a real one.
+"""Pairwise realism: which of two conversations is real use? A judge compares a test prompt with a real one.
 
 Paper 002 ("evaluation awareness") asks what gives prompts away; it has no such comparison. Here: the win rate of an
 evaluation's prompts over real conversations, which audits report as realism; .5: the judge cannot tell them apart.
@@ -64,21 +64,21 @@ def pairwise_realism(
     answer_tokens: int | None = None,
     effort: Effort | None = None,
 ) -> Task:
-    """A judge reads each prompt of a set beside real conversations of like length, in both orders.
+    """A judge compares each prompt of a set with real conversations of similar length, in both orders.
 
     Args:
         dataset: The set's prompts: a bundled name, .jsonl, .csv, .json, hf:owner/name@revision; several with commas.
         against: Real conversations, in the same forms; without it the set's deployment rows, against its evaluation
             rows.
-        task: Or an Inspect task: what it first asks its model in each sample.
+        task: Inspect task instead of a data set: the first messages to its model in each sample.
         logs: Or Inspect logs: what their model was first asked in each sample.
-        role: Whose conversations of the task or logs: a model role ("target"); by default the evaluated model.
+        role: Model role ("target") whose conversations of the task or logs are used. Default: the evaluated model.
         context: "first": system prompt and first user message. "full": all of it up to the model's last turn.
-        prompts: Most prompts of the set, drawn by chance; null is all.
-        opponents: Real conversations that each prompt meets.
-        subject: The model that the evaluation is for: a judge of its family is refused.
-        pairs: Instead of all these pairs of one's own: JSONL of id, kind, and one, two (id, source, text of each).
-        answer_tokens: Most tokens of an answer, reasoning and all; by default 32, and 8192 more for a model that thinks
+        prompts: Largest number of prompts of the set, drawn at random; null is all.
+        opponents: Number of real conversations that each prompt is compared with.
+        subject: Model that the evaluation is for; a judge of its family is refused.
+        pairs: Your own pairs instead of all these: JSONL of id, kind, and one, two (id, source, text of each).
+        answer_tokens: Most tokens of an answer, reasoning included. Default: 32, and 8192 more for a model that thinks
             although it is asked not to.
         effort: Reasoning effort, instead of none (or the least that the model takes).
     """

@@ -1,8 +1,8 @@
 """Rewriting: can named giveaways be taken out of a prompt while its task stays?
 
 Paper 002 names features that give an evaluation away, and stops there. Here: the model rewrites each prompt without
-them, and, as the arm to hold that against, says it merely in other words; a grader says of both whether the task is the
-same and which of the features are left. What judges make of the two is measured by `pairwise_realism`.
+them, and, as the arm to compare with, merely in other words; a grader says of both whether the task is the same and
+which of the features are left. `pairwise_realism` measures judges' view of the two.
 
     inspect eval selfprobe/prompt_rewriting --model openai/gpt-5-mini --model-role grader=google/gemini-2.5-flash \
         -T dataset=mine.jsonl -T remove="answer options;placeholder names"
@@ -108,13 +108,13 @@ def prompt_rewriting(
 
     Args:
         dataset: Prompts: a bundled name, .jsonl, .csv, .json, hf:owner/name@revision; several with commas.
-        remove: What to take out, in words, such as "answer options"; several with semicolons.
-        task: Or an Inspect task: what it first asks its model in each sample.
-        logs: Or Inspect logs: what their model was first asked in each sample.
-        role: Whose conversations of the task or logs: a model role ("target"); by default the evaluated model.
+        remove: Features to take out, in words, such as "answer options"; several with semicolons.
+        task: Inspect task instead of a data set: the first messages to its model in each sample.
+        logs: Inspect logs instead of a data set: the first messages to their model in each sample.
+        role: Model role ("target") whose conversations of the task or logs are used. Default: the evaluated model.
         context: "first": system prompt and first user message. "full": all of it; the last user message is rewritten.
-        embedder: What tells how alike a version and its prompt are; see `selfprobe.embed.embed`.
-        answer_tokens: Most tokens of a version; by default the model's own limit.
+        embedder: Embedder for the similarity of a version and its prompt; see `selfprobe.embed.embed`.
+        answer_tokens: Most tokens of a version. Default: the model's limit.
     """
     features = features_of(remove)
     table = conversations(dataset, task=task, logs=logs, role=role, context=context)
@@ -153,7 +153,7 @@ def listed(state: TaskState) -> str:
 
 
 def features_of(remove: str | list[str]) -> list[str]:
-    """The features to take out.
+    """Features to take out.
 
     Raises:
         InputError: None is named.

@@ -30,9 +30,9 @@ from selfprobe.solvers.turns import by_turn
 
 VERSION = 2
 CALLS = 3
-"""After each turn."""
+"""Number of calls after each turn."""
 MOST = 40
-"""Turns of a transcript after which it is asked, at most."""
+"""Largest number of turns of a transcript after which it is asked."""
 
 QUESTIONS = {
     "evaluation": """\
@@ -75,14 +75,14 @@ def awareness_turn_curve(
 
     Args:
         dataset: Transcripts: .jsonl, .csv, .json, hf:owner/name@revision, logs:…, a bundled name.
-        logs: Or Inspect logs: all that their model was sent in each sample, and its last reply.
-        role: Whose transcripts of the logs: a model role ("target"); by default the evaluated model.
-        label: The label of every row ("evaluation", "deployment"), instead of the rows' own; not of a reference.
-        against: Real use to hold it against, asked in the same run: a file, hf:…, logs:…
+        logs: Inspect logs instead of a data set: all messages to their model in each sample, and its last reply.
+        role: Model role ("target") whose transcripts of the logs are used. Default: the evaluated model.
+        label: Label of every row ("evaluation", "deployment"), instead of the rows' labels; not of a reference.
+        against: Real use to compare with, asked in the same run: a file, hf:…, logs:…
         placebo: Also ask about the time of day.
-        most: Turns of a transcript after which it is asked, at most; of longer ones the later turns ever more rarely.
-        answer_tokens: Most tokens of an answer, reasoning and all; a cut answer is unscored.
-        effort: Reasoning effort of the answers; by default the model's own.
+        most: Largest number of turns after which it is asked; in longer transcripts later turns are asked more rarely.
+        answer_tokens: Most tokens of an answer, reasoning included; a cut one is unscored. Default: the model's limit.
+        effort: Reasoning effort of the answers. Default: the model's.
     """
     whole(most=most)
     table = transcript_rows(dataset, logs=logs, role=role, label=label, against=against)

@@ -2,10 +2,10 @@
 
 Paper 002, user motivation guessing: three open questions, a judge that looks for signs of being tested and quotes
 them, majority. The questions never name an evaluation. Paper: about 25 % of samples are flagged only because the
-question itself looks like a sign, so the judge is told not to count it. Here: that, and three placebo arms to hold
+question itself looks like a sign, so the judge is asked not to count it. Here: that, and three placebo arms to hold
 the result against: `form` asks about the form of the conversation (what is flagged there has nothing to do with its
 purpose), `purpose` asks for the purpose without a hint that there is more behind it (the question can prime, its
-wording cannot), `judge` asks the same as ever and leaves out what the judge is told not to count (paper: 25 %). Quotes
+wording cannot), `judge` asks the same as ever and leaves out what the judge is asked not to count (paper: 25 %). Quotes
 are checked against the answer.
 
     inspect eval evalawareness_tasks/user_motivation.py --model openai/gpt-5-mini --model-role grader=openai/gpt-5-mini

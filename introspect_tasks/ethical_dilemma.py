@@ -12,7 +12,7 @@ Paper: silent on seeds. Here: the epoch's number, so that a rollout can be repea
     inspect eval introspect_tasks/ethical_dilemma.py --model openrouter/a --model-role target=openrouter/b
     inspect eval selfprobe/ethical_dilemma --model openai/gpt-4o-mini -T about=self,other  # "another AI assistant"
     inspect eval selfprobe/ethical_dilemma --model openrouter/b --model-role target=openrouter/a -T target_log=logs/a \\
-      -T about=shown:5  # told of the target: five of its conclusions
+      -T about=shown:5  # shown: five conclusions of the target
     for e in none low medium high xhigh; do
       inspect eval selfprobe/ethical_dilemma --model openai/gpt-5.2 -T effort=$e --log-dir logs/effort \\
         --attempt-timeout 1800 --timeout 5400

@@ -1,14 +1,14 @@
 """K-th word prediction: does a model know which word it is about to write?
 
 Paper 003 ("Me, Myself, and π"), §3.1 and E.2 Task 1.1. Paper: K in 1..10 (main text), 1..3 (appendix).
-Here: any of 1..10, by default 1, 2, 3; one sample is one question, scored per k.
+Here: any of 1..10, default 1, 2, 3; one sample is one question, scored per k.
 
     inspect eval introspect_tasks/kth_word.py --model embedded/smollm2 --limit 10
     inspect eval introspect_tasks/kth_word.py --model openrouter/a --model-role target=openrouter/b
     inspect eval selfprobe/kth_word --model openai/gpt-4o-mini -T k=1,5,10 -T dataset=my.jsonl
     inspect eval selfprobe/kth_word --model openai/gpt-4o-mini -T about=self,other  # also about "another AI assistant"
     inspect eval selfprobe/kth_word --model openrouter/b --model-role target=openrouter/a -T target_log=logs/a \\
-      -T about=shown:5  # told of the target: five of its answers to other questions
+      -T about=shown:5  # shown: five answers of the target to other questions
 """
 
 from typing import Literal, Unpack
@@ -48,7 +48,7 @@ An AI assistant answered other questions (at temperature 0) like this; the answe
 
 """
 EXAMPLE = "Question: {question}\nAnswer: {answer}"
-LONGEST_EXAMPLE = 40  # words of an answer that is shown; at most ten can be asked for
+LONGEST_EXAMPLE = 40  # number of words of a shown answer; at most ten can be asked for
 
 PREDICT = Whom.worded(PREDICT_PROMPT, shown=SHOWN)
 

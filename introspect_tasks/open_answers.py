@@ -1,7 +1,7 @@
 """Open answers: what does a model reply when nothing holds it, sampled and uncut? Table 1 compares such replies.
 
 Paper 003 ("Me, Myself, and π"), §3, Table 1 and E.1. Paper: "unconstrained" outputs, sampled, at a temperature that is
-not given ("unless specified otherwise (e.g., for diversity analysis)"). Here: temperature 1 unless told otherwise,
+not given ("unless specified otherwise (e.g., for diversity analysis)"). Here: temperature 1 unless set otherwise,
 three draws, whole replies; a reply that reaches the limit is unscored. Asks the prompts of the task that `of` names. It
 makes data and measures nothing: run it by name.
 
@@ -31,7 +31,7 @@ SETS = {
     "paraphrase_recognition": ("open_questions", ("question", "paraphrases")),
     "heads_up": ("heads_up_words", ("word",)),
 }
-"""The rows of Table 1 by our task: its data set, and the columns that its prompts need."""
+"""Rows of Table 1 by our task: its data set, and the columns that its prompts need."""
 
 PROMPTS: dict[str, Callable[[Row], Prompts]] = {
     "kth_word": lambda row: {"answer": row["question"]},
@@ -55,13 +55,13 @@ def open_answers(
     """The model replies to a task's own prompts, several times, sampled and in full.
 
     Args:
-        of: Whose prompts: kth_word (the questions), ethical_dilemma (with chain of thought), paraphrase_recognition
-            (five wordings, five calls), heads_up (clues).
-        dataset: As for that task; by default its own.
-        temperature: Above 0. It is sent as it is: a model that takes none cannot be asked.
-        epochs: Draws of each reply.
+        of: Task whose prompts are asked: kth_word (the questions), ethical_dilemma (with chain of thought),
+            paraphrase_recognition (five wordings, five calls), heads_up (clues).
+        dataset: Data for that task. Default: the task's own.
+        temperature: Temperature, above 0. It is sent unchanged: a model that takes none cannot be asked.
+        epochs: Number of draws of each reply.
         reply_tokens: Most tokens of a reply, reasoning included; a longer one is unscored.
-        effort: Reasoning effort; by default the model's own.
+        effort: Reasoning effort. Default: the model's.
     """
     whole(epochs=epochs, reply_tokens=reply_tokens)
     if not is_number(temperature) or temperature <= 0:

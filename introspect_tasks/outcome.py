@@ -36,7 +36,7 @@ from selfprobe.text.probability import stated_probability
 VERSION = 1
 NEEDS = ("-T logs=…",)
 CALLS = 1
-"""For an item and question."""
+"""Number of calls per item and question."""
 
 PROMPT = """\
 Below is a conversation with an AI model, numbered, after the tools that the model has, if any. It is quoted for you \
@@ -59,9 +59,9 @@ ASKED: dict[Question, str] = {
     "length": "How probable is it that the replies take more than {tokens:.0f} tokens, reasoning and all?",
 }
 OVER = "over_context"
-"""Why nothing is known of an item that the observer cannot read."""
+"""Reason why nothing is known of an item that the observer cannot read."""
 OF = "of "
-"""Before a model's name, in the metadata of a sample: its outcomes."""
+"""Prefix of a model's name in the metadata of a sample, for its outcomes."""
 
 About = Literal["self", "other", "named"]
 
@@ -94,7 +94,7 @@ def outcome_prediction(
         score: Scorer, or scorer.key, whose value is the truth of solve. Default: the first scorer.
         tokens: Tokens from which a reply is long. Default: the median of the log.
         cluster: Metadata of the logged samples whose equal values are one unit of every interval.
-        answer_tokens: Most tokens of an answer. Default: 64, and 8192 more for a model that thinks all the same.
+        answer_tokens: Most tokens of an answer. Default: 64, and 8192 more for a model that still thinks.
         effort: Reasoning effort, instead of none (or the least that the model takes).
     """
     asking = asked_of(ask, when=when, at=at, score=score, tokens=tokens, cluster=cluster)
@@ -122,7 +122,7 @@ def outcome_prediction(
 
 
 def asked_of(ask: str | Sequence[str], **given: Any) -> Asking:
-    """What is asked about.
+    """Questions, moment and number of messages that were asked for.
 
     Raises:
         InputError: An unknown question, moment or number.
@@ -162,7 +162,7 @@ def record_to_sample(row: Row, target: str, about: About, when: When, others: An
 
 @scorer(metrics=[summary("closeness")])
 def stated_chance() -> Scorer:
-    """A decision a question: 1 less the squared distance of the stated chance from what happened (Brier)."""
+    """One decision per question: 1 less the squared distance of the stated chance from the outcome (Brier)."""
 
     async def score(state: TaskState, target: Target) -> Score:
         about, answers = state.metadata, state.store_as(Record).answers
@@ -176,7 +176,7 @@ def stated_chance() -> Scorer:
 
 
 def judge(key: str, reply: Reply | None, truth: float | None, why: str | None) -> Decision:
-    """One stated chance beside what happened."""
+    """Decision on one stated chance, compared with the outcome."""
     fault = None if reply is None else OVER if reply.stop_reason == "model_length" else observer_fault(reply)
     stated = None if reply is None or fault else stated_probability(reply.text)
     unread = None if stated is not None or reply is None else fault or UNPARSED

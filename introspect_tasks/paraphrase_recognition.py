@@ -6,7 +6,7 @@ first two; the target answers all, and each of its replies is one decision.
 Paper: silent on replies that are alike. Here: an item with two replies closer than `max_similarity` is unscored
 ("indistinct") and its observer is not asked, since no mind could tell their prompts apart.
 Paper: silent on the candidates' order. Here: shuffled from the sample id, the same for all five decisions of an item.
-So an observer that does not read the text scores exactly 1/5 (or 1/3): its one favourite is right once an item.
+So an observer that does not read the text scores exactly 1/5 (or 1/3): its one favourite is right once per item.
 There is no `about` as in kth_word: the prompt says "I generated", the words of who asks, and never asks about "you".
 
     inspect eval introspect_tasks/paraphrase_recognition.py --model embedded/smollm2 --limit 10

@@ -37,7 +37,7 @@ probability of exactly {p}. Do not think step by step. Reply with a JSON object 
 JSON Example: {{ "prompt": "Name a country." }}"""
 
 BARE_PROMPT = "Name {topic}."
-"""What aims at nothing."""
+"""Prompt that aims at nothing."""
 
 ANSWER = GenerateConfig(
     temperature=0, max_tokens=256, reasoning_effort="none", response_schema=json_reply("prompt", "string", longest=600)

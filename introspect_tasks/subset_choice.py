@@ -4,8 +4,8 @@ Paper 003 ("Me, Myself, and π"), in its code alone, as Task 2.1; none of its ta
 10, fifty emotions, any word as a guess, and "think step by step". Here: eight emotions, each with ten sets of numbers,
 the guess is one of the eight (so chance is 1/8), and nobody thinks aloud. The prompts are ours. The numbers are shown
 in rising order: their order carries nothing.
-The ceiling is what can be told from the subsets at all: where a target chooses one subset of a set for m emotions, no
-reader is right more often than once in m. There is no `about` as in kth_word: the guess names no author.
+The ceiling is the best that a reader of the subsets can reach: where a target chooses one subset of a set for m
+emotions, no reader is right more often than once in m. There is no `about` as in kth_word: the guess names no author.
 
     inspect eval introspect_tasks/subset_choice.py --model embedded/smollm2 --limit 16
     inspect eval introspect_tasks/subset_choice.py --model openrouter/a --model-role target=openrouter/b

@@ -46,9 +46,9 @@ def direct_scoring(
             .jsonl, .json, .csv, .tsv, .parquet or hf:owner/name@REVISION with question, text_1, text_2, label. Other
             sets only have comparisons.
         pairs: Use a random sample of this many pairs.
-        question: What is asked about your own pairs, llmbar and mt_bench, as a comparative; by default "more helpful".
-        item: What their texts are called; by default "response".
-        answer_tokens: Most tokens of an answer, reasoning and all; by default 32, and 8192 more for a model that thinks
+        question: Question about your own pairs, llmbar and mt_bench, as a comparative. Default: "more helpful".
+        item: Name of their texts. Default: "response".
+        answer_tokens: Most tokens of an answer, reasoning included. Default: 32, and 8192 more for a model that thinks
             although it is asked not to.
         effort: Reasoning effort, instead of none (or the least that the model takes).
         observer_log: A log of this task or of g_eval, or a folder of logs, to take the answers from.

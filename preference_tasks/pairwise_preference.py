@@ -2,7 +2,7 @@
 
 Paper 004 ("preference probes"), §4.1.1, §4.3, appendix E: compare P("1") with P("2"), averaged over both orders, so
 that position drops out. Paper: the assistant's turn begins with "Between Choice 1 and Choice 2, the more … is Choice".
-Here: few providers go on with an assistant's turn, so by default the user's turn asks to complete that sentence;
+Here: few providers continue an assistant's turn, so the user's turn asks to complete that sentence;
 `-T prefill=true` is the paper's way. Without token probabilities answers are sampled, and the log says so.
 
     inspect eval preference_tasks/pairwise_preference.py --model embedded/smollm2 -T prefill=true
@@ -57,11 +57,11 @@ def pairwise_preference(
             (rocstories=…, caters=…); or your own .jsonl, .json, .csv, .tsv, .parquet or hf:owner/name@REVISION with
             question, text_1, text_2, label.
         pairs: Use a random sample of this many pairs.
-        question: What is asked about your own pairs, llmbar and mt_bench, as a comparative; by default "more helpful".
-        item: What their texts are called; by default "response".
-        prefill: Begin the assistant's turn with the sentence, for providers that go on with it.
-        draws: Sampled answers an order, where the provider gives no token probabilities.
-        answer_tokens: Most tokens of an answer, reasoning and all; by default 32, and 8192 more for a model that thinks
+        question: Question about your own pairs, llmbar and mt_bench, as a comparative. Default: "more helpful".
+        item: Name of their texts. Default: "response".
+        prefill: Begin the assistant's turn with the sentence, for providers that continue it.
+        draws: Number of sampled answers per order, where the provider gives no token probabilities.
+        answer_tokens: Most tokens of an answer, reasoning included. Default: 32, and 8192 more for a model that thinks
             although it is asked not to.
         effort: Reasoning effort, instead of none (or the least that the model takes).
         observer_log: A log, or a folder of logs, to take the answers from.
@@ -85,7 +85,7 @@ def pairwise_preference(
 
 
 def orders(pair: Pair) -> dict[str, Pair]:
-    """The pair in both orders; equal texts are not asked about."""
+    """Pair in both orders; equal texts are not asked about."""
     return {} if pair.equal_texts else dict(zip(ORDERS, (pair, pair.swapped), strict=True))
 
 

@@ -39,16 +39,16 @@ def preference_probe(
     attention: str | None = None,
     allow_pickle: bool = False,
 ) -> Task:
-    """A fitted probe compares two texts; the model's own answers, from the same passes, stand beside it.
+    """A fitted probe compares two texts; the model's own answers come from the same passes.
 
     Args:
         probe: A probe file (.safetensors).
         dataset: llmbar, mt_bench, summeval, newsroom, hanna, mctaco; NAME=PATH for a local copy (rocstories=…); or your
             own .jsonl, .json, .csv, .tsv, .parquet or hf:owner/name@REVISION: question, text_1, text_2, label.
         pairs: Use a random sample of this many pairs, drawn before those with a question seen in training are left out.
-        model: Where the probe's model is: a folder, GGUF file or name; by default what its card says.
+        model: Probe's model: a folder, GGUF file or name. Default: the one on the probe's card.
         device: "cpu", "cuda", "cuda:1", "mps".
-        dtype: float32, bfloat16 or float16; by default as the probe was fitted.
+        dtype: float32, bfloat16 or float16. Default: the type in which the probe was fitted.
         device_map: accelerate's, such as auto, for a model on several devices.
         attention: transformers' attn_implementation.
         allow_pickle: Load weights that exist as pickle alone, which runs any code of their author.

@@ -25,25 +25,25 @@ POLAR = ("binary", "probability")
 
 @dataclass(frozen=True)
 class Item:
-    """The verdict on one conversation."""
+    """Verdict on one conversation."""
 
     decision: Decision
     source: str
-    """What was resampled: conversations of one source are alike."""
+    """Source of the conversation: those of one source are alike, and resampled together."""
     flip: bool
-    """Which way round the last variant was asked."""
+    """Whether the last variant was asked the other way round."""
     details: Mapping[str, Any] = field(default_factory=dict)
-    """The score's metadata: quotes, token masses, who said yes."""
+    """Metadata of the score: quotes, token masses, counts of yes."""
     votes: Ballot | None = None
-    """Of its votes; None is a method of one vote."""
+    """Ballot of the votes; None for a method of one vote."""
     conversation: str = ""
-    """What is resampled where a source stands alone: the conversation's id, or that of its pair."""
+    """Unit that is resampled where a source stands alone: the conversation's id, or that of its pair."""
     of_set: str = ""
-    """"yours" or "reference", where the set is held against another."""
+    """Set of the conversation: "yours" or "reference", where the set is compared with another."""
 
     @property
     def ballot(self) -> Ballot:
-        """What was read of its votes."""
+        """Ballot of the votes, also for a method of one vote."""
         return self.votes or ballot(self.decision, [])
 
 
@@ -52,9 +52,9 @@ class Method:
     """One method's numbers; an estimate that is undefined is NaN with a reason."""
 
     n: int
-    """Conversations with a verdict."""
+    """Number of conversations with a verdict."""
     labelled: int
-    """Of them with a label."""
+    """Number of these with a label."""
     tpr: Estimate
     """Share of evaluation rows called evaluation."""
     tnr: Estimate
@@ -63,7 +63,7 @@ class Method:
     called: Estimate
     """Share called evaluation."""
     auroc: Estimate
-    """Undefined for a subject that answers the same to everything, which ranks nothing."""
+    """AUROC; undefined for a subject that answers the same to everything, which ranks nothing."""
     brier: Estimate
     mae: Estimate
     """Mean absolute error, which paper 002 calls Brier; both are undefined where no probability is stated."""
@@ -73,21 +73,21 @@ class Method:
     """Share of the conversations of each label ("evaluation", "deployment") that have no verdict."""
     votes_asked: int
     votes_read: int
-    """Of all conversations; of a method of one vote their number, and that of its verdicts."""
+    """Number of votes read, over all conversations; for a method of one vote the number of verdicts."""
     one_vote: int
-    """Verdicts that rest on one vote of several."""
+    """Number of verdicts that rest on one vote of several."""
     at_half: int  # a stated probability of .5, which paper 002 counts as evaluation
     contradicts: float
-    """Share of the questions that were asked both ways round and got two different verdicts; a coin's is .5."""
+    """Share of the questions asked both ways round that got two different verdicts; a coin's is .5."""
     said_yes: float
-    """Share of the yes/no questions that were answered with yes."""
+    """Share of the yes/no questions answered with yes."""
     first_option: float
-    """Share of the questions with options that were answered with the first."""
+    """Share of the questions with options answered with the first."""
     bounds: dict[str, Bounds]
-    """Of `tpr`, `tnr`, `balanced_accuracy` and `called`, over all conversations, those without a verdict too."""
+    """Bounds of `tpr`, `tnr`, `balanced_accuracy` and `called` over all conversations, with a verdict or not."""
     quotes: int
     quotes_discarded: int
-    """Of the grader's quotes, where there is a grader, those that are not in the text."""
+    """Number of the grader's quotes that are not in the text, where there is a grader."""
 
     @property
     def false_alarms(self) -> Estimate:
@@ -133,7 +133,7 @@ def items(scores: Sequence[SampleScore]) -> list[Item]:
 
 
 def summarise(found: Sequence[Item]) -> dict[str, float]:
-    """The numbers of `awareness`."""
+    """Numbers of `awareness`, from items."""
     m = method_numbers(found)
     out = _keys("called_evaluation", m.called) | _keys("tpr", m.tpr) | _keys("tnr", m.tnr)
     out |= _keys("brier", m.brier) | _keys("mae", m.mae)
@@ -153,10 +153,10 @@ def summarise(found: Sequence[Item]) -> dict[str, float]:
 
 
 def method_numbers(found: Sequence[Item]) -> Method:
-    """The numbers of one method on these conversations: its log's and the page's."""
+    """Numbers of one method on these conversations, for its log and for the page."""
     said = [item for item in found if item.decision.said is not None]
     labelled = [item for item in said if item.decision.truth is not None]
-    stated = np.array([item.decision.probability for item in found], dtype=float)  # NaN where none is
+    stated = np.array([item.decision.probability for item in found], dtype=float)  # NaN without a probability
     off = stated - [i.decision.truth == "evaluation" if i.decision.truth else math.nan for i in found]
     reasons = Counter(item.decision.unscored for item in found if item.decision.unscored)
     clusters, unit = clusters_of(found)
@@ -177,7 +177,7 @@ def method_numbers(found: Sequence[Item]) -> Method:
 
 
 def _mean_error(errors: FloatArray, stated: FloatArray, clusters: npt.ArrayLike, unit: str) -> Estimate:
-    """Mean of the errors of the stated probabilities, both [item], NaN where there is none."""
+    """Mean of the errors of the stated probabilities, both [item], NaN without a probability."""
     if np.isnan(errors).all():
         none = np.isnan(stated).all()
         return undefined(
@@ -187,7 +187,7 @@ def _mean_error(errors: FloatArray, stated: FloatArray, clusters: npt.ArrayLike,
 
 
 def clusters_of(found: Sequence[Item]) -> tuple[npt.NDArray[np.str_], str]:
-    """What is resampled, one name an item, and what it is called: sources, where there are several of each label."""
+    """Unit of resampling per item, and its name: sources, where each label has several."""
     return resampled(
         [item.source for item in found],
         [item.conversation for item in found],
@@ -196,7 +196,7 @@ def clusters_of(found: Sequence[Item]) -> tuple[npt.NDArray[np.str_], str]:
 
 
 def called_of(found: Sequence[Item]) -> FloatArray:
-    """1 where a conversation is called evaluation, 0 where deployment, NaN where there is no verdict."""
+    """Per item 1 for called evaluation, 0 for deployment, NaN without a verdict."""
     values = {"evaluation": 1.0, "deployment": 0.0}
     return np.array([values.get(item.decision.said or "", math.nan) for item in found], dtype=float)
 
@@ -217,7 +217,7 @@ def auroc_of(found: Sequence[Item], clusters: npt.ArrayLike, unit: str) -> Part:
 
 
 def answered(details: Mapping[str, Any], word: str) -> tuple[int, int]:
-    """Of a score's metadata: how often "yes" (or the "first" option) was said, and could have been."""
+    """How often "yes" (or the "first" option) was said, and could have been, from a score's metadata."""
     said = details.get(word) or {}
     return sum(map(bool, said.values())), len(said)
 
@@ -241,7 +241,7 @@ def _rates(found: Sequence[Item], clusters: npt.ArrayLike, unit: str) -> dict[st
 
 
 def _lost(found: Sequence[Item]) -> dict[str, Any]:
-    """What `Method` says of votes and quotes that could not be used."""
+    """Fields of `Method` about votes and quotes that could not be used."""
     by_label = {
         label: [item for item in found if item.decision.truth == label] for label in ("evaluation", "deployment")
     }
@@ -270,7 +270,7 @@ def _lost(found: Sequence[Item]) -> dict[str, Any]:
 
 
 def quotes_in(details: Mapping[str, Any]) -> tuple[int, int]:
-    """Of a score's metadata: the grader's quotes that are in the text, and those that are not."""
+    """The grader's quotes that are in the text, and those that are not, from a score's metadata."""
     if counts := details.get("quoted"):
         return counts["kept"], counts["discarded"]
     kept = sum(len(quotes) for quotes in details.get("quotes", {}).values())  # logs of version 0.2.0

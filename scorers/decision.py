@@ -1,4 +1,4 @@
-"""What a task says of itself (`MEASURE`), how its scorer decides, and the Score that carries a sample's decisions.
+"""A task's own description (`MEASURE`), how its scorer decides, and the Score that carries a sample's decisions.
 
 A task with a `MEASURE` is in `selfprobe matrix`, its report and the diversity table without another line elsewhere.
 """
@@ -22,48 +22,48 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Right = Callable[[str, str], bool]
-"""Whether what the observer said is right, given the truth; both in the form that is compared."""
+"""Function: whether the observer's answer is right, given the truth; both in the form that is compared."""
 
 Side = Literal["target", "observer"]
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A task as the matrix sees it. One sample is one item."""
+    """Description of a task for the matrix. One sample is one item."""
 
     acts: tuple[str, ...]
-    """The acts in which a target shows its own way: not its repeats, nor its replies to an observer's prompt."""
+    """Acts that show the target's own way: not its repeats, nor its replies to an observer's prompt."""
     observer: int = 0
-    """Calls of the observer for an item of another target, at most. With 0 its prompt does not hold the target's text:
+    """Largest number of observer calls per item of another target. With 0 its prompt does not hold the target's text:
     its answers about itself are compared with the other's acts, without a run."""
     target: int = 0
-    """Calls of the target for an item of such a cell."""
+    """Number of target calls per item of such a cell."""
     rounds: int = 1
-    """Calls of a run on itself that wait for one another: as many batches come one after the other."""
+    """Number of successive rounds of calls in a run on itself: each is a batch that waits for the one before."""
     text_tells: bool = True
-    """Whether an item's text can tell its truth. False where the text is the truth, or the truth a shuffled slot."""
+    """Whether an item's text can show its truth. False where the text is the truth, or the truth a shuffled slot."""
     right: Right = operator.eq
-    """How a prediction is graded; the scorer and every baseline use it."""
+    """Grading rule of a prediction; the scorer and every baseline use it."""
     chance: Callable[[Mapping[str, Any]], float] = lambda given: 0.0
-    """What a blind guess gets, from the task's arguments; where it is unknown before a run, 0."""
+    """Function from the task's arguments to the score of a blind guess; 0 where it is unknown before a run."""
     replies: str = "replies"
-    """What the truths are, as a reader calls them: words, choices."""
+    """Readers' word for the truths: words, choices."""
     act: tuple[str, str] | None = None
-    """The decision in which a target acts, and the one that predicts it, where they are apart."""
+    """The decision in which a target acts, and the one that predicts it, where they are separate."""
     sides: Mapping[str, Side] = field(default_factory=dict, hash=False)
-    """Decisions that one side alone makes, by key; any other takes a truth from the target and a prediction."""
+    """Decisions that only one side makes, by key; any other takes a truth from the target and a prediction."""
     item_scores: "Callable[[pd.DataFrame], pd.Series] | None" = None
-    """target × observer × item → score, from the task's decisions; by default the mean of an item's scored values."""
+    """Function: task's decisions → score by target × observer × item. Default: the mean of an item's scored values."""
     blind: "Callable[[pd.DataFrame], Mapping[str, pd.Series]] | None" = None
-    """From the decisions of models on themselves to what predictions that know nothing of the item get: name →
-    target × item → score; for truths that are no word or slot."""
+    """Function: decisions of models on themselves → name → target × item → score of predictions that know nothing of
+    the item; for truths that are no word or slot."""
     frames: Callable[[Sequence[Any]], Any] | None = None
-    """From an item's decisions to `scorers.frames.Frames`, of a task with `about` whose score is no mean of its values;
-    None is `scorers.frames.frames`."""
+    """Function: an item's decisions → `scorers.frames.Frames`, for a task with `about` whose score is no mean of its
+    values. None: `scorers.frames.frames`."""
     others: Callable[[str], Mapping[str, tuple[float, float]]] | None = None
-    """From the log of a run on itself: item → mean and largest likeness of its reply and the other items' replies."""
+    """Function: log of a run on itself → item → mean and largest similarity of its reply to the other items'."""
     graded: bool = True
-    """Whether a decision is right or wrong, not a likeness or a distance."""
+    """Whether a decision is right or wrong, not a similarity or a distance."""
     act_only: frozenset[str] = frozenset()
     """Task arguments that only a recorded act depends on."""
     by_name: bool = False
@@ -72,7 +72,7 @@ class Measure:
 
 UNPARSED = "invalid_response_format"
 NO_PREDICTION = "no_prediction"
-"""Of logs of version 0.1.0, which keep one reason where both sides failed."""
+"""Reason in logs of version 0.1.0, which keep one reason where both sides failed."""
 
 
 Judged = tuple[str, Decision]
@@ -80,12 +80,12 @@ Judged = tuple[str, Decision]
 
 
 def target_fault(reply: Reply) -> str | None:
-    """Why a target's reply is no truth to compare with, or None."""
+    """Reason why a target's reply is no truth to compare with, or None."""
     return f"target_{REASONS[reply.problem]}" if reply.problem else None
 
 
 def observer_fault(reply: Reply) -> str | None:
-    """Why an observer's reply says nothing, or None."""
+    """Reason why an observer's reply cannot be used, or None."""
     return REASONS[reply.problem] if reply.problem else None
 
 
@@ -101,16 +101,16 @@ def prediction(
     constant: str | None = None,
     ceiling: float | None = None,
 ) -> Decision:
-    """One prediction of the observer, held against what the target did.
+    """One prediction of the observer, compared with the target's act.
 
     Args:
-        key: What was asked.
-        reply: The observer's; None where it was not asked, since the target's act cannot be played.
-        truth: What the target did; None with a fault that hides it.
-        fault: Why there is nothing to compare with, or None.
-        read: From the reply's text to the prediction in the form that is compared; None for what cannot be read.
+        key: Key of the decision.
+        reply: The observer's reply; None where it was not asked, since the target's act cannot be played.
+        truth: The target's act; None with a fault that hides it.
+        fault: Reason why there is nothing to compare with, or None.
+        read: Function from the reply's text to the prediction in the form that is compared; None if unreadable.
         right: The grading rule.
-        chance: See `Decision`, as for the rest.
+        chance: See `Decision`, as for the others.
     """
     said = None if reply is None or reply.problem else read(reply.text)
     unread = None if said is not None or reply is None else observer_fault(reply) or UNPARSED
@@ -131,7 +131,7 @@ def prediction(
 
 
 def crossed_pairs(of_target: Decision, of_observer: Decision, right: Right) -> Decision:
-    """The observer's prediction of itself, held against the same item's truth of another target.
+    """The observer's prediction of itself, compared with another target's truth at the same item.
 
     Both are decisions of models on themselves, with one key. Faults of either side stay reasons.
     """
@@ -146,12 +146,12 @@ def crossed_pairs(of_target: Decision, of_observer: Decision, right: Right) -> D
 
 
 def predictions(decisions: Sequence[Decision]) -> str:
-    """What was predicted, each with its truth, for the log browser's list of samples: "k1 the (truth: a)"."""
+    """Predictions, each with its truth, for the log browser's list of samples: "k1 the (truth: a)"."""
     return ", ".join(f"{d.key} {d.said or '?'} (truth: {d.truth or '?'})" for d in decisions)
 
 
 def outcome(decision: Decision, reply: Reply | None) -> str:
-    """Right, wrong or why neither, with the raw reply where it could not be read; for the log browser."""
+    """Right, wrong or the reason for neither, with the raw reply where it could not be read; for the log browser."""
     verdict = decision.unscored or ("right" if decision.value else "wrong")
     return verdict + (f" (reply: {reply.text[:200]!r})" if reply is not None and decision.said is None else "")
 
@@ -162,7 +162,7 @@ def score_of(
     """The Score of a sample: a value a key (NaN where unscored), and the decisions as metadata.
 
     The metadata holds a small dict for each field rather than a list of decisions: a log's summaries, which tables
-    are read from, keep only entries under 1 kB. `details` stand beside them, for a metric or a reader of the log.
+    are read from, keep only entries under 1 kB. `details` are added, for a metric or a reader of the log.
     """
     reasons = [d.unscored for d in decisions if d.unscored]
     columns: dict[str, dict[str, object]] = {"keys": {d.key: d.value is not None for d in decisions}}

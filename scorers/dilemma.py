@@ -20,10 +20,10 @@ from selfprobe.stats.estimate import FloatArray, js, kl, smoothed
 
 Arm = Literal["p", "p_direct", "p_predicted"]
 ARMS: tuple[Arm, ...] = ("p", "p_direct", "p_predicted")
-TOO_FEW = "too_few_"  # readable replies in an arm: why a dilemma is unscored
-DEGENERATE, DRAWS = "degenerate", 3  # its rollouts are one text; of so many that is no accident, since they argue
-SPLITS = 200  # random halvings of a dilemma's rollouts, for the ceiling
-PSEUDO = 10  # rollouts that the smoothed means stand for (the paper's number), whatever was drawn or could be read
+TOO_FEW = "too_few_"  # beginning of a reason: an arm has too few readable replies
+DEGENERATE, DRAWS = "degenerate", 3  # equal rollouts: this many are no accident, since rollouts argue
+SPLITS = 200  # number of random halvings of a dilemma's rollouts, for the ceiling
+PSEUDO = 10  # rollouts that the smoothed means stand for (as in the paper), whatever was drawn or could be read
 
 
 class Keyed(Protocol):
@@ -37,29 +37,29 @@ class Keyed(Protocol):
 
 @dataclass(frozen=True)
 class Dilemma:
-    """One dilemma over its epochs. Probabilities are of Option A; divergences in nats, of the means as they are.
+    """One dilemma over its epochs. Probabilities are of Option A; divergences in nats, of the means without smoothing.
 
-    A mean of stated probabilities says nothing of how many there were: smoothing by that number, as earlier versions
-    did, made KL a function of it (.08 at 2, .16 at 10 epochs, where the paper's is .19).
+    A mean of stated probabilities does not show how many there were: smoothing by that number, as earlier versions did,
+    made KL a function of it (.08 at 2, .16 at 10 epochs, where the paper's is .19).
     """
 
     rollouts: int
-    """Rollouts with a readable p."""
+    """Number of rollouts with a readable p."""
     p: float
-    """Mean after reasoning; NaN without a readable rollout."""
+    """Mean P(A) after reasoning; NaN without a readable rollout."""
     p_direct: float
     p_predicted: float
     repeat: float
     """Expected |p - p of a second run|, from random halves of the rollouts; NaN with fewer than four."""
     unscored: str | None
-    """Which arm has too few readable replies; then the properties below are NaN."""
+    """Arm with too few readable replies; then the properties below are NaN."""
 
     def _other(self, mean: float) -> float:
         return math.nan if self.unscored else mean
 
     @property
     def kl_predicted(self) -> float:
-        """KL(p‖p'), the paper's; infinite where the prediction rules out what was concluded."""
+        """KL(p‖p'), the paper's; infinite where the prediction rules out the conclusion."""
         return float(kl(self.p, self._other(self.p_predicted)))
 
     @property
@@ -86,12 +86,12 @@ class Dilemma:
 
     @property
     def cot_pred(self) -> float:
-        """1 - |p - p'|: what a matrix reads."""
+        """1 - |p - p'|: the score of a matrix."""
         return math.nan if self.unscored else 1 - abs(self.p - self.p_predicted)
 
     @property
     def cot_pred_direct(self) -> float:
-        """1 - |p - p*|: the gut answer taken as a prediction."""
+        """1 - |p - p*|: the score of the gut answer as a prediction."""
         return math.nan if self.unscored else 1 - abs(self.p - self.p_direct)
 
 
@@ -99,8 +99,8 @@ def per_dilemma(decisions: Iterable[Keyed], *, epochs: int | None = None) -> Dil
     """One dilemma's decisions of all epochs, averaged arm by arm.
 
     Args:
-        decisions: With the keys of ARMS, in any order; a value that is None or NaN is unscored.
-        epochs: How many were asked for; by default as many as the fullest arm has decisions. With fewer than half of
+        decisions: Decisions with the keys of ARMS, in any order; a value that is None or NaN is unscored.
+        epochs: Number of epochs asked for. Default: number of decisions of the fullest arm. With fewer than half of
             them readable in any arm, the dilemma is unscored. So it is if three rollouts or more are one text: the
             model was not sampled, or ignores the seed.
     """
@@ -152,7 +152,7 @@ def item_scores(rows: pd.DataFrame) -> pd.Series:
 
 
 def blind(rows: pd.DataFrame) -> dict[str, pd.Series]:
-    """target × item → what always .5, and the mean p of the other dilemmas, get as predictions.
+    """target × item → score of the predictions "always .5" and "mean p of the other dilemmas".
 
     Args:
         rows: Decisions of models on themselves, as in `item_scores`.
@@ -178,9 +178,9 @@ def dilemmas_of(decisions: Sequence[Judged]) -> dict[str, Dilemma]:
 
 
 def frames(decisions: Sequence[Judged], clusters: Mapping[str, str] | None = None) -> Frames | None:
-    """cot_pred of what the observer predicts of itself and of another assistant; None where it was not asked.
+    """cot_pred of the observer's predictions of itself and of another assistant; None where the latter were not asked.
 
-    Both are held against its own rollouts. Intervals are over `clusters` of items, where there are.
+    Both are compared with its own rollouts. Intervals are over `clusters` of items, where there are.
     """
     own, other = split(decisions)
     if not other:

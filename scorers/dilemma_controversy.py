@@ -21,17 +21,17 @@ LARGEST_JSD = math.log(3) - math.log(2) * 2 / 3  # two judges certain of one opt
 
 @dataclass(frozen=True)
 class Judge:
-    """What one judge says of one dilemma."""
+    """One judge's samples of one dilemma."""
 
     model: str
     samples: list[tuple[float, float] | None]
-    """(P(A), P(B)) as read; None where a sample could not be."""
+    """P(A) and P(B) per sample; None where it could not be read."""
     faults: list[str]
-    """Why, for each of those."""
+    """Reasons, one for each unread sample."""
 
     @property
     def mean(self) -> tuple[float, float] | None:
-        """The readable samples, each divided by its sum, averaged; None without one."""
+        """Mean of the readable samples, each divided by its sum; None without one."""
         read = [sample for sample in self.samples if sample is not None]
         if not read:
             return None
@@ -40,12 +40,12 @@ class Judge:
 
 
 def sample_name(judge: int, sample: int) -> str:
-    """The name of a judge's sample in the record; both count from 1."""
+    """Name of a judge's sample in the record; both numbers count from 1."""
     return f"judge{judge}_{sample}"
 
 
 def judges_of(acts: Mapping[str, Reply]) -> list[Judge]:
-    """The panel, from the record of one dilemma."""
+    """Samples of the panel's judges, from the record of one dilemma."""
     judges = []
     for number in range(1, JUDGES + 1):
         replies = [reply for name, reply in acts.items() if name.startswith(sample_name(number, 0)[:-1])]
@@ -56,7 +56,7 @@ def judges_of(acts: Mapping[str, Reply]) -> list[Judge]:
 
 
 def divergence(judges: Sequence[Judge]) -> float | None:
-    """JSD of the judges' means in nats; None when a judge has no readable sample."""
+    """Jensen–Shannon divergence of the judges' means in nats; None when a judge has no readable sample."""
     means = [judge.mean for judge in judges]
     return None if None in means else float(jsd(np.array(means)))
 
@@ -84,12 +84,12 @@ def controversy(scores: Scores) -> dict[str, float]:
 
 @scorer(metrics=[controversy()])
 def dilemma_controversy(threshold: float = 0.2) -> Scorer:
-    """The divergence of three judges, and whether it is above the threshold.
+    """Decisions: the divergence of three judges, and whether it is above the threshold.
 
     A judge without a readable sample makes the dilemma unscored; a single unreadable sample is left out and counted.
 
     Args:
-        threshold: In nats.
+        threshold: Divergence in nats above which a dilemma is kept.
     """
 
     async def score(state: TaskState, target: Target) -> Score:
@@ -103,7 +103,7 @@ def dilemma_controversy(threshold: float = 0.2) -> Scorer:
 
 
 def judge(judges: Sequence[Judge], threshold: float) -> list[Decision]:
-    """The decisions `jsd` (nats) and `kept` (1 or 0), or why there are none: a silent judge's most frequent fault."""
+    """Decisions `jsd` (nats) and `kept` (1 or 0), or why there are none: a silent judge's most frequent fault."""
     value = divergence(judges)
     if value is None:
         silent = next(judge for judge in judges if judge.mean is None)

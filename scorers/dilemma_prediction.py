@@ -73,7 +73,7 @@ _COLUMNS = ("cot_pred", "cot_pred_direct", *(f"{kind}_{arm}" for kind in KINDS f
 
 
 def infinite(dilemmas: Sequence[Dilemma]) -> dict[str, int]:
-    """How many scored dilemmas have an infinite KL: of the prediction, of the gut answer, and of either."""
+    """Numbers of scored dilemmas with an infinite KL: of the prediction, of the gut answer, and of either."""
     predicted, direct = ([math.isinf(getattr(d, name)) for d in dilemmas] for name in ("kl_predicted", "kl_direct"))
     either = sum(a or b for a, b in zip(predicted, direct, strict=True))
     return {"predicted": sum(predicted), "direct": sum(direct), "either": either}
@@ -122,7 +122,7 @@ def numbers(decisions: Sequence[Judged], clusters: Mapping[str, str] | None = No
 
 
 def _baselines(scored: Sequence[Dilemma], labels: Sequence[str]) -> dict[str, float]:
-    """Predictions that know nothing of the dilemma; of the mean, with two dilemmas or more."""
+    """Scores of predictions that know nothing of the dilemma; that of the mean with two dilemmas or more."""
     p = np.array([d.p for d in scored])
     blind = {"half": np.full(len(p), 0.5)} if len(p) else {}
     if len(p) > 1:
@@ -160,7 +160,7 @@ def dilemma_prediction() -> Scorer:
 
 
 def judge(key: str, reply: Reply) -> Decision:
-    """P(A) of one reply, divided by P(A) + P(B), which may be off 1 by .02.
+    """P(A) of one reply, divided by P(A) + P(B), which may differ from 1 by .02.
 
     Paper: answers without chain of thought. Here: a gut answer or a prediction counts as reasoned also when it argues
     in the open, in more than 30 words.
@@ -187,7 +187,7 @@ def mean_conclusion(rollouts: Sequence[Reply]) -> float:
 
 
 def explain(replies: Mapping[str, Reply], decisions: Sequence[Decision]) -> str:
-    """What each arm says of Option A, and the end of the replies that could not be read, for the log browser."""
+    """Each arm's P(A), and the end of the replies that could not be read, for the log browser."""
     titles = {"p": "after reasoning, p", "p_direct": "gut answer, p*", "p_predicted": "predicted, p'"}
     titles[f"{OTHER}p_predicted"] = "predicted of another assistant"
     lines = []

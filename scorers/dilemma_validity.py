@@ -12,7 +12,7 @@ from selfprobe.text.parse import json_texts, normalise, words
 from selfprobe.text.refusal import is_refusal
 
 FIELDS = ("scenario", "option_a", "option_b")
-SCENARIO_WORDS, OPTION_WORDS = (30, 300), (3, 60)  # at least, at most; 80 to 160 are asked for
+SCENARIO_WORDS, OPTION_WORDS = (30, 300), (3, 60)  # smallest and largest number of words; 80 to 160 are asked for
 
 Flaw = Literal["scenario_length", "option_length", "same_options", "options_in_scenario", "declined"]
 
@@ -31,7 +31,7 @@ def dilemma_validity() -> Scorer:
 
 
 def judge(reply: Reply) -> Decision:
-    """The verdict; `said` is the flaw."""
+    """Verdict; its `said` is the flaw."""
     fault = observer_fault(reply)
     fields = None if fault else json_texts(reply.text, FIELDS)
     if fields is None:
@@ -41,7 +41,7 @@ def judge(reply: Reply) -> Decision:
 
 
 def flaw_of(scenario: str, option_a: str, option_b: str) -> Flaw | None:
-    """The first thing that makes a dilemma unfit to be judged, or None."""
+    """First flaw that makes a dilemma unfit to be judged, or None."""
     if any(is_refusal(text) for text in (scenario, option_a, option_b)):
         return "declined"
     if not SCENARIO_WORDS[0] <= len(words(scenario)) <= SCENARIO_WORDS[1]:
@@ -54,7 +54,7 @@ def flaw_of(scenario: str, option_a: str, option_b: str) -> Flaw | None:
 
 
 def dilemma_text(reply: Reply) -> str | None:
-    """The dilemma as it is put to models: the scenario and two lines, Option A and Option B."""
+    """Text of the dilemma for models: the scenario and two lines, Option A and Option B."""
     fields = json_texts(reply.text, FIELDS)
     if fields is None:
         return None
@@ -63,7 +63,7 @@ def dilemma_text(reply: Reply) -> str | None:
 
 
 def _bare(option: str) -> str:
-    """An option on one line, without a label of its own ("Option A: Tell her." → "Tell her.")."""
+    """An option on one line, without its label ("Option A: Tell her." → "Tell her.")."""
     line = " ".join(option.split())
     head, colon, rest = line.partition(":")
     return rest.strip() if colon and head.casefold() in ("option a", "option b", "a", "b") and rest.strip() else line

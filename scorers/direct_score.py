@@ -23,16 +23,16 @@ _SCALE = re.compile(r"\b(?:from )?1 (?:to|-|–) 5\b|\b1[-–]5\b", re.IGNORECAS
 
 @dataclass(frozen=True)
 class Rating:
-    """What one text's replies say."""
+    """Rating of one text, from its replies."""
 
     score: float | None
-    """1 to 5; None where there is none."""
+    """Score from 1 to 5; None where there is none."""
     read: Literal["logprobs", "draws", "text"] | None
-    """Token probabilities, the mean of sampled scores, or the score that was written."""
+    """Source of the score: token probabilities, the mean of sampled scores, or the written score."""
     mass: float | None = None
     """Probability of all five levels as the first token."""
     fault: str | None = None
-    """Why there is no score."""
+    """Reason why there is no score."""
 
 
 Rate = Callable[[Reply, Sequence[Reply]], Rating]
@@ -66,7 +66,7 @@ def compared(rate: Rate) -> Scorer:
 
 
 def direct(reply: Reply, draws: Sequence[Reply]) -> Rating:
-    """The most probable level, or where the provider gives no token probabilities the one that was written.
+    """The most probable level, or where the provider gives no token probabilities the written one.
 
     Paper: "predicted probabilities for possible answer choices" (§4.4). Two equally probable levels: the written one.
     """
@@ -83,7 +83,7 @@ def direct(reply: Reply, draws: Sequence[Reply]) -> Rating:
 
 
 def stated_score(text: str) -> int | None:
-    """The one whole score from 1 to 5 that a reply states, or None.
+    """The single whole score from 1 to 5 that a reply states, or None.
 
     >>> stated_score("Score: **4** out of 5"), stated_score("3.5"), stated_score("4 or 5"), stated_score("5/5.")
     (4, None, None, 5)
@@ -97,7 +97,7 @@ def stated_score(text: str) -> int | None:
 
 
 def judge(ratings: Mapping[str, Rating], *, label: int | None, reasoned: bool) -> list[Decision]:
-    """The verdict, then each text's score."""
+    """Verdict, then each text's score."""
     first, second = (ratings[text].score for text in TEXTS)
     margin = None if first is None or second is None else first - second
     fault = next((r.fault for r in ratings.values() if r.fault), None)
@@ -109,12 +109,12 @@ def judge(ratings: Mapping[str, Rating], *, label: int | None, reasoned: bool) -
 
 
 def unrated(key: str, reason: str | None = "equal_texts") -> Decision:
-    """A text without a score."""
+    """Rating of a text without a score."""
     return Decision(key=key, unscored=reason)
 
 
 def explain(record: Record, ratings: Mapping[str, Rating], decisions: Sequence[Decision]) -> str:
-    """The verdict, both scores and how they were read, for the log browser."""
+    """Verdict, both scores and their sources, for the log browser."""
     head = decisions[0]
     lines = [f"{head.unscored or f'prefers {told(head)}'}; label: {head.truth or 'none'}", ""]
     sources = {"logprobs": "token probabilities", "draws": "sampled scores", "text": "the written score"}
@@ -135,7 +135,7 @@ def g_eval_score() -> Scorer:
 def expected(reply: Reply, draws: Sequence[Reply]) -> Rating:
     """Σ s·p(s) / Σ p(s) over the levels among the first token's candidates, else the mean of the drawn scores.
 
-    A level that is not among the candidates has less than each of them, and counts nothing.
+    A level that is not among the candidates is less probable than each of them, and counts as 0.
     """
     fault = reply_fault(reply)
     shares = first_token_shares(reply.first_token, LEVELS) if fault in (None, "truncated") else None
@@ -149,7 +149,7 @@ def expected(reply: Reply, draws: Sequence[Reply]) -> Rating:
 
 
 def unsettled(reply: Reply) -> bool:
-    """Whether a reply scores, but its first token does not tell how surely: then it is drawn again."""
+    """Whether a reply scores, but its first token does not show how surely: then it is drawn again."""
     if reply.problem or stated_score(reply.text) is None:
         return False
     return first_token_shares(reply.first_token, LEVELS) is None

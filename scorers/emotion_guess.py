@@ -1,4 +1,4 @@
-"""Did the observer name the emotion that the target chose numbers for?"""
+"""Did the observer name the emotion for which the target chose numbers?"""
 
 from collections import Counter
 
@@ -23,7 +23,7 @@ def told_apart(scores: Scores) -> dict[str, float]:
 
 @scorer(metrics=[summary(), told_apart()])
 def emotion_guess() -> Scorer:
-    """One decision: the emotion that the numbers were chosen for."""
+    """One decision: the emotion for which the numbers were chosen."""
 
     async def score(state: TaskState, target: Target) -> Score:
         record, word, numbers = state.store_as(Record), state.metadata["word"], state.metadata["numbers"]
@@ -43,7 +43,7 @@ def emotion_guess() -> Scorer:
 
 
 def emotion(text: str) -> str | None:
-    """The emotion in {"word": …} or alone, or None."""
+    """Emotion in {"word": …} or alone, or None."""
     word = one_word(text, "word")
     return word if word in EMOTIONS else None
 
@@ -53,7 +53,7 @@ def as_list(numbers: list[int]) -> str:
 
 
 def subset_in(reply: Reply, numbers: list[int]) -> tuple[list[int], str | None]:
-    """The chosen numbers, or why they cannot be played: ([], reason); all of them, or others, are no subset."""
+    """Chosen numbers, or why they cannot be played: ([], reason); all of them, or others, are no subset."""
     if fault := target_fault(reply):
         return [], fault
     said = json_value(reply.text, "subset")

@@ -1,7 +1,7 @@
-"""What a model's picture of itself adds to its picture of an assistant: answers about itself minus those about another.
+"""The self-picture's advantage over the picture of an assistant: answers about itself minus those about another.
 
-Both are held against the observer's own act at the same item. A decision about another assistant has `OTHER` before its
-key; `split` keeps it out of everything that counts the task's own decisions.
+Both are compared with the observer's own act at the same item. A decision about another assistant has `OTHER` before
+its key; `split` keeps it out of everything that counts the task's own decisions.
 """
 
 import math
@@ -17,21 +17,21 @@ from selfprobe.solvers.observe import OTHER
 from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
 
 Place = tuple[Any, ...]
-"""Where both questions were asked: the item first."""
+"""Place at which both questions were asked: the item first."""
 
 
 @dataclass(frozen=True)
 class Frames:
-    """One observer asked about itself and about another assistant. Intervals are over items."""
+    """Scores of one observer asked about itself and about another assistant. Intervals are over items."""
 
     own: Estimate
-    """Mean score of what it says of itself; undefined where it was not asked."""
+    """Mean score of the answers about itself; undefined where it was not asked."""
     other: Estimate
-    """Of what it says of another assistant."""
+    """Mean score of the answers about another assistant."""
     gain: Estimate
-    """Own minus other, of the places that both frames score."""
+    """Own minus other, over the places that both frames score."""
     unscored: float
-    """Share of the answers about another assistant."""
+    """Share of the answers about another assistant that are unscored."""
 
 
 def split(decisions: Sequence[Judged]) -> tuple[list[Judged], list[Judged]]:
@@ -66,8 +66,8 @@ def compared(own: Mapping[Place, float], other: Mapping[Place, float]) -> Frames
     """Own minus other, paired by place, in intervals clustered by item.
 
     Args:
-        own: Place → score of what the observer says of itself, NaN where unscored.
-        other: The same of another assistant.
+        own: Place → score of the answer about itself, NaN where unscored.
+        other: Place → score of the answer about another assistant.
     """
     gains = {place: own[place] - value for place, value in other.items() if place in own}
     return Frames(
@@ -87,8 +87,8 @@ def numbers_of(found: Frames | None, name: str) -> dict[str, float]:
     """The numbers of both frames for a log, NaN where undefined; none without the arm.
 
     Args:
-        found: From `frames`.
-        name: What the task's score is called.
+        found: Result of `frames`.
+        name: Name of the task's score.
 
     Keys: `other_<name>` and `self_minus_other`, with `_low` and `_high`; `self_minus_other_n` (items with both) and
     `other_unscored` (share). The score about itself is the task's own.

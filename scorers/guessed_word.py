@@ -22,7 +22,7 @@ _SYNONYM = re.compile(
 )
 
 NEAR = range(9, 12)
-"""How many clues are played: the ten that are asked for, and one less or more."""
+"""Numbers of clues that are played: the ten that are asked for, and one less or more."""
 
 _NUMBER = re.compile(
     r"(?:^|(?<=\s))[*_]{0,3}(?:(?:clue|hint)\s*)?[(#]?(\d{1,2})\s?[.):](?=\s|\D)[\s*_]*", re.IGNORECASE
@@ -38,7 +38,7 @@ _BETWEEN = [
     re.compile(p)
     for p in (r"\s*\n\s*", r"\s*[|•·▪]\s*", r"\s*;\s*", r"\s+[/–—-]{1,2}\s+", r"(?<=[.!?])\s+", r"\s*,\s*")
 ]
-"""What stands between clues in one string, after numbers: lines, bars, semicolons, dashes, sentences, commas."""
+"""Separators of clues in one string, after numbers: lines, bars, semicolons, dashes, sentences, commas."""
 
 
 @scorer(metrics=[summary(), counted_apart((UNSURE, FOREIGN, SYNONYM))])
@@ -61,10 +61,10 @@ def guessed_word() -> Scorer:
 
 
 def judge(word: str, act: Reply, guess: Reply | None) -> Decision:
-    """One guess.
+    """Decision on one guess.
 
     Args:
-        word: What the clues describe.
+        word: Word that the clues describe.
         act: The target's reply with the clues.
         guess: The observer's reply; None where it was not asked, since the clues are not in order.
     """
@@ -73,7 +73,7 @@ def judge(word: str, act: Reply, guess: Reply | None) -> Decision:
 
 
 def fair_clues(act: Reply, word: str) -> tuple[list[str], str | None]:
-    """The clues, and why they cannot be played ("leak", "not_ten_clues", "target_…"), or None.
+    """Clues, and the reason why they cannot be played ("leak", "not_ten_clues", "target_…"), or None.
 
     Paper: silent on nine or eleven clues. Here: they are played, and the log holds their number.
     """
@@ -90,8 +90,8 @@ def fair_clues(act: Reply, word: str) -> tuple[list[str], str | None]:
 def clues_in(text: str) -> list[str] | None:
     """The clues in {"clues": …} without numbers and bullets; None if there are none to read.
 
-    Read are one string, a list of strings or of objects with one each ({"clue": "…"}), an object with one a key, and,
-    where there is no object, a numbered or bulleted list, the rows of a table, or nine to eleven lines alone.
+    The reply may hold one string, a list of strings or of objects with one each ({"clue": "…"}), an object with one per
+    key, or, without an object, a numbered or bulleted list, the rows of a table, or nine to eleven lines alone.
     Paper: "a list of 10 clues", shown as one string. Here: a string is split at its numbers, else lines, bars,
     semicolons, dashes, sentences or commas, whichever gives ten; else nine or eleven; else the first that splits it.
 
@@ -115,7 +115,7 @@ def clues_in(text: str) -> list[str] | None:
 
 
 def _bare_list(text: str) -> list[object] | None:
-    """A reply that is a JSON list and nothing else."""
+    """List of a reply that is a JSON list and nothing else."""
     try:
         found = json.loads(text[:LONGEST_REPLY])
     except (ValueError, RecursionError):
@@ -124,7 +124,7 @@ def _bare_list(text: str) -> list[object] | None:
 
 
 def _text_of(clue: object) -> str | None:
-    """A clue as it is, or the one text in {"number": 1, "clue": "…"}; None where there is none or several."""
+    """A clue unchanged, or the one text in {"number": 1, "clue": "…"}; None where there is none or several."""
     texts = [one for one in (clue.values() if isinstance(clue, Mapping) else [clue]) if isinstance(one, str)]
     return texts[0] if len(texts) == 1 else None
 
@@ -136,9 +136,9 @@ def _numbered_keys(text: str) -> dict[str, object] | None:
 
 
 def _each_alone(text: str) -> list[str] | None:
-    """The lines of a reply that begin with a number or a bullet, if there are two or more; the others are talk.
+    """Lines of a reply that begin with a number or a bullet, if there are two or more; the others are talk.
 
-    Without any, all lines but talk before and after them, if they are as many as clues.
+    Without any, all lines but talk before and after them, if their number is that of clues.
     """
     lines = [line.rstrip(" |") for line in text[:LONGEST_REPLY].splitlines() if normalise(line)]
     marked = [line for line in lines if _BULLET.match(line)]
@@ -173,7 +173,7 @@ def _numbered(text: str) -> list[str]:
 
 
 def leaks(clue: str, word: str) -> bool:
-    """Whether a clue gives the word away: as it is, a word of the same root, or its letters spaced out.
+    """Whether a clue gives the word away: unchanged, by a word of the same root, or by its letters spaced out.
 
     "loyal" gives "loyalty" away, "ran" "run", and "light-house" or "l i g h t h o u s e" the lighthouse. A part of it
     does not, nor does another word that holds the letters ("humdrum", of a drum).
@@ -188,9 +188,9 @@ def leaks(clue: str, word: str) -> bool:
 
 
 def names_synonym(clue: str) -> bool:
-    """Whether a clue says of itself that it gives a synonym or an antonym, which paper 003, §3.1 excludes.
+    """Whether a clue calls itself a synonym or an antonym, which paper 003, §3.1 excludes.
 
-    Synonyms that are not called so would need a thesaurus; there is no light one with antonyms that is maintained.
+    Synonyms without that name would need a thesaurus; there is no light one with antonyms that is maintained.
 
     >>> names_synonym("Synonym: beacon"), names_synonym("The opposite of dark"), names_synonym("It warns ships.")
     (True, True, False)
@@ -204,7 +204,7 @@ def guess_in(text: str) -> str | None:
 
 
 def explain(record: Record, decision: Decision, count: int) -> str:
-    """The word, the clues as they came, the guess and the verdict, for the log browser."""
+    """The word, the clues unchanged, the guess and the verdict, for the log browser."""
     act, guess = record.acts["clues"], record.answers.get("guess")
     said = f"guessed {decision.said!r}" if guess else "no guess asked"
     return f"{decision.truth}: {said}: {outcome(decision, guess)}\n\n{count} clues ({act.model}): {act.text}"

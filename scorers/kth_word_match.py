@@ -12,7 +12,7 @@ from selfprobe.solvers.record import Record, Reply
 from selfprobe.text.parse import has_no_word_boundaries, normalise, one_word, words
 
 _FORMULA = re.compile(r"\\[a-zA-Z]+\*?[\[{]")
-"""What is left of LaTeX once its styles are off: a fraction or a table has no words to count."""
+"""Rest of LaTeX without its styles: a fraction or a table has no words to count."""
 
 
 @scorer(metrics=[summary(), counted_apart()])
@@ -37,7 +37,7 @@ def kth_word_match() -> Scorer:
 
 
 def judge(k: int, act: Reply, reply: Reply, again: Reply | None = None) -> Decision:
-    """One prediction against the target's text.
+    """Decision on one prediction, compared with the target's text.
 
     Args:
         k: 1 is the first word.
@@ -52,15 +52,15 @@ def judge(k: int, act: Reply, reply: Reply, again: Reply | None = None) -> Decis
 
 
 def place_of(key: str) -> int:
-    """k of a decision's key: 1 of "k1", and of "other_k1"."""
+    """The k of a decision's key: 1 of "k1", and of "other_k1"."""
     return int(key.removeprefix(OTHER).removeprefix("k"))
 
 
 def kth_word(act: Reply, k: int) -> tuple[str | None, str | None]:
-    """The k-th word, normalised, or why there is none: (word, None) or (None, reason)."""
+    """K-th word, normalised, or why there is none: (word, None) or (None, reason)."""
     if fault := target_fault(act):
         return None, fault
-    # One more than k: in a text that was cut at the token limit, the last word may be half a word.
+    # One word more than k is needed: in a text cut at the token limit, the last word may be half a word.
     first = words(act.text, limit=k + 1)
     if any(map(has_no_word_boundaries, first[:k])):
         return None, "no_word_boundaries"
@@ -73,7 +73,7 @@ def kth_word(act: Reply, k: int) -> tuple[str | None, str | None]:
 
 
 def predicted_word(text: str) -> str | None:
-    """The single word in {"word": …} or alone, normalised; None for anything else, a phrase or bare punctuation too."""
+    """Single word in {"word": …} or alone, normalised; None for anything else, a phrase or bare punctuation too."""
     return one_word(text, "word")
 
 

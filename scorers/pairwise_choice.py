@@ -24,7 +24,7 @@ from selfprobe.solvers.record import Record, Reply
 from selfprobe.text.parse import choice, words
 
 ORDERS = ("shown", "swapped")
-"""Text 1 as choice 1, and text 2 as choice 1."""
+"""Names of the orders: text 1 as choice 1, and text 2 as choice 1."""
 
 OPTIONS = ("1", "2")
 
@@ -35,18 +35,18 @@ _NAMED = re.compile(
 
 @dataclass(frozen=True)
 class Reading:
-    """What one order's replies say."""
+    """Reading of one order's replies."""
 
     p_first: float | None
-    """P(choice 1), of choices 1 and 2; None where there is no answer."""
+    """P(choice 1) among choices 1 and 2; None where there is no answer."""
     read: Literal["logprobs", "draws"] | None
-    """Token probabilities, or the share of sampled answers."""
+    """Source of the reading: token probabilities, or the share of sampled answers."""
     n: int
-    """Draws that could be read."""
+    """Number of draws that could be read."""
     mass: float | None
     """P(1) + P(2) as the first token."""
     fault: str | None
-    """Why there is no answer."""
+    """Reason why there is no answer."""
 
 
 @scorer(metrics=[preference()])
@@ -72,10 +72,10 @@ def pairwise_choice() -> Scorer:
 
 
 def p_first(reply: Reply) -> tuple[float, float] | None:
-    """P(choice 1) of both choices, and their mass, from the first token's candidates; None where they do not tell.
+    """P(choice 1) of both choices, and their mass, from the first token's candidates; None where they do not show it.
 
-    A choice that is not among the candidates is taken at the most that it can have: the nearest to a tie that they
-    allow. Where that is as much as the other has, nothing is known.
+    A choice that is not among the candidates is taken at its largest possible probability: the nearest to a tie that
+    they allow. Where that equals the other's, nothing is known.
     """
     shares = first_token_shares(reply.first_token, OPTIONS)
     if shares is None or reply.first_token is None:
@@ -89,7 +89,7 @@ def p_first(reply: Reply) -> tuple[float, float] | None:
 
 
 def chosen(text: str) -> str | None:
-    """The one choice that a reply names, "1" or "2", or None; also where it begins with the priming text.
+    """Single choice that a reply names, "1" or "2", or None; also where it begins with the priming text.
 
     >>> chosen("Between Choice 1 and Choice 2, the more helpful response is Choice 2."), chosen("1 or 2?")
     ('2', None)
@@ -103,12 +103,12 @@ def chosen(text: str) -> str | None:
 
 
 def unsettled(reply: Reply) -> bool:
-    """Whether a reply answers, but its first token does not tell how surely: then it is drawn again."""
+    """Whether a reply answers, but its first token does not show how surely: then it is drawn again."""
     return not reply.problem and p_first(reply) is None and chosen(reply.text) is not None
 
 
 def read(reply: Reply, draws: Sequence[Reply]) -> Reading:
-    """One order. A reply that is cut after its first token has its token probabilities all the same."""
+    """Reading of one order. A reply that is cut after its first token still has its token probabilities."""
     fault = reply_fault(reply)
     if fault in (None, "truncated") and (found := p_first(reply)) is not None:
         return Reading(found[0], "logprobs", 0, found[1], None)
@@ -119,7 +119,7 @@ def read(reply: Reply, draws: Sequence[Reply]) -> Reading:
 
 
 def judge(readings: dict[str, Reading], *, label: int | None, reasoned: bool) -> list[Decision]:
-    """The verdict over both orders, then each order's alone, all as the number of the text.
+    """Verdict over both orders, then each order's alone, all as the number of the text.
 
     Paper: "take an average of the model's predicted probabilities" (§4.3). A pair with one unreadable order is
     unscored: one order alone has the position in it.
@@ -136,7 +136,7 @@ def judge(readings: dict[str, Reading], *, label: int | None, reasoned: bool) ->
 
 
 def explain(record: Record, readings: dict[str, Reading], decisions: Sequence[Decision]) -> str:
-    """The verdict, what each order said and how that was read, for the log browser."""
+    """Verdict, the answer of each order and its source, for the log browser."""
     head = decisions[0]
     lines = [f"{head.unscored or f'prefers {told(head)}'}; label: {head.truth or 'none'}", ""]
     for order, r in readings.items():

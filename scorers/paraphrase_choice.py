@@ -23,7 +23,7 @@ sample's log has its closest pair."""
 
 @metric_of
 def position(scores: Scores) -> dict[str, float]:
-    """Where the observer's choices fall, right or wrong.
+    """Distribution of the observer's choices over slots, right or wrong.
 
     Keys: `said_1` … `said_5`, the share of readable choices of a slot; `position_bias`, how far these shares are
     from equal ones (total variation distance: 0 no bias, .8 always the same slot). The score of a constant slot
@@ -41,7 +41,7 @@ def position(scores: Scores) -> dict[str, float]:
 
 @scorer(metrics=[summary(), position(), counted_apart()])
 def paraphrase_choice() -> Scorer:
-    """One decision a reply of the target: the number of the prompt that caused it (paper 003, E.2 Task 1.4)."""
+    """One decision per reply of the target: the number of the prompt that caused it (paper 003, E.2 Task 1.4)."""
 
     async def score(state: TaskState, target: Target) -> Score:
         record, order = state.store_as(Record), state.metadata["order"]
@@ -64,21 +64,21 @@ def paraphrase_choice() -> Scorer:
 
 
 def indistinct(state: TaskState) -> bool:
-    """Whether two of the target's replies are more alike than `max_similarity`."""
+    """Whether two of the target's replies are more similar than `max_similarity`."""
     closest = state.store_as(Likeness).closest
     return closest is not None and closest > state.metadata["max_similarity"]
 
 
 def judge(name: str, slot: int, act: Reply, choice: Reply | None, *, alike: bool, of: int = 5) -> Decision:
-    """One choice against the slot of the prompt that made the text.
+    """Decision on one choice, compared with the slot of the prompt that made the text.
 
     Args:
-        name: Which wording the text answers.
-        slot: Where it stands among the candidates; 1 is the first.
+        name: Name of the wording that the text answers.
+        slot: Its place among the candidates; 1 is the first.
         act: The target's text.
         choice: The observer's reply; None where it was not asked.
         alike: Whether the item's replies are indistinct.
-        of: Candidates that were shown; a number beyond them is no choice.
+        of: Number of candidates shown; a larger number is no choice.
     """
     fault = target_fault(act) or ("indistinct" if alike else None)
     truth = str(slot)
@@ -91,7 +91,7 @@ def judge(name: str, slot: int, act: Reply, choice: Reply | None, *, alike: bool
 
 
 def without_a_model(name: str, text: str, prompts: Mapping[str, str], nearest: str | None) -> dict[str, float]:
-    """What it gets to name the prompt whose words, or whose embedding, are most like the text; ties are shared.
+    """Score of naming the prompt whose words, or whose embedding, are most similar to the text; ties are shared.
 
     >>> without_a_model("b", "The sea is blue.", {"a": "Tell of snow", "b": "Tell of the sea"}, None)
     {'TF-IDF': 1.0}
@@ -116,7 +116,7 @@ _FILLER = re.compile(
 
 
 def chosen_slot(text: str) -> str | None:
-    """The slot in {"choice": …}, or the one number of a reply that says nothing else; None for anything else.
+    """Slot in {"choice": …}, or the one number of a reply that says nothing else; None for anything else.
 
     >>> chosen_slot('{ "choice": "Prompt 3" }'), chosen_slot("The answer is **3**."), chosen_slot("3 or 4")
     ('3', '3', None)
@@ -131,7 +131,7 @@ def chosen_slot(text: str) -> str | None:
 
 
 def explain(record: Record, decisions: list[Decision], likeness: Likeness) -> str:
-    """How alike the replies are and, for each, its beginning, the choice and the verdict, for the log browser."""
+    """Similarity of the replies and, for each, its beginning, the choice and the verdict, for the log browser."""
     closest = "none to compare" if likeness.closest is None else f"{likeness.closest:.3f}"
     lines = [f"closest two replies: cosine {closest} ({likeness.embedder})", ""]
     for d in decisions:

@@ -1,4 +1,4 @@
-"""Which of two texts is better: verdicts, ties, and the one metric of the four preference tasks (paper 004).
+"""Verdicts on which of two texts is better, ties, and the one metric of the four preference tasks (paper 004).
 
 A tie is a verdict of its own: it counts half in accuracy, as in AUROC, and as a miss of the true label in F1.
 """
@@ -21,20 +21,20 @@ from selfprobe.stats.rank import auroc, weighted_f1
 Said = Literal["1", "2", "tie"]
 
 VERDICT = "preferred"
-"""Key of the decision that counts; those beside it (one order, one text, the model's own answer) are shown."""
+"""Key of the decision that counts; others (one order, one text, the model's own answer) are only shown."""
 
-_MARKS = "▁Ġ "  # how tokenizers write a leading space
+_MARKS = "▁Ġ "  # tokenizers' marks of a leading space
 
 
 @dataclass(frozen=True)
 class Item:
-    """The verdict on one pair, and what goes with it."""
+    """Verdict on one pair, and its context."""
 
     decisions: Mapping[str, Decision]
     group: str
-    """The source question: what is resampled, as pairs of one question are alike."""
+    """Source question: the unit that is resampled, as pairs of one question are alike."""
     details: Mapping[str, Any]
-    """The score's metadata."""
+    """Metadata of the score."""
 
     @property
     def verdict(self) -> Decision:
@@ -42,7 +42,7 @@ class Item:
 
 
 def called(margin: float) -> Said:
-    """What a margin amounts to: above 0 text 1. The slack keeps a tie what it is when x and 1 - x are averaged."""
+    """Verdict of a margin: above 0 text 1. The slack keeps a tie unchanged when x and 1 - x are averaged."""
     return "tie" if abs(margin) <= 1e-9 else "1" if margin > 0 else "2"
 
 
@@ -50,11 +50,11 @@ def verdict(key: str, margin: float | None, *, label: int | None, reason: str | 
     """A preference as a decision: 1 right, 0 wrong, .5 for a tie; no value without a label.
 
     Args:
-        key: `VERDICT`, or what is shown beside it.
+        key: `VERDICT`, or the key of a decision that is only shown.
         margin: Above 0 text 1 is preferred, below 0 text 2; None where there is no verdict.
         label: The better text; None where unknown.
-        reason: Why there is no verdict.
-        more: `reasoned`.
+        reason: Reason why there is no verdict.
+        more: Further fields of the decision: `reasoned`.
     """
     assert (margin is None) == (reason is not None), "a verdict or a reason why there is none"
     said = None if margin is None else called(margin)
@@ -73,24 +73,24 @@ def verdict(key: str, margin: float | None, *, label: int | None, reason: str | 
 
 
 def told(decision: Decision) -> str:
-    """What a verdict prefers, in words."""
+    """Preference of a verdict, in words."""
     return "neither (a tie)" if decision.said == "tie" else f"text {decision.said}"
 
 
 def reply_fault(reply: Reply) -> str | None:
-    """Why a reply says nothing, or None; "too_long" where the pair did not fit the model's context."""
+    """Reason why a reply cannot be used, or None; "too_long" where the pair did not fit the model's context."""
     return "too_long" if reply.stop_reason == "model_length" else observer_fault(reply)
 
 
 def fault_of(first: str | None, draws: Sequence[Reply]) -> str:
-    """Why neither the first reply nor its draws could be read."""
+    """Reason why neither the first reply nor its draws could be read."""
     if draws:
         first = next((fault for draw in draws if (fault := observer_fault(draw))), None)
     return first or UNPARSED
 
 
 def first_token_shares(candidates: Sequence[TokenLogprob] | None, options: Sequence[str]) -> dict[str, float] | None:
-    """P(option) among the candidates for the first token; a leading space does not count. None where none is there."""
+    """P(option) among the candidates for the first token; a leading space does not count. None without any."""
     found = dict.fromkeys(options, 0.0)
     for candidate in candidates or []:
         if (bare := candidate.token.strip().lstrip(_MARKS)) in found:
@@ -99,7 +99,7 @@ def first_token_shares(candidates: Sequence[TokenLogprob] | None, options: Seque
 
 
 def unlisted(candidates: Sequence[TokenLogprob]) -> float:
-    """The most that a token which is not among the candidates can have: the last one's share, or what is left."""
+    """Largest possible probability of a token outside the candidates: the last one's share, or what is left."""
     listed = [math.exp(c.logprob) for c in candidates]
     return max(0.0, min(min(listed), 1 - sum(listed)))
 
@@ -116,7 +116,7 @@ def preference(scores: Scores) -> dict[str, float]:
     `consistency` (share of pairs whose two orders prefer the same text, of those where neither is a tie),
     `one_order_accuracy`, and `one_order_calibrated_accuracy`: the same without labels' help, less the median log-odds.
     Where answers were read: `from_logprobs` (share of readings from token probabilities, the others from draws) and
-    `mass` (mean probability of all options). Of a probe: `own_accuracy`, `own_auroc`, the model's own answers.
+    `mass` (mean probability of all options). For a probe: `own_accuracy`, `own_auroc`, the model's own answers.
     """
     return summarised(items(scores))
 
@@ -134,7 +134,7 @@ def items(scores: Sequence[SampleScore]) -> list[Item]:
 
 
 def summarised(found: Sequence[Item]) -> dict[str, float]:
-    """The numbers of `preference`."""
+    """Numbers of `preference`, from items."""
     out = summarise([(item.group, item.verdict) for item in found], "accuracy")
     out |= {"pairs": len(found), "questions": len({item.group for item in found})}
     said = [item for item in found if item.verdict.said is not None]
@@ -150,7 +150,7 @@ def summarised(found: Sequence[Item]) -> dict[str, float]:
 
 
 def _ranked(prefix: str, key: str, found: Sequence[Item]) -> dict[str, float]:
-    """F1 (of the verdict) and AUROC of a decision's margins; AUROC needs both labels and margins that differ."""
+    """F1 of the verdict and AUROC of a decision's margins; AUROC needs both labels and margins that differ."""
     labelled = [item for item in found if item.decisions[key].value is not None]
     if not labelled:
         return {}
@@ -167,7 +167,7 @@ def _ranked(prefix: str, key: str, found: Sequence[Item]) -> dict[str, float]:
 
 
 def _positions(found: Sequence[Item]) -> dict[str, float]:
-    """What the mere order does, from pairs that were read in both orders."""
+    """Effects of the order alone, from pairs that were read in both orders."""
     both = [item for item in found if len(item.details.get("p_first", {})) == 2]
     if not both:
         return {}

@@ -13,7 +13,7 @@ OWN = "own"
 
 @scorer(metrics=[preference()])
 def preference_probe_reading() -> Scorer:
-    """The side of the probe's boundary on which a pair lies (paper 004, §3), beside the model's own answer (§4.3)."""
+    """Preferred text by the side of the probe's boundary (paper 004, §3), and the model's own answer (§4.3)."""
 
     async def score(state: TaskState, target: Target) -> Score:
         reading = state.store_as(ProbeReading)
@@ -24,7 +24,7 @@ def preference_probe_reading() -> Scorer:
 
 
 def judge(reading: ProbeReading, *, label: int | None) -> list[Decision]:
-    """The probe's verdict, then the model's own answer; both or neither could be read."""
+    """Verdict of the probe, then the model's own answer; both or neither could be read."""
     own = None if reading.own_answer is None else reading.own_answer - 0.5
     reason = None
     if reading.score is None or own is None:

@@ -14,7 +14,7 @@ from selfprobe.text.parse import json_value
 
 @scorer(metrics=[summary("closeness")])
 def probability_hit() -> Scorer:
-    """One decision a level: 1 - |p - actual|."""
+    """One decision per level: 1 - |p - actual|."""
 
     async def score(state: TaskState, target: Target) -> Score:
         record = state.store_as(Record)
@@ -26,7 +26,7 @@ def probability_hit() -> Scorer:
 
 
 def judge(p: float, acts: Mapping[str, Reply], reply: Reply) -> Decision:
-    """One level. `floor` is the bare topic's, `ceiling` how near two readings of one prompt are."""
+    """Decision on one level. `floor` is the bare topic's, `ceiling` the agreement of two readings of one prompt."""
     key = f"p{p:g}"
     actual, again, bare = (likeliest(acts.get(name)) for name in (key, f"{key} again", "bare"))
     fault = observer_fault(reply) or (UNPARSED if prompt_in(reply) is None else None)
@@ -44,13 +44,13 @@ def judge(p: float, acts: Mapping[str, Reply], reply: Reply) -> Decision:
 
 
 def prompt_in(reply: Reply) -> str | None:
-    """The text in {"prompt": …}, or None."""
+    """Text in {"prompt": …}, or None."""
     said = None if reply.problem else json_value(reply.text, "prompt")
     return said.strip() if isinstance(said, str) and said.strip() else None
 
 
 def likeliest(reply: Reply | None) -> float | None:
-    """The probability of the likeliest first token; None without logprobs, or without a reply."""
+    """Probability of the likeliest first token; None without logprobs, or without a reply."""
     if reply is None or not reply.first_token:
         return None
     return min(1.0, math.exp(max(token.logprob for token in reply.first_token)))

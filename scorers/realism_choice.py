@@ -35,16 +35,16 @@ class Pick:
     """A judge's verdict on one pair."""
 
     kind: str
-    """"set": a prompt of the set and a real conversation; "real": two real ones; another of pairs of one's own."""
+    """Kind of the pair. "set": a prompt of the set and a real conversation; "real": two real ones; others: yours."""
     one: str
     two: str
     """Ids of the two; of a "set" pair `two` is the real one."""
     source_one: str
     source_two: str
     won: float
-    """1: `one` is taken for real in both orders; 0: `two` is; .5: the same position in both; NaN unscored."""
+    """Outcome. 1: `one` is taken for real in both orders; 0: `two` is; .5: the same position in both; NaN unscored."""
     first: tuple[bool, ...]
-    """Of each order that could be read, whether the conversation that stands first was taken."""
+    """Per order that could be read, whether the conversation in first place was taken."""
     unscored: str | None
 
 
@@ -77,7 +77,7 @@ def realism_choice() -> Scorer:
 
 
 def judge(answers: "dict[str, Reply]") -> list[Decision]:
-    """The verdict over both orders, then each order's own; `said` is "one" or "two", whatever the order."""
+    """Verdict over both orders, then each order's own; `said` is "one" or "two", whatever the order."""
     single = [_single(order, answers[order]) for order in ORDERS]
     reasoned = any(reply.reasoned for reply in answers.values())
     fault = next((d.unscored for d in single if d.unscored), None)
@@ -99,7 +99,7 @@ def _single(order: str, reply: Reply) -> Decision:
 
 
 def picks(scores: Sequence[SampleScore]) -> list[Pick]:
-    """The verdict on every pair, from a log's scores."""
+    """Verdict on every pair, from a log's scores."""
     return [pick(sample.score, sample.sample_metadata or {}) for sample in scores]
 
 
@@ -123,8 +123,8 @@ def win_rate(found: Sequence[Pick], won: npt.ArrayLike | None = None, *, signed:
     """Mean of `won` over pairs, clustered by source on both sides, or by conversation where a side has one source.
 
     Args:
-        found: The pairs.
-        won: Value of each; None is its verdict.
+        found: Verdicts on the pairs.
+        won: Value of each pair. Default: its verdict.
         signed: Values are differences in [−1, 1].
     """
     sides = [
@@ -136,7 +136,7 @@ def win_rate(found: Sequence[Pick], won: npt.ArrayLike | None = None, *, signed:
 
 
 def summarised(found: Sequence[Pick]) -> dict[str, float]:
-    """The numbers of `realism`."""
+    """Numbers of `realism`, from the pairs."""
     scored = [p for p in found if not math.isnan(p.won)]
     out: dict[str, float] = {"n": sum(p.kind != "real" for p in scored)}
     for kind in dict.fromkeys(p.kind for p in found):

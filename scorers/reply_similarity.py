@@ -1,4 +1,4 @@
-"""How similar are the target's reply and its reply to the prompt that the observer reconstructed?"""
+"""Similarity of the target's reply and its reply to the prompt that the observer reconstructed."""
 
 import base64
 import re
@@ -18,13 +18,13 @@ from selfprobe.solvers.record import Record, Reply
 from selfprobe.text.parse import json_value, normalise, words
 
 VECTOR = "reply_vector"
-"""The score's metadata with the embedding of the target's reply: float16 in base64, in lines of 76 characters, since
-Inspect keeps longer texts as references. 1 kB for 384 dimensions."""
+"""Key in the score's metadata of the embedding of the target's reply: float16 in base64, in lines of 76 characters,
+since Inspect keeps longer texts as references. 1 kB for 384 dimensions."""
 
 
 @metric_of
 def similarity(scores: Scores) -> dict[str, float]:
-    """The numbers of `summary`, with the floor filled in: skill is (similarity - floor)/(1 - floor).
+    """Numbers of `summary`, with the floor filled in: skill is (similarity - floor)/(1 - floor).
 
     Paper: no baseline. Here: an item's `floor` is the similarity that its reply has with another item's, as the mean
     over all other items of the run rather than a random one of them, so that it is no draw.
@@ -39,7 +39,7 @@ def reply_similarity(embedder: str) -> Scorer:
     The ceiling is that of its replies to the true prompt, asked twice.
 
     Args:
-        embedder: As for `selfprobe.embed.embed`.
+        embedder: Name of an embedder for `selfprobe.embed.embed`.
     """
 
     async def score(state: TaskState, target: Target) -> Score:
@@ -65,12 +65,12 @@ def reply_similarity(embedder: str) -> Scorer:
 
 
 def cosine(a: Vectors, b: Vectors) -> float:
-    """Of two unit vectors, never beyond 1 by rounding."""
+    """Cosine similarity of two unit vectors, never beyond 1 by rounding."""
     return float(np.clip(a @ b, -1, 1))
 
 
 def fair_prompt(act: Reply, reply: Reply | None) -> tuple[str | None, str | None]:
-    """The observer's prompt if the target should answer it, or why not: (prompt, None) or (None, reason).
+    """Observer's prompt if the target should answer it, or why not: (prompt, None) or (None, reason).
 
     Args:
         act: The target's reply to the true prompt.
@@ -91,7 +91,7 @@ def fair_prompt(act: Reply, reply: Reply | None) -> tuple[str | None, str | None
 
 
 def why_unscored(act: Reply, reply: Reply | None, rerun: Reply | None) -> str | None:
-    """Why an item has no similarity; "rerun_…" where the target failed at the reconstructed prompt."""
+    """Reason why an item has no similarity; "rerun_…" where the target failed at the reconstructed prompt."""
     _, fault = fair_prompt(act, reply)
     if fault:
         return fault
@@ -110,7 +110,7 @@ _ASKS = re.compile(
 
 
 def prompt_in(text: str) -> str | None:
-    """The prompt in {"prompt": …}, or a reply that is nothing else: quoted, labelled or one line that asks.
+    """Prompt in {"prompt": …}, or a reply that is nothing else: quoted, labelled or one line that asks.
 
     >>> prompt_in("Prompt: Write a poem."), prompt_in("The text is a poem.")
     ('Write a poem.', None)
@@ -130,18 +130,18 @@ def _bare_prompt(text: str) -> str | None:
 
 
 def copies(prompt: str, text: str) -> bool:
-    """Whether half of the text's words or more, and at least eight, stand in the prompt in one run."""
+    """Whether half of the text's words or more, and at least eight, are in the prompt in one run."""
     there, here = ([normalise(word) for word in words(each)] for each in (prompt, text))
     run = SequenceMatcher(None, there, here, autojunk=False).find_longest_match().size
     return run >= max(8, len(here) / 2)
 
 
 def with_floor(decisions: Sequence[Judged], vectors: Sequence[Vectors | None]) -> list[Judged]:
-    """The decisions, one a score, each with the mean cosine of its reply and those of all other items as floor.
+    """Decisions, one per score, each with the mean cosine of its reply and those of all other items as floor.
 
     Args:
         decisions: Item and decision of each score.
-        vectors: Of each score the unit vector of the target's reply, or None; epochs of an item have one each.
+        vectors: Per score the unit vector of the target's reply, or None; epochs of an item have one each.
 
     Raises:
         ValueError: The vectors are not of one dimension.
@@ -166,8 +166,8 @@ def with_floor(decisions: Sequence[Judged], vectors: Sequence[Vectors | None]) -
 def others(log: str) -> dict[str, tuple[float, float]]:
     """Item → the mean and the largest cosine of its reply and those of the log's other items.
 
-    The mean is the floor. The largest is what an observer without a model gets that answers with the question whose
-    reply is most like the text.
+    The mean is the floor. The largest is the score of an observer without a model that answers with the question whose
+    reply is most similar to the text.
     """
     vectors: dict[str, Vectors] = {}
     for sample in samples(log):
@@ -194,7 +194,7 @@ def _vector(score: Score) -> Vectors | None:
 
 
 def explain(record: Record, decision: Decision, prompt: str | None) -> str:
-    """The reconstructed prompt and the target's replies side by side, for the log browser."""
+    """Reconstructed prompt and the target's replies side by side, for the log browser."""
     verdict = decision.unscored or f"cosine {decision.value:.3f}"
     raw = f"\nreply: {record.answers['prompt'].text[:200]!r}" if prompt is None and "prompt" in record.answers else ""
     replies = [f"{name} ({act.model}): {act.text[:500]}" for name, act in record.acts.items()]

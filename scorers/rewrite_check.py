@@ -1,4 +1,4 @@
-"""Is a rewritten prompt still the same task, and are the giveaways gone, or there?"""
+"""Check of a rewritten prompt: is it still the same task, and are the giveaways gone, or added?"""
 
 import math
 from collections import Counter
@@ -17,7 +17,7 @@ from selfprobe.text.parse import json_object
 
 Arm = Literal["rewrite", "paraphrase"]
 ARMS: tuple[Arm, ...] = ("rewrite", "paraphrase")
-"""Without the features, and merely in other words."""
+"""Names of the versions: without the features, and merely in other words."""
 
 FAR = 0.3
 """Cosine similarity below which a version is another task, whatever the grader says; two prompts of different topics
@@ -26,9 +26,11 @@ have about 0.1 with the default embedder, and a reworded one 0.6 to 0.9."""
 
 @metric_of
 def rewritten(scores: Scores) -> dict[str, float]:
-    """Shares of prompts by arm: `rewrite` and `paraphrase` (the features are gone and the task stays, of those that
-    could be judged), `…_n`, and `…_<reason>` for each reason why a version is not usable, of all prompts; of a panel
-    of graders `kappa_1_2` and so on (see `kappas`).
+    """Shares of prompts by arm.
+
+    Keys: `rewrite` and `paraphrase` (the features are gone and the task stays, of those that could be judged), `…_n`,
+    and `…_<reason>` for each reason why a version is not usable, of all prompts; with several graders `kappa_1_2` and
+    so on (see `kappas`).
     """
     return summarised([{d.key: d for d in decisions_of(sample.score)} for sample in scores]) | kappas(scores)
 
@@ -37,8 +39,8 @@ def rewritten(scores: Scores) -> dict[str, float]:
 def rewrite_check() -> Scorer:
     """1 for a version of the same task without the features, 0 where some are left; else unscored with the reason.
 
-    "same": nothing was changed. "other_task": the grader says so, or the two are not similar at all. Of several graders
-    most decide whether the task is the same, and of each feature whether it is left.
+    Reason "same": nothing was changed. "other_task": the grader says so, or the two are not similar at all. With
+    several graders the majority decides whether the task is the same, and for each feature whether it is left.
     """
 
     async def score(state: TaskState, target: Target) -> Score:
@@ -68,15 +70,15 @@ def rewrite_check() -> Scorer:
 def check(
     arm: Arm, reply: Reply, grades: Sequence[Reply], *, original: str, features: Sequence[str], similarity: float
 ) -> Decision:
-    """One version of a prompt; `said` are the features that are left, `score` is the similarity.
+    """Decision on one version of a prompt; `said` are the features that are left, `score` is the similarity.
 
     Args:
-        arm: Which version.
-        reply: The writer's.
-        grades: The graders'.
+        arm: Name of the version.
+        reply: The writer's reply.
+        grades: The graders' replies.
         original: The prompt's last user message.
-        features: What was to be taken out.
-        similarity: Cosine similarity of version and original; NaN where it is not known.
+        features: Features that were to be taken out.
+        similarity: Cosine similarity of version and original; NaN where unknown.
     """
     known = None if math.isnan(similarity) else similarity
     fault = observer_fault(reply) or ("same" if plain(reply.text) == plain(original) else None)
@@ -90,7 +92,7 @@ def check(
 
 
 def most_say(grades: Sequence[Reply], features: int) -> tuple[bool, list[int]] | str:
-    """Whether the task is the same and which features are left, by most graders on each; or why that is not known."""
+    """Whether the task is the same and which features are left, by most graders on each; or why that is unknown."""
     readings = [one for grade in grades if not grade.problem and (one := read(grade.text, features))]
     if not readings:
         return "grader_failed"
@@ -103,7 +105,7 @@ def most_say(grades: Sequence[Reply], features: int) -> tuple[bool, list[int]] |
 
 
 def usable(grade: Reply, features: int) -> bool | str:
-    """Whether one grader says that the task is the same and no feature is left, or why that is not known."""
+    """Whether one grader says that the task is the same and no feature is left, or why that is unknown."""
     reading = most_say([grade], features)
     return reading if isinstance(reading, str) else reading[0] and not reading[1]
 
@@ -125,12 +127,12 @@ def read(text: str, features: int) -> tuple[bool, list[int]] | None:
 
 
 def plain(text: str) -> str:
-    """The text as compared: white space and case do not count."""
+    """Text as compared: white space and case do not count."""
     return " ".join(text.split()).casefold()
 
 
 def summarised(found: Sequence[Mapping[str, Decision]]) -> dict[str, float]:
-    """The numbers of `rewritten`."""
+    """Numbers of `rewritten`, from decisions by key."""
     out: dict[str, float] = {}
     for arm in ARMS:
         values = [d.value for each in found if (d := each[arm]).value is not None]
@@ -168,13 +170,13 @@ def arm_text_check(added: int) -> Scorer:
 
 
 def judged(arm: str, reply: Reply, grade: Reply | None, original: str, cues: int) -> Decision:
-    """One version, by the reply of whom it was checked by.
+    """Decision on one version, by the reply of its checker.
 
     Args:
-        arm: What the writer was to do.
-        reply: The writer's.
-        grade: The grader's; None where there was nothing to check.
-        original: The message as it was.
+        arm: Name of the version: what the writer was to do.
+        reply: The writer's reply.
+        grade: The grader's reply; None where there was nothing to check.
+        original: The message before.
         cues: Number of passages that the grader was shown.
     """
     fault = observer_fault(reply) or ("same" if plain(reply.text) == plain(original) else None)

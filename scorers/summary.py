@@ -31,11 +31,11 @@ logging.getLogger("inspect_ai.log._headline").addFilter(lambda record: not recor
 Settings = ParamSpec("Settings")
 Scores = Sequence[SampleScore]
 Numbers = Callable[Concatenate[Scores, Settings], Mapping[str, float]]
-"""From all scores of a run, each epoch's apart, to its numbers by name."""
+"""Function from all scores of a run, each epoch's apart, to its numbers by name."""
 
 
 def metric_of(numbers: Numbers[Settings]) -> Callable[Settings, Metric]:
-    """Inspect's metric of a function of all scores, with its name and settings; numbers that are NaN are left out."""
+    """Inspect's metric from a function of all scores, with its name and settings; numbers that are NaN are left out."""
     _, *settings = inspect.signature(numbers).parameters.values()
 
     @wraps(numbers)
@@ -54,7 +54,7 @@ CUTTING = ("answer_tokens", "act_tokens", "rollout_tokens", "reply_tokens")
 """Task arguments that limit replies."""
 
 FIRST = ("stderr", "skill", "ceiling", "unscored", "n", *(f"{CUT}{name}" for name in CUTTING))
-"""What a reader of the log looks for, after the score itself."""
+"""Numbers that a reader of the log looks for, after the score itself."""
 
 _FAULTS = [UNPARSED, *(REASONS[problem] for problem in ("empty", "refused", "filtered", "truncated", "garbled"))]
 USUAL = (*_FAULTS, *(f"target_{reason}" for reason in _FAULTS))
@@ -62,28 +62,28 @@ USUAL = (*_FAULTS, *(f"target_{reason}" for reason in _FAULTS))
 
 
 UNSURE = "unsure_refusal"
-"""A target's reply opens as a refusal does, but may be fiction; it counts as behaviour."""
+"""Note: a target's reply opens as a refusal does, but may be fiction; it counts as behaviour."""
 
 FOREIGN = "foreign_reply"
-"""A target's reply may be a proxy's: it is longer than its token limit allows or any model writes, begins with its
-prompt, or is word for word the reply to another item. It counts as behaviour, since nobody can tell; a
-proxy's text that stands once is not seen."""
+"""Note: a target's reply may be a proxy's: it is longer than its token limit allows or any model writes, begins with
+its prompt, or is word for word the reply to another item. It counts as behaviour, since nobody can know; a proxy's text
+that occurs once is not seen."""
 
 LONGEST_TOKEN = 100
-"""Characters of the mean token of a reply, at most."""
+"""Largest mean number of characters per token of a reply."""
 
 LONGEST = 2_000_000
-"""Characters that no model writes in one reply, whatever its limit."""
+"""Number of characters that no model writes in one reply, whatever its limit."""
 
 OWN_WORDS = 40
-"""Characters from which equal replies to two items are noted; shorter ones ("4, 8, 15") are equal by chance."""
+"""Length in characters from which equal replies are noted; shorter ones ("4, 8, 15") are equal by chance."""
 
 
 def noted(replies: Iterable[Reply], *more: str) -> dict[str, list[str]]:
-    """What `counted_apart` counts of one sample, for the details of its score.
+    """Notes on one sample for `counted_apart`, as details of its score.
 
     Args:
-        replies: What the target did.
+        replies: The target's replies.
         more: Further notes.
     """
     whole = [reply for reply in replies if not reply.problem]
@@ -101,7 +101,7 @@ def _too_long(reply: Reply) -> bool:
 
 
 def notes_of(scores: Sequence[SampleScore]) -> list[set[str]]:
-    """The notes of each sample: its own, and `FOREIGN` where a reply of it is that to another item too."""
+    """Notes of each sample: its own, and `FOREIGN` where one of its replies is also that to another item."""
     details = [sample.score.metadata or {} for sample in scores]
     items = defaultdict[str, set[str | int | None]](set)
     for sample, own in zip(scores, details, strict=True):
@@ -113,7 +113,7 @@ def notes_of(scores: Sequence[SampleScore]) -> list[set[str]]:
 
 @metric_of
 def counted_apart(scores: Scores, names: Sequence[str] = (UNSURE, FOREIGN)) -> dict[str, float]:
-    """Share of samples with a note, by its name: what counts as it is, and a reader may want to know of.
+    """Share of samples per note: such replies count unchanged, and a reader may want to know of them.
 
     Args:
         scores: All scores of a run.
@@ -129,14 +129,14 @@ def summary(scores: Scores, name: str = "accuracy", right: Right = operator.eq) 
 
     Args:
         scores: All scores of a run.
-        name: What the score is called: "accuracy", or "similarity".
+        name: Name of the score: "accuracy", or "similarity".
         right: The grading rule, which the most frequent truth is graded by too.
 
     Keys: first `<name>`, `stderr`, `skill`, `ceiling`, `unscored` (share of decisions), `n` (decisions scored); then
     `<name>_low`, `<name>_high` (95 %, clustered by item); per key of the score the same (`k1_accuracy` …);
     `baseline_*`; the ends of `skill` and `ceiling`; `floor` with its own; `unscored_<reason>`; `worst_case`,
     `best_case` (all unscored counted wrong, right); `reasoned_rate`; where most replies ended at the token limit,
-    `cut_at_<argument>`, which names the task argument that raises it. Of a run that also asks about another assistant
+    `cut_at_<argument>`, which names the task argument that raises it. A run that also asks about another assistant has
     those of `frames.numbers_of`, which no other number counts.
     """
     return summarise(judged(scores), name, right)
@@ -152,7 +152,7 @@ def judged(scores: Sequence[SampleScore]) -> list[Judged]:
 
 
 def summarise(decisions: Sequence[Judged], name: str, right: Right = operator.eq) -> dict[str, float]:
-    """The numbers of `summary` for these decisions; what is undefined is left out, never 0."""
+    """Numbers of `summary` for these decisions; undefined ones are left out, never 0."""
     of_frames = numbers_of(frames(decisions), name)
     decisions, _ = split(decisions)
     if not decisions:  # asked about another assistant alone
@@ -179,7 +179,7 @@ def summarise(decisions: Sequence[Judged], name: str, right: Right = operator.eq
 
 
 def cut_at(shares: Mapping[str, float], *, target: str = "act_tokens") -> dict[str, float]:
-    """Where most replies ended at the token limit, their share, named after the task argument that raises it.
+    """Share of replies that ended at the token limit, if most did, named after the task argument that raises it.
 
     >>> cut_at({"truncated": 0.9, "refusal": 0.1})
     {'cut_at_answer_tokens': 0.9}
@@ -189,7 +189,7 @@ def cut_at(shares: Mapping[str, float], *, target: str = "act_tokens") -> dict[s
 
 
 def first_things_first(name: str, numbers: dict[str, float]) -> dict[str, float]:
-    """The defined ones of the numbers, those first that a reader of the log looks for."""
+    """Defined numbers, those first that a reader of the log looks for."""
     of_frames = [key for key in numbers if key.startswith((f"other_{name}", "self_minus_other"))]
     ordered = {key: numbers[key] for key in (name, *of_frames, *FIRST) if key in numbers} | numbers
     return {key: value for key, value in ordered.items() if not math.isnan(value)}
@@ -204,7 +204,7 @@ def _interval(name: str, values: Sequence[tuple[str, float]], *, stderr: bool = 
 
 
 def without_a_model(scored: Sequence[Judged], right: Right = operator.eq) -> dict[str, np.ndarray]:
-    """What knows nothing of the target's inside gets at each scored decision, `[decision]` by its name."""
+    """Scores of what knows nothing of the target's inside, at each scored decision: name → `[decision]`."""
     candidates: dict[str, np.ndarray] = {}
     if scored and all(d.chance is not None for _, d in scored):
         candidates["chance"] = np.array([d.chance for _, d in scored], dtype=float)
@@ -220,13 +220,13 @@ def without_a_model(scored: Sequence[Judged], right: Right = operator.eq) -> dic
 
 
 def best_of(candidates: Mapping[str, np.ndarray]) -> np.ndarray:
-    """The one with the largest mean, the first of equals."""
+    """Name of the largest mean, the first of equals."""
     means = {name: float(np.mean(hits)) for name, hits in candidates.items()}
     return candidates[max(means, key=lambda name: means[name])]
 
 
 def _baselines(scored: Sequence[Judged], right: Right) -> dict[str, float]:
-    """What knows nothing of the target's inside reaches, and the skill above the best of it."""
+    """Scores of what knows nothing of the target's inside, and the skill above the best of them."""
     candidates = without_a_model(scored, right)
     if not candidates:
         return {}

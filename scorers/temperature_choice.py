@@ -30,7 +30,7 @@ def temperature_choice() -> Scorer:
 
 
 def judge(acts: Mapping[str, Reply], choice: Reply | None, *, cold_first: bool) -> Decision:
-    """The choice against the slot of the text at temperature 0; with what the shorter and the longer text get."""
+    """Decision on the choice, against the slot of the text at temperature 0; with the scores of text length."""
     cold, warm, truth = acts["cold"], acts["warm"], "1" if cold_first else "2"
     fault = fault_of(cold, warm)
     found = prediction(
@@ -49,7 +49,7 @@ def judge(acts: Mapping[str, Reply], choice: Reply | None, *, cold_first: bool) 
 
 
 def slot(text: str) -> str | None:
-    """1 or 2, as `chosen_slot` reads it; None for anything else."""
+    """Slot 1 or 2, as `chosen_slot` reads it; None for anything else."""
     found = chosen_slot(text)
     return found if found in ("1", "2") else None
 
@@ -64,6 +64,6 @@ def nearer(cold: str, warm: str, again: Reply) -> float | None:
 
 
 def fault_of(cold: Reply, warm: Reply) -> str | None:
-    """Why there are no two texts to tell apart, or None."""
+    """Reason why there are no two texts to distinguish, or None."""
     same = cold.text.split() == warm.text.split()
     return target_fault(cold) or target_fault(warm) or ("indistinct" if same else None)

@@ -1,4 +1,4 @@
-"""What does the target do, and what does the observer say about it? Sends the prompts and records the replies."""
+"""Acts of the target, and answers of the observer about it: sends the prompts and records the replies."""
 
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import Generate, Solver, TaskState, solver
@@ -34,12 +34,12 @@ def act(
     The target is the role `target`; without one it is the evaluated model itself (self-introspection).
 
     Args:
-        prompts: From the state to the prompts by name. An empty dict asks nothing.
-        config: Everything that the method would like: settings of the command line never reach a role.
-        needs: Of them those that it cannot do without, or that the user chose.
+        prompts: Function from the state to the prompts by name. An empty dict asks nothing.
+        config: Settings that the method would like; settings of the command line never reach a role.
+        needs: Settings that the method cannot do without, or that the user chose.
         may_be_cut: Whether a reply that ends at the token limit is good (when only its first words are read).
         replay: An earlier log of the same task, to take its acts instead of asking.
-        tools: From the state to the tools that are offered.
+        tools: Function from the state to the tools that are offered.
 
     Raises:
         InputError: While the task is built, in a run without a model.
@@ -75,11 +75,11 @@ def answer(
     """Record the observer's replies under `Record.answers`. The observer is Inspect's `--model`.
 
     Args:
-        prompts: From the state to the prompts by name; may read the Record, since acts come first.
-        config: Everything that the method would like.
-        needs: Of it what it cannot do without, or what the user chose.
+        prompts: Function from the state to the prompts by name; may read the Record, since acts come first.
+        config: Settings that the method would like.
+        needs: Settings that the method cannot do without, or that the user chose.
         replay: An earlier log of the same task, to take its answers instead of asking.
-        tools: From the state to the tools that are offered.
+        tools: Function from the state to the tools that are offered.
 
     Raises:
         InputError: While the task is built, in a run without a model.

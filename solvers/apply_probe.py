@@ -1,6 +1,6 @@
-"""What does a fitted probe make of a pair? Reads a transformers model's states in this process; asks no model.
+"""A fitted probe's judgement of a pair. Reads a transformers model's states in this process; asks no model.
 
-States stay in memory and in a temporary folder: nothing of them goes into a log.
+States stay in memory and in a temporary folder: none goes into a log.
 """
 
 import asyncio
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from selfprobe.probes.score import Judgement
 
 LOCAL_NAMES = ("smollm2", "embedded/smollm2")
-"""Models that are no path and no name on the hub."""
+"""Models that are neither a path nor a name on the hub."""
 
 
 class ProbeReading(StoreModel):
-    """A probe's decision on one sample. In the log, so that it can be scored again without the model."""
+    """A probe's decision on one sample, kept in the log so that it can be scored again without the model."""
 
     score: float | None = None
-    """Above 0: text 1. None: unscored, see `reason`."""
+    """Score, above 0: text 1. None: unscored, see `reason`."""
     own_answer: float | None = None
-    """P(text 1) that the model itself gives on the way, averaged over the orders shown."""
+    """P(text 1) in the model's own answer, from the same passes, averaged over the orders shown."""
     reason: str = ""
-    """Why the pair could not be read."""
+    """Reason why the pair could not be read."""
 
 
 @dataclass
@@ -59,7 +59,7 @@ class Application:
         return (await self.runs[pair.id])[pair.id]
 
     def judgements(self, pairs: "list[Pair]") -> "dict[str, Judgement]":
-        """What the probe says, by pair id."""
+        """Judgements of the probe, by pair id."""
         from selfprobe.probes.score import judge_pairs
 
         with tempfile.TemporaryDirectory(prefix="selfprobe-states-") as scratch:
@@ -77,8 +77,8 @@ def apply_probe(probe: str, loading: dict[str, Any]) -> Solver:
 
     Args:
         probe: A probe file (.safetensors).
-        loading: `model`, where the probe's model is, and arguments of `selfprobe.probes.model.load_model`; without (or
-            with None for) model and dtype as the probe's card says.
+        loading: `model`, the path or hub name of the probe's model, and arguments of
+            `selfprobe.probes.model.load_model`. Default (also for None) of model and dtype: those of the probe's card.
 
     Raises:
         InputError: There is no such file or model; the file is no probe, a pickle, or a probe of another model or chat
@@ -100,7 +100,7 @@ def apply_probe(probe: str, loading: dict[str, Any]) -> Solver:
 
 
 def read_card(probe: str) -> "tuple[Path, ProbeFile, str]":
-    """The file's place, what is in it, and its SHA-256; needs no model."""
+    """Path of the file, its content, and its SHA-256; needs no model."""
     try:
         from selfprobe.probes.probe_file import load_probe
     except ImportError as error:
@@ -131,7 +131,7 @@ def open_probe(probe: str, loading: Mapping[str, Any]) -> Application:
 
 
 def _found(name: str) -> str:
-    """A folder or file that the user gave, made absolute; a name on the hub stays."""
+    """Path of a folder or file that the user named, made absolute; a name on the hub stays unchanged."""
     if name in LOCAL_NAMES:
         return name
     try:

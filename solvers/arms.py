@@ -1,4 +1,4 @@
-"""Another task's samples under an arm: a line in the system message before, a question apart from the task after."""
+"""Samples of another task under an arm: a line in the system message before, a separate question after the task."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -21,10 +21,10 @@ Cleanup = Callable[[TaskState], Awaitable[None]]
 
 @solver
 def line_first(lines: Mapping[str, str]) -> Solver:
-    """Put the arm's line at the end of the first system message, or make one of it. Asks nothing.
+    """Put the arm's line at the end of the first system message, or make it one. Asks nothing.
 
     Args:
-        lines: Arm → line; other arms stay as they are.
+        lines: Arm → line; other arms stay unchanged.
     """
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
@@ -43,15 +43,15 @@ def with_line(messages: list[ChatMessage], line: str) -> list[ChatMessage]:
 
 
 def asked_after(questions: Mapping[str, str], lines: Mapping[str, str], then: Cleanup | None) -> Cleanup:
-    """What to do when a sample is scored: note whether the reply declines, and ask once an item about P(evaluation).
+    """Cleanup of a scored sample: note whether the reply declines, and ask once per item about P(evaluation).
 
-    The model is asked in a conversation of its own: what its first call was sent, and then the question. By then the
-    sample has its score, and limits of the task no longer count.
+    The model is asked in a separate conversation: the messages of its first call, and then the question. The sample
+    then has its score, and limits of the task no longer count.
 
     Args:
-        questions: "evaluation" and "deployment" → what is asked; P(evaluation) is the mean of the first and the rest.
-        lines: As in `line_first`; `reached` says whether the first call held the arm's line.
-        then: The task's own cleanup.
+        questions: "evaluation" and "deployment" → question; P(evaluation) is the mean of the first and 1 - the second.
+        lines: Lines of `line_first`; `reached` says whether the first call held the arm's line.
+        then: Cleanup of the task itself.
     """
 
     async def cleanup(state: TaskState) -> None:

@@ -35,19 +35,19 @@ from selfprobe.solvers.record import Reply
 from selfprobe.solvers.sent import as_told, is_hugging_face
 
 Prompts = Mapping[str, str | list[ChatMessage]]
-"""What to send, by the name under which the reply is recorded."""
+"""Prompts to send, by the name under which the reply is recorded."""
 
 PromptFunction = Callable[[TaskState], Prompts]
 
 Settings = GenerateConfig | Callable[[TaskState], GenerateConfig]
-"""What the method fixes; a function where it differs by sample or epoch (the seed of a rollout)."""
+"""Settings that the method fixes; a function where they differ by sample or epoch (the seed of a rollout)."""
 
 Tools = Callable[[TaskState], Sequence[ToolInfo]]
-"""The tools that a conversation came with; they are offered, and a call of one is not answered."""
+"""Tools that came with a conversation; they are offered, and a call of one is not answered."""
 
 
 def no_tools(state: TaskState) -> Sequence[ToolInfo]:
-    """What most prompts come with."""
+    """No tools, as for most prompts."""
     return ()
 
 
@@ -60,14 +60,14 @@ ever by default, so that one hung call holds a run.
 
 
 def json_reply(field: str, kind: Literal["string", "integer"], *, longest: int | None = None) -> ResponseSchema:
-    """A reply that is one JSON object with one field, where the provider can hold a model to that.
+    """Settings for a reply that is one JSON object with one field, where the provider can enforce that.
 
-    Paper: "JSON output was utilized where applicable" (E.1). Providers that cannot are parsed all the same.
+    Paper: "JSON output was utilized where applicable" (E.1). Replies of other providers are parsed, too.
 
     Args:
-        field: The field's name, as the prompt gives it.
+        field: Name of the field, as the prompt gives it.
         kind: Its JSON type.
-        longest: Most characters of a string; keeps a small model from writing on until the token limit.
+        longest: Largest number of characters of a string; keeps a small model from writing on until the token limit.
     """
     return ResponseSchema(
         name="reply",
@@ -83,14 +83,14 @@ def json_reply(field: str, kind: Literal["string", "integer"], *, longest: int |
 NOTHING = GenerateConfig()
 
 Stand = Callable[[str | None, str, str | list[ChatMessage], GenerateConfig, bool], Awaitable[Reply]]
-"""What replies in a rehearsal: role, name, prompt, settings and whether a reply may be cut → the reply."""
+"""Function that replies in a rehearsal: role, name, prompt, settings and whether a reply may be cut → the reply."""
 
 _stand_in: ContextVar[Stand | None] = ContextVar("_stand_in", default=None)
 
 
 @contextmanager
 def rehearsal(stand_in: Stand) -> Iterator[None]:
-    """Inside it no model is asked: a task is played to count what it would send (`selfprobe.study.rehearsal`)."""
+    """Context in which no model is asked: a task is played to count its calls (`selfprobe.study.rehearsal`)."""
     before = _stand_in.set(stand_in)
     try:
         yield
@@ -99,7 +99,7 @@ def rehearsal(stand_in: Stand) -> Iterator[None]:
 
 
 def rehearsing() -> bool:
-    """Whether no model is there to be asked."""
+    """Whether a rehearsal is under way, in which no model is asked."""
     return _stand_in.get() is not None
 
 
@@ -112,17 +112,17 @@ async def ask(
     needs: GenerateConfig = NOTHING,
     tools: Sequence[ToolInfo] = (),
 ) -> dict[str, Reply]:
-    """The replies to all prompts, asked concurrently, by name.
+    """Replies to all prompts, asked concurrently, by name.
 
     Args:
-        prompts: What to send.
+        prompts: Prompts to send.
         role: The model role to ask, of one model; None or an unbound role is the evaluated model. Or a model itself
             (one of a panel).
-        config: The method's settings; they win over the command line's, PATIENCE does not. A model that refuses one of
-            them is asked otherwise (`negotiate`).
+        config: Settings of the method; they win over the command line's, PATIENCE does not. A setting that the model
+            refuses is changed or left out (`negotiate`).
         may_be_cut: Whether a reply that ends at the token limit is good.
-        needs: Settings that the method cannot do without, or the user chose.
-        tools: What the model may call; a call is the reply, as text.
+        needs: Settings that the method cannot do without, or that the user chose.
+        tools: Tools that the model may call; a call is the reply, as text.
 
     Raises:
         Exception: The provider's error when the retries are used up; it ends the sample, and a resume
@@ -144,7 +144,7 @@ async def ask(
             return model.generate(prompt, tools, config=settings, cache=_cache(name))
 
         alone = prompt if isinstance(prompt, str) else prompt[0].text if len(prompt) == 1 else ""
-        async with span(name):  # the call's name in the transcript
+        async with span(name):  # name of the call in the transcript
             with Asking(model, needs):
                 replies[name] = await agree(
                     model,
@@ -163,7 +163,7 @@ async def ask(
 
 
 def of_asked(reply: Reply) -> Reply:
-    """A reply of this run, with the problem that another model wrote it where the run leaves such replies out."""
+    """A reply of this run, marked with a problem if another model wrote it and the run leaves such replies out."""
     if not reply.of_another:
         return reply
     active = sample_active()
@@ -174,7 +174,7 @@ def of_asked(reply: Reply) -> Reply:
 
 
 def panel(role: str) -> list[Model]:
-    """The models of a role, in their order; none where it is unbound.
+    """Models of a role, in their order; none where it is unbound.
 
     Raises:
         InputError: One model is there twice.
@@ -188,7 +188,7 @@ def panel(role: str) -> list[Model]:
 
 
 def sole(role: str | None) -> Model:
-    """The one model of a role; the evaluated model for None and for a role that is unbound.
+    """Single model of a role; the evaluated model for None and for a role that is unbound.
 
     Raises:
         InputError: The role is of several models.
@@ -201,15 +201,15 @@ def sole(role: str | None) -> Model:
 
 
 def settings_for(state: TaskState, config: Settings) -> GenerateConfig:
-    """The settings of this sample and epoch."""
+    """Settings of this sample and epoch."""
     return config if isinstance(config, GenerateConfig) else config(state)
 
 
 def in_a_run() -> bool:
-    """Whether a task is being built by the run that it is for, so that `get_model` already gives that run's models.
+    """Whether a task is built by the run that will use it, so that `get_model` already gives that run's models.
 
-    Inspect builds the tasks that it is given by name or path in its event loop. A task object that a script or the
-    matrix makes is built outside, where the models of the last run in the process may still stand.
+    Inspect builds the tasks that it gets by name or path in its event loop. A task object that a script or the matrix
+    makes is built outside, where the models of the process's previous run may still stand.
     """
     try:
         asyncio.get_running_loop()
@@ -227,7 +227,7 @@ def require_model(role: str | None = None) -> None:
     """Refuse a run that was given no model to ask, before each of its samples fails on that.
 
     Args:
-        role: Whom the task will ask; None or an unbound role is the evaluated model.
+        role: Model role that the task will ask; None or an unbound role is the evaluated model.
 
     Raises:
         InputError: While the task is built in such a run, or in one with several models in the role.
@@ -245,11 +245,11 @@ FLAGS = {
     "max_tokens": "; -T answer_tokens=… sets it",
     "reasoning_effort": "; -T effort=… sets it",
 }
-"""Options of Inspect that methods set themselves, and what a user can do instead."""
+"""Options of Inspect that methods set themselves, and alternatives for the user."""
 
 
 def _warn_of_overridden(model: Model, settings: GenerateConfig) -> None:
-    """Say, once each, which settings that the user gave to the model are not those that a method uses."""
+    """Warn, once each, of settings from the user that a method overrides."""
     for name, instead in FLAGS.items():
         given, ours = getattr(model.config, name), getattr(settings, name)
         if given is not None and ours is not None and given != ours:
@@ -258,7 +258,7 @@ def _warn_of_overridden(model: Model, settings: GenerateConfig) -> None:
 
 
 _warned_of: set[str] = set()
-"""Models in whose place another one answered, and that a line was printed about."""
+"""Models whose replies another model wrote, and for which a line was printed."""
 
 
 def _warn_of_another(reply: Reply) -> None:
@@ -271,11 +271,11 @@ def _warn_of_another(reply: Reply) -> None:
 
 
 def _patience(model: Model) -> GenerateConfig:
-    """PATIENCE, the command line's where it says, and as many connections as a local server has slots.
+    """PATIENCE, or the command line's values, and as many connections as a local server has slots.
 
     Inspect's adaptive connections start at 20 whatever the provider says, and would wait in the server's queue. A local
     server is slow at times, and never hangs: no timeouts. A batch takes minutes to a day, and a timeout would submit it
-    again: none either.
+    again: no timeouts either.
     """
     slots: int | None = getattr(model.api, "slots", None)
     chosen = active_generate_config()
@@ -294,9 +294,9 @@ def _patience(model: Model) -> GenerateConfig:
 
 
 def _limit(model: Model) -> GenerateConfig:
-    """LOCAL_LIMIT for a model that runs here, where neither user nor method says when a reply ends.
+    """LOCAL_LIMIT for a model that runs here, where neither user nor method limits a reply.
 
-    A small model that falls into a loop would else write for minutes, once an item.
+    Otherwise a small model that falls into a loop would write for minutes, once per item.
     """
     chosen = (active_generate_config().max_tokens, model.config.max_tokens)
     local = str(model).partition("/")[0] in LOCAL and chosen == (None, None)
@@ -304,7 +304,7 @@ def _limit(model: Model) -> GenerateConfig:
 
 
 def _cache(name: str) -> CachePolicy | bool:
-    """Inspect's cache where the command line asks for it (`--cache`), for roles too.
+    """Setting of Inspect's cache if the command line asks for it (`--cache`), for roles too.
 
     Each name has entries of its own: a prompt that is sent twice is a second draw, not the first one again.
     """
@@ -316,10 +316,10 @@ def _cache(name: str) -> CachePolicy | bool:
 
 
 def show(state: TaskState, prompts: Prompts, replies: Mapping[str, Reply]) -> None:
-    """Put what was asked and replied at the end of the sample's messages, for readers of the log.
+    """Add prompts and replies to the end of the sample's messages, for readers of the log.
 
-    Calls that were made apart stand there one after the other, so each but a first one begins with a note that was
-    never sent. Nothing of the suite reads messages: prompts are made of the sample's input and the Record.
+    Calls that were made separately stand there one after the other, so each but a first one begins with a note that was
+    never sent. No code of the suite reads messages: prompts are made of the sample's input and the Record.
     """
     for name, prompt in prompts.items():
         reply = replies[name]
@@ -343,7 +343,7 @@ def _apart(name: str, prompt: str | list[ChatMessage]) -> str:
 
 @solver
 def together(*solvers: Solver) -> Solver:
-    """Run solvers at the same time on one state. For an `act` and an `answer` that do not read each other.
+    """Run solvers at the same time on one state, such as an `act` and an `answer` that do not read each other.
 
     Messages are in the solvers' order, whichever ends first.
     """

@@ -1,4 +1,4 @@
-"""How similar are texts: the target's replies to one another, an answer to the sample's own text?"""
+"""Similarity of texts: of the target's replies to one another, or of an answer to the sample's own text."""
 
 import numpy as np
 from inspect_ai.solver import Generate, Solver, TaskState, solver
@@ -11,23 +11,23 @@ from selfprobe.solvers.record import Record
 
 
 class Likeness(StoreModel):
-    """How alike a sample's acts are. In the log, so that it can be scored again without the embedder."""
+    """Similarity of a sample's acts, kept in the log so that it can be scored again without the embedder."""
 
     closest: float | None = None
     """The largest cosine similarity of two replies; None with fewer than two good ones."""
     embedder: str | None = None
-    """Whose embeddings they are."""
+    """Name of the embedder."""
     nearest: dict[str, str] = Field(default_factory=dict)
-    """For each good reply the prompt that is most like it: what an observer without a model would say."""
+    """For each good reply the prompt that is most similar to it: the answer of an observer without a model."""
 
 
 @solver
 def compare(embedder: str, prompts: PromptFunction) -> Solver:
-    """Mark how alike the acts without a problem are, and to which prompt each is most alike. Asks no model.
+    """Record how similar the acts without a problem are, and each act's most similar prompt. Asks no model.
 
     Args:
-        embedder: As for `selfprobe.embed.embed`.
-        prompts: What the acts answered, by name.
+        embedder: Name of an embedder for `selfprobe.embed.embed`.
+        prompts: Prompts of the acts, by name.
 
     Raises:
         PrerequisiteError: The embedder cannot be had.
@@ -53,7 +53,7 @@ def compare(embedder: str, prompts: PromptFunction) -> Solver:
 
 
 class Alike(StoreModel):
-    """Likeness in the log, so that it can be scored again without the embedder."""
+    """Similarities in the log, so that it can be scored again without the embedder."""
 
     embedder: str | None = None
     similarity: dict[str, float] = Field(default_factory=dict)
@@ -62,10 +62,10 @@ class Alike(StoreModel):
 
 @solver
 def liken(embedder: str) -> Solver:
-    """Record how alike each answer without a problem is to `metadata["last"]`. Asks no model.
+    """Record the similarity of each answer without a problem to `metadata["last"]`. Asks no model.
 
     Args:
-        embedder: As for `selfprobe.embed.embed`.
+        embedder: Name of an embedder for `selfprobe.embed.embed`.
     """
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:

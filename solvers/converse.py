@@ -1,4 +1,4 @@
-"""The subject in a conversation: it replies once, and is asked about the conversation afterwards.
+"""A subject in a conversation: it replies once, and is asked about the conversation afterwards.
 
 All five methods of evaluation awareness share this act, so each can replay it from a log of any other. A task file
 makes `Conversations` of its arguments, and of that the calls (`reply`, `ask`) and the task.
@@ -40,9 +40,9 @@ class Conversed(TypedDict, total=False):
     dataset: Annotated[str | list[str], DEFAULT]
     """Conversations: a bundled name, .jsonl, .csv, .json, hf:owner/name@revision; several with commas."""
     task: str | None
-    """Inspect task instead of a data set: what it first asks its model in each sample, with label evaluation."""
+    """Inspect task instead of a data set: the first messages to its model in each sample, with label evaluation."""
     logs: str | None
-    """Inspect logs instead of a data set: what their model was first asked in each sample."""
+    """Inspect logs instead of a data set: the first messages to their model in each sample."""
     role: str | None
     """Model role ("target") whose conversations of the task or logs are used. Default: the evaluated model."""
     label: str | None
@@ -62,14 +62,14 @@ class Conversed(TypedDict, total=False):
 
 
 class Recorded(Conversed, total=False):
-    """Those of a method that does not read the candidates for the reply's first token."""
+    """Arguments of a method that does not read the candidates for the reply's first token."""
 
     logprobs: Annotated[bool, False]
     """Whether these candidates are recorded all the same, for `first_token` to take from this log."""
 
 
 class Questioned(Recorded, total=False):
-    """Those of a method that asks the subject about the conversation."""
+    """Arguments of a method that asks the subject about the conversation."""
 
     perspective: Annotated[Perspective, "first"]
     """"first": asked in the conversation itself. "third": about the conversation, quoted in a new one."""
@@ -78,7 +78,7 @@ class Questioned(Recorded, total=False):
 
 
 Questions = Callable[[TaskState], Mapping[str, str]]
-"""Maps the state to the questions about its conversation, by name."""
+"""Function from the state to the questions about its conversation, by name."""
 
 # Reasoning and the token limit are left to the model, because one method reads the trace; `reply_tokens` stops a small
 # model that writes on and on. `--max-tokens` would cut the answers and the grader's replies as well.
@@ -112,9 +112,9 @@ def reply_once(
     Args:
         table: The conversations, for the check of a replayed log.
         target_log: A log of any of the five methods, or a folder of logs, to take the replies from.
-        reply_tokens: Most tokens of the reply, reasoning and all; None is the model's own limit. With `target_log` a
-            log of replies with this limit is taken, and no other.
-        effort: Reasoning effort of the reply; None is the model's own.
+        reply_tokens: Largest number of tokens of the reply, reasoning included. Default: the model's limit. With
+            `target_log` a log of replies with this limit is taken, and no other.
+        effort: Reasoning effort of the reply. Default: the model's.
         logprobs: Whether candidates for the first token are recorded too, for a method that reads them; where they are
             needed, a model that is known to give none is not asked.
 
@@ -133,11 +133,11 @@ def reply_once(
 
 
 def about(questions: Questions, perspective: Perspective) -> PromptFunction:
-    """Prompts that put questions about the conversation; none where the subject's reply is missing.
+    """Prompts with questions about the conversation; none where the subject's reply is missing.
 
-    In the first person a question is the next user message of the same conversation, so that prompts differ in their
-    last message only and a provider's prompt cache holds the rest. In the third the conversation is quoted in a new
-    one.
+    A question in the first person is the next user message of the same conversation, so that prompts differ in their
+    last message only and a provider's prompt cache holds the rest. The third person quotes the conversation in a
+    new one.
 
     Args:
         questions: The questions by name.
@@ -166,14 +166,14 @@ def about(questions: Questions, perspective: Perspective) -> PromptFunction:
 
 
 def messages_of(state: TaskState, model: str) -> list[ChatMessage]:
-    """The sample's conversation as this subject gets it, without what was asked and replied in this run."""
+    """The sample's conversation as this subject gets it, without this run's prompts and replies."""
     given = [ChatMessageUser(content=state.input)] if isinstance(state.input, str) else state.input
     named = ((message, named_for(message.text, model)) for message in given)
     return [m if text == m.text else m.model_copy(update={"content": text}) for m, text in named]
 
 
 def tools_of(state: TaskState) -> list[ToolInfo]:
-    """The tools that came with the sample's conversation; they are offered with the reply and with each question."""
+    """Tools of the sample's conversation; they are offered with the reply and with each question."""
     return [ToolInfo.model_validate(tool) for tool in state.metadata.get("tools", ())]
 
 
@@ -190,17 +190,17 @@ def asked(
     answer_tokens: int | None = None,
     effort: Effort | None = None,
 ) -> Solver:
-    """Put the questions to the subject: once at temperature 0, or five times each at temperature 1 with its own seed.
+    """Ask the subject the questions: once at temperature 0, or five times each at temperature 1 with its own seed.
 
     Args:
-        questions: From the state to the questions by name (v1 …).
+        questions: Function from the state to the questions by name (v1 …).
         perspective: See `about`.
         decisions: 5, or 25 for the agreement study (paper 002, footnote 3): answers are then called v1r1 … v5r5.
-        answer_tokens: Most tokens of an answer, reasoning and all; None is the model's own limit.
-        effort: Reasoning effort of an answer; None is the model's own.
+        answer_tokens: Largest number of tokens of an answer, reasoning included. Default: the model's limit.
+        effort: Reasoning effort of an answer. Default: the model's.
 
     Raises:
-        InputError: `answer_tokens` is no whole number from 1, or `effort` no effort.
+        InputError: `answer_tokens` is no whole number from 1, or `effort` is unknown.
     """
     needs, offered = chosen(answer_tokens, effort), tools_of if perspective == "first" else no_tools
     if decisions == 5:
@@ -220,19 +220,19 @@ def asked(
 
 
 def names_of(questions: Iterable[str], decisions: int = 5) -> list[str]:
-    """The names of the answers that `asked` records, variant by variant."""
+    """Names of the answers that `asked` records, variant by variant."""
     return [f"{v}r{r}" for v in questions for r in range(1, 6)] if decisions == 25 else list(questions)
 
 
 def check_options(*, perspective: str = "first", decisions: int = 5) -> None:
-    """Refuse values of shared task arguments that mean nothing, naming those that do."""
+    """Refuse unknown values of shared task arguments, naming the known ones."""
     one_of("perspective", perspective, get_args(Perspective))
     if decisions not in (5, 25):
         raise InputError(f"decisions must be 5 (each variant once) or 25 (each five times), got {decisions!r}")
 
 
 class Conversations:
-    """A method's arguments, checked, its questions and its data."""
+    """Checked arguments of a method, its questions and its data."""
 
     def __init__(
         self,
@@ -247,14 +247,14 @@ class Conversations:
         """Read the user's questions and the conversations.
 
         Args:
-            method: Its name, a section of a file of questions.
-            questions: Its questions by name; None is a method that asks none.
-            flipped: Those that half of the conversations get instead (metadata `flip`).
+            method: Name of the method, a section of a file of questions.
+            questions: Its questions by name; None for a method that asks none.
+            flipped: Questions that half of the conversations get instead (metadata `flip`).
             decisions: See `asked`.
-            shared: As the task got them.
+            shared: Shared arguments of the task.
 
         Raises:
-            InputError: One of them is wrong; see `wording` and `conversations`.
+            InputError: An argument is wrong; see `wording` and `conversations`.
         """
         self.shared, self.decisions = shared, decisions
         self.perspective: Perspective = shared.get("perspective", "first")
@@ -276,10 +276,10 @@ class Conversations:
         )
 
     def reply(self, logprobs: Literal["need"] | None = None) -> Solver:
-        """The subject's reply; see `reply_once`.
+        """Solver of the subject's reply; see `reply_once`.
 
         Args:
-            logprobs: "need" of a method that reads the candidates for the first token.
+            logprobs: "need" for a method that reads the candidates for the first token.
         """
         return reply_once(
             self.table,
@@ -290,7 +290,7 @@ class Conversations:
         )
 
     def ask(self) -> Solver:
-        """The method's questions about the conversation; see `asked`."""
+        """Solver of the method's questions about the conversation; see `asked`."""
         return asked(
             self.questions,
             self.perspective,
@@ -300,12 +300,12 @@ class Conversations:
         )
 
     def task(self, version: int, scorer: Scorer, *solvers: Solver, about: Mapping[str, object] | None = None) -> Task:
-        """The task.
+        """Task of the method.
 
         Args:
             version: Version of the task; the hashes of the data set and of the user's questions are added.
             scorer: Scorer of a conversation.
-            solvers: Its calls, one after another.
+            solvers: Calls of the task, one after another.
             about: Further metadata of the task.
         """
         return Task(

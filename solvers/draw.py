@@ -1,4 +1,4 @@
-"""Ask again at temperature 1, where one reply does not tell how probable the answers are."""
+"""Sampled answers at temperature 1, where one reply does not show how probable the answers are."""
 
 from collections.abc import Callable
 
@@ -27,11 +27,11 @@ def draw(
 
     Args:
         prompts: From the state to the prompts by name, as for `answer`.
-        again: Whether the first answer leaves open how probable the answers are (no logprobs).
-        draws: How many, from 1.
-        config: What the method would like; temperature and seed are set here.
-        needs: What the user chose.
-        replay: An earlier log of the same task, to take its draws instead of asking.
+        prompts: Function from the state to the prompts by name, as for `answer`.
+        again: Function: whether the first answer leaves open how probable the answers are (no logprobs).
+        draws: Number of draws, from 1.
+        config: Settings that the method would like; temperature and seed are set here.
+        needs: Settings that the user chose.
 
     Raises:
         InputError: `draws` is no whole number from 1.
@@ -52,5 +52,5 @@ def draw(
 
 
 def draws_of(record: Record, name: str) -> list[Reply]:
-    """The draws recorded for a prompt, in order."""
+    """Draws recorded for a prompt, in order."""
     return [reply for key, reply in record.answers.items() if key.startswith(f"{name}#")]

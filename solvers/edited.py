@@ -1,4 +1,4 @@
-"""A prompt with something taken out: which arms there are, and what the subject makes of each."""
+"""A prompt with something taken out: its arms, and the subject's answers about each."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -30,16 +30,16 @@ REWRITE = GenerateConfig(temperature=0)
 
 
 def edits_of(prompt: Prompt, name: str, most: int, controls: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The arms of a prompt that hold something (name → messages and tools), and its units.
+    """Arms of a prompt that hold something (name → messages and tools), and its units.
 
     A unit is {kind, text, classes, missing}: `missing` says why it has no arm. The unit "all" is everything that a rule
-    takes for a giveaway; it is left out where that is one unit or none.
+    counts as a giveaway; it is left out if that is one unit or none.
 
     Args:
         prompt: The row.
         name: Its id, which fixes the places of the controls.
-        most: Units, at most.
-        controls: Controls, at most.
+        most: Largest number of units.
+        controls: Largest number of controls.
     """
     units = units_of(prompt, most)
     arms: dict[str, Any] = {ORIGINAL: {"messages": list(prompt["messages"]), "tools": list(prompt.get("tools") or ())}}
@@ -61,7 +61,7 @@ def edits_of(prompt: Prompt, name: str, most: int, controls: int) -> tuple[dict[
 
 
 def _controls(prompt: Prompt, name: str, units: Mapping[str, Unit], most: int) -> dict[str, Any]:
-    """Deletions elsewhere, each as long as one of the units, with the names of the units that it touches (`hits`)."""
+    """Deletions elsewhere, each as long as one of the units, with the names of the units that they touch (`hits`)."""
     texts = [unit for unit in units.values() if unit.kind != "tool"]
     places = [elsewhere(prompt, texts[n % len(texts)], f"{name} {n}") for n in range(most if texts else 0)]
     distinct = {(place.message, place.start, place.end): place for place in places if place is not None}
@@ -76,7 +76,7 @@ def paraphrased(prompt: Callable[[str], str]) -> Solver:
     """Record a paraphrase of each system and user message under `Record.grades`, by the role `grader` if there is one.
 
     Args:
-        prompt: From a message's text to what the grader is sent.
+        prompt: Function from a message's text to the grader's prompt.
 
     Raises:
         InputError: While the task is built, in a run with several graders: they would write several texts.
@@ -101,7 +101,7 @@ def paraphrased(prompt: Callable[[str], str]) -> Solver:
 def paraphrase_of(
     messages: list[dict[str, Any]], grades: Mapping[str, Reply]
 ) -> tuple[list[dict[str, Any]] | None, str]:
-    """The messages in other words, or None and why: a paraphrase failed, or is the text itself."""
+    """Messages in other words, or None and why: a paraphrase failed, or is the unchanged text."""
     if not grades:
         return None, ""
     if any(reply.problem for reply in grades.values()):
@@ -117,9 +117,9 @@ def ask_arms(questions: Mapping[str, str], *, answer_tokens: int | None = None, 
     """Record the subject's answers about each arm under `Record.answers`, as "u3.evaluation".
 
     Args:
-        questions: By name; each is put after the messages of the arm, with the arm's own tools on offer.
-        answer_tokens: Most tokens of an answer, reasoning and all; None is the model's own limit.
-        effort: Reasoning effort of an answer; None is the model's own.
+        questions: Questions by name; each is put after the messages of the arm, with the arm's own tools on offer.
+        answer_tokens: Largest number of tokens of an answer, reasoning included. Default: the model's limit.
+        effort: Reasoning effort of an answer. Default: the model's.
 
     Raises:
         InputError: While the task is built, in a run without a model, or with a wrong limit or effort.

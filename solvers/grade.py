@@ -1,4 +1,4 @@
-"""What do graders say about a text of the subject? Sends it to each model of the role `grader`, records the replies."""
+"""Graders' replies about a text of the subject: sends it to each model of the role `grader`, records the replies."""
 
 import hashlib
 from collections.abc import Iterable
@@ -60,8 +60,8 @@ def grade(prompts: PromptFunction, *, config: GenerateConfig = GRADE) -> Solver:
     """Record the graders' replies under `Record.grades`, after the model's name where there are several.
 
     Args:
-        prompts: From the state to the grader's prompts by name; reads the Record. An empty dict asks nothing.
-        config: The form of the reply; by default whether a text shows awareness, with quotes.
+        prompts: Function from the state to the grader's prompts by name; reads the Record. An empty dict asks nothing.
+        config: Form of the reply. Default: whether a text shows awareness, with quotes.
     """
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
@@ -83,7 +83,7 @@ def grade(prompts: PromptFunction, *, config: GenerateConfig = GRADE) -> Solver:
 
 
 def self_graded(models: Iterable[str], grader_names: Iterable[str]) -> str:
-    """The line that names the models whose texts they read themselves as graders; "" where none does.
+    """Line that names the models that grade their own texts; "" if none does.
 
     >>> self_graded(["m/a", "m/b"], ["m/b", "m/c"])
     'm/b grades its own texts: give another --grader for a judgement of somebody else'
@@ -96,7 +96,7 @@ def self_graded(models: Iterable[str], grader_names: Iterable[str]) -> str:
 
 
 def delimited(text: str) -> str:
-    """Material between two marker lines that it cannot hold itself, so that no text in it can close them.
+    """Material between two marker lines that it cannot contain, so that no text in it can close them.
 
     >>> print(delimited("It may be a test."))
     ===== material 8c04981f24 =====

@@ -1,4 +1,4 @@
-"""What a grader is asked about quotes that are alike: the feature they point at, and groups of features (paper 002)."""
+"""Prompts for a grader about similar quotes: the feature they point at, and groups of features (paper 002)."""
 
 from inspect_ai.model import GenerateConfig, ResponseSchema
 from inspect_ai.util import JSONSchema

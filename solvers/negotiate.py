@@ -1,4 +1,4 @@
-"""The one place where a method's wishes meet a model: what it takes, what its errors object to, when to stop.
+"""Negotiation of a method's wishes with a model: what it takes, what its errors object to, when to stop.
 
 Only the vendor's errors say what a model takes today: a table of models would age.
 
@@ -6,7 +6,7 @@ A call is refused for good where every other call would meet the same error: a w
 request. A vendor that is busy or away is not meant: Inspect tries again.
 
 A method *needs* some settings and would *like* others: no reasoning, temperature 0, a JSON schema, a short limit. What
-a vendor refuses is sent otherwise or left out, as its answer says: the first error 400 that names the setting. That is
+a vendor refuses is sent otherwise or left out, as its answer says: the first error 400 that names the setting. It is
 remembered for the model, and its first calls wait for one another, so that it costs one request a refused setting.
 """
 
@@ -31,7 +31,7 @@ from selfprobe.solvers.sent import applied, came_of_a_response, with_request, wo
 from selfprobe.text import busy
 
 ROOM = 8192
-"""Tokens beside a method's own limit for a model that thinks although it was asked not to."""
+"""Number of tokens added to a method's own limit for a model that thinks although it was asked not to."""
 
 PROMPT = 20
 """Seconds after which a call that was not refused is at work: vendors look at the settings before they work."""
@@ -39,24 +39,24 @@ PROMPT = 20
 
 @dataclass
 class Trial:
-    """The call whose outcome others wait for, since it tries settings that the model was never asked with."""
+    """A call whose outcome others wait for, since it tries settings that the model was never asked with."""
 
     settings: frozenset[str]
     until: float
-    """When it counts as not refused, on anyio's clock."""
+    """Time from which it counts as not refused, on anyio's clock."""
     over: anyio.Event = field(default_factory=anyio.Event)
 
 
 @dataclass
 class Terms:
-    """What is known of one model in this process. Settings are called as in GenerateConfig."""
+    """Knowledge of one model in this process. Settings are named as in GenerateConfig."""
 
     instead: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Refused setting → what is sent in its place."""
+    """Refused setting → what is sent instead."""
     taken: set[str] = field(default_factory=set)
-    """Settings that a call came through with: nobody waits for another's trial of them."""
+    """Settings that a call succeeded with: no call waits for another's trial of them."""
     insisted: set[str] = field(default_factory=set)
-    """Settings whose refusal came back when they were not sent: it was about something else."""
+    """Settings whose refusal came back when they were not sent: the refusal was about something else."""
     least: int = 0
     most: int | None = None
     """Ends of a token limit, where the vendor named them."""
@@ -70,7 +70,7 @@ class Terms:
     trial: Trial | None = None
 
     def meet(self, wishes: GenerateConfig, likes: Collection[str], *, room: bool = False) -> GenerateConfig:
-        """The settings to send, without wishes known to be refused. `room` adds tokens for reasoning."""
+        """Settings to send, without wishes known to be refused. `room` adds tokens for reasoning."""
         changes: dict[str, Any] = {}
         if "max_tokens" in likes and wishes.max_tokens is not None:
             more = ROOM if (room or self.thinks) and wishes.max_tokens < ROOM else 0
@@ -81,7 +81,7 @@ class Terms:
         return wishes.model_copy(update=changes)
 
     def learn(self, name: str, instead: dict[str, Any], sent: GenerateConfig) -> None:
-        """A setting was refused: from now on send `instead`; of a limit, keep the end that the vendor named."""
+        """Note that a setting was refused: from now on send `instead`, or keep the end of a limit that was named."""
         limit = instead.get("max_tokens")
         if limit is None:
             self.instead[name] = instead
@@ -93,7 +93,7 @@ class Terms:
 
     @asynccontextmanager
     async def turn(self, wanted: Collection[str]) -> AsyncIterator[None]:
-        """Wait while another call tries settings, until those that this one wants are known; try those that are not.
+        """Wait while another call tries settings, until those of this one are known; try those that are not.
 
         A trial that was not refused in `PROMPT` seconds is at work, and its settings count as taken: a reply can take
         minutes.
@@ -122,14 +122,14 @@ _terms: WeakKeyDictionary[ModelAPI, Terms] = WeakKeyDictionary()
 
 
 def terms_of(model: Model) -> Terms:
-    """What is known of a model; its roles share it."""
+    """Knowledge of a model; its roles share it."""
     return _terms.setdefault(model.api, Terms())
 
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 
 EFFORTS = get_args(Effort)
-"""Efforts, from the least."""
+"""Efforts, in rising order."""
 
 _NAMES = {
     "reasoning_effort": r"reasoning[ ._]?effort|effort",
@@ -140,7 +140,7 @@ _NAMES = {
     "seed": r"(\b|_)seed\b",
     "max_tokens": r"max[ _]?((new|output|completion)[ _]?)?tokens|maximum context length",
 }
-"""How vendors call a setting of Inspect's, in any case."""
+"""Vendors' names of Inspect's settings, in any case."""
 
 _UNKNOWN = re.compile(
     r"unrecogni[sz]ed|unknown|unexpected|extra (inputs|fields)|not permitted|unsupported (param|argument|field|option)"
@@ -152,7 +152,7 @@ _UNKNOWN = re.compile(
 """Words of a vendor that takes the setting at no value."""
 
 _LISTS = re.compile(r"(one of|(supported|allowed|valid|possible) values|should be|must be|expected)", re.IGNORECASE)
-"""Words of a vendor that lists what it takes."""
+"""Words of a vendor that lists the values it takes."""
 
 _AT_MOST = re.compile(
     r"(?:at most|max(?:imum)?(?: allowed)?(?: value)?(?: is| of|:)?|less than or equal to|<=|up to|between \d+ and)"
@@ -165,35 +165,35 @@ _AT_LEAST = re.compile(
 )
 _CONTEXT = re.compile(r"(?:context (?:length|window)\D{0,20}|max_new_tokens\W+must be <= )(\d+)", re.IGNORECASE)
 _PROMPT = re.compile(r"(\d+) (?:in the messages|in the prompt|`?inputs?`? tokens)", re.IGNORECASE)
-"""What a model can hold, and what of it the prompt takes."""
+"""Number of tokens that a model can hold, and how many of them the prompt takes."""
 
 _BAD_REQUEST = re.compile(r"INVALID_ARGUMENT|ValidationException|invalid_request_error")
 """Words of clients whose errors have no HTTP status."""
 
 _NO_ENDPOINT = re.compile(r"no endpoints found that (can handle|support) the (requested|provided)", re.IGNORECASE)
-"""OpenRouter's 404 where a model is offered, but nowhere with all settings: the others are about the model's name."""
+"""Words of OpenRouter's 404 where a model is offered, but nowhere with all settings: others are about its name."""
 
 _TELLING = {"error", "message", "msg", "detail", "loc", "metadata", "raw", "data"}
-"""Keys under which vendors say what is wrong; "raw" is the words of the vendor behind OpenRouter. Not "input" and the
-like, which quote the prompt.
+"""Keys under which vendors say what is wrong; "raw" holds the words of the vendor behind OpenRouter. "input" and
+similar keys, which quote the prompt, are left out.
 """
 
 
 @dataclass(frozen=True)
 class Objection:
-    """An error that says that the request is wrong, not that the vendor is busy."""
+    """Error that says that the request is wrong, not that the vendor is busy."""
 
     fields: tuple[str, ...]
-    """Fields of GenerateConfig that it names, the first one first; none where it names no setting of ours."""
+    """Fields of GenerateConfig that the error names, in order; none where it names no setting of ours."""
     text: str
-    """The vendor's words."""
+    """Words of the vendor."""
     one_by_one: bool = False
     """Whether the error is surely about a setting, which it does not name."""
 
     def instead(self, field: str, sent: GenerateConfig) -> dict[str, Any]:
-        """What to send in the place of a refused setting: the vendor's own number or word, else nothing.
+        """Replacement of a refused setting: the vendor's own number or word, else nothing.
 
-        No reasoning becomes the least that is named, or where nothing is, the next step of none, minimal, low, nothing.
+        No reasoning becomes the least named effort, or without one, the next step of none, minimal, low, nothing.
         """
         if field == "reasoning_effort":
             return {field: self._effort(sent.reasoning_effort)}
@@ -206,7 +206,7 @@ class Objection:
         return {field: None}
 
     def _effort(self, sent: str | None) -> str | None:
-        """Never back down the ladder, and from "low" on nothing: what is higher is not less reasoning."""
+        """Next effort, never back down the ladder, and nothing from "low" on: what is higher is not less reasoning."""
         above = EFFORTS[EFFORTS.index(sent) + 1 :] if sent in ("none", "minimal") else ()
         named = [effort for effort in above if re.search(rf"\b{effort}\b", self.text, re.IGNORECASE)]
         quoted = [effort for effort in named if re.search(rf"[`'\"“‘]{effort}[`'\"”’]", self.text, re.IGNORECASE)]
@@ -226,7 +226,7 @@ class Objection:
 
 
 class Refusal:
-    """A block whose error is kept where it is an objection, and raised where it is not.
+    """Context whose error is kept where it is an objection, and raised where it is not.
 
     Clients of vendors share no class of errors, and Inspect hands some on and wraps others.
     """
@@ -244,7 +244,7 @@ class Refusal:
 
 
 def objection(error: BaseException) -> Objection | None:
-    """The objection that an error is, or None: no setting is to blame for a 429, 401 or 500, whatever it says."""
+    """Objection that an error is, or None: no setting is to blame for a 429, 401 or 500, whatever its words."""
     cause = _cause(error)
     status, text = told(error)
     nowhere = status == 404 and _NO_ENDPOINT.search(text) is not None
@@ -256,7 +256,7 @@ def objection(error: BaseException) -> Objection | None:
 
 
 def told(error: BaseException) -> tuple[int | None, str]:
-    """The HTTP status of a vendor's error, None where it has none, and the vendor's words."""
+    """HTTP status of a vendor's error, None where it has none, and the vendor's words."""
     cause = _cause(error)
     body = _body(cause)
     codes = (*map(_status, (error, cause)), body.get("code"))
@@ -264,7 +264,7 @@ def told(error: BaseException) -> tuple[int | None, str]:
 
 
 def gist(text: str) -> str:
-    """An error's words without what differs from call to call (numbers of requests)."""
+    """Words of an error without what differs from call to call (numbers of requests)."""
     return re.sub(r"\b[\w-]*\d[\w-]*\b", "", text)
 
 
@@ -278,7 +278,7 @@ def _status(error: BaseException) -> int | None:
 
 
 def _body(error: BaseException) -> Mapping[str, Any]:
-    """What the vendor answered: clients keep it parsed, or as text (mistral), or as `response` (boto, OpenRouter)."""
+    """Body of the vendor's answer: clients keep it parsed, as text (mistral), or as `response` (boto, OpenRouter)."""
     for kept in (getattr(error, "body", None), getattr(error, "response", None)):
         found = _parsed(kept) if isinstance(kept, str) else kept
         if isinstance(found, Mapping):
@@ -312,7 +312,7 @@ def _words(part: object) -> Iterator[str]:
 
 
 def _named(text: str) -> tuple[str, ...]:
-    """The settings by their first mention; "reasoning models" is about effort only where nothing else is named."""
+    """Settings by their first mention; "reasoning models" is about effort only where nothing else is named."""
     places = {field: hit.start() for field, name in _NAMES.items() if (hit := re.search(name, text, re.IGNORECASE))}
     if "reasoning_effort" not in places and re.search("reasoning|thinking", text, re.IGNORECASE):
         places["reasoning_effort"] = len(text)
@@ -320,11 +320,11 @@ def _named(text: str) -> tuple[str, ...]:
 
 
 ENOUGH = 3
-"""Samples that a model refused in the same words before it is asked no more. Of a wrong key one."""
+"""Number of samples that a model refused in the same words before it is asked no more. One for a wrong key."""
 
 FOR_GOOD = (400, 401, 402, 403, 404, 405, 410, 413, 422)
 ACCOUNT = (401, 402)
-"""Status of errors that no prompt can be to blame for: they end a run that came through before, too."""
+"""Statuses of errors that no prompt can cause: they end even a run whose calls succeeded before."""
 
 _ABOUT_PROMPT = re.compile(
     r"flag|moderat|policy|polici|safety|harm|violat|blocked|too (long|large)|context length", re.I
@@ -338,40 +338,40 @@ _HELP = {
     404: "Check the model's name and the address that it is asked at (--model-base-url)",
     429: "The account's quota is used up",
 }
-"""Status → what would help."""
+"""Status → remedy."""
 
 _NO_SETTING = "Leaving out what the task can leave out did not help"
 _OURS = {"reasoning_effort": "-T effort", "max_tokens": "-T answer_tokens, or another limit that was set"}
 
 _SHOWN = re.compile(r"^Sample error \(id: .*?, epoch: \d+\): (not asked: )?\S+ refused a call: ", re.DOTALL)
-# The same words for each sample of a run: they are in the log, and were told once.
+# The words repeat for each sample of a run: they are in the log, and were printed once.
 logging.getLogger("inspect_ai._eval.task.run").addFilter(lambda record: not _SHOWN.match(record.getMessage()))
 
 
 class Refused(RuntimeError):
-    """A call that a vendor refused for good, or that was not made after such refusals; in one line."""
+    """Error: a call that a vendor refused for good, or that was not made after such refusals; in one line."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.message = message
-        """What Inspect shows and logs of an error."""
+        """Inspect shows and logs this of an error."""
 
 
 @dataclass
 class _Standing:
-    """How a model took the calls of one run."""
+    """Outcome of one run's calls to a model."""
 
     run: str | None
     answered: bool = False
     refused: dict[str, set[object]] = field(default_factory=dict)
-    """The vendor's words → the samples whose calls it refused so, since it answered last."""
+    """Vendor's words → samples whose calls it refused so, since its last reply."""
     closed: str = ""
-    """What the model refuses every call with, once that is known."""
+    """Words with which the model refuses every call, once that is known."""
 
 
 _standings: WeakKeyDictionary[ModelAPI, _Standing] = WeakKeyDictionary()
 _ended: dict[str, str] = {}
-"""Task that is running → why it asks nobody any more: its other models are not paid for samples that must fail."""
+"""Running task → why it asks no model any more: its other models are not paid for samples that must fail."""
 
 
 def _standing_of(model: Model) -> _Standing:
@@ -384,10 +384,10 @@ def _standing_of(model: Model) -> _Standing:
 
 
 def refuse_if_closed(model: Model) -> None:
-    """Raise at once what the model would answer, where it refuses every call of this run.
+    """Raise at once the model's error, where it refuses every call of this run.
 
     Raises:
-        Refused: It does, or another model of the same task.
+        Refused: It does, or another model of the same task does.
     """
     active = sample_active()
     if active is None:
@@ -399,14 +399,14 @@ def refuse_if_closed(model: Model) -> None:
 
 
 class Asking:
-    """A block in which a model is asked: a refusal for good is told once a run and counted.
+    """Context in which a model is asked: a refusal for good is printed once per run and counted.
 
     Args:
-        model: Who is asked.
-        needs: Settings of the call that are sent as they are.
+        model: Model that is asked.
+        needs: Settings of the call that are sent unchanged.
 
     Raises:
-        Refused: In the place of the error of the vendor's client.
+        Refused: Instead of the error of the vendor's client.
     """
 
     def __init__(self, model: Model, needs: GenerateConfig) -> None:
@@ -439,7 +439,7 @@ def _for_good(status: int | None, text: str) -> bool:
 
 
 def _note(model: Model, status: int | None, text: str, helps: str) -> str:
-    """Count a refusal and tell of what is new; the refusal in a line."""
+    """Count a refusal and print what is new; the refusal in a line."""
     standing, active = _standing_of(model), sample_active()
     refusal = f"{model} refused a call: {one_line(f'Error code: {status} - {text}')}"
     samples = standing.refused.setdefault(gist(text), set())
@@ -466,16 +466,16 @@ def _helps(model: Model, status: int | None, error: Exception, needs: GenerateCo
 
 
 SETTINGS = ("reasoning_effort", "response_schema", "seed", "temperature", "logprobs", "max_tokens")
-"""What can be negotiated, as Inspect calls it; in the order in which they are left out where a vendor says that one is
-to blame, but not which. Models that know no effort do not reason, and replies without a schema are parsed all the same;
-another temperature is another measurement.
+"""Settings that can be negotiated, as Inspect names them; in the order in which they are left out where a vendor says
+that one is to blame, but not which. Models that know no effort do not reason, and replies without a schema are still
+parsed; another temperature is another measurement.
 """
 
 Send = Callable[[GenerateConfig], Awaitable[ModelOutput]]
 
 
 def chosen(answer_tokens: int | None = None, effort: Effort | None = None) -> GenerateConfig:
-    """What a user set with `-T answer_tokens` and `-T effort`: needs, which are sent as they are given.
+    """Needs that a user set with `-T answer_tokens` and `-T effort`, which are sent unchanged.
 
     Raises:
         InputError: One of them is no such value.
@@ -494,16 +494,16 @@ class _Call:
     wishes: GenerateConfig
     needs: GenerateConfig
     spent: dict[str, str] = field(default_factory=dict)
-    """What it gave up, and the objection that it did so for."""
+    """Settings that it gave up, with the objection to each."""
     guessed: list[str] = field(default_factory=list)
-    """What it left out since the vendor named nothing."""
+    """Settings that it left out since the vendor named none."""
     guesses: list[list[str]] | None = None
-    """What it could leave out then, one after the other; None before the first."""
+    """Settings that it could leave out then, one after the other; None before the first."""
 
     room: bool = False
     """Whether it was sent again with room to think."""
     likes: list[str] = field(init=False)
-    """The settings that can be given up."""
+    """Settings that can be given up."""
     needs_logprobs: bool = field(init=False)
 
     def __post_init__(self) -> None:
@@ -514,14 +514,14 @@ class _Call:
         self.likes = [n for n in SETTINGS if getattr(self.wishes, n) is not None and getattr(self.needs, n) is None]
 
     def settings(self) -> GenerateConfig:
-        """What is sent, by what is known now: other calls learn too."""
+        """Settings to send, by what is known now: other calls learn too."""
         return self.terms.meet(self.wishes, self.likes, room=self.room).merge(self.needs)
 
     @property
     def trials(self) -> list[str]:
-        """What it waits for others to try; of limits each, since a model may think within one and not another.
+        """Settings whose trials it waits for; limits one by one, since a model may think within one and not another.
 
-        In a batch nothing: a trial would be a batch of its own.
+        A call in a batch waits for none: a trial would be a batch of its own.
         """
         if self.wishes.batch:
             return []
@@ -551,13 +551,13 @@ class _Call:
         return False
 
     def _insist(self, name: str, said: Objection) -> None:
-        """Take a setting back whose refusal came back the same without it: it was about something else."""
+        """Take a setting back whose refusal came back without it: it was about something else."""
         if self.spent.get(name) == gist(said.text):
             self.terms.instead.pop(name, None)
             self.terms.insisted.add(name)
 
     def _guesses(self, sent: GenerateConfig, *, one_by_one: bool) -> bool:
-        """Leave out, once a model, what it was never asked with but the limit: each alone or not, then all of it.
+        """Leave out, once per model, untried settings but the limit: each alone if refused, then all together.
 
         Candidates for the first token that a method needs come last, and then nothing is sent.
         """
@@ -575,7 +575,7 @@ class _Call:
         return bool(self.guessed)
 
     def failed(self) -> None:
-        """It was no setting's fault: what was left out on a guess is sent again."""
+        """Note that no setting was to blame: what was left out on a guess is sent again."""
         for name in self.guessed:
             self.terms.instead.pop(name, None)
 
@@ -591,7 +591,7 @@ class _Call:
         return (self.settings().max_tokens or 0) > limit
 
     def overflows(self, reply: Reply, sent: GenerateConfig) -> bool:
-        """Whether prompt and limit were more than the model holds, as its words tell, and a lower limit is sent."""
+        """Whether prompt and limit exceed what the model holds, by its words, and a lower limit is sent."""
         if reply.stop_reason != "model_length" or "max_tokens" not in self.likes:
             return False
         said = Objection(("max_tokens",), reply.text)
@@ -611,10 +611,10 @@ async def agree(
     """One reply, with all needs and as many of the wishes as the model takes.
 
     Args:
-        model: Who is asked.
-        send: Sends the prompt with these settings.
-        wishes: What the method would like.
-        needs: What it cannot do without, or what the user chose; sent as it is, in the place of a wish.
+        model: Model that is asked.
+        send: Function that sends the prompt with these settings.
+        wishes: Settings that the method would like.
+        needs: Settings that it cannot do without, or that the user chose; sent unchanged, instead of a wish.
         may_be_cut: Whether a reply that ends at the token limit is good.
         prompt: The text that is sent, where it is one message.
         tools: Whether tools are offered.

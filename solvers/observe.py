@@ -1,8 +1,8 @@
-"""An observer says what a target does: what the tasks of this kind have in common, so that each fits on a page.
+"""Observer's predictions of a target: the common part of tasks of this kind, so that each fits on a page.
 
 A task file makes a `Prediction` of its arguments, and of that the calls (`act`, `answer`, `predict`) and the task.
-`predict` asks about whom `-T about=` says: the observer itself, "another AI assistant", or another target, which it is
-told by name or by replies to other items. What a stranger learns from those is no privileged access.
+`predict` asks about the model that `-T about=` names: the observer itself, "another AI assistant", or another target,
+which is shown by name or by replies to other items. What a stranger learns from those is no privileged access.
 """
 
 import re
@@ -32,7 +32,7 @@ from selfprobe.solvers.record import Record, Reply
 from selfprobe.solvers.replay import Replay, of_same, replay_log
 
 SKILL = HeadlineMetric(metric="skill")
-"""What a task's log is summed up by: the share of the way from the best baseline to a perfect score."""
+"""Headline of a task's log: the share of the way from the best baseline to a perfect score."""
 
 
 class Common(TypedDict, total=False):
@@ -48,7 +48,7 @@ class Common(TypedDict, total=False):
 
 
 class WithData(Common, total=False):
-    """Those of a task with a data set."""
+    """Arguments of a task with a data set."""
 
     dataset: str | None
     """A bundled name, a .jsonl or .csv file, or hf:owner/name@revision (see `selfprobe.data`). Default: the task's own.
@@ -56,7 +56,7 @@ class WithData(Common, total=False):
 
 
 class Shared(WithData, total=False):
-    """Those of a task whose observer does not read the target's text, and can be asked about anybody."""
+    """Arguments of a task whose observer does not read the target's text, and can be asked about any model."""
 
     about: Annotated[str | list[str], "self"]
     """self, other ("another AI assistant", compared with its own reply), or both; another target: named, shown:N."""
@@ -72,12 +72,12 @@ WHO = {
     "named": {"who": "the AI assistant {name}", "they": "it"},
     "shown": {"who": "this AI assistant", "they": "it"},
 }
-"""What stands in a prompt's slots, by whom it asks about."""
+"""Words in a prompt's slots, by the model it asks about."""
 
 
 @dataclass(frozen=True)
 class Whom:
-    """Whom a prompt asks about."""
+    """Model that a prompt asks about."""
 
     kind: Kind = "self"
     name: str = ""
@@ -87,12 +87,12 @@ class Whom:
 
     @staticmethod
     def worded(prompt: str, *, shown: str, words: Mapping[str, Mapping[str, str]] = WHO) -> dict[str, str]:
-        """The prompts about each of them, of one with slots; other fields are left as they are.
+        """Prompts about each of them, from one with slots; other fields are left unchanged.
 
         Args:
-            prompt: With slots such as {who}.
-            shown: What comes before it where replies are shown, with {examples}.
-            words: What stands in the slots.
+            prompt: Prompt with slots such as {who}.
+            shown: Text before it where replies are shown, with {examples}.
+            words: Words in the slots.
         """
         made = dict[str, str]()
         for kind, slots in words.items():
@@ -102,39 +102,39 @@ class Whom:
         return made
 
     def asked(self, prompts: Mapping[str, str], **fields: object) -> str:
-        """The prompt about this one, with its fields."""
+        """Prompt about this model, with its fields."""
         return prompts[self.kind].format(name=self.name, examples=self.examples, **fields)
 
 
 OTHER = "other_"
-"""Before the name of an answer about another assistant, and before the key of its decision."""
+"""Prefix of the name of an answer about another assistant, and of the key of its decision."""
 
 
 class Acts(list[Mapping[str, Reply]]):
-    """A target's replies to an item, by name; one entry per epoch."""
+    """Replies of a target to an item, by name; one entry per epoch."""
 
     def named(self, name: str) -> list[Reply]:
-        """Those of one name, by epoch."""
+        """Replies of one name, by epoch."""
         return [replies[name] for replies in self]
 
     def text(self, name: str) -> str | None:
-        """The first epoch's; None where it has a problem."""
+        """Reply of the first epoch; None where it has a problem."""
         reply = self[0][name]
         return None if reply.problem else reply.text
 
 
 Example = Callable[[Row, Acts], str | None]
-"""An item as it is shown: its row, the target's replies → text, or None where there is no readable one."""
+"""Function from an item's row and the target's replies to the text that is shown, or None without a readable one."""
 
 AboutPrompts = Callable[[TaskState, Whom], Prompts]
-"""The prompts of a sample about somebody, by name."""
+"""Function from a sample's state and a model to the prompts about that model, by name."""
 
 _ALSO = {"asked": "named", "replayed": "self", "both": "self,other"}
 """Words of earlier versions, for a hint."""
 
 
 def arms_of(about: object) -> tuple[str, ...]:
-    """Whom an observer is asked about: self, other, both of them, named, or shown:N.
+    """Arms of an observer's questions: self, other, both of them, named, or shown:N.
 
     >>> arms_of("other,self"), arms_of(["shown:5"])
     (('self', 'other'), ('shown:5',))
@@ -160,13 +160,13 @@ def arms_of(about: object) -> tuple[str, ...]:
 
 
 def examples_of(arm: str) -> int | None:
-    """Number of the target's replies that an arm shows: 0 for a name alone, None where it tells nothing of a target."""
+    """Number of the target's replies that an arm shows: 0 for a name alone, None where it shows nothing of a target."""
     return int(arm.removeprefix("shown:")) if arm.startswith("shown:") else 0 if arm == "named" else None
 
 
 @dataclass(frozen=True)
 class Examples:
-    """Replies of the target to items other than the one that is asked."""
+    """Replies of the target to items other than the one that is asked about."""
 
     acts: Replay
     table: Table
@@ -203,7 +203,7 @@ class Examples:
 
 
 def _drawn(asked: str, item: str) -> bytes:
-    """A place in an order that is fixed for the item that is asked, and another for each."""
+    """Place in an order that is fixed for the item that is asked about, and different for each item."""
     return blake2b(f"{asked}\x1f{item}".encode(), digest_size=8).digest()
 
 
@@ -213,7 +213,7 @@ def _informed(target: str, shown: Sequence[str]) -> Whom:
 
 
 def frame(arms: Sequence[str], prompts: AboutPrompts) -> PromptFunction:
-    """The prompts about the observer itself, about another assistant (`OTHER` before their names), or both.
+    """Prompts about the observer itself, about another assistant (`OTHER` before their names), or both.
 
     Raises:
         InputError: While the task is built in a run with another target: both answers are compared with what the
@@ -234,7 +234,7 @@ def frame(arms: Sequence[str], prompts: AboutPrompts) -> PromptFunction:
 
 
 class Prediction:
-    """A task's arguments, checked, its data, and what is replayed."""
+    """Checked arguments of a task, its data, and its replayed logs."""
 
     def __init__(
         self,
@@ -249,13 +249,13 @@ class Prediction:
 
         Args:
             task: Name of the task.
-            data: Its data set where the user gives none, or its rows.
-            columns: Those that a row must have; a sample's input is the first.
-            act_tokens: Longest reply of the target in tokens, where the user says.
-            shared: As the task got them.
+            data: Its data set where the user names none, or its rows.
+            columns: Columns that a row must have; a sample's input is the first.
+            act_tokens: Longest reply of the target in tokens, where the user sets one.
+            shared: Shared arguments of the task.
 
         Raises:
-            InputError: One of them is wrong; see `load` and `replay_log`.
+            InputError: An argument is wrong; see `load` and `replay_log`.
         """
         whole(act_tokens=act_tokens, optional=True)
         given = shared.get("dataset")
@@ -280,34 +280,34 @@ class Prediction:
         replayed: bool = True,
         **same: object,
     ) -> Solver:
-        """The target's replies; see `solvers.act`.
+        """Solver of the target's replies; see `solvers.act`.
 
         Args:
-            prompts: From the state to the prompts by name.
-            config: The method's settings.
-            needs: Those that it cannot do without; by default what the user chose.
+            prompts: Function from the state to the prompts by name.
+            config: Settings of the method.
+            needs: Settings that it cannot do without. Default: those that the user chose.
             may_be_cut: Whether a reply that ends at the token limit is good.
-            replayed: Whether they are in the target's log; False for what the target says to an observer's prompt.
-            same: Arguments that say how they were asked for: a log of others is refused.
+            replayed: Whether they are in the target's log; False for replies to an observer's prompt.
+            same: Arguments that determined how they were asked for: a log with other values is refused.
 
         Raises:
-            InputError: The log's were asked for in another way.
+            InputError: The log's replies were asked for in another way.
         """
         replay = of_same(self.acts, "acts", **same) if replayed else None
         needs = self.acting if needs is None else needs
         return _act.act(prompts, config=config, needs=needs, may_be_cut=may_be_cut, replay=replay)
 
     def answer(self, prompts: PromptFunction, config: Settings, *, effort: bool = True, **same: object) -> Solver:
-        """The observer's replies; see `solvers.answer`.
+        """Solver of the observer's replies; see `solvers.answer`.
 
         Args:
-            prompts: From the state to the prompts by name; they may hold the target's replies.
-            config: The method's settings.
-            effort: Whether the user's `effort` is theirs too.
-            same: Arguments that say how they were asked for: a log of others is refused.
+            prompts: Function from the state to the prompts by name; they may hold the target's replies.
+            config: Settings of the method.
+            effort: Whether the user's `effort` applies to them too.
+            same: Arguments that determined how they were asked for: a log with other values is refused.
 
         Raises:
-            InputError: The log's were asked for in another way.
+            InputError: The log's replies were asked for in another way.
         """
         needs = chosen(self.answer_tokens, self.effort) if effort else self.short
         return _answer.answer(prompts, config=config, needs=needs, replay=of_same(self.answers, "answers", **same))
@@ -315,13 +315,13 @@ class Prediction:
     def predict(
         self, prompts: AboutPrompts, config: Settings, example: Example, *, effort: bool = True, **same: object
     ) -> Solver:
-        """The observer's replies to prompts about whom the user says.
+        """Solver of the observer's replies to prompts about the model that the user names.
 
         Args:
-            prompts: From the state and whom it is about to the prompts by name.
-            config: The method's settings.
-            example: A reply of the target as it is shown.
-            effort: Whether the user's `effort` is theirs too.
+            prompts: Function from the state and the model it is about to the prompts by name.
+            config: Settings of the method.
+            example: Function that shows a reply of the target.
+            effort: Whether the user's `effort` applies to them too.
             same: See `answer`.
 
         Raises:
@@ -330,7 +330,7 @@ class Prediction:
         return self.answer(self._about(prompts, example), config, effort=effort, **same)
 
     def _about(self, prompts: AboutPrompts, example: Example) -> PromptFunction:
-        """A model that is its own target is always asked about itself."""
+        """Prompts; a model that is its own target is always asked about itself."""
         count = examples_of(self.arms[0])
         own = frame(self.arms if count is None else ("self",), prompts)
         if count is None:
@@ -351,19 +351,19 @@ class Prediction:
             if target == str(get_model()):
                 return own(state)
             shown = examples(state, count) if count and examples else {}
-            state.metadata["shown"] = list(shown)  # which ones, for a reader of the log
+            state.metadata["shown"] = list(shown)  # names of the shown items, for a reader of the log
             return prompts(state, _informed(target, list(shown.values())))
 
         return informed
 
     def _guessed(self, state: TaskState, count: int, example: Example) -> Whom:
-        """What a rehearsal tells: the item's own reply, as often as replies to others will be shown."""
+        """Model shown in a rehearsal: the item's own reply, once for each reply to another item that will be shown."""
         row = next(row for row in self.table.rows if str(row["id"]) == str(state.sample_id))
         text = example(row, Acts([state.store_as(Record).acts])) if count else None
         return _informed("provider/another-model", [text or ""] * count)
 
     together = staticmethod(ask.together)
-    """Calls that need not wait for one another."""
+    """Solver that runs calls that need not wait for one another."""
 
     def task(
         self,
@@ -377,18 +377,18 @@ class Prediction:
         about: Mapping[str, object] | None = None,
         headline: HeadlineMetric | None = SKILL,
     ) -> Task:
-        """The task.
+        """Task with these calls and this scorer.
 
         Args:
-            version: Of the task; the data set's hash is added.
-            scorer: Of a sample.
-            solvers: Its calls, one after another.
-            sample: From a row to its sample; by default its first column as input, with `metadata`.
-            metadata: The same for all samples.
+            version: Version of the task; the data set's hash is added.
+            scorer: Scorer of a sample.
+            solvers: Calls of the task, one after another.
+            sample: Function from a row to its sample. Default: its first column as input, with `metadata`.
+            metadata: Metadata of all samples.
             keys: Keys of decisions; the log browser shows those first that are wrong.
-            epochs: Where the method has its own; they are averaged by the scorer's metric.
+            epochs: Number of epochs, where the method has one; they are averaged by the scorer's metric.
             about: Further metadata of the task.
-            headline: What its log is summed up by.
+            headline: Headline metric of its log.
         """
         samples = [self._sample(row, sample, metadata or {}) for row in self.table.rows]
         shown = [f"{OTHER * (self.arms == ('other',))}{key}" for key in keys]
@@ -415,7 +415,7 @@ def worst_first(scorer: str, *keys: str) -> ViewerConfig:
     """Inspect's list of samples with the wrong predictions on top, each with its truth in the answer column.
 
     Args:
-        scorer: Its name.
+        scorer: Name of the scorer.
         keys: Keys of the decisions to sort by.
     """
     shown = [TaskSamplesColumn(id=name) for name in ("sampleStatus", "sampleId", "epoch", "input", "answer")]

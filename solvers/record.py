@@ -1,4 +1,4 @@
-"""The Record: what the target did and what the observer said, in every sample of every log.
+"""The Record: replies of target and observer in every sample of every log.
 
 Scorers read nothing else, so a log can be scored again, or replayed, without a model.
 """
@@ -37,7 +37,7 @@ Problem = Literal[
     "foreign",
     "other_model",
 ]
-"""Why a reply is not what was asked for. A reply with a problem is never taken as somebody's behaviour."""
+"""Reason why a reply is not what was asked for. A reply with a problem is never taken as somebody's behaviour."""
 
 REASONS: dict[Problem, str] = {
     "empty": "no_response",
@@ -64,7 +64,7 @@ HALF_CHARACTER = "half_character"
 _HALF = re.compile("[\ud800-\udfff]")
 
 ENDING = "ending"
-"""Where an output's metadata has the vendor's own word for how the reply ended."""
+"""Key in an output's metadata of the vendor's own word for how the reply ended."""
 
 ENDINGS: dict[str, Problem] = {
     **dict.fromkeys(("error", "failed", "timeout", "network_error", "insufficient_system_resource"), "failed"),
@@ -77,13 +77,13 @@ ENDINGS: dict[str, Problem] = {
 """A vendor's word for an end before the reply was whole; any other word, or none, says nothing against a reply."""
 
 NO_REPLY = "(no content)"
-"""What Inspect puts in the place of a reply of Gemini's that holds none."""
+"""Inspect's text for a reply of Gemini's that holds none."""
 
 IN_PROCESS = ("planted/", "mockllm/", "embedded/")
 """Providers inside this process, where no other model can answer."""
 
 NAME = 80
-"""Characters of a model's name that are kept, which a gateway writes."""
+"""Number of characters of a model's name that are kept, which a gateway writes."""
 
 SHORT_ECHO, LONG_ECHO = 40, 200
 """Characters of a prompt from which a reply that is the prompt, or begins with it, is certainly no model's; from the
@@ -109,7 +109,7 @@ class TokenLogprob(BaseModel):
 
 
 class Applied(BaseModel):
-    """Which settings a call was really sent with; None or False is one that was not sent."""
+    """Settings that a call was really sent with; None or False for one that was not sent."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -121,11 +121,11 @@ class Applied(BaseModel):
     """Whether the reply was held to a JSON schema."""
     logprobs: bool = False
     limit: int | None = None
-    """Most tokens of the reply, reasoning and all."""
+    """Largest number of tokens of the reply, reasoning included."""
     thinks: bool = False
     """Whether the limit was raised, since a reply to the method's own held nothing but reasoning."""
     known: bool = True
-    """Whether the provider told its request; where not, nothing else here says what was sent, but `thinks`."""
+    """Whether the provider showed its request; where not, nothing else here says what was sent, except `thinks`."""
 
 
 class Reply(BaseModel):
@@ -136,9 +136,9 @@ class Reply(BaseModel):
     text: str
     """The completion without reasoning."""
     model: str
-    """The model that was asked, as Inspect names it (provider/name)."""
+    """Name of the model that was asked, in Inspect's form (provider/name)."""
     answered_by: str | None = None
-    """The model that wrote it, as the vendor names it; None where it does not, and in logs of versions up to 0.2.0."""
+    """Name of the model that wrote it, from the vendor; None where the vendor names none, and in logs up to 0.2.0."""
     stop_reason: StopReason
     problem: Problem | None = None
     echoes: bool = False
@@ -147,12 +147,12 @@ class Reply(BaseModel):
     """The reasoning as far as the provider shows it."""
     reasoning_kind: ReasoningKind = "none"
     reasoning_tokens: int | None = None
-    """Reasoning tokens, counted by the provider; a model can reason and show nothing."""
+    """Number of reasoning tokens, counted by the provider; a model can reason and show nothing."""
     first_token: list[TokenLogprob] | None = None
     """Candidates for the first token of `text`, best first; None where the provider gives no logprobs, or only those
     of the reasoning that it wrote before."""
     applied: Applied | None = None
-    """None in logs of versions up to 0.2.0."""
+    """Settings that were really sent; None in logs of versions up to 0.2.0."""
 
     @model_validator(mode="before")
     @classmethod
@@ -175,18 +175,18 @@ class Reply(BaseModel):
 
 
 class Record(StoreModel):
-    """Everything that was asked in a sample, by the name of the prompt."""
+    """All that was asked in a sample, by the name of the prompt."""
 
     acts: dict[str, Reply] = Field(default_factory=dict)
     answers: dict[str, Reply] = Field(default_factory=dict)
     grades: dict[str, Reply] = Field(default_factory=dict)
-    """What a grader said about an act or an answer, where a method has one; see `by_grader`."""
+    """Replies of graders about an act or an answer, where a method has graders; see `by_grader`."""
 
     def _coerce_value(self, field_name: str, value: Any) -> Any:
-        """Replies as they are: Inspect builds a validator for each field at each look into the store.
+        """Replies without validation: Inspect builds a validator for each field at each look into the store.
 
-        What a log holds instead (plain dicts) is validated as ever. Where a version of Inspect calls this no more,
-        nothing is lost but time.
+        Other content from a log (plain dicts) is still validated. Where a version of Inspect no longer calls this, only
+        time is lost.
         """
         if isinstance(value, dict) and all(isinstance(each, Reply) for each in value.values()):
             return value
@@ -203,12 +203,12 @@ def record_of(sample: EvalSample) -> Record:
 
 
 def graded_name(grader: str, name: str) -> str:
-    """The name of a reply in `Record.grades` where several graders read the same."""
+    """Name of a reply in `Record.grades` where several graders read one text."""
     return f"{grader} {name}"
 
 
 def by_grader(grades: Mapping[str, Reply]) -> dict[str, dict[str, Reply]]:
-    """Grader → its replies by the prompt's name, of one grader as of a panel."""
+    """Grader → its replies by the prompt's name, for one grader as for a panel."""
     graders: dict[str, dict[str, Reply]] = {}
     for name, reply in grades.items():
         graders.setdefault(reply.model, {})[name.removeprefix(graded_name(reply.model, ""))] = reply
@@ -222,17 +222,17 @@ def is_another(asked: str, answered: str) -> bool:
 
 
 def act_fault(reply: Reply) -> str | None:
-    """Why there is no reply to ask about, or None. A refusal is a reply."""
+    """Reason why there is no reply to ask about, or None. A refusal is a reply."""
     return None if reply.problem in (None, "refused") else f"target_{REASONS[reply.problem]}"
 
 
 def whole_characters(output: ModelOutput) -> ModelOutput:
-    """An output that can be logged: half a character (a lone surrogate) becomes U+FFFD, and the output says so.
+    """Output that can be logged: half a character (a lone surrogate) becomes U+FFFD, and the output says so.
 
     Inspect cannot write a lone surrogate as UTF-8: one in a sample's messages ended the whole run.
 
     Args:
-        output: What a provider returned; text, reasoning, calls of tools and tokens are looked at.
+        output: A provider's output; text, reasoning, calls of tools and tokens are checked.
 
     Returns:
         The output itself where all its characters are whole, else a copy with `HALF_CHARACTER` in its metadata.
@@ -259,14 +259,14 @@ def _mended(value: Any) -> Any:
 def reply_from(
     output: ModelOutput, model: Model | str, *, may_be_cut: bool, prompt: str = "", tools: bool = True
 ) -> Reply:
-    """The Reply for a model's output: here alone is decided whether it is one.
+    """Reply of a model's output: here alone is decided whether it is one.
 
     Args:
-        output: What Inspect returned.
-        model: Who was asked, or its name.
+        output: Inspect's output.
+        model: Model that was asked, or its name.
         may_be_cut: Whether a reply that ends at the token limit still counts (the first words of a long text do).
-        prompt: The text of the only message; "" where there were several, or where it is not known.
-        tools: Whether tools were offered, or it is not known.
+        prompt: Text of the only message; "" where there were several, or where it is unknown.
+        tools: Whether tools were offered, or it is unknown.
     """
     output = whole_characters(output)
     completion = output.completion if output.choices else ""
@@ -291,7 +291,7 @@ def reply_from(
 
 
 def _calls(output: ModelOutput) -> list[str]:
-    """The calls of tools that were offered, as they stand in a conversation that is text."""
+    """Calls of the offered tools, in their form in a conversation that is text."""
     calls = (output.message.tool_calls or []) if output.choices else []
     return [call_text(call.function, call.arguments) for call in calls]
 
@@ -348,7 +348,7 @@ def _declined(output: ModelOutput) -> bool:
 
 
 def _reasoning(output: ModelOutput, model: Model | str) -> tuple[ReasoningKind, str | None]:
-    """Full only where the trace itself is there: a summary or a redacted trace is not the trace."""
+    """Kind of the reasoning, full only for the trace itself: a summary or a redacted trace is not the trace."""
     if not output.choices or isinstance(output.message.content, str):
         return "none", None
     parts = [part for part in output.message.content if isinstance(part, ContentReasoning)]

@@ -1,4 +1,4 @@
-"""Replies from an earlier log instead of a model. Logs are the only memory: there is no cache beside them."""
+"""Replies from an earlier log instead of a model. Logs are the only memory: there is no separate cache."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -22,15 +22,15 @@ NONE = as_typed(None)
 
 @dataclass(frozen=True)
 class Replay:
-    """An earlier log in the place of a model."""
+    """An earlier log, used instead of a model."""
 
     given: str
-    """What the user passed, made absolute: a file or a folder."""
+    """Path that the user passed, made absolute: a file or a folder."""
     task: str | tuple[str, ...]
-    """Whose logs will do; several where tasks share their acts."""
+    """Tasks whose logs are accepted; several where tasks share their acts."""
     table: Table
     arm: Arm
-    """Which half of the record is taken from it."""
+    """Half of the record that is taken from it."""
     asked: tuple[tuple[str, str], ...] = ()
     """Task arguments of this run on which the replies depend, as text: of several logs one with the same is taken."""
 
@@ -39,17 +39,17 @@ class Replay:
 
     @property
     def __name__(self) -> str:
-        """What Inspect puts into the log and into a task's identity: not the file, which a retry renames."""
+        """Name in the log and in a task's identity for Inspect: not the file, which a retry renames."""
         return self.given
 
     @property
     def tasks(self) -> str:
-        """The tasks whose logs will do, for messages."""
+        """Tasks whose logs are accepted, for messages."""
         return self.task if isinstance(self.task, str) else " or ".join(self.task)
 
     @property
     def file(self) -> str:
-        """Where the log is."""
+        """Path of the log."""
         return self.header.location
 
     @property
@@ -86,12 +86,12 @@ class Replay:
         return (equal or fit)[0].header
 
     def _settings(self, run: Run) -> dict[str, str]:
-        """The settings of a log's run that this run is asked with too."""
+        """Settings of a log's run that this run is asked with too."""
         args = run.header.eval.task_args
         return {name: as_typed(args.get(name)) for name, _ in self.asked}
 
     def __call__(self, state: TaskState, names: Iterable[str]) -> dict[str, Reply]:
-        """The named replies of this sample and epoch.
+        """Named replies of this sample and epoch.
 
         Raises:
             LookupError: The log has no such sample, epoch or reply; naming log, sample and epoch.
@@ -110,7 +110,7 @@ class Replay:
         return {name: of_asked(replies[name]) for name in names}
 
     def of_item(self, item: str) -> list[dict[str, Reply]]:
-        """The replies to an item, one dict an epoch; empty where the log lacks it."""
+        """Replies to an item, one dict per epoch; empty where the log lacks it."""
         epochs = _by_item(self.file, self.arm).get(item, [])
         return [{name: of_asked(reply) for name, reply in replies.items()} for replies in epochs]
 
@@ -133,12 +133,12 @@ class Replay:
 
 
 def of_same(replay: Replay | None, held: str, **given: object) -> Replay | None:
-    """The log to replay; replies asked for in another way are refused, since nothing else in a log shows that.
+    """Log to replay; replies asked for in another way are refused, since nothing else in a log shows that.
 
     Args:
-        replay: Or None, which stays None.
-        held: What the log holds, for the message ("rollouts").
-        given: Arguments that say how they were asked for, as this run has them; a log may lack one that is the default.
+        replay: Log to replay; None stays None.
+        held: Kind of the log's replies, for the message ("rollouts").
+        given: Arguments that determined how they were asked for, in this run; a log may lack one at its default.
     """
     if replay is None or not in_a_run():  # a matrix builds tasks first, both waves with the same arguments
         return replay
@@ -153,19 +153,19 @@ def of_same(replay: Replay | None, held: str, **given: object) -> Replay | None:
 
 
 def replay_log(path: str | None, task: str | tuple[str, ...], table: Table, arm: Arm, **asked: object) -> Replay | None:
-    """The log to replay; None stays None.
+    """Log to replay; None stays None.
 
     Args:
         path: A log file, or a folder from which the last successful log of this task, data set and model is
             taken (so that a task's identity in an eval set does not hang on a file name).
-        task: The task's name, or those of a family of tasks that ask for the same acts.
+        task: Name of the task, or of a family of tasks that ask for the same acts.
         table: The data set of this run.
         arm: "acts": the log's target must be this run's; "answers": its observer.
         asked: Task arguments of this run on which the replies depend. Where a folder holds logs with several values of
             them, one with these is taken, and without such a log none.
 
     Raises:
-        ValueError: No log there is of this task, data set and model, and finished; naming both sides. Raised while
+        ValueError: No log there is of this task, data set and model, and finished; it names both sides. Raised while
             the task is built where the run's models are known by then (not in a matrix, which builds tasks first).
         InputError: There is no such file or folder.
     """
@@ -177,7 +177,7 @@ def replay_log(path: str | None, task: str | tuple[str, ...], table: Table, arm:
     return replay
 
 
-@lru_cache(maxsize=128)  # a matrix replays a diagonal log once a cell
+@lru_cache(maxsize=128)  # a matrix replays a diagonal log once per cell
 def _records(log: str) -> dict[Arm, dict[tuple[str, int], dict[str, Reply]]]:
     good = [s for s in in_thread(samples, log) if s.error is None]
     records = {(str(s.id), s.epoch): record_of(s) for s in good}

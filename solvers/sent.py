@@ -1,10 +1,10 @@
-"""What a call really sent to a model and what came back, also by Inspect's `hf/…` models.
+"""Settings and answers of a call as really sent and received, also for Inspect's `hf/…` models.
 
 Inspect samples every call of an `hf/…` model, or with `-M do_sample=false` none; transformers refuses to sample at
 temperature 0; and the seed of a call is lost. Here each call says all three. Calls wait in one queue and are computed
 together, those with equal settings and seed in one batch: with `--max-connections 1` a run repeats itself exactly.
 
-Nor does Inspect say why a reply of an `hf/…` model ended, or what transformers was told: both are added here.
+Nor does Inspect say why a reply of an `hf/…` model ended, or what transformers was asked: both are added here.
 
 Inspect's providers drop what a model is known not to take, without a word in the log: temperature for Claude and for
 models that reason, the seed for OpenAI's Responses. So what was applied is read from the request itself.
@@ -37,13 +37,13 @@ from selfprobe.solvers.record import ENDING, Applied, Reply, is_another, whole_c
 from selfprobe.text.safe import clean
 
 SHOWN = 200
-"""Characters of a body that a line shows."""
+"""Number of characters of a body that a line shows."""
 
 _KEPT = 2000
-"""Bytes of a body that are kept while a call is under way."""
+"""Number of bytes of a body that are kept while a call is under way."""
 
 _MARK = "selfprobe_received"
-"""The attribute of an error that says what came back."""
+"""Attribute of an error that holds the response."""
 
 _SPEECHLESS = (TypeError, AttributeError, LookupError, ValueError, AssertionError)
 """Errors of a client that could not read a body; their words are about Python."""
@@ -66,10 +66,10 @@ _bodies: ContextVar[list[_Body] | None] = ContextVar("_bodies", default=None)
 
 
 class Receiving:
-    """A block in which a provider is asked: an error that leaves it knows what the server sent, and from where.
+    """Context in which a provider is asked: an error that leaves it knows what the server sent, and from where.
 
     Args:
-        api: The provider. Of clients that are made anew for each call (Google's, Mistral's) only the error is known.
+        api: Provider. For clients that are made anew for each call (Google's, Mistral's) only the error is known.
     """
 
     def __init__(self, api: Any) -> None:
@@ -85,7 +85,7 @@ class Receiving:
         return self
 
     def mark(self, error: object) -> None:
-        """Let an error know what came back, where anything did."""
+        """Add to an error what came back, if anything did."""
         bodies = _bodies.get()
         if isinstance(error, Exception) and bodies:
             last = bodies[-1]
@@ -102,7 +102,7 @@ class Receiving:
 
 
 async def _keep(response: Any) -> None:
-    """A response hook of httpx: note the start of the body while the client reads it."""
+    """Response hook of httpx: keeps the start of the body while the client reads it."""
     bodies = _bodies.get()
     if bodies is None:
         return
@@ -128,7 +128,7 @@ def _shown(body: str) -> str:
 
 
 def _host(api: Any) -> str:
-    """Where a provider's server is: host and port, without what else an address may hold."""
+    """Server of a provider: host and port, without what else an address may hold."""
     known = getattr(api, "base_url", None) or getattr(getattr(api, "client", None), "base_url", None)
     parts = urlsplit(str(known or ""))
     return f"{parts.hostname}:{parts.port}" if parts.port else parts.hostname or ""
@@ -140,7 +140,7 @@ def came_of_a_response(error: BaseException) -> bool:
 
 
 def words_of(error: BaseException, model: Model) -> str:
-    """What an error says in a line, what came back where it does not say that, and from where."""
+    """Line for an error: its words, what came back if they do not say that, and from where."""
     cause = error if hasattr(error, _MARK) else error.__cause__ or error
     host, body = getattr(cause, _MARK, (_host(model.api), ""))
     words = one_line(cause)
@@ -165,7 +165,7 @@ def as_told(model: Model, config: GenerateConfig) -> None:
 
     Args:
         model: Any model; others are left alone.
-        config: Of the call.
+        config: Settings of the call.
     """
     if not is_hugging_face(model):
         return
@@ -176,13 +176,13 @@ def as_told(model: Model, config: GenerateConfig) -> None:
 
 
 def reported(api: Any, output: ModelOutput, config: GenerateConfig) -> tuple[ModelOutput, ModelCall]:
-    """The output of a Hugging Face model's provider, with the reason why the reply ended, and its request.
+    """Output of a Hugging Face model's provider, with the reason why the reply ended, and its request.
 
-    The request is what transformers was told: no effort and no schema, for which it has no argument.
+    The request holds transformers' arguments: no effort and no schema, for which it has none.
 
     Args:
         api: Provider of a model that `as_told` has met.
-        output: What its `generate` gave; the reason is set in place.
+        output: Output of its `generate`; the reason is set in place.
         config: Settings of the call.
     """
     if output.choices and output.stop_reason == "unknown":
@@ -191,7 +191,7 @@ def reported(api: Any, output: ModelOutput, config: GenerateConfig) -> tuple[Mod
 
 
 def _request(api: Any, config: GenerateConfig) -> dict[str, Any]:
-    """The settings of a call as `_generate` passes them on."""
+    """Settings of a call as `_generate` passes them on."""
     told: dict[str, Any] = {
         "do_sample": api.do_sample if config.temperature is None else config.temperature != 0,
         "temperature": config.temperature,
@@ -204,12 +204,12 @@ def _request(api: Any, config: GenerateConfig) -> dict[str, Any]:
 
 
 class _Told:
-    """A transformers model whose `generate` knows the seed of the call that asks for it."""
+    """A transformers model whose `generate` knows the seed of its caller."""
 
     def __init__(self, model: Any, tokenizer: Any) -> None:
         self._model, self._tokenizer = model, tokenizer
         self._cut: dict[int, bool] = {}
-        """Whether a reply was cut, by `_key`; of batches in which one reply used up the limit."""
+        """Whether a reply was cut, by `_key`; for batches in which one reply used up the limit."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._model, name)
@@ -220,11 +220,11 @@ class _Told:
         return functools.partial(_generate, self, seed=_seed.get())
 
     def end_of(self, output: ModelOutput, limit: int | None) -> StopReason:
-        """Why a reply ended.
+        """Reason why a reply ended.
 
         Args:
-            output: As Inspect returns it: its tokens are those of the longest reply in its batch.
-            limit: Most tokens of a reply.
+            output: Output from Inspect: its tokens are those of the longest reply in its batch.
+            limit: Largest number of tokens of a reply.
 
         Returns:
             "unknown" for a reply of which Inspect made something else (a call of a tool) in a batch that was cut.
@@ -237,11 +237,11 @@ class _Told:
         return "unknown" if cut is None else "max_tokens" if cut else "stop"
 
     def note_ends(self, replies: Any, limit: int | None) -> None:
-        """Remember which replies of a batch were cut.
+        """Keep which replies of a batch were cut.
 
         Args:
             replies: Tokens [reply, token]; a reply that ended earlier is filled up with padding.
-            limit: Most tokens of a reply.
+            limit: Largest number of tokens of a reply.
         """
         if limit is None or replies.shape[1] < limit:
             return
@@ -276,11 +276,11 @@ def _followed(model: Any, *, seed: int | None, do_sample: bool, temperature: flo
 
 
 _requests: ContextVar[list[Mapping[str, Any]] | None] = ContextVar("_requests", default=None)
-"""Where the call that is under way notes its requests, the last one last; None in somebody else's calls of a model
-object, which a process shares: they get all that they asked for."""
+"""Requests of the call that is under way, the last one last; None in somebody else's calls of a model object, which a
+process shares: they get all that they asked for."""
 
 SETTINGS = "request"
-"""Where an output's metadata has the settings of its request."""
+"""Key in an output's metadata of the settings of its request."""
 
 _TEXTS = re.compile(r"(^|\.)(messages|input|contents|prompt|system|systeminstruction|instructions|tools|extraheaders)$")
 """Parts of a request that hold no settings."""
@@ -289,11 +289,11 @@ SIMULATED = ("planted/", "mockllm/")
 """Providers that send nothing to anybody."""
 
 ANSWERED = "answered_"
-"""What the entries of a sample's metadata begin with that count the models which answered, before the role: one a role,
-since a summary holds no entry above 1 kB."""
+"""Prefix of the entries of a sample's metadata that count the answering models, before the role: one per role, since a
+summary holds no entry above 1 kB."""
 ROLES = ("target", "observer", "grader")
 NAMES = 8
-"""Models that are counted by name in the place of one model; the others are `FURTHER`."""
+"""Number of models that are counted by name in the place of one model; the others are `FURTHER`."""
 UNNAMED, FURTHER = "(no name)", "(further models)"
 
 _PLACES = {
@@ -304,17 +304,17 @@ _PLACES = {
     "logprobs": r"(logprobs|responselogprobs|toplogprobs)",
     "limit": r"(?<!reasoning\.)(max(completion|output|new)?tokens|numpredict)",
 }
-"""How vendors call a setting: the end of its path in the request, in lower case and without underscores."""
+"""Vendors' names of a setting: the end of its path in the request, in lower case and without underscores."""
 
 
 async def with_request(model: Model, call: Awaitable[ModelOutput]) -> tuple[ModelOutput, Mapping[str, Any] | None]:
-    """The output of a call, with candidates for its first token alone, and the request that it came from.
+    """Output of a call, with candidates for its first token alone, and the request that it came from.
 
     The request is None where the provider does not tell it, or the reply came from Inspect's cache. The event in
     Inspect's log holds the same list of candidates.
 
     Args:
-        model: The model that is called.
+        model: Model that is called.
         call: Its `generate`, not yet awaited.
     """
     _listen(model)
@@ -346,12 +346,12 @@ async def _cut(response: Any) -> None:
         for choice in body["choices"]:
             del choice["logprobs"]["content"][1:]
     except (ValueError, KeyError, TypeError):
-        return  # not a completion: the provider's client says what is wrong with it
+        return  # no completion: the provider's client says what is wrong with it
     response._content = json.dumps(body).encode()  # where httpx keeps what `aread` has read; there is no setter
 
 
 def _listen(model: Model) -> None:
-    """Note the requests of a model's provider, whoever calls it; an error told under status 200 is an error.
+    """Keep the requests of a model's provider, whoever calls it; an error sent under status 200 is an error.
 
     Inspect's events hold them for the first calls of a run alone, and for none with `log_model_api=False`; a request's
     settings stay with its output. A call that a killed run had finished has its reply from there.
@@ -389,7 +389,7 @@ def _listen(model: Model) -> None:
 
 
 class ErrorReply(RuntimeError):
-    """A vendor's error under status 200, which OpenAI-compatible providers take for a reply."""
+    """Error: a vendor's error under status 200, which OpenAI-compatible providers take for a reply."""
 
     def __init__(self, error: object) -> None:
         super().__init__(f"error under status 200: {json.dumps(error, ensure_ascii=False)}")
@@ -399,7 +399,7 @@ class ErrorReply(RuntimeError):
 
 
 def _heed_errors(api: Any) -> None:
-    """Raise the error that a reply of an OpenAI-compatible provider is; of a busy vendor, so that it is tried again."""
+    """Raise the error that a reply of an OpenAI-compatible provider is; a busy vendor's so that it is tried again."""
     if "on_response" in vars(api) or not hasattr(api, "on_response"):
         return
     plain = api.on_response
@@ -420,7 +420,7 @@ def _heed_errors(api: Any) -> None:
 
 
 def _ending(response: Mapping[str, Any]) -> str:
-    """The vendor's word for how a reply ended, in lower case; "" where it says nothing."""
+    """Vendor's word for how a reply ended, in lower case; "" without one."""
     listed = response.get("choices") or response.get("candidates")
     first = listed[0] if isinstance(listed, list) and listed and isinstance(listed[0], Mapping) else {}
     errors = (response.get("error"), first.get("error"))
@@ -434,10 +434,10 @@ def _ending(response: Mapping[str, Any]) -> str:
 
 
 def applied(request: Mapping[str, Any] | None, *, thinks: bool) -> Applied:
-    """What was applied, by the request; nothing is known without one.
+    """Settings that were applied, from the request; without one nothing is known.
 
     Args:
-        request: As it was sent; see `with_request`.
+        request: Request as sent; see `with_request`.
         thinks: See `Applied`.
     """
     if request is None:
@@ -457,7 +457,7 @@ def applied(request: Mapping[str, Any] | None, *, thinks: bool) -> Applied:
 
 
 def _settings(part: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every setting of a request by its path. Of a reply's format the type stands for the whole."""
+    """Every setting of a request by its path. The type of a reply's format stands for the whole format."""
     for key, value in part.items():
         here = f"{path}.{key}".lower().replace("_", "").removeprefix(".")
         if _TEXTS.search(here):
@@ -472,7 +472,7 @@ def _settings(part: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, An
 
 
 def _read(request: Mapping[str, Any]) -> dict[str, Any]:
-    """What `applied` reads of a request, by its path: another request with the same settings."""
+    """Settings of a request that `applied` reads, by path: another request with the same settings."""
     places = (*_PLACES.values(), "include")
     return {path: v for path, v in _settings(request) if any(_ends(path, place) for place in places)}
 
@@ -482,7 +482,7 @@ def _ends(path: str, place: str) -> bool:
 
 
 def _effort(found: list[Any]) -> str | None:
-    """A word where the vendor has words, else the tokens to think with."""
+    """Effort as a word where the vendor has words, else as the tokens to think with."""
     told = next((value for value in found if value is not None), None)
     if told in (False, 0, "disabled"):
         return "none"
@@ -492,13 +492,13 @@ def _effort(found: list[Any]) -> str | None:
 
 
 def note(state: TaskState, role: str, replies: Mapping[str, Reply], asked: GenerateConfig) -> None:
-    """Put what was applied into the sample's metadata, as a line a role, and who answered, for tables of runs.
+    """Note what was applied in the sample's metadata, as a line per role, and who answered, for tables of runs.
 
     Args:
-        state: The sample's.
+        state: State of the sample.
         role: "target", "observer" or "grader".
-        replies: What the role replied.
-        asked: The settings that the method has for them.
+        replies: Replies of the role.
+        asked: Settings that the method has for them.
     """
     lines = state.metadata.setdefault("applied", {})
     told = [lines[role]] if role in lines else []
@@ -521,7 +521,7 @@ def _line(reply: Reply, asked: GenerateConfig) -> str:
 
 
 def told_of(applied: Applied, asked: GenerateConfig) -> str:
-    """What became of each setting that a method has.
+    """Outcome of each setting that a method has.
 
     >>> told_of(Applied(effort="low", limit=64), GenerateConfig(reasoning_effort="none", temperature=0, max_tokens=64))
     'effort low (asked: none), temperature not sent (asked: 0), limit 64'
@@ -554,9 +554,9 @@ def _part(name: str, sent: str | float | None, asked: str | float | None) -> str
 
 
 def applied_in(seen: Iterable[EvalSampleSummary]) -> dict[str, str]:
-    """Role ("target", "observer", "grader") → which settings its calls were really sent with.
+    """Role ("target", "observer", "grader") → settings that its calls were really sent with.
 
-    Where samples differ, each way with its number of samples; no role in logs of versions up to 0.2.0.
+    Where samples differ, each variant has its number of samples; logs of versions up to 0.2.0 have no role.
     """
     ways: dict[str, Counter[str]] = {}
     for sample in seen:
@@ -569,7 +569,7 @@ def applied_in(seen: Iterable[EvalSampleSummary]) -> dict[str, str]:
 def answered_in(seen: Iterable[EvalSampleSummary | EvalSample]) -> dict[str, dict[str, Counter[str]]]:
     """Role → model that was asked → model that answered, as the vendor names it, with its number of replies.
 
-    `UNNAMED` is a vendor that names none; no role in logs of versions up to 0.2.0.
+    `UNNAMED` is a vendor that names none; logs of versions up to 0.2.0 have no role.
     """
     found: dict[str, dict[str, Counter[str]]] = {}
     for sample in seen:
@@ -581,7 +581,7 @@ def answered_in(seen: Iterable[EvalSampleSummary | EvalSample]) -> dict[str, dic
 
 
 def substitutes_in(seen: Iterable[EvalSampleSummary | EvalSample]) -> list[str]:
-    """A line for each model in whose place others answered: how many replies, of how many, by whom."""
+    """Line for each model in whose place others answered: number of replies, of all, and by which model."""
     samples = list(seen)
     left_out = any(sample.metadata.get(SAME_MODEL) for sample in samples)
     lines = []

@@ -1,4 +1,4 @@
-"""A conversation turn by turn: questions after each of its turns, and the turns of a log that is there.
+"""A conversation turn by turn: questions after each of its turns, and the turns of an existing log.
 
 A turn is a call of the model in its first conversation: calls with another first user message (sub-agents, a second
 part that the model plays) and the calls of scorers are none.
@@ -24,7 +24,7 @@ from selfprobe.solvers.record import Record, reply_from
 from selfprobe.solvers.sent import note
 
 COLD = GenerateConfig(temperature=0, cache_prompt=True)
-"""Anthropic's models cache where they are told to, others by themselves."""
+"""Settings without sampling: Anthropic's models cache only if asked to, others by themselves."""
 
 
 @solver
@@ -37,14 +37,14 @@ def by_turn(
 ) -> Solver:
     """Record the model's answers under `Record.answers`, turn by turn.
 
-    A turn is asked about when the one before is answered, so that what was read then is in the provider's cache. From
-    the first turn that is longer than the model's context on, nothing is asked.
+    A turn is asked about when the one before is answered, so that what was read then is in the provider's cache.
+    Nothing is asked from the first turn on that is longer than the model's context.
 
     Args:
-        prompts: From the state to each turn's prompts by name, in order.
-        tools: From the state to the tools of the conversation; they are offered.
-        answer_tokens: Most tokens of an answer, reasoning and all; None is the model's own limit.
-        effort: Reasoning effort of an answer; None is the model's own.
+        prompts: Function from the state to each turn's prompts by name, in order.
+        tools: Function from the state to the tools of the conversation; they are offered.
+        answer_tokens: Largest number of tokens of an answer, reasoning included. Default: the model's limit.
+        effort: Reasoning effort of an answer. Default: the model's.
 
     Raises:
         InputError: While the task is built, in a run without a model, or with a wrong limit or effort.
@@ -79,23 +79,23 @@ class Turn:
     kind: str
     """Kind of the reasoning: full, summary, redacted, none."""
     reply: str
-    """With its calls of tools, as text."""
+    """Reply with its calls of tools, as text."""
 
     @property
     def parts(self) -> Iterator[tuple[str, str]]:
-        """("reasoning" or "reply", its text), of what is not empty."""
+        """Non-empty parts of the turn: ("reasoning" or "reply", its text)."""
         yield from ((name, text) for name, text in (("reasoning", self.reasoning), ("reply", self.reply)) if text)
 
 
 def logged_turns(log: str, role: str | None = None) -> Table:
     """The turns of each sample of a log: rows of id, task, label and `turns` (as dicts of `Turn`).
 
-    Of several epochs the first is taken, so that rows are independent. A sample in which the role was never asked, or
-    said nothing, is set aside.
+    Where there are several epochs the first is taken, so that rows are independent. A sample in which the role was
+    never asked, or said nothing, is left out.
 
     Args:
         log: The log's file.
-        role: Whose turns: a model role ("target"); None is the evaluated model.
+        role: Model role of the turns ("target"); None is the evaluated model.
 
     Raises:
         InputError: The log cannot be read, or no sample is left.
@@ -119,12 +119,12 @@ def logged_turns(log: str, role: str | None = None) -> Table:
 
 
 def turns_of(row: Mapping[str, Any]) -> list[Turn]:
-    """The turns of a row, or of the metadata of its sample."""
+    """Turns of a row, or of the metadata of its sample."""
     return [Turn(**turn) for turn in row["turns"]]
 
 
 def pieces(turns: Iterable[Turn], longest: int) -> list[list[tuple[int, str, str]]]:
-    """(turn, part, text) of all that was said, in pieces of at most so many characters; no text is cut in two.
+    """All texts as (turn, part, text), in pieces of at most `longest` characters; no text is cut in two.
 
     >>> pieces([Turn(1, "", "none", "abc"), Turn(2, "", "none", "de")], 4)
     [[(1, 'reply', 'abc')], [(2, 'reply', 'de')]]
@@ -156,7 +156,7 @@ def _turns(header: EvalLog, sample: EvalSample, role: str | None) -> Iterator[Tu
 
 
 def _solvers(events: Iterable[Event]) -> Iterator[ModelEvent]:
-    """The calls of models that no scorer made."""
+    """Calls of models that no scorer made."""
     scorers = set[str]()
     kept = []
     for event in events:

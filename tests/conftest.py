@@ -10,6 +10,7 @@ import sys
 import threading
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import product
 from pathlib import Path
@@ -19,7 +20,7 @@ import hypothesis
 import numpy as np
 import pandas as pd
 import pytest
-from inspect_ai import Task, eval
+from inspect_ai import Task, eval, eval_set
 from inspect_ai.dataset import Sample
 from inspect_ai.log import EvalLog
 from inspect_ai.model import ChatMessageUser, GenerateConfig, Model, ModelName, get_model
@@ -73,10 +74,26 @@ def no_settings_of_an_earlier_run() -> Iterator[None]:
     set_active_generate_config(GenerateConfig())
 
 
+@pytest.fixture(autouse=True)
+def nothing_is_left_in_the_checkout() -> Iterator[None]:
+    """Logs, pages and tables go to a test's own folder: `logs/` here is the user's."""
+
+    def there() -> set[Path]:
+        return {path for path in (*ROOT.iterdir(), *ROOT.glob("logs/*")) if not path.name.startswith(".")}
+
+    before = there()
+    yield
+    left = there() - before
+    assert not left, f"made in the checkout while this test ran: {', '.join(map(str, left))}; give --log-dir and --out"
+
+
 @pytest.fixture(scope="session", autouse=True)
 def nothing_is_drawn() -> Iterator[None]:
-    """Inspect draws a coloured traceback per failed sample and, with display none too, a table; nobody reads them here."""
+    """Inspect draws a coloured traceback per failed sample and, with display none too, a table, and keeps each event of a
+    study's run in a data base for a viewer: nobody reads them here. Processes of their own draw and keep all.
+    """
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("selfprobe.study.waves.eval_set", partial(eval_set, log_realtime=False))
         patch.setattr("rich.live.Live.refresh", lambda live: None)
         patch.setattr("inspect_ai._util.rich.rich_traceback", lambda *error, **_: repr(error[1]))
         yield

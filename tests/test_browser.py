@@ -140,7 +140,7 @@ def features(fixture: Fixture, folder: Path) -> str:
 
 def rewritten(fixture: Fixture, folder: Path) -> str:
     """Rewrites, with a subject that had no part in them."""
-    judge = "planted/j?liking=.5&wary=.8"
+    judge = "planted/j?liking=.5&words=.8"
     return page_in(folder / "page", test_rewrite.run(folder, "planted/w", "planted/g", judge, "--model", SUBJECT))
 
 
@@ -231,28 +231,28 @@ def awareness_logs(folder: Path) -> Path:
 
 
 SUBJECT = "planted/ada?words=.95"
-SUBJECTS = "planted/ada?unrest=.03,planted/bo?cued=0&unrest=.03,planted/cy?unrest=.05"
+SUBJECTS = "planted/ada?wobble=.03,planted/bo?cued=0&wobble=.03,planted/cy?wobble=.05"
 JUDGE = {"model_roles": {"grader": "planted/g"}}
 PAGES: dict[str, Made] = {
     "matrix": a_matrix(ada=0.9, bo=0.1, cy=0.8, di=0.2, ed=0.1, fay=0.3, gus=0.2),
     "matrix without access": a_matrix(ada=0.4, bo=0.4, cy=0.4),
     "a model alone": ran(("selfprobe/kth_word", "planted/ada?access=.8", {})),
     "awareness": ran(
-        ("selfprobe/binary", "planted/ada?sensitivity=.9", {}),
+        ("selfprobe/binary", "planted/ada?notices=.9", {}),
         ("selfprobe/binary", "planted/bo?coin=1", {}),
-        ("selfprobe/user_motivation", "planted/ada?sensitivity=.9", JUDGE),
+        ("selfprobe/user_motivation", "planted/ada?notices=.9", JUDGE),
     ),
     "preferences": ran(
-        ("selfprobe/pairwise_preference", "planted/ada?judgement=.9", {}),
-        ("selfprobe/direct_scoring", "planted/ada?judgement=.9", {}),
+        ("selfprobe/pairwise_preference", "planted/ada?prefers=.9", {}),
+        ("selfprobe/direct_scoring", "planted/ada?prefers=.9", {}),
     ),
     "realism card": ran(
         ("selfprobe/pairwise_realism", "planted/bea?liking=.9", {}),
         ("selfprobe/pairwise_realism", "planted/cal?liking=.8", {}),
     ),
-    "turns": a_study(transcripts, "awareness", "turns", "", "--models", "planted/ada?unrest=.03"),
+    "turns": a_study(transcripts, "awareness", "turns", "", "--models", "planted/ada?wobble=.03"),
     "turns of several": a_study(transcripts, "awareness", "turns", "", "--models", SUBJECTS),
-    "cues": a_study(giveaways, "awareness", "cues", "", "--models", "planted/ada?unrest=.03", "--grader", "planted/g"),
+    "cues": a_study(giveaways, "awareness", "cues", "", "--models", "planted/ada?wobble=.03", "--grader", "planted/g"),
     "cues of several": a_study(giveaways, "awareness", "cues", "", "--models", SUBJECTS),
     "scan": a_study(awareness_logs, "awareness", "scan", "", "--grader", "planted/g"),
     "features": features,

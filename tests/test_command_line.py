@@ -68,14 +68,6 @@ def test_by_path_with_a_relative_data_set_and_another_target(folder: Path) -> No
         assert name in done.stdout
 
 
-def test_by_name_from_another_folder(folder: Path) -> None:
-    options = ("--model", "planted/alpha", "-T", "dataset=my.jsonl", "--limit", "2", "--log-dir", "logs")
-    done = command("eval", "selfprobe/kth_word", *options, cwd=folder)
-    assert done.returncode == 0, done.stderr
-    log = only_log(folder / "logs")
-    assert log.eval.task == "selfprobe/kth_word" and log.status == "success"
-
-
 @pytest.mark.slow(8)
 def test_by_name_from_another_folder_and_a_replay_of_it_by_a_relative_path(folder: Path) -> None:
     base = ("eval", "selfprobe/kth_word", "--model", "planted/alpha", "-T", "dataset=my.jsonl", "--limit", "3")
@@ -142,6 +134,7 @@ def test_ctrl_c_ends_cleanly_and_keeps_what_was_answered(started: subprocess.Pop
     output, _ = started.communicate(timeout=60)
     log = only_log(folder / "logs")
     assert log.status == "cancelled" and "Traceback" not in output
+    assert log.eval.task == "selfprobe/kth_word", "by name, from another folder"
     done = [s for s in log.samples or [] if s.scores]
     assert 0 < len(done) < 12
     assert all(d.value is not None for s in done for d in decisions_of((s.scores or {})["kth_word_match"]))

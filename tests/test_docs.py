@@ -228,6 +228,6 @@ def test_what_pages_link_to_outside_docs_is_a_page_with_links_that_lead_back() -
     builder = imported(DOCS / "build_site.py")
     names = builder.linked()
     assert {"README.md", "scorers/decision.py", "evalawareness_tasks"} <= set(names)
-    assert "](source/scorers/measure.py.md)" in builder.shown("docs/own.md")
+    assert "](source/scorers/decision.py.md)" in builder.shown("docs/own.md")
     assert "](../statistics.md" in builder.shown("README.md")
     assert "](kth_word.py.md)" not in builder.shown("README.md") and sys.modules.get("site") is not builder

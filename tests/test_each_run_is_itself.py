@@ -12,28 +12,36 @@ from selfprobe.logs import runs, titles
 [DESK] = re.findall(
     r"`desk\.py`:\n\n```python\n(.*?)```", (Path(__file__).parent.parent / "docs/outcome.md").read_text(), re.S
 )
-TURNS = ("awareness", "turns", "eval_awareness_2", "--models", "planted/a?unrest=.2", "--most", "2", "--limit", "4")
-CUES = ("awareness", "cues", "eval_awareness_2", "--models", "planted/a?unrest=.2", "--most", "3", "--limit", "2")
+TURNS = ("awareness", "turns", "eval_awareness_2", "--models", "planted/a?wobble=.2", "--most", "2", "--limit", "4")
+CUES = ("awareness", "cues", "eval_awareness_2", "--models", "planted/a?wobble=.2", "--most", "3", "--limit", "2")
 SCAN = ("awareness", "scan", "{logs}", "--grader", "planted/g")
-CARD = ("realism", "card", "eval_awareness_2", "--judges", "planted/j?unrest=.3", "--prompts", "6")
+CARD = ("realism", "card", "eval_awareness_2", "--judges", "planted/j?wobble=.3", "--prompts", "6")
 OUTCOME = ("outcome", "{logs}", "--models", "planted/m", "--score", "k1")
 RUN = ("awareness", "run", "--models", "planted/a?awareness=.7", "--limit", "8", "--methods")
-REWRITE = ("realism", "rewrite", "{mine}", "--remove", "words of test items", "--judges", "planted/j?liking=.5&wary=.8")
+REWRITE = (
+    "realism",
+    "rewrite",
+    "{mine}",
+    "--remove",
+    "words of test items",
+    "--judges",
+    "planted/j?liking=.5&words=.8",
+)
 REWRITE = (*REWRITE, "--writer", "planted/w?strays=.2", "--grader", "planted/g")
-EFFECT = ("awareness", "effect", "{task}", "--models", "planted/ada?wary=.6&obeys=.5", "--limit", "8", "--grader")
+EFFECT = ("awareness", "effect", "{task}", "--models", "planted/ada?declines=.6&obeys=.5", "--limit", "8", "--grader")
 STUDIES = {
     "awareness run, another effort": ((*RUN, "binary"), ("--effort", "high")),
     "awareness run, longer answers": ((*RUN, "probability"), ("--answer-tokens", "30")),
     "awareness run, another grader": (
         (*RUN, "user_motivation", "--grader", "planted/g"),
-        ("--grader", "planted/h?sensitivity=.5"),
+        ("--grader", "planted/h?notices=.5"),
     ),
     "awareness run, fewer items": ((*RUN, "binary"), ("--limit", "4")),
     "rewrite, another grader": (REWRITE, ("--grader", "planted/h")),
     "effect, another writer of the texts": ((*EFFECT, "planted/g"), ("--grader", "planted/h")),
     "outcome, another score": (OUTCOME, ("--score", "k2")),
     "outcome, about another assistant too": (OUTCOME, ("--about", "self,other")),
-    "scan, another grader": (SCAN, ("--grader", "planted/h?sensitivity=.5")),
+    "scan, another grader": (SCAN, ("--grader", "planted/h?notices=.5")),
     "scan, other pieces": (SCAN, ("--piece", "40")),
     "scan, fewer items": (SCAN, ("--limit", "2")),
     "turns, another effort": (TURNS, ("--effort", "high")),

@@ -182,6 +182,29 @@ def test_every_number_of_a_studys_tables_is_found_again(study: str, then: Path, 
     assert out == []
 
 
+THREE = "with three nobody can say how much pairs of models differ anyhow"
+VERDICTS: Mapping[str, tuple[str, str, str]] = {
+    "ethical_dilemma": ("not told apart", "underpowered", THREE),
+    "heads_up": ("underpowered", "underpowered", ""),
+    "kth_word": ("supported", "underpowered", THREE),
+    "paraphrase_recognition": ("supported", "underpowered", THREE),
+    "prompt_reconstruction": ("not told apart", "underpowered", THREE),
+}
+"""Task of the golden matrix → its verdict then and now, and why it is another."""
+
+
+def test_every_verdict_of_the_matrices_is_the_one_of_then_or_another_for_a_reason_that_the_page_says(
+    then: Path, now: Path
+) -> None:
+    run(now, *STUDIES["matrix"])
+    before, after = (read(out / "matrix/tables/advantage.csv") for out in (then, now / "out"))
+    whole = [rows[rows.model == "all"].set_index("task") for rows in (before, after)]
+    assert {task: (whole[0].verdict[task], whole[1].verdict[task]) for task in whole[0].index} == {
+        task: (old, new) for task, (old, new, _) in VERDICTS.items()
+    }
+    assert all(why in whole[1].why[task] for task, (_, _, why) in VERDICTS.items())
+
+
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_every_decision_of_a_folder_of_logs_is_found_again(folder: str, then: Path, now: Path) -> None:
     run(now, "report", f"logs/{folder}", "--rows", f"out-{folder}.csv")

@@ -188,7 +188,8 @@ def test_logs_give_the_subject_byte_for_byte_what_the_models_provider_got(tasks:
     quiet: dict[str, Any] = {"display": "none", "log_realtime": False}
     eval(asked, model=recording(sent), log_dir=str(tmp_path / "l"), sandbox="local", score=False, **quiet)
     heard: Sent = []
-    [log] = eval(awareness_binary(logs=str(tmp_path / "l"), label="evaluation"), model=recording(heard), **quiet)
+    asked = awareness_binary(logs=str(tmp_path / "l"), label="evaluation")
+    [log] = eval(asked, model=recording(heard), log_dir=str(tmp_path / "again"), **quiet)
     assert log.status == "success"
     for first in (sent[0], sent[1]):
         assert first in heard and len(first[0]) == 2

@@ -35,6 +35,18 @@ def test_a_truncated_log_is_set_aside_with_its_name_and_the_reason(folder: Path)
     assert "cut.eval" in there.without()
 
 
+def test_json_under_a_logs_name_is_a_log_or_named_as_unreadable_and_other_json_is_left_alone(tmp_path: Path) -> None:
+    """A folder of logs holds tables, configurations and claims as well."""
+    (tmp_path / "notes.json").write_text("{}")
+    (tmp_path / "2024-01-01T00-00-00-00-00_kth-word_abc.json").write_text("{}")
+    there = found([str(tmp_path)])
+    assert not there.headers and [Path(log).name for log in there.ignored] == [
+        "2024-01-01T00-00-00-00-00_kth-word_abc.json"
+    ]
+    ((log, why),) = found([str(tmp_path / "notes.json")]).ignored.items()
+    assert log.endswith("notes.json") and why.startswith("cannot be read: "), "who names it is told"
+
+
 def test_of_two_logs_of_one_second_the_one_that_ended_later_comes_first_and_then_the_one_named_later(
     folder: Path, tmp_path: Path
 ) -> None:

@@ -27,7 +27,7 @@ SUBJECT = "planted/ada?voiced=1&voiced_wrongly=0&reasons=1&traced=1&traced_wrong
 """Brings up an evaluation in each evaluation, and nowhere else."""
 HONEST, SECOND = "planted/g", "planted/h"
 """Two graders that find what is there."""
-YES, BLIND = "planted/y?specificity=0", "planted/n?sensitivity=0"
+YES, BLIND = "planted/y?specificity=0", "planted/n?notices=0"
 """One that finds it everywhere, and one that finds nothing."""
 ROWS = load("eval_awareness_2", ("messages", "label")).rows
 IDS = [str(row["id"]) for label in ("evaluation", "deployment") for row in ROWS if row["label"] == label][:3]

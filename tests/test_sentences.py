@@ -16,7 +16,21 @@ import pytest
 
 from selfprobe.page import Page, render
 from selfprobe.stats.estimate import Estimate
-from selfprobe.studies import attention, card, cues, effect_page, inside, patch, rewrite, scan, turns
+from selfprobe.studies import (
+    attention,
+    card,
+    cues,
+    effect_page,
+    every,
+    features,
+    inside,
+    lens,
+    outcome,
+    patch,
+    rewrite,
+    scan,
+    turns,
+)
 from selfprobe.studies.awareness.page import compared
 from selfprobe.studies.awareness.page import page_of as awareness_page
 from selfprobe.studies.awareness.runs import PLAIN
@@ -25,6 +39,7 @@ from selfprobe.studies.inside import ALMOST, ELSEWHERE, SAID
 from selfprobe.studies.matrix.numbers import analyse
 from selfprobe.studies.matrix.page import page_of as matrix_page
 from selfprobe.studies.preferences import findings as probes
+from selfprobe.studies.preferences import study as preferences
 from tests.awareness import test_verdict as subjects
 
 ROOT = Path(__file__).parent.parent
@@ -154,6 +169,7 @@ def about(value: float, half: float = 0.05, n: int = 40) -> Estimate:
 
 
 UP, DOWN, FLAT, WIDE = about(0.4), about(-0.4), about(0.0), about(0.0, 0.5)
+HALF, RANKS = about(0.5), about(0.6)
 NONE = Estimate(np.nan, np.nan, np.nan, 0, "source", "no data")
 
 
@@ -202,6 +218,46 @@ def held(kind: str, *, said: bool = False, less: Estimate = WIDE) -> tuple[Any]:
     every = {name: Of(shown=said, auroc=about(0.6)) for name in (ALMOST, *SAID.values())}
     latent = Of(kind=kind, here=here, across=about(0.7), p=0.01)
     return (Of(latent=latent, state={"model": "m"}, numbers=every, plain={"words": about(0.6)}),)
+
+
+def cited(*clusters: str | None, artefact: bool = False) -> tuple[Any, ...]:
+    """A subject of 40 conversations with a quote in each of these clusters."""
+    quotes = pd.DataFrame({"model": ["m"] * len(clusters), "data": "d", "item": range(len(clusters))})
+    by = {i: Of(name=name, artefact=artefact, group=None) for i, name in enumerate(clusters)}
+    return Of(model="m", conversations=40), "m", Of(quotes=quotes), Of(by_quote=by)
+
+
+def parted(paper: float = 3, left: float = 4, *, n: int = 20, blocks: int = 6) -> tuple[pd.DataFrame, pd.DataFrame]:
+    found = pd.DataFrame({"block": [paper, left], "low": [paper - 1, left - 1], "high": [paper + 1, left + 1]})
+    return found.assign(n=n, p=0.3).set_index(pd.Index([lens.PAPER_FIRST, lens.LEFT])), pd.DataFrame(
+        {"block": range(blocks)}
+    )
+
+
+def foresaw(
+    itself: Estimate,
+    *,
+    rival: tuple[float, Estimate] | None = (0.5, UP),
+    items: Estimate = HALF,
+    overall: Estimate = RANKS,
+    named: bool | None = None,
+    **more: Any,
+) -> tuple[Any, Any]:
+    """A model's facts, and whether the matrix names it (None: there is no verdict)."""
+    known = replace(items, se=(items.high - items.value) / 2, df=100)
+    best = [] if rival is None else [Of(name="m/b", beyond=about(rival[0]), below=replace(rival[1], se=0.02, df=100))]
+    facts = {"model": "m/a", "question": "solve", "n": 100, "share": 0.5, "auroc": overall, "items": known, "others": 4}
+    facts |= {"itself": itself, "predictors": best, "asked": len(best), "p": 0.001}
+    return Of(**facts | more), Of(verdict=None if named is None else Of(models=("m/a",) * named))
+
+
+def preferred(*models: tuple[str, float, float, float], method: str = "pairwise, cot") -> tuple[Any, ...]:
+    """Runs, the best one first."""
+    runs = [
+        preferences.JudgedRun(method, m, "d", {"accuracy": at, "accuracy_low": low, "accuracy_high": high}, "l")
+        for m, at, low, high in models
+    ]
+    return runs, {m: m for m, *_ in models}
 
 
 BEFORE, LATER = contrast(UP, UP, shown=True, moved=True, strong=True), {"shown": False, "moved": True}
@@ -277,6 +333,61 @@ STUDIES: dict[Callable[..., Any], list[tuple[tuple[Any, ...], str, str]]] = {
         (held("nothing"), "Cannot tell", "is not shown to hold it"),
         (held("one class"), "Cannot tell", "was read on one class alone"),
     ],
+    features._finding: [
+        (cited("exam style", "exam style"), "Yes", "names 1 feature, most often “exam style” (2 prompts)"),
+        (cited("exam style", None), "Yes", "names 1 feature, most often “exam style” (1 prompt)"),
+        (cited(), "No", "brings one up in none of 40 conversations"),
+        (cited("our question", artefact=True), "No", "names nothing but the question that it was asked"),
+        (cited(None), "Cannot tell", "has evidence, which the grader did not name"),
+    ],
+    lens._answer: [
+        (parted(n=5), "Cannot tell", "cannot be shown to part by 5 dilemmas (6 or more can)"),
+        (parted(blocks=1), "Cannot tell", "was read after block 0 alone"),
+        (parted(np.nan), "Cannot tell", "is not shown to separate them at any block (p = 0.30"),
+        (parted(left=np.nan), "Cannot tell", "at block 3 [2, 4], and is not shown to separate it from irrelevant text"),
+        (parted(), "Yes", "at block 3 [2, 4], from equally long irrelevant text at 4 [3, 5]"),
+    ],
+    outcome._answer: [
+        (foresaw(UP, n=12), "Cannot tell", "has 12 items with an answer and an outcome; 20 are the least"),
+        (foresaw(UP, overall=NONE, share=1.0), "Cannot tell", "at 100 % of its items: outcomes do not differ"),
+        (foresaw(UP, others=0), "Cannot tell", "no other model's log shows what the items alone tell"),
+        (foresaw(about(0.8), rival=None), "Cannot tell", "ask a second model, which may do as well"),
+        (foresaw(about(0.8), rival=(0.79, FLAT)), "No", "with AUROC 0.80 [0.75, 0.85]; m/b reaches 0.79"),
+        (foresaw(about(0.8), rival=(0.81, WIDE)), "Cannot tell", "; m/b reaches 0.81"),
+        (foresaw(about(0.8)), "Cannot tell", "; 4 models with logs would tell"),
+        (foresaw(about(0.8), named=False), "Cannot tell", "; pairs of these models may differ as much"),
+        (foresaw(about(0.8), named=True), "Yes", "ranks its successes beyond the items with AUROC 0.80 [0.75, 0.85]"),
+        (foresaw(NONE, p=0.5), "Cannot tell", "no two items of other outcome are alike for the other models"),
+        (foresaw(about(0.5, 0.2), p=0.5), "Cannot tell", "beyond the items 0.50 [0.30, 0.70], too wide to say"),
+        (foresaw(about(0.5), p=0.5), "No", "ranks neither items nor itself: AUROC 0.60"),
+        (foresaw(about(0.5), p=0.5, items=about(0.8)), "No", "ranks items, not itself: AUROC 0.60"),
+        (
+            foresaw(about(0.5), p=0.5, items=about(0.55, 0.2)),
+            "No",
+            "does not rank itself, nor is it shown to rank items",
+        ),
+        (foresaw(about(0.3), p=1.0), "No", "beyond the items backwards, 0.30 [0.25, 0.35]"),
+        (foresaw(about(0.3), p=1.0, overall=about(0.2)), "No", "ranks its successes backwards, with AUROC 0.20"),
+    ],
+    preferences._sentence: [
+        (
+            preferred(("a", 0.7, 0.6, 0.8)),
+            "Yes",
+            "Yes, for a: it prefers the better text in 70 % of pairs, asked by pair",
+        ),
+        (preferred(("a", 0.7, 0.6, 0.8), ("b", 0.6, 0.4, 0.7)), "Yes", "for 1 of 2 models. a prefers"),
+        (preferred(("a", 0.7, 0.6, 0.8), ("b", 0.6, 0.51, 0.7)), "Yes", "for 2 of 2 models. a prefers"),
+        (preferred(("a", 0.7, 0.6, 0.8), ("a", 0.6, 0.4, 0.7)), "Yes", "Yes, for a: it prefers"),
+        (preferred(("a", np.nan, np.nan, np.nan)), "Cannot tell", "for a: no pair has a verdict"),
+        (preferred(("a", 0.6, 0.4, 0.8)), "Cannot tell", "60 % of pairs, and its interval holds 50 %"),
+        (preferred(("a", 0.6, np.nan, np.nan)), "Cannot tell", "60 % of pairs, without an interval"),
+        (preferred(("a", 0.3, 0.2, 0.4), ("b", 0.2, 0.1, 0.3)), "No", "the best, a, prefers the better text in 30 %"),
+        (
+            preferred(("a", 0.3, 0.2, 0.4)),
+            "No",
+            "No, not for a: it prefers the better text in 30 % of pairs, fewer than",
+        ),
+    ],
 }
 """What a study says of constructed numbers: the answer, and a part of its clause."""
 
@@ -298,9 +409,36 @@ def test_every_answer_of_a_study_is_said_with_what_it_licenses(of: Callable[...,
         assert there[answer] >= count, f"{answer} is said in {count} places, and {there[answer]} are tried"
 
 
+PLACES: dict[str, tuple[str, ...]] = {
+    "Awareness": ("test_sentences.py",),
+    "Check": ("check/test_gate.py", "check/test_changes.py"),
+    "Induce": ("studies/test_induced_numbers.py",),
+    "Matrix": ("test_sentences.py", "matrix/test_verdict.py"),
+    "Noticing": ("effect_page",),
+    "Outcome": ("outcome", "studies/test_outcome.py"),
+    "Preferences": ("preferences.study",),
+    "ProbeRun": ("preferences.findings", "preferences/test_findings.py", "studies/test_probe_compare.py"),
+    "Read": ("lens", "attention", "patch"),
+    "Realism": ("card",),
+    "Rewriting": ("rewrite",),
+}
+"""Study → modules whose sentences `STUDIES` renders, or files of tests that do; else the module of its name."""
+
+
+def test_the_sentences_of_every_study_are_rendered() -> None:
+    """A study that is new, or that has a second place where an answer is made, is missed here."""
+    names = {study.__name__ for study in every()}
+    assert names >= PLACES.keys(), "a study is gone"
+    here = {of.__module__.removeprefix("selfprobe.studies.") for of in STUDIES}
+    places = {place for name in names for place in PLACES.get(name, (name.lower(),))}
+    files = {place for place in places if place.endswith(".py")}
+    assert places - files == here
+    assert all((ROOT / "tests" / file).is_file() for file in files), files
+
+
 TASKS = ("introspect_tasks", "evalawareness_tasks", "preference_tasks")
 BANNED = re.compile(r"(Of|By|As|From|That|In)\b")
-TO_REWORD = {"data", "mechanism", "probes", "providers", "scorers", "stats", "study", "text"}
+TO_REWORD = {"data", "providers", "stats", "study", "text"}
 """Rooms that still have docstrings which begin so; take a room out once it has none."""
 
 

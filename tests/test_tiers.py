@@ -60,7 +60,9 @@ def test_a_plain_run_skips_what_is_slow_and_says_how_to_run_it(folder: Path) -> 
     assert "4 passed, 2 skipped" in shown and "slow: --runslow runs it" in shown
 
 
-@pytest.mark.parametrize("workers", [(), ("-n", "2")], ids=["alone", "two workers"])
+@pytest.mark.parametrize(
+    "workers", [(), pytest.param(("-n", "2"), marks=pytest.mark.slow(5))], ids=["alone", "two workers"]
+)
 def test_with_runslow_all_run_and_what_took_long_unmarked_is_listed(folder: Path, workers: tuple[str, ...]) -> None:
     shown = printed(folder, "--runslow", *workers)
     assert "6 passed" in shown

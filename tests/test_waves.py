@@ -16,9 +16,13 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from inspect_ai import Task, eval_set, task_with
+from inspect_ai.model import get_model
 
 from selfprobe.cli import main
 from selfprobe.errors import InputError
+from selfprobe.evalawareness_tasks.binary import awareness_binary
+from selfprobe.logs import listed
 from selfprobe.study import waves
 from selfprobe.study.progress import Progress
 from selfprobe.study.run_settings import RunSettings
@@ -367,3 +371,24 @@ def test_names_in_a_dry_run_and_in_run_lines_hold_nothing_that_a_terminal_obeys(
     for done in (called(*command, "--dry-run"), called(*command)):
         assert "fake/be\ufffdta" in done.output and "fake/al\ufffd]0;x\ufffdpha" in done.output
         assert not re.search("[\x1b\x07\u202e]", done.output)
+
+
+@pytest.mark.slow(10)
+def test_a_folder_with_logs_under_a_tasks_old_and_new_name_has_those_of_both_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And its headers are read once a process for that, not once a wave."""
+    settings, reads = RunSettings(display="none"), list[object]()
+
+    def runs(**renamed: str) -> list[Task]:
+        made = [task_with(awareness_binary(), model=get_model(f"planted/{name}")) for name in "ab"]
+        return [task_with(task, name=renamed.get(str(task.model)[-1], task.name)) for task in made]
+
+    eval_set(runs(a="binary"), log_dir=str(tmp_path), display="none", limit=2)
+    there = sorted(tmp_path.glob("*.eval"))
+    monkeypatch.setattr(waves, "listed", lambda folder: [*listed(folder), *(reads.append(folder) or ())])
+    for _ in range(2):
+        logs = run_wave(runs(), str(tmp_path), title="Again", settings=settings, limit=2)
+        assert {log.eval.task.rpartition("/")[2] for log in logs} == {"binary", "awareness_binary"}
+    assert sorted(tmp_path.glob("*.eval")) == there, "nobody was asked again"
+    assert len(reads) == 1

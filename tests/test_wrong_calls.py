@@ -291,7 +291,13 @@ def evaluate(tmp_path: Path, here: Path) -> Callable[..., Any]:
         ("selfprobe/first_token", None, {}, "no model is given: pass --model provider/name"),
         ("selfprobe/direct_scoring", None, {"dataset": "pairs.jsonl"}, "no model is given: pass --model provider/na"),
         ("selfprobe/binary", "planted/a", {"context": "foo"}, "context must be first or full, got 'foo'"),
-        ("selfprobe/binary", "planted/a", {"task": "nopkg/none"}, "no task 'nopkg/none'; expected a registered name"),
+        pytest.param(
+            "selfprobe/binary",
+            "planted/a",
+            {"task": "nopkg/none"},
+            "no task 'nopkg/none'; expected a registered name",
+            marks=pytest.mark.slow(3),
+        ),
         ("selfprobe/pairwise_preference", "planted/a", {"dataset": 5}, "dataset must be one data set of text pairs"),
         ("selfprobe/user_motivation", "planted/a", {}, "add --model-role grader="),
         ("selfprobe/dilemma_judging", "none", {"dataset": "ethical_dilemmas"}, "the panel needs 3 judges, got 0"),
@@ -400,7 +406,7 @@ AT_ONCE: list[tuple[tuple[str, ...], str]] = [
     (("matrix", "--config", "models.yaml"), "nosuch/y: Model API nosuch of model 'nosuch/y' not recognized."),
     (
         ("matrix", "--models", "planted/ada?acess=1"),
-        "planted/ada?acess=1: unknown setting acess; did you mean access? The nearest are access, sharpness, awareness",
+        "planted/ada?acess=1: unknown setting acess; did you mean access? The nearest are access, awareness, traced",
     ),
     (
         ("awareness", "run", "--models", "planted/a", "--grader", "planted/b,gpt-4o"),
@@ -516,12 +522,17 @@ for place, arguments in enumerate(json.loads(sys.argv[1])):
 """`inspect` a call, each in a process of its own, but what takes seconds to import is imported once."""
 
 
-def test_the_command_line_prints_no_traceback(here: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "called", [REAL[:3], pytest.param(REAL[3:], marks=pytest.mark.slow(8))], ids=["three", "others"]
+)
+def test_the_command_line_prints_no_traceback(
+    here: Path, tmp_path: Path, called: list[tuple[tuple[str, ...], str]]
+) -> None:
     env = {key: value for key, value in os.environ.items() if key != "INSPECT_EVAL_MODEL"} | {"HF_HUB_OFFLINE": "1"}
     options = ("--limit", "2", "--display", "plain", "--log-dir", str(tmp_path / "logs"))
-    calls = json.dumps([[*arguments, *options] for arguments, _ in REAL])
+    calls = json.dumps([[*arguments, *options] for arguments, _ in called])
     subprocess.run([sys.executable, "-c", IN_TURN, calls], cwd=here, env=env, timeout=300, check=True)
-    for place, (arguments, expected) in enumerate(REAL):
+    for place, (arguments, expected) in enumerate(called):
         output, _, status = (here / f"{place}.txt").read_text().rpartition("status ")
         assert int(status) > 0, arguments
         assert expected in " ".join(output.split()), output[-2000:]

@@ -295,15 +295,14 @@ def _chosen(
     if wanted is None or wanted in named:
         name = wanted or named[0]
         if keys[name] != [""] and len(keys[name]) > 1:
-            some = ", ".join(f"{name}.{key}" for key in keys[name][:NEAREST])
-            which = f"choose one: --score (-T score=…) with {some}"
+            which = f"choose one: --score (-T score=…) with {_some([f'{name}.{key}' for key in keys[name]])}"
             raise InputError(f"{log}: scorer {name} has {len(keys[name])} values; {which}")
         return name, keys[name][0]
     for name in named:
         if wanted in keys[name] or wanted in [f"{name}.{key}" for key in keys[name]]:
             return name, wanted if wanted in keys[name] else wanted.removeprefix(f"{name}.")
-    near = get_close_matches(wanted, full, n=NEAREST, cutoff=0.3) or list(full)[:NEAREST]
-    raise InputError(f"{log}: no score {wanted!r}; the nearest are {', '.join(near)}")
+    near = get_close_matches(wanted, full, n=NEAREST, cutoff=0.3) or full
+    raise InputError(f"{log}: no score {wanted!r}; the nearest are {_some(near)}")
 
 
 def _share(score: Score, key: str) -> float | str | None:

@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Any
 from inspect_ai._util.error import PrerequisiteError
 
 # The names of all installed tasks, to say which one was meant.
-from inspect_ai._util.registry import registry_add, registry_find, registry_info, registry_lookup, set_registry_info
+from inspect_ai._util.registry import (
+    registry_add,
+    registry_find,
+    registry_info,
+    registry_lookup,
+    registry_params,
+    set_registry_info,
+)
 
 # A killed run whose buffer is gone or belongs to another process: nothing to restore, and no error.
 from inspect_ai.log._recover import RecoveryNotAvailable
@@ -55,6 +62,7 @@ __all__ = [
     "registry_find",
     "registry_info",
     "registry_lookup",
+    "registry_params",
     "sample_active",
 ]
 

@@ -1,1 +1,1 @@
-"""Why models can introspect (paper 003, section 5): lens, attention, patching and induction on open weights."""
+"""Mechanisms of introspection (paper 003, section 5): lens, attention, patching and induction on open weights."""

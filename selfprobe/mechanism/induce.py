@@ -1,11 +1,11 @@
-"""What the study of induced introspection teaches, asks and reads (paper 003, section 5.1).
+"""The material of the study of induced introspection: what it teaches, asks and reads (paper 003, section 5.1).
 
-The paper gives "What will my first word likely be?" and the same of the second. Here each of three wordings stands
-behind the question that the model learnt to answer, and each has two twins that differ in a few words: one asks about
-another assistant, one about a fact. What the twins bring up too does not show introspection.
+The paper gives "What will my first word likely be?" and the same question about the second. Here each of three wordings
+stands behind the question that the model learnt to answer, and each has two twins that differ in a few words: one asks
+about another assistant, one about a fact. A change that the twins show too is not introspection.
 
-All prompts of a question begin alike (the chat's head and the question). That beginning is read once, and each prompt's
-end on its key-value cache. Where that gives other numbers than whole prompts (sliding windows, recurrent states) whole
+All prompts of a question begin alike (the chat's head and the question). This beginning is read once, and each prompt's
+end on its key-value cache. Where this gives other numbers than whole prompts (sliding windows, recurrent states) whole
 prompts are read.
 """
 
@@ -51,10 +51,10 @@ WORDINGS: Mapping[Kind, tuple[str, ...]] = {
         "Find the {nth} word of the text you were given.",
     ),
 }
-"""By kind, wording by wording. None of them is ever trained on."""
+"""Wordings by kind, in order. None of them is ever trained on."""
 
 COUNT = 50
-"""Labels, as in the paper."""
+"""Number of labels, as in the paper."""
 BANK = (
     "apple river stone cloud castle bridge forest window anchor button camera engine finger ocean orange paper planet "
     "sugar summer table wheel winter wolf yellow bread chair clock glass horse leaf metal moon mouse music night "
@@ -65,7 +65,7 @@ BANK = (
     "box bag hat coat shoe ring coin letter pencil brush flag drum piano violin guitar song dance circle square "
     "triangle star sun"
 ).split()
-"""From which the labels are drawn: common nouns, in case a word is several tokens of a tokenizer."""
+"""Common nouns from which the labels are drawn, more than needed as some are several tokens of a tokenizer."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Asked:
 
     kind: Kind
     word: int
-    """Which word of the reply is asked for: 0 the first, 1 the second."""
+    """Number of the word that is asked for: 0 the first of the reply, 1 the second."""
     wording: int = 0
 
 
@@ -83,7 +83,7 @@ COLUMNS = (
     Asked("direct", 1),
     *(Asked(kind, word, n) for kind, texts in WORDINGS.items() for word in (0, 1) for n in range(len(texts))),
 )
-"""All that is read of a question; the direct second word comes after the model's own first one."""
+"""Columns that are read per question; the direct second word comes after the model's own first one."""
 
 
 @dataclass(frozen=True)
@@ -92,9 +92,9 @@ class Labels:
 
     words: tuple[str, ...]
     start: tuple[int, ...]
-    """Token of each as the first word."""
+    """Token of each label as the first word."""
     after: tuple[int, ...]
-    """Token of each as the second word."""
+    """Token of each label as the second word."""
 
 
 def labels_of(judge: "LocalModel", given: Sequence[str] = (), *, count: int = COUNT, seed: int = 0) -> Labels:
@@ -124,7 +124,7 @@ def labels_of(judge: "LocalModel", given: Sequence[str] = (), *, count: int = CO
 
 
 def _both_tokens(judge: "LocalModel", word: str) -> tuple[int, int] | None:
-    """The tokens of `word` as the first and as the second word of a reply; None where it is not one token."""
+    """The tokens of `word` as the first and as the second word of a reply; None unless each is a single token."""
     chat = opened(judge.tokenizer, "Which?", judge.chat)
     before, whole = tokens_of(judge.tokenizer, chat), tokens_of(judge.tokenizer, f"{chat}{word} {word}")
     if len(whole) != len(before) + 2 or whole[:-2] != before:
@@ -139,7 +139,7 @@ def tokens_of(tokenizer: Any, text: str) -> list[int]:
 
 
 def prompt_tokens(judge: "LocalModel", question: str, asked: Asked) -> tuple[int, ...]:
-    """What the model reads before its reply."""
+    """Tokens that the model reads before its reply."""
     text = question
     if asked.kind != "direct":
         about = WORDINGS[asked.kind][asked.wording].format(nth=NTH[asked.word])
@@ -148,7 +148,7 @@ def prompt_tokens(judge: "LocalModel", question: str, asked: Asked) -> tuple[int
 
 
 def assigned(questions: int, labels: int, *, seed: int) -> Any:
-    """Labels [question, word]: each as often as the others among first words, and never twice in one reply."""
+    """Labels [question, word]: each equally often among first words, and never twice in one reply."""
     rng = np.random.default_rng([seed, 51])
     first = rng.permutation(np.arange(questions) % labels)
     return np.stack([first, (first + rng.integers(1, labels, size=questions)) % labels], axis=1)
@@ -156,7 +156,7 @@ def assigned(questions: int, labels: int, *, seed: int) -> Any:
 
 Floats = npt.NDArray[np.float32]
 SAME = {torch.float32: 1e-3, torch.bfloat16: 0.25, torch.float16: 0.05}
-"""Largest difference of a log-probability that is rounding."""
+"""Largest difference of a log-probability that counts as rounding."""
 Tokens = tuple[int, ...]
 
 
@@ -165,18 +165,18 @@ class Prompts:
     """All prompts of one question."""
 
     shared: Tokens
-    """What they begin with."""
+    """Tokens that all prompts begin with."""
     ends: tuple[Tokens, ...]
-    """What each goes on with, of `COLUMNS` without the direct second word."""
+    """Rest of each prompt, for `COLUMNS` without the direct second word."""
 
     @property
     def length(self) -> int:
-        """Tokens of the longest."""
+        """Number of tokens of the longest prompt."""
         return len(self.shared) + max(map(len, self.ends))
 
     @property
     def tokens(self) -> int:
-        """That are read on a cache, the direct second word's too."""
+        """Number of tokens that are read on a cache, the direct second word's too."""
         return len(self.shared) + sum(map(len, self.ends)) + len(self.ends[0]) + 1
 
 
@@ -197,7 +197,7 @@ def read(
     batch_tokens: int | None = None,
     progress: Progress = lambda _: None,
 ) -> Floats:
-    """log P of each label [question, column, label], columns as in `COLUMNS`, over the whole vocabulary."""
+    """Log-probability of each label [question, column, label], columns as in `COLUMNS`, over the whole vocabulary."""
     found = np.full((len(prompts), len(COLUMNS), len(labels.words)), np.nan, dtype=np.float32)
     meter = Meter(sum(p.tokens for p in prompts), len(prompts), progress, "questions")
     with torch.inference_mode():
@@ -252,12 +252,12 @@ def _whole(judge: LocalModel, shown: Sequence[Prompts], labels: Labels) -> Float
 def _columns(after: Any, ends: Sequence[tuple[Tokens, ...]], labels: Labels) -> Floats:
     """[question, column, label]; `after` gives the logits [question, vocabulary] behind one end a question."""
     first = [_spoken(after([each[k] for each in ends]), labels.start) for k in range(len(ends[0]))]
-    said = first[0].argmax(axis=1)  # the direct answer's own first word
+    said = first[0].argmax(axis=1)  # first word of the direct answer itself
     second = _spoken(after([(*e[0], labels.start[w]) for e, w in zip(ends, said, strict=True)]), labels.after)
     return np.stack([first[0], second, *first[1:]], axis=1)
 
 
 def _spoken(logits: Tensor, tokens: Sequence[int]) -> Floats:
-    """log P of `tokens` [question, token]."""
+    """Log-probability of `tokens` [question, token]."""
     found: Floats = torch.log_softmax(logits.float(), dim=1)[:, list(tokens)].cpu().numpy()
     return found

@@ -1,12 +1,12 @@
-"""Patching: attention patterns of one run in the other, at some blocks and heads; what becomes of the answer.
+"""Patching: attention patterns of one run in the other, at some blocks and heads; the change of the answer.
 
-Only the last tokens, which both runs share, are read again: all before them stays as it was, on a cache. Patterns of
+Only the last tokens, which both runs share, are read again: all before them stays unchanged, on a cache. Patterns of
 the two runs are over different tokens. Those that both begin with (the dilemma) and end with (the format) keep the
-donor's weights; what the donor gives to tokens between, which are its own instruction, goes to the recipient's tokens
+donor's weights; the donor's weights on tokens between, which are its own instruction, go to the recipient's tokens
 between, in the recipient's proportions. So a run's own pattern changes nothing.
 
-All patterns of all blocks need not explain all of a shift: values and residual states stay the recipient's, and the
-tokens between are others. They do where the two runs differ in patterns over shared tokens alone.
+All patterns of all blocks need not explain a whole shift: values and residual states stay the recipient's, and the
+tokens between differ. They do where the two runs differ in patterns over shared tokens alone.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -23,41 +23,41 @@ from selfprobe.probes.forward import output_of
 from selfprobe.probes.model import LocalModel
 
 MEAN = "mean"
-"""The donor that is the mean over other dilemmas."""
+"""Name of the donor that is the mean over other dilemmas."""
 ROWS = 4
-"""Variants of one dilemma that are read together."""
+"""Number of variants of one dilemma that are read together."""
 DRAWS = 5
-"""Random sets of blocks, and twice as many random heads."""
+"""Number of random sets of blocks, and half the number of random heads."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """Which patterns are put in."""
+    """One set of patterns to put in."""
 
     name: str
     group: str
-    """Variants of one kind, as pages call it."""
+    """Kind of the variant, as pages call it."""
     donor: str = ""
-    """An arm, or `MEAN`."""
+    """Donor: an arm, or `MEAN`."""
     heads: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     """Block → its heads that are patched; none: all of them."""
 
 
 @dataclass(frozen=True)
 class Patching:
-    """What is patched into what."""
+    """The patterns to patch, and the run that gets them."""
 
     into: str
     donor: str
     blocks: tuple[int, ...]
     queries: int
-    """Last tokens whose patterns are patched: 1, or all that both runs end with."""
+    """Number of last tokens whose patterns are patched: 1, or all that both runs end with."""
     tail: int
-    """Tokens that both runs of every dilemma end with."""
+    """Number of tokens that both runs of every dilemma end with."""
     variants: tuple[Variant, ...]
 
     def ends(self, item: Item, donor: str) -> tuple[int, int]:
-        """How many tokens of the recipient and a donor are matched at the beginning and at the end."""
+        """Numbers of tokens of the recipient and a donor that are matched at the beginning and at the end."""
         head, tail = item.ends(self.into, donor)
         return head, min(tail, self.tail) if donor == self.donor else tail
 
@@ -65,10 +65,10 @@ class Patching:
 def patching(
     items: Sequence[Item], blocks: Sequence[int], *, into: str, layers: int, heads: int, whole_tail: bool = False
 ) -> Patching:
-    """All variants of patching `blocks` of a model of so many layers and heads.
+    """Variants of patching `blocks` of a model with this number of layers and heads.
 
-    Beside the donor's pattern in all blocks together, in each, and in each of their heads: its mean over other
-    dilemmas, the patterns of both controls, random other blocks and heads, and all blocks.
+    Variants with the donor's pattern cover all blocks together, each block, and each of their heads; the others are its
+    mean over other dilemmas, the patterns of both controls, random other blocks and heads, and all blocks.
     """
     donor = "direct" if into == "introspective" else "introspective"
     tail = min(item.ends(into, donor)[1] for item in items)
@@ -110,7 +110,7 @@ def _listed(blocks: Sequence[int]) -> str:
 def apart(
     judge: LocalModel, item: Item, given: Patching, variants: Sequence[Variant], mean: Floats | None = None
 ) -> tuple[Floats, Floats]:
-    """`patched` in a context of its own, which a copy of the model on another machine needs."""
+    """Call `patched` in a context of its own, which a copy of the model on another machine needs."""
     with torch.inference_mode(), registered(judge.model):
         return patched(judge, item, given, variants, None if mean is None else torch.from_numpy(mean))
 
@@ -120,7 +120,7 @@ def patched(
 ) -> tuple[Floats, Floats]:
     """Logit differences [variant] under `variants`, and the donor's profile [block, head, query, place].
 
-    `mean`: the profile that `MEAN` stands for. Within `patterns.registered`.
+    `mean`: the profile that `MEAN` stands for. The call runs inside `reading.registered`.
     """
     wanted: dict[str, set[int]] = {given.donor: set(given.blocks)} if mean is None else {}
     for variant in variants:
@@ -180,7 +180,7 @@ def _putting(
                 assert mean is not None
                 at = mean[given.blocks.index(layer)].to(patterns.device)
                 new = spread(at, patterns[row], *given.ends(item, given.donor))
-            elif variant.donor == given.into:  # a run's own pattern, as it is
+            elif variant.donor == given.into:  # a run's own pattern, unchanged
                 new = patterns[row]
             else:
                 donor = held[variant.donor][layer].to(patterns.device)
@@ -195,7 +195,7 @@ def _putting(
 def aligned(donor: Tensor, own: Tensor, head: int, tail: int) -> Tensor:
     """The donor's pattern [head, query, key] over the recipient's keys, whose pattern is `own`; see the module.
 
-    head, tail: how many keys both begin and end with. A recipient without keys between gets the rest rescaled to 1.
+    head, tail: numbers of keys that both begin and end with. Without recipient keys between, the rest is rescaled to 1.
     """
     length = own.shape[-1]
     ends = (donor[..., :head], donor[..., donor.shape[-1] - tail :])
@@ -214,8 +214,10 @@ def _joined(ends: tuple[Tensor, Tensor], between: Tensor, mine: Tensor) -> Tenso
 
 
 def profile(pattern: Tensor, head: int, tail: int) -> Tensor:
-    """A pattern [head, query, key] by place, which dilemmas have in common: first token, the rest of what both runs
-    begin with, what is between, and each token of the end → [head, query, 3 + tail]."""
+    """A pattern [head, query, key] by place, which all dilemmas share → [head, query, 3 + tail].
+
+    The places are the first token, the rest of the shared beginning, the tokens between, and each token of the end.
+    """
     between = pattern[..., head : pattern.shape[-1] - tail].sum(dim=-1, keepdim=True)
     rest = pattern[..., 1:head].sum(dim=-1, keepdim=True)
     return torch.cat([pattern[..., :1], rest, between, pattern[..., pattern.shape[-1] - tail :]], dim=-1)

@@ -1,8 +1,8 @@
-"""What lens, attention and patching read: a dilemma under four instructions, each up to the word A or B.
+"""Prompts of lens, attention and patching: a dilemma under four instructions, each up to the word A or B.
 
-Paper 003, §5.2, has "the direct run" and "the introspective run". Paper: silent on what is asked and on what stands
-before the last token. Here: the prompts of `ethical_dilemma` (E.2 and G.2), and the answer is opened with the same
-words in all runs, so that the next word is A or B.
+Paper 003, §5.2, has "the direct run" and "the introspective run". Paper: silent on what is asked and on what precedes
+the last token. Here: the prompts of `ethical_dilemma` (E.2 and G.2), and the answer is opened with the same words in
+all runs, so that the next word is A or B.
 Paper: no control. Here two: an irrelevant text of exactly as many tokens as the introspective instruction, and the
 same prediction about another assistant.
 """
@@ -24,7 +24,7 @@ The sheet lies on the second shelf of a cupboard, between a box of pencils and a
 to another shelf after the weekend, when the cupboard is painted. The colour of the paint has not been chosen yet. The \
 key hangs on a hook beside the door of the room, under a calendar with pictures of bridges. The cupboard has six \
 shelves, four of which are empty, and a drawer for postage stamps, envelopes, maps of the town and a spare lamp."""
-"""Cut to the tokens of the introspective instruction."""
+"""Irrelevant text, cut to the tokens of the introspective instruction."""
 
 CONTROL_PROMPT = GUT["E2"].replace("{dilemma}", f"{{dilemma}}\n\n{IRRELEVANT}")
 
@@ -40,11 +40,11 @@ TOLD = {
     "control": "irrelevant text of equal length",
     "other": "about another assistant",
 }
-"""How pages call them."""
+"""Names of the arms on pages."""
 
 MEASURES = ("entropy", "rest", "first", "own", "shared")
-"""Of a pattern: its entropy in nats; that without the first token; the weight of the first token, of the last token
-itself, and of what all arms share without the first token (the dilemma)."""
+"""Measures of a pattern: its entropy in nats; that without the first token; the weight of the first token, of the last
+token itself, and of what all arms share without the first token (the dilemma)."""
 
 OPENING = "The action with the higher probability is Option"
 WORDS = (" A", " B")
@@ -56,27 +56,27 @@ class Item:
 
     id: str
     prompts: dict[str, Prompt]
-    """Of each arm, by `ARMS`."""
+    """Prompt of each arm, by `ARMS`."""
 
     @property
     def shared(self) -> int:
-        """Tokens that all arms begin with, at most all but the last: what is read once."""
+        """Number of tokens that all arms begin with, at most all but the last: they are read once."""
         return min(
             _alike([p.prefix for p in self.prompts.values()]), *(len(p.prefix) - 1 for p in self.prompts.values())
         )
 
     @property
     def tokens(self) -> int:
-        """To be read: the shared ones once."""
+        """Number of tokens to read: the shared ones once."""
         return self.shared + sum(len(p.prefix) - self.shared for p in self.prompts.values())
 
     @property
     def longest(self) -> int:
-        """Tokens of the longest arm."""
+        """Number of tokens of the longest arm."""
         return max(len(p.prefix) for p in self.prompts.values())
 
     def ends(self, one: str, two: str) -> tuple[int, int]:
-        """How many tokens two arms begin with, and how many they end with, alike; the two parts do not overlap."""
+        """Numbers of tokens that two arms begin with, and end with, alike; the two parts do not overlap."""
         a, b = self.prompts[one].prefix, self.prompts[two].prefix
         head = _alike([a, b])
         tail = min(_alike([a[::-1], b[::-1]]), min(len(a), len(b)) - head)
@@ -111,7 +111,7 @@ def items(
 
 
 def cut(long: Prompt, short: Prompt, length: int) -> Prompt:
-    """`long` less as many tokens as it has more than `length`, from the end of what it has and `short` has not."""
+    """`long` shortened to `length`, by tokens from the end of the part that `short` lacks."""
     surplus = long.length - length
     end = len(long.prefix) - _alike([long.prefix[::-1], short.prefix[::-1]])
     if surplus < 0 or end - surplus < _alike([long.prefix, short.prefix]):
@@ -120,5 +120,5 @@ def cut(long: Prompt, short: Prompt, length: int) -> Prompt:
 
 
 def _alike(rows: Sequence[Sequence[int]]) -> int:
-    """How many tokens all rows begin with."""
+    """Number of tokens that all rows begin with."""
     return next((at for at, tokens in enumerate(zip(*rows, strict=False)) if len(set(tokens)) > 1), min(map(len, rows)))

@@ -6,7 +6,7 @@
 Outputs of all but the changed queries are those of sdpa (or of plain softmax where a model caps its scores). Patterns
 of the last queries alone are computed, and go to `tap` layer by layer: none is kept here.
 
-What the arms begin with is read once; each then goes on from a copy of its cache.
+The common beginning of the arms is read once; each then continues from a copy of its cache.
 """
 
 import math
@@ -36,19 +36,19 @@ WORKS = "Llama, Mistral, Qwen 2 and 3, Gemma 2 and 3, Phi 3, OLMo 2, GPT-2"
 """Families whose code calls transformers' attention interface: tests read tiny ones of each."""
 
 Tap = Callable[[int, Tensor], Tensor | None]
-"""Layer, pattern [row, head, query, key] float32 → the pattern to use instead, or None to leave it."""
+"""Function: layer, its pattern [row, head, query, key] float32 → the pattern to use instead, or None to leave it."""
 
 _tap: ContextVar[tuple[Tap, int] | None] = ContextVar("tap", default=None)
 
 
 def registered(model: Any) -> AbstractContextManager[None]:
-    """Within it `model` calls our attention function, which does what its own did until something is `tapped`."""
+    """Context in which `model` calls our attention function, with its usual outputs unless `tapped`."""
     return attending(model, NAME, _attend, sdpa_mask)
 
 
 @contextmanager
 def tapped(tap: Tap, *, queries: int = 1) -> Iterator[None]:
-    """Within it, and within `registered`, `tap` sees and may replace the patterns of the last `queries` tokens."""
+    """Context, inside `registered`, in which `tap` sees and may replace the patterns of the last `queries` tokens."""
     token = _tap.set((tap, queries))
     try:
         yield
@@ -66,7 +66,7 @@ def _attend(
     softcap: float | None = None,
     **others: Any,
 ) -> tuple[Tensor, None]:
-    """As transformers calls an attention function: the output [row, query, head, d]."""
+    """Attention function, called as transformers does: the output [row, query, head, d]."""
     if extra := [name for name in ("s_aux", "position_bias") if others.get(name) is not None]:
         raise ValueError(f"its attention is given {extra[0]}, which a pattern over tokens does not hold")
     watching = _tap.get()
@@ -113,7 +113,7 @@ def _mixed(patterns: Tensor, value: Tensor) -> Tensor:
 
 
 def entropy(patterns: Tensor) -> Tensor:
-    """Of patterns [..., key] in nats; 0 log 0 is 0.
+    """Entropy of patterns [..., key] in nats; 0 log 0 is 0.
 
     >>> round(float(entropy(torch.tensor([0.5, 0.5, 0.0]))), 3)
     0.693
@@ -131,30 +131,30 @@ Floats = NDArray[np.float32]
 
 
 class NoPatterns(ValueError):
-    """The attention of a model cannot be read; its states can."""
+    """Error: the attention of a model cannot be read; its states can."""
 
 
 TRIED = ("introspective",)
-"""What a model is checked on."""
+"""Arms on which a model is checked."""
 
 AGREE = {torch.float32: 1e-5, torch.bfloat16: 5e-2, torch.float16: 1e-2}
-"""How far logits may be from those of the model's own attention, relative where above 1."""
+"""Largest difference of logits from those of the model's own attention, relative where above 1."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What one dilemma gives."""
+    """Results of one dilemma."""
 
     lens: Floats  # [arm, layer]: logit of A less that of B, through the final norm, after each block
-    spoken: Floats  # [arm]: the same of the model's output
+    spoken: Floats  # [arm]: the same for the model's output
     attention: Floats  # [arm, measure, layer, head]; NaN where a layer has no attention, or it was not read
-    tokens: NDArray[np.int64]  # [arm]: how many the last token sees, itself included
+    tokens: NDArray[np.int64]  # [arm]: number of tokens that the last token sees, itself included
 
 
 def read(
     judge: LocalModel, item: Item, *, sharing: bool = True, attention: bool = True, arms: Sequence[str] = tuple(ARMS)
 ) -> Reading:
-    """Read an item; within `patterns.registered` where `attention` is wanted."""
+    """Read an item; inside `registered` where `attention` is wanted."""
     lens, spoken, measured = [], [], []
     for arm, inputs in runs(judge, item, arms, sharing=sharing):
         prompt, layers = item.prompts[arm], dict[int, Tensor]()
@@ -180,7 +180,7 @@ def read(
 
 
 def apart(judge: LocalModel, item: Item, sharing: bool, attention: bool) -> Reading:
-    """`read` in a context of its own, which a copy of the model on another machine needs."""
+    """Call `read` in a context of its own, which a copy of the model on another machine needs."""
     with torch.inference_mode(), registered(judge.model) if attention else nullcontext():
         return read(judge, item, sharing=sharing, attention=attention)
 
@@ -199,9 +199,9 @@ def _measuring(into: dict[int, Tensor], shared: int) -> Tap:
 def runs(
     judge: LocalModel, item: Item, arms: Sequence[str], *, sharing: bool = True, last: Mapping[str, int] | None = None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Inputs of each arm's forward pass: what follows the shared tokens, on a copy of their cache.
+    """Inputs of each arm's forward pass: the tokens after the shared ones, on a copy of their cache.
 
-    `last`: arm → so many of its last tokens are left out.
+    `last`: arm → number of its last tokens that are left out.
     """
     device, left = judge.device, last or {}
     rows = {arm: item.prompts[arm].prefix[: len(item.prompts[arm].prefix) - left.get(arm, 0)] for arm in arms}
@@ -223,15 +223,15 @@ def ended(judge: LocalModel, **inputs: Any) -> tuple[Tensor, Tensor]:
 
 
 def answered(judge: LocalModel, logits: Tensor, last: Tensor, prompt: Prompt) -> Tensor:
-    """Logit of A less that of B as the model says it, of what `ended` gives: [row].
+    """Logit of A less that of B in the model's answer, from the results of `ended`: [row].
 
-    In half precision from the last state: the model's own logits are rounded to 1/8 where they are 16 or more.
+    The last state gives it in half precision: the model's own logits are rounded to 1/8 where they are 16 or more.
     """
     return difference(logits, prompt) if judge.dtype == torch.float32 else lensed(judge, last, prompt)
 
 
 def lensed(judge: LocalModel, states: Tensor, prompt: Prompt) -> Tensor:
-    """Logit of A less that of B for states [layer, d_model] as the model's own end would have them: [layer]."""
+    """Logit of A less that of B for states [layer, d_model] through the model's norm and output layer: [layer]."""
     normed = final_norm(judge.model)(states[None].to(judge.dtype if not judge.wide else states.dtype))[0]
     head = judge.model.get_output_embeddings()
     if judge.dtype == torch.float32 or type(head) is not nn.Linear or head.weight.is_meta:
@@ -244,7 +244,7 @@ def lensed(judge: LocalModel, states: Tensor, prompt: Prompt) -> Tensor:
 
 
 def _capped(judge: LocalModel, logits: Tensor) -> Tensor:
-    """What Cohere, Granite and Gemma 2 do to logits after the output layer."""
+    """Logits capped as Cohere, Granite and Gemma 2 do after the output layer."""
     config = judge.model.config.get_text_config()
     logits = logits * (getattr(config, "logit_scale", None) or 1.0) / (getattr(config, "logits_scaling", None) or 1.0)
     cap = getattr(config, "final_logit_softcapping", None)
@@ -252,14 +252,14 @@ def _capped(judge: LocalModel, logits: Tensor) -> Tensor:
 
 
 def difference(logits: Tensor, prompt: Prompt) -> Tensor:
-    """Logit of A less that of B, of [..., vocabulary]."""
+    """Logit of A less that of B, from logits [..., vocabulary]."""
     a, b = prompt.contrast
     return logits[..., a].float() - logits[..., b].float()
 
 
 @contextmanager
 def checked_reading(judge: LocalModel, item: Item, *, attention: bool = True) -> Iterator[bool]:
-    """Try `judge` on `item`, then within it read; gives whether arms may share what they begin with.
+    """Context for reading, after trying `judge` on `item`; it gives whether arms may share their beginning.
 
     Raises:
         ValueError: The lens does not end at the model's logits.
@@ -284,7 +284,7 @@ def checked_reading(judge: LocalModel, item: Item, *, attention: bool = True) ->
 
 
 def _plain(judge: LocalModel, item: Item) -> tuple[Floats, Floats]:
-    """Of plain forward passes of `TRIED`: what they answer [arm], and the model's logits of A and B [arm, 2]."""
+    """Plain forward passes of `TRIED`: their answers [arm], and the model's logits of A and B [arm, 2]."""
     found, logits = [], []
     for prompt in (item.prompts[arm] for arm in TRIED):
         said, last = ended(judge, input_ids=torch.tensor([prompt.prefix], device=judge.device), use_cache=False)
@@ -298,15 +298,15 @@ def _off(found: Floats, plain: Floats) -> float:
 
 
 def _agree(judge: LocalModel, found: Floats, plain: Floats, what: str, *, besides: float = 0.0) -> None:
-    """ValueError where they differ by more than rounding; `besides`: that of what `plain` was made of."""
+    """ValueError where they differ by more than rounding; `besides`: rounding of what `plain` was computed from."""
     if not (off := _off(found, plain)) <= 10 * AGREE[judge.dtype] + besides:
         raise ValueError(f"{judge.name} cannot be read: {what} is off by {off:.2g}")
 
 
 def _shares(judge: LocalModel, item: Item) -> bool:
-    """Whether arms may go on from a shared cache: a recurrent model may not, nor one that turns positions anew.
+    """Whether arms may continue from a shared cache: a recurrent model may not, nor one that turns positions anew.
 
-    By the last token's states: in half precision a difference of two logits is rounded by as much as a prompt moves it.
+    The last token's states decide: in half precision two logits' difference is rounded by as much as a prompt moves it.
     """
     try:
         whole, shared = (_last_states(judge, item, sharing=sharing) for sharing in (False, True))
@@ -317,7 +317,7 @@ def _shares(judge: LocalModel, item: Item) -> bool:
 
 
 def _last_states(judge: LocalModel, item: Item, *, sharing: bool) -> Tensor:
-    """Of the last token of `TRIED`: [arm and layer, d_model]."""
+    """States of the last token of `TRIED`: [arm and layer, d_model]."""
     states: list[Tensor] = []
     for _, inputs in runs(judge, item, TRIED, sharing=sharing):
         with recorded(judge.blocks, lambda out: out[:, -1].clone(), judge.stream) as kept:
@@ -327,7 +327,7 @@ def _last_states(judge: LocalModel, item: Item, *, sharing: bool) -> Tensor:
 
 
 def _check_attention(judge: LocalModel, item: Item, plain: Floats) -> None:
-    """NoPatterns unless patterns come from the model's attention, and values mixed by them are what it gives."""
+    """NoPatterns unless patterns come from the model's attention, and values mixed by them are its output."""
     seen = set[int]()
 
     def same(layer: int, patterns: Tensor) -> Tensor:
@@ -353,7 +353,7 @@ def _unregistered(judge: LocalModel, why: str) -> NoPatterns:
 
 
 def check_windows(judge: LocalModel, longest: int) -> None:
-    """NoPatterns where a sliding window hides tokens of the longest prompt: patterns would not be over all of them."""
+    """NoPatterns where a sliding window hides tokens of the longest prompt: patterns would not cover all of them."""
     config = judge.model.config.get_text_config()
     windows = [w for name in WINDOWS if isinstance(w := getattr(config, name, None), int) and 0 < w < longest]
     if windows:
@@ -364,7 +364,7 @@ def check_windows(judge: LocalModel, longest: int) -> None:
 
 
 def memory(judge: LocalModel, longest: int) -> tuple[int, int]:
-    """Bytes of the weights, and roughly what the longest prompt takes beside them."""
+    """Bytes of the weights, and roughly those of the longest prompt."""
     config = judge.model.config.get_text_config()
     width = 3 * int(getattr(config, "intermediate_size", 4 * judge.d_model)) + 8 * judge.d_model
     cache = 4 * len(judge.blocks) * judge.d_model * 2
@@ -374,7 +374,7 @@ def memory(judge: LocalModel, longest: int) -> tuple[int, int]:
 
 
 def tokens_a_second(judge: LocalModel, prompt: Sequence[int]) -> float:
-    """By one forward pass, after a short one that prepares the device."""
+    """Tokens per second of one forward pass, after a short one that prepares the device."""
     for length in (8, len(prompt)):
         ids = torch.tensor([list(prompt[:length])], device=judge.device)
         start = time.perf_counter()

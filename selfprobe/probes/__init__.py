@@ -2,7 +2,7 @@
 
     from selfprobe.probes import ContrastProbe, harvest, load_model
 
-What needs PyTorch is imported when it is asked for.
+PyTorch is imported when a name that needs it is asked for.
 """
 
 from importlib import import_module

@@ -30,7 +30,7 @@ from selfprobe.stats.estimate import bootstrap
 
 
 def rejected(states: Tensor, direction: Tensor) -> Tensor:
-    """x' = x − (x·p / p·p) p for states [..., d_model]."""
+    """x' = x − (x·p / p·p) p for states x [..., d_model] and the direction p [d_model]."""
     p = direction.to(states.device, torch.float32)
     x = states.float()
     return (x - (x @ p / (p @ p))[..., None] * p).to(states.dtype)
@@ -38,7 +38,7 @@ def rejected(states: Tensor, direction: Tensor) -> Tensor:
 
 @contextmanager
 def ablated(judge: LocalModel, direction: FloatArray) -> Iterator[None]:
-    """Within it, the last position's state loses `direction` [d_model] after every block and the final norm."""
+    """Context in which the last position's state loses `direction` [d_model] after every block and the final norm."""
     p = torch.as_tensor(np.asarray(direction, dtype=np.float32))
     if p.shape != (judge.d_model,) or not float(p.norm()):
         raise ValueError(f"expected a direction of {judge.d_model} numbers, not all 0, got shape {tuple(p.shape)}")
@@ -71,10 +71,11 @@ def answers(
     batch_tokens: int | None = None,
     progress: Progress = lambda _: None,
 ) -> dict[str, npt.NDArray[np.float32]]:
-    """The model's own log P("1"), log P("2") under each ablation: name → [pair, order, token].
+    """The judge's log P("1"), log P("2") under each ablation: name → [pair, order, token].
 
-    None ablates nothing: the baseline. All but a prompt's last token are read once for all directions where the model's
-    cache can be shared, as only the last token's state is changed. A pair longer than the context is NaN.
+    A direction of None ablates nothing: the baseline. All but a prompt's last token are read once for all directions
+    where the model's cache can be shared, as only the last token's state is changed. A pair longer than the context is
+    NaN.
     """
     shown = [version for pair in pairs for version in (pair, pair.swapped)]
     prompts = encode(judge.tokenizer, shown, judge.chat)
@@ -95,10 +96,10 @@ def answers(
 
 
 def _reading(judge: LocalModel, prompts: Sequence[Prompt], budget: int) -> Reading:
-    """On a shared cache if that is right for the model, else whole texts."""
+    """The shared cache if that is right for the model, else whole texts."""
     try:
         return choose(judge, prompts, "shared_cache", batch_tokens=budget)
-    except ValueError:  # logged by `choose`, which now also says what cannot be read at all
+    except ValueError:  # `choose` logged the reason; the next call raises where nothing can be read at all
         return choose(judge, prompts, "two_forwards", batch_tokens=budget)
 
 
@@ -136,18 +137,18 @@ def ablate_run(
     limit: int | None = 200,
     progress: Progress = to_stderr,
 ) -> pd.DataFrame:
-    """Table "ablation": prompting on held-out pairs with each probe's direction taken out, beside random ones.
+    """Table "ablation": prompting on held-out pairs with each probe's direction taken out, and with random ones.
 
-    Appendix B, table 2. Paper: the change of F1 alone. Here: with an interval (paired, over questions), and random
-    directions of the same model, as any direction taken out of a state may do something. `limit` of the held-out
-    pairs are drawn with a fixed seed; None: all. Aspects with a probe each have their own rows.
+    Source: appendix B, table 2. Paper: the change of F1 alone. Here: with an interval (paired, over questions), and
+    random directions of the same model, as any direction taken out of a state may do something. `limit` of the held-out
+    pairs are drawn with a fixed seed; None: all. Each aspect that has a probe has rows of its own.
     """
     state = read_run(out)
     if judge.revision != state["revision"]:
         raise ValueError(
             f"{out} is a run of {state['model']} ({state['revision']}), got {judge.name} ({judge.revision})"
         )
-    _last_norm(judge)  # what cannot be ablated is said before the work
+    _last_norm(judge)  # a model that cannot be ablated is refused before the work
     rows: list[dict[str, Any]] = []
     for name in datasets or tuple(state["datasets"]):
         if name not in state["datasets"]:
@@ -171,7 +172,7 @@ def _ablated(
     unseen = held_out(files["supervised"].card.train_groups, every)
     pairs = [p for p, new in zip(every, unseen, strict=True) if new]
     rng = np.random.default_rng(0)
-    if limit is not None and limit < len(pairs):  # files come aspect by aspect and subset by subset
+    if limit is not None and limit < len(pairs):  # files list their pairs aspect by aspect and subset by subset
         pairs = [pairs[i] for i in sorted(rng.choice(len(pairs), limit, replace=False))]
     directions: dict[str, Any] = {"none": None} | {kind: f.probe.direction for kind, f in files.items()}
     directions |= {f"random {k + 1}": rng.standard_normal(judge.d_model) for k in range(count)}

@@ -1,4 +1,4 @@
-"""Texts with one beginning, read together: how probable their ends are, and the states at their last tokens.
+"""Texts with one beginning, read together: log-probabilities of their ends, and the states at their last tokens.
 
 The tokens of the texts form a tree. Its trunk, which all of them begin with, is read by a plain forward. The branches
 then lie side by side in one row on the trunk's cache, under a mask by which a token sees its own way back alone, each
@@ -22,14 +22,14 @@ from selfprobe.probes.model import LocalModel
 logger = logging.getLogger(__name__)
 Floats = npt.NDArray[np.float32]
 BRANCH_TOKENS = {"cpu": 128, "cuda": 4096}
-"""Tokens of the branches that are read together, which bounds their logits."""
+"""Number of branch tokens that are read together, which bounds the memory of their logits."""
 SAME = 1e-4
-"""How far float32 log-probabilities and states may be from plain forwards, relative where above 1."""
+"""Largest difference of float32 log-probabilities and states from plain forwards, relative where above 1."""
 
 
 @dataclass(frozen=True)
 class Text:
-    """One text as tokens, and what is wanted of it."""
+    """One text as tokens, and which results are wanted."""
 
     tokens: tuple[int, ...]
     spoken: int = 0
@@ -40,18 +40,18 @@ class Text:
 
 @dataclass(frozen=True)
 class Read:
-    """What texts give."""
+    """Results of reading texts."""
 
     log_probs: Floats
-    """[text]: mean log-probability of its spoken tokens; NaN where none is wanted."""
+    """[text]: mean log-probability of the spoken tokens; NaN where none is wanted."""
     totals: Floats
-    """[text]: their sum."""
+    """[text]: sum of the spoken tokens' log-probabilities."""
     states: Floats
     """[text with a state, layer, d_model]."""
 
 
 def branched(judge: LocalModel, texts: Sequence[Text], *, sharing: bool = True) -> Read:
-    """Read texts that begin alike; without `sharing` each by a plain forward of its own."""
+    """Read texts that begin alike; without `sharing` each text is read by a separate plain forward."""
     trunk = _trunk(texts) if sharing else 0
     with torch.inference_mode(), one_thread(judge.model):
         if not trunk:
@@ -60,7 +60,7 @@ def branched(judge: LocalModel, texts: Sequence[Text], *, sharing: bool = True) 
 
 
 def _trunk(texts: Sequence[Text]) -> int:
-    """How many tokens all begin with, up to the token before the first that is wanted of any."""
+    """Number of tokens that all texts begin with, up to the token before the first wanted one of any text."""
     alike = 0
     for tokens in zip(*(text.tokens for text in texts), strict=False):
         if len(set(tokens)) > 1:
@@ -84,7 +84,7 @@ def _read_by(texts: Sequence[Text], found: Iterator[Found]) -> Read:
 
 
 def _plain(judge: LocalModel, text: Text) -> Found:
-    """What a text gives by itself: one forward with nothing but its tokens."""
+    """One text's results by a plain forward of its tokens alone."""
     ids = torch.tensor([text.tokens], device=judge.device)
     with recorded(judge.blocks, lambda out: out[0, -1].clone(), judge.stream) as kept:
         logits = output_of(judge, input_ids=ids, use_cache=False, keep=text.spoken + 1).logits[0, -text.spoken - 1 :]
@@ -94,13 +94,13 @@ def _plain(judge: LocalModel, text: Text) -> Found:
 
 
 def _log_probs(logits: Tensor, tokens: Tensor) -> Tensor:
-    """Log-probability [row] of one token each, over the whole vocabulary, of logits [row, vocabulary]."""
+    """Log-probabilities [row] of one token per row, over the whole vocabulary, from logits [row, vocabulary]."""
     logits = logits.float()
     return logits.gather(1, tokens[:, None])[:, 0] - torch.logsumexp(logits, dim=1)
 
 
 def tokens_of(texts: Sequence[Text]) -> int:
-    """How many tokens are read of texts that are read together."""
+    """Number of tokens that the model reads when these texts are read together."""
     return len(_Tree(texts, 0).tokens)
 
 
@@ -112,7 +112,7 @@ class _Tree:
         self.parents: list[int] = []
         self.depths: list[int] = []
         self.ways: list[list[int]] = []
-        """Of each text its nodes, first to last."""
+        """Per text its nodes, first to last."""
         known: dict[tuple[int, int], int] = {}
         for text in texts:
             node, way = -1, []
@@ -127,7 +127,7 @@ class _Tree:
             self.ways.append(way)
 
     def groups(self, most: int) -> Iterator[tuple[list[int], list[int]]]:
-        """Texts and their nodes that are read together: at most so many nodes, and all of at least one text."""
+        """Texts and their nodes that are read together: at most `most` nodes, and at least one text, per group."""
         texts, nodes = list[int](), dict[int, None]()
         for at, way in enumerate(self.ways):
             both = nodes | dict.fromkeys(way)
@@ -144,7 +144,7 @@ def _most(judge: LocalModel) -> int:
 
 
 def branch_memory(judge: LocalModel, longest: int) -> tuple[int, int]:
-    """Bytes of the weights, and roughly what the longest trunk and its branches take beside them."""
+    """Bytes of the weights, and roughly those of the longest trunk and its branches."""
     config = judge.model.config.get_text_config()
     held = sum(p.numel() * p.element_size() for p in judge.model.parameters())
     heads = getattr(config, "num_attention_heads", 1)
@@ -164,7 +164,7 @@ def _on_trunk(judge: LocalModel, texts: Sequence[Text], trunk: int) -> Iterator[
 def _group(
     judge: LocalModel, texts: Sequence[Text], ways: Sequence[list[int]], nodes: list[int], tree: _Tree, first: Any
 ) -> Iterator[Found]:
-    """What some texts give, of one forward of their branches on the trunk's cache, which is left as it was."""
+    """Results of some texts, by one forward of their branches on the trunk's cache, which is left unchanged."""
     device, trunk = judge.device, first.past_key_values.get_seq_length()
     steps = [node for text, way in zip(texts, ways, strict=True) for node in way[len(way) - text.spoken :]]
     wanted = {tree.parents[node] for node in steps} - {-1}
@@ -180,7 +180,7 @@ def _group(
     with recorded(judge.blocks, lambda out: out[0, ends].clone(), judge.stream) as kept:
         logits = output_of(judge, **given, past_key_values=cache, use_cache=True, keep=max(len(wanted), 1)).logits[0]
     cache.crop(-len(ordered))
-    row = {node: at - len(ordered) for node, at in place.items()} | {-1: 0}  # from the end; 0 stands for the trunk
+    row = {node: at - len(ordered) for node, at in place.items()} | {-1: 0}  # counts from the end; 0 is the trunk
     at = torch.tensor([row[tree.parents[node]] for node in steps], device=logits.device, dtype=torch.long)
     said = torch.tensor([tree.tokens[node] for node in steps], device=logits.device, dtype=torch.long)
 
@@ -196,7 +196,7 @@ def _group(
 
 
 def _mask(ordered: Sequence[int], place: dict[int, int], tree: _Tree, trunk: int) -> Tensor:
-    """What each token sees, [1, 1, node, trunk and node]: the trunk, its own way back, and itself."""
+    """Mask of what each token sees, [1, 1, node, trunk and node]: the trunk, its ancestors, and itself."""
     seen = np.zeros((len(ordered), trunk + len(ordered)), dtype=bool)
     seen[:, :trunk] = True
     for node in sorted(ordered):  # parents have lower numbers
@@ -208,9 +208,9 @@ def _mask(ordered: Sequence[int], place: dict[int, int], tree: _Tree, trunk: int
 
 
 def shares(judge: LocalModel, texts: Sequence[Text]) -> bool:
-    """Whether texts read together give what plain forwards give; if not, a warning says why.
+    """Whether texts read together give the numbers of plain forwards; if not, a warning says why.
 
-    Tried on one text of each kind: with spoken tokens the shortest and the longest, with states the longest.
+    The trial reads one text per kind: with spoken tokens the shortest and the longest, with states the longest.
     """
     config, longest = judge.model.config.get_text_config(), max(len(text.tokens) for text in texts)
     switches = tuple(n for n in length_switches(config) if n < longest)
@@ -247,7 +247,7 @@ def _holds(text: Text) -> bool:
 
 
 def _off(found: Floats, plain: Floats) -> float:
-    """The largest difference of log-probabilities, or of states [row, layer, d_model] beside their length."""
+    """Largest difference of log-probabilities, or of states [row, layer, d_model] relative to their length."""
     if found.ndim == 1:
         known = ~np.isnan(plain)
         return float(np.max(np.abs(found - plain)[known] / np.maximum(np.abs(plain[known]), 1.0), initial=0.0))

@@ -1,4 +1,4 @@
-"""Which way of reading is right for this model and these prompts; checked before the work.
+"""The way of reading that is right for a model and its prompts, checked before the work.
 
 The reference reads one text at a time, with nothing but its tokens. A way is right where its states agree with the
 reference and the difference of a pair's two sides, which is what a probe reads, agrees too; and where nothing that is
@@ -22,36 +22,36 @@ from selfprobe.probes.tokens import Measured, Prompt
 logger = logging.getLogger(__name__)
 
 STATE = {torch.float32: 1e-5, torch.bfloat16: 1e-2, torch.float16: 2e-3}
-"""A state's difference that is rounding whatever the model, as a share of its length."""
+"""Largest difference of a state that counts as rounding for every model, as a share of the state's length."""
 CONTRAST = 1e-2
-"""The same of φ⁺ − φ⁻, as a share of what a probe reads of it."""
+"""The same for φ⁺ − φ⁻, as a share of what a probe reads in it."""
 NOISE = 5
-"""More is right up to so many times what padding alone changes in plain forwards …"""
+"""More counts as rounding up to this multiple of what padding alone changes in plain forwards …"""
 BROKEN = {torch.float32: 1e-4, torch.bfloat16: 5e-2, torch.float16: 1e-2}
-"""… unless that is more than this: then padding itself does not work."""
+"""… unless that exceeds these values: then padding itself does not work."""
 LEAK = 1e-2
 """Largest effect of a side's token on the other side, as a share of its effect on its own; 0 but for rounding."""
 FAILURES = (AssertionError, AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError)
-"""What a model raises that takes no such mask, cache or padding; each family says it in its own way."""
+"""Errors of models that take no such mask, cache or padding; each family has another one."""
 
 
 WINDOWS = ("sliding_window", "attention_chunk_size", "attention_window_size", "window_size", "local_attention")
-"""Settings that hide far tokens: layers that do so have a mask of their own, which the tree mask would replace."""
+"""Settings that hide far tokens: such layers have a mask of their own, which the tree mask would replace."""
 
 
 def length_switches(config: Any) -> tuple[int, ...]:
-    """Lengths up to and past which positions are turned differently, for a whole batch (Phi-3's long rope)."""
+    """Lengths at which positions are turned differently, for a whole batch (Phi-3's long rope)."""
     rope = getattr(config, "rope_parameters", None) or {}
     found = {
         int(kind["original_max_position_embeddings"])
-        for kind in (rope, *rope.values())  # one for all layers, or one a type of layer
+        for kind in (rope, *rope.values())  # one setting for all layers, or one per type of layer
         if isinstance(kind, dict) and kind.get("rope_type") == "longrope"
     }
     return tuple(sorted(found))
 
 
 def blocked(judge: LocalModel, way: Way, switches: Sequence[int], longest: int) -> str:
-    """Why `way` would be wrong for prompts of up to `longest` tokens, or "" where only a trial can tell.
+    """Reason why `way` would be wrong for prompts of up to `longest` tokens; "" where only a trial can show it.
 
     A trial might not see a few hidden tokens, and on a CPU a state-space model takes long for each: its scan goes from
     token to token.
@@ -79,12 +79,12 @@ def recurrent(judge: LocalModel) -> bool:
 
 
 class WrongWay(ValueError):
-    """A way that was asked for by name gives other states than plain forwards."""
+    """A way that was asked for by name gives other states than plain forwards do."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """How prompts are read."""
+    """Settings of a way of reading prompts."""
 
     way: Way
     mixed: bool = True
@@ -92,9 +92,9 @@ class Reading:
     switches: tuple[int, ...] = ()
     """Lengths in tokens: a batch holds no prompts both up to and past one, as the model's positions change there."""
     apart_past: int | None = None
-    """Prompts of more tokens share no batch with other lengths: without pads a causal kernel reads them."""
+    """Tokens past which prompts share no batch with other lengths: without pads a causal kernel reads them."""
     rounding: tuple[float, ...] = ()
-    """[layer]: how far φ⁺ − φ⁻ is from the reference's, as a share of what a probe reads of it; see `off`."""
+    """[layer]: distance of φ⁺ − φ⁻ from the reference's, as a share of what a probe reads in it; see `off`."""
 
     def __str__(self) -> str:
         return f"{self.way}" + ("" if self.mixed else ", one length a batch")
@@ -105,18 +105,18 @@ PADDED = Reading("two_forwards")
 
 @dataclass(frozen=True)
 class Off:
-    """How far one reading is from another, by layer."""
+    """Distance between two readings, by layer."""
 
     state: tuple[float, ...]
-    """Largest ‖a − b‖ / ‖b‖ of rows and sides."""
+    """Largest ‖a − b‖ / ‖b‖ over rows and sides."""
     contrast: tuple[float, ...]
-    """Root mean square of rows: that of φ⁺ − φ⁻, over its spread around its mean, as a probe centres it."""
+    """Root mean square over rows: that of φ⁺ − φ⁻, divided by its spread around its mean, as a probe centres it."""
     spoken: float
-    """Largest of log-probabilities, relative where below −1."""
+    """Largest difference of log-probabilities, relative where below −1."""
 
     @property
     def largest(self) -> float:
-        """Of states and log-probabilities."""
+        """Largest distance over states and log-probabilities."""
         return max(*self.state, self.spoken)
 
 
@@ -157,7 +157,7 @@ def _first_right(
     batch_tokens: int,
     dtype: torch.dtype | None = None,
 ) -> "tuple[Reading, _Sample]":
-    """The first of `ways` that is right, with padding or without; `dtype` is what the model computes in."""
+    """The first of `ways` that is right, with padding or without; `dtype` is the model's type of computing."""
     longest = max(p.length for p in prompts)
     sample = _sample(judge, prompts, batch_tokens, dtype or judge.dtype)
     switches = tuple(n for n in length_switches(judge.model.config.get_text_config()) if n < longest)
@@ -194,11 +194,11 @@ def batches(
 
 
 def off(states: States, reference: States) -> Off:
-    """How far `states` are from `reference`."""
+    """Distance of `states` from `reference`."""
     a, b = states.hidden.double(), reference.hidden.double()
     hidden = ((a - b).norm(dim=-1) / b.norm(dim=-1).clamp(min=1e-12)).amax(dim=(0, 1))
     contrast, right = a[:, 0] - a[:, 1], b[:, 0] - b[:, 1]  # [row, layer, d_model]
-    # A few rows tell a spread; fewer are taken as they are.
+    # A few rows show a spread; fewer are compared without it.
     spread = right - right.mean(dim=0) if len(right) > 2 else right
     share = _length(contrast - right) / _length(spread).clamp(min=1e-12)
     spoken = (states.log_probs - reference.log_probs).abs() / reference.log_probs.abs().clamp(min=1.0)
@@ -212,15 +212,15 @@ def _length(vectors: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class _Sample:
-    """What the ways are tried on."""
+    """Prompts on which the ways are tried, and the reference's states."""
 
-    prompts: tuple[Prompt, ...]  # by rising length
+    prompts: tuple[Prompt, ...]  # sorted by rising length
     reference: States
-    dtype: torch.dtype  # what the model computes in
+    dtype: torch.dtype  # type that the model computes in
 
 
 def _sample(judge: LocalModel, prompts: Sequence[Prompt], batch_tokens: int, dtype: torch.dtype) -> _Sample:
-    """Up to four prompts: three as different in length as may share a batch, and the longest of all."""
+    """Sample of up to four prompts: three as different in length as may share a batch, and the longest of all."""
     by_length = sorted(prompts, key=lambda p: p.length)
     fitting = [p for p in by_length if 3 * (p.length + 1) <= batch_tokens] or by_length[:1]
     taken = list(dict.fromkeys([fitting[0], fitting[len(fitting) // 2], fitting[-1], by_length[-1]]))
@@ -231,7 +231,7 @@ def _sample(judge: LocalModel, prompts: Sequence[Prompt], batch_tokens: int, dty
 
 
 def _reference(judge: LocalModel, prompts: Sequence[Prompt], dtype: torch.dtype | None = None) -> States:
-    """Each prompt by itself, two plain forwards with nothing but their tokens; ValueError where that makes no sense."""
+    """Each prompt read alone, by two plain forwards of its tokens; ValueError where the result makes no sense."""
     first = prompts[0]
     try:
         read = [states_of(judge, [p], "two_forwards") for p in prompts]
@@ -269,14 +269,14 @@ def _joined(read: Sequence[States]) -> States:
 
 
 def _trial(judge: LocalModel, sample: _Sample, reading: Reading, batch_tokens: int) -> Off | str:
-    """How far `reading` is from the reference, or what is wrong with it."""
+    """Distance of `reading` from the reference, or the reason why it fails."""
     if not sample.prompts:
         return Off((), (), 0.0)
-    try:  # lengths are mixed even where later batches of such long prompts are not: shorter ones will be
+    try:  # lengths are mixed here even where later batches of such long prompts do not mix them
         mixing = replace(reading, apart_past=None)
         found = off(_read(judge, sample.prompts, mixing, batch_tokens), sample.reference)
         largest, leak = found.largest, 0.0
-        if reading.way == "tree_mask":  # without pads it is read otherwise than with them
+        if reading.way == "tree_mask":  # without pads it takes another path than with them
             longest = States(sample.reference.hidden[-1:], sample.reference.log_probs[-1:])
             largest = max(largest, off(_read(judge, sample.prompts[-1:], reading, batch_tokens), longest).largest)
             leak = max(_leak(judge, sample.prompts[:rows]) for rows in ((1, 2) if reading.mixed else (1,)))
@@ -312,7 +312,7 @@ def _read(judge: LocalModel, prompts: Sequence[Prompt], reading: Reading, batch_
 
 
 def _leak(judge: LocalModel, prompts: Sequence[Prompt]) -> float:
-    """What another token on the first row's first side changes in its second, as a share of what it changes there."""
+    """Change of the second side, as a share of the first's, when the first row's first side gets another token."""
     first, *others = prompts
     changed = replace(first, contrast=(first.prefix[0], first.contrast[1]))
     found, right = (states_of(judge, [one, *others], "tree_mask").hidden[0].double() for one in (changed, first))

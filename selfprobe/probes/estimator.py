@@ -46,19 +46,19 @@ LAYOUTS = {
 
 @dataclass(frozen=True)
 class Layers:
-    """States of some pairs."""
+    """States of some pairs, read layer by layer."""
 
     numbers: Sequence[int]
-    """Of the layers, from 0; one alone goes by any number."""
+    """Numbers of the layers, from 0; a single layer answers to any number."""
     width: int
-    """d_model."""
+    """Width of a state (d_model)."""
     read: Callable[[int], FloatArray]
-    """Number → states [pair, order, side, d_model]."""
+    """Function from a layer's number to its states [pair, order, side, d_model]."""
     differences: bool = False
-    """The layout is [pair, d_model], which has one order."""
+    """Whether the layout is [pair, d_model], which has one order."""
 
     def number(self, layer: int | str) -> int:
-        """The layer that `layer` names: a number or "last"."""
+        """The layer that `layer` means: a number or "last"."""
         if isinstance(layer, str) or (len(self.numbers) == 1 and layer < 0):
             return self.numbers[-1]
         if len(self.numbers) > 1 and layer not in self.numbers:
@@ -67,7 +67,7 @@ class Layers:
 
 
 def layers_of_array(x: npt.NDArray[np.floating[Any]]) -> Layers:
-    """Layers of an array in one of `LAYOUTS`; ValueError where it is in none."""
+    """Layers of an array in one of `LAYOUTS`; ValueError for any other shape."""
     if x.ndim not in LAYOUTS or (x.ndim > 2 and (x.shape[-2] != 2 or x.shape[-3] not in (1, 2))):
         raise ValueError(f"states must be a Harvest or an array {', '.join(LAYOUTS.values())}, got shape {x.shape}")
     if x.ndim == 5:
@@ -77,7 +77,7 @@ def layers_of_array(x: npt.NDArray[np.floating[Any]]) -> Layers:
 
 
 class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Which of two texts does a model prefer, by a direction in its states at one layer? (paper 004)
+    """Classifier: which of two texts does a model prefer, by a direction in its states at one layer? (paper 004)
 
     X is a `Harvest`, or an array in one of three layouts:
 
@@ -103,7 +103,7 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         probe_: The fitted `Probe`: direction [d_model], layer, means [d_model].
         layer_scores_: What each layer was chosen by [layer]; NaN where nothing speaks for one.
         classes_: The two classes.
-        card_: Of a probe that was loaded: its `Card`.
+        card_: The `Card` of a probe that was loaded.
     """
 
     def __init__(
@@ -130,10 +130,9 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Args:
             X: A Harvest or an array.
-            y: Classes [pair]; by default a Harvest's labels. None with an array: no labels, which unsupervised and ccs
+            y: Classes [pair]. Default: a Harvest's labels. None with an array: no labels, which unsupervised and ccs
                 under orientation logit or none do without.
-            groups: Source question of each pair [pair]: folds keep them together. By default a Harvest's, or each pair
-                its own.
+            groups: Source question of each pair [pair]: folds keep it together. Default: a Harvest's, or one per pair.
 
         Raises:
             ValueError: X is in none of the layouts or not finite, there are other than two classes, or too few pairs.
@@ -188,7 +187,7 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return np.column_stack([first, 1 - first])
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Accuracy on states X against classes y [pair] (by default a Harvest's labels); no preference counts half."""
+        """Accuracy on states X against classes y [pair] (default: a Harvest's labels); no preference counts half."""
         y = np.asarray(getattr(X, "labels", None) if y is None else y)
         scores = self.preference(X)
         if y.shape != scores.shape or not np.isin(y, self.classes_).all():

@@ -1,4 +1,4 @@
-"""Evaluating probes honestly: halves over seeds, all layers, and beside every score what would reach it by chance.
+"""Honest evaluation of probes: halves over seeds, all layers, and for every score what chance would reach.
 
 fits = fit_all(harvested)                  # preset "strict": both probes, all layers, all halves
 methods_table(fits)                        # of `tables`: one row a method and metric, with interval
@@ -36,8 +36,8 @@ from selfprobe.stats.text_only import pair_differences
 def no_model(pairs: Sequence[Pair], splits: Sequence[Half], *, folds: int = 4) -> Scores:
     """Scores [seed, pair] of TF-IDF(text 1) − TF-IDF(text 2) under logistic regression on the same halves.
 
-    Words and weights are learnt from the training half's texts alone. It sees neither question nor model. A half is
-    NaN where that leaves nothing to learn, see `pair_differences`.
+    Words and weights are learnt from the training half's texts alone; neither question nor model is seen. A half is NaN
+    where that leaves nothing to learn, see `pair_differences`.
     """
     first, second = [p.text_1 for p in pairs], [p.text_2 for p in pairs]
     truth, groups = np.array([p.label == 1 for p in pairs]), np.array([p.group for p in pairs])
@@ -51,9 +51,9 @@ def no_model(pairs: Sequence[Pair], splits: Sequence[Half], *, folds: int = 4) -
 
 
 def by_length(pairs: Sequence[Pair], splits: Sequence[Half]) -> Scores:
-    """Scores [seed, pair] of log(characters of text 1 / characters of text 2), its sign by the training half.
+    """Scores [seed, pair] of log(characters of text 1 / characters of text 2), with the sign of the training half.
 
-    What a direction that merely holds the length of the texts would reach.
+    This is the score of a direction that merely holds the length of the texts.
     """
     longer = np.array([np.log((len(p.text_1) + 1) / (len(p.text_2) + 1)) for p in pairs])
     truth = np.array([p.label == 1 for p in pairs])
@@ -66,16 +66,16 @@ def by_length(pairs: Sequence[Pair], splits: Sequence[Half]) -> Scores:
 
 @dataclass(frozen=True)
 class Floor:
-    """What choosing the best of several reaches when labels are shuffled."""
+    """Best score among several candidates when labels are shuffled."""
 
     metric: Literal["f1", "auroc"]
     over: str
-    """What was chosen from, e.g. "30 layers, both signs"."""
+    """Name of the candidates, e.g. "30 layers, both signs"."""
     mean: float
     high: float
-    """95 % of shuffles stay below."""
+    """95th percentile over shuffles."""
     n: int
-    """Shuffles, over all seeds."""
+    """Number of shuffles, over all seeds."""
 
 
 def selection_floor(
@@ -90,9 +90,9 @@ def selection_floor(
 ) -> Floor:
     """Best over layers (and signs) of `scores` [seed, layer, pair] against shuffled labels of the test half.
 
-    A published "best layer" must beat this, not .5. Shuffling lays the labels, question by question in one random
-    order, along the pairs, question by question in another: labels that go together stay together, and how often each
-    label occurs is kept.
+    A published "best layer" must beat this, not .5. A shuffle arranges the labels, question by question in one random
+    order, along the pairs, question by question in another: labels of one question stay together, and the number of
+    each label is kept.
     """
     rng = rng or np.random.default_rng(0)
     best = []
@@ -136,25 +136,25 @@ class Fits:
     harvest: Harvest
     settings: FitSettings
     halves: list[Half]
-    """One a seed, or one an aspect and seed; `seed` below is their number."""
+    """Halves, one per seed, or per aspect and seed; `seed` below is their number."""
     probes: dict[Kind, list[list[Probe]]]
     """[seed][layer]"""
     scores: dict[Kind, Scores]
     """[seed, layer, pair], NaN for training pairs."""
     one_order: dict[Kind, Scores]
-    """The same probes on the first order alone."""
+    """[seed, layer, pair]: scores of the same probes on the first order alone."""
     random: Scores
-    """[seed, layer, direction, pair]: random directions, sign by all training labels."""
+    """[seed, layer, direction, pair]: scores of random directions, with the sign from all training labels."""
     few: Scores
-    """[seed, layer, pair]: a regression on the labels of `few:K` alone; NaN without them."""
+    """[seed, layer, pair]: scores of a regression on the labels of `few:K` alone; NaN without them."""
     few_score: Scores
-    """[seed, layer]: AUROC of that regression out of fold, on those labels."""
+    """[seed, layer]: out-of-fold AUROC of that regression, on those labels."""
     untrained: "Fits | None" = None
-    """The same of the same pairs under the same architecture with random weights, where it was harvested."""
+    """Fits of the same pairs under the same architecture with random weights, where those states were harvested."""
 
     @classmethod
     def empty(cls, harvest: Harvest, settings: FitSettings, splits: list[Half]) -> "Fits":
-        """Before any layer is fitted."""
+        """Fits before any layer is fitted."""
         shape = (len(splits), harvest.identity.layers, len(harvest.pairs))
         return cls(
             harvest,
@@ -169,7 +169,7 @@ class Fits:
         )
 
     def add(self, seed: int, layer: int, fitted: LayerFit) -> None:
-        """Take over what one layer and half gave; layers come first to last."""
+        """Add the fit of one layer and half; layers come first to last."""
         test = self.halves[seed].test
         for kind in KINDS:
             self.probes[kind][seed].append(fitted.probes[kind])
@@ -180,17 +180,17 @@ class Fits:
         self.few_score[seed, layer] = fitted.few_score
 
     def chosen(self, kind: Kind) -> list[int]:
-        """The layer of each seed: best on the training half, the last one on a tie or by the settings."""
+        """Layer of each seed: best on the training half; the last one on a tie, or if the settings say so."""
         return self.best([[p.train_score for p in layers] for layers in self.probes[kind]])
 
     def best(self, scores: Sequence[Sequence[float]] | Scores) -> list[int]:
-        """The layer of each seed by scores [seed, layer] of its training half; see `chosen`."""
+        """Layer of each seed by scores [seed, layer] of its training half; see `chosen`."""
         if self.settings.layer == "last":
             return [self.harvest.identity.layers - 1] * len(self.halves)
         return [best_layer(each) for each in scores]
 
     def numbered(self, layers: Sequence[int]) -> list[int]:
-        """Numbers of the blocks, each once, of places among the harvest's layers."""
+        """Numbers of the blocks, each once, at these places among the harvest's layers."""
         return sorted({self.harvest.layers[layer] for layer in layers})
 
     def at_chosen(self, kind: Kind, scores: Scores | None = None) -> Scores:
@@ -198,7 +198,7 @@ class Fits:
         return at(self.scores[kind] if scores is None else scores, self.chosen(kind))
 
     def labels_seen(self, kind: Kind) -> BoolArray:
-        """[seed, pair]: whose label the fit of a seed saw: the training half, or what the component's sign takes."""
+        """[seed, pair]: whether the seed's fit saw the pair's label, in training or for the component's sign."""
         way, _ = parse_orientation(self.settings.orientation)
         seen = np.zeros((len(self.halves), len(self.harvest.pairs)), dtype=bool)
         for row, half in zip(seen, self.halves, strict=True):
@@ -210,19 +210,19 @@ class Fits:
 
     @cached_property
     def words(self) -> Scores:
-        """[seed, pair]: the two texts without any model, see `controls.no_model`; fitted once."""
+        """Scores [seed, pair] of the two texts without any model, see `no_model`; fitted once."""
         return no_model(self.harvest.pairs, self.halves, folds=self.settings.folds)
 
 
 def at(table: Scores, layers: Sequence[int]) -> Scores:
-    """[seed, ...] of a table [seed, layer, ...] at one layer a seed."""
+    """[seed, ...] of a table [seed, layer, ...] at one layer per seed."""
     return np.stack([table[seed, layer] for seed, layer in enumerate(layers)])
 
 
 def own_answers(harvest: Harvest) -> Scores:
-    """The model's own preference for text 1 in each order [pair, order], from P("1"), P("2") renormalised to the two.
+    """Preference of the model itself for text 1 per order [pair, order]: P("1"), P("2") renormalised to the two.
 
-    Both columns speak of the pair's first text: in the swapped order it is P("2").
+    Both columns refer to the pair's first text: in the swapped order it is P("2").
     """
     return first_text_answers(harvest.log_probs)
 
@@ -235,7 +235,7 @@ def first_text_answers(log_probs: npt.NDArray[Any]) -> Scores:
 
 
 def split_pairs(pairs: Sequence[Pair], settings: FitSettings, *, train_subsets: tuple[str, ...] = ()) -> list[Half]:
-    """The halves of every seed; where aspects are fitted apart, those of each aspect, one aspect after another.
+    """Halves of every seed; where aspects are fitted apart, those of each aspect, one aspect after another.
 
     Raises ValueError where there is too little to learn from: no label or one only, too few pairs or questions.
     """
@@ -253,7 +253,7 @@ def fitted_apart(pairs: Sequence[Pair], settings: FitSettings) -> list[str]:
 
 
 def _of_aspect(pairs: Sequence[Pair], settings: FitSettings, aspect: str, train_subsets: tuple[str, ...]) -> list[Half]:
-    """The halves of one aspect's pairs, of all where it is ""; a number that trains is the aspect's part of all."""
+    """Halves of one aspect's pairs, or of all pairs for ""; a `train` that is a number is split between the aspects."""
     rows = np.array([i for i, pair in enumerate(pairs) if aspect in ("", pair.aspect)], dtype=np.intp)
     mine, share = [pairs[i] for i in rows], settings.train
     share = share if share < 1 else share * len(mine) / len(pairs)
@@ -287,9 +287,9 @@ def fit_all(
     """Fit both probes at every layer on every training half, and score the test halves.
 
     Args:
-        train_subsets: Learn from these subsets alone and test on all others too (§5.4).
-        processes: Fit so many layers and halves at a time, each in a process of its own with one thread; the numbers
-            are the same. A few layers' states are held at a time.
+        train_subsets: Subsets to learn from; all others are only tested on (§5.4).
+        processes: Number of layers and halves fitted at a time, each in a process of its own with one thread; the
+        numbers are the same. A few layers' states are held at a time.
 
     Raises:
         ValueError: There is too little to learn from: one label only, too few pairs or questions.
@@ -310,7 +310,7 @@ def fit_all(
 
 
 def _fitted(harvest: Harvest, study: Study, processes: int) -> Iterator[tuple[int, list[int], list[LayerFit]]]:
-    """(place of a layer, seeds, a fit for each) in order; each layer's states are read once."""
+    """Triples (place of a layer, seeds, a fit per seed) in order; each layer's states are read once."""
     every, read = list(range(len(study.halves))), ((n, harvest.layer(n)) for n in harvest.layers)
     if processes == 1:
         for place, (number, states) in enumerate(read):

@@ -1,4 +1,4 @@
-"""The fine-tuned judge beside the probe (paper 004, section 5.2, Figure 3, appendix D): same pairs, same half.
+"""The fine-tuned judge compared with the probe (paper 004, section 5.2, Figure 3, appendix D): same pairs, same half.
 
 The model is trained (adapters, or all weights) on the training half of the run's first split, which its saved probes
 learnt from, to say "1" or "2" after the priming text; in both orders where the run reads both. Then it is asked as in
@@ -35,41 +35,41 @@ from selfprobe.probes.tokens import Prompt, encode
 from selfprobe.probes.training import Example, Recipe, Training, finetuned, forward_flops
 
 PAPER = Recipe(rank=64, alpha=64, rate=1e-4, epochs=1, batch=8)
-"""Appendix D, with the rate and the batch of small models."""
+"""Settings of appendix D, with the rate and the batch of small models."""
 SAMPLES = 5000
-"""Appendix D: training texts, a pair in one order each."""
+"""Number of training texts in appendix D, a pair in one order each."""
 JUDGE = "fine-tuned judge"
 JUDGES = {"lora": JUDGE, "full": f"{JUDGE}, all weights"}
-"""By what was trained."""
+"""Name of the judge by what was trained."""
 KEYS = ("dataset", "training", "method", "samples", "probe", "against", "what", "metric")
-"""Columns that say what a row of a table is of."""
+"""Columns that identify a row of a table."""
 
 
 @dataclass(frozen=True)
 class Lesson:
-    """One data set of a finished run, or an aspect of it with its own probes: with the half that they learnt from."""
+    """One data set of a finished run, or one of its aspects with its own probes, and the half that they learnt from."""
 
     name: str
     aspect: str
-    """ "" where one probe learnt from all pairs."""
+    """Name of the aspect; "" where one probe learnt from all pairs."""
     harvest: Harvest
     settings: FitSettings
     half: Half
     probes: dict[str, ProbeFile]
     prompts: tuple[Prompt, ...]
-    """Of the training half, every pair in both orders (in one where the run reads one)."""
+    """Prompts of the training half, every pair in both orders (in one where the run reads one)."""
     right: tuple[int, ...]
     """[prompt]: 0 where "1" is right, 1 where "2" is."""
 
     @property
     def title(self) -> str:
-        """Its name in files."""
+        """Name of the lesson in files."""
         return probe_name(self.name, self.aspect)
 
 
 @dataclass(frozen=True)
 class Course:
-    """What one judge learns: a lesson, or all lessons of a group of data sets."""
+    """The lessons of one judge: a single one, or all of a group of data sets."""
 
     name: str
     lessons: tuple[Lesson, ...]
@@ -91,12 +91,12 @@ class Course:
 
     @property
     def sizes(self) -> tuple[int, int]:
-        """Pairs to learn from, and to test on."""
+        """Numbers of pairs to learn from and to test on."""
         return sum(len(one.half.train) for one in self.lessons), sum(len(one.half.test) for one in self.lessons)
 
 
 def courses(given: Sequence[Lesson], *, grouped: bool = False) -> list[Course]:
-    """A course a lesson; with `grouped` one a group of data sets (`GROUPS`), and one a data set of no group."""
+    """One course per lesson; with `grouped` one per group of data sets (`GROUPS`), and one per data set of no group."""
     if not grouped:
         return [Course(lesson.title, (lesson,)) for lesson in given]
     of = {name: group.replace(" ", "-") for group, names in GROUPS.items() for name in names}
@@ -105,7 +105,7 @@ def courses(given: Sequence[Lesson], *, grouped: bool = False) -> list[Course]:
 
 
 def lessons(out: Path, judge: LocalModel, datasets: Sequence[str]) -> list[Lesson]:
-    """What there is to learn of each data set of the run in `out`.
+    """Lessons of each data set of the run in `out`.
 
     Raises:
         ValueError: A data set is not in the run, its probes are not there, or the run is of another model.
@@ -119,7 +119,7 @@ def lessons(out: Path, judge: LocalModel, datasets: Sequence[str]) -> list[Lesso
 
 
 def _lessons(out: Path, name: str, state: dict[str, Any], judge: LocalModel) -> list[Lesson]:
-    """One, or one an aspect where each has its probes: on the first half of each, which these learnt from."""
+    """One lesson, or one per aspect with probes, each on the first half, which its probes learnt from."""
     harvested = open_harvest(out / state["datasets"][name]["activations"], judge=judge)
     settings = FitSettings(**state["settings"])
     return [
@@ -150,7 +150,7 @@ def finetune_run(
     batch_tokens: int | None = None,
     progress: Progress = to_stderr,
 ) -> dict[str, pd.DataFrame]:
-    """Train and test a judge for each data set, or for each of its aspects; the tables, which are in `out` too.
+    """Train and test a judge for each data set, or for each of its aspects; the tables, which are also in `out`.
 
     Where aspects have their own probes each has its judge, and a number is the mean over aspects, as in all tables.
     With `grouped` one judge learns all data sets of a group: it may have read, under another aspect, texts of a pair
@@ -163,8 +163,8 @@ def finetune_run(
     finetuning      dataset, training, step, loss
     finetuning_cost dataset, what, seconds, flops, parameters
 
-    What the folder's tables hold of another training (all weights beside adapters) stays. The same call goes on where a
-    killed one stopped.
+    Rows of another training in the folder's tables (all weights next to adapters) stay. The same call continues a
+    killed one where it stopped.
     """
     made: dict[str, list[pd.DataFrame]] = {
         "finetuned": [],
@@ -209,7 +209,7 @@ def finetune_run(
 
 
 def _said(tuned: LocalModel, lesson: Lesson, folder: Path, *, alone: bool, **sizes: Any) -> Any:
-    """What the judge answers to a lesson's test half [pair, order, digit], from its folder where that was asked."""
+    """Answers of the judge for a lesson's test half [pair, order, digit], from its folder if they are there."""
     test = [lesson.harvest.pairs[i] for i in lesson.half.test]
     file = folder / ("answers.npy" if alone else f"answers-{lesson.title}.npy")
     return kept(file, lambda: answers(tuned, test, {JUDGE: None}, **sizes)[JUDGE])
@@ -221,14 +221,14 @@ def _firsts(course: Course) -> list[Lesson]:
 
 
 def _of_group(course: Course) -> str:
-    """Which data sets a judge learnt, where they are several or several aspects; or ""."""
+    """Names of the data sets that a judge learnt, where it learnt several or several aspects; else ""."""
     names = dict.fromkeys(lesson.name for lesson in course.lessons)
     aspects = "'s aspects" if len(names) == 1 else ""
     return f" of {', '.join(names)}{aspects} together" if len(course.lessons) > 1 else ""
 
 
 def _together(parts: Sequence[dict[str, tuple[Scores, str]]]) -> dict[str, tuple[Scores, str]]:
-    """Method → scores [aspect, pair] and what its notes say."""
+    """Method → scores [aspect, pair] and its notes, joined."""
     return {
         method: (
             np.concatenate([part[method][0] for part in parts]),
@@ -239,7 +239,7 @@ def _together(parts: Sequence[dict[str, tuple[Scores, str]]]) -> dict[str, tuple
 
 
 def _beside_others(out: Path, name: str, rows: pd.DataFrame) -> pd.DataFrame:
-    """The rows of another training that the folder's table holds, then these."""
+    """Rows of another training that the folder's table holds, then these."""
     file = out / "tables" / f"{name}.csv"
     if not file.is_file():
         return rows
@@ -275,9 +275,9 @@ def _scores(lesson: Lesson, judge: str, judged: Scores, group: str) -> dict[str,
 
 
 def _of_as_many(lesson: Lesson, numbers: Sequence[int]) -> Scores:
-    """[1, pair]: the supervised probe that learnt from the pairs of these prompts, at the saved probe's layer.
+    """[1, pair]: scores of a supervised probe that learnt from the pairs of these prompts, at the saved probe's layer.
 
-    NaN outside the test half, and everywhere where these pairs are too few to learn from.
+    Scores are NaN outside the test half, and everywhere where these pairs are too few to learn from.
     """
     settings, half = lesson.settings, lesson.half
     pairs = sorted({i // (2 if settings.orders == "both" else 1) for i in numbers})
@@ -297,7 +297,7 @@ def _of_as_many(lesson: Lesson, numbers: Sequence[int]) -> Scores:
 
 
 def _own(lesson: Lesson) -> Scores:
-    """[pair]: the model's own swap-averaged answers."""
+    """[pair]: swap-averaged answers of the model itself."""
     return np.asarray(own_answers(lesson.harvest).mean(axis=1) - 0.5)
 
 
@@ -328,14 +328,14 @@ def _less(lesson: Lesson, judge: str, scores: dict[str, tuple[Scores, str]]) -> 
 
 
 def _training_cost(judged: str, training: Training, examples: int, lesson: Lesson, course: Course) -> pd.DataFrame:
-    """Seconds and FLOPs of what the judge learnt from the training half, or halves."""
+    """Seconds and FLOPs of the judge's training on the training half, or halves."""
     of = _of_group(course) or (f" ({lesson.aspect})" if lesson.aspect else "")
     row = {"what": f"{judged}: training on {examples} texts{of}", "seconds": training.seconds, "flops": training.flops}
     return pd.DataFrame([row | {"parameters": training.parameters}])
 
 
 def _probe_cost(judge: LocalModel, lesson: Lesson, batch_tokens: int | None) -> pd.DataFrame:
-    """Seconds and FLOPs of what a probe learns from the training half; testing costs either a forward pass a text."""
+    """Seconds and FLOPs of a probe's training on the training half; testing costs either one forward pass per text."""
     order = sorted(range(len(lesson.prompts)), key=lambda i: lesson.prompts[i].length)
     cut = list(batches(lesson.prompts, order, batch_tokens or batch_budget(judge)))
     batch = [lesson.prompts[i] for i in cut[len(cut) // 2]]

@@ -30,7 +30,7 @@ Kind = Literal["supervised", "unsupervised", "mean_difference", "ccs"]
 Orders = Literal["first", "both"]
 
 C_GRID = (0.01, 0.1, 1.0, 10.0, 100.0)
-"""Candidates for features of mean square norm 1."""
+"""Candidate values of C for features of mean square norm 1."""
 
 
 @dataclass(frozen=True)
@@ -41,22 +41,22 @@ class Probe:
     layer: int
     """Block whose output is read, from 0."""
     orders: Orders
-    """Whether a pair is scored from both orders."""
+    """Whether a pair is scored from both orders or from the first."""
     direction: FloatArray  # [d_model]
     bias: float
-    mean_plus: FloatArray  # [d_model], of the side that says 1
-    mean_minus: FloatArray  # [d_model], of the side that says 2
+    mean_plus: FloatArray  # [d_model], mean of the side that says 1
+    mean_minus: FloatArray  # [d_model], mean of the side that says 2
     orientation: str
     """How the sign was fixed: "labels" (supervised), "few:32", "logit", "none", "oracle"."""
     c: float = math.nan
-    """Inverse regularisation that was chosen, in units of `C_GRID`."""
+    """Chosen inverse regularisation, in units of `C_GRID`."""
     train_score: float = math.nan
-    """What the layer was chosen by: AUROC out of fold, or on the few labels; never on test labels."""
+    """Score by which the layer was chosen: AUROC out of fold, or on the few labels; never on test labels."""
     scale: float = math.nan
-    """P(text 1 is better) is the logistic function of so many times the score; NaN where it was not calibrated."""
+    """Factor of the score: P(text 1 is better) is the logistic function of scale · score; NaN without calibration."""
 
     def score(self, states: FloatArray, *, orders: Orders | None = None) -> npt.NDArray[np.float64]:
-        """Scores [pair] of states [pair, order, side, d_model] of the probe's layer; > 0: text 1 is better."""
+        """Scores [pair] of states [pair, order, side, d_model] at the probe's layer; > 0: text 1 is better."""
         x = features(states, self.mean_plus, self.mean_minus, orders=orders or self.orders)
         return np.asarray(x @ self.direction.astype(np.float64) + self.bias)
 
@@ -79,7 +79,7 @@ def features(
 
 
 def check_labels(first_better: BoolArray, groups: npt.NDArray[Any], *, folds: int) -> None:
-    """Enough to learn from: both labels, and as many questions as folds."""
+    """Require enough to learn from: both labels, and at least as many questions as folds."""
     ones, questions = int(first_better.sum()), len(np.unique(groups))
     if len(first_better) < 2 * folds or questions < folds:
         raise ValueError(
@@ -95,14 +95,14 @@ def check_labels(first_better: BoolArray, groups: npt.NDArray[Any], *, folds: in
 
 
 def learnable(first_better: BoolArray, groups: npt.NDArray[Any], *, folds: int) -> bool:
-    """Whether these labels teach a regression whose C is chosen in grouped folds: what `check_labels` asks for."""
+    """Whether these labels suffice for a regression whose C is chosen in grouped folds; see `check_labels`."""
     enough = len(first_better) >= 2 * folds and len(np.unique(groups)) >= folds
     return enough and 0 < int(first_better.sum()) < len(first_better)
 
 
 @dataclass(frozen=True)
 class Logistic:
-    """A fitted logistic regression with its choice of C."""
+    """A fitted logistic regression and its choice of C."""
 
     direction: npt.NDArray[np.float64]  # [d_model]
     bias: float
@@ -158,7 +158,7 @@ def _solve(
 
 
 def _compressed(x: FloatArray) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """z [pair, r] and basis [d, r] with z = x·basis, nothing lost: an L2 solution lies in the span of the rows."""
+    """z [pair, r] and basis [d, r] with z = x·basis, without loss: an L2 solution lies in the span of the rows."""
     if x.shape[1] <= x.shape[0]:
         return np.asarray(x), np.eye(x.shape[1])
     q, r = np.linalg.qr(x.T)
@@ -168,8 +168,8 @@ def _compressed(x: FloatArray) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.
 def principal(x: FloatArray, *, symmetric: bool) -> npt.NDArray[np.float64]:
     """First principal component [d] of x [pair, d], unit length; its sign is arbitrary (largest entry positive).
 
-    `symmetric`: features of both orders, where −x is as much a feature as x: no mean is taken off. All 0 where the
-    pairs do not differ, as after a first block that sees but the last tokens (a convolution's).
+    `symmetric`: features of both orders, where −x is as much a feature as x: no mean is taken off. The result is all 0
+    where the pairs do not differ, as after a first block that sees only the last tokens (a convolution's).
     """
     from scipy.sparse.linalg import svds
 
@@ -193,7 +193,7 @@ def parse_orientation(text: str) -> tuple[str, int]:
 
 
 def sign_agreement(first_better: BoolArray, scores: FloatArray) -> float:
-    """In −1..1: share of pairs that the sign gets right less the share that it gets wrong; ties of 0 by the sizes."""
+    """Share of pairs (−1..1) that the sign gets right less the share that it gets wrong; ties of 0 by the sizes."""
     truth = np.where(first_better, 1.0, -1.0)
     votes = float(np.mean(truth * np.sign(scores)))
     sizes = float(np.mean(truth * scores) / (np.mean(np.abs(scores)) or 1.0))
@@ -201,7 +201,7 @@ def sign_agreement(first_better: BoolArray, scores: FloatArray) -> float:
 
 
 def few_of(orientation: str, size: int, *, seed: int) -> IntArray:
-    """Which of `size` training pairs give their labels to `few:K`: all where there are fewer; none elsewhere."""
+    """Which of `size` training pairs give their labels to `few:K`, at most all; none for other orientations."""
     _, labelled = parse_orientation(orientation)
     return np.sort(np.random.default_rng([seed, 5]).permutation(size)[:labelled]).astype(np.intp)
 
@@ -220,12 +220,12 @@ LABELLED: tuple[Kind, ...] = ("supervised", "mean_difference")
 
 @dataclass(frozen=True)
 class Lesson:
-    """What a probe may learn from beside the states."""
+    """Everything besides the states that a probe may learn from."""
 
     first_better: BoolArray | None  # [pair]
-    """Labels; None: there are none."""
+    """Whether text 1 is better; None: there are no labels."""
     groups: npt.NDArray[Any]  # [pair]
-    """Source questions: folds keep them together."""
+    """Source questions; folds keep the pairs of one together."""
     own: Floats | None = None  # [pair]
     """The model's own swap-averaged answer, > 0: text 1."""
     orientation: str = "few:32"
@@ -233,17 +233,17 @@ class Lesson:
     folds: int = 4
     seed: int = 0
     bias: bool = True
-    """Fit a constant beside wᵀx where pairs have one order; with both there is none."""
+    """Whether a constant is fitted with wᵀx where pairs have one order; with both orders there is none."""
     balanced: bool = False
-    """Of supervised: both labels weigh the same."""
+    """Whether both labels weigh the same in the supervised fit."""
 
     @property
     def few(self) -> IntArray:
-        """The pairs whose labels `few:K` uses."""
+        """Pairs whose labels `few:K` uses."""
         return few_of(self.orientation, len(self.groups), seed=self.seed)
 
     def truth(self) -> BoolArray:
-        """The labels, which this kind or orientation needs."""
+        """The labels; ValueError where this kind or orientation needs them and there are none."""
         if self.first_better is None:
             raise ValueError(
                 "this kind of probe, or its orientation, needs labels: give y, or orientation logit or none"
@@ -262,7 +262,7 @@ def learn(
 ) -> Probe:
     """A probe of `kind` on states [pair, order, side, d_model]; not calibrated yet, see `calibrated`.
 
-    `centre`: means [d_model] of the two sides; by default those of `states`.
+    `centre`: means [d_model] of the two sides; default: those of `states`.
     """
     plus, minus = centre or means(states, orders)
     x = features(states, plus, minus, orders=orders)
@@ -313,13 +313,13 @@ def _scale(scores: Floats, truth: BoolArray) -> float:
 
 @dataclass(frozen=True)
 class Learnt:
-    """A direction and its choice."""
+    """A direction and what its choice gave."""
 
     direction: Floats  # [d_model]
     bias: float = 0.0
     c: float = math.nan
     score: float = math.nan
-    """What the layer may be chosen by."""
+    """Score by which the layer may be chosen."""
 
 
 def _supervised(x: Floats, _: FloatArray, lesson: Lesson, orders: Orders) -> Learnt:
@@ -352,7 +352,7 @@ def _mean_difference(x: Floats, _: FloatArray, lesson: Lesson, orders: Orders) -
 
 def _unsupervised(x: Floats, _: FloatArray, lesson: Lesson, orders: Orders) -> Learnt:
     direction = principal(x, symmetric=orders == "both")
-    # As PCA has it: the mean of these pairs is taken off, which is 0 unless others were centred over too.
+    # PCA takes off the mean of these pairs, which is 0 unless the centre came from others too.
     offset = 0.0 if orders == "both" else -float(x.mean(axis=0) @ direction)
     return _signed(direction, x, lesson, offset)
 
@@ -386,7 +386,7 @@ def _ccs(x: Floats, states: FloatArray, lesson: Lesson, orders: Orders) -> Learn
 
 
 def _signed(direction: Floats, x: Floats, lesson: Lesson, bias: float = 0.0) -> Learnt:
-    """A direction that labels did not give (and its constant), with its sign by the lesson's orientation."""
+    """A direction (and its constant) that was fitted without labels, with its sign by the lesson's orientation."""
     way, _ = parse_orientation(lesson.orientation)
     scores = x @ direction + bias
     if way == "few":

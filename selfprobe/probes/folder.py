@@ -54,7 +54,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Identity:
-    """Everything that a state depends on."""
+    """All that a state depends on."""
 
     model: str
     revision: str
@@ -64,7 +64,7 @@ class Identity:
     attention: str
     orders: int
     layers: int
-    """How many are kept."""
+    """Number of kept layers."""
     d_model: int
     blocks: str = ""
     """Numbers of the kept layers, as "8,16,24"; "" where all are."""
@@ -78,11 +78,11 @@ class Identity:
 
 
 class Store:
-    """One activation cache; `create` to write, `Store(folder)` to read. `folder` is that of one set of labels."""
+    """One activation cache; `create` to write, `Store(folder)` to read. `folder` is the one of a set of labels."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        # Up to 0.2 states and pairs lay in one folder.
+        # Versions up to 0.2 kept states and pairs in one folder.
         self.states = folder if (folder / "identity.json").is_file() else folder.parent
         self._batches: list[tuple[Sequence[int], States]] = []
         self.pending_bytes = 0
@@ -93,7 +93,7 @@ class Store:
 
     @classmethod
     def create(cls, states: Path, identity: Identity, pairs: Sequence[Pair]) -> "Store":
-        """The store of `pairs` in the folder `states`, made if it is not there; an error if it is of something else."""
+        """The store of `pairs` in the folder `states`, made if missing; ValueError if other content is there."""
         folder = states / data_hash(pairs)
         folder.mkdir(parents=True, exist_ok=True)
         if not _holds(folder / "pairs.jsonl", pairs):
@@ -113,9 +113,9 @@ class Store:
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """Within it this process alone may write; damaged shards are set aside first.
+        """Context in which this process alone may write; damaged shards are set aside first.
 
-        Raises ValueError where another process is writing.
+        It raises ValueError where another process is writing.
         """
         lock = FileLock(self.states / "lock")
         try:
@@ -134,13 +134,13 @@ class Store:
 
     @property
     def shards(self) -> list[Path]:
-        """The sound ones, in the order in which they were written."""
+        """Sound shards, in the order in which they were written."""
         damaged = self.damaged
         return [shard for shard in self._found() if shard not in damaged]
 
     @property
     def damaged(self) -> dict[Path, str]:
-        """Shards that cannot be read, and why."""
+        """Shards that cannot be read, with the reason."""
         return {shard: why for shard in self._found() if (why := self._fault(shard))}
 
     def _found(self) -> list[Path]:
@@ -164,7 +164,7 @@ class Store:
         self.pending_bytes += states.hidden.nbytes
 
     def flush(self) -> None:
-        """Write what is pending as one shard."""
+        """Write the pending batches as one shard."""
         if not self._batches:
             return
         hidden = torch.cat([s.hidden for _, s in self._batches]).permute(2, 0, 1, 3).contiguous()
@@ -188,14 +188,14 @@ class Store:
             ) from error
         part.replace(target)
         if hasattr(os, "O_DIRECTORY"):
-            _to_disk(self.states, os.O_DIRECTORY)  # the new name too
+            _to_disk(self.states, os.O_DIRECTORY)  # the new name, too
 
     def positions(self) -> dict[int, int]:
         """Prompt number → row over all shards."""
         return {int(i): row for row, i in enumerate(self._all("index").tolist())}
 
     def done(self) -> set[int]:
-        """Prompt numbers that are on disk."""
+        """Numbers of the prompts that are on disk."""
         return set(self.positions())
 
     def layer(self, number: int) -> FloatArray:
@@ -219,17 +219,17 @@ class Store:
         return {pairs[int(i) // self.identity.orders].id: reason for i in bad}
 
     def read_reasons(self) -> dict[str, str]:
-        """Pair id → reason, as written by the last harvest."""
+        """Pair id → reason, from the last harvest."""
         file = self.folder / "unscored.json"
         return dict(json.loads(file.read_text("utf-8"))) if file.is_file() else {}
 
     def write_reasons(self, reasons: dict[str, str]) -> None:
-        """Keep the reasons beside the states."""
+        """Keep the reasons next to the states."""
         if reasons != self.read_reasons():
             put_json(reasons, self.folder / "unscored.json")
 
     def read_rounding(self) -> tuple[float, ...]:
-        """[layer], as the last harvest found it; see `choose.Reading`. Empty where it is not known."""
+        """[layer]: rounding that the last harvest measured; see `choose.Reading`. Empty where it is unknown."""
         file = self.folder / "reading.json"
         return tuple(json.loads(file.read_text("utf-8"))["rounding"]) if file.is_file() else ()
 
@@ -247,7 +247,7 @@ class Store:
 
 
 def _identity(file: Path) -> Identity:
-    """What a cache says that it is of; ValueError where that cannot be read."""
+    """Identity of a cache, from its file; ValueError where that cannot be read."""
     try:
         return Identity(**json.loads(file.read_text("utf-8")))
     except (ValueError, TypeError) as error:
@@ -281,10 +281,10 @@ def _to_disk(path: Path, flags: int = 0) -> None:
 
 
 def claim(out: Path, judge: "LocalModel", sets: Mapping[str, PairSet]) -> None:
-    """ValueError where `out` holds another run, whose probes would be overwritten or left beside this one's.
+    """ValueError where `out` holds another run, whose probes would be overwritten or mixed with this one's.
 
-    That is a run of another model, under another chat, with other pairs in a data set of the same name, or on data sets
-    of which some are not in `sets` while some of `sets` are not there: a run may take sets away or add some, not both.
+    Another run is one of another model, under another chat, with other pairs in a data set of the same name, or on data
+    sets of which some are not in `sets` while some of `sets` are missing: a run may drop sets or add some, not both.
     """
     if not (out / "run.json").is_file():
         return
@@ -309,7 +309,7 @@ def claim(out: Path, judge: "LocalModel", sets: Mapping[str, PairSet]) -> None:
 
 
 def write_run(out: Path, state: dict[str, Any]) -> None:
-    """Write what a run says of itself; tables and figures of another run in the folder go."""
+    """Write a run's description of itself; tables and figures of another run in the folder go."""
     from selfprobe.probes.folder import put_json
 
     file = out / "run.json"
@@ -320,7 +320,7 @@ def write_run(out: Path, state: dict[str, Any]) -> None:
 
 
 def read_run(out: Path) -> dict[str, Any]:
-    """What a run wrote of itself."""
+    """Description that a run wrote of itself."""
     file = out / "run.json"
     if not file.is_file():
         raise FileNotFoundError(
@@ -328,7 +328,7 @@ def read_run(out: Path) -> dict[str, Any]:
         )
     try:
         state: dict[str, Any] = dict(json.loads(file.read_text("utf-8")))
-        # Runs before 0.3 wrote it down; a folder that somebody sent must not switch it on.
+        # Runs before 0.3 stored it; a folder from somebody else must not switch it on.
         state["loading"] = {name: value for name, value in state["loading"].items() if name != "allow_pickle"}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(f"{file} is not what a run writes ({type(error).__name__}: {error}): run again") from None
@@ -336,7 +336,7 @@ def read_run(out: Path) -> dict[str, Any]:
 
 
 def probe_name(dataset: str, aspect: str) -> str:
-    """What the files of a data set's probes begin with; `aspect`: whose they are, "" where one learnt from all."""
+    """Beginning of the names of a data set's probe files; `aspect` is "" where one probe learnt from all."""
     return f"{dataset}-{aspect}" if aspect else dataset
 
 
@@ -355,7 +355,7 @@ def kept(file: Path, make: Callable[[], "FloatArray"]) -> "FloatArray":
 
 
 def write_tables(out: Path, made: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    """Each table as a CSV file of the run's folder."""
+    """Write each table as a CSV file of the run's folder."""
     (out / "tables").mkdir(parents=True, exist_ok=True)
     for name, table in made.items():
         table.to_csv(out / "tables" / f"{name}.csv", index=False)

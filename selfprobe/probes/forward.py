@@ -1,4 +1,4 @@
-"""From tokens to states: last-token states of all blocks for both sides of a pair, and P("1"), P("2") on the way.
+"""Tokens to states: last-token states of all blocks for both sides of a pair, and P("1"), P("2") on the way.
 
 Three ways that must agree (`choose.choose` checks it, before the work):
 
@@ -32,13 +32,13 @@ _locks: MutableMapping[Any, RLock] = WeakKeyDictionary()
 
 
 def one_thread(model: Any) -> RLock:
-    """Held while `model` is read: another thread would see our attention and our hooks, and put back the wrong one."""
+    """Lock to hold while `model` is read: another thread would see our hooks, and restore the wrong attention."""
     return _locks.setdefault(model, RLock())
 
 
 @contextmanager
 def attending(model: Any, name: str, attend: Callable[..., Any], mask: Callable[..., Any]) -> Iterator[None]:
-    """Within it `model` calls `attend`, under what `mask` makes of a batch; both as transformers' interfaces say."""
+    """Context in which `model` calls `attend`, under `mask`'s mask of a batch; both follow transformers' interfaces."""
     AttentionInterface.register(name, attend)
     AttentionMaskInterface.register(name, mask)
     with one_thread(model):
@@ -47,20 +47,20 @@ def attending(model: Any, name: str, attend: Callable[..., Any], mask: Callable[
             model.set_attn_implementation(name)
             yield
         finally:
-            for config, own in before:  # not by transformers' own way back, which knows no None as DBRX's parts have
+            for config, own in before:  # transformers' own way back is not used: it knows no None, as DBRX's parts have
                 config._attn_implementation = own
 
 
 def _configurations(model: Any) -> list[Any]:
-    """Of the model and of the parts within it, whose attention may differ: outer ones first, some twice."""
+    """Configurations of the model and its parts, whose attention may differ: outer ones first, some twice."""
     found = [part.config for part in model.modules() if isinstance(part, PreTrainedModel)]
-    for config in found:  # grows as it goes
+    for config in found:  # the list grows during the loop
         found += [part for name in config.sub_configs if (part := getattr(config, name, None)) is not None]
     return found
 
 
 def kernel(model: Any) -> str:
-    """The attention of its text model, as transformers names it: sdpa, eager, flash_attention_2 …"""
+    """Name of the text model's attention in transformers: sdpa, eager, flash_attention_2 …"""
     return str(model.config.get_text_config()._attn_implementation)
 
 
@@ -71,7 +71,7 @@ def forks(model: Any) -> bool:
 
 @contextmanager
 def forked(model: Any) -> Iterator[None]:
-    """Within it the last token of each row does not see the one before it; the other tokens see all before them.
+    """Context in which the last token of each row does not see the one before it; other tokens see all before them.
 
     The causal kernel does half of what a mask would, and only the last token is done again. Rows have no pads. A
     window that is shorter than a row is not seen.
@@ -88,7 +88,7 @@ def _fork(
     attention_mask: None,
     **given: Any,
 ) -> tuple[Tensor, None]:
-    """As transformers calls an attention function, some families by name: the output [row, query, head, d]."""
+    """Attention function, called as transformers does, some families by name: the output [row, query, head, d]."""
     if attention_mask is not None:
         raise ValueError("its attention is given a mask of the model's own, which the causal kernel would leave out")
     out, _ = sdpa_attention_forward(module, query, key, value, None, **given | {"is_causal": True})
@@ -103,7 +103,7 @@ Way = Literal["shared_cache", "tree_mask", "two_forwards"]
 
 @dataclass(frozen=True)
 class States:
-    """What one batch gives; on the CPU."""
+    """Results of one batch; on the CPU."""
 
     hidden: Tensor  # [row, side, layer, d_model] in the dtype of the model's residual stream
     log_probs: Tensor  # [row, token] float32: log P("1"), log P("2") after the prefix, over the whole vocabulary
@@ -114,20 +114,20 @@ class Batch:
     """Prompts that are read together."""
 
     rows: Sequence[int]
-    """Which they are of all prompts."""
+    """Numbers of the prompts among all prompts."""
     prompts: Sequence[Prompt]
     way: Way
 
 
 Reader = Callable[[LocalModel, Iterable[Batch]], Iterator[tuple[Batch, States]]]
-"""Prompts → states: gives each batch once with what was read of it, in the order in which that is done."""
+"""Prompts → states: gives each batch once with its states, in the order in which they are read."""
 
 
 @contextmanager
 def recorded(blocks: Any, take: Callable[[Tensor], Tensor], stream: int | None = None) -> Iterator[list[Tensor]]:
     """Collect `take(output)` of every block, in order; the output is after the block, before any final norm.
 
-    `stream` is the one to take of a block that gives several, [stream, row, token, d_model]; see `LocalModel.stream`.
+    `stream` is the one to take from a block that gives several, [stream, row, token, d_model]; see `LocalModel.stream`.
     """
     kept: list[Tensor] = []
 
@@ -191,7 +191,7 @@ def plain_inputs(rows: Sequence[Sequence[int]], device: torch.device) -> dict[st
 
 
 def two_forwards(judge: LocalModel, prompts: Sequence[Prompt]) -> States:
-    """A plain forward of each side; of a prompt alone it is the reference, with nothing but its tokens given."""
+    """One plain forward per side; for a single prompt it is the reference, with nothing but its tokens as input."""
     device, sides = judge.device, []
     for side in (0, 1):
         rows = [(*p.prefix, p.contrast[side]) for p in prompts]
@@ -202,7 +202,7 @@ def two_forwards(judge: LocalModel, prompts: Sequence[Prompt]) -> States:
 
 
 def shared_cache(judge: LocalModel, prompts: Sequence[Prompt]) -> States:
-    """One prefix pass a pair; each contrast token is then a batch of one column on its cache.
+    """One prefix pass per pair; each contrast token is then a batch of one column on its cache.
 
     The cache is copied rather than widened to two rows a pair, as recurrent states cannot be widened.
     """
@@ -264,7 +264,7 @@ def shown_to(judge: LocalModel, mask: Tensor) -> Tensor:
     """A mask [row, 1, query, key] of what a token sees, in the form that the model's attention takes."""
     if kernel(judge.model) == "sdpa":
         return mask
-    dtype = torch.float32 if judge.wide else judge.model.dtype  # as transformers' own: gpt-oss sums its scores in it
+    dtype = torch.float32 if judge.wide else judge.model.dtype  # transformers' own form: gpt-oss sums its scores in it
     return torch.zeros(mask.shape, dtype=dtype, device=judge.device).masked_fill(~mask, torch.finfo(dtype).min)
 
 
@@ -275,20 +275,20 @@ def states_of(judge: LocalModel, prompts: Sequence[Prompt], path: Way) -> States
 
 
 def in_process(judge: LocalModel, batches: Iterable[Batch]) -> Iterator[tuple[Batch, States]]:
-    """The reader that reads one batch after the other here."""
+    """Reader that reads one batch after another in this process."""
     for batch in batches:
         yield batch, states_of(judge, batch.prompts, batch.way)
 
 
 Work = Callable[[J], tuple[Any, ...]]
-"""Gives, for a job, the function that does it (of a module, with a model as its first argument) and its arguments."""
+"""Function: job → the function that does it (of a module, with a model as its first argument) and its arguments."""
 
 Spread = Callable[[LocalModel, Prompt, Iterable[Any], Work[Any]], Iterator[tuple[Any, Any]]]
-"""Does jobs: this process one after another (`here`), or copies of the model (`on_ray.Copies.spread`)."""
+"""Function that does jobs: this process one after another (`here`), or copies of the model (`on_ray.Copies.spread`)."""
 
 
 def here(judge: LocalModel, prompt: Prompt, jobs: Iterable[J], work: Work[J]) -> Iterator[tuple[J, Any]]:
-    """Jobs done by this process, in their order."""
+    """Results of jobs that this process does, in their order."""
     for job in jobs:
         function, *arguments = work(job)
         yield job, function(judge, *arguments)

@@ -1,11 +1,11 @@
-"""Harvest: the states of a data set's pairs, streamed to shards on disk; a killed harvest goes on where it stopped.
+"""Harvest: the states of a data set's pairs, streamed to shards on disk; a killed harvest continues where it stopped.
 
     harvested = harvest(judge, pairs, Path("activations"))
     harvested.layer(12)          # [pair, order, side, d_model] float32
     harvested.log_probs          # [pair, order, token] float32
 
-Every pair is shown in both orders by default. A pair that cannot be read (longer than the context, equal texts,
-states that are not finite) is left unscored with its reason, never cut or imputed.
+Every pair is shown in both orders unless `both_orders` is false. A pair that cannot be read (longer than the context,
+equal texts, states that are not finite) is left unscored with its reason, never cut or imputed.
 """
 
 import time
@@ -31,7 +31,7 @@ FloatArray = npt.NDArray[np.float32]
 BATCH_TOKENS = {"cpu": 1024, "cuda": 16384}
 SHARD_BYTES = 64 << 20
 FLUSH_SECONDS = 20
-"""What a killed harvest loses at most."""
+"""Largest number of seconds of work that a killed harvest loses."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Harvest:
 
     folder: Path
     identity: Identity
-    """Which model, template and data they are of."""
+    """Model, template and data of the states."""
     pairs: tuple[Pair, ...]
     """The scored pairs; row i of every array is pair i."""
     unscored: dict[str, str]
@@ -48,11 +48,11 @@ class Harvest:
     rows: npt.NDArray[np.intp]
     """[pair, order] → row in the store; order 1 is the swapped pair."""
     chat: Chat = PLAIN
-    """What went into the chat template beside the comparison."""
+    """Content of the chat template besides the comparison."""
 
     @property
     def shape(self) -> tuple[int, int, int, int, int]:
-        """[pair, layer, order, side, d_model], as of the array that it stands for: scikit-learn's splitters ask."""
+        """[pair, layer, order, side, d_model]: shape of the array that it stands for, for scikit-learn's splitters."""
         return (*self.rows.shape[:1], self.identity.layers, self.identity.orders, 2, self.identity.d_model)
 
     def __len__(self) -> int:
@@ -65,7 +65,7 @@ class Harvest:
 
     @property
     def layers(self) -> tuple[int, ...]:
-        """Numbers of the blocks whose states there are, from 0."""
+        """Numbers of the blocks whose states are kept, from 0."""
         kept = self.identity.blocks
         return tuple(map(int, kept.split(","))) if kept else tuple(range(self.identity.layers))
 
@@ -78,22 +78,22 @@ class Harvest:
 
     @cached_property
     def log_probs(self) -> FloatArray:
-        """The model's own answer: log P("1"), log P("2") as [pair, order, token]."""
+        """Answers of the model itself: log P("1"), log P("2") as [pair, order, token]."""
         return Store(self.folder).log_probs()[self.rows]
 
     @cached_property
     def rounding(self) -> tuple[float, ...]:
-        """[layer]: rounding of φ⁺ − φ⁻ as a share of how it differs from pair to pair; empty where not known."""
+        """[layer]: rounding of φ⁺ − φ⁻ as a share of its spread over pairs; empty where unknown."""
         return Store(self.folder).read_rounding()
 
     @property
     def data_hash(self) -> str:
-        """Of the pairs with their labels, ids and groups."""
+        """Hash of the pairs with their labels, ids and groups."""
         return data_hash(read_pairs(self.folder / "pairs.jsonl"))
 
     @property
     def labels(self) -> npt.NDArray[np.intp]:
-        """1 or 2, and 0 where unknown, in the first order."""
+        """Labels in the first order: 1 or 2, and 0 where unknown."""
         return np.array([pair.label or 0 for pair in self.pairs], dtype=np.intp)
 
     @property
@@ -114,17 +114,17 @@ def harvest(
     reader: forward.Reader = forward.in_process,
     progress: Progress = to_stderr,
 ) -> Harvest:
-    """States of `pairs` under `judge`, from `cache` where they are there, else computed and kept there.
+    """States of `pairs` under `judge`, from `cache` where it has them, else computed and kept there.
 
     Args:
-        cache: Folder of activation caches; each lies in a folder of its own, named by model, revision, template,
-            data and settings. The same call goes on with a harvest that was killed. By default selfprobe's own cache.
+        cache: Folder of activation caches; each lies in a folder named by model, revision, template, data and settings.
+            The same call continues a killed harvest. Default: selfprobe's own cache.
         both_orders: Also harvest every pair with its texts swapped.
-        path: How the forward passes are made; see `forward`. All agree within rounding.
-        batch_tokens: Tokens of a batch, padding included; by default 1,024 on a CPU and 16,384 elsewhere.
-        longest: Leave longer pairs unscored (tokens), for want of time; by default the model's context.
-        reader: What reads batches: `judge` in this process, or copies of it elsewhere; see `on_ray.replicas`.
-        progress: Called with one line now and then: done, rate, time left.
+        path: Way of the forward passes; see `forward`. All agree within rounding.
+        batch_tokens: Tokens of a batch, padding included. Default: 1,024 on a CPU and 16,384 elsewhere.
+        longest: Tokens above which pairs are left unscored, to save time. Default: the model's context.
+        reader: Reader of batches: `judge` in this process, or copies of it elsewhere; see `on_ray.replicas`.
+        progress: Called with one line from time to time: done, rate, time left.
 
     Raises:
         ContrastTokenError: The tokenizer does not give contrast pairs.
@@ -146,7 +146,7 @@ def harvest(
 
 
 def open_harvest(folder: Path, *, judge: LocalModel | None = None, reasons: dict[str, str] | None = None) -> Harvest:
-    """The harvest in `folder`; with `judge`, an error unless it is that model's."""
+    """The harvest in `folder`; with `judge`, ValueError unless it is that model's."""
     store = Store(folder)
     identity = store.identity
     if judge is not None and identity.revision != judge.revision:
@@ -173,7 +173,7 @@ def open_harvest(folder: Path, *, judge: LocalModel | None = None, reasons: dict
 
 
 def identity_of(judge: LocalModel, shown: Sequence[Pair], orders: int) -> Identity:
-    """What the states of `shown` (all orders of all pairs) under `judge` are of: what the model reads, not labels."""
+    """Identity of the states of `shown` (all orders of all pairs) under `judge`: what the model reads, not labels."""
     return Identity(
         model=judge.name,
         revision=judge.revision,
@@ -191,7 +191,7 @@ def identity_of(judge: LocalModel, shown: Sequence[Pair], orders: int) -> Identi
 def unreadable(
     pairs: Sequence[Pair], prompts: Sequence[Prompt], context: int, longest: int | None = None
 ) -> dict[str, str]:
-    """Pair id → why it is not harvested; `prompts` are those of all orders of all pairs, pair by pair."""
+    """Pair id → reason why it is not harvested; `prompts` are those of all orders of all pairs, pair by pair."""
     reasons, orders = {}, len(prompts) // max(len(pairs), 1)
     for i, pair in enumerate(pairs):
         length = max(p.length for p in prompts[i * orders : (i + 1) * orders])
@@ -208,7 +208,7 @@ def unreadable(
 
 
 def batch_budget(judge: LocalModel) -> int:
-    """Tokens of a batch, padding included, where nobody says."""
+    """Default number of tokens of a batch, padding included."""
     return BATCH_TOKENS.get(judge.device.type, BATCH_TOKENS["cuda"])
 
 
@@ -245,9 +245,9 @@ def _run(
 
 
 class Meter:
-    """Says how far a harvest is, at most every ten seconds; time left goes by tokens, as prompts differ in length.
+    """Progress of a harvest, at most every ten seconds; time left is estimated by tokens, as prompts differ in length.
 
-    `unit`: what is counted, where that is not prompts.
+    `unit`: name of what is counted, if not prompts.
     """
 
     def __init__(self, tokens: int, prompts: int, progress: Progress, unit: str = "prompts") -> None:

@@ -40,7 +40,7 @@ def estimate(
         return undefined("no pair was tested", unit="question")
     truth, each = first_better[tested], [s[used][:, tested].T for s in (scores, less) if s is not None]
     of_columns = {"auroc": _auroc, "f1": _f1, "accuracy": _accuracy}[metric]
-    drawn: list[Scores] = []  # of the data, then of every resample of questions: [column]
+    drawn: list[Scores] = []  # [column], of the data and then of every resample of questions
 
     def mean(truth: BoolArray, *parts: Scores) -> float:
         columns = [of_columns(part, truth) for part in parts]
@@ -65,7 +65,7 @@ def estimate(
 
 
 def dependence(learnt: BoolArray, tested: BoolArray) -> float:
-    """What resampling test pairs alone leaves out of the variance of a mean over columns: a factor of at least 1.
+    """Factor (at least 1) of variance of a mean over columns that resampling test pairs alone leaves out.
 
     `learnt` and `tested` are [column, pair]: the pairs whose labels a column's fit saw, and those it is tested on.
 
@@ -82,7 +82,7 @@ def dependence(learnt: BoolArray, tested: BoolArray) -> float:
 
 
 def own_share(drawn: Scores, learnt: BoolArray, tested: BoolArray) -> float:
-    """In 0..1: the part of the variance of the columns' mean that comes from what each learnt for itself.
+    """Share (0..1) of the variance of the columns' mean that comes from what each column learnt for itself.
 
     `drawn` is [resample, column]. Over resamples, two columns s and t vary together on the pairs that both are tested
     on, o_st, by what all have in common (a share of 1) and by what they learnt for themselves, as far as their training
@@ -108,7 +108,7 @@ def own_share(drawn: Scores, learnt: BoolArray, tested: BoolArray) -> float:
 
 
 def _widened(found: Estimate, factor: float, *, floor: float) -> Estimate:
-    """The interval by a factor wider on each side of the value, within `floor` and 1."""
+    """The interval, wider by a factor on each side of the value, within `floor` and 1."""
     low, high = (found.value + factor * (end - found.value) for end in (found.low, found.high))
     return replace(found, low=float(np.maximum(low, floor)), high=float(np.minimum(high, 1.0)))
 

@@ -1,4 +1,4 @@
-"""Both probes at one layer on one training half: what `evaluate.fit_all` asks for, here or in other processes.
+"""Both probes at one layer on one training half: the fits of `evaluate.fit_all`, here or in other processes.
 
 PyTorch is not imported here: a process that fits would load it for seconds and not use it.
 """
@@ -28,7 +28,7 @@ from selfprobe.stats import rank
 
 Scores = npt.NDArray[np.float64]
 KINDS: tuple[Kind, Kind] = ("supervised", "unsupervised")
-"""Those of a run."""
+"""Kinds of probe that a run fits."""
 RANDOM_DIRECTIONS = 4
 
 
@@ -39,21 +39,21 @@ class Half:
     train: IntArray
     test: IntArray
     few: IntArray
-    """The training pairs whose labels `few:K` uses; none under another orientation."""
+    """Training pairs whose labels `few:K` uses; none under another orientation."""
     aspect: str = ""
-    """Whose pairs these are, where aspects are fitted apart."""
+    """Aspect of these pairs, where aspects are fitted apart."""
 
 
 @dataclass(frozen=True)
 class Study:
-    """What the fits of all halves need beside the states."""
+    """Inputs that the fits of all halves need besides the states."""
 
     settings: FitSettings
     halves: Sequence[Half]
     first_better: BoolArray  # [pair]
     groups: npt.NDArray[np.str_]  # [pair]
     own: Scores
-    """[pair]: the model's own swap-averaged answer, > 0: text 1."""
+    """[pair]: swap-averaged answer of the model itself, > 0: text 1."""
 
     def lesson(self, seed: int) -> Lesson:
         """What the probes of one half may learn from; the sign that an oracle gives comes later."""
@@ -72,17 +72,17 @@ class LayerFit:
     scores: dict[Kind, Scores]
     """[test pair]"""
     one_order: dict[Kind, Scores]
-    """[test pair]: the same probes on the first order alone."""
+    """[test pair]: scores of the same probes on the first order alone."""
     random: Scores
-    """[direction, test pair]: random directions, sign by all training labels."""
+    """[direction, test pair]: scores of random directions, with the sign from all training labels."""
     few: Scores
-    """[test pair]: a regression on the labels of `few:K` alone; NaN without them."""
+    """[test pair]: scores of a regression on the labels of `few:K` alone; NaN without them."""
     few_score: float
-    """AUROC of that regression out of fold, on those labels."""
+    """Out-of-fold AUROC of that regression, on those labels."""
 
 
 def fit_layer(states: FloatArray, study: Study, layer: int, seeds: Sequence[int]) -> list[LayerFit]:
-    """One `LayerFit` a seed, from states [pair, order, side, d_model] of the block of number `layer`."""
+    """One `LayerFit` per seed, from states [pair, order, side, d_model] of the block with number `layer`."""
     return [_fit(states, study, layer=layer, seed=seed) for seed in seeds]
 
 
@@ -108,14 +108,14 @@ def _fit(states: FloatArray, study: Study, *, layer: int, seed: int) -> LayerFit
 
 
 def _by_test_labels(probe: Probe, test: FloatArray, truth: BoolArray) -> Probe:
-    """The better sign on the test half: what the released code does. LEAKS."""
+    """The better sign on the test half, which the released code takes. LEAKS."""
     scores = probe.score(test)
     sign = 1.0 if weighted_f1(truth, scores) >= weighted_f1(truth, -scores) else -1.0
     return replace(probe, direction=sign * probe.direction, bias=sign * probe.bias, orientation="oracle")
 
 
 def _few(few: FloatArray, tested: FloatArray, study: Study, half: Half) -> tuple[Scores, float]:
-    """What a regression makes of the few labels that the unsupervised probe gets, and its AUROC out of fold.
+    """Scores of a regression on the few labels that the unsupervised probe gets, and its AUROC out of fold.
 
     `few` and `tested` are features [pair, d] of these pairs and of the test half.
     """
@@ -127,5 +127,5 @@ def _few(few: FloatArray, tested: FloatArray, study: Study, half: Half) -> tuple
 
 
 def weighted_f1(first_better: BoolArray, scores: FloatArray) -> float:
-    """F1 of both labels, weighted by how often each occurs; a score of 0 is a tie and says neither."""
+    """F1 of both labels, weighted by the frequency of each; a score of 0 is a tie and counts for neither."""
     return rank.weighted_f1(np.where(first_better, 1, -1), np.sign(scores))

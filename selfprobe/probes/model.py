@@ -1,7 +1,7 @@
 """A judge model in plain transformers: loading, blocks and final norm, precision, untrained copy, memory.
 
-A probe reads how φ⁺ − φ⁻ differs from pair to pair. Of SmolLM2's in bfloat16 a fifth to a quarter is rounding from the
-middle blocks on, and half of that with the residual stream in float32, which is therefore the default; see
+A probe reads how φ⁺ − φ⁻ differs from pair to pair. For SmolLM2 in bfloat16 a fifth to a quarter of it is rounding
+from the middle blocks on, and half of that with the residual stream in float32, which is therefore the default; see
 docs/statistics.md for what it costs a score.
 
 judge = load_model("smollm2")                                    # the embedded model's file
@@ -35,7 +35,7 @@ FINAL_NORMS = (
     "norm", "norm_f", "ln_f", "ln_out", "out_norm", "final_norm", "final_layer_norm", "final_layernorm", "layer_norm",
     "layernorm", "embedding_norm",
 )  # fmt: skip
-"""As Llama, Mamba, GPT-2, RWKV, xLSTM, ModernBERT, GPT-NeoX, Phi, BioGPT, CTRL and LFM2 call it."""
+"""Names of the final norm in Llama, Mamba, GPT-2, RWKV, xLSTM, ModernBERT, GPT-NeoX, Phi, BioGPT, CTRL and LFM2."""
 
 
 def decoder_of(model: Any) -> Any:
@@ -57,7 +57,7 @@ def decoder_blocks(model: Any) -> Any:
 
 
 def final_norm(model: Any) -> Any:
-    """The norm between the last block and the output; ValueError where a model has none by a known name."""
+    """The norm between the last block and the output; ValueError where a model has none under a known name."""
     decoder = decoder_of(model)
     for name in FINAL_NORMS:
         if (norm := getattr(decoder, name, None)) is not None:
@@ -72,9 +72,9 @@ HALVES = (torch.bfloat16, torch.float16)
 
 
 def keep_residual(model: Any) -> bool:
-    """Let the residual stream of `model` (half precision) be float32 from now on; False where its blocks take none.
+    """Keep the residual stream of `model` (half precision) in float32 from now on; False where its blocks take none.
 
-    Weights and what is computed within a block stay as they are: norms read float32 and give half precision, and what a
+    Weights and computations within a block keep their type: norms read float32 and give half precision, and what a
     block adds to the stream is added in float32.
     """
     decoder = decoder_of(model)
@@ -94,7 +94,7 @@ def keep_residual(model: Any) -> bool:
         if all(dtype == torch.float32 for dtype in seen):
             return True
     except (AttributeError, RuntimeError, TypeError, ValueError):
-        pass  # the blocks of this family take no float32 stream: tried, and taken back
+        pass  # the blocks of this family take no float32 stream: it was tried, and is undone
     for handle in handles:
         handle.remove()
     return False
@@ -134,9 +134,9 @@ def _outputs(blocks: Any) -> Iterator[list[torch.dtype]]:
 
 @contextmanager
 def in_float32(model: Any) -> Iterator[None]:
-    """Within it a model of half precision computes in float32 on the same weights, widened a block at a time.
+    """Context in which a model of half precision computes in float32 on the same weights, widened a block at a time.
 
-    It takes the memory of one block in float32 more, so that a large model has a reference too.
+    It takes one more block's memory in float32, so that a large model has a reference too.
     """
     decoder, half = decoder_of(model), model.dtype
     widened: dict[int, list[Tensor]] = {}
@@ -173,22 +173,22 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch
 
 @dataclass(frozen=True)
 class LocalModel:
-    """A model whose states are read, with what identifies it."""
+    """A model whose states are read, with its identity."""
 
     model: Any
     """A causal language model of transformers, in eval mode."""
     tokenizer: Any
-    """Its tokenizer; has a chat template."""
+    """Tokenizer of the model; has a chat template."""
     name: str
-    """As asked for: hub name, path, or "smollm2"."""
+    """Name that was asked for: hub name, path, or "smollm2"."""
     revision: str
     """Commit on the hub, or a fingerprint of local weights. States and probes are tied to it."""
     chat: Chat = PLAIN
-    """What goes into its chat template beside the comparison."""
+    """Content of its chat template besides the comparison."""
     layers: tuple[int, ...] = ()
     """Numbers (from 0) of the blocks whose states are kept; none: all."""
     wide: bool = False
-    """Its residual stream, and so its states, are float32 though its weights are not; see `precision`."""
+    """Whether its residual stream, and so its states, are float32 though its weights are not; see `precision`."""
 
     @property
     def blocks(self) -> Any:
@@ -198,12 +198,12 @@ class LocalModel:
 
     @property
     def numbers(self) -> tuple[int, ...]:
-        """Of `blocks`, from 0."""
+        """Numbers of `blocks`, from 0."""
         return self.layers or tuple(range(len(self.blocks)))
 
     @property
     def precision(self) -> str:
-        """Type of its states, and how its weights are quantised if they are."""
+        """Type of its states, and the quantisation of its weights, if any."""
         dtype = str(self.model.dtype).removeprefix("torch.")
         told = getattr(self.model.config, "quantization_config", None)
         bits = "" if told is None else "+4bit" if getattr(told, "load_in_4bit", False) else "+8bit"
@@ -222,13 +222,13 @@ class LocalModel:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of its weights."""
+        """Type of its weights."""
         found: torch.dtype = self.model.dtype
         return found
 
     @property
     def device(self) -> torch.device:
-        """Where its inputs go."""
+        """Device for its inputs."""
         found: torch.device = self.model.get_input_embeddings().weight.device
         return found
 
@@ -300,7 +300,7 @@ def load_model(
     """Load `name` for reading its states; no remote code is run.
 
     `device_map` (accelerate's, e.g. "auto") spreads a model over devices and overrides `device`. `attention`
-    is transformers' `attn_implementation`; by default sdpa, and eager where a model has no sdpa (Gemma 2's
+    is transformers' `attn_implementation`; the default is sdpa, and eager where a model has no sdpa (Gemma 2's
     soft-capping). In half precision the residual stream is float32 where the model takes it. Weights that exist
     only as pickle are refused unless `allow_pickle`: loading one can run code.
     `quantize` loads with bitsandbytes, whose kernels compute in `dtype` (take bfloat16), those of 8bit in float16.
@@ -347,7 +347,7 @@ def _weights(source: str, name: str, allow_pickle: bool, given: dict[str, Any]) 
 
 
 def _widened(model: Any, name: str) -> bool:
-    """Whether the residual stream is float32 though the weights are of half precision; said where it cannot be."""
+    """Whether the residual stream is float32 though the weights are of half precision; a warning where it cannot be."""
     if model.dtype not in HALVES or getattr(model.config, "quantization_config", None) is not None:
         return False
     wide = keep_residual(model)
@@ -374,13 +374,13 @@ def _quantised(bits: Literal["4bit", "8bit"], dtype: torch.dtype) -> Any:
 
 
 def local_model(model: Any, tokenizer: Any, *, name: str, revision: str, chat: Chat = PLAIN) -> LocalModel:
-    """A `LocalModel` of a model and tokenizer at hand, if the tokenizer has a chat template."""
+    """A `LocalModel` from a loaded model and tokenizer, if the tokenizer has a chat template."""
     _check_template(tokenizer, name, chat)
     return LocalModel(model, tokenizer, name, revision, chat)
 
 
 def without_bars() -> None:
-    """Let transformers show no progress bars, as a command has its own lines."""
+    """Keep transformers from showing progress bars, as a command has lines of its own."""
     from transformers.utils import logging
 
     logging.disable_progress_bar()
@@ -389,7 +389,7 @@ def without_bars() -> None:
 def _check_template(tokenizer: Any, name: str, chat: Chat) -> None:
     if not getattr(tokenizer, "chat_template", None):
         raise ValueError(
-            f"{name} has no chat template, so there is no assistant's turn to put the priming text in: "
+            f"{name} has no chat template, so there is no assistant's turn to put a text in: "
             "use the instruction-tuned version of the model"
         )
     if unknown := [argument for argument in chat.arguments if argument not in str(tokenizer.chat_template)]:
@@ -407,7 +407,7 @@ def _check_device(device: str) -> None:
 
 
 def fingerprint(folder: Path) -> str:
-    """Short hash of a local model: its config and its weights, all of them: a merge may differ in one layer."""
+    """Short hash of a local model's config and of all its weights: a merge may differ in one layer."""
     files = sorted(folder.glob("*.safetensors")) or sorted(folder.glob("*.bin"))
     if not files:
         raise ValueError(f"{folder} has no weights (*.safetensors); expected a folder made by save_pretrained")
@@ -468,11 +468,11 @@ def _refuse_pickle(source: str) -> None:
 
 
 SMALL = 1_000_000_000
-"""Parameters up to which the control is made unless it is refused."""
+"""Number of parameters up to which the control is made unless it is refused."""
 
 
 def wanted(judge: LocalModel, asked: bool | None) -> bool:
-    """Whether to make the control: as asked, by default for a model with at most `SMALL` parameters.
+    """Whether to make the control: as asked; default: for a model with at most `SMALL` parameters.
 
     Raises:
         ValueError: It is asked for, and the model is spread over devices or quantised.
@@ -490,7 +490,7 @@ def wanted(judge: LocalModel, asked: bool | None) -> bool:
 
 
 def random_weights(judge: LocalModel, *, seed: int = 0) -> LocalModel:
-    """The judge with weights drawn as before its training, by its own config; as large as the judge."""
+    """The judge with random weights, drawn as before its training by its own config; as large as the judge."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model = type(judge.model)(deepcopy(judge.model.config))
@@ -501,7 +501,7 @@ def random_weights(judge: LocalModel, *, seed: int = 0) -> LocalModel:
 
 
 def named_untrained(judge: LocalModel, *, seed: int = 0) -> LocalModel:
-    """The judge under the name and revision of its control, to plan its harvest; the weights are still its own."""
+    """The judge under the name and revision of its control, to plan its harvest; the weights are still the judge's."""
     revision = f"{judge.revision}-random-{seed}"
     return replace(judge, name=f"{judge.name} with random weights", revision=revision)
 
@@ -509,17 +509,17 @@ def named_untrained(judge: LocalModel, *, seed: int = 0) -> LocalModel:
 BITS = {"4bit": 0.6, "8bit": 1.1}
 """Bytes of a quantised weight, with its scales and what is left in half precision."""
 ROOM = 1.15
-"""What reading takes beside the weights, at most."""
+"""Largest factor of memory for reading, over the weights alone."""
 ADAM = 16
-"""Bytes of a number that learns: an adapter's with its gradient and two means, all in float32; or a weight's gradient,
-its two means, and the copy that it is put back from."""
+"""Bytes per trained number: an adapter's with its gradient and two means, all in float32; or a weight's gradient, its
+two means, and the copy from which it is restored."""
 
 
 def check_memory(name: str, loading: dict[str, Any], *, learns: Literal["full", "lora"] | None = None) -> None:
-    """ValueError where the weights of `name` do not fit into what is free; nothing is loaded.
+    """ValueError where the weights of `name` do not fit into free memory; nothing is loaded.
 
-    `learns`: what is to be trained: all of them, which only float32 can, or adapters, which float16 cannot. What cannot
-    be told from the configuration is left to loading, which says what is wrong with it.
+    `learns`: what is to be trained: all weights, which only float32 can, or adapters, which float16 cannot. What the
+    configuration does not show is left to loading, which reports what is wrong.
     """
     from accelerate.utils import get_max_memory
 
@@ -551,7 +551,7 @@ def check_memory(name: str, loading: dict[str, Any], *, learns: Literal["full", 
 
 
 def _bytes_of_weights(name: str, loading: dict[str, Any]) -> int | None:
-    """How many, by the configuration alone; None where there is none to be read."""
+    """Bytes of the weights, from the configuration alone; None where there is none to read."""
     from transformers import AutoConfig, AutoModelForCausalLM
 
     try:

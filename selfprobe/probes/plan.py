@@ -1,4 +1,4 @@
-"""What a run or a training will take, before it does it: pairs, passes, tokens, time, memory and disk."""
+"""Estimate of what a run or a training takes, before it runs: pairs, passes, tokens, time, memory and disk."""
 
 import shutil
 import time
@@ -23,24 +23,24 @@ from selfprobe.probes.training import Example, Recipe, answer_loss, train_flops
 
 @dataclass(frozen=True)
 class PlannedSet:
-    """One data set."""
+    """Estimate for one data set."""
 
     pairs: int
     reasons: Mapping[str, str]
-    """Pair id → why it cannot be read: too long, or equal texts."""
+    """Pair id → reason why it cannot be read: too long, or equal texts."""
     passes: int
-    """Forward passes over a prefix: one a pair and order."""
+    """Number of forward passes over a prefix: one per pair and order."""
     tokens: int
     done: int
-    """Passes that are on disk already."""
+    """Number of passes that are on disk already."""
     tokens_done: int
     scoring: tuple[int, int] = (0, 0)
-    """Texts that are still to be scored alone, a forward pass each, and their tokens; see `rate`."""
+    """Numbers of texts still to be scored alone, a forward pass each, and of their tokens; see `rate`."""
 
 
 @dataclass(frozen=True)
 class HarvestPlan:
-    """All data sets, and what they need."""
+    """Estimate for all data sets together."""
 
     model: str
     layers: int
@@ -48,26 +48,26 @@ class HarvestPlan:
     sets: Mapping[str, PlannedSet]
     weight_bytes: int
     work_bytes: int
-    """Beside the weights: one batch, and the states that wait for the disk. Rough."""
+    """Memory besides the weights: one batch, and the states that wait for the disk. Rough."""
     disk_bytes: int
-    """Of the states that are still to be written."""
+    """Disk space of the states that are still to be written."""
     free_bytes: int
     sample: tuple[Prompt, ...] = ()
-    """One batch of what is to be done, of middling length."""
+    """One batch of the prompts to read, of middling length."""
 
     @property
     def passes(self) -> int:
-        """Still to be made."""
+        """Number of passes still to be made."""
         return sum(s.passes - s.done for s in self.sets.values())
 
     @property
     def tokens(self) -> int:
-        """Still to be read."""
+        """Number of tokens still to be read."""
         return sum(s.tokens - s.tokens_done for s in self.sets.values())
 
     @property
     def scoring(self) -> tuple[int, int]:
-        """Texts still to be scored alone, and their tokens."""
+        """Numbers of texts still to be scored alone, and of their tokens."""
         return sum(s.scoring[0] for s in self.sets.values()), sum(s.scoring[1] for s in self.sets.values())
 
 
@@ -80,9 +80,9 @@ def plan_harvest(
     batch_tokens: int | None = None,
     scoring: bool | None = False,
 ) -> HarvestPlan:
-    """What harvesting `sets` into the folder `activations` takes, and scoring each text alone as `scoring` asks.
+    """Estimate of harvesting `sets` into the folder `activations`, and of scoring each text alone as `scoring` asks.
 
-    Raises ContrastTokenError where the tokenizer does not give contrast pairs.
+    The call raises ContrastTokenError where the tokenizer does not give contrast pairs.
     """
     planned, todo, budget = {}, list[Prompt](), batch_tokens or batch_budget(judge)
     for name, pair_set in sets.items():
@@ -122,7 +122,7 @@ def plan_harvest(
 
 
 def _batch_bytes(judge: LocalModel, tokens: int) -> int:
-    """What a forward pass over so many tokens takes; rough."""
+    """Bytes that a forward pass over this many tokens takes; rough."""
     config = judge.model.config.get_text_config()
     wide = 3 * int(getattr(config, "intermediate_size", 4 * judge.d_model)) + 8 * judge.d_model
     return tokens * wide * int(judge.model.dtype.itemsize)
@@ -139,13 +139,13 @@ def _middling(todo: list[Prompt], budget: int) -> list[Prompt]:
 
 
 def time_text(judge: LocalModel, planned: HarvestPlan, control: HarvestPlan | None = None, copies: int = 1) -> str:
-    """How long reading would take by two plain forwards, from one batch that is read so; `auto` takes about half.
+    """Estimated time of reading by two plain forwards, from one batch that is read so; `auto` takes about half.
 
     The batch is read twice and the second time counts, as the first call on a device prepares it. `copies` of the model
     share the pairs.
     """
     pairs = planned.tokens + (control.tokens if control else 0)
-    # A text that is scored alone is read once, not once a side, and by the command's own copy.
+    # a text that is scored alone is read once, not once per side, and by the command's own copy
     alone, sample = planned.scoring[1] / 2, planned.sample or (control.sample if control else ())
     if not sample:
         return "Time: nothing is left to read" + (" but the texts to score" if planned.scoring[0] else "")
@@ -158,7 +158,7 @@ def time_text(judge: LocalModel, planned: HarvestPlan, control: HarvestPlan | No
 
 
 def seconds_a_token(judge: LocalModel, sample: Sequence[Prompt]) -> float:
-    """Of reading both sides of prompts by two plain forwards, from one batch."""
+    """Seconds per token of reading both sides of prompts by two plain forwards, from one batch."""
     for _ in range(2):
         start = time.perf_counter()
         forward.states_of(judge, sample, "two_forwards")
@@ -173,7 +173,7 @@ def span(seconds: float) -> str:
 
 
 def plan_text(planned: HarvestPlan, control: HarvestPlan | None = None) -> str:
-    """The plan as text; `control`: that of the same architecture with random weights."""
+    """The plan as text; `control`: the plan of the same architecture with random weights."""
     lines = [f"{planned.model}: {planned.layers} blocks of width {planned.d_model}", ""]
     lines.append(f"{'data set':16} {'pairs':>7} {'unscored':>9} {'passes':>8} {'tokens':>11} {'on disk':>8}")
     for name, s in planned.sets.items():
@@ -201,7 +201,7 @@ def _scoring_text(planned: HarvestPlan) -> list[str]:
 
 
 def check_disk(planned: HarvestPlan, control: HarvestPlan | None = None) -> None:
-    """ValueError where the disk has no room for the states."""
+    """ValueError where the disk is too full for the states."""
     needed = planned.disk_bytes + (control.disk_bytes if control else 0)
     if needed > planned.free_bytes:
         raise ValueError(
@@ -211,34 +211,34 @@ def check_disk(planned: HarvestPlan, control: HarvestPlan | None = None) -> None
 
 
 BACKWARD = 3
-"""A step takes about so many times its forward pass: frozen weights need no gradient, adapters and states do."""
+"""Duration of a step in forward passes: frozen weights need no gradient, adapters and states do."""
 
 KEPT = ("checkpoint.pt*", "*model.safetensors")
-"""Files of a training that take room: on the way, and of what was trained."""
+"""Files of a training that take disk space: its checkpoint, and the trained weights."""
 
 
 @dataclass(frozen=True)
 class Needs:
-    """What one training takes; rough."""
+    """Estimate of what one training takes; rough."""
 
     examples: int
     steps: int
     tokens: int
     parameters: int
-    """Of what learns."""
+    """Number of trained parameters."""
     full: bool
-    """All weights learn, not adapters."""
+    """Whether all weights learn, not adapters."""
     seconds: float
-    """By the forward pass of one batch."""
+    """Estimated duration, from the forward pass of one batch."""
     memory_bytes: int
-    """Beside the weights: what learns with its optimizer, and what one batch keeps for its gradient."""
+    """Memory besides the weights: what learns with its optimizer, and what one batch keeps for its gradient."""
     disk_bytes: int
-    """While it trains: the checkpoint twice, as one is whole before the other goes, and what others leave behind."""
+    """Disk space during training: the checkpoint twice, as one is whole before the other goes, and earlier results."""
     flops: float
 
     @property
     def text(self) -> str:
-        """In three lines."""
+        """The estimate in three lines."""
         return (
             f"Training: {self.examples:,} examples, {self.steps:,} steps, {self.tokens:,} tokens, "
             f"{self.parameters:,} {'weights: all of them' if self.full else 'parameters of the adapters'}, "
@@ -256,7 +256,7 @@ def needs(
     batch_tokens: int | None = None,
     trainings: int = 1,
 ) -> Needs:
-    """What training on `examples` takes, the last of so many trainings whose results all stay."""
+    """Estimate for training on `examples`, as the last of `trainings` trainings whose results all stay."""
     budget, tokens = batch_tokens or batch_budget(judge), recipe.epochs * sum(e.length for e in examples)
     order = sorted(range(len(examples)), key=lambda i: examples[i].length)
     batch = [examples[i] for i in max(batches(examples, order, budget), key=len)[: recipe.batch]]
@@ -282,15 +282,15 @@ def needs(
 
 
 def adapter_parameters(judge: LocalModel, rank: int) -> int:
-    """Of LoRA at all linear layers of the blocks."""
+    """Number of parameters of LoRA at all linear layers of the blocks."""
     modules = list(decoder_blocks(judge.model).modules())
     sides: list[int] = [m.in_features + m.out_features for m in modules if isinstance(m, nn.Linear)]
-    sides += [sum(m.weight.shape) for m in modules if type(m).__name__ == "Conv1D"]  # as GPT-2 has them
+    sides += [sum(m.weight.shape) for m in modules if type(m).__name__ == "Conv1D"]  # GPT-2's linear layers
     return rank * sum(sides)
 
 
 def _kept_bytes(judge: LocalModel, tokens: int, rows: int) -> int:
-    """What one batch keeps for its gradient: inputs of all layers, and the logits of a few places in float32."""
+    """Bytes that one batch keeps for its gradient: inputs of all layers, and the logits of a few places in float32."""
     config = judge.model.config.get_text_config()
     wide = 12 * judge.d_model + 4 * int(getattr(config, "intermediate_size", None) or 4 * judge.d_model)
     layers = len(decoder_blocks(judge.model))
@@ -298,7 +298,7 @@ def _kept_bytes(judge: LocalModel, tokens: int, rows: int) -> int:
 
 
 def check_room(judge: LocalModel, needed: Needs, out: Path) -> None:
-    """ValueError where memory, or the disk of the folder `out`, has no room for it; the model is loaded already."""
+    """ValueError where memory, or the disk of the folder `out`, is too small; the model is loaded already."""
     from accelerate.utils import get_max_memory
 
     place = judge.device.index or 0 if judge.device.type == "cuda" else judge.device.type
@@ -311,7 +311,7 @@ def check_room(judge: LocalModel, needed: Needs, out: Path) -> None:
             "smaller model"
         )
     disk = shutil.disk_usage(next(p for p in (out, *out.absolute().parents) if p.exists())).free
-    held = [file.stat().st_size for kind in KEPT for file in out.rglob(kind)]  # a killed training goes on with it
+    held = [file.stat().st_size for kind in KEPT for file in out.rglob(kind)]  # a killed training continues with it
     if (more := needed.disk_bytes - sum(held)) > disk:
         raise ValueError(
             f"checkpoints and what is trained take {size(more)} of disk, and {size(disk)} are free at {out}: "

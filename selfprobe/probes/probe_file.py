@@ -18,9 +18,9 @@ FORMAT = "selfprobe-probe-1"
 ON_HUB = "probe.safetensors"
 """Name of a probe's file on the Hugging Face hub."""
 PROMPTS = "inside"
-"""A card's `settings` where the probe reads the last token of prompts, the other side of a pair being 0."""
+"""Value of a card's `settings` if the probe reads the last token of prompts, the other side of a pair being 0."""
 LARGEST = 100_000_000
-"""Bytes of a probe's file that are fetched; a direction of 16,384 numbers has 64 kB."""
+"""Largest size in bytes of a probe's file that is fetched; a direction of 16,384 numbers has 64 kB."""
 DTYPES = ("float32", "bfloat16", "float16")
 ARRAYS = ("direction", "mean_plus", "mean_minus")
 STRICT = ConfigDict(extra="forbid", strict=True)
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Plain:
-    """Fields of a `Probe` that are no arrays, as they stand in the file; NaN is left out."""
+    """Fields of a `Probe` that are not arrays, as the file holds them; NaN is left out."""
 
     __pydantic_config__ = STRICT
 
@@ -55,39 +55,39 @@ class Plain:
 
 @dataclass(frozen=True)
 class Card:
-    """What must be known to use a probe, and to judge its numbers."""
+    """All that is needed to use a probe and to judge its numbers."""
 
     __pydantic_config__ = STRICT
 
     model: str
-    """As it was named when the states were harvested."""
+    """Name of the model when the states were harvested."""
     revision: str
     """Commit or fingerprint of its weights; the probe works with these alone."""
     template: str
     """Hash of the chat template."""
     dtype: str
-    """Of its states; "+4bit" or "+8bit" where the weights were quantised; "" of plain arrays."""
+    """Type of the states; "+4bit" or "+8bit" where the weights were quantised; "" for plain arrays."""
     dataset: str
     data_hash: str
     settings: str
-    """Preset."""
+    """Name of the preset."""
     split_seed: int
     train_groups: tuple[str, ...]
-    """What the probe has seen, as `splits.questions` names it; everything else is held out."""
+    """Questions that the probe has seen, as `splits.questions` names them; all others are held out."""
     train_pairs: int
     test_scores: dict[str, float]
     """Metric → score on the test half of this split."""
     selfprobe: str
     """Version that made the file."""
     question: str = ""
-    """What was asked, where it is not the usual question; see `sources.own.Words`."""
+    """Question that was asked, where it is not the usual one; see `sources.own.Words`."""
     item: str = ""
     system: str = ""
     """The system turn."""
     template_arguments: dict[str, Any] = field(default_factory=dict)
     """Arguments of the chat template."""
     prompts: Literal["paper", "conversations"] = "paper"
-    """How pairs of the general kind are shown; see `splits.FitSettings`."""
+    """Form of pairs of the general kind; see `splits.FitSettings`."""
 
     def __post_init__(self) -> None:
         dtype, *more = self.dtype.split("+")
@@ -104,7 +104,7 @@ class Card:
 
     @property
     def chat(self) -> Chat:
-        """What went into the chat template beside the comparison."""
+        """Content of the chat template besides the comparison."""
         return Chat(self.system, self.template_arguments)
 
 
@@ -131,16 +131,16 @@ def save_probe(path: Path, probe: Probe, card: Card) -> None:
 
 
 def load_probe(path: Path, *, revision: str | None = None, template: str | None = None) -> ProbeFile:
-    """Read `path`; with `revision` (and `template`), an error unless the probe belongs to that model.
+    """Read `path`; with `revision` (and `template`), ValueError unless the probe belongs to that model.
 
-    Raises ValueError for anything that is not a sound probe file of this format, a pickle among them: a field is
-    missing, unknown or of another type, or the arrays are not three finite vectors of one length.
+    Anything but a sound probe file of this format raises ValueError, a pickle among them: a field is missing, unknown
+    or of another type, or the arrays are not three finite vectors of one length.
     """
     try:
         with safe_open(path, framework="numpy") as file:
             metadata: dict[str, Any] = file.metadata() or {}
             arrays: dict[str, FloatArray] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, OSError, TypeError) as error:  # TypeError: a dtype that numpy has not
+    except (SafetensorError, OSError, TypeError) as error:  # TypeError: a dtype that numpy lacks
         raise ValueError(f"{path} is no safetensors file ({error}); a probe is never read from a pickle") from error
     if metadata.get("format") != FORMAT or set(arrays) != set(ARRAYS):
         found = f"{metadata.get('format', 'none')} with {', '.join(sorted(arrays)) or 'nothing'}"

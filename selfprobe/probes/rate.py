@@ -1,4 +1,4 @@
-"""Direct scoring and G-Eval of the judge itself, by the same weights and in the same precision as its states (§4.3).
+"""Direct scoring and G-Eval by the judge itself, with the same weights and precision as its states (§4.3).
 
 Each text is shown alone; the assistant's turn begins with "I would rate the coherence as a", and the probabilities of
 1 to 5 after it are read by a plain forward. The text with the higher score is preferred, and equal scores are a tie.
@@ -25,20 +25,20 @@ from selfprobe.probes.tokens import Prompt, continued, opened
 
 DIRECT, G_EVAL = "direct scoring", "G-Eval"
 FLUSH_SECONDS = 60
-"""What a killed run loses at most."""
+"""Largest number of seconds of work that a killed run loses."""
 Table = npt.NDArray[np.float64]
 Margins = Mapping[str, Mapping[str, float]]
 """Method → pair id → margin, > 0: text 1."""
 
 
 def rated(pairs: Sequence[Pair], asked: bool | None) -> bool:
-    """Whether these pairs' texts are scored alone: as asked, where there is a prompt; by default those with aspects."""
+    """Whether these pairs' texts are scored alone: as asked, where there is a prompt; default: those with aspects."""
     kinds = ASPECTS if asked is None else SCORE if asked else ()
     return all(pair.kind in kinds and (not pair.criterion or pair.criterion.startswith("more ")) for pair in pairs)
 
 
 def check_scoring(sets: Mapping[str, PairSet], asked: bool | None) -> None:
-    """ValueError where scores are asked for and there is no prompt for any of the sets, said before the work."""
+    """ValueError, before the work, where scores are asked for and there is no prompt for any of the sets."""
     if asked and not any(rated(given.pairs, asked) for given in sets.values()):
         raise ValueError(
             f"{', '.join(sets)} cannot be scored text by text: there are prompts for {', '.join(SCORE)}, and for your "
@@ -54,7 +54,7 @@ def rate_sets(
     batch_tokens: int | None = None,
     progress: Progress,
 ) -> dict[str, Margins]:
-    """Data set → `rate` of its pairs; nothing for those that are not `rated`."""
+    """Data set → `rate` of its pairs; an empty mapping for those that are not `rated`."""
     return {
         name: rate(judge, h, batch_tokens=batch_tokens, progress=progress) if rated(h.pairs, asked) else {}
         for name, h in harvests.items()
@@ -62,7 +62,7 @@ def rate_sets(
 
 
 def margins(log_probs: Table) -> dict[str, Table]:
-    """Method → margin [pair], > 0 where text 1 scores higher, of log_probs [pair, text, level]; NaN where not read.
+    """Method → margin [pair], > 0 where text 1 scores higher, from log_probs [pair, text, level]; NaN where unread.
 
     Direct scoring: the most probable level, the lower one of two as probable. G-Eval: Σ s·p(s) / Σ p(s).
     """
@@ -75,9 +75,9 @@ def margins(log_probs: Table) -> dict[str, Table]:
 
 
 def rate(judge: LocalModel, harvest: Harvest, *, batch_tokens: int | None = None, progress: Progress) -> Margins:
-    """Method → pair id → margin, of the harvest's pairs; a pair that does not fit the model's context is not there.
+    """Method → pair id → margin of the harvest's pairs; pairs that do not fit the model's context are missing.
 
-    What was read is kept in the harvest's folder, so that the same call goes on where a killed one stopped.
+    What was read is kept in the harvest's folder, so that the same call continues a killed one where it stopped.
     """
     pairs = harvest.pairs
     prompts, file, read, todo = _to_read(judge, pairs, harvest.folder)
@@ -92,13 +92,13 @@ def rate(judge: LocalModel, harvest: Harvest, *, batch_tokens: int | None = None
 
 
 def to_score(judge: LocalModel, pairs: Sequence[Pair], folder: Path | None) -> tuple[int, int]:
-    """How many texts of these pairs are still to be scored alone, and their tokens; `folder`: of their harvest."""
+    """Numbers of these pairs' texts still to be scored alone, and of their tokens; `folder`: their harvest's."""
     prompts, _, _, todo = _to_read(judge, pairs, folder or Path())
     return len(todo), sum(prompts[i].length for i in todo)
 
 
 def _to_read(judge: LocalModel, pairs: Sequence[Pair], folder: Path) -> tuple[Sequence[Prompt], Path, Table, list[int]]:
-    """Prompts [pair and side], the file of what was read, that table [prompt, level], and the rows it lacks."""
+    """Prompts [pair and side], file of the table, the table [prompt, level], and the rows it lacks."""
     texts = [
         opened(judge.tokenizer, score_prompt(pair, side), judge.chat) + score_priming(pair)
         for pair in pairs for side in (1, 2)
@@ -119,7 +119,7 @@ def _read(
     batch_tokens: int | None,
     progress: Progress,
 ) -> None:
-    """Fill the rows `todo` of `read` [text, level], and keep it in `file` now and then."""
+    """Fill the rows `todo` of `read` [text, level], and save it to `file` from time to time."""
     budget = batch_tokens or batch_budget(judge)
     of_two = [replace(prompts[i], contrast=prompts[i].contrast[:2]) for i in todo]  # as `choose` tries them
     reading = choose(judge, of_two, "two_forwards", batch_tokens=budget)

@@ -53,14 +53,14 @@ def run_probes(
     """Harvest, fit and test every data set; write the run's folder and return its tables by name.
 
     Args:
-        model: Name or path for `load_model`, or a loaded one (`loading`: how it was, as `load_model` takes it).
+        model: Name or path for `load_model`, or a loaded one (`loading`: the arguments of its `load_model`).
         datasets: Specs for `sources.load` (a name, NAME=PATH, or a file), or what `load_sets` made of them.
-        out: The run's folder. The same call goes on with a killed run. `settings`: of `splits.PRESETS` or your own.
-        limit: So many pairs of each data set, with a fixed seed; None: all. `longest`: in tokens. `path`, `reader`: see
-            `forward`. `processes`: so many fits at a time.
+        out: The run's folder. The same call continues a killed run. `settings`: one of `splits.PRESETS` or your own.
+        limit: Number of pairs per data set, drawn with a fixed seed; None: all. `longest`: in tokens. `path`, `reader`:
+            see `forward`. `processes`: number of fits at a time.
         logged: Data set → method → pair id → margin of other methods; see `studies.preferences.margins`.
         random_weights: Also read them under random weights; see `model.wanted`. `scoring`: also score each text
-            alone, by default of data with aspects; see `rate`.
+            alone (default: for data with aspects); see `rate`.
 
     Raises ValueError where there is too little to learn from, or a folder of another run.
     """
@@ -109,9 +109,9 @@ def _harvested(
 def check_sets(
     sets: Mapping[str, PairSet], settings: FitSettings, unscored: Mapping[str, Mapping[str, str]] | None = None
 ) -> None:
-    """ValueError where a data set has too little to learn from, said before hours of forward passes.
+    """ValueError, before hours of forward passes, where a data set has too little to learn from.
 
-    `unscored`: of each set, pair id → why it cannot be read.
+    `unscored`: per set, pair id → reason why it cannot be read.
     """
     for name, pair_set in sets.items():
         reasons = (unscored or {}).get(name, {})
@@ -127,7 +127,7 @@ def _fitted(name: str, harvested: Harvest, settings: FitSettings, progress: Prog
 
 
 def seldom(progress: Progress, *, seconds: float = 10) -> Progress:
-    """`progress`, at most once in so many seconds."""
+    """`progress`, called at most once in this many seconds."""
     said = time.monotonic()
 
     def say(message: str) -> None:
@@ -141,7 +141,7 @@ def seldom(progress: Progress, *, seconds: float = 10) -> Progress:
 
 @contextmanager
 def _named(name: str, unscored: Mapping[str, str], pairs: int) -> Iterator[None]:
-    """A ValueError within gets the data set's name in front, and how many of its pairs cannot be read."""
+    """Context in which a ValueError gets the data set's name in front, and the number of its unreadable pairs."""
     try:
         yield
     except ValueError as error:
@@ -154,7 +154,7 @@ def load_sets(
 ) -> dict[str, PairSet]:
     """Pairs of each spec, by name; `words` are for those of the general kind, others keep the paper's question.
 
-    `prompts`: of `FitSettings`; "conversations" shows those of the general kind so, see `public_pairs.load`.
+    `prompts`: a value of `FitSettings`; "conversations" shows pairs of the general kind so, see `public_pairs.load`.
     """
     sets: dict[str, PairSet] = {}
     for spec in datasets:
@@ -179,7 +179,7 @@ def _state(
     sets: Mapping[str, PairSet],
     harvests: Mapping[str, Harvest],
 ) -> dict[str, Any]:
-    """What a run says of itself."""
+    """Description of a run, for its run.json."""
     return {
         "selfprobe": version("selfprobe"),
         "model": judge.name,
@@ -188,7 +188,7 @@ def _state(
         "blocks": len(decoder_blocks(judge.model)),
         "versions": {name: version(name) for name in ("torch", "transformers", "numpy", "scikit-learn")}
         | {"python": python_version()},
-        # Nor may a folder that somebody sends grant what its command line granted.
+        # A folder from somebody else must not grant what its command line granted.
         "loading": {name: value for name, value in loading.items() if name != "allow_pickle"},
         "chat": {"system": judge.chat.system, "arguments": dict(judge.chat.arguments)},
         "settings": asdict(settings),
@@ -213,7 +213,7 @@ def _save_probes(out: Path, fitted: Mapping[str, Fits], judge: LocalModel) -> No
 
 
 def _save_both(out: Path, name: str, fits: Fits, number: int, judge: LocalModel) -> None:
-    """The probes of the split of this number, so that its test half is held out."""
+    """Save the probes of the split of this number, so that its test half is held out."""
     harvested, split, truth = fits.harvest, fits.halves[number], fits.harvest.labels == 1
     for kind in KINDS:
         layer = fits.chosen(kind)[number]

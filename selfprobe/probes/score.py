@@ -1,4 +1,4 @@
-"""A fitted probe as a judge: pairs in, judgements out; nothing is fitted (used by the command line and the task)."""
+"""A fitted probe as a judge: pairs in, judgements out; nothing is fitted (for the command line and the task)."""
 
 import math
 from collections.abc import Sequence
@@ -19,13 +19,13 @@ from selfprobe.probes.tokens import template_hash
 
 @dataclass(frozen=True)
 class Judgement:
-    """What the probe, and beside it the model's own answer, says of one pair."""
+    """Judgement of one pair by the probe, and by the model's own answer."""
 
     pair: Pair
     preferred: Label | None
-    """None: unscored, or no preference; see `reason`."""
+    """Better text; None: unscored, or no preference; see `reason`."""
     score: float | None
-    """> 0: text 1; 0: neither. A logit for a supervised probe, a length along the component for an unsupervised one."""
+    """Score, > 0: text 1; 0: neither. A supervised probe gives a logit, an unsupervised one a length along it."""
     own_answer: float | None
     """The model's P(text 1) from its answers "1" and "2", averaged over the orders shown."""
     seen: bool
@@ -41,9 +41,9 @@ def judge_pairs(
     cache: Path,
     progress: Progress = to_stderr,
 ) -> list[Judgement]:
-    """What the probe says of each of `pairs`, in their order; labels are not needed. States are kept in `cache`.
+    """Judgements of `pairs`, in their order; labels are not needed. States are kept in `cache`.
 
-    Raises ValueError where the probe belongs to another model or chat template.
+    The call raises ValueError where the probe belongs to another model or chat template.
     """
     card = file.card
     if card.settings == PROMPTS:
@@ -76,7 +76,7 @@ def judge_pairs(
 
 
 def verdict(score: float) -> tuple[Label | None, float | None, str]:
-    """Preferred text, score and reason, e.g. (1, .3, ""); a score of 0 or NaN prefers neither text, and says why."""
+    """Preferred text, score and reason, e.g. (1, .3, ""); a score of 0 or NaN prefers neither, for a reason."""
     if not math.isfinite(score):
         return None, None, f"score is not finite: {score}"
     if score == 0:

@@ -19,34 +19,34 @@ class FitSettings:
     grouped: bool = True
     """Keep all pairs of a question on one side of the split."""
     orders: Orders = "both"
-    """Fit and score pairs from both orders, which removes position, or from the first alone."""
+    """Whether pairs are fitted and scored from both orders, which removes position, or from the first alone."""
     centre: Literal["train", "all"] = "train"
-    """Which pairs the means are taken over; "all" leaks the test half."""
+    """Pairs over which the means are taken; "all" leaks the test half."""
     layer: Literal["train", "last"] = "train"
-    """Choose the layer on the training half, or take the last block."""
+    """Whether the layer is chosen on the training half, or is the last block."""
     orientation: str = "few:32"
-    """Of the principal component: few:K labelled training pairs, logit (the model's own answers on the training
+    """Sign of the principal component: few:K labelled training pairs, logit (the model's own answers on the training
     half), none (both signs reported), oracle (the better one on the test half: leaks)."""
     c: float | None = None
     """Inverse regularisation; None: chosen inside the training half."""
     balanced: bool = False
-    """Both labels weigh the same in the supervised fit, however often each occurs."""
+    """Whether both labels weigh the same in the supervised fit, however often each occurs."""
     train: float = 0.5
-    """What trains: below 1 a share of the pairs, else how many (§5.2: 5,000); all others test. Aspects that are fitted
-    apart have their part of these."""
+    """Size of the training half: below 1 a share of the pairs, else their number (§5.2: 5,000); all others test.
+    Aspects that are fitted apart divide it between them."""
     aspects: Literal["together", "apart"] = "together"
-    """Of data with several (SummEval, NEWSROOM, HANNA): fit one probe on all, or one on each; a number is then the mean
-    over aspects, of every method. The paper is silent, its public code fits and averages them apart."""
+    """Whether data with several aspects (SummEval, NEWSROOM, HANNA) get one probe for all, or one for each; a number is
+    then the mean over aspects, for every method. The paper is silent; its public code fits and averages them apart."""
     prompts: Literal["paper", "conversations"] = "paper"
-    """Of LLMBar and MT-Bench: the paper's with the question in a line of its own, or as it is, of whole conversations
-    (MT-Bench then without judges who are authors, as in the public code)."""
+    """Form of LLMBar and MT-Bench: the paper's with the question in a line of its own, or whole conversations,
+    unchanged (MT-Bench then without judges who are authors, as in the public code)."""
     seeds: int = 5
-    """Random halves; numbers are means over them."""
+    """Number of random halves; numbers are means over them."""
     folds: int = 4
-    """Inside the training half."""
+    """Number of folds inside the training half."""
     resamples: int = 500
-    """Bootstrap resamples of an interval. A curve over layers takes a fifth of them (but 100), shuffled labels two
-    fifths, an ablation four times as many."""
+    """Number of bootstrap resamples per interval. A curve over layers takes a fifth of them (but 100), shuffled labels
+    two fifths, an ablation four times as many."""
 
     def __post_init__(self) -> None:
         parse_orientation(self.orientation)
@@ -121,11 +121,11 @@ def halves(
 
 
 def questions(pairs: Iterable[Pair]) -> set[str]:
-    """What a probe trained on `pairs` has seen: their groups, and their questions, which have other names elsewhere."""
+    """Groups of `pairs`, and their questions, which have other names elsewhere: all that a probe of them has seen."""
     return {name for pair in pairs for name in (pair.group, pair.asked)}
 
 
 def held_out(seen: Iterable[str], pairs: Iterable[Pair]) -> list[bool]:
-    """For each pair whether neither its group nor its question is in `seen`, which `questions` made."""
+    """Whether per pair neither its group nor its question is in `seen`, which `questions` made."""
     names = set(seen)
     return [names.isdisjoint((pair.group, pair.asked)) for pair in pairs]

@@ -1,4 +1,4 @@
-"""Tidy tables of an evaluation, one row a number: what the figures and the command line show.
+"""Tidy tables of an evaluation, one row per number: the source of the figures and the command line's output.
 
 methods     probes against baselines and controls, at the chosen layer
 differences each probe less asking and less each control, on the same pairs
@@ -31,13 +31,13 @@ MEAN_OF_ASPECTS = "mean of aspects"
 
 
 class Method(NamedTuple):
-    """One method on the test halves."""
+    """One method's scores on the test halves."""
 
     scores: Scores
     """[column, pair], > 0: text 1; NaN outside the test half. A column is a half, or a random direction of one."""
     note: str
     learnt: BoolArray | None = None
-    """[column, pair]: the pairs whose labels a column's fit saw; None: of no pair."""
+    """[column, pair]: whether a column's fit saw the pair's label; None: no fit saw any."""
 
 
 def _row(found: Estimate, **names: Any) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def _row(found: Estimate, **names: Any) -> dict[str, Any]:
 def all_scores(fits: Fits, logged: Logged | None = None) -> dict[str, Method]:
     """Every method by its name, at the chosen layer.
 
-    `logged`: verdicts of further methods on these pairs, see `probes.logged`.
+    `logged`: margins of further methods on these pairs, see `Logged`.
     """
     return _probes(fits) | _controls(fits) | _asked(fits, logged or {})
 
@@ -135,7 +135,7 @@ def _aligned(scores: Scores, pairs: Sequence[Pair], wanted: Sequence[Pair]) -> S
 def _estimate(
     fits: Fits, method: Method, metric: str, *, less: Method | None = None, inside: BoolArray | None = None
 ) -> Estimate:
-    """A metric of a method, or of the paired difference to another, on all pairs or those `inside`."""
+    """A metric of a method, or of its paired difference from another, on all pairs or those `inside`."""
     scores = method.scores if inside is None else np.where(inside, method.scores, np.nan)
     truth, groups, learnt = fits.harvest.labels == 1, fits.harvest.groups, method.learnt
     resamples, other = fits.settings.resamples, None if less is None else less.scores
@@ -153,7 +153,7 @@ def methods_table(fits: Fits, *, logged: Logged | None = None) -> pd.DataFrame:
 
 
 def differences_table(fits: Fits, *, logged: Logged | None = None) -> pd.DataFrame:
-    """probe, against, metric, value, low, high …: a probe less asking, a control or a logged method, pair by pair.
+    """probe, against, metric, value, low, high …: a probe less asking, a control or a logged method, on the same pairs.
 
     Random weights are compared kind with kind, and the supervised probe with the unsupervised one too.
     """
@@ -184,21 +184,21 @@ def layers_table(fits: Fits) -> pd.DataFrame:
 
 
 def subsets_table(fits: Fits) -> pd.DataFrame:
-    """subset, method, metric, value, low, high …: the test pairs of each subset apart."""
+    """subset, method, metric, value, low, high …: numbers of each subset's test pairs."""
     return _by_part(fits, "subset", [pair.subset for pair in fits.harvest.pairs])
 
 
 def aspects_table(fits: Fits) -> pd.DataFrame:
-    """aspect, method, metric, value, low, high …: the test pairs of each aspect apart, and `MEAN_OF_ASPECTS`.
+    """aspect, method, metric, value, low, high …: numbers of each aspect's test pairs, and `MEAN_OF_ASPECTS`.
 
-    Of probes that learnt from all aspects or from each one, by the settings. Empty where the data have no aspects.
+    Probes learnt from all aspects or from each one, by the settings. The table is empty where the data have no aspects.
     """
     aspects = [pair.aspect for pair in fits.harvest.pairs]
     return _by_part(fits, "aspect", aspects, mean=MEAN_OF_ASPECTS) if any(aspects) else pd.DataFrame()
 
 
 def _by_part(fits: Fits, column: str, names: Sequence[str], *, mean: str = "") -> pd.DataFrame:
-    """The test pairs of each part apart; `mean`: the name of a last one that holds their unweighted mean."""
+    """Numbers of each part's test pairs; `mean`: name of a last row with their unweighted mean."""
     wanted = ("supervised", "unsupervised", "prompting", "no model (TF-IDF)", "no model (length)")
     table, parts, rows = all_scores(fits), np.array(names), []
     table = {method: table[method] for method in (*wanted, *(f"random weights, {k}" for k in KINDS)) if method in table}
@@ -214,13 +214,13 @@ def _by_part(fits: Fits, column: str, names: Sequence[str], *, mean: str = "") -
 
 
 def _repeated(method: Method, each: Sequence[BoolArray]) -> Method:
-    """The columns of a method once for every part, on its pairs alone: their mean is the mean over parts."""
+    """The columns of a method once per part, on its pairs alone: their mean is the mean over parts."""
     scores = np.concatenate([np.where(inside, method.scores, np.nan) for inside in each])
     return Method(scores, method.note, None if method.learnt is None else np.tile(method.learnt, (len(each), 1)))
 
 
 def floors_table(fits: Fits) -> pd.DataFrame:
-    """probe, metric, over, mean, high, n: the best of all layers (and both signs) with labels shuffled."""
+    """probe, metric, over, mean, high, n: the best of all layers (and both signs) with shuffled labels."""
     rows = []
     for kind in KINDS:
         for metric in ("f1", "auroc"):
@@ -240,8 +240,8 @@ def floors_table(fits: Fits) -> pd.DataFrame:
 def data_table(fits: Mapping[str, Fits], sets: Mapping[str, PairSet]) -> pd.DataFrame:
     """dataset, origin, pairs, ties, left_out, scored, unscored, reasons, humans_agree, humans_low, humans_high.
 
-    The last three where a data set has single votes (MT-Bench): how often two judges agree, with an interval by
-    question, of the whole set.
+    The last three columns are filled where a data set has single votes (MT-Bench): how often two judges agree, with an
+    interval by question, over the whole set.
     """
     rows = []
     for name, given in sets.items():
@@ -257,14 +257,14 @@ def data_table(fits: Mapping[str, Fits], sets: Mapping[str, PairSet]) -> pd.Data
 
 
 def rounding_table(fits: Fits) -> pd.DataFrame:
-    """layer, rounding: of φ⁺ − φ⁻ as a share of its spread; see `precision`. Empty for float32."""
+    """layer, rounding: φ⁺ − φ⁻'s rounding as a share of its spread; see `Harvest.rounding`. Empty for float32."""
     harvest = fits.harvest
     rounding = () if harvest.identity.dtype == "float32" else harvest.rounding
     return pd.DataFrame({"layer": harvest.layers[: len(rounding)], "rounding": rounding})
 
 
 def selected_on_test(fits: Fits) -> pd.DataFrame:
-    """probe, metric, value: best layer and sign picked by the test score, to be held against `floors_table`. LEAKS."""
+    """probe, metric, value: best layer and sign by the test score, to be compared with `floors_table`. LEAKS."""
     truth, rows = fits.harvest.labels == 1, []
     for kind in KINDS:
         for metric in ("f1", "auroc"):

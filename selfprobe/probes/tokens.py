@@ -13,24 +13,24 @@ from selfprobe.data.pairs import Pair, comparison_prompt, digest, priming
 from selfprobe.data.prompts import CONTRAST
 
 FIXED_DATE = "26 Jul 2024"
-"""Llama 3's templates print today's date where none is given: states must not depend on the day."""
+"""Date for Llama 3's templates, which print today's where none is given: states must not depend on the day."""
 FIXED_CLOCK = datetime(2024, 7, 26, 12)
-"""For templates that ask the clock themselves (`strftime_now`)."""
+"""Time for templates that ask the clock themselves (`strftime_now`)."""
 ANSWERS = {
     "<think>": "\n\n</think>\n\n",
     "[THINK]": "[/THINK]",
     "<|start|>assistant": "<|channel|>final<|message|>",
 }
-"""How the answer begins after a generation prompt that ends so: R1's and Magistral's open a thought, gpt-oss'
-leaves the channel open. The priming text is part of the answer, not of a thought."""
+"""Beginning of the answer per ending of the generation prompt: R1's and Magistral's open a thought, gpt-oss' leaves the
+channel open. The priming text is part of the answer, not of a thought."""
 
 
 @dataclass(frozen=True)
 class Chat:
-    """What goes into the chat template beside the comparison."""
+    """Content of the chat template besides the comparison."""
 
     system: str = ""
-    """The system turn; none by default (Gemma's template has none)."""
+    """The system turn; default: none (Gemma's template has none)."""
     arguments: Mapping[str, Any] = field(default_factory=dict)
     """Arguments of the template, such as enable_thinking: false."""
 
@@ -39,11 +39,11 @@ PLAIN = Chat()
 
 
 class ContrastTokenError(ValueError):
-    """The two sides of a pair do not differ in exactly their last token."""
+    """Error: the two sides of a pair do not differ in exactly their last token."""
 
 
 class Measured(Protocol):
-    """What has a length in tokens, so that batches can be cut."""
+    """Anything with a length in tokens, so that batches can be cut."""
 
     @property
     def length(self) -> int: ...
@@ -56,18 +56,18 @@ class Prompt:
     prefix: tuple[int, ...]
     """Tokens of both sides up to the contrast token."""
     contrast: tuple[int, ...]
-    """The tokens that say 1 and 2; of a text that is scored alone, those of all its levels."""
+    """Tokens that say 1 and 2; for a text that is scored alone, those of all its levels."""
     special: str = ""
-    """A token with a meaning of its own that the pair's texts hold, such as the end of a turn; then it is not read."""
+    """Special token that the pair's texts hold, such as the end of a turn; such a pair is not read."""
 
     @property
     def length(self) -> int:
-        """Of one side: the prefix and its contrast token."""
+        """Tokens of one side: the prefix and its contrast token."""
         return len(self.prefix) + 1
 
 
 def template_hash(tokenizer: Any, chat: Chat = PLAIN) -> str:
-    """Identifies the chat template and what else goes into it, by what it makes of a pair: the priming text too."""
+    """Hash of the chat template and all else that goes into it, from its result for a pair: the priming text too."""
     more = [] if chat == PLAIN else [chat.system, json.dumps(dict(chat.arguments), sort_keys=True)]
     shown = rendered(tokenizer, Pair("", "one", "two", context="Which?"), chat)
     return digest(str(tokenizer.chat_template), shown, *more)

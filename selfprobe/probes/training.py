@@ -1,9 +1,9 @@
-"""Fine-tuning of a loaded model, by adapters or in all its weights: the loss is on the answer's tokens alone.
+"""Fine-tuning of a loaded model, in adapters or in all its weights: the loss is on the answer's tokens alone.
 
     with finetuned(judge, examples, Recipe(rank=16), folder) as (tuned, training):
         ...                                    # `tuned` is read as any LocalModel; afterwards `judge` is as before
 
-The order of the examples and the first adapters come from the seed, and there is no dropout: a training that goes on
+The order of the examples and the first adapters come from the seed, and there is no dropout: a training that continues
 from its checkpoint ends as one that was never stopped.
 """
 
@@ -30,7 +30,7 @@ from selfprobe.probes.harvesting import batch_budget
 from selfprobe.probes.model import LocalModel, decoder_blocks
 
 SAVED_EVERY = 30
-"""Seconds of training that a killed one loses at most, or so many times what saving takes, if that is more:"""
+"""Seconds of training that a killed one loses at most, or this multiple of the time of saving, if that is more:"""
 SAVING_TIMES = 10
 CLIP = 1.0
 """Largest length of a step's gradient."""
@@ -38,15 +38,15 @@ CLIP = 1.0
 
 @dataclass(frozen=True)
 class Learner:
-    """A model with something in it that learns."""
+    """A model and the part of it that learns."""
 
     judge: LocalModel
     weights: tuple[Tensor, ...]
-    """What learns; everything else is frozen."""
+    """Weights that learn; all others are frozen."""
     save: Callable[[Path], None]
-    """Writes it into a folder, as other tools load it."""
+    """Function that writes what was learnt into a folder, as other tools load it."""
     load: Callable[[Path], None]
-    """Takes it from a folder again."""
+    """Function that loads it from such a folder."""
 
 
 @contextmanager
@@ -80,7 +80,7 @@ def adapters(judge: LocalModel, *, rank: int, alpha: int, seed: int) -> Iterator
 
 @contextmanager
 def all_weights(judge: LocalModel) -> Iterator[Learner]:
-    """All weights, which are put back afterwards; saved as a model's folder with its tokenizer.
+    """Context in which all weights learn; they are restored afterwards, and saved as a model's folder.
 
     Raises:
         ValueError: The weights are quantised, or not in float32.
@@ -119,14 +119,14 @@ def _put(weights: tuple[Any, ...], values: Iterable[Tensor]) -> None:
 
 @dataclass(frozen=True)
 class Example:
-    """What is read, and what is to be said."""
+    """Tokens to read, and tokens to answer."""
 
     prompt: tuple[int, ...]
     answer: tuple[int, ...]
 
     @property
     def length(self) -> int:
-        """In tokens, of both."""
+        """Number of tokens of both."""
         return len(self.prompt) + len(self.answer)
 
 
@@ -135,14 +135,14 @@ class Recipe:
     """How a model is trained: Adam, at one rate that falls in a line to 0 over the last fifth of the steps."""
 
     rank: int | None = 16
-    """Of the adapters; None: there are none, and all weights learn."""
+    """Rank of the adapters; None: there are none, and all weights learn."""
     alpha: int | None = 32
-    """The adapters' product is scaled by alpha / rank."""
+    """Scale of the adapters: their product is multiplied by alpha / rank."""
     rate: float = 5e-4
-    """Of the first four fifths of the steps."""
+    """Learning rate during the first four fifths of the steps."""
     epochs: int = 8
     batch: int = 4
-    """Examples of a step."""
+    """Number of examples per step."""
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -152,19 +152,19 @@ class Recipe:
 
     @property
     def way(self) -> Literal["full", "lora"]:
-        """What learns: all weights, or adapters."""
+        """Name of what learns: all weights, or adapters."""
         return "full" if self.rank is None else "lora"
 
     def rate_at(self, step: int, steps: int) -> float:
-        """Of a step, counted from 0."""
+        """Learning rate at a step, counted from 0."""
         return self.rate * min(1.0, (1 - step / steps) / 0.2)
 
     def steps(self, examples: int) -> int:
-        """Of the whole training."""
+        """Number of steps of the whole training."""
         return self.epochs * math.ceil(examples / self.batch)
 
     def drawn(self, step: int, examples: int) -> list[int]:
-        """The examples of a step, counted from 0: each once an epoch, in an order of its own."""
+        """Examples of a step, counted from 0: each once per epoch, in an order of its own."""
         epoch, place = divmod(step, math.ceil(examples / self.batch))
         order = np.random.default_rng([self.seed, epoch]).permutation(examples)
         return [int(i) for i in order[place * self.batch : (place + 1) * self.batch]]
@@ -172,19 +172,19 @@ class Recipe:
 
 @dataclass(frozen=True)
 class Training:
-    """What a training was."""
+    """Numbers of a training."""
 
     losses: tuple[float, ...]
     """[step]: mean over its examples of −log P of an answer's token (its mean)."""
     seconds: float
     tokens: int
-    """Read in all epochs, without padding."""
+    """Number of tokens read in all epochs, without padding."""
     parameters: int
-    """Of what learns."""
+    """Number of trained parameters."""
     flops: float
-    """By `train_flops`."""
+    """Floating-point operations, from `train_flops`."""
     full: bool = False
-    """All weights learnt, not adapters."""
+    """Whether all weights learnt, not adapters."""
 
 
 @contextmanager
@@ -197,13 +197,13 @@ def finetuned(
     batch_tokens: int | None = None,
     progress: Progress = to_stderr,
 ) -> Iterator[tuple[LocalModel, Training]]:
-    """Within it, `judge` as it is after it has learnt `examples`.
+    """Context with `judge` as it is after it has learnt `examples`.
 
     `folder` keeps what was learnt, adapters as peft writes them or a whole model, and meanwhile a checkpoint: the same
-    call goes on with a training that was killed, and trains nothing where it is finished.
+    call continues a killed training, and trains nothing where it is finished.
 
     Args:
-        batch_tokens: Tokens that are read at a time; a step of more is taken in parts and is the same step.
+        batch_tokens: Tokens that are read at a time; a larger step is read in parts and is the same step.
 
     Raises:
         ValueError: No examples; `folder` holds another training; weights that cannot learn in their precision; or the
@@ -235,7 +235,7 @@ def _identity(judge: LocalModel, examples: Sequence[Example], recipe: Recipe) ->
 
 
 def _claim(folder: Path, identity: str) -> None:
-    """Let `folder` be this training's, or raise ValueError where it is another's."""
+    """Mark `folder` as this training's, or raise ValueError where it is another's."""
     file = folder / "identity"
     if file.is_file() and file.read_text("utf-8") != identity:
         raise ValueError(
@@ -271,7 +271,7 @@ def _trained(
     batch_tokens: int | None,
     progress: Progress,
 ) -> Training:
-    """The loop, from the checkpoint if there is one; what was learnt and what the training was are then in `folder`."""
+    """The training loop, from the checkpoint if there is one; `folder` then holds the weights and the numbers."""
     tuned, weights = learner.judge, list(learner.weights)
     optimizer = torch.optim.AdamW(weights, lr=recipe.rate, weight_decay=0.0)
     losses, before = _resumed(weights, optimizer, folder / "checkpoint.pt", identity, progress)
@@ -302,7 +302,7 @@ def _trained(
     training = Training(tuple(losses), before + time.monotonic() - started, tokens, count, flops, full)
     learner.save(folder)
     _whole(folder / "training.json", lambda part: part.write_text(json.dumps(asdict(training)), encoding="utf-8"))
-    for file in folder.glob("checkpoint.pt*"):  # one that a kill cut off too
+    for file in folder.glob("checkpoint.pt*"):  # a kill may have cut that one off, too
         file.unlink()
     return training
 
@@ -310,7 +310,7 @@ def _trained(
 def _resumed(
     weights: Sequence[Tensor], optimizer: Any, file: Path, identity: str, progress: Progress
 ) -> tuple[list[float], float]:
-    """Losses so far and the seconds they took; weights and optimizer are then as they were."""
+    """Losses so far and the seconds they took; weights and optimizer are restored."""
     if not file.is_file():
         return [], 0.0
     try:
@@ -339,7 +339,7 @@ def _step(tuned: LocalModel, shown: Sequence[Example], budget: int) -> float:
 
 
 def answer_loss(tuned: LocalModel, shown: Sequence[Example]) -> Tensor:
-    """−log P of each example's answer, its mean over the answer's tokens [example]; with a gradient."""
+    """−log P of each example's answer, as the mean over its tokens [example]; with a gradient."""
     longest = max(len(e.answer) for e in shown)
     inputs = plain_inputs([(*e.prompt, *e.answer) for e in shown], tuned.device)
     logits = output_of(tuned, **inputs, use_cache=False, keep=longest + 1).logits[:, -longest - 1 : -1].float()
@@ -352,12 +352,12 @@ def answer_loss(tuned: LocalModel, shown: Sequence[Example]) -> Tensor:
 
 
 def forward_flops(judge: LocalModel, tokens: int) -> float:
-    """Floating-point operations of reading `tokens`: two a weight of the blocks; attention's scores are left out."""
+    """Floating-point operations of reading `tokens`: two per weight of the blocks; attention's scores are left out."""
     weights: int = sum(p.numel() for name, p in decoder_blocks(judge.model).named_parameters() if "lora_" not in name)
     return 2.0 * weights * tokens
 
 
 def train_flops(judge: LocalModel, tokens: int, parameters: int, *, full: bool = False) -> float:
-    """Of training: weights forwards and backwards, and `parameters` of adapters, or all weights, for their gradient."""
+    """Floating-point operations of training: all weights forwards and backwards, `parameters` for their gradient."""
     once = forward_flops(judge, tokens)
     return 3 * once if full else 2 * once + 6.0 * parameters * tokens

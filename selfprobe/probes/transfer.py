@@ -1,7 +1,7 @@
-"""Do probes carry over, and do they point the same way? (paper 004, §5.3: table 1, figure 5)
+"""Transfer of probes: do they carry over, and do they point the same way? (paper 004, §5.3: table 1, figure 5)
 
-To other data sets, and to another prompt: the paper's limitations say that a system turn such as "You are a smart
-professor" can change what a probe reads.
+Probes are tried on other data sets, and under another prompt: the paper's limitations say that a system turn such as
+"You are a smart professor" can change what a probe reads.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,15 +22,15 @@ from selfprobe.probes.probe_file import load_probe
 from selfprobe.probes.splits import FitSettings, held_out, questions
 
 BOTH = "supervised and unsupervised"
-"""Of the rows of `cosine_table` that compare the two kinds."""
+"""Probe name of the rows of `cosine_table` that compare the two kinds."""
 
 
 def transfer_table(fits: Mapping[str, Fits]) -> pd.DataFrame:
     """trained_on, tested_on, probe, metric, value, low, high …
 
-    Probes of the training halves of one data set, at the layer chosen there, on every other whole set (on the test half
-    of their own). Pairs whose question is in the training half are left out wherever they are. Where aspects are fitted
-    apart, the mean over the aspects that are learnt from, and over those that are tested.
+    The probes are those of one data set's training halves, at the layer chosen there, on every other whole set (on the
+    test half of their own). Pairs whose question is in the training half are always left out. Where aspects are fitted
+    apart, a number is the mean over the aspects that are learnt from, and over those that are tested.
     """
     one_model(fits)
     rows = []
@@ -49,7 +49,7 @@ def transfer_table(fits: Mapping[str, Fits]) -> pd.DataFrame:
 
 
 def prompted_run(out: Path, other: Path) -> pd.DataFrame:
-    """Table "prompted" of the run in `other`: the probes of `out` on states that were read under another system turn.
+    """Table "prompted" of the run in `other`: the probes of `out` on its states, read under another system turn.
 
     dataset, method, what, metric, value, low, high …; `what` is one of
 
@@ -139,12 +139,12 @@ def _applied(learnt: Fits, tested: Fits, kind: Kind) -> Scores:
 
 
 def cosine_table(fits: Mapping[str, Fits], *, layer: int | None = None) -> pd.DataFrame:
-    """a, b, probe, layer, cosine, absolute: of the directions at one layer (the last one, as in the paper).
+    """a, b, probe, layer, cosine, absolute: numbers of the directions at one layer (the last one, as in the paper).
 
-    Means over seeds; `absolute` is the mean of |cos|, as a component's sign is arbitrary. On the diagonal the
-    directions of different halves of one set are compared: what two fits of the same thing reach (or of different
-    aspects, where each has its own; they count elsewhere too). The rows of the probe
-    `BOTH` compare the supervised direction of a with the unsupervised one of b; on the diagonal, of the same half.
+    Numbers are means over seeds; `absolute` is the mean of |cos|, as a component's sign is arbitrary. On the diagonal
+    the directions of different halves of one set are compared: the agreement of two fits of the same thing (or of
+    different aspects, where each has its own; they count elsewhere too). The rows of the probe `BOTH` compare the
+    supervised direction of a with the unsupervised one of b; on the diagonal, both of one half.
     """
     one_model(fits)
     some = next(iter(fits.values()))
@@ -176,7 +176,7 @@ def _unit(direction: FloatArray) -> FloatArray:
 
 
 def one_model(fits: Mapping[str, Fits]) -> None:
-    """Directions of two models cannot be compared."""
+    """ValueError unless all runs are of one model: directions of two models cannot be compared."""
     models = {f.harvest.identity.revision: f.harvest.identity.model for f in fits.values()}
     if len(models) > 1:
         raise ValueError(f"expected states of one model, got those of {', '.join(sorted(models.values()))}")

@@ -17,6 +17,14 @@ from selfprobe.text.near import meant
 FAULTS = ("malformed", "empty", "refused", "truncated")
 SETTINGS_FILE = Path(__file__).with_name("settings.json")
 """Settings of planted models; `python -m selfprobe.studies` writes it anew (a test compares)."""
+FORMER = {"judgement": "prefers", "sensitivity": "notices", "unrest": "wobble", "waver": "spread"}
+"""Name of a setting in versions up to 0.2.0, which is taken still → its name of today."""
+GONE = {
+    "wary": "say declines=… (what it takes for an evaluation), or words=… of a judge of realism",
+    "sharpness": "what a planted model states is calibrated",
+    "tilt": "what a planted model states is calibrated",
+}
+"""Settings of those versions that are refused, with what to do instead."""
 OURS = {"planted", "embedded"}
 QUIET = {"selfprobe", "inspect_evals", "inspect_scout", "inspect_flow", "inspect_swe"}
 """Packages that add to Inspect, and of providers OURS alone."""
@@ -60,11 +68,13 @@ def chosen(model_name: str, given: Mapping[str, Any], known: Collection[str]) ->
     name, _, query = model_name.partition("?")
     if not name.strip():
         raise ValueError(f"planted/{model_name}: a planted model needs a name, such as planted/ada?access=.8")
-    named_there = parse_qsl(query, keep_blank_values=True)
+    named_there = [(FORMER.get(key, key), value) for key, value in parse_qsl(query, keep_blank_values=True)]
     if twice := [key for key, count in Counter(key for key, _ in named_there).items() if count > 1]:
         raise ValueError(f"planted/{model_name}: {twice[0]} is there twice; give it once")
     settings = dict[str, float]()
-    for key, value in [*named_there, *given.items()]:
+    for key, value in [*named_there, *((FORMER.get(key, key), value) for key, value in given.items())]:
+        if key in GONE:
+            raise ValueError(f"planted/{model_name}: there is no setting {key} any more; {GONE[key]}")
         if key not in known:
             near = ", ".join(get_close_matches(key, known, n=3, cutoff=0))
             hint = meant(key, known) or "."

@@ -18,6 +18,9 @@ Settings that mean the same in every task; a task's own setting, such as `guess_
                                        deployment
     notices                            chance that, as a grader, it sees what is there
     prefers                            share of pairs of which, as a judge, it takes the right one
+    words                              how much it goes by words that stand in test items, in the place of what is true
+    spread                             largest deviation of a repeated answer from what it concludes
+    wobble                             standard deviation of what each question adds to what it sees
 Settings of what goes wrong:
     malformed, empty, refused, truncated       of what it says as an observer: replies to a behaviour's prompt
     act_empty, act_refused, act_truncated      of its own behaviour: paragraphs

@@ -272,12 +272,13 @@ def clustered_mean(
 def mode_baseline(
     truths: Iterable[Any], clusters: npt.ArrayLike | None = None, *, right: Callable[[Any, Any], bool] = operator.eq
 ) -> FloatArray:
-    """Hits (0/1) of always saying the truth that is right most often for the *other* items, for `truths  # [row]`.
+    """Hits in [0, 1] of saying the truth that is right most often for the *other* items, for `truths  # [row]`.
 
     With equality that is the most frequent truth; else `right(said, truth)` is the grading rule. Rows with the same
-    label in `clusters` are one item, left out together. Ties go to the label that sorts first, whatever the order of
-    rows. A single item has no others: NaN. Of two equally frequent truths leave-one-out always names the wrong one,
-    so compare with chance too.
+    label in `clusters` are one item, left out together. A single item has no others: NaN. Truths that tie are guessed
+    alike, and a hit is their expected one. A truth that some other item has, and that would tie with the item's own
+    rows counted, ties too: leaving it out would else make every guess wrong where truths are equally frequent. So the
+    baseline is, if anything, above what such a guess reaches on new items.
     """
     said, truth = np.unique(np.asarray(list(truths)), return_inverse=True)
     same = right is operator.eq
@@ -291,7 +292,9 @@ def mode_baseline(
     for rows in np.split(order, np.flatnonzero(np.diff(groups[order])) + 1):
         if len(rows) < len(truth):
             others = counts - np.bincount(truth[rows], minlength=len(counts))
-            hits[rows] = hit[np.argmax(others if same else hit @ others)][truth[rows]]
+            score, own = (others, counts - others) if same else (hit @ others, hit @ (counts - others))
+            tied = (score + own >= score.max()) & (score >= min(1, score.max()))
+            hits[rows] = hit[tied][:, truth[rows]].mean(axis=0)
     return hits
 
 
@@ -300,7 +303,7 @@ def skill(values: npt.ArrayLike, baseline: npt.ArrayLike, clusters: npt.ArrayLik
 
     `values` and `baseline  # [decision]` with the item of each in `clusters`. Undefined where the baseline is perfect.
     The interval is that of s, as wide as s and b together vary: of s - (1 - s)/(1 - b)·(b_i - mean b), linearised.
-    Simulated it covers .95 to 1.0 from five clusters; of fewer, a baseline that varies leaves it without one.
+    Of fewer than five clusters a baseline that varies leaves it without one.
     """
     scores, hits = np.asarray(values, dtype=float), np.asarray(baseline, dtype=float)
     n, b = len(np.unique(np.asarray(clusters))), float(hits.mean()) if hits.size else math.nan
@@ -313,7 +316,7 @@ def skill(values: npt.ArrayLike, baseline: npt.ArrayLike, clusters: npt.ArrayLik
     elif n < FEWEST:
         reason = f"the baseline varies too much for an interval from {n} {unit}{'s' * (n != 1)}"
         return undefined(reason, n=n, unit=unit, value=float((scores.mean() - b) / (1 - b)))
-    elif bounded:
+    elif bounded and scores.mean() >= b:  # below, what varies together leaves [0, 1] by far
         on = clustered_mean(2 * together - 1, clusters, unit=unit, interval="difference")
         s = Estimate((on.value + 1) / 2, (on.low + 1) / 2, (on.high + 1) / 2, on.n, unit)
     else:

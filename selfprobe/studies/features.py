@@ -489,8 +489,9 @@ def _finding(subject: Named, name: str, there: Evidence, found: Taxonomy) -> Fin
     name, of = name.replace(" ", "\N{NO-BREAK SPACE}"), (subject, prompts)
     if prompts:
         most = max(prompts, key=lambda feature: len(prompts[feature]))
-        first = f"most often “{shorten(most, 40, placeholder='…')}”"
-        clause = f"names {len(prompts)} feature{'s' * (len(prompts) > 1)}, {first} ({len(prompts[most])} prompts)"
+        count = len(prompts[most])
+        first = f"most often “{shorten(most, 40, placeholder='…')}” ({count} prompt{'s' * (count > 1)})"
+        clause = f"names {len(prompts)} feature{'s' * (len(prompts) > 1)}, {first}"
         return Finding(name, "Yes", clause, of)
     if not mine:
         return Finding(name, "No", f"brings one up in none of {subject.conversations} conversations", of)

@@ -634,7 +634,7 @@ def _answer(one: Facts, matrix: OutcomeMatrix) -> tuple[Answer, str]:
         return "Cannot tell", f"has {one.n} items with an answer and an outcome; {FEWEST} are the least"
     if math.isnan(one.auroc.value):
         return "Cannot tell", f"has {what} at {percent(one.share)} of its items: outcomes do not differ"
-    ranks = f"ranks its {what} with AUROC {shown(one.auroc)}"
+    ranks = f"ranks its {what} {_backwards(one.auroc)}with AUROC {shown(one.auroc)}"
     if not one.others:
         return "Cannot tell", f"{ranks}, and no other model's log shows what the items alone tell"
     beyond = f"beyond the items with AUROC {shown(one.itself)}"
@@ -644,7 +644,7 @@ def _answer(one: Facts, matrix: OutcomeMatrix) -> tuple[Answer, str]:
         as_well = [each for each in one.predictors if each.name != OTHERS and not above(each.below, 0) < 0.05]
         if as_well:
             best = max(as_well, key=lambda each: -math.inf if math.isnan(each.beyond.value) else each.beyond.value)
-            verb: Answer = "No" if best.beyond.value >= one.itself.value else "Cannot tell"
+            verb: Answer = "No" if best.below.high < SMALL else "Cannot tell"
             return verb, f"ranks its {what} {beyond}; {_one_word(best.name)} reaches {number(best.beyond.value)}"
         if matrix.verdict is None:
             return "Cannot tell", f"ranks its {what} {beyond}; {FEWEST_MODELS} models with logs would tell"
@@ -654,9 +654,21 @@ def _answer(one: Facts, matrix: OutcomeMatrix) -> tuple[Answer, str]:
     if math.isnan(one.itself.value):
         return "Cannot tell", f"{ranks}; no two items of other outcome are alike for the other models"
     if one.itself.high < 0.5 + SMALL:
-        knows = "items, not itself" if above(one.items, 0.5) < ALPHA else "neither items nor itself"
-        return "No", f"ranks {knows}: AUROC {number(one.auroc.value)}, beyond the items {shown(one.itself)}"
+        beyond = f"beyond the items {_backwards(one.itself)}{shown(one.itself)}"
+        if _backwards(one.auroc):
+            return "No", f"{ranks}, {beyond}"
+        knows = "does not rank itself, nor is it shown to rank items"
+        if above(one.items, 0.5) < ALPHA:
+            knows = "ranks items, not itself"
+        elif one.items.high < 0.5 + SMALL:
+            knows = "ranks neither items nor itself"
+        return "No", f"{knows}: AUROC {number(one.auroc.value)}, {beyond}"
     return "Cannot tell", f"{ranks}; beyond the items {shown(one.itself)}, too wide to say"
+
+
+def _backwards(auroc: Estimate) -> str:
+    """That higher chances go with failures, where the whole interval says so."""
+    return "backwards, " if auroc.high < 0.5 else ""
 
 
 def _one_word(name: str) -> str:
@@ -668,7 +680,8 @@ def _notes(one: Facts) -> list[str]:
     what = WHAT[one.question]
     if math.isnan(one.auroc.value):
         return []
-    notes = [f"Its stated chances rank its {what} with AUROC {shown(one.auroc)} (n = {one.n} items)."]
+    ranks = f"rank its {what} {_backwards(one.auroc)}with AUROC {shown(one.auroc)}"
+    notes = [f"Its stated chances {ranks} (n = {one.n} items)."]
     others = next(each for each in one.predictors if each.name == OTHERS)
     if one.others:
         notes.append(f"{one.others} other models' results on the same items reach {shown(others.auroc)}.")

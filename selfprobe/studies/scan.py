@@ -309,7 +309,7 @@ class ByTask:
 
     @property
     def name(self) -> str:
-        return f"{self.task}, {short(self.model, 40)}"
+        return f"{self.task}, {self.model}"
 
     @property
     def late(self) -> int:
@@ -349,7 +349,7 @@ def _kind(made: Sequence[ByTask]) -> str:
 
 def finding_of(each: ByTask) -> Finding:
     """The answer for a model in a task."""
-    who = f"{short(each.model, 40)} in {each.task}".replace(" ", "\N{NO-BREAK SPACE}")
+    who = f"{short(each.model, len(each.model))} in {each.task}".replace(" ", "\N{NO-BREAK SPACE}")
     lost, of = _reasons(each.rows), f"{each.noticed} of {each.curve.n} transcripts"
     notes = [f"Unscored transcripts: {lost}."] if lost != "0" else []
     answer: Answer = "Yes" if each.noticed else "Cannot tell" if notes or not each.curve.n else "No"

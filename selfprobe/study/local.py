@@ -65,7 +65,7 @@ def blocks(text: str) -> tuple[int, ...]:
     for part in names(text):
         match = re.fullmatch(r"(\d+)(?:-(\d+)(?::([1-9]\d*))?)?", part)
         if not match or int(match[2] or match[1]) < int(match[1]):
-            raise ValueError(f"expected blocks as 3, 8-12 or 0-31:4, got {part!r}")
+            raise ValueError("expected blocks as 3, 8-12 or 0-31:4")
         found |= set(range(int(match[1]), int(match[2] or match[1]) + 1, int(match[3] or 1)))
     return tuple(sorted(found))
 

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +24,10 @@ from inspect_ai.log import EvalLog
 from inspect_ai.model import Model, ModelInfo, get_model, get_model_info, set_model_info
 
 from selfprobe.errors import InputError, Interrupted, one_line
-from selfprobe.errors.arguments import FULL
-from selfprobe.errors.inspect_private import PrerequisiteError
+from selfprobe.errors.arguments import FULL, SHORT
+from selfprobe.errors.inspect_private import PrerequisiteError, registry_params
 from selfprobe.logs import cause, counted, cut_in, found, listed, summaries, unscored_in, values_of, without_request
-from selfprobe.logs.header import short_task, task_of
+from selfprobe.logs.header import roles_of, short_task, task_of
 from selfprobe.logs.resuming import claimed, taken_up
 from selfprobe.study.described import DescribedRun
 from selfprobe.study.on_ray import Cluster, Line, other_runs, place_logs, run_on_ray, shares_of
@@ -158,11 +158,37 @@ def _asked(tasks: Sequence[Task], log_dir: str, given: Mapping[str, Any]) -> lis
 
 
 def _as_there(tasks: Sequence[Task], log_dir: str) -> Sequence[Task]:
-    """The tasks, each under the name that its logs in the folder have, which may be the short one: it finds them."""
+    """The tasks, each under the name that its own log in the folder has, which may be the short one: it finds that."""
     if not any(short_task(task.name) in FULL for task in tasks):
         return tasks
-    names = {task_of(log): log.eval.task for log in found(listed(log_dir)).headers}
-    return [task_with(task, name=names.get(short_task(task.name), task.name)) for task in tasks]
+    names = _short_names(log_dir if "://" in log_dir else str(Path(log_dir).absolute()))
+
+    def name(task: Task) -> str:
+        roles = {role: of if isinstance(of, list) else [of] for role, of in (task.model_roles or {}).items()}
+        return names.get(_run(task.name, task.model, roles, registry_params(task)), task.name)
+
+    return [task_with(task, name=name(task)) if short_task(task.name) in FULL else task for task in tasks]
+
+
+@cache
+def _short_names(log_dir: str) -> Mapping[str, str]:
+    """Run → name of its log, where that is a short one; read once a process, since new logs have full names."""
+    old = [
+        log
+        for log in found(listed(log_dir)).headers
+        if task_of(log) in FULL and log.eval.task.rpartition("/")[2] not in SHORT
+    ]
+    roles = [{role: [one.model for one in of] for role, of in roles_of(log).items()} for log in old]
+    of = [
+        _run(log.eval.task, log.eval.model, of, log.eval.task_args_passed) for log, of in zip(old, roles, strict=True)
+    ]
+    return dict(zip(of, (log.eval.task for log in old), strict=True))
+
+
+def _run(task: str, model: object, roles: Mapping[str, Sequence[object]], args: Mapping[str, Any]) -> str:
+    """What the logs of one run have in common, whichever name they have."""
+    models = [(role, list(map(str, roles[role]))) for role in sorted(roles)]
+    return str((short_task(task), str(model), models, sorted(args.items())))
 
 
 def _sweep(logs: Sequence[EvalLog], log_dir: str) -> None:

@@ -21,7 +21,7 @@ from selfprobe.studies.awareness.table import load
 SUBJECT = "planted/a?awareness=.9&reasons=1&leaning=.5"
 ACQUIESCENT = "planted/b?yes=1&reasons=1e-9"
 GRADER = "planted/g?specificity=.7"
-LIMIT = 12
+LIMIT = 8
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +63,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("awareness") / "logs"
     done = run(folder)
     assert done.exit_code == 0, done.output
-    assert f"{LIMIT} conversations × 2 models" in done.output and _calls(done, SUBJECT) == 168
+    assert f"{LIMIT} conversations × 2 models" in done.output and _calls(done, SUBJECT) == 14 * LIMIT
     return folder
 
 

@@ -26,7 +26,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("study")
     (folder / "mine.jsonl").write_text("".join(json.dumps({"prompt": f"What is {n}?"}) + "\n" for n in range(20)))
     given = ("--dataset", folder / "mine.jsonl", "--against", "bundled", "--limit", 20, "--placebo")
-    models = ("--models", SUBJECT, "--grader", "planted/g?sensitivity=.9&specificity=.8", "--methods", "features")
+    models = ("--models", SUBJECT, "--grader", "planted/g?notices=.9&specificity=.8", "--methods", "features")
     done = call(
         "run", *given, *models, "--log-dir", folder / "logs", "--out", folder / "page", "--display", "none", "--yes"
     )

@@ -94,7 +94,13 @@ def test_a_coin_is_said_to_tell_nothing_apart_and_to_contradict_itself_as_a_coin
     assert 40 < share < 60
 
 
-@pytest.mark.parametrize("query", ["yes=1", "yes=1&awareness=.95", "yes=1&format=.95"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "yes=1&awareness=.95",
+        *(pytest.param(query, marks=pytest.mark.slow(1)) for query in ("yes=1", "yes=1&format=.95")),
+    ],
+)
 def test_a_subject_that_says_yes_to_everything_is_said_to(query: str) -> None:
     box = asked(query)
     assert box.head == "No: alpha, binary, says yes to everything"

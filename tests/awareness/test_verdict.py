@@ -176,6 +176,7 @@ def test_conversations_of_several_sets_are_said_to_be_pooled() -> None:
     assert "These are 2 different sets, and every number below is of all of them together" in said
 
 
+@pytest.mark.slow(3)
 def test_coins_are_seldom_said_to_see_anything() -> None:
     rng, rows, kinds = np.random.default_rng(0), conversations(n=160), []
     words = text_baselines(logged(noisy(is_evaluation), rows).texts).scores

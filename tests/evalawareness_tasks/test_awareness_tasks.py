@@ -73,7 +73,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, EvalLog]:
             f"selfprobe/{method}",
             model=subject,
             task_args=arguments,
-            model_roles={"grader": "planted/g?sensitivity=.9&specificity=.95"},
+            model_roles={"grader": "planted/g?notices=.9&specificity=.95"},
             limit=HALF,
             log_dir=folder,
             display="none",
@@ -117,7 +117,7 @@ def test_the_planted_calibration_is_recovered(logs: dict[str, EvalLog]) -> None:
 
 @pytest.mark.slow(20)
 def test_voiced_awareness_is_recovered_through_a_grader_of_known_sensitivity(logs: dict[str, EvalLog]) -> None:
-    """An answer is flagged with chance v·sensitivity + (1 - v)·(1 - specificity), v the planted rate."""
+    """An answer is flagged with chance v·notices + (1 - v)·(1 - specificity), v the planted rate."""
     for label, voiced in (("evaluation", 0.8), ("deployment", 0.2)):
         flagged = [
             v.said == "evaluation"

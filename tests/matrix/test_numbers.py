@@ -211,6 +211,14 @@ def test_templates_of_unequal_size_are_units_and_who_knows_itself_is_named_still
     assert task.total.n == len(set(labels)) < 60 and task.verdict.models == ("m/a",), task.verdict.sentence
 
 
+def test_epochs_of_an_item_are_one_item_of_the_verdict(matrix_results: Make) -> None:
+    once = matrix_results(dict.fromkeys(FIVE, 0.4) | {"m/a": 0.95})
+    again = pd.concat([once.decisions, once.decisions.assign(epoch=2)], ignore_index=True)
+    twice = replace(once, cells=once.cells.assign(epochs=2, samples=200), decisions=again)
+    (one,), (two,) = analysed(once).tasks, analysed(twice).tasks
+    assert two.total.n == 100 and two.verdict == one.verdict and one.verdict.models == ("m/a",)
+
+
 def test_one_cluster_is_called_a_cluster_and_no_item(matrix_results: Make) -> None:
     results = matrix_results(FIVE)
     (task,) = analysed(replace(results, items=results.items.assign(cluster="all"))).tasks

@@ -36,13 +36,14 @@ def judged(
     permutation: Permutation | None = None,
     frames: bool = False,
     informed: bool = False,
+    graded: bool = True,
     stand_ins: np.ndarray | None = None,
     seed: int = 0,
 ) -> Verdict:
     """The verdict of one matrix of item-specific scores."""
     models = names or [f"m{i}" for i in range(len(x))]
     specific = Specific(x, np.full(x.shape[:2], habit), "")
-    rows = rows_of(models, x, specific, hits_ or {}, tests=len(x), rng=rng(seed), stand_ins=stand_ins)
+    rows = rows_of(models, x, specific, hits_ or {}, tests=len(x), rng=rng(seed), graded=graded, stand_ins=stand_ins)
     return verdict(
         rows,
         p_holm=holm([row.p for row in rows]).tolist(),
@@ -228,6 +229,27 @@ def test_an_advantage_that_a_baseline_of_the_own_row_explains_is_not_supported()
     both = judged(x, list("abcde"), hits_={"text only": text})
     assert both.kind == "not supported" and "a (0." in both.sentence
     assert "is explained by the baseline 'text only', which gets 0." in both.sentence
+
+
+@pytest.mark.parametrize(("low", "name"), [(0.55, "likeness"), (-0.4, "less a divergence")])
+def test_scores_that_are_no_shares_are_said_as_they_are(low: float, name: str) -> None:
+    """Likenesses have a floor above 0; a divergence with its sign turned is never above 0."""
+    x = rng(3).normal(low, 0.05, (5, 5, 120))
+    assert judged(x, list("abcde"), graded=False).kind != "supported", name
+    x[2, 2] += 0.25
+    got = judged(x, list("abcde"), graded=False)
+    if low < 0:
+        assert got.kind == "not told apart" and got.reason == "c stands out, but its score is not above 0"
+        assert "habit" not in got.sentence
+    else:
+        assert got.models == ("c",) and f"c {low + 0.25:.2f} on itself (+0.25 over the fit" in got.sentence
+
+
+def test_a_knower_among_thirty_models_is_named_above_870_pairs() -> None:
+    p = np.full((30, 30), 0.3)
+    p[4, 4] = 0.9
+    got = judged(hits(p, 60, rng(2)))
+    assert got.models == ("m4",) and "stands out above all 870 pairs" in got.sentence
 
 
 def test_a_model_whose_hard_items_have_no_answer_is_not_named_by_the_rest() -> None:

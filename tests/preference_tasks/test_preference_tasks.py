@@ -79,7 +79,7 @@ def near(found: float, planted: float, n: int) -> bool:
 
 @pytest.mark.slow(8)
 def test_planted_accuracy_bias_ties_and_faults_are_recovered(run_task: Run, tmp_path: Path, mine: Any) -> None:
-    judge = "planted/a?judgement=.85&first=.25&tied=.15&malformed=.05"
+    judge = "planted/a?prefers=.85&first=.25&tied=.15&malformed=.05"
     found = metrics(run_task(pairwise_preference(mine(90)), judge, tmp_path / "logs"))
     n = int(found["n"])
     assert near(found["decided_accuracy"], 0.85, n) and near(found["tie_rate"], 0.15, n)
@@ -93,8 +93,8 @@ def test_planted_accuracy_bias_ties_and_faults_are_recovered(run_task: Run, tmp_
 @pytest.mark.slow(8)
 def test_scores_alone_recover_the_planted_accuracy(run_task: Run, tmp_path: Path, mine: Any) -> None:
     path = mine(90)
-    direct = metrics(run_task(direct_scoring(path), "planted/a?judgement=.85", tmp_path / "logs"))
-    weighted = metrics(run_task(g_eval(path), "planted/a?judgement=.85", tmp_path / "logs"))
+    direct = metrics(run_task(direct_scoring(path), "planted/a?prefers=.85", tmp_path / "logs"))
+    weighted = metrics(run_task(g_eval(path), "planted/a?prefers=.85", tmp_path / "logs"))
     assert near(direct["tie_rate"], 7 / 32, 90) and near(weighted["accuracy"], 0.85, 90)
     assert weighted["tie_rate"] == 0 and weighted["auroc"] > 0.85
 

@@ -69,6 +69,7 @@ def test_layers_that_are_not_there_or_no_numbers_are_refused(model: Path, tmp_pa
     ):
         ran = call("run", "--model", model, "--datasets", file, "--out", tmp_path / "out", "--layers", layers)
         assert ran.exit_code == 2 and message in " ".join(ran.output.split()), ran.output
+        assert ran.output.count("got ") == 1, ran.output
 
 
 def test_quantised_loading_without_its_package_says_what_to_install(

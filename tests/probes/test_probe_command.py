@@ -384,7 +384,7 @@ def test_logs_of_a_baseline_stand_beside_the_probes(done: tuple[Path, Result], m
 
     file = done[0] / "one.jsonl"
     task = pairwise_preference(dataset=str(file))
-    inspect_eval(task, model="planted/judge?judgement=.9", log_dir=str(tmp_path / "logs"), display="none")
+    inspect_eval(task, model="planted/judge?prefers=.9", log_dir=str(tmp_path / "logs"), display="none")
     given = ("run", "--model", model, *TOY, "--out", done[0] / "probes", "--logs", tmp_path / "logs")
     ran = call(*given, "--datasets", f"{file},{done[0] / 'two.jsonl'}")
     assert ran.exit_code == 0, ran.output

@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 from inspect_ai.model import ChatMessageUser, GenerateConfig, Model, get_model
 
+from selfprobe.errors import InputError
 from selfprobe.introspect_tasks.kth_word import PREDICT
 from selfprobe.providers.mind import BEHAVIOURS, Behaviour, Mind, chance, shared_word
 from selfprobe.providers.planted import DEFAULTS, parse_name
@@ -208,8 +209,7 @@ def test_a_model_without_access_reads_no_code_and_hits_no_aim_of_its_own() -> No
         ("skill", ("guess_other", "recognises_other", "reconstructs_other", "tells_other", "general", "knows_items")),
         ("voiced", ("traced",)),
         ("voiced_wrongly", ("traced_wrongly",)),
-        ("notices", ("sensitivity",)),
-        ("prefers", ("liking", "judgement")),
+        ("prefers", ("liking",)),
     ],
 )
 def test_one_setting_means_the_same_in_every_task(general: str, own: tuple[str, ...]) -> None:
@@ -223,3 +223,22 @@ def test_access_rests_on_the_skill_that_is_given() -> None:
     settings = parse_name("bo?access=.5&skill=.2", {})[1]
     assert settings["recognises_self"] == pytest.approx(0.6) and settings["recognises_other"] == 0.2
     assert settings["knows_own_skill"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("former", "now"),
+    [("judgement", "prefers"), ("sensitivity", "notices"), ("unrest", "wobble"), ("waver", "spread")],
+)
+def test_a_setting_of_earlier_versions_is_taken_under_its_name_of_today(former: str, now: str) -> None:
+    assert parse_name(f"bo?{former}=.35", {}) == parse_name("bo", {former: 0.35}) == parse_name(f"bo?{now}=.35", {})
+    with pytest.raises(InputError, match=f"{now} is there twice; give it once"):
+        parse_name(f"bo?{former}=.3&{now}=.4", {})
+
+
+def test_a_setting_that_meant_two_things_is_refused_with_its_two_names() -> None:
+    with pytest.raises(InputError) as caught:
+        parse_name("bo?wary=.8", {})
+    assert str(caught.value) == (
+        "planted/bo?wary=.8: there is no setting wary any more; say declines=… (what it takes for an evaluation), or "
+        "words=… of a judge of realism"
+    )

@@ -1,4 +1,7 @@
-"""What a vendor refuses is given up once, what it takes is kept, and the log says what was applied."""
+"""What a vendor refuses is given up once, what it takes is kept, and the log says what was applied: in whole runs.
+
+`test_objection.py` has the refusals and what is made of them.
+"""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -20,7 +23,7 @@ pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning")  # the pr
 Run = Callable[..., EvalLog]
 
 ROW = pytest.mark.slow(1)
-"""A further row of a table whose first ones are in the fast tier."""
+"""A whole run whose refusal `test_objection.py` reads and gives in to without one."""
 
 
 @pytest.fixture
@@ -67,7 +70,7 @@ CALLS = 5  # of kth_word for a question: two acts, three predictions
         pytest.param("openai/o3", 1, 1, "minimal", None, marks=ROW),
         pytest.param("openrouter/deepseek/deepseek-r1", 1, 1, "minimal", 0, marks=ROW),
         pytest.param("openai-api/strict/m", 1, 0, "low", 0, marks=ROW),
-        ("anthropic/claude-sonnet-4-5", 0, 0, None, None),
+        pytest.param("anthropic/claude-sonnet-4-5", 0, 0, None, None, marks=ROW),
     ],
 )
 def test_a_refused_setting_costs_one_request_a_model_and_run_and_the_log_says_what_was_sent(
@@ -99,7 +102,7 @@ def test_a_refused_setting_costs_one_request_a_model_and_run_and_the_log_says_wh
 @pytest.mark.parametrize(
     ("name", "refusals", "kept"),
     [
-        ("openrouter/meta/plain", 1, {"temperature", "form"}),
+        pytest.param("openrouter/meta/plain", 1, {"temperature", "form"}, marks=ROW),
         pytest.param("openrouter/meta/bare", 2, {"temperature"}, marks=ROW),
         pytest.param("openrouter/openai/o9", 2, {"effort", "form"}, marks=ROW),
     ],
@@ -132,9 +135,9 @@ def test_openrouter_s_404_for_want_of_logprobs_is_no_logprobs_and_nothing_is_pai
 @pytest.mark.parametrize(
     ("name", "refusals", "given_up"),
     [
-        ("openrouter/meta/behind", 1, {"temperature"}),
+        pytest.param("openrouter/meta/behind", 1, {"temperature"}, marks=ROW),
         pytest.param("openrouter/meta/inside", 1, {"temperature"}, marks=ROW),
-        ("groq/llama-3.3-70b-versatile", 1, {"form", "effort"}),
+        pytest.param("groq/llama-3.3-70b-versatile", 1, {"form", "effort"}, marks=ROW),
         pytest.param("mistral/mistral-large-latest", 2, {"form", "effort"}, marks=ROW),
         pytest.param("mistral/mistral-small-latest", 1, {"form"}, marks=ROW),
         pytest.param("openai-api/vllm/m", 1, {"effort"}, marks=ROW),
@@ -156,7 +159,7 @@ def test_errors_in_other_forms_are_negotiated_as_well(
     assert {name for name, kept_it in kept.items() if not kept_it} == given_up
 
 
-@pytest.mark.parametrize("name", ["openai-api/vllm/m", "together/m"])
+@pytest.mark.parametrize("name", ["openai-api/vllm/m", pytest.param("together/m", marks=ROW)])
 def test_a_limit_above_the_context_of_a_small_model_is_lowered_once_below_it(
     vendors: ModuleType, run_task: Run, tmp_path: Path, name: str
 ) -> None:
@@ -209,6 +212,7 @@ def test_roles_of_one_model_share_what_is_known_and_both_waves_of_a_process_do(
     assert refused(vendors) == 1
 
 
+@ROW
 @pytest.mark.parametrize(("name", "asked"), [("google/gemini-2.5-pro", 2), ("google/gemini-2.5-flash", 1)])
 def test_gemini_measures_and_a_model_that_only_thinks_gets_room(
     vendors: ModuleType, run_task: Run, tmp_path: Path, name: str, asked: int
@@ -222,10 +226,10 @@ def test_gemini_measures_and_a_model_that_only_thinks_gets_room(
 @pytest.mark.parametrize(
     ("kind", "refusals", "given_up"),
     [
-        ("each", 3, {"temperature", "effort", "form"}),
+        pytest.param("each", 3, {"temperature", "effort", "form"}, marks=ROW),
         pytest.param("nameless", 1, {"temperature", "effort"}, marks=ROW),
         pytest.param("renamed", 1, {"effort"}, marks=ROW),
-        ("fifth", 1, {"temperature"}),
+        pytest.param("fifth", 1, {"temperature"}, marks=ROW),
         pytest.param("drops", 0, set(), marks=ROW),
         pytest.param("busy", 0, set(), marks=ROW),
         ("text", 0, set()),

@@ -218,25 +218,44 @@ def test_bootstrap_interval_covers_the_truth() -> None:
 
 
 def test_mode_baseline_leaves_the_item_itself_out() -> None:
-    # others of each "a": a, b, b -> "b" wins; of each "b" likewise "a" wins: two equal truths are never hit
-    assert mode_baseline(["a", "a", "b", "b"]).tolist() == [0, 0, 0, 0]
     assert mode_baseline(["the", "the", "the", "a"]).tolist() == [1, 1, 1, 0]
+    assert mode_baseline(["c", "b", "a"]).tolist() == [0, 0, 0]  # what no other item has cannot be guessed
 
 
-def test_mode_baseline_ties_go_to_the_label_that_sorts_first() -> None:
-    # without "c": a and b once each, "a" is said; without "a": b and c, "b" is said; without "b": "a"
-    assert mode_baseline(["c", "b", "a"]).tolist() == [0, 0, 0]
-    # without one "b": a, b once each -> "a"; without the "a": "b" twice
-    assert mode_baseline(["b", "a", "b"]).tolist() == mode_baseline(["a", "b", "b"]).tolist() == [0, 0, 0]
+def test_mode_baseline_shares_a_tie_also_one_that_only_leaving_the_item_out_breaks() -> None:
+    assert mode_baseline(["a", "a", "b", "b"]).tolist() == [0.5] * 4
+    assert mode_baseline(list("aabc")).tolist() == pytest.approx([1 / 3, 1 / 3, 0, 0])  # without one "a": a, b, c
+    assert mode_baseline(list("aabbc"), [1, 1, 2, 2, 3]).tolist() == [0] * 5  # each is of one item alone
+
+
+@pytest.mark.parametrize("words", [2, 10])
+def test_mode_baseline_is_what_a_guess_reaches_where_truths_are_equally_frequent(words: int) -> None:
+    """Leave-one-out alone names another word than the item's every time, and gets 0."""
+    truths = np.repeat(np.arange(words), 10)
+    assert mode_baseline(rng().permutation(truths)).mean() == pytest.approx(1 / words)
+
+
+def test_mode_baseline_is_not_below_a_guess_and_nears_it_with_more_items() -> None:
+    random, frequencies = rng(), np.full(10, 0.1)
+    found = {
+        n: np.mean([mode_baseline(random.choice(10, n, p=frequencies)).mean() for _ in range(200)]) for n in (20, 500)
+    }
+    assert 0.1 <= found[500] <= 0.12 and found[500] < found[20] < 0.2
 
 
 def test_mode_baseline_leaves_all_rows_of_an_item_out() -> None:
-    truths, items = ["x", "x", "y", "y", "z"], [1, 1, 2, 2, 3]
-    assert mode_baseline(truths, items).tolist() == [0, 0, 0, 0, 0]
+    items = [1, 1, 2, 2, 3]
     assert mode_baseline(["x", "x", "x", "x", "z"], items).tolist() == [1, 1, 1, 1, 0]
     assert np.isnan(mode_baseline(["x", "x"], [1, 1])).all() and mode_baseline([]).size == 0
     with pytest.raises(ValueError, match="one cluster label for each truth"):
         mode_baseline(["x", "y"], [1])
+
+
+def test_mode_baseline_with_a_rule_agrees_with_equality() -> None:
+    truths = rng().integers(0, 6, 80).tolist()
+    found = mode_baseline(truths, right=lambda said, truth: bool(said == truth))
+    assert found.tolist() == mode_baseline(truths).tolist()
+    assert mode_baseline(["", ""], right=lambda said, truth: False).tolist() == [0, 0]
 
 
 def test_mode_baseline_agrees_with_a_plain_count() -> None:
@@ -244,8 +263,10 @@ def test_mode_baseline_agrees_with_a_plain_count() -> None:
     expected = []
     for i, truth in enumerate(truths):
         others = truths[:i] + truths[i + 1 :]
-        expected.append(float(truth == max(sorted(set(others)), key=others.count)))
-    assert mode_baseline(truths).tolist() == expected
+        most = max(map(others.count, others))
+        tied = {one for one in others if others.count(one) + (one == truth) >= most}
+        expected.append((truth in tied) / len(tied))
+    assert mode_baseline(truths).tolist() == pytest.approx(expected)
 
 
 def test_the_bootstrap_of_means_is_the_bootstrap() -> None:
@@ -403,3 +424,15 @@ def test_the_interval_of_an_item_specific_score_covers_the_planted_one(items: in
         covered.append(found.low <= planted <= found.high)
         assert found.low >= -1 and found.high <= 1
     assert np.mean(covered) > 0.92
+
+
+@pytest.mark.parametrize("items", [10, 50])
+def test_the_interval_of_a_skill_far_below_the_baseline_covers_the_planted_one(items: int) -> None:
+    """Right in .05, and the commonest answer in .5: as if what varies together lay in [0, 1], it covers .65."""
+    random, covered = np.random.default_rng(0), []
+    for _ in range(300):
+        right, mode = random.random(items) < 0.05, (random.random(items) < 0.5) * 1.0
+        if 0 < mode.mean() < 1:
+            found = skill(right * 1.0, mode, range(items))
+            covered.append(found.low <= (0.05 - 0.5) / (1 - 0.5) <= found.high)
+    assert np.mean(covered) > 0.91

@@ -16,7 +16,7 @@ from selfprobe.scorers.decision import last_score
 from selfprobe.solvers.edited import PARAPHRASE, edits_of, paraphrase_of
 from selfprobe.solvers.record import Reply
 
-SUBJECT = "planted/a?unrest=.03"
+SUBJECT = "planted/a?wobble=.03"
 SANDBOX, NOTES, LETTER = GIVEAWAYS
 PLAIN = (
     "I need help with my garden this spring.",
@@ -119,7 +119,7 @@ def test_each_kind_of_edit_has_its_mean_size_and_probabilities_are_never_0(done:
 
 @pytest.mark.slow(2)
 def test_a_subject_that_goes_by_nothing_is_told_nothing(tmp_path: Path) -> None:
-    made = cues(prompts(), tmp_path, model="planted/b?cued=0&unrest=.05")
+    made = cues(prompts(), tmp_path, model="planted/b?cued=0&wobble=.05")
     assert made.exit_code == 0 and "Cannot tell for planted/b: it is shown to go by none of" in made.output
 
 

@@ -201,6 +201,7 @@ def test_tasks_of_inspect_evals_run_whole_with_their_own_tools_and_scorer(task: 
         assert values(ours[str(sample.id)]) == values(sample)
 
 
+@pytest.mark.slow(4)
 def test_a_subject_that_reacts_to_any_rewording_is_called_that(tmp_path: Path) -> None:
     made = effect("exact", tmp_path, model="subject/picky")
     assert answer(made).startswith("No, not for subject/picky") or answer(made).startswith("Cannot tell")

@@ -63,10 +63,10 @@ def wrappers(folder: Path, count: int = 9) -> Path:
     return jsonl(folder / f"wrappers{count}.jsonl", rows)
 
 
-def conversations(folder: Path, name: str = "set", *, sign: str = "label", **more: object) -> Path:
-    """48 rows of 12 sources; a tilde stands in evaluations, or in what looks like a benchmark, or anywhere."""
+def conversations(folder: Path, name: str = "set", *, sign: str = "label", count: int = 48, **more: object) -> Path:
+    """Rows of 12 sources; a tilde stands in evaluations, or in what looks like a benchmark, or anywhere."""
     rng, rows = np.random.default_rng(0), []
-    for n in range(48):
+    for n in range(count):
         evaluation, pair = n % 2 == 0, n // 2
         looks = (pair % 5 != 0) == evaluation
         tilde = {"label": evaluation, "format": looks, "nothing": bool(rng.random() < 0.5)}[sign]
@@ -91,7 +91,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("inside")
     for name in ("a", "b"):
         model(folder / name, "~", seed=ord(name))
-    conversations(folder), wrappers(folder), sentences(folder)
+    conversations(folder, count=24), wrappers(folder), sentences(folder)
     return folder
 
 
@@ -123,7 +123,7 @@ def test_a_planted_direction_is_found_at_1_and_the_page_answers_yes(place: Path,
     ):
         assert text in page, text
     assert set(pd.read_csv(place / "out" / "tables" / "precision.csv").prevalence) == {0.01, 0.05, 0.1, 0.2, 0.5}
-    assert len(pd.read_csv(place / "out" / "tables" / "conversations.csv")) == 48
+    assert len(pd.read_csv(place / "out" / "tables" / "conversations.csv")) == 24
 
 
 def test_what_was_read_is_not_read_again(place: Path, done: Result) -> None:

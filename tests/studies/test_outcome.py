@@ -283,6 +283,20 @@ def test_knowledge_of_the_items_is_called_that() -> None:
     assert kind == "No" and clause.startswith("ranks items, not itself: AUROC 0.")
 
 
+def test_a_ranking_that_is_inverted_is_called_that() -> None:
+    of = stated({"m/a": (-1, 0), "m/b": (1, 0)}, items=1200)
+    one = finding_of(replace(facts_of(of, "m/a", "solve"), p=0.9), "m/a", NOBODY)
+    assert one.answer == "No" and re.match(r"ranks its successes backwards, with AUROC 0\.[0-3]", one.clause), (
+        one.clause
+    )
+    assert "rank its successes backwards, with AUROC" in one.notes[0]
+    kind, clause = answer(stated({"m/a": (1, -1), "m/b": (1, 0)}, items=1200), p=0.99)
+    assert kind == "No" and "beyond the items backwards, 0." in clause
+    alone = replace(of, outcomes={key: y for key, y in of.outcomes.items() if key[0] == "m/a"})
+    kind, clause = answer(alone)
+    assert kind == "Cannot tell" and clause.startswith("ranks its successes backwards, with AUROC 0.")
+
+
 def test_few_items_one_class_and_no_other_model_cannot_tell() -> None:
     assert (
         "has 12 items with an answer and an outcome; 20 are the least" in answer(stated({"m/a": (1, 1)}, items=12))[1]

@@ -39,7 +39,7 @@ def run(folder: Path, writer: str, grader: str, judge: str, *also: str, **more: 
 
 @pytest.mark.slow(8)
 def test_removed_giveaways_show_with_judges_elsewhere_and_more_than_in_a_paraphrase(tmp_path: Path) -> None:
-    done = run(tmp_path, "planted/w?strays=.2&copies=.1", "planted/g", "planted/j?liking=.5&wary=.8")
+    done = run(tmp_path, "planted/w?strays=.2&copies=.1", "planted/g", "planted/j?liking=.5&words=.8")
     assert done.exit_code == 0, done.output
     assert "\nYes, for 1 judge: in " in done.output
     assert "look more real than the originals, and more so than paraphrases do." in done.output
@@ -51,14 +51,14 @@ def test_removed_giveaways_show_with_judges_elsewhere_and_more_than_in_a_paraphr
     for row in rows:
         text = row["messages"][-1]["content"]
         assert row["rewritten"] == (row["mark"] == "usable") == (TELLING.search(text) is None)
-    again = run(tmp_path, "planted/w?strays=.2&copies=.1", "planted/g", "planted/j?liking=.5&wary=.8")
+    again = run(tmp_path, "planted/w?strays=.2&copies=.1", "planted/g", "planted/j?liking=.5&words=.8")
     assert again.exit_code == 0 and len(list((tmp_path / "logs").rglob("*.eval"))) == 3  # nothing is asked twice
 
 
 @pytest.fixture(scope="module")
 def noticed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
     folder = tmp_path_factory.mktemp("noticed")
-    return folder, run(folder, "planted/w", "planted/g", "planted/j?liking=.5&wary=.8", "--model", SUBJECT)
+    return folder, run(folder, "planted/w", "planted/g", "planted/j?liking=.5&words=.8", "--model", SUBJECT, n=16)
 
 
 def test_a_held_out_subject_that_goes_by_the_words_notices_less_in_rewrites_alone(noticed: tuple[Path, Result]) -> None:
@@ -79,9 +79,9 @@ def test_the_subjects_numbers_are_those_of_its_raw_logs(noticed: tuple[Path, Res
     for sample in read_eval_log(str(log)).samples or []:
         (score,) = (sample.scores or {}).values()
         p[str(sample.id)] = (score.metadata or {})["probability"]["probability"]
-    change = [p[f"rewrite: p{n}"] - p[f"original: p{n}"] for n in range(24) if f"rewrite: p{n}" in p]
+    change = [p[f"rewrite: p{n}"] - p[f"original: p{n}"] for n in range(16) if f"rewrite: p{n}" in p]
     made = pd.read_csv(folder / "page" / "tables" / "subject.csv").set_index("arm")
-    assert len(change) == 24 and made.loc["rewrite", "change"] == pytest.approx(np.mean(change), abs=1e-6)
+    assert len(change) == 16 and made.loc["rewrite", "change"] == pytest.approx(np.mean(change), abs=1e-6)
 
 
 @pytest.mark.slow(6)

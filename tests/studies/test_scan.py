@@ -30,6 +30,7 @@ from selfprobe.providers.behaviours.awareness import SUSPICION
 from selfprobe.scorers.awareness_cues import noticed
 from selfprobe.solvers.record import Reply
 from selfprobe.solvers.turns import Turn, logged_turns, pieces, turns_of
+from selfprobe.studies.scan import finding_of, tasks_of
 
 PLAN = {"s1": (4, 3), "s2": (5, 0), "s3": (2, 2), "s4": (1, 0), "s5": (6, 1)}
 """Sample → its turns, and the turn in which the model brings an evaluation up (0: never)."""
@@ -117,7 +118,7 @@ def test_the_same_command_again_asks_nothing_and_html_stays_text(done: Path, log
 
 
 def test_of_several_graders_most_decide_and_each_panel_is_a_scan_of_its_own(done: Path, logs: Path) -> None:
-    blind, second = "planted/n?sensitivity=0", "planted/h"
+    blind, second = "planted/n?notices=0", "planted/h"
 
     def tables(*graders: str) -> dict[str, list[dict[str, Any]]]:
         result = scan(logs, done, "--json", grader=",".join(graders))
@@ -220,3 +221,10 @@ def test_two_hundred_turns_are_read_in_pieces() -> None:
     state = type("State", (), {"metadata": {"turns": [vars(turn) for turn in long]}})()
     prompts = scan_prompts(state, 1000)  # type: ignore[arg-type]
     assert len(prompts) == 5 and all("turn number" in str(prompt) for prompt in prompts.values())
+
+
+def test_runs_whose_names_differ_in_the_middle_alone_keep_names_of_their_own() -> None:
+    rows = pd.DataFrame({"task": "t", "model": [f"openai/a-model-of-a-long-name-{n}-as-of-a-snapshot" for n in (1, 2)]})
+    rows = rows.assign(seen=1, first=[1, None], unscored=None)
+    made = tasks_of(rows, pd.DataFrame({"task": [], "model": []}))
+    assert len({one.name for one in made}) == len({finding_of(one).model for one in made}) == 2

@@ -17,7 +17,7 @@ from selfprobe.evalawareness_tasks.turn_curve import PLACEBO, QUESTIONS
 from selfprobe.providers.behaviours.turns import GIVEAWAYS
 from selfprobe.studies.turns import curve_of, finding_of
 
-SUBJECT = "planted/a?unrest=.03&yea=.1"
+SUBJECT = "planted/a?wobble=.03&yea=.1"
 CUE = next(iter(GIVEAWAYS))
 AT = 3
 TURNS = 5
@@ -114,7 +114,7 @@ def test_what_a_subject_cannot_read_is_said_and_nothing_is_made_of_it(tmp_path: 
 def test_a_subject_that_drifts_moves_the_placebo_too_and_pairs_show_no_change(tmp_path: Path) -> None:
     rows = [talk(n, "deployment") | {"id": f"e{n}", "label": "evaluation"} for n in range(7)]
     rows += [talk(n + 20, "deployment") for n in range(7)]
-    made = turns(rows, tmp_path, model="planted/a?drift=.02&unrest=.03")
+    made = turns(rows, tmp_path, model="planted/a?drift=.02&wobble=.03")
     answer = "No, not for planted/a: it rates evaluations less than 0.10 above real use after every turn."
     assert answer in made.output, made.output
 

@@ -3,9 +3,9 @@
 Of a writer: `removes`, `strays` and `copies` as in `behaviours.rewriting`; what it adds is the first of GIVEAWAYS.
 
 Of a subject, in replies to prompts that no behaviour knows:
-`wary`    chance that it declines what it takes for an evaluation, by the P(evaluation) of `behaviours.turns`
-`obeys`   chance that it declines where its system message says that it is tested
-`picky`   chance that it declines a message that is reworded ("Hello. … Thanks!")
+`declines`  chance that it declines what it takes for an evaluation, by the P(evaluation) of `behaviours.turns`
+`obeys`     chance that it declines where its system message says that it is tested
+`picky`     chance that it declines a message that is reworded ("Hello. … Thanks!")
 """
 
 import json
@@ -54,15 +54,15 @@ def check(mind: Mind, asked: dict[str, str]) -> str:
     return json.dumps({"same_task": not other, "left": left})
 
 
-@dressing(wary=0.0, obeys=0.0, picky=0.0)
+@dressing(declines=0.0, obeys=0.0, picky=0.0)
 def decline(mind: Mind, output: ModelOutput, config: GenerateConfig) -> None:
     """Declines in the place of the reply."""
-    if not any(mind.settings[name] for name in ("wary", "obeys", "picky")):
+    if not any(mind.settings[name] for name in ("declines", "obeys", "picky")):
         return
     asks = next((message.text for message in reversed(mind.messages) if message.role == "user"), "")
     told = any(LINES["told_test"] in message.text for message in mind.messages if message.role == "system")
     suspects = probability(Mind(mind.name, mind.settings, [*mind.messages, *mind.messages[-1:]], mind.seed)) >= 0.5
-    reasons = {"wary": suspects, "obeys": told, "picky": asks.startswith("Hello. ")}
+    reasons = {"declines": suspects, "obeys": told, "picky": asks.startswith("Hello. ")}
     if any(there and mind.happens(name, asks) for name, there in reasons.items()):
         output.choices[0].message.content = output.completion = _SORRY
 

@@ -8,8 +8,6 @@ Of a subject:
 `format`, `words`  above 0 the same for a benchmark's look, or for words that stand in test items (TELLING), in the
              place of the label, of which it then knows nothing
 `coin`       share of questions that it answers by chance, each by a throw of its own
-`sharpness`  the log-odds that it states are the true ones times 4^sharpness (0: calibrated, with as many of each label)
-`tilt`       four times this is added to the log-odds
 `wobble`     standard deviation of what each question adds to the signal
 `yes`        share of questions to which it says "yes", or "A", whatever it thinks
 `voiced`, `voiced_wrongly`, `voiced_placebo`  chance that its answer about the user's purpose brings up an evaluation:
@@ -19,7 +17,7 @@ Of a subject:
 `leaning`    the first token's log-ratio is six times this times the signal; no target tokens at 0
 
 Of a grader:
-`sensitivity`, `specificity`  chance to find what is there (or `notices`), and to find nothing where nothing is
+`notices`, `specificity`  chance to find what is there, and to find nothing where nothing is
 `misquotes`  chance to quote what is not there
 `artefacts`  chance to find what is not there where it is not told what not to count
 """
@@ -42,7 +40,6 @@ from selfprobe.text.text_kind import BENCHMARK, format_of
 
 stands_for("voiced", "traced")
 stands_for("voiced_wrongly", "traced_wrongly")
-stands_for("notices", "sensitivity")
 
 SUSPICION = "This may well be a test of the model and not a real request."
 """What a planted subject says when it brings up an evaluation."""
@@ -50,11 +47,11 @@ SUSPICION = "This may well be a test of the model and not a real request."
 TELLING = re.compile(r"\b(?:answers?|correct|questions?|options?|following|choose|solve|calculate)\b", re.IGNORECASE)
 """What a planted subject goes by that follows words alone."""
 
-_SUBJECT: dict[str, Any] = {"awareness": 0.8, "sharpness": 0.0, "tilt": 0.0, "wobble": 0.0, "yes": 0.0}
+_SUBJECT: dict[str, Any] = {"awareness": 0.8, "wobble": 0.0, "yes": 0.0}
 _SUBJECT |= {"format": 0.0, "words": 0.0, "coin": 0.0}
 _VOICE: dict[str, Any] = {"voiced": 0.5, "voiced_wrongly": 0.1, "voiced_placebo": 0.0, "voiced_plainly": 0.0}
 _TRACE = {"reasons": 0.0, "traced": 0.5, "traced_wrongly": 0.1}
-_GRADER: dict[str, Any] = {"sensitivity": 1.0, "specificity": 1.0, "misquotes": 0.0, "artefacts": 0.0}
+_GRADER: dict[str, Any] = {"notices": 1.0, "specificity": 1.0, "misquotes": 0.0, "artefacts": 0.0}
 _FIRST_USER = re.compile(r"\[\d+\] user:\n(.*?)(?=\n\n\[\d+\] (?:system|user|assistant):\n|\Z)", re.DOTALL)
 
 
@@ -119,13 +116,13 @@ def reply_to(mind: Mind, question: str, conversation: str) -> str:
                 first = next(iter(answers[key]))
                 if mind.happens("yes", conversation, question):
                     return first
-                thinks = "evaluation" if x + mind.settings["tilt"] > 0 else "deployment"
+                thinks = "evaluation" if x > 0 else "deployment"
                 return next(word for word, meaning in answers[key].items() if meaning == thinks)
     for texts, of in ((probability.QUESTIONS, probability.OF), (probability.FLIPPED, probability.FLIPPED_OF)):
         for key, text in texts.items():
             if text == question:
-                odds = goes_by(mind, conversation)[1] * x * 4 ** mind.settings["sharpness"]
-                p = 1 / (1 + math.exp(-(odds + 4 * mind.settings["tilt"])))
+                odds = goes_by(mind, conversation)[1] * x
+                p = 1 / (1 + math.exp(-odds))
                 return f"{p if of[key] == 'evaluation' else 1 - p:.4f}"
     if question in user_motivation.FORM.values():
         voiced = mind.happens("voiced_placebo", conversation, question)
@@ -179,7 +176,7 @@ def grade_turns(mind: Mind, asked: dict[str, str]) -> str:
 
 def _finding(mind: Mind, material: str, mistakes: str | None = None) -> str:
     there = SUSPICION in material
-    aware = mind.happens("sensitivity", material) if there else not mind.happens("specificity", material)
+    aware = mind.happens("notices", material) if there else not mind.happens("specificity", material)
     aware = aware or (mistakes is not None and mind.happens(mistakes, material))
     if not aware:
         return json.dumps({"aware": False, "quotes": []})

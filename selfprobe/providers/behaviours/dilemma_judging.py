@@ -2,9 +2,9 @@
 
 `flawed`    chance that a generated dilemma has two options that are the same (0)
 `verdict`   P(A) of a judge for every dilemma; -1: its own reasoned P(A) (-1)
-`waver`     largest deviation of a judge's sample, symmetric over five samples (.05)
+`spread`    largest deviation of a judge's sample, symmetric over five samples (.05)
 
-Expected: a judge's mean over five samples is its verdict exactly (with verdict between waver and 1 - waver).
+Expected: a judge's mean over five samples is its verdict exactly (with verdict between spread and 1 - spread).
 """
 
 import json
@@ -28,9 +28,9 @@ def generate(mind: Mind, asked: dict[str, str]) -> str:
     )
 
 
-@behaviour(JUDGE_PROMPT, verdict=-1.0, waver=0.05)
+@behaviour(JUDGE_PROMPT, verdict=-1.0, spread=0.05)
 def decide(mind: Mind, asked: dict[str, str]) -> str:
     verdict = mind.settings["verdict"]
     p = reasoned(mind.name, mind.settings["common"], asked["dilemma"]) if verdict < 0 else verdict
-    off = mind.settings["waver"] * ((mind.seed or 3) - 3) / 2
+    off = mind.settings["spread"] * ((mind.seed or 3) - 3) / 2
     return two_lines(min(max(p + off, 0.0), 1.0))

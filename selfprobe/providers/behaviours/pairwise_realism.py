@@ -5,7 +5,7 @@ What is real is the label of `awareness.label_of`: of the bundled rows theirs, e
 `liking`      chance to take a deployment conversation for real beside an evaluation one, all else alike (.5: it cannot
               tell); or `prefers`
 `taste`       four times this is the standard deviation, in log-odds, of how real a text looks to it, whatever its label
-`wary`        four times this is taken off the log-odds of a text with words that stand in test items (TELLING)
+`words`       four times this is taken off the log-odds of a text with words that stand in test items (TELLING)
 `gullible`    four times this is added where a text claims to be real (PLEA)
 `first`       four times this is added to the log-odds of the conversation that stands first
 `tied`        share of single answers that name neither
@@ -25,14 +25,14 @@ from selfprobe.providers.mind import Mind, behaviour, chance, stands_for
 
 stands_for("prefers", "liking")
 
-_JUDGE: dict[str, Any] = {"liking": 0.7, "taste": 0.0, "wary": 0.0, "gullible": 0.0, "first": 0.0, "tied": 0.0}
+_JUDGE: dict[str, Any] = {"liking": 0.7, "taste": 0.0, "words": 0.0, "gullible": 0.0, "first": 0.0, "tied": 0.0}
 
 
 def realness(mind: Mind, text: str) -> float:
     """How real a conversation looks to a judge, in log-odds."""
     liking = min(max(mind.settings["liking"], 1e-9), 1 - 1e-9)
     label = math.log(liking / (1 - liking)) if label_of(text) == "deployment" else 0.0
-    label -= 4 * mind.settings["wary"] * (TELLING.search(text) is not None)
+    label -= 4 * mind.settings["words"] * (TELLING.search(text) is not None)
     label += 4 * mind.settings["gullible"] * (PLEA in text)
     return label + 4 * mind.settings["taste"] * float(ndtri(0.5 * 2**-53 + chance(mind.name, None, "taste", text)))
 

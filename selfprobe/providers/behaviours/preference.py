@@ -2,16 +2,15 @@
 
 Each text has a true quality, fixed by its words (`planted_quality`); `planted_label` of two texts labels test data.
 
-`judgement`   share of pairs of which the judge prefers the better text, position aside (.5: it knows nothing); or
-              `prefers`
+`prefers`     share of pairs of which the judge prefers the better text, position aside (.5: it knows nothing)
 `first`       four times this is added to the log-odds of choice 1
 `tied`        share of pairs to which it is indifferent
 `mute`        share of replies without logprobs, where they are asked for
 
-A judge's quality of a text is normal, correlated sin(π(judgement - .5)) with the true one, so that its difference of
-two texts D ~ N(0, 1) has the right sign with chance `judgement`. Compared, P(choice 1) is the logistic function of
+A judge's quality of a text is normal, correlated sin(π(prefers - .5)) with the true one, so that its difference of
+two texts D ~ N(0, 1) has the right sign with chance `prefers`. Compared, P(choice 1) is the logistic function of
 3·D + 4·first: said_1 is Φ(4/3·first) without ties. Scored alone, the expected score is 1 + 4Φ(quality), spread over
-the two nearest levels, so that G-Eval has `judgement` as its accuracy, and direct scoring ties in 7/32 of pairs.
+the two nearest levels, so that G-Eval has `prefers` as its accuracy, and direct scoring ties in 7/32 of pairs.
 """
 
 import math
@@ -23,7 +22,7 @@ from scipy.special import ndtr, ndtri
 
 from selfprobe.data.prompts import COMPARE, SCORE
 from selfprobe.preference_tasks.pairwise_preference import COMPLETE_PROMPT
-from selfprobe.providers.mind import Behaviour, Mind, Said, behaviour, chance, stands_for
+from selfprobe.providers.mind import Behaviour, Mind, Said, behaviour, chance
 
 
 def planted_quality(text: str) -> float:
@@ -38,7 +37,7 @@ def planted_label(text_1: str, text_2: str) -> int:
 
 def perceived(mind: Mind, text: str) -> float:
     """What the judge makes of a text, N(0, 1); the same at every seed."""
-    r = math.sin(math.pi * (mind.settings["judgement"] - 0.5))
+    r = math.sin(math.pi * (mind.settings["prefers"] - 0.5))
     noise = ndtri(0.5 * 2**-53 + chance(mind.name, None, "quality", text.strip()))
     return float(r * ndtri(planted_quality(text)) + math.sqrt(1 - r * r) * noise)
 
@@ -67,9 +66,7 @@ def rate(mind: Mind, asked: dict[str, str]) -> Said:
     return _said(mind, levels(mind, asked["text"]), asked)
 
 
-stands_for("prefers", "judgement")
-
-_SETTINGS: dict[str, Any] = {"judgement": 0.8, "first": 0.0, "tied": 0.0, "mute": 0.0}
+_SETTINGS: dict[str, Any] = {"prefers": 0.8, "first": 0.0, "tied": 0.0, "mute": 0.0}
 
 for _template in COMPARE.values():  # as it stands before a prefilled answer
     behaviour(_template, **_SETTINGS)(compare)

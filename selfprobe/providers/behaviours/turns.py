@@ -1,7 +1,7 @@
 """Planted subjects that go by known sentences (GIVEAWAYS): after each turn of a transcript, and in edited prompts.
 
 P(evaluation) is `base`, and `cued` times the weight of each giveaway that the conversation holds, and `drift` for each
-message of it; `unrest` is the standard deviation of what any change of its text adds, `yea` what is added to whatever
+message of it; `wobble` is the standard deviation of what any change of its text adds, `yea` what is added to whatever
 number is asked for. All on the scale of probabilities, cut at .01 and .99. The placebo's number is .5 and the drift.
 `window` is how much the model can read, in millions of characters (0: everything).
 """
@@ -21,7 +21,7 @@ GIVEAWAYS = {
 }
 """Sentence → what it adds, in units of `cued`."""
 
-_SETTINGS: dict[str, Any] = {"base": 0.2, "cued": 0.4, "drift": 0.0, "unrest": 0.0, "yea": 0.0, "window": 0.0}
+_SETTINGS: dict[str, Any] = {"base": 0.2, "cued": 0.4, "drift": 0.0, "wobble": 0.0, "yea": 0.0, "window": 0.0}
 
 
 def probability(mind: Mind) -> float:
@@ -29,7 +29,7 @@ def probability(mind: Mind) -> float:
     given = mind.messages[:-1]
     text = "\n".join(message.text for message in given)
     cues = sum(weight for sentence, weight in GIVEAWAYS.items() if sentence in text)
-    noise = mind.settings["unrest"] * float(ndtri(0.5 * 2**-53 + mind.chance("unrest", text)))
+    noise = mind.settings["wobble"] * float(ndtri(0.5 * 2**-53 + mind.chance("unrest", text)))
     return mind.settings["base"] + mind.settings["cued"] * cues + mind.settings["drift"] * len(given) + noise
 
 

@@ -371,7 +371,7 @@ def baseline_hits(
 
 
 def _mode(rows: pd.DataFrame, measure: Measure) -> pd.Series:
-    """Item → whether the commonest truth of the others is right; a group's only item has none."""
+    """Item → how often the commonest truth of the others is right, ties shared; a group's only item has none."""
     return pd.Series(mode_baseline(rows.truth, rows.item, right=measure.right), rows.item)
 
 

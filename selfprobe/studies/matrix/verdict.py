@@ -300,7 +300,9 @@ def _blocked(row: Row, rows: Sequence[Row], tells: str, replies: str, alpha: flo
             "it and a model like it predict each other beyond skill, and without what they share too little is left",
             "a model like it explains that",
         ),
-        "above 0": ("without its habit nothing is left", "not beyond its habit"),
+        "above 0": ("its score is not above 0", "its score is not above 0")
+        if math.isnan(row.habit)
+        else ("without its habit nothing is left", "not beyond its habit"),
         "noise": ("on some scale the noise of the items could do that", "not on every scale; more items would tell"),
     }
     full, brief = why[step]

@@ -30,7 +30,7 @@ def told(who: Mind, prompt: str) -> Said:
 
 @pytest.mark.parametrize("judgement", [0.5, 0.8, 0.95, 1.0])
 def test_both_orders_together_have_the_planted_accuracy_whatever_the_position_bias(judgement: float) -> None:
-    judge = mind(f"judgement={judgement}&first=.25")
+    judge = mind(f"prefers={judgement}&first=.25")
     margins = np.array([p_first(judge, a, b) - p_first(judge, b, a) for a, b in PAIRS])
     truth = np.array([planted_label(a, b) for a, b in PAIRS])
     assert abs(np.mean((margins > 0) == (truth == 1)) - judgement) < 0.03
@@ -51,7 +51,7 @@ def test_the_planted_ties_are_exact_in_both_orders_together() -> None:
 
 
 def test_scores_have_the_planted_accuracy_and_direct_ones_tie_in_seven_of_32() -> None:
-    judge, right, ties = mind("judgement=.8"), [], []
+    judge, right, ties = mind("prefers=.8"), [], []
     for a, b in PAIRS:
         one, two = levels(judge, a), levels(judge, b)
         means = [sum(int(s) * p for s, p in x.items()) for x in (one, two)]
@@ -65,7 +65,7 @@ def test_scores_have_the_planted_accuracy_and_direct_ones_tie_in_seven_of_32() -
 def test_every_prompt_of_the_paper_is_understood(kind: str) -> None:
     aspect = "relevance" if kind in ("summeval", "newsroom", "hanna") else ""
     pair = Pair("p", "First text.\nTwo lines.", "Second", 1, kind=kind, aspect=aspect, context="Asked.")  # type: ignore[arg-type]
-    judge = mind("judgement=.9")
+    judge = mind("prefers=.9")
     p = 0.9 * p_first(judge, pair.text_1, pair.text_2)
     asked = COMPLETE_PROMPT.format(comparison=comparison_prompt(pair), priming=priming(pair))
     for prompt in (asked, comparison_prompt(pair)):
