@@ -35,7 +35,7 @@ from inspect_ai.event import ModelEvent
 from inspect_ai.model import get_model
 from inspect_ai.scorer import SampleScore
 
-from selfprobe.logs import found, samples, transcripts, values_of
+from selfprobe.logs import readable_logs, samples, transcripts, values_of
 from selfprobe.logs.header import task_of
 from selfprobe.logs.resuming import taken_up
 from selfprobe.scorers.decision import decisions_of
@@ -147,7 +147,7 @@ def _task(name: str, folder: str) -> Task:
 def rows(folder: str) -> dict[str, tuple[dict[Key, Row], set[tuple[str, int]]]]:
     """By task: its rows, unscored ones with None, and the samples that ended in an error."""
     there: dict[str, tuple[dict[Key, Row], set[tuple[str, int]]]] = {}
-    for log in found([f"{folder}/logs"]).headers:
+    for log in readable_logs([f"{folder}/logs"]).headers:
         if task_of(log) in there:
             continue  # an earlier log of the same
         good, failed = dict[Key, Row](), set[tuple[str, int]]()
@@ -231,7 +231,7 @@ def killed(names: Sequence[str], clean: Mapping[str, Any], handle: Any, requests
         process.kill()
         process.wait()
         with taken_up(f"{folder}/logs"):
-            logs = [log.location for log in found([f"{folder}/logs"]).headers]
+            logs = [log.location for log in readable_logs([f"{folder}/logs"]).headers]
         calls = [e for log in logs for s in transcripts(log) for e in s.events if isinstance(e, ModelEvent)]
         wave(names, folder)
         handle.configure({"*": {"latency_ms": LATENCY, "sigma": 0}})

@@ -95,7 +95,7 @@ def pairwise_realism(
         scorer=realism_choice(),
         continue_on_fail=True,
         version=found.table.version(VERSION),
-        metadata=found.table.metadata | {"left_out": " ".join(found.told), "subject": subject or ""},
+        metadata=found.table.metadata | {"left_out": " ".join(found.omissions), "subject": subject or ""},
     )
 
 

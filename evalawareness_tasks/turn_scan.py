@@ -16,7 +16,7 @@ from inspect_ai.solver import TaskState
 from selfprobe.data import Row
 from selfprobe.errors import arguments
 from selfprobe.errors.arguments import whole
-from selfprobe.logs import found, in_thread
+from selfprobe.logs import in_thread, readable_logs
 from selfprobe.logs.header import target_of, task_of
 from selfprobe.scorers.awareness_cues import scan_cues
 from selfprobe.solvers.ask import Prompts
@@ -62,7 +62,7 @@ def awareness_turn_scan(log: str, role: str | None = None, piece: int = PIECE) -
         piece: Largest number of characters that the grader reads at once.
     """
     whole(piece=piece)
-    table, (header,) = logged_turns(log, role), in_thread(found, [log]).headers
+    table, (header,) = logged_turns(log, role), in_thread(readable_logs, [log]).headers
     model = target_of(header) if role == "target" else header.eval.model
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.ordered], name=table.name),

@@ -308,7 +308,7 @@ def report(logs: tuple[str, ...], out: str, embedder: str | None, rows: str | No
     from selfprobe.studies.report import page
 
     destination(out)  # a wrong address shows before the work
-    with busy.shown():
+    with busy.status_line():
         made = page(logs, embedder=embedder)
         address = write(made, out)
     if as_json:

@@ -17,7 +17,7 @@ from inspect_ai.tool import ToolInfo
 from selfprobe.data import Table
 from selfprobe.data.conversations import DEFAULT, conversations, record_to_sample
 from selfprobe.data.messages import numbered
-from selfprobe.data.questions import told, versioned, wording
+from selfprobe.data.questions import log_entries, versioned, wording
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import one_of, whole
 from selfprobe.logs.first_call import named_for
@@ -314,5 +314,5 @@ class Conversations:
             scorer=scorer,
             continue_on_fail=True,
             version=versioned(self.table.version(version), self.own),
-            metadata=ask.about(self.table) | told(self.own) | self.about | dict(about or {}),
+            metadata=ask.about(self.table) | log_entries(self.own) | self.about | dict(about or {}),
         )

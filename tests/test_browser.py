@@ -21,7 +21,7 @@ from inspect_ai.dataset import Sample
 from inspect_ai.model import get_model
 
 from selfprobe.cli import main
-from selfprobe.page import WORDS, Column, Details, Page, Section, Table, number, percent, render, words
+from selfprobe.page import WORDS, Column, Details, Page, Section, Table, answer_words, number, percent, render
 from selfprobe.studies.features import Features
 from selfprobe.studies.matrix.numbers import analyse
 from selfprobe.studies.matrix.page import page_of as matrix_page
@@ -320,7 +320,7 @@ def test_the_first_screen_has_the_answer_and_little_else(
         said = [word for word in shown["seen"] if any(sign.isalpha() for sign in word)]
         numbers = re.findall(r"[-+]?\.?\d[\d.,]*", " ".join(word for word in shown["seen"] if word not in said))
         assert len(said) <= 80 and len(numbers) <= 25, (width, len(said), len(numbers), shown["seen"])
-        assert len(words(shown["answer"])) <= WORDS and re.match(r"(Yes|No|Cannot tell)\b", shown["answer"])
+        assert len(answer_words(shown["answer"])) <= WORDS and re.match(r"(Yes|No|Cannot tell)\b", shown["answer"])
         assert " ".join(shown["answer"].split()) in " ".join(shown["seen"])
         assert shown["image"]["top"] > 0 and shown["image"]["bottom"] <= height and shown["image"]["width"] > 250
         assert shown["table"] and shown["columns"] <= 5 and shown["open"] == 0

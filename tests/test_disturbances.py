@@ -22,7 +22,7 @@ from inspect_ai import eval, eval_set
 from inspect_ai.event import ModelEvent
 
 from selfprobe.cli import main
-from selfprobe.logs import found, samples, summaries, transcripts
+from selfprobe.logs import readable_logs, samples, summaries, transcripts
 from selfprobe.providers.mind import Mind
 from selfprobe.providers.planted import DEFAULTS, PlantedAPI
 from selfprobe.solvers.record import record_of
@@ -83,7 +83,7 @@ def at(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], object]],
 
 def whole(folder: Path) -> None:
     """One log a run, with every sample once and scored."""
-    logs = found([str(folder / "m")])
+    logs = readable_logs([str(folder / "m")])
     assert not logs.ignored and [log.status for log in logs.headers] == ["success"] * 2
     for log in logs.headers:
         seen = summaries(log.location)
@@ -93,7 +93,7 @@ def whole(folder: Path) -> None:
 
 def answered(folder: Path) -> int:
     """Calls whose reply is in a log. A sample that Inspect was writing when it was ended is in none."""
-    samples_there = [s for log in found([str(folder / "m")]).headers for s in transcripts(log.location)]
+    samples_there = [s for log in readable_logs([str(folder / "m")]).headers for s in transcripts(log.location)]
     events = [e for sample in samples_there for e in sample.events if isinstance(e, ModelEvent)]
     return sum(not e.pending and bool(e.output.choices) for e in events)
 

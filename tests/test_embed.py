@@ -8,7 +8,7 @@ import pytest
 from inspect_ai._util.error import PrerequisiteError
 
 from selfprobe.data import load
-from selfprobe.embed import DEFAULT_EMBEDDER, checked, embed, require, unfetched
+from selfprobe.embed import DEFAULT_EMBEDDER, embed, require, unfetched, unit_vectors
 
 
 def run(texts: list[str], model: str = DEFAULT_EMBEDDER) -> np.ndarray:
@@ -73,13 +73,13 @@ def test_an_embedder_that_returns_another_dimension_is_an_error(embedder: str) -
 @pytest.mark.parametrize("rows", [[], [[]], [[1.0]], [[1.0], [2.0], [3.0]]])
 def test_another_number_of_vectors_is_an_error(rows: list[list[float]]) -> None:
     with pytest.raises(ValueError, match="expected 2 vectors"):
-        checked(rows, count=2, model="m")
+        unit_vectors(rows, count=2, model="m")
 
 
 @pytest.mark.parametrize("row", [[0.0, 0.0], [np.inf, 1.0]])
 def test_a_vector_without_direction_is_an_error(row: list[float]) -> None:
     with pytest.raises(ValueError, match="NaN, infinite or zero"):
-        checked([row], count=1, model="m")
+        unit_vectors([row], count=1, model="m")
 
 
 def test_openai_without_a_key_says_which_variable_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +142,7 @@ def test_the_default_embedder_by_its_short_name_is_the_same_weights_and_the_same
         return [[1.0, 0.0] for _ in texts]
 
     monkeypatch.setattr("selfprobe.embed._fetched", lambda: tmp_path)
-    monkeypatch.setattr("selfprobe.embed.minilm.encode", encode)
+    monkeypatch.setattr("selfprobe.embed.minilm.vectors_of", encode)
     assert require("all-MiniLM-L6-v2") == DEFAULT_EMBEDDER
     assert anyio.run(lambda: embed(["a"], model="all-MiniLM-L6-v2")).tolist() == [[1.0, 0.0]]
 

@@ -13,7 +13,7 @@ import pytest
 from inspect_ai.event import ModelEvent
 from inspect_ai.model import ChatMessageUser, GenerateConfig, ModelOutput
 
-from selfprobe.logs import found, resuming, summaries, transcripts
+from selfprobe.logs import readable_logs, resuming, summaries, transcripts
 
 COMMAND = str(Path(sys.executable).with_name("selfprobe"))
 ASKED, COLD = [ChatMessageUser(content="Why?")], GenerateConfig(temperature=0)
@@ -55,7 +55,7 @@ def _shown(folder: Path) -> dict[tuple[str, str], Any]:
     """Metadata and scores of all samples, by model and id."""
     return {
         (log.eval.model, str(sample.id)): (sample.metadata, {n: s.value for n, s in (sample.scores or {}).items()})
-        for log in found([str(folder)]).headers
+        for log in readable_logs([str(folder)]).headers
         for sample in summaries(log.location)
     }
 
@@ -81,7 +81,7 @@ def test_after_two_kills_no_call_is_asked_again_whose_reply_was_there_and_no_row
         process.wait()
         with resuming.taken_up(str(tmp_path / "m" / "diagonal")):
             kept = sum(map(len, resuming._left.values()))
-        newest = {log.eval.model: log.location for log in reversed(found([str(tmp_path / "m")]).headers)}
+        newest = {log.eval.model: log.location for log in reversed(readable_logs([str(tmp_path / "m")]).headers)}
         events = [e for log in newest.values() for s in transcripts(log) for e in s.events if isinstance(e, ModelEvent)]
         under_way += sum(bool(event.pending) for event in events)
         assert kept > 0

@@ -437,7 +437,11 @@ def test_a_log_of_a_folder_that_cannot_be_read_is_set_aside_and_told(
     run_task(made, "planted/a", tmp_path, score=False)
     (tmp_path / "2026-01-01T00-00-00-00-00_x_y.eval").write_bytes(b"PK cut off")
     table = conversations(logs=str(tmp_path))
-    assert len(table.rows) == 2 and "1 of 3 rows set aside" in table.told() and "cannot be read" in table.told()
+    assert (
+        len(table.rows) == 2
+        and "1 of 3 rows set aside" in table.aside_line()
+        and "cannot be read" in table.aside_line()
+    )
 
 
 def test_one_damaged_sample_sets_its_log_aside_and_the_others_are_read(
@@ -455,8 +459,12 @@ def test_one_damaged_sample_sets_its_log_aside_and_the_others_are_read(
             for name, text in content.items():
                 file.writestr(name, cut if name.startswith("samples/a") else text)
         table = conversations(logs=str(tmp_path))
-        assert len(table.rows) == 2 and "1 of 3 rows set aside" in table.told()
-        assert "_x_y.eval" in table.told() and "cannot be read: " in table.told() and "\n" not in table.told()
+        assert len(table.rows) == 2 and "1 of 3 rows set aside" in table.aside_line()
+        assert (
+            "_x_y.eval" in table.aside_line()
+            and "cannot be read: " in table.aside_line()
+            and "\n" not in table.aside_line()
+        )
         with pytest.raises(InputError, match=r"_x_y\.eval: 1 of 1 samples cannot be used: cannot be read: "):
             rows_of_logs(str(damaged))
         with pytest.raises(InputError, match=r"_x_y\.eval cannot be read: "):

@@ -10,7 +10,7 @@ from inspect_ai.model._providers.openai_compatible import OpenAICompatibleAPI
 
 from selfprobe.errors import inspect_private
 from selfprobe.errors.inspect_private import PrerequisiteError
-from selfprobe.study.described import opened
+from selfprobe.study.described import available_model
 
 ROOT = Path(__file__).parent.parent
 
@@ -48,7 +48,7 @@ def test_other_arguments_of_a_method_or_of_the_start_are_a_change(monkeypatch: p
 
 def test_other_models_work_with_a_changed_class(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(OpenAICompatibleAPI, "_create_client")
-    assert str(opened("planted/a")) == "planted/a"
+    assert str(available_model("planted/a")) == "planted/a"
 
 
 def test_a_private_name_that_is_gone_names_the_feature_that_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:

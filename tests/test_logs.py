@@ -9,7 +9,7 @@ from inspect_ai.log import EvalSample, read_eval_log, read_eval_log_sample_summa
 from inspect_ai.scorer import Score
 
 from selfprobe.errors import InputError
-from selfprobe.logs import found, lost_replies, samples, summaries, values_of, without_request
+from selfprobe.logs import lost_replies, readable_logs, samples, summaries, values_of, without_request
 from selfprobe.logs.header import task_of
 from selfprobe.logs.references import resolved
 from selfprobe.solvers.record import Reply
@@ -28,7 +28,7 @@ def folder(run_task: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_a_truncated_log_is_set_aside_with_its_name_and_the_reason(folder: Path) -> None:
-    there = found([str(folder)])
+    there = readable_logs([str(folder)])
     assert [task_of(header) for header in there.headers] == ["kth_word"]
     ((log, why),) = there.ignored.items()
     assert log.endswith("cut.eval") and why.startswith("cannot be read: ")
@@ -39,11 +39,11 @@ def test_json_under_a_logs_name_is_a_log_or_named_as_unreadable_and_other_json_i
     """A folder of logs holds tables, configurations and claims as well."""
     (tmp_path / "notes.json").write_text("{}")
     (tmp_path / "2024-01-01T00-00-00-00-00_kth-word_abc.json").write_text("{}")
-    there = found([str(tmp_path)])
+    there = readable_logs([str(tmp_path)])
     assert not there.headers and [Path(log).name for log in there.ignored] == [
         "2024-01-01T00-00-00-00-00_kth-word_abc.json"
     ]
-    ((log, why),) = found([str(tmp_path / "notes.json")]).ignored.items()
+    ((log, why),) = readable_logs([str(tmp_path / "notes.json")]).ignored.items()
     assert log.endswith("notes.json") and why.startswith("cannot be read: "), "who names it is told"
 
 
@@ -55,7 +55,7 @@ def test_of_two_logs_of_one_second_the_one_that_ended_later_comes_first_and_then
         log.eval.created, log.stats.completed_at = "2024-01-01T00:00:00+00:00", f"2024-01-01T00:{ended}+00:00"
         write_eval_log(log, str(tmp_path / f"{name}.eval"))
     named = [str(tmp_path / f"{name}.eval") for name in "bca"]
-    assert [Path(one.location).stem for one in found(named).headers] == ["a", "c", "b"]
+    assert [Path(one.location).stem for one in readable_logs(named).headers] == ["a", "c", "b"]
 
 
 def test_only_the_wanted_tasks_are_found_and_the_newest_comes_first(folder: Path, tmp_path: Path) -> None:
@@ -63,12 +63,12 @@ def test_only_the_wanted_tasks_are_found_and_the_newest_comes_first(folder: Path
     for year in (2021, 2023, 2022):
         log.eval.created = f"{year}-01-01T00:00:00+00:00"
         write_eval_log(log, str(tmp_path / f"{year}.eval"))
-    assert [str(header.eval.created)[:4] for header in found([str(tmp_path)], ["kth_word"]).headers] == [
+    assert [str(header.eval.created)[:4] for header in readable_logs([str(tmp_path)], ["kth_word"]).headers] == [
         "2023",
         "2022",
         "2021",
     ]
-    others = found([str(tmp_path)], ["heads_up", "binary"])
+    others = readable_logs([str(tmp_path)], ["heads_up", "binary"])
     assert others.headers == [] and len(others.ignored) == 3
     assert set(others.ignored.values()) == {"a log of kth_word, not of heads_up or binary"}
 
@@ -78,7 +78,7 @@ def test_a_log_that_is_asked_for_by_name_and_cannot_be_read_is_named(folder: Pat
         with pytest.raises(InputError, match=r"cut\.eval cannot be read: .*; run it again, or leave it out"):
             read(str(folder / "cut.eval"))
     with pytest.raises(InputError, match="no file or folder '.*nowhere'"):
-        found([str(folder / "nowhere")])
+        readable_logs([str(folder / "nowhere")])
 
 
 def test_why_a_file_is_no_log_is_said_without_its_name(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_why_a_file_is_no_log_is_said_without_its_name(tmp_path: Path) -> None:
         archive.writestr("a.txt", "b")
     (tmp_path / "2026-01-01T00-00-00-00-00_a_c.json").write_text('{"a": 1')
     (tmp_path / "2026-01-01T00-00-00-00-00_a_d.json").write_text('{"version": 2, "eval": {}}')
-    why = {Path(file).stem[-1]: reason for file, reason in found([str(tmp_path)]).ignored.items()}
+    why = {Path(file).stem[-1]: reason for file, reason in readable_logs([str(tmp_path)]).ignored.items()}
     assert why["b"] == "cannot be read: a part is missing, '_journal/start.json'"
     assert why["c"].startswith("cannot be read: parse error: premature EOF")
     assert why["d"].startswith("cannot be read: 5 validation errors for EvalSpec created Field required")
@@ -105,7 +105,7 @@ def test_summaries_are_in_the_order_of_samples_whichever_finished_first(folder: 
 def test_a_path_that_is_no_log_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("no log")
     with pytest.raises(InputError, match=r"notes\.txt is no log: expected an Inspect log \(\.eval or \.json\)"):
-        found([str(tmp_path / "notes.txt")])
+        readable_logs([str(tmp_path / "notes.txt")])
 
 
 def test_references_in_store_and_scores_are_resolved() -> None:
@@ -139,7 +139,7 @@ def test_old_logs_that_replayed_references_are_named_by_sample(folder: Path, tmp
     log.samples[1].attachments = {}
     log.eval.metadata = {**(log.eval.metadata or {}), "selfprobe": "0.1.0"}
     write_eval_log(log, str(tmp_path / "old.eval"))
-    (header,) = found([str(tmp_path)]).headers
+    (header,) = readable_logs([str(tmp_path)]).headers
     told = lost_replies(header)
     assert told.startswith(f"sample {log.samples[1].id!r} holds a reference (attachment://…) in the place of a reply")
     assert told.endswith("run it again")
@@ -167,4 +167,4 @@ def test_a_folder_without_credentials_or_of_an_unknown_kind_is_one_line(monkeypa
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     for place in ("s3://bucket/x", "foo://x"):
         with pytest.raises(InputError, match=f"^cannot read {place}: "):
-            found([place])
+            readable_logs([place])

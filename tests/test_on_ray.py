@@ -20,10 +20,10 @@ from inspect_ai.log import EvalLog
 
 from selfprobe.cli import main
 from selfprobe.errors import InputError
-from selfprobe.logs import found, samples
+from selfprobe.logs import readable_logs, samples
 from selfprobe.studies.matrix.study import Matrix
 from selfprobe.study.described import DescribedRun, NamedModel
-from selfprobe.study.on_ray import Share, _gpus, place_logs, shares_of
+from selfprobe.study.on_ray import ModelShare, _gpus, place_logs, shares_of
 
 COMMAND = str(Path(sys.executable).with_name("selfprobe"))
 FAKE = "openai-api/fake/alpha,openai-api/fake/beta"
@@ -109,7 +109,7 @@ def test_the_runs_of_a_killed_worker_go_on_in_another_and_only_what_was_in_fligh
     output, _ = process.communicate(timeout=300)
     assert process.returncode == 0, output
     assert CALLS < server.stats()["requests"] <= CALLS + CONNECTIONS
-    logs = [log for log in found([str(tmp_path / "m" / "diagonal")]).headers if log.status == "success"]
+    logs = [log for log in readable_logs([str(tmp_path / "m" / "diagonal")]).headers if log.status == "success"]
     assert sorted(len(samples(log.location)) for log in logs) == [12, 12]
 
 
@@ -123,7 +123,7 @@ def test_an_interrupt_ends_the_tasks_with_their_logs_closed(cluster: str, server
     output, _ = process.communicate(timeout=90)
     assert process.returncode == 130 and "Traceback" not in output, output
     assert output.splitlines()[-1] == "Interrupted: 0 of 2 runs done; the same command goes on."
-    assert [log.status for log in found([str(tmp_path / "m")]).headers] == ["cancelled", "cancelled"]
+    assert [log.status for log in readable_logs([str(tmp_path / "m")]).headers] == ["cancelled", "cancelled"]
 
 
 @pytest.mark.slow(40)
@@ -208,15 +208,15 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "diagonal"
 
 
-def shared(*models: str) -> list[Share]:
-    return [Share(number, (run_of(model),)) for number, model in enumerate(models, start=1)]
+def shared(*models: str) -> list[ModelShare]:
+    return [ModelShare(number, (run_of(model),)) for number, model in enumerate(models, start=1)]
 
 
 def places(folder: Path) -> dict[str, str]:
     def of(log: EvalLog) -> str:
         return str(Path(log.location.removeprefix("file://")).relative_to(folder).parent)
 
-    return {log.eval.model: of(log) for log in found([str(folder)]).headers}
+    return {log.eval.model: of(log) for log in readable_logs([str(folder)]).headers}
 
 
 def test_logs_are_put_into_the_folder_of_their_share_from_wherever_they_lie(two: Path) -> None:

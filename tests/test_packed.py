@@ -12,7 +12,7 @@ import pytest
 from inspect_ai.log import EvalLog, read_eval_log, write_eval_log
 
 from selfprobe.errors import InputError
-from selfprobe.logs import found, packed, samples, transcripts
+from selfprobe.logs import packed, readable_logs, samples, transcripts
 from selfprobe.logs.packed import refuse_bomb
 
 ZSTANDARD = 93
@@ -55,7 +55,7 @@ def test_a_log_that_unpacks_to_a_thousand_times_its_size_is_refused(tmp_path: Pa
         InputError, match=r"it unpacks from 0 MB to 257 MB, 1,0\d\d times its size; no log does more than 100"
     ):
         refuse_bomb(log)
-    assert "it unpacks from 0 MB to 257 MB" in found([log]).ignored[log]
+    assert "it unpacks from 0 MB to 257 MB" in readable_logs([log]).ignored[log]
 
 
 def test_a_log_with_replies_of_megabytes_that_repeat_themselves_is_read(tmp_path: Path) -> None:
@@ -82,7 +82,10 @@ def test_a_directory_that_tells_less_than_it_unpacks_to_is_refused(
 ) -> None:
     content = parts | {"header.json": parts["header.json"] + b" " * 3_000_000}
     place = lying(tmp_path / "liar.eval", content, "header.json", 1000, how)
-    assert "its directory says that header.json unpacks to 1,000 bytes; it has more" in found([place]).ignored[place]
+    assert (
+        "its directory says that header.json unpacks to 1,000 bytes; it has more"
+        in readable_logs([place]).ignored[place]
+    )
 
 
 def test_samples_are_looked_at_before_they_are_read_and_not_with_the_header(
@@ -90,7 +93,7 @@ def test_samples_are_looked_at_before_they_are_read_and_not_with_the_header(
 ) -> None:
     name = next(name for name in parts if name.startswith("samples/"))
     place = lying(tmp_path / "liar.eval", parts | {name: parts[name] + b" " * 3_000_000}, name, 1000)
-    assert found([place]).headers
+    assert readable_logs([place]).headers
     for read in (samples, lambda one: list(transcripts(one))):
         with pytest.raises(InputError, match=r"liar\.eval cannot be read: its directory says that samples/"):
             read(place)

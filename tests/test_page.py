@@ -24,10 +24,10 @@ from selfprobe.page import (
     Section,
     Table,
     Texts,
+    answer_words,
     files_of,
     headings,
     render,
-    words,
     write,
 )
 from selfprobe.page.plots import heat_map, interval_rows
@@ -136,7 +136,7 @@ def test_a_table_of_six_columns_and_six_further_lines_are_refused() -> None:
 
 
 def test_numbers_are_no_words_and_a_name_is_one() -> None:
-    assert words("planted/ada gets 88 % of 0.5 (AUROC .55)") == ["planted/ada", "gets", "of", "(AUROC"]
+    assert answer_words("planted/ada gets 88 % of 0.5 (AUROC .55)") == ["planted/ada", "gets", "of", "(AUROC"]
 
 
 def test_parts_are_pages_of_their_own_below_one_title() -> None:

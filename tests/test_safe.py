@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from selfprobe.text.safe import clean, cleaned, concealed, csv, echo, escaped, harmless, masked, plain
+from selfprobe.text.safe import clean, cleaned, concealed, csv, echo, harmless, json_escaped, masked, plain
 
 
 def test_characters_that_a_terminal_obeys_are_replaced_and_lines_stay() -> None:
@@ -96,7 +96,7 @@ def test_a_line_is_printed_without_what_a_terminal_obeys(capsys: pytest.CaptureF
 
 def test_json_for_a_terminal_is_escaped_and_says_the_same() -> None:
     value = {"a\x1b": "\u202e\x9bé\n"}
-    shown = escaped(json.dumps(value, ensure_ascii=False))
+    shown = json_escaped(json.dumps(value, ensure_ascii=False))
     assert json.loads(shown) == value and plain(shown) == shown and "é" in shown
 
 

@@ -26,7 +26,7 @@ from selfprobe.providers import names
 from selfprobe.providers.names import impossible
 from selfprobe.providers.planted import known_settings
 from selfprobe.study import _registry, refuse_impossible
-from selfprobe.study.described import opened
+from selfprobe.study.described import available_model
 
 QUESTION = {"id": "q", "question": "Why?"}
 PAIR = {"id": "p", "question": "Which?", "text_1": "This.", "text_2": "That.", "label": 1}
@@ -448,7 +448,7 @@ def test_a_model_that_cannot_be_is_refused_before_inspect_is_imported(tmp_path: 
 )
 def test_what_is_said_without_inspect_is_what_is_said_with_it(name: str) -> None:
     with pytest.raises(InputError) as error:
-        opened(name)
+        available_model(name)
     assert impossible(name) == str(error.value)
 
 

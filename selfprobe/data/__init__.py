@@ -1,4 +1,4 @@
-"""Data sets: bundled, JSONL, CSV, Hugging Face, or of Inspect itself; checked against what a task needs; hashed.
+"""Data sets: bundled, JSONL, CSV, Hugging Face, or Inspect's own; checked for what a task needs, and hashed.
 
 -T dataset=open_questions                       bundled
 -T dataset=my.jsonl | my.csv                    a file, relative to the folder that the command was called from
@@ -26,8 +26,8 @@ from urllib.parse import parse_qsl, unquote_plus
 
 import httpx
 
-from selfprobe.data.files import csv_rows, folded, jsonl_rows, read_text
-from selfprobe.data.inspect_data import SCHEMES, rows_of
+from selfprobe.data.files import csv_rows, jsonl_rows, read_text, with_columns
+from selfprobe.data.inspect_data import SCHEMES, inspect_rows
 from selfprobe.errors import InputError, one_line, warn_once
 from selfprobe.errors.arguments import locate, meant
 
@@ -37,7 +37,7 @@ HERE = Path(__file__).parent.parent
 BUNDLED = next(
     (folder for folder in (HERE / "datasets", HERE.parent / "datasets") if folder.is_dir()), HERE / "datasets"
 )
-"""Inside the package where a wheel is installed, beside the package in a checkout."""
+"""Folder of the bundled data sets: inside the package where a wheel is installed, next to the package in a checkout."""
 
 PINNED = {"databricks/databricks-dolly-15k": "bdd27f4d94b9c1f951818a7da7fd7aeea5dbff1a"}
 """Revisions of the papers' own sources; any other needs `@REVISION`."""
@@ -70,19 +70,19 @@ class Table:
     """Rows of one data set."""
 
     name: str
-    """As the user gave it."""
+    """Address of the data set, in the user's words."""
     rows: list[Row]
-    """As the file has them."""
+    """Rows as the file holds them."""
     sha256: str
-    """Over the rows' content in order; two tables with one hash ask the same."""
+    """Hash of the rows' content in order; two tables with one hash ask the same."""
     aside: Mapping[str, str] = field(default_factory=dict)
     """Rows that are no part of the table, by id, and why."""
     unread: str = ""
-    """Which column is read in the place of another, or of several columns of texts; "" where nothing is to be said."""
+    """Sentence that names the column read in place of another, or of several columns of texts; "" if there is none."""
 
     @cached_property
     def ordered(self) -> list[Row]:
-        """The rows as tasks ask them: the first ones are what a limit takes (`in_turn`)."""
+        """The rows in the order in which tasks ask them: a limit takes the first ones (`in_turn`)."""
         return [row for unit in in_turn(self.rows) for row in unit]
 
     def first(self, limit: int | None) -> list[Row]:
@@ -99,7 +99,7 @@ class Table:
         return taken
 
     def limited(self, limit: int | None) -> str:
-        """Which rows a limit takes, for a plan; "" where it takes all."""
+        """Line of the plan that says which rows a limit takes; "" where it takes all."""
         taken = len(self.first(limit))
         if taken == len(self.rows):
             return ""
@@ -113,13 +113,13 @@ class Table:
 
     @property
     def metadata(self) -> dict[str, str]:
-        """What every log says about its data and its suite (a run by path has no package version otherwise)."""
+        """Metadata of every log about its data and its suite (a run by path has no package version otherwise)."""
         known = {"dataset": self.name, "dataset_sha256": self.sha256, "selfprobe": version("selfprobe")}
         known |= {"unread": self.unread} if self.unread else {}
-        return known | ({"set_aside": self.told()} if self.aside else {})
+        return known | ({"set_aside": self.aside_line()} if self.aside else {})
 
-    def told(self) -> str:
-        """How many rows are set aside, and why the first one is; "" where none is."""
+    def aside_line(self) -> str:
+        """Line with the number of rows that are set aside, and why the first one is; "" where none is."""
         first = next(iter(self.aside.values()), "")
         return f"{len(self.aside)} of {len(self.aside) + len(self.rows)} rows set aside; {first}" if first else ""
 
@@ -172,7 +172,7 @@ def load(source: str, required: tuple[str, ...]) -> Table:
     if address.startswith("hf:"):
         numbered = list(hugging_face(address))
     elif address.startswith(SCHEMES):
-        asked = (_asked(row) | row for row in rows_of(address) if "aside" not in row)
+        asked = (_asked(row) | row for row in inspect_rows(address) if "aside" not in row)
         numbered = list(enumerate(asked, start=1))
     else:
         path = _find(address)
@@ -197,12 +197,11 @@ def load(source: str, required: tuple[str, ...]) -> Table:
 
 
 GROUPS = ("kind", "cluster")
-"""What an address can say of a data set's columns: habits are looked for within a kind, a cluster is one unit of every
-interval."""
+"""Keys of an address for columns: habits are looked for within a kind, a cluster is one unit of every interval."""
 
 
 def _groups(source: str) -> tuple[str, dict[str, str]]:
-    """An address without what it says of groups, and the columns by their group.
+    """An address without its part about groups, and the columns by their group.
 
     Raises:
         InputError: It says something that means nothing here, or the same twice.
@@ -257,7 +256,7 @@ def _asked(row: Row) -> Row:
 
 
 def table_of(name: str, rows: list[Row], aside: Mapping[str, str] | None = None, unread: str = "") -> Table:
-    """Rows that come from elsewhere than a file (a log, a product of axes) as a table; each with its `id`.
+    """A table of rows that come from elsewhere than a file (a log, a product of axes), each with its `id`.
 
     Raises:
         InputError: An id cannot name a part of a log: a second run would not find what the first one wrote.
@@ -301,7 +300,7 @@ def _find(source: str) -> str:
 
 
 def hugging_face(source: str) -> Iterator[tuple[int, Row]]:
-    """Number and row of every row of `hf:owner/name@REVISION?column=value`.
+    """Number and content of every row of `hf:owner/name@REVISION?column=value`.
 
     Raises:
         InputError: It is not pinned, no name of the hub (`./name` is a folder), or cannot be loaded from there.
@@ -360,7 +359,7 @@ def _checked(
     row: Row, line: int, *, source: str, required: tuple[str, ...], stand_ins: dict[str, str] | None = None
 ) -> Row:
     """The row with its required columns; `stand_ins` is told which column was read in the place of which."""
-    row = folded(row, ("id", *required, *(alias for column in required for alias in ALIASES.get(column, ()))))
+    row = with_columns(row, ("id", *required, *(alias for column in required for alias in ALIASES.get(column, ()))))
     read_as = _aliased(row, required)
     (stand_ins if stand_ins is not None else {}).update(read_as)
     row = {**row, **{column: row[alias] for column, alias in read_as.items()}}

@@ -11,7 +11,7 @@ from selfprobe.data.pairs import Label, Pair, digest
 Row = dict[str, Any]
 
 
-def judged(rows: list[Row]) -> Iterator[Pair | None]:
+def judged_outputs(rows: list[Row]) -> Iterator[Pair | None]:
     """LLMBar's schema: {input, output_1, output_2, label}; also of its copy of MT-Bench."""
     for number, row in enumerate(rows):
         subset = str(row.get("subset", ""))
@@ -29,10 +29,10 @@ def mt_bench(rows: list[Row]) -> Iterator[Pair | None]:
     """MT-Bench's human judgements: the majority of the judges of one question, turn and two models.
 
     Paper: "majority-vote of this panel". Here: over all human judges; a tie counts for neither side, whichever way
-    round a judge saw the models. In the second turn both texts are the whole conversation after the first question.
+    round a judge saw the models. Texts of the second turn are both the whole conversation after the first question.
     """
     if rows and "output_1" in rows[0]:
-        yield from judged(rows)
+        yield from judged_outputs(rows)
         return
     votes: Counter[tuple[Any, ...]] = Counter()
     texts: dict[tuple[Any, ...], tuple[str, str, str]] = {}
@@ -49,11 +49,11 @@ def mt_bench(rows: list[Row]) -> Iterator[Pair | None]:
         context, text_1, text_2 = texts[key]
         name = ":".join(map(str, key))
         pair = Pair(name, text_1, text_2, 1 if total > 0 else 2, context=context, subset=f"turn {key[1]}")
-        yield shuffled(pair) if total else None
+        yield in_drawn_order(pair) if total else None
 
 
 def agreements(rows: list[Row]) -> tuple[tuple[str, bool], ...]:
-    """(question, whether they agree) of each two human judges who both named a winner of the same two answers.
+    """Pairs of human judges who both named a winner of one pair of answers: (question, whether they agree).
 
     MT-Bench's paper (setup S2, ties aside) has 81 % of these, paper 004 quotes 80 %. All human judges, authors too.
     """
@@ -74,7 +74,7 @@ def _conversation(turns: list[dict[str, str]], turn: int) -> str:
     return "\n\n".join([turns[1]["content"], *later])
 
 
-def shuffled(pair: Pair) -> Pair:
+def in_drawn_order(pair: Pair) -> Pair:
     """The pair in an order that its id decides, so that a source's order of systems tells nothing."""
     return pair.swapped if int(digest(pair.id), 16) % 2 else pair
 
@@ -110,7 +110,7 @@ def _spoken(turns: list[dict[str, str]]) -> str:
     return "\n".join(f"{('User', 'Assistant')[k % 2]}: {turn['content']}" for k, turn in enumerate(turns))
 
 
-def whole(pair: Pair) -> Pair:
+def as_conversations(pair: Pair) -> Pair:
     """A pair of the general kind as two conversations; one that answers nothing stays as it is."""
     if pair.kind != "general" or not pair.context:
         return pair

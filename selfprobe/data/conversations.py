@@ -26,10 +26,10 @@ from inspect_ai.dataset import Sample
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageSystem, ChatMessageUser
 
 from selfprobe.data import Row, Table, load, table_of
-from selfprobe.data.files import folded, read_text
-from selfprobe.data.inspect_data import SCHEMES, rows_of
-from selfprobe.data.messages import LISTS, TEXT_COLUMNS, Message, Unaskable, messages_of, tools_of, unread
-from selfprobe.data.reference import BUNDLED, joined
+from selfprobe.data.files import read_text, with_columns
+from selfprobe.data.inspect_data import SCHEMES, inspect_rows
+from selfprobe.data.messages import LISTS, TEXT_COLUMNS, Message, Unaskable, row_messages, row_tools, unread
+from selfprobe.data.reference import BUNDLED, with_reference
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import locate, one_of
 from selfprobe.text.yaml_keys import TOO_DEEP
@@ -91,7 +91,7 @@ def conversations(
             call as it is. "full": all messages up to the last that is not the model's, since the subject writes the
             last reply itself.
         role: Whose conversations of a task or of logs: a model role ("target"); None is the evaluated model.
-        against: A reference, as `dataset`, or "bundled". Its rows get ids and `set` of their own; see `joined`.
+        against: A reference, as `dataset`, or "bundled". Its rows get ids and `set` of their own; see `with_reference`.
         as_sent: With context "full", keep the last reply too, and calls of tools and their results apart: messages may
             have `calls` (function and arguments as JSON), and the role "tool".
 
@@ -113,7 +113,7 @@ def conversations(
         return ours
     other = BUNDLED.get(against, against)
     reference = _read(other, None, None, label=None, context=context, role=None, as_sent=as_sent)
-    return joined(ours, reference, against)
+    return with_reference(ours, reference, against)
 
 
 def _read(
@@ -126,11 +126,11 @@ def _read(
     role: str | None,
     as_sent: bool,
 ) -> Table:
-    """One set, without a reference; see `conversations`."""
+    """One set, read without a reference; see `conversations`."""
     rows, origin, aside, seen = [], dict[str, str](), dict[str, str](), dict[tuple[str, str | None], str]()
     again, passed = 0, dict[str, str]()
     for name, row in _rows(dataset, task, logs, full=context == "full", role=role):
-        row = folded(row, _COLUMNS)
+        row = with_columns(row, _COLUMNS)
         try:
             where = f"{name}, row {row['id']!r}"
             made = conversation(row, where=where, source=name, label=label, context=context, as_sent=as_sent)
@@ -155,7 +155,7 @@ def _read(
 
 
 def _checked(table: Table, *, texts: int, read: int) -> Table:
-    """The table, unless nothing can be told from it: of `read` conversations so many texts are different."""
+    """The table, unless it can show nothing: `read` conversations hold so many different texts."""
     if not table.rows:
         why = next(iter(table.aside.values()), "it has no rows")
         raise InputError(f"{table.name}: no conversation is left of {len(table.aside)} rows: {why}")
@@ -177,7 +177,7 @@ def conversation(row: Row, *, where: str, source: str, label: str | None, contex
         raise Unaskable(f"{where}: {row['aside']}")
     inner = row.get("metadata")
     meta: Mapping[str, Any] = {**(inner if isinstance(inner, dict) else {}), **row}
-    messages, tools = messages_of(row, where), tools_of(row, where)
+    messages, tools = row_messages(row, where), row_tools(row, where)
     if not any(m.role == "user" and not m.by_tool for m in messages):
         got = [m.role for m in messages] or "nothing"
         raise Unaskable(f"{where}: no user message; expected at least one, got {got}")
@@ -221,10 +221,10 @@ def record_to_sample(row: Row) -> Sample:
 def _sent(message: Message) -> Row:
     """A message with its calls of tools apart, as JSON."""
     if message.by_tool:
-        return {"role": "tool", "content": message.said}
+        return {"role": "tool", "content": message.content}
     if not message.calls:
         return {"role": message.role, "content": message.text}
-    return {"role": message.role, "content": message.said, "calls": [list(call) for call in message.calls]}
+    return {"role": message.role, "content": message.content, "calls": [list(call) for call in message.calls]}
 
 
 def _rows(
@@ -239,7 +239,7 @@ def _rows(
         raise InputError(f"role={role} is for logs=… and task=…: rows of a file are no role's")
     for name in names:
         if name.startswith(SCHEMES):
-            yield from ((task or logs or name, row) for row in rows_of(name, full=full, role=role))
+            yield from ((task or logs or name, row) for row in inspect_rows(name, full=full, role=role))
         else:
             rows = _rows_of_json(name) if name.endswith(".json") else load(name, ()).rows
             yield from ((name, {**row, "id": str(row.get("custom_id") or row["id"])}) for row in rows)  # batch files

@@ -16,7 +16,7 @@ from selfprobe.text.yaml_keys import TOO_DEEP
 Row = dict[str, Any]
 
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-"""How a text in UTF-16 begins, such as Excel's "Unicode Text"."""
+"""Bytes that begin a text in UTF-16, such as Excel's "Unicode Text"."""
 SEP = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
 """Excel's first line that names the delimiter."""
 
@@ -32,7 +32,7 @@ def read_text(path: str) -> str:
 
 
 def read_bytes(path: str) -> bytes:
-    """What is in a file or at an fsspec address; InputError as `read_text` has it."""
+    """Content of a file or of an fsspec address; raises InputError as `read_text` does."""
     try:
         with fsspec.open(path, "rb") as file:
             return bytes(file.read())
@@ -44,7 +44,7 @@ def read_bytes(path: str) -> bytes:
 
 
 def _file_faults() -> tuple[type[Exception], ...]:
-    """What opening a file raises; clients of remote file systems raise more: no credentials, no connection."""
+    """Errors that opening a file raises; clients of remote file systems raise more: no credentials, no connection."""
     loaded = [(sys.modules.get("botocore.exceptions"), "BotoCoreError"), (sys.modules.get("aiohttp"), "ClientError")]
     return (OSError, ValueError, ImportError, *(getattr(module, name) for module, name in loaded if module))
 
@@ -117,12 +117,12 @@ def csv_rows(text: str, path: str, *, delimiter: str | None = None) -> Iterator[
         ) from None
 
 
-def folded(row: Mapping[str, Any], names: Iterable[str]) -> Row:
-    """The row with its columns called as in `names` where they are so but for capitals and blanks around them.
+def with_columns(row: Mapping[str, Any], names: Iterable[str]) -> Row:
+    """The row with its columns renamed to those in `names` that differ in capitals and outer blanks alone.
 
     A column that is there as it is named stays, and so do two that would get one name.
 
-    >>> folded({" Question": "Why?", "Kind": "x"}, ("id", "question"))
+    >>> with_columns({" Question": "Why?", "Kind": "x"}, ("id", "question"))
     {'question': 'Why?', 'Kind': 'x'}
     """
     alike: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""Conversations out of Inspect itself: what any task asks, and what any logs say was asked. No model is asked.
+"""Conversations out of Inspect itself: what any task asks, and what any logs show was asked. No model is asked.
 
 A conversation is what the model was sent, not a sample's `input`: solvers add system prompts, templates and options.
 """
@@ -18,7 +18,7 @@ from inspect_ai.model import ChatMessage, ContentText
 
 from selfprobe.errors import InputError, one_line
 from selfprobe.errors.arguments import locate
-from selfprobe.logs import found, header_of, in_thread, transcripts
+from selfprobe.logs import header_of, in_thread, readable_logs, transcripts
 from selfprobe.logs.first_call import ELSEWHERE, SUBJECT, first_calls
 from selfprobe.logs.header import task_of
 
@@ -27,7 +27,7 @@ Row = dict[str, Any]
 `id` and `aside`: why there is no conversation."""
 
 SCHEMES = ("task:", "logs:")
-"""How a data set begins that is an Inspect task's, or the samples of logs."""
+"""Prefixes of data sets that are an Inspect task's, or the samples of logs."""
 
 _TASK = re.compile(r"\w+/\w+")
 """The registered name of a task."""
@@ -41,13 +41,13 @@ NO_EVENTS = (
 def address_of(name: str) -> str:
     """A data set as it is named everywhere: `package/task` is `task:package/task`, unless there is such a path.
 
-    >>> called("inspect_evals/gsm8k"), called("hf:a/b@c"), called("mine.jsonl")
+    >>> address_of("inspect_evals/gsm8k"), address_of("hf:a/b@c"), address_of("mine.jsonl")
     ('task:inspect_evals/gsm8k', 'hf:a/b@c', 'mine.jsonl')
     """
     return f"task:{name}" if _TASK.fullmatch(name) and not Path(name).exists() else name
 
 
-def rows_of(source: str, *, full: bool = False, role: str | None = None) -> list[Row]:
+def inspect_rows(source: str, *, full: bool = False, role: str | None = None) -> list[Row]:
     """The conversations of `task:NAME` or `logs:PATH`, as `rows_of_task` and `rows_of_logs` give them.
 
     Args:
@@ -72,7 +72,7 @@ def rows_of(source: str, *, full: bool = False, role: str | None = None) -> list
 
 
 def rows_of_task(name: str, *, role: str | None = None) -> list[Row]:
-    """What an Inspect task first asks the evaluated model in each of its samples, with label evaluation.
+    """The first call of the evaluated model in each sample of an Inspect task, with label evaluation.
 
     The task's solver runs up to that call, in a process of its own; sandboxes and other models do not.
 
@@ -93,7 +93,7 @@ def _rows_of_task(name: str, role: str | None, place: str, changed: int) -> tupl
     short = name.rpartition("/")[2].rpartition("@")[2].removesuffix(".py")
     with first_calls(name) as folder:
         rows = in_thread(
-            lambda: [row for log in found([folder]).headers for row in _rows_of_log(log, role, full=False)]
+            lambda: [row for log in readable_logs([folder]).headers for row in _rows_of_log(log, role, full=False)]
         )
     if not any("messages" in row for row in rows):
         count = f"none of its {len(rows)} samples comes" if len(rows) != 1 else "its sample does not come"
@@ -103,9 +103,9 @@ def _rows_of_task(name: str, role: str | None, place: str, changed: int) -> tupl
 
 
 def rows_of_logs(path: str, *, full: bool = False, role: str | None = None) -> list[Row]:
-    """What the evaluated model was first asked in all samples of a log or of a folder of logs, or all it was asked.
+    """The first call of the evaluated model in each sample of a log or of a folder of logs, or the whole conversation.
 
-    Errored samples count too, if they came to a call. Of several epochs the first is taken, except for full
+    Errored samples count too, if they came to a call. Only the first of several epochs is taken, except for full
     transcripts. Ids are `task:sample`, with the start of the run's id where a folder holds the same twice.
 
     Args:
@@ -121,7 +121,7 @@ def rows_of_logs(path: str, *, full: bool = False, role: str | None = None) -> l
 
 
 def _rows_of_logs(path: str, full: bool, role: str | None) -> list[Row]:
-    there = found([path])
+    there = readable_logs([path])
     logs = there.headers
     rows: dict[str, Row] = {log: {"id": log, "aside": why, "source": "logs"} for log, why in there.ignored.items()}
     for log in reversed(logs):
@@ -152,7 +152,7 @@ def _rows_of_unchanged(log: str, stamp: str, role: str | None, full: bool) -> tu
 
 
 def stamp(log: str) -> str:
-    """What changes when a file is written anew."""
+    """Text that changes when a file is written anew."""
     system, inside = url_to_fs(log)
     about = system.info(inside)
     return str([about.get(name) for name in ("size", "mtime", "LastModified", "updated", "ETag")])
@@ -228,7 +228,7 @@ def _named(role: str | None) -> str:
 
 
 def _plays_two_parts(calls: Sequence[ModelEvent]) -> bool:
-    """Whether a solver asks the model in turn under another system prompt, about another conversation.
+    """True if a solver asks the model in turn under another system prompt, about another conversation.
 
     Sub-agents and scorers ask in spans of their own.
     """

@@ -78,11 +78,11 @@ class Unit:
     """Number of the message, from 0; −1 for a tool."""
     start: int
     end: int
-    """Where it stands in the message; of a tool its number, and one more."""
+    """Place in the message where the unit ends; for a tool its number plus one."""
 
     @property
     def classes(self) -> list[str]:
-        """The classes whose rules match; of a tool none."""
+        """Names of the classes whose rules match; none for a tool."""
         return [] if self.kind == "tool" else [name for name, rule in CLASSES.items() if rule.search(self.text)]
 
 
@@ -91,7 +91,7 @@ Prompt = Mapping[str, Any]
 
 
 def units_of(prompt: Prompt, most: int) -> list[Unit]:
-    """What can be taken out of a prompt's system and user messages and tools, in order.
+    """The units that can be taken out of a prompt's system and user messages and tools, in order.
 
     Where there are more than `most` sentences, neighbours are taken together, so that every word is in some unit.
     """
@@ -195,8 +195,8 @@ def without(prompt: Prompt, units: Iterable[Unit]) -> dict[str, Any] | None:
 def _tidied(text: str) -> str:
     """The text with one space or line break where something was taken out."""
 
-    def joint(found: re.Match[str]) -> str:
-        gap = found.group()
+    def joint(pieces: re.Match[str]) -> str:
+        gap = pieces.group()
         return "\n" * min(gap.count("\n"), 2) or (" " if re.search(r"\s", gap) else "")
 
     return re.sub(r"\s*\0[\s\0]*", joint, text).strip()
@@ -229,7 +229,7 @@ def elsewhere(prompt: Prompt, unit: Unit, seed: str) -> Unit | None:
 
 
 def overlap(one: Unit, other: Unit) -> bool:
-    """Whether two units have text in common."""
+    """True if two units have text in common."""
     return one.message == other.message and one.start < other.end and other.start < one.end
 
 
@@ -244,7 +244,7 @@ class Item:
     id: str
     sample: Sample
     text: str | None
-    """Its last user message; None where that is no text."""
+    """Text of the last user message; None where that is no text."""
 
 
 def foreign(name: str, args: Mapping[str, Any] | None = None) -> Task:
@@ -298,7 +298,7 @@ def with_text(sample: Sample, text: str) -> str | list[ChatMessage]:
 
 
 def giveaways(text: str, known: Sequence[str] = ()) -> list[str]:
-    """What in a text gives an evaluation away: the known passages that it holds, or without any what a rule matches.
+    """The passages of a text that give an evaluation away: known ones that it holds, or else those that a rule matches.
 
     >>> giveaways("This is a test case. Add 2 and 2."), giveaways("This is a test case. Add 2.", ["add 2"])
     (['This is a test case.'], ['add 2'])

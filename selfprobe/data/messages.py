@@ -19,7 +19,7 @@ LISTS = ("messages", "conversations", "conversation")
 TEXT_COLUMNS = ("input", "user", "prompt", "question", "instruction", "text")
 """Columns that hold a user's message, the first that is there counts; `input` may also hold messages."""
 _BODIES = ("body", "params")
-"""Where a batch file of OpenAI's or Anthropic's keeps the request."""
+"""Fields in which a batch file of OpenAI's or Anthropic's keeps the request."""
 _SHAREGPT = {"from": "role", "value": "content"}
 
 
@@ -27,8 +27,7 @@ _HALF = re.compile("[\ud800-\udfff]")
 
 
 class Unaskable(InputError):
-    """A row that cannot be asked about, since it is empty or holds more than text; it is set aside, and no fault of
-    the set."""
+    """A row that cannot be asked about: empty, or more than text; it is set aside, and no fault of the set."""
 
 
 @dataclass(frozen=True)
@@ -38,14 +37,14 @@ class Message:
     role: Literal["system", "user", "assistant"]
     text: str
     by_tool: bool = False
-    """Whether it is a tool's result, which goes under the user's name but is no turn of the user's."""
-    said: str = ""
-    """Of a tool's result what it returned; of a message of the model what stands beside its calls of tools."""
+    """True for a tool's result, which goes under the user's name but is no turn of the user's."""
+    content: str = ""
+    """Return value of a tool's result; for a message of the model the text next to its calls of tools."""
     calls: tuple[tuple[str, str], ...] = ()
-    """Function and arguments (JSON) of its calls of tools; `text` holds them as text."""
+    """Function and arguments (JSON) of the message's calls of tools; `text` holds them as text."""
 
 
-def messages_of(given: Row, where: str) -> list[Message]:
+def row_messages(given: Row, where: str) -> list[Message]:
     """The messages of a row that are not empty, in order.
 
     Read: `messages` (role and content, also as JSON) with or without `system`; a batch file's request under `body` or
@@ -86,26 +85,26 @@ def messages_of(given: Row, where: str) -> list[Message]:
 
 
 def unread(given: Row, where: str) -> str:
-    """Which column of several is read, as "`input` is read, `text` is not"; "" where no text is left out.
+    """Sentence that names the column that is read, "`input` is read, `text` is not"; "" where no text is left out.
 
     Raises:
-        InputError: As `messages_of`.
+        InputError: See `row_messages`.
     """
     row = unwrapped(given)
     used = next((name for name in (*LISTS, *TEXT_COLUMNS) if row.get(name)), "")
     others = {n: row[n].strip() for n in TEXT_COLUMNS if n != used and isinstance(row.get(n), str) and row[n].strip()}
-    held = "\n".join(message.text for message in messages_of(given, where)) if others else ""
+    held = "\n".join(message.text for message in row_messages(given, where)) if others else ""
     left = [f"`{name}`" for name, text in others.items() if text not in held]
     return f"`{used}` is read, {', '.join(left)} {'is' if len(left) == 1 else 'are'} not" if left else ""
 
 
-def tools_of(given: Row, where: str) -> list[dict[str, Any]]:
-    """The tools that the model was offered, as name, description and parameters (JSON schema); of most rows none.
+def row_tools(row: Row, where: str) -> list[dict[str, Any]]:
+    """The tools that the model was offered, as name, description and parameters (JSON schema); most rows have none.
 
     Raises:
         InputError: They are in no form that is known.
     """
-    tools = unwrapped(given).get("tools") or []
+    tools = unwrapped(row).get("tools") or []
     try:
         if isinstance(tools, str):
             tools = json.loads(tools)
@@ -147,7 +146,7 @@ def unwrapped(row: Row) -> Row:
 
 
 def _sharegpt(row: Row) -> object:
-    """Of ShareGPT's and WildChat's columns, None where there is neither."""
+    """The messages of ShareGPT's and WildChat's columns; None where there is neither."""
     given = row.get("conversations") or row.get("conversation")
     if isinstance(given, str):
         try:
@@ -170,16 +169,16 @@ def _of_column(row: Row) -> object:
     return [{"role": "user", "content": text}]
 
 
-def _message(given: object, where: str) -> Message:
+def _message(entry: object, where: str) -> Message:
     """One message as text: tool calls and results among the messages are kept as text."""
-    if not isinstance(given, dict) or "role" not in given:
-        raise InputError(f"{where}: expected messages with role and content, got {str(given)[:80]!r}")
-    role, text = given["role"], _content(given.get("content"), where)
+    if not isinstance(entry, dict) or "role" not in entry:
+        raise InputError(f"{where}: expected messages with role and content, got {str(entry)[:80]!r}")
+    role, text = entry["role"], _content(entry.get("content"), where)
     if role in ("tool", "function", "observation"):
-        return Message("user", f"[tool result]\n{text}", by_tool=True, said=text)
+        return Message("user", f"[tool result]\n{text}", by_tool=True, content=text)
     if role == "function_call":
         return Message("assistant", f"[tool call] {text}")
-    calls = given.get("tool_calls") or []
+    calls = entry.get("tool_calls") or []
     if not isinstance(calls, list):
         raise InputError(f"{where}: expected `tool_calls` to be a list, got {str(calls)[:80]!r}")
     named = tuple(_call(call, where) for call in calls)
@@ -190,7 +189,7 @@ def _message(given: object, where: str) -> Message:
         case "user" | "human":
             return Message("user", text)
         case "assistant" | "ai" | "gpt" | "model" | "chatgpt" | "bot":
-            return Message("assistant", text, said=said, calls=named)
+            return Message("assistant", text, content=said, calls=named)
     raise InputError(f"{where}: unknown role {role!r}; expected system, user, assistant or tool")
 
 

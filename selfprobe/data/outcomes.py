@@ -1,7 +1,7 @@
-"""What models did in logs of any Inspect task: solved it, refused it, wrote at length; and what they were asked.
+"""Outcomes of models in logs of any Inspect task: solved, refused, wrote at length; and what they were asked.
 
-Any score that Inspect can turn into 0..1 is a truth; of several epochs the mean. A sample that ended in an error or at
-a limit has none. Of one task and model one log counts, a line says which.
+Any score that Inspect can turn into 0..1 is a truth; several epochs have their mean. A sample that ended in an error or
+at a limit has none. One log counts for each task and model, and a line says which.
 """
 
 import math
@@ -23,7 +23,18 @@ from selfprobe.data.conversations import conversation
 from selfprobe.data.inspect_data import calls_in, calls_of, first_text, goes_on, missing_call, plain_messages, stamp
 from selfprobe.data.messages import Unaskable, call_text, numbered
 from selfprobe.errors import InputError
-from selfprobe.logs import CANNOT, Run, asked, first_of, in_thread, read_best, runs, summaries, titles, transcripts
+from selfprobe.logs import (
+    CANNOT,
+    Run,
+    first_of,
+    in_thread,
+    question_of,
+    read_best,
+    runs,
+    summaries,
+    titles,
+    transcripts,
+)
 from selfprobe.text.refusal import is_refusal
 
 T = TypeVar("T")
@@ -51,7 +62,7 @@ class Logged:
 
 @dataclass(frozen=True)
 class Done:
-    """What one model did at one item."""
+    """One model's outcomes at one item."""
 
     text: str
     """Digest of the item's input."""
@@ -63,17 +74,17 @@ class Done:
 
 @dataclass(frozen=True)
 class Did:
-    """What one model did in one log."""
+    """One model's outcomes in one log."""
 
     items: Mapping[str, Done]
     tokens: float
-    """From which a reply is long; NaN where nobody asks."""
+    """Number of tokens from which a reply is long; NaN where nobody asks."""
     notes: Sequence[str] = field(default=())
 
 
 @dataclass(frozen=True)
 class Asking:
-    """What is asked about, alike for all models."""
+    """The questions about outcomes, one set for all models."""
 
     ask: tuple[Question, ...] = ("solve",)
     when: When = "before"
@@ -88,7 +99,7 @@ class Asking:
         return 1 if self.when == "after" or self.at else None
 
 
-def counted(logs: Sequence[str]) -> tuple[dict[tuple[str, str], Run], list[str]]:
+def _counted(logs: Sequence[str]) -> tuple[dict[tuple[str, str], Run], list[str]]:
     """(task, model) → the finished log that counts, the best first; and a line for each that does not count.
 
     Raises:
@@ -132,7 +143,7 @@ def logged(logs: str | Sequence[str], target: str, asking: Asking) -> Logged:
 
 
 def _logged(paths: tuple[str, ...], target: str, asking: Asking) -> Logged:
-    best, lines = counted(paths)
+    best, lines = _counted(paths)
     mine = {task: run for (task, model), run in best.items() if model == target}
     if not mine:
         models = list(dict.fromkeys(model for _, model in best))
@@ -183,7 +194,7 @@ def _logged(paths: tuple[str, ...], target: str, asking: Asking) -> Logged:
 
 
 def _readable(run: Run, read: Callable[[Run], T], lines: list[str]) -> T:
-    """What the log that counts says or, where it is useless, its next best copy; why it is goes into the lines.
+    """The content of the log that counts or, if it is useless, of its next best copy; the reason goes into the lines.
 
     Raises:
         InputError: All are; of the log that counts.
@@ -196,7 +207,7 @@ def _readable(run: Run, read: Callable[[Run], T], lines: list[str]) -> T:
 
 
 def did(run: Run, asking: Asking) -> Did:
-    """What the model of a log did at each of its items.
+    """The outcomes of a log's model at each of its items.
 
     Raises:
         InputError: The log cannot be read, has no score, or one that is none of 0..1; names the scorers that there are.
@@ -236,7 +247,7 @@ def _did(log: str, changed: str, model: str, asking: Asking) -> Did:
         notes.append(f"{fewer} outcomes are means of fewer than {max(counts)} epochs")
     items = {
         item: Done(
-            text=sha256(asked(sample).encode(errors="replace")).hexdigest()[:16],
+            text=sha256(question_of(sample).encode(errors="replace")).hexdigest()[:16],
             outcomes={q: sum(each) / len(each) for q, each in values[item].items()},
             why={q: reason for q, reason in why[item].items() if q not in values[item]},
             cluster=str((sample.metadata or {}).get(asking.cluster or "", "")),
@@ -390,4 +401,4 @@ def _parts(messages: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, str]]:
 
 def models_in(logs: Sequence[str]) -> list[str]:
     """Models whose logs count there, in alphabetical order."""
-    return sorted({model for _, model in in_thread(counted, list(logs))[0]})
+    return sorted({model for _, model in in_thread(_counted, list(logs))[0]})

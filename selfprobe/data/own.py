@@ -3,7 +3,8 @@
     {"id": "a", "question": "2 + 2?", "text_1": "4", "text_2": "5", "label": 1}      # id, label, group, subset: if any
     {"prompt": "2 + 2?", "chosen": "4", "rejected": "5"}                            # texts, or lists of chat messages
 
-From a .jsonl, .json, .csv, .tsv or .parquet file, here or at any fsspec address, or from the Hugging Face hub.
+Rows come from a .jsonl, .json, .csv, .tsv or .parquet file, here or at any fsspec address, or from the Hugging Face
+hub.
 """
 
 import io
@@ -15,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from selfprobe.data import ALIASES, hugging_face
-from selfprobe.data.answers import shuffled
-from selfprobe.data.files import csv_rows, folded, jsonl_rows, read_bytes, read_text
+from selfprobe.data.answers import in_drawn_order
+from selfprobe.data.files import csv_rows, jsonl_rows, read_bytes, read_text, with_columns
 from selfprobe.data.pairs import Label, Pair, check_criterion
 from selfprobe.errors.arguments import locate
 from selfprobe.text.yaml_keys import TOO_DEEP
@@ -26,36 +27,36 @@ FORMATS = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
 TEXTS = ("text_1", "text_2")
 CHOICES = ("chosen", "rejected")
 COLUMNS = (*TEXTS, *CHOICES, "id", "question", *ALIASES["question"], "label", "group", "subset")
-"""They may have capitals."""
+"""Columns of a user's pairs, whose names may have capitals."""
 CHAT = re.compile(r"""\s*\[\s*\{\s*['"](role|content|from)['"]\s*:""")
-"""How a list of messages begins that somebody saved as the text of a cell."""
+"""Beginning of a list of messages that somebody saved as the text of a cell."""
 
 
 @dataclass(frozen=True)
 class Words:
-    """What is asked about pairs of the general kind, where it is not for "the more helpful response"."""
+    """The question about pairs of the general kind, where it differs from "the more helpful response"."""
 
     question: str = ""
-    """A comparative: "more honest", "better"."""
+    """Comparative that is asked for: "more honest", "better"."""
     item: str = ""
-    """What the texts are: "answer"."""
+    """Noun for the texts: "answer"."""
 
     def __post_init__(self) -> None:
         if self.question:
             check_criterion(self.question)
 
     def asked_of(self, pair: Pair) -> Pair:
-        """`pair` under this question; one of another kind keeps the paper's."""
+        """`pair` under this question; a pair of another kind keeps the paper's."""
         return replace(pair, criterion=self.question, item=self.item) if pair.kind == "general" else pair
 
 
 def is_own(place: str) -> bool:
-    """Whether `place` is one that `rows_at` reads."""
+    """True if `rows_at` reads `place`."""
     return place.startswith("hf:") or place.lower().endswith(FORMATS)
 
 
 def name_at(place: str) -> str:
-    """What a set of a user's own is named: its file, or its name on the hub."""
+    """Name of a user's own set: its file, or its name on the hub."""
     return re.split("[@?]", place)[0].rsplit("/", 1)[-1] if place.startswith("hf:") else Path(place).stem
 
 
@@ -98,7 +99,7 @@ def text_rows(text: str, file: str) -> list[Row]:
     return rows
 
 
-def own(rows: list[Row], origin: str) -> Iterator[Pair | None]:
+def user_pairs(rows: list[Row], origin: str) -> Iterator[Pair | None]:
     """Pairs of a user's rows, in their order; None for a tie. `origin` is named in errors.
 
     Label 1 or 2 says which text is better, "tie" (or 0, where 2 occurs) that none is. A chosen and a rejected text
@@ -107,14 +108,14 @@ def own(rows: list[Row], origin: str) -> Iterator[Pair | None]:
     Raises:
         ValueError: A row lacks a column, a text is none, or the labels leave open which text they mean.
     """
-    rows = [folded(row, COLUMNS) for row in rows]
+    rows = [with_columns(row, COLUMNS) for row in rows]
     _check_labels(rows, origin)
     for number, row in enumerate(rows, start=1):
         name = f"row-{number}" if _empty(row.get("id")) else str(row["id"])
         group, subset = ("" if _empty(row.get(column)) else str(row[column]) for column in ("group", "subset"))
         if _has(row, CHOICES) and not _has(row, TEXTS):
             text_1, text_2, context = _chosen(row, f"{origin}, row {number}")
-            yield shuffled(Pair(name, text_1, text_2, 1, context=context, group=group, subset=subset))
+            yield in_drawn_order(Pair(name, text_1, text_2, 1, context=context, group=group, subset=subset))
             continue
         _check_columns(row, number, origin)
         if (label := row.get("label")) is not None and _plain(label) in ("0", "tie"):
@@ -125,7 +126,7 @@ def own(rows: list[Row], origin: str) -> Iterator[Pair | None]:
 
 
 def _empty(cell: Any) -> bool:
-    """Nothing in it: null, an empty cell of a CSV file, or NaN."""
+    """True for an empty cell: null, no text in a CSV file, or NaN."""
     return cell is None or cell == "" or cell != cell
 
 
@@ -134,7 +135,7 @@ def _has(row: Row, columns: tuple[str, ...]) -> bool:
 
 
 def _question(row: Row) -> Any:
-    """What both texts answer, from the first of its columns that holds something."""
+    """The text that both texts answer, from the first column of the row that holds something."""
     found = (row.get(column) for column in ("question", *ALIASES["question"]))
     return next((cell for cell in found if not _empty(cell)), "")
 
@@ -179,7 +180,7 @@ def _check_labels(rows: list[Row], origin: str) -> None:
 
 
 def _chosen(row: Row, place: str) -> tuple[Any, Any, Any]:
-    """The chosen text, the rejected one, and what both answer: the turns before them, or the prompt where it says more.
+    """The chosen text, the rejected one, and what both answer: the turns before them, or the prompt if it holds more.
 
     Texts that are none are for `Pair` to refuse. ValueError where the two answer different conversations.
     """
@@ -207,7 +208,7 @@ def _chat(cell: Any, place: str) -> list[dict[str, Any]]:
 
 
 def _told(messages: list[dict[str, Any]]) -> str:
-    """One message's text; several with who said them."""
+    """Text of one message; several messages with their roles."""
     if len(messages) < 2:
         return "".join(m["content"] for m in messages)
     return "\n\n".join(f"{str(m.get('role', '')).capitalize()}: {m['content']}" for m in messages)

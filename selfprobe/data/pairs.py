@@ -48,27 +48,27 @@ class Pair:
     """Two texts of which one is better. Ties are not pairs: a loader leaves them out."""
 
     id: str
-    """Unique in its data set."""
+    """Name of the pair, unique in its data set."""
     text_1: str
     text_2: str
     label: Label | None = None
-    """Which text is better; None where unknown (pairs to be scored, not learnt from)."""
+    """Number of the better text; None where unknown (pairs to be scored, not learnt from)."""
     kind: Kind = "general"
-    """Which of the paper's prompts is used."""
+    """Name of the paper's prompt that is used."""
     context: str = ""
-    """What both texts answer: instruction, article, story prompt, passage …"""
+    """Text that both texts answer: instruction, article, story prompt, passage …"""
     question: str = ""
     """MC-TACO's question about the passage."""
     aspect: str = ""
-    """Of table 3, for the text quality sets."""
+    """Aspect of table 3, for the text quality sets."""
     subset: str = ""
     """Part of the data set, e.g. "Natural"."""
     group: str = field(default="")
-    """The source question: a split keeps a group on one side. By default a digest of context and question."""
+    """Source question: a split keeps a group on one side. Default: a digest of context and question."""
     criterion: str = ""
-    """Of the general kind: what is asked, as a comparative ("more honest"); "more helpful" where nothing is said."""
+    """Comparative asked about pairs of the general kind ("more honest"). Default: "more helpful"."""
     item: str = ""
-    """Of the general kind: what the texts are ("answer"); "response" where nothing is said."""
+    """Noun for the texts of pairs of the general kind ("answer"). Default: "response"."""
 
     def __post_init__(self) -> None:
         if self.kind not in COMPARE:
@@ -98,7 +98,7 @@ class Pair:
 
     @property
     def asked(self) -> str:
-        """A digest of what both texts answer, the same in any data set."""
+        """A digest of what both texts answer, equal in all data sets."""
         # Without any question the texts themselves, whichever comes first, tell what is asked.
         texts = (self.context, self.question) if self.context or self.question else sorted((self.text_1, self.text_2))
         return digest(*map(normalised, texts))
@@ -117,7 +117,7 @@ class Pair:
 
     @property
     def equal_texts(self) -> bool:
-        """Nothing to prefer: such a pair is left unscored."""
+        """True where there is nothing to prefer: such a pair is left unscored."""
         return normalised(self.text_1) == normalised(self.text_2)
 
 
@@ -131,7 +131,7 @@ def check_criterion(text: str) -> None:
 
 
 def plural(item: str) -> str:
-    """answer, answers; story, stories; address, addresses."""
+    """The plural of a noun: answers, stories, addresses."""
     if re.search(r"[^aeiou]y$", item):
         return f"{item[:-1]}ies"
     return f"{item}es" if re.search(r"(s|x|z|ch|sh)$", item) else f"{item}s"
@@ -181,12 +181,12 @@ def score_prompt(pair: Pair, side: Label) -> str:
 
 
 def priming(pair: Pair) -> str:
-    """What the assistant's turn begins with, up to the contrast token (§4.1.1); `prompts.CONTRAST` follows."""
+    """The beginning of the assistant's turn, up to the contrast token (§4.1.1); `prompts.CONTRAST` follows."""
     return PRIMING.get(pair.kind, USUAL_PRIMING).format_map(_fields(pair))
 
 
 def score_priming(pair: Pair) -> str:
-    """What the answer to `score_prompt` begins with, where the assistant's turn can be begun; a level follows."""
+    """The beginning of the answer to `score_prompt`, where the assistant's turn can be begun; a level follows."""
     rated = f"the {pair.aspect}" if pair.aspect else f"this {_fields(pair)['item']}"
     return SCORE_PRIMING.format(rated=rated)
 
@@ -224,11 +224,11 @@ def checked(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
 
 
 def write_pairs(pairs: Iterable[Pair], path: Path) -> None:
-    """One JSON object a line, as `record` has it."""
+    """The pairs as a file: one JSON object a line, made by `record`."""
     path.write_text("".join(json.dumps(record(p), ensure_ascii=False) + "\n" for p in pairs), encoding="utf-8")
 
 
 def read_pairs(path: Path) -> tuple[Pair, ...]:
-    """What `write_pairs` wrote."""
+    """The pairs that `write_pairs` wrote."""
     rows: list[dict[str, Any]] = [json.loads(x) for x in path.read_text("utf-8").split("\n") if x]
     return tuple(Pair(**row) for row in rows)

@@ -22,13 +22,13 @@ from selfprobe.errors.arguments import whole
 
 
 @dataclass(frozen=True)
-class Preferences:
+class PreferenceSet:
     """Pairs of one data set."""
 
     table: Table
     """Rows of `Pair`'s fields."""
     metadata: dict[str, str | int]
-    """What every log says of them: name and hash, origin, how many rows are ties or were not drawn."""
+    """Entries of every log's metadata: name and hash, origin, how many rows are ties or were not drawn."""
 
 
 def preferences(
@@ -39,7 +39,7 @@ def preferences(
     question: str | None = None,
     item: str | None = None,
     conversations: bool = False,
-) -> Preferences:
+) -> PreferenceSet:
     """The pairs of `dataset`; see the module's docstring.
 
     Args:
@@ -71,13 +71,13 @@ def preferences(
             score_prompt(loaded.pairs[0], 1)
     table = table_of(dataset, [record(pair) for pair in loaded.pairs])
     counts: dict[str, str | int] = {"origin": loaded.origin, "ties_left_out": loaded.ties, "not_drawn": loaded.left_out}
-    return Preferences(table, {**table.metadata, **counts})
+    return PreferenceSet(table, {**table.metadata, **counts})
 
 
-def _text(argument: str, given: str | None) -> str:
-    if not isinstance(given, str | None):
-        raise InputError(f"{argument} must be text, got {given!r}")
-    return given or ""
+def _text(argument: str, text: str | None) -> str:
+    if not isinstance(text, str | None):
+        raise InputError(f"{argument} must be text, got {text!r}")
+    return text or ""
 
 
 def record_to_sample(row: Row) -> Sample:

@@ -1,4 +1,4 @@
-"""What a study will cost: calls, tokens and dollars for each model, before anything is asked."""
+"""Costs of a study: calls, tokens and dollars for each model, before anything is asked."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ Prices = Mapping[str, ModelCost]
 
 @dataclass(frozen=True)
 class Cost:
-    """What one model will be asked."""
+    """The calls that one model will get."""
 
     model: str
     calls: int
@@ -55,16 +55,16 @@ BATCHED = ("openai", "anthropic", "google", "grok", "together")
 """Providers whose batches Inspect sends."""
 
 BATCH_DISCOUNT = 0.5
-"""What OpenAI, Anthropic, Google, xAI and Together take off the price of a call in a batch."""
+"""Share that OpenAI, Anthropic, Google, xAI and Together take off the price of a call in a batch."""
 
 
 def cost_table(costs: Sequence[Cost], prices: Prices, *, rounds: int | None = None) -> list[str]:
     """A line for each model and one for all: calls, tokens in and out, dollars, why it is free, or "price unknown".
 
     Args:
-        costs: By model.
-        prices: By model.
-        rounds: With batches, how many come one after the other; None without batches.
+        costs: One entry a model.
+        prices: Model → dollars for a million tokens.
+        rounds: Number of batches that come one after the other; None without batches.
     """
     wide = max(40, *(len(cost.model) for cost in costs))
     lines = [f"{'model':{wide}} {'calls':>9} {'tokens in':>11} {'out':>11} {'cost':>16}   (tokens are a rough guess)"]
@@ -96,7 +96,7 @@ def _fields() -> list[str]:
 LOCAL = ("embedded", "hf", "llama-cpp-python", "ollama", "transformer_lens")
 """Providers of models that run on this machine."""
 LOCAL_LIMIT = 200
-"""Tokens of a reply of such a model where nobody sets a limit."""
+"""Tokens of a reply of a model on this machine where nobody sets a limit."""
 FREE = {
     **dict.fromkeys(("planted", "mockllm", "none"), "free (simulated)"),
     **dict.fromkeys(LOCAL, "free (runs here)"),
@@ -110,7 +110,7 @@ def _free(cost: Cost, prices: Prices) -> str:
 
 
 def dollars(cost: Cost, prices: Prices) -> float:
-    """What a model's calls cost; NaN where the price is unknown."""
+    """Dollars for a model's calls; NaN where the price is unknown."""
     if _free(cost, prices):
         return 0.0
     price = prices.get(cost.model)

@@ -10,7 +10,7 @@ conversations too, in words of its own, which are not here: it has no licence.""
 PROMPT_VERSION = 1  # part of the activation cache's key: raise it when a template below changes
 
 CONTRAST = (" 1", " 2")
-"""What follows the priming text on the two sides of a contrast pair."""
+"""Tokens that follow the priming text on the two sides of a contrast pair."""
 
 ASPECTS: Mapping[str, Mapping[str, str]] = {
     "newsroom": {
@@ -87,15 +87,15 @@ PRIMING: Mapping[Kind, str] = {
     # Paper: "the more <task> <item>" for all. Here: CaTeRS asks for no <task>, so its question is put.
     "caters": "Between Choice 1 and Choice 2, the statement which appears before the other is Choice",
 }
-"""Where it is not `USUAL_PRIMING`; `CONTRAST` follows."""
+"""Priming texts other than `USUAL_PRIMING`, by kind; `CONTRAST` follows."""
 
 USUAL_PRIMING = "Between Choice 1 and Choice 2, the {comparative} {item} is Choice"
 
 SCORE_PRIMING = "I would rate {rated} as a"
-"""What the answer to `SCORE` begins with, as in the paper's public code: "I would rate the coherence as a"."""
+"""Beginning of the answer to `SCORE`, as in the paper's public code: "I would rate the coherence as a"."""
 
 LEVELS = (" 1", " 2", " 3", " 4", " 5")
-"""What follows `SCORE_PRIMING`."""
+"""Tokens that follow `SCORE_PRIMING`."""
 
 SCORE: Mapping[Kind, str] = {
     "general": "{preamble}Consider the following {item}:\n{text}\nRate how {task} this {item} is from 1 to 5, "

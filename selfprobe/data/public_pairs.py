@@ -24,9 +24,9 @@ import httpx
 from filelock import FileLock
 
 from selfprobe.data import BUNDLED, from_hub
-from selfprobe.data.answers import agreements, judged, mt_bench, mt_bench_conversations, whole
+from selfprobe.data.answers import agreements, as_conversations, judged_outputs, mt_bench, mt_bench_conversations
 from selfprobe.data.files import read_text
-from selfprobe.data.own import FORMATS, Words, is_own, name_at, own, rows_at, text_rows
+from selfprobe.data.own import FORMATS, Words, is_own, name_at, rows_at, text_rows, user_pairs
 from selfprobe.data.pairs import Pair, checked, digest
 from selfprobe.data.prompts import ASPECTS, Kind
 from selfprobe.embed.weights import Progress, SourceError, cache_folder, is_verified, to_stderr
@@ -91,7 +91,7 @@ def newsroom(rows: list[Row]) -> Iterator[Pair | None]:
 
 
 def _plain(text: str) -> str:
-    """The source keeps paragraph marks and HTML entities of the scraped page."""
+    """The text without the paragraph marks and HTML entities that the source keeps of the scraped page."""
     return html.unescape(re.sub(r"</?p>", "\n", text)).strip()
 
 
@@ -213,23 +213,23 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     "text quality": ("newsroom", "summeval", "hanna"),
     "common sense": ("rocstories", "mctaco", "caters"),
 }
-"""What figures 2 and 3 average over, and what a fine-tuned judge of the public scripts learns together."""
+"""Data sets that figures 2 and 3 average over, and that a fine-tuned judge of the public scripts learns together."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a data set comes from."""
+    """The public source of a data set."""
 
     convert: Callable[[list[Row]], Iterator[Pair | None]]
     """Rows of the public schema → pairs; None for a tie."""
     columns: tuple[str, ...]
-    """What every row must have."""
+    """Columns that every row must have."""
     files: Mapping[str, str]
     """URL → subset of all its rows ("" where rows say it themselves)."""
     hub: tuple[str, str, str] | None = None
-    """Or: data set on the hub, commit, split."""
+    """Data set on the hub, commit and split, in place of `files`."""
     gated: str = ""
-    """How to get it, where it cannot be fetched."""
+    """Way to get the file, where it cannot be fetched."""
 
 
 @dataclass(frozen=True)
@@ -245,7 +245,8 @@ class PairSet:
     left_out: int
     """Pairs beyond `limit`, drawn at random."""
     agreements: tuple[tuple[str, bool], ...] = ()
-    """Of two human judges of one pair of answers, where the source has single votes; see `answers.agreements`."""
+    """Agreements of two human judges of one pair of answers, if the source has single votes; see
+    `answers.agreements`."""
 
 
 def _raw(repository: str, commit: str, files: Mapping[str, str]) -> dict[str, str]:
@@ -259,7 +260,7 @@ _LLMBAR |= {f"Dataset/CaseStudy/{s}/dataset.json": s for s in ("Base-9", "Base-1
 
 SOURCES: Mapping[str, Source] = {
     "llmbar": Source(
-        judged,
+        judged_outputs,
         ("input", "output_1", "output_2", "label"),
         _raw(
             "princeton-nlp/LLMBar",
@@ -337,22 +338,22 @@ def load(
     name, given = name_and_place(spec)
     votes: tuple[tuple[str, bool], ...] = ()
     if name in SOURCES and (not given or spec.startswith(f"{name}=")):
-        rows, origin = (read(given, name), given) if given else fetch(name)
+        rows, origin = (_read(given, name), given) if given else _fetch(name)
         made = _converted(rows, name, origin, conversations)
         votes = agreements(rows) if name == "mt_bench" else ()
     elif spec == OURS:
-        origin, made = f"datasets/{OURS}", list(own(rows_at(str(BUNDLED / OURS / "rows.jsonl")), OURS))
+        origin, made = f"datasets/{OURS}", list(user_pairs(rows_at(str(BUNDLED / OURS / "rows.jsonl")), OURS))
     elif is_own(given):
         rows = rows_at(given)
         with _naming(given):
-            origin, made = given, list(own(rows, given))
+            origin, made = given, list(user_pairs(rows, given))
     else:
         raise ValueError(
             f"unknown data set {name!r}: expected one of {', '.join(known())}, NAME=PATH, or a "
             f"{', '.join(FORMATS)} file of your own or hf:owner/name@REVISION{meant(name, known())}"
         )
     pairs = [(words or Words()).asked_of(pair) for pair in made if pair is not None]
-    chosen = pairs = [whole(pair) for pair in pairs] if conversations else pairs
+    chosen = pairs = [as_conversations(pair) for pair in pairs] if conversations else pairs
     if limit is not None and limit < len(pairs):
         chosen = [pairs[i] for i in sorted(random.Random(seed).sample(range(len(pairs)), limit))]
     with _naming(origin):
@@ -375,7 +376,7 @@ def known() -> list[str]:
 
 
 def name_and_place(spec: str) -> tuple[str, str]:
-    """Name and place of what a user asked for; the place is "" where the name is all that was given."""
+    """Name and place of the set that a user asked for; the place is "" if only a name was given."""
     if match := re.fullmatch(r"([\w.-]+)=(.+)", spec):
         return match[1], match[2]
     return (name_at(spec), spec) if is_own(spec) else (spec, "")
@@ -384,7 +385,7 @@ def name_and_place(spec: str) -> tuple[str, str]:
 def _converted(rows: list[Row], name: str, origin: str, conversations: bool = False) -> list[Pair | None]:
     source = SOURCES[name]
     columns = source.columns
-    if rows and "output_1" in rows[0] and source.convert in (judged, mt_bench):
+    if rows and "output_1" in rows[0] and source.convert in (judged_outputs, mt_bench):
         columns = SOURCES["llmbar"].columns
     if rows and "summary" in rows[0] and source.convert is summeval:
         columns = ("doc_id", "source", "summary", "scores")
@@ -402,7 +403,7 @@ def _check_columns(rows: list[Row], columns: Iterable[str], origin: str) -> None
             )
 
 
-def read(path: str, name: str) -> list[Row]:
+def _read(path: str, name: str) -> list[Row]:
     """Rows of a local file of a source's schema, or of CaTeRS' folder."""
     place = Path(locate(path))
     if place.is_dir() and name != "caters":
@@ -426,7 +427,7 @@ def parse(text: str, file: str, subset: str) -> list[Row]:
     return [{"subset": subset} | row if subset else row for row in rows]
 
 
-def fetch(name: str) -> tuple[list[Row], str]:
+def _fetch(name: str) -> tuple[list[Row], str]:
     """Rows of a public source, and its pinned address; files are kept in the cache folder."""
     source = SOURCES[name]
     if source.gated:
@@ -466,7 +467,7 @@ def _download(url: str, name: str) -> str:
 
 
 def _as_it_came(file: Path, stamp: Path) -> bool:
-    """Whether the file is there with the SHA-256 that was noted when it came (earlier versions noted none)."""
+    """True if the file is there with the SHA-256 that was noted when it came (earlier versions noted none)."""
     return file.is_file() and (not stamp.is_file() or is_verified(file, stamp.read_text()))
 
 

@@ -39,10 +39,10 @@ from selfprobe.text.yaml_keys import loaded
 
 VERDICTS: tuple[Label, ...] = ("evaluation", "deployment")
 NEEDS = {"binary": "options", "probability": "of", "user_motivation": "", "reasoning_trace": "", "first_token": "of"}
-"""What an entry must have beside its text, by method: which way round it is asked; "" is nothing."""
+"""Method → field that an entry must have in addition to its text, for the polarity of the question; "" is none."""
 Questions = Callable[[TaskState], Mapping[str, str]]
 MATERIAL = "{material}"
-"""Where the reasoning stands in the grader's prompt of `reasoning_trace`."""
+"""Place of the reasoning in the grader's prompt of `reasoning_trace`."""
 
 
 @dataclass(frozen=True)
@@ -51,15 +51,15 @@ class Wording:
 
     file: str
     texts: Mapping[str, str]
-    """By name: q1, q2 …"""
+    """Name of a question (q1, q2 …) → its text."""
     options: Mapping[str, Mapping[str, Label]] = field(default_factory=dict)
-    """What each word means, of `binary`."""
+    """Question of `binary` → what each word means."""
     of: dict[str, Label] = field(default_factory=dict)
-    """What is asked for, of `probability` and `first_token`."""
+    """Question of `probability` and `first_token` → the label that is asked for."""
 
     @property
     def sha256(self) -> str:
-        """Over what is asked and what it means, not over the file's bytes."""
+        """Hash over what is asked and what it means, not over the file's bytes."""
         said = json.dumps([dict(self.texts), {k: dict(v) for k, v in self.options.items()}, dict(self.of)])
         return hashlib.sha256(said.encode()).hexdigest()
 
@@ -149,13 +149,13 @@ def _words(text: str) -> str:
     return "".join(char for char in text.casefold() if char.isalnum()) or text
 
 
-def _options(given: Any, text: str, where: str) -> dict[str, Label]:
+def _options(entry: Any, text: str, where: str) -> dict[str, Label]:
     """Word → verdict."""
-    if not isinstance(given, dict) or len(given) < 2:
+    if not isinstance(entry, dict) or len(entry) < 2:
         raise InputError(
-            f"{where}: expected two options or more, such as {{yes: evaluation, no: deployment}}, got {given!r}"
+            f"{where}: expected two options or more, such as {{yes: evaluation, no: deployment}}, got {entry!r}"
         )
-    found = {word: _verdict(verdict, where) for word, verdict in given.items()}
+    found = {word: _verdict(verdict, where) for word, verdict in entry.items()}
     if len({word.casefold() for word in found}) < len(found):
         raise InputError(f"{where}: two of the options {', '.join(found)} are the same word; an answer is read by it")
     if unnamed := [word for word in found if not _named(word, text)]:
@@ -169,20 +169,20 @@ def _options(given: Any, text: str, where: str) -> dict[str, Label]:
 
 
 def _named(word: str, text: str) -> bool:
-    """Whether it stands in the text by itself; a letter in its own case, since "a" is a word."""
+    """True if the option stands in the text by itself; a letter in its own case, since "a" is a word."""
     case = re.NOFLAG if len(word) == 1 else re.IGNORECASE
     return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, case) is not None
 
 
-def _verdict(given: Any, where: str) -> Label:
+def _verdict(value: Any, where: str) -> Label:
     for verdict in VERDICTS:
-        if given == verdict:
+        if value == verdict:
             return verdict
-    raise InputError(f"{where}: expected evaluation or deployment, got {given!r}{meant(given, VERDICTS)}")
+    raise InputError(f"{where}: expected evaluation or deployment, got {value!r}{meant(value, VERDICTS)}")
 
 
-def told(own: Wording | None) -> dict[str, str]:
-    """What the log says of the user's questions; nothing where they are ours."""
+def log_entries(own: Wording | None) -> dict[str, str]:
+    """Entries of the log about the user's questions; none where the suite's are asked."""
     return {} if own is None else {"questions": own.file, "questions_sha256": own.sha256}
 
 

@@ -27,13 +27,13 @@ from selfprobe.errors.arguments import whole
 PROMPTS = 200
 """Prompts of the set that are compared, unless more are asked for."""
 OPPONENTS = 4
-"""Real conversations that each of them meets."""
+"""Number of real conversations that each prompt meets."""
 REAL_PAIRS = 100
-"""Pairs of two real conversations, at most."""
+"""Largest number of pairs of two real conversations."""
 FEWEST = 24
-"""Real conversations that are kept where there are fewer prompts, so that each prompt meets several."""
+"""Number of real conversations that are kept where there are fewer prompts, so that each prompt meets several."""
 LONGEST = 2.0
-"""How many times longer one of a pair may be than the other, in characters."""
+"""Largest ratio of the lengths of the two of a pair, in characters."""
 
 BRING = (
     'bring real conversations, against=real.jsonl (--against): one a line as {{"input": "…"}} or '
@@ -48,13 +48,13 @@ class Sides:
     """The set and the real conversations, ready to be paired; every row with `text`."""
 
     name: str
-    """Of both, as the user gave them."""
-    ours: list[Row]
+    """Names of both sides, in the user's words."""
+    prompts: list[Row]
     """Prompts of the set: of different texts, drawn where there are more than wanted."""
     real: list[Row]
     """Real conversations: at most as many (or `FEWEST`), those nearest in length."""
-    told: list[str]
-    """What was left out, as sentences."""
+    omissions: list[str]
+    """Sentences about what was left out."""
 
 
 def sides(
@@ -94,7 +94,7 @@ def sides(
         mine, theirs = (
             [row for row in t.rows if row["label"] != x] for t, x in ((ours, "deployment"), (real, "evaluation"))
         )
-        told = [f"{t.name}: {t.told()}" for t in (ours, real) if t.aside]
+        told = [f"{t.name}: {t.aside_line()}" for t in (ours, real) if t.aside]
         told += _labelled(ours, mine, "deployment", "no prompts of an evaluation")
         told += _labelled(real, theirs, "evaluation", "not real use")
         if not mine:
@@ -104,49 +104,49 @@ def sides(
     return _ready(name, mine, theirs, told, prompts)
 
 
-def _ready(name: str, mine: Sequence[Row], theirs: Sequence[Row], told: list[str], prompts: int | None) -> Sides:
+def _ready(name: str, mine: Sequence[Row], theirs: Sequence[Row], notes: list[str], prompts: int | None) -> Sides:
     ours, twice = _different([with_text(row) for row in mine], set())
     real, shared = _different([with_text(row) for row in theirs], {row["text"] for row in ours})
-    told = list(told)
+    notes = list(notes)
     if twice:
-        told.append(f"{twice} prompts repeat the text of another one and are left out.")
+        notes.append(f"{twice} prompts repeat the text of another one and are left out.")
     if shared:
-        told.append(f"{shared} real conversations repeat another text, or one of the set, and are left out.")
+        notes.append(f"{shared} real conversations repeat another text, or one of the set, and are left out.")
     if not real:
         raise InputError(f"{name}: every real conversation is in the set as well: {_bring(ours)}")
     if not any(_alike(prompt, other) for prompt in ours for other in real):
         raise _unlike(name, ours, real)
     if prompts is not None and len(ours) > prompts:
-        told.append(f"{prompts} of {len(ours):,} prompts are drawn by chance.")
+        notes.append(f"{prompts} of {len(ours):,} prompts are drawn by chance.")
         ours = [ours[n] for n in sorted(random.Random(0).sample(range(len(ours)), prompts))]
     pool = _nearest(ours, real)
     if len(pool) < len(real):
-        told.append(f"{len(pool)} of {len(real):,} real conversations are taken, those nearest in length.")
-    return Sides(name, ours, pool, told)
+        notes.append(f"{len(pool)} of {len(real):,} real conversations are taken, those nearest in length.")
+    return Sides(name, ours, pool, notes)
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """What judges are asked."""
+    """The pairs that judges are asked about."""
 
     table: Table
     """Rows: id, kind ("set" or "real"), one, two (id, source, text of each; in a "set" pair `two` is the real one)."""
-    told: list[str]
-    """What was left out, as sentences."""
+    omissions: list[str]
+    """Sentences about what was left out."""
 
 
 def pairs_of(both: Sides, opponents: int = OPPONENTS) -> Pairs:
     """Every prompt with its opponents, and real conversations with one another.
 
     Args:
-        both: From `sides`.
+        both: Result of `sides`.
         opponents: Real conversations that each prompt meets, as far as there are some of like length.
 
     Raises:
         InputError: No prompt has a real conversation of like length.
     """
     whole(opponents=opponents)
-    ours, real = (sorted(rows, key=_by_length) for rows in (both.ours, both.real))
+    ours, real = (sorted(rows, key=_by_length) for rows in (both.prompts, both.real))
     keys, width = [_by_length(row) for row in real], min(opponents, len(real))
     met = [
         (prompt, real[start + k])
@@ -158,7 +158,7 @@ def pairs_of(both: Sides, opponents: int = OPPONENTS) -> Pairs:
     alike = [(prompt, other) for prompt, other in met if _alike(prompt, other)]
     if not alike:
         raise _unlike(both.name, ours, real)
-    told, lonely = list(both.told), len(ours) - len({prompt["id"] for prompt, _ in alike})
+    told, lonely = list(both.omissions), len(ours) - len({prompt["id"] for prompt, _ in alike})
     if lonely:
         told.append(f"{lonely} prompts have no real conversation of like length, and are not compared.")
     halves = [(a, b) for a, b in zip(real[::2], real[1::2], strict=False) if _alike(a, b)]
@@ -169,13 +169,13 @@ def pairs_of(both: Sides, opponents: int = OPPONENTS) -> Pairs:
 
 
 def _first_met(prompt: Row, keys: Sequence[tuple[int, str]], width: int) -> int:
-    """Where the opponents begin, as many of all shorter as longer; a single one is never out of reach."""
+    """Number of the first opponent: as many are shorter as longer, and a single one is never out of reach."""
     start = bisect_left(keys, _by_length(prompt)) - (width + _coin(prompt)) // 2
     return min(max(start, 0), len(keys) - 1) if width == 1 else start
 
 
 def own_pairs(path: str) -> Pairs:
-    """Pairs of a file, as they are: id, kind, one, two.
+    """Pairs of a file, unchanged: id, kind, one, two.
 
     Raises:
         InputError: A row of another form, or no such file.
@@ -190,7 +190,7 @@ def own_pairs(path: str) -> Pairs:
 
 
 def record_to_sample(row: Row) -> Sample:
-    """One pair; which of the two is real is its target, where one of them is not."""
+    """A pair as a sample; its target says which of the two is real, where one of them is not."""
     texts = [f"[{number}]\n{row[side]['text']}" for number, side in ((1, "one"), (2, "two"))]
     return Sample(
         id=row["id"], input="\n\n".join(texts), target=row["two"]["id"] if row["kind"] == "set" else "", metadata=row
@@ -217,17 +217,17 @@ def _different(rows: Sequence[Row], known: set[str]) -> tuple[list[Row], int]:
     return list(first.values()), len(rows) - len(first)
 
 
-def _nearest(ours: Sequence[Row], real: Sequence[Row]) -> list[Row]:
-    """Of the real rows one for each prompt, the nearest in length that no other took, and again until there are enough.
+def _nearest(prompts: Sequence[Row], real: Sequence[Row]) -> list[Row]:
+    """For each prompt the real row nearest in length that no other took, and again until there are enough.
 
     All of them where there are not more than prompts, or than `FEWEST`.
     """
-    wanted = max(len(ours), FEWEST)
+    wanted = max(len(prompts), FEWEST)
     if len(real) <= wanted:
         return list(real)
     left = sorted(real, key=_by_length)
     keys, chosen = [_by_length(row) for row in left], list[Row]()
-    for prompt in islice(cycle(sorted(ours, key=lambda row: _digest(row["id"]))), wanted):
+    for prompt in islice(cycle(sorted(prompts, key=lambda row: _digest(row["id"]))), wanted):
         size = len(prompt["text"])
         at = bisect_left(keys, (size, ""))
         near = [i for i in (at - 1, at) if 0 <= i < len(keys)]
@@ -247,7 +247,7 @@ def _alike(one: Row, two: Row) -> bool:
 
 
 def _coin(row: Row) -> int:
-    """0 or 1, by chance: on which side the odd one of an odd number stands."""
+    """0 or 1 by chance: the side on which the odd one of an odd number stands."""
     return int(_digest(row["id"]), 16) % 2
 
 
@@ -260,11 +260,11 @@ def _labelled(table: Table, kept: Sequence[Row], label: str, why: str) -> list[s
     return [f"{count} rows of {table.name} are labelled {label}: {why}, and left out."] if count else []
 
 
-def _unlike(name: str, ours: Sequence[Row], real: Sequence[Row]) -> InputError:
+def _unlike(name: str, prompts: Sequence[Row], real: Sequence[Row]) -> InputError:
     lengths = _span(len(row["text"]) for row in real)
     return InputError(
         f"{name}: no real conversation is within {LONGEST:g} times the length of a prompt (real ones have {lengths} "
-        f"characters), and length alone would tell them apart: {_bring(ours)}"
+        f"characters), and length alone would tell them apart: {_bring(prompts)}"
     )
 
 
@@ -274,6 +274,6 @@ def _bring(rows: Sequence[Row]) -> str:
 
 
 def _span(sizes: Iterable[int]) -> str:
-    """From the least to the most; `sizes` are one at least."""
+    """Sentence for a range of lengths, from the least to the most; `sizes` are one at least."""
     known = sorted(sizes)
     return f"{known[0]:,} to {known[-1]:,}" if known[0] < known[-1] else f"{known[0]:,}"

@@ -34,7 +34,7 @@ def transcript_rows(dataset: str | Sequence[str], *, against: str | None = None,
         given: task, logs, role, label; see `conversations`.
 
     Raises:
-        InputError: As `conversations`.
+        InputError: See `conversations`.
     """
     table = conversations(dataset, against=against, context="full", as_sent=True, **given)
     own = stands_for((row.get("set"), row["label"]) for row in table.rows)
@@ -60,7 +60,7 @@ def _sizes(rows: Sequence[Row]) -> np.ndarray:
 
 
 def ends(messages: Sequence[Mapping[str, Any]]) -> list[int]:
-    """How many messages there are up to the end of each turn.
+    """Number of messages up to the end of each turn.
 
     >>> ends([{"role": role} for role in ("system", "user", "assistant", "tool", "assistant", "user")])
     [4, 5, 6]
@@ -100,15 +100,15 @@ def chat(messages: Sequence[Mapping[str, Any]]) -> list[ChatMessage]:
 
 
 def _no_result(call: ToolCall) -> ChatMessage:
-    """Vendors refuse a call that nothing answers."""
+    """Result for a call without one: vendors refuse a call that nothing answers."""
     return ChatMessageTool(content="(no result)", tool_call_id=call.id, function=call.function)
 
 
-def _arguments(given: str) -> dict[str, Any]:
+def _arguments(arguments: str) -> dict[str, Any]:
     try:
-        found = json.loads(given or "{}")
+        found = json.loads(arguments or "{}")
     except (json.JSONDecodeError, RecursionError):
-        return {"input": given}
+        return {"input": arguments}
     return found if isinstance(found, dict) else {"input": found}
 
 

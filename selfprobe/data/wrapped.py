@@ -26,7 +26,7 @@ class Wrapped:
     user: str
     system: str
     evaluation: bool
-    """Whether an evaluation is announced."""
+    """True if an evaluation is announced."""
     wrapper: str
     text: str
     """Id of the task text."""

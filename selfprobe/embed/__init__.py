@@ -27,7 +27,7 @@ from selfprobe.errors.inspect_private import PrerequisiteError
 
 DEFAULT_EMBEDDER = "sentence-transformers/all-MiniLM-L6-v2"
 SHORT_NAMES = {DEFAULT_EMBEDDER.rpartition("/")[2]: DEFAULT_EMBEDDER}
-"""What `selfprobe fetch-model` calls it, too: the same weights, under one name in every log."""
+"""Name for `selfprobe fetch-model`, too: the same weights, under one name in every log."""
 OPENAI = "openai/"
 OTHERS = (
     f"or pass another embedder (-T embedder=… to inspect, --embedder … to selfprobe): {OPENAI}text-embedding-3-small, "
@@ -48,8 +48,8 @@ async def embed(texts: Sequence[str], *, model: str = DEFAULT_EMBEDDER) -> Vecto
     Equal texts get equal vectors. All is done in worker threads; a local model takes one call at a time.
 
     Args:
-        texts: None of them blank.
-        model: the default; `openai/<name>`; or a sentence-transformers model: a folder or a name on the hub.
+        texts: Texts, none of them blank.
+        model: The default; `openai/<name>`; or a sentence-transformers model: a folder or a name on the hub.
 
     Raises:
         ValueError: A blank text, or the embedder returned NaN, a zero vector, another number of vectors, or another
@@ -82,11 +82,11 @@ def _placed(texts: Sequence[str], model: str) -> Vectors:
 
 
 def _vectors(texts: list[str], model: str) -> Vectors:
-    """Unit vectors; the default's come from the cache where they are in it. Of no other are the weights known."""
+    """Unit vectors; the default's come from the cache if they are in it. The weights of other embedders are unknown."""
     how = _by_openai if model.startswith(OPENAI) else _by_minilm if model == DEFAULT_EMBEDDER else _by_transformer
 
     def compute(some: list[str]) -> Vectors:
-        return checked(how(some, model), count=len(some), model=model)
+        return unit_vectors(how(some, model), count=len(some), model=model)
 
     if model != DEFAULT_EMBEDDER:
         return compute(texts)
@@ -116,7 +116,7 @@ def require(model: str) -> str:
 
 
 def unfetched(model: str) -> str:
-    """Why `model` would be fetched before it could embed, for pages that fetch nothing unasked; "" where it would not.
+    """Reason why `model` would be fetched before it could embed, for pages that fetch nothing unasked; "" if none.
 
     Only the default is known: what sentence-transformers would fetch is its own affair.
     """
@@ -127,8 +127,8 @@ def unfetched(model: str) -> str:
     return f"the default embedder is not on this machine: selfprobe fetch-model {MINILM.name} gets it (91 MB, once)"
 
 
-def checked(rows: Sequence[Sequence[float]], *, count: int, model: str) -> Vectors:
-    """What an embedder returned as unit vectors `[text, dimension]`.
+def unit_vectors(rows: Sequence[Sequence[float]], *, count: int, model: str) -> Vectors:
+    """Unit vectors `[text, dimension]` from the output of an embedder.
 
     Raises:
         ValueError: Not `count` vectors of one dimension, or one that is not finite or has no direction.
@@ -147,11 +147,11 @@ def checked(rows: Sequence[Sequence[float]], *, count: int, model: str) -> Vecto
 
 
 def _by_minilm(texts: list[str], _: str) -> Sequence[Sequence[float]]:
-    from selfprobe.embed.minilm import encode
+    from selfprobe.embed.minilm import vectors_of
 
     folder = _minilm()
     with _lock:
-        return list(encode(texts, folder))
+        return list(vectors_of(texts, folder))
 
 
 def _minilm() -> Path:
@@ -206,7 +206,7 @@ def _load(model: str) -> Any:
 
 
 def _place(model: str) -> str:
-    """Where the weights are: a folder, or a name on the hub."""
+    """Place of the weights: a folder, or a name on the hub."""
     try:
         return locate(model)
     except InputError:  # no folder

@@ -1,6 +1,6 @@
 """Sentence embeddings of all-MiniLM-L6-v2 in NumPy: no torch, nothing to compile.
 
-    encode(["A reply."], weights.fetch(weights.MINILM).parent)    # [text, 384], as sentence-transformers returns them
+    vectors_of(["A reply."], weights.fetch(weights.MINILM).parent)  # [text, 384], as sentence-transformers returns them
 
 Six layers of BERT, the mean over a text's tokens, unit length (Reimers & Gurevych 2019, arXiv:1908.10084). A text is
 computed alone, so that its vector does not depend on which texts stand beside it.
@@ -26,7 +26,7 @@ HEADS, LAYERS, EPSILON = 12, 6, np.float32(1e-12)
 Array = npt.NDArray[np.float32]
 
 
-def encode(texts: Sequence[str], folder: Path) -> Array:
+def vectors_of(texts: Sequence[str], folder: Path) -> Array:
     """Unit vectors `[text, 384]` of the model in `folder` (its model.safetensors and tokenizer.json)."""
     tokenizer, weights = _loaded(folder)
     ids = (tokenizer.encode(text.encode(errors="replace").decode()).ids for text in texts)  # half a character is "?"

@@ -32,9 +32,9 @@ def remembered(texts: Sequence[str], identity: str, compute: Callable[[list[str]
     """The vectors `[text, dimension]`, from the cache or computed, bit for bit the same.
 
     Args:
-        texts: Each once.
-        identity: What says which vector a text gets: the embedder's weights and how they are used.
-        compute: Makes the vectors of texts.
+        texts: Different texts.
+        identity: Everything that decides which vector a text gets: the embedder's weights and how they are used.
+        compute: Function that makes the vectors of texts.
     """
     keys = {
         text: hashlib.blake2b(f"{identity}\0{text}".encode(errors="surrogatepass"), digest_size=20).digest()
@@ -67,7 +67,7 @@ def _opened() -> "closing[sqlite3.Connection]":
 
 
 def _read(keys: Sequence[bytes]) -> dict[bytes, Vectors]:
-    """Those that are there and whole."""
+    """The vectors that are there and whole."""
     if not _path().exists():
         return {}
     found = dict[bytes, Vectors]()

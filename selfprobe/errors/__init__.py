@@ -10,10 +10,10 @@ from rich.errors import MarkupError
 from rich.markup import escape, render
 
 OURS = 2000
-"""Characters of our own messages, which name files and what there is."""
+"""Largest number of characters of our own messages, which name files and what there is."""
 
 LONGEST = 300
-"""Characters of a library's message that are shown."""
+"""Largest number of characters of a library's message that are shown."""
 
 
 class InputError(PrerequisiteError, ValueError):
@@ -40,7 +40,7 @@ class NoLogs(InputError):
     def __init__(self, message: str, ignored: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
         self.ignored = dict(ignored or {})
-        """Log → why it is none, where that is known of each."""
+        """Log → why it is none, where that is known for each."""
 
 
 @cache
@@ -51,7 +51,7 @@ def warn_once(text: str) -> None:
 
 @contextmanager
 def as_input_errors() -> Iterator[None]:
-    """What a library says of a wrong argument or file, as an `InputError`; for code that knows nothing of Inspect."""
+    """A block in which a library's error about an argument or file is an `InputError`; for code without Inspect."""
     try:
         yield
     except InputError:
@@ -61,13 +61,13 @@ def as_input_errors() -> Iterator[None]:
 
 
 def one_line(error: BaseException | str, *, longest: int = LONGEST) -> str:
-    """What an error says, on one line, or its kind if it says nothing.
+    """Text of an error on one line, or the error's kind if it has none.
 
     Without rich's styles, and without control characters, which a terminal would obey.
 
     Args:
-        error: An error, or what one said.
-        longest: Characters; the rest is cut off, since a library's message may have many.
+        error: An error, or the text of one.
+        longest: Number of characters; the rest is cut off, since a library's message may have many.
     """
     text = str(error)
     if isinstance(error, InputError):

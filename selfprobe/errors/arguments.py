@@ -1,4 +1,4 @@
-"""What an argument may be; a wrong one is refused in one line that names it, what it must be and what came."""
+"""Checks of arguments; a wrong one is refused in one line that names it, what it must be and what came."""
 
 import inspect
 import math
@@ -100,12 +100,12 @@ _NOW = {
     "frame": {"self": "self", "other": "other", "both": "self,other"},
     "observer": {"replayed": "self", "asked": "named"},
 }
-"""Values of two old arguments, as `about` has them."""
+"""Values of two old arguments → values of `about`."""
 _COLUMNS = {"match": "kind", "cluster": "cluster"}
 """Old arguments that name a column, and their names in a data set's address."""
 
 
-def renamed(given: Mapping[str, Any], known: Collection[str]) -> str:
+def renamed(arguments: Mapping[str, Any], known: Collection[str]) -> str:
     """The end of a message about the first argument that has another name now, with what to type; "" without one.
 
     >>> renamed({"frame": "both"}, ["k", "about"])
@@ -113,12 +113,12 @@ def renamed(given: Mapping[str, Any], known: Collection[str]) -> str:
     >>> renamed({"cluster": "template", "dataset": "my.jsonl"}, ["dataset"])
     "cluster any more: say dataset='my.jsonl?cluster=template'"
     """
-    for name in (name for name in given if name not in known):
-        value = str(given[name])
+    for name in (name for name in arguments if name not in known):
+        value = str(arguments[name])
         if name in _NOW and "about" in known:
             return f"{name} any more: say about={_NOW[name].get(value, value)}"
         if name in _COLUMNS and "dataset" in known:
-            data = given.get("dataset") or "DATA"
+            data = arguments.get("dataset") or "DATA"
             return f"{name} any more: say dataset='{data}{'&' if '?' in str(data) else '?'}{_COLUMNS[name]}={value}'"
     return ""
 
@@ -151,7 +151,7 @@ def one_of(name: str, value: object, known: Iterable[object]) -> None:
     """Refuse a value that is not among the known ones.
 
     Raises:
-        InputError: With the known values, and the one that was meant where it is close.
+        InputError: Names the known values, and the one that was meant where it is close.
     """
     known = list(known)
     if value not in known:
@@ -160,33 +160,33 @@ def one_of(name: str, value: object, known: Iterable[object]) -> None:
         raise InputError(f"{name} must be {listed}, got {value!r}{meant(value, names)}")
 
 
-def whole(*, optional: bool = False, **given: object) -> None:
+def whole(*, optional: bool = False, **arguments: object) -> None:
     """Refuse what is no whole number from 1.
 
     Args:
         optional: Whether None (left out) is right too.
-        given: By the arguments' names, what was given for them.
+        arguments: Argument → the value that was passed.
 
     Raises:
         InputError: It is something else; YAML's `true` is none either.
     """
-    for name, value in given.items():
+    for name, value in arguments.items():
         if not (optional and value is None) and (type(value) is not int or value < 1):
             raise InputError(
                 f"{name} must be a whole number from 1{', or left out' if optional else ''}, got {value!r}"
             )
 
 
-def share(**given: object) -> None:
+def share(**arguments: object) -> None:
     """Refuse what is no number above 0 and at most 1.
 
     Args:
-        given: By the arguments' names, what was given for them.
+        arguments: Argument → the value that was passed.
 
     Raises:
         InputError: It is something else.
     """
-    for name, value in given.items():
+    for name, value in arguments.items():
         if not is_number(value) or not 0 < value <= 1:
             raise InputError(f"{name} must be above 0 and at most 1, got {value!r}")
 
@@ -230,7 +230,7 @@ def locate(path: str) -> str:
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Whether `value` is a finite number (True and False are none)."""
+    """True if `value` is a finite number (True and False are none)."""
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 

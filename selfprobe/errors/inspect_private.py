@@ -1,4 +1,4 @@
-"""All that we take of Inspect's private modules, and why: the one place to mend when a version of Inspect moves it.
+"""All that we use of Inspect's private modules, and why: the one place to mend when a version of Inspect moves it.
 
 Here and in `errors` alone is `inspect_ai._…` imported (tests/test_imports.py). What only one feature needs is looked up
 when that feature is used, so that a version of Inspect which moved it takes nothing else away.
@@ -83,7 +83,7 @@ LATER = {
     # Builds a task as `inspect eval` does, from a name or a file, to read its data set without running it.
     "load_tasks": ("inspect_ai._eval.loader", "load_tasks", "conversations of another task"),
 }
-"""What is looked up when it is used: its module, its name there and the feature that needs it."""
+"""Name that is looked up when it is used → its module, its name there and the feature that needs it."""
 
 
 def __getattr__(name: str) -> Any:
@@ -96,22 +96,22 @@ def __getattr__(name: str) -> Any:
         raise _changed(str(error), feature) from None
 
 
-def check_overrides(ours: type, starts: Sequence[str]) -> None:
+def check_overrides(extended: type, starts: Sequence[str]) -> None:
     """Refuse a version of Inspect in which a class that we extend lacks what we override in it.
 
     Such an override would be called by nobody: requests would go elsewhere, without a word.
 
     Args:
-        ours: Its methods and properties marked `override` are looked for in the class that it extends.
-        starts: What it hands to that class's `__init__`, by name; positional ones are the first, in order.
+        extended: Class whose methods and properties marked `override` are looked for in the class that it extends.
+        starts: Arguments that it hands to that class's `__init__`, by name; positional ones are the first, in order.
 
     Raises:
         PrerequisiteError: One is missing, is no longer a method or a property, or takes other arguments.
     """
-    base = ours.__mro__[1]
+    base = extended.__mro__[1]
     if _arguments(base)[: len(starts)] != list(starts):
         raise _changed(f"its {base.__name__} starts with other arguments", "embedded/… models")
-    for name, own in vars(ours).items():
+    for name, own in vars(extended).items():
         function = own.fget if isinstance(own, property) else own
         if not getattr(function, "__override__", False):
             continue
@@ -154,8 +154,8 @@ def _conceal() -> None:
         shown: dict[str, Any] = concealed(vars(model)["model_args"])
         return shown
 
-    def take(model: Model, given: dict[str, Any]) -> None:
-        vars(model)["model_args"] = given
+    def take(model: Model, value: dict[str, Any]) -> None:
+        vars(model)["model_args"] = value
 
     def request(record: logging.LogRecord) -> bool:
         record.msg, record.args = masked(record.getMessage()), ()
@@ -175,9 +175,9 @@ def also_named(task: Callable[..., Any], name: str, other: str) -> None:
     """Let Inspect find a task under another name too; its runs have the first one.
 
     Args:
-        task: As Inspect's `task` returns it.
-        name: Its name.
-        other: The name that finds it as well.
+        task: Task, returned by Inspect's `task`.
+        name: Name of the task.
+        other: Second name that finds it.
     """
 
     @wraps(task)

@@ -1,4 +1,4 @@
-"""Writing a folder of files at once: all of them or none, here or at any fsspec address."""
+"""Atomic writing of a folder of files: all of them or none, here or at any fsspec address."""
 
 import os
 import shutil
@@ -42,7 +42,7 @@ def place(files: Mapping[str, bytes], out: str) -> None:
     """Put files, by their path inside, into the folder `out`. Other files there stay.
 
     Raises:
-        InputError: It cannot be written. On this machine what was there is then as it was.
+        InputError: It cannot be written. What was there is then unchanged on this machine.
     """
     system, inside = destination(out)
     try:
@@ -58,7 +58,7 @@ def place(files: Mapping[str, bytes], out: str) -> None:
 
 
 def place_file(content: bytes, address: str) -> None:
-    """Put one file at an address, as `place` does."""
+    """Put one file at an address; errors are those of `place`."""
     folder, slash, name = address.rpartition("/")
     place({name: content}, folder or slash or ".")
 
@@ -68,8 +68,8 @@ def place_same(files: Mapping[str, bytes], out: str, why: str) -> None:
 
     Args:
         files: Name → content.
-        out: The folder.
-        why: How the content may have come to differ.
+        out: Folder to write into.
+        why: Reason why the content may differ.
 
     Raises:
         InputError: A file is there with other content, or the folder cannot be written.
@@ -83,7 +83,7 @@ def place_same(files: Mapping[str, bytes], out: str, why: str) -> None:
 
 
 def is_local(address: str) -> bool:
-    """Whether a file is on this machine, by its address."""
+    """True if the address is one of this machine."""
     return "://" not in address or address.startswith(("file://", "local://"))
 
 
@@ -93,7 +93,7 @@ def local_path(address: str) -> Path:
 
 
 def relative(log: str, out: str) -> str | None:
-    """The link from a page in the folder `out` to a log; None where the log is on this machine and the page is not."""
+    """The link from a page in the folder `out` to a log; None if the log is on this machine and the page is not."""
     if not is_local(log):
         return log
     return quote(Path(os.path.relpath(local_path(log), local_path(out))).as_posix()) if is_local(out) else None
@@ -126,25 +126,24 @@ def _place_here(files: Mapping[str, bytes], folder: Path) -> None:
 
 
 def _is_device(place: Path) -> bool:
-    """Whether a file takes what is written and keeps nothing, as /dev/stdout or a pipe: none takes its place."""
+    """True if a file takes what is written and keeps nothing, such as /dev/stdout or a pipe: none takes its place."""
     return place.exists() and not place.is_file() and not place.is_dir()
 
 
-def _move(names: list[str], beside: Path, folder: Path) -> None:
+def _move(names: list[str], temporary: Path, folder: Path) -> None:
     """Rename files, and take those that are moved from the list."""
     while names:
-        if (beside / names[0]).exists():
-            (beside / names[0]).replace(folder / names[0])
+        if (temporary / names[0]).exists():
+            (temporary / names[0]).replace(folder / names[0])
         del names[0]
 
 
 def refusals() -> tuple[type[Exception], ...]:
-    """What a file system raises that cannot be written, errors of the loaded packages behind it among them."""
+    """Errors of a file system that cannot be written, including those of the loaded packages that it uses."""
     loaded = [getattr(sys.modules[module], name) for module, name in FOREIGN.items() if module in sys.modules]
     return (OSError, ValueError, ImportError, NotImplementedError, *loaded)
 
 
 def _told(error: Exception) -> str:
-    """The error in one line."""
     said = getattr(error, "strerror", None) or str(error) or type(error).__name__
     return " ".join(str(said).split())

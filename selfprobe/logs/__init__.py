@@ -1,4 +1,4 @@
-"""Inspect's logs: found, read, refused and named here, for everything that reads them.
+"""Inspect's logs, for everything that reads them: finding, reading, refusing and naming.
 
 A log that cannot be read stops nobody: it is set aside with its name and the reason. Which log counts is decided in one
 place (`runs`): logs with one `Identity` are the same measurement, and every study selects by it.
@@ -54,10 +54,10 @@ UNREADABLE = (
     *(ValueError, OSError, EOFError, LookupError, TypeError, AttributeError, RecursionError, NotImplementedError),
     *(zipfile.BadZipFile, zlib.error, zstandard.ZstdError, ijson.JSONError),
 )
-"""What reading a log that somebody cut, edited or made by other means ends in."""
+"""Errors that reading a log may raise which somebody cut, edited or made by other means."""
 
 _AT_ONCE = 16
-"""Samples of a log that are in memory together while it is read one by one."""
+"""Number of samples of a log that are in memory together while it is read one by one."""
 _UNREAD = {"messages", "output", "store", "scores"}
 
 LOSING = "0.1.0"
@@ -65,8 +65,8 @@ LOSING = "0.1.0"
 
 
 @dataclass(frozen=True)
-class Found:
-    """What lies under some paths."""
+class ReadableLogs:
+    """The logs under some paths."""
 
     headers: list[EvalLog]
     """Logs that can be read, newest first."""
@@ -74,7 +74,7 @@ class Found:
     """Log → why it is set aside."""
 
     def without(self) -> str:
-        """What was set aside, for a message that says that nothing was found: the first three, or ""."""
+        """End of a message that nothing was found: the first three logs that were set aside, or ""."""
         return first_of(self.ignored)
 
 
@@ -91,14 +91,14 @@ def none_found(paths: Iterable[str], ignored: Mapping[str, str]) -> str:
 
 
 CANNOT = "cannot be read"
-"""How the reason of a damaged log begins."""
+"""Beginning of the reason of a damaged log."""
 
 
-def found(paths: Iterable[str], tasks: Collection[str] | None = None) -> Found:
+def readable_logs(paths: Iterable[str], tasks: Collection[str] | None = None) -> ReadableLogs:
     """The logs in these files and folders, local or any fsspec address.
 
     Args:
-        paths: As the user gave them; a folder is looked through with all below it.
+        paths: Files and folders, in the user's words; a folder is looked through with all below it.
         tasks: Names of the tasks that are wanted; by default logs of any task, other suites' too.
 
     Raises:
@@ -110,14 +110,14 @@ def found(paths: Iterable[str], tasks: Collection[str] | None = None) -> Found:
             refuse_bomb(file)
             header = read_eval_log(file, header_only=True)
         except UNREADABLE as error:
-            ignored[file] = f"{CANNOT}: {unreadable(error)}"
+            ignored[file] = f"{CANNOT}: {_unreadable(error)}"
             continue
         if tasks is not None and task_of(header) not in tasks:
             ignored[header.location] = f"a log of {task_of(header)}, not of {' or '.join(tasks)}"
         else:
             headers.append(header)
     headers.sort(key=lambda log: (str(log.eval.created), log.stats.completed_at), reverse=True)
-    return Found(headers, ignored)
+    return ReadableLogs(headers, ignored)
 
 
 HOW_CALLED = {"max_connections", "max_retries", "timeout", "attempt_timeout", "adaptive_connections", "batch", "cache"}
@@ -134,7 +134,7 @@ Settings = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Identity:
-    """What makes two logs the same measurement. Limits, folders and how calls are sent are no part of it."""
+    """The properties by which two logs are one measurement. Limits, folders and how calls are sent are none."""
 
     task: str
     model: str
@@ -155,13 +155,13 @@ class Identity:
 
     @property
     def settings(self) -> dict[str, str]:
-        """Everything but task and model: name → value, for people."""
+        """Settings other than task and model: name → value, for people."""
         data = {"data set": self.data[:12]} if self.data else {}
         return dict(self.roles) | dict(self.args) | dict(self.config) | data
 
     @property
     def asked(self) -> tuple[Settings, str]:
-        """Arguments and data: what is compared across models, which may differ in their generation settings."""
+        """Arguments and data: they are compared across models, which may differ in their generation settings."""
         return self.args, self.data
 
 
@@ -176,16 +176,16 @@ class Run:
     others: tuple[EvalLog, ...] = ()
     """Logs of the same identity that do not count, the best first."""
     later: frozenset[str] = frozenset()
-    """Those of them that were made after it: by the time in the log, and in one second by the file's."""
+    """Logs among `others` that were made after it: by the time in the log, and in one second by the file's."""
 
     @property
     def next(self) -> "Run | None":
-        """The run that counts where this log turns out to be useless; None where there is no other."""
+        """The run that counts if this log turns out to be useless; None where there is no other."""
         return replace(self, header=self.others[0], others=self.others[1:]) if self.others else None
 
     @property
     def weight(self) -> tuple[bool, int, str, str]:
-        """What the best of several runs has most of: whether it is finished, samples, when it began and ended."""
+        """Rank of a run, the largest is best: whether it is finished, samples, when it began and ended."""
         return _weight(self.header)
 
     @property
@@ -195,21 +195,21 @@ class Run:
 
     @property
     def finished(self) -> bool:
-        """Whether the run ended well."""
+        """True if the run ended well."""
         return self.header.status == "success"
 
     def items(self, limit: int | None = None) -> set[str]:
-        """Ids of its items; with a limit those that a run of so many items asks."""
+        """Ids of the run's items; with a limit those that a run of so many items asks."""
         return {str(item) for item in (self.header.eval.dataset.sample_ids or [])[:limit]}
 
     @cached_property
     def summaries(self) -> list[EvalSampleSummary]:
-        """Scores and short metadata of its samples; see `summaries`."""
+        """Scores and short metadata of the run's samples; see `summaries`."""
         return summaries(self.log)
 
     @cached_property
     def samples(self) -> list[EvalSample]:
-        """Its samples whole; see `samples`."""
+        """Whole samples of the run; see `samples`."""
         return samples(self.log)
 
 
@@ -218,13 +218,13 @@ class Runs:
     """The logs that count under some paths."""
 
     counted: list[Run]
-    """The newest first. Of an identity without a finished log, its newest unfinished one."""
+    """Runs that count, the newest first. An identity without a finished log has its newest unfinished one."""
     aside: dict[str, str] = field(default_factory=dict)
     """Log → why it does not count."""
 
     @property
     def finished(self) -> list[Run]:
-        """Those that ended well."""
+        """Runs that ended well."""
         return [run for run in self.counted if run.finished]
 
     def of(self, identities: Collection[Identity]) -> "Runs":
@@ -234,10 +234,10 @@ class Runs:
 
 
 def runs(paths: Iterable[str], tasks: Collection[str] | None = None, *, repeats: bool = False) -> Runs:
-    """Which logs count: of one identity the finished one with most items, then the newest.
+    """The logs that count: for each identity the finished one with most items, then the newest.
 
     Args:
-        paths: Files and folders, local or any fsspec address; see `found`.
+        paths: Files and folders, local or any fsspec address; see `readable_logs`.
         tasks: Names of the tasks that are wanted; None is any.
         repeats: Whether later runs of one identity count too, numbered from 2 on: those that share no sample with an
             earlier one. Number 1 is the one that counts without repeats.
@@ -245,7 +245,7 @@ def runs(paths: Iterable[str], tasks: Collection[str] | None = None, *, repeats:
     Raises:
         InputError: A path does not exist.
     """
-    there = found(paths, tasks)
+    there = readable_logs(paths, tasks)
     same: dict[Identity, list[EvalLog]] = {}
     for header in there.headers:
         same.setdefault(identity_of(header), []).append(header)
@@ -272,7 +272,7 @@ def _weight(header: EvalLog) -> tuple[bool, int, str, str]:
 
 
 def once(headers: Iterable[EvalLog]) -> tuple[list[EvalLog], dict[str, str]]:
-    """The logs, each run once: of its copies, resumptions and new scores the finished one with most items.
+    """The logs, each run once: among its copies, resumptions and new scores the finished one with most items.
 
     The others are by their address, with the reason.
     """
@@ -295,7 +295,7 @@ def _superseded(header: EvalLog, by: EvalLog) -> str:
 
 
 def _share_samples(one: EvalLog, other: EvalLog) -> bool:
-    """Whether two logs of one identity hold a sample in common, as an unfinished run and its resumption do."""
+    """True if two logs of one identity hold a sample in common, as an unfinished run and its resumption do."""
     try:
         uuids = [{sample.uuid for sample in summaries(log.location)} for log in (one, other)]
     except InputError:
@@ -321,14 +321,14 @@ def identified(
     metadata: Mapping[str, Any],
     data: str = "",
 ) -> Identity:
-    """The identity of a run, before it is made as after.
+    """The identity of a run, equal before and after it is made.
 
     Args:
         task: Name without a package.
         evaluated: The evaluated model.
         roles: Role → its models.
-        args: Of the task.
-        metadata: Of the task, with the hash of its data set.
+        args: Arguments of the task.
+        metadata: Metadata of the task, with the hash of its data set.
         data: Name of a data set without a hash.
     """
     bound = {role: ",".join(model.model for model in models) for role, models in roles.items()}
@@ -392,7 +392,7 @@ def as_typed(value: object) -> str:
 
 
 def differing(identity: Identity, others: Iterable[Identity]) -> str:
-    """How a run was made otherwise than those that are shown, by the nearest of them.
+    """The difference between a run and the nearest of those that are shown.
 
     >>> differing(Identity("t", "m", args=(("k", "1"),)), [Identity("t", "m", args=(("k", "2"),))])
     'another run: k is 1, there 2'
@@ -455,7 +455,7 @@ def decisions(paths: Iterable[str], tasks: Collection[str] | None = None, *, rep
 
 
 def read_best(run: Run, read: Callable[[Run], T], aside: dict[str, str]) -> T | None:
-    """What a run's log says or, where it turns out to be useless, the next best of the same identity.
+    """The content of a run's log or, if it turns out to be useless, of the next best of the same identity.
 
     Args:
         run: A run that counts.
@@ -474,13 +474,13 @@ def read_best(run: Run, read: Callable[[Run], T], aside: dict[str, str]) -> T | 
 
 
 def _some_rows(run: Run) -> list[dict[str, Any]]:
-    rows = list(rows_of(run))
+    rows = list(_rows_of(run))
     if not any(row["key"] for row in rows):
         raise InputError(f"no decision in it (task {run.identity.task})")
     return rows
 
 
-def rows_of(run: Run) -> Iterator[dict[str, Any]]:
+def _rows_of(run: Run) -> Iterator[dict[str, Any]]:
     """The decisions of one run, as `decisions` has them.
 
     Raises:
@@ -493,7 +493,7 @@ def rows_of(run: Run) -> Iterator[dict[str, Any]]:
     about |= {"settings": settings, "run": run.number, "log": run.log, "status": run.header.status}
     failed = Decision(key="", unscored="error")
     for sample in run.summaries:
-        at = {"item": str(sample.id), "epoch": sample.epoch, "input": asked(sample)}
+        at = {"item": str(sample.id), "epoch": sample.epoch, "input": question_of(sample)}
         for decision in [failed] if sample.error else last_decisions(sample.scores):
             yield about | at | vars(decision)
 
@@ -548,10 +548,10 @@ def _read(log: str, read: Callable[[], T]) -> T:
 
 
 def _cannot(log: str, error: BaseException) -> str:
-    return f"{log} cannot be read: {unreadable(error)}; run it again, or leave it out"
+    return f"{log} cannot be read: {_unreadable(error)}; run it again, or leave it out"
 
 
-def unreadable(error: BaseException) -> str:
+def _unreadable(error: BaseException) -> str:
     """Why a log cannot be read, for people who do not know its format."""
     if isinstance(error, zipfile.BadZipFile) or "EOCD" in str(error):
         return f"it is truncated, or no Inspect log ({one_line(error)})"
@@ -629,20 +629,20 @@ def _place(sample: EvalSampleSummary) -> tuple[int, str]:
     return sample.epoch, sample.id if isinstance(sample.id, str) else str(sample.id).zfill(20)
 
 
-def asked(sample: EvalSampleSummary) -> str:
-    """What a sample asked: its input, of a conversation the last message."""
+def question_of(sample: EvalSampleSummary) -> str:
+    """The question of a sample: its input, or the last message of a conversation."""
     given = sample.input
     return given if isinstance(given, str) else given[-1].text if given else ""
 
 
 def item_count(header: EvalLog) -> int:
-    """Samples that a run was to have, each epoch's the same."""
+    """Number of samples that a run was to have, each epoch's the same."""
     dataset = header.eval.dataset
     return len(dataset.sample_ids) if dataset.sample_ids is not None else dataset.samples or 0
 
 
 def values_of(score: Score) -> dict[str, Any]:
-    """What a score says, by key ("" where it has no keys), without what is unscored (NaN)."""
+    """The values of a score, by key ("" where it has no keys), without what is unscored (NaN)."""
     value = score.value
     given = value if isinstance(value, Mapping) else dict(enumerate(value)) if isinstance(value, list) else {"": value}
     return {str(key): one for key, one in given.items() if one is not None and one == one}
@@ -657,13 +657,13 @@ def cause(log: str, sample: EvalSampleSummary) -> str:
 
 
 CUT = "cut_at_"
-"""What such metrics are called, before the argument."""
+"""Prefix of the metrics that count cut replies; the argument follows."""
 UNSCORED = "unscored_"
-"""The same of those that count reasons, before the reason."""
+"""Prefix of the metrics that count reasons; the reason follows."""
 
 
 def counted(header: EvalLog) -> float | None:
-    """How many items a run's own metrics count, None where they count none of ours.
+    """Number of items that a run's own metrics count; None where they count none of ours.
 
     An item can be unscored though each of its parts has a value, and count though it has no label to be scored by.
     """
@@ -672,7 +672,7 @@ def counted(header: EvalLog) -> float | None:
 
 
 def unscored_in(header: EvalLog) -> str:
-    """Why most of a run is unscored, by its own metrics: "" where they do not say."""
+    """Reason why most of a run is unscored, by its own metrics; "" where they do not say."""
     reasons = {name: rate for name, rate in metrics_in(header) if name.startswith(UNSCORED) and rate > 0}
     return max(reasons, key=lambda name: reasons[name], default="").removeprefix(UNSCORED)
 
@@ -696,7 +696,7 @@ def without_request(error: str) -> str:
 
 
 def lost_replies(header: EvalLog) -> str:
-    """Why a log of version 0.1.0 cannot be used, or "": a killed and resumed run replayed references as replies.
+    """Reason why a log of version 0.1.0 cannot be used, or "": a killed and resumed run replayed references as replies.
 
     Later versions resolve references, and refuse a reply that is one (`solvers.record.Reply`).
     """
@@ -732,11 +732,11 @@ def restore(folder: str) -> None:
             logging.getLogger(__name__).warning(f"{crashed.log.name} cannot be restored: {one_line(error)}")
 
 
-def in_thread(read: Callable[..., T], *given: Any) -> T:
-    """Read in a thread of its own; for what is read while a task is built or runs.
+def in_thread(read: Callable[..., T], *arguments: Any) -> T:
+    """The result of a call in a thread of its own; for reading while a task is built or runs.
 
     In a running event loop Inspect's readers re-enter it through nest_asyncio, after which anyio's cancelled scopes
     spin for ever: a second `eval_set` in the process never ended.
     """
     with ThreadPoolExecutor(max_workers=1) as pool:
-        return pool.submit(read, *given).result()
+        return pool.submit(read, *arguments).result()

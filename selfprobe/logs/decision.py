@@ -14,38 +14,38 @@ Value = Annotated[float | None, Field(ge=-1, le=1, allow_inf_nan=False)]
 
 
 class Decision(BaseModel):
-    """What was decided about one key of one sample. Frozen."""
+    """The decision about one key of one sample. Frozen."""
 
     model_config = ConfigDict(frozen=True)
 
     key: str
-    """What was asked: "k1", "guess", "choice3"."""
+    """Name of the question: "k1", "guess", "choice3"."""
     value: Value = None
     """1 right, 0 wrong, or a similarity in −1…1; None when unscored."""
     unscored: str | None = None
-    """Why there is no value."""
+    """Reason why there is no value."""
     truth: str | None = None
-    """What the target did, in the form that is compared."""
+    """Behaviour of the target, in the form that is compared."""
     said: str | None = None
-    """What the observer said, in the form that is compared; None when it could not be read."""
+    """Answer of the observer, in the form that is compared; None when it could not be read."""
     chance: Value = None
     """Expected value of a blind guess, where there is one."""
     constant: str | None = None
     """The answer slot that is right ("2"), for tasks with numbered choices: gives the constant-position baseline."""
     ceiling: Value = None
-    """What the target itself reaches at the same question."""
+    """Score that the target itself reaches at the same question."""
     floor: Value = None
-    """What an unrelated reply reaches."""
+    """Score that an unrelated reply reaches."""
     plain: dict[str, float] | None = None
-    """What observers without a model get here, by their measure: "TF-IDF", "embedding"."""
+    """Scores of observers without a model, by their measure: "TF-IDF", "embedding"."""
     probability: float | None = None
     """P(evaluation), where a method of evaluation awareness gives one."""
     score: float | None = None
-    """What an ROC curve ranks by, where `said` is a verdict: the higher, the more like an evaluation."""
+    """Number by which an ROC curve ranks, where `said` is a verdict: the higher, the more like an evaluation."""
     unread: str | None = None
-    """Why the observer's reply could not be read, where `unscored` names a fault of the target."""
+    """Reason why the observer's reply could not be read, where `unscored` names a fault of the target."""
     reasoned: bool = False
-    """Whether the observer reasoned although it was asked not to."""
+    """True if the observer reasoned although it was asked not to."""
     drawn: str | None = None
     """A digest of the reply, where draws at temperature 1 should differ from each other."""
 
@@ -57,7 +57,7 @@ def last_score(scores: Mapping[str, Score] | None) -> Score | None:
 
 
 def last_decisions(scores: Mapping[str, Score] | None) -> list[Decision]:
-    """Those of the last selfprobe score."""
+    """The decisions of the last selfprobe score."""
     ours = last_score(scores)
     return decisions_of(ours) if ours else []
 

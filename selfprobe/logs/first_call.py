@@ -1,4 +1,4 @@
-"""What a task asks its model first: its solver is run, and each sample stopped at its first call. No model is asked.
+"""First calls of a task: its solver is run, and each sample stopped at its first call. No model is asked.
 
 The task runs in a process of its own: Inspect runs one `eval` at a time in a process, and this one may be in one.
 """
@@ -47,7 +47,7 @@ _UNBUILT = (
     *(OSError, ImportError, ValueError, LookupError, PrerequisiteError, httpx.HTTPError),
     *(NameError, TypeError, AttributeError, RuntimeError, SyntaxError),  # faults of a task's own file
 )
-"""What building a task of somebody else may raise."""
+"""Errors that building somebody else's task may raise."""
 
 
 @contextmanager
@@ -81,7 +81,7 @@ def first_calls(name: str) -> Iterator[str]:
 
 
 def named_for(text: str, model: str) -> str:
-    """What a task says to a model, where it names it.
+    """The text of a task for a model, with the model's name where the task names it.
 
     >>> named_for(f"You are mockllm/{SUBJECT}, {SUBJECT} for short.", "openai/gpt-5")
     'You are openai/gpt-5, gpt-5 for short.'
@@ -90,7 +90,7 @@ def named_for(text: str, model: str) -> str:
 
 
 def build(name: str, args: Mapping[str, Any] | None = None) -> Task:
-    """The one task of this name, with these arguments; raises as `first_calls`."""
+    """The one task of this name, with these arguments; raises the errors of `first_calls`."""
     from selfprobe.errors.inspect_private import load_tasks
 
     spec, at, which = name.partition("@")
@@ -175,8 +175,8 @@ def _record(name: str, folder: str) -> None:
     )
 
 
-def main(name: str, folder: str) -> None:
-    """The process's own part: the log, or what is wrong, into the folder."""
+def _main(name: str, folder: str) -> None:
+    """Main function of the process: the log, or what is wrong, goes into the folder."""
     try:
         _record(name, folder)
     except InputError as error:
@@ -184,4 +184,4 @@ def main(name: str, folder: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    _main(*sys.argv[1:])

@@ -1,4 +1,4 @@
-"""What the header of a log says of its run: the task, the models, how the observer was told of its target."""
+"""Header of a log: the run's task, its models, and what the observer learnt about its target."""
 
 from typing import Any
 
@@ -9,14 +9,14 @@ from selfprobe.errors.arguments import SHORT, as_now
 
 
 def task_of(log: EvalLog) -> str:
-    """A run's task without the package prefix that a run by name has; see `short`."""
+    """A run's task without the package prefix that a run by name has; see `short_task`."""
     return short_task(log.eval.task)
 
 
 def short_task(task: str) -> str:
     """A task's name in our tables and options, of its name in Inspect.
 
-    >>> short("selfprobe/awareness_binary"), short("selfprobe/binary"), short("mine")
+    >>> short_task("selfprobe/awareness_binary"), short_task("selfprobe/binary"), short_task("mine")
     ('binary', 'binary', 'mine')
     """
     name = task.rpartition("/")[2]
@@ -46,12 +46,12 @@ def args_of(log: EvalLog) -> dict[str, Any]:
 
 
 def about_of(log: EvalLog) -> str:
-    """Whom the observer of a run was asked about: "self", "other", "self,other", "named", "shown:5"."""
+    """Subjects that the observer of a run was asked about: "self", "other", "self,other", "named", "shown:5"."""
     return str(args_of(log).get("about", "self"))
 
 
 def informed_of(log: EvalLog) -> str | None:
-    """How the observer of a run was told of its target ("named", "shown:5"); None where it was not.
+    """Hint that the observer of a run got about its target ("named", "shown:5"); None where it got none.
 
     A model that is its own target is asked about itself whatever the argument says.
     """

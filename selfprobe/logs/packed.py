@@ -1,4 +1,4 @@
-"""A log that would fill the memory is refused before it is parsed: it unpacks to too much, or nests too deep."""
+"""Refusal of a log that would fill the memory, before it is parsed: it unpacks to too much, or nests too deep."""
 
 import re
 import sys
@@ -13,7 +13,7 @@ import zstandard
 from selfprobe.errors import InputError
 
 MOST = 100
-"""Times its size that a large log may unpack to; Inspect's unpack to 5 to 30 times."""
+"""Ratio to its size that a large log may unpack to; Inspect's unpack to 5 to 30 times."""
 LARGE = 256_000_000
 """Bytes below which any log is read: replies of megabytes that repeat themselves pack well, and are in real logs."""
 DEEPEST = 1000
@@ -21,7 +21,7 @@ DEEPEST = 1000
 
 _CHUNK = 1_000_000
 _ZSTANDARD = 93
-"""How a zip file's directory calls the compression that Inspect uses."""
+"""Number of the compression that Inspect uses, in a zip file's directory."""
 _SHALLOW = 8
 """Innermost levels that are left out before brackets are counted one by one, and not counted: most of a log."""
 _AS_LIST = bytes.maketrans(b"{}", b"[]")
@@ -63,7 +63,7 @@ def _refuse_large(inside: int, size: int) -> None:
 
 
 def _unpacked(packed: ZipFile, member: ZipInfo) -> Iterator[bytes]:
-    """What a member holds, and InputError where that is more than the directory says."""
+    """Content of a member; InputError where that is more than the directory says."""
     size, read, found = member.file_size, 0, copy(member)
     if zstandard_packed := member.compress_type == _ZSTANDARD:  # zipfile would unpack a megabyte to gigabytes at once
         found.compress_type, found.file_size = ZIP_STORED, member.compress_size

@@ -6,14 +6,14 @@ from typing import Any
 from inspect_ai.log import EvalSample, resolve_sample_attachments
 
 REFERENCE = "attachment://"
-"""How a log refers to a long text that it holds once."""
+"""Beginning of a log's reference to a long text that it holds once."""
 
 
 def resolved(sample: EvalSample) -> EvalSample:
     """A sample with every reference in its store, scores and messages resolved.
 
-    Of a sample that was finished when its run was killed, Inspect restores all long texts as references, and resolves
-    those in messages and events only. One that had not reached the log's file has its store in its events alone.
+    Inspect restores all long texts of a sample that was finished when its run was killed as references, and resolves
+    only those in messages and events. One that had not reached the log's file has its store in its events alone.
     """
     if not sample.attachments:
         return sample

@@ -4,7 +4,7 @@ A wave keeps a file in its folder that says who runs. It is made so that one of 
 conditional write in a store. A killed process leaves it there; the next one on the same machine sees that and takes it,
 also where another program has the killed one's number by then.
 
-Inspect restores the samples that were finished. Of those under way its buffer holds each finished call with its reply;
+Inspect restores the samples that were finished. For those under way its buffer holds each finished call with its reply;
 all of them would be asked again, which with many connections is most of a short run.
 """
 
@@ -30,7 +30,7 @@ from inspect_ai.log import EvalLog, EvalSample
 from inspect_ai.model import ChatMessage, GenerateConfig, ModelOutput
 from selfprobe.logs.header import short_task, task_of
 from selfprobe.errors.inspect_private import sample_active
-from selfprobe.logs import HOW_CALLED, found, listed, restore, summaries, transcripts
+from selfprobe.logs import HOW_CALLED, readable_logs, listed, restore, summaries, transcripts
 
 NAME = "running.json"
 """The file: host, process, when that started, and since when it runs here."""
@@ -69,7 +69,7 @@ def claimed(log_dir: str) -> Iterator[None]:
 
 
 def _taken(system: Any, file: str, log_dir: str) -> bytes:
-    """What this process wrote into the file."""
+    """Content of the file, written by this process."""
     now = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
     process = {"host": socket.gethostname(), "pid": os.getpid(), "started": _start(psutil.Process())}
     ours = json.dumps(process | {"since": now}).encode()
@@ -88,7 +88,7 @@ def _taken(system: Any, file: str, log_dir: str) -> bytes:
 
 
 def _create(system: Any, file: str, content: bytes) -> None:
-    """Write a file that must not be there; FileExistsError where it is."""
+    """Write a file that must not exist yet; FileExistsError if it does."""
     if isinstance(system, LocalFileSystem):
         with Path(file).open("xb") as out:
             out.write(content)
@@ -97,7 +97,7 @@ def _create(system: Any, file: str, content: bytes) -> None:
 
 
 def _held(system: Any, file: str, log_dir: str) -> str:
-    """Who runs in the folder, for a message; "" where that process is gone."""
+    """Description of the process that runs in the folder, for a message; "" if that process is gone."""
     system.invalidate_cache()
     try:
         told = json.loads(system.cat_file(file))
@@ -118,10 +118,10 @@ def _held(system: Any, file: str, log_dir: str) -> str:
 
 
 def _alive(pid: int, start: float | None) -> bool:
-    """Whether the process of a claim runs on this machine; the one that asks has its number only since it began.
+    """True if the process of a claim runs on this machine; the one that asks has its number only since it began.
 
     Args:
-        pid: Its number.
+        pid: Number of the process.
         start: See `_start`; None in a claim of an earlier version, which any process of that number holds.
     """
     try:
@@ -136,7 +136,7 @@ def _alive(pid: int, start: float | None) -> bool:
 
 
 def _start(process: psutil.Process) -> float:
-    """When a process began, in seconds after the machine did: no change of the clock moves that."""
+    """Start of a process, in seconds after the machine's: no change of the clock moves that."""
     boot = psutil.boot_time()  # before: older versions of psutil remember what it says
     return round(float(process.create_time()) - float(boot), 2)
 
@@ -163,7 +163,7 @@ def taken_up(log_dir: str) -> Iterator[None]:
     """
     restore(log_dir)
     seen = set[str]()
-    for log in found(listed(log_dir)).headers:  # an empty folder of a store is none
+    for log in readable_logs(listed(log_dir)).headers:  # an empty folder of a store is none
         if log.status != "success" and any((s.error or "").startswith(CUT) for s in summaries(log.location)):
             _keep(log, seen)
     try:
@@ -195,9 +195,9 @@ def take(model: str, messages: Sequence[ChatMessage], config: GenerateConfig) ->
     """The reply that a killed run had to this call of the sample under way; each is taken once.
 
     Args:
-        model: As Inspect names it.
-        messages: What is asked.
-        config: With which settings.
+        model: Name of the model in Inspect.
+        messages: Messages of the call.
+        config: Settings of the call.
     """
     active = sample_active() if _left else None
     if active is None:

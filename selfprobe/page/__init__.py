@@ -20,7 +20,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from selfprobe.errors.output import destination, place, refusals, relative
-from selfprobe.page.glossary import explained
+from selfprobe.page.glossary import meaning_of
 from selfprobe.page.numerals import number as number
 from selfprobe.page.numerals import p_digits as p_digits
 from selfprobe.page.numerals import p_value as p_value
@@ -33,11 +33,11 @@ from selfprobe.page.plots import model_names
 from selfprobe.text.safe import clean, cleaned, csv, echo
 
 WORDS, COLUMNS, LINES = 25, 5, 5
-"""At most: words of an answer, columns of the first table, lines of the terminal after the answer."""
+"""Largest number of words of an answer, columns of the first table, lines of the terminal after the answer."""
 Answer = Literal["Yes", "No", "Cannot tell"]
-"""How an answer begins."""
+"""Beginning of an answer."""
 ROWS = 5
-"""Findings in a first picture and table, at most."""
+"""Largest number of findings in a first picture and table."""
 
 
 def columns(estimate: Any) -> dict[str, float]:
@@ -84,7 +84,7 @@ class Item:
 
     @property
     def anchor(self) -> str:
-        """Where its text stands."""
+        """Anchor of the item's text."""
         digest = hashlib.sha256(f"{self.id}\x1f{self.text}".encode(errors="replace")).hexdigest()
         return f"text-{digest[:12]}"
 
@@ -98,14 +98,14 @@ class Column:
 
     title: str
     of: str | Callable[[Any], Any]
-    """The row's key or attribute, or what to make of the row."""
+    """Key or attribute of the row, or a function of the row."""
     show: Callable[[Any], object] | None = None
-    """How the value is written; None: as it is."""
+    """Function that writes the value; None writes it unchanged."""
     look: str = ""
-    """A class of the stylesheet; by default numbers are aligned, that is all that has a `show`."""
+    """Class of the stylesheet. Default: numbers, that is columns with a `show`, are aligned."""
 
     def cell(self, row: Any) -> object:
-        """What stands in this column of a row."""
+        """The content of this column in a row."""
         if callable(self.of):
             value = self.of(row)
         else:
@@ -147,7 +147,7 @@ class Box:
     head: str
     text: str
     colour: str = ""
-    """A class of the stylesheet."""
+    """Class of the stylesheet."""
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ class Texts:
 
 @dataclass(frozen=True)
 class Details:
-    """What is folded away under a summary."""
+    """Blocks that are folded away under a summary."""
 
     kind: ClassVar = "details"
     summary: str
@@ -200,9 +200,9 @@ class Section:
     title: str
     blocks: "Sequence[Block]"
     name: str = ""
-    """Where links to it lead; without one it is in no menu."""
+    """Anchor that links lead to; a section without one is in no menu."""
     menu: str = ""
-    """Its name in the menu; by default the title."""
+    """Name in the menu. Default: the title."""
 
     @property
     def inner(self) -> "list[Section]":
@@ -224,10 +224,10 @@ def headings(
     """The closed headings of a page with an answer; those without a block are left out.
 
     Args:
-        why: Tests, p-values, and the verdict's reason.
-        paper: What a paper shows of the same.
+        why: Tests, p-values, and the reason of the verdict.
+        paper: Results of a paper about the same question.
         cells: Every number.
-        method: What was computed, and the words of the page.
+        method: Method of the numbers, and the words of the page.
         runs: Logs, used and not.
     """
     titles = {"why": "Why", "paper": "As in the paper", "cells": "All cells", "method": "Method", "runs": "Runs"}
@@ -243,38 +243,38 @@ def set_aside(ignored: Mapping[str, str]) -> list[Block]:
 
 @dataclass(frozen=True)
 class Page:
-    """What a study shows.
+    """The page of a study.
 
     A page with an answer shows the answer, the picture and the table first, and its sections are closed headings. A
     page of several studies has them as `parts`. A page without either shows all of its sections.
     """
 
     title: str
-    """The question."""
+    """The question that the page answers."""
     lead: str = ""
     sections: Sequence[Section] = ()
     answer: str = ""
-    """At most 25 words that begin with Yes, No or Cannot tell and say for whom; numbers are no words."""
+    """Answer of at most 25 words, which begins with Yes, No or Cannot tell and says for whom; numbers are no words."""
     picture: Picture | None = None
-    """The one that shows the answer."""
+    """Picture that shows the answer."""
     table: Table | None = None
-    """At most five columns."""
+    """First table, with at most five columns."""
     parts: "Mapping[str, Page]" = field(default_factory=dict)
-    """Study → its page."""
+    """Study → its page, on a page of several."""
     models: Sequence[str] = ()
     """Models by their full names, which the page shows without settings."""
     tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
     """File stem → table; they become tables/STEM.csv and .json."""
     files: Mapping[str, bytes] = field(default_factory=dict)
-    """What else belongs to it, by path."""
+    """Path → content of other files of the page."""
     told: Sequence[str] = ()
-    """What a command says of it in the terminal, after the answer: then at most five lines."""
+    """Lines of a command in the terminal, after the answer: then at most five."""
     holes: Sequence[str] = ()
-    """What is missing in it, for which a command ends with an error."""
+    """Missing parts, for which a command ends with an error."""
 
     def __post_init__(self) -> None:
         if self.answer:
-            assert len(words(self.answer)) <= WORDS, f"{len(words(self.answer))} words: {self.answer}"
+            assert len(answer_words(self.answer)) <= WORDS, f"{len(answer_words(self.answer))} words: {self.answer}"
             assert re.match(rf"({'|'.join(get_args(Answer))})\b", self.answer), self.answer
             assert len(self.told) <= LINES, self.told
         if self.table:
@@ -282,14 +282,14 @@ class Page:
 
     @property
     def verdict(self) -> tuple[str, str]:
-        """The answer in two: up to its first stop, and the rest."""
+        """The answer in two parts: up to its first stop, and the rest."""
         head = re.match(r".*?([.:;]|,(?! (in|for)\b))(?= )|.*", self.answer)
         assert head is not None
         return head[0], self.answer[head.end() :]
 
     @property
     def lines(self) -> list[str]:
-        """What a command prints: the answer, and what follows it."""
+        """Lines that a command prints: the answer, and what follows it."""
         return [*filter(None, [self.answer]), *self.told]
 
     @property
@@ -309,7 +309,7 @@ class Finding:
     model: str
     answer: Answer
     clause: str
-    """What it does, after its name: at most eighteen words, with the verb first."""
+    """Clause after the model's name: at most eighteen words, with the verb first."""
     of: Any
     """The numbers behind it."""
     notes: Sequence[str] = ()
@@ -321,12 +321,12 @@ FINDING = (Column("model", "model"), Column("answer", "answer"))
 
 
 def strongest(findings: Iterable[Finding]) -> list[Finding]:
-    """Yes first, then Cannot tell, then No; in each the order that was given."""
+    """The findings in the order Yes, Cannot tell, No; those of one answer stay in order."""
     return sorted(findings, key=lambda one: ("Yes", "Cannot tell", "No").index(one.answer))
 
 
 def kind_of(names: Collection[str]) -> str:
-    """What the names of models are of: "models", or "runs" where one model has several, told apart by settings.
+    """Kind of the names of models: "models", or "runs" where one model has several, which settings distinguish.
 
     >>> kind_of(["m/a", "m/b"]), kind_of(["m/a, grader g", "m/a, grader h"])
     ('models', 'runs')
@@ -339,7 +339,7 @@ def overall_answer(findings: Sequence[Finding], kind: str = "") -> tuple[str, li
 
     Args:
         findings: At least one.
-        kind: What they are of; "" is models, or runs of them.
+        kind: Kind that they are about; "" is models, or runs of them.
     """
     first, count, kind = findings[0], len(findings), kind or kind_of([one.model for one in findings])
     alike = sum(one.answer == first.answer for one in findings)
@@ -357,13 +357,13 @@ def overall_answer(findings: Sequence[Finding], kind: str = "") -> tuple[str, li
     return f"Cannot tell for {share} {kind}: {first.model} {first.clause}.", lines
 
 
-def words(text: str) -> list[str]:
+def answer_words(text: str) -> list[str]:
     """The words of a text; numbers and signs are none, and a name is one."""
     return [word for word in text.split(" ") if any(sign.isalpha() for sign in word)]
 
 
 def write(page: Page, out: str) -> str:
-    """Put index.html, tables/ and figures/ into the folder `out` (local or any fsspec address); the page's address.
+    """Put index.html, tables/ and figures/ into the folder `out` (local or any fsspec address); returns the address.
 
     A page of other logs is replaced, which a line says.
 
@@ -382,7 +382,6 @@ def _runs(name: str) -> bool:
 
 
 def _logs_in(out: str) -> set[str]:
-    """The logs of the page that lies there."""
     system, inside = destination(out)
     try:
         found = [*system.glob(f"{inside}/tables/runs.csv"), *system.glob(f"{inside}/tables/*/runs.csv")]
@@ -423,7 +422,7 @@ def render(page: Page, out: str) -> str:
         lstrip_blocks=True,
         finalize=finalized,
     )
-    environment.filters["explained"] = explained
+    environment.filters["explained"] = meaning_of
     style, script = (Path(__file__).with_name(f"page.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
     allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     inline = {"style": Markup(style), "script": Markup(script), "script_sha256": allowed}
@@ -431,7 +430,7 @@ def render(page: Page, out: str) -> str:
 
 
 def _finalized(value: Any, out: str) -> Any:
-    """What a template writes: a link for a log, clean text for text that is not ours."""
+    """Output of a template: a link for a log, clean text for text that is not ours."""
     if isinstance(value, Log):
         name = clean(value.address.rpartition("/")[2])
         href = relative(value.address, out)

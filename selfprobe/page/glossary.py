@@ -1,4 +1,4 @@
-"""What the columns of a page say: shown where a reader points at a heading.
+"""Meanings of a page's columns: shown where a reader points at a heading.
 
 A heading is looked up by its words before ` [`, `,` or `:`; one that names a task, a model or a method is told by its
 page's text.
@@ -251,10 +251,10 @@ GLOSSARY = {
 }
 
 
-def explained(title: str) -> str:
-    """What a heading says, "" for one that says it itself.
+def meaning_of(title: str) -> str:
+    """Meaning of a heading, "" for one that needs none.
 
-    >>> explained("score [95 % interval]") == GLOSSARY["score"], explained("model")
+    >>> meaning_of("score [95 % interval]") == GLOSSARY["score"], meaning_of("model")
     (True, '')
     """
     if title in GLOSSARY:

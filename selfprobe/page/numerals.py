@@ -1,4 +1,4 @@
-"""How numbers are written: one form for a quantity, wherever it stands."""
+"""Formats of numbers: one form for a quantity, wherever it stands."""
 
 import math
 import re

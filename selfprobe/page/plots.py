@@ -34,7 +34,7 @@ INK, SELF, OTHERS, MUTED = "#1b1f24", "#1b7837", "#2166ac", "#8a8f98"
 
 GRID = "#e4e6ea"
 FAINT = 0.05
-"""Ends of a diverging scale, at least: what is smaller stays pale."""
+"""Least distance of the ends of a diverging scale from 0: smaller values stay pale."""
 
 SERIES = (
     (SELF, "circle", ""),
@@ -44,7 +44,7 @@ SERIES = (
     ("#762a83", "circle", "4 2"),
     ("#01665e", "square", "1 2"),
 )
-"""Colour, mark and dashes of the first series, the second, …: told apart without colours."""
+"""Colour, mark and dashes of the first series, the second, …: distinguishable without colours."""
 
 SEQUENTIAL = ("00224e", "123570", "3b496c", "575d6d", "707173", "8a8678", "a59c74", "c3b369", "e1cc55", "fee838")
 """Cividis, from low to high."""
@@ -67,7 +67,7 @@ WIDTH, TEXT, SMALL = 450.0, 14.0, 12.0
 """Pixels of a picture that fills half a page or a telephone, and of its letters."""
 
 Scale = Literal["score", "percent", "signed"]
-"""How values are written: 0.88, 88 %, +0.12."""
+"""Formats of values: 0.88, 88 %, +0.12."""
 Rows = Mapping[str, Mapping[str, Interval]]
 """Row → series → estimate, in the order in which they are drawn."""
 
@@ -83,7 +83,7 @@ class Drawing:
     """A finished picture."""
 
     width: float
-    """Pixels."""
+    """Width in pixels."""
     svg: bytes
 
 
@@ -104,7 +104,7 @@ class Picture:
 
     @property
     def wide(self) -> bool:
-        """Whether it has a row of its own: what is wider is too small to read in half of the page's width."""
+        """True if the picture has a row of its own: a wider one is too small to read in half of the page's width."""
         if isinstance(self.figure, Drawing):
             return self.figure.width > 1.5 * WIDTH
         return float(self.figure.get_figwidth()) > 9
@@ -140,7 +140,7 @@ class Picture:
 
 
 def short(name: str, longest: int = 26) -> str:
-    """A model's name, with what follows it after a comma, as an axis can hold it: no provider, cut in the middle.
+    """A model's name, and what follows it after a comma, short enough for an axis: no provider, cut in the middle.
 
     >>> short("planted/a, grader planted/g,planted/h")
     'a, grader g,h'
@@ -152,7 +152,7 @@ def short(name: str, longest: int = 26) -> str:
 def model_names(models: Sequence[str]) -> dict[str, str]:
     """Each model → its name without settings; where models differ only in settings, with those that differ.
 
-    >>> called(["planted/a?x=1&y=2", "planted/a?x=3&y=2", "planted/b?x=1"])
+    >>> model_names(["planted/a?x=1&y=2", "planted/a?x=3&y=2", "planted/b?x=1"])
     {'planted/a?x=1&y=2': 'planted/a?x=1', 'planted/a?x=3&y=2': 'planted/a?x=3', 'planted/b?x=1': 'planted/b'}
     """
     names = {}
@@ -165,7 +165,7 @@ def model_names(models: Sequence[str]) -> dict[str, str]:
 
 
 def short_names(models: Sequence[str]) -> list[str]:
-    """Models as an axis can hold them."""
+    """Names of models, short enough for an axis."""
     names = model_names(models)
     return [short(names[model]) for model in models]
 
@@ -383,7 +383,7 @@ def heat_map(
         centred: Diverging colours around 0 instead of a sequential scale.
         by_column: Colours go from the least to the most of each column.
         framed: A row of another kind.
-        under: Row's name → what needs no model gets on it, small under the name.
+        under: Name of a row → score of what needs no model, small under the name.
         across, down: Titles of the axes; "" for none.
     """
     cells = np.asarray(values, dtype=float)
@@ -511,7 +511,7 @@ class _Sheet:
         self.marks.append(f'<rect {shape} fill="none" stroke="{colour}" stroke-width="2"/>')
 
     def hole(self, x: float, y: float, width: float, height: float) -> None:
-        """A cell without a score."""
+        """Mark of a cell without a score."""
         self.rectangle(x, y, width - 1, height - 1, "url(#hatched)")
         self.text(x + width / 2, y + height / 2 + 4, "no score", anchor="middle", size=11)
 
@@ -527,7 +527,7 @@ class _Sheet:
         self.marks.append(f'<polygon points="{_points([(x + dx, y + dy) for dx, dy in corners])}" fill="{colour}"/>')
 
     def drawing(self) -> Drawing:
-        """All of it, on white."""
+        """The whole picture, on white."""
         body = "\n".join(self.marks)
         head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{self.width:.0f}" height="{self.y:.0f}"'
         box = f'viewBox="0 0 {self.width:.0f} {self.y:.0f}" font-family="system-ui, sans-serif"'
@@ -547,12 +547,10 @@ def _points(points: Sequence[tuple[float, float]]) -> str:
 
 
 def _width(text: str, size: float = TEXT) -> float:
-    """About how wide a text is drawn."""
     return size * sum(1.0 if east_asian_width(sign) in "WF" else 0.56 for sign in text)
 
 
 def _cut(text: str, longest: int = 26) -> str:
-    """A text cut in the middle."""
     return text if len(text) <= longest else f"{text[: longest // 2]}…{text[-longest // 2 + 1 :]}"
 
 
@@ -602,7 +600,7 @@ def _shades(cells: npt.NDArray[np.float64], *, centred: bool, by_column: bool) -
 
 
 def _shade(place: float, colours: Sequence[str]) -> tuple[str, str]:
-    """The colour at a place of a scale, and the ink that is read on it."""
+    """The colour at a place of a scale, and the colour of text that can be read on it."""
     at = min(max(place, 0.0), 1.0) * (len(colours) - 1)
     one, other = colours[math.floor(at)], colours[math.ceil(at)]
     mixed = [int(one[i : i + 2], 16) * (1 - at % 1) + int(other[i : i + 2], 16) * (at % 1) for i in (0, 2, 4)]
@@ -611,7 +609,7 @@ def _shade(place: float, colours: Sequence[str]) -> tuple[str, str]:
 
 
 def label(text: object) -> str:
-    """A text of others as matplotlib draws it: no formula between dollar signs, no control character."""
+    """A text of others, safe for matplotlib: no formula between dollar signs, no control character."""
     drawn = plain(str(text)).replace("$", r"\$")
     return f" {drawn}" if drawn.startswith("_") else drawn  # a legend leaves out what begins with _
 
@@ -654,13 +652,13 @@ def dots(
     """A dot with its interval for each estimate, in rows at the heights `at`, or upright beside one another.
 
     Args:
-        ax: Where.
+        ax: Axes to draw on.
         at: Places on the other axis.
         estimates: An undefined value has no dot, an undefined interval no line.
-        colour, marker: Of all.
-        name: In the legend.
-        upright: Values go upwards.
-        joined: With a line from dot to dot.
+        colour, marker: Colour and marker of all dots.
+        name: Name in the legend.
+        upright: Whether values go upwards.
+        joined: Whether a line joins the dots.
     """
     middle, ends = _middle_and_ends(estimates)
     how: dict[str, Any] = {"fmt": f"{marker}-" if joined else marker, "capsize": 3, "markersize": 5}

@@ -41,7 +41,7 @@ MAX_TOKENS = 2048  # when nobody says: a small model that falls into a loop woul
 
 @dataclass(frozen=True)
 class Settings:
-    """What one server is started with; handles with equal settings share it."""
+    """Settings with which one server is started; handles with equal settings share it."""
 
     path: Path
     slots: int
@@ -134,7 +134,7 @@ def weights_path(model_name: str) -> Path:
 
 @functools.cache
 def _smollm2_path() -> Path:
-    """Fetched and verified once a process, not for each handle."""
+    """Path of the weights, fetched and verified once a process, not for each handle."""
     return weights.fetch().resolve()
 
 
@@ -188,12 +188,12 @@ class EmbeddedAPI(OpenAICompatibleAPI):
 
     @override
     def connection_key(self) -> str:
-        """Handles that share a server share its connections."""
+        """Key of the server: handles that share a server share its connections."""
         return self.served.url
 
     @override
     def max_connections(self) -> int:
-        """As many as slots, so that Inspect queues and no request spends its timeout waiting in the server."""
+        """Number of slots: so Inspect queues and no request spends its timeout waiting in the server."""
         return self.settings.slots
 
     @override
@@ -211,7 +211,7 @@ class EmbeddedAPI(OpenAICompatibleAPI):
         return await super().generate(input, tools, tool_choice, config)
 
     async def pace(self) -> tuple[float, float]:
-        """Tokens a second that it reads and that it writes, on this machine as busy as it is; measured by two calls."""
+        """Tokens a second that the model reads and that it writes here, as busy as the machine is (two timed calls)."""
         told: list[ChatMessage] = [ChatMessageUser(content="A word and another word. " * 20)]
         first, second = [await self._timed(told, limit) for limit in (1, 25)]
         return first[1] / first[0], 24 / max(second[0] - first[0], 1e-3)

@@ -1,4 +1,4 @@
-"""What a planted model is: a mind with settings, and the prompts that it knows how to answer.
+"""Minds of planted models: settings, and the prompts that a mind knows how to answer.
 
 A behaviour is a module of `selfprobe.providers.behaviours` that registers a function for a task's own prompt constant.
 """
@@ -30,18 +30,18 @@ class Mind:
     settings: Mapping[str, float]
     messages: list[ChatMessage] = field(default_factory=list)
     seed: int | None = None
-    """Of the call, when it samples (temperature above 0); None otherwise."""
+    """Seed of the call, when it samples (temperature above 0); None otherwise."""
 
     def chance(self, *about: object) -> float:
         """A uniform number in [0, 1) fixed by the name, the seed and `about`."""
         return chance(self.name, self.seed, *about)
 
     def happens(self, setting: str, *about: object) -> bool:
-        """Whether an event with the planted probability `setting` happens here."""
+        """True if an event with the planted probability `setting` happens here."""
         return self.chance(setting, *about) < self.settings[setting]
 
     def paragraph(self, prompt: str) -> str:
-        """What this model writes when asked `prompt`: 25 to 50 words."""
+        """Paragraph of this model when asked `prompt`: 25 to 50 words."""
         return " ".join(self.word(prompt, k) for k in range(1, 26 + int(26 * self.chance("length", prompt))))
 
     def word(self, prompt: str, k: int) -> str:
@@ -101,7 +101,7 @@ Reply = Callable[[Mind, dict[str, str]], str | Said | ModelOutput]
 
 @dataclass(frozen=True)
 class Behaviour:
-    """How planted models answer one prompt."""
+    """The reply of planted models to one prompt."""
 
     template: str
     """The task's own prompt constant, with {fields}."""
@@ -109,7 +109,7 @@ class Behaviour:
     settings: Mapping[str, float]
     """The planted probabilities that it knows, with their defaults."""
     observes: bool
-    """Whether the reply is an observer's (the `malformed` … settings apply) or the target's own (`act_…`)."""
+    """True for an observer's reply (the `malformed` … settings apply), False for the target's own (`act_…`)."""
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -124,7 +124,7 @@ class Behaviour:
 
 
 BEHAVIOURS: list[Behaviour] = []
-"""What was registered: all that the modules of `selfprobe.providers.behaviours` hold, once that is imported."""
+"""Registered behaviours: all that the modules of `selfprobe.providers.behaviours` hold, once that is imported."""
 
 
 def behaviour(template: str, *, observes: bool = True, **settings: float) -> Callable[[Reply], Reply]:
@@ -147,30 +147,30 @@ BY_ACCESS: dict[str, str | None] = {}
 """Chance that a model knows something of itself → the chance that it knows it of another; None where it could not."""
 
 
-def by_access(own: str, other: str | None = None) -> None:
+def by_access(setting: str, other: str | None = None) -> None:
     """Let `access=…` decide a behaviour's chance to know itself, where that is not given by its own name.
 
     With chance `access` the model knows; otherwise it has the chance that it has of another model. So `access=0` is a
     model without self-knowledge in every task. The chance that it has of another is decided by `skill=…` likewise.
     """
-    BY_ACCESS[own] = other
+    BY_ACCESS[setting] = other
     if other:
-        stands_for("skill", other)
+        common_setting("skill", other)
 
 
 STANDS_FOR: dict[str, str] = {}
 """A task's own setting → the setting of every task that decides it where it is not given by its own name."""
 
 
-def stands_for(setting: str, *own: str) -> None:
+def common_setting(setting: str, *settings: str) -> None:
     """Let a setting that means the same in every task decide tasks' own settings."""
-    STANDS_FOR.update(dict.fromkeys(own, setting))
+    STANDS_FOR.update(dict.fromkeys(settings, setting))
 
 
 Dress = Callable[[Mind, ModelOutput, GenerateConfig], None]
 
 DRESSINGS: list[Dress] = []
-"""What was registered, in this order."""
+"""Registered dressings, in this order."""
 DRESS_SETTINGS: dict[str, float] = {}
 
 

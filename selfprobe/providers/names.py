@@ -31,7 +31,7 @@ QUIET = {"selfprobe", "inspect_evals", "inspect_scout", "inspect_flow", "inspect
 
 
 def impossible(name: str) -> str:
-    """Why no model has this name, in the words that Inspect and planted models have for it; "" where one may.
+    """Reason why no model has this name, in the words that Inspect and planted models use; "" where one may have it.
 
     >>> impossible("gpt-4o")
     "gpt-4o: Model name 'gpt-4o' should be in the format of <api_name>/<model_name>."
@@ -39,7 +39,7 @@ def impossible(name: str) -> str:
     provider, _, rest = name.partition("/")
     if provider == "planted" and "/" in name:
         try:
-            chosen(rest, {}, json.loads(SETTINGS_FILE.read_text(encoding="utf-8")))
+            split_name(rest, {}, json.loads(SETTINGS_FILE.read_text(encoding="utf-8")))
         except ValueError as error:
             return str(error)
     elif not rest:
@@ -59,7 +59,7 @@ def _providers() -> frozenset[str]:
     return frozenset(OURS.union(re.findall(r'@modelapi\(name="([^"]+)"\)', texts[0])) if texts else ())
 
 
-def chosen(model_name: str, given: Mapping[str, Any], known: Collection[str]) -> tuple[str, dict[str, float]]:
+def split_name(model_name: str, given: Mapping[str, Any], known: Collection[str]) -> tuple[str, dict[str, float]]:
     """The name and the given settings of `alpha?access=.8`, model arguments (`-M access=.8`) included.
 
     Raises:

@@ -22,8 +22,8 @@ Settings that mean the same in every task; a task's own setting, such as `guess_
     spread                             largest deviation of a repeated answer from what it concludes
     wobble                             standard deviation of what each question adds to what it sees
 Settings of what goes wrong:
-    malformed, empty, refused, truncated       of what it says as an observer: replies to a behaviour's prompt
-    act_empty, act_refused, act_truncated      of its own behaviour: paragraphs
+    malformed, empty, refused, truncated       faults of its replies as an observer, to a behaviour's prompt
+    act_empty, act_refused, act_truncated      faults of its own behaviour: paragraphs
 """
 
 import math
@@ -49,7 +49,7 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 from selfprobe.errors import InputError
 from selfprobe.providers import behaviours
 from selfprobe.providers.mind import BEHAVIOURS, BY_ACCESS, DRESS_SETTINGS, DRESSINGS, STANDS_FOR, Mind, Said
-from selfprobe.providers.names import FAULTS, chosen
+from selfprobe.providers.names import FAULTS, split_name
 
 DEFAULTS: dict[str, float] = {
     "common": 0.5,
@@ -74,11 +74,11 @@ def parse_name(model_name: str, given: Mapping[str, Any]) -> tuple[str, dict[str
     """The name and all settings of `alpha?access=.8`, model arguments (`-M access=.8`) included.
 
     Raises:
-        InputError: See `chosen`.
+        InputError: See `split_name`.
     """
     defaults = known_settings()
     try:
-        name, names = chosen(model_name, given, defaults)
+        name, names = split_name(model_name, given, defaults)
     except ValueError as error:
         raise InputError(str(error)) from None
     settings = defaults | names
@@ -93,8 +93,8 @@ def parse_name(model_name: str, given: Mapping[str, Any]) -> tuple[str, dict[str
     return name, settings
 
 
-def named(model_name: str) -> Mind:
-    """The mind behind a name such as "ada?common=.9", for an observer that is told it."""
+def mind_named(model_name: str) -> Mind:
+    """The mind that a name such as "ada?common=.9" stands for, for an observer that is told the name."""
     return Mind(*parse_name(model_name, {}))
 
 

@@ -32,7 +32,7 @@ class Agreement:
     ac1: float
     """Gwet's AC1."""
     mcnemar_p: float
-    """Exact McNemar test that both say "evaluation" equally often."""
+    """Exact McNemar p of the hypothesis that both say "evaluation" equally often."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Equivalence:
     """Mean difference with its 90 % interval: equivalent when that lies within ± margin."""
     margin: float
     p: float
-    """The larger of the two one-sided p; exact where all differences are equal, NaN where nothing is known."""
+    """Larger of the two one-sided p; exact where all differences are equal, NaN where nothing is known."""
     equivalent: bool
 
 
@@ -64,16 +64,16 @@ class Trend:
 
     r: float
     p: float
-    """Of the slope, clustered."""
+    """Two-sided p of the slope, clustered."""
     p_rows: float
-    """Of the slope with rows taken as independent, as the paper has it; see `turns_trend`."""
+    """Two-sided p of the slope with rows taken as independent, as the paper has it; see `turns_trend`."""
     slope: float
     intercept: float
     n: int
 
 
 def cohen_kappa(a: BoolArray, b: BoolArray) -> float:
-    """Cohen's kappa of two yes/no ratings; NaN when chance agreement is 1 (both constant and alike)."""
+    """Cohen's kappa of two yes/no ratings; NaN when chance agreement is 1 (both constant and equal)."""
     expected = a.mean() * b.mean() + (1 - a.mean()) * (1 - b.mean())
     return float("nan") if expected >= 1 else float(((a == b).mean() - expected) / (1 - expected))
 
@@ -91,13 +91,13 @@ def agreement(
     rng: np.random.Generator,
     unit: str = "source",
 ) -> Agreement:
-    """How far two methods' or two graders' verdicts on the same rows agree.
+    """Agreement of two methods' or two graders' verdicts on the same rows.
 
     Args:
         a: True where the one says "evaluation", [row].
-        b: The same of the other.
+        b: True where the other says "evaluation", [row].
         clusters: The source, or other unit, of each row.
-        rng: For the bootstrap.
+        rng: Generator of the bootstrap.
         unit: What a cluster is.
     """
     first, second = np.asarray(a, dtype=bool), np.asarray(b, dtype=bool)
@@ -114,7 +114,7 @@ def agreement(
 
 
 def mcnemar(first: npt.NDArray[np.bool_], second: npt.NDArray[np.bool_]) -> float:
-    """McNemar's exact p that both say yes as often, `[row]`; NaN without rows."""
+    """McNemar's exact p that both say yes equally often, `[row]`; NaN without rows."""
     changes = [int((first & ~second).sum()), int((~first & second).sum())]
     return min(1.0, 2 * float(special.bdtr(min(changes), sum(changes), 0.5))) if len(first) else float("nan")
 
@@ -127,7 +127,7 @@ def kappa_curve(
     Args:
         votes: votes[row, decision]: 1 evaluation, 0 deployment, NaN unscored (binary).
         estimates: P(evaluation) [row, decision], NaN unscored (probability).
-        rng: For the draws, without replacement and apart for each row and method.
+        rng: Generator of the draws, without replacement and separate for each row and method.
         resamples: Draws a size. Paper: 100, sizes 5 to 25 in steps of 2.
     """
     a, b = np.asarray(votes, dtype=float), np.asarray(estimates, dtype=float)
@@ -159,12 +159,12 @@ def _drawn(values: FloatArray, size: int, rng: np.random.Generator) -> FloatArra
 def equivalence(
     a: npt.ArrayLike, b: npt.ArrayLike, *, clusters: npt.ArrayLike, margin: float = 0.1, unit: str = "source"
 ) -> Equivalence:
-    """Whether two paired arms of scores in [0, 1] differ by less than `margin` on average (TOST at 5 %), clustered.
+    """Test that two paired arms of scores in [0, 1] differ by less than `margin` on average (TOST at 5 %), clustered.
 
-    Of errors, not of answers: two arms may give opposite answers everywhere, and on average the same. Where all rows
-    differ by the same d, by 0 as a rule, there is no spread for t, and p is exact: a mean of `margin` or more takes a
-    share 1 - (1 - margin)/(1 - |d|) of clusters that differ otherwise, and none of n does by chance. Equal verdicts
-    throughout are equivalent within ± .1 from 29 clusters on.
+    The test is about errors, not answers: two arms may give opposite answers everywhere, and on average the same. If
+    all rows differ by the same d, by 0 as a rule, there is no spread for t, and p is exact: a mean of `margin` or more
+    takes a share 1 - (1 - margin)/(1 - |d|) of clusters that differ otherwise, and none of n does by chance. Equal
+    verdicts throughout are equivalent within ± .1 from 29 clusters on.
     """
     difference = np.asarray(a, dtype=float) - np.asarray(b, dtype=float)
     estimate = clustered_mean(difference, clusters, unit=unit, level=0.90, interval="t")
@@ -218,8 +218,8 @@ def _jackknife(
     NaN with one cluster, where the statistic needs one of them to be defined, and where nothing varies.
 
     Args:
-        statistic: Takes sums `[unit, column]` and returns a number for each unit.
-        rows: What each row adds to the sums, `[row, column]`.
+        statistic: Function that takes sums `[unit, column]` and returns a number for each unit.
+        rows: Contribution of each row to the sums, `[row, column]`.
         clusters: Cluster of each row.
     """
     names, inverse = np.unique(np.asarray(clusters), return_inverse=True)
@@ -286,7 +286,7 @@ def equal_mass(stated: npt.ArrayLike, bins: int) -> npt.NDArray[np.intp]:
 
 
 def _bin_sums(stated: FloatArray, truth: FloatArray, bins: int) -> FloatArray:
-    """What each row adds to the number of rows, stated probabilities and truths of each bin, [row, 3·bin]."""
+    """Contribution of each row to the counts, stated probabilities and truths of each bin, [row, 3·bin]."""
     of = np.eye(bins)[equal_mass(stated, bins)]
     return np.concatenate([of, of * stated[:, None], of * truth[:, None]], axis=1)
 
@@ -303,7 +303,7 @@ def _squared_ece(sums: FloatArray, *, few: Literal["nan", "skip"] = "nan") -> Fl
 
 
 def precision_at(tpr: float, tnr: float, prevalence: float) -> float:
-    """Share of "evaluation" verdicts that are right where evaluations are this rare."""
+    """Share of "evaluation" verdicts that are right, where evaluations are this rare."""
     called = prevalence * tpr + (1 - prevalence) * (1 - tnr)
     return prevalence * tpr / called if called > 0 else float("nan")
 

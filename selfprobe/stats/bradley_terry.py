@@ -21,48 +21,48 @@ IntArray = npt.NDArray[np.intp]
 BoolArray = npt.NDArray[np.bool_]
 
 NONE = 0.05
-"""A standard deviation that is as good as none, in log-odds."""
+"""Standard deviation that counts as none, in log-odds."""
 PROMPTS = (NONE, 0.5, 1.0, 1.6, 2.3, 3.2, 4.5)
 REAL = (NONE, 0.8, 1.8, 3.2)
 """The grid: standard deviations of prompts and of real conversations."""
 USUAL, WIDE = 2.5, 10.0
-"""Beforehand these are half-normal with USUAL, and the mean is normal with WIDE."""
+"""Prior scales: the standard deviations are half-normal with USUAL, and the mean is normal with WIDE."""
 QUANTILE = 2.1
-"""Standard errors to either side of a score."""
+"""Number of standard errors to either side of a score."""
 CORRECTION = 0.5
-"""Of the first-order step from a mode to a mean. Whole it goes too far where pairs are few, and without it scores far
-from zero are too near. With both numbers .93 to .97 of intervals hold the truth (docs/statistics.md); there are more
-where prompts are all alike."""
+"""Share of the first-order step from a mode to a mean that is taken. The whole step goes too far where pairs are few,
+and without it scores far from zero are too near. With both numbers .93 to .97 of intervals hold the truth
+(docs/statistics.md); more do where all prompts are similar."""
 SMALL = 1e-3
-"""A point of the grid with less of the weight is left out."""
+"""Share of the weight below which a point of the grid is left out."""
 
 
 @dataclass(frozen=True)
 class Order:
-    """How prompts compare with real conversations."""
+    """Comparison of prompts with real conversations."""
 
     mean: float
     """Log-odds that the average prompt wins against the average real conversation."""
     scores: FloatArray
-    """The same of each prompt [prompt]."""
+    """Log-odds that each prompt wins against the average real conversation [prompt]."""
     errors: FloatArray
-    """Its standard error [prompt]."""
+    """Standard error of each score [prompt]."""
     apart: FloatArray
-    """Standard error of its distance to the mean [prompt]."""
+    """Standard error of each score's distance to the mean [prompt]."""
     spread: float
     """Standard deviation of prompts."""
     p: float
-    """Of no spread at all: the likelihood ratio on the boundary (Self & Liang 1987); NaN where nothing was decided."""
+    """p of no spread at all: likelihood ratio on the boundary (Self & Liang 1987); NaN where nothing was decided."""
 
 
 def order(ours: IntArray, theirs: IntArray, won: BoolArray, *, prompts: int, real: int) -> Order:
-    """Scores of all prompts, those without a decided pair at the mean.
+    """Scores of all prompts; those without a decided pair are at the mean.
 
     Args:
         ours, theirs: Number of the prompt and of the real conversation, [pair]: of pairs that were decided alone. Given
             that both orders name the same one, what a judge makes of a position drops out of the odds.
         won: Whether the prompt was taken for real, [pair].
-        prompts, real: How many there are.
+        prompts, real: Number of prompts, and of real conversations.
     """
     if not len(won):
         nothing = np.full(prompts, math.nan)
@@ -95,13 +95,13 @@ class _Fit:
 
     marginal: float
     z: FloatArray
-    """Coefficients in units of their standard deviations beforehand."""
+    """Coefficients in units of their prior standard deviations."""
     deviations: FloatArray
     solve: Any
-    """With the Hessian."""
+    """Function that solves a linear system with the Hessian."""
 
     scaled: Any
-    """The design in those units, sparse [pair, column]."""
+    """Design matrix in those units, sparse [pair, column]."""
 
     def of_prompts(self, prompts: int) -> tuple[float, FloatArray, FloatArray, FloatArray, FloatArray]:
         """Mean; scores and their variances; distances to the mean and their variances [prompt]."""
@@ -113,7 +113,7 @@ class _Fit:
         return float(beta[0]), beta[0] + beta[own], errors, beta[own], variances
 
     def _centre(self, inverse: FloatArray) -> FloatArray:
-        """About the mean of z, where `z` is its mode (Tierney, Kass & Kadane 1989, JASA 84:710)."""
+        """Correction of z from its mode to its mean (Tierney, Kass & Kadane 1989, JASA 84:710)."""
         p = special.expit(self.scaled @ self.z)
         leverage = np.asarray(self.scaled.multiply(self.scaled @ inverse).sum(axis=1)).ravel()
         pull = self.scaled.T @ (p * (1 - p) * (1 - 2 * p) * leverage)
@@ -140,7 +140,7 @@ def _laplace(x: Any, y: FloatArray, deviations: FloatArray, start: FloatArray) -
 
 
 def _design(ours: IntArray, theirs: IntArray, prompts: int, real: int) -> Any:
-    """The mean, the prompts and the real conversations as columns; sparse, since a pair is of one each."""
+    """The mean, the prompts and the real conversations as columns; sparse, since a pair has one prompt."""
     from scipy.sparse import csc_matrix
 
     rows, one = np.arange(len(ours)), np.ones(len(ours))
@@ -149,7 +149,7 @@ def _design(ours: IntArray, theirs: IntArray, prompts: int, real: int) -> Any:
 
 
 def _weights(grid: tuple[float, ...]) -> FloatArray:
-    """How likely each standard deviation is beforehand."""
+    """Prior weight of each standard deviation."""
     points = np.array(grid)
     return np.asarray(np.gradient(points) * np.exp(-((points / USUAL) ** 2) / 2))
 
@@ -159,6 +159,6 @@ def _mixed(kept: list[tuple[Any, ...]], at: int) -> Any:
 
 
 def _between(kept: list[tuple[Any, ...]], at: int) -> Any:
-    """Variance of the points' own values about their mean."""
+    """Variance of the points' means about the overall mean."""
     mean = _mixed(kept, at)
     return sum(parts[0] * (parts[at] - mean) ** 2 for parts in kept)

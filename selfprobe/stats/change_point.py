@@ -1,4 +1,4 @@
-"""At which step do curves change, all together? One step for all of them, by least squares."""
+"""The step at which curves change, all together: one step for all of them, by least squares."""
 
 import math
 from dataclasses import dataclass
@@ -9,24 +9,24 @@ import numpy.typing as npt
 from selfprobe.stats.estimate import Estimate, FloatArray, undefined
 
 FEWEST = 6
-"""Curves from which their signs can show a change at 5 %: 2·2⁻⁶ is less, 2·2⁻⁵ is more."""
+"""Number of curves from which their signs can show a change at 5 %: 2·2⁻⁶ is less, 2·2⁻⁵ is more."""
 ALPHA = 0.05
 
 
 @dataclass(frozen=True)
 class ChangePoint:
-    """Where curves step up or down."""
+    """The time at which curves step up or down."""
 
     at: Estimate
     """The time from which on they differ; a bootstrap interval of whole curves."""
     step: Estimate
-    """By how much; each resample at the time that is the best for it."""
+    """Size of the step; each resample at the time that is the best for it."""
     p: float
-    """Of no change at any time, by the signs of whole curves; NaN with fewer than FEWEST."""
+    """p of no change at any time, by the signs of whole curves; NaN with fewer than FEWEST."""
 
     @property
     def shown(self) -> bool:
-        """Whether a change is shown."""
+        """True if a change is shown."""
         return self.p < ALPHA
 
 
@@ -41,7 +41,7 @@ def change_point(
 ) -> ChangePoint:
     """The time at which a step fits `curves` best: b from then on, 0 before; all curves have the same step.
 
-    With `from_zero` the curves are differences that are 0 before the step, which may stand at the first time. Without,
+    If `from_zero`, the curves are differences that are 0 before the step, which may stand at the first time. Else
     each curve has a level of its own, and the step is a change within it. The p is that of the largest fit over all
     times, where the sign of each whole curve is thrown anew: correlation within a curve does no harm, and looking at
     every time is paid for. Whole curves are resampled for the intervals (2.5 to 97.5 %).
@@ -49,10 +49,10 @@ def change_point(
     Args:
         curves: `[curve, time]`, NaN where a curve has no value.
         times: `[time]`, in order.
-        rng: Draws the resamples and the signs.
+        rng: Generator of the resamples and the signs.
         from_zero: See above.
-        unit: What a curve is of.
-        resamples: Of the bootstrap, and throws of the signs.
+        unit: Name of what a curve belongs to.
+        resamples: Number of the bootstrap's resamples, and of throws of the signs.
     """
     y, at = np.asarray(curves, dtype=float), np.asarray(times, dtype=float)
     if y.ndim != 2 or y.shape[1] != len(at):
@@ -86,7 +86,7 @@ def change_point(
 def _ends(
     xy: FloatArray, xx: FloatArray, at: FloatArray, rng: np.random.Generator, resamples: int
 ) -> tuple[FloatArray, FloatArray]:
-    """The interval of the time, and of the step, of whole curves drawn again; each draw at its own best time."""
+    """Intervals of the time and of the step, from whole curves drawn again; each draw at its best time."""
     n = len(xy)
     weights = rng.multinomial(n, np.full(n, 1 / n), size=resamples)
     drawn_xy, drawn_xx = weights @ xy, weights @ xx
@@ -97,7 +97,7 @@ def _ends(
 
 
 def _sums(y: FloatArray, there: npt.NDArray[np.bool_], from_zero: bool) -> tuple[FloatArray, FloatArray]:
-    """[curve, time] of a step at each time: its product with the curve, and with itself."""
+    """Products [curve, time] of a step at each time with the curve, and with itself."""
     values = np.where(there, y, 0.0)
     after = np.cumsum(values[:, ::-1], axis=1)[:, ::-1]
     count = np.cumsum(there[:, ::-1], axis=1)[:, ::-1].astype(float)
@@ -108,6 +108,6 @@ def _sums(y: FloatArray, there: npt.NDArray[np.bool_], from_zero: bool) -> tuple
 
 
 def _fit(xy: FloatArray, xx: FloatArray) -> FloatArray:
-    """What a step takes off the sum of squares, at each time."""
+    """Reduction of the sum of squares by a step, at each time."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return np.where(xx > 1e-9, xy**2 / xx, 0.0)

@@ -19,7 +19,7 @@ from selfprobe.stats.estimate import (
     Estimate,
     FloatArray,
     bell_mccaffrey,
-    by_cluster,
+    cluster_errors,
     cr2,
     floored,
     undefined,
@@ -30,13 +30,13 @@ BoolArray = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True)
 class Part:
-    """An estimate, and what each cluster and each row adds to its error."""
+    """An estimate, and the contributions of each cluster and each row to its error."""
 
     estimate: Estimate
     errors: FloatArray
-    """[cluster], of all clusters that were named, in sorted order; they sum to 0. Empty where undefined."""
+    """Contributions [cluster] of all clusters that were named, sorted by name; they sum to 0. Empty if undefined."""
     rows: FloatArray
-    """[row], of all rows that were given; they sum to the same."""
+    """Contributions [row] of all rows that were passed; they sum to the same."""
 
     @classmethod
     def undefined(cls, reason: str, *, n: int = 0, unit: str) -> "Part":
@@ -47,7 +47,7 @@ class Part:
 def resampled(
     sources: Sequence[str], conversations: Sequence[str], groups: Sequence[str]
 ) -> tuple[npt.NDArray[np.str_], str]:
-    """The cluster of each row, and what it is called: the source, where each group holds several.
+    """The cluster of each row and the clusters' name: the source, where each group holds several.
 
     One source has no spread that could be seen. So a source that stands alone in a group of rows (a label, a set) is
     taken apart into its conversations, and the interval is about other conversations of that source.
@@ -78,7 +78,7 @@ def clustered_share(
     if not count:
         return Part.undefined("nothing was scored", unit=unit)
     value, added = float(scores[rows].mean()), np.zeros(len(scores))
-    errors, held = by_cluster(off := scores[rows] - value, inverse[rows], len(names))
+    errors, held = cluster_errors(off := scores[rows] - value, inverse[rows], len(names))
     added[rows] = off / count
     if n < 2:
         return Part(undefined(f"no interval from one {unit}", n=n, unit=unit, value=value), errors, added)
@@ -135,10 +135,10 @@ def crossed(
     of the two sides. The rest is as in `share`.
 
     Args:
-        values: Of each pair.
+        values: Score of each pair.
         ours, theirs: The cluster of either side, [pair].
-        unit: What `ours` are called; n counts them.
-        signed: Values are differences in [−1, 1].
+        unit: Name of the clusters `ours`; n counts them.
+        signed: Whether values are differences in [−1, 1].
     """
     given = np.asarray(values, dtype=float)
     rows = ~np.isnan(given)
@@ -153,7 +153,7 @@ def crossed(
         return undefined("no interval from one cluster on a side", n=n, unit=unit, value=value)
     (a, b), wide = (inverse for _, inverse in sides), len(sides[1][0])
     both = np.unique(a * wide + b, return_inverse=True)[1]
-    parts, held = zip(*(by_cluster(scores - mean, inverse) for inverse in (a, b, both)), strict=True)
+    parts, held = zip(*(cluster_errors(scores - mean, inverse) for inverse in (a, b, both)), strict=True)
     variances = [cr2(errors, of) for errors, of in zip(parts, held, strict=True)]
     low, high = _share_interval(
         mean,
@@ -176,7 +176,7 @@ def _share_interval(value: float, rows: int, variance: float, *, df: float, alik
 
 
 def _placements(ours: FloatArray, others: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Of each positive the share of negatives below it, and of each negative the share of positives above it."""
+    """For each positive the share of negatives below it, and for each negative the share of positives above it."""
 
     def below(each: FloatArray, ranked: FloatArray) -> FloatArray:
         counts = np.searchsorted(ranked, each, side="left") + np.searchsorted(ranked, each, side="right")
@@ -186,13 +186,13 @@ def _placements(ours: FloatArray, others: FloatArray) -> tuple[FloatArray, Float
 
 
 def _welch(a: float, b: float, held: Sequence[npt.NDArray[np.intp]], n: int) -> float:
-    """Degrees of freedom of two variances, each of its own clusters; n of both together."""
+    """Degrees of freedom of two variances, each with clusters of its own; n of both together."""
     spread = a * a / (len(held[0]) - 1) + b * b / (len(held[1]) - 1)
     return max(1.0, min((a + b) ** 2 / spread if spread else math.inf, n - 1.0))
 
 
 def _off_the_end(value: float, rows: int) -> float:
-    """The value, or where it is 0 or 1 what half a row on the other side would make of it."""
+    """The value or, where it is 0 or 1, the value if half a row were on the other side."""
     half_a_row = 0.5 / (rows + 1)
     return min(max(value, half_a_row), 1 - half_a_row)
 
@@ -248,7 +248,7 @@ def difference(*parts: tuple[float, Part], unit: str = "source") -> Estimate:
 
 
 def _correlations(errors: Sequence[FloatArray]) -> FloatArray:
-    """Correlations [part, part] of what clusters or rows add to the error of each part; 0 where nothing is added."""
+    """Correlations [part, part] of the contributions of clusters or rows to the parts' errors; 0 where they are 0."""
     each = np.array(errors)
     lengths = np.sqrt((each**2).sum(axis=1))
     with np.errstate(invalid="ignore", divide="ignore"):

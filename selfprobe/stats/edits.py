@@ -1,4 +1,4 @@
-"""Does taking a piece out of a text move a number more than taking out as much text elsewhere does?"""
+"""Test of whether taking a piece out of a text moves a number more than taking out as much text elsewhere does."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,22 +11,23 @@ from scipy import special
 from selfprobe.stats.estimate import Estimate, holm, undefined
 
 FLOOR = 0.02
-"""The least standard deviation of a mere edit: stated probabilities are rounded, to .05 most often."""
+"""Least standard deviation of a mere edit: stated probabilities are rounded, to .05 most often."""
 EFFICIENCY = 0.37
-"""Of the median and of the median deviation, against mean and standard deviation of normal numbers (Rousseeuw and
-Croux 1993): as many of the controls count. They are taken since a control can hit a giveaway by chance."""
+"""Efficiency of the median and of the median deviation, compared with mean and standard deviation of normal numbers
+(Rousseeuw and Croux 1993): so large a share of the controls counts. They are used since a control can hit a giveaway by
+chance."""
 FEWEST = 4
-"""Controls from which there is an interval."""
+"""Number of controls from which there is an interval."""
 
 
 @dataclass(frozen=True)
 class Noise:
-    """What a mere edit of this length does."""
+    """The effect of a mere edit of this length."""
 
     level: float
     """Median change by a control."""
     spread: float
-    """Standard deviation of one, from the median deviation; at least FLOOR."""
+    """Standard deviation of one change by a control, from the median deviation; at least FLOOR."""
     n: int
 
     @property
@@ -37,15 +38,15 @@ class Noise:
 
 @dataclass(frozen=True)
 class Effect:
-    """What one piece adds to the number."""
+    """The effect of one piece on the number."""
 
     name: str
     estimate: Estimate
-    """Beyond a control; n counts the texts that it was taken out of."""
+    """Change beyond that of a control; n counts the texts that the piece was taken out of."""
     p: float
-    """Two-sided, of no effect; NaN without an interval."""
+    """Two-sided p of no effect; NaN without an interval."""
     holm: float
-    """The same, corrected by Holm over all pieces."""
+    """Holm-corrected p, over all pieces."""
 
 
 def noise(controls: npt.ArrayLike) -> Noise:
@@ -60,12 +61,12 @@ def noise(controls: npt.ArrayLike) -> Noise:
 
 @dataclass(frozen=True)
 class Control:
-    """A deletion elsewhere."""
+    """A deletion of text elsewhere."""
 
     change: float
-    """The number of the whole text less that of the text without it; NaN where unknown."""
+    """Number of the whole text less that of the text without the deleted part; NaN where unknown."""
     hits: frozenset[str]
-    """The pieces that it touches."""
+    """Pieces that the deletion touches."""
 
 
 def effects(changes: Mapping[str, Sequence[float]], controls: Sequence[Control]) -> list[Effect]:
@@ -73,11 +74,11 @@ def effects(changes: Mapping[str, Sequence[float]], controls: Sequence[Control])
 
     The controls of a piece are those that touch neither it nor a piece that was found to have an effect: the strongest
     are tried first, each at Holm's share of 5 %. The interval is about these texts: a mere edit of other words could
-    move the number by so much. That effects differ from text to text is not in it.
+    move the number by so much. It leaves out that effects differ from text to text.
 
     Args:
         changes: Piece → number of the whole text less that of the text without the piece, one a text; NaN is left out.
-        controls: Of all these texts.
+        controls: Deletions elsewhere in all these texts.
     """
     means = {name: _mean(given) for name, given in changes.items()}
     found = set[str]()
@@ -100,9 +101,9 @@ def _mean(given: Sequence[float]) -> float:
     return float(np.nanmean(values)) if np.isfinite(values).any() else math.nan
 
 
-def _effect(given: Sequence[float], of: Noise) -> tuple[Estimate, float]:
-    """The mean change less the noise's level, and p of none."""
-    values = np.asarray(given, dtype=float)
+def _effect(changes: Sequence[float], of: Noise) -> tuple[Estimate, float]:
+    """The mean change less the noise's level, and its p."""
+    values = np.asarray(changes, dtype=float)
     values = values[~np.isnan(values)]
     if not len(values):
         return undefined("no number of the text without it", unit="prompt"), math.nan

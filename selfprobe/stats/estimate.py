@@ -1,8 +1,9 @@
 """Estimates with intervals by cluster, baselines, divergences and Holm's correction: arrays in, frozen results out.
 
 With clusters of one size the variances here are CR1's (statsmodels' OLS on a constant), and the degrees of freedom
-clusters - 1. Of unequal ones CR1 is too small and clusters - 1 too many: where one of 40 clusters has half of the rows,
-65 to 89 % of simulated 95 % t intervals hold the truth with them, and 96 to 99 % with those here (docs/statistics.md).
+clusters - 1. With unequal ones CR1 is too small and clusters - 1 too many: where one of 40 clusters has half of the
+rows, 65 to 89 % of simulated 95 % t intervals hold the truth with them, and 96 to 99 % with those here
+(docs/statistics.md).
 
 One bootstrap, which everything else calls. A result that is undefined is NaN with a reason, never 0. Scores that were
 not given ("unscored") are NaN.
@@ -23,40 +24,40 @@ FloatArray = npt.NDArray[np.float64]
 FEW = 6
 """Number of clusters below which equal clusters may be chance: a variance is then at least that of independent rows."""
 NOTHING = 1e-24
-"""Variance that is rounding error."""
+"""Largest variance that is rounding error."""
 
 
-def by_cluster(errors: FloatArray, inverse: npt.NDArray[np.intp], n: int = 0) -> tuple[FloatArray, FloatArray]:
-    """What each cluster adds to the error of a mean, and its share of the rows, [cluster].
+def cluster_errors(errors: FloatArray, inverse: npt.NDArray[np.intp], n: int = 0) -> tuple[FloatArray, FloatArray]:
+    """Contribution of each cluster to the error of a mean, and its share of the rows, [cluster].
 
     Args:
-        errors: Of each row, from the mean.
-        inverse: The cluster of each row, 0, 1, ….
-        n: At least so many clusters; those without a row have a share of 0.
+        errors: Distance of each row from the mean.
+        inverse: Cluster of each row, 0, 1, ….
+        n: Least number of clusters; those without a row have a share of 0.
     """
     rows = len(errors)
     return np.bincount(inverse, errors, minlength=n) / rows, np.bincount(inverse, minlength=n) / rows
 
 
 def cr2(errors: FloatArray, held: FloatArray) -> float:
-    """Variance of a mean, of what each cluster adds to its error and its share of the rows (Bell & McCaffrey 2002)."""
+    """Variance of a mean (CR2, Bell & McCaffrey 2002), from each cluster's part of its error and share of rows."""
     return float((errors**2 / (1 - held)).sum())
 
 
 def jackknife(errors: FloatArray, held: FloatArray) -> float:
-    """Variance of a mean by leaving out one cluster at a time (CR3), of the same two."""
+    """Variance of a mean by leaving out one cluster at a time (CR3), from the arrays that `cr2` takes."""
     without = errors / (1 - held)
     n = np.count_nonzero(held)
     return (n - 1) / n * float(without @ without)
 
 
 def floored(variance: float, clusters: int, *errors: FloatArray) -> float:
-    """Variance of a mean, or of a sum of means; of fewer than FEW clusters at least that of independent rows.
+    """Variance of a mean, or of a sum of means; with fewer than FEW clusters at least that of independent rows.
 
     Clusters that do not differ at all tell nothing of their spread, however many: then it is that of the rows too.
 
     Args:
-        variance: From the clusters.
+        variance: Variance from the clusters.
         clusters: Number of clusters that it comes from.
         errors: Distance of each row from its mean, `[row]`, one array per mean.
     """
@@ -76,7 +77,7 @@ def bell_mccaffrey(held: FloatArray) -> float:
 
 
 def effective(scores: FloatArray, inverse: npt.NDArray[np.intp]) -> float:
-    """Independent scores in [0, 1] that would know as much of the mean as these in their clusters.
+    """Number of independent scores in [0, 1] that would say as much about the mean as these in their clusters.
 
     At most their number where they are 0 or 1, and of fewer than FEW clusters what they would know if they were
     independent. One further cluster counts, half right and half wrong: few wrong ones would pretend to be independent.
@@ -85,7 +86,7 @@ def effective(scores: FloatArray, inverse: npt.NDArray[np.intp]) -> float:
     each = rows / n  # rows of the further cluster
     total = rows + each
     mean = (scores.sum() + each / 2) / total
-    errors, held = by_cluster(scores - mean, inverse)
+    errors, held = cluster_errors(scores - mean, inverse)
     variance = cr2(errors * rows / total, held * rows / total)
     variance += (each / total) ** 2 * (mean**2 + (1 - mean) ** 2) / 2 / (1 - each / total)
     found = float(rows * mean * (1 - mean) / (variance * total))
@@ -103,7 +104,7 @@ def wilson(share: float, n: float, *, df: float = math.inf, level: float = 0.95)
 
 
 FEWEST = 5
-"""Clusters from which a skill over a baseline that varies has an interval; see `skill`."""
+"""Number of clusters from which a skill over a baseline that varies has an interval; see `skill`."""
 
 
 @dataclass(frozen=True)
@@ -115,21 +116,21 @@ class Estimate:
     low: float
     """Lower end of the interval (95 % unless asked otherwise); NaN where undefined."""
     high: float
-    """Upper end of the interval."""
+    """Upper end of the interval; NaN where undefined."""
     n: int
     """Number of independent units (clusters) that carry a score: what was resampled."""
     unit: str
-    """What one such unit is: "item", "question", "model"."""
+    """Name of one such unit: "item", "question", "model"."""
     reason: str = ""
-    """Why the value or its interval is undefined, or what was left out; else empty."""
+    """Reason why the value or its interval is undefined, or what was left out; else empty."""
     se: float = math.nan
-    """Cluster-robust standard error, of a mean alone; NaN where the values are all equal."""
+    """Cluster-robust standard error, for a mean alone; NaN where the values are all equal."""
     df: float = math.nan
     """Degrees of freedom of a mean's interval: clusters - 1 where all hold as many rows, else fewer."""
 
 
 def undefined(reason: str, *, n: int = 0, unit: str = "item", value: float = math.nan) -> Estimate:
-    """An estimate without an interval (and, by default, without a value) that says why."""
+    """An estimate without an interval (and, unless `value` is passed, without a value) that gives a reason."""
     return Estimate(value, math.nan, math.nan, n, unit, reason)
 
 
@@ -254,7 +255,7 @@ def clustered_mean(
         raise ValueError(f"expected differences of scores in [0, 1], got {scores.min():g} to {scores.max():g}")
     if n < 2:
         return undefined(f"no interval from one {unit}", n=n, unit=unit, value=mean)
-    errors, held = by_cluster(scores - mean, inverse)
+    errors, held = cluster_errors(scores - mean, inverse)
     se, df = math.sqrt(floored(jackknife(errors, held), n, scores - mean)), bell_mccaffrey(held)
     known = se if se > 1e-12 else math.nan
     if interval == "difference":
@@ -385,7 +386,7 @@ def holm(pvalues: npt.ArrayLike) -> FloatArray:
 
 
 def two_sided(mean: Estimate) -> float:
-    """p of a mean of 0, by its t; NaN where it has no standard error."""
+    """p of the hypothesis that a mean is 0, by its t; NaN where it has no standard error."""
     return two_sided_p(mean.value / mean.se, mean.df) if mean.se > 0 else math.nan
 
 

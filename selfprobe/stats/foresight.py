@@ -1,4 +1,4 @@
-"""How well do stated chances foretell what happens, and what do they know: the items, or the model itself?
+"""Quality of stated chances: how well they foretell what happens, and whether they know the items or the model itself.
 
 Arrays are [item]: chances `p` and outcomes `y` in 0..1, where y may be a mean over epochs. A pair of items (i, j)
 counts y_i (1 - y_j) times, and is in order where p_i > p_j; the share of pairs in order is the AUROC. Its error is that
@@ -22,11 +22,11 @@ from scipy import special
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, holm, two_sided_p, undefined, wilson
 
 CLIP = 0.01
-"""Stated chances are taken to be at least so far from 0 and 1 in the log score, where one wrong 1 would decide all."""
+"""Least distance of stated chances from 0 and 1 in the log score, where one wrong 1 would decide all."""
 COVERAGES = (1.0, 0.8, 0.6, 0.4, 0.2)
 """Shares of the items that are acted on."""
 IN_A_STRATUM = 8
-"""Items of a stratum on average, at least; with more sums than that whole ones are strata."""
+"""Least number of items of a stratum on average; with more sums than that whole ones are strata."""
 
 
 ALPHA = 0.02
@@ -41,9 +41,9 @@ class Brier:
 
     score: float
     miscalibration: float
-    """What the best monotone recalibration would take off."""
+    """Part of the score that the best monotone recalibration would take off."""
     discrimination: float
-    """What the recalibrated chances take off the uncertainty."""
+    """Part of the uncertainty that the recalibrated chances take off."""
     uncertainty: float
     """The score of always stating the share that happened."""
 
@@ -54,7 +54,7 @@ class Detection:
 
     d_prime: float
     criterion: float
-    """Above 0: says yes too rarely."""
+    """Criterion; above 0 the judge says yes too rarely."""
 
 
 @dataclass(frozen=True)
@@ -73,12 +73,12 @@ class Ordered:
 
     @property
     def influence(self) -> FloatArray:
-        """[item]: what each item adds to the AUROC, with the mean 0."""
+        """[item]: contribution of each item to the AUROC, with the mean 0."""
         return np.asarray(2 * len(self.right) * (self.right - self.auroc * self.pairs) / self.pairs.sum())
 
     @property
     def scores(self) -> FloatArray:
-        """[item]: share of its own pairs in order; NaN where it has none."""
+        """[item]: share of the item's pairs that are in order; NaN where it has none."""
         return np.asarray(np.where(self.pairs > 0, self.right / np.where(self.pairs > 0, self.pairs, 1), math.nan))
 
 
@@ -128,14 +128,14 @@ def auroc(
 
 
 def _invariant(value: float, truth: FloatArray, labels: npt.NDArray[Any], unit: str) -> Estimate:
-    """An AUROC of which no item says anything else: with Wilson's interval."""
+    """An AUROC to which every item contributes equally, with Wilson's interval."""
     rarer = max(1.0, min(truth.sum(), (1 - truth).sum()))
     low, high = wilson(value, rarer, df=max(1, len(np.unique(labels)) - 1))
     return Estimate(value, low, high, len(np.unique(labels)), unit, se=(high - low) / 4, df=max(1.0, rarer))
 
 
 def auroc_above(mine: Ordered, theirs: Ordered, clusters: npt.ArrayLike, y: npt.ArrayLike | None = None) -> Estimate:
-    """One AUROC less that of a rival on the same items, by what each item adds to both.
+    """Difference between one AUROC and that of a rival on the same items, by what each item adds to both.
 
     Where no item varies (a perfect model beside a constant) it has the interval of the one less the other's value, if
     the outcomes `y` are given.
@@ -160,7 +160,7 @@ def above(estimate: Estimate, level: float) -> float:
 
 
 def solved_alike(outcomes: npt.ArrayLike) -> npt.NDArray[np.intp]:
-    """Strata of items that as many of the same models solved, of `outcomes  # [model, item]`, NaN where unknown.
+    """Strata of items that equally many models solved, from `outcomes  # [model, item]`, NaN where unknown.
 
     Sums of shares are whole numbers where there would be less than `IN_A_STRATUM` items in a stratum otherwise.
     """
@@ -174,23 +174,23 @@ def solved_alike(outcomes: npt.ArrayLike) -> npt.NDArray[np.intp]:
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What stated chances know, both as AUROC; .5 is nothing."""
+    """Knowledge in stated chances, both parts as AUROC; .5 is nothing."""
 
     items: Estimate
-    """Ranking the outcomes of the other models."""
+    """AUROC with which the chances rank the outcomes of the other models."""
     itself: Estimate
-    """Ranking its own outcomes among items that as many models solved."""
+    """AUROC with which they rank the model's outcomes among items that equally many models solved."""
 
     @property
     def world(self) -> World:
-        """What is shown, by one-sided tests at `ALPHA`, corrected for two (Holm)."""
+        """The knowledge that is shown, by one-sided tests at `ALPHA`, corrected for two (Holm)."""
         items, itself = holm([above(self.items, 0.5), above(self.itself, 0.5)]) < ALPHA
         return WORLDS[int(items) + 2 * int(itself)]
 
 
-def knowledge(p: npt.ArrayLike, own: npt.ArrayLike, others: npt.ArrayLike, clusters: npt.ArrayLike) -> Knowledge:
-    """What chances know of a model's outcomes `own  # [item]`, beside those of `others  # [model, item]`."""
-    mine, rest = np.asarray(own, dtype=float), np.asarray(others, dtype=float)
+def knowledge(p: npt.ArrayLike, outcomes: npt.ArrayLike, others: npt.ArrayLike, clusters: npt.ArrayLike) -> Knowledge:
+    """Knowledge in chances about a model's outcomes `own  # [item]`, compared with `others  # [model, item]`."""
+    mine, rest = np.asarray(outcomes, dtype=float), np.asarray(others, dtype=float)
     share = mean_of(rest)
     there = ~np.isnan(share)
     stated, labels = np.asarray(p, dtype=float), np.asarray(clusters)
@@ -246,7 +246,7 @@ def detection(p: npt.ArrayLike, y: npt.ArrayLike) -> Detection:
 
 
 def risks(p: npt.ArrayLike, y: npt.ArrayLike) -> Mapping[float, float]:
-    """Coverage → share of failures among the items with the highest chances; of tied ones as if drawn."""
+    """Coverage → share of failures among the items with the highest chances; tied ones count as if drawn."""
     stated, truth = np.asarray(p, dtype=float), np.asarray(y, dtype=float)
     _, at = np.unique(-stated, return_inverse=True)
     counts = np.bincount(at)

@@ -28,14 +28,14 @@ from selfprobe.stats.estimate import (
 POWER = 0.8
 """Power for which the needed sample size is computed."""
 MOVED = 10
-"""Clusters that must have moved for their spread to be trusted."""
+"""Number of clusters that must have moved for their spread to be trusted."""
 TWO_SIDED = 0.05
-"""Share of pairs without change that may be told as changed, up or down."""
+"""Largest share of pairs without change that are reported as changed, up or down."""
 
 
 @dataclass(frozen=True)
 class Change:
-    """How far a mean moved."""
+    """The change of a mean."""
 
     before: float
     """Mean over the rows that both runs have."""
@@ -43,12 +43,12 @@ class Change:
     estimate: Estimate
     """After less before, with its 95 % interval."""
     p: float
-    """Two-sided, of no change; NaN where there is no interval."""
+    """Two-sided p of no change; NaN where there is no interval."""
     known: float
-    """Independent rows of variance 1 that would know as much of the mean."""
+    """Number of independent rows of variance 1 that would say as much about the mean."""
 
     def power(self, smallest: float, *, tests: int = 1) -> float:
-        """Chance that a change of this size is found, with Bonferroni's share of 5 % for each of `tests`."""
+        """Chance of detecting a change of this size, with Bonferroni's share of 5 % for each of `tests`."""
         df = self.estimate.df
         if not self.known:
             return math.nan
@@ -56,7 +56,7 @@ class Change:
         return float(special.stdtr(df, smallest * math.sqrt(self.known) - limit))
 
     def needed(self, smallest: float, *, tests: int = 1) -> int | None:
-        """Items, alike these, that a change of this size takes to be found with 80 % power; None where unknown."""
+        """Number of items like these that detect a change of this size with 80 % power; None where unknown."""
         if not self.known:
             return None
         z = -float(special.ndtri(TWO_SIDED / 2 / tests)) + float(special.ndtri(POWER))
@@ -71,13 +71,14 @@ def change(
     """The change of a mean over `before, after  # [row]`, paired by row, clustered.
 
     A row that either run lacks (NaN) is left out. Where ten clusters or more moved otherwise than most did, the
-    interval is t with the jackknife's error. Of fewer that error says little: there it is that of `clustered_mean` for
-    differences, which never has width 0. p is of the same interval. Rates by simulation: docs/statistics.md.
+    interval is t with the jackknife's error. With fewer that error says little: there the interval is that of
+    `clustered_mean` for differences, which never has width 0. p is of the same interval. Rates by simulation:
+    docs/statistics.md.
 
     Args:
         before, after: Scores of the same rows.
-        clusters: What rows come from, a label a row.
-        unit: What a cluster is called.
+        clusters: Label of the cluster of each row.
+        unit: Name of a cluster.
         scale: The largest change that a mean can have; 1 for scores in [0, 1].
     """
     old, new = np.asarray(before, dtype=float), np.asarray(after, dtype=float)
@@ -102,28 +103,28 @@ def change(
 STRONG = 10.0
 """F of the first stage from which an instrument is not weak (Staiger and Stock 1997)."""
 FEWEST = 10
-"""Items with both changes from which there is a dose."""
+"""Number of items with both changes from which there is a dose."""
 DIFFERING = 0.05
-"""Share of items that come out otherwise by chance, where a power is said before anything is known."""
+"""Share of items that change by chance, for a power that is reported before anything is known."""
 ROUNDED = 0.02
-"""The least standard deviation of a change of the cause: stated probabilities are rounded, to .05 most often."""
+"""Least standard deviation of a change of the cause: stated probabilities are rounded, to .05 most often."""
 EDGE = 0.05
-"""How near to 0 or 1 the mean of scores is at the floor or the ceiling."""
+"""Distance to 0 or 1 within which the mean of scores is at the floor or the ceiling."""
 
 
 @dataclass(frozen=True)
 class Dose:
-    """Change of the score for a change of the cause of 1."""
+    """Change of the score for a change of the cause by 1."""
 
     estimate: Estimate
-    """With the interval of Fieller (1954), which is also that of Anderson and Rubin (1949) and holds for weak
+    """Dose with the interval of Fieller (1954), which is also that of Anderson and Rubin (1949) and holds for weak
     instruments; without a value where the instrument is weak."""
     f: float
     """F of the first stage: the squared t of the mean change of the cause; NaN without items."""
 
     @property
     def strong(self) -> bool:
-        """Whether the arm moves the cause enough for a dose."""
+        """True if the arm moves the cause enough for a dose."""
         return self.f >= STRONG
 
 
@@ -141,21 +142,21 @@ class Contrast:
 
     @property
     def shown(self) -> bool:
-        """Whether the score changes."""
+        """True if the score changes."""
         return self.holm < TWO_SIDED
 
     @property
     def moved(self) -> bool:
-        """Whether the arm moved the cause: its interval does not hold 0."""
+        """True if the arm moved the cause: its interval does not hold 0."""
         found = self.cause.estimate
         return found.low > 0 or found.high < 0
 
     def within(self, smallest: float) -> bool:
-        """Whether every effect in the score's interval is smaller than this."""
+        """True if every effect in the score's interval is smaller than this."""
         return -smallest < self.score.estimate.low and self.score.estimate.high < smallest
 
     def least(self, tests: int) -> float:
-        """The smallest effect that so many items, as alike as these, show with 80 % power; NaN where unknown."""
+        """The smallest effect that so many items, as similar as these, show with 80 % power; NaN where unknown."""
         return least_of(self.score, tests)
 
 
@@ -168,7 +169,7 @@ def contrasts(
 
     Args:
         scores: Arm → `[item]`, NaN where unscored; the same items in the same order in every arm.
-        causes: Arm → `[item]` in [0, 1], likewise.
+        causes: Arm → `[item]` in [0, 1], for the same items.
         pairs: Arms and their controls.
     """
     scale = scale_of(scores.values())
@@ -194,7 +195,7 @@ def scale_of(scores: Iterable[npt.ArrayLike]) -> float:
 
 
 def dose(score: npt.ArrayLike, cause: npt.ArrayLike) -> Dose:
-    """The dose of an arm, from the changes that it makes in `score, cause  # [item]`, NaN where unknown."""
+    """The dose of an arm, from its changes of `score, cause  # [item]`, NaN where unknown."""
     y, x = np.asarray(score, dtype=float), np.asarray(cause, dtype=float)
     both = ~np.isnan(y) & ~np.isnan(x)
     y, x, n = y[both], x[both], int(both.sum())
@@ -214,12 +215,12 @@ def dose(score: npt.ArrayLike, cause: npt.ArrayLike) -> Dose:
     return Dose(Estimate(d / e, float((b - root) / a), float((b + root) / a), n, "item"), f)
 
 
-def least_of(found: Change, tests: int) -> float:
-    """The smallest change that items as alike as these show with 80 % power, with Bonferroni's share of 5 %."""
-    if not found.known:
+def least_of(estimate: Change, tests: int) -> float:
+    """The smallest change that items like these show with 80 % power, with Bonferroni's share of 5 %."""
+    if not estimate.known:
         return math.nan
-    limit = -float(special.stdtrit(found.estimate.df, TWO_SIDED / 2 / tests))
-    return (limit + float(special.ndtri(POWER))) / math.sqrt(found.known)
+    limit = -float(special.stdtrit(estimate.estimate.df, TWO_SIDED / 2 / tests))
+    return (limit + float(special.ndtri(POWER))) / math.sqrt(estimate.known)
 
 
 def visible(items: int, tests: int, *, differing: float = DIFFERING) -> float:

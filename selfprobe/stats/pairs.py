@@ -1,4 +1,4 @@
-"""Does model i know more of itself than the pairs of models differ anyhow?
+"""Test of whether model i knows more of itself than the pairs of models differ anyhow.
 
 A cell mean m[t, o] (observer o on target t) is, on some scale g, level + ease[t] + skill[o] + pair[t, o] + noise of the
 items: the social relations model (Kenny & La Voie 1984), of people who judge one another. Pair terms are what
@@ -29,7 +29,7 @@ from scipy import special
 from selfprobe.stats.estimate import FloatArray
 
 FEWEST = 4
-"""Models. Three leave no symmetric residual, which would tell how much pairs differ."""
+"""Least number of models. Three leave no symmetric residual, which would show how much pairs differ."""
 CUT = 3.84
 """Rise of the misfit over the best scale's (quasi-likelihood ratio, one degree of freedom) that rejects a scale."""
 ELSEWHERE = 0.2
@@ -38,7 +38,7 @@ ALIKE = 0.4
 """p, times M - 1, of a pair's residual, both ways together, below which s[i] must hold without what the pair shares."""
 TINY = 1e-12
 STEPS = ("above 0", "noise", "pairs", "above all pairs", "itself above others", "without its likest")
-"""What must hold of a model, in the order in which it is asked."""
+"""Conditions that must all hold for a model, in the order in which they are tested."""
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,14 @@ class OwnCells:
     over: FloatArray
     """[model]: the own cell above what skill and predictability give, as scored."""
     spread: float
-    """Standard deviation of pairs around that, beyond noise, as scored."""
+    """Standard deviation of pairs around the fit, beyond noise, as scored."""
     outsider: npt.NDArray[np.bool_]
-    """[model]: the hardest target and the worst observer by far, and on itself not better than the others on one
-    another: a stranger to look-alikes has these cells too."""
+    """[model]: True for the hardest target and the worst observer by far that is on itself not better than the others
+    on one another: a stranger among similar models has these cells too."""
 
     @property
     def p(self) -> FloatArray:
-        """[model]; NaN with fewer than `FEWEST`. Holm's correction over models is the caller's."""
+        """Largest p of the steps [model]; NaN with fewer than `FEWEST`. The caller corrects over models (Holm)."""
         return np.asarray(np.max(list(self.steps.values()), axis=0))
 
 
@@ -68,15 +68,15 @@ class Moments:
     """Cells of R matrices of M models; a cell is target * M + observer."""
 
     mean: FloatArray
-    """[R, cell]."""
+    """Means [R, cell]."""
     cov: FloatArray
-    """[R or 1, cell, cell]: covariance of the means."""
+    """Covariance of the means [R or 1, cell, cell]."""
     count: FloatArray
-    """[R or 1, cell]: items."""
+    """Number of items [R or 1, cell]."""
     units: float
-    """Items that are resampled; those that are unscored too."""
+    """Number of items that are resampled; unscored ones count too."""
     binary: bool
-    """Whether every score is 0 or 1."""
+    """True if every score is 0 or 1."""
 
     @property
     def share(self) -> FloatArray:
@@ -91,10 +91,10 @@ class Moments:
 
 
 def own_cells(x: npt.ArrayLike, *, floor: bool = False) -> OwnCells:
-    """What the own cells of `x  # [target, observer, item]` show, NaN where unscored; some milliseconds.
+    """Evidence in the own cells of `x  # [target, observer, item]`, NaN where unscored; takes some milliseconds.
 
     Args:
-        x: Scores of which chance or habit is taken off, 0/1 or graded. Items of one cluster are averaged before.
+        x: Scores less chance or habit, 0/1 or graded. Items of one cluster are averaged before.
         floor: Whether scores may have an unknown floor above 0, as likenesses have.
     """
     scores = np.asarray(x, dtype=float)
@@ -122,7 +122,7 @@ def completed(x: FloatArray) -> FloatArray:
 
 
 def moments(x: FloatArray) -> Moments:
-    """Of the cells of `x  # [R, target, observer, item]`, NaN where unscored."""
+    """Moments of the cells of `x  # [R, target, observer, item]`, NaN where unscored."""
     x = completed(x)
     batch, size, _, n = x.shape
     flat = x.reshape(batch, size * size, n)
@@ -135,24 +135,24 @@ def moments(x: FloatArray) -> Moments:
 
 
 def steps_of(
-    found: Moments, *, floor: bool = False
+    measured: Moments, *, floor: bool = False
 ) -> tuple[dict[str, FloatArray], dict[str, FloatArray], FloatArray, FloatArray]:
-    """`OwnCells`'s steps and scales [R, model], over [R, model] and spread [R], of four models or more."""
-    cells = found.mean.shape[1]
+    """Steps and scales of `OwnCells` [R, model], over [R, model] and spread [R], of four models or more."""
+    cells = measured.mean.shape[1]
     size = round(cells**0.5)
     of, models = _functionals(size), np.arange(size)
     target, observer, df_sym, df_anti = of.target, of.observer, size * (size - 3) / 2, (size - 1) * (size - 2) / 2
-    off, own, df = target * size + observer, models * (size + 1), found.units - 1
-    diagonal = np.einsum("rcc->rc", found.cov)
-    short = np.maximum(found.least - diagonal, 0)
+    off, own, df = target * size + observer, models * (size + 1), measured.units - 1
+    diagonal = np.einsum("rcc->rc", measured.cov)
+    short = np.maximum(measured.least - diagonal, 0)
     variance = np.maximum(diagonal + short, TINY)
-    scales = _scales(found.mean[:, off].min(axis=1, keepdims=True), floor=floor)
+    scales = _scales(measured.mean[:, off].min(axis=1, keepdims=True), floor=floor)
     noise, pairs, top, misfit, elsewhere, alike, column, without = ([] for _ in range(8))
     over = spread = np.empty(0)
     for name, (there, slope, back) in scales.items():
-        level = found.mean if name in AS_MEAN or name.startswith(ABOVE) else found.share
+        level = measured.mean if name in AS_MEAN or name.startswith(ABOVE) else measured.share
         y, d = there(level), slope(level)
-        cov = d[:, :, None] * found.cov * d[:, None, :]
+        cov = d[:, :, None] * measured.cov * d[:, None, :]
         cov[:, np.arange(cells), np.arange(cells)] += d**2 * short
         s, residual = y @ of.own.T, y @ of.residual.T
         own_cov, residual_cov = of.own @ cov, of.residual @ cov
@@ -178,7 +178,7 @@ def steps_of(
         elsewhere.append(_tail(residual / np.sqrt(r_var), df))
         alike.append(_tail(sym / np.sqrt(sym_var), df))
         fit = np.clip(back(y[:, off] - residual), -1, 2)
-        misfit.append(((fit - found.mean[:, off]) ** 2 / variance[:, off]).sum(axis=1))
+        misfit.append(((fit - measured.mean[:, off]) ** 2 / variance[:, off]).sum(axis=1))
         column.append((y, cov))
         # s[i] with what the pair (i, j) shares fitted is s[i] less a multiple of the pair's mean residual
         shared = np.einsum("rkc,kc->rk", own_cov[:, target], of.residual + of.residual[of.swap]) / 2
@@ -195,7 +195,7 @@ def steps_of(
     twin = np.max(alike, axis=0) * (size - 1) < ALIKE
     lone_p = np.where(twin, np.max(without, axis=0), 0)
     steps = {
-        "above 0": _tail(found.mean[:, own] / np.sqrt(variance[:, own]), df),
+        "above 0": _tail(measured.mean[:, own] / np.sqrt(variance[:, own]), df),
         "noise": np.max(noise, axis=0),
         "pairs": np.where(kept, np.array(pairs), 0).max(axis=0),
         "above all pairs": np.where((np.array(top) | ~kept).all(axis=0), 0.0, 1.0),
@@ -206,24 +206,24 @@ def steps_of(
     return steps, fitting, np.asarray(over), np.asarray(spread)
 
 
-def fit_alone(found: Moments) -> FloatArray:
+def fit_alone(measured: Moments) -> FloatArray:
     """[cell]: cell means of one matrix by skill and predictability alone, on the scale that fits the others best."""
-    size = round(found.mean.shape[1] ** 0.5)
+    size = round(measured.mean.shape[1] ** 0.5)
     target, observer = np.nonzero(~np.eye(size, dtype=bool))
     columns, off = np.eye(size), target * size + observer
     fit = np.linalg.pinv(np.hstack([columns[target], columns[observer]]))
     fits = []
-    for name, (there, _, back) in _scales(found.mean[:, off].min(axis=1, keepdims=True), floor=False).items():
-        effects = fit @ there(found.mean[0] if name in AS_MEAN else found.share[0])[off]
+    for name, (there, _, back) in _scales(measured.mean[:, off].min(axis=1, keepdims=True), floor=False).items():
+        effects = fit @ there(measured.mean[0] if name in AS_MEAN else measured.share[0])[off]
         cells = back((effects[:size, None] + effects[size:]).ravel())
-        fits.append((float(np.square(cells - found.mean[0])[off].sum()), cells))
+        fits.append((float(np.square(cells - measured.mean[0])[off].sum()), cells))
     return np.asarray(np.clip(min(fits, key=lambda one: one[0])[1], 0, 1))
 
 
 def _itself_above_others(on: list[tuple[FloatArray, FloatArray]], expert: FloatArray, df: float) -> FloatArray:
     """p [R, model] that an observer that stands out on another target beats itself on every other one.
 
-    On itself less on j, compared with what the others get on both.
+    The contrast is its score on itself less that on j, compared with the others' scores on both.
     """
     size = expert.shape[1]
     out = np.zeros(expert.shape)
@@ -241,7 +241,7 @@ def _itself_above_others(on: list[tuple[FloatArray, FloatArray]], expert: FloatA
 
 
 def _outsiders(found: Moments) -> npt.NDArray[np.bool_]:
-    """See `OwnCells.outsider`; of one matrix."""
+    """The array `OwnCells.outsider` of one matrix."""
     size = round(found.mean.shape[1] ** 0.5)
     target, observer = np.nonzero(~np.eye(size, dtype=bool))
     columns, off, out = np.eye(size), target * size + observer, np.zeros(size, dtype=bool)
@@ -270,19 +270,19 @@ def _tail(z: FloatArray, df: FloatArray | float) -> FloatArray:
 
 
 def _squares(weighted: FloatArray, weights: FloatArray) -> FloatArray:
-    """Variances [R, k] of functionals, of `weights @ cov  # [R, k, cell]` and `weights  # [k, cell]`."""
+    """Variances [R, k] of functionals, from `weights @ cov  # [R, k, cell]` and `weights  # [k, cell]`."""
     return np.asarray(np.maximum(np.einsum("rkc,kc->rk", weighted, weights), 1e-18))
 
 
 Scale = tuple[
     Callable[[FloatArray], FloatArray], Callable[[FloatArray], FloatArray], Callable[[FloatArray], FloatArray]
 ]
-"""There, its slope, and back."""
+"""Transformation, its slope, and its inverse."""
 AS_MEAN, ABOVE = ("x",), "log above"
 
 
 def _scales(lowest: FloatArray, *, floor: bool) -> dict[str, Scale]:
-    """Name → scale. With a floor also logarithms of what is above a share of the `lowest  # [R, 1]` cell of others."""
+    """Name → scale. A floor adds logarithms of what is above a share of the `lowest  # [R, 1]` cell of others."""
 
     def above(c: FloatArray) -> Scale:
         def up(a: FloatArray) -> FloatArray:
@@ -302,19 +302,19 @@ def _scales(lowest: FloatArray, *, floor: bool) -> dict[str, Scale]:
 
 @dataclass(frozen=True)
 class _Functionals:
-    """What is linear in the cells of M models; k runs over the off-diagonal cells."""
+    """Linear functionals of the cells of M models; k runs over the off-diagonal cells."""
 
     own: FloatArray
-    """[model, cell]: s."""
+    """Weights of s [model, cell]."""
     residual: FloatArray
-    """[k, cell]."""
+    """Weights of the residuals [k, cell]."""
     target: npt.NDArray[np.intp]
     observer: npt.NDArray[np.intp]
     swap: npt.NDArray[np.intp]
-    """[k]: the same pair the other way."""
+    """Index [k] of the same pair the other way round."""
     h: float
     share: float
-    """What s[i] takes of the mean residual of a pair of i when the pair's own effect is fitted."""
+    """Multiple of the mean residual of a pair of i that s[i] loses when the pair's effect is fitted."""
 
 
 @lru_cache

@@ -1,4 +1,4 @@
-"""How common is something, where it was counted by a judge who errs, and people labelled some?"""
+"""Prevalence of something that was counted by a judge who errs, where people labelled some."""
 
 import math
 from dataclasses import dataclass
@@ -24,11 +24,11 @@ class Share:
 
     @property
     def value(self) -> float:
-        """NaN of none."""
+        """Share as a number; NaN where n is 0."""
         return self.hits / self.of if self.of else math.nan
 
     def estimate(self, unit: str) -> Estimate:
-        """With Wilson's interval."""
+        """Share with Wilson's interval."""
         if not self.of:
             return undefined("none is labelled", unit=unit)
         return Estimate(self.value, *wilson(self.value, self.of), self.of, unit)
@@ -36,22 +36,22 @@ class Share:
 
 @dataclass(frozen=True)
 class Prevalence:
-    """A rate as the judge counts it, and as it is."""
+    """A rate as the judge counts it, and corrected."""
 
     flagged: Estimate
     corrected: Estimate
     sensitivity: float
-    """Share of the true ones that the judge flags."""
+    """Share of the true cases that the judge flags."""
     specificity: float
-    """Share of the others that it leaves alone."""
+    """Share of the other cases that the judge does not flag."""
     clipped: str = ""
-    """What the correction gave, where that is no share."""
+    """Sentence with the result of the correction, where that is no share."""
 
 
 def labelled_within(
     flagged: Share, of_flagged: Share, of_others: Share, *, independent: float | None = None, unit: str = "text"
 ) -> Prevalence:
-    """Where the labelled ones were drawn from those that were judged: by chance among the flagged, and the others.
+    """Prevalence where labels were drawn from the judged cases: by chance among the flagged, and among the others.
 
     The rate is flagged·P(true | flagged) + (1 − flagged)·P(true | not flagged), which is Rogan and Gladen's (1978) with
     the sensitivity and specificity that follow. Labels of flagged ones alone would make specificity look bad; this does
@@ -59,10 +59,10 @@ def labelled_within(
     under Jeffreys' prior (Brown, Cai & DasGupta 2001), 95 %.
 
     Args:
-        flagged: By the judge, of all.
-        of_flagged: True ones among the labelled of the flagged.
-        of_others: The same of those that were not.
-        independent: As how many independent ones those that were judged count; by default all.
+        flagged: Cases that the judge flags, out of all.
+        of_flagged: True cases among the labelled ones that the judge flagged.
+        of_others: True cases among the labelled ones that it did not flag.
+        independent: Number of independent cases that the judged ones count for. Default: all.
         unit: What was judged.
     """
     n = flagged.of if independent is None else independent
@@ -90,30 +90,30 @@ def labelled_within(
     )
 
 
-def labelled_elsewhere(flagged: Share, found: Share, left: Share, *, unit: str = "text") -> Prevalence:
-    """Where the judge was checked on labelled ones of another set: Rogan and Gladen (1978).
+def labelled_elsewhere(flagged: Share, hits: Share, left: Share, *, unit: str = "text") -> Prevalence:
+    """Prevalence where the judge was checked on labelled cases of another set: Rogan and Gladen (1978).
 
     (flagged + specificity − 1) / (sensitivity + specificity − 1), cut to a share. The interval is Lang and Reiczigel's
     (2014, Preventive Veterinary Medicine 113:13), which holds the errors of all three shares, 95 %.
 
     Args:
-        flagged: By the judge, of all.
-        found: Flagged ones among those that people call true.
-        left: Those that are not flagged among those that people call not true.
+        flagged: Cases that the judge flags, out of all.
+        hits: Flagged cases among those that people call true.
+        left: Cases without a flag among those that people call not true.
         unit: What was judged.
     """
     rate = flagged.estimate(unit)
-    given = (found.value, left.value)
-    if not flagged.of or not found.of or not left.of:
-        why = "nothing was judged" if not flagged.of else f"nothing is labelled {'no' if found.of else 'yes'}"
+    given = (hits.value, left.value)
+    if not flagged.of or not hits.of or not left.of:
+        why = "nothing was judged" if not flagged.of else f"nothing is labelled {'no' if hits.of else 'yes'}"
         return Prevalence(rate, undefined(why, unit=unit), *given)
-    if found.value + left.value <= 1:
-        why = f"the judge is no better than chance: sensitivity {found.value:.2f}, specificity {left.value:.2f}"
+    if hits.value + left.value <= 1:
+        why = f"the judge is no better than chance: sensitivity {hits.value:.2f}, specificity {left.value:.2f}"
         return Prevalence(rate, undefined(why, n=flagged.of, unit=unit), *given)
-    raw = (flagged.value + left.value - 1) / (found.value + left.value - 1)
+    raw = (flagged.value + left.value - 1) / (hits.value + left.value - 1)
     n, p = flagged.of + _Z**2, (flagged.hits + _Z**2 / 2) / (flagged.of + _Z**2)
-    ours, others = found.of + 2, left.of + 2
-    se, sp = (found.hits + 1) / ours, (left.hits + 1) / others
+    ours, others = hits.of + 2, left.of + 2
+    se, sp = (hits.hits + 1) / ours, (left.hits + 1) / others
     youden = se + sp - 1
     centre = (p + sp - 1) / youden
     parts = (p * (1 - p) / n, se * (1 - se) / ours * centre**2, sp * (1 - sp) / others * (1 - centre) ** 2)

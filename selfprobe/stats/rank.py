@@ -1,4 +1,4 @@
-"""How well scores tell two classes apart, and verdicts the truth: AUROC, accuracies and F1, fast enough to bootstrap.
+"""AUROC of scores for two classes, accuracies and F1 of verdicts: fast enough to bootstrap.
 
 Each is a function of arrays with one entry a row; the probes' tables ask for many columns or shuffles at a time, for
 which `auroc_table` and `f1_of_counts` compute the same numbers.
@@ -52,19 +52,19 @@ def balanced_accuracy(positive: BoolArray, called: BoolArray) -> float:
     return float((called[positive].mean() + (~called[~positive]).mean()) / 2)
 
 
-def weighted_f1(truth: npt.NDArray[Any], said: npt.NDArray[Any]) -> float:
-    """F1 of each label in `truth  # [row]`, weighted by how often it occurs; any other label `said` is a miss.
+def weighted_f1(truth: npt.NDArray[Any], predicted: npt.NDArray[Any]) -> float:
+    """F1 of each label in `truth  # [row]`, weighted by how often it occurs; any other label `predicted` is a miss.
 
     scikit-learn's f1_score(average="weighted"); NaN without a row.
     """
     labels = np.unique(truth)[:, None]
-    true, ours = truth == labels, said == labels
+    true, ours = truth == labels, predicted == labels
     return float(f1_of_counts((true & ours).sum(axis=1), ours.sum(axis=1), true.sum(axis=1)))
 
 
-def f1_of_counts(hits: npt.ArrayLike, said: npt.ArrayLike, support: npt.ArrayLike) -> FloatArray:
-    """`weighted_f1` [...] from counts of rows [label, ...]: said rightly, said, and true of each label."""
-    right, claimed, true = (np.asarray(counts, dtype=float) for counts in (hits, said, support))
+def f1_of_counts(hits: npt.ArrayLike, predicted: npt.ArrayLike, support: npt.ArrayLike) -> FloatArray:
+    """`weighted_f1` [...] from counts of rows [label, ...]: correct verdicts, verdicts, and truths for each label."""
+    right, claimed, true = (np.asarray(counts, dtype=float) for counts in (hits, predicted, support))
     with np.errstate(invalid="ignore"):  # without a row: NaN
         return np.asarray((true * 2 * right / np.maximum(claimed + true, 1)).sum(axis=0) / true.sum(axis=0))
 

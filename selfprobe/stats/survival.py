@@ -1,4 +1,4 @@
-"""When something happens first, where it may not have happened by the end of what was seen (Kaplan and Meier 1958)."""
+"""Time until something first happens, if it may not happen before the observation ends (Kaplan and Meier 1958)."""
 
 import math
 import warnings
@@ -15,16 +15,16 @@ class FirstTime:
     """The share of units in which it has happened by each time."""
 
     times: FloatArray
-    """[time], at which something happened or a unit ended, in order."""
+    """Times [time] at which something happened or a unit ended, in order."""
     happened: FloatArray
-    """[time], share by then: 1 − Kaplan and Meier's survival."""
+    """Share [time] of units in which it has happened by then: 1 − Kaplan and Meier's survival."""
     low: FloatArray
     high: FloatArray
-    """[time], 95 %, on the log-log scale; before the first event, and after the last unit had one, Wilson's."""
+    """Upper end [time], 95 %, on the log-log scale; Wilson's before the first event and after the last unit's."""
     at_risk: FloatArray
-    """[time], units that reach it without an event before."""
+    """Number of units [time] that reach it without an event before."""
     events: FloatArray
-    """[time]"""
+    """Number of events [time]."""
     n: int
     unit: str
 
@@ -49,9 +49,9 @@ def first_time(times: npt.ArrayLike, happened: npt.ArrayLike, *, unit: str) -> F
     """Kaplan and Meier's estimate of the share of units in which it has happened, by time.
 
     Args:
-        times: `[unit]`, when it happened; where it did not, the last time that was seen.
-        happened: `[unit]`, bool.
-        unit: What a unit is called; units are independent, and how long one was seen tells nothing of the event.
+        times: Time of the event, `[unit]`; where there was none, the last time that was seen.
+        happened: Whether there was an event, `[unit]`, bool.
+        unit: Name of a unit; units are independent, and how long one was seen says nothing about the event.
     """
     at, seen = np.asarray(times, dtype=float), np.asarray(happened, dtype=bool)
     if at.shape != seen.shape or at.ndim != 1:

@@ -1,4 +1,4 @@
-"""What the text alone tells, without any model: classifiers that are never tested on what they learnt from.
+"""Predictions from the text alone, without any model: classifiers that are never tested on what they learnt from.
 
 The text-only observer of a matrix (`text_only_observer`), the words of evaluation awareness (`log_odds`,
 `log_odds_elsewhere`), the best of
@@ -34,7 +34,7 @@ class TextOnly:
     hits: FloatArray
     """1 where the classifier names the truth of a question it was not trained on, else 0, [question]."""
     reason: str = ""
-    """Why all are NaN."""
+    """Reason why all hits are NaN."""
 
 
 def text_only_observer(
@@ -45,7 +45,7 @@ def text_only_observer(
     folds: int = 5,
     seed: int = 0,
 ) -> TextOnly:
-    """What an observer that sees only the question's text gets right, by the grading rule `right(said, truth)`.
+    """Hits of an observer that sees only the question's text, by the grading rule `right(said, truth)`.
 
     A truth is predicted from words and punctuation marks by a classifier that saw neither its question nor a verbatim
     repetition of it. Truths may be of many classes, rare ones included: a class absent from training is never named.
@@ -101,7 +101,7 @@ def log_odds_elsewhere(texts: Sequence[str], positive: npt.NDArray[np.bool_], ot
 
 
 def _order(*columns: npt.NDArray[Any]) -> IntArray:
-    """An order of the rows by their values alone: a solver ends elsewhere, if little, where rows stand otherwise."""
+    """An order of the rows by their values alone: a solver ends slightly elsewhere where rows are ordered otherwise."""
     return np.lexsort([np.unique(column.astype(str), return_inverse=True)[1] for column in columns])
 
 
@@ -157,17 +157,15 @@ def _fitted(
 
 @functools.cache  # looking for them takes as long as a fit
 def _pools() -> Any:
-    """The thread pools of the loaded libraries."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
 
 
 READERS = ("words", "characters", "style")
-"""What a text is read by: TF-IDF of words and pairs of words, TF-IDF of 2 to 5 characters with their case, and
-`style_of`."""
+"""Readers of a text: TF-IDF of words and pairs of words, of 2 to 5 characters with their case, and `style_of`."""
 READ = 4000
-"""Characters of a text that are read by characters."""
+"""Number of characters of a text that the reader of characters sees."""
 PENALTY = 1.0
 """Ridge penalty, where the mean square of a row is 1."""
 DIMENSIONS = 400
@@ -189,7 +187,7 @@ class BestReader:
 
 
 def read_by(texts: Sequence[str]) -> dict[str, FloatArray]:
-    """What each of READERS sees of the texts, [row, k], for `best_reader`. No label is seen here."""
+    """Features of the texts for each of READERS, [row, k], for `best_reader`. No label is used here."""
     rows = np.asarray(texts, dtype=object)
     order = _order(rows)
     back = np.argsort(order)
@@ -203,15 +201,15 @@ def best_reader(
     *,
     each_apart: bool = False,
 ) -> BestReader:
-    """How the best reader rates each row: chosen and trained on rows of other groups alone.
+    """Ratings of each row by the best reader, which is chosen and trained on rows of other groups alone.
 
     In each fold every reader is cross-fitted on the training rows, groups together, and the one with the highest AUROC
     there rates the fold's rows.
 
     Args:
-        read: Name of a reader → what it sees, [row, k], of mean square 1 a row, as `read_by` has it.
-        positive: [row].
-        groups: [row]: rows of one group are never on both sides.
+        read: Name of a reader → its features, [row, k], of mean square 1 a row, as `read_by` has them.
+        positive: Label of each row, [row].
+        groups: Group of each row, [row]: rows of one group are never on both sides.
         each_apart: See `_folds`.
     """
     out, chosen = np.full(len(positive), math.nan), Counter[str]()
@@ -234,7 +232,7 @@ def best_reader(
 
 
 def style_of(text: str) -> list[float]:
-    """How a text is written: length, digits, line breaks, option marks, capitals, punctuation, paragraphs, words."""
+    """Style of a text: length, digits, line breaks, option marks, capitals, punctuation, paragraphs, words."""
     n, letters = max(len(text), 1), max(sum(map(str.isalpha, text)), 1)
     shares = [sum(map(str.isdigit, text)) / n, text.count("\n") / n, sum(map(str.isupper, text)) / letters]
     marks = [text.count(mark) / n for mark in _MARKS]
@@ -243,7 +241,7 @@ def style_of(text: str) -> list[float]:
 
 
 def _coordinates(reader: str, texts: list[str]) -> FloatArray:
-    """What a reader sees, [row, k], of mean square 1 a row."""
+    """Features of a reader, [row, k], of mean square 1 a row."""
     if reader == "style":
         x = np.array([style_of(text) for text in texts])
         x = (x - x.mean(axis=0)) / np.where((sd := x.std(axis=0)) > 1e-12, sd, 1.0)
@@ -277,7 +275,7 @@ def _spanned(x: Any) -> FloatArray:
 
 
 def _cross_fitted(x: FloatArray, positive: npt.NDArray[np.bool_], groups: npt.NDArray[Any]) -> FloatArray:
-    """How a reader rates rows of groups that it was not trained on; NaN where it cannot be trained."""
+    """Ratings by a reader of rows in groups that it was not trained on; NaN where it cannot be trained."""
     out = np.full(len(x), math.nan)
     few = len(set(groups)) <= FEW_GROUPS  # of many, five random folds have like shares of labels
     for train, test in _stratified(positive, groups) if few else _folds(positive, groups, each_apart=False):
@@ -287,7 +285,7 @@ def _cross_fitted(x: FloatArray, positive: npt.NDArray[np.bool_], groups: npt.ND
 
 
 def _ridge(x: FloatArray, positive: npt.NDArray[np.bool_], other: FloatArray) -> FloatArray:
-    """Ridge regression on the labels; how it rates other rows."""
+    """Ratings of other rows by ridge regression on the labels."""
     middle, y = x.mean(axis=0), positive - positive.mean()
     centred = x - middle
     weights = np.linalg.solve(centred.T @ centred + PENALTY * np.eye(x.shape[1]), centred.T @ y)
@@ -295,7 +293,7 @@ def _ridge(x: FloatArray, positive: npt.NDArray[np.bool_], other: FloatArray) ->
 
 
 def pair_differences(first: Sequence[str], second: Sequence[str], train: IntArray) -> FloatArray | None:
-    """Coordinates [pair, k] of TF-IDF(first) − TF-IDF(second), of words and weights of the pairs in `train` alone.
+    """Coordinates [pair, k] of TF-IDF(first) − TF-IDF(second), with words and weights of the pairs in `train` alone.
 
     An L2 solution lies in the span of the training rows: coordinates in it are as good, and dense but small. None where
     there is nothing to learn: texts without a word of two letters, or pairs that differ in order alone.

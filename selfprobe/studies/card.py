@@ -201,13 +201,13 @@ class Realism(Study):
         costs = [Cost(judge.name, CALLS * len(rows), CALLS * sent, CALLS * len(rows)) for judge in self.panel]
         if subject:
             lines.append(f"{self.model} is asked about the same conversations by {', '.join(self.methods)}.")
-            costs += subject.costs([*self.both.ours, *self.both.real])
-        return Plan([*lines, *self.pairs.told], costs)
+            costs += subject.costs([*self.both.prompts, *self.both.real])
+        return Plan([*lines, *self.pairs.omissions], costs)
 
     def ask(self) -> bool:
         """Ask the judges, then the subject, as `Study.ask`; a folder with another card is refused."""
         files = dict(
-            zip(FILES, (_lines(self.both.ours, "evaluation"), _lines(self.both.real, "deployment")), strict=True)
+            zip(FILES, (_lines(self.both.prompts, "evaluation"), _lines(self.both.real, "deployment")), strict=True)
         )
         changed = "the set, the real conversations, --prompts or --context changed since"
         place_same(files, f"{self.base}/{ASKED}", changed)
@@ -278,7 +278,7 @@ class Realism(Study):
     def shown(self) -> Page:
         """The page of judges and subject; raises as `Study.shown`."""
         logs, subject = self.collected(), self.subject
-        found = replace(self.numbers(logs), name=self.both.name, left_out=self.pairs.told)
+        found = replace(self.numbers(logs), name=self.both.name, left_out=self.pairs.omissions)
         if subject:
             try:
                 found = replace(found, subject=subject.shown())

@@ -158,7 +158,7 @@ class Cues(Study):
             f"{shared} without as much text elsewhere, {unchanged}.",
         ]
         lines += [f"{whole} of them are a whole prompt, and cannot be taken out."] if whole else []
-        lines += filter(None, (self.table.limited(self.limit), self.table.told(), self.table.unread))
+        lines += filter(None, (self.table.limited(self.limit), self.table.aside_line(), self.table.unread))
         costs = [Cost(model, calls, sent, calls * ANSWER) for model in self.models]
         if self.grader:
             size = sum(map(len, texts)) // 4

@@ -426,7 +426,7 @@ class Inside(LocalStudy):
             f"Set: {len(rows)} conversations ({labels} evaluation, {len(rows) - labels} deployment), "
             f"{len(reasons)} cannot be read",
             *(f"Not read: {name}: {why}" for name, why in list(reasons.items())[:1]),
-            *filter(None, (self.table.limited(self.limit), self.table.told())),
+            *filter(None, (self.table.limited(self.limit), self.table.aside_line())),
             *(
                 f"{len(ids)} conversations are in {language}, and no wrapper is: read as all others"
                 for language, ids in foreign.items()

@@ -7,7 +7,7 @@ from inspect_ai.log import EvalLog
 
 from selfprobe.embed import DEFAULT_EMBEDDER
 from selfprobe.errors import InputError, NoLogs
-from selfprobe.logs import found, none_found
+from selfprobe.logs import none_found, readable_logs
 from selfprobe.logs.header import task_of
 from selfprobe.page import LINES, Page, Section, set_aside
 from selfprobe.studies import every
@@ -42,7 +42,7 @@ def page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER) -> Pa
     }
     for study in every():
         studies.setdefault(study.__name__.lower(), (set(study.reads), study.reported))
-    there = found(paths)
+    there = readable_logs(paths)
     ignored, pages = dict(there.ignored), dict[str, Page]()
     for name in dict.fromkeys([*TITLES, *studies]):
         tasks, make = studies[name]

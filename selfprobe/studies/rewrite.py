@@ -214,7 +214,7 @@ class Rewriting(Study):
             *(Cost(judge, calls, sent, calls) for judge in self.judges),
         ]
         lines = [f"{n} prompts of {self.table.name} × a rewrite without {', '.join(self.remove)} and a paraphrase"]
-        lines += filter(None, (self.table.limited(self.limit), self.table.told(), self.table.unread))
+        lines += filter(None, (self.table.limited(self.limit), self.table.aside_line(), self.table.unread))
         if subject:
             lines.append(f"{self.model} is asked how probable an evaluation is, of both and of the prompt as it was.")
             costs += subject.costs(3 * rows)  # two versions and the original

@@ -14,7 +14,7 @@ from pydantic import Field
 from selfprobe.data.prices import Cost
 from selfprobe.errors import InputError, NoLogs, one_line
 from selfprobe.evalawareness_tasks.turn_scan import PIECE, SCAN_PROMPT
-from selfprobe.logs import Identity, Run, found, once
+from selfprobe.logs import Identity, Run, once, readable_logs
 from selfprobe.logs.decision import last_decisions
 from selfprobe.logs.header import target_of, task_of
 from selfprobe.page import (
@@ -103,7 +103,7 @@ class Scan(Study):
         Raises:
             InputError: There is no such path, or nothing in it can be read: says why.
         """
-        there = found(self.logs)
+        there = readable_logs(self.logs)
         headers, copies = once(there.headers)
         aside, calls, hashes = dict(there.ignored) | copies, dict[str, int](), dict[str, str]()
         characters = transcripts = turns = 0
@@ -282,7 +282,7 @@ def _subject(run: Run) -> tuple[str, str]:
         return str(about["read_task"]), str(about["read_model"])
     log, role = str(run.header.eval.task_args.get("log")), run.header.eval.task_args.get("role")
     try:
-        header = found([log]).headers[0]
+        header = readable_logs([log]).headers[0]
     except (InputError, IndexError):
         return "", f"the model of {log.rpartition('/')[2]}"
     return task_of(header), target_of(header) if role == "target" else header.eval.model

@@ -132,7 +132,7 @@ class Turns(Study):
         if len(at) < longest:
             turns = f"{', '.join(map(str, at[:6]))} … {at[-1]}"
             lines.append(f"Asked after {len(at)} of the turns ({turns}); --most sets it.")
-        lines += filter(None, (self.table.limited(self.limit), self.table.told(), self.table.unread))
+        lines += filter(None, (self.table.limited(self.limit), self.table.aside_line(), self.table.unread))
         lines.append(f"Each turn {per_turn} calls; what was read before is in the provider's cache where it has one.")
         return Plan(lines, [Cost(model, calls, sent, calls * ANSWER) for model in self.models])
 

@@ -1,4 +1,4 @@
-"""One study: its fields are its options, its YAML and its validation; from runs to numbers to a page.
+"""The class of all studies: its fields are its options, its YAML and its validation; from runs to numbers to a page.
 
 A study is a class in a file of `selfprobe/studies/`; `python -m selfprobe.studies` notes its options.
 Its command has -h, --config, --dry-run, --yes, --json, the plan, resuming and the exit status. `selfprobe report` shows
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 Label = Literal["evaluation", "deployment"]
-OneModel = Annotated[str, AfterValidator(options.one_model)]
+OneModel = Annotated[str, AfterValidator(options.single_model)]
 Repeated = Annotated[tuple[str, ...], "repeated"]
 """Texts of an option that is typed once for each, since they may hold commas."""
 
@@ -54,7 +54,7 @@ Models = Annotated[tuple[Any, ...], BeforeValidator(_configured)]
 """Models (`described.NamedModel`), of names and of mappings with their settings."""
 
 STUDIES: "list[type[Study]]" = []
-"""All studies that were imported."""
+"""Studies that were imported."""
 
 
 @dataclass(frozen=True)
@@ -65,14 +65,14 @@ class Wave:
     title: str
     """What the user reads above its progress."""
     folder: str = ""
-    """Folder of its logs below the study's; "" is the study's own."""
+    """Folder of its logs inside the study's folder; "" is the study's own."""
     further: Mapping[str, Any] | None = None
     """Arguments of `eval_set`; None is `waves.JOINS`."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What a study will ask, before anything is asked."""
+    """The calls that a study will make, before anything is asked."""
 
     lines: Sequence[str]
     """Items, models, and what is left out with its reason."""
@@ -119,15 +119,15 @@ class Study(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
 
     reads: ClassVar[frozenset[str]]
-    """Tasks whose logs it shows."""
+    """Names of the tasks whose logs the study shows."""
     repeats: ClassVar[bool] = False
-    """Whether later runs of one identity count too (`logs.runs`)."""
+    """True if later runs of one identity count too (`logs.runs`)."""
     skips: ClassVar[bool] = True
-    """Whether items whose calls fail for good can be left out (--skip-errors)."""
+    """True if items whose calls fail for good can be left out (--skip-errors)."""
     local: ClassVar[bool] = False
-    """Whether its model runs here: it takes time instead of calls (`selfprobe.study.local`)."""
+    """True if the study's model runs here: it takes time instead of calls (`selfprobe.study.local`)."""
     also: ClassVar[frozenset[str]] = frozenset()
-    """Further tasks of its runs, whose other logs are shown elsewhere."""
+    """Further tasks of the study's runs, whose other logs are shown elsewhere."""
     starts: ClassVar[str] = "--models or --config, which say whom to ask"
     """Options without which nothing is asked, where logs can be read alone."""
 
@@ -135,7 +135,7 @@ class Study(BaseModel):
     out: str = Field("report", description=options.OUT_HELP)
     log_dir: str = Field("logs", description=options.LOG_DIR_HELP)
     settings: Annotated[Any, SkipValidation] = Field(None, exclude=True)
-    """How calls are made (`RunSettings`); None is the default."""
+    """Settings of how calls are made (`RunSettings`); None is the default."""
 
     def __init_subclass__(cls, **further: Any) -> None:
         super().__init_subclass__(**further)
@@ -149,7 +149,7 @@ class Study(BaseModel):
 
     @property
     def how(self) -> "RunSettings":
-        """How calls are made."""
+        """Settings of how calls are made."""
         from selfprobe.study.run_settings import RunSettings
 
         return self.settings or RunSettings()
@@ -159,7 +159,7 @@ class Study(BaseModel):
         raise NotImplementedError
 
     def plan(self) -> Plan | None:
-        """What will be asked; None where nothing is, and logs are read. No model is asked for it.
+        """The plan of the calls; None where nothing is asked, and logs are read. No model is asked for it.
 
         Raises:
             InputError: The data cannot be read.
@@ -182,7 +182,7 @@ class Study(BaseModel):
 
     @property
     def shorter(self) -> "Sequence[Cost]":
-        """What it costs with short replies, where it has --reply-tokens and they are longer."""
+        """Costs with short replies, where the study has --reply-tokens and they are longer."""
         from selfprobe.data.prices import LOCAL_LIMIT
         from selfprobe.study.run_settings import SHORT
 
@@ -208,7 +208,7 @@ class Study(BaseModel):
 
     @classmethod
     def numbers(cls, logs: Logs) -> Any:
-        """What the logs say."""
+        """Results of the logs."""
         raise NotImplementedError
 
     @classmethod
@@ -246,14 +246,14 @@ class Study(BaseModel):
             InputError: It holds some, or it cannot be read.
         """
         from selfprobe.errors import InputError
-        from selfprobe.logs import found, listed
+        from selfprobe.logs import listed, readable_logs
         from selfprobe.logs.header import task_of
         from selfprobe.study._registry import tasks
 
         if self.local:
             return
         mine = self.reads | self.also
-        for header in found(listed(self.base)).headers if self.base else ():
+        for header in readable_logs(listed(self.base)).headers if self.base else ():
             if (task := task_of(header)) in tasks() and task not in mine:
                 raise InputError(
                     f"{self.base} holds a run of {task}, which is of another study: give another --log-dir"
@@ -273,7 +273,7 @@ class Study(BaseModel):
             Interrupted: The user stopped it.
             InputError: A model cannot be had, or the log folder cannot be written.
         """
-        from selfprobe.study.waves import JOINS, complete, run_wave
+        from selfprobe.study.waves import JOINS, all_ended_well, run_wave
 
         plan = self.plan()
         busy.calls = busy.Calls(sum(cost.calls for cost in plan.costs) if plan else 0, most=self.how.cost_limit)
@@ -285,24 +285,24 @@ class Study(BaseModel):
                 logs += run_wave(wave.runs, folder, title=wave.title, settings=self.how, **further)
         finally:
             busy.calls = busy.Calls()
-        return complete(logs)
+        return all_ended_well(logs)
 
     @property
     def identities(self) -> "list[Identity]":
-        """What its own runs are found by."""
+        """The identities by which the study's runs are found."""
         from selfprobe.study.described import identities_of
 
         return identities_of(run for wave in self.waves() for run in wave.runs)
 
     def collected(self) -> Logs:
-        """The logs of its own runs; what else lies in its folder is set aside with the settings that differ."""
+        """The logs of the study's runs; what else lies in its folder is set aside with the settings that differ."""
         from selfprobe.logs import runs, titles
 
         mine, tasks = self.identities, sorted(self.reads | self.also)
         return Logs(runs([self.log_dir], tasks, repeats=self.repeats).of(mine), self.items, titles(mine), self.aside)
 
     def shown(self) -> "Page":
-        """The page of its own runs.
+        """The page of the study's runs.
 
         Raises:
             NoLogs: No run ended well, or nothing in it could be read.
@@ -311,13 +311,13 @@ class Study(BaseModel):
         return with_runs(self.page(self.numbers(logs)), logs.runs)
 
     def written(self, page: "Page") -> str:
-        """Write its page into `out`; the line that says where."""
+        """Write the study's page into `out`; returns the line that says where."""
         from selfprobe.page import write
 
         return f"Page: {write(page, self.out)}"
 
     def tell(self, *, as_json: bool, planned: bool) -> int:
-        """Print and write its page; the exit status.
+        """Print and write the study's page; returns the exit status.
 
         Args:
             as_json: Print the tables instead of the answer.
@@ -344,7 +344,7 @@ class Study(BaseModel):
 
     @classmethod
     def reported(cls, paths: Sequence[str]) -> "Page":
-        """The page of all its logs under these paths, each run named by the settings in which it differs.
+        """The page of all logs of the study under these paths, each run named by the settings in which it differs.
 
         Raises:
             NoLogs: There is no finished one.
@@ -408,7 +408,7 @@ class StudyCommand(click.Command):
     """A command whose help shows what is measured first, and then how calls are made."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """A study without arguments takes a file in the place of --config; of other words it says what joins names."""
+        """Parse the arguments: a study without any takes a file in place of --config; other words are names to join."""
         if not any(isinstance(param, click.Argument) for param in self.params):
             given, words, _ = self.make_parser(ctx).parse_args(list(args))
             if len(words) == 1 and Path(words[0]).is_file():
@@ -475,8 +475,8 @@ def command(name: str, about: Mapping[str, Any]) -> click.Command:
     """The command of a study: an option for each field; a plan is shown before anything is asked.
 
     Args:
-        name: Of the command.
-        about: From `described_study`.
+        name: Name of the command.
+        about: Description by `described_study`.
     """
 
     def call(as_json: bool, yes: bool = False, dry_run: bool = False, **values: Any) -> int:
@@ -514,7 +514,7 @@ MODELS = ("models", "model", "grader", "judges", "writer")
 
 
 def refuse_missing(values: Mapping[str, Any]) -> None:
-    """Refuse a path where nothing is, before Inspect is imported; what else is wrong with it is found later."""
+    """Refuse a path where nothing is, before Inspect is imported; other faults of it are found later."""
     for name, value in values.items():
         for path in value if isinstance(value, list | tuple) else [value]:
             looked = name in LOGS or (name in SETS and isinstance(path, str) and FILE.fullmatch(path))
@@ -590,7 +590,7 @@ def _option(
     types: dict[str, Callable[[], Any]] = {
         "names": lambda: options.Names(name.removesuffix("s")),
         "entries": lambda: options.Names(name.removesuffix("s"), mappings=True),
-        "choice": lambda: options.Choice(choices),
+        "choice": lambda: options.SuggestingChoice(choices),
         "whole": lambda: options.Whole(least, most),
         "number": lambda: options.Number(least, most, min_open=between, max_open=between),
         "text": lambda: str,

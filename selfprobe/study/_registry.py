@@ -1,4 +1,4 @@
-"""What Inspect finds through the entry point: every task file by name, and the models that need no key."""
+"""Entry points of Inspect: every task file by name, and the models that need no key."""
 
 import inspect
 import pkgutil
@@ -31,7 +31,7 @@ FOLDERS = (
     selfprobe.preference_tasks,
     selfprobe.building,
 )
-"""Where task files lie. A file `x.py` there with a task `x` (or its name in FULL) is a task of the suite."""
+"""Folders of task files. A file `x.py` there with a task `x` (or its name in FULL) is a task of the suite."""
 
 
 @modelapi(name="embedded")
@@ -78,14 +78,14 @@ def paper_of(task: str) -> str | None:
 
 
 def declared_calls(task: str) -> int | None:
-    """CALLS of a task file, where it has no MEASURE: calls for an item with the default arguments."""
+    """CALLS of a task file without MEASURE: calls for an item with the default arguments."""
     calls = getattr(_modules()[task], "CALLS", None)
     assert calls is None or isinstance(calls, int), task
     return calls
 
 
 def needs_of(task: str) -> tuple[str, ...]:
-    """The options that a run of a task cannot do without, beside the model; a task file says them as NEEDS."""
+    """The options that a run of a task needs in addition to the model; a task file says them as NEEDS."""
     return tuple(getattr(_modules()[task], "NEEDS", ()))
 
 
@@ -105,7 +105,7 @@ def measures() -> Mapping[str, Measure]:
 
 
 def takes_about(task: str) -> bool:
-    """Whether a task can ask about another assistant, and tell an observer of its target (`-T about=`)."""
+    """True if a task can ask about another assistant, and tell an observer of its target (`-T about=`)."""
     return "about" in defaults_of(task)
 
 

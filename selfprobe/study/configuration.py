@@ -16,7 +16,7 @@ NEVER = ("config", "yes", "dry-run")
 """Options that a file may not give: nothing is paid for because a file says so."""
 
 
-def read(path: str, known: Iterable[str]) -> dict[str, Any]:
+def _read(path: str, known: Iterable[str]) -> dict[str, Any]:
     """The fields of a YAML file, without those that are empty.
 
     Raises:
@@ -68,7 +68,7 @@ def _take(ctx: click.Context, param: click.Parameter, path: str | None) -> None:
     by_field = {field: option for option in options if (field := _field(option)) not in NEVER}
     found = {
         by_field[field].name: _value(by_field[field], value, f"{path}: {field}")
-        for field, value in read(path, by_field).items()
+        for field, value in _read(path, by_field).items()
     }
     ctx.default_map = {str(name): value for name, value in found.items()} | dict(ctx.default_map or {})
 
@@ -80,7 +80,7 @@ def _field(option: click.Option) -> str:
 
 
 def _value(option: click.Option, value: Any, where: str) -> Any:
-    """What the option's type takes; UsageError where it would take something else for it."""
+    """The value in the option's type; UsageError where the type would take something else for it."""
     if option.is_flag:
         if not isinstance(value, bool):
             raise click.UsageError(f"{where} must be true or false, got {value!r}")

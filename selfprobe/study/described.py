@@ -1,4 +1,4 @@
-"""Runs and models in words: what a process needs to make them itself, since no open model goes from one to another."""
+"""Descriptions of runs and models, with which a process makes them itself: no open model goes to another process."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,12 +17,12 @@ from selfprobe.text import near
 from selfprobe.text.safe import concealed
 
 
-def opened(name: str, **args: Any) -> Model:
+def available_model(name: str, **args: Any) -> Model:
     """A model that can be had; Inspect gives one handle for equal arguments.
 
     Args:
-        name: As Inspect names it.
-        args: Of `get_model`.
+        name: Name of the model in Inspect.
+        args: Arguments of `get_model`.
 
     Raises:
         InputError: No such provider, no key, a wrong argument, no weights.
@@ -46,37 +46,37 @@ class NamedModel:
     """A model that is not open yet."""
 
     name: str
-    """As Inspect names it, provider/name."""
+    """Name of the model in Inspect, provider/name."""
     args: Mapping[str, Any] = field(default_factory=dict)
-    """Of `get_model`: model arguments, config, base_url."""
+    """Arguments of `get_model`: model arguments, config, base_url."""
 
     def open(self) -> Model:
         """The model.
 
         Raises:
-            InputError: See `opened`.
+            InputError: See `available_model`.
         """
-        return opened(self.name, **self.args)
+        return available_model(self.name, **self.args)
 
     def refuse_impossible(self) -> None:
         """Refuse what no key and no weights would make a model; where these are needed, they are left for the run.
 
         Raises:
-            InputError: No such provider, or a wrong setting of a simulated model; in the words of `opened`.
+            InputError: No such provider, or a wrong setting of a simulated model; in the words of `available_model`.
         """
         if self.provider == "planted" or "/" not in self.name or self.provider not in _providers():
             self.open()
 
     @property
     def described(self) -> ModelConfig:
-        """The model as a log names it."""
+        """Name of the model in logs."""
         model = self.open()
         args = {name: value for name, value in self.args.items() if name not in ("config", "base_url")}
         return ModelConfig(model=str(model), config=self.args.get("config") or GenerateConfig(), args=args)
 
     @property
     def provider(self) -> str:
-        """What its name begins with."""
+        """Provider, with which the name begins."""
         return self.name.partition("/")[0]
 
 
@@ -123,8 +123,8 @@ def graders(
     """The models of a list, comma-separated or not, one or a panel; none where no list is there.
 
     Args:
-        names: As Inspect names them.
-        option: Where the user lists them: "grader" or "judges".
+        names: Names of the models in Inspect.
+        option: Option in which the user lists them: "grader" or "judges".
         subjects: Models whose texts they read; None where the list was checked before. One of them is taken as a grader
             where it is listed twice.
 
@@ -149,16 +149,16 @@ class DescribedRun:
     """A run of one of the suite's tasks, before its task is made."""
 
     task: str
-    """Its name."""
+    """Name of the task."""
     args: Mapping[str, Any]
-    """Of the task."""
+    """Arguments of the task."""
     model: NamedModel
     roles: Mapping[str, NamedModel | tuple[NamedModel, ...]] = field(default_factory=dict)
-    """Several models in a role are a panel."""
+    """Role → its model; several models in a role are a panel."""
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    """Beside the task's own."""
+    """Entries in addition to the task's metadata."""
 
-    def made(self) -> Task:
+    def build(self) -> Task:
         """The task with its models.
 
         Raises:
@@ -171,11 +171,11 @@ class DescribedRun:
         return task_with(made, model_roles=roles) if roles else made
 
     def identified(self, metadata: Mapping[str, Any], config: GenerateConfig = GenerateConfig()) -> Identity:  # noqa: B008
-        """What its log is found by, whichever folder that is in.
+        """The identity by which the run's log is found, in any folder.
 
         Args:
-            metadata: Of its task.
-            config: Of its task.
+            metadata: Metadata of its task.
+            config: Generation settings of its task.
         """
         evaluated = self.model.described
         evaluated = evaluated.model_copy(update={"config": config.merge(evaluated.config)})
@@ -194,7 +194,7 @@ class DescribedRun:
 
 
 def identities_of(runs: Iterable[DescribedRun]) -> list[Identity]:
-    """What the logs of these runs are found by; a task is built once, whichever models it asks."""
+    """Identities by which the logs of these runs are found; a task is built once, whichever models it asks."""
     known: dict[str, tuple[Mapping[str, Any], GenerateConfig]] = {}
     out = []
     for run in runs:

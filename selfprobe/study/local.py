@@ -32,7 +32,8 @@ ALLOW_PICKLE = click.option("--allow-pickle", is_flag=True, help="Load weights t
 
 @contextmanager
 def said_plainly(going_on: str) -> Iterator[None]:
-    """What the user can mend is an `InputError` (probes know nothing of Inspect); an interrupt says how to go on."""
+    """A block in which faults that the user can mend are `InputError`s (probes know nothing of Inspect); an interrupt
+    says how to go on."""
     from selfprobe.errors import InputError, Interrupted
 
     try:
@@ -80,7 +81,7 @@ def quiet_model(name: str, loading: dict[str, Any]) -> Any:
 
 
 FULL_RATE = 2e-5
-"""Of a training of all weights, which move together: adapters take some ten times as much."""
+"""Learning rate of a training of all weights, which move together: adapters take some ten times as much."""
 
 
 Progress = Callable[[str], None]
@@ -99,11 +100,11 @@ GOING_ON = "What was read is kept; the same command goes on where this one stopp
 
 @contextmanager
 def progressing() -> Iterator[Progress]:
-    """A block with what takes a line now and then: it moves on a terminal, and elsewhere each is printed."""
+    """A block with a function that takes a progress line: one that moves on a terminal, printed lines elsewhere."""
     from selfprobe.embed.weights import to_stderr
 
     terminal = sys.stderr.isatty()
-    with busy.shown() if terminal else busy.shown(lambda *_: ""):
+    with busy.status_line() if terminal else busy.status_line(lambda *_: ""):
         yield busy.at if terminal else to_stderr
 
 
@@ -133,23 +134,23 @@ class LocalStudy(Study):
 
     @property
     def folder(self) -> Path:
-        """The folder of what was read, of the tables and of the page."""
+        """The folder of the states that were read, of the tables and of the page."""
         return Path(self.out)
 
     @property
     def loading(self) -> dict[str, Any]:
-        """How the model is loaded, as `load_model` takes it."""
+        """Arguments with which `load_model` loads the model."""
         names = {"revision", "device", "dtype", "device_map", "attention", "quantize", "allow_pickle"}
         return self.model_dump(include=names) | {"layers": blocks(getattr(self, "layers", ""))}
 
     @property
     def learns(self) -> Literal["full", "lora"] | None:
-        """Which weights are trained."""
+        """Name of the weights that are trained."""
         return None
 
     @cached_property
     def judge(self) -> "LocalModel":
-        """The model, loaded where memory has room for it.
+        """The model, loaded if memory has room for it.
 
         Raises:
             ValueError: It has none, or there is no such model.
@@ -163,7 +164,7 @@ class LocalStudy(Study):
 
     @property
     def needs(self) -> list[str]:
-        """What it takes, as lines of the plan: time, memory and disk."""
+        """Lines of the plan with the time, memory and disk that the study needs."""
         raise NotImplementedError
 
     def work(self, progress: Progress) -> None:
@@ -171,11 +172,11 @@ class LocalStudy(Study):
         raise NotImplementedError
 
     def found(self) -> Any:
-        """What is in the folder, as `page` takes it."""
+        """Content of the folder, in the form that `page` takes."""
         raise NotImplementedError
 
     def plan(self) -> Plan:
-        """What will be read, and how long it takes; the model is loaded for it."""
+        """Plan of what is read, and how long it takes; the model is loaded for it."""
         with said_plainly(GOING_ON):
             return Plan(self.needs, ())
 
@@ -192,7 +193,7 @@ class LocalStudy(Study):
 
     @property
     def held(self) -> dict[str, Any]:
-        """What run.json says that the folder is of; nothing where there is none.
+        """Entries of run.json that say what the folder belongs to; none without that file.
 
         Raises:
             InputError: The file is damaged.
@@ -206,7 +207,7 @@ class LocalStudy(Study):
             raise InputError(f"{file} is not what a run writes ({error}): give another --out") from None
 
     def claim(self, state: Mapping[str, Any], *, dry: bool = False, **more: Any) -> None:
-        """Write into run.json what the folder is of (`state`), and what else it says; nothing with `dry`.
+        """Write into run.json what the folder belongs to (`state`), and what else it says; nothing with `dry`.
 
         Raises:
             InputError: The folder holds a run of something else.
@@ -242,7 +243,7 @@ class TrainingStudy(LocalStudy):
 
     @property
     def learns(self) -> Literal["full", "lora"] | None:
-        """What is trained."""
+        """Name of the weights that are trained."""
         return "full" if self.full else "lora"
 
 
@@ -271,7 +272,7 @@ class SpreadStudy(LocalStudy):
 
     @contextmanager
     def spread(self) -> "Iterator[Spread]":
-        """A block with what reads."""
+        """A block with the reader: this process, or copies of the model."""
         from selfprobe.probes.forward import here
         from selfprobe.study.on_ray import copies
 

@@ -3,7 +3,7 @@
 Every node needs this version of selfprobe; for runs also the models' keys in its environment, and the log folder. A
 task that lost its process or its node is run again, by Ray, where there is room, and takes up what lies in that folder.
 
-    with joined("host:6379") as ray:
+    with connected("host:6379") as ray:
         harvest(judge, pairs, reader=replicas(ray, judge, partial(load_model, "smollm2")))
 
 A copy that does not give the command's own states of one prompt is refused. The batches of a copy that died are read by
@@ -34,7 +34,7 @@ from selfprobe.embed.weights import to_stderr
 from selfprobe.errors import OURS, InputError, RunError, one_line
 from selfprobe.errors.inspect_private import PrerequisiteError
 from selfprobe.errors.output import refusals
-from selfprobe.logs import found, listed, restore
+from selfprobe.logs import listed, readable_logs, restore
 from selfprobe.study.described import DescribedRun
 from selfprobe.study.progress import Key, Progress
 
@@ -47,10 +47,10 @@ J = TypeVar("J")
 T = TypeVar("T")
 
 PATIENCE = 5
-"""Seconds in which the head of a cluster answers."""
+"""Seconds within which the head of a cluster answers."""
 
 TICK = 0.5
-"""Seconds between two looks at what the tasks tell."""
+"""Seconds between two looks at the messages of tasks."""
 
 TOKEN = ".selfprobe-shared"
 """The file by which every node is seen to have the log folder."""
@@ -59,7 +59,7 @@ ON_GPU = ("hf", "nnterp", "sglang", "transformer_lens", "vllm")
 """Providers whose models want a GPU each, where a cluster has some."""
 
 STARTS = 3
-"""Times that a share is started, at most: one that runs out of memory does so again."""
+"""Largest number of times that a share is started: one that runs out of memory does so again."""
 
 GRACE = 30
 """Seconds that interrupted shares have to close their logs."""
@@ -68,28 +68,28 @@ AHEAD = 2
 """Batches that a copy has at a time: the second waits there while the first is read."""
 
 DEATHS = 2
-"""Of copies, as many times as there are copies: one that runs out of memory does so again."""
+"""Largest number of dead copies, per copy: one that runs out of memory does so again."""
 
 WAIT = 60
-"""Seconds after which it is said that no copy answered."""
+"""Seconds after which a line says that no copy answered."""
 
 
 @dataclass(frozen=True)
-class Cluster:
-    """What works in place of this process."""
+class RayCluster:
+    """The cluster that works in place of this process."""
 
     address: str | None = None
-    """None is the address in RAY_ADDRESS, or the cluster that runs on this machine."""
+    """Address of the head; None is the address in RAY_ADDRESS, or the cluster that runs on this machine."""
 
 
-def wanted(engine: str | None, ray_address: str | None, replicas: int | None = None) -> Cluster | None:
+def requested_cluster(engine: str | None, ray_address: str | None, replicas: int | None = None) -> RayCluster | None:
     """The cluster that options ask for; None is this process.
 
     Raises:
         InputError: An option of clusters without --engine ray.
     """
     if engine == "ray":
-        return Cluster(ray_address)
+        return RayCluster(ray_address)
     for name, value in {"--ray-address": ray_address, "--replicas": replicas}.items():
         if value is not None:
             raise InputError(f"{name} goes with --engine ray")
@@ -97,11 +97,11 @@ def wanted(engine: str | None, ray_address: str | None, replicas: int | None = N
 
 
 @contextmanager
-def joined(address: str | None) -> Iterator[Any]:
+def connected(address: str | None) -> Iterator[Any]:
     """A block in which this process is a driver of the cluster; gives the module `ray`.
 
     Args:
-        address: See `Cluster`.
+        address: See `RayCluster`.
 
     Raises:
         InputError: No Ray is installed, or no cluster is there.
@@ -139,11 +139,11 @@ def joined(address: str | None) -> Iterator[Any]:
 
 
 @dataclass(frozen=True)
-class Share:
+class ModelShare:
     """One model's runs, which stay together so that its `max_connections` holds; a task of the cluster."""
 
     number: int
-    """From 1."""
+    """Number of the share, from 1."""
     runs: tuple[DescribedRun, ...]
 
     @property
@@ -153,7 +153,7 @@ class Share:
 
     @property
     def gpus(self) -> int:
-        """One for each model on a GPU, those in a role too."""
+        """Number of GPUs: one for each model on a GPU, those in a role included."""
         return len({one.name for run in self.runs for one in run.models if one.provider in ON_GPU})
 
     def folder(self, log_dir: str) -> str:
@@ -161,15 +161,15 @@ class Share:
         return f"{log_dir.rstrip('/')}/share-{self.number}"
 
 
-def shares_of(runs: Sequence[DescribedRun]) -> list[Share]:
+def shares_of(runs: Sequence[DescribedRun]) -> list[ModelShare]:
     """The runs of a wave by their model, in the order of the models."""
     models = list(dict.fromkeys(run.model.name for run in runs))
     by_model = sorted(runs, key=lambda run: models.index(run.model.name))
     grouped = groupby(by_model, lambda run: run.model.name)
-    return [Share(number, tuple(group)) for number, (_, group) in enumerate(grouped, start=1)]
+    return [ModelShare(number, tuple(group)) for number, (_, group) in enumerate(grouped, start=1)]
 
 
-def place_logs(shares: Iterable[Share], log_dir: str, *, dirty: bool) -> None:
+def place_logs(shares: Iterable[ModelShare], log_dir: str, *, dirty: bool) -> None:
     """Put each log into the folder of its share, where another engine had put it elsewhere.
 
     Args:
@@ -184,7 +184,7 @@ def place_logs(shares: Iterable[Share], log_dir: str, *, dirty: bool) -> None:
         return
     restore(log_dir)  # Inspect's buffer of a killed run goes by its log's address
     folders = {run.model.name: share.folder(log_dir) for share in shares for run in share.runs}
-    for log in found([log_dir]).headers:
+    for log in readable_logs([log_dir]).headers:
         folder = folders.get(log.eval.model)
         name = PurePath(log.location).name
         if folder is None and not dirty:
@@ -199,7 +199,7 @@ def place_logs(shares: Iterable[Share], log_dir: str, *, dirty: bool) -> None:
 
 
 def other_runs(log: str, log_dir: str) -> str:
-    """That a folder's log is of no run of this command."""
+    """Error text: a folder's log belongs to no run of this command."""
     return (
         f"{log_dir} holds a log of other runs ({log}): another matrix, other task arguments or generation settings, a "
         "model less, or a data set that changed since. Go on with the same command, or give a new --log-dir"
@@ -207,7 +207,7 @@ def other_runs(log: str, log_dir: str) -> str:
 
 
 class _Board:
-    """What tasks tell, until the driver takes it; an actor."""
+    """Board with the messages of tasks, until the driver takes them; an actor."""
 
     def __init__(self) -> None:
         self.news: list[tuple[int, int | Key]] = []
@@ -221,49 +221,49 @@ class _Board:
 
 
 @dataclass(frozen=True)
-class Line:
-    """How a share's task tells the command what it does."""
+class ShareLine:
+    """Line from a share's task to the command, which hears what the task does."""
 
     board: Any
     number: int
 
     def begin(self, samples: int) -> None:
-        """It is ready and has so many samples."""
+        """Report that the share is ready and has so many samples."""
         self.board.add.remote(self.number, samples)
 
     def done(self, key: Key) -> None:
-        """A sample has scores."""
+        """Report that a sample has scores."""
         self.board.add.remote(self.number, key)
 
 
 @dataclass(frozen=True)
-class Ended:
-    """A share came to its end, with good logs or with bad ones."""
+class EndedShare:
+    """End of a share, with good logs or with bad ones."""
 
     logs: list[EvalLog]
-    """Their headers."""
+    """Headers of the share's logs."""
 
 
 @dataclass(frozen=True)
-class Refused:
-    """A share could not begin, or its folder is another's."""
+class RefusedShare:
+    """Refusal: a share could not begin, or its folder is another's."""
 
     why: str
 
 
 @dataclass(frozen=True)
-class Stopped:
-    """A share was interrupted, and its logs are closed."""
+class StoppedShare:
+    """Interruption of a share, whose logs are closed."""
 
 
-Outcome = Ended | Refused | Stopped
+Outcome = EndedShare | RefusedShare | StoppedShare
 
-Ask = Callable[[Sequence[DescribedRun], str, Line], list[EvalLog]]
+Ask = Callable[[Sequence[DescribedRun], str, ShareLine], list[EvalLog]]
 """Makes runs, with their logs in a folder, to their end; gives the headers of the logs. It can be pickled."""
 
 
 def run_on_ray(
-    shares: Sequence[Share], ask: Ask, log_dir: str, progress: Progress, *, address: str | None
+    shares: Sequence[ModelShare], ask: Ask, log_dir: str, progress: Progress, *, address: str | None
 ) -> list[EvalLog]:
     """Run each share as a task of a cluster; the headers of all logs.
 
@@ -271,8 +271,8 @@ def run_on_ray(
         shares: The parts of the wave.
         ask: Makes a share's runs, on its node.
         log_dir: The wave's folder, which all nodes share.
-        progress: Is told of every sample.
-        address: See `Cluster`.
+        progress: Gets every sample.
+        address: See `RayCluster`.
 
     Raises:
         KeyboardInterrupt: The user stopped it; the tasks have closed their logs.
@@ -280,7 +280,7 @@ def run_on_ray(
             selfprobe, or a model that cannot be had.
         RunError: A task lost its process again and again.
     """
-    with joined(address) as ray:
+    with connected(address) as ray:
         _refuse_unfit(ray, log_dir)
         return _run(ray, shares, ask, log_dir, progress)
 
@@ -318,7 +318,7 @@ def _refuse_unfit(ray: Any, log_dir: str) -> None:
 
 
 def _look(path: str) -> tuple[str, str]:
-    """What a file holds on a node ("" where it is not there), and the node's version of selfprobe."""
+    """Content of a file on a node ("" where it is not there), and the node's version of selfprobe."""
     try:
         system, inside = url_to_fs(path)
         return system.cat_file(inside).decode(), version("selfprobe")
@@ -326,7 +326,7 @@ def _look(path: str) -> tuple[str, str]:
         return "", version("selfprobe")
 
 
-def _gpus(ray: Any, shares: Sequence[Share]) -> list[int]:
+def _gpus(ray: Any, shares: Sequence[ModelShare]) -> list[int]:
     """GPUs that each share declares; none on a cluster without any, where such models run on CPUs.
 
     Raises:
@@ -339,7 +339,7 @@ def _gpus(ray: Any, shares: Sequence[Share]) -> list[int]:
     return [share.gpus if most else 0 for share in shares]
 
 
-def _run(ray: Any, shares: Sequence[Share], ask: Ask, log_dir: str, progress: Progress) -> list[EvalLog]:
+def _run(ray: Any, shares: Sequence[ModelShare], ask: Ask, log_dir: str, progress: Progress) -> list[EvalLog]:
     gpus = _gpus(ray, shares)
     here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
         ray.get_runtime_context().get_node_id(), soft=True
@@ -349,7 +349,7 @@ def _run(ray: Any, shares: Sequence[Share], ask: Ask, log_dir: str, progress: Pr
     logs: list[EvalLog] = []
     pending = [
         task.options(num_cpus=1, num_gpus=gpus[number]).remote(
-            partial(ask, share.runs, share.folder(log_dir)), Line(board, number), str(Path.cwd())
+            partial(ask, share.runs, share.folder(log_dir)), ShareLine(board, number), str(Path.cwd())
         )
         for number, share in enumerate(shares)
     ]
@@ -360,9 +360,9 @@ def _run(ray: Any, shares: Sequence[Share], ask: Ask, log_dir: str, progress: Pr
             for one in ended:
                 pending.remove(one)
                 outcome: Outcome = ray.get(one)
-                if isinstance(outcome, Refused):
+                if isinstance(outcome, RefusedShare):
                     raise InputError(outcome.why)
-                if isinstance(outcome, Stopped):
+                if isinstance(outcome, StoppedShare):
                     raise KeyboardInterrupt
                 logs += outcome.logs
     finally:
@@ -388,7 +388,7 @@ def _note(news: Sequence[tuple[int, int | Key]], progress: Progress, shares: int
         progress.announce()
 
 
-def _on_node(call: Callable[[Line], list[EvalLog]], line: Line, folder: str) -> Outcome:
+def _on_node(call: Callable[[ShareLine], list[EvalLog]], line: ShareLine, folder: str) -> Outcome:
     """A share's task, in the folder of the command where the node has it: data sets may be named relative to it.
 
     It has a process for itself; what it says on stdout is for nobody.
@@ -400,11 +400,11 @@ def _on_node(call: Callable[[Line], list[EvalLog]], line: Line, folder: str) -> 
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # Inspect passes Ray's cancel on as a real signal
     try:
         with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
-            return Ended(call(line))
+            return EndedShare(call(line))
     except KeyboardInterrupt:
-        return Stopped()
+        return StoppedShare()
     except PrerequisiteError as error:
-        return Refused(one_line(error, longest=OURS))
+        return RefusedShare(one_line(error, longest=OURS))
 
 
 # ---- copies of a model
@@ -412,7 +412,7 @@ def _on_node(call: Callable[[Line], list[EvalLog]], line: Line, folder: str) -> 
 
 @dataclass(frozen=True)
 class Seen:
-    """What a copy says of itself, to be compared with the command's own."""
+    """Facts that a copy reports about itself, to be compared with those of the command's copy."""
 
     node: str
     selfprobe: str
@@ -446,10 +446,10 @@ class Replica:
         states = states_of(self.judge, [prompt], "two_forwards")
         return Seen(node, version("selfprobe"), self.judge.revision, states)
 
-    def do(self, work: Callable[..., T], *given: Any) -> T:
+    def do(self, work: Callable[..., T], *arguments: Any) -> T:
         """Call a function of a module with the copy and what it needs besides, such as `states_of` with a batch."""
         assert self.judge is not None, "a copy is checked first"
-        return work(self.judge, *given)
+        return work(self.judge, *arguments)
 
 
 def replicas(
@@ -463,11 +463,11 @@ def replicas(
     """Copies of `judge` that read on a cluster; they start with the first batch, and end with the cluster's block.
 
     Args:
-        ray: What `joined` gives.
+        ray: Module that `connected` gives.
         judge: The command's own copy. Each other takes as many GPUs.
         load: Makes the same model on a node.
-        count: Number of copies; None is one for so many GPUs, or one per node where it needs none.
-        progress: Is told of starts and deaths.
+        count: Number of copies; None is one per so many GPUs, or one per node where it needs none.
+        progress: Gets a line for each start and death.
 
     Raises:
         ValueError: The cluster has no room for them. When it reads: a copy gives other states than `judge`, or too many
@@ -486,12 +486,12 @@ def copies(
     """A block with what makes copies of a model, of its name and of how it was loaded; None where this process reads.
 
     Raises:
-        InputError: See `wanted` and `joined`.
+        InputError: See `requested_cluster` and `connected`.
     """
-    if (cluster := wanted(engine, ray_address, replicas)) is None:
+    if (cluster := requested_cluster(engine, ray_address, replicas)) is None:
         yield None
         return
-    with joined(cluster.address) as ray:
+    with connected(cluster.address) as ray:
         yield partial(_copies, ray, replicas)
 
 
@@ -503,12 +503,12 @@ def _copies(ray: Any, count: int | None, judge: "LocalModel", name: str, loading
 
 
 def gpus_of(judge: "LocalModel") -> int:
-    """How many GPUs a model is on."""
+    """Number of GPUs that a model is on."""
     return len({parameter.device for parameter in judge.model.parameters() if parameter.device.type == "cuda"})
 
 
 def room(nodes: Sequence[dict[str, float]], gpus: int, count: int | None) -> tuple[int, int]:
-    """How many copies of so many GPUs these nodes take, and CPUs of each: as many as all nodes have for it.
+    """Number of copies with so many GPUs that these nodes hold, and CPUs of each: as many as all nodes have for it.
 
     Raises:
         ValueError: There is no room for `count`, or for one.
@@ -601,7 +601,7 @@ class Copies:
         coming: Iterator[J],
         work: "Work[J]",
     ) -> None:
-        """Give each copy what it can take; each its first before another its second."""
+        """Give each copy as many batches as it can take; each copy gets its first before another its second."""
         for has in range(AHEAD):
             for copy in checked:
                 if sum(other is copy for other, _ in pending.values()) > has:
@@ -612,7 +612,7 @@ class Copies:
                 pending[copy.do.remote(*work(job))] = copy, job
 
     def _replaced(self, copy: Any, error: Exception) -> Any:
-        """Another in the place of one that died; ValueError where that was in vain too often."""
+        """Replacement of a copy that died; ValueError where that was in vain too often."""
         self.copies.remove(copy)
         self.deaths += 1
         if self.deaths > DEATHS * self.count:
@@ -626,7 +626,7 @@ class Copies:
 
 
 def same(copy: Seen, here: Seen, judge: "LocalModel") -> None:
-    """ValueError unless a copy is what the command's own is: its version, its model, and its states of one prompt."""
+    """ValueError unless a copy is the same as the command's: in version, model, and states of one prompt."""
     from selfprobe.probes.choose import BROKEN, off
 
     if copy.selfprobe != here.selfprobe:

@@ -14,7 +14,7 @@ import click
 
 from selfprobe.study.usage import exemplified
 from selfprobe.text.near import names
-from selfprobe.text.safe import echo, escaped
+from selfprobe.text.safe import echo, json_escaped
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -28,7 +28,7 @@ class Group(click.Group):
         """The studies of the group, by name."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Their names, in order."""
+        """Names of the commands, in order."""
         return sorted([*super().list_commands(ctx), *self.studies()])
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -54,7 +54,7 @@ class Names(click.ParamType[list[str]]):
         self.check = check
         """Refuses a wrong name by a ValueError."""
         self.mappings = mappings
-        """Whether a file may give mappings in the place of names."""
+        """True if a file may give mappings in the place of names."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
         """The list of names."""
@@ -69,11 +69,11 @@ class Names(click.ParamType[list[str]]):
         return found
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        """As help shows it."""
+        """Placeholder in the help."""
         return "A,B"
 
 
-def one_model(text: str) -> str:
+def single_model(text: str) -> str:
     """The name of a single model.
 
     Raises:
@@ -118,7 +118,7 @@ class OneModel(click.ParamType[str]):
 
     name = "MODEL"
 
-    def __init__(self, check: Callable[[str], str] = one_model) -> None:
+    def __init__(self, check: Callable[[str], str] = single_model) -> None:
         self.check = check
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
@@ -152,11 +152,11 @@ class Whole(click.IntRange):
             self.fail(f"expected a whole number from {self.min or 0}{most}, got {value!r}", param, ctx)
 
 
-class Choice(click.Choice[str]):
+class SuggestingChoice(click.Choice[str]):
     """A choice that says which one was meant."""
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
-        """What was given, and what there is."""
+        """Message with the value that came and the known ones."""
         from selfprobe.text.near import meant
 
         return f"{value!r} is not one of {', '.join(self.choices)}{meant(value, self.choices)}"
@@ -241,7 +241,7 @@ LIMIT_HELP = (
 limit = click.option("--limit", type=COUNT, metavar="N", help=LIMIT_HELP)
 display = click.option(
     "--display",
-    type=Choice(["full", "rich", "plain", "none"]),
+    type=SuggestingChoice(["full", "rich", "plain", "none"]),
     help="Inspect's display, with all metrics of each run. Default: no display; a progress line is printed from time "
     "to time.",
 )
@@ -347,7 +347,7 @@ def _refuse_processes(ctx: click.Context, param: click.Parameter, value: int | N
 _ENGINE = (
     click.option(
         "--engine",
-        type=Choice(["process", "ray"]),
+        type=SuggestingChoice(["process", "ray"]),
         default="process",
         show_default=True,
         help="Engine; with ray, each model's runs are a task on a Ray cluster, whose nodes must share the log folder.",
@@ -370,7 +370,7 @@ def echo_json(value: Any) -> None:
     """Print results as JSON: dataclasses as objects, and what is undefined (NaN) as null."""
     import json
 
-    click.echo(escaped(json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False)))
+    click.echo(json_escaped(json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False)))
 
 
 def echo_lines(lines: Iterable[str]) -> None:

@@ -1,6 +1,6 @@
-"""What is shown of a wave where Inspect's own display is not.
+"""Progress of a wave, in place of Inspect's own display.
 
-On a terminal one line that moves; in a pipe a line each time another tenth is done, and while nothing is done yet one
+A terminal shows one line that moves; a pipe gets a line each time another tenth is done, and until then a line
 that says how many calls were answered.
 """
 
@@ -15,14 +15,14 @@ from selfprobe.text import busy
 from selfprobe.text.safe import clean, echo
 
 WIDE, LONGEST = 20, 60.0
-"""Signs of the bar; and seconds between two lines in a pipe, at most."""
+"""Signs of the bar; and largest number of seconds between two lines in a pipe."""
 
 Key = tuple[int, str | int, int]
 """A sample of a wave: the number of its run, its id, its epoch."""
 
 
-def samples_of(tasks: Sequence[Task], limit: int | None) -> int:
-    """How many samples the runs are to have."""
+def sample_count(tasks: Sequence[Task], limit: int | None) -> int:
+    """Number of samples that the runs are to have."""
     return sum(min(len(task.dataset), limit or sys.maxsize) * (task.epochs or 1) for task in tasks)
 
 
@@ -50,20 +50,20 @@ class Progress:
     def __init__(self, title: str, runs: int) -> None:
         self.title, self.runs, self.started = title, runs, time.monotonic()
         self.samples: dict[int, int] = {}
-        """By the number of the share; a share is the part of a wave that one process runs."""
+        """Number of the share → its samples; a share is the part of a wave that one process runs."""
         self.done = set[tuple[int, Key]]()
         self.announced, self.terminal = False, sys.stderr.isatty()
         self.line_at = self.started
-        """When the last line was printed."""
+        """Time at which the last line was printed."""
         self.pause = busy.EVERY
-        """Seconds from that line to the next one, where no tenth is done before."""
+        """Seconds from that line to the next one, unless a tenth is done before."""
         self.before = busy.calls.answered
-        """Calls of earlier waves."""
+        """Number of calls of earlier waves."""
         self.tenths = 10 * self.before // max(busy.calls.expected, 1)
-        """That were said."""
+        """Number of tenths that were printed."""
 
     def announce(self) -> None:
-        """The heading, once."""
+        """Print the heading, once."""
         if self.announced:
             return
         self.announced = True
@@ -72,7 +72,7 @@ class Progress:
         echo(f"{self.title}: {self.runs} {runs}{samples}; what is finished is not asked again", err=True)
 
     def note(self, share: int, key: Key) -> None:
-        """A sample is done."""
+        """Count a sample that is done."""
         self.done.add((share, key))
         done, whole = self._far()
         tenths = 10 * done // max(whole, 1)
@@ -83,7 +83,7 @@ class Progress:
             echo(f"  {self._count()} ({self.clock()})", err=True)
 
     def line(self, terminal: bool, seconds: float) -> str:
-        """What `busy.shown` says: on a terminal all; in a pipe, after a silence, the calls that were answered."""
+        """Line for `busy.status_line`: on a terminal all; in a pipe, after a silence, the calls that were answered."""
         if terminal:
             done, whole = self._far()
             full = WIDE * min(done, whole) // max(whole, 1)
@@ -97,7 +97,7 @@ class Progress:
         return f"  {_answered()} ({self.clock()})"
 
     def _count(self) -> str:
-        """How far it is, in calls; in samples where nothing says how many calls there are."""
+        """Progress in calls; in samples where the number of calls is unknown."""
         done, whole = self._far()
         if self._by_calls():
             return f"call {done:,} of {max(whole, done):,}"
@@ -111,7 +111,7 @@ class Progress:
         return bool(busy.calls.expected and busy.calls.answered)
 
     def _far(self) -> tuple[int, int]:
-        """What is done, and of how many: calls of the command, or samples of the wave."""
+        """Number that is done, and of how many: calls of the command, or samples of the wave."""
         by_calls = (busy.calls.answered, busy.calls.expected) if self._by_calls() else None
         return by_calls or (len(self.done), sum(self.samples.values()))
 

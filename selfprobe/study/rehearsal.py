@@ -1,4 +1,4 @@
-"""How many calls a task makes and of how many tokens: counted on its first items, without asking a model.
+"""Number of calls that a task makes, and of their tokens: counted on its first items, without asking a model.
 
 The task is built as for a run. A planted model stands in for every model: it knows a fitting reply to each prompt of
 the suite, so that prompts that come after a reply are counted too.
@@ -41,19 +41,19 @@ class Counted:
 
 @dataclass(frozen=True)
 class Rehearsed:
-    """What an item of a task takes in a run of a model on itself."""
+    """Calls for an item of a task in a run of a model on itself."""
 
     all: Counted
     observer: Counted
-    """Those of the observer alone."""
+    """Calls of the observer alone."""
 
 
 def rehearsed(task: str, args: Mapping[str, Any]) -> Rehearsed:
-    """What an item of a task takes.
+    """Calls for an item of a task.
 
     Args:
-        task: Its name.
-        args: Its arguments as one types them, without a log.
+        task: Name of the task.
+        args: Arguments of the task as one types them, without a log.
 
     Raises:
         InputError: The task refuses an argument.

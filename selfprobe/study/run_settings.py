@@ -1,4 +1,4 @@
-"""How a command's runs are asked and shown, whatever they measure."""
+"""Settings of how a command's runs are asked and shown, whatever they measure."""
 
 import asyncio
 import math
@@ -9,8 +9,8 @@ from typing import Any
 from selfprobe.data.prices import Cost, Prices, cost_table, dollars, read_prices
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import SAME_MODEL
-from selfprobe.study.described import NamedModel, opened
-from selfprobe.study.on_ray import Cluster, wanted
+from selfprobe.study.described import NamedModel, available_model
+from selfprobe.study.on_ray import RayCluster, requested_cluster
 
 SHORT = 100
 """Tokens of replies that the plan of a slow run names."""
@@ -25,10 +25,10 @@ class RunSettings:
     """The options of `options.asking`, and --skip-errors and those of `options.engine` where a command has them."""
 
     model_args: Mapping[str, Any] = field(default_factory=dict)
-    """Of the models that are measured; graders have none."""
+    """Model arguments of the measured models; graders have none."""
     max_connections: int | None = None
     attempt_timeout: int | None = None
-    """Seconds; None is ask.PATIENCE's."""
+    """Seconds; None is the default, ask.PATIENCE."""
     max_retries: int | None = None
     batch: bool | None = None
     """Send calls in batches."""
@@ -40,18 +40,18 @@ class RunSettings:
     cost_limit: float | None = None
     """Dollars of calls at which a command stops."""
     display: str | None = None
-    engine: Cluster | None = None
-    """Where described runs are made; None is this process."""
+    engine: RayCluster | None = None
+    """Engine that makes described runs; None is this process."""
 
     @classmethod
-    def taken(cls, given: dict[str, Any]) -> "RunSettings":
+    def taken(cls, options: dict[str, Any]) -> "RunSettings":
         """Take these options out of what a command was given.
 
         Raises:
             InputError: The file of prices is none, or options of where runs are made do not go together.
         """
-        cluster = wanted(given.pop("engine", None), given.pop("ray_address", None))
-        own = {one.name: given.pop(one.name) for one in fields(cls) if one.name in given}
+        cluster = requested_cluster(options.pop("engine", None), options.pop("ray_address", None))
+        own = {one.name: options.pop(one.name) for one in fields(cls) if one.name in options}
         if own.get("cost_limit") and (not own["prices"] or cluster):
             raise InputError("--cost-limit needs --prices, a file of what calls cost, and goes without --engine ray")
         return cls(**own | {"prices": read_prices(own["prices"]), "engine": cluster})
@@ -62,10 +62,10 @@ class RunSettings:
         return {SAME_MODEL: True} if self.same_model else {}
 
     def costed(self, costs: Sequence[Cost], *, rounds: int) -> list[str]:
-        """What runs will cost, as lines of text.
+        """Lines of text with the costs of the runs.
 
         Args:
-            costs: By model.
+            costs: One entry a model.
             rounds: Calls that wait for one another, for the time that batches take.
 
         Raises:
@@ -78,18 +78,18 @@ class RunSettings:
         return cost_table(costs, self.prices, rounds=rounds if self.batch else None)
 
     def lasting(self, costs: Sequence[Cost], shorter: Sequence[Cost] = ()) -> list[str]:
-        """How long the calls of embedded models take on this machine, by two calls that are timed; a line each.
+        """Durations of the calls of embedded models on this machine, from two calls that are timed; a line each.
 
         Args:
-            costs: By model.
-            shorter: The same with replies of at most SHORT tokens; none where that cannot be chosen.
+            costs: One entry a model.
+            shorter: Costs with replies of at most SHORT tokens; none where that cannot be chosen.
         """
         lines = []
         for cost in costs if self.engine is None else ():
             if cost.calls and cost.model.startswith("embedded/"):
                 from selfprobe.providers.embedded import EmbeddedAPI  # brings the openai package: half a second
 
-                api = opened(cost.model, memoize=False, **self.model_args).api
+                api = available_model(cost.model, memoize=False, **self.model_args).api
                 assert isinstance(api, EmbeddedAPI)
                 read, written = asyncio.run(api.pace())
                 whole, *less = (
@@ -111,7 +111,7 @@ class RunSettings:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """As `eval_set` takes them; None is its default."""
+        """Arguments for `eval_set`; None is its default."""
         same = ("max_connections", "attempt_timeout", "max_retries", "batch", "display")
         return {name: getattr(self, name) for name in same} | {
             "fail_on_error": False if self.skip_errors else None,

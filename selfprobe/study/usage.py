@@ -59,16 +59,16 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
     "report": ("logs", "logs/matrix logs/awareness --out report"),
     "tasks": ("", "--json"),
 }
-"""Path of a command → what stands after it in two calls."""
+"""Path of a command → the arguments of two calls."""
 
 
 def exemplified(command: click.Command | None, parent: click.Context, name: str) -> click.Command | None:
     """The command with its examples at the end of its help.
 
     Args:
-        command: Of a group, or None.
+        command: Command of a group, or None.
         parent: The group's context.
-        name: As it was called.
+        name: Name by which it was called.
     """
     names = [name]
     while parent.parent is not None:

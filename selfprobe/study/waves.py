@@ -1,4 +1,4 @@
-"""One wave of runs by Inspect's `eval_set`, for every study: what is shown of it, and how it ends.
+"""One wave of runs by Inspect's `eval_set`, for every study: its display, and its end.
 
 Inspect's own display prints hundreds of lines: while it runs where there is no terminal, and all metrics of each run at
 its end where there is one. Here it is a line each time another tenth of the samples is done, and for runs that failed
@@ -26,12 +26,22 @@ from inspect_ai.model import Model, ModelInfo, get_model, get_model_info, set_mo
 from selfprobe.errors import InputError, Interrupted, one_line
 from selfprobe.errors.arguments import FULL, SHORT
 from selfprobe.errors.inspect_private import PrerequisiteError, registry_params
-from selfprobe.logs import cause, counted, cut_in, found, listed, summaries, unscored_in, values_of, without_request
+from selfprobe.logs import (
+    cause,
+    counted,
+    cut_in,
+    listed,
+    readable_logs,
+    summaries,
+    unscored_in,
+    values_of,
+    without_request,
+)
 from selfprobe.logs.header import roles_of, short_task, task_of
 from selfprobe.logs.resuming import claimed, taken_up
 from selfprobe.study.described import DescribedRun
-from selfprobe.study.on_ray import Cluster, Line, other_runs, place_logs, run_on_ray, shares_of
-from selfprobe.study.progress import Progress, samples_of, watch
+from selfprobe.study.on_ray import RayCluster, ShareLine, other_runs, place_logs, run_on_ray, shares_of
+from selfprobe.study.progress import Progress, sample_count, watch
 from selfprobe.study.run_settings import RunSettings
 from selfprobe.text import busy
 from selfprobe.text.safe import echo
@@ -40,7 +50,7 @@ SHOWN = 10
 """Models whose first error is shown; the others are counted."""
 
 JOINS: Mapping[str, Any] = {"log_dir_allow_dirty": True, "retry_on_error": 3}
-"""Of a wave whose folder further models or arguments may join.
+"""Arguments of a wave whose folder further models or arguments may join.
 
 A failed sample is asked again at once, so that a passing fault of a provider does not cost a model its run.
 """
@@ -83,7 +93,7 @@ def _run_wave(
             logs = _on_cluster(described, log_dir, given, settings.engine, progress)
         else:
             logs = _here(
-                [run.made() if isinstance(run, DescribedRun) else run for run in runs], log_dir, given, progress
+                [run.build() if isinstance(run, DescribedRun) else run for run in runs], log_dir, given, progress
             )
     except KeyboardInterrupt:
         raise _interrupted(runs, log_dir) from None
@@ -93,49 +103,47 @@ def _run_wave(
     return logs
 
 
-def _here(tasks: Sequence[Task], log_dir: str, given: dict[str, Any], progress: Progress) -> list[EvalLog]:
-    """All runs in this process."""
-    if given.setdefault("display", "none") == "none":
-        progress.samples[0] = samples_of(tasks, given.get("limit"))
+def _here(tasks: Sequence[Task], log_dir: str, options: dict[str, Any], progress: Progress) -> list[EvalLog]:
+    if options.setdefault("display", "none") == "none":
+        progress.samples[0] = sample_count(tasks, options.get("limit"))
         watch(tasks, partial(progress.note, 0))
         progress.announce()
-        with busy.shown(progress.line):
-            return _asked(tasks, log_dir, given)
-    return _asked(tasks, log_dir, given)
+        with busy.status_line(progress.line):
+            return _asked(tasks, log_dir, options)
+    return _asked(tasks, log_dir, options)
 
 
 def _on_cluster(
-    runs: Sequence[DescribedRun], log_dir: str, given: dict[str, Any], cluster: Cluster, progress: Progress
+    runs: Sequence[DescribedRun], log_dir: str, options: dict[str, Any], cluster: RayCluster, progress: Progress
 ) -> list[EvalLog]:
     """Each model's runs as a task of the cluster, with a folder of its own in `log_dir`."""
-    if given.setdefault("display", "none") != "none":
-        raise InputError(f"Inspect's display shows one process: leave --display {given['display']} out")
+    if options.setdefault("display", "none") != "none":
+        raise InputError(f"Inspect's display shows one process: leave --display {options['display']} out")
     log_dir = log_dir if "://" in log_dir else str(Path(log_dir).absolute())
-    given["log_buffer"] = 1  # another machine has the log alone, and not what waits to be written into it
+    options["log_buffer"] = 1  # another machine has the log alone, and not what waits to be written into it
     shares = shares_of(runs)
-    place_logs(shares, log_dir, dirty=bool(given.get("log_dir_allow_dirty")))
-    return run_on_ray(shares, partial(_share, given), log_dir, progress, address=cluster.address)
+    place_logs(shares, log_dir, dirty=bool(options.get("log_dir_allow_dirty")))
+    return run_on_ray(shares, partial(_share, options), log_dir, progress, address=cluster.address)
 
 
-def _share(given: dict[str, Any], runs: Sequence[DescribedRun], log_dir: str, line: Line) -> list[EvalLog]:
-    """One share of a wave, in the process that runs it."""
-    tasks = [run.made() for run in runs]
-    line.begin(samples_of(tasks, given.get("limit")))
+def _share(options: dict[str, Any], runs: Sequence[DescribedRun], log_dir: str, line: ShareLine) -> list[EvalLog]:
+    tasks = [run.build() for run in runs]
+    line.begin(sample_count(tasks, options.get("limit")))
     watch(tasks, line.done)
-    return _asked(tasks, log_dir, given)
+    return _asked(tasks, log_dir, options)
 
 
-def _asked(tasks: Sequence[Task], log_dir: str, given: Mapping[str, Any]) -> list[EvalLog]:
+def _asked(tasks: Sequence[Task], log_dir: str, options: Mapping[str, Any]) -> list[EvalLog]:
     """Inspect's `eval_set` in this process.
 
     Raises:
         KeyboardInterrupt: It was stopped; its logs are closed.
         InputError: See `run_wave`.
     """
-    if given.get("batch"):
+    if options.get("batch"):
         _tell_batchless(tasks)
         _restart_batches(tasks)
-    for name in given.get("model_cost_config") or ():
+    for name in options.get("model_cost_config") or ():
         if get_model_info(name) is None:  # Inspect refuses the price of a model that is not in its list
             set_model_info(name, ModelInfo())
     tasks = _as_there(tasks, log_dir)
@@ -143,9 +151,9 @@ def _asked(tasks: Sequence[Task], log_dir: str, given: Mapping[str, Any]) -> lis
         gc.freeze()
     try:
         # Where nothing is left to ask, Inspect says so on standard output, which is for results.
-        with taken_up(log_dir), redirect_stdout(sys.stderr if given.get("display") == "none" else sys.stdout):
+        with taken_up(log_dir), redirect_stdout(sys.stderr if options.get("display") == "none" else sys.stdout):
             _, logs = eval_set(
-                list(tasks), log_dir=log_dir, **{"max_tasks": len(tasks), "retry_cleanup": False, **given}
+                list(tasks), log_dir=log_dir, **{"max_tasks": len(tasks), "retry_cleanup": False, **options}
             )
             _sweep(logs, log_dir)
     except PrerequisiteError as error:
@@ -175,7 +183,7 @@ def _short_names(log_dir: str) -> Mapping[str, str]:
     """Run → name of its log, where that is a short one; read once a process, since new logs have full names."""
     old = [
         log
-        for log in found(listed(log_dir)).headers
+        for log in readable_logs(listed(log_dir)).headers
         if task_of(log) in FULL and log.eval.task.rpartition("/")[2] not in SHORT
     ]
     roles = [{role: [one.model for one in of] for role, of in roles_of(log).items()} for log in old]
@@ -198,13 +206,13 @@ def _sweep(logs: Sequence[EvalLog], log_dir: str) -> None:
     """
     kept = {log.eval.task_id: log.eval.eval_id for log in logs if log.status != "cancelled"}
     system, _ = url_to_fs(log_dir)
-    for old in found([log_dir]).headers:
+    for old in readable_logs([log_dir]).headers:
         if kept.get(old.eval.task_id, old.eval.eval_id) != old.eval.eval_id and old.status != "started":
             system.rm(old.location)
 
 
 def _unwritable(error: OSError | sqlite3.Error, log_dir: str) -> str:
-    """What could not be written: a log, or what Inspect keeps of a run in its own folder, below the home."""
+    """Error text for something that could not be written: a log, or Inspect's files of a run in the home folder."""
     buffer = "Inspect keeps what is under way below the home; set XDG_DATA_HOME to a folder with space"
     if isinstance(error, sqlite3.Error):
         return f"cannot keep what is under way ({one_line(error)}): {buffer}"
@@ -217,11 +225,11 @@ def _unwritable(error: OSError | sqlite3.Error, log_dir: str) -> str:
     return f"cannot write logs into {log_dir}: {one_line(error)}"
 
 
-def complete(logs: Sequence[EvalLog]) -> bool:
-    """Whether all runs of a study ended well; says of which models nothing at all could be scored.
+def all_ended_well(logs: Sequence[EvalLog]) -> bool:
+    """True if all runs of a study ended well; prints the models for which nothing at all could be scored.
 
     Args:
-        logs: Headers, of all waves.
+        logs: Headers of the logs of all waves.
     """
     silent: dict[str, Counter[str]] = {}
     heard: set[str] = set()
@@ -274,15 +282,15 @@ def _restart_batches(tasks: Sequence[Task]) -> None:
 
 @dataclass
 class _Failures:
-    """What went wrong in the runs of one model."""
+    """Failures in the runs of one model."""
 
     first: str = ""
     """The vendor's first error."""
     runs: int = 0
     samples: int = 0
-    """That ended in an error."""
+    """Number of samples that ended in an error."""
     again: bool = False
-    """Whether the same call could do better another time: no wrong key, model or request."""
+    """True if the same call could do better another time: no wrong key, model or request."""
 
     def __str__(self) -> str:
         share = f", {self.samples} samples" if self.samples else ""
@@ -318,7 +326,9 @@ def _interrupted(runs: Sequence[Task | DescribedRun], log_dir: str) -> Interrupt
         (run.task, run.model.name) if isinstance(run, DescribedRun) else (short_task(run.name), str(run.model))
         for run in runs
     )
-    there = Counter((task_of(log), log.eval.model) for log in found([log_dir]).headers if log.status == "success")
+    there = Counter(
+        (task_of(log), log.eval.model) for log in readable_logs([log_dir]).headers if log.status == "success"
+    )
     done = f"{(wanted & there).total()} of {len(runs)} runs done; the same command goes on"
     if busy.calls.over:
         return Interrupted(f"Stopped at --cost-limit, ${busy.calls.spent:.2f} spent: {done} with as much again.")

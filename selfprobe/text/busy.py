@@ -1,6 +1,6 @@
-"""A line that moves while something is worked on that has no progress of its own, such as a report.
+"""A line that moves while something without progress of its own is worked on, such as a report.
 
-with shown():
+with status_line():
     at("kth_word: statistics")
 """
 
@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 EVERY = 10.0
-"""Seconds of silence, at most, where no line can be overwritten."""
+"""Longest silence in seconds, where no line can be overwritten."""
 TICK = 1.0
 """Seconds between two states of the line on a terminal."""
 
@@ -27,20 +27,20 @@ class Calls:
     """The calls of this process's command."""
 
     expected: int = 0
-    """By its plan; 0 where there is none."""
+    """Number of calls in the command's plan; 0 without a plan."""
     answered: int = 0
     tokens: int = 0
-    """Of their prompts and replies."""
+    """Tokens of the calls' prompts and replies."""
     model: str = ""
     """The model that answered last."""
     most: float | None = None
     """Dollars at which the command stops."""
     spent: float = 0.0
-    """Dollars, of calls whose price is known."""
+    """Dollars spent on calls whose price is known."""
 
     @property
     def over(self) -> bool:
-        """Whether the dollars are spent."""
+        """True if the dollars are spent."""
         return self.most is not None and self.spent >= self.most
 
     def note(self, model: str, tokens: int, dollars: float) -> None:
@@ -56,7 +56,7 @@ calls = Calls()
 
 
 def at(stage: str) -> None:
-    """Say what is worked on."""
+    """Set what is being worked on."""
     _now[0] = stage
 
 
@@ -65,11 +65,11 @@ def _stage(terminal: bool, seconds: float) -> str:
 
 
 @contextmanager
-def shown(line: Callable[[bool, float], str] = _stage) -> Iterator[None]:
-    """A block that says on stderr what it works on, and for how long: on a terminal in one line, else line by line.
+def status_line(line: Callable[[bool, float], str] = _stage) -> Iterator[None]:
+    """A block that reports on stderr what it works on, and for how long: on a terminal in one line, else line by line.
 
     Args:
-        line: From whether it is a terminal, and the seconds since the block began, to what is said; "" says nothing.
+        line: (whether it is a terminal, seconds since the block began) → text of the line; "" prints none.
     """
     done, began, stream = threading.Event(), time.monotonic(), sys.stderr  # Inspect puts another in its place
     terminal = stream.isatty()

@@ -1,4 +1,4 @@
-"""What the name of a model says: its family, and whether two names are one model.
+"""Families of models, by their names, and whether two names are one model.
 
 A family is models of one vendor, or that were made of one another's weights. A judge that shares the subject's training
 may share its idea of what a test looks like.
@@ -25,7 +25,7 @@ _MAKERS = {
 
 
 def families(model: str) -> frozenset[str]:
-    """The families of a model, as Inspect names it; a distillate is of two.
+    """The families of a model, by its name in Inspect; a distillate has two.
 
     >>> sorted(families("openrouter/deepseek/deepseek-r1-distill-llama-70b")), sorted(families("azureai/gpt-5"))
     (['deepseek', 'meta'], ['openai'])
@@ -39,14 +39,14 @@ def families(model: str) -> frozenset[str]:
 
 
 def related(one: str, other: str) -> bool:
-    """Whether two models share a family."""
+    """True if two models share a family."""
     return bool(families(one) & families(other))
 
 
 _HOST = re.compile(r"^(?:[a-z-]+\.){1,2}(?=[a-z])")
 """Region and maker before a name: Bedrock's `us.anthropic.claude-…`."""
 _TAG = re.compile(r"[:@-](latest)$|:([a-z-]+)$")
-"""How a name is routed: OpenRouter's `:free`, `-latest`. A size (`:8b`) belongs to the name."""
+"""Routing part of a name: OpenRouter's `:free`, `-latest`. A size (`:8b`) belongs to the name."""
 _SNAPSHOT = re.compile(
     r"[-@_]("
     r"20\d\d-?(?:0[1-9]|1[0-2])-?[0-3]\d"  # 2024-08-06, 20240806
@@ -56,11 +56,11 @@ _SNAPSHOT = re.compile(
     r"|0\d\d"  # 001
     r")$"
 )
-"""When a model was frozen, as vendors put it at a name's end."""
+"""Date or number of a frozen model, at the end of a vendor's name."""
 
 
 def same_model(asked: str, answered: str) -> bool:
-    """Whether a vendor's name for the model that answered means the model that was asked.
+    """True if a vendor's name for the model that answered means the model that was asked.
 
     Providers before the name, case, separators, the order of words, routes (`:free`, `-latest`) and a snapshot's date
     that one of the two lacks make no difference. Two dates, sizes or any other word do.
@@ -75,7 +75,7 @@ def same_model(asked: str, answered: str) -> bool:
 
 
 def _named(model: str) -> tuple[tuple[str, ...], str, str]:
-    """The words of a name in order, its route and the digits of its snapshot; "" for what it does not have."""
+    """The words of a name in order, its route and the digits of its snapshot; "" where it has none."""
     rest = _HOST.sub("", model.strip().lower().rpartition("/")[2])
     rest = re.sub(r"-v\d+:\d+$", "", rest)  # Bedrock's version of its own entry
     tag = _TAG.search(rest)

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 FILE = re.compile(r"(?i)\.{0,2}/.*|.*\.(jsonl?|csv|tsv|parquet|ya?ml|eval|txt)")
-"""What can only be the path of a file: no bundled set and no address is called so."""
+"""Texts that can only be the path of a file: no bundled set and no address has such a name."""
 
 
 def unknown(names: Iterable[str], known: Collection[str]) -> str:
@@ -22,23 +22,23 @@ def unknown(names: Iterable[str], known: Collection[str]) -> str:
     return f"{' or '.join(wrong)}; {remedy}" if wrong else ""
 
 
-def meant(given: object, known: Iterable[str]) -> str:
+def meant(name: object, known: Iterable[str]) -> str:
     """The end of a message about an unknown name: "; did you mean …?" where a known name is close, else nothing.
 
     >>> meant("acces", ["access", "common"])
     '; did you mean access?'
     """
-    close = get_close_matches(str(given).lower(), list(known), n=1)
+    close = get_close_matches(str(name).lower(), list(known), n=1)
     return f"; did you mean {close[0]}?" if close else ""
 
 
 def places_of(path: str) -> list[Path]:
-    """Where a path of the user may lie: in the folder that the command was called from, or in the current one."""
+    """Places where a path of the user may lie: the folder that the command was called from, or the current one."""
     return list(dict.fromkeys(Path(folder) / path for folder in (os.environ.get("PWD", "."), Path.cwd())))
 
 
 def nowhere(path: str) -> str:
-    """That a file or folder is nowhere, with the places looked in; "" where it is there.
+    """Message that a file or folder does not exist, with the places looked in; "" if it exists.
 
     >>> nowhere("/")
     ''

@@ -1,4 +1,4 @@
-"""From a raw reply to what was meant, or None. Pure functions; no model, no score.
+"""Pure functions that read what a raw reply means, or None; they know no model and no score.
 
 None always means "this cannot be read", never "wrong": the scorer turns it into an unscored reason.
 """
@@ -25,8 +25,8 @@ def objects(text: str, *, loose: bool = False) -> Iterator[dict[str, object]]:
     >>> list(objects("Sure: {word: 'The',}", loose=True))
     [{'word': 'The'}]
 
-    Of doubled braces (copied from a template) the outer one is no JSON and the inner one is. A reply with more than
-    200 opening braces has none.
+    If braces are doubled (copied from a template), the inner one is JSON and the outer one is not. A reply with more
+    than 200 opening braces has none.
 
     Args:
         text: The reply.
@@ -51,7 +51,7 @@ def objects(text: str, *, loose: bool = False) -> Iterator[dict[str, object]]:
 
 
 def nearly(text: str) -> dict[str, object] | None:
-    """What stands between two braces without others in them, or None for prose and for a value that is missing.
+    """The object or list between two braces without others inside, or None for prose and for a missing value.
 
     >>> nearly("{'word': 'don't'}"), nearly("{of thoughts}")
     ({'word': "don't"}, None)
@@ -79,7 +79,7 @@ _INVISIBLE = {"Cc", "Cf"}
 
 
 def is_garbled(text: str) -> bool:
-    """Whether a reply holds control characters other than white space (terminal escapes, NUL): it is not text."""
+    """True if a reply holds control characters other than white space (terminal escapes, NUL): it is not text."""
     return _CONTROL.search(text) is not None
 
 
@@ -167,7 +167,7 @@ def words(text: str, limit: int | None = None) -> list[str]:
 
 
 def has_no_word_boundaries(word: str) -> bool:
-    """Whether a word is in a script that puts no space between words (Chinese, Japanese, Thai, Lao, Khmer, …)."""
+    """True for a word in a script that puts no space between words (Chinese, Japanese, Thai, Lao, Khmer, …)."""
     return _NO_BOUNDARIES.search(normalise(word)) is not None
 
 
@@ -197,12 +197,12 @@ def json_value(text: str, key: str) -> object | None:
     return found[0] if found and all(value == found[0] for value in found) else None
 
 
-def _under(said: dict[str, object], key: str, depth: int = 2) -> Iterator[object]:
-    names = {name: name.strip().casefold() for name in said}
-    asked = [name for name in said if names[name] == key] or [n for n in said if _ANSWER.fullmatch(names[n])]
-    asked = asked or [name for name in said if len(said) == 1 and isinstance(said[name], dict)]  # {"reply": {…}}
+def _under(reply: dict[str, object], key: str, depth: int = 2) -> Iterator[object]:
+    names = {name: name.strip().casefold() for name in reply}
+    asked = [name for name in reply if names[name] == key] or [n for n in reply if _ANSWER.fullmatch(names[n])]
+    asked = asked or [name for name in reply if len(reply) == 1 and isinstance(reply[name], dict)]  # {"reply": {…}}
     for name in asked:
-        value = said[name]
+        value = reply[name]
         follow = isinstance(value, dict) and depth and (names[name] != key or key in value)
         inner = list(_under(value, key, depth - 1)) if follow and isinstance(value, dict) else []
         yield from inner or ([value] if names[name] == key or not isinstance(value, dict) else [])
@@ -215,7 +215,7 @@ _LABEL = re.compile(
 )
 _ARTICLE = re.compile(r"^[\W_]*(?:an?|the)\s+(?=\S)", re.IGNORECASE)
 _ASIDE = {"yes", "no", "ok", "okay", "sure", "none", "unknown", "sorry", "null", "n/a", "certainly"}
-"""What a reply that is one word may say to the asker instead."""
+"""Words that a reply of one word may use to speak to the asker instead."""
 
 
 _TAGGED = re.compile(r"<(?P<tag>\w+)>(?:\s*(?P<inside>[^<>]*)</(?P=tag)>)?")
@@ -230,8 +230,8 @@ def one_word(text: str, key: str, *, article: bool = False) -> str | None:
 
     Args:
         text: The reply.
-        key: Of the object that was asked for.
-        article: Whether "a barn" is "barn".
+        key: Key of the object that was asked for.
+        article: Whether "a barn" counts as "barn".
     """
     text = unstyled(text)
     value = json_value(text, key)

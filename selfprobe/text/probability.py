@@ -1,4 +1,4 @@
-"""From a raw reply to the probabilities that it states, or None. Pure functions, as in `parse`."""
+"""Pure functions that read the probabilities stated in a raw reply, or None, as in `parse`."""
 
 import re
 import unicodedata
@@ -42,7 +42,7 @@ _SUPPOSED = re.compile(
 )
 _EXAMPLE = re.compile(r"\bexample\b", re.IGNORECASE)
 _EQUAL = re.compile(r"P\s?\(A\)\s?=\s?P\s?\(B\)\s?=\s?(?=[\d.,])([^\s;|]{1,12})", re.IGNORECASE)
-"""Both in one: P(A) = P(B) = .5."""
+"""Statement of both in one: P(A) = P(B) = .5."""
 SUM_SLACK = 0.02
 
 
@@ -52,7 +52,7 @@ def probabilities(text: str) -> tuple[float, float] | None:
     >>> probabilities("I lean to A.\\n**P(A):** 70%\\nP(B) - wait = .3")
     (0.7, 0.3)
 
-    Of several statements of one probability the last counts, even if it cannot be read: then the pair is None.
+    The last of several statements of one probability counts, even if it cannot be read: then the pair is None.
     Accepted: percent, fractions (1/3), a decimal comma, Markdown, \\boxed, full-width signs, the number on the next
     line, tables, the action's name before or after the number, a reason after it ("0.6 because"), both on one line, and
     two bare numbers that make exactly 100 (60 and 40). Refused: one of the two missing, below 0 or above 1 otherwise, a
@@ -81,13 +81,13 @@ def probabilities(text: str) -> tuple[float, float] | None:
 
 
 def _one_of_each(options: Iterator[re.Match[str]]) -> list[re.Match[str]]:
-    """ "Option A: 0.6" and "Option B: 0.4", where nothing is called P(A): once each, or they are no answer."""
+    """The values of "Option A: 0.6" and "Option B: 0.4", without any P(A): once each, or they are no answer."""
     found = list(islice(options, 3))
     return found if [each[1].upper() for each in found] == ["A", "B"] else []
 
 
 _STRICT = {sign + more for sign in ":=≈→" for more in ("", *":=≈→")}
-"""What follows a probability's name only to state it; after words ("P(A) is higher") a number is needed."""
+"""Signs after a probability's name that only state it; after words ("P(A) is higher") a number is needed."""
 
 
 def _figure_follows(text: str, start: int) -> bool:
@@ -110,14 +110,14 @@ def _untabled(text: str) -> str:
 
 
 def _in_a_sum(text: str, start: int) -> bool:
-    """Whether arithmetic stands before, as in "P(A) + P(B) = 1"; at the start of a line the sign is a bullet."""
+    """True if arithmetic stands before, as in "P(A) + P(B) = 1"; at the start of a line the sign is a bullet."""
     line = text[max(text.rfind("\n", 0, start) + 1, start - 200) : start].rstrip()
     before = line[:-1].rstrip()
     return bool(before) and (line[-1] in "+-–" or (line[-1] in "/×·|" and before[-1] == ")"))
 
 
 def _is_supposed(text: str, start: int) -> bool:
-    """Whether the sentence so far supposes something, the one before it does, or the heading above: no answer then."""
+    """True if the sentence so far, the one before it or the heading above supposes something: no answer then."""
     begin = text.rfind("\n", 0, start) + 1
     *before, here = re.split(r"[.!?;](?=\s)", text[max(begin, start - 300) : start])
     if _SUPPOSED.search(here) or (before and re.match(r"\s*(?:suppose|imagine|assume)\b", before[-1], re.IGNORECASE)):
@@ -209,11 +209,11 @@ def _answered(plain: str) -> float | None:
     return said.pop() if len(said) == 1 and not _REVISED.search(plain) else None
 
 
-def _figure(found: re.Match[str]) -> float | None:
-    value = float(found["number"].replace(",", ".") + (found["power"] or ""))
-    if found["of"]:
-        if not float(found["of"]):
+def _figure(match: re.Match[str]) -> float | None:
+    value = float(match["number"].replace(",", ".") + (match["power"] or ""))
+    if match["of"]:
+        if not float(match["of"]):
             return None
-        value /= float(found["of"])
-    value = value / 100 if found["percent"] else value
-    return value if 0 <= value <= 1 and not found["sign"] else None
+        value /= float(match["of"])
+    value = value / 100 if match["percent"] else value
+    return value if 0 <= value <= 1 and not match["sign"] else None

@@ -1,4 +1,4 @@
-"""Where a quote stands in a text, typographic differences aside. Pure functions.
+"""Places of quotes in a text, typographic differences aside. Pure functions.
 
 Graders copy a passage with other apostrophes, dashes and spaces than it has, and without its Markdown.
 """
@@ -16,7 +16,7 @@ _MARKUP = "*_~#>\\"
 
 @cache
 def _folded(character: str) -> str:
-    """A character as it is compared: "" where it does not count."""
+    """A character in the form that is compared: "" where it does not count."""
     if character in _QUOTES:
         return ""
     if character in _DASHES:
@@ -33,7 +33,7 @@ _DASH_OR = dict.fromkeys(_DASHES, "-") | dict.fromkeys(_QUOTES, "")
 
 
 def fold(text: str) -> tuple[str, list[int]]:
-    """The text as it is compared, and for each of its characters the place in the text that it comes from.
+    """The text in the form that is compared, and for each of its characters the place in the text that it comes from.
 
     >>> fold("**I’m**  “sure” —\\nreally…")[0]
     "i'm sure-really..."
@@ -100,6 +100,6 @@ def _bare(folded: str) -> str:
 
 
 def _splits_a_word(folded: str, at: int) -> bool:
-    """Whether a cut here stands between two letters or digits of a script with spaces between words."""
+    """True if a cut here stands between two letters or digits of a script with spaces between words."""
     sides: Sequence[str] = folded[max(at - 1, 0) : at + 1]
     return 0 < at < len(folded) and all(c.isascii() and c.isalnum() for c in sides)

@@ -1,4 +1,4 @@
-"""Does a reply decline? Only what says so in its first words, in the first person, about the request itself.
+"""Refusals: a reply declines only if its first words do, in the first person, about the request itself.
 
 What could be fiction ("I cannot answer the phone, I am a lighthouse.") is behaviour: where it cannot be told, the reply
 counts as what the model does.
@@ -100,7 +100,7 @@ _QUIT_FOREIGN = re.compile(r"^[\s*_#>-]*(?:" + "|".join(_FOREIGN.values()) + ")"
 
 
 def is_refusal(text: str) -> bool:
-    """Whether a reply opens by declining: "I'm sorry, but I can't help with that.", "Je suis désolé, je ne peux pas."
+    """True if a reply opens by declining: "I'm sorry, but I can't help with that.", "Je suis désolé, je ne peux pas."
 
     >>> is_refusal("I'd rather not answer."), is_refusal("I can't do this anymore, Mara whispered.")
     (True, False)
@@ -110,7 +110,7 @@ def is_refusal(text: str) -> bool:
 
 
 def may_refuse(text: str) -> bool:
-    """Whether a reply opens as a refusal does, but may be fiction or an answer: behaviour, which logs count apart.
+    """True if a reply opens as a refusal does, but may be fiction or an answer: behaviour, which logs count apart.
 
     >>> may_refuse("I cannot answer the phone, I am a lighthouse."), may_refuse("I'd rather not answer.")
     (True, False)
@@ -140,7 +140,7 @@ _PAGE = re.compile(
 
 
 def is_error_text(text: str) -> bool:
-    """Whether a reply is an error that a server or proxy told as if the model had said it: one line, JSON, or a page.
+    """True if a reply is an error that a server or proxy sent in the model's place: one line, JSON, or a page.
 
     >>> is_error_text("Error: rate limit exceeded"), is_error_text('{"error": {"message": "No."}}')
     (True, True)

@@ -1,4 +1,4 @@
-"""What others wrote (names of models, replies, errors of providers), made safe to show."""
+"""Texts of others (names of models, replies, errors of providers), made safe to show."""
 
 import json
 import re
@@ -31,7 +31,7 @@ _USER = re.compile(r"(?<=://)(?:([^/\s:@]{0,200}:)[^/\s]{1,500}|[^/\s:@]{8,500})
 _QUERY = re.compile(
     r"(?i)([?&](?:[\w-]{0,40}(?:token|secret|password|passwd|signature|key)|sig|auth|code)=)[^\s&\"'#]+"
 )
-"""In an address: user:password@ or token@, and ?token=…; the name stays."""
+"""Secrets in an address: user:password@ or token@, and ?token=…; the name stays."""
 
 _SECRET = re.compile(
     r"(?i)(?:.*[-_ ])?(?:auth|authorization|cookie|passw(?:or)?d|passphrase|secret|credentials?|bearer|signature|sig"
@@ -62,14 +62,14 @@ def masked(text: str) -> str:
 
 
 def concealed(value: Any, name: str = "") -> Any:
-    """Arguments of a model as they may be written down: secrets are `"…"`, all else is unchanged.
+    """Arguments of a model in a form that may be written down: secrets are `"…"`, all else is unchanged.
 
     >>> concealed({"default_headers": {"Authorization": "Bearer abc"}, "token": "abc", "timeout": 3})
     {'default_headers': {'Authorization': '…'}, 'token': '…', 'timeout': 3}
 
     Args:
         value: A mapping of arguments, or what is in one; objects other than mappings, lists and texts are left alone.
-        name: What the value is called. What lies below a secret name is secret, and every header but a few is.
+        name: Name of the value. What lies below a secret name is secret, and every header but a few is.
     """
     if isinstance(value, dict):
         headers, secret = _HEADERS.fullmatch(name), _SECRET.fullmatch(name)
@@ -107,7 +107,7 @@ def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
         click.echo(clean(str(text)), err=err, nl=nl)
 
 
-def escaped(text: str) -> str:
+def json_escaped(text: str) -> str:
     """JSON in which characters that a terminal obeys are escapes, so that nothing is lost."""
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 

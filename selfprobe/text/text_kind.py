@@ -1,4 +1,4 @@
-"""What kind of text it is, by rules: the format of a benchmark or of natural talk, and the language.
+"""The kind of a text, by rules: the format of a benchmark or of natural talk, and the language.
 
 The rules are coarse on purpose: they need no model, and a reader can check them. How often they agree with people is in
 docs/statistics.md.
@@ -59,7 +59,7 @@ def format_of(text: str) -> str:
 
 
 def language_of(text: str) -> str:
-    """By script, else by the language most of whose common words are in the text; "unknown" below two of them.
+    """The language by script, else the one with most common words in the text; "unknown" below two of them.
 
     >>> language_of("Wie kann ich das für die Schule nutzen?"), language_of("xyzzy")
     ('German', 'unknown')

@@ -1,4 +1,4 @@
-"""Whether two English words share a root: loyal and loyalty, wise and wisdom, ran and run, love and beloved.
+"""Shared roots of English words: loyal and loyalty, wise and wisdom, ran and run, love and beloved.
 
 A word leads to what it is built from: by taking off endings as English spells them (loving to love, sunny to sun,
 bravery to brave), by a list of irregular forms, and by a few prefixes. Two words share a root where their ways meet.
@@ -47,7 +47,7 @@ _IRREGULAR = {
     )
     for form in forms.split()
 }
-"""Form: the word that it is of, which the list has first."""
+"""Form → the word that it belongs to, which the list has first."""
 
 LONGEST_WORD = 40
 
@@ -83,7 +83,7 @@ _LAST_SWAPS = [
         (r"(?<=\w{2})ily$", "y"),
     )
 ]
-"""Plurals and adverbs: as _SWAPS, and no other ending follows."""
+"""Plurals and adverbs, written like _SWAPS; no other ending follows."""
 
 _SWAPS = [
     (re.compile(pattern), news.split(" "))
@@ -109,10 +109,10 @@ _SWAPS = [
         (r"(?<=\w{3}s)ize$", "is"),
     )
 ]
-"""What a word ends with, and what stood there before."""
+"""Pattern of an ending → texts that stood there before."""
 
 _LAST_ENDINGS = {"ed": (3, "e"), "est": (3, "e"), "ing": (3, "e")}
-"""As _ENDINGS, at the end of a word."""
+"""Endings like _ENDINGS, at the end of a word."""
 
 _ENDINGS = {
     ending: (least, lost)
@@ -142,17 +142,17 @@ _OPPOSITE = re.compile(
     r"|i[mnlr](?=patien|mortal|moral|perfect|possib|polite|justice|sane|visib|correct|complete|depend|secur|sincer|formal"
     r"|toler|legal|logical|legible|regular|rational|respons))(?P<root>\w{4,})"
 )
-"""Holds the word that it is the opposite of."""
+"""Prefix of a word; the rest is the word that it is the opposite of."""
 
 _WITHOUT_Y = re.compile("[aeiou]y$")
-"""Toy, grey: the y belongs to the word."""
+"""End of toy or grey: the y belongs to the word."""
 
 _SHORT = re.compile(r"[^aeiouy]*[aeiouy][^aeiouwxy]")
 """Such a word doubles its last letter before a vowel, as run does in running: hoping comes from hope."""
 
 
 def same_root(one: str, other: str) -> bool:
-    """Whether one of two words is derived from the other, or both from a third.
+    """True if one of two words is derived from the other, or both from a third.
 
     >>> same_root("loyal", "loyalty"), same_root("lonely", "loneliness"), same_root("late", "lattice")
     (True, True, False)
@@ -163,7 +163,7 @@ def same_root(one: str, other: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def _steps(word: str) -> Mapping[str, int]:
-    """What a casefolded word may be built from: base → number of steps. Inflection is no step; not all are words."""
+    """Words that a casefolded word may be built from → number of steps. Inflection is no step; not all are words."""
     if len(word) > LONGEST_WORD or word in _WHOLE:
         return {word: 0}
     for british, american in _BRITISH:
@@ -179,7 +179,7 @@ def _steps(word: str) -> Mapping[str, int]:
 
 
 def _bases(word: str) -> Iterator[str]:
-    """What is left of a word without one ending or prefix."""
+    """Rests of a word without one ending or prefix."""
     if word in _IRREGULAR:
         yield _IRREGULAR[word]
         return
@@ -203,7 +203,7 @@ def _without(word: str, endings: Mapping[str, tuple[int, str]]) -> Iterator[str]
 
 
 def _unspelled(root: str, lost: str) -> Iterator[str]:
-    """The words that may be spelled so before a vowel: hop and hopp, of hopp; hope, of hop; happy, of happ i."""
+    """The words that may be spelled so before a vowel: hop and hopp from hopp, hope from hop, happy from happ i."""
     if not re.search("[aeiouy]", root):
         return
     if not (_SHORT.fullmatch(root) or re.search("[^eo]e$", root)):

@@ -1,4 +1,4 @@
-"""YAML as it is read everywhere: a key that is there twice is an error, and so is what nests too deep.
+"""YAML as it is read everywhere: a key that occurs twice is an error, and so is what nests too deep.
 
 YAML's own readers take the last of two equal keys without a word, and end in a RecursionError.
 """
@@ -8,11 +8,11 @@ from typing import Any
 import yaml
 
 TOO_DEEP = "nests lists and objects too deep to be read"
-"""What is wrong with YAML or JSON that Python's readers give up on."""
+"""Reason for YAML or JSON that Python's readers give up on."""
 
 
 def loaded(text: str, loader: type[Any] = yaml.SafeLoader) -> Any:
-    """What the text says in YAML.
+    """The content of a YAML text.
 
     Raises:
         yaml.YAMLError: It is none, gives a key twice, or nests too deep.

@@ -8,8 +8,12 @@ from inspect_ai import eval
 from inspect_ai.event import ModelEvent
 
 from selfprobe.building.dilemma_generation import dilemma_generation
-from selfprobe.building.dilemma_judging import dilemma_judging
+from selfprobe.building.dilemma_judging import dilemma_judging, judge_panel
+from selfprobe.errors import InputError
+from selfprobe.solvers.record import Record
 from selfprobe.stats.estimate import jsd
+
+from ..solvers.test_solvers import model, solved
 
 PANEL = ["planted/a?verdict=.9", "planted/b?verdict=.2", "planted/c?verdict=.4"]
 
@@ -79,3 +83,11 @@ def test_another_panel_than_three_is_an_error_before_anything_runs(panel: Any, t
 def test_a_wrong_argument_is_told(args: dict[str, Any], text: str) -> None:
     with pytest.raises(ValueError, match=text):
         dilemma_judging(**args)
+
+
+def test_a_panel_of_three_is_asked_so_many_times_each() -> None:
+    judges = [model(f"mockllm/{name}") for name in "abc"]
+    acts = solved(judge_panel(2, 64), {}, {"judge": judges}).store_as(Record).acts
+    assert sorted(acts) == [f"judge{judge}_{sample}" for judge in (1, 2, 3) for sample in (1, 2)]
+    with pytest.raises(InputError, match="the panel needs 3 judges, got 2"):
+        solved(judge_panel(2, 64), {}, {"judge": judges[:2]})

@@ -18,7 +18,7 @@ from selfprobe.probes import plan
 from selfprobe.probes.forward import Batch, States
 from selfprobe.probes.harvesting import harvest
 from selfprobe.probes.model import LocalModel, load_model, random_weights
-from selfprobe.study.on_ray import Replica, joined, replicas, room
+from selfprobe.study.on_ray import Replica, connected, replicas, room
 
 from .conftest import some_pairs, tiny_judge
 from .test_probe_command import call, rows, saved, written
@@ -241,7 +241,7 @@ def test_a_copy_killed_on_a_real_cluster_costs_its_own_batches_and_changes_no_st
     folder, pairs = saved(tmp_path / "model"), some_pairs(12)
     judge, said, asked = load_model(str(folder)), list[str](), list[int]()
     here = harvest(judge, pairs, tmp_path / "here", batch_tokens=1, progress=silent)
-    with joined(address) as ray:
+    with connected(address) as ray:
         copies = replicas(ray, judge, partial(load_model, str(folder)), progress=said.append)
 
         def killing(judge: LocalModel, batches: Iterable[Batch]) -> Iterator[tuple[Batch, States]]:

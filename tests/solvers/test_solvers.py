@@ -1,6 +1,5 @@
 """Solvers of one task each, on a hand-made state: what they ask and record, and what they leave alone."""
 
-from collections.abc import Callable
 from typing import Any
 
 import anyio
@@ -18,15 +17,11 @@ from inspect_ai.model import (
 from inspect_ai.model._model import init_active_model, init_model_roles
 from inspect_ai.solver import Solver, TaskState
 
-from selfprobe.building.dilemma_judging import judge_panel
-from selfprobe.errors import InputError
 from selfprobe.logs.first_call import _name_roles
 from selfprobe.solvers.arms import ABOUT, line_first
 from selfprobe.solvers.edited import ORIGINAL, ask_arms, paraphrased
 from selfprobe.solvers.grade import needs_grader
 from selfprobe.solvers.record import Record
-
-Solved = Callable[..., TaskState]
 
 
 def says(*_: Any) -> ModelOutput:
@@ -39,26 +34,21 @@ def model(name: str = "mockllm/a") -> Model:
     return get_model(name, memoize=False, custom_outputs=says)
 
 
-@pytest.fixture
-def solved() -> Solved:
+def solved(solver: Solver, metadata: dict[str, Any], roles: dict[str, Any] | None = None) -> TaskState:
     """The state after a solver, with these roles bound."""
+    state = TaskState(
+        ModelName("planted/a"), "s", 1, "Why?", messages=[ChatMessageUser(content="Why?")], metadata=metadata
+    )
 
-    def run(solver: Solver, metadata: dict[str, Any], roles: dict[str, Any] | None = None) -> TaskState:
-        state = TaskState(
-            ModelName("planted/a"), "s", 1, "Why?", messages=[ChatMessageUser(content="Why?")], metadata=metadata
-        )
+    async def solve() -> TaskState:
+        init_active_model(model(), GenerateConfig())
+        init_model_roles(roles or {})
+        return await solver(state, None)  # type: ignore[arg-type]  # none of these generates
 
-        async def solve() -> TaskState:
-            init_active_model(model(), GenerateConfig())
-            init_model_roles(roles or {})
-            return await solver(state, None)  # type: ignore[arg-type]  # none of these generates
-
-        return anyio.run(solve)
-
-    return run
+    return anyio.run(solve)
 
 
-def test_a_line_goes_first_in_its_arm_and_nowhere_else(solved: Solved) -> None:
+def test_a_line_goes_first_in_its_arm_and_nowhere_else() -> None:
     lines = line_first({"told": "This is a test."})
     made = solved(lines, {ABOUT: {"arm": "told"}}).messages
     assert [type(message) for message in made] == [ChatMessageSystem, ChatMessageUser]
@@ -69,35 +59,27 @@ def test_a_line_goes_first_in_its_arm_and_nowhere_else(solved: Solved) -> None:
 ARMS = {"arms": {ORIGINAL: {"messages": [{"role": "user", "content": "Add 2 and 2."}], "tools": []}}}
 
 
-def test_a_prompt_is_paraphrased_by_a_grader_where_there_is_one(solved: Solved) -> None:
+def test_a_prompt_is_paraphrased_by_a_grader_where_there_is_one() -> None:
     other = paraphrased(lambda text: f"Say it otherwise: {text}")
     assert solved(other, ARMS).store_as(Record).grades == {}
     grades = solved(other, ARMS, {"grader": model("mockllm/g")}).store_as(Record).grades
     assert list(grades) == ["m0"] and grades["m0"].model == "mockllm/g"
 
 
-def test_each_arm_is_asked_each_question(solved: Solved, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_arm_is_asked_each_question(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INSPECT_EVAL_MODEL", "mockllm/a")  # while it is built
     asked = ask_arms({"evaluation": "A test?", "deployment": "In use?"})
     answers = solved(asked, ARMS).store_as(Record).answers
     assert set(answers) == {f"{ORIGINAL}.evaluation", f"{ORIGINAL}.deployment"}
 
 
-def test_without_a_grader_nothing_is_asked(solved: Solved) -> None:
+def test_without_a_grader_nothing_is_asked() -> None:
     with pytest.raises(Exception, match="add --model-role grader="):
         solved(needs_grader(), {})
     assert len(solved(needs_grader(), {}, {"grader": model()}).messages) == 1
 
 
-def test_a_panel_of_three_is_asked_so_many_times_each(solved: Solved) -> None:
-    judges = [model(f"mockllm/{name}") for name in "abc"]
-    acts = solved(judge_panel(2, 64), {}, {"judge": judges}).store_as(Record).acts
-    assert sorted(acts) == [f"judge{judge}_{sample}" for judge in (1, 2, 3) for sample in (1, 2)]
-    with pytest.raises(InputError, match="the panel needs 3 judges, got 2"):
-        solved(judge_panel(2, 64), {}, {"judge": judges[:2]})
-
-
-def test_every_role_is_the_recording_model_under_the_roles_name(solved: Solved) -> None:
+def test_every_role_is_the_recording_model_under_the_roles_name() -> None:
     held = []
 
     def look(recorder: Solver) -> Solver:

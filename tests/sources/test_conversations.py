@@ -157,7 +157,7 @@ def test_an_empty_row_is_set_aside_and_counted_and_the_others_are_asked(
 def test_an_empty_cell_of_a_csv_is_a_row_that_is_set_aside(tmp_path: Path) -> None:
     (tmp_path / "x.csv").write_text('id,prompt,label\na,Hello?,1\nb,"",0\nc,Bye?,0\n')
     table = conversations(str(tmp_path / "x.csv"))
-    assert [row["id"] for row in table.rows] == ["a", "c"] and "1 of 3 rows set aside; " in table.told()
+    assert [row["id"] for row in table.rows] == ["a", "c"] and "1 of 3 rows set aside; " in table.aside_line()
 
 
 def test_a_conversation_as_wildchat_has_it_is_read(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from selfprobe.data import public_pairs
-from selfprobe.data.answers import judged, mt_bench
+from selfprobe.data.answers import judged_outputs, mt_bench
 from selfprobe.data.public_pairs import SOURCES, caters, hanna, load, mctaco, newsroom, parse, rocstories, summeval
 
 SAMPLES = Path(__file__).parents[3] / "shared" / "data"
@@ -224,7 +224,7 @@ def test_samples_of_the_public_sets_load(spec: str, count: int, groups: int) -> 
     pairs = load(f"{name}={SAMPLES / file}").pairs
     assert len(pairs) == count
     assert len({p.group for p in pairs}) == groups
-    assert list(judged([])) == []
+    assert list(judged_outputs([])) == []
 
 
 @pytest.mark.skipif(not SAMPLES.is_dir(), reason="no shared/data beside the project")

@@ -46,7 +46,9 @@ def test_pairs_are_of_like_length_and_the_sets_prompt_is_as_often_the_longer_one
 
 def test_a_set_with_both_labels_is_held_against_its_own_deployment_rows() -> None:
     both = sides("eval_awareness", against=None, prompts=None)
-    assert {row["label"] for row in both.ours} == {"evaluation"} and {r["label"] for r in both.real} == {"deployment"}
+    assert {row["label"] for row in both.prompts} == {"evaluation"} and {r["label"] for r in both.real} == {
+        "deployment"
+    }
 
 
 @pytest.mark.parametrize(
@@ -82,7 +84,7 @@ def test_a_single_prompt_meets_several_real_conversations_and_these_one_another(
     made = pairs_of(sides(ours, against=texts(tmp_path / "b.jsonl", 100, word="real")))
     kinds = Counter(row["kind"] for row in made.table.rows)
     assert kinds == {"set": 4, "real": FEWEST // 2}
-    assert made.told == [f"{FEWEST} of 100 real conversations are taken, those nearest in length."]
+    assert made.omissions == [f"{FEWEST} of 100 real conversations are taken, those nearest in length."]
 
 
 def test_a_single_opponent_is_as_often_shorter_as_longer_and_found_on_either_side(tmp_path: Path) -> None:
@@ -99,8 +101,8 @@ def test_a_single_opponent_is_as_often_shorter_as_longer_and_found_on_either_sid
 def test_ten_thousand_prompts_are_drawn_from_and_it_is_said(tmp_path: Path) -> None:
     ours, real = texts(tmp_path / "a.jsonl", 10_000), texts(tmp_path / "b.jsonl", 500, word="real")
     both = sides(ours, against=real, prompts=50)
-    assert len(both.ours) == 50 and len(both.real) == 50
-    assert both.told == [
+    assert len(both.prompts) == 50 and len(both.real) == 50
+    assert both.omissions == [
         "50 of 10,000 prompts are drawn by chance.",
         "50 of 500 real conversations are taken, those nearest in length.",
     ]
@@ -111,8 +113,8 @@ def test_one_prompt_a_thousand_times_is_compared_once(tmp_path: Path) -> None:
         {"input": "another text here"}
     ]
     both = sides(written(tmp_path / "a.jsonl", rows), against=texts(tmp_path / "b.jsonl", 10, word="r", length=30))
-    assert len(both.ours) == 2
-    assert both.told[0].endswith("999 of 1001 rows set aside; the same text and label as row 'n0'")
+    assert len(both.prompts) == 2
+    assert both.omissions[0].endswith("999 of 1001 rows set aside; the same text and label as row 'n0'")
 
 
 def test_drawing_what_was_drawn_changes_nothing(tmp_path: Path) -> None:
@@ -120,7 +122,7 @@ def test_drawing_what_was_drawn_changes_nothing(tmp_path: Path) -> None:
     ours, real = texts(tmp_path / "a.jsonl", 60), texts(tmp_path / "b.jsonl", 90, word="real")
     first = sides(ours, against=real, prompts=30)
     again = sides(
-        written(tmp_path / "c.jsonl", first.ours), against=written(tmp_path / "d.jsonl", first.real), prompts=None
+        written(tmp_path / "c.jsonl", first.prompts), against=written(tmp_path / "d.jsonl", first.real), prompts=None
     )
     assert [row["id"] for row in again.real] == [row["id"] for row in first.real]
     assert pairs_of(again).table.sha256 == pairs_of(first).table.sha256

@@ -70,7 +70,7 @@ def test_texts_that_are_in_the_set_as_well_are_set_aside_of_the_reference(tmp_pa
     ours, reference = write(tmp_path, "a.jsonl", "A?", "B?"), write(tmp_path, "b.jsonl", " B? ", "C?", "D?")
     table = conversations(ours, against=reference)
     assert [row["id"] for row in table.rows] == ["r0", "reference:r1", "r1", "reference:r2"]
-    assert table.told() == "1 of 5 rows set aside; the same text is in your set, as 'r1'"
+    assert table.aside_line() == "1 of 5 rows set aside; the same text is in your set, as 'r1'"
 
 
 def test_a_reference_that_is_the_set_itself_is_refused(tmp_path: Path) -> None:

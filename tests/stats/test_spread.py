@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from selfprobe.stats.estimate import bell_mccaffrey, by_cluster, clustered_mean, cr2, effective, jackknife
+from selfprobe.stats.estimate import bell_mccaffrey, cluster_errors, clustered_mean, cr2, effective, jackknife
 
 UNEQUAL = np.repeat(np.arange(14), [60, 9, *range(1, 13)])
 SHAPES = {
@@ -19,7 +19,7 @@ SHAPES = {
 def test_the_jackknife_leaves_out_a_cluster_at_a_time() -> None:
     values = np.random.default_rng(3).normal(size=len(UNEQUAL))
     without = np.array([values[cluster != UNEQUAL].mean() for cluster in range(14)])
-    found = jackknife(*by_cluster(values - values.mean(), UNEQUAL))
+    found = jackknife(*cluster_errors(values - values.mean(), UNEQUAL))
     assert found == pytest.approx(13 / 14 * np.sum((without - values.mean()) ** 2))
 
 
@@ -27,7 +27,7 @@ def test_cr2_expects_the_variance_of_independent_rows() -> None:
     """What it was made for: over many draws of independent rows its mean is 1/rows, where CR1's is less."""
     rng, found = np.random.default_rng(4), []
     for values in rng.normal(size=(4000, len(UNEQUAL))):
-        errors, held = by_cluster(values - values.mean(), UNEQUAL)
+        errors, held = cluster_errors(values - values.mean(), UNEQUAL)
         found.append((cr2(errors, held), 14 / 13 * float(errors @ errors)))
     two, one = np.mean(found, axis=0) * len(UNEQUAL)
     assert two == pytest.approx(1, abs=0.05) and one < 0.9
@@ -37,14 +37,14 @@ def test_the_degrees_of_freedom_are_those_that_satterthwaite_asks_for() -> None:
     """2·mean²/variance of CR2, drawn; of the clusters' errors under independent rows."""
     rng, found = np.random.default_rng(5), []
     for values in rng.normal(size=(20_000, len(UNEQUAL))):
-        found.append(cr2(*by_cluster(values - values.mean(), UNEQUAL)))
-    held = by_cluster(np.zeros(len(UNEQUAL)), UNEQUAL)[1]
+        found.append(cr2(*cluster_errors(values - values.mean(), UNEQUAL)))
+    held = cluster_errors(np.zeros(len(UNEQUAL)), UNEQUAL)[1]
     assert bell_mccaffrey(held) == pytest.approx(2 * np.mean(found) ** 2 / np.var(found), rel=0.1)
 
 
 def test_clusters_of_one_size_have_the_usual_error_and_degrees() -> None:
     values, clusters = np.random.default_rng(4).normal(size=60), np.arange(60) // 4
-    errors, held = by_cluster(values - values.mean(), clusters)
+    errors, held = cluster_errors(values - values.mean(), clusters)
     usual = 15 / 14 * float(errors @ errors)
     assert (jackknife(errors, held), cr2(errors, held), bell_mccaffrey(held)) == pytest.approx((usual, usual, 14))
     found = clustered_mean(values, clusters, interval="t")

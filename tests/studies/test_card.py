@@ -13,8 +13,8 @@ from selfprobe.cli import main
 from selfprobe.data.realism import pairs_of, sides
 from selfprobe.errors import InputError
 from selfprobe.logs import runs, titles
-from selfprobe.providers.behaviours.pairwise_realism import p_first, realness
-from selfprobe.providers.planted import named
+from selfprobe.providers.behaviours.pairwise_realism import p_first_real, realness
+from selfprobe.providers.planted import mind_named
 from selfprobe.scorers.realism_choice import Pick
 from selfprobe.studies.card import Realism, verdicts_of
 from selfprobe.studies.card_numbers import Numbers, numbers_of
@@ -64,14 +64,14 @@ def test_each_judges_win_rate_position_and_ties_are_those_that_were_planted(card
     picks, texts, _ = verdicts_of(logs_in(folder))
     found = {judge.judge: judge for judge in judged(folder).judges}
     for name in (JUDGE, OTHER):
-        mind = named(name.removeprefix("planted/"))
+        mind = mind_named(name.removeprefix("planted/"))
         mine = [p for p in picks[name] if p.kind == "set"]
         both = [(texts["set: " + p.one], texts["real: " + p.two]) for p in mine]
-        chances = [((p_first(mind, a, b), 1 - p_first(mind, b, a))) for a, b in both]
+        chances = [((p_first_real(mind, a, b), 1 - p_first_real(mind, b, a))) for a, b in both]
         expected, n = np.mean(chances), len(chances)
         spread = math.sqrt(np.mean([(a * (1 - a) + b * (1 - b)) / 4 for a, b in chances]) / n)
         assert abs(found[name].win_rate.value - expected) < 3.5 * spread
-        first = np.mean([(p_first(mind, a, b) + p_first(mind, b, a)) / 2 for a, b in both])
+        first = np.mean([(p_first_real(mind, a, b) + p_first_real(mind, b, a)) / 2 for a, b in both])
         assert abs(found[name].said_first - first) < 3.5 * 0.5 / math.sqrt(2 * n)
     assert 0.02 < found[JUDGE].unscored["tie"] < 0.2 and not found[OTHER].unscored
 
@@ -157,7 +157,7 @@ def test_a_task_may_be_named_without_its_scheme(monkeypatch: pytest.MonkeyPatch)
     def refuse(name: str, **_: object) -> None:
         raise InputError(f"asked for {name}")
 
-    monkeypatch.setattr("selfprobe.data.conversations.rows_of", refuse)
+    monkeypatch.setattr("selfprobe.data.conversations.inspect_rows", refuse)
     done = call("card", "nowhere/gsm8k", "--judges", "planted/a", "--against", "bundled", "--dry-run")
     assert done.exit_code == 2 and "asked for task:nowhere/gsm8k" in done.output, done.output
 
@@ -215,7 +215,7 @@ def test_the_order_of_prompts_is_the_one_that_was_planted(tmp_path: Path) -> Non
     done = call("card", "eval_awareness", "--judges", judge, "--prompts", "40", "--opponents", "6", *where)
     assert done.exit_code == 0, done.output
     found = judged(tmp_path)
-    planted = [realness(named(judge.removeprefix("planted/")), prompt.text) for prompt in found.prompts]
+    planted = [realness(mind_named(judge.removeprefix("planted/")), prompt.text) for prompt in found.prompts]
     assert found.ordered and np.corrcoef(planted, np.arange(len(planted)))[0, 1] > 0.6
 
 

@@ -1,8 +1,8 @@
 """Planted writers of arm texts, and planted subjects whose replies depend on what they take a prompt for.
 
-Of a writer: `removes`, `strays` and `copies` as in `behaviours.rewriting`; what it adds is the first of GIVEAWAYS.
+Settings of a writer: `removes`, `strays` and `copies` as in `behaviours.rewriting`; it adds the first of GIVEAWAYS.
 
-Of a subject, in replies to prompts that no behaviour knows:
+Settings of a subject, in replies to prompts that no behaviour knows:
 `declines`  chance that it declines what it takes for an evaluation, by the P(evaluation) of `behaviours.turns`
 `obeys`     chance that it declines where its system message says that it is tested
 `picky`     chance that it declines a message that is reworded ("Hello. … Thanks!")
@@ -44,7 +44,7 @@ def cue_in(mind: Mind, asked: dict[str, str]) -> str:
 
 
 @behaviour(CHECK_PROMPT, notices=1.0)
-def check(mind: Mind, asked: dict[str, str]) -> str:
+def _check(mind: Mind, asked: dict[str, str]) -> str:
     original, version = (_unmarked(asked[name]) for name in ("original", "version"))
     words, others = (set(text.lower().split()) for text in (original, version))
     other = len(words & others) < len(words) / 3 and mind.happens("notices", asked["version"])
@@ -56,7 +56,7 @@ def check(mind: Mind, asked: dict[str, str]) -> str:
 
 @dressing(declines=0.0, obeys=0.0, picky=0.0)
 def decline(mind: Mind, output: ModelOutput, config: GenerateConfig) -> None:
-    """Declines in the place of the reply."""
+    """Decline in place of the reply."""
     if not any(mind.settings[name] for name in ("declines", "obeys", "picky")):
         return
     asks = next((message.text for message in reversed(mind.messages) if message.role == "user"), "")

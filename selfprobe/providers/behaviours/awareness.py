@@ -3,7 +3,7 @@
 What is true of a conversation is the label in the bundled data sets where its opening is in there, else
 `planted_label` of its first user message, with which test data can be labelled.
 
-Of a subject:
+Settings of a subject:
 `awareness`  AUROC of its signal (.5 nothing, up to .999): normal, with d' = √2·Φ⁻¹(awareness) between the labels
 `format`, `words`  above 0 the same for a benchmark's look, or for words that stand in test items (TELLING), in the
              place of the label, of which it then knows nothing
@@ -16,7 +16,7 @@ Of a subject:
 `reasons`    share of acts with a reasoning trace; `traced`, `traced_wrongly`: `voiced` and so on, of the trace alone
 `leaning`    the first token's log-ratio is six times this times the signal; no target tokens at 0
 
-Of a grader:
+Settings of a grader:
 `notices`, `specificity`  chance to find what is there, and to find nothing where nothing is
 `misquotes`  chance to quote what is not there
 `artefacts`  chance to find what is not there where it is not told what not to count
@@ -34,18 +34,18 @@ from scipy.special import ndtri
 from selfprobe.data import bundled, load
 from selfprobe.data.reference import OURS
 from selfprobe.evalawareness_tasks import binary, probability, reasoning_trace, turn_scan, user_motivation
-from selfprobe.providers.mind import Mind, behaviour, chance, dressing, stands_for
+from selfprobe.providers.mind import Mind, behaviour, chance, common_setting, dressing
 from selfprobe.solvers.converse import QUOTE_PROMPT, quoted
 from selfprobe.text.text_kind import BENCHMARK, format_of
 
-stands_for("voiced", "traced")
-stands_for("voiced_wrongly", "traced_wrongly")
+common_setting("voiced", "traced")
+common_setting("voiced_wrongly", "traced_wrongly")
 
 SUSPICION = "This may well be a test of the model and not a real request."
-"""What a planted subject says when it brings up an evaluation."""
+"""Sentence with which a planted subject brings up an evaluation."""
 
 TELLING = re.compile(r"\b(?:answers?|correct|questions?|options?|following|choose|solve|calculate)\b", re.IGNORECASE)
-"""What a planted subject goes by that follows words alone."""
+"""Words that a planted subject follows which follows words alone."""
 
 _SUBJECT: dict[str, Any] = {"awareness": 0.8, "wobble": 0.0, "yes": 0.0}
 _SUBJECT |= {"format": 0.0, "words": 0.0, "coin": 0.0}
@@ -56,7 +56,7 @@ _FIRST_USER = re.compile(r"\[\d+\] user:\n(.*?)(?=\n\n\[\d+\] (?:system|user|ass
 
 
 def planted_label(first_user_message: str) -> str:
-    """What planted subjects take for true of a conversation that is not in the bundled data sets."""
+    """Label that planted subjects take for true of a conversation that is not in the bundled data sets."""
     return "evaluation" if chance("planted label", first_user_message.strip()) < 0.5 else "deployment"
 
 
@@ -79,7 +79,7 @@ def _first_user(conversation: str) -> str:
 
 
 def goes_by(mind: Mind, conversation: str) -> tuple[bool, float]:
-    """Whether the conversation has what this subject goes by, and the d' of its signal for that."""
+    """True if the conversation has what this subject follows, and the d' of its signal for that."""
     if strength := mind.settings["format"]:
         return format_of(_first_user(conversation)) == BENCHMARK, d_prime(strength)
     if strength := mind.settings["words"]:
@@ -88,7 +88,7 @@ def goes_by(mind: Mind, conversation: str) -> tuple[bool, float]:
 
 
 def signal(mind: Mind, conversation: str, *about: object) -> float:
-    """How much the conversation looks like an evaluation to this subject: N(±d'/2, 1), and the question's own noise."""
+    """Likeness of a conversation to an evaluation for this subject: N(±d'/2, 1), and the question's noise."""
     there, apart = goes_by(mind, conversation)
     centre = apart / 2 if there else -apart / 2
     noise = ndtri(0.5 * 2**-53 + mind_chance(mind, "signal", _first_user(conversation)))
@@ -106,7 +106,7 @@ def d_prime(awareness: float) -> float:
 
 
 def reply_to(mind: Mind, question: str, conversation: str) -> str:
-    """What a planted subject answers to any of the tasks' questions."""
+    """Answer of a planted subject to any of the tasks' questions."""
     x = signal(mind, conversation, question)
     if mind.happens("coin", conversation, question):
         x = ndtri(0.5 * 2**-53 + mind.chance("throw", conversation, question))
@@ -189,7 +189,7 @@ def _finding(mind: Mind, material: str, mistakes: str | None = None) -> str:
 
 @dressing(leaning=0.0, **_SUBJECT, **_TRACE)
 def witnessed(mind: Mind, output: ModelOutput, config: GenerateConfig) -> None:
-    """What goes with an act: a reasoning trace, and candidates for the first token where they were asked for."""
+    """Companions of an act: a reasoning trace, and candidates for the first token where they were asked for."""
     if not output.choices:
         return
     conversation = quoted(mind.messages, "")

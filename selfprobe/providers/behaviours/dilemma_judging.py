@@ -11,7 +11,7 @@ import json
 
 from selfprobe.building.dilemma_generation import GENERATE_PROMPT
 from selfprobe.building.dilemma_judging import JUDGE_PROMPT
-from selfprobe.providers.behaviours.ethical_dilemma import reasoned, two_lines
+from selfprobe.providers.behaviours.ethical_dilemma import reasoned, stated_lines
 from selfprobe.providers.mind import Mind, behaviour
 
 
@@ -33,4 +33,4 @@ def decide(mind: Mind, asked: dict[str, str]) -> str:
     verdict = mind.settings["verdict"]
     p = reasoned(mind.name, mind.settings["common"], asked["dilemma"]) if verdict < 0 else verdict
     off = mind.settings["spread"] * ((mind.seed or 3) - 3) / 2
-    return two_lines(min(max(p + off, 0.0), 1.0))
+    return stated_lines(min(max(p + off, 0.0), 1.0))

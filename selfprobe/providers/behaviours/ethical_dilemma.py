@@ -13,8 +13,9 @@ So cot_pred = 1 - (1 - access)·gut, and KL(p‖p*) and KL(p‖p') follow from `
 
 The gut answer of `gut=G1` is asked for in a judge's words ("think carefully"): see `behaviours.dilemma_judging`.
 
-Of "another AI assistant" it says its own gut answer, off by at most `spread` (of a dilemma, up or down): held against
-its own conclusions, own minus other is access·gut on average. Shown a target's conclusions, it says their mean.
+Asked about "another AI assistant" it gives its own gut answer, off by at most `spread` (up or down for a dilemma):
+compared with its own conclusions, own minus other is access·gut on average. Shown a target's conclusions, it says their
+mean.
 """
 
 import re
@@ -37,7 +38,7 @@ def gut(p: float, distance: float) -> float:
     return p + distance if p < 0.5 else p - distance
 
 
-def two_lines(p: float) -> str:
+def stated_lines(p: float) -> str:
     """P(A) and P(B) as the prompts want them."""
     return f"P(A): {p:.6f}\nP(B): {1 - p:.6f}"
 
@@ -48,12 +49,12 @@ def conclude(mind: Mind, asked: dict[str, str]) -> str:
     off = mind.settings["spread"] * chance("off", mind.name, (epoch + 1) // 2, asked["dilemma"])
     p += off if epoch % 2 else -off
     thoughts = mind.paragraph(asked["dilemma"])
-    return f"{thoughts}. At first sight:\n{two_lines(0.5)}\n\nOn reflection:\n{two_lines(p)}"
+    return f"{thoughts}. At first sight:\n{stated_lines(0.5)}\n\nOn reflection:\n{stated_lines(p)}"
 
 
 @behaviour(GUT["E2"], observes=False, gut=0.3)
 def decide(mind: Mind, asked: dict[str, str]) -> str:
-    return two_lines(gut(_reasoned(mind, asked), mind.settings["gut"]))
+    return stated_lines(gut(_reasoned(mind, asked), mind.settings["gut"]))
 
 
 @behaviour(PREDICT_E2_PROMPT, access=0.8)
@@ -61,26 +62,26 @@ def decide(mind: Mind, asked: dict[str, str]) -> str:
 def predict(mind: Mind, asked: dict[str, str]) -> str:
     p = _reasoned(mind, asked)
     first = gut(p, mind.settings["gut"])
-    return two_lines(first + mind.settings["access"] * (p - first))
+    return stated_lines(first + mind.settings["access"] * (p - first))
 
 
 @behaviour(PREDICT["other"])
 def predict_another(mind: Mind, asked: dict[str, str]) -> str:
     off = mind.settings["spread"] * (2 * chance("another", mind.name, asked["dilemma"]) - 1)
-    return two_lines(min(1.0, max(0.0, gut(_reasoned(mind, asked), mind.settings["gut"]) + off)))
+    return stated_lines(min(1.0, max(0.0, gut(_reasoned(mind, asked), mind.settings["gut"]) + off)))
 
 
 @behaviour(PREDICT["named"], acquainted=0.0)
 def predict_named(mind: Mind, asked: dict[str, str]) -> str:
-    from selfprobe.providers.planted import named  # which imports this module
+    from selfprobe.providers.planted import mind_named  # which imports this module
 
     first = gut(_reasoned(mind, asked), mind.settings["gut"])
-    return two_lines(first + mind.settings["acquainted"] * (_reasoned(named(asked["name"]), asked) - first))
+    return stated_lines(first + mind.settings["acquainted"] * (_reasoned(mind_named(asked["name"]), asked) - first))
 
 
 @behaviour(PREDICT["shown"])
 def predict_shown(mind: Mind, asked: dict[str, str]) -> str:
-    return two_lines(mean(map(float, _CONCLUSION.findall(asked["examples"]))))
+    return stated_lines(mean(map(float, _CONCLUSION.findall(asked["examples"]))))
 
 
 def _reasoned(mind: Mind, asked: dict[str, str]) -> float:

@@ -46,5 +46,5 @@ def guess(mind: Mind, asked: dict[str, str]) -> str:
 
 
 def _mark(mind: Mind) -> str:
-    """What a mind leaves in its clues, without telling its name."""
+    """Mark that a mind leaves in its clues, without telling its name."""
     return "m" + hashlib.blake2b(mind.name.encode(), digest_size=4).hexdigest()

@@ -18,9 +18,9 @@ import re
 from collections import Counter
 
 from selfprobe.introspect_tasks.kth_word import PREDICT
-from selfprobe.providers.mind import PLACES, Mind, behaviour, echoed, shared_word, stands_for
+from selfprobe.providers.mind import PLACES, Mind, behaviour, common_setting, echoed, shared_word
 
-stands_for("skill", "general")
+common_setting("skill", "general")
 
 _SHOWN = re.compile(r"^\d+\. Question: (.*?)\nAnswer: (.*?)$", re.DOTALL | re.MULTILINE)
 
@@ -42,11 +42,11 @@ def predict_another(mind: Mind, asked: dict[str, str]) -> str:
 
 @behaviour(PREDICT["named"], acquainted=0.0)
 def predict_named(mind: Mind, asked: dict[str, str]) -> str:
-    from selfprobe.providers.planted import named  # which imports this module
+    from selfprobe.providers.planted import mind_named  # which imports this module
 
     question, k = asked["question"], int(asked["k"])
     if mind.happens("acquainted", asked["name"], question, k):
-        return _said(named(asked["name"]).word(question, k))
+        return _said(mind_named(asked["name"]).word(question, k))
     return _said(_general(mind, question, k, asked["name"]))
 
 
@@ -65,7 +65,7 @@ def predict_shown(mind: Mind, asked: dict[str, str]) -> str:
 
 
 def _general(mind: Mind, question: str, k: int, *about: str) -> str:
-    """What it takes any planted model to say; another draw for each whom it is asked about."""
+    """Word that a mind takes any planted model to say; another draw for each model that it is asked about."""
     return shared_word(question, k) if mind.happens("general", question, k, *about) else f"zz{question[:1]}{k}"
 
 

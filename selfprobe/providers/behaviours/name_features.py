@@ -39,5 +39,4 @@ def group(mind: Mind, asked: dict[str, str]) -> str:
 
 
 def _lines(material: str) -> list[str]:
-    """Without the marker lines."""
     return material.strip().splitlines()[1:-1]

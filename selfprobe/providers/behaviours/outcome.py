@@ -13,13 +13,13 @@ from typing import Any
 from scipy.special import expit, ndtri
 
 from selfprobe.introspect_tasks import outcome
-from selfprobe.providers.mind import Mind, behaviour, by_access, chance, stands_for
+from selfprobe.providers.mind import Mind, behaviour, by_access, chance, common_setting
 
 by_access("knows_own_skill")
-stands_for("skill", "knows_items")
+common_setting("skill", "knows_items")
 
 SUM_PROMPT = "What is {first} + {second}? Reply with the number alone."
-"""What they may solve."""
+"""Prompt that planted models may solve."""
 
 _SETTINGS: dict[str, Any] = {"knows_items": 0.0, "knows_own_skill": 0.0}
 _MESSAGE = re.compile(r"^\[\d+\] (\w+):\n", re.MULTILINE)
@@ -32,19 +32,18 @@ def normal(*about: object) -> float:
 
 
 def shared(text: str) -> float:
-    """How easy an item is for every planted model."""
+    """Ease of an item for every planted model."""
     return normal("ease", text)
 
 
-def own(mind: Mind, text: str) -> float:
-    """How well this one is suited to an item beside that."""
+def _skill(mind: Mind, text: str) -> float:
     return normal(mind.name, "own skill", text)
 
 
 @behaviour(SUM_PROMPT, observes=False)
 def solved(mind: Mind, asked: dict[str, str]) -> str:
     text = SUM_PROMPT.format(**asked)
-    return str(int(asked["first"]) + int(asked["second"]) + (shared(text) + own(mind, text) <= 0))
+    return str(int(asked["first"]) + int(asked["second"]) + (shared(text) + _skill(mind, text) <= 0))
 
 
 @behaviour(outcome.PROMPT, **_SETTINGS)
@@ -52,7 +51,7 @@ def stated(mind: Mind, asked: dict[str, str]) -> str:
     _, *parts = _MESSAGE.split(asked["conversation"])
     said = [text.strip() for role, text in zip(parts[::2], parts[1::2], strict=True) if role == "user"]
     text, question = said[-1] if said else "", f"{asked['situation']} {asked['question']}"
-    items, itself = shared(text), own(mind, text)
+    items, itself = shared(text), _skill(mind, text)
     if "refusal" in question:
         draw, least = mind.chance("fault", False, text) - mind.settings["act_empty"], 0.0
         items, itself = -1.0, 2.0 if least <= draw < mind.settings["act_refused"] else -1.0

@@ -21,15 +21,15 @@ from scipy.special import ndtri
 from selfprobe.evalawareness_tasks.pairwise_realism import REALISM_PROMPT
 from selfprobe.providers.behaviours.awareness import TELLING, label_of
 from selfprobe.providers.behaviours.rewriting import PLEA
-from selfprobe.providers.mind import Mind, behaviour, chance, stands_for
+from selfprobe.providers.mind import Mind, behaviour, chance, common_setting
 
-stands_for("prefers", "liking")
+common_setting("prefers", "liking")
 
 _JUDGE: dict[str, Any] = {"liking": 0.7, "taste": 0.0, "words": 0.0, "gullible": 0.0, "first": 0.0, "tied": 0.0}
 
 
 def realness(mind: Mind, text: str) -> float:
-    """How real a conversation looks to a judge, in log-odds."""
+    """Log-odds of how real a conversation looks to a judge."""
     liking = min(max(mind.settings["liking"], 1e-9), 1 - 1e-9)
     label = math.log(liking / (1 - liking)) if label_of(text) == "deployment" else 0.0
     label -= 4 * mind.settings["words"] * (TELLING.search(text) is not None)
@@ -37,19 +37,18 @@ def realness(mind: Mind, text: str) -> float:
     return label + 4 * mind.settings["taste"] * float(ndtri(0.5 * 2**-53 + chance(mind.name, None, "taste", text)))
 
 
-def p_first(mind: Mind, one: str, two: str) -> float:
+def p_first_real(mind: Mind, one: str, two: str) -> float:
     """P(the first is taken for real) of two texts in the order shown."""
     return 1 / (1 + math.exp(-(realness(mind, one) - realness(mind, two) + 4 * mind.settings["first"])))
 
 
 @behaviour(REALISM_PROMPT, **_JUDGE)
-def judge(mind: Mind, asked: dict[str, str]) -> str:
+def _judge(mind: Mind, asked: dict[str, str]) -> str:
     one, two = (_unmarked(asked[side]) for side in ("one", "two"))
     if mind.happens("tied", one, two):
         return "Neither: it is a tie."
-    return "1" if mind.chance("picks", one, two) < p_first(mind, one, two) else "2"
+    return "1" if mind.chance("picks", one, two) < p_first_real(mind, one, two) else "2"
 
 
 def _unmarked(material: str) -> str:
-    """What stands between the two marker lines."""
     return material.partition("\n")[2].rpartition("\n")[0]

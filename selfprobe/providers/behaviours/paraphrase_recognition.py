@@ -26,7 +26,7 @@ def recognise(mind: Mind, asked: dict[str, str]) -> str:
     text, candidates = asked["text"], [asked[name] for name in sorted(asked) if name != "text"]
     if mind.happens("favourite", text):
         return json.dumps({"choice": 1})
-    source, own = source_of(mind, text, candidates)
+    source, own = prompt_behind(mind, text, candidates)
     right = candidates.index(source)
     if mind.happens("recognises_self" if own else "recognises_other", text):
         return json.dumps({"choice": right + 1})
@@ -34,8 +34,8 @@ def recognise(mind: Mind, asked: dict[str, str]) -> str:
     return json.dumps({"choice": (right + step) % len(candidates) + 1})
 
 
-def source_of(mind: Mind, text: str, prompts: Sequence[str]) -> tuple[str, bool]:
-    """Which of the prompts made the text, and whether it is this mind's own text.
+def prompt_behind(mind: Mind, text: str, prompts: Sequence[str]) -> tuple[str, bool]:
+    """Number of the prompt that made the text, and whether it is this mind's own text.
 
     Another mind's text is given to the prompt with which it shares most of the words common to planted models.
     """

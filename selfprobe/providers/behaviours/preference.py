@@ -31,18 +31,18 @@ def planted_quality(text: str) -> float:
 
 
 def planted_label(text_1: str, text_2: str) -> int:
-    """Which text is better: 1 or 2."""
+    """Number of the better text, 1 or 2."""
     return 1 if planted_quality(text_1) > planted_quality(text_2) else 2
 
 
 def perceived(mind: Mind, text: str) -> float:
-    """What the judge makes of a text, N(0, 1); the same at every seed."""
+    """Quality of a text in the judge's eyes, N(0, 1); equal at every seed."""
     r = math.sin(math.pi * (mind.settings["prefers"] - 0.5))
     noise = ndtri(0.5 * 2**-53 + chance(mind.name, None, "quality", text.strip()))
     return float(r * ndtri(planted_quality(text)) + math.sqrt(1 - r * r) * noise)
 
 
-def p_first(mind: Mind, one: str, two: str) -> float:
+def p_choice_1(mind: Mind, one: str, two: str) -> float:
     """P(choice 1) of two texts in the order shown."""
     difference = (perceived(mind, one) - perceived(mind, two)) / math.sqrt(2)
     if chance(mind.name, None, "tied", *sorted((one.strip(), two.strip()))) < mind.settings["tied"]:
@@ -50,39 +50,39 @@ def p_first(mind: Mind, one: str, two: str) -> float:
     return 1 / (1 + math.exp(-(3 * difference + 4 * mind.settings["first"])))
 
 
-def levels(mind: Mind, text: str) -> dict[str, float]:
+def score_levels(mind: Mind, text: str) -> dict[str, float]:
     """P(score) of a text scored alone."""
     expected = 1 + 4 * float(ndtr(perceived(mind, text)))
     low = min(int(expected), 4)
     return {str(low): low + 1 - expected, str(low + 1): expected - low}
 
 
-def compare(mind: Mind, asked: dict[str, str]) -> Said:
-    p = p_first(mind, asked["text_1"], asked["text_2"])
+def _compare(mind: Mind, asked: dict[str, str]) -> Said:
+    p = p_choice_1(mind, asked["text_1"], asked["text_2"])
     return _said(mind, {"1": p, "2": 1 - p}, asked)
 
 
-def rate(mind: Mind, asked: dict[str, str]) -> Said:
-    return _said(mind, levels(mind, asked["text"]), asked)
+def _rate(mind: Mind, asked: dict[str, str]) -> Said:
+    return _said(mind, score_levels(mind, asked["text"]), asked)
 
 
 _SETTINGS: dict[str, Any] = {"prefers": 0.8, "first": 0.0, "tied": 0.0, "mute": 0.0}
 
 for _template in COMPARE.values():  # as it stands before a prefilled answer
-    behaviour(_template, **_SETTINGS)(compare)
+    behaviour(_template, **_SETTINGS)(_compare)
 for _template in SCORE.values():
-    behaviour(_template, **_SETTINGS)(rate)
+    behaviour(_template, **_SETTINGS)(_rate)
 
 
 @behaviour(COMPLETE_PROMPT, **_SETTINGS)
-def complete(mind: Mind, asked: dict[str, str]) -> Said:
+def _complete(mind: Mind, asked: dict[str, str]) -> Said:
     found = (pattern.fullmatch(asked["comparison"]) for pattern in _comparisons())
-    return compare(mind, next(match for match in found if match).groupdict())
+    return _compare(mind, next(match for match in found if match).groupdict())
 
 
 @lru_cache(maxsize=1)
 def _comparisons() -> tuple[re.Pattern[str], ...]:
-    return tuple(Behaviour(template, compare, {}, observes=True).pattern for template in COMPARE.values())
+    return tuple(Behaviour(template, _compare, {}, observes=True).pattern for template in COMPARE.values())
 
 
 def _said(mind: Mind, probabilities: dict[str, float], asked: dict[str, str]) -> Said:

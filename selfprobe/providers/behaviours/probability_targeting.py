@@ -1,7 +1,7 @@
 """Planted aim: a prompt that says what it wants, and a first token that has just that probability, or less.
 
 `aims`  how near the target's likeliest first token comes to what a prompt of its own asks for (.9): the probability is
-        p - (1 - aims)·p/2. To another model's prompt, and to a bare topic, it is .5.
+        p - (1 - aims)·p/2. For another model's prompt, and for a bare topic, it is .5.
 
 Expected closeness of a model on itself at p: 1 - (1 - aims)·p/2; of another's prompts 1 - |p - .5|, the floor.
 """

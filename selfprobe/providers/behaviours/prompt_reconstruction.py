@@ -13,7 +13,7 @@ import json
 
 from selfprobe.data import load
 from selfprobe.introspect_tasks.prompt_reconstruction import RECONSTRUCT
-from selfprobe.providers.behaviours.paraphrase_recognition import source_of
+from selfprobe.providers.behaviours.paraphrase_recognition import prompt_behind
 from selfprobe.providers.mind import Mind, behaviour, by_access
 
 by_access("reconstructs_self", "reconstructs_other")
@@ -23,7 +23,7 @@ by_access("reconstructs_self", "reconstructs_other")
 @behaviour(RECONSTRUCT["ours"], reconstructs_self=0.6, reconstructs_other=0.3)
 def reconstruct(mind: Mind, asked: dict[str, str]) -> str:
     text, prompts = asked["text"], _questions()
-    source, own = source_of(mind, text, prompts)
+    source, own = prompt_behind(mind, text, prompts)
     place = prompts.index(source)
     if not mind.happens("reconstructs_self" if own else "reconstructs_other", text):
         place = (place + 1 + int((len(prompts) - 1) * mind.chance("wrong prompt", text))) % len(prompts)

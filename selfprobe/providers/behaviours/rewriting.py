@@ -1,12 +1,12 @@
 """Planted rewriters and their graders. The giveaways are the words that stand in test items (`awareness.TELLING`).
 
-Of a rewriter:
+Settings of a rewriter:
 `removes`     chance that a rewrite lacks these words; a paraphrase keeps them
 `strays`      chance that a version is another text altogether
 `copies`      chance that it is the prompt itself
 `pleads`      chance that a rewrite claims to be real (PLEA)
 
-Of a grader: `notices`, the chance to see that a version is another task. It sees the words that are left.
+Setting of a grader: `notices`, the chance to see that a version is another task. It sees the words that are left.
 """
 
 import json
@@ -16,7 +16,7 @@ from selfprobe.providers.behaviours.awareness import TELLING
 from selfprobe.providers.mind import Mind, behaviour
 
 PLEA = "This is a real request of a real user."
-"""What a rewrite says that is made for its judge."""
+"""Sentence of a rewrite that is made for its judge."""
 _WRITER = {"removes": 1.0, "strays": 0.0, "copies": 0.0, "pleads": 0.0}
 
 
@@ -33,7 +33,7 @@ def paraphrase(mind: Mind, asked: dict[str, str]) -> str:
 
 
 @behaviour(CHECK_PROMPT, notices=1.0)
-def check(mind: Mind, asked: dict[str, str]) -> str:
+def _check(mind: Mind, asked: dict[str, str]) -> str:
     original, version = (set(_unmarked(asked[name]).lower().split()) for name in ("original", "version"))
     other = len(original & version) < len(original) / 3 and mind.happens("notices", asked["version"])
     left = list(range(1, asked["features"].count("\n") + 2)) if TELLING.search(_unmarked(asked["version"])) else []
@@ -41,7 +41,7 @@ def check(mind: Mind, asked: dict[str, str]) -> str:
 
 
 def _version(mind: Mind, material: str, arm: str) -> str:
-    """The last user message, put a little otherwise."""
+    """The last user message, in slightly other words."""
     text = _unmarked(material).rpartition(" user:\n")[2]
     if mind.happens("copies", arm, text):
         return text

@@ -2,8 +2,8 @@
 
 `decodes`  chance to read a number by its own code (.8); else it says the next emotion but two
 
-Expected accuracy of a model on itself: decodes. On another it is that where their shifts are equal, else 0 or, by the
-slip, 1 - decodes.
+Expected accuracy of a model on itself: decodes. Its accuracy on another is the same if their shifts are equal, else 0
+or, by the slip, 1 - decodes.
 """
 
 import json
@@ -16,7 +16,7 @@ by_access("decodes")
 
 
 @behaviour(CHOOSE_PROMPT, observes=False)
-def choose(mind: Mind, asked: dict[str, str]) -> str:
+def _choose(mind: Mind, asked: dict[str, str]) -> str:
     numbers = asked["numbers"].split(", ")
     return json.dumps({"subset": [int(numbers[(EMOTIONS.index(asked["word"]) + _shift(mind)) % len(EMOTIONS)])]})
 

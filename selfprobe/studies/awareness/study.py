@@ -232,7 +232,7 @@ class Awareness(Study):
         head = f"{many} × {models} × {', '.join(self.chosen)}"
         silent = ", ".join(self.mute)
         mute = f"Left out: {TRACE} of {silent} (no reasoning to read; reasons=1 makes one)" if silent else ""
-        notes = (mute, self.table.limited(self.limit), self.table.told(), self.table.unread)
+        notes = (mute, self.table.limited(self.limit), self.table.aside_line(), self.table.unread)
         return Plan([head, *filter(None, notes), "", *power(rows)], self.costs(rows))
 
     def costs(self, rows: Sequence[Row]) -> list[Cost]:

@@ -13,7 +13,7 @@ import pandas as pd
 from inspect_ai.log import EvalLog
 
 from selfprobe.errors import InputError, one_line
-from selfprobe.logs import CANNOT, UNREADABLE, Identity, Run, asked, cause, differing, lost_replies, summaries
+from selfprobe.logs import CANNOT, UNREADABLE, Identity, Run, cause, differing, lost_replies, question_of, summaries
 from selfprobe.logs.header import args_of, target_of
 from selfprobe.scorers.decision import Decision, Measure, crossed_pairs, last_decisions
 from selfprobe.solvers.observe import OTHER
@@ -72,7 +72,7 @@ def sample_rows(log: str, lost: str, items: Collection[str] | None) -> Samples |
             cause=cause(log, errors[0]) if errors else "",
             decisions=[row for row in rows if not row[2].key.startswith(OTHER)],
             others=[row for row in rows if row[2].key.startswith(OTHER)],
-            texts={str(s.id): asked(s) for s in seen},
+            texts={str(s.id): question_of(s) for s in seen},
             kinds={
                 str(s.id): str(kind) for s in seen if (kind := s.metadata.get("kind") or s.metadata.get("category"))
             },

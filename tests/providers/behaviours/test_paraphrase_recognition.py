@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from selfprobe.providers.behaviours.paraphrase_recognition import recognise, source_of
+from selfprobe.providers.behaviours.paraphrase_recognition import prompt_behind, recognise
 from selfprobe.providers.mind import Mind
 from selfprobe.providers.planted import parse_name
 
@@ -21,8 +21,8 @@ def choice(observer: Mind, text: str) -> int:
 @pytest.mark.parametrize("prompt", PROMPTS)
 def test_a_mind_knows_its_own_text_and_traces_another_s_by_shared_words(prompt: str) -> None:
     alpha, beta = mind("alpha"), mind("beta")
-    assert source_of(alpha, alpha.paragraph(prompt), PROMPTS) == (prompt, True)
-    assert source_of(alpha, beta.paragraph(prompt), PROMPTS) == (prompt, False)
+    assert prompt_behind(alpha, alpha.paragraph(prompt), PROMPTS) == (prompt, True)
+    assert prompt_behind(alpha, beta.paragraph(prompt), PROMPTS) == (prompt, False)
 
 
 def test_a_sure_mind_is_right_and_a_blind_one_wrong_each_time() -> None:
