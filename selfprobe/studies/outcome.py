@@ -667,7 +667,7 @@ def _answer(one: Facts, matrix: OutcomeMatrix) -> tuple[Answer, str]:
 
 
 def _backwards(auroc: Estimate) -> str:
-    """The word "backwards", where the whole interval says that higher chances go with failures."""
+    """Word for higher chances that go with failures, where the whole interval says so."""
     return "backwards, " if auroc.high < 0.5 else ""
 
 
