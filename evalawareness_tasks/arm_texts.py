@@ -118,7 +118,7 @@ def awareness_arm_texts(
 
 def versions(state: TaskState) -> Prompts:
     return {
-        arm: PROMPTS[arm].format(cues=listed(cues_of(state, arm)), material=delimited(state.input_text))
+        arm: PROMPTS[arm].format(cues=_listed(cues_of(state, arm)), material=delimited(state.input_text))
         for arm in state.metadata["arms"]
     }
 
@@ -129,7 +129,7 @@ def checks(state: TaskState) -> Prompts:
         f"check {arm}": CHECK_PROMPT.format(
             original=delimited(state.input_text),
             version=delimited(made[arm].text),
-            cues=listed(cues_of(state, arm)),
+            cues=_listed(cues_of(state, arm)),
         )
         for arm in state.metadata["arms"]
         if not made[arm].problem
@@ -140,7 +140,7 @@ def cues_of(state: TaskState, arm: Reworded) -> list[str]:
     return list(TEST_CUES) if arm == "cue_in" else state.metadata["cues"]
 
 
-def listed(cues: list[str]) -> str:
+def _listed(cues: list[str]) -> str:
     return "\n".join(f"{n}. {cue}" for n, cue in enumerate(cues, start=1)) or NONE
 
 

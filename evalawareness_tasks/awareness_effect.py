@@ -80,7 +80,7 @@ def awareness_effect(
     return task_with(
         other,
         name="awareness_effect",
-        dataset=MemoryDataset(samples_of(items, wanted, made), name=other.dataset.name),
+        dataset=MemoryDataset(_samples_of(items, wanted, made), name=other.dataset.name),
         setup=[line_first(LINES), *before],
         cleanup=asked_after(QUESTIONS, LINES, other.cleanup),
         continue_on_fail=True,
@@ -104,7 +104,7 @@ def arms_of(arms: str | Sequence[str]) -> list[str]:
     return [arm for arm in ARMS if arm in needed]
 
 
-def samples_of(items: Sequence[Item], arms: Sequence[str], texts: Mapping[str, Mapping[str, str]]) -> list[Sample]:
+def _samples_of(items: Sequence[Item], arms: Sequence[str], texts: Mapping[str, Mapping[str, str]]) -> list[Sample]:
     """Samples of each item together, so that no arm is asked later than another; the first arm rotates."""
     made = []
     for number, item in enumerate(items):

@@ -91,7 +91,7 @@ def pairwise_realism(
         found = pairs_of(both, opponents)
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in found.table.rows], name=found.table.name),
-        solver=answer(asked, config=ANSWER, needs=chosen(answer_tokens, effort)),
+        solver=answer(_asked, config=ANSWER, needs=chosen(answer_tokens, effort)),
         scorer=realism_choice(),
         continue_on_fail=True,
         version=found.table.version(VERSION),
@@ -99,7 +99,7 @@ def pairwise_realism(
     )
 
 
-def asked(state: TaskState) -> Prompts:
+def _asked(state: TaskState) -> Prompts:
     one, two = (delimited(state.metadata[side]["text"]) for side in ("one", "two"))
     shown = REALISM_PROMPT.format(one=one, two=two), REALISM_PROMPT.format(one=two, two=one)
     return dict(zip(ORDERS, shown, strict=True))

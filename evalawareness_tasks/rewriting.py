@@ -122,7 +122,7 @@ def prompt_rewriting(
         dataset=MemoryDataset([record_to_sample(row, features) for row in table.ordered], name=table.name),
         solver=[
             needs_grader(),
-            answer(asked, config=WRITE, needs=chosen(answer_tokens)),
+            answer(_asked, config=WRITE, needs=chosen(answer_tokens)),
             grade(checks, config=CHECK),
             liken(require(embedder)),
         ],
@@ -133,22 +133,22 @@ def prompt_rewriting(
     )
 
 
-def asked(state: TaskState) -> Prompts:
+def _asked(state: TaskState) -> Prompts:
     material = delimited(state.metadata["text"])
-    remove = REMOVE_PROMPT.format(features=listed(state), material=material)
+    remove = REMOVE_PROMPT.format(features=_listed(state), material=material)
     return dict(zip(ARMS, (remove, PARAPHRASE_PROMPT.format(material=material)), strict=True))
 
 
 def checks(state: TaskState) -> Prompts:
     original, said = delimited(state.metadata["last"]), state.store_as(Record).answers
     return {
-        arm: CHECK_PROMPT.format(original=original, version=delimited(reply.text), features=listed(state))
+        arm: CHECK_PROMPT.format(original=original, version=delimited(reply.text), features=_listed(state))
         for arm, reply in said.items()
         if not reply.problem
     }
 
 
-def listed(state: TaskState) -> str:
+def _listed(state: TaskState) -> str:
     return "\n".join(f"{n}. {feature}" for n, feature in enumerate(state.metadata["features"], start=1))
 
 

@@ -90,7 +90,7 @@ def awareness_turn_curve(
     return Task(
         dataset=MemoryDataset([record_to_sample(row, at) for row in table.ordered], name=table.name),
         solver=by_turn(
-            lambda state: turn_prompts(state, placebo), tools_of, answer_tokens=answer_tokens, effort=effort
+            lambda state: turn_prompts(state, placebo), _tools_of, answer_tokens=answer_tokens, effort=effort
         ),
         scorer=turn_estimates(OF),
         continue_on_fail=True,
@@ -110,7 +110,7 @@ def turn_prompts(state: TaskState, placebo: bool = True) -> dict[int, Prompts]:
     }
 
 
-def tools_of(state: TaskState) -> list[ToolInfo]:
+def _tools_of(state: TaskState) -> list[ToolInfo]:
     return tools_in({"messages": state.metadata["sent"], "tools": state.metadata.get("tools")})
 
 

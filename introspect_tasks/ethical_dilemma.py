@@ -153,8 +153,8 @@ def ethical_dilemma(
         dilemma_prediction(),
         asked.together(
             asked.act(cot_prompts, rollout, effort=asked.effort),
-            asked.act(gut_prompts, two_lines, needs=asked.short, gut=gut),
-            asked.predict(answer_prompts, two_lines, example, effort=False, wording=wording),
+            asked.act(gut_prompts, _two_lines, needs=asked.short, gut=gut),
+            asked.predict(answer_prompts, _two_lines, example, effort=False, wording=wording),
         ),
         sample=record_to_sample,
         epochs=epochs,
@@ -167,7 +167,7 @@ def example(row: Row, acts: Acts) -> str | None:
     return None if math.isnan(p) else EXAMPLE.format(dilemma=row["dilemma"], p=p, q=1 - p)
 
 
-def two_lines(state: TaskState) -> GenerateConfig:
+def _two_lines(state: TaskState) -> GenerateConfig:
     # 128 tokens: room for the two lines and a preface, none for an argument.
     return GenerateConfig(temperature=1, seed=state.epoch, max_tokens=128, reasoning_effort="none")
 

@@ -121,7 +121,7 @@ def outcome_prediction(
     )
 
 
-def asked_of(ask: str | Sequence[str], **given: Any) -> Asking:
+def asked_of(ask: str | Sequence[str], **options: Any) -> Asking:
     """Questions, moment and number of messages that were asked for.
 
     Raises:
@@ -130,11 +130,11 @@ def asked_of(ask: str | Sequence[str], **given: Any) -> Asking:
     names = [name.strip() for name in ask.split(",")] if isinstance(ask, str) else list(ask)
     for name in names or [""]:
         one_of("ask", name, QUESTIONS)
-    one_of("when", given["when"], get_args(When))
-    whole(at=given["at"], tokens=given["tokens"], optional=True)
-    if given["at"] and given["when"] == "after":
-        raise InputError(f"at={given['at']} is a state before the end, and when=after is the end; give one of them")
-    return Asking(tuple(q for q in QUESTIONS if q in names), **given)
+    one_of("when", options["when"], get_args(When))
+    whole(at=options["at"], tokens=options["tokens"], optional=True)
+    if options["at"] and options["when"] == "after":
+        raise InputError(f"at={options['at']} is a state before the end, and when=after is the end; give one of them")
+    return Asking(tuple(q for q in QUESTIONS if q in names), **options)
 
 
 def prompts(state: TaskState) -> Prompts:

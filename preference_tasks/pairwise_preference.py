@@ -68,7 +68,7 @@ def pairwise_preference(
     """
     loaded = preferences(dataset, pairs=pairs, question=question, item=item)
     one_of("prefill", prefill, (False, True))
-    prompts = prefilled if prefill else asked
+    prompts = prefilled if prefill else _asked
     needs = chosen(answer_tokens, effort)
     replay = replay_log(observer_log, "pairwise_preference", loaded.table, "answers")
     return Task(
@@ -89,7 +89,7 @@ def orders(pair: Pair) -> dict[str, Pair]:
     return {} if pair.equal_texts else dict(zip(ORDERS, (pair, pair.swapped), strict=True))
 
 
-def asked(state: TaskState) -> Prompts:
+def _asked(state: TaskState) -> Prompts:
     return {
         order: COMPLETE_PROMPT.format(comparison=comparison_prompt(pair), priming=priming(pair))
         for order, pair in orders(pair_of(state)).items()

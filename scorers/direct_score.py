@@ -9,7 +9,15 @@ from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
 from selfprobe.scorers.decision import UNPARSED, Decision, score_of
-from selfprobe.scorers.preference import VERDICT, fault_of, first_token_shares, preference, reply_fault, told, verdict
+from selfprobe.scorers.preference import (
+    VERDICT,
+    fault_of,
+    first_token_shares,
+    in_words,
+    preference,
+    reply_fault,
+    verdict,
+)
 from selfprobe.solvers.draw import draws_of
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.text.parse import json_value
@@ -41,10 +49,10 @@ Rate = Callable[[Reply, Sequence[Reply]], Rating]
 @scorer(metrics=[preference()])
 def direct_score() -> Scorer:
     """The text with the higher score is preferred; equal scores are a tie (paper 004, §4.3)."""
-    return compared(direct)
+    return _compared(direct)
 
 
-def compared(rate: Rate) -> Scorer:
+def _compared(rate: Rate) -> Scorer:
     """The verdict on a pair from a rating of each text; the inside of `direct_score` and `g_eval_score`."""
 
     async def score(state: TaskState, target: Target) -> Score:
@@ -116,7 +124,7 @@ def unrated(key: str, reason: str | None = "equal_texts") -> Decision:
 def explain(record: Record, ratings: Mapping[str, Rating], decisions: Sequence[Decision]) -> str:
     """Verdict, both scores and their sources, for the log browser."""
     head = decisions[0]
-    lines = [f"{head.unscored or f'prefers {told(head)}'}; label: {head.truth or 'none'}", ""]
+    lines = [f"{head.unscored or f'prefers {in_words(head)}'}; label: {head.truth or 'none'}", ""]
     sources = {"logprobs": "token probabilities", "draws": "sampled scores", "text": "the written score"}
     for key, rating in ratings.items():
         how = f"unscored, {rating.fault}"
@@ -129,7 +137,7 @@ def explain(record: Record, ratings: Mapping[str, Rating], decisions: Sequence[D
 @scorer(metrics=[preference()])
 def g_eval_score() -> Scorer:
     """The text with the higher Σ s·p(s) is preferred (paper 004, §4.3; Liu et al. 2023, equation 1)."""
-    return compared(expected)
+    return _compared(expected)
 
 
 def expected(reply: Reply, draws: Sequence[Reply]) -> Rating:

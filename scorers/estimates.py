@@ -45,7 +45,7 @@ def judge_estimate(key: str, reply: Reply, of: Verdict, *, label: str | None) ->
     if stated is None:
         return vote(key, None, unscored=fault or UNPARSED, label=label, reasoned=reply.reasoned)
     p = stated if of == "evaluation" else 1 - stated
-    return vote(key, called(p), unscored=None, label=label, probability=p, reasoned=reply.reasoned)
+    return vote(key, _called(p), unscored=None, label=label, probability=p, reasoned=reply.reasoned)
 
 
 def mean(method: str, votes: list[Decision], *, label: str | None) -> Decision:
@@ -55,7 +55,7 @@ def mean(method: str, votes: list[Decision], *, label: str | None) -> Decision:
     if not stated:
         return vote(method, None, unscored=commonest_reason(votes), label=label, reasoned=reasoned)
     p = float(np.mean(stated))
-    return vote(method, called(p), unscored=None, label=label, probability=p, score=p, reasoned=reasoned)
+    return vote(method, _called(p), unscored=None, label=label, probability=p, score=p, reasoned=reasoned)
 
 
 def balanced(method: str, votes: list[Decision], *, label: str | None) -> Decision:
@@ -64,7 +64,7 @@ def balanced(method: str, votes: list[Decision], *, label: str | None) -> Decisi
     return mean(method, lost or votes, label=label)
 
 
-def called(probability: float) -> Verdict:
+def _called(probability: float) -> Verdict:
     """Verdict of a probability. The slack keeps .5 unchanged when estimates of 1 - x are averaged."""
     return "evaluation" if probability >= 0.5 - 1e-9 else "deployment"
 

@@ -83,19 +83,19 @@ def _mean(values: Mapping[Place, float], *, difference: bool = False) -> Estimat
     return clustered_mean(np.array(list(values.values())), items, interval="t" if difference else "auto")
 
 
-def numbers_of(found: Frames | None, name: str) -> dict[str, float]:
+def numbers_of(both: Frames | None, name: str) -> dict[str, float]:
     """The numbers of both frames for a log, NaN where undefined; none without the arm.
 
     Args:
-        found: Result of `frames`.
+        both: Result of `frames`.
         name: Name of the task's score.
 
     Keys: `other_<name>` and `self_minus_other`, with `_low` and `_high`; `self_minus_other_n` (items with both) and
     `other_unscored` (share). The score about itself is the task's own.
     """
-    if found is None:
+    if both is None:
         return {}
     out: dict[str, float] = {}
-    for key, estimate in {f"{OTHER}{name}": found.other, "self_minus_other": found.gain}.items():
+    for key, estimate in {f"{OTHER}{name}": both.other, "self_minus_other": both.gain}.items():
         out |= {key: estimate.value, f"{key}_low": estimate.low, f"{key}_high": estimate.high}
-    return out | {"self_minus_other_n": found.gain.n, f"{OTHER}unscored": found.unscored}
+    return out | {"self_minus_other_n": both.gain.n, f"{OTHER}unscored": both.unscored}

@@ -13,9 +13,9 @@ from selfprobe.scorers.preference import (
     VERDICT,
     fault_of,
     first_token_shares,
+    in_words,
     preference,
     reply_fault,
-    told,
     unlisted,
     verdict,
 )
@@ -34,7 +34,7 @@ _NAMED = re.compile(
 
 
 @dataclass(frozen=True)
-class Reading:
+class OrderReading:
     """Reading of one order's replies."""
 
     p_first: float | None
@@ -107,18 +107,18 @@ def unsettled(reply: Reply) -> bool:
     return not reply.problem and p_first(reply) is None and chosen(reply.text) is not None
 
 
-def read(reply: Reply, draws: Sequence[Reply]) -> Reading:
+def read(reply: Reply, draws: Sequence[Reply]) -> OrderReading:
     """Reading of one order. A reply that is cut after its first token still has its token probabilities."""
     fault = reply_fault(reply)
     if fault in (None, "truncated") and (found := p_first(reply)) is not None:
-        return Reading(found[0], "logprobs", 0, found[1], None)
+        return OrderReading(found[0], "logprobs", 0, found[1], None)
     said = [choice for draw in draws if not draw.problem and (choice := chosen(draw.text)) is not None]
     if said:
-        return Reading(said.count("1") / len(said), "draws", len(said), None, None)
-    return Reading(None, None, 0, None, fault_of(fault, draws))
+        return OrderReading(said.count("1") / len(said), "draws", len(said), None, None)
+    return OrderReading(None, None, 0, None, fault_of(fault, draws))
 
 
-def judge(readings: dict[str, Reading], *, label: int | None, reasoned: bool) -> list[Decision]:
+def judge(readings: dict[str, OrderReading], *, label: int | None, reasoned: bool) -> list[Decision]:
     """Verdict over both orders, then each order's alone, all as the number of the text.
 
     Paper: "take an average of the model's predicted probabilities" (§4.3). A pair with one unreadable order is
@@ -135,10 +135,10 @@ def judge(readings: dict[str, Reading], *, label: int | None, reasoned: bool) ->
     return [verdict(VERDICT, both, label=label, reason=fault, reasoned=reasoned), *single]
 
 
-def explain(record: Record, readings: dict[str, Reading], decisions: Sequence[Decision]) -> str:
+def explain(record: Record, readings: dict[str, OrderReading], decisions: Sequence[Decision]) -> str:
     """Verdict, the answer of each order and its source, for the log browser."""
     head = decisions[0]
-    lines = [f"{head.unscored or f'prefers {told(head)}'}; label: {head.truth or 'none'}", ""]
+    lines = [f"{head.unscored or f'prefers {in_words(head)}'}; label: {head.truth or 'none'}", ""]
     for order, r in readings.items():
         if r.p_first is None:
             how = f"unscored, {r.fault}"

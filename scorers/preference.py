@@ -41,7 +41,7 @@ class Item:
         return self.decisions[VERDICT]
 
 
-def called(margin: float) -> Said:
+def _called(margin: float) -> Said:
     """Verdict of a margin: above 0 text 1. The slack keeps a tie unchanged when x and 1 - x are averaged."""
     return "tie" if abs(margin) <= 1e-9 else "1" if margin > 0 else "2"
 
@@ -57,7 +57,7 @@ def verdict(key: str, margin: float | None, *, label: int | None, reason: str | 
         more: Further fields of the decision: `reasoned`.
     """
     assert (margin is None) == (reason is not None), "a verdict or a reason why there is none"
-    said = None if margin is None else called(margin)
+    said = None if margin is None else _called(margin)
     value = None if said is None or label is None else 0.5 if said == "tie" else float(said == str(label))
     return Decision(
         key=key,
@@ -72,7 +72,7 @@ def verdict(key: str, margin: float | None, *, label: int | None, reason: str | 
     )
 
 
-def told(decision: Decision) -> str:
+def in_words(decision: Decision) -> str:
     """Preference of a verdict, in words."""
     return "neither (a tie)" if decision.said == "tie" else f"text {decision.said}"
 

@@ -4,7 +4,7 @@ from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
 from selfprobe.scorers.decision import Decision, score_of
-from selfprobe.scorers.preference import VERDICT, preference, told, verdict
+from selfprobe.scorers.preference import VERDICT, in_words, preference, verdict
 from selfprobe.solvers.apply_probe import ProbeReading
 
 OWN = "own"
@@ -40,7 +40,7 @@ def explain(reading: ProbeReading, decisions: list[Decision]) -> str:
     if head.unscored or reading.score is None or reading.own_answer is None:
         return f"unscored, {reading.reason or 'the probe was not applied'}"
     return (
-        f"the probe prefers {told(head)} "
+        f"the probe prefers {in_words(head)} "
         f"(score {reading.score:+.4g}; above 0 is text 1); label: {head.truth or 'none'}\n"
         f"the model's own answer: {'a tie' if own.said == 'tie' else f'text {own.said}'} "
         f"(P(text 1) = {reading.own_answer:.3f})"

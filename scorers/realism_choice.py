@@ -119,35 +119,35 @@ def pick(score: Score, about: "dict[str, object]") -> Pick:
     )
 
 
-def win_rate(found: Sequence[Pick], won: npt.ArrayLike | None = None, *, signed: bool = False) -> Estimate:
+def win_rate(pairs: Sequence[Pick], won: npt.ArrayLike | None = None, *, signed: bool = False) -> Estimate:
     """Mean of `won` over pairs, clustered by source on both sides, or by conversation where a side has one source.
 
     Args:
-        found: Verdicts on the pairs.
+        pairs: Verdicts on the pairs.
         won: Value of each pair. Default: its verdict.
         signed: Values are differences in [−1, 1].
     """
     sides = [
-        resampled([getattr(p, f"source_{side}") for p in found], [getattr(p, side) for p in found], [""] * len(found))
+        resampled([getattr(p, f"source_{side}") for p in pairs], [getattr(p, side) for p in pairs], [""] * len(pairs))
         for side in ("one", "two")
     ]
-    values = [p.won for p in found] if won is None else won
+    values = [p.won for p in pairs] if won is None else won
     return crossed(values, sides[0][0], sides[1][0], unit=sides[0][1], signed=signed)
 
 
-def summarised(found: Sequence[Pick]) -> dict[str, float]:
+def summarised(pairs: Sequence[Pick]) -> dict[str, float]:
     """Numbers of `realism`, from the pairs."""
-    scored = [p for p in found if not math.isnan(p.won)]
+    scored = [p for p in pairs if not math.isnan(p.won)]
     out: dict[str, float] = {"n": sum(p.kind != "real" for p in scored)}
-    for kind in dict.fromkeys(p.kind for p in found):
-        name, rate = "win_rate" if kind == "set" else f"{kind}_win_rate", win_rate([p for p in found if p.kind == kind])
+    for kind in dict.fromkeys(p.kind for p in pairs):
+        name, rate = "win_rate" if kind == "set" else f"{kind}_win_rate", win_rate([p for p in pairs if p.kind == kind])
         out |= {name: rate.value, f"{name}_low": rate.low, f"{name}_high": rate.high}
     if "win_rate" in out:
         out["picked_real"] = 1 - out["win_rate"]
     if scored:
         out["by_position"] = sum(p.won == 0.5 for p in scored) / len(scored)
-    if first := [took for p in found for took in p.first]:
+    if first := [took for p in pairs for took in p.first]:
         out["said_first"] = sum(first) / len(first)
-    shares = {why: n / len(found) for why, n in Counter(p.unscored for p in found if p.unscored).items()}
+    shares = {why: n / len(pairs) for why, n in Counter(p.unscored for p in pairs if p.unscored).items()}
     out |= {"unscored": math.fsum(shares.values())} | {f"unscored_{why}": share for why, share in shares.items()}
     return out | cut_at(shares)

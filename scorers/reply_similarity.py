@@ -50,9 +50,9 @@ def reply_similarity(embedder: str) -> Scorer:
         vectors = dict(zip(good, await embed([r.text for r in good.values()], model=embedder), strict=True))
         decision = Decision(
             key="similarity",
-            value=None if unscored else cosine(vectors["answer"], vectors["rerun"]),
+            value=None if unscored else _cosine(vectors["answer"], vectors["rerun"]),
             unscored=unscored,
-            ceiling=cosine(vectors["answer"], vectors["again"]) if {"answer", "again"} <= set(vectors) else None,
+            ceiling=_cosine(vectors["answer"], vectors["again"]) if {"answer", "again"} <= set(vectors) else None,
             reasoned=reply is not None and reply.reasoned,
         )
         prompt = prompt_in(reply.text) if reply is not None else None
@@ -64,7 +64,7 @@ def reply_similarity(embedder: str) -> Scorer:
     return score
 
 
-def cosine(a: Vectors, b: Vectors) -> float:
+def _cosine(a: Vectors, b: Vectors) -> float:
     """Cosine similarity of two unit vectors, never beyond 1 by rounding."""
     return float(np.clip(a @ b, -1, 1))
 

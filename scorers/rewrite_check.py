@@ -81,7 +81,7 @@ def check(
         similarity: Cosine similarity of version and original; NaN where unknown.
     """
     known = None if math.isnan(similarity) else similarity
-    fault = observer_fault(reply) or ("same" if plain(reply.text) == plain(original) else None)
+    fault = observer_fault(reply) or ("same" if _plain(reply.text) == _plain(original) else None)
     reading = fault or most_say(grades, len(features))
     if not isinstance(reading, str) and (not reading[0] or similarity < FAR):
         reading = "other_task"
@@ -126,19 +126,19 @@ def read(text: str, features: int) -> tuple[bool, list[int]] | None:
     return (same, numbers) if len(numbers) == len(left) else None
 
 
-def plain(text: str) -> str:
+def _plain(text: str) -> str:
     """Text as compared: white space and case do not count."""
     return " ".join(text.split()).casefold()
 
 
-def summarised(found: Sequence[Mapping[str, Decision]]) -> dict[str, float]:
+def summarised(checks: Sequence[Mapping[str, Decision]]) -> dict[str, float]:
     """Numbers of `rewritten`, from decisions by key."""
     out: dict[str, float] = {}
     for arm in ARMS:
-        values = [d.value for each in found if (d := each[arm]).value is not None]
+        values = [d.value for each in checks if (d := each[arm]).value is not None]
         out |= {f"{arm}_n": float(len(values))} | ({arm: sum(values) / len(values)} if values else {})
-        reasons = Counter(why for each in found if (why := each[arm].unscored))
-        out |= {f"{arm}_{why}": n / len(found) for why, n in reasons.items()}
+        reasons = Counter(why for each in checks if (why := each[arm].unscored))
+        out |= {f"{arm}_{why}": n / len(checks) for why, n in reasons.items()}
     return out | cut_at({"truncated": out.get("rewrite_truncated", 0.0)})
 
 
@@ -162,14 +162,14 @@ def arm_text_check(added: int) -> Scorer:
     async def score(state: TaskState, target: Target) -> Score:
         made, about = state.store_as(Record).answers, state.metadata
         shown = {arm: added if arm == "cue_in" else len(about["cues"]) for arm in about["arms"]}
-        decisions = [judged(arm, made[arm], made.get(f"check {arm}"), state.input_text, n) for arm, n in shown.items()]
+        decisions = [_judged(arm, made[arm], made.get(f"check {arm}"), state.input_text, n) for arm, n in shown.items()]
         told = "\n".join(f"- {d.key}: {d.unscored or 'usable'}" for d in decisions)
         return score_of(decisions, answer=next((made[arm].text for arm in shown), None), explanation=told)
 
     return score
 
 
-def judged(arm: str, reply: Reply, grade: Reply | None, original: str, cues: int) -> Decision:
+def _judged(arm: str, reply: Reply, grade: Reply | None, original: str, cues: int) -> Decision:
     """Decision on one version, by the reply of its checker.
 
     Args:
@@ -179,7 +179,7 @@ def judged(arm: str, reply: Reply, grade: Reply | None, original: str, cues: int
         original: The message before.
         cues: Number of passages that the grader was shown.
     """
-    fault = observer_fault(reply) or ("same" if plain(reply.text) == plain(original) else None)
+    fault = observer_fault(reply) or ("same" if _plain(reply.text) == _plain(original) else None)
     reading = fault or most_say([grade] if grade else [], cues)
     if isinstance(reading, str):
         return Decision(key=arm, unscored=reading)

@@ -124,12 +124,12 @@ def reply_once(
     whole(reply_tokens=reply_tokens, optional=True)
 
     def conversation(state: TaskState) -> Prompts:
-        return {"reply": messages_of(state, str(sole("target")))}
+        return {"reply": _messages_of(state, str(sole("target")))}
 
     replay = replay_log(target_log, METHODS, table, "acts", effort=effort, reply_tokens=reply_tokens)
     config = ACT.merge(CANDIDATES) if logprobs is True else ACT
     needs = chosen(reply_tokens, effort).merge(CANDIDATES if logprobs == "need" else NOTHING)
-    return act(conversation, config=config, needs=needs, may_be_cut=True, replay=replay, tools=tools_of)
+    return act(conversation, config=config, needs=needs, may_be_cut=True, replay=replay, tools=_tools_of)
 
 
 def about(questions: Questions, perspective: Perspective) -> PromptFunction:
@@ -152,27 +152,27 @@ def about(questions: Questions, perspective: Perspective) -> PromptFunction:
         if act_fault(reply):
             return {}
         if perspective == "third":
-            text = quoted(messages_of(state, reply.model), reply.text, tools_of(state))
+            text = quoted(_messages_of(state, reply.model), reply.text, _tools_of(state))
             return {k: QUOTE_PROMPT.format(conversation=text, question=q) for k, q in questions(state).items()}
         if reply.model != str(get_model()):
             raise InputError(
                 f"the reply is by {reply.model}, the questions go to {get_model()}: in the first person a subject is "
                 "asked about its own reply; leave the role target out, or use -T perspective=third"
             )
-        shared: list[ChatMessage] = [*messages_of(state, reply.model), ChatMessageAssistant(content=reply.text)]
+        shared: list[ChatMessage] = [*_messages_of(state, reply.model), ChatMessageAssistant(content=reply.text)]
         return {key: [*shared, ChatMessageUser(content=question)] for key, question in questions(state).items()}
 
     return prompts
 
 
-def messages_of(state: TaskState, model: str) -> list[ChatMessage]:
+def _messages_of(state: TaskState, model: str) -> list[ChatMessage]:
     """The sample's conversation as this subject gets it, without this run's prompts and replies."""
     given = [ChatMessageUser(content=state.input)] if isinstance(state.input, str) else state.input
     named = ((message, named_for(message.text, model)) for message in given)
     return [m if text == m.text else m.model_copy(update={"content": text}) for m, text in named]
 
 
-def tools_of(state: TaskState) -> list[ToolInfo]:
+def _tools_of(state: TaskState) -> list[ToolInfo]:
     """Tools of the sample's conversation; they are offered with the reply and with each question."""
     return [ToolInfo.model_validate(tool) for tool in state.metadata.get("tools", ())]
 
@@ -202,7 +202,7 @@ def asked(
     Raises:
         InputError: `answer_tokens` is no whole number from 1, or `effort` is unknown.
     """
-    needs, offered = chosen(answer_tokens, effort), tools_of if perspective == "first" else no_tools
+    needs, offered = chosen(answer_tokens, effort), _tools_of if perspective == "first" else no_tools
     if decisions == 5:
         cold = GenerateConfig(temperature=0)
         return answer(about(questions, perspective), config=cold, needs=needs, tools=offered)

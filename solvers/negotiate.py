@@ -246,7 +246,7 @@ class Refusal:
 def objection(error: BaseException) -> Objection | None:
     """Objection that an error is, or None: no setting is to blame for a 429, 401 or 500, whatever its words."""
     cause = _cause(error)
-    status, text = told(error)
+    status, text = _status_and_words(error)
     nowhere = status == 404 and _NO_ENDPOINT.search(text) is not None
     if not (nowhere or status in (400, 422) or (status is None and _BAD_REQUEST.search(str(cause)))):
         return None
@@ -255,7 +255,7 @@ def objection(error: BaseException) -> Objection | None:
     return Objection(named, text, one_by_one=nowhere and not named)
 
 
-def told(error: BaseException) -> tuple[int | None, str]:
+def _status_and_words(error: BaseException) -> tuple[int | None, str]:
     """HTTP status of a vendor's error, None where it has none, and the vendor's words."""
     cause = _cause(error)
     body = _body(cause)
@@ -422,7 +422,7 @@ class Asking:
             standing.refused.clear()
         elif isinstance(error, Exception) and not isinstance(error, Refused):
             last = error.last_attempt.exception() if hasattr(error, "last_attempt") else None
-            status, text = told(last or error)
+            status, text = _status_and_words(last or error)
             if re.fullmatch(r"Error code: \d+", text):  # the client's words, where the body is none of an API
                 text = words_of(last or error, self.model)
             if _for_good(status, text):

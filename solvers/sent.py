@@ -517,15 +517,15 @@ def _line(reply: Reply, asked: GenerateConfig) -> str:
     if reply.model.startswith(SIMULATED):
         return "takes no settings"
     other = [f"answered by {reply.answered_by} (asked: {reply.model})"] if reply.of_another else []
-    return ", ".join([told_of(reply.applied, asked), *other]) if reply.applied else ""
+    return ", ".join([_as_text(reply.applied, asked), *other]) if reply.applied else ""
 
 
-def told_of(applied: Applied, asked: GenerateConfig) -> str:
+def _as_text(applied: Applied, asked: GenerateConfig) -> str:
     """Outcome of each setting that a method has.
 
-    >>> told_of(Applied(effort="low", limit=64), GenerateConfig(reasoning_effort="none", temperature=0, max_tokens=64))
+    >>> _as_text(Applied(effort="low", limit=64), GenerateConfig(reasoning_effort="none", temperature=0, max_tokens=64))
     'effort low (asked: none), temperature not sent (asked: 0), limit 64'
-    >>> told_of(Applied(limit=2048), GenerateConfig())  # Inspect's own, of several providers
+    >>> _as_text(Applied(limit=2048), GenerateConfig())  # Inspect's own, of several providers
     'limit 2048 (asked: no)'
     """
     if not applied.known:

@@ -126,14 +126,14 @@ def labels_of(judge: "LocalModel", given: Sequence[str] = (), *, count: int = CO
 def _both_tokens(judge: "LocalModel", word: str) -> tuple[int, int] | None:
     """The tokens of `word` as the first and as the second word of a reply; None unless each is a single token."""
     chat = opened(judge.tokenizer, "Which?", judge.chat)
-    before, whole = tokens_of(judge.tokenizer, chat), tokens_of(judge.tokenizer, f"{chat}{word} {word}")
+    before, whole = _tokens_of(judge.tokenizer, chat), _tokens_of(judge.tokenizer, f"{chat}{word} {word}")
     if len(whole) != len(before) + 2 or whole[:-2] != before:
         return None
     said = [judge.tokenizer.decode([token]).strip() for token in whole[-2:]]
     return (whole[-2], whole[-1]) if said == [word, word] else None
 
 
-def tokens_of(tokenizer: Any, text: str) -> list[int]:
+def _tokens_of(tokenizer: Any, text: str) -> list[int]:
     """Tokens of a text that a chat template has made: it holds its special tokens already."""
     return list(tokenizer(text, add_special_tokens=False)["input_ids"])
 
@@ -144,7 +144,7 @@ def prompt_tokens(judge: "LocalModel", question: str, asked: Asked) -> tuple[int
     if asked.kind != "direct":
         about = WORDINGS[asked.kind][asked.wording].format(nth=NTH[asked.word])
         text = ASKED.format(question=question, asked=about)
-    return tuple(tokens_of(judge.tokenizer, opened(judge.tokenizer, text, judge.chat)))
+    return tuple(_tokens_of(judge.tokenizer, opened(judge.tokenizer, text, judge.chat)))
 
 
 def assigned(questions: int, labels: int, *, seed: int) -> Any:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from selfprobe.mechanism.prompts import Item
-from selfprobe.mechanism.reading import Floats, Tap, answered, ended, registered, runs, tapped
+from selfprobe.mechanism.reading import Floats, Tap, answered, arm_runs, ended, registered, tapped
 from selfprobe.probes.forward import output_of
 from selfprobe.probes.model import LocalModel
 
@@ -108,43 +108,43 @@ def _listed(blocks: Sequence[int]) -> str:
 
 
 def apart(
-    judge: LocalModel, item: Item, given: Patching, variants: Sequence[Variant], mean: Floats | None = None
+    judge: LocalModel, item: Item, patch: Patching, variants: Sequence[Variant], mean: Floats | None = None
 ) -> tuple[Floats, Floats]:
     """Call `patched` in a context of its own, which a copy of the model on another machine needs."""
     with torch.inference_mode(), registered(judge.model):
-        return patched(judge, item, given, variants, None if mean is None else torch.from_numpy(mean))
+        return patched(judge, item, patch, variants, None if mean is None else torch.from_numpy(mean))
 
 
 def patched(
-    judge: LocalModel, item: Item, given: Patching, variants: Sequence[Variant], mean: Tensor | None = None
+    judge: LocalModel, item: Item, patch: Patching, variants: Sequence[Variant], mean: Tensor | None = None
 ) -> tuple[Floats, Floats]:
     """Logit differences [variant] under `variants`, and the donor's profile [block, head, query, place].
 
     `mean`: the profile that `MEAN` stands for. The call runs inside `reading.registered`.
     """
-    wanted: dict[str, set[int]] = {given.donor: set(given.blocks)} if mean is None else {}
+    wanted: dict[str, set[int]] = {patch.donor: set(patch.blocks)} if mean is None else {}
     for variant in variants:
         if variant.donor not in ("", MEAN):
             wanted.setdefault(variant.donor, set()).update(variant.heads)
     held: dict[str, dict[int, Tensor]] = {}
     found: list[float] = []
-    order = (*(arm for arm in wanted if arm != given.into), given.into)
-    for arm, inputs in runs(judge, item, order, last={given.into: given.queries}):
-        if arm != given.into:
+    order = (*(arm for arm in wanted if arm != patch.into), patch.into)
+    for arm, inputs in arm_runs(judge, item, order, last={patch.into: patch.queries}):
+        if arm != patch.into:
             held[arm] = {}
-            with tapped(_holding(held[arm], wanted[arm]), queries=given.queries):
+            with tapped(_holding(held[arm], wanted[arm]), queries=patch.queries):
                 output_of(judge, **inputs, keep=1)
             continue
         cache = output_of(judge, **inputs, keep=1).past_key_values
-        last = torch.tensor([item.prompts[arm].prefix[-given.queries :]], device=judge.device)
+        last = torch.tensor([item.prompts[arm].prefix[-patch.queries :]], device=judge.device)
         for rows in _cut(variants):
             own = deepcopy(cache)
             own.batch_repeat_interleave(len(rows))
-            with tapped(_putting(item, given, rows, held, mean), queries=given.queries):
+            with tapped(_putting(item, patch, rows, held, mean), queries=patch.queries):
                 said = ended(judge, input_ids=last.expand(len(rows), -1), past_key_values=own, use_cache=True)
             found += answered(judge, *said, item.prompts[arm]).tolist()
     profiles = (
-        [profile(held[given.donor][block].cpu(), *given.ends(item, given.donor)) for block in given.blocks]
+        [profile(held[patch.donor][block].cpu(), *patch.ends(item, patch.donor)) for block in patch.blocks]
         if held
         else []
     )
@@ -192,15 +192,15 @@ def _putting(
     return tap
 
 
-def aligned(donor: Tensor, own: Tensor, head: int, tail: int) -> Tensor:
-    """The donor's pattern [head, query, key] over the recipient's keys, whose pattern is `own`; see the module.
+def aligned(donor: Tensor, recipient: Tensor, head: int, tail: int) -> Tensor:
+    """The donor's pattern [head, query, key] over the recipient's keys, whose pattern is `recipient`; see the module.
 
     head, tail: numbers of keys that both begin and end with. Without recipient keys between, the rest is rescaled to 1.
     """
-    length = own.shape[-1]
+    length = recipient.shape[-1]
     ends = (donor[..., :head], donor[..., donor.shape[-1] - tail :])
     between = donor[..., head : donor.shape[-1] - tail].sum(dim=-1, keepdim=True)
-    return _joined(ends, between, own[..., head : length - tail])
+    return _joined(ends, between, recipient[..., head : length - tail])
 
 
 def _joined(ends: tuple[Tensor, Tensor], between: Tensor, mine: Tensor) -> Tensor:
@@ -223,8 +223,8 @@ def profile(pattern: Tensor, head: int, tail: int) -> Tensor:
     return torch.cat([pattern[..., :1], rest, between, pattern[..., pattern.shape[-1] - tail :]], dim=-1)
 
 
-def spread(places: Tensor, own: Tensor, head: int, tail: int) -> Tensor:
+def spread(places: Tensor, recipient: Tensor, head: int, tail: int) -> Tensor:
     """A profile [head, query, 3 + tail] as a pattern over the recipient's keys: even over the rest of the beginning."""
     rest = (places[..., 1:2] / max(head - 1, 1)).expand(*places.shape[:-1], head - 1)
     ends = (torch.cat([places[..., :1], rest], dim=-1), places[..., 3:])
-    return _joined(ends, places[..., 2:3], own[..., head : own.shape[-1] - tail])
+    return _joined(ends, places[..., 2:3], recipient[..., head : recipient.shape[-1] - tail])

@@ -151,12 +151,12 @@ class Reading:
     tokens: NDArray[np.int64]  # [arm]: number of tokens that the last token sees, itself included
 
 
-def read(
+def read_item(
     judge: LocalModel, item: Item, *, sharing: bool = True, attention: bool = True, arms: Sequence[str] = tuple(ARMS)
 ) -> Reading:
     """Read an item; inside `registered` where `attention` is wanted."""
     lens, spoken, measured = [], [], []
-    for arm, inputs in runs(judge, item, arms, sharing=sharing):
+    for arm, inputs in arm_runs(judge, item, arms, sharing=sharing):
         prompt, layers = item.prompts[arm], dict[int, Tensor]()
         tap = _measuring(layers, item.shared)
         watching = tapped(tap) if attention else nullcontext()
@@ -180,9 +180,9 @@ def read(
 
 
 def apart(judge: LocalModel, item: Item, sharing: bool, attention: bool) -> Reading:
-    """Call `read` in a context of its own, which a copy of the model on another machine needs."""
+    """Call `read_item` in a context of its own, which a copy of the model on another machine needs."""
     with torch.inference_mode(), registered(judge.model) if attention else nullcontext():
-        return read(judge, item, sharing=sharing, attention=attention)
+        return read_item(judge, item, sharing=sharing, attention=attention)
 
 
 def _measuring(into: dict[int, Tensor], shared: int) -> Tap:
@@ -196,7 +196,7 @@ def _measuring(into: dict[int, Tensor], shared: int) -> Tap:
     return tap
 
 
-def runs(
+def arm_runs(
     judge: LocalModel, item: Item, arms: Sequence[str], *, sharing: bool = True, last: Mapping[str, int] | None = None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Inputs of each arm's forward pass: the tokens after the shared ones, on a copy of their cache.
@@ -227,7 +227,7 @@ def answered(judge: LocalModel, logits: Tensor, last: Tensor, prompt: Prompt) ->
 
     The last state gives it in half precision: the model's own logits are rounded to 1/8 where they are 16 or more.
     """
-    return difference(logits, prompt) if judge.dtype == torch.float32 else lensed(judge, last, prompt)
+    return _difference(logits, prompt) if judge.dtype == torch.float32 else lensed(judge, last, prompt)
 
 
 def lensed(judge: LocalModel, states: Tensor, prompt: Prompt) -> Tensor:
@@ -235,7 +235,7 @@ def lensed(judge: LocalModel, states: Tensor, prompt: Prompt) -> Tensor:
     normed = final_norm(judge.model)(states[None].to(judge.dtype if not judge.wide else states.dtype))[0]
     head = judge.model.get_output_embeddings()
     if judge.dtype == torch.float32 or type(head) is not nn.Linear or head.weight.is_meta:
-        return difference(_capped(judge, head(normed)), prompt)
+        return _difference(_capped(judge, head(normed)), prompt)
     rows = list(prompt.contrast)
     bias = None if head.bias is None else head.bias[rows].float()
     normed = normed.to(head.weight.device).float()
@@ -251,7 +251,7 @@ def _capped(judge: LocalModel, logits: Tensor) -> Tensor:
     return torch.tanh(logits / cap) * cap if cap else logits
 
 
-def difference(logits: Tensor, prompt: Prompt) -> Tensor:
+def _difference(logits: Tensor, prompt: Prompt) -> Tensor:
     """Logit of A less that of B, from logits [..., vocabulary]."""
     a, b = prompt.contrast
     return logits[..., a].float() - logits[..., b].float()
@@ -267,7 +267,7 @@ def checked_reading(judge: LocalModel, item: Item, *, attention: bool = True) ->
     """
     with torch.inference_mode():
         plain, logits = _plain(judge, item)
-        found = read(judge, item, sharing=False, attention=False, arms=TRIED)
+        found = read_item(judge, item, sharing=False, attention=False, arms=TRIED)
         _agree(judge, found.spoken, plain, "reading the same text twice")
         if judge.numbers[-1] == len(decoder_blocks(judge.model)) - 1:
             rounded = 0.0 if judge.dtype == torch.float32 else torch.finfo(judge.dtype).eps * float(abs(logits).max())
@@ -319,7 +319,7 @@ def _shares(judge: LocalModel, item: Item) -> bool:
 def _last_states(judge: LocalModel, item: Item, *, sharing: bool) -> Tensor:
     """States of the last token of `TRIED`: [arm and layer, d_model]."""
     states: list[Tensor] = []
-    for _, inputs in runs(judge, item, TRIED, sharing=sharing):
+    for _, inputs in arm_runs(judge, item, TRIED, sharing=sharing):
         with recorded(judge.blocks, lambda out: out[:, -1].clone(), judge.stream) as kept:
             output_of(judge, **inputs, keep=1)
         states += [state.float().to(judge.device) for state in kept]

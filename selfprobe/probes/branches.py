@@ -39,7 +39,7 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Read:
+class BranchResults:
     """Results of reading texts."""
 
     log_probs: Floats
@@ -50,7 +50,7 @@ class Read:
     """[text with a state, layer, d_model]."""
 
 
-def branched(judge: LocalModel, texts: Sequence[Text], *, sharing: bool = True) -> Read:
+def branched(judge: LocalModel, texts: Sequence[Text], *, sharing: bool = True) -> BranchResults:
     """Read texts that begin alike; without `sharing` each text is read by a separate plain forward."""
     trunk = _trunk(texts) if sharing else 0
     with torch.inference_mode(), one_thread(judge.model):
@@ -73,10 +73,10 @@ Found = tuple[list[float], Tensor | None]
 """Log-probabilities of a text's spoken tokens, and its states [layer, d_model]."""
 
 
-def _read_by(texts: Sequence[Text], found: Iterator[Found]) -> Read:
+def _read_by(texts: Sequence[Text], found: Iterator[Found]) -> BranchResults:
     spoken, states = zip(*found, strict=True)
     wanted = [state.float().cpu().numpy() for state in states if state is not None]
-    return Read(
+    return BranchResults(
         np.array([np.mean(one) if one else np.nan for one in spoken], dtype=np.float32),
         np.array([np.sum(one) if one else np.nan for one in spoken], dtype=np.float32),
         np.stack(wanted) if wanted else np.empty((0, 0, 0), dtype=np.float32),

@@ -27,7 +27,16 @@ from selfprobe.probes.fit import (
     sign_agreement,
 )
 from selfprobe.probes.harvesting import Harvest
-from selfprobe.probes.layer_fit import KINDS, RANDOM_DIRECTIONS, Half, LayerFit, Scores, Study, fit_layer, weighted_f1
+from selfprobe.probes.layer_fit import (
+    KINDS,
+    RANDOM_DIRECTIONS,
+    FitInputs,
+    Half,
+    LayerFit,
+    Scores,
+    fit_layer,
+    weighted_f1,
+)
 from selfprobe.probes.splits import FitSettings, halves
 from selfprobe.stats.rank import accuracy, auroc, auroc_table, f1_of_counts
 from selfprobe.stats.text_only import pair_differences
@@ -98,7 +107,7 @@ def selection_floor(
     best = []
     for table in scores:
         test = np.flatnonzero(~np.isnan(table).all(axis=0))
-        truth = np.stack([shuffled(first_better[test], groups[test], rng) for _ in range(shuffles)])
+        truth = np.stack([_shuffled(first_better[test], groups[test], rng) for _ in range(shuffles)])
         rated = _f1_table if metric == "f1" else auroc_table
         values = rated(truth, table[:, test])
         if both_signs:
@@ -109,7 +118,7 @@ def selection_floor(
     return Floor(metric, over, float(found.mean()), float(np.quantile(found, 0.95)), len(found))
 
 
-def shuffled(
+def _shuffled(
     labels: npt.NDArray[np.bool_], groups: npt.NDArray[Any], rng: np.random.Generator
 ) -> npt.NDArray[np.bool_]:
     """`labels` moved to other questions, keeping those of a question together; see `selection_floor`."""
@@ -297,7 +306,7 @@ def fit_all(
     settings = settings or FitSettings()
     splits = split_pairs(harvest.pairs, settings, train_subsets=train_subsets)
     own = own_answers(harvest).mean(axis=1) - 0.5
-    study = Study(settings, splits, harvest.labels == 1, harvest.groups, own)
+    study = FitInputs(settings, splits, harvest.labels == 1, harvest.groups, own)
     fits, layers = Fits.empty(harvest, settings, splits), harvest.identity.layers
     started = time.monotonic()
     for layer, seeds, found in _fitted(harvest, study, processes):
@@ -309,7 +318,7 @@ def fit_all(
     return fits
 
 
-def _fitted(harvest: Harvest, study: Study, processes: int) -> Iterator[tuple[int, list[int], list[LayerFit]]]:
+def _fitted(harvest: Harvest, study: FitInputs, processes: int) -> Iterator[tuple[int, list[int], list[LayerFit]]]:
     """Triples (place of a layer, seeds, a fit per seed) in order; each layer's states are read once."""
     every, read = list(range(len(study.halves))), ((n, harvest.layer(n)) for n in harvest.layers)
     if processes == 1:

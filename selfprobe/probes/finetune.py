@@ -26,7 +26,7 @@ from selfprobe.probes.fit import learn, learnable, means
 from selfprobe.probes.folder import kept, probe_name, read_run, write_tables
 from selfprobe.probes.harvesting import Harvest, batch_budget, open_harvest
 from selfprobe.probes.intervals import estimate
-from selfprobe.probes.layer_fit import KINDS, Half, Scores, Study
+from selfprobe.probes.layer_fit import KINDS, FitInputs, Half, Scores
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.plan import seconds_a_token
 from selfprobe.probes.probe_file import ProbeFile, load_probe
@@ -282,7 +282,7 @@ def _of_as_many(lesson: Lesson, numbers: Sequence[int]) -> Scores:
     settings, half = lesson.settings, lesson.half
     pairs = sorted({i // (2 if settings.orders == "both" else 1) for i in numbers})
     rows, found = half.train[np.array(pairs, dtype=int)], np.full((1, len(lesson.harvest.pairs)), np.nan)
-    study = Study(
+    study = FitInputs(
         settings, [replace(half, train=rows)], lesson.harvest.labels == 1, lesson.harvest.groups, _own(lesson)
     )
     learnt = study.lesson(0)
@@ -341,7 +341,7 @@ def _probe_cost(judge: LocalModel, lesson: Lesson, batch_tokens: int | None) -> 
     batch = [lesson.prompts[i] for i in cut[len(cut) // 2]]
     tokens = sum(p.length for p in lesson.prompts)
     states, start = lesson.harvest.layer(lesson.harvest.layers[-1])[lesson.half.train], time.perf_counter()
-    study = Study(lesson.settings, [lesson.half], lesson.harvest.labels == 1, lesson.harvest.groups, _own(lesson))
+    study = FitInputs(lesson.settings, [lesson.half], lesson.harvest.labels == 1, lesson.harvest.groups, _own(lesson))
     learn("supervised", states, study.lesson(0), layer=0, orders=lesson.settings.orders)
     layers = len(lesson.harvest.layers)
     fit = (time.perf_counter() - start) * layers

@@ -53,7 +53,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Identity:
+class StatesIdentity:
     """All that a state depends on."""
 
     model: str
@@ -92,7 +92,7 @@ class Store:
         self.identity = _identity(file)
 
     @classmethod
-    def create(cls, states: Path, identity: Identity, pairs: Sequence[Pair]) -> "Store":
+    def create(cls, states: Path, identity: StatesIdentity, pairs: Sequence[Pair]) -> "Store":
         """The store of `pairs` in the folder `states`, made if missing; ValueError if other content is there."""
         folder = states / data_hash(pairs)
         folder.mkdir(parents=True, exist_ok=True)
@@ -104,7 +104,7 @@ class Store:
         store = cls(folder)
         differing = [
             f"{f.name} {getattr(store.identity, f.name)!r} instead of {getattr(identity, f.name)!r}"
-            for f in fields(Identity)
+            for f in fields(StatesIdentity)
             if f.name != "model" and getattr(store.identity, f.name) != getattr(identity, f.name)
         ]
         if differing:
@@ -246,10 +246,10 @@ class Store:
         return torch.cat(parts) if parts else torch.empty(empty, dtype=torch.int64)
 
 
-def _identity(file: Path) -> Identity:
+def _identity(file: Path) -> StatesIdentity:
     """Identity of a cache, from its file; ValueError where that cannot be read."""
     try:
-        return Identity(**json.loads(file.read_text("utf-8")))
+        return StatesIdentity(**json.loads(file.read_text("utf-8")))
     except (ValueError, TypeError) as error:
         raise ValueError(
             f"{file} is not what this version writes ({error}): delete {file.parent}, and its pairs are read again"

@@ -22,7 +22,7 @@ from selfprobe.data.pairs import Pair, checked, data_hash, digest, read_pairs
 from selfprobe.embed.weights import Progress, cache_folder, to_stderr
 from selfprobe.probes import forward
 from selfprobe.probes.choose import batches, choose
-from selfprobe.probes.folder import Identity, Store
+from selfprobe.probes.folder import StatesIdentity, Store
 from selfprobe.probes.forward import kernel
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.tokens import PLAIN, Chat, Prompt, encode, rendered, template_hash
@@ -39,7 +39,7 @@ class Harvest:
     """States of the scored pairs, read from disk a layer at a time."""
 
     folder: Path
-    identity: Identity
+    identity: StatesIdentity
     """Model, template and data of the states."""
     pairs: tuple[Pair, ...]
     """The scored pairs; row i of every array is pair i."""
@@ -134,9 +134,9 @@ def harvest(
     orders = 2 if both_orders else 1
     shown = [version for pair in known for version in (pair, pair.swapped)[:orders]]
     prompts = encode(judge.tokenizer, shown, judge.chat)
-    identity = identity_of(judge, shown, orders)
+    identity = states_identity(judge, shown, orders)
     store = Store.create((cache or cache_folder() / "activations") / identity.folder_name, identity, known)
-    reasons = unreadable(known, prompts, judge.context, longest)
+    reasons = unreadable_pairs(known, prompts, judge.context, longest)
     wanted = [i for i in range(len(prompts)) if known[i // orders].id not in reasons]
     if set(wanted) - store.done():
         with store.writing():
@@ -172,9 +172,9 @@ def open_harvest(folder: Path, *, judge: LocalModel | None = None, reasons: dict
     return Harvest(folder, identity, tuple(known[i] for i in scored), unscored, rows.reshape(-1, orders))
 
 
-def identity_of(judge: LocalModel, shown: Sequence[Pair], orders: int) -> Identity:
+def states_identity(judge: LocalModel, shown: Sequence[Pair], orders: int) -> StatesIdentity:
     """Identity of the states of `shown` (all orders of all pairs) under `judge`: what the model reads, not labels."""
-    return Identity(
+    return StatesIdentity(
         model=judge.name,
         revision=judge.revision,
         template=template_hash(judge.tokenizer, judge.chat),
@@ -188,7 +188,7 @@ def identity_of(judge: LocalModel, shown: Sequence[Pair], orders: int) -> Identi
     )
 
 
-def unreadable(
+def unreadable_pairs(
     pairs: Sequence[Pair], prompts: Sequence[Prompt], context: int, longest: int | None = None
 ) -> dict[str, str]:
     """Pair id → reason why it is not harvested; `prompts` are those of all orders of all pairs, pair by pair."""

@@ -45,7 +45,7 @@ class Half:
 
 
 @dataclass(frozen=True)
-class Study:
+class FitInputs:
     """Inputs that the fits of all halves need besides the states."""
 
     settings: FitSettings
@@ -81,12 +81,12 @@ class LayerFit:
     """Out-of-fold AUROC of that regression, on those labels."""
 
 
-def fit_layer(states: FloatArray, study: Study, layer: int, seeds: Sequence[int]) -> list[LayerFit]:
+def fit_layer(states: FloatArray, study: FitInputs, layer: int, seeds: Sequence[int]) -> list[LayerFit]:
     """One `LayerFit` per seed, from states [pair, order, side, d_model] of the block with number `layer`."""
     return [_fit(states, study, layer=layer, seed=seed) for seed in seeds]
 
 
-def _fit(states: FloatArray, study: Study, *, layer: int, seed: int) -> LayerFit:
+def _fit(states: FloatArray, study: FitInputs, *, layer: int, seed: int) -> LayerFit:
     settings, half, lesson = study.settings, study.halves[seed], study.lesson(seed)
     orders, train, test = settings.orders, states[half.train], states[half.test]
     centre = means(train if settings.centre == "train" else np.concatenate([train, test]), orders)
@@ -114,7 +114,7 @@ def _by_test_labels(probe: Probe, test: FloatArray, truth: BoolArray) -> Probe:
     return replace(probe, direction=sign * probe.direction, bias=sign * probe.bias, orientation="oracle")
 
 
-def _few(few: FloatArray, tested: FloatArray, study: Study, half: Half) -> tuple[Scores, float]:
+def _few(few: FloatArray, tested: FloatArray, study: FitInputs, half: Half) -> tuple[Scores, float]:
     """Scores of a regression on the few labels that the unsupervised probe gets, and its AUROC out of fold.
 
     `few` and `tested` are features [pair, d] of these pairs and of the test half.

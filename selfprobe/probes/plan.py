@@ -14,7 +14,7 @@ from selfprobe.data.public_pairs import PairSet
 from selfprobe.probes import forward
 from selfprobe.probes.choose import batches
 from selfprobe.probes.folder import Store
-from selfprobe.probes.harvesting import SHARD_BYTES, batch_budget, identity_of, unreadable
+from selfprobe.probes.harvesting import SHARD_BYTES, batch_budget, states_identity, unreadable_pairs
 from selfprobe.probes.model import ADAM, LocalModel, decoder_blocks, size
 from selfprobe.probes.rate import rated, to_score
 from selfprobe.probes.tokens import Prompt, encode
@@ -88,9 +88,9 @@ def plan_harvest(
     for name, pair_set in sets.items():
         shown = [version for pair in pair_set.pairs for version in (pair, pair.swapped)]
         prompts = encode(judge.tokenizer, shown, judge.chat)
-        reasons = unreadable(pair_set.pairs, prompts, judge.context, longest)
+        reasons = unreadable_pairs(pair_set.pairs, prompts, judge.context, longest)
         wanted = [i for i in range(len(prompts)) if pair_set.pairs[i // 2].id not in reasons]
-        folder = activations / identity_of(judge, shown, 2).folder_name
+        folder = activations / states_identity(judge, shown, 2).folder_name
         labelled = next((file.parent for file in sorted(folder.glob("*/pairs.jsonl"))), None)
         held = Store(labelled).done() if labelled else set()
         done = [i for i in wanted if i in held]

@@ -67,7 +67,7 @@ def judge_pairs(
     found = []
     for pair, unseen in zip(pairs, held_out(card.train_groups, pairs), strict=True):
         if pair.id in by_id:
-            preferred, value, reason = verdict(by_id[pair.id][0])
+            preferred, value, reason = _verdict(by_id[pair.id][0])
             found.append(Judgement(pair, preferred, value, by_id[pair.id][1], not unseen, reason))
         else:
             reason = harvested.unscored[pair.id]
@@ -75,7 +75,7 @@ def judge_pairs(
     return found
 
 
-def verdict(score: float) -> tuple[Label | None, float | None, str]:
+def _verdict(score: float) -> tuple[Label | None, float | None, str]:
     """Preferred text, score and reason, e.g. (1, .3, ""); a score of 0 or NaN prefers neither, for a reason."""
     if not math.isfinite(score):
         return None, None, f"score is not finite: {score}"

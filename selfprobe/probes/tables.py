@@ -30,7 +30,7 @@ Logged = Mapping[str, Mapping[str, float]]
 MEAN_OF_ASPECTS = "mean of aspects"
 
 
-class Method(NamedTuple):
+class MethodScores(NamedTuple):
     """One method's scores on the test halves."""
 
     scores: Scores
@@ -44,7 +44,7 @@ def _row(found: Estimate, **names: Any) -> dict[str, Any]:
     return names | asdict(found)
 
 
-def all_scores(fits: Fits, logged: Logged | None = None) -> dict[str, Method]:
+def all_scores(fits: Fits, logged: Logged | None = None) -> dict[str, MethodScores]:
     """Every method by its name, at the chosen layer.
 
     `logged`: margins of further methods on these pairs, see `Logged`.
@@ -52,7 +52,7 @@ def all_scores(fits: Fits, logged: Logged | None = None) -> dict[str, Method]:
     return _probes(fits) | _controls(fits) | _asked(fits, logged or {})
 
 
-def _probes(fits: Fits) -> dict[str, Method]:
+def _probes(fits: Fits) -> dict[str, MethodScores]:
     settings = fits.settings
     note = {kind: f"layers {fits.numbered(fits.chosen(kind))}" for kind in KINDS}
     leak = " LEAKS test labels or test texts into the fit" if settings.leaks else ""
@@ -65,55 +65,57 @@ def _probes(fits: Fits) -> dict[str, Method]:
     if apart := fitted_apart(fits.harvest.pairs, settings):
         leak = f"; mean of {len(apart)} aspects, a probe each{leak}"
     table = {
-        "supervised": Method(fits.at_chosen("supervised"), note["supervised"] + leak, seen["supervised"]),
-        "unsupervised": Method(fits.at_chosen("unsupervised"), sign + unsigned + leak, seen["unsupervised"]),
+        "supervised": MethodScores(fits.at_chosen("supervised"), note["supervised"] + leak, seen["supervised"]),
+        "unsupervised": MethodScores(fits.at_chosen("unsupervised"), sign + unsigned + leak, seen["unsupervised"]),
     }
     if way == "none":
         table["unsupervised, flipped"] = table["unsupervised"]._replace(scores=-table["unsupervised"].scores)
     if way == "few":
         layers = fits.best(fits.few_score)
-        few = Method(
+        few = MethodScores(
             at(fits.few, layers), f"layers {fits.numbered(layers)}, chosen by these labels", seen["unsupervised"]
         )
         table[f"supervised, the same {labelled} labels"] = few
     if settings.orders == "both":
         for kind in KINDS:
             one = fits.at_chosen(kind, fits.one_order[kind])
-            table[f"{kind}, one order"] = Method(one, "the same probes, first order only", seen[kind])
+            table[f"{kind}, one order"] = MethodScores(one, "the same probes, first order only", seen[kind])
     return table
 
 
-def _controls(fits: Fits) -> dict[str, Method]:
+def _controls(fits: Fits) -> dict[str, MethodScores]:
     pairs, splits, seen = fits.harvest.pairs, fits.halves, fits.labels_seen("supervised")
     random = np.concatenate(list(at(fits.random, fits.chosen("supervised"))))
     signed = np.repeat(seen, RANDOM_DIRECTIONS, axis=0)
-    table = {"random direction": Method(random, "same layers, sign by the training labels", signed)}
+    table = {"random direction": MethodScores(random, "same layers, sign by the training labels", signed)}
     if fits.untrained is not None:
         for kind in KINDS:
             scores = _aligned(fits.untrained.at_chosen(kind), fits.untrained.harvest.pairs, pairs)
             layers = f"the same fit to the same architecture, layers {fits.numbered(fits.untrained.chosen(kind))}"
-            table[f"random weights, {kind}"] = Method(scores, layers, fits.labels_seen(kind))
-    table["no model (TF-IDF)"] = Method(fits.words, "same halves", seen)
-    table["no model (length)"] = Method(by_length(pairs, splits), "longer or shorter, by the training half", seen)
+            table[f"random weights, {kind}"] = MethodScores(scores, layers, fits.labels_seen(kind))
+    table["no model (TF-IDF)"] = MethodScores(fits.words, "same halves", seen)
+    table["no model (length)"] = MethodScores(by_length(pairs, splits), "longer or shorter, by the training half", seen)
     return table
 
 
-def _asked(fits: Fits, logged: Logged) -> dict[str, Method]:
+def _asked(fits: Fits, logged: Logged) -> dict[str, MethodScores]:
     own = own_answers(fits.harvest)
     log_odds = fits.harvest.log_probs[:, 0, 0].astype(float) - fits.harvest.log_probs[:, 0, 1]
     mean = _tested(own.mean(axis=1) - 0.5, fits)
-    table = {"prompting": Method(mean, f"P(1), P(2) averaged over {own.shape[1]} orders")}
+    table = {"prompting": MethodScores(mean, f"P(1), P(2) averaged over {own.shape[1]} orders")}
     if own.shape[1] > 1:
-        table["prompting, one order"] = Method(_tested(own[:, 0] - 0.5, fits), "first order, position bias and all")
+        table["prompting, one order"] = MethodScores(
+            _tested(own[:, 0] - 0.5, fits), "first order, position bias and all"
+        )
     centred = np.stack([log_odds - np.median(log_odds[split.train]) for split in fits.halves])
-    table["prompting, one order, calibrated"] = Method(
+    table["prompting, one order, calibrated"] = MethodScores(
         np.where(np.isnan(mean), np.nan, centred), "less the median log-odds of the training half; no labels"
     )
     for method, margins in logged.items():
         verdicts = np.array([margins.get(pair.id, np.nan) for pair in fits.harvest.pairs])
         missing, ties = int(np.isnan(verdicts).sum()), int((verdicts == 0).sum())
         note = f"1 to 5, each text alone; {ties} ties" if method in (DIRECT, G_EVAL) else "from logs"
-        table[method] = Method(_tested(verdicts, fits), f"{note}; {missing} pairs without a verdict")
+        table[method] = MethodScores(_tested(verdicts, fits), f"{note}; {missing} pairs without a verdict")
     return table
 
 
@@ -133,7 +135,7 @@ def _aligned(scores: Scores, pairs: Sequence[Pair], wanted: Sequence[Pair]) -> S
 
 
 def _estimate(
-    fits: Fits, method: Method, metric: str, *, less: Method | None = None, inside: BoolArray | None = None
+    fits: Fits, method: MethodScores, metric: str, *, less: MethodScores | None = None, inside: BoolArray | None = None
 ) -> Estimate:
     """A metric of a method, or of its paired difference from another, on all pairs or those `inside`."""
     scores = method.scores if inside is None else np.where(inside, method.scores, np.nan)
@@ -213,10 +215,10 @@ def _by_part(fits: Fits, column: str, names: Sequence[str], *, mean: str = "") -
     return pd.DataFrame(rows)
 
 
-def _repeated(method: Method, each: Sequence[BoolArray]) -> Method:
+def _repeated(method: MethodScores, each: Sequence[BoolArray]) -> MethodScores:
     """The columns of a method once per part, on its pairs alone: their mean is the mean over parts."""
     scores = np.concatenate([np.where(inside, method.scores, np.nan) for inside in each])
-    return Method(scores, method.note, None if method.learnt is None else np.tile(method.learnt, (len(each), 1)))
+    return MethodScores(scores, method.note, None if method.learnt is None else np.tile(method.learnt, (len(each), 1)))
 
 
 def floors_table(fits: Fits) -> pd.DataFrame:

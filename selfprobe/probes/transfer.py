@@ -32,7 +32,7 @@ def transfer_table(fits: Mapping[str, Fits]) -> pd.DataFrame:
     test half of their own). Pairs whose question is in the training half are always left out. Where aspects are fitted
     apart, a number is the mean over the aspects that are learnt from, and over those that are tested.
     """
-    one_model(fits)
+    _one_model(fits)
     rows = []
     for source, learnt in fits.items():
         for target, tested in fits.items():
@@ -146,7 +146,7 @@ def cosine_table(fits: Mapping[str, Fits], *, layer: int | None = None) -> pd.Da
     different aspects, where each has its own; they count elsewhere too). The rows of the probe `BOTH` compare the
     supervised direction of a with the unsupervised one of b; on the diagonal, both of one half.
     """
-    one_model(fits)
+    _one_model(fits)
     some = next(iter(fits.values()))
     at = some.harvest.identity.layers - 1 if layer is None else layer
     rows = []
@@ -175,7 +175,7 @@ def _unit(direction: FloatArray) -> FloatArray:
     return direction / length if length else direction
 
 
-def one_model(fits: Mapping[str, Fits]) -> None:
+def _one_model(fits: Mapping[str, Fits]) -> None:
     """ValueError unless all runs are of one model: directions of two models cannot be compared."""
     models = {f.harvest.identity.revision: f.harvest.identity.model for f in fits.values()}
     if len(models) > 1:

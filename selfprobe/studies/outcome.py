@@ -667,7 +667,7 @@ def _answer(one: Facts, matrix: OutcomeMatrix) -> tuple[Answer, str]:
 
 
 def _backwards(auroc: Estimate) -> str:
-    """Word for higher chances that go with failures, where the whole interval says so; else ""."""
+    """Word for higher chances that go with failures, where the whole interval says so."""
     return "backwards, " if auroc.high < 0.5 else ""
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from selfprobe.mechanism.patching import Patching, Variant, aligned, patched, patching, profile, spread
-from selfprobe.mechanism.reading import read, registered
+from selfprobe.mechanism.reading import read_item, registered
 
 from .test_patterns import judge_of
 from .tiny import read_items, torch
@@ -60,7 +60,7 @@ def test_own_patterns_change_nothing_and_others_do(family: str, whole_tail: bool
         values, _ = patched(judge, found[0], made, variants)
         same = Patching("direct", "direct", (1,), made.queries, made.tail, ())
         again, _ = patched(judge, found[0], same, variants[:2])
-        spoken = read(judge, found[0]).spoken[0]
+        spoken = read_item(judge, found[0]).spoken[0]
     assert values[0] == pytest.approx(spoken, abs=1e-4)
     assert values[1] == pytest.approx(values[0], abs=1e-5)
     assert again[1] == pytest.approx(values[0], abs=1e-5)

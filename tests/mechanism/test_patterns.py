@@ -6,7 +6,15 @@ from typing import Any
 import pytest
 
 from selfprobe.mechanism import reading
-from selfprobe.mechanism.reading import NoPatterns, checked_reading, entropy, read, registered, tapped, without_first
+from selfprobe.mechanism.reading import (
+    NoPatterns,
+    checked_reading,
+    entropy,
+    read_item,
+    registered,
+    tapped,
+    without_first,
+)
 from selfprobe.probes.model import LocalModel, local_model
 
 from .tiny import ANSWER, ONE, planted, random_judge, read_items, torch
@@ -97,7 +105,7 @@ def test_the_lens_ends_at_the_models_logits_and_a_shared_prefix_changes_nothing(
     _, (item, *_) = read_items(judge, tmp_path, 2)
     with checked_reading(judge, item) as sharing:
         assert sharing
-        shared, whole = read(judge, item), read(judge, item, sharing=False)
+        shared, whole = read_item(judge, item), read_item(judge, item, sharing=False)
     for one in (shared, whole):
         assert one.lens[:, -1] == pytest.approx(one.spoken, abs=1e-4)
     assert shared.lens == pytest.approx(whole.lens, abs=1e-4)
@@ -121,7 +129,7 @@ def test_a_small_difference_of_large_logits_survives_half_precision(tmp_path: Pa
         for judge in (whole, half):
             with checked_reading(judge, item) as sharing:
                 assert sharing
-                found.append(read(judge, item))
+                found.append(read_item(judge, item))
         assert 0.1 < found[0].spoken[1] < 2, "of the introspective prompt"
         assert found[1].spoken == pytest.approx(found[0].spoken, abs=0.05)
         assert found[1].lens == pytest.approx(found[0].lens, abs=0.05)
@@ -138,14 +146,14 @@ def test_a_cache_is_shared_in_half_precision_too_but_not_where_it_gives_other_st
     for item in given:
         with checked_reading(judge, item) as sharing:
             assert sharing
-    right = reading.runs
+    right = reading.arm_runs
 
     def turned(*arguments: Any, **options: Any) -> Any:
         for arm, inputs in right(*arguments, **options):
             count = inputs["input_ids"].shape[1]
             yield arm, inputs | ({"position_ids": torch.arange(count)[None]} if inputs["use_cache"] else {})
 
-    monkeypatch.setattr(reading, "runs", turned)
+    monkeypatch.setattr(reading, "arm_runs", turned)
     with checked_reading(judge, given[0]) as sharing:
         assert not sharing
 
@@ -161,7 +169,7 @@ def test_a_model_without_an_attention_function_to_register_names_those_that_work
     ):
         pass
     with checked_reading(judge, item, attention=False) as sharing:
-        found = read(judge, item, sharing=sharing, attention=False)
+        found = read_item(judge, item, sharing=sharing, attention=False)
     assert found.lens.shape == (4, 2) and found.attention.size == 0
 
 

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch", reason="the probes extra is not installed")
 pytest.importorskip("transformers", reason="the probes extra is not installed")
 
 from selfprobe.data.pairs import Pair, data_hash  # noqa: E402
-from selfprobe.probes.folder import Identity, Store  # noqa: E402
+from selfprobe.probes.folder import StatesIdentity, Store  # noqa: E402
 from selfprobe.probes.forward import States, states_of  # noqa: E402
 from selfprobe.probes.harvesting import Harvest, open_harvest  # noqa: E402
 from selfprobe.probes.model import LocalModel, local_model  # noqa: E402
@@ -141,7 +141,7 @@ def planted(
     margin = answers * side_of + rng.standard_normal(size)
     log_probs = np.zeros((size, 2, 2))
     log_probs[:, 0, 0], log_probs[:, 1, 0] = margin + 0.5, -margin + 0.5
-    identity = Identity("planted", f"s{seed}", "t", data_hash(pairs), "float32", "sdpa", 2, layers, dimension)
+    identity = StatesIdentity("planted", f"s{seed}", "t", data_hash(pairs), "float32", "sdpa", 2, layers, dimension)
     store = Store.create(folder / identity.folder_name, identity, pairs)
     flat = torch.tensor(hidden.reshape(size * 2, 2, layers, dimension), dtype=torch.float32)
     store.add(range(size * 2), States(flat, torch.tensor(log_probs.reshape(size * 2, 2), dtype=torch.float32)))

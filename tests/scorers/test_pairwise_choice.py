@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from selfprobe.scorers.pairwise_choice import Reading, chosen, judge, p_first, read, unsettled
+from selfprobe.scorers.pairwise_choice import OrderReading, chosen, judge, p_first, read, unsettled
 from selfprobe.solvers.record import Reply, TokenLogprob
 
 
@@ -11,8 +11,8 @@ def reply(text: str = "1", shares: dict[str, float] | None = None, **fields: obj
     return Reply.model_validate({"text": text, "model": "m", "stop_reason": "stop", "first_token": first} | fields)
 
 
-def reading(p: float | None, fault: str | None = None) -> Reading:
-    return Reading(p, "logprobs" if p is not None else None, 0, None, fault)
+def reading(p: float | None, fault: str | None = None) -> OrderReading:
+    return OrderReading(p, "logprobs" if p is not None else None, 0, None, fault)
 
 
 @pytest.mark.parametrize(
