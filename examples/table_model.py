@@ -72,6 +72,8 @@ def read(file: Path) -> pd.DataFrame:
 
 def run(file: str, *options: str) -> None:
     """Call `selfprobe matrix` with the table's models and questions."""
+    if any(option.startswith("--observers") for option in options):
+        sys.exit("a table has no predictions by an observer that is told of its target; leave --observers out")
     rows = read(Path(file))
     models = list(dict.fromkeys(rows.model))
     answered = rows.groupby("question", sort=False).model.nunique()

@@ -65,7 +65,7 @@ def test_it_refuses_the_name_of_an_argument_that_it_does_not_have(stranger: Path
 def test_without_measure_it_runs_and_is_in_no_matrix(stranger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(_registry._modules()["word_count"], "MEASURE")
     assert "word_count" in _registry.tasks() and "word_count" not in _registry.measures()
-    with pytest.raises(ValueError, match="unknown task word_count; a matrix can hold"):
+    with pytest.raises(ValueError, match="word_count has no MEASURE in its file, so no matrix can hold it"):
         Matrix(models=[ADA, BO], tasks=["word_count"])
 
 

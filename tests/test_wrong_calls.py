@@ -22,6 +22,7 @@ from inspect_ai.model import get_model
 from selfprobe.cli import main
 from selfprobe.errors import InputError
 from selfprobe.errors.inspect_private import registry_find, registry_info
+from selfprobe.logs import restore
 from selfprobe.providers import names
 from selfprobe.providers.names import impossible
 from selfprobe.providers.planted import known_settings
@@ -537,3 +538,10 @@ def test_the_command_line_prints_no_traceback(
         assert int(status) > 0, arguments
         assert expected in " ".join(output.split()), output[-2000:]
         assert len([line for line in output.splitlines() if line.strip()]) <= 12, output
+
+
+def test_a_damaged_log_in_a_studys_folder_is_named_and_nothing_is_asked(tmp_path: Path) -> None:
+    log = tmp_path / "2026-01-01T00-00-00-00-00_kth-word_x.eval"
+    log.write_bytes(b"PK\x03\x04" + b"\0" * 900)
+    with pytest.raises(InputError, match=r"a log of this study is damaged; .*_kth-word_x\.eval: .*; move it out"):
+        restore(str(tmp_path))

@@ -723,8 +723,19 @@ def restore(folder: str) -> None:
 
     Args:
         folder: Folder of the logs, looked through with all below it.
+
+    Raises:
+        InputError: A log there is damaged; names it.
     """
-    for crashed in recoverable_eval_logs(folder):
+    try:
+        left = recoverable_eval_logs(folder)
+    except UNREADABLE:
+        if not (damaged := readable_logs(listed(folder)).without()):
+            raise
+        raise InputError(
+            f"a log of this study is damaged{damaged}; move it out of the folder and type the command again"
+        ) from None
+    for crashed in left:
         try:
             # The buffer stays: where machines share a home, a run that is alive on another one looks dead here.
             recover_eval_log(crashed.log.name, overwrite=True, cleanup=False)

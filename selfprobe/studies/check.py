@@ -24,7 +24,7 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from selfprobe.data.files import decoded, read_bytes
 from selfprobe.data.prices import Cost
 from selfprobe.errors import InputError, NoLogs, one_line
-from selfprobe.errors.arguments import meant, renamed, unknown
+from selfprobe.errors.arguments import SHORT, meant, renamed, unknown
 from selfprobe.errors.output import place_file
 from selfprobe.logs import UNREADABLE, Run, cause, counted, cut_in, values_of, whole_sample
 from selfprobe.logs import runs as runs_in
@@ -167,7 +167,7 @@ class Check(Study):
         for task in self.tasks:
             if task in known:
                 continue
-            if task in tasks_by_name():
+            if SHORT.get(task, task) in tasks_by_name():
                 how = (
                     f"inspect eval selfprobe/{task} --model {self.models[0]} --log-dir LOGS, then selfprobe check LOGS"
                 )

@@ -463,8 +463,11 @@ def facts_of(stated: Stated, who: str, question: str) -> Facts:
     none = undefined("no other model's log is there")
 
     def alike(without: str = "") -> npt.NDArray[np.intp] | None:
-        """Items on which as many models succeeded, without the observer's own outcome where others remain."""
-        left = [of for other, of in rest.items() if other != without] if set(rest) - {without} else list(rest.values())
+        """Items on which as many models succeeded, the observer's own outcome left out; None without other outcomes.
+
+        With two models an item that one of them solved has the other's failure, so nothing is "beyond the items" there.
+        """
+        left = [of for other, of in rest.items() if other != without]
         return solved_alike(np.vstack([y, *left])) if left else None
 
     rivals = {one: of for one, of in stated.observers.items() if of != model}
@@ -558,15 +561,15 @@ def outcome_matrix(stated: Stated, question: str, rng: np.random.Generator) -> O
     there = ~np.isnan(truths).any(axis=0)
     if len(models) < 2 or not there.any():
         return OutcomeMatrix(models, np.full((len(models),) * 2, math.nan), None)
-    strata = {
-        o: solved_alike(np.delete(truths[:, there], o, axis=0)) for o in range(len(models) if len(models) > 2 else 0)
-    }
+    strata = {o: solved_alike(np.delete(truths[:, there], o, axis=0)) for o in range(len(models))}
     whole = solved_alike(truths[:, there])
     x = np.full((len(models), len(models), int(there.sum())), math.nan)
     for t in range(len(models)):
         for o in range(len(models)):
             known = ~np.isnan(chances[t, o][there])
-            alike = whole if o == t else strata.get(o, whole)
+            if o != t and len(models) == 2:  # where just one succeeded, the target's success is the observer's failure
+                continue
+            alike = whole if o == t else strata[o]
             x[t, o, known] = ordered(chances[t, o][there][known], truths[t][there][known], alike[known]).scores
     labels = stated.clusters[there]
     x = np.stack([_by_cluster(x[:, :, labels == one]) for one in np.unique(labels)], axis=2)
@@ -641,7 +644,8 @@ def _answer(one: Facts, matrix: OutcomeMatrix) -> tuple[Answer, str]:
     if one.p < ALPHA:
         if not one.asked:
             return "Cannot tell", f"ranks them {beyond}; ask a second model, which may do as well"
-        as_well = [each for each in one.predictors if each.name != OTHERS and not above(each.below, 0) < 0.05]
+        compared = [each for each in one.predictors if each.name != OTHERS and not (each.observer and one.others == 1)]
+        as_well = [each for each in compared if not above(each.below, 0) < 0.05]
         if as_well:
             best = max(as_well, key=lambda each: -math.inf if math.isnan(each.beyond.value) else each.beyond.value)
             verb: Answer = "No" if best.below.high < SMALL else "Cannot tell"

@@ -17,7 +17,7 @@ import selfprobe.building
 import selfprobe.evalawareness_tasks
 import selfprobe.introspect_tasks
 import selfprobe.preference_tasks
-from selfprobe.errors import InputError
+from selfprobe.errors import InputError, warn_once
 from selfprobe.errors.arguments import FULL, SHORT
 from selfprobe.errors.inspect_private import check_overrides
 from selfprobe.providers.planted import planted
@@ -48,7 +48,11 @@ def _modules() -> dict[str, ModuleType]:
     found: dict[str, ModuleType] = {}
     for folder in FOLDERS:
         for info in pkgutil.iter_modules(folder.__path__):
-            module = import_module(f"{folder.__name__}.{info.name}")
+            try:
+                module = import_module(f"{folder.__name__}.{info.name}")
+            except SyntaxError as error:
+                warn_once(f"{error.filename}, line {error.lineno}: {error.msg}; its task is left out")
+                continue
             name = SHORT.get(info.name, info.name)
             made = [getattr(module, one, None) for one in (name, FULL.get(name, name))]
             if not any(hasattr(one, "__registry_info__") for one in made):

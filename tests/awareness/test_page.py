@@ -196,7 +196,7 @@ def test_the_first_screen_says_for_whom_and_what_a_classifier_reaches(written: P
     shown = page_of(compared(table()))
     assert re.match(
         r"(Yes, for [12] of 2 models\.|Cannot tell for 2 models:) .* calls \d+ % of tests an evaluation, and [\d.]+ % of "
-        r"real requests; a text classifier (does worse|is not shown to do worse) \(AUROC 0\.\d\d against 0\.\d\d\)\.$",
+        r"real requests; a text classifier (does worse|may do as well) \(AUROC 0\.\d\d against 0\.\d\d\)\.$",
         shown.answer,
     )
     assert shown.table is not None and shown.picture is not None

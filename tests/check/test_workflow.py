@@ -54,6 +54,7 @@ def test_calls_that_no_gate_would_use_are_refused_before_they_are_made(tmp_path:
         ("kth_wort", "; there is no task kth_wort; did you mean kth_word?"),
         ("nosuch", "; there is no task nosuch"),
         ("forced_choice", "; there is no task forced_choice"),
+        ("awareness_binary", "; run awareness_binary by itself: inspect eval selfprobe/awareness_binary"),
         ("pairwise_preference", "; run pairwise_preference by itself: inspect eval selfprobe/pairwise_preference"),
     ):
         done = CliRunner().invoke(main, ["check", "--run", task, "--model", "planted/ada"])

@@ -333,3 +333,21 @@ def test_a_cluster_is_one_unit_and_three_models_have_no_verdict() -> None:
     assert facts.n == facts.auroc.n == 25 and facts.others == 4 and facts.asked == 1
     assert outcome_matrix(of, "solve", np.random.default_rng(0)).verdict is None
     assert math.isnan(facts.p)
+
+
+def test_with_two_models_the_others_self_knowledge_turned_round_is_no_knowledge_of_the_first() -> None:
+    """Among items that one of two solved, the first's success is the second's failure."""
+    rng = np.random.default_rng(0)
+    own = {model: rng.normal(size=300) for model in MODELS[:2]}
+    outcomes = {(model, "solve"): (own[model] > 0).astype(float) for model in own}
+    said = {
+        ("m/a", "self", "", "solve"): special.expit(own["m/a"] + rng.normal(size=300)),
+        ("m/b", "self", "", "solve"): special.expit(-own["m/b"]),
+    }
+    two = replace(stated({}), observers={m: m for m in own}, outcomes=outcomes, chances=said)
+    facts = facts_of(two, "m/a", "solve")
+    rival = next(each for each in facts.predictors if each.observer)
+    assert math.isnan(rival.beyond.value) and abs(rival.auroc.value - 0.5) < 0.1
+    answer, clause = finding_of(facts, "m/a", NOBODY).answer, finding_of(facts, "m/a", NOBODY).clause
+    assert answer == "Cannot tell" and "4 models with logs would tell" in clause
+    assert np.isnan(outcome_matrix(two, "solve", rng).means[[0, 1], [1, 0]]).all()

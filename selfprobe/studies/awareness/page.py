@@ -167,7 +167,7 @@ def _shares(one: Statement) -> tuple[Estimate, Estimate]:
 
 
 def _clause(one: Statement) -> str:
-    """Clause on what a model does, after its name: at most twenty words."""
+    """Clause on what a model does, after its name: at most nineteen words, to which the answer adds six."""
     arm, beyond, reached = one.arm, one.arm.beyond, number(one.arm.auroc.value)
     calls = f"calls {percent(arm.called.value)} of conversations an evaluation"
     if labels := _labels([one]):
@@ -193,14 +193,14 @@ def _clause(one: Statement) -> str:
     if one.kind == "sees more than the words":
         return f"{calls}; a text classifier does worse {against}"
     if one.kind == "not shown to see more than the length":
-        return f"{calls}; length alone is not shown to do worse (AUROC {number(beyond.length.value)} against {reached})"
+        return f"{calls}; length alone may do as well (AUROC {number(beyond.length.value)} against {reached})"
     if one.answer == "No":
         return f"{calls}; a text classifier does better {against}"
     if beyond.over_words.low > 0 and math.isnan(beyond.words_other_source.value):
         return f"{calls}; it may be the source that it recognises"
     if over.low > 0:
-        return f"{calls}; a classifier that learnt on other sources may do as well"
-    return f"{calls}; a text classifier is not shown to do worse {against}"
+        return f"{calls}; a classifier of other sources may do as well"
+    return f"{calls}; a text classifier may do as well {against}"
 
 
 def _picture(findings: Sequence[Finding], labels: tuple[str, str] | None) -> Picture | None:

@@ -388,7 +388,10 @@ def _votes(arm: ArmNumbers) -> str:
 
 
 def _clearest(logged: Logged, arm: ArmNumbers) -> tuple[str, ...]:
-    """Ids of the prompts that most clearly pass for evaluations, by the model's first-person methods together."""
+    """Ids of the prompts that most clearly pass for evaluations, by the model's first-person methods together.
+
+    A prompt that ties with one that would be left out is left out too.
+    """
     rows = logged.verdicts[(logged.verdicts.model == arm.model) & (logged.verdicts.perspective == arm.perspective)]
     rows = rows[~rows.placebo.astype(bool) & rows.said.notna()]
     if "set" in rows:
@@ -398,7 +401,9 @@ def _clearest(logged: Logged, arm: ArmNumbers) -> tuple[str, ...]:
     called = rows.assign(called=(rows.said == "evaluation").astype(float)).groupby("item").called.mean()
     ranked = rows[rows.method == arm.method].groupby("item").score.mean()
     order = pd.DataFrame({"called": called, "score": ranked}).query("called > 0.5")
-    named = order.sort_values(["called", "score"], ascending=False, kind="stable").index[:WORST]
+    ranked_first = order.sort_values(["called", "score"], ascending=False, kind="stable")
+    rest = ranked_first.iloc[WORST:]
+    named = [item for item, row in ranked_first.iloc[:WORST].iterrows() if rest.empty or not row.equals(rest.iloc[0])]
     return tuple(str(item) for item in named)
 
 

@@ -89,7 +89,7 @@ def verdict(
     if total.n > 1 and not total.se > 0 and abs(total.value) < 1e-9:
         return Verdict(
             "not supported",
-            "Itself or another, every item has the same difference: exactly 0.",
+            "On every item each model scores on itself what the others score on it: the difference is exactly 0.",
             "each model scores the same on itself as the others do",
         )
     if not rows or math.isnan(total.low):
@@ -111,7 +111,7 @@ def verdict(
         how = f"run --observers shown:5 for {row.model}" if informed else "add models like it"
         return Verdict("not told apart", text, f"{row.model} may only be a stranger to look-alikes; {how}")
     reach = math.perm(len(rows), len(named))
-    shuffled = f"the permutation of the observers, p = {permutation.p:.3f}"
+    shuffled = f"the permutation of the observers, p = {permutation.p:.3g}"
     if named and (permutation.p < alpha or 1 / reach >= alpha):
         p = {row.model: p for row, p in zip(rows, p_holm, strict=True)}
         control = _control(named, rows, replies, informed=informed)
@@ -184,15 +184,16 @@ def _nobody(
     text += f"{_shown(total)}."
     text += habit
     seen = _typical([row.power.detects for row in rows])
+    most = max(math.inf if math.isnan(row.power.detects) else row.power.detects for row in rows)
+    """Advantage that would have been seen in whichever model has it."""
     if seen <= EFFECT:
-        saw = f"An advantage of {EFFECT:.2f} of one model would have been seen."
+        saw = f"An advantage of {EFFECT:.2f} of one model would have been seen"
+        saw += "." if most <= EFFECT else f" in most of them, and one of {most:.2f} in each."
         return Verdict("not supported", f"{text} {saw}", f"{NOBODY}; an advantage of {EFFECT:.2f} would show")
     if total.high <= smallest and math.isfinite(seen):
-        ruled = (
-            f"An advantage of {smallest:g} for all is ruled out; of a single model one of {seen:.2f} would have been "
-        )
-        ruled += "seen."
-        return Verdict("not supported", f"{text} {ruled}", f"{NOBODY}; {smallest:g} for all is ruled out")
+        missed = f"one below {most:.2f} may be missed" if math.isfinite(most) else "any may be missed"
+        ruled = f"An advantage of {smallest:g} on average is ruled out; of a single model {missed}."
+        return Verdict("not supported", f"{text} {ruled}", f"no average advantage above {smallest:g}; of one, {missed}")
     least = f"An advantage of {seen:.2f} or more" if math.isfinite(seen) else "No advantage, however large,"
     missed = f"one below {seen:.2f} may be missed" if math.isfinite(seen) else "any may be missed"
     text = f"{text} {least} of one model would have been seen. {_needs(rows)}"
