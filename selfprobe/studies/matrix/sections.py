@@ -218,7 +218,14 @@ def _model_rows(task: TaskAnalysis) -> Table:
         return f"{other} {number(reached)}" if other else "–"
 
     def step(name: str) -> Column:
-        return Column(f"{HEADS[name]}: p", lambda row: p_digits(row.steps[name]), look="n")
+        if name == "above all pairs":
+            return Column(HEADS[name], lambda row: "no" if row.steps[name] else "yes")
+        needless = name in ("itself above others", "without its likest")  # 0: nothing here calls for this step
+        return Column(
+            f"{HEADS[name]}: p",
+            lambda row: "–" if needless and row.steps[name] == 0 else p_digits(row.steps[name]),
+            look="n",
+        )
 
     return Table(
         list(task.rows),
