@@ -133,7 +133,7 @@ def test_brackets_in_texts_and_those_that_are_closed_are_no_depth(text: str, tmp
 MEMORY = """
 import re, sys
 from pathlib import Path
-from selfprobe.logs import found
+import selfprobe.logs
 from selfprobe.data.inspect_data import rows_of_logs
 try:
     rows_of_logs(sys.argv[1])

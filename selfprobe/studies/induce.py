@@ -58,7 +58,7 @@ from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
 from selfprobe.study.local import FULL_RATE, Progress, TrainingStudy
 
 if TYPE_CHECKING:
-    from selfprobe.mechanism.induce import Prompts
+    from selfprobe.mechanism.induce_reading import Prompts
     from selfprobe.probes.model import LocalModel
     from selfprobe.probes.training import Example, Recipe, Training
 
@@ -192,7 +192,7 @@ class Induce(TrainingStudy):
 
     def work(self, progress: Progress) -> None:
         """Read, train and read again for each seed."""
-        from selfprobe.mechanism.induce import read
+        from selfprobe.mechanism.induce_reading import read
         from selfprobe.probes.folder import kept
         from selfprobe.probes.training import finetuned
 
@@ -348,7 +348,7 @@ def material(
     Raises:
         ValueError: Too few questions that can be used, or labels that are several tokens.
     """
-    from selfprobe.mechanism.induce import prompts_of
+    from selfprobe.mechanism.induce_reading import prompts_of
     from selfprobe.probes.tokens import held_special, special_tokens
 
     if min(taught, held_out) < FEWEST:

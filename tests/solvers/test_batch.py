@@ -104,7 +104,18 @@ def test_a_wave_starts_without_the_last_waves_sender_of_batches(
 
 
 def test_a_provider_without_batches_is_named(tmp_path: Path) -> None:
-    options = ["--tasks", "heads_up", "--limit", "2", "--yes", "--batch", "--log-dir", str(tmp_path)]
+    options = [
+        "--tasks",
+        "heads_up",
+        "--limit",
+        "2",
+        "--yes",
+        "--batch",
+        "--log-dir",
+        str(tmp_path),
+        "--out",
+        str(tmp_path / "out"),
+    ]
     done = CliRunner().invoke(main, ["matrix", "--models", "planted/a,planted/b", *options])
     assert done.exit_code == 0
     assert "No batches for planted/a, planted/b: asked call by call, at the full price" in done.stderr

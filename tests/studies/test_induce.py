@@ -13,7 +13,8 @@ pytest.importorskip("peft", reason="the mechanisms extra is not installed")
 
 from selfprobe import cli
 from selfprobe.mechanism import induce
-from selfprobe.mechanism.induce import COLUMNS, Asked, labels_of, prompt_tokens, prompts_of, read
+from selfprobe.mechanism.induce import COLUMNS, Asked, labels_of, prompt_tokens
+from selfprobe.mechanism.induce_reading import prompts_of, read
 from selfprobe.studies.induce import material
 
 from ..mechanism.tiny_words import QUESTIONS, saved, tiny
