@@ -22,9 +22,9 @@ from selfprobe.data.pairs import Pair, checked, data_hash, digest, read_pairs
 from selfprobe.embed.weights import Progress, cache_folder, to_stderr
 from selfprobe.probes import forward
 from selfprobe.probes.choose import batches, choose
-from selfprobe.probes.folder import StatesIdentity, Store
 from selfprobe.probes.forward import kernel
 from selfprobe.probes.model import LocalModel
+from selfprobe.probes.shards import StatesIdentity, Store
 from selfprobe.probes.tokens import PLAIN, Chat, Prompt, encode, rendered, template_hash
 
 FloatArray = npt.NDArray[np.float32]

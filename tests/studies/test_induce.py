@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 pytest.importorskip("peft", reason="the mechanisms extra is not installed")
 
 from selfprobe import cli
-from selfprobe.mechanism import induce
+from selfprobe.mechanism import induce_reading
 from selfprobe.mechanism.induce import COLUMNS, Asked, labels_of, prompt_tokens
 from selfprobe.mechanism.induce_reading import prompts_of, read
 from selfprobe.studies.induce import material
@@ -48,7 +48,7 @@ def test_what_is_read_on_a_cache_is_what_whole_prompts_say(family: str, monkeypa
     judge = tiny(family)
     labels, prompts = labels_of(judge), [prompts_of(judge, text) for text in (*QUESTIONS[:3], "Why ?")]
     on_cache = read(judge, prompts, labels, batch_tokens=200)
-    monkeypatch.setattr(induce, "_cache_is_right", lambda *_: False)
+    monkeypatch.setattr(induce_reading, "_cache_is_right", lambda *_: False)
     np.testing.assert_allclose(on_cache, read(judge, prompts, labels), atol=2e-4)
     asked = Asked("fact", 1, 2)
     ids = torch.tensor([prompt_tokens(judge, QUESTIONS[1], asked)])
@@ -88,7 +88,7 @@ def test_the_same_command_again_reads_and_trains_nothing(
     done: Result, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables = {f.name: f.read_bytes() for f in (place / "out" / "tables").iterdir()}
-    monkeypatch.setattr(induce, "read", None)
+    monkeypatch.setattr(induce_reading, "read", None)
     monkeypatch.setattr("selfprobe.probes.training._step", None)
     given = ("--model", place / "model", "--dataset", place / "questions.jsonl", "--out", place / "out")
     again = call(*given, *SMALL)
