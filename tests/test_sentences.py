@@ -245,7 +245,11 @@ def foresaw(
 ) -> tuple[Any, Any]:
     """A model's facts, and whether the matrix names it (None: there is no verdict)."""
     known = replace(items, se=(items.high - items.value) / 2, df=100)
-    best = [] if rival is None else [Of(name="m/b", beyond=about(rival[0]), below=replace(rival[1], se=0.02, df=100))]
+    best = (
+        []
+        if rival is None
+        else [Of(name="m/b", observer=True, beyond=about(rival[0]), below=replace(rival[1], se=0.02, df=100))]
+    )
     facts = {"model": "m/a", "question": "solve", "n": 100, "share": 0.5, "auroc": overall, "items": known, "others": 4}
     facts |= {"itself": itself, "predictors": best, "asked": len(best), "p": 0.001}
     return Of(**facts | more), Of(verdict=None if named is None else Of(models=("m/a",) * named))
