@@ -47,7 +47,7 @@ def test_a_limit_that_could_not_hold_is_refused(
 def test_a_run_stops_at_its_limit_and_the_same_command_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("p.yaml").write_text(PRICES)
-    call = ["awareness", "run", "--models", "planted/ada", "--methods", "binary", "--limit", "8", "--prices", "p.yaml"]
+    call = ["awareness", "run", "--models", "planted/ada", "--methods", "binary", "--limit", "40", "--prices", "p.yaml"]
     stopped = CliRunner().invoke(main, [*call, "--yes", "--cost-limit", "0.001"])
     assert stopped.exit_code == 130 and "Stopped at --cost-limit, $0." in stopped.output, stopped.output
     assert CliRunner().invoke(main, [*call, "--yes", "--cost-limit", "100"]).exit_code == 0
