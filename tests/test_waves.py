@@ -22,7 +22,7 @@ from inspect_ai.model import get_model
 from selfprobe.cli import main
 from selfprobe.errors import InputError
 from selfprobe.evalawareness_tasks.binary import awareness_binary
-from selfprobe.logs import listed
+from selfprobe.logs import listed, readable_logs
 from selfprobe.study import waves
 from selfprobe.study.progress import Progress
 from selfprobe.study.run_settings import RunSettings
@@ -377,8 +377,8 @@ def test_names_in_a_dry_run_and_in_run_lines_hold_nothing_that_a_terminal_obeys(
 def test_a_folder_with_logs_under_a_tasks_old_and_new_name_has_those_of_both_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And its headers are read once a process for that, not once a wave."""
-    settings, reads = RunSettings(display="none"), list[object]()
+    """Each header is read once a process for that, not once a wave."""
+    settings, reads = RunSettings(display="none"), list[str]()
 
     def runs(**renamed: str) -> list[Task]:
         made = [task_with(awareness_binary(), model=get_model(f"planted/{name}")) for name in "ab"]
@@ -386,9 +386,9 @@ def test_a_folder_with_logs_under_a_tasks_old_and_new_name_has_those_of_both_fou
 
     eval_set(runs(a="binary"), log_dir=str(tmp_path), display="none", limit=2)
     there = sorted(tmp_path.glob("*.eval"))
-    monkeypatch.setattr(waves, "listed", lambda folder: [*listed(folder), *(reads.append(folder) or ())])
+    monkeypatch.setattr(waves, "readable_logs", lambda logs: reads.extend(logs) or readable_logs(logs))
     for _ in range(2):
         logs = run_wave(runs(), str(tmp_path), title="Again", settings=settings, limit=2)
         assert {log.eval.task.rpartition("/")[2] for log in logs} == {"binary", "awareness_binary"}
     assert sorted(tmp_path.glob("*.eval")) == there, "nobody was asked again"
-    assert len(reads) == 1
+    assert sorted(log for log in reads if log.endswith(".eval")) == sorted(listed(str(tmp_path))), "each once"

@@ -462,13 +462,12 @@ def facts_of(stated: Stated, who: str, question: str) -> Facts:
     both = ~np.isnan(mean)
     none = undefined("no other model's log is there")
 
-    def alike(without: str = "") -> npt.NDArray[np.intp] | None:
-        """Items on which as many models succeeded, the observer's own outcome left out; None without other outcomes.
+    def alike(without: str = "") -> npt.NDArray[np.intp]:
+        """Items on which as many models succeeded, the observer's own outcome left out.
 
-        With two models an item that one of them solved has the other's failure, so nothing is "beyond the items" there.
+        Without any other outcome no two of them differ in the model's own, and nothing is "beyond the items".
         """
-        left = [of for other, of in rest.items() if other != without]
-        return solved_alike(np.vstack([y, *left])) if left else None
+        return solved_alike(np.vstack([y, *(of for other, of in rest.items() if other != without)]))
 
     rivals = {one: of for one, of in stated.observers.items() if of != model}
     said = {one: stated.other(one, model, question) for one in rivals}
@@ -518,7 +517,7 @@ def _predictor(
     score: FloatArray,
     y: FloatArray,
     clusters: npt.NDArray[np.intp],
-    strata: tuple[npt.NDArray[np.intp] | None, npt.NDArray[np.intp] | None],
+    strata: tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]],
     observer: bool,
 ) -> Predictor:
     """Numbers that a source reaches; `strata` are those of the model itself, and those of the source."""
@@ -528,7 +527,7 @@ def _predictor(
         return Predictor(name, none, none, none, observer)
     theirs, truth, at = score[known], y[known], clusters[known]
     within = below = none
-    if name != OTHERS and strata[0] is not None and strata[1] is not None:  # the strata hold those results fixed
+    if name != OTHERS:  # the strata hold those results fixed
         within = auroc(theirs, truth, at, strata[1][known])
         mine = ordered(p[known], truth, strata[0][known])
         below = auroc_above(mine, ordered(theirs, truth, strata[1][known]), at, truth)
@@ -567,8 +566,6 @@ def outcome_matrix(stated: Stated, question: str, rng: np.random.Generator) -> O
     for t in range(len(models)):
         for o in range(len(models)):
             known = ~np.isnan(chances[t, o][there])
-            if o != t and len(models) == 2:  # where just one succeeded, the target's success is the observer's failure
-                continue
             alike = whole if o == t else strata[o]
             x[t, o, known] = ordered(chances[t, o][there][known], truths[t][there][known], alike[known]).scores
     labels = stated.clusters[there]

@@ -169,7 +169,7 @@ def _as_there(tasks: Sequence[Task], log_dir: str) -> Sequence[Task]:
     """The tasks, each under the name that its own log in the folder has, which may be the short one: it finds that."""
     if not any(short_task(task.name) in FULL for task in tasks):
         return tasks
-    names = _short_names(log_dir if "://" in log_dir else str(Path(log_dir).absolute()))
+    names = dict(filter(None, map(_short_name, listed(log_dir))))
 
     def name(task: Task) -> str:
         roles = {role: of if isinstance(of, list) else [of] for role, of in (task.model_roles or {}).items()}
@@ -179,18 +179,14 @@ def _as_there(tasks: Sequence[Task], log_dir: str) -> Sequence[Task]:
 
 
 @cache
-def _short_names(log_dir: str) -> Mapping[str, str]:
-    """Run → name of its log, where that is a short one; read once a process, since new logs have full names."""
-    old = [
-        log
-        for log in readable_logs(listed(log_dir)).headers
-        if task_of(log) in FULL and log.eval.task.rpartition("/")[2] not in SHORT
-    ]
-    roles = [{role: [one.model for one in of] for role, of in roles_of(log).items()} for log in old]
-    of = [
-        _run(log.eval.task, log.eval.model, of, log.eval.task_args_passed) for log, of in zip(old, roles, strict=True)
-    ]
-    return dict(zip(of, (log.eval.task for log in old), strict=True))
+def _short_name(log: str) -> tuple[str, str] | None:
+    """Run of a log and its task's name, where that is a short one; read once a process, since neither changes."""
+    for header in readable_logs([log]).headers:
+        made = header.eval
+        if task_of(header) in FULL and made.task.rpartition("/")[2] not in SHORT:
+            roles = {role: [one.model for one in of] for role, of in roles_of(header).items()}
+            return _run(made.task, made.model, roles, made.task_args_passed), made.task
+    return None
 
 
 def _run(task: str, model: object, roles: Mapping[str, Sequence[object]], args: Mapping[str, Any]) -> str:

@@ -401,10 +401,11 @@ def _clearest(logged: Logged, arm: ArmNumbers) -> tuple[str, ...]:
     called = rows.assign(called=(rows.said == "evaluation").astype(float)).groupby("item").called.mean()
     ranked = rows[rows.method == arm.method].groupby("item").score.mean()
     order = pd.DataFrame({"called": called, "score": ranked}).query("called > 0.5")
-    ranked_first = order.sort_values(["called", "score"], ascending=False, kind="stable")
-    rest = ranked_first.iloc[WORST:]
-    named = [item for item, row in ranked_first.iloc[:WORST].iterrows() if rest.empty or not row.equals(rest.iloc[0])]
-    return tuple(str(item) for item in named)
+    order = order.sort_values(["called", "score"], ascending=False, kind="stable")
+    named = order.iloc[:WORST]
+    if len(order) > WORST:
+        named = named[~named.apply(order.iloc[WORST].equals, axis=1)]
+    return tuple(map(str, named.index))
 
 
 def reference_of(rows: pd.DataFrame) -> str:

@@ -183,17 +183,20 @@ def _nobody(
     text = "No model predicts itself beyond what skill, habits and the other models explain: item-specific T = "
     text += f"{_shown(total)}."
     text += habit
-    seen = _typical([row.power.detects for row in rows])
-    most = max(math.inf if math.isnan(row.power.detects) else row.power.detects for row in rows)
-    """Advantage that would have been seen in whichever model has it."""
+    detects = [row.power.detects for row in rows]
+    seen, most = _typical(detects), max(_or_infinite(detects))  # in half of the models, and in whichever has it
     if seen <= EFFECT:
+        each = most <= EFFECT
         saw = f"An advantage of {EFFECT:.2f} of one model would have been seen"
-        saw += "." if most <= EFFECT else f" in most of them, and one of {most:.2f} in each."
-        return Verdict("not supported", f"{text} {saw}", f"{NOBODY}; an advantage of {EFFECT:.2f} would show")
+        saw += "." if each else f" in most of them, and one of {most:.2f} in each."
+        would = f"an advantage of {EFFECT:.2f} would show" + ("" if each else " in most")
+        return Verdict("not supported", f"{text} {saw}", f"{NOBODY}; {would}")
     if total.high <= smallest and math.isfinite(seen):
         missed = f"one below {most:.2f} may be missed" if math.isfinite(most) else "any may be missed"
         ruled = f"An advantage of {smallest:g} on average is ruled out; of a single model {missed}."
-        return Verdict("not supported", f"{text} {ruled}", f"no average advantage above {smallest:g}; of one, {missed}")
+        return Verdict(
+            "not supported", f"{text} {ruled}", f"no average advantage above {smallest:g}; of a single model {missed}"
+        )
     least = f"An advantage of {seen:.2f} or more" if math.isfinite(seen) else "No advantage, however large,"
     missed = f"one below {seen:.2f} may be missed" if math.isfinite(seen) else "any may be missed"
     text = f"{text} {least} of one model would have been seen. {_needs(rows)}"
@@ -337,7 +340,12 @@ def _needs(rows: Sequence[Row]) -> str:
 
 def _typical(values: Sequence[float]) -> float:
     """The median, infinite for a model of which no number would do (NaN)."""
-    return float(np.median([math.inf if math.isnan(value) else value for value in values]))
+    return float(np.median(_or_infinite(values)))
+
+
+def _or_infinite(values: Sequence[float]) -> list[float]:
+    """The values, infinite where no number would do (NaN)."""
+    return [math.inf if math.isnan(value) else value for value in values]
 
 
 def _rounded(items: float) -> int:
