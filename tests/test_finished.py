@@ -68,7 +68,8 @@ def test_after_two_kills_no_call_is_asked_again_whose_reply_was_there_and_no_row
     models, sizes = "openai-api/fake/alpha,openai-api/fake/beta", ("--max-connections", "6", "--display", "none")
 
     def command(folder: str) -> list[str]:
-        given = ("--tasks", "kth_word", "-T", f"dataset={questions}", "--yes", "--log-dir", str(tmp_path / folder))
+        folders = ("--log-dir", str(tmp_path / folder), "--out", str(tmp_path / folder / "page"))
+        given = ("--tasks", "kth_word", "-T", f"dataset={questions}", "--yes", *folders)
         return [COMMAND, "matrix", "--models", models, *given, *sizes]
 
     under_way = 0

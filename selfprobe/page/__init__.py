@@ -273,7 +273,7 @@ class Page:
     files: Mapping[str, bytes] = field(default_factory=dict)
     """Path → content of other files of the page."""
     told: Sequence[str] = ()
-    """Lines of a command in the terminal, after the answer: then at most five."""
+    """Lines of a command in the terminal after the answer: at most five, and one more for each part."""
     holes: Sequence[str] = ()
     """Missing parts, for which a command ends with an error."""
 
@@ -281,7 +281,7 @@ class Page:
         if self.answer:
             assert re.match(rf"({'|'.join(get_args(Answer))})\b", self.answer), self.answer
         words, columns = answer_words(self.answer), self.table.columns if self.table else ()
-        if len(words) > WORDS or len(self.told) > LINES or len(columns) > COLUMNS:
+        if len(words) > WORDS or len(self.told) > LINES + len(self.parts) or len(columns) > COLUMNS:
             text = f"{len(words)} words, {len(self.told)} lines, {len(columns)} columns: {self.answer}"
             warnings.warn(text, TooFull, stacklevel=2)
 
