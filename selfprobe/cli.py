@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, NoReturn
 import click
 
 from selfprobe.study import commands, options, refuse_missing
-from selfprobe.study.usage import epilog, exemplified
+from selfprobe.study.options import epilog, exemplified
 from selfprobe.text import busy
 from selfprobe.text.safe import echo
 

@@ -36,7 +36,7 @@ def described() -> list[Described]:
 def _described(name: str) -> Described:
     from selfprobe.studies.awareness.study import CALLS
     from selfprobe.study._registry import declared_calls, measures, needs_of, paper_of, summary_of
-    from selfprobe.study.rehearsal import rehearsed
+    from selfprobe.study.described import rehearsed
 
     _, _, asks = summary_of(name).partition(": ")
     counted = rehearsed(name, {}).all.count if name in measures() else declared_calls(name)

@@ -48,10 +48,9 @@ from selfprobe.scorers.votes import PANEL, Panel
 from selfprobe.solvers.record import record_of
 from selfprobe.stats.clustered import crossed, resampled
 from selfprobe.stats.estimate import Estimate
-from selfprobe.studies.awareness.panel_section import panel_agreement
+from selfprobe.studies.awareness.runs import panel_agreement
 from selfprobe.studies.awareness.study import Awareness
-from selfprobe.studies.card import ASKED, PAIRS, SUBJECT, TASK, rate, verdicts_of
-from selfprobe.studies.card_numbers import panel_of
+from selfprobe.studies.card import ASKED, PAIRS, SUBJECT, TASK, panel_of, rate, verdicts_of
 from selfprobe.study import Logs, OneModel, Plan, Repeated, Study, Wave, with_runs
 from selfprobe.study.described import DescribedRun, NamedModel, graders, identities_of
 from selfprobe.study.options import EMBEDDER_HELP, LOG_DIR_HELP, OUT_HELP
@@ -110,12 +109,14 @@ class Rewriting(Study):
 
     @model_validator(mode="after")
     def _apart(self) -> Self:
+        if not any(text.strip() for text in self.remove):
+            raise ValueError("--remove names no giveaway: type one, such as --remove 'answer options'")
         features_of(list(self.remove))
         subjects = [("subject", self.model)] if self.model else []
         for what, held_out in [*(("judge", judge.name) for judge in graders(self.judges, "judges", ())), *subjects]:
             for name, model in (
                 ("writer", self.writer),
-                *(("grader", one.name) for one in graders(self.grader, subjects=())),
+                *(("grader", one.name) for one in graders(self.grader, subjects=[self.writer])),
             ):
                 if related(held_out, model):
                     raise ValueError(

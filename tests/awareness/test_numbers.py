@@ -11,8 +11,7 @@ from sklearn.metrics import roc_auc_score
 
 from selfprobe.studies.awareness.numbers import arm_numbers, compare, text_baselines
 from selfprobe.studies.awareness.page import sets_of
-from selfprobe.studies.awareness.runs import PLAIN
-from selfprobe.studies.awareness.table import Logged
+from selfprobe.studies.awareness.runs import PLAIN, Logged
 
 ROWS = 80
 

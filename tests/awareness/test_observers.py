@@ -19,8 +19,8 @@ from selfprobe.errors import InputError
 from selfprobe.logs.header import target_of
 from selfprobe.page import write as write_page
 from selfprobe.studies.awareness.page import Written, compared, page_of
+from selfprobe.studies.awareness.runs import load
 from selfprobe.studies.awareness.study import Awareness
-from selfprobe.studies.awareness.table import load
 
 MODELS = "planted/a?awareness=.95&wobble=.5", "planted/b?awareness=.6&wobble=.5"
 ITEMS = 16
@@ -168,7 +168,9 @@ def test_the_page_and_json_show_the_pairs(study: tuple[Path, Written]) -> None:
 
 
 def test_observers_need_a_second_model() -> None:
-    with pytest.raises(InputError, match="--observers reads other models' conversations: name two or more, got m/a"):
+    with pytest.raises(
+        InputError, match="--observers needs two models or more, which read each other's conversations; got m/a"
+    ):
         Awareness.taken({"models": ("m/a",), "methods": ("binary",), "observers": True})
 
 

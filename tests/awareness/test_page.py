@@ -13,8 +13,7 @@ from selfprobe.page import write as write_page
 from selfprobe.studies.awareness.figures import error_by_turns
 from selfprobe.studies.awareness.numbers import compare
 from selfprobe.studies.awareness.page import compared, page_of
-from selfprobe.studies.awareness.runs import PLAIN
-from selfprobe.studies.awareness.table import Logged
+from selfprobe.studies.awareness.runs import PLAIN, Logged
 
 EVIL = "evil/<script>alert(1)</script>"
 

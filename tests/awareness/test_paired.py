@@ -10,10 +10,9 @@ import pytest
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
+from selfprobe.studies.awareness.numbers import LOW_KAPPA, Paired, paired
 from selfprobe.studies.awareness.page import paired_section, paired_table, sentence
-from selfprobe.studies.awareness.paired import LOW_KAPPA, Paired, paired
-from selfprobe.studies.awareness.runs import PLAIN
-from selfprobe.studies.awareness.table import Logged
+from selfprobe.studies.awareness.runs import PLAIN, Logged
 
 N = 240
 

@@ -16,8 +16,7 @@ from selfprobe.solvers.converse import quoted
 from selfprobe.solvers.record import reply_from
 from selfprobe.studies.awareness.numbers import compare
 from selfprobe.studies.awareness.page import boxes
-from selfprobe.studies.awareness.runs import PLAIN
-from selfprobe.studies.awareness.table import Logged
+from selfprobe.studies.awareness.runs import PLAIN, Logged
 from selfprobe.studies.awareness.verdict import statements
 
 N = 240

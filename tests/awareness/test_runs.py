@@ -11,8 +11,7 @@ from inspect_ai.model import GenerateConfig, ModelConfig
 
 from selfprobe.cli import main
 from selfprobe.evalawareness_tasks.binary import awareness_binary
-from selfprobe.studies.awareness.runs import RESUME, chosen, missing
-from selfprobe.studies.awareness.table import load
+from selfprobe.studies.awareness.runs import RESUME, chosen, load, missing
 
 
 @pytest.fixture(scope="module")

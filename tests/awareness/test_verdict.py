@@ -10,8 +10,7 @@ import pytest
 
 from selfprobe.studies.awareness.numbers import arm_numbers, compare, text_baselines
 from selfprobe.studies.awareness.page import sets_of
-from selfprobe.studies.awareness.runs import PLAIN
-from selfprobe.studies.awareness.table import Logged, told_by_set
+from selfprobe.studies.awareness.runs import PLAIN, Logged, told_by_set
 from selfprobe.studies.awareness.verdict import Statement, benchmark_like, format_and_label, kind_of, statements
 
 ROWS = 320

@@ -17,7 +17,7 @@ from selfprobe.studies.matrix.numbers import analyse
 from selfprobe.studies.matrix.study import Matrix
 from selfprobe.studies.matrix.table import load, matrix_of
 from selfprobe.study._registry import measures
-from selfprobe.study.run_settings import RunSettings
+from selfprobe.study.waves import RunSettings
 
 ALPHA, BETA = "openai-api/fake/alpha", "openai-api/fake/beta"
 QUIET = RunSettings(display="none", max_retries=0)

@@ -28,12 +28,10 @@ from selfprobe.stats import estimate as estimates
 from selfprobe.stats.survival import first_time
 from selfprobe.studies import card, cues, scan, turns
 from selfprobe.studies.awareness import page as awareness_page
-from selfprobe.studies.awareness.numbers import as_in_paper, compare
-from selfprobe.studies.awareness.paired import against_placebo
-from selfprobe.studies.awareness.runs import ARM, PLAIN
-from selfprobe.studies.awareness.table import Logged, told_by_set
+from selfprobe.studies.awareness.numbers import against_placebo, as_in_paper, compare
+from selfprobe.studies.awareness.runs import ARM, PLAIN, Logged, told_by_set
 from selfprobe.studies.awareness.verdict import statements
-from selfprobe.studies.card_numbers import numbers_of
+from selfprobe.studies.card import numbers_of
 from selfprobe.studies.check_numbers import Kept, changes_of, resampled
 from selfprobe.studies.features import Evidence, QuoteCluster, Taxonomy, group_rates, named_question
 from selfprobe.studies.lens import partings

@@ -12,8 +12,7 @@ from selfprobe.page.plots import calibration as calibrated
 from selfprobe.stats.agreement import BINS, equal_mass
 from selfprobe.stats.estimate import Estimate
 from selfprobe.studies.awareness.numbers import ArmNumbers, Baselines, MethodPair
-from selfprobe.studies.awareness.runs import ARM, marks
-from selfprobe.studies.awareness.table import Logged
+from selfprobe.studies.awareness.runs import ARM, Logged, marks
 
 
 def pictures(

@@ -49,18 +49,21 @@ from selfprobe.page.plots import interval_rows, model_names, short
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.awareness.figures import pictures
 from selfprobe.studies.awareness.numbers import (
+    LOW_KAPPA,
+    MARGIN,
     TEXT,
+    WHAT,
+    AgainstPlacebo,
     ArmNumbers,
     BeyondWords,
     Comparison,
     MethodPair,
+    Paired,
+    against_placebo,
     as_in_paper,
     compare,
 )
-from selfprobe.studies.awareness.paired import LOW_KAPPA, MARGIN, WHAT, AgainstPlacebo, Paired, against_placebo
-from selfprobe.studies.awareness.panel_section import panel_agreement
-from selfprobe.studies.awareness.runs import ARM, marks
-from selfprobe.studies.awareness.table import Logged, told_by_set
+from selfprobe.studies.awareness.runs import ARM, Logged, marks, panel_agreement, told_by_set
 from selfprobe.studies.awareness.verdict import CLEAREST, SAME, Statement, same_answer, statements
 from selfprobe.text.near import names
 

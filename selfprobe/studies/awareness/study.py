@@ -25,7 +25,7 @@ from selfprobe.page import Page
 from selfprobe.providers.planted import parse_name
 from selfprobe.solvers.converse import METHODS
 from selfprobe.studies.awareness.page import Written, compared, page_of
-from selfprobe.studies.awareness.table import Logged, load, tables
+from selfprobe.studies.awareness.runs import Logged, load, tables
 from selfprobe.studies.features import evidence_section
 from selfprobe.study import Effort, Label, Logs, Plan, Study, Wave
 from selfprobe.study.described import DescribedRun, NamedModel, graders, identities_of
@@ -114,18 +114,20 @@ class Awareness(Study):
         if not self.models:
             raise ValueError("--models names no model; expected such as openai/a,openrouter/b")
         if self.grader is None and (judged := [method for method in self.chosen if method in GRADES]):
-            raise ValueError(f"{', '.join(judged)} need a judge: --grader MODEL")
+            raise ValueError(f"a model must read the texts of {' and '.join(judged)}: add --grader MODEL")
         if self.placebo and "user_motivation" not in self.chosen:
             raise ValueError(
-                "--placebo is of user_motivation, which is not among --methods; add it, or leave --placebo out"
+                "--placebo belongs to user_motivation, which is not among --methods; add it, or leave --placebo out"
             )
         if self.questions and self.placebo:
-            raise ValueError("a placebo has questions of its own: leave --placebo out, or leave --questions out")
+            raise ValueError("--placebo has fixed questions: leave either --placebo or --questions out")
         graders(self.grader, subjects=self.models if set(self.chosen) & GRADES.keys() else ())
         for method in self.chosen:
             wording(self.questions, method)
         if self.observers and len(self.models) < 2:
-            raise ValueError(f"--observers reads other models' conversations: name two or more, got {self.models[0]}")
+            raise ValueError(
+                f"--observers needs two models or more, which read each other's conversations; got {self.models[0]}"
+            )
         return self
 
     @cached_property

@@ -16,8 +16,7 @@ from selfprobe.scorers.awareness import Method, called_of, clusters_of, method_n
 from selfprobe.stats.clustered import Part, clustered_share, difference
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.awareness.numbers import ArmNumbers, BeyondWords, Comparison
-from selfprobe.studies.awareness.runs import ARM
-from selfprobe.studies.awareness.table import Logged, items_of
+from selfprobe.studies.awareness.runs import ARM, Logged, items_of
 from selfprobe.text.text_kind import BENCHMARK, format_of, language_of
 
 KINDS = ("format", "domain", "agentic", "language")
