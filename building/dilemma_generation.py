@@ -20,7 +20,7 @@ from inspect_ai.util import JSONSchema
 from selfprobe.data import table_of
 from selfprobe.errors import InputError, arguments
 from selfprobe.errors.arguments import is_number, whole
-from selfprobe.scorers.dilemma_validity import FIELDS, dilemma_validity
+from selfprobe.scorers.dilemma_making import FIELDS, dilemma_validity
 from selfprobe.solvers.act import act
 from selfprobe.solvers.ask import Prompts, Settings
 from selfprobe.solvers.negotiate import Effort, chosen

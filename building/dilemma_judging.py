@@ -24,7 +24,7 @@ from selfprobe.data import Row, Table, load
 from selfprobe.errors import InputError, arguments
 from selfprobe.errors.arguments import is_number, whole
 from selfprobe.logs import in_thread
-from selfprobe.scorers.dilemma_controversy import JUDGES, LARGEST_JSD, dilemma_controversy, sample_name
+from selfprobe.scorers.dilemma_making import JUDGES, LARGEST_JSD, dilemma_controversy, sample_name
 from selfprobe.solvers.ask import NOTHING, ask, in_a_run, panel
 from selfprobe.solvers.negotiate import Effort, chosen
 from selfprobe.solvers.record import Record

@@ -7,7 +7,7 @@ from inspect_ai.log import EvalSample
 from selfprobe.data import Row, Table, table_of
 from selfprobe.errors import InputError
 from selfprobe.logs import Run, differing, runs, samples
-from selfprobe.scorers.dilemma_validity import dilemma_text, judge
+from selfprobe.scorers.dilemma_making import dilemma_text, judge_text
 from selfprobe.solvers.record import record_of
 
 
@@ -36,7 +36,7 @@ def generated(path: str) -> Table:
 def _generated_row(sample: EvalSample, run: Run) -> Row | None:
     log = run.header
     reply = None if sample.error else record_of(sample).acts["dilemma"]
-    if reply is None or judge(reply).value != 1:
+    if reply is None or judge_text(reply).value != 1:
         return None
     about = {key: (log.eval.metadata or {})[key] for key in ("prompt", "temperature")}
     if log.eval.model_generate_config.top_p is not None:

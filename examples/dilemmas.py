@@ -23,7 +23,7 @@ from selfprobe.data import Row
 from selfprobe.errors import InputError, RunError
 from selfprobe.logs import samples
 from selfprobe.scorers.decision import decisions_of
-from selfprobe.scorers.dilemma_controversy import Judge
+from selfprobe.scorers.dilemma_making import JudgeSamples
 from selfprobe.text.safe import echo
 
 
@@ -54,7 +54,7 @@ def judged_rows(paths: Sequence[str]) -> tuple[list[Row], Counter[str]]:
             if reason := decisions["jsd"].unscored:
                 lost[reason] += 1
                 continue
-            panel = [Judge(**given) for given in (score.metadata or {})["judges"]]
+            panel = [JudgeSamples(**given) for given in (score.metadata or {})["judges"]]
             rows[str(sample.id)] = (
                 place,
                 {
@@ -82,7 +82,7 @@ def _own_score(sample: EvalSample, place: str) -> Score:
     return own[-1]
 
 
-def _as_row(one: Judge) -> dict[str, Any]:
+def _as_row(one: JudgeSamples) -> dict[str, Any]:
     return {"model": one.model, "samples": one.samples, "faults": one.faults, "mean": one.mean}
 
 

@@ -62,7 +62,7 @@ def metric_of(numbers: Numbers[Settings]) -> Callable[Settings, Metric]:
     def made(*args: Settings.args, **kwargs: Settings.kwargs) -> Metric:
         for rule in (*args, *kwargs.values()):
             if callable(rule):
-                _RULES[rule.__name__].add(rule)
+                _RULES[getattr(rule, "__name__", "")].add(rule)
 
         def compute(scores: list[SampleScore]) -> Value:
             found = numbers(scores, *args, **kwargs) if scores else {}

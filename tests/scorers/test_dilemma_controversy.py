@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from scipy.stats import entropy
 
-from selfprobe.scorers.dilemma_controversy import (
+from selfprobe.scorers.dilemma_making import (
     LARGEST_JSD,
-    Judge,
+    JudgeSamples,
     divergence,
-    judge,
+    judge_divergence,
     judges_of,
     sample_name,
 )
@@ -29,8 +29,8 @@ def acts(*panel: list[str]) -> dict[str, Reply]:
     }
 
 
-def steady(*verdicts: float) -> list[Judge]:
-    return [Judge(f"m{i}", [(p, 1 - p)], []) for i, p in enumerate(verdicts)]
+def steady(*verdicts: float) -> list[JudgeSamples]:
+    return [JudgeSamples(f"m{i}", [(p, 1 - p)], []) for i, p in enumerate(verdicts)]
 
 
 def test_a_hand_worked_divergence() -> None:
@@ -71,7 +71,7 @@ def test_a_sample_that_cannot_be_read_is_left_out_and_counted() -> None:
 
 def test_a_judge_without_a_readable_sample_leaves_the_dilemma_unscored() -> None:
     panel = judges_of(acts([lines(0.9)] * 3, ["Both!", "", ""], [lines(0.1)] * 3))
-    assert [(d.key, d.value, d.unscored) for d in judge(panel, 0.2)] == [
+    assert [(d.key, d.value, d.unscored) for d in judge_divergence(panel, 0.2)] == [
         ("jsd", None, "judge_no_response"),
         ("kept", None, "judge_no_response"),
     ]
@@ -81,5 +81,5 @@ def test_a_dilemma_is_kept_above_the_threshold_and_not_at_it() -> None:
     panel = steady(0.95, 0.05, 0.5)
     value = divergence(panel)
     assert value is not None
-    assert [d.value for d in judge(panel, value)] == [value, 0.0]
-    assert [d.value for d in judge(panel, value - 1e-9)] == [value, 1.0]
+    assert [d.value for d in judge_divergence(panel, value)] == [value, 0.0]
+    assert [d.value for d in judge_divergence(panel, value - 1e-9)] == [value, 1.0]

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from selfprobe.scorers.dilemma_validity import dilemma_text, flaw_of, judge
+from selfprobe.scorers.dilemma_making import dilemma_text, flaw_of, judge_text
 from selfprobe.solvers.record import Reply
 
 SCENE = "Ada runs the night desk of a small clinic. " * 5
@@ -19,7 +19,7 @@ def written(scenario: str = SCENE, a: str = "Call the family tonight.", b: str =
 
 
 def test_a_dilemma_with_two_options_is_valid_and_reads_as_models_will_see_it() -> None:
-    assert judge(written()).value == 1
+    assert judge_text(written()).value == 1
     expected = f"{SCENE.strip()}\n\nOption A: Call the family tonight.\nOption B: Wait until the morning."
     assert dilemma_text(written()) == expected
     assert dilemma_text(written(a="Option A:  Call the\nfamily tonight.", b="B: Wait until the morning.")) == expected
@@ -38,7 +38,7 @@ def test_a_dilemma_with_two_options_is_valid_and_reads_as_models_will_see_it() -
     ],
 )
 def test_a_flaw_is_a_zero_with_its_name(given: Reply, flaw: str) -> None:
-    found = judge(given)
+    found = judge_text(given)
     assert (found.value, found.said, found.unscored) == (0, flaw, None)
 
 
@@ -53,7 +53,7 @@ def test_a_flaw_is_a_zero_with_its_name(given: Reply, flaw: str) -> None:
     ],
 )
 def test_what_is_no_dilemma_is_unscored_with_a_reason(given: Reply, reason: str) -> None:
-    found = judge(given)
+    found = judge_text(given)
     assert (found.value, found.unscored) == (None, reason)
 
 

@@ -2,8 +2,7 @@ import math
 
 import pytest
 
-from selfprobe.scorers import direct_score
-from selfprobe.scorers.direct_score import Rating, direct, expected, judge, stated_score
+from selfprobe.scorers.preference import Rating, direct, expected, judge_ratings, stated_score, unsettled_rating
 from selfprobe.solvers.record import Reply, TokenLogprob
 
 
@@ -50,8 +49,8 @@ def test_g_eval_by_hand() -> None:
 def test_g_eval_without_probabilities_is_the_mean_of_the_draws_that_could_be_read() -> None:
     rating = expected(reply("4"), [reply("4"), reply("5/5"), reply("hm"), reply("", problem="empty")])
     assert (rating.score, rating.read) == (4.5, "draws")
-    assert direct_score.unsettled(reply("4")) and not direct_score.unsettled(reply("hm"))
-    assert not direct_score.unsettled(reply("4", {"4": 0.9}))
+    assert unsettled_rating(reply("4")) and not unsettled_rating(reply("hm"))
+    assert not unsettled_rating(reply("4", {"4": 0.9}))
 
 
 @pytest.mark.parametrize("rate", [direct, expected])
@@ -63,9 +62,11 @@ def test_faults_are_reasons(rate: object) -> None:
 
 
 def test_equal_scores_are_a_tie_and_a_missing_one_is_no_verdict() -> None:
-    tie, first, _ = judge({"text_1": Rating(3.0, "text"), "text_2": Rating(3.0, "text")}, label=1, reasoned=False)
+    tie, first, _ = judge_ratings(
+        {"text_1": Rating(3.0, "text"), "text_2": Rating(3.0, "text")}, label=1, reasoned=False
+    )
     assert (tie.said, tie.value, first.said) == ("tie", 0.5, "3")
-    missing = judge(
+    missing = judge_ratings(
         {"text_1": Rating(3.0, "text"), "text_2": Rating(None, None, fault="refusal")}, label=1, reasoned=False
     )
     assert [d.unscored for d in missing] == ["refusal", None, "refusal"] and missing[0].value is None

@@ -7,8 +7,7 @@ import pytest
 from scipy import stats
 
 from selfprobe.scorers.decision import Decision, Judged
-from selfprobe.scorers.dilemma import frames as dilemma_frames
-from selfprobe.scorers.dilemma_prediction import numbers
+from selfprobe.scorers.dilemma import dilemma_frames, dilemma_numbers
 from selfprobe.scorers.frames import Frames, compared, frames, numbers_of, split
 from selfprobe.scorers.summary import summarise
 
@@ -104,7 +103,7 @@ def test_a_dilemmas_frames_are_cot_pred_over_its_epochs() -> None:
     gains = np.abs(np.array(other) - 0.5) - np.abs(np.array(own) - 0.5)
     assert told.gain.value == pytest.approx(gains.mean()) and told.gain.n == 4
     assert told.gain.low == pytest.approx(stats.ttest_1samp(gains, 0).confidence_interval().low)
-    together, alone = numbers(decisions), numbers(split(decisions)[0])
+    together, alone = dilemma_numbers(decisions), dilemma_numbers(split(decisions)[0])
     assert {name: together[name] for name in alone} == alone
     assert together["self_minus_other"] == pytest.approx(gains.mean())
     assert together["other_cot_pred"] == pytest.approx(1 - np.mean(np.abs(np.array(other) - 0.5)))
@@ -112,5 +111,5 @@ def test_a_dilemmas_frames_are_cot_pred_over_its_epochs() -> None:
 
 def test_dilemmas_asked_about_another_assistant_alone_have_no_number_of_their_own() -> None:
     decisions = [(item, d) for item, d in dilemmas([0.5, 0.5], [0.1, 0.2]) if d.key != "p_predicted"]
-    told = numbers(decisions)
+    told = dilemma_numbers(decisions)
     assert told["other_cot_pred"] == pytest.approx(0.65) and "cot_pred" not in told and "self_minus_other" not in told

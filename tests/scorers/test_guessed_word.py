@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from selfprobe.scorers import guessed_word
-from selfprobe.scorers.guessed_word import clues_in, fair_clues, guess_in, judge, leaks, names_synonym
+from selfprobe.scorers.word_matches import _is_talk, clues_in, fair_clues, guess_in, judge_guess, leaks, names_synonym
 from selfprobe.solvers.record import Reply
 
 TEN = [f"clue number {name}" for name in "one two three four five six seven eight nine ten".split()]
@@ -179,9 +178,9 @@ def test_a_guess_is_one_word(text: str, guess: str | None) -> None:
 
 
 def test_a_guess_is_compared_as_a_whole_word() -> None:
-    assert judge("barn", clues(TEN), reply('{"guess": "BARN"}')).value == 1
-    assert judge("barn", clues(TEN), reply('{"guess": "barnacle"}')).value == 0
-    assert judge("barnacle", clues(TEN), reply('{"guess": "barn"}')).value == 0
+    assert judge_guess("barn", clues(TEN), reply('{"guess": "BARN"}')).value == 1
+    assert judge_guess("barn", clues(TEN), reply('{"guess": "barnacle"}')).value == 0
+    assert judge_guess("barnacle", clues(TEN), reply('{"guess": "barn"}')).value == 0
 
 
 @pytest.mark.parametrize(
@@ -199,7 +198,7 @@ def test_a_guess_is_compared_as_a_whole_word() -> None:
     ],
 )
 def test_what_cannot_be_played_is_unscored_with_its_reason(act: Reply, guess: Reply | None, reason: str) -> None:
-    decision = judge("barn", act, guess)
+    decision = judge_guess("barn", act, guess)
     assert (decision.value, decision.unscored, decision.truth) == (None, reason, "barn")
 
 
@@ -267,4 +266,4 @@ def test_a_long_reply_takes_no_time_since_others_wait_meanwhile(text: str) -> No
 )
 def test_a_line_of_talk_is_told_by_its_ends(line: str, talk: bool) -> None:
     before = re.compile(r"^\W*(?:```.*|.*:\W*|(?:here are|sure|of course)\b.*)$", re.IGNORECASE)  # quadratic
-    assert guessed_word._is_talk(line) is talk is bool(before.match(line))
+    assert _is_talk(line) is talk is bool(before.match(line))
