@@ -18,7 +18,7 @@ import click
 from inspect_ai.log import EvalSample
 from inspect_ai.scorer import Score
 
-from selfprobe.building.dilemmas import finished
+from selfprobe.building.dilemma_judging import finished_runs
 from selfprobe.data import Row
 from selfprobe.errors import InputError, RunError
 from selfprobe.logs import samples
@@ -39,7 +39,7 @@ def judged_rows(paths: Sequence[str]) -> tuple[list[Row], Counter[str]]:
     """
     rows: dict[str, tuple[str, Row]] = {}
     lost: Counter[str] = Counter()
-    for run in finished(paths, "dilemma_judging"):
+    for run in finished_runs(paths, "dilemma_judging"):
         place = run.log
         for sample in samples(place):
             if str(sample.id) in rows:

@@ -56,8 +56,7 @@ from selfprobe.page import (
 from selfprobe.page.plots import curves, interval_rows, model_names
 from selfprobe.scorers.awareness_cues import cues_by_grader, finding_of
 from selfprobe.solvers.ask import ask
-from selfprobe.solvers.grade import delimited
-from selfprobe.solvers.name_features import GROUP_CONFIG, GROUP_PROMPT, NAME_CONFIG, NAME_PROMPT
+from selfprobe.solvers.grade import GROUP_CONFIG, GROUP_PROMPT, NAME_CONFIG, NAME_PROMPT, delimited
 from selfprobe.solvers.record import Reply, record_of
 from selfprobe.stats.estimate import Estimate, clustered_mean
 from selfprobe.studies.awareness.runs import chosen
