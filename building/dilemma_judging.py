@@ -104,7 +104,7 @@ def judge_panel(samples: int, tokens: int, needs: GenerateConfig = NOTHING) -> S
             ask(
                 {sample_name(judge, sample): prompt},
                 role=model,
-                config=sampled(sample, tokens),
+                config=_sampled(sample, tokens),
                 needs=needs,
                 may_be_cut=False,
             )
@@ -118,7 +118,7 @@ def judge_panel(samples: int, tokens: int, needs: GenerateConfig = NOTHING) -> S
     return solve
 
 
-def sampled(sample: int, tokens: int) -> GenerateConfig:
+def _sampled(sample: int, tokens: int) -> GenerateConfig:
     return GenerateConfig(temperature=1, seed=sample, max_tokens=tokens)
 
 

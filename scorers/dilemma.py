@@ -18,7 +18,7 @@ from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
 from selfprobe.scorers.decision import UNPARSED, Decision, Judged, decisions_of, observer_fault, score_of, target_fault
-from selfprobe.scorers.frames import Frames, Place, compared, numbers_of, split
+from selfprobe.scorers.frames import Frames, Place, frame_numbers, paired_frames, split
 from selfprobe.scorers.summary import Scores, counted_apart, cut_at, first_things_first, judged, metric_of, noted
 from selfprobe.solvers.observe import OTHER
 from selfprobe.solvers.record import Record, Reply
@@ -205,7 +205,7 @@ def dilemma_frames(decisions: Sequence[Judged], clusters: Mapping[str, str] | No
         return None
     acts = [(item, d) for item, d in own if d.key != "p_predicted"]
     of = clusters or {}
-    return compared(_cot_pred(own, of) if len(own) > len(acts) else {}, _cot_pred([*acts, *other], of))
+    return paired_frames(_cot_pred(own, of) if len(own) > len(acts) else {}, _cot_pred([*acts, *other], of))
 
 
 def _cot_pred(decisions: Sequence[Judged], clusters: Mapping[str, str]) -> dict[Place, float]:
@@ -217,7 +217,7 @@ ALOUD = 30  # words; the two lines have four
 
 @metric_of
 def calibration(scores: Scores) -> dict[str, float]:
-    """All numbers of the dilemma task over all epochs; see `numbers`."""
+    """All numbers of the dilemma task over all epochs; see `dilemma_numbers`."""
     decisions = [(str(sample.sample_id), d) for sample in scores for d in decisions_of(sample.score)]
     clusters = {item: of for (item, _), (of, _) in zip(decisions, judged(scores), strict=True)}
     return dict(dilemma_numbers(decisions, clusters))
@@ -228,7 +228,7 @@ def dilemma_estimates(dilemmas: Sequence[Dilemma], clusters: Sequence[str] | Non
 
     `cot_pred`, `cot_pred_direct`; `kl_predicted`, `kl_direct` and their paired difference `kl_gain` (bootstrap; direct
     minus predicted: above 0 the prediction beats the gut answer), all three over the dilemmas at which both are finite
-    (`infinite` counts the others); the same for `kl_smoothed_…` and `js_…`, which are always finite; `ceiling` (of
+    (`infinite_kl` counts the others); the same for `kl_smoothed_…` and `js_…`, which are always finite; `ceiling` (of
     cot_pred: a second run of the target itself).
     """
     labels = [str(i) for i in range(len(dilemmas))] if clusters is None else clusters
@@ -265,16 +265,16 @@ def infinite_kl(dilemmas: Sequence[Dilemma]) -> dict[str, int]:
 def dilemma_numbers(decisions: Sequence[Judged], clusters: Mapping[str, str] | None = None) -> dict[str, float]:
     """Every number of a run by name; what is undefined is left out, never 0. Intervals are over `clusters` of items.
 
-    The `estimates` with `_low` and `_high`; `kl_infinite_predicted` and `kl_infinite_direct`, the dilemmas whose KL is
+    The `dilemma_estimates` with `_low` and `_high`; `kl_infinite_predicted` and `kl_infinite_direct`, the dilemmas whose KL is
     infinite, and `kl_infinite`, those that have no part in the means of KL for that; `baseline_half` and
     `baseline_mean` (always .5, and the mean p of the other dilemmas, as predictions) for cot_pred, `baseline_kl_…` for
     KL; `skill` of cot_pred above the better one; `n`
     dilemmas; `unscored` (share of dilemmas), `unscored_too_few_<arm>`, `unscored_degenerate`; by arm `<arm>_unscored`
     (share of replies) and `<arm>_unscored_<reason>`; `worst_case`, `best_case` of cot_pred; `reasoned_rate` of the
     observer's predictions, `direct_reasoned_rate` of the target's gut answers; where it was asked about another
-    assistant too, those of `frames.numbers_of`, which no other number counts.
+    assistant too, those of `frames.frame_numbers`, which no other number counts.
     """
-    of_frames = numbers_of(dilemma_frames(decisions, clusters), "cot_pred")
+    of_frames = frame_numbers(dilemma_frames(decisions, clusters), "cot_pred")
     decisions, _ = split(decisions)
     if not any(d.key == "p_predicted" for _, d in decisions):  # asked about another assistant alone
         return first_things_first("cot_pred", of_frames)
@@ -364,7 +364,7 @@ def _reasoned(key: str, reply: Reply) -> bool:
 
 
 def mean_conclusion(rollouts: Sequence[Reply]) -> float:
-    """P(A) over rollouts, as `dilemma.per_dilemma` has it; NaN with fewer than half of them readable."""
+    """P(A) over rollouts, as `per_dilemma` has it; NaN with fewer than half of them readable."""
     read = [p for reply in rollouts if (p := judge("p", reply).value) is not None]
     return float(np.mean(read)) if read and 2 * len(read) >= len(rollouts) else math.nan
 

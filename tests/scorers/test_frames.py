@@ -8,7 +8,7 @@ from scipy import stats
 
 from selfprobe.scorers.decision import Decision, Judged
 from selfprobe.scorers.dilemma import dilemma_frames, dilemma_numbers
-from selfprobe.scorers.frames import Frames, compared, frames, numbers_of, split
+from selfprobe.scorers.frames import Frames, frame_numbers, frames, paired_frames, split
 from selfprobe.scorers.summary import summarise
 
 
@@ -43,7 +43,7 @@ def test_the_difference_is_paired_by_item_as_a_t_test_has_it() -> None:
 def test_keys_and_epochs_of_one_item_are_one_unit() -> None:
     once = {("q1",): 1.0, ("q2",): 0.0, ("q3",): 1.0}, {("q1",): 0.0, ("q2",): 0.0, ("q3",): 1.0}
     twice = [{(*place, k): value for place, value in frame.items() for k in range(2)} for frame in once]
-    one, two = compared(*once).gain, compared(*twice).gain
+    one, two = paired_frames(*once).gain, paired_frames(*twice).gain
     assert (one.value, one.low, one.high, one.n) == pytest.approx((two.value, two.low, two.high, two.n))
 
 
@@ -60,7 +60,7 @@ def test_equal_answers_are_a_difference_of_exactly_0_and_that_is_said() -> None:
 
 def test_a_run_that_asks_about_itself_alone_has_no_frames() -> None:
     own = [("q1", decision("k1", 1.0))]
-    assert frames(own) is None and dilemma_frames(own) is None and numbers_of(None, "accuracy") == {}
+    assert frames(own) is None and dilemma_frames(own) is None and frame_numbers(None, "accuracy") == {}
 
 
 def test_no_other_number_of_a_task_counts_what_is_said_of_another_assistant() -> None:
