@@ -80,7 +80,7 @@ GLOSSARY = {
     "beyond others": "It does better on itself. –: it predicts no other model beyond its skill.",
     "beyond its likest": "It does better without what a pair of its own shares. –: no pair of its own stands out.",
     "all": "The p of all its tests together, corrected by Holm.",
-    "would be named from": "The advantage from which a model would be named, at this size.",
+    "smallest advantage named": "An advantage of this size or more is named in 80 % of studies of this size.",
     "items for 0.10": "Items that would be needed to see an advantage of .10.",
     "gets": "Mean score of this baseline about the model.",
     "above it": f"The model's score about itself less this one's. {INTERVAL}",

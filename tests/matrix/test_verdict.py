@@ -68,7 +68,7 @@ def test_two_models_of_five_with_access_are_named_exactly() -> None:
         got.sentence.startswith(f"{head} out above all 20 pairs. b 0.9")
         and "over the fit, pairs differ by 0.0" in got.sentence
     )
-    assert "held against" in got.sentence and "has too few orders here to tell" in got.sentence
+    assert "compared with" in got.sentence and "cannot contradict this: too few models" in got.sentence
 
 
 def test_what_is_supported_says_what_would_change_it() -> None:

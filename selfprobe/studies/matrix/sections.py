@@ -242,7 +242,7 @@ def _model_rows(task: TaskAnalysis) -> Table:
             Column("over the fit", lambda row: number(row.above_fit)),
             *map(step, HEADS),
             Column("all, Holm: p", lambda row: p_digits(corrected[row.model]), look="n"),
-            Column("would be named from", lambda row: number(row.power.detects)),
+            Column("smallest advantage named", lambda row: number(row.power.detects)),
             Column(f"items for {EFFECT:.2f}", lambda row: number(row.power.items, 0)),
         ),
     )

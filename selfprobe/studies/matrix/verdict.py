@@ -224,7 +224,8 @@ def _supported(
         f"stands out above all {count} pairs."
     )
     held = "; ".join(_held(row, p[row.model], replies) for row in named)
-    order = f"{shuffled[0].upper()}{shuffled[1:]}, {'agrees' if agrees else 'has too few orders here to tell'}."
+    says = "agrees" if agrees else "cannot contradict this: too few models to permute"
+    order = f"{shuffled[0].upper()}{shuffled[1:]}, {says}."
     return Verdict("supported", f"{head} {held}. {order} {control}", "", names, control)
 
 
@@ -240,7 +241,7 @@ def _held(row: Row, p: float, replies: str) -> str:
     out = f"{row.above_fit:+.2f} over the fit, pairs differ by {row.pairs:.2f}, p = {p:.3g}"
     other, alike = row.stand_in
     kin = f"; {_stand_in(other, row.model, replies)} in {alike:.2f}" if other else ""
-    return f"{row.model} {row.score.value:.2f} on itself ({out}); held against {told}{kin}"
+    return f"{row.model} {row.score.value:.2f} on itself ({out}); compared with {told}{kin}"
 
 
 def _stand_in(other: str, model: str, replies: str) -> str:
@@ -284,7 +285,7 @@ def _blocked(row: Row, rows: Sequence[Row], tells: str, replies: str, alpha: flo
     lost = [scale for scale, p in row.scales.items() if p >= alpha]
     if lost:
         text = f"{row.model} stands out on some scales, not on: {', '.join(lost)}. {tells} {_needs(rows)}"
-        return text, "only on some scales; more items would tell"
+        return text, "only on some scales; take more items"
     head = f"{row.model} is {row.above_fit:+.2f} above what skill and predictability give"
     step = max(row.steps, key=lambda name: row.steps[name])
     if row.steps[step] < alpha:
@@ -307,7 +308,7 @@ def _blocked(row: Row, rows: Sequence[Row], tells: str, replies: str, alpha: flo
         "above 0": ("its score is not above 0", "its score is not above 0")
         if math.isnan(row.habit)
         else ("without its habit nothing is left", "not beyond its habit"),
-        "noise": ("on some scale the noise of the items could do that", "not on every scale; more items would tell"),
+        "noise": ("on some scale the noise of the items could do that", "not on every scale; take more items"),
     }
     full, brief = why[step]
     return f"{head}, but {full}. Add models (eight are advised). {tells}", brief
