@@ -93,7 +93,9 @@ class Check(Study):
     strict: bool = Field(
         False, description="Exit with status 4 where a change of --smallest can be neither shown nor excluded."
     )
-    aa: int | None = Field(None, ge=1, description="Report how often the verdict flips over N resamples.")
+    aa: int | None = Field(
+        None, ge=1, description="Draw the items again N times and say how often the verdict changes."
+    )
     junit: str | None = Field(None, description="Write JUnit's XML to this file.")
     github: bool = Field(False, description="Print annotations, and add to the step summary of a workflow.")
     tasks: tuple[str, ...] = Field((), description="Tasks to run now (--run), instead of reading LOGS.")

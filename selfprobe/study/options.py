@@ -235,8 +235,8 @@ def log_dir(default: str) -> Callable[[F], F]:
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON, and nothing else.")
 LIMIT_HELP = (
-    "Take at most N items of each data set, always the same ones: for conversations whole pairs, with labels and "
-    "sources (and a set and its --against) in turn; for other items the first. Default: all."
+    "Take at most N items of each data set, always the same ones. Conversations: whole pairs, from the labels, the "
+    "sources, and the set and its --against in turn. Other items: the first N. Default: all."
 )
 limit = click.option("--limit", type=COUNT, metavar="N", help=LIMIT_HELP)
 display = click.option(
@@ -298,7 +298,7 @@ _ASKING = (
     click.option(
         "--same-model",
         is_flag=True,
-        help="Leave replies unscored that another model wrote than the one that was asked, by the vendor's own words.",
+        help="Leave a reply unscored if the vendor says that it is by another model than the one that was asked.",
     ),
     display,
     _LIMITED,

@@ -24,7 +24,7 @@ from selfprobe.cli import main
 from selfprobe.data.outcomes import Asking, logged
 from selfprobe.errors import InputError
 from selfprobe.page import Bullets
-from selfprobe.providers.behaviours.outcome import SUM_PROMPT
+from selfprobe.providers.behaviours.introspection import SUM_PROMPT
 from selfprobe.stats.estimate import FloatArray
 from selfprobe.stats.foresight import ordered
 from selfprobe.studies.outcome import Outcome, OutcomeMatrix, Stated, facts_of, finding_of, outcome_matrix

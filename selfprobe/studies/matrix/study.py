@@ -214,19 +214,19 @@ class Matrix(Study):
         best = least(task, ENDLESS)
         of = f"{task}, {self.sizes[task]} items" if len(needs) > 1 else f"{self.sizes[task]} items"
         more = (
-            f" more items bring that to {best:.2f} at best, since pairs of models differ anyhow"
+            f" with any number of items the smallest advantage named is {best:.2f}, since pairs of models differ anyhow"
             if best < math.inf
             else ""
         )
-        more += f"{';' * bool(more)} eight models bring it lower" if size < ADVISED else ""
+        more += f"{';' * bool(more)} eight models lower it" if size < ADVISED else ""
         if needs[task] < math.inf:
             return (
                 f"In 80 % of such matrices a model is named if it is about {needs[task]:.2f} above what skill gives "
-                f"({of}, scores half-way between chance and 1);{more or ' more items would name less'}."
+                f"({of}, scores half-way between chance and 1);{more or ' more items lower it'}."
             )
         return (
-            f"A model is named in fewer than 80 % of such matrices, however much it knows of itself ({of}, scores "
-            f"half-way between chance and 1);{more or ' more items would tell'}."
+            "This matrix is too small: even perfect self-knowledge is named in fewer than 80 % of such matrices "
+            f"({of}, scores half-way between chance and 1);{more or ' take more items'}."
         )
 
     def tried(self) -> None:

@@ -301,7 +301,7 @@ def _blocked(row: Row, rows: Sequence[Row], tells: str, replies: str, alpha: flo
     failed = _failed(row, replies, alpha)
     if lost:
         text = f"{row.model} stands out on some scales, not on: {', '.join(lost)}. {tells}"
-        reason = f"not beyond {failed[0][0]}" if failed else "only on some scales; more items may decide"
+        reason = f"not beyond {failed[0][0]}" if failed else "only on some scales; take more items"
         return f"{text} {_remedy(row, rows, replies, alpha)}", reason
     head = f"{row.model} is {row.above_fit:+.2f} above what skill and predictability give"
     step = max(row.steps, key=lambda name: row.steps[name])
@@ -326,7 +326,7 @@ def _blocked(row: Row, rows: Sequence[Row], tells: str, replies: str, alpha: flo
         "above 0": ("its score is not above 0", "its score is not above 0")
         if math.isnan(row.habit)
         else ("without its habit nothing is left", "not beyond its habit"),
-        "noise": ("on some scale the noise of the items could do that", "not on every scale; more items may decide"),
+        "noise": ("on some scale the noise of the items could do that", "not on every scale; take more items"),
     }
     full, brief = why[step]
     return f"{head}, but {full}. Add models (eight are advised). {tells}", brief
