@@ -265,12 +265,12 @@ def infinite_kl(dilemmas: Sequence[Dilemma]) -> dict[str, int]:
 def dilemma_numbers(decisions: Sequence[Judged], clusters: Mapping[str, str] | None = None) -> dict[str, float]:
     """Every number of a run by name; what is undefined is left out, never 0. Intervals are over `clusters` of items.
 
-    The `dilemma_estimates` with `_low` and `_high`; `kl_infinite_predicted` and `kl_infinite_direct`, the dilemmas whose
-    KL is infinite, and `kl_infinite`, those that have no part in the means of KL for that; `baseline_half` and
+    The `dilemma_estimates` with `_low` and `_high`; `kl_infinite_predicted` and `kl_infinite_direct`, the dilemmas with
+    an infinite KL, and `kl_infinite`, those that have no part in the means of KL for that; `baseline_half` and
     `baseline_mean` (always .5, and the mean p of the other dilemmas, as predictions) for cot_pred, `baseline_kl_…` for
     KL; `skill` of cot_pred above the better one; `n` dilemmas; `unscored` (share of dilemmas),
-    `unscored_too_few_<arm>`, `unscored_degenerate`; by arm `<arm>_unscored`
-    (share of replies) and `<arm>_unscored_<reason>`; `worst_case`, `best_case` of cot_pred; `reasoned_rate` of the
+    `unscored_too_few_<arm>`, `unscored_degenerate`; by arm `<arm>_unscored` (share of replies) and
+    `<arm>_unscored_<reason>`; `worst_case`, `best_case` of cot_pred; `reasoned_rate` of the
     observer's predictions, `direct_reasoned_rate` of the target's gut answers; where it was asked about another
     assistant too, those of `frames.frame_numbers`, which no other number counts.
     """
