@@ -7,6 +7,7 @@ when that feature is used, so that a version of Inspect which moved it takes not
 import inspect
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import wraps
 from importlib import import_module
 from importlib.metadata import version
@@ -38,8 +39,12 @@ from inspect_ai.model import Model, ModelConfig, _model_config
 # A solver that binds roles in its sample: `eval` takes only roles whose names are known.
 from inspect_ai.model._generate_config import active_generate_config
 from inspect_ai.model._model import active_model, init_model_roles
+from inspect_ai.util import _store
 
 from selfprobe.text.safe import concealed, masked
+
+suspend_store_events = getattr(_store, "suspend_store_events", nullcontext)
+"""Context in which spans log no change of the store; a version of Inspect without it loses only time."""
 
 if TYPE_CHECKING:
     from inspect_ai._eval.loader import load_tasks
@@ -64,6 +69,7 @@ __all__ = [
     "registry_lookup",
     "registry_params",
     "sample_active",
+    "suspend_store_events",
 ]
 
 TESTED = "0.3.285"
