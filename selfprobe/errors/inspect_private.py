@@ -13,6 +13,11 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+import rich
+
+# Draws the tables of a run's results.
+from inspect_ai._display.rich import display as _rich_display
+
 # `inspect eval` prints this error's message alone, without a traceback.
 from inspect_ai._util.error import PrerequisiteError
 
@@ -175,6 +180,24 @@ def _conceal() -> None:
 
 
 _conceal()
+
+
+def _draw_for_somebody() -> None:
+    """Have Inspect draw the results' tables where they are seen: with --display none each run drew them for a second.
+
+    A version of Inspect that calls the function elsewhere loses only time.
+    """
+    drawn = getattr(_rich_display, "tasks_results", None)
+    if drawn is None:
+        return
+
+    def tasks_results(tasks: Sequence[Any]) -> Any:
+        return "" if rich.get_console().quiet else drawn(tasks)
+
+    vars(_rich_display)["tasks_results"] = tasks_results
+
+
+_draw_for_somebody()
 
 
 def also_named(task: Callable[..., Any], name: str, other: str) -> None:
