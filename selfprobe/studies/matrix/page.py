@@ -185,7 +185,15 @@ def _sentence(
         who, reason = _who(opened[0].matrix.models, names), _renamed(opened[0].verdict.reason, names)
         if len(tasks) == 1:
             return f"Cannot tell for {who}: {reason}."
-        return f"Cannot tell for {who} in {count} of {len(tasks)} tasks. In {opened[0].task} {reason}."
+        settled = {task.task for task in by_answer["No"]}
+        groups = {
+            frozenset(one.model for one in standings if one.task == task) for task in tasks if task not in settled
+        }
+        scope = f"for {who} in {count} of {len(tasks)} tasks"
+        if len(groups) > 1:
+            sizes = dict.fromkeys([min(map(len, groups)), max(map(len, groups))])
+            scope = f"in {count} of {len(tasks)} tasks, of {' to '.join(map(str, sizes))} models each"
+        return f"Cannot tell {scope}. In {opened[0].task} {reason}."
     if len(tasks) == 1:
         [task] = by_answer["No"]
         who = f"any of {models} models" if models > 2 else _who(task.matrix.models, names)
