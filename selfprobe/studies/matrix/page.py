@@ -395,7 +395,7 @@ def page_of(results: Results, analysis: Analysis, *, paper: Sequence[Block] = ()
         },
         files={"tables/decisions.parquet": decisions.getvalue()},
         told=[_renamed(note, names) for note in notes[:LINES]],
-        holes=_holes(analysis.tasks)
+        holes=_holes(analysis.tasks, results.cells)
         + [f"{task}, {one.observer} ({one.arm}) on {one.target}: {one.hole}" for task, one in informed if one.hole],
     )
 
@@ -434,10 +434,14 @@ def _alone(analysis: Analysis, themselves: pd.DataFrame) -> list[str]:
     ]
 
 
-def _holes(tasks: Sequence[TaskAnalysis]) -> list[str]:
-    """The cells without a score, and why."""
+def _holes(tasks: Sequence[TaskAnalysis], cells: pd.DataFrame) -> list[str]:
+    """The cells without a score, and why; none that is joined from runs, which are named where they are holes."""
+    joined = {(cell.task, cell.target, cell.observer) for cell in cells[cells.joined.astype(bool)].itertuples()}
     return [
-        f"{t.task}, {observer} on {target}: {why}" for t in tasks for (target, observer), why in t.matrix.holes.items()
+        f"{t.task}, {observer} on {target}: {why}"
+        for t in tasks
+        for (target, observer), why in t.matrix.holes.items()
+        if (t.task, target, observer) not in joined
     ]
 
 
