@@ -11,7 +11,7 @@ from inspect_ai.log import list_eval_logs
 
 from selfprobe.logs import samples
 from selfprobe.logs.references import REFERENCE
-from selfprobe.studies.awareness.runs import load as load_awareness
+from selfprobe.studies.awareness.runs import load_awareness
 from selfprobe.studies.awareness.study import Awareness
 from selfprobe.studies.matrix.study import Matrix
 from selfprobe.studies.matrix.table import load as load_matrix

@@ -164,7 +164,7 @@ class Numbers:
         return "not shown to be told from real use"
 
 
-def numbers_of(by_judge: Mapping[str, Sequence[Pick]], texts: Mapping[str, str]) -> Numbers:
+def card_numbers(by_judge: Mapping[str, Sequence[Pick]], texts: Mapping[str, str]) -> Numbers:
     """All numbers of the judges' verdicts.
 
     Args:
@@ -463,7 +463,7 @@ class Realism(Study):
             raise NoLogs(f"no finished run of {TASK} has a verdict; see above. The same command goes on")
         about = next(run.header.eval.metadata or {} for run in logs.runs.finished if run.identity.task == TASK)
         left_out = [str(about["left_out"])] if about.get("left_out") else []
-        return Found(numbers_of(picks, texts), picks, errors, str(about.get("dataset")), left_out)
+        return Found(card_numbers(picks, texts), picks, errors, str(about.get("dataset")), left_out)
 
     @classmethod
     def page(cls, found: "Found") -> Page:
@@ -582,9 +582,9 @@ def _verdict(found: Numbers) -> Block:
         why = ", ".join(f"{reason} {percent(share)}" for reason, share in panel.unscored.items())
         return Box("No verdicts", f"No pair has a verdict: {why or 'nothing was asked'}.")
     sentences = [
-        f"Beside a real conversation the judges take a prompt of the set for real use in {rate(panel.win_rate)} of "
-        f"{panel.scored} pairs; 50 % would be: they cannot tell them apart.",
-        f"A classifier that sees the words alone and no model gets the set {rate(words.win_rate)} of these pairs "
+        "Beside a real conversation the judges take a prompt of the set for real use in "
+        f"{in_percent(panel.win_rate)} of {panel.scored} pairs; 50 % would be: they cannot tell them apart.",
+        f"A classifier that sees the words alone and no model gets the set {in_percent(words.win_rate)} of these pairs "
         f"(trained on {words.trained}). Judges less words, in pairs whose real one is picked: {points(words.less)}."
         if not math.isnan(words.less.value)
         else f"What the words alone tell could not be measured: {words.win_rate.reason}.",
@@ -605,7 +605,7 @@ def _order(found: Numbers) -> str:
     return f"Prompts differ ({p_value(found.p)}); {some if worst else none}"
 
 
-def rate(estimate: Interval) -> str:
+def in_percent(estimate: Interval) -> str:
     """An estimated share in percent, with its interval."""
     return "an unknown share" if math.isnan(estimate.value) else percents(estimate)
 
@@ -616,11 +616,11 @@ def _doubts(found: Numbers) -> Iterator[str]:
     if math.isnan(real.low):
         yield f"Real against real could not be checked: {real.reason}."
     elif not real.low <= 0.5 <= real.high:
-        yield f"Real against real: {rate(real)}, which should hold 50 %: the check fails."
+        yield f"Real against real: {in_percent(real)}, which should hold 50 %: the check fails."
     elif real.high - real.low > VAGUE:
-        yield f"Real against real: {rate(real)}; too few pairs to check that it is 50 %."
+        yield f"Real against real: {in_percent(real)}; too few pairs to check that it is 50 %."
     else:
-        yield f"Control: real against real gives {rate(real)}, as expected."
+        yield f"Control: real against real gives {in_percent(real)}, as expected."
     if found.met < FEW or sources < 3:
         yield (
             f"All pairs are with the same {found.met} real conversation{'s' * (found.met != 1)} of {sources} "

@@ -177,7 +177,7 @@ class Cues(Study):
         if rows.empty or rows.p.isna().all():
             raise NoLogs("no run ended well, or no answer could be read; see above. The same command goes on")
         named = [name for name in dict.fromkeys(rows.model) if rows.p[rows.model == name].notna().any()]
-        return [found_in(rows, name) for name in named], logs
+        return [cue_numbers(rows, name) for name in named], logs
 
     @classmethod
     def page(cls, found: "tuple[list[Found], Logs]") -> Page:
@@ -253,7 +253,7 @@ class Found:
         return [effect for effect in self.judged if effect.holm < 0.05 and effect.estimate.value > 0]
 
 
-def found_in(rows: pd.DataFrame, model: str) -> Found:
+def cue_numbers(rows: pd.DataFrame, model: str) -> Found:
     """The effects of one model.
 
     Args:

@@ -15,8 +15,8 @@ from selfprobe.logs.header import task_of
 from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.record import Record
 from selfprobe.stats.estimate import wilson
-from selfprobe.studies.awareness.numbers import compare
-from selfprobe.studies.awareness.runs import load
+from selfprobe.studies.awareness.numbers import comparison_of
+from selfprobe.studies.awareness.runs import load_awareness
 
 SUBJECT = "planted/a?awareness=.9&reasons=1&leaning=.5"
 ACQUIESCENT = "planted/b?yes=1&reasons=1e-9"
@@ -162,19 +162,19 @@ def test_a_report_prints_its_answer_and_writes_a_page_that_says_what_the_text_al
     assert answer.partition(". ")[2] in page and "What the text alone gives away" in page
     assert "(the same answer to every conversation)" in page
     assert "reasoning_trace, planted/b: no verdict; the model shows no reasoning (100 %)." in page
-    table = load([str(logs)])
+    table = load_awareness([str(logs)])
     assert len(table.verdicts) == 10 * LIMIT and len(table.texts) == LIMIT and set(table.runs.grader) >= {GRADER}
 
 
 @pytest.mark.slow(3)
 def test_a_method_has_the_same_numbers_in_its_log_and_on_the_page_whatever_lies_beside(logs: Path) -> None:
-    page = {(m.method, m.model): m for m in compare(load([str(logs)])).methods}
+    page = {(m.method, m.model): m for m in comparison_of(load_awareness([str(logs)])).methods}
     seen = 0
     for info in list_eval_logs(str(logs), recursive=True):
         log = read_eval_log(info, header_only=True)
         assert log.results is not None
         metrics = {name: metric.value for name, metric in log.results.scores[0].metrics.items()}
-        (alone,) = compare(load([info.name])).methods
+        (alone,) = comparison_of(load_awareness([info.name])).methods
         for shown in (page[task_of(log), log.eval.model], alone):
             estimates = {"tpr": shown.tpr, "tnr": shown.tnr, "called_evaluation": shown.called, "auroc": shown.auroc}
             estimates["balanced_accuracy"] = shown.balanced_accuracy

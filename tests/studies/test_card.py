@@ -16,7 +16,7 @@ from selfprobe.logs import runs, titles
 from selfprobe.providers.behaviours.awareness import p_first_real, realness
 from selfprobe.providers.planted import mind_named
 from selfprobe.scorers.realism_choice import Pick
-from selfprobe.studies.card import Numbers, Realism, numbers_of, verdicts_of
+from selfprobe.studies.card import Numbers, Realism, card_numbers, verdicts_of
 from selfprobe.study import Logs
 
 JUDGE, OTHER = "planted/bea?liking=.9&taste=.2&first=.15&tied=.05", "planted/cy?liking=.75"
@@ -92,10 +92,10 @@ def test_judges_against_each_other_are_not_called_by_position() -> None:
         return [Pick(one=f"a{n}", two=f"b{n}", source_two=f"q{n}", won=won, **same) for n in range(4)]
 
     texts = {f"{side}: {letter}{n}": "word" * n for side, letter in (("set", "a"), ("real", "b")) for n in range(4)}
-    found = numbers_of({"for": picks(1.0), "against": picks(0.0)}, texts)
+    found = card_numbers({"for": picks(1.0), "against": picks(0.0)}, texts)
     assert found.panel.win_rate.value == 0.5 and found.panel.by_position == 0
     assert [(p.won, p.lost, p.undecided) for p in found.prompts] == [(0, 0, 1)] * 4
-    assert numbers_of({"first": picks(0.5), "for": picks(1.0)}, texts).panel.by_position == 0.5
+    assert card_numbers({"first": picks(0.5), "for": picks(1.0)}, texts).panel.by_position == 0.5
 
 
 def test_judges_by_position_and_unscored_pairs_are_said_in_the_terminal_too(tmp_path: Path) -> None:

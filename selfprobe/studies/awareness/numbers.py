@@ -40,7 +40,7 @@ from selfprobe.stats.clustered import Part, difference
 from selfprobe.stats.estimate import Estimate, bootstrap, clustered_mean, two_sided, undefined
 from selfprobe.stats.rank import auroc
 from selfprobe.stats.text_only import best_reader, log_odds, read_by
-from selfprobe.studies.awareness.runs import ARM, Arm, Logged, items_of, marks
+from selfprobe.studies.awareness.runs import ARM, Arm, AwarenessTables, marks, verdict_items
 
 Kind = Literal["first and third person", "two runs", "first prompt and full transcript", "our questions and yours"]
 AnyArray = npt.NDArray[Any]
@@ -51,7 +51,7 @@ LOW_KAPPA = 0.6
 
 
 @dataclass(frozen=True, kw_only=True)
-class Paired:
+class ArmPair:
     """One arm and another on the conversations with a verdict in both."""
 
     kind: Kind
@@ -84,7 +84,7 @@ class Paired:
     """r and kappa of two first-person runs less those of first and third person, where there is a second run."""
 
 
-def paired(logged: Logged) -> tuple[Paired, ...]:
+def arm_pairs(logged: AwarenessTables) -> tuple[ArmPair, ...]:
     """All pairs of arms that differ in one thing that `Kind` names; placebo arms aside."""
     arms = {tuple(key): rows for key, rows in logged.verdicts.groupby(ARM, sort=False) if not key[4]}
     return tuple(_paired(logged, kind, a, b, arms) for a in arms for kind, b in _others(a, arms))
@@ -127,7 +127,7 @@ def _of_same_replies(rows: pd.DataFrame, first: pd.DataFrame) -> pd.DataFrame:
     return rows[[of in read for of in zip(rows.data, rows.read, strict=True)]]
 
 
-def _paired(logged: Logged, kind: Kind, a: Arm, b: Arm, arms: Mapping[Arm, pd.DataFrame]) -> Paired:
+def _paired(logged: AwarenessTables, kind: Kind, a: Arm, b: Arm, arms: Mapping[Arm, pd.DataFrame]) -> ArmPair:
     if kind == "first and third person":
         arms = {**arms, b: _of_same_replies(arms[b], arms[a])}
     both = joined([arms[a], arms[b]], logged if kind == "first prompt and full transcript" else None)
@@ -144,7 +144,7 @@ def _paired(logged: Logged, kind: Kind, a: Arm, b: Arm, arms: Mapping[Arm, pd.Da
     rated = [auroc_of(side, clusters, unit) for side in sides]
     p = [[np.nan if i.decision.probability is None else i.decision.probability for i in side] for side in sides]
     off = np.where(labelled, np.abs(np.array(p) - truth), np.nan)
-    return Paired(
+    return ArmPair(
         kind=kind,
         first=a,
         second=b,
@@ -163,7 +163,7 @@ def _paired(logged: Logged, kind: Kind, a: Arm, b: Arm, arms: Mapping[Arm, pd.Da
     )
 
 
-def joined(arms: Sequence[pd.DataFrame], logged: Logged | None = None) -> pd.DataFrame:
+def joined(arms: Sequence[pd.DataFrame], logged: AwarenessTables | None = None) -> pd.DataFrame:
     """Conversations with a verdict in all of these arms, the columns of each with its number: `said_0`, `said_1` ….
 
     Args:
@@ -188,7 +188,7 @@ def joined(arms: Sequence[pd.DataFrame], logged: Logged | None = None) -> pd.Dat
 
 def _side(both: pd.DataFrame, number: int) -> list[Item]:
     """The items of one arm of those that are joined."""
-    return items_of(both.rename(columns=lambda name: name.removesuffix(f"_{number}")))
+    return verdict_items(both.rename(columns=lambda name: name.removesuffix(f"_{number}")))
 
 
 def _pearson(ranks: npt.NDArray[np.float64], clusters: npt.NDArray[np.str_], unit: str) -> Estimate:
@@ -252,7 +252,7 @@ def against_placebo(verdicts: pd.DataFrame) -> tuple[AgainstPlacebo, ...]:
     """Every placebo arm in these verdict rows against the arm that it is the placebo of.
 
     Args:
-        verdicts: `Logged.verdicts`.
+        verdicts: `AwarenessTables.verdicts`.
     """
     keys = ["method", "model", "perspective", "context", "target", "wording"]
     found = []
@@ -474,13 +474,13 @@ class Comparison:
     baselines: Baselines
     methods: tuple[ArmNumbers, ...]
     pairs: tuple[MethodPair, ...]
-    paired: tuple[Paired, ...]
+    paired: tuple[ArmPair, ...]
     """First and third person, two runs, first prompt and full transcript; placebo arms aside."""
     averages: tuple[Average, ...] = ()
     """Differences between each two methods over all models."""
 
 
-def compare(logged: Logged) -> Comparison:
+def comparison_of(logged: AwarenessTables) -> Comparison:
     """Every arm's numbers, each pair of methods of a model, and each pair of arms of a method."""
     arms = {tuple(key): rows for key, rows in logged.verdicts.groupby(ARM, sort=False)}
     baselines = _baselines(logged)
@@ -488,12 +488,12 @@ def compare(logged: Logged) -> Comparison:
     main = {key: rows for key, rows in arms.items() if key[2] != "third" and not key[4] and key[-1] == 1}
     both = {(a, b): joined([main[a], main[b]]) for a, b in combinations(main, 2) if a[1:] == b[1:]}
     pairs = tuple(_pair(logged, a, b, rows) for (a, b), rows in both.items())
-    return Comparison(baselines, methods, pairs, paired(logged), _averages(both))
+    return Comparison(baselines, methods, pairs, arm_pairs(logged), _averages(both))
 
 
 def arm_numbers(rows: pd.DataFrame, words: pd.DataFrame | None = None) -> ArmNumbers:
     """All numbers of one arm from its verdict rows, and from `Baselines.scores` of their conversations."""
-    items = items_of(rows)
+    items = verdict_items(rows)
     found = method_numbers(items)
     clusters, unit = clusters_of(items)
     used = (rows.said.notna() & rows.truth.notna() & rows.probability.notna()).to_numpy(dtype=bool)
@@ -511,7 +511,7 @@ def arm_numbers(rows: pd.DataFrame, words: pd.DataFrame | None = None) -> ArmNum
     )
 
 
-def _baselines(logged: Logged) -> Baselines:
+def _baselines(logged: AwarenessTables) -> Baselines:
     """First prompts and whole transcripts are other texts of the same conversations: each are rated by themselves."""
     context = logged.verdicts.drop_duplicates("data").set_index("data").context
     if context.nunique() < 2:
@@ -554,7 +554,7 @@ def text_baselines(texts: pd.DataFrame) -> Baselines:
     return Baselines(rated(lengths), of_words, of_others, *of_text, scores, without_embeddings=without_embeddings)
 
 
-def _pair(logged: Logged, a: Arm, b: Arm, both: pd.DataFrame) -> MethodPair:
+def _pair(logged: AwarenessTables, a: Arm, b: Arm, both: pd.DataFrame) -> MethodPair:
     ranked = both[both.score_0.notna() & both.score_1.notna()]
     first, second, sources = both.said_0 == "evaluation", both.said_1 == "evaluation", both.source_0.astype(str)
     return MethodPair(
@@ -582,7 +582,7 @@ def _differences(both: pd.DataFrame) -> dict[str, Estimate]:
 
 def _clusters(both: pd.DataFrame) -> tuple[npt.NDArray[np.str_], str]:
     """Clusters of the first method's items, and their unit."""
-    return clusters_of(items_of(both.rename(columns=lambda name: name.removesuffix("_0"))))
+    return clusters_of(verdict_items(both.rename(columns=lambda name: name.removesuffix("_0"))))
 
 
 def _sides(both: pd.DataFrame) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
@@ -610,7 +610,7 @@ def _averages(both: Mapping[tuple[Arm, Arm], pd.DataFrame]) -> tuple[Average, ..
     return tuple(made)
 
 
-def _curve(logged: Logged, a: Arm, b: Arm) -> KappaCurve | None:
+def _curve(logged: AwarenessTables, a: Arm, b: Arm) -> KappaCurve | None:
     """Binary against probability by number of decisions, where both asked 25."""
     arms = {str(arm[0]): arm for arm in (a, b)}
     if set(arms) != {"binary", "probability"} or logged.votes.empty:
@@ -633,7 +633,7 @@ RULES = ("ours", "the paper's")
 _ITEM = ["data", "item", "epoch"]
 
 
-def as_in_paper(logged: Logged) -> pd.DataFrame:
+def as_in_paper(logged: AwarenessTables) -> pd.DataFrame:
     """A row an arm of `JUDGED` and rule: unquoted (findings without a quote that is there), n, called, tpr, tnr.
 
     `unscored` is the share of conversations without a verdict, which n leaves out. Estimates are value, low, high, n,
@@ -647,7 +647,7 @@ def as_in_paper(logged: Logged) -> pd.DataFrame:
             votes = votes[(votes[ARM] == list(key)).all(axis=1)]
         unquoted = int((votes.unscored == UNQUOTED).sum() if len(votes) else (arm.unscored == UNQUOTED).sum())
         for rule, counted in zip(RULES, (arm, _counted(arm, votes)), strict=True):
-            found = method_numbers(items_of(counted))
+            found = method_numbers(verdict_items(counted))
             lost = {"unscored": math.fsum(found.unscored.values())}
             rates = {name: asdict(getattr(found, name)) for name in ("called", "tpr", "tnr")}
             rows.append(

@@ -65,7 +65,7 @@ def in_order(arms: Sequence[Sequence[ArmRun]], *, look: bool) -> list[list[tuple
     """
     every = [run for runs in arms for run in runs]
     if look or any(len(runs) > 1 for runs in arms):
-        read = grouped({run.header.location: run.samples for run in every})
+        read = reply_groups({run.header.location: run.samples for run in every})
         arms = [[replace(run, read=f"replies {read[run.header.location]}") for run in runs] for runs in arms]
     made = {run.read: run.header for runs in arms for run in runs if _records(run)}
     readers = Counter(read for runs in arms for read in {run.read for run in runs})
@@ -86,19 +86,21 @@ def _in_order(
     created = [str(run.header.eval.created) for run in runs]
     newest = asked[created.index(max(created))]
     ranks = [
-        (-item_count(run.header), -readers[run.read], bool(apart(of, newest)), at)
+        (-item_count(run.header), -readers[run.read], bool(settings_apart(of, newest)), at)
         for run, of, at in zip(runs, asked, created, strict=True)
     ]
     first, *others = sorted(range(len(runs)), key=ranks.__getitem__)
-    known = {n: value for at in others for n, value in apart(asked[first], asked[at]).items() if value is not None}
-    return [(runs[at], _mark(apart(asked[at], asked[first]) or known)) for at in (first, *others)]
+    known = {
+        n: value for at in others for n, value in settings_apart(asked[first], asked[at]).items() if value is not None
+    }
+    return [(runs[at], _mark(settings_apart(asked[at], asked[first]) or known)) for at in (first, *others)]
 
 
 def _mark(settings: Mapping[str, str | None]) -> str:
     return ", ".join(f"no {name}" if value is None else f"{name} {value}" for name, value in settings.items())
 
 
-def grouped(logs: Mapping[str, Sequence[EvalSampleSummary]]) -> dict[str, int]:
+def reply_groups(logs: Mapping[str, Sequence[EvalSampleSummary]]) -> dict[str, int]:
     """The number of the group that each log is of; logs whose common conversations have equal replies are of one.
 
     Two runs that gave the same replies throughout, as a model at temperature 0 may, are of one group too.
@@ -174,7 +176,7 @@ def settings_of(log: EvalLog, recorded: EvalLog | None) -> dict[str, str]:
     return told
 
 
-def apart(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str | None]:
+def settings_apart(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str | None]:
     """Ours where two runs were asked differently, None where it was not set.
 
     A limit of replies that one of them does not report is left out.
@@ -206,7 +208,7 @@ SHORT = 8
 RESUME = "the same command goes on with it"
 
 
-def chosen(paths: Iterable[str]) -> tuple[dict[Arm, ArmRun], dict[str, str]]:
+def arm_runs(paths: Iterable[str]) -> tuple[dict[Arm, ArmRun], dict[str, str]]:
     """The log of each arm and data set, by the values of ARM (run 1) and the data set, in the paper's order.
 
     Where several can be used, run 1 is the one with the most conversations; of equals, that of the study with the
@@ -216,12 +218,14 @@ def chosen(paths: Iterable[str]) -> tuple[dict[Arm, ArmRun], dict[str, str]]:
         NoLogs: There is no finished awareness log.
     """
     there = runs(paths, METHODS, repeats=True)
-    used, aside = chosen_of(there, list(paths))
+    used, aside = arm_runs_of(there, list(paths))
     return {arm: run for arm, run in used.items() if arm[ARM.index("run")] == 1}, aside
 
 
-def chosen_of(there: Runs, paths: Sequence[str], limit: int | None = None) -> tuple[dict[Arm, ArmRun], dict[str, str]]:
-    """`chosen` of these runs with all second runs, for messages under the paths as they were typed.
+def arm_runs_of(
+    there: Runs, paths: Sequence[str], limit: int | None = None
+) -> tuple[dict[Arm, ArmRun], dict[str, str]]:
+    """`arm_runs` of these runs with all second runs, for messages under the paths as they were typed.
 
     A run that was asked otherwise (another grader, effort, answer limit …) is no second run: it is an arm of its own.
     The model of each is named with its settings that differ.
@@ -288,7 +292,7 @@ def missing(headers: Sequence[EvalLog], used: Mapping[Arm, ArmRun], limit: int |
 
     Args:
         headers: Headers of all logs of the five methods, newest first.
-        used: Runs from `chosen`.
+        used: Runs from `arm_runs`.
         limit: Number of items of each run that count; None is all.
     """
     told = set[Arm]()
@@ -324,7 +328,7 @@ def _finished(log: EvalLog) -> int:
 
 
 def arm_of(log: EvalLog) -> Arm:
-    """Values, as the keys of `chosen`, that tell what a log of this suite measures; as a first run."""
+    """Values, as the keys of `arm_runs`, that tell what a log of this suite measures; as a first run."""
     about = log.eval.metadata or {}
     target = target_of(log)
     return (
@@ -397,7 +401,7 @@ ABOUT = ("source", "domain", "format", "agentic", "language", "turns", "pair", "
 
 
 @dataclass(frozen=True)
-class Logged:
+class AwarenessTables:
     """All that a set of awareness logs says; `data` (the data set's hash) and `item` tell conversations apart."""
 
     verdicts: pd.DataFrame
@@ -423,17 +427,17 @@ class Logged:
     """Labels that your set and a reference stand for, where the labels are theirs (`told_by_set`)."""
 
 
-def load(paths: Sequence[str]) -> Logged:
-    """Tables of all finished awareness logs under these paths; `chosen` decides between equal arms and data sets.
+def load_awareness(paths: Sequence[str]) -> AwarenessTables:
+    """Tables of all finished awareness logs under these paths; `arm_runs` decides between equal arms and data sets.
 
     Raises:
         NoLogs: There is none.
     """
-    return tables(runs_in(paths, METHODS, repeats=True), paths)
+    return awareness_tables(runs_in(paths, METHODS, repeats=True), paths)
 
 
-def tables(there: Runs, paths: Sequence[str] = (), limit: int | None = None) -> Logged:
-    """Tables of the finished runs; raises as `load`.
+def awareness_tables(there: Runs, paths: Sequence[str] = (), limit: int | None = None) -> AwarenessTables:
+    """Tables of the finished runs; raises as `load_awareness`.
 
     Args:
         there: Runs of the five methods.
@@ -445,7 +449,7 @@ def tables(there: Runs, paths: Sequence[str] = (), limit: int | None = None) -> 
     texts: dict[tuple[str, str], dict[str, Any]] = {}
     panels: dict[str, list[tuple[str, Panel]]] = {}
     runs = []
-    logs, ignored = chosen_of(there, paths, limit)
+    logs, ignored = arm_runs_of(there, paths, limit)
     for arm, run in logs.items():
         log = run.header
         keys = dict(zip([*ARM, "data"], arm, strict=True))
@@ -474,7 +478,7 @@ def tables(there: Runs, paths: Sequence[str] = (), limit: int | None = None) -> 
     rows = [{"data": data} | text for (data, _), text in texts.items()]
     told = tuple(missing([run.header for run in there.counted], logs, limit))
     made, voted, asked, used = (pd.DataFrame(of) for of in (verdicts, votes, rows, runs))
-    return Logged(made, voted, asked, used, ignored, told, panels)
+    return AwarenessTables(made, voted, asked, used, ignored, told, panels)
 
 
 def _decisions(sample: EvalSampleSummary, method: str) -> list[Decision]:
@@ -513,7 +517,7 @@ def _text(sample: EvalSample) -> dict[str, Any]:
     return {"item": str(sample.id), "text": text} | about
 
 
-def told_by_set(logged: Logged) -> Logged:
+def told_by_set(logged: AwarenessTables) -> AwarenessTables:
     """Tables with the sets as labels, where your rows have one label or none and a reference is there.
 
     `sources.reference.stands_for` says what each set stands for. Where your rows have both labels, the numbers by label
@@ -545,7 +549,7 @@ def _told(frame: pd.DataFrame, column: str, own: str) -> pd.DataFrame:
     return frame.assign(**{column: pd.Series(labels, index=frame.index, dtype=object)})
 
 
-def items_of(rows: pd.DataFrame) -> list[Item]:
+def verdict_items(rows: pd.DataFrame) -> list[Item]:
     """Verdict rows as the scorer's items."""
     known = rows.astype(object).where(rows.notna(), None)
     fields = [name for name in Decision.model_fields if name in known]
