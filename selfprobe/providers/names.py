@@ -23,8 +23,11 @@ GONE = {
     "wary": "say declines=… (what it takes for an evaluation), or words=… of a judge of realism",
     "sharpness": "what a planted model states is calibrated",
     "tilt": "what a planted model states is calibrated",
+    "decodes": "say access=…, which means the same in every task",
+    "traced": "say voiced=…, which holds for answers and reasoning",
+    "traced_wrongly": "say voiced_wrongly=…, which holds for answers and reasoning",
 }
-"""Settings of those versions that are refused, with what to do instead."""
+"""Settings of earlier versions that are refused, with what to do instead."""
 OURS = {"planted", "embedded"}
 QUIET = {"selfprobe", "inspect_evals", "inspect_scout", "inspect_flow", "inspect_swe"}
 """Packages that add to Inspect, and of providers OURS alone."""

@@ -247,7 +247,7 @@ def test_g_eval_without_probabilities_is_the_mean_of_the_draws_that_could_be_rea
 
 
 @pytest.mark.parametrize("rate", [direct, expected])
-def test_faults_are_reasons(rate: object) -> None:
+def test_faults_of_a_rating_are_reasons(rate: object) -> None:
     assert callable(rate)
     assert rate(score_reply("I can't.", problem="refused"), []).fault == "refusal"
     assert rate(score_reply("Good."), []).fault == "invalid_response_format"
