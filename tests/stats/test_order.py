@@ -14,7 +14,7 @@ import pytest
 from selfprobe.logs import Runs
 from selfprobe.mechanism.prompts import ARMS
 from selfprobe.page import Page
-from selfprobe.probes.intervals import estimate as of_probes
+from selfprobe.probes.evaluate import estimate as of_probes
 from selfprobe.scorers import awareness as awareness_scorer
 from selfprobe.scorers import preference as preference_scorer
 from selfprobe.scorers.decision import Decision
