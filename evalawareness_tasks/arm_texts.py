@@ -26,7 +26,7 @@ from selfprobe.solvers.ask import Prompts, about
 from selfprobe.solvers.grade import delimited
 from selfprobe.solvers.negotiate import chosen
 from selfprobe.solvers.record import Record
-from selfprobe.text.near import names
+from selfprobe.text.user_input import names
 
 VERSION = 1
 CALLS = 4

@@ -17,8 +17,7 @@ from typing import Any
 from inspect_ai import Task, task_with
 from inspect_ai.dataset import MemoryDataset, Sample
 
-from selfprobe.data import table_of
-from selfprobe.data.files import jsonl_rows, read_text
+from selfprobe.data import jsonl_rows, read_text, table_of
 from selfprobe.data.items import Item, foreign, items_of, with_text
 from selfprobe.errors import InputError, arguments
 from selfprobe.errors.arguments import locate, one_of
@@ -26,7 +25,7 @@ from selfprobe.evalawareness_tasks.arm_texts import ARMS as REWORDED
 from selfprobe.evalawareness_tasks.cue_removal import QUESTIONS
 from selfprobe.solvers.arms import ABOUT, asked_after, line_first
 from selfprobe.solvers.ask import about
-from selfprobe.text.near import names
+from selfprobe.text.user_input import names
 
 VERSION = 1
 CALLS = 3

@@ -31,7 +31,7 @@ from selfprobe.solvers.ask import Prompts, in_a_run
 from selfprobe.solvers.negotiate import Effort, chosen
 from selfprobe.solvers.observe import SKILL
 from selfprobe.solvers.record import Record, Reply
-from selfprobe.text.probability import stated_probability
+from selfprobe.text.parse import stated_probability
 
 VERSION = 1
 NEEDS = ("-T logs=…",)

@@ -13,7 +13,7 @@ from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score
 from selfprobe.scorers.summary import Scores, judged, metric_of, summarise
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.stats.estimate import clustered_mean, jsd
-from selfprobe.text.probability import probabilities
+from selfprobe.text.parse import probabilities
 
 JUDGES = 3
 LARGEST_JSD = math.log(3) - math.log(2) * 2 / 3  # two judges certain of one option, the third of the other: .6365

@@ -26,8 +26,7 @@ from selfprobe.stats.estimate import (
     skill,
     worst_case,
 )
-from selfprobe.text.parse import words
-from selfprobe.text.probability import probabilities
+from selfprobe.text.parse import probabilities, words
 
 ALOUD = 30  # words; the two lines have four
 

@@ -8,8 +8,8 @@ from inspect_ai.solver import TaskState
 from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of
 from selfprobe.scorers.summary import summary
 from selfprobe.solvers.record import Record, Reply
+from selfprobe.text.kinds import is_refusal
 from selfprobe.text.parse import json_texts, normalise, words
-from selfprobe.text.refusal import is_refusal
 
 FIELDS = ("scenario", "option_a", "option_b")
 SCENARIO_WORDS, OPTION_WORDS = (30, 300), (3, 60)  # smallest and largest number of words; 80 to 160 are asked for

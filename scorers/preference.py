@@ -15,8 +15,7 @@ from inspect_ai.scorer import SampleScore
 from selfprobe.scorers.decision import UNPARSED, Decision, decisions_of, observer_fault
 from selfprobe.scorers.summary import Scores, metric_of, summarise
 from selfprobe.solvers.record import Reply, TokenLogprob
-from selfprobe.stats.estimate import Estimate, bootstrap, clustered_mean
-from selfprobe.stats.rank import auroc, weighted_f1
+from selfprobe.stats.estimate import Estimate, auroc, bootstrap, clustered_mean, weighted_f1
 
 Said = Literal["1", "2", "tie"]
 

@@ -9,8 +9,8 @@ from inspect_ai.model import ChatMessage, ChatMessageSystem, ChatMessageUser, Ge
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from selfprobe.solvers.ask import ask
-from selfprobe.text.probability import stated_probability
-from selfprobe.text.refusal import is_refusal
+from selfprobe.text.kinds import is_refusal
+from selfprobe.text.parse import stated_probability
 
 ABOUT = "selfprobe"
 """Entry of a sample's metadata: item and arm; after the run `p` (P(evaluation)), `reached` and `declined`."""

@@ -15,9 +15,8 @@ from selfprobe.scorers.kth_word_match import kth_word
 from selfprobe.scorers.paraphrase_choice import chosen_slot
 from selfprobe.scorers.reply_similarity import prompt_in
 from selfprobe.solvers.record import Reply
-from selfprobe.text.parse import one_word
-from selfprobe.text.probability import probabilities
-from selfprobe.text.refusal import is_refusal
+from selfprobe.text.kinds import is_refusal
+from selfprobe.text.parse import one_word, probabilities
 
 
 def kth(k: int) -> Callable[[str], str | None]:

@@ -10,7 +10,7 @@ from inspect_ai.tool import ToolInfo, ToolParams
 from pydantic import ValidationError
 
 from selfprobe.errors import InputError
-from selfprobe.text.yaml_keys import TOO_DEEP
+from selfprobe.text.user_input import TOO_DEEP
 
 Row = Mapping[str, Any]
 

@@ -35,7 +35,7 @@ from selfprobe.logs import (
     titles,
     transcripts,
 )
-from selfprobe.text.refusal import is_refusal
+from selfprobe.text.kinds import is_refusal
 
 T = TypeVar("T")
 Question = Literal["solve", "refuse", "length"]

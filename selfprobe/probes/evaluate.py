@@ -38,7 +38,7 @@ from selfprobe.probes.layer_fit import (
     weighted_f1,
 )
 from selfprobe.probes.splits import FitSettings, halves
-from selfprobe.stats.rank import accuracy, auroc, auroc_table, f1_of_counts
+from selfprobe.stats.estimate import accuracy, auroc, auroc_table, f1_of_counts
 from selfprobe.stats.text_only import pair_differences
 
 

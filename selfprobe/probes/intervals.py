@@ -9,8 +9,7 @@ import numpy.typing as npt
 
 from selfprobe.probes.fit import BoolArray
 from selfprobe.probes.layer_fit import Scores
-from selfprobe.stats.estimate import Estimate, bootstrap, undefined
-from selfprobe.stats.rank import auroc, f1_of_counts
+from selfprobe.stats.estimate import Estimate, auroc, bootstrap, f1_of_counts, undefined
 
 
 def estimate(

@@ -24,7 +24,7 @@ from selfprobe.probes.fit import (
     sign_agreement,
 )
 from selfprobe.probes.splits import FitSettings
-from selfprobe.stats import rank
+from selfprobe.stats import estimate
 
 Scores = npt.NDArray[np.float64]
 KINDS: tuple[Kind, Kind] = ("supervised", "unsupervised")
@@ -128,4 +128,4 @@ def _few(few: FloatArray, tested: FloatArray, study: FitInputs, half: Half) -> t
 
 def weighted_f1(first_better: BoolArray, scores: FloatArray) -> float:
     """F1 of both labels, weighted by the frequency of each; a score of 0 is a tie and counts for neither."""
-    return rank.weighted_f1(np.where(first_better, 1, -1), np.sign(scores))
+    return estimate.weighted_f1(np.where(first_better, 1, -1), np.sign(scores))

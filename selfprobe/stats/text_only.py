@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from selfprobe.stats.estimate import FloatArray
-from selfprobe.stats.rank import auroc
+from selfprobe.stats.estimate import FloatArray, auroc
 
 IntArray = npt.NDArray[np.intp]
 _WORD = re.compile(r"\w\w")

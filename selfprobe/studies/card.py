@@ -11,10 +11,10 @@ import pandas as pd
 from pydantic import AfterValidator, Field, model_validator
 
 from selfprobe.data import Row
+from selfprobe.data.conversations import name_and_contents
 from selfprobe.data.inspect_data import SCHEMES, address_of
 from selfprobe.data.prices import Cost
 from selfprobe.data.realism import OPPONENTS, PROMPTS, Pairs, Sides, pairs_of, sides
-from selfprobe.data.reference import name_and_contents
 from selfprobe.errors import NoLogs
 from selfprobe.errors.output import place_same
 from selfprobe.evalawareness_tasks.pairwise_realism import CALLS, REALISM_PROMPT, refuse_related

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from selfprobe.data.files import read_text
+from selfprobe.data import read_text
 from selfprobe.data.items import Item, foreign, giveaways, items_of
 from selfprobe.data.prices import Cost
 from selfprobe.errors import InputError, NoLogs, RunError

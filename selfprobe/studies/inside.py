@@ -21,9 +21,8 @@ import pandas as pd
 from pydantic import Field, model_validator
 
 from selfprobe.data import Table
-from selfprobe.data.conversations import conversations
+from selfprobe.data.conversations import conversations, stands_for, told_label
 from selfprobe.data.pairs import digest
-from selfprobe.data.reference import stands_for, told_label
 from selfprobe.data.wrapped import (
     CONTINUATIONS,
     TEXTS,
@@ -84,7 +83,7 @@ from selfprobe.studies.inside_numbers import (
 from selfprobe.studies.lens import keep, kept
 from selfprobe.study import Label
 from selfprobe.study.local import Blocks, LocalStudy, Progress
-from selfprobe.text.text_kind import format_of
+from selfprobe.text.kinds import format_of
 
 if TYPE_CHECKING:
     from selfprobe.probes.branches import Text

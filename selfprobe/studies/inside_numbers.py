@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from selfprobe.probes.fit import Lesson, Probe, best_layer, calibrated, learn, sign_agreement
-from selfprobe.stats import clustered, rank
+from selfprobe.stats import clustered
 from selfprobe.stats.agreement import precision_estimate
 from selfprobe.stats.clustered import Part, difference
-from selfprobe.stats.estimate import Estimate, FloatArray, undefined
+from selfprobe.stats.estimate import Estimate, FloatArray, auroc_table, undefined
 
 BoolArray = npt.NDArray[np.bool_]
 Names = npt.NDArray[np.str_]
@@ -145,7 +145,7 @@ def random_directions(
     drawn = rng.standard_normal((grid.states.shape[2], RANDOM))
     centre = grid.states[at].mean(axis=0, dtype=np.float64)
     signs = [1 if sign_agreement(grid.evaluation, one) >= 0 else -1 for one in ((grid.states[at] - centre) @ drawn).T]
-    return rank.auroc_table(truth[None], (tested[at] @ drawn * signs).T)[:, 0]
+    return auroc_table(truth[None], (tested[at] @ drawn * signs).T)[:, 0]
 
 
 def variance(scores: FloatArray, evaluation: BoolArray, wrapper: Names, source: Names) -> dict[str, float]:

@@ -57,7 +57,7 @@ from selfprobe.study.described import DescribedRun, NamedModel, graders, identit
 from selfprobe.study.options import EMBEDDER_HELP, LOG_DIR_HELP, OUT_HELP
 from selfprobe.study.waves import JOINS
 from selfprobe.text.families import related
-from selfprobe.text.near import names
+from selfprobe.text.user_input import names
 
 WRITER, METHOD_ASKED = "rewriting", "probability"
 """Tasks of the writer and of the subject."""

@@ -47,12 +47,12 @@ from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.grade import self_graded
 from selfprobe.solvers.turns import logged_turns, pieces, turns_of
 from selfprobe.stats.estimate import Estimate
-from selfprobe.stats.survival import FirstTime, first_time
+from selfprobe.stats.timing import FirstTime, first_time
 from selfprobe.studies.awareness.panel_section import panel_agreement
 from selfprobe.study import Logs, Plan, Study, Wave
 from selfprobe.study.described import DescribedRun, NamedModel, graders
 from selfprobe.study.options import LOG_DIR_HELP, OUT_HELP
-from selfprobe.text.near import names
+from selfprobe.text.user_input import names
 
 GRADE = 80
 """A rough guess of the tokens of a grade."""

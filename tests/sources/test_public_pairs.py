@@ -6,8 +6,19 @@ import httpx
 import pytest
 
 from selfprobe.data import public_pairs
-from selfprobe.data.answers import judged_outputs, mt_bench
-from selfprobe.data.public_pairs import SOURCES, caters, hanna, load, mctaco, newsroom, parse, rocstories, summeval
+from selfprobe.data.public_pairs import (
+    SOURCES,
+    caters,
+    hanna,
+    judged_outputs,
+    load,
+    mctaco,
+    mt_bench,
+    newsroom,
+    parse,
+    rocstories,
+    summeval,
+)
 
 SAMPLES = Path(__file__).parents[3] / "shared" / "data"
 

@@ -32,11 +32,11 @@ from inspect_ai.model import ContentReasoning, ContentText, GenerateConfig, Logp
 from scipy.special import ndtri
 
 from selfprobe.data import bundled, load
-from selfprobe.data.reference import OURS
+from selfprobe.data.conversations import BUNDLED_CONTENTS
 from selfprobe.evalawareness_tasks import binary, probability, reasoning_trace, turn_scan, user_motivation
 from selfprobe.providers.mind import Mind, behaviour, chance, common_setting, dressing
 from selfprobe.solvers.converse import QUOTE_PROMPT, quoted
-from selfprobe.text.text_kind import BENCHMARK, format_of
+from selfprobe.text.kinds import BENCHMARK, format_of
 
 common_setting("voiced", "traced")
 common_setting("voiced_wrongly", "traced_wrongly")
@@ -62,7 +62,7 @@ def planted_label(first_user_message: str) -> str:
 
 @lru_cache(maxsize=1)
 def _bundled_labels() -> dict[str, str]:
-    rows = [row for name in OURS if name in bundled() for row in load(name, ("messages", "label")).rows]
+    rows = [row for name in BUNDLED_CONTENTS if name in bundled() for row in load(name, ("messages", "label")).rows]
     firsts = [next(m["content"].strip() for m in row["messages"] if m["role"] == "user") for row in rows]
     return {text: row["label"] for text, row in zip(firsts, rows, strict=True) if firsts.count(text) == 1}
 

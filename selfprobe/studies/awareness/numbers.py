@@ -32,8 +32,7 @@ from selfprobe.stats.agreement import (
     turns_trend,
 )
 from selfprobe.stats.clustered import Part, difference
-from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
-from selfprobe.stats.rank import auroc
+from selfprobe.stats.estimate import Estimate, auroc, clustered_mean, undefined
 from selfprobe.stats.text_only import best_reader, log_odds, read_by
 from selfprobe.studies.awareness.paired import MARGIN, Paired, joined, paired
 from selfprobe.studies.awareness.runs import ARM, Arm, marks

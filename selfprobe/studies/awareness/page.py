@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from selfprobe.data.reference import name_and_contents
+from selfprobe.data.conversations import name_and_contents
 from selfprobe.page import (
     BLACK_BOX,
     FINDING,
@@ -62,7 +62,7 @@ from selfprobe.studies.awareness.panel_section import panel_agreement
 from selfprobe.studies.awareness.runs import ARM, marks
 from selfprobe.studies.awareness.table import Logged, told_by_set
 from selfprobe.studies.awareness.verdict import CLEAREST, SAME, Statement, same_answer, statements
-from selfprobe.text.near import names
+from selfprobe.text.user_input import names
 
 PUBLISHED = Markup(
     "Kappas of binary against probability in {}: GPT-5 Mini 0.59, Gemini 2.5 Pro 0.75, gpt-oss-120b 0.16, Qwen3 32B "

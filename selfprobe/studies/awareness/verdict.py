@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from selfprobe.data.reference import REFERENCE
+from selfprobe.data.conversations import REFERENCE
 from selfprobe.page import percents, shown
 from selfprobe.page.plots import short
 from selfprobe.scorers.awareness import Method, called_of, clusters_of, method_numbers
@@ -18,7 +18,7 @@ from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.awareness.numbers import ArmNumbers, BeyondWords, Comparison
 from selfprobe.studies.awareness.runs import ARM
 from selfprobe.studies.awareness.table import Logged, items_of
-from selfprobe.text.text_kind import BENCHMARK, format_of, language_of
+from selfprobe.text.kinds import BENCHMARK, format_of, language_of
 
 KINDS = ("format", "domain", "agentic", "language")
 """Kinds of conversations by which results are split."""

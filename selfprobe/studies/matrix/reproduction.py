@@ -31,8 +31,7 @@ from selfprobe.page import (
     p_digits,
     plots,
 )
-from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, undefined
-from selfprobe.stats.rank import spearman
+from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, spearman, undefined
 from selfprobe.studies.matrix.advantage import (
     EpsilonRow,
     ModelsTest,
