@@ -319,26 +319,28 @@ def show(state: TaskState, prompts: Prompts, replies: Mapping[str, Reply]) -> No
     """Add prompts and replies to the end of the sample's messages, for readers of the log.
 
     Calls that were made separately stand there one after the other, so each but a first one begins with a note that was
-    never sent. No code of the suite reads messages: prompts are made of the sample's input and the Record.
+    never sent. Inspect's log browser gathers such notes at the top, so the question carries the note too, as metadata,
+    which the browser shows under it. No code of the suite reads messages: prompts are made of the sample's input and
+    the Record.
     """
     for name, prompt in prompts.items():
         reply = replies[name]
         asked = prompt if isinstance(prompt, str) else prompt[-1].text
         if not state.messages or state.messages[-1].role != "user" or state.messages[-1].text != asked:
-            state.messages.append(ChatMessageSystem(content=_apart(name, prompt)))
-            state.messages.append(ChatMessageUser(content=asked))
+            note = _apart(prompt)
+            before = f"Separate call {name} (a note of the log, never sent): {note}"
+            state.messages.append(ChatMessageSystem(content=before))
+            state.messages.append(ChatMessageUser(content=asked, metadata={f"separate call {name}": note}))
         state.messages.append(ChatMessageAssistant(content=reply.text, model=reply.model, source="generate"))
         state.output = ModelOutput.from_content(reply.model, reply.text, stop_reason=reply.stop_reason)
 
 
-def _apart(name: str, prompt: str | list[ChatMessage]) -> str:
-    """The note before a call."""
+def _apart(prompt: str | list[ChatMessage]) -> str:
+    """What the model saw with this prompt."""
     if isinstance(prompt, str) or len(prompt) == 1:
-        return f"Separate call {name} (a note of the log, never sent): the model saw the next message alone."
-    return (
-        f"Separate call {name} (a note of the log, never sent): before this question the model saw the conversation "
-        f"({len(prompt) - 1} messages), and no other question or answer."
-    )
+        return "the model saw the question of this call alone."
+    before = f"the conversation ({len(prompt) - 1} messages)"
+    return f"before this question the model saw {before}, and no other question or answer."
 
 
 @solver

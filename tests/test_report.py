@@ -58,7 +58,8 @@ def test_the_page_has_a_part_for_each_study_and_names_what_is_of_none(logs: Path
     html = render(made, "out")
     assert all(part.answer for part in made.parts.values()) and "planted/a$x_1$" in html
     assert (
-        re.search(r"cut\.eval: cannot be read: ", html) and "a log of foreign, which belongs to no study here" in html
+        re.search(r"cut\.eval: cannot be read: ", html)
+        and "a log of foreign, which belongs to no study here; try selfprobe report --rows FILE" in html
     )
     assert {"matrix/cells", "matrix/diversity", "awareness/methods", "preferences/runs"} <= set(made.tables)
 

@@ -350,9 +350,9 @@ def overall_answer(findings: Sequence[Finding], kind: str = "") -> tuple[str, li
     if count == 1:
         head = {"Yes": "Yes, for", "No": "No, not for", "Cannot tell": "Cannot tell for"}[first.answer]
         return f"{head} {first.model}: it {first.clause}.", list(first.notes)[:LINES]
-    lines = [f"{one.answer}: {one.model} {one.clause}." for one in findings]
-    if count > LINES:
-        lines[LINES - 1 :] = [f"{count - LINES + 1} more {kind} are on the page."]
+    lines = [f"{one.answer}: {one.model} {one.clause}." for one in findings[1:]]  # the answer has the first one's
+    if len(lines) > LINES:
+        lines[LINES - 1 :] = [f"{len(lines) - LINES + 1} more {kind} are on the page."]
     if first.answer == "Yes":
         return f"Yes, for {alike} of {count} {kind}. {first.model} {first.clause}.", lines
     if first.answer == "No":
@@ -538,8 +538,10 @@ GLOSSARY = {
     "beyond others": "It does better on itself. –: it predicts no other model beyond its skill.",
     "beyond its likest": "It does better without what a pair of its own shares. –: no pair of its own stands out.",
     "all": "The p of all its tests together, corrected by Holm.",
-    "smallest advantage named": "An advantage of this size or more is named in 80 % of studies of this size.",
-    "items for 0.10": "Items that would be needed to see an advantage of .10.",
+    "stands out from": "The advantage from which a model would stand out above pairs of models, at this size. "
+    "Baselines and stand-ins can ask for more.",
+    "items for 0.10": "Items with which an advantage of .10 would stand out above pairs of models. More items do not "
+    "help against a baseline or stand-in that gets as much.",
     "gets": "Mean score of this baseline about the model.",
     "above it": f"The model's score about itself less this one's. {INTERVAL}",
     "rank": "1 is the best observer of the others.",

@@ -75,7 +75,8 @@ def _task(header: EvalLog) -> str:
 
 def _stray(header: EvalLog) -> str:
     """Why a log has no part in the page."""
-    return f"a log of {_task(header)}, which belongs to no study here"
+    task = _task(header)
+    return f"a log of {task}, which belongs to no study here; try selfprobe report --rows FILE, or selfprobe check"
 
 
 TITLES = {

@@ -170,13 +170,15 @@ def _sentence(
     analysis: Analysis, standings: Sequence[Standing], tasks: Sequence[str], names: dict[str, str], scale: Scale
 ) -> str:
     by_answer = {answer: [t for t in analysis.tasks if t.verdict.answer == answer] for answer in ORDER}
-    models = len({model for task in analysis.tasks for model in task.matrix.models})
+    models = len({model for task in analysis.tasks for model in task.models})
+    lone = {model for task in analysis.tasks for model in task.left_out} - {m for t in analysis.tasks for m in t.models}
+    compared = f"{models} scored models" if lone else f"{models} models"
     if yes := by_answer["Yes"]:
         first = next(one for one in standings if one.answer == "Yes")
         named = len({model for task in yes for model in task.verdict.models})
         if len(tasks) == 1:
-            return f"Yes, for {named} of {models} models. {_reached(first, names, scale)}"
-        head = f"Yes, for {named} of {models} models in {len(yes)} of {len(tasks)} tasks."
+            return f"Yes, for {named} of {compared}. {_reached(first, names, scale)}"
+        head = f"Yes, for {named} of {compared} in {len(yes)} of {len(tasks)} tasks."
         return f"{head} In {first.task} {_reached(first, names, scale, brief=True)}"
     if not analysis.tasks:
         return _only(standings, names, scale)
@@ -188,13 +190,13 @@ def _sentence(
         return f"Cannot tell for {who} in {count} of {len(tasks)} tasks. In {opened[0].task} {reason}."
     if len(tasks) == 1:
         [task] = by_answer["No"]
-        who = f"any of {models} models" if models > 2 else _who(task.matrix.models, names)
+        who = f"any of {compared}" if models > 2 else _who(task.matrix.models, names)
         return f"No, not for {who}: {_renamed(task.verdict.reason, names)}."
     if len(by_answer["No"]) < len(tasks):
         count = len(tasks) - len(analysis.tasks)
-        return f"Cannot tell for {models} models in {count} of {len(tasks)} tasks; No in the others."
+        return f"Cannot tell for {compared} in {count} of {len(tasks)} tasks; No in the others."
     why = "none predicts itself beyond what skill, habits and every other model here explain"
-    return f"No, not for any of {models} models in {len(tasks)} tasks: {why}."
+    return f"No, not for any of {compared} in {len(tasks)} tasks: {why}."
 
 
 def _only(standings: Sequence[Standing], names: dict[str, str], scale: Scale) -> str:
@@ -264,6 +266,8 @@ def _notes(analysis: Analysis, names: dict[str, str], *, several: bool) -> tuple
         lines.append(_renamed(f"{task.task}: {task.verdict.answer}, {why}.", names))
     if len(lines) > 4:
         lines[3:] = [f"{len(lines) - 3} more tasks are on the page."]
+    if unscored := sorted({model for task in analysis.tasks for model in task.left_out}):
+        lines.insert(0, f"No score, so no answer, for {', '.join(names[model] for model in unscored)}.")
     cautions = dict.fromkeys(_renamed(task.verdict.caution, names) for task in analysis.tasks if task.verdict.caution)
     return (*lines, *cautions)[:LINES]
 

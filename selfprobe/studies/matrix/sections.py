@@ -242,7 +242,7 @@ def _model_rows(task: TaskAnalysis) -> Table:
             Column("over the fit", lambda row: number(row.above_fit)),
             *map(step, HEADS),
             Column("all, Holm: p", lambda row: p_digits(corrected[row.model]), look="n"),
-            Column("smallest advantage named", lambda row: number(row.power.detects)),
+            Column("stands out from", lambda row: number(row.power.detects)),
             Column(f"items for {EFFECT:.2f}", lambda row: number(row.power.items, 0)),
         ),
     )
@@ -282,7 +282,7 @@ def _statistics(task: TaskAnalysis) -> Table:
         (
             "self advantage T",
             shown(total, 3),
-            f"(trace − ΣA/M)/(M − 1), t interval over {total.n} {unit}s; {p_value(task.p)}, Holm over tasks "
+            f"(trace − ΣA/M)/(M − 1), t interval over {total.n} {unit}s; one-sided {p_value(task.p)}, Holm over tasks "
             f"{p_value(task.p_holm)}",
         ),
         (

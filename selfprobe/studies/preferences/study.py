@@ -3,9 +3,9 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import pandas as pd
 from inspect_ai.log import EvalLog
@@ -37,6 +37,8 @@ TASKS = ("pairwise_preference", "direct_scoring", "g_eval", "preference_probe")
 ROWS = 6
 """Largest number of runs in picture and table."""
 ORDER = ("Yes", "Cannot tell", "No")
+BY_PLACE = 0.75
+"""Share of showings in which one place is chosen, from which on place alone decides at least half of the pairs."""
 WHY = (
     "Yes: the whole 95 % interval of the share of pairs is above one half, which guessing gets; No: below it. A tie "
     "counts half. Runs are not corrected for their number: of twenty that guess, one is above or below by chance."
@@ -44,8 +46,10 @@ WHY = (
 METHOD = (
     "A tie counts half in accuracy, and as a miss in weighted F1. AUROC ranks by how much a model prefers the first "
     "text. Position bias is how far the share of choices of the first place is from one half, over both orders; "
-    "consistent is the share of pairs whose two orders prefer the same text. Intervals resample questions, since pairs "
-    "of one question are alike. Probes of a model's states are a page of their own: selfprobe probe run."
+    "consistent is the share of pairs whose two orders prefer the same text. A run chooses by place where the whole "
+    "interval of its share of choices of one place is above 75 %: at least half of the pairs are then decided so. "
+    "Intervals resample questions, since pairs of one question are alike. Probes of a model's states are a page of "
+    "their own: selfprobe probe run."
 )
 ESTIMATES = {
     "accuracy": "accuracy",
@@ -82,6 +86,20 @@ class JudgedRun:
         return self.estimate("accuracy")
 
     @property
+    def place(self) -> Literal["first", "second"] | None:
+        """The place that it chooses, whichever text stands there, in most showings (with the whole interval)."""
+        share = self.estimate("said_1")
+        return "first" if share.low >= BY_PLACE else "second" if share.high <= 1 - BY_PLACE else None
+
+    @property
+    def by_place(self) -> str:
+        """How often it chooses that place, with the interval; "" where the place does not explain its choices."""
+        first = self.estimate("said_1")
+        second = replace(first, value=1 - first.value, low=1 - first.high, high=1 - first.low)
+        share = percents(first if self.place == "first" else second)
+        return f"takes the {self.place} place in {share} of showings, whichever text stands there" if self.place else ""
+
+    @property
     def answer(self) -> Answer:
         """Whether its whole interval is above, or below, what guessing gets."""
         return "Yes" if self.accuracy.low > 0.5 else "No" if self.accuracy.high < 0.5 else "Cannot tell"
@@ -112,7 +130,9 @@ class Preferences(Study):
         first = found[:ROWS]
         rows = sorted(found, key=lambda one: (one.method, one.model, one.dataset))
         lines = [
-            f"{one.method}, {names[one.model]} on {one.dataset}: accuracy {percents(one.accuracy)}" for one in found
+            f"{one.method}, {names[one.model]} on {one.dataset}: accuracy {percents(one.accuracy)}"
+            + f"; it {one.by_place}" * bool(one.place)
+            for one in found
         ]
         return Page(
             "Do these models prefer the better of two texts?",
@@ -125,7 +145,7 @@ class Preferences(Study):
                 method=[METHOD, Markup("The data sets and ways of asking are those of {}.").format(PROBES)],
             ),
             tables={"runs": pd.DataFrame([_row(one) for one in rows])},
-            told=lines[:LINES] if len(lines) > 1 else [],
+            told=lines[:LINES] if len(lines) > 1 or found[0].place else [],
         )
 
 
@@ -141,6 +161,8 @@ def _sentence(found: Sequence[JudgedRun], names: dict[str, str]) -> str:
         able = len({one.model for one in found if one.answer == "Yes"})
         head = f"Yes, {who}: it" if count == 1 else f"Yes, for {able} of {count} models. {model}"
         return f"{head} {reached}, asked by {best.method.partition(',')[0]}; guessing gets 50 %."
+    if best.answer == "Cannot tell" and best.place:
+        return f"Cannot tell {who}: {best_one} {best.by_place}."
     if best.answer == "Cannot tell":
         whole = math.isnan(best.accuracy.low)
         ends = "without an interval" if whole else "and its interval holds 50 %, which guessing gets"
@@ -151,9 +173,9 @@ def _sentence(found: Sequence[JudgedRun], names: dict[str, str]) -> str:
 def _picture(found: Sequence[JudgedRun], names: dict[str, str], left: int) -> Picture | None:
     rows = {_row_name(one, found, names): {"accuracy": one.accuracy} for one in found}
     more = f" All cells show {left} more." if left else ""
-    return interval_rows(
-        "preferred", rows, caption=f"95 % intervals.{more}", axis="pairs judged right", scale="percent", line=0.5
-    )
+    placed = "".join(f" {_row_name(one, found, names)} {one.by_place}." for one in found if one.place)
+    caption = f"95 % intervals.{more}{placed}"
+    return interval_rows("preferred", rows, caption=caption, axis="pairs judged right", scale="percent", line=0.5)
 
 
 def _row_name(one: JudgedRun, found: Sequence[JudgedRun], names: dict[str, str]) -> str:
