@@ -10,14 +10,14 @@ import pytest
 from selfprobe.page import Picture
 from selfprobe.page.plots import (
     bar_rows,
-    calibration,
+    calibration_curves,
     curves,
     heat_map,
     interval_rows,
     legend_below,
     model_names,
     new_axes,
-    short,
+    short_name,
     short_names,
 )
 from selfprobe.stats.estimate import Estimate, undefined
@@ -43,7 +43,7 @@ def every(names: list[str], estimate: Estimate) -> list[Picture]:
         interval_rows("a", rows, caption="c", axis="x"),
         bar_rows("b", rows, caption="c", axis="x", scale="percent"),
         curves("c", lines, caption="c", across="x", up="y"),
-        calibration("d", lines, caption="c", across="x", up="y"),
+        calibration_curves("d", lines, caption="c", across="x", up="y"),
         heat_map("e", values, names, caption="c", low=values - 0.1, high=values + 0.1),
     ]
 
@@ -124,8 +124,8 @@ def test_a_band_is_drawn_where_there_is_an_interval() -> None:
 
 
 def test_long_names_are_cut_in_the_middle() -> None:
-    assert short("openrouter/vendor/model") == "model"
-    cut = short("p/" + "a" * 30 + "z" * 30)
+    assert short_name("openrouter/vendor/model") == "model"
+    cut = short_name("p/" + "a" * 30 + "z" * 30)
     assert len(cut) <= 26 and cut.startswith("aaa") and cut.endswith("zzz") and "…" in cut
 
 

@@ -109,7 +109,8 @@ def conversations(
             call as it is. "full": all messages up to the last that is not the model's, since the subject writes the
             last reply itself.
         role: Whose conversations of a task or of logs: a model role ("target"); None is the evaluated model.
-        against: A reference, as `dataset`, or "bundled". Its rows get ids and `set` of their own; see `with_reference`.
+        against: A reference, as `dataset`, or "bundled". Its rows get ids and `set` of their own; see
+            `_with_reference`.
         as_sent: With context "full", keep the last reply too, and calls of tools and their results apart: messages may
             have `calls` (function and arguments as JSON), and the role "tool".
 
@@ -131,7 +132,7 @@ def conversations(
         return ours
     other = REFERENCE_NAMES.get(against, against)
     reference = _read(other, None, None, label=None, context=context, role=None, as_sent=as_sent)
-    return with_reference(ours, reference, against)
+    return _with_reference(ours, reference, against)
 
 
 def _read(
@@ -311,7 +312,7 @@ def _text(value: object) -> str | None:
 # ---- a set and a reference to compare it with, as one table, so that one run asks both
 
 
-def with_reference(table: Table, reference: Table, address: str) -> Table:
+def _with_reference(table: Table, reference: Table, address: str) -> Table:
     """Rows of both sets in turns, so that a limit takes as many of each; every row with `set`: YOURS or REFERENCE.
 
     A conversation of the reference whose text is in our set as well would be held against itself: it is set aside. So

@@ -63,10 +63,10 @@ def rows_at(place: str) -> list[Row]:
     if place.startswith("hf:"):
         return [row for _, row in hugging_face(place)]
     found = locate(place)
-    return parquet_rows(found) if found.lower().endswith(".parquet") else text_rows(read_text(found), Path(found).name)
+    return _parquet_rows(found) if found.lower().endswith(".parquet") else text_rows(read_text(found), Path(found).name)
 
 
-def parquet_rows(path: str) -> list[Row]:
+def _parquet_rows(path: str) -> list[Row]:
     """Rows of a Parquet file."""
     import pyarrow
     from pyarrow import parquet

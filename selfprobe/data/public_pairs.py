@@ -1,9 +1,9 @@
 """The paper's data sets as contrast pairs, from their public sources at pinned revisions (paper 004, §4.1, E.2).
 
-    load("ours")                           # comes with the package
-    load("llmbar")                         # fetched once into the cache
-    load("rocstories=cloze_val.csv")       # a file of the source's schema: gated sets, samples
-    load("mine.jsonl")                     # a user's own, see `own`; also NAME=PATH and hf:owner/name@REVISION
+    load_pairs("ours")                           # comes with the package
+    load_pairs("llmbar")                         # fetched once into the cache
+    load_pairs("rocstories=cloze_val.csv")       # a file of the source's schema: gated sets, samples
+    load_pairs("mine.jsonl")                     # a user's own, see `own`; also NAME=PATH and hf:owner/name@REVISION
 
 Likert scores (after Liu et al. 2024b) become pairs within one article or story prompt; equal scores make no pair.
 """
@@ -99,7 +99,7 @@ def _conversation(turns: list[dict[str, str]], turn: int) -> str:
     return "\n\n".join([turns[1]["content"], *later])
 
 
-def mt_bench_conversations(rows: list[Row]) -> Iterator[Pair | None]:
+def _mt_bench_conversations(rows: list[Row]) -> Iterator[Pair | None]:
     """MT-Bench as the paper's public code takes it: no judges who are authors, the user's turns in both texts.
 
     It sums the votes of judges who saw the models in one order, so that a pair seen in both orders is two.
@@ -130,7 +130,7 @@ def _spoken(turns: list[dict[str, str]]) -> str:
     return "\n".join(f"{('User', 'Assistant')[k % 2]}: {turn['content']}" for k, turn in enumerate(turns))
 
 
-def as_conversations(pair: Pair) -> Pair:
+def _as_conversations(pair: Pair) -> Pair:
     """A pair of the general kind as two conversations; one that answers nothing stays as it is."""
     if pair.kind != "general" or not pair.context:
         return pair
@@ -152,7 +152,7 @@ class Scored:
     """Aspect → mean over raters."""
 
 
-def to_pairs(kind: Kind, texts: list[Scored]) -> Iterator[Pair | None]:
+def _to_pairs(kind: Kind, texts: list[Scored]) -> Iterator[Pair | None]:
     """Every two texts of one context, for every aspect; None where their mean scores are equal.
 
     Which text comes first is decided by the pair's id, so that a source's order of systems tells nothing.
@@ -193,7 +193,7 @@ def newsroom(rows: list[Row]) -> Iterator[Pair | None]:
         Scored(f"{row['doc_id']}:{n}", _plain(row["source"]), row["system_output"], row["scores"])
         for n, row in enumerate(rows)
     ]
-    yield from to_pairs("newsroom", texts)
+    yield from _to_pairs("newsroom", texts)
 
 
 def _plain(text: str) -> str:
@@ -211,7 +211,7 @@ def summeval(rows: list[Row]) -> Iterator[Pair | None]:
                 texts.append(Scored(f"{row['id']}:M{k}", row["text"], summary, scores))
         else:
             texts.append(Scored(str(row.get("id", number)), row["source"], row["summary"], row["scores"]))
-    yield from to_pairs("summeval", texts)
+    yield from _to_pairs("summeval", texts)
 
 
 def hanna(rows: list[Row]) -> Iterator[Pair | None]:
@@ -228,7 +228,7 @@ def hanna(rows: list[Row]) -> Iterator[Pair | None]:
         )
         for story, ratings in raters.items()
     ]
-    yield from to_pairs("hanna", texts)
+    yield from _to_pairs("hanna", texts)
 
 
 def rocstories(rows: list[Row]) -> Iterator[Pair | None]:
@@ -430,7 +430,7 @@ OURS = "ours"
 """The pairs that come with the package: datasets/ours, in the columns of a user's own."""
 
 
-def load(
+def load_pairs(
     spec: str, *, limit: int | None = None, seed: int = 0, words: Words | None = None, conversations: bool = False
 ) -> PairSet:
     """Pairs of `spec`: a name of `known()`, NAME=PATH, the path of a user's own file, or `hf:owner/name@REVISION`.
@@ -459,7 +459,7 @@ def load(
             f"{', '.join(FORMATS)} file of your own or hf:owner/name@REVISION{meant(name, known())}"
         )
     pairs = [(words or Words()).asked_of(pair) for pair in made if pair is not None]
-    chosen = pairs = [as_conversations(pair) for pair in pairs] if conversations else pairs
+    chosen = pairs = [_as_conversations(pair) for pair in pairs] if conversations else pairs
     if limit is not None and limit < len(pairs):
         chosen = [pairs[i] for i in sorted(random.Random(seed).sample(range(len(pairs)), limit))]
     with _naming(origin):
@@ -497,7 +497,7 @@ def _converted(rows: list[Row], name: str, origin: str, conversations: bool = Fa
         columns = ("doc_id", "source", "summary", "scores")
     _check_columns(rows, columns, origin)
     if conversations and source.convert is mt_bench and rows and "output_1" not in rows[0]:
-        return list(mt_bench_conversations(rows))
+        return list(_mt_bench_conversations(rows))
     return list(source.convert(rows))
 
 

@@ -104,8 +104,8 @@ def sides(
 
 
 def _ready(name: str, mine: Sequence[Row], theirs: Sequence[Row], notes: list[str], prompts: int | None) -> Sides:
-    ours, twice = _different([with_text(row) for row in mine], set())
-    real, shared = _different([with_text(row) for row in theirs], {row["text"] for row in ours})
+    ours, twice = _different([with_prompt_text(row) for row in mine], set())
+    real, shared = _different([with_prompt_text(row) for row in theirs], {row["text"] for row in ours})
     notes = list(notes)
     if twice:
         notes.append(f"{twice} prompts repeat the text of another one and are left out.")
@@ -201,7 +201,7 @@ def _pair(kind: str, one: Row, two: Row) -> Row:
     return {"id": f"{kind}: {one['id']} | {two['id']}", "kind": kind} | parts
 
 
-def with_text(row: Row) -> Row:
+def with_prompt_text(row: Row) -> Row:
     """A conversation with its `text`, as judges read it."""
     tools = [ToolInfo.model_validate(tool) for tool in row.get("tools", ())]
     return row | {"text": numbered([(m["role"], m["content"]) for m in row["messages"]], tools)}

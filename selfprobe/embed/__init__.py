@@ -355,10 +355,10 @@ def _minilm_weights(folder: Path) -> tuple[Tokenizer, dict[str, Array]]:
     tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
     tokenizer.no_padding()
     tokenizer.enable_truncation(MINILM_TOKENS)
-    return tokenizer, read_safetensors(folder / "model.safetensors")
+    return tokenizer, _read_safetensors(folder / "model.safetensors")
 
 
-def read_safetensors(path: Path) -> dict[str, Array]:
+def _read_safetensors(path: Path) -> dict[str, Array]:
     """The float32 tensors of a file (https://github.com/huggingface/safetensors#format), by name."""
     content = path.read_bytes()
     start = 8 + int.from_bytes(content[:8], "little")

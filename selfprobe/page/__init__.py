@@ -27,7 +27,7 @@ from selfprobe.page.numerals import p_value as p_value
 from selfprobe.page.numerals import percent as percent
 from selfprobe.page.numerals import percents as percents
 from selfprobe.page.numerals import shown as shown
-from selfprobe.page.numerals import signed as signed
+from selfprobe.page.numerals import signed_number as signed_number
 from selfprobe.page.plots import Picture as Picture
 from selfprobe.page.plots import model_names
 from selfprobe.text.safe import clean, cleaned, csv, echo
@@ -45,7 +45,7 @@ def columns(estimate: Any) -> dict[str, float]:
     return {name: getattr(estimate, name) for name in ("value", "low", "high", "n")}
 
 
-def named(name: str, estimate: Any) -> dict[str, float]:
+def interval_columns(name: str, estimate: Any) -> dict[str, float]:
     """Columns of one `Estimate` among several in a row: `name`, `name_low`, `name_high`."""
     return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
 
@@ -329,10 +329,10 @@ def strongest(findings: Iterable[Finding]) -> list[Finding]:
     return sorted(findings, key=lambda one: ("Yes", "Cannot tell", "No").index(one.answer))
 
 
-def kind_of(names: Collection[str]) -> str:
+def models_or_runs(names: Collection[str]) -> str:
     """Kind of the names of models: "models", or "runs" where one model has several, which settings distinguish.
 
-    >>> kind_of(["m/a", "m/b"]), kind_of(["m/a, grader g", "m/a, grader h"])
+    >>> models_or_runs(["m/a", "m/b"]), kind_of(["m/a, grader g", "m/a, grader h"])
     ('models', 'runs')
     """
     return "models" if len({name.partition(",")[0] for name in names}) == len(names) else "runs"
@@ -345,7 +345,7 @@ def overall_answer(findings: Sequence[Finding], kind: str = "") -> tuple[str, li
         findings: At least one.
         kind: Kind that they are about; "" is models, or runs of them.
     """
-    first, count, kind = findings[0], len(findings), kind or kind_of([one.model for one in findings])
+    first, count, kind = findings[0], len(findings), kind or models_or_runs([one.model for one in findings])
     alike = sum(one.answer == first.answer for one in findings)
     if count == 1:
         head = {"Yes": "Yes, for", "No": "No, not for", "Cannot tell": "Cannot tell for"}[first.answer]

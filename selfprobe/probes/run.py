@@ -17,7 +17,7 @@ import pandas as pd
 
 from selfprobe.data.own import Words
 from selfprobe.data.pairs import data_hash
-from selfprobe.data.public_pairs import LLMBAR_NATURAL, PairSet, load
+from selfprobe.data.public_pairs import LLMBAR_NATURAL, PairSet, load_pairs
 from selfprobe.embed.weights import Progress, to_stderr
 from selfprobe.probes import rate, tables
 from selfprobe.probes.evaluate import METRICS, Fits, fit_all, fitted_apart, split_pairs
@@ -154,11 +154,12 @@ def load_sets(
 ) -> dict[str, PairSet]:
     """Pairs of each spec, by name; `words` are for those of the general kind, others keep the paper's question.
 
-    `prompts`: a value of `FitSettings`; "conversations" shows pairs of the general kind so, see `public_pairs.load`.
+    `prompts`: a value of `FitSettings`; "conversations" shows pairs of the general kind so, see
+    `public_pairs.load_pairs`.
     """
     sets: dict[str, PairSet] = {}
     for spec in datasets:
-        loaded = load(spec, limit=limit, words=words, conversations=prompts == "conversations")
+        loaded = load_pairs(spec, limit=limit, words=words, conversations=prompts == "conversations")
         if loaded.name in sets:
             raise ValueError(f"two data sets are named {loaded.name!r}: say NAME=PATH for one")
         sets[loaded.name] = loaded

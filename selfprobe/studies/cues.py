@@ -37,7 +37,7 @@ from selfprobe.page import (
     p_digits,
     percent,
     shown,
-    signed,
+    signed_number,
     strongest,
 )
 from selfprobe.page import Table as PageTable
@@ -360,7 +360,7 @@ def _notes(found: Found) -> Iterator[str]:
 COLUMNS = (
     *FINDING,
     Column("give it away", lambda one: f"{len(one.of.sure)} of {len(one.of.judged)}", str),
-    Column("strongest adds", lambda one: one.of.judged[0].estimate.value if one.of.judged else None, signed),
+    Column("strongest adds", lambda one: one.of.judged[0].estimate.value if one.of.judged else None, signed_number),
 )
 
 

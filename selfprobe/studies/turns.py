@@ -37,7 +37,7 @@ from selfprobe.page import (
     p_digits,
     p_value,
     shown,
-    signed,
+    signed_number,
     strongest,
 )
 from selfprobe.page import Table as PageTable
@@ -180,7 +180,7 @@ COLUMNS = (
     Column(
         "turn of change", lambda one: one.of.change.at.value if one.of.change.shown else None, lambda at: number(at, 0)
     ),
-    Column("step", lambda one: one.of.change.step.value, signed),
+    Column("step", lambda one: one.of.change.step.value, signed_number),
     Column("p", lambda one: one.of.change.p, p_digits),
 )
 

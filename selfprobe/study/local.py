@@ -105,7 +105,7 @@ def progressing() -> Iterator[Progress]:
 
     terminal = sys.stderr.isatty()
     with busy.status_line() if terminal else busy.status_line(lambda *_: ""):
-        yield busy.at if terminal else to_stderr
+        yield busy.set_stage if terminal else to_stderr
 
 
 class LocalStudy(Study):

@@ -123,7 +123,7 @@ def parts(rows: pd.DataFrame, by: str) -> list[clustered.Part]:
     said, positive = rows.said.astype(float), rows.positive.to_numpy()
     return [
         *(clustered.clustered_share(said, rows[by], where=side, unit="source") for side in (positive, ~positive)),
-        *(clustered.auroc(positive, rows[name], rows[by]) for name in ("p", "q")),
+        *(clustered.clustered_auroc(positive, rows[name], rows[by]) for name in ("p", "q")),
     ]
 
 

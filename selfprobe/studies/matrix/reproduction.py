@@ -26,7 +26,7 @@ from selfprobe.page import (
     Section,
     Table,
     estimated,
-    named,
+    interval_columns,
     number,
     p_digits,
     plots,
@@ -462,7 +462,7 @@ def _table2_frame(made: Reproduction) -> pd.DataFrame:
         row: dict[str, object] = {"observer": line.model, "rank": line.rank}
         entries = {task.task: line.scores[task.task] for task in made.tasks} | {"avg": line.average}
         for name, one in entries.items():
-            row |= named(name, one)
+            row |= interval_columns(name, one)
             if name != "avg":
                 row[f"{name}_targets"] = _count(made, name, line)
                 row[f"{name}_chance"] = next(task.chance for task in made.tasks if task.task == name)
@@ -554,8 +554,8 @@ def _figure2_frame(made: Reproduction) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {"on": one.name, "model": model}
-            | named("self", own)
-            | named("others", others)
+            | interval_columns("self", own)
+            | interval_columns("others", others)
             | {"difference": own.value - others.value}
             for one in made.figure2
             for model, own, others in zip(one.models, one.own, one.others, strict=True)
@@ -577,9 +577,9 @@ def _transfer_frame(made: Reproduction) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {"task": one.tasks[0], "other_task": one.tasks[1], "n": one.observers.n}
-            | named("observers", one.observers)
-            | named("self", one.own)
-            | named("paper_observers", one.paper)
+            | interval_columns("observers", one.observers)
+            | interval_columns("self", one.own)
+            | interval_columns("paper_observers", one.paper)
             for one in made.transfer
         ]
     )

@@ -23,7 +23,7 @@ from selfprobe.page import (
     Table,
     columns,
     estimated,
-    named,
+    interval_columns,
     number,
     p_digits,
     p_value,
@@ -316,8 +316,8 @@ def _statistics(task: TaskAnalysis) -> Table:
         ),
     ]
     heads = ("quantity", "value [95 % interval]", "what it says")
-    named = [dict(zip(heads, row, strict=True)) for row in rows]
-    return Table(named, tuple(Column(head, head, look="e" * ("value" in head)) for head in heads))
+    lines = [dict(zip(heads, row, strict=True)) for row in rows]
+    return Table(lines, tuple(Column(head, head, look="e" * ("value" in head)) for head in heads))
 
 
 def _over_all(task: str) -> str:
@@ -633,7 +633,7 @@ def axes_table(rows: Sequence[AxisRow]) -> pd.DataFrame:
         [
             {"model": row.model, "axis": row.axis, "value": row.value, "dilemmas": row.dilemmas}
             | {"infinite": row.infinite}
-            | {key: x for name, one in row.numbers.items() for key, x in named(name, one).items()}
+            | {key: x for name, one in row.numbers.items() for key, x in interval_columns(name, one).items()}
             for row in rows
         ]
     )

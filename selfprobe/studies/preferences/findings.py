@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from selfprobe.page import Answer, Finding, shown, signed
+from selfprobe.page import Answer, Finding, shown, signed_number
 
 Tables = Mapping[str, pd.DataFrame]
 
@@ -83,7 +83,7 @@ def claim_of(less: Any, than: str, lost: Sequence[str]) -> tuple[Answer, str]:
         than: Name of what the probe is compared with, and of the number.
         lost: Names of what else it is not shown to be above.
     """
-    by = f"{than} {signed(less.value) if math.isnan(less.low) else shown(less, sign=True)}"
+    by = f"{than} {signed_number(less.value) if math.isnan(less.low) else shown(less, sign=True)}"
     if less.high < 0:
         return "No", f"has a probe below {by}"
     if not less.low > 0:
@@ -153,7 +153,7 @@ def judge_findings(tables: Tables) -> list[Finding]:
     for row in less[less.against == "supervised"].itertuples():
         rows: dict[str, Any] = {one.method: one for one in methods[methods.dataset == row.dataset].itertuples()}
         of = Numbers(row.dataset, rows[row.probe].value, rows["supervised"].value, row.value)
-        by = f"its probe, by AUROC {signed(row.value) if math.isnan(row.low) else shown(row, sign=True)}"
+        by = f"its probe, by AUROC {signed_number(row.value) if math.isnan(row.low) else shown(row, sign=True)}"
         answer: Answer = "Yes" if row.low > 0 else "No" if row.high < 0 else "Cannot tell"
         place = "above" if row.low > 0 else "below" if row.high < 0 else "that is not shown to differ from"
         name = (

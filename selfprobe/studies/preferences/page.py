@@ -23,10 +23,10 @@ from selfprobe.page import (
     number,
     overall_answer,
     shown,
-    signed,
+    signed_number,
     strongest,
 )
-from selfprobe.page.plots import interval_rows, short
+from selfprobe.page.plots import interval_rows, short_name
 from selfprobe.probes.folder import read_run
 from selfprobe.studies.preferences import figures
 from selfprobe.studies.preferences.findings import (
@@ -73,7 +73,7 @@ COLUMNS = {
         Column("answer", "answer"),
         Column("probe" if about == "probes" else "judge", lambda one: one.of.value, number),
         Column(other, lambda one: one.of.other, number),
-        Column("difference", lambda one: one.of.less, signed),
+        Column("difference", lambda one: one.of.less, signed_number),
     )
     for about, other in _OTHERS.items()
 }
@@ -85,7 +85,7 @@ def page_of(out: Path, about: Literal["probes", "judges"] = "probes") -> Page:
     """The page of the run in `out`, with report.md: of its probes, or of the judges that were trained beside them."""
     tables = {file.stem: pd.read_csv(file) for file in sorted((out / "tables").glob("*.csv"))}
     state = read_run(out)
-    model, train = short(state["model"]), state["settings"].get("train", 0.5)
+    model, train = short_name(state["model"]), state["settings"].get("train", 0.5)
     halves = "halves" if train == 0.5 else f"splits that train on {f'{train:.0%}' if train < 1 else f'{train:g} pairs'}"
     lead = (
         f"{state['model']}, revision {state['revision']}, preset {state['settings']['name']}, "

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from selfprobe.page.plots import short
+from selfprobe.page.plots import short_name
 from selfprobe.probes.folder import read_run
 
 _SIZE = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)([BbMm])(?![a-zA-Z0-9])")
@@ -71,7 +71,7 @@ def read_runs(given: Sequence[str]) -> list[ModelRun]:
         ValueError: A folder holds no finished run, or its run cannot be compared with the others.
     """
     runs = [_read(*named(each)) for each in given]
-    shortest = [short(run.state["model"]) for run in runs]
+    shortest = [short_name(run.state["model"]) for run in runs]
     labels = [
         name if shortest.count(name) == 1 else str(run.state["model"]) for name, run in zip(shortest, runs, strict=True)
     ]
