@@ -30,9 +30,8 @@ from torch import Tensor
 from selfprobe.data.pairs import Pair
 from selfprobe.data.public_pairs import load_pairs
 from selfprobe.probes import forward
-from selfprobe.probes.choose import batches
-from selfprobe.probes.choose import off as apart
-from selfprobe.probes.forward import States
+from selfprobe.probes.forward import States, batches
+from selfprobe.probes.forward import off as apart
 from selfprobe.probes.harvesting import BATCH_TOKENS, harvest
 from selfprobe.probes.model import LocalModel, load_model
 from selfprobe.probes.tokens import Prompt, encode

@@ -29,8 +29,13 @@ from selfprobe.data import Table
 from selfprobe.data.prices import LOCAL, LOCAL_LIMIT
 from selfprobe.errors import InputError, one_line, warn_once
 from selfprobe.errors.arguments import SAME_MODEL
-from selfprobe.errors.inspect_private import active_generate_config, active_model, sample_active
-from selfprobe.solvers.negotiate import Asking, agree
+from selfprobe.errors.inspect_private import (
+    active_generate_config,
+    active_model,
+    sample_active,
+    suspend_store_events,
+)
+from selfprobe.solvers.negotiate import Asking, agree, merged
 from selfprobe.solvers.record import Reply
 from selfprobe.solvers.sent import as_told, is_hugging_face
 
@@ -131,11 +136,11 @@ async def ask(
         InputError: The role is of several models.
     """
     if (stand_in := _stand_in.get()) is not None:
-        sent = config.merge(needs)
+        sent = merged(config, needs)
         return {n: await stand_in(str(role) if role else None, n, p, sent, may_be_cut) for n, p in prompts.items()}
     model = role if isinstance(role, Model) else sole(role)
-    _warn_of_overridden(model, config.merge(needs))
-    wishes = _patience(model).merge(_limit(model)).merge(config)
+    _warn_of_overridden(model, merged(config, needs))
+    wishes = merged(_patience(model), _limit(model), config)
     replies: dict[str, Reply] = {}
 
     async def one(name: str, prompt: str | list[ChatMessage]) -> None:
@@ -156,9 +161,11 @@ async def ask(
                     tools=bool(tools),
                 )
 
-    async with create_task_group() as group:
-        for name, prompt in prompts.items():
-            group.start_soon(one, name, prompt)
+    # Each call's span would log what other calls write into the store meanwhile; the solver's span logs it once.
+    with suspend_store_events():
+        async with create_task_group() as group:
+            for name, prompt in prompts.items():
+                group.start_soon(one, name, prompt)
     return {name: of_asked(replies[name]) for name in prompts}
 
 
@@ -282,15 +289,14 @@ def _patience(model: Model) -> GenerateConfig:
     batch = chosen.batch if model.config.batch is None else model.config.batch
     hangs = slots is None and not batch and not is_hugging_face(model)
     known = PATIENCE if hangs else GenerateConfig(max_retries=PATIENCE.max_retries)
-    return known.merge(
-        GenerateConfig(
-            max_retries=chosen.max_retries,
-            timeout=chosen.timeout,
-            attempt_timeout=chosen.attempt_timeout,
-            max_connections=chosen.max_connections or slots,
-            batch=batch,  # the command line's does not reach role models otherwise
-        )
+    by_user = GenerateConfig(
+        max_retries=chosen.max_retries,
+        timeout=chosen.timeout,
+        attempt_timeout=chosen.attempt_timeout,
+        max_connections=chosen.max_connections or slots,
+        batch=batch,  # the command line's does not reach role models otherwise
     )
+    return merged(known, by_user)
 
 
 def _limit(model: Model) -> GenerateConfig:

@@ -328,7 +328,7 @@ def _origin(X: Any, groups: Any) -> dict[str, Any]:
         blank = dict.fromkeys(("model", "revision", "template", "dtype", "data_hash"), "")
         return blank | {"train_groups": tuple(sorted({str(name) for name in groups})), "train_pairs": len(X)}
     from selfprobe.data.pairs import data_hash
-    from selfprobe.probes.splits import questions
+    from selfprobe.probes.fit import questions
 
     told = {name: getattr(X.identity, name) for name in ("model", "revision", "template", "dtype")}
     told |= {"question": X.pairs[0].criterion, "item": X.pairs[0].item, "system": X.chat.system}

@@ -42,7 +42,7 @@ from selfprobe.page import (
 )
 from selfprobe.page import Table as PageTable
 from selfprobe.page.plots import interval_rows
-from selfprobe.solvers.edited import ALL, ORIGINAL, PARAPHRASE
+from selfprobe.solvers.arms import ALL, ORIGINAL, PARAPHRASE
 from selfprobe.stats.estimate import Estimate
 from selfprobe.stats.paired import FEWEST_CONTROLS, Control, Effect, Noise, effects, noise
 from selfprobe.study import Effort, Label, Logs, OneModel, Plan, Study, Wave
@@ -329,7 +329,7 @@ def _answer(found: Found) -> tuple[Answer, str]:
     if not judged:
         return (
             "Cannot tell",
-            f"has {controls.n} edits elsewhere; {FEWEST_CONTROLS} that miss the thing are needed (--controls)",
+            f"has {controls.n} edits elsewhere; {FEWEST_CONTROLS} that miss it are needed (--controls)",
         )
     if all(effect.estimate.high < SMALL for effect in judged):
         return "No", f"raises P(evaluation) by less than {SMALL:.2f} for each of {len(judged)} things"

@@ -240,7 +240,7 @@ class Lens(SpreadStudy):
             self._read(spread, progress, patterns=False)
 
     def _read(self, spread: "Spread", progress: Progress, *, patterns: bool) -> None:
-        from selfprobe.mechanism.reading import apart, checked_reading
+        from selfprobe.mechanism.reading import checked_reading, read_in_context
         from selfprobe.probes.harvesting import Meter
 
         if todo := self.todo(patterns=patterns):
@@ -248,7 +248,9 @@ class Lens(SpreadStudy):
             with checked_reading(self.judge, max(todo, key=lambda item: item.longest), attention=patterns) as sharing:
                 meter = Meter(sum(item.tokens for item in todo), len(todo), progress, "dilemmas")
                 prompt = todo[0].prompts["direct"]
-                for item, reading in spread(self.judge, prompt, todo, lambda item: (apart, item, sharing, patterns)):
+                for item, reading in spread(
+                    self.judge, prompt, todo, lambda item: (read_in_context, item, sharing, patterns)
+                ):
                     keep(self.folder / "readings", self.key(item), vars(reading))
                     meter.add(item.tokens, 1)
             meter.finish()

@@ -12,7 +12,7 @@ from selfprobe.study.local import ALLOW_PICKLE, quiet_model, said_plainly
 from selfprobe.text.safe import echo
 
 if TYPE_CHECKING:
-    from selfprobe.probes.score import Judgement
+    from selfprobe.probes.probe_file import Judgement
 
 
 def _studies() -> dict[str, click.Command]:
@@ -49,8 +49,7 @@ def score(file: Path, pairs: str, model: str | None, out: Path | None, cache: Pa
             raise ValueError(f"no probe file {file}: make one with `selfprobe probe run`")
         from selfprobe.data.own import Words
         from selfprobe.data.public_pairs import load_pairs
-        from selfprobe.probes.probe_file import load_probe
-        from selfprobe.probes.score import judge_pairs
+        from selfprobe.probes.probe_file import judge_pairs, load_probe
 
         fitted = load_probe(file)
         card = fitted.card

@@ -28,8 +28,8 @@ from selfprobe.study.local import (
 if TYPE_CHECKING:
     from selfprobe.data.public_pairs import PairSet
     from selfprobe.probes.finetune import Lesson
+    from selfprobe.probes.fit import FitSettings
     from selfprobe.probes.forward import Reader
-    from selfprobe.probes.splits import FitSettings
     from selfprobe.probes.training import Recipe
 
 RATES: Mapping[str, tuple[float, float, int]] = {"small": (1e-4, FULL_RATE, 8), "released-code": (5e-5, 5e-7, 32)}
@@ -177,7 +177,7 @@ class ProbeRun(SpreadStudy, TrainingStudy):
     @property
     def fitting(self) -> "FitSettings":
         """Preset with the options that replace its values."""
-        from selfprobe.probes.splits import PRESETS
+        from selfprobe.probes.fit import PRESETS
 
         names = {"prompts", "aspects", "train", "seeds", "resamples", "orientation"}
         return replace(PRESETS[self.preset], **self.model_dump(include=names, exclude_none=True))

@@ -16,9 +16,9 @@ pytest.importorskip("transformers", reason="the probes extra is not installed")
 
 from selfprobe.errors import InputError
 from selfprobe.preference_tasks.preference_probe import preference_probe
+from selfprobe.probes.fit import FitSettings
 from selfprobe.probes.probe_file import load_probe
 from selfprobe.probes.run import run_probes
-from selfprobe.probes.splits import FitSettings
 from selfprobe.scorers.decision import decisions_of
 
 Run = Callable[..., EvalLog]

@@ -212,7 +212,7 @@ def test_a_full_disk_is_said_and_what_was_written_is_kept(
             raise OSError(28, "No space left on device")
         real(tensors, path)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("selfprobe.probes.shards.save_file", full)
+    monkeypatch.setattr("selfprobe.probes.harvesting.save_file", full)
     monkeypatch.setattr("selfprobe.probes.harvesting.SHARD_BYTES", 1)
     with pytest.raises(
         OSError, match=r"cannot be written to .* MB are free: .*No space left.*make room, and run again"

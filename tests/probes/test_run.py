@@ -15,12 +15,11 @@ from safetensors.torch import save_file
 from selfprobe.data.public_pairs import load_pairs
 from selfprobe.errors import InputError
 from selfprobe.probes.ablate import ablate_run, ablated, answers, rejected
+from selfprobe.probes.fit import FitSettings
 from selfprobe.probes.folder import read_run, write_run
 from selfprobe.probes.model import LocalModel, fingerprint, load_model
-from selfprobe.probes.probe_file import load_probe
+from selfprobe.probes.probe_file import judge_pairs, load_probe
 from selfprobe.probes.run import run_probes
-from selfprobe.probes.score import judge_pairs
-from selfprobe.probes.splits import FitSettings
 from selfprobe.study.local import said_plainly
 
 from .conftest import some_pairs, tiny_judge

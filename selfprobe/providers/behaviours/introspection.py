@@ -35,7 +35,7 @@ from selfprobe.providers.mind import (
     echoed,
     shared_word,
 )
-from selfprobe.scorers.emotion_guess import EMOTIONS
+from selfprobe.scorers.word_matches import EMOTIONS
 
 # Planted k-th word predictions.
 #
