@@ -139,10 +139,10 @@ class Picture:
         return {}
 
 
-def short_name(name: str, longest: int = 26) -> str:
+def cut_name(name: str, longest: int = 26) -> str:
     """A model's name, and what follows it after a comma, short enough for an axis: no provider, cut in the middle.
 
-    >>> short_name("planted/a, grader planted/g,planted/h")
+    >>> cut_name("planted/a, grader planted/g,planted/h")
     'a, grader g,h'
     """
     last = re.sub(r"[^\s,?]*/", "", name.rstrip("/"))
@@ -164,10 +164,10 @@ def model_names(models: Sequence[str]) -> dict[str, str]:
     return names if len(set(names.values())) == len(names) else {model: model for model in models}
 
 
-def short_names(models: Sequence[str]) -> list[str]:
+def cut_names(models: Sequence[str]) -> list[str]:
     """Names of models, short enough for an axis."""
     names = model_names(models)
-    return [short_name(names[model]) for model in models]
+    return [cut_name(names[model]) for model in models]
 
 
 def interval_rows(

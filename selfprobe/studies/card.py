@@ -39,7 +39,7 @@ from selfprobe.page import (
     percent,
 )
 from selfprobe.page.numerals import Interval, percents, points
-from selfprobe.page.plots import interval_rows, short_name
+from selfprobe.page.plots import cut_name, interval_rows
 from selfprobe.scorers.decision import last_score
 from selfprobe.scorers.realism_choice import Pick, pick_of
 from selfprobe.solvers.converse import METHODS
@@ -262,7 +262,7 @@ class Realism(Study):
             answer=_answer(made),
             picture=interval_rows(
                 "win_rates",
-                {short_name(name, 40): {"": rate} for name, rate in rates},
+                {cut_name(name, 40): {"": rate} for name, rate in rates},
                 caption="95 % intervals; the line: no difference.",
                 axis="pairs in which it is taken for real use",
                 scale="percent",

@@ -54,7 +54,7 @@ from selfprobe.page import (
 )
 from selfprobe.page import Table as PageTable
 from selfprobe.page.numerals import p_value
-from selfprobe.page.plots import interval_rows, short_name
+from selfprobe.page.plots import cut_name, interval_rows
 from selfprobe.stats import clustered
 from selfprobe.stats.agreement import ece
 from selfprobe.stats.estimate import Estimate, FloatArray
@@ -725,7 +725,7 @@ def _applied(
 
 def finding_of(found: Found) -> Finding:
     """The answer for the model."""
-    held, model = found.latent, short_name(found.state["model"])
+    held, model = found.latent, cut_name(found.state["model"])
     told = f"AUROC {shown(held.here.auroc)}"
     others = [name for name in (ALMOST, *SAID.values()) if found.numbers[name].shown]
     answer: Answer = "Cannot tell"

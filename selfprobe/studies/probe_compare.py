@@ -49,7 +49,7 @@ from selfprobe.page import (
     shown,
     strongest,
 )
-from selfprobe.page.plots import interval_rows, short_name
+from selfprobe.page.plots import cut_name, interval_rows
 from selfprobe.probes.folder import read_run
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.preferences import figures
@@ -117,7 +117,7 @@ def read_runs(given: Sequence[str]) -> list[ModelRun]:
         ValueError: A folder holds no finished run, or its run cannot be compared with the others.
     """
     runs = [_read(*folder_and_family(each)) for each in given]
-    shortest = [short_name(run.state["model"]) for run in runs]
+    shortest = [cut_name(run.state["model"]) for run in runs]
     labels = [
         name if shortest.count(name) == 1 else str(run.state["model"]) for name, run in zip(shortest, runs, strict=True)
     ]

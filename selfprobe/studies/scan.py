@@ -41,7 +41,7 @@ from selfprobe.page import (
 )
 from selfprobe.page import Table as PageTable
 from selfprobe.page.plots import curves as drawn_curves
-from selfprobe.page.plots import short_name
+from selfprobe.page.plots import cut_name
 from selfprobe.scorers.votes import PANEL, Panel
 from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.grade import self_graded
@@ -349,7 +349,7 @@ def _kind(made: Sequence[ByTask]) -> str:
 
 def finding_of(each: ByTask) -> Finding:
     """The answer for a model in a task."""
-    who = f"{short_name(each.model, len(each.model))} in {each.task}".replace(" ", "\N{NO-BREAK SPACE}")
+    who = f"{cut_name(each.model, len(each.model))} in {each.task}".replace(" ", "\N{NO-BREAK SPACE}")
     lost, of = _reasons(each.rows), f"{each.noticed} of {each.curve.n} transcripts"
     notes = [f"Unscored transcripts: {lost}."] if lost != "0" else []
     answer: Answer = "Yes" if each.noticed else "Cannot tell" if notes or not each.curve.n else "No"

@@ -45,7 +45,7 @@ from selfprobe.page import (
     strongest,
 )
 from selfprobe.page.numerals import points
-from selfprobe.page.plots import interval_rows, model_names, short_name
+from selfprobe.page.plots import cut_name, interval_rows, model_names
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.awareness.figures import pictures
 from selfprobe.studies.awareness.numbers import (
@@ -208,7 +208,7 @@ def _picture(findings: Sequence[Finding], labels: tuple[str, str] | None) -> Pic
     if not any(one.arm.n for one in shown):
         return None
     rows = {
-        short_name(finding.model): dict(zip(labels, _shares(one), strict=True)) if labels else {"": one.arm.called}
+        cut_name(finding.model): dict(zip(labels, _shares(one), strict=True)) if labels else {"": one.arm.called}
         for finding, one in zip(findings, shown, strict=False)
     }
     arms = {one.arm.name for one in shown}

@@ -437,7 +437,7 @@ def _table2_picture(made: Reproduction) -> Picture:
     tasks = [task.task for task in made.tasks]
     several = len(tasks) > 1
     rows = [[line.scores[task] for task in tasks] + [line.average] * several for line in made.table2]
-    short = dict(zip(models := [line.model for line in made.table2], plots.short_names(models), strict=True))
+    short = dict(zip(models := [line.model for line in made.table2], plots.cut_names(models), strict=True))
     names = [SELF if line.model == SELF else f"{line.rank or '–'}. {short[line.model]}" for line in made.table2]
     return plots.heat_map(
         "table2",
@@ -541,7 +541,7 @@ def _pictured(made: Reproduction) -> list[SelfAndOthers]:
 
 def _figure2_picture(one: SelfAndOthers) -> Picture:
     what = "mean of the tasks" if one.name == AVERAGE else one.name
-    names = plots.short_names(one.models)
+    names = plots.cut_names(one.models)
     return self_against_others(
         "figure2",
         {name: (a, b) for name, a, b in zip(names, one.own, one.others, strict=True)},
@@ -630,7 +630,7 @@ def _pictures(figure: str, of: str, transform: PaperTransform, models: Sequence[
     """A and C as heat maps; a task whose scores are all equal has neither."""
     if np.isnan(transform.aggregate).all():
         return []
-    names = plots.short_names(models)
+    names = plots.cut_names(models)
     return [
         plots.heat_map(
             f"{figure}-A",

@@ -28,7 +28,7 @@ from selfprobe.page import (
     signed_number,
     strongest,
 )
-from selfprobe.page.plots import interval_rows, short_name
+from selfprobe.page.plots import cut_name, interval_rows
 from selfprobe.probes.folder import read_run
 from selfprobe.studies.preferences import figures
 
@@ -258,7 +258,7 @@ def page_of(out: Path, about: Literal["probes", "judges"] = "probes") -> Page:
     """The page of the run in `out`, with report.md: of its probes, or of the judges that were trained beside them."""
     tables = {file.stem: pd.read_csv(file) for file in sorted((out / "tables").glob("*.csv"))}
     state = read_run(out)
-    model, train = short_name(state["model"]), state["settings"].get("train", 0.5)
+    model, train = cut_name(state["model"]), state["settings"].get("train", 0.5)
     halves = "halves" if train == 0.5 else f"splits that train on {f'{train:.0%}' if train < 1 else f'{train:g} pairs'}"
     lead = (
         f"{state['model']}, revision {state['revision']}, preset {state['settings']['name']}, "
