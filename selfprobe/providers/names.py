@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
-from selfprobe.text.near import meant
+from selfprobe.text.user_input import meant
 
 FAULTS = ("malformed", "empty", "refused", "truncated")
 SETTINGS_FILE = Path(__file__).with_name("settings.json")

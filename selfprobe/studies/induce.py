@@ -53,7 +53,7 @@ from selfprobe.page import (
     shown,
 )
 from selfprobe.page import Table as PageTable
-from selfprobe.page.plots import bar_rows, curves, short
+from selfprobe.page.plots import bar_rows, curves, cut_name
 from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
 from selfprobe.study.local import FULL_RATE, Progress, TrainingStudy
 
@@ -233,7 +233,7 @@ class Induce(TrainingStudy):
         after = bars[(bars.phase == "after") & (bars.questions == "learnt")].set_index(["kind", "word"])
         small = [{"asked": NAMES[kind]} | {w: after.value[kind, w] for w in NTH} for kind in KINDS]
         small.append({"asked": "other questions' labels"} | {w: after.permuted["introspective", w] for w in NTH})
-        finding = Finding(short(found.name), answer, clause, tables, [_placed(tables), NOT])
+        finding = Finding(cut_name(found.name), answer, clause, tables, [_placed(tables), NOT])
         text, lines = overall_answer([finding])
         asked = [
             Section(

@@ -24,7 +24,7 @@ from inspect_ai.model import (
 from scipy.special import ndtri
 
 from selfprobe.data import bundled, load
-from selfprobe.data.reference import OURS
+from selfprobe.data.conversations import BUNDLED_CONTENTS
 from selfprobe.evalawareness_tasks import (
     arm_texts,
     binary,
@@ -41,8 +41,8 @@ from selfprobe.evalawareness_tasks.pairwise_realism import REALISM_PROMPT
 from selfprobe.providers.mind import Mind, behaviour, chance, common_setting, dressing
 from selfprobe.solvers.converse import QUOTE_PROMPT, quoted
 from selfprobe.solvers.grade import GROUP_PROMPT, NAME_PROMPT
+from selfprobe.text.kinds import BENCHMARK, format_of
 from selfprobe.text.quotes import fold
-from selfprobe.text.text_kind import BENCHMARK, format_of
 
 
 def _unmarked(material: str) -> str:
@@ -225,7 +225,7 @@ def planted_label(first_user_message: str) -> str:
 
 @lru_cache(maxsize=1)
 def _bundled_labels() -> dict[str, str]:
-    rows = [row for name in OURS if name in bundled() for row in load(name, ("messages", "label")).rows]
+    rows = [row for name in BUNDLED_CONTENTS if name in bundled() for row in load(name, ("messages", "label")).rows]
     firsts = [next(m["content"].strip() for m in row["messages"] if m["role"] == "user") for row in rows]
     return {text: row["label"] for text, row in zip(firsts, rows, strict=True) if firsts.count(text) == 1}
 
