@@ -107,7 +107,7 @@ def awareness_arm_texts(
         dataset=MemoryDataset([record_to_sample(row, wanted) for row in rows], name=task),
         solver=[
             answer(versions, config=WRITE, needs=chosen(answer_tokens)),
-            answer(checks, config=CHECK),
+            answer(check_prompts, config=CHECK),
         ],
         scorer=arm_text_check(len(TEST_CUES)),
         continue_on_fail=True,
@@ -123,7 +123,7 @@ def versions(state: TaskState) -> Prompts:
     }
 
 
-def checks(state: TaskState) -> Prompts:
+def check_prompts(state: TaskState) -> Prompts:
     made = state.store_as(Record).answers
     return {
         f"check {arm}": CHECK_PROMPT.format(

@@ -66,7 +66,7 @@ def awareness_effect(
         texts: A .jsonl file of reworded messages: original, arm, text. The study writes it.
         reworded_by: Model that wrote them, for the log.
     """
-    wanted, made = arms_of(arms), texts_in(texts)
+    wanted, made = effect_arms(arms), texts_in(texts)
     if missing := [arm for arm in wanted if arm in REWORDED and not made.get(arm)]:
         raise InputError(
             f"texts has no message for {', '.join(missing)}; `selfprobe awareness effect` has them written"
@@ -89,10 +89,10 @@ def awareness_effect(
     )
 
 
-def arms_of(arms: str | Sequence[str]) -> list[str]:
+def effect_arms(arms: str | Sequence[str]) -> list[str]:
     """Arms that run: the named ones, their controls, and the unchanged task.
 
-    >>> arms_of("cue_out")
+    >>> effect_arms("cue_out")
     ['as_is', 'paraphrase', 'cue_out']
     """
     named = names(arms) if isinstance(arms, str) else list(arms)

@@ -123,7 +123,7 @@ def prompt_rewriting(
         solver=[
             needs_grader(),
             answer(_asked, config=WRITE, needs=chosen(answer_tokens)),
-            grade(checks, config=CHECK),
+            grade(check_prompts, config=CHECK),
             liken(require(embedder)),
         ],
         scorer=rewrite_check(),
@@ -139,7 +139,7 @@ def _asked(state: TaskState) -> Prompts:
     return dict(zip(ARMS, (remove, PARAPHRASE_PROMPT.format(material=material)), strict=True))
 
 
-def checks(state: TaskState) -> Prompts:
+def check_prompts(state: TaskState) -> Prompts:
     original, said = delimited(state.metadata["last"]), state.store_as(Record).answers
     return {
         arm: CHECK_PROMPT.format(original=original, version=delimited(reply.text), features=_listed(state))

@@ -18,6 +18,8 @@ from inspect_ai.model import ChatMessage, GenerateConfig, ModelAPI, ModelOutput,
 from inspect_ai.tool import ToolChoice, ToolInfo
 
 from selfprobe.cli import main
+from selfprobe.data import load
+from selfprobe.errors import InputError
 from selfprobe.introspect_tasks.kth_word import PREDICT
 from selfprobe.providers.planted import BEHAVIOURS
 from selfprobe.text.parse import words
@@ -57,11 +59,12 @@ def read(file: Path) -> pd.DataFrame:
     """The table's rows, text as it stands.
 
     Raises:
-        SystemExit: There is no such file, a column is missing, or a model has two replies to a question.
+        SystemExit: The file cannot be read, a column is missing, or a model has two replies to a question.
     """
-    if not file.is_file():
-        sys.exit(f"no file {str(file)!r}; give a .csv or .jsonl of {', '.join(COLUMNS)}")
-    rows = pd.read_json(file, lines=True, dtype=False) if file.suffix == ".jsonl" else pd.read_csv(file, dtype=str)
+    try:
+        rows = pd.DataFrame(load(str(file), ()).rows)
+    except InputError as error:
+        sys.exit(f"{error}; give a .csv or .jsonl of {', '.join(COLUMNS)}")
     if missing := [column for column in COLUMNS if column not in rows]:
         sys.exit(f"{file}: expected the columns {', '.join(COLUMNS)}; {', '.join(missing)} is not there")
     rows = rows[COLUMNS].fillna("").astype(str)

@@ -16,7 +16,7 @@ from inspect_ai.solver import TaskState
 from selfprobe.data.pairs import score_prompt
 from selfprobe.data.preferences import pair_of, preferences, record_to_sample
 from selfprobe.errors.arguments import task
-from selfprobe.scorers.direct_score import direct_score
+from selfprobe.scorers.preference import direct_score
 from selfprobe.solvers.act import answer
 from selfprobe.solvers.ask import Prompts
 from selfprobe.solvers.negotiate import Effort, chosen

@@ -16,9 +16,10 @@ from typing import Concatenate, ParamSpec
 import numpy as np
 from inspect_ai.scorer import Metric, SampleScore, Value, metric
 
+from selfprobe.errors import warn_once
 from selfprobe.logs import CUT
 from selfprobe.scorers.decision import UNPARSED, Judged, Right, decisions_of
-from selfprobe.scorers.frames import frames, numbers_of, split
+from selfprobe.scorers.frames import frame_numbers, frames, split
 from selfprobe.solvers.observe import SKILL
 from selfprobe.solvers.record import REASONS, Reply
 from selfprobe.stats.estimate import clustered_mean, mode_baseline, skill, worst_case
@@ -34,12 +35,35 @@ Numbers = Callable[Concatenate[Scores, Settings], Mapping[str, float]]
 """Function from all scores of a run, each epoch's apart, to its numbers by name."""
 
 
+_RULES: dict[str, set[Right]] = defaultdict(set)
+"""Grading rules of the scorers that are imported, by name: a log keeps the name alone, and Inspect makes the metrics of
+a run that was interrupted from its log."""
+
+
+def _rule(right: Right | str) -> Right | None:
+    """The grading rule, or the one of this name; None where there are several, or none is imported."""
+    if not isinstance(right, str):
+        return right
+    known = _RULES[right]
+    if len(known) == 1:
+        return next(iter(known))
+    warn_once(
+        f"the grading rule {right!r} of a log is not known here: its metrics lack baselines and skill; "
+        "the run that finishes it computes them"
+    )
+    return None
+
+
 def metric_of(numbers: Numbers[Settings]) -> Callable[Settings, Metric]:
     """Inspect's metric from a function of all scores, with its name and settings; numbers that are NaN are left out."""
     _, *settings = inspect.signature(numbers).parameters.values()
 
     @wraps(numbers)
     def made(*args: Settings.args, **kwargs: Settings.kwargs) -> Metric:
+        for rule in (*args, *kwargs.values()):
+            if callable(rule):
+                _RULES[getattr(rule, "__name__", "")].add(rule)
+
         def compute(scores: list[SampleScore]) -> Value:
             found = numbers(scores, *args, **kwargs) if scores else {}
             return {name: value for name, value in found.items() if not math.isnan(value)}
@@ -124,22 +148,22 @@ def counted_apart(scores: Scores, names: Sequence[str] = (UNSURE, FOREIGN)) -> d
 
 
 @metric_of
-def summary(scores: Scores, name: str = "accuracy", right: Right = operator.eq) -> dict[str, float]:
+def summary(scores: Scores, name: str = "accuracy", right: Right | str = operator.eq) -> dict[str, float]:
     """All numbers of a task: the score and its interval, baselines, skill, ceiling, unscored rates and bounds.
 
     Args:
         scores: All scores of a run.
         name: Name of the score: "accuracy", or "similarity".
-        right: The grading rule, which the most frequent truth is graded by too.
+        right: The grading rule, which the most frequent truth is graded by too; its name, where a log says it.
 
     Keys: first `<name>`, `stderr`, `skill`, `ceiling`, `unscored` (share of decisions), `n` (decisions scored); then
     `<name>_low`, `<name>_high` (95 %, clustered by item); per key of the score the same (`k1_accuracy` …);
     `baseline_*`; the ends of `skill` and `ceiling`; `floor` with its own; `unscored_<reason>`; `worst_case`,
     `best_case` (all unscored counted wrong, right); `reasoned_rate`; where most replies ended at the token limit,
     `cut_at_<argument>`, which names the task argument that raises it. A run that also asks about another assistant has
-    those of `frames.numbers_of`, which no other number counts.
+    those of `frames.frame_numbers`, which no other number counts.
     """
-    return summarise(judged(scores), name, right)
+    return summarise(judged(scores), name, _rule(right))
 
 
 def judged(scores: Sequence[SampleScore]) -> list[Judged]:
@@ -151,9 +175,9 @@ def judged(scores: Sequence[SampleScore]) -> list[Judged]:
     ]
 
 
-def summarise(decisions: Sequence[Judged], name: str, right: Right = operator.eq) -> dict[str, float]:
-    """Numbers of `summary` for these decisions; undefined ones are left out, never 0."""
-    of_frames = numbers_of(frames(decisions), name)
+def summarise(decisions: Sequence[Judged], name: str, right: Right | None = operator.eq) -> dict[str, float]:
+    """Numbers of `summary` for these decisions; undefined ones are left out, never 0, as baselines without a rule."""
+    of_frames = frame_numbers(frames(decisions), name)
     decisions, _ = split(decisions)
     if not decisions:  # asked about another assistant alone
         return first_things_first(name, of_frames)
@@ -163,7 +187,7 @@ def summarise(decisions: Sequence[Judged], name: str, right: Right = operator.eq
     if len(keys) > 1:
         for key in keys:
             out |= _interval(f"{key}_{name}", [(i, d.value) for i, d in scored if d.key == key and d.value is not None])
-    out |= _baselines(scored, right)
+    out |= _baselines(scored, right) if right else {}
     for anchor in ("ceiling", "floor"):
         values = [(i, v) for i, d in decisions if (v := getattr(d, anchor)) is not None]
         out |= _interval(anchor, values)

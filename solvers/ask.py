@@ -29,8 +29,13 @@ from selfprobe.data import Table
 from selfprobe.data.prices import LOCAL, LOCAL_LIMIT
 from selfprobe.errors import InputError, one_line, warn_once
 from selfprobe.errors.arguments import SAME_MODEL
-from selfprobe.errors.inspect_private import active_generate_config, active_model, sample_active
-from selfprobe.solvers.negotiate import Asking, agree
+from selfprobe.errors.inspect_private import (
+    active_generate_config,
+    active_model,
+    sample_active,
+    suspend_store_events,
+)
+from selfprobe.solvers.negotiate import Asking, agree, merged
 from selfprobe.solvers.record import Reply
 from selfprobe.solvers.sent import as_told, is_hugging_face
 
@@ -131,11 +136,11 @@ async def ask(
         InputError: The role is of several models.
     """
     if (stand_in := _stand_in.get()) is not None:
-        sent = config.merge(needs)
+        sent = merged(config, needs)
         return {n: await stand_in(str(role) if role else None, n, p, sent, may_be_cut) for n, p in prompts.items()}
     model = role if isinstance(role, Model) else sole(role)
-    _warn_of_overridden(model, config.merge(needs))
-    wishes = _patience(model).merge(_limit(model)).merge(config)
+    _warn_of_overridden(model, merged(config, needs))
+    wishes = merged(_patience(model), _limit(model), config)
     replies: dict[str, Reply] = {}
 
     async def one(name: str, prompt: str | list[ChatMessage]) -> None:
@@ -156,9 +161,11 @@ async def ask(
                     tools=bool(tools),
                 )
 
-    async with create_task_group() as group:
-        for name, prompt in prompts.items():
-            group.start_soon(one, name, prompt)
+    # Each call's span would log what other calls write into the store meanwhile; the solver's span logs it once.
+    with suspend_store_events():
+        async with create_task_group() as group:
+            for name, prompt in prompts.items():
+                group.start_soon(one, name, prompt)
     return {name: of_asked(replies[name]) for name in prompts}
 
 
@@ -282,15 +289,14 @@ def _patience(model: Model) -> GenerateConfig:
     batch = chosen.batch if model.config.batch is None else model.config.batch
     hangs = slots is None and not batch and not is_hugging_face(model)
     known = PATIENCE if hangs else GenerateConfig(max_retries=PATIENCE.max_retries)
-    return known.merge(
-        GenerateConfig(
-            max_retries=chosen.max_retries,
-            timeout=chosen.timeout,
-            attempt_timeout=chosen.attempt_timeout,
-            max_connections=chosen.max_connections or slots,
-            batch=batch,  # the command line's does not reach role models otherwise
-        )
+    by_user = GenerateConfig(
+        max_retries=chosen.max_retries,
+        timeout=chosen.timeout,
+        attempt_timeout=chosen.attempt_timeout,
+        max_connections=chosen.max_connections or slots,
+        batch=batch,  # the command line's does not reach role models otherwise
     )
+    return merged(known, by_user)
 
 
 def _limit(model: Model) -> GenerateConfig:
@@ -319,26 +325,28 @@ def show(state: TaskState, prompts: Prompts, replies: Mapping[str, Reply]) -> No
     """Add prompts and replies to the end of the sample's messages, for readers of the log.
 
     Calls that were made separately stand there one after the other, so each but a first one begins with a note that was
-    never sent. No code of the suite reads messages: prompts are made of the sample's input and the Record.
+    never sent. Inspect's log browser gathers such notes at the top, so the question carries the note too, as metadata,
+    which the browser shows under it. No code of the suite reads messages: prompts are made of the sample's input and
+    the Record.
     """
     for name, prompt in prompts.items():
         reply = replies[name]
         asked = prompt if isinstance(prompt, str) else prompt[-1].text
         if not state.messages or state.messages[-1].role != "user" or state.messages[-1].text != asked:
-            state.messages.append(ChatMessageSystem(content=_apart(name, prompt)))
-            state.messages.append(ChatMessageUser(content=asked))
+            note = _apart(prompt)
+            before = f"Separate call {name} (a note of the log, never sent): {note}"
+            state.messages.append(ChatMessageSystem(content=before))
+            state.messages.append(ChatMessageUser(content=asked, metadata={f"separate call {name}": note}))
         state.messages.append(ChatMessageAssistant(content=reply.text, model=reply.model, source="generate"))
         state.output = ModelOutput.from_content(reply.model, reply.text, stop_reason=reply.stop_reason)
 
 
-def _apart(name: str, prompt: str | list[ChatMessage]) -> str:
-    """The note before a call."""
+def _apart(prompt: str | list[ChatMessage]) -> str:
+    """What the model saw with this prompt."""
     if isinstance(prompt, str) or len(prompt) == 1:
-        return f"Separate call {name} (a note of the log, never sent): the model saw the next message alone."
-    return (
-        f"Separate call {name} (a note of the log, never sent): before this question the model saw the conversation "
-        f"({len(prompt) - 1} messages), and no other question or answer."
-    )
+        return "the model saw the question of this call alone."
+    before = f"the conversation ({len(prompt) - 1} messages)"
+    return f"before this question the model saw {before}, and no other question or answer."
 
 
 @solver

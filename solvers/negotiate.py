@@ -486,6 +486,12 @@ def chosen(answer_tokens: int | None = None, effort: Effort | None = None) -> Ge
     return GenerateConfig(max_tokens=answer_tokens, reasoning_effort=effort)
 
 
+def merged(config: GenerateConfig, *others: GenerateConfig) -> GenerateConfig:
+    """All settings, of which a later one wins; Inspect's `merge` copies each value deeply, too much for every call."""
+    changes = {name: value for other in others for name, value in other if value is not None}
+    return config.model_copy(update=changes)
+
+
 @dataclass
 class _Call:
     """One reply under way."""
@@ -509,13 +515,13 @@ class _Call:
     def __post_init__(self) -> None:
         self.needs_logprobs = bool(self.needs.logprobs)
         if self.needs_logprobs:  # as a wish, the vendor may say of how many tokens
-            self.wishes = self.wishes.merge(self.needs)
+            self.wishes = merged(self.wishes, self.needs)
             self.needs = self.needs.model_copy(update=_without("logprobs"))
         self.likes = [n for n in SETTINGS if getattr(self.wishes, n) is not None and getattr(self.needs, n) is None]
 
     def settings(self) -> GenerateConfig:
         """Settings to send, by what is known now: other calls learn too."""
-        return self.terms.meet(self.wishes, self.likes, room=self.room).merge(self.needs)
+        return merged(self.terms.meet(self.wishes, self.likes, room=self.room), self.needs)
 
     @property
     def trials(self) -> list[str]:
@@ -634,7 +640,7 @@ async def agree(
             refuse_if_closed(model)
             sent = call.settings()
             with Refusal() as refusal:
-                output, request = await with_request(model, send(sent))
+                output, settings = await with_request(model, send(sent))
             if refusal.said is not None and refusal.error is not None:
                 if not call.gives_up(refusal.said, sent):
                     call.failed()
@@ -644,7 +650,7 @@ async def agree(
             if call.overflows(reply, sent) or call.needs_room(reply, sent):
                 continue
             thinks = bool(terms.thinks) and "max_tokens" in call.likes
-            reply = reply.model_copy(update={"applied": applied(request, thinks=thinks)})
+            reply = reply.model_copy(update={"applied": applied(settings, thinks=thinks)})
             if needs.logprobs and reply.problem is None and not _has_logprobs(output):
                 terms.mute = True
             usage = output.usage or ModelUsage()

@@ -17,7 +17,7 @@ a reply, while no other call was sent.
 import functools
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from contextvars import ContextVar, Token
@@ -276,8 +276,8 @@ def _followed(model: Any, *, seed: int | None, do_sample: bool, temperature: flo
 
 
 _requests: ContextVar[list[Mapping[str, Any]] | None] = ContextVar("_requests", default=None)
-"""Requests of the call that is under way, the last one last; None in somebody else's calls of a model object, which a
-process shares: they get all that they asked for."""
+"""Settings of the requests of the call that is under way, the last one last; None in somebody else's calls of a model
+object, which a process shares: they get all that they asked for."""
 
 SETTINGS = "request"
 """Key in an output's metadata of the settings of its request."""
@@ -296,21 +296,24 @@ NAMES = 8
 """Number of models that are counted by name in the place of one model; the others are `FURTHER`."""
 UNNAMED, FURTHER = "(no name)", "(further models)"
 
-_PLACES = {
-    "effort": r"(reasoningeffort|effort|thinkinglevel|thinkingbudget|budgettokens|thinking\.type|enablethinking)",
+_NAMES = {
+    "effort": r"reasoningeffort|effort|thinkinglevel|thinkingbudget|budgettokens|thinking\.type|enablethinking",
     "temperature": r"temperature",
-    "seed": r"(random)?seed",
-    "form": r"(responseformat|responseschema|responsejsonschema|outputformat|format|guidedjson|jsonschema|grammar)",
-    "logprobs": r"(logprobs|responselogprobs|toplogprobs)",
-    "limit": r"(?<!reasoning\.)(max(completion|output|new)?tokens|numpredict)",
+    "seed": r"(?:random)?seed",
+    "form": r"responseformat|responseschema|responsejsonschema|outputformat|format|guidedjson|jsonschema|grammar",
+    "logprobs": r"logprobs|responselogprobs|toplogprobs",
+    "limit": r"(?<!reasoning\.)(?:max(?:completion|output|new)?tokens|numpredict)",
+    "include": r"include",
 }
 """Vendors' names of a setting: the end of its path in the request, in lower case and without underscores."""
 
+_SETTING = re.compile(r"(?:^|\.)(?:" + "|".join(f"(?P<{name}>{of})" for name, of in _NAMES.items()) + ")$")
+
 
 async def with_request(model: Model, call: Awaitable[ModelOutput]) -> tuple[ModelOutput, Mapping[str, Any] | None]:
-    """Output of a call, with candidates for its first token alone, and the request that it came from.
+    """Output of a call, with candidates for its first token alone, and the settings of the request (`_read`).
 
-    The request is None where the provider does not tell it, or the reply came from Inspect's cache. The event in
+    They are None where the provider does not show its request, or the reply came from Inspect's cache. The event in
     Inspect's log holds the same list of candidates.
 
     Args:
@@ -379,9 +382,9 @@ def _listen(model: Model) -> None:
                 output = whole_characters(output)
                 result = (output, *result[1:]) if isinstance(result, tuple) else output
         if noted is not None and isinstance(result, tuple) and isinstance(result[1], ModelCall):
-            noted.append(result[1].request)
+            noted.append(_read(result[1].request))
             if isinstance(result[0], ModelOutput):
-                facts = {SETTINGS: _read(result[1].request), ENDING: _ending(result[1].response or {})}
+                facts = {SETTINGS: noted[-1], ENDING: _ending(result[1].response or {})}
                 result[0].metadata = {**(result[0].metadata or {}), **facts}
         return result
 
@@ -433,25 +436,26 @@ def _ending(response: Mapping[str, Any]) -> str:
     return next((word.lower() for word in words if isinstance(word, str)), "")
 
 
-def applied(request: Mapping[str, Any] | None, *, thinks: bool) -> Applied:
-    """Settings that were applied, from the request; without one nothing is known.
+def applied(settings: Mapping[str, Any] | None, *, thinks: bool) -> Applied:
+    """Settings that were applied; where the request is not known nothing is.
 
     Args:
-        request: Request as sent; see `with_request`.
+        settings: Settings of the request; see `with_request`.
         thinks: See `Applied`.
     """
-    if request is None:
+    if settings is None:
         return Applied(known=False, thinks=thinks)
-    settings = dict(_settings(request))
-    found = {name: [v for path, v in settings.items() if _ends(path, place)] for name, place in _PLACES.items()}
-    told = any("logprobs" in str(one) for path, v in settings.items() if path.endswith("include") for one in v or ())
+    values = defaultdict[str | None, list[Any]](list)
+    for path, value in settings.items():
+        values[_setting(path)].append(value)
+    included = any("logprobs" in str(one) for listed in values["include"] for one in listed or ())
     return Applied(
-        effort=_effort(found["effort"]),
-        temperature=next((v for v in found["temperature"] if v is not None), None),
-        seed=next((v for v in found["seed"] if v is not None), None),
-        form=any(v not in (None, "", "text") for v in found["form"]),
-        logprobs=told or any(found["logprobs"]),
-        limit=next((v for v in found["limit"] if isinstance(v, int)), None),
+        effort=_effort(values["effort"]),
+        temperature=next((v for v in values["temperature"] if v is not None), None),
+        seed=next((v for v in values["seed"] if v is not None), None),
+        form=any(v not in (None, "", "text") for v in values["form"]),
+        logprobs=included or any(values["logprobs"]),
+        limit=next((v for v in values["limit"] if isinstance(v, int)), None),
         thinks=thinks,
     )
 
@@ -463,7 +467,7 @@ def _settings(part: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, An
         if _TEXTS.search(here):
             continue
         if isinstance(value, Mapping):
-            if _ends(here, _PLACES["form"]):
+            if _setting(here) == "form":
                 yield here, value.get("type", "schema")
             else:
                 yield from _settings(value, here)
@@ -472,23 +476,24 @@ def _settings(part: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, An
 
 
 def _read(request: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings of a request that `applied` reads, by path: another request with the same settings."""
-    places = (*_PLACES.values(), "include")
-    return {path: v for path, v in _settings(request) if any(_ends(path, place) for place in places)}
+    """Settings of a request that `applied` reads, by path."""
+    return {path: value for path, value in _settings(request) if _setting(path)}
 
 
-def _ends(path: str, place: str) -> bool:
-    return re.search(rf"(^|\.){place}$", path) is not None
+def _setting(path: str) -> str | None:
+    """Name in `_NAMES` of the setting at a path of a request; None for what is none of them."""
+    match = _SETTING.search(path)
+    return match and match.lastgroup
 
 
-def _effort(found: list[Any]) -> str | None:
+def _effort(values: list[Any]) -> str | None:
     """Effort as a word where the vendor has words, else as the tokens to think with."""
-    told = next((value for value in found if value is not None), None)
-    if told in (False, 0, "disabled"):
+    first = next((value for value in values if value is not None), None)
+    if first in (False, 0, "disabled"):
         return "none"
-    if isinstance(told, int) and told is not True:
-        return f"{told} tokens"
-    return "on" if told is True else told and str(told).lower()
+    if isinstance(first, int) and first is not True:
+        return f"{first} tokens"
+    return "on" if first is True else first and str(first).lower()
 
 
 def note(state: TaskState, role: str, replies: Mapping[str, Reply], asked: GenerateConfig) -> None:

@@ -1,3 +1,4 @@
+import gzip
 import json
 import re
 from pathlib import Path
@@ -165,6 +166,59 @@ def test_a_bad_csv_is_an_error_with_file_and_line(tmp_path: Path, text: str, mes
         load(write(tmp_path / "x.csv", text), ("question",))
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        (
+            "x.jsonl",
+            b'[{"question": "One?"}]',
+            "line 1: expected a JSON object, got list; write each of its rows on a line",
+        ),
+        ("x.jsonl", b'"One?"', 'line 1: expected a JSON object, got str; write the row such as {"question": '),
+        ("x.jsonl", b"{'question': 'One?'}", 'each line must be an object, such as {"question": "Why is it so?"}'),
+        ("x.jsonl", b'{"question": "One?", "question": "Two?"}', "line 1: the key 'question' is there twice; rename"),
+        ("x.jsonl", b'{"question": NaN}', "line 1: column 'question' is empty; fill it or remove the row"),
+        ("x.jsonl", b'{"question": ["One?"]}', "line 1: column 'question' must be text, got ['One?']"),
+        ("x.jsonl", b'{"question": {"en": "One?"}}', "line 1: column 'question' must be text, got {'en': 'One?'}"),
+        ("x.jsonl", rb'{"question": "\ud800"}', "line 1: column 'question' holds a NUL or half a character; write the"),
+        (
+            "x.jsonl",
+            b'{"prompts": "One?"}',
+            "no column 'question'; expected question, got prompts; rename or add a col",
+        ),
+        ("x.jsonl", gzip.compress(b'{"question": "One?"}'), "x.jsonl: expected text in UTF-8, got a compressed file"),
+        ("x.csv", b"PK\x03\x04\x14", "x.csv: expected text in UTF-8, got a compressed file or a spreadsheet"),
+        ("x.csv", bytes(range(256)), "x.csv: expected text in UTF-8, got a binary file; export its rows as text"),
+        ("x.csv", b"id,question\na,One?\0\n", "line 2: column 'question' holds a NUL or half a character"),
+        ("x.csv", b"question,question\nOne?,Two?\n", "the column 'question' is there twice: rename or remove one"),
+        ("x.jsonl.gz", b"", "x.jsonl.gz: expected a .jsonl or .csv file in UTF-8, got .gz; decompress it first"),
+        ("x.yaml", b"a: b", "x.yaml: expected a .jsonl or .csv file in UTF-8, got .yaml; write a JSON object a line"),
+        (
+            "rows",
+            b"",
+            "rows: expected a .jsonl or .csv file in UTF-8, got a file without an ending; write a JSON object",
+        ),
+    ],
+)
+def test_each_kind_of_bad_file_says_what_came_and_what_to_do(
+    tmp_path: Path, name: str, content: bytes, message: str
+) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        load(write(tmp_path / name, content), ("question",))
+
+
+def test_a_folder_is_no_unknown_data_set(tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"is a folder; expected a \.jsonl or \.csv file, or a folder of logs as logs:/"
+    ):
+        load(str(tmp_path), ("question",))
+
+
+def test_the_ending_may_be_in_capitals_and_an_id_may_be_nan(tmp_path: Path) -> None:
+    rows = load(write(tmp_path / "X.JSONL", '{"id": NaN, "question": "One?"}\n'), ("question",)).rows
+    assert rows == [{"id": "line-1", "question": "One?"}]
+
+
 def test_a_file_that_is_not_utf8_is_named(tmp_path: Path) -> None:
     path = write(tmp_path / "x.jsonl", '{"question": "One?"}\n{"question": "Où?"}'.encode("latin-1"))
     with pytest.raises(ValueError, match=r"x\.jsonl, line 2: not UTF-8 .*; save the file as UTF-8"):
@@ -199,6 +253,7 @@ def test_utf_16_with_its_mark_is_read_as_utf_8_is(tmp_path: Path, encoding: str)
         "SEP=\t\r\nid\tquestion\r\na\tOne, two?\r\n",
         'ID,Question\na,"One, two?"\n',
         ' Id , QUESTION \na,"One, two?"\n',
+        "id\tquestion\na\tOne, two?\n",
     ],
 )
 def test_what_spreadsheets_write_is_read(tmp_path: Path, text: str) -> None:

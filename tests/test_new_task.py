@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,15 @@ def test_a_measure_that_contradicts_its_task_is_refused_with_the_file(
     with pytest.raises(InputError) as error:
         _registry.measures()
     assert "word_count.py" in str(error.value) and told in str(error.value)
+
+
+def test_an_act_that_the_task_does_not_record_is_refused_with_the_nearest(
+    stranger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = _registry._modules()["word_count"]
+    monkeypatch.setattr(module, "MEASURE", replace(module.MEASURE, acts=("anser",)))
+    with pytest.raises(InputError, match=r"^word_count: MEASURE names the act anser; did you mean answer\?$"):
+        Matrix(models=[ADA, BO], tasks=["word_count"]).plan()
 
 
 def test_two_task_files_of_one_name_are_refused_with_both_places(

@@ -17,6 +17,7 @@ from selfprobe.page import (
     Column,
     Details,
     Figures,
+    Finding,
     Item,
     Items,
     Log,
@@ -28,6 +29,7 @@ from selfprobe.page import (
     answer_words,
     files_of,
     headings,
+    overall_answer,
     render,
     write,
 )
@@ -39,6 +41,12 @@ PICTURE = interval_rows("x", {"a": {"": Estimate(0.6, 0.5, 0.7, 10, "item")}}, c
 
 def page_of(*blocks: object, **more: object) -> Page:
     return Page("Title", "Lead.", [Section("Part", blocks, name="part")], **more)  # type: ignore[arg-type]
+
+
+def test_the_sentence_of_the_first_model_is_printed_once() -> None:
+    answer, lines = overall_answer([Finding(name, "No", "shows nothing", None) for name in "abcdefgh"])
+    assert answer == "No, not for any of 8 models: a shows nothing."
+    assert lines[0] == "No: b shows nothing." and lines[-1] == "3 more models are on the page." and len(lines) == 5
 
 
 def test_a_page_is_dark_on_a_screen_alone_and_printed_on_white() -> None:

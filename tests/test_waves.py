@@ -23,6 +23,7 @@ from selfprobe.cli import main
 from selfprobe.errors import InputError
 from selfprobe.evalawareness_tasks.binary import awareness_binary
 from selfprobe.logs import listed, readable_logs
+from selfprobe.providers.planted import PlantedAPI
 from selfprobe.study import waves
 from selfprobe.study.progress import Progress
 from selfprobe.study.run_settings import RunSettings
@@ -253,6 +254,28 @@ def test_an_interrupt_ends_with_130_a_line_and_no_second_wave(
     done = called(*command, "--models", "planted/a,planted/b", "--log-dir", tmp_path / "m")
     assert done.exit_code == 130 and len(begun) == 1
     assert done.stderr.splitlines()[-1] == "Interrupted: 0 of 2 runs done; the same command goes on."
+
+
+def test_a_second_start_says_how_many_replies_are_used_and_how_many_calls_are_left(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    answer, left = PlantedAPI.generate, [4]
+
+    async def breaking(self: PlantedAPI, *given: Any, **named: Any) -> Any:
+        left[0] -= 1
+        if left[0] < 0:
+            raise RuntimeError("no more")
+        return await answer(self, *given, **named)
+
+    monkeypatch.setattr(PlantedAPI, "generate", breaking)
+    command = ("awareness", "turns", "eval_awareness_2", "--models", "planted/ada", "--limit", "4", "--most", "1")
+    how = ("--log-dir", tmp_path / "t", "--yes", "--max-connections", "1", "--max-retries", "0")
+    first = called(*command, *how)
+    assert first.exit_code == 1 and "earlier start" not in first.stderr
+    left[0] = 100
+    second = called(*command, *how)
+    assert second.exit_code == 0, second.output
+    assert "3 replies of the earlier start are used; at most 9 calls are left" in second.stderr.splitlines()
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])

@@ -26,10 +26,11 @@ from urllib.parse import parse_qsl, unquote_plus
 
 import httpx
 
-from selfprobe.data.files import csv_rows, jsonl_rows, read_text, with_columns
+from selfprobe.data.files import ROW_EXAMPLE, csv_rows, jsonl_rows, read_text, with_columns
 from selfprobe.data.inspect_data import SCHEMES, inspect_rows
 from selfprobe.errors import InputError, one_line, warn_once
 from selfprobe.errors.arguments import locate, meant
+from selfprobe.text.near import places_of
 
 Row = dict[str, Any]
 
@@ -50,7 +51,8 @@ _SHEET = "save the sheet as CSV UTF-8"
 OTHER_KINDS = {
     **dict.fromkeys((".xlsx", ".xls", ".ods", ".tsv"), _SHEET),
     **dict.fromkeys((".json", ".parquet"), "write a JSON object a line"),
-    **dict.fromkeys((".txt", ".md"), 'write a JSON object a line, a line a row, such as {"question": "Why is it so?"}'),
+    **dict.fromkeys((".txt", ".md", ".yaml", ".yml", ""), f"write a JSON object a line, a line a row, {ROW_EXAMPLE}"),
+    **dict.fromkeys((".gz", ".bz2", ".xz", ".zst", ".zip"), "decompress it first"),
 }
 """Files that people have in place of a data set, and what to make of them."""
 
@@ -60,6 +62,8 @@ _HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 LONGEST_ID = 1000
 """Characters of a row's id, at most; a zip file takes 65,535 bytes of a name."""
 _UNNAMEABLE = re.compile("[\0\ud800-\udfff]")
+_NESTED = ("paraphrases", "messages", "one", "two")
+"""Required columns that hold lists or objects, which are checked where they are read; any other holds a text."""
 
 CANARY = re.compile(r"canary GUID ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
 """The column `canary` of our own sets. It marks the file for who filters training data, and is no part of a row."""
@@ -177,7 +181,7 @@ def load(source: str, required: tuple[str, ...]) -> Table:
     else:
         path = _find(address)
         text = read_text(path)
-        numbered = list(csv_rows(text, path) if path.endswith(".csv") else jsonl_rows(text, path))
+        numbered = list(csv_rows(text, path) if path.lower().endswith(".csv") else jsonl_rows(text, path))
     if not numbered:
         needed = f" with {', '.join(required)}" if required else ""
         raise InputError(f"{source}: the data set has no rows; expected at least one{needed}")
@@ -289,9 +293,14 @@ def canary(source: str) -> str | None:
 def _find(source: str) -> str:
     if source in bundled():
         return str(BUNDLED / source / "rows.jsonl")
-    if (kind := Path(source).suffix.lower()) in OTHER_KINDS:
-        raise InputError(f"{source}: expected a .jsonl or .csv file in UTF-8, got {kind}; {OTHER_KINDS[kind]}")
-    if not source.endswith((".jsonl", ".csv")):
+    there = next((place for place in places_of(source) if place.exists()), None)
+    kind = Path(source).suffix.lower()
+    if kind not in (".jsonl", ".csv") and there is not None and there.is_dir():
+        raise InputError(f"{source} is a folder; expected a .jsonl or .csv file, or a folder of logs as logs:{source}")
+    if kind in OTHER_KINDS and (kind or there is not None):
+        got = kind or "a file without an ending"
+        raise InputError(f"{source}: expected a .jsonl or .csv file in UTF-8, got {got}; {OTHER_KINDS[kind]}")
+    if kind not in (".jsonl", ".csv"):
         raise InputError(
             f"unknown data set {source!r}: expected one of {', '.join(bundled())}, a .jsonl or .csv file, "
             f"or hf:owner/name@revision{meant(source, bundled())}"
@@ -367,16 +376,23 @@ def _checked(
         if column not in row:
             raise InputError(
                 f"{source}, line {line}: no column {column!r}; expected {', '.join(required)}, "
-                f"got {', '.join(map(str, row)) or 'nothing'}"
+                f"got {', '.join(map(str, row)) or 'nothing'}; rename or add a column"
             )
-        if row[column] is None or (isinstance(row[column], str) and not row[column].strip()):
-            raise InputError(f"{source}, line {line}: column {column!r} is empty")
-        if isinstance(row[column], int | float):
-            raise InputError(f"{source}, line {line}: column {column!r} must be text, got {row[column]!r}")
+        _check_cell(row[column], column, f"{source}, line {line}")
     if CANARY.fullmatch(str(row.get("canary"))):
         del row["canary"]
-    given = row.get("id")
-    return {**row, "id": f"line-{line}" if given is None or given == "" else str(given)}
+    key = row.get("id")
+    return {**row, "id": f"line-{line}" if key is None or key == "" or key != key else str(key)}
+
+
+def _check_cell(value: Any, column: str, where: str) -> None:
+    """Refuse a required cell that is empty or no text."""
+    if value is None or value != value or (isinstance(value, str) and not value.strip()):
+        raise InputError(f"{where}: column {column!r} is empty; fill it or remove the row")
+    if not isinstance(value, str) and (column not in _NESTED or isinstance(value, int | float)):
+        raise InputError(f"{where}: column {column!r} must be text, got {str(value)[:80]}")
+    if isinstance(value, str) and _UNNAMEABLE.search(value):
+        raise InputError(f"{where}: column {column!r} holds a NUL or half a character; write the text again as UTF-8")
 
 
 def _aliased(row: Mapping[str, Any], required: tuple[str, ...]) -> dict[str, str]:

@@ -17,6 +17,9 @@ Row = dict[str, Any]
 
 UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 """Bytes that begin a text in UTF-16, such as Excel's "Unicode Text"."""
+COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")
+"""Bytes that begin a compressed file: gzip, zip (Excel's sheets too), bzip2, xz, Zstandard."""
+ROW_EXAMPLE = 'such as {"question": "Why is it so?"}'
 SEP = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
 """Excel's first line that names the delimiter."""
 
@@ -51,12 +54,19 @@ def _file_faults() -> tuple[type[Exception], ...]:
 
 def decoded(content: bytes, path: str) -> str:
     """UTF-8 text, with or without a BOM, or UTF-16 with one; InputError names `path` and the line."""
+    if content.startswith(COMPRESSED):
+        raise InputError(
+            f"{path}: expected text in UTF-8, got a compressed file or a spreadsheet; decompress or export it"
+        )
     try:
         return content.decode("utf-16" if content.startswith(UTF_16) else "utf-8-sig")
     except UnicodeDecodeError as error:
         if content.startswith(UTF_16):
-            told = f"begins as UTF-16 does, and is not ({error.reason})"
-            raise InputError(f"{path}: {told}; save the file as UTF-8") from None
+            raise InputError(
+                f"{path}: begins as UTF-16 does, and is not ({error.reason}); save the file as UTF-8"
+            ) from None
+        if b"\0" in content:
+            raise InputError(f"{path}: expected text in UTF-8, got a binary file; export its rows as text") from None
         line = content.count(b"\n", 0, error.start) + 1
         letter = content[error.start : error.start + 1].decode("cp1252", errors="replace")
         raise InputError(
@@ -72,28 +82,46 @@ def jsonl_rows(text: str, path: str) -> Iterator[tuple[int, Row]]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
+            row = json.loads(line, object_pairs_hook=_with_keys_once)
         except json.JSONDecodeError as error:
-            raise InputError(f"{path}, line {number}: not JSON ({error.msg}, column {error.colno})") from None
+            fault = f"not JSON ({error.msg}, column {error.colno})"
+            raise InputError(f"{path}, line {number}: {fault}; each line must be an object, {ROW_EXAMPLE}") from None
+        except _KeyTwice as twice:
+            raise InputError(
+                f"{path}, line {number}: the key {str(twice)!r} is there twice; rename or remove one"
+            ) from None
         except RecursionError:
             raise InputError(f"{path}, line {number}: it {TOO_DEEP}") from None
         if not isinstance(row, dict):
-            raise InputError(f"{path}, line {number}: expected a JSON object, got {type(row).__name__}")
+            remedy = "write each of its rows on a line" if isinstance(row, list) else f"write the row {ROW_EXAMPLE}"
+            raise InputError(f"{path}, line {number}: expected a JSON object, got {type(row).__name__}; {remedy}")
         yield number, row
+
+
+class _KeyTwice(ValueError):
+    """An object has a key twice; `json` itself keeps the last value in silence."""
+
+
+def _with_keys_once(pairs: list[tuple[str, Any]]) -> Row:
+    row = dict(pairs)
+    if len(row) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise _KeyTwice(next(key for key in keys if keys.count(key) > 1))
+    return row
 
 
 def csv_rows(text: str, path: str, *, delimiter: str | None = None) -> Iterator[tuple[int, Row]]:
     """Line number and row of every row of a CSV text; InputError names `path` and the line.
 
-    Without a `delimiter` it is what a first line as `sep=;` says, or else the semicolon where the first line has some
-    and no comma: so Excel saves a CSV in much of Europe.
+    Without a `delimiter` it is what a first line as `sep=;` says. Else it is the first of comma, semicolon and tab that
+    the first line has: Excel saves a CSV with semicolons in much of Europe, and its "Unicode Text" with tabs.
     """
-    told = SEP.match(text)
-    text, before = (text[told.end() :], 1) if told else (text, 0)
-    delimiter = delimiter or (told[1] if told else None)
+    sep = SEP.match(text)
+    text, before = (text[sep.end() :], 1) if sep else (text, 0)
+    delimiter = delimiter or (sep[1] if sep else None)
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))  # a cell may hold a whole article
     head = text.lstrip().partition("\n")[0]
-    delimiter = delimiter or (";" if ";" in head and "," not in head else ",")
+    delimiter = delimiter or next((mark for mark in (",", ";", "\t") if mark in head), ",")
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
         named = [name for name in reader.fieldnames or () if name.strip()]

@@ -41,7 +41,7 @@ from selfprobe.errors import InputError, one_line
 from selfprobe.logs.header import roles_of, target_of, task_of
 from selfprobe.errors.inspect_private import RecoveryNotAvailable, registry_lookup
 from selfprobe.errors.output import refusals
-from selfprobe.logs.packed import refuse_bomb
+from selfprobe.logs.packed import refuse_bomb, sample_texts
 from selfprobe.logs.references import REFERENCE, resolved
 from selfprobe.text.safe import concealed
 
@@ -59,6 +59,9 @@ UNREADABLE = (
 _AT_ONCE = 16
 """Number of samples of a log that are in memory together while it is read one by one."""
 _UNREAD = {"messages", "output", "store", "scores"}
+"""Parts of a sample that `transcripts` leaves out."""
+_TRANSCRIPT = {"messages", "output", "events", "events_data", "timelines"}
+"""Parts of a sample that `samples` leaves out."""
 
 LOSING = "0.1.0"
 """The version of selfprobe whose resumed runs could replay a reference in the place of a reply."""
@@ -561,17 +564,29 @@ def _unreadable(error: BaseException) -> str:
 
 
 def samples(log: str) -> list[EvalSample]:
-    """All samples of a log, with the texts that Inspect keeps as references put in their places.
+    """All samples of a log by epoch and id, with the texts that Inspect keeps as references put in their places.
+
+    They have no messages, output and events (`transcripts` has events), to check which takes most of the time; but a
+    log in JSON has all, and so has a sample with an empty store, which a killed run leaves: its Record is in its events.
 
     Raises:
         InputError: The log cannot be read; names it.
     """
 
     def read() -> list[EvalSample]:
+        if log.endswith(".eval"):
+            return sorted((resolved(_without_transcript(text)) for text in sample_texts(log)), key=_place)
         refuse_bomb(log, samples=True)
         return [resolved(sample) for sample in read_eval_log(log).samples or []]
 
     return _read(log, read)
+
+
+def _without_transcript(text: bytes) -> EvalSample:
+    sample = json.loads(text)
+    if sample.get("store"):
+        sample = {name: value for name, value in sample.items() if name not in _TRANSCRIPT}
+    return EvalSample.model_validate(sample)
 
 
 def whole_sample(log: str, item: int | str, epoch: int) -> EvalSample:
@@ -624,7 +639,7 @@ def summaries(log: str) -> list[EvalSampleSummary]:
     return _read(log, lambda: sorted(read_eval_log_sample_summaries(log), key=_place))
 
 
-def _place(sample: EvalSampleSummary) -> tuple[int, str]:
+def _place(sample: EvalSample | EvalSampleSummary) -> tuple[int, str]:
     """Epoch and id, a number with leading zeros as Inspect sorts samples."""
     return sample.epoch, sample.id if isinstance(sample.id, str) else str(sample.id).zfill(20)
 

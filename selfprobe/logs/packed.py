@@ -53,6 +53,22 @@ def refuse_bomb(log: str, *, samples: bool = False) -> None:
                     _refuse_deep(_unpacked(packed, member))
 
 
+def sample_texts(log: str) -> Iterator[bytes]:
+    """JSON of each sample in a zip file, looked at as `refuse_bomb` does. Of a sample that was written twice the last.
+
+    Raises:
+        InputError, zipfile.BadZipFile, zstandard.ZstdError, OSError: See `refuse_bomb`.
+    """
+    with fsspec.open(log, "rb") as file, ZipFile(file) as packed:
+        members = packed.infolist()
+        _refuse_large(sum(member.file_size for member in members), file.seek(0, 2))
+        for member in {member.filename: member for member in members}.values():
+            if member.filename.startswith("samples/"):
+                text = list(_unpacked(packed, member))
+                _refuse_deep(text)
+                yield b"".join(text)
+
+
 def _refuse_large(inside: int, size: int) -> None:
     if inside > max(LARGE, MOST * size):
         times = inside // max(size, 1)

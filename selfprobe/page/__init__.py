@@ -351,9 +351,9 @@ def overall_answer(findings: Sequence[Finding], kind: str = "") -> tuple[str, li
     if count == 1:
         head = {"Yes": "Yes, for", "No": "No, not for", "Cannot tell": "Cannot tell for"}[first.answer]
         return f"{head} {first.model}: it {first.clause}.", list(first.notes)[:LINES]
-    lines = [f"{one.answer}: {one.model} {one.clause}." for one in findings]
-    if count > LINES:
-        lines[LINES - 1 :] = [f"{count - LINES + 1} more {kind} are on the page."]
+    lines = [f"{one.answer}: {one.model} {one.clause}." for one in findings[1:]]  # the answer has the first one's
+    if len(lines) > LINES:
+        lines[LINES - 1 :] = [f"{len(lines) - LINES + 1} more {kind} are on the page."]
     if first.answer == "Yes":
         return f"Yes, for {alike} of {count} {kind}. {first.model} {first.clause}.", lines
     if first.answer == "No":

@@ -80,8 +80,10 @@ GLOSSARY = {
     "beyond others": "It does better on itself. –: it predicts no other model beyond its skill.",
     "beyond its likest": "It does better without what a pair of its own shares. –: no pair of its own stands out.",
     "all": "The p of all its tests together, corrected by Holm.",
-    "would be named from": "The advantage from which a model would be named, at this size.",
-    "items for 0.10": "Items that would be needed to see an advantage of .10.",
+    "stands out from": "The advantage from which a model would stand out above pairs of models, at this size. "
+    "Baselines and stand-ins can ask for more.",
+    "items for 0.10": "Items with which an advantage of .10 would stand out above pairs of models. More items do not "
+    "help against a baseline or stand-in that gets as much.",
     "gets": "Mean score of this baseline about the model.",
     "above it": f"The model's score about itself less this one's. {INTERVAL}",
     "rank": "1 is the best observer of the others.",

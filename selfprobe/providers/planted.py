@@ -4,7 +4,7 @@ Every metric must recover what was planted; that is how the suite is checked. No
 model is deterministic from its name: the same name gives the same text to the same prompt at temperature 0, and
 above it to the same prompt and seed. Two names that share the part before "?" are one mind with other settings.
 
-Each task's behaviour lives in its own module of `selfprobe.providers.behaviours`; a new file there is found. A prompt
+The behaviour for each task's prompts stands in `selfprobe.providers.behaviours`; a new file there is found. A prompt
 that no behaviour knows gets a deterministic paragraph.
 
 Settings of every planted model (each a share of replies; 0 unless given):

@@ -41,7 +41,7 @@ from selfprobe.page import (
 from selfprobe.page.numerals import Interval, percents, points
 from selfprobe.page.plots import interval_rows, short
 from selfprobe.scorers.decision import last_score
-from selfprobe.scorers.realism_choice import Pick, pick
+from selfprobe.scorers.realism_choice import Pick, pick_of
 from selfprobe.solvers.converse import METHODS
 from selfprobe.stats.estimate import Estimate
 from selfprobe.studies.awareness.study import GRADES, Awareness, methods_of
@@ -322,7 +322,7 @@ def verdicts_of(logs: Logs) -> tuple[dict[str, list[Pick]], dict[str, str], dict
             if sample.error or score is None:
                 errors[judge] += 1
                 continue
-            mine = pick(score, sample.metadata)
+            mine = pick_of(score, sample.metadata)
             picks[judge].append(mine)
             if mine.kind == "set":
                 texts |= {f"set: {mine.one}": sample.metadata["one"]["text"]}

@@ -19,12 +19,12 @@ from xml.etree import ElementTree
 from inspect_ai import Task
 from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalSampleSummary
-from pydantic import Field, TypeAdapter, ValidationError, model_validator
+from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator
 
 from selfprobe.data.files import decoded, read_bytes
 from selfprobe.data.prices import Cost
 from selfprobe.errors import InputError, NoLogs, one_line
-from selfprobe.errors.arguments import SHORT, meant, renamed, unknown
+from selfprobe.errors.arguments import meant, renamed, unknown
 from selfprobe.errors.output import place_file
 from selfprobe.logs import UNREADABLE, Run, cause, counted, cut_in, values_of, whole_sample
 from selfprobe.logs import runs as runs_in
@@ -50,7 +50,7 @@ from selfprobe.studies.check_numbers import (
     turned,
 )
 from selfprobe.study import Plan, Study, Wave
-from selfprobe.study._registry import defaults_of, measures
+from selfprobe.study._registry import defaults_of, measures, short_name
 from selfprobe.study._registry import tasks as tasks_by_name
 from selfprobe.study.described import DescribedRun, NamedModel
 from selfprobe.study.options import MODELS_HELP, echo_json, echo_lines
@@ -93,7 +93,9 @@ class Check(Study):
     strict: bool = Field(
         False, description="Exit with status 4 where a change of --smallest can be neither shown nor excluded."
     )
-    aa: int | None = Field(None, ge=1, description="Report how often the verdict flips over N resamples.")
+    aa: int | None = Field(
+        None, ge=1, description="Draw the items again N times and say how often the verdict changes."
+    )
     junit: str | None = Field(None, description="Write JUnit's XML to this file.")
     github: bool = Field(False, description="Print annotations, and add to the step summary of a workflow.")
     tasks: tuple[str, ...] = Field((), description="Tasks to run now (--run), instead of reading LOGS.")
@@ -101,6 +103,12 @@ class Check(Study):
     args: dict[str, Any] = Field({}, description="Task argument for --run; it goes to the tasks that have it.")
     log_dir: str = Field("", description="Folder for the logs of --run. Default: a new one in logs/check.")
     out: str = Field("", exclude=True)
+
+    @field_validator("tasks")
+    @classmethod
+    def _by_short_name(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        """Tasks as `inspect eval` takes them are taken here too."""
+        return tuple(map(short_name, value))
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -167,7 +175,7 @@ class Check(Study):
         for task in self.tasks:
             if task in known:
                 continue
-            if SHORT.get(task, task) in tasks_by_name():
+            if task in tasks_by_name():
                 how = (
                     f"inspect eval selfprobe/{task} --model {self.models[0]} --log-dir LOGS, then selfprobe check LOGS"
                 )

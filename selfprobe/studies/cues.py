@@ -42,7 +42,7 @@ from selfprobe.page import (
 )
 from selfprobe.page import Table as PageTable
 from selfprobe.page.plots import interval_rows
-from selfprobe.solvers.edited import ALL, ORIGINAL, PARAPHRASE
+from selfprobe.solvers.arms import ALL, ORIGINAL, PARAPHRASE
 from selfprobe.stats.edits import FEWEST, Control, Effect, Noise, effects, noise
 from selfprobe.stats.estimate import Estimate
 from selfprobe.study import Effort, Label, Logs, OneModel, Plan, Study, Wave

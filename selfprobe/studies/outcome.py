@@ -333,6 +333,18 @@ class Stated:
         """Other model → outcomes."""
         return {other: of for (other, q), of in self.outcomes.items() if q == question and other != model}
 
+    def alike(
+        self, model: str, question: str, there: npt.NDArray[np.bool_], *, without: str = ""
+    ) -> npt.NDArray[np.intp]:
+        """Strata of the items `there` on which as many models succeeded: the one meaning of "beyond the items".
+
+        Every model with outcomes counts, asked or not, except an observer of another model (`without`): what it knows
+        of itself does not count against it.
+        """
+        rest = (of[there] for other, of in self.of_others(model, question).items() if other != without)
+        known = [of for of in rest if not np.isnan(of).all()]
+        return solved_alike(np.vstack([self.outcomes[model, question][there], *known]))
+
 
 def stated_in(logs: Logs) -> Stated:
     """Statements and outcomes of the finished runs; the newest of those that several runs have."""
@@ -462,19 +474,17 @@ def facts_of(stated: Stated, who: str, question: str) -> Facts:
     both = ~np.isnan(mean)
     none = undefined("no other model's log is there")
 
-    def alike(without: str = "") -> npt.NDArray[np.intp]:
-        """Items on which as many models succeeded, the observer's own outcome left out.
-
-        Without any other outcome no two of them differ in the model's own, and nothing is "beyond the items".
-        """
-        return solved_alike(np.vstack([y, *(of for other, of in rest.items() if other != without)]))
-
+    alike = stated.alike(model, question, there)
     rivals = {one: of for one, of in stated.observers.items() if of != model}
+
+    def alike_without(name: str) -> npt.NDArray[np.intp]:
+        return stated.alike(model, question, there, without=rivals.get(name, ""))
+
     said = {one: stated.other(one, model, question) for one in rivals}
-    told: dict[str, FloatArray] = {OTHERS: mean} | {one: of[there] for one, of in said.items() if of is not None}
+    sources: dict[str, FloatArray] = {OTHERS: mean} | {one: of[there] for one, of in said.items() if of is not None}
     framed = stated.said(who, "other", model, question)
-    told |= {} if framed is None else {OTHER: framed[there]}
-    told |= _without_a_model([text for text, here in zip(stated.texts, there, strict=True) if here], y, clusters)
+    sources |= {} if framed is None else {OTHER: framed[there]}
+    sources |= _without_a_model([text for text, here in zip(stated.texts, there, strict=True) if here], y, clusters)
     order = equal_mass(p, BINS) if len(p) else np.empty(0, dtype=np.intp)
     bins = [order == b for b in range(order.max() + 1)] if len(p) else []
     return Facts(
@@ -485,10 +495,10 @@ def facts_of(stated: Stated, who: str, question: str) -> Facts:
         share=float(y.mean()) if len(y) else math.nan,
         auroc=auroc(p, y, clusters),
         items=auroc(p[both], mean[both], clusters[both]) if both.any() else none,
-        itself=auroc(p, y, clusters, alike()) if rest else none,
+        itself=auroc(p, y, clusters, alike) if rest else none,
         predictors=tuple(
-            _predictor(name, p, score, y, clusters, (alike(), alike(rivals.get(name, ""))), name in rivals)
-            for name, score in told.items()
+            _predictor(name, p, score, y, clusters, (alike, alike_without(name)), name in rivals)
+            for name, score in sources.items()
         ),
         brier=brier(p, y) if len(p) else Brier(*[math.nan] * 4),
         log=log_score(p, y) if len(p) else math.nan,
@@ -498,7 +508,7 @@ def facts_of(stated: Stated, who: str, question: str) -> Facts:
         risks=risks(p, y) if len(p) else {},
         bins=([float(p[at].mean()) for at in bins], [clustered_mean(y[at], clusters[at]) for at in bins]),
         others=len(others),
-        asked=sum(name in rivals for name in told),
+        asked=sum(name in rivals for name in sources),
     )
 
 
@@ -560,13 +570,11 @@ def outcome_matrix(stated: Stated, question: str, rng: np.random.Generator) -> O
     there = ~np.isnan(truths).any(axis=0)
     if len(models) < 2 or not there.any():
         return OutcomeMatrix(models, np.full((len(models),) * 2, math.nan), None)
-    strata = {o: solved_alike(np.delete(truths[:, there], o, axis=0)) for o in range(len(models))}
-    whole = solved_alike(truths[:, there])
     x = np.full((len(models), len(models), int(there.sum())), math.nan)
     for t in range(len(models)):
         for o in range(len(models)):
             known = ~np.isnan(chances[t, o][there])
-            alike = whole if o == t else strata[o]
+            alike = stated.alike(models[t], question, there, without="" if o == t else models[o])
             x[t, o, known] = ordered(chances[t, o][there][known], truths[t][there][known], alike[known]).scores
     labels = stated.clusters[there]
     x = np.stack([_by_cluster(x[:, :, labels == one]) for one in np.unique(labels)], axis=2)

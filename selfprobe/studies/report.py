@@ -1,13 +1,14 @@
 """One page of all that a folder holds: each study is a part of it, and logs of no study are named."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from inspect_ai.log import EvalLog
 
 from selfprobe.embed import DEFAULT_EMBEDDER
 from selfprobe.errors import InputError, NoLogs
-from selfprobe.logs import none_found, readable_logs
+from selfprobe.logs import CANNOT, none_found, readable_logs
 from selfprobe.logs.header import task_of
 from selfprobe.page import LINES, Page, Section, set_aside
 from selfprobe.studies import every
@@ -59,10 +60,20 @@ def page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER) -> Pa
     if not ignored:
         return whole
     rest = Section("Logs of no study", set_aside(ignored), name="other")
-    belong = "1 log belongs" if len(ignored) == 1 else f"{len(ignored)} logs belong"
-    left = f"{belong} to no study or cannot be read; the page says why"
-    told = [*(whole.told[: LINES - 1] if whole.answer else whole.told), left]
+    told = [*(whole.told[: LINES - 1] if whole.answer else whole.told), _left_out(ignored)]
     return replace(whole, sections=[*whole.sections, rest], told=told)
+
+
+def _left_out(ignored: Mapping[str, str]) -> str:
+    """The line that says how many logs are on no page, with the name of the first one that cannot be read."""
+    damaged = [Path(log).name for log, why in ignored.items() if why.startswith(CANNOT)]
+    strays, parts = len(ignored) - len(damaged), list[str]()
+    if damaged:
+        further = f" and {len(damaged) - 1} more" if len(damaged) > 1 else ""
+        parts.append(f"{len(damaged)} log{'s' * (len(damaged) > 1)} cannot be read ({damaged[0]}{further})")
+    if strays:
+        parts.append("1 log belongs to no study" if strays == 1 else f"{strays} logs belong to no study")
+    return f"{', '.join(parts)}; the page says why"
 
 
 def _task(header: EvalLog) -> str:
@@ -74,7 +85,8 @@ def _task(header: EvalLog) -> str:
 
 def _stray(header: EvalLog) -> str:
     """Why a log has no part in the page."""
-    return f"a log of {_task(header)}, which belongs to no study here"
+    task = _task(header)
+    return f"a log of {task}, which belongs to no study here; try selfprobe report --rows FILE, or selfprobe check"
 
 
 TITLES = {

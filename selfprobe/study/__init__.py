@@ -273,16 +273,18 @@ class Study(BaseModel):
             Interrupted: The user stopped it.
             InputError: A model cannot be had, or the log folder cannot be written.
         """
+        from selfprobe.logs import listed, readable_logs
         from selfprobe.study.waves import JOINS, all_ended_well, run_wave
 
         plan = self.plan()
+        resumed = any(header.status != "success" for header in readable_logs(listed(self.base)).headers)
         busy.calls = busy.Calls(sum(cost.calls for cost in plan.costs) if plan else 0, most=self.how.cost_limit)
         logs = []
         try:
             for wave in self.waves():
                 further = {"limit": self.items, **(JOINS if wave.further is None else wave.further)}
                 folder = f"{self.base}/{wave.folder}".rstrip("/")
-                logs += run_wave(wave.runs, folder, title=wave.title, settings=self.how, **further)
+                logs += run_wave(wave.runs, folder, title=wave.title, settings=self.how, resumed=resumed, **further)
         finally:
             busy.calls = busy.Calls()
         return all_ended_well(logs)

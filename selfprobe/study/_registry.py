@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
@@ -68,6 +69,16 @@ def _modules() -> dict[str, ModuleType]:
 def tasks() -> dict[str, Callable[..., Task]]:
     """The suite's tasks, by the names of their files."""
     return {name: getattr(module, FULL.get(name, name)) for name, module in _modules().items()}
+
+
+def short_name(task: str) -> str:
+    """A task as `inspect eval` takes it, by its registry name or the path of its file, as `tasks` names it."""
+    file = Path(task.partition("@")[0])
+    if file.suffix == ".py" and file.is_file():
+        ours = (name for name, module in _modules().items() if module.__file__ and file.samefile(module.__file__))
+        return next(ours, task)
+    name = task.removeprefix("selfprobe/")
+    return SHORT.get(name, name)
 
 
 def summary_of(task: str) -> str:

@@ -57,7 +57,7 @@ def config(command: F) -> F:
         callback=_take,
         is_eager=True,
         expose_value=False,
-        help="YAML file with options by their long names; the command line wins over it.",
+        help="YAML file with options by their long names. An option that is typed wins over the file.",
     )(command)
 
 

@@ -16,10 +16,12 @@ from typing import Any
 from inspect_ai.model import ChatMessage, ChatMessageUser, GenerateConfig, ModelName, get_model
 from inspect_ai.solver import TaskState
 
+from selfprobe.errors import InputError
 from selfprobe.logs import in_thread
 from selfprobe.solvers.ask import rehearsal
-from selfprobe.solvers.record import Reply, reply_from
-from selfprobe.study._registry import tasks
+from selfprobe.solvers.record import Record, Reply, reply_from
+from selfprobe.study._registry import measures, tasks
+from selfprobe.text.near import unknown
 
 ITEMS = 2
 """Number of items that are played."""
@@ -56,15 +58,21 @@ def rehearsed(task: str, args: Mapping[str, Any]) -> Rehearsed:
         args: Arguments of the task as one types them, without a log.
 
     Raises:
-        InputError: The task refuses an argument.
+        InputError: The task refuses an argument, or its MEASURE names an act that it does not record.
     """
-    return _rehearsed(task, json.dumps(dict(args), sort_keys=True))
+    if measure := measures().get(task):
+        _, acts = _rehearsed(task, "{}")  # an argument may leave acts out, such as candidates=3
+        if wrong := unknown(measure.acts, acts):
+            raise InputError(f"{task}: MEASURE names the act {wrong}")
+    calls, _ = _rehearsed(task, json.dumps(dict(args), sort_keys=True))
+    return calls
 
 
 @cache
-def _rehearsed(task: str, args: str) -> Rehearsed:
-    items: list[list[_Sent]] = in_thread(lambda: asyncio.run(_played(task, json.loads(args))))
-    return Rehearsed(_calls(items), _calls([[one for one in sent if one.role is None] for sent in items]))
+def _rehearsed(task: str, args: str) -> tuple[Rehearsed, tuple[str, ...]]:
+    """Calls for an item of a task, and the names of the acts that it records."""
+    items, acts = in_thread(lambda: asyncio.run(_played(task, json.loads(args))))
+    return Rehearsed(_calls(items), _calls([[one for one in sent if one.role is None] for sent in items])), acts
 
 
 @dataclass(frozen=True)
@@ -80,9 +88,9 @@ def _calls(items: Sequence[Sequence[_Sent]]) -> Counted:
     return Counted(max((len(sent) for sent in items), default=0), tokens)
 
 
-async def _played(task: str, args: Mapping[str, Any]) -> list[list[_Sent]]:
-    """Every call of the first items, an item a list."""
-    model, sent = get_model("planted/plan"), list[_Sent]()
+async def _played(task: str, args: Mapping[str, Any]) -> tuple[list[list[_Sent]], tuple[str, ...]]:
+    """Every call of the first items, an item a list, and the names of the recorded acts."""
+    model, sent, acts = get_model("planted/plan"), list[_Sent](), dict[str, Reply]()
     longer = dict[str, float]()  # a text of the target → tokens by which a real one is longer where it is quoted
 
     async def stand_in(
@@ -111,4 +119,5 @@ async def _played(task: str, args: Mapping[str, Any]) -> list[list[_Sent]]:
             sent.clear()
             await made.solver(state, generate)
             out.append(list(sent) * (made.epochs or 1))
-    return out
+            acts |= state.store_as(Record).acts
+    return out, tuple(acts)

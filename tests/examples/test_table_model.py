@@ -39,7 +39,7 @@ def test_who_knows_its_own_replies_is_named_and_strangers_are_not(tmp_path: Path
 def test_a_table_that_is_not_there_lacks_a_column_or_has_two_replies_is_one_line(tmp_path: Path) -> None:
     file = tmp_path / "t.csv"
     with pytest.raises(
-        SystemExit, match=r"no file '.*t\.csv'; give a \.csv or \.jsonl of model, question, reply, guess"
+        SystemExit, match=r"no file or folder '.*t\.csv'.*; give a \.csv or \.jsonl of model, question, reply, guess"
     ):
         example("table_model").read(file)
     file.write_text("model,question,reply\na,b,c\n")
@@ -48,6 +48,14 @@ def test_a_table_that_is_not_there_lacks_a_column_or_has_two_replies_is_one_line
     file.write_text("model,question,reply,guess\na,b,c,d\na,b,e,f\n")
     with pytest.raises(SystemExit, match="a has two replies to 'b'; keep one"):
         example("table_model").read(file)
+    for content, fault in (
+        (b"", "has no rows"),
+        (b"model\n\0\xff", "a binary file"),
+        (b"model\na\n", "question, reply, guess is not there"),
+    ):
+        file.write_bytes(content)
+        with pytest.raises(SystemExit, match=fault):
+            example("table_model").read(file)
     file.write_text("model,question,reply,guess\na,b,c,\nd,e,f,g\n")
     with pytest.raises(SystemExit, match="no question to which all of its 2 models replied"):
         example("table_model").run(str(file))

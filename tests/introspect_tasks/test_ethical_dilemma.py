@@ -12,17 +12,11 @@ from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalLog
 
 from selfprobe.cli import main
-from selfprobe.introspect_tasks.ethical_dilemma import (
-    COT_PROMPT,
-    GUT,
-    PREDICT,
-    PREDICT_E2_PROMPT,
-    ethical_dilemma,
-)
+from selfprobe.introspect_tasks.ethical_dilemma import COT_PROMPT, GUT, PREDICT, PREDICT_E2_PROMPT, ethical_dilemma
 from selfprobe.introspect_tasks.ethical_dilemma import record_to_sample as to_sample
 from selfprobe.logs import samples
 from selfprobe.providers import planted
-from selfprobe.providers.behaviours.ethical_dilemma import gut, reasoned
+from selfprobe.providers.behaviours.dilemmas import gut, reasoned
 from selfprobe.solvers.record import Record
 from selfprobe.stats.estimate import kl, smoothed
 

@@ -13,7 +13,7 @@ from inspect_ai.solver import generate
 
 from selfprobe.errors import InputError
 from selfprobe.introspect_tasks.outcome import OVER, judge, outcome_prediction
-from selfprobe.providers.behaviours.outcome import SUM_PROMPT
+from selfprobe.providers.behaviours.introspection import SUM_PROMPT
 from selfprobe.solvers.record import Reply
 
 ADA = "planted/ada?knows_items=.8&knows_own_skill=.8"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from selfprobe.introspect_tasks.subset_choice import rows
-from selfprobe.scorers.emotion_guess import EMOTIONS, emotion, subset_in, told_apart
+from selfprobe.scorers.word_matches import EMOTIONS, emotion, subset_in, told_apart
 from selfprobe.solvers.record import Reply
 
 NUMBERS = list(range(1, 11))

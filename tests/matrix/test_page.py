@@ -232,12 +232,34 @@ def test_the_first_screen_says_for_whom_and_what_comes_closest(matrix_results: C
     assert [section.title for section in made.sections] == ["Why", "As in the paper", "All cells", "Method", "Runs"]
 
 
+def test_a_model_without_a_score_is_not_counted_among_those_with_an_answer(
+    matrix_results: Callable[..., Results],
+) -> None:
+    results = matrix_results({"m/a": 0.95, "m/b": 0.0, "m/c": 0.0, "m/d": 0.0, "m/e": 0.0, "m/f": 0.0}, items=80)
+    rows = results.decisions
+    rows.loc[(rows.target == "m/f") | (rows.observer == "m/f"), "value"] = np.nan
+    made = report.page_of(results, analyse(results, rng=np.random.default_rng(0)))
+    assert made.answer.startswith("Yes, for 1 of 5 scored models. m/a predicts itself")
+    assert made.lines[1] == "No score, so no answer, for m/f."
+
+
 def test_two_models_get_no_answer_and_the_reason(matrix_results: Callable[..., Results]) -> None:
     results = matrix_results({"m/a": 0.9, "m/b": 0.1}, items=40)
     made = report.page_of(results, analyse(results, rng=np.random.default_rng(0)))
     assert made.answer == (
         "Cannot tell for m/a and m/b: two models cannot show how much pairs of models differ anyhow; add three."
     )
+
+
+def test_tasks_of_different_models_are_not_counted_for_the_models_of_one(
+    matrix_results: Callable[..., Results],
+) -> None:
+    two = matrix_results({"m/b": 0.4, "m/c": 0.4}, items=40)
+    three = matrix_results({"m/a": 0.4, "m/b": 0.4, "m/c": 0.4}, items=40, task="paraphrase_recognition")
+    tables = {name: pd.concat([getattr(one, name) for one in (two, three)]) for name in ("cells", "decisions", "items")}
+    results = replace(two, **tables)
+    made = report.page_of(results, analyse(results, rng=np.random.default_rng(0)))
+    assert made.answer.startswith("Cannot tell in 2 of 2 tasks, of 2 to 3 models each. In kth_word two models cannot ")
 
 
 def test_of_many_models_the_first_screen_shows_six(matrix_results: Callable[..., Results]) -> None:

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from selfprobe.cli import main
+from selfprobe.introspect_tasks import kth_word
 from selfprobe.studies.matrix.numbers import analyse
 from selfprobe.studies.matrix.study import Matrix
 from selfprobe.studies.matrix.table import load, matrix_of
@@ -74,6 +75,12 @@ def test_arguments_go_to_the_tasks_that_have_them_and_change_the_calls() -> None
 def test_a_wrong_matrix_is_refused_before_anything_runs(members: Any, tasks: Any, args: Any, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         Matrix(models=members, tasks=tasks, limit=5, args=args)
+
+
+def test_a_task_is_known_as_inspect_knows_it_by_its_registry_name_and_its_file() -> None:
+    file = kth_word.__file__
+    named = Matrix(models=[ALPHA, BETA], tasks=["selfprobe/heads_up", file, f"{file}@kth_word", "kth_word"])
+    assert named.chosen == ("heads_up", "kth_word")
 
 
 def test_every_task_of_a_matrix_exists(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from selfprobe.stats.estimate import Estimate, clustered_mean, holm
 from selfprobe.studies.matrix.advantage import Permutation, double_centre, observers_permuted, total_of
 from selfprobe.studies.matrix.habit import Specific
 from selfprobe.studies.matrix.rows import INFORMED, above_zero, rows_of
-from selfprobe.studies.matrix.verdict import SMALLEST, Verdict, _like_skill, verdict
+from selfprobe.studies.matrix.verdict import PAIRS_ALONE, SMALLEST, Verdict, _like_skill, verdict
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -68,7 +68,8 @@ def test_two_models_of_five_with_access_are_named_exactly() -> None:
         got.sentence.startswith(f"{head} out above all 20 pairs. b 0.9")
         and "over the fit, pairs differ by 0.0" in got.sentence
     )
-    assert "held against" in got.sentence and "has too few orders here to tell" in got.sentence
+    assert "compared with m" not in got.sentence and "; compared with " in got.sentence
+    assert "does not count: with 2 of 5 models named it cannot be below 0.05." in got.sentence
 
 
 def test_what_is_supported_says_what_would_change_it() -> None:
@@ -103,7 +104,7 @@ def test_whom_another_models_own_replies_predict_as_well_is_not_named() -> None:
     assert got.kind == "supported" and got.models == ("d",)
     words[3, 1] = x[3, 3]
     both = judged(x, list("abcde"), stand_ins=words)
-    assert both.kind == "not supported" and "is explained by b's own replies, which gets 0." in both.sentence
+    assert both.kind == "not supported" and "is explained by b's own replies (0." in both.sentence
 
 
 def test_an_outsider_among_look_alikes_is_named_only_beside_an_informed_observer() -> None:
@@ -123,7 +124,7 @@ def test_a_strong_predictable_model_without_access_is_not_told_apart_from_skill(
     assert got.kind == "not told apart" and got.models == ()
     assert (
         got.sentence.startswith("big predicts itself 2.9 times as well as the others do")
-        and "skill alone could look like this. These would tell: observers of like skill." in got.sentence
+        and "skill alone could look like this. These controls would decide: observers of like skill." in got.sentence
     )
     both = judged(hits(p, 400, rng()), ["big", *"bcde"], frames=True, informed=True)
     assert "observers of like skill, -T about=self,other, selfprobe matrix --observers shown:5." in both.sentence
@@ -212,9 +213,31 @@ def test_a_model_of_which_no_item_is_scored_by_all_is_underpowered() -> None:
     assert got.kind == "underpowered" and got.reason == "of some model no item is scored by all observers"
 
 
-def test_a_difference_of_exactly_nothing_is_a_result() -> None:
-    got = judged(np.ones((4, 4, 50)))
+def test_a_difference_of_exactly_nothing_is_a_result_only_where_scores_vary() -> None:
+    got = judged(np.broadcast_to(rng().random(50) < 0.5, (4, 4, 50)).astype(float))
     assert got.kind == "not supported" and "exactly 0" in got.sentence
+
+
+@pytest.mark.parametrize("score", [0.0, 1.0])
+def test_a_task_without_variation_cannot_tell(score: float) -> None:
+    got = judged(np.full((5, 5, 50), score))
+    assert got.answer == "Cannot tell" and got.reason.startswith(f"every score is {score:.2f}, so no advantage")
+    assert "without variation no advantage can show" in got.sentence
+
+
+def test_where_another_models_replies_get_as_much_more_items_are_not_asked_for() -> None:
+    x = hits(np.full((5, 5), 0.3) + 0.25 * np.diag([1, 0, 0, 0, 0]), 60, rng())
+    words = np.full((5, 5, 60), 0.1)
+    words[0, 1] = x[0, 0]
+    got = judged(x, list("abcde"), stand_ins=words)
+    assert got.answer == "Cannot tell" and got.reason == "a stands out, but not beyond b's own replies"
+    assert "More items would not help: a gets 0.52 on itself, no more than b's own replies (0.52)." in got.sentence
+    assert "takes about" not in got.sentence
+
+
+def test_the_power_says_that_it_is_of_the_pairs_alone() -> None:
+    for got in (judged(hits(np.full((5, 5), 0.5), 30, rng())), judged(hits(np.full((6, 6), 0.5), 400, rng(3)))):
+        assert PAIRS_ALONE in got.sentence
 
 
 def test_an_advantage_that_a_baseline_of_the_own_row_explains_is_not_supported() -> None:
@@ -226,7 +249,7 @@ def test_an_advantage_that_a_baseline_of_the_own_row_explains_is_not_supported()
     text[3] = x[3, 3]
     both = judged(x, list("abcde"), hits_={"text only": text})
     assert both.kind == "not supported" and "a (0." in both.sentence
-    assert "is explained by the baseline 'text only', which gets 0." in both.sentence
+    assert "is explained by the baseline 'text only' (0." in both.sentence
 
 
 @pytest.mark.parametrize(("low", "name"), [(0.55, "likeness"), (-0.4, "less a divergence")])
@@ -272,9 +295,7 @@ def test_what_blocks_a_name_is_said_so_that_one_can_act_on_it() -> None:
         and got.reason.startswith("a stands out, but ")
         and got.reason.endswith("add models")
     )
-    assert (
-        "Add models (eight are advised); These would tell" not in got.sentence and "eight are advised" in got.sentence
-    )
+    assert "Add models (eight are advised). These controls would decide: " in got.sentence
 
 
 def test_a_permutation_test_that_disagrees_is_not_overruled_by_names() -> None:

@@ -165,3 +165,22 @@ def test_a_reply_that_stands_under_two_items_or_exceeds_its_limit_may_be_a_proxy
     assert foreign == [True, True, False, False, False, False, True, False, True]
     compute: Any = counted_apart()
     assert compute(scores) == {"unsure_refusal": 0.0, "foreign_reply": 4 / 9}
+
+
+def test_the_metric_of_a_log_grades_by_the_rule_that_the_log_names(caplog: pytest.LogCaptureFixture) -> None:
+    """A log keeps the rule's name alone; `inspect eval-retry` makes the metrics of an interrupted run from it."""
+
+    def within_one(said: str, truth: str) -> bool:
+        return abs(int(said) - int(truth)) <= 1
+
+    decisions = [decision("n", value, truth=truth) for value, truth in ((1.0, "4"), (0.0, "5"), (1.0, "6"))]
+    scores = [
+        SampleScore(score=score_of([one], answer=None, explanation=""), sample_id=str(n))
+        for n, one in enumerate(decisions)
+    ]
+    of_run, of_log = summary(right=within_one)(scores), summary(right="within_one")(scores)
+    assert of_log == of_run and of_run["skill"] < 0 and not caplog.messages  # type: ignore[index, operator, call-overload]
+    unknown = summary(right="within_two")(scores)
+    assert unknown == {k: v for k, v in of_run.items() if not k.startswith(("baseline", "skill"))}  # type: ignore[union-attr]
+    (line,) = caplog.messages
+    assert line.startswith("the grading rule 'within_two' of a log is not known here: its metrics lack baselines")

@@ -18,7 +18,7 @@ def shown(state: TaskState, prompts: Prompts) -> list[tuple[str, str]]:
 
 
 def test_a_note_says_that_a_further_call_saw_its_own_message_alone() -> None:
-    note = "Separate call {} (a note of the log, never sent): the model saw the next message alone."
+    note = "Separate call {} (a note of the log, never sent): the model saw the question of this call alone."
     assert shown(state_of("Why?"), {"answer": "Why?", "again": "Why?", "k1": "Predict."}) == [
         ("user", "Why?"),
         ("assistant", "ANSWER"),
@@ -38,3 +38,10 @@ def test_a_note_says_that_a_question_about_a_conversation_saw_no_other_question(
     notes = [text for role, text in asked if role == "system"]
     assert [note.partition(" (")[0] for note in notes] == ["Separate call v1", "Separate call v2"]
     assert all("saw the conversation (2 messages), and no other question or answer" in note for note in notes)
+
+
+def test_the_note_also_stands_under_the_question_itself_for_browsers_that_gather_system_messages() -> None:
+    state = state_of("Why?")
+    shown(state, {"answer": "Why?", "k1": "Predict."})
+    carried = [message.metadata for message in state.messages if message.role == "user"]
+    assert carried == [None, {"separate call k1": "the model saw the question of this call alone."}]

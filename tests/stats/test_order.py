@@ -18,9 +18,9 @@ from selfprobe.probes.evaluate import estimate as of_probes
 from selfprobe.scorers import awareness as awareness_scorer
 from selfprobe.scorers import preference as preference_scorer
 from selfprobe.scorers.decision import Decision
-from selfprobe.scorers.dilemma_prediction import numbers as dilemma_numbers
+from selfprobe.scorers.dilemma import dilemma_numbers
 from selfprobe.scorers.realism_choice import Pick
-from selfprobe.scorers.realism_choice import summarised as pairs_summarised
+from selfprobe.scorers.realism_choice import realism_numbers as pairs_summarised
 from selfprobe.scorers.summary import summarise
 from selfprobe.solvers.observe import OTHER
 from selfprobe.stats import agreement, bradley_terry, clustered, edits, estimate, paired, rank, text_only
@@ -264,7 +264,7 @@ def preferred() -> list[preference_scorer.Item]:
     rng, made = np.random.default_rng(3), []
     for item in range(40):
         margin, label = round(float(rng.normal(0.3)), 1), 1 + item % 2
-        found = preference_scorer.verdict(preference_scorer.VERDICT, margin, label=label)
+        found = preference_scorer.preference_decision(preference_scorer.VERDICT, margin, label=label)
         shown, swapped = rng.random(2).round(1)
         details = {"p_first": {"shown": shown, "swapped": swapped}, "read": {"1": "logprobs"}, "mass": {"1": 0.9}}
         made.append(preference_scorer.Item({found.key: found}, f"q{item // 3}", details))
@@ -297,8 +297,8 @@ def joined(samples: Sequence[Sequence[Any]]) -> list[Any]:
 RUNS: dict[str, tuple[Sequence[Any], Callable[[list[Any]], Any]]] = {
     "summary": (decided(), lambda samples: summarise(joined(samples), "accuracy")),
     "dilemmas": (dilemmas(), lambda samples: dilemma_numbers(joined(samples))),
-    "preference": (preferred(), preference_scorer.summarised),
-    "awareness": (judged_conversations(), awareness_scorer.summarise),
+    "preference": (preferred(), preference_scorer.preference_numbers),
+    "awareness": (judged_conversations(), awareness_scorer.awareness_numbers),
     "realism": ([*picks(), *picks("real")], pairs_summarised),
 }
 

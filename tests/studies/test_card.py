@@ -13,7 +13,7 @@ from selfprobe.cli import main
 from selfprobe.data.realism import pairs_of, sides
 from selfprobe.errors import InputError
 from selfprobe.logs import runs, titles
-from selfprobe.providers.behaviours.pairwise_realism import p_first_real, realness
+from selfprobe.providers.behaviours.awareness import p_first_real, realness
 from selfprobe.providers.planted import mind_named
 from selfprobe.scorers.realism_choice import Pick
 from selfprobe.studies.card import Realism, verdicts_of

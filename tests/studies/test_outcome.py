@@ -24,8 +24,9 @@ from selfprobe.cli import main
 from selfprobe.data.outcomes import Asking, logged
 from selfprobe.errors import InputError
 from selfprobe.page import Bullets
-from selfprobe.providers.behaviours.outcome import SUM_PROMPT
+from selfprobe.providers.behaviours.introspection import SUM_PROMPT
 from selfprobe.stats.estimate import FloatArray
+from selfprobe.stats.foresight import ordered
 from selfprobe.studies.outcome import Outcome, OutcomeMatrix, Stated, facts_of, finding_of, outcome_matrix
 
 WORLDS = {
@@ -325,6 +326,20 @@ def test_a_matrix_of_models_that_know_the_items_alone_names_nobody_in_38_of_40_d
         verdict = outcome_matrix(of, "solve", np.random.default_rng(0)).verdict
         named += bool(verdict and verdict.models)
     assert named <= 2
+
+
+def test_beyond_the_items_is_the_same_in_the_findings_and_in_the_matrix() -> None:
+    """A model whose log is there and that is not asked says which items are hard in both."""
+    of = stated({model: ALL[model] for model in MODELS[:4]})
+    there = np.ones(300, dtype=bool)
+    matrix = outcome_matrix(of, "solve", np.random.default_rng(0))
+    counts = np.array([of.outcomes[model, "solve"] for model in MODELS]).sum(axis=0)
+    for t, model in enumerate(MODELS[:4]):
+        strata = of.alike(model, "solve", there)
+        assert len(np.unique(strata)) == 6 and len({*zip(strata, counts, strict=True)}) == 6
+        own = of.own(model, "solve")
+        assert own is not None
+        assert matrix.means[t, t] == pytest.approx(np.nanmean(ordered(own, of.outcomes[model, "solve"], strata).scores))
 
 
 def test_a_cluster_is_one_unit_and_three_models_have_no_verdict() -> None:

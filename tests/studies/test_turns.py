@@ -14,7 +14,7 @@ from inspect_ai.log import list_eval_logs, read_eval_log
 
 from selfprobe.cli import main
 from selfprobe.evalawareness_tasks.turn_curve import PLACEBO, QUESTIONS
-from selfprobe.providers.behaviours.turns import GIVEAWAYS
+from selfprobe.providers.behaviours.awareness import GIVEAWAYS
 from selfprobe.studies.turns import curve_of, finding_of
 
 SUBJECT = "planted/a?wobble=.03&yea=.1"

@@ -92,7 +92,9 @@ def cell_of(cell: Sequence[str], run: Run, samples: Samples, limit: int | None) 
     else:
         planned = len(log.eval.dataset.sample_ids or samples.texts) * (log.eval.config.epochs or 1)
         status = "failed"
-        reason = f"run ended as {log.status}; {samples.errors} of {planned} samples in error"
+        cut_off = f"the run was cut off; {samples.count} of {planned} samples are in its log"
+        ended = f"run ended as {log.status}; {samples.errors} of {planned} samples in error"
+        reason = cut_off if log.status == "started" else ended
         first = samples.cause or (log.error.message if log.error else "")
         reason += f": {first[:200]}" if first else ""
     return dict(zip([*CELL, "arm"], cell, strict=False)) | {

@@ -14,8 +14,7 @@ from selfprobe.logs.header import effort_of, informed_of, target_of
 from selfprobe.page import Figures, Picture, Section, named, set_aside, shown
 from selfprobe.page.plots import dots, label
 from selfprobe.scorers.decision import last_decisions
-from selfprobe.scorers.dilemma import dilemmas_of
-from selfprobe.scorers.dilemma_prediction import estimates, infinite
+from selfprobe.scorers.dilemma import dilemma_estimates, dilemmas_of, infinite_kl
 from selfprobe.scorers.frames import split
 from selfprobe.solvers.negotiate import EFFORTS as LADDER
 from selfprobe.stats.estimate import Estimate
@@ -102,7 +101,7 @@ def _point(run: Run) -> EffortPoint:
     decisions, _ = split([(str(sample.id), d) for sample in run.summaries for d in last_decisions(sample.scores)])
     by_item = dilemmas_of(decisions) if decisions else {}
     dilemmas = list(by_item.values())
-    means = estimates(dilemmas, list(by_item))
+    means = dilemma_estimates(dilemmas, list(by_item))
     if means and "kl_gain" not in means:
         raise InputError(f"{run.log}: KL is infinite at every dilemma, so there is nothing to draw")
     if not means:
@@ -115,7 +114,7 @@ def _point(run: Run) -> EffortPoint:
         kl_predicted=means["kl_predicted"],
         kl_direct=means["kl_direct"],
         kl_gain=means["kl_gain"],
-        infinite=infinite(dilemmas)["either"],
+        infinite=infinite_kl(dilemmas)["either"],
         log=run.log,
     )
 

@@ -170,13 +170,15 @@ def _sentence(
     analysis: Analysis, standings: Sequence[Standing], tasks: Sequence[str], names: dict[str, str], scale: Scale
 ) -> str:
     by_answer = {answer: [t for t in analysis.tasks if t.verdict.answer == answer] for answer in ORDER}
-    models = len({model for task in analysis.tasks for model in task.matrix.models})
+    models = len({model for task in analysis.tasks for model in task.models})
+    lone = {model for task in analysis.tasks for model in task.left_out} - {m for t in analysis.tasks for m in t.models}
+    compared = f"{models} scored models" if lone else f"{models} models"
     if yes := by_answer["Yes"]:
         first = next(one for one in standings if one.answer == "Yes")
         named = len({model for task in yes for model in task.verdict.models})
         if len(tasks) == 1:
-            return f"Yes, for {named} of {models} models. {_reached(first, names, scale)}"
-        head = f"Yes, for {named} of {models} models in {len(yes)} of {len(tasks)} tasks."
+            return f"Yes, for {named} of {compared}. {_reached(first, names, scale)}"
+        head = f"Yes, for {named} of {compared} in {len(yes)} of {len(tasks)} tasks."
         return f"{head} In {first.task} {_reached(first, names, scale, brief=True)}"
     if not analysis.tasks:
         return _only(standings, names, scale)
@@ -185,16 +187,24 @@ def _sentence(
         who, reason = _who(opened[0].matrix.models, names), _renamed(opened[0].verdict.reason, names)
         if len(tasks) == 1:
             return f"Cannot tell for {who}: {reason}."
-        return f"Cannot tell for {who} in {count} of {len(tasks)} tasks. In {opened[0].task} {reason}."
+        settled = {task.task for task in by_answer["No"]}
+        groups = {
+            frozenset(one.model for one in standings if one.task == task) for task in tasks if task not in settled
+        }
+        scope = f"for {who} in {count} of {len(tasks)} tasks"
+        if len(groups) > 1:
+            sizes = dict.fromkeys([min(map(len, groups)), max(map(len, groups))])
+            scope = f"in {count} of {len(tasks)} tasks, of {' to '.join(map(str, sizes))} models each"
+        return f"Cannot tell {scope}. In {opened[0].task} {reason}."
     if len(tasks) == 1:
         [task] = by_answer["No"]
-        who = f"any of {models} models" if models > 2 else _who(task.matrix.models, names)
+        who = f"any of {compared}" if models > 2 else _who(task.matrix.models, names)
         return f"No, not for {who}: {_renamed(task.verdict.reason, names)}."
     if len(by_answer["No"]) < len(tasks):
         count = len(tasks) - len(analysis.tasks)
-        return f"Cannot tell for {models} models in {count} of {len(tasks)} tasks; No in the others."
+        return f"Cannot tell for {compared} in {count} of {len(tasks)} tasks; No in the others."
     why = "none predicts itself beyond what skill, habits and every other model here explain"
-    return f"No, not for any of {models} models in {len(tasks)} tasks: {why}."
+    return f"No, not for any of {compared} in {len(tasks)} tasks: {why}."
 
 
 def _only(standings: Sequence[Standing], names: dict[str, str], scale: Scale) -> str:
@@ -264,6 +274,8 @@ def _notes(analysis: Analysis, names: dict[str, str], *, several: bool) -> tuple
         lines.append(_renamed(f"{task.task}: {task.verdict.answer}, {why}.", names))
     if len(lines) > 4:
         lines[3:] = [f"{len(lines) - 3} more tasks are on the page."]
+    if unscored := sorted({model for task in analysis.tasks for model in task.left_out}):
+        lines.insert(0, f"No score, so no answer, for {', '.join(names[model] for model in unscored)}.")
     cautions = dict.fromkeys(_renamed(task.verdict.caution, names) for task in analysis.tasks if task.verdict.caution)
     return (*lines, *cautions)[:LINES]
 
@@ -387,7 +399,7 @@ def page_of(results: Results, analysis: Analysis, *, paper: Sequence[Block] = ()
         },
         files={"tables/decisions.parquet": decisions.getvalue()},
         told=[_renamed(note, names) for note in notes[:LINES]],
-        holes=_holes(analysis.tasks)
+        holes=_holes(analysis.tasks, results.cells)
         + [f"{task}, {one.observer} ({one.arm}) on {one.target}: {one.hole}" for task, one in informed if one.hole],
     )
 
@@ -426,10 +438,14 @@ def _alone(analysis: Analysis, themselves: pd.DataFrame) -> list[str]:
     ]
 
 
-def _holes(tasks: Sequence[TaskAnalysis]) -> list[str]:
-    """The cells without a score, and why."""
+def _holes(tasks: Sequence[TaskAnalysis], cells: pd.DataFrame) -> list[str]:
+    """The cells without a score, and why; none that is joined from runs, which are named where they are holes."""
+    joined = {(cell.task, cell.target, cell.observer) for cell in cells[cells.joined.astype(bool)].itertuples()}
     return [
-        f"{t.task}, {observer} on {target}: {why}" for t in tasks for (target, observer), why in t.matrix.holes.items()
+        f"{t.task}, {observer} on {target}: {why}"
+        for t in tasks
+        for (target, observer), why in t.matrix.holes.items()
+        if (t.task, target, observer) not in joined
     ]
 
 

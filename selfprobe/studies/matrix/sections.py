@@ -33,8 +33,7 @@ from selfprobe.page import (
 from selfprobe.page.numerals import with_short_p
 from selfprobe.page.plots import heat_map, interval_rows, short_names
 from selfprobe.scorers.decision import last_decisions
-from selfprobe.scorers.dilemma import dilemmas_of
-from selfprobe.scorers.dilemma_prediction import estimates, infinite
+from selfprobe.scorers.dilemma import dilemma_estimates, dilemmas_of, infinite_kl
 from selfprobe.scorers.frames import split
 from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
 from selfprobe.stats.pairs import STEPS
@@ -242,7 +241,7 @@ def _model_rows(task: TaskAnalysis) -> Table:
             Column("over the fit", lambda row: number(row.above_fit)),
             *map(step, HEADS),
             Column("all, Holm: p", lambda row: p_digits(corrected[row.model]), look="n"),
-            Column("would be named from", lambda row: number(row.power.detects)),
+            Column("stands out from", lambda row: number(row.power.detects)),
             Column(f"items for {EFFECT:.2f}", lambda row: number(row.power.items, 0)),
         ),
     )
@@ -282,7 +281,7 @@ def _statistics(task: TaskAnalysis) -> Table:
         (
             "self advantage T",
             shown(total, 3),
-            f"(trace − ΣA/M)/(M − 1), t interval over {total.n} {unit}s; {p_value(task.p)}, Holm over tasks "
+            f"(trace − ΣA/M)/(M − 1), t interval over {total.n} {unit}s; one-sided {p_value(task.p)}, Holm over tasks "
             f"{p_value(task.p_holm)}",
         ),
         (
@@ -565,7 +564,7 @@ class AxisRow:
     infinite: int
     """Number of scored dilemmas that are left out of the means of KL since one of both is infinite."""
     numbers: dict[str, Estimate]
-    """Estimates of SHOWN; see `dilemma_prediction.estimates`."""
+    """Estimates of SHOWN; see `dilemma_estimates`."""
 
 
 def axis_rows(results: Results) -> list[AxisRow]:
@@ -587,10 +586,10 @@ def _rows(model: str, run: Run) -> list[AxisRow]:
     for axis in dict.fromkeys(name for given in axes.values() for name in given):
         for value in sorted({str(axes[item][axis]) for item in dilemmas if axis in axes[item]}):
             here = [item for item in dilemmas if str(axes[item].get(axis)) == value]
-            found = estimates([dilemmas[item] for item in here], [clusters[item] for item in here])
+            found = dilemma_estimates([dilemmas[item] for item in here], [clusters[item] for item in here])
             numbers = {name: found.get(name, undefined("KL is infinite everywhere")) for name in SHOWN}
             rows.append(
-                AxisRow(model, axis, value, len(here), infinite([dilemmas[i] for i in here])["either"], numbers)
+                AxisRow(model, axis, value, len(here), infinite_kl([dilemmas[i] for i in here])["either"], numbers)
             )
     return rows
 

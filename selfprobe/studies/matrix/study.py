@@ -14,11 +14,11 @@ from pathlib import PurePath
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from selfprobe.data.prices import Cost
 from selfprobe.errors import InputError
-from selfprobe.errors.arguments import SHORT, meant, renamed, unknown
+from selfprobe.errors.arguments import meant, renamed, unknown
 from selfprobe.logs import Identity, listed, runs
 from selfprobe.page import Page
 from selfprobe.solvers.observe import arms_of, examples_of
@@ -26,7 +26,7 @@ from selfprobe.stats.pairs import FEWEST
 from selfprobe.studies.matrix.page import page
 from selfprobe.studies.matrix.power import ENDLESS, planned
 from selfprobe.study import Models, Plan, Study, Wave
-from selfprobe.study._registry import defaults_of, measures, takes_about, tasks
+from selfprobe.study._registry import defaults_of, measures, short_name, takes_about, tasks
 from selfprobe.study.described import DescribedRun, NamedModel, identities_of
 from selfprobe.study.on_ray import other_runs
 from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
@@ -69,6 +69,12 @@ class Matrix(Study):
     out: str = Field("matrix", description=OUT_HELP)
     log_dir: str = Field("logs/matrix", description=LOG_DIR_HELP)
 
+    @field_validator("tasks")
+    @classmethod
+    def _by_short_name(cls, value: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        """Tasks as `inspect eval` takes them are taken here too."""
+        return None if value is None else tuple(map(short_name, value))
+
     @model_validator(mode="after")
     def _can_be(self) -> Self:
         """Refuse too few models, an unknown task, and arguments and arms that no task here has."""
@@ -77,7 +83,7 @@ class Matrix(Study):
             raise InputError(f"a matrix compares two models or more, got {names}")
         known = measures()
         for task in self.chosen or ["(none)"]:
-            if task not in known and SHORT.get(task, task) in tasks():
+            if task not in known and task in tasks():
                 raise InputError(f"{task} has no MEASURE in its file, so no matrix can hold it; run it by inspect eval")
             if task not in known:
                 raise InputError(f"unknown task {task}; a matrix can hold {', '.join(known)}{meant(task, known)}")
@@ -208,19 +214,19 @@ class Matrix(Study):
         best = least(task, ENDLESS)
         of = f"{task}, {self.sizes[task]} items" if len(needs) > 1 else f"{self.sizes[task]} items"
         more = (
-            f" more items bring that to {best:.2f} at best, since pairs of models differ anyhow"
+            f" with any number of items the smallest advantage named is {best:.2f}, since pairs of models differ anyhow"
             if best < math.inf
             else ""
         )
-        more += f"{';' * bool(more)} eight models bring it lower" if size < ADVISED else ""
+        more += f"{';' * bool(more)} eight models lower it" if size < ADVISED else ""
         if needs[task] < math.inf:
             return (
                 f"In 80 % of such matrices a model is named if it is about {needs[task]:.2f} above what skill gives "
-                f"({of}, scores half-way between chance and 1);{more or ' more items would name less'}."
+                f"({of}, scores half-way between chance and 1);{more or ' more items lower it'}."
             )
         return (
-            f"A model is named in fewer than 80 % of such matrices, however much it knows of itself ({of}, scores "
-            f"half-way between chance and 1);{more or ' more items would tell'}."
+            "This matrix is too small: even perfect self-knowledge is named in fewer than 80 % of such matrices "
+            f"({of}, scores half-way between chance and 1);{more or ' take more items'}."
         )
 
     def tried(self) -> None:

@@ -27,6 +27,8 @@ NOBODY = "none predicts itself beyond what skill, habits and the other models ex
 """A verdict's reason where nothing is above 0."""
 EXAMPLES = "selfprobe matrix --observers shown:5"
 """The informed observer, as a command."""
+PAIRS_ALONE = "That is the power of the test against pairs of models alone: baselines and stand-ins can ask for more."
+"""What every number of `power` leaves out."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,8 @@ def verdict(
     """
     if len(means) < FEWEST:
         return _too_few(rows, total, len(means))
+    if rows and not any(row.score.se > 0 for row in rows) and np.ptp(means) < 1e-9:
+        return _all_alike(float(means[0, 0]))
     if total.n > 1 and not total.se > 0 and abs(total.value) < 1e-9:
         return Verdict(
             "not supported",
@@ -99,7 +103,7 @@ def verdict(
         text = "Nothing can be said: of some model no item is scored by all observers."
         return Verdict("underpowered", text, "of some model no item is scored by all observers")
     ways = ["observers of like skill", *["-T about=self,other"] * frames, *[EXAMPLES] * informed]
-    tells = f"These would tell: {', '.join(ways)}."
+    tells = f"These controls would decide: {', '.join(ways)}."
     reached = [row for row, p in zip(rows, p_holm, strict=True) if p < alpha]
     named = [row for row in reached if not row.outsider or INFORMED in row.baselines]
     if reached and not named:
@@ -114,13 +118,28 @@ def verdict(
     shuffled = f"the permutation of the observers, p = {permutation.p:.3g}"
     if named and (permutation.p < alpha or 1 / reach >= alpha):
         p = {row.model: p for row, p in zip(rows, p_holm, strict=True)}
-        control = _control(named, rows, replies, informed=informed)
-        return _supported(named, p, shuffled, control, replies, agrees=permutation.p < alpha)
+        control = _control(named, rows, informed=informed)
+        order = f"{shuffled[0].upper()}{shuffled[1:]}, agrees."
+        if not permutation.p < alpha:
+            order = (
+                f"{shuffled[0].upper()}{shuffled[1:]}, does not count: with {len(named)} of {len(rows)} models named "
+                f"it cannot be below {1 / reach:.2g}."
+            )
+        return _supported(named, p, order, control, replies)
     if named:
         who = ", ".join(row.model for row in named)
         text = f"{who} would be named, but {shuffled}, disagrees. {tells}"
         return Verdict("not told apart", text, f"{named[0].model} stands out, but shuffled observers reach as much")
     return _nobody(rows, total, means, tells=tells, replies=replies, smallest=smallest, alpha=alpha)
+
+
+def _all_alike(score: float) -> Verdict:
+    """Verdict on a task without any variation: nobody could have done better on itself than the others do."""
+    text = (
+        f"Every model scores {score:.2f} on every model at every item: without variation no advantage can show. "
+        "Take items on which the models differ."
+    )
+    return Verdict("underpowered", text, f"every score is {score:.2f}, so no advantage can show; take other items")
 
 
 def _too_few(rows: Sequence[Row], total: Estimate, models: int) -> Verdict:
@@ -161,11 +180,11 @@ def _nobody(
     if explained and not some:
         row, name, reached = explained[0]
         reason = f"{row.model} scores {row.score.value:.2f} on itself, and {name} {reached:.2f}"
-        told = (
-            f"{row.model} ({row.score.value:.2f} on itself) is explained by {name}, which gets {reached:.2f}."
+        sentences = (
+            f"{row.model} ({row.score.value:.2f} on itself) is explained by {name} ({reached:.2f})."
             for row, name, reached in explained
         )
-        return Verdict("not supported", " ".join(told), reason)
+        return Verdict("not supported", " ".join(sentences), reason)
     habit = _habits(rows)
     if some:
         first = min(some, key=lambda row: row.steps["noise"])
@@ -179,7 +198,8 @@ def _nobody(
     if total.low > 0:
         head = f"Item-specific T = {_shown(total)} is above 0, but no single model is named (best: {_best(rows)})."
         reason = "together they predict themselves better, but no single one is shown to"
-        return Verdict("not told apart", f"{head} {_needs(rows)}{habit}", reason)
+        first = min(rows, key=lambda row: row.p)
+        return Verdict("not told apart", f"{head} {_remedy(first, rows, replies, alpha)}{habit}", reason)
     text = "No model predicts itself beyond what skill, habits and the other models explain: item-specific T = "
     text += f"{_shown(total)}."
     text += habit
@@ -188,43 +208,43 @@ def _nobody(
     if seen <= EFFECT:
         each = most <= EFFECT
         saw = f"An advantage of {EFFECT:.2f} of one model would have been seen"
-        saw += "." if each else f" in most of them, and one of {most:.2f} in each."
+        saw += f". {PAIRS_ALONE}" if each else f" in most of them, and one of {most:.2f} in each. {PAIRS_ALONE}"
         would = f"an advantage of {EFFECT:.2f} would show" + ("" if each else " in most")
         return Verdict("not supported", f"{text} {saw}", f"{NOBODY}; {would}")
     if total.high <= smallest and math.isfinite(seen):
-        missed = f"one below {most:.2f} may be missed" if math.isfinite(most) else "any may be missed"
-        ruled = f"An advantage of {smallest:g} on average is ruled out; of a single model {missed}."
+        small = f"one below {most:.2f}" if math.isfinite(most) else "any"
+        ruled = f"An advantage of {smallest:g} on average is ruled out; of a single model {small} may be missed."
+        ruled += f" {PAIRS_ALONE}"
         return Verdict(
-            "not supported", f"{text} {ruled}", f"no average advantage above {smallest:g}; of a single model {missed}"
+            "not supported",
+            f"{text} {ruled}",
+            f"no average advantage above {smallest:g}; in a single model the pairs test may miss {small}",
         )
     least = f"An advantage of {seen:.2f} or more" if math.isfinite(seen) else "No advantage, however large,"
     missed = f"one below {seen:.2f} may be missed" if math.isfinite(seen) else "any may be missed"
-    text = f"{text} {least} of one model would have been seen. {_needs(rows)}"
+    text = f"{text} {least} of one model would have been seen. {PAIRS_ALONE} {_needs(rows)}"
     return Verdict("underpowered", text, f"no advantage is shown; at this size {missed}")
 
 
-def _control(named: Sequence[Row], rows: Sequence[Row], replies: str, *, informed: bool) -> str:
+def _control(named: Sequence[Row], rows: Sequence[Row], *, informed: bool) -> str:
     """Sentence on the control that could still overturn the result."""
-    told = f" {EXAMPLES} would tell." if informed and any(INFORMED not in row.baselines for row in named) else ""
+    hint = f" {EXAMPLES} would tell." if informed and any(INFORMED not in row.baselines for row in named) else ""
     for row in named:
         kin = [other.model for other in rows if other is not row and related(other.model, row.model)]
         if not kin:
-            return f"Add a relative of {row.model}: here is none, and one might reach as much.{told}"
-    return f"Only these models were compared: another relative might reach as much.{told}"
+            return f"Add a relative of {row.model}: here is none, and one might reach as much.{hint}"
+    return f"Only these models were compared: another relative might reach as much.{hint}"
 
 
-def _supported(
-    named: Sequence[Row], p: Mapping[str, float], shuffled: str, control: str, replies: str, *, agrees: bool
-) -> Verdict:
+def _supported(named: Sequence[Row], p: Mapping[str, float], order: str, control: str, replies: str) -> Verdict:
     names = tuple(row.model for row in named)
     verb, self_ = ("predicts", "itself") if len(named) == 1 else ("predict", "themselves")
     count = len(p) * (len(p) - 1)
     head = (
-        f"{_and(names)} {verb} {self_} beyond what skill, habits and every other model here explain: the own cell "
+        f"{', '.join(names)} {verb} {self_} beyond what skill, habits and every other model here explain: the own cell "
         f"stands out above all {count} pairs."
     )
     held = "; ".join(_held(row, p[row.model], replies) for row in named)
-    order = f"{shuffled[0].upper()}{shuffled[1:]}, {'agrees' if agrees else 'has too few orders here to tell'}."
     return Verdict("supported", f"{head} {held}. {order} {control}", "", names, control)
 
 
@@ -236,15 +256,11 @@ def _held(row: Row, p: float, replies: str) -> str:
         against[f"the best without a model ({best})"] = reached
     if INFORMED in row.baselines:
         against[f"the closest {INFORMED}"] = row.baselines[INFORMED]
-    told = ", ".join(f"{name} {value:.2f}" for name, value in against.items() if not math.isnan(value))
+    compared = ", ".join(f"{name} {value:.2f}" for name, value in against.items() if not math.isnan(value))
     out = f"{row.above_fit:+.2f} over the fit, pairs differ by {row.pairs:.2f}, p = {p:.3g}"
     other, alike = row.stand_in
-    kin = f"; {_stand_in(other, row.model, replies)} in {alike:.2f}" if other else ""
-    return f"{row.model} {row.score.value:.2f} on itself ({out}); held against {told}{kin}"
-
-
-def _stand_in(other: str, model: str, replies: str) -> str:
-    return f"{other}'s own {replies} predict {model}'s"
+    kin = f"; {other}'s own {replies} predict {row.model}'s in {alike:.2f}" if other else ""
+    return f"{row.model} {row.score.value:.2f} on itself ({out}); compared with {compared}{kin}"
 
 
 def _failed(row: Row, replies: str, alpha: float) -> list[tuple[str, float]]:
@@ -282,14 +298,17 @@ def _like_skill(row: Row, rows: Sequence[Row], means: FloatArray, tells: str) ->
 def _blocked(row: Row, rows: Sequence[Row], tells: str, replies: str, alpha: float) -> tuple[str, str]:
     """Why a model that stands out is not named: in full, and in a clause."""
     lost = [scale for scale, p in row.scales.items() if p >= alpha]
+    failed = _failed(row, replies, alpha)
     if lost:
-        text = f"{row.model} stands out on some scales, not on: {', '.join(lost)}. {tells} {_needs(rows)}"
-        return text, "only on some scales; more items would tell"
+        text = f"{row.model} stands out on some scales, not on: {', '.join(lost)}. {tells}"
+        reason = f"not beyond {failed[0][0]}" if failed else "only on some scales; take more items"
+        return f"{text} {_remedy(row, rows, replies, alpha)}", reason
     head = f"{row.model} is {row.above_fit:+.2f} above what skill and predictability give"
     step = max(row.steps, key=lambda name: row.steps[name])
     if row.steps[step] < alpha:
-        weak = [name for name, _ in _failed(row, replies, alpha)] or ["the correction for all models and tasks"]
-        return f"{head}, but does not survive {_and(weak)}. {_needs(rows)}", f"not beyond {weak[0]}"
+        weak = [name for name, _ in failed] or ["the correction for all models and tasks"]
+        text = f"{head}, but does not survive {', '.join(weak)}."
+        return f"{text} {_remedy(row, rows, replies, alpha)}", f"not beyond {weak[0]}"
     why = {
         "pairs": (
             f"pairs of these models differ by {row.pairs:.2f} anyhow",
@@ -307,7 +326,7 @@ def _blocked(row: Row, rows: Sequence[Row], tells: str, replies: str, alpha: flo
         "above 0": ("its score is not above 0", "its score is not above 0")
         if math.isnan(row.habit)
         else ("without its habit nothing is left", "not beyond its habit"),
-        "noise": ("on some scale the noise of the items could do that", "not on every scale; more items would tell"),
+        "noise": ("on some scale the noise of the items could do that", "not on every scale; take more items"),
     }
     full, brief = why[step]
     return f"{head}, but {full}. Add models (eight are advised). {tells}", brief
@@ -327,15 +346,33 @@ def _best(rows: Sequence[Row]) -> str:
     return f"{row.model}, p = {row.p:.3g}"
 
 
+def _remedy(row: Row, rows: Sequence[Row], replies: str, alpha: float) -> str:
+    """Sentence on what would name a model; more items do not help where a baseline or stand-in gets as much."""
+    failed = _failed(row, replies, alpha)
+    if as_much := [(name, reached) for name, reached in failed if reached >= row.score.value]:
+        name, reached = as_much[0]
+        return (
+            f"More items would not help: {row.model} gets {row.score.value:.2f} on itself, no more than {name} "
+            f"({reached:.2f})."
+        )
+    if failed:
+        name, reached = failed[0]
+        return (
+            f"More items may help: {row.model} gets {row.score.value:.2f} on itself, {name} {reached:.2f}, and the "
+            "noise of the items could do that."
+        )
+    return _needs(rows)
+
+
 def _needs(rows: Sequence[Row]) -> str:
-    """The items that it takes to name a model, of a typical one."""
+    """Sentence on the items that it takes to name a typical model."""
     needed = _typical([row.power.items for row in rows])
     if math.isinf(needed):
         return (
             f"No number of items would name a model with an advantage of {EFFECT:.2f} among {len(rows)}, since pairs "
             "of models differ anyhow; more models would."
         )
-    return f"More items would tell: to name a model with an advantage of {EFFECT:.2f} takes about {_rounded(needed)}."
+    return f"To name a model with an advantage of {EFFECT:.2f} takes about {_rounded(needed)} items."
 
 
 def _typical(values: Sequence[float]) -> float:
@@ -352,10 +389,6 @@ def _rounded(items: float) -> int:
     """A number rounded to two digits: a power is no more exact."""
     unit = int(10 ** max(len(str(math.ceil(items))) - 2, 0))
     return math.ceil(items / unit) * unit
-
-
-def _and(names: Sequence[str]) -> str:
-    return ", ".join(names)
 
 
 def _shown(e: Estimate) -> str:
