@@ -46,7 +46,7 @@ from selfprobe.page import (
     shown,
 )
 from selfprobe.page import Table as PageTable
-from selfprobe.page.plots import curves, short
+from selfprobe.page.plots import curves, cut_name
 from selfprobe.stats.estimate import clustered_mean
 from selfprobe.study.local import Blocks, Progress, SpreadStudy
 from selfprobe.text.safe import echo
@@ -124,7 +124,10 @@ class Lens(SpreadStudy):
         read, unread = items(judge.tokenizer, table, opening=self.opening, chat=judge.chat, context=judge.context)
         if len(read) < FEWEST:
             why = f" ({next(iter(unread.values()))})" if unread else ""
-            raise InputError(f"{len(read)} of {len(table.rows)} dilemmas can be read{why}; expected at least {FEWEST}")
+            raise InputError(
+                f"{len(read)} of {len(table.rows)} dilemmas can be read{why}; expected at least {FEWEST}: give more or "
+                "shorter ones, or a larger --limit"
+            )
         return read, unread
 
     @property
@@ -342,7 +345,7 @@ class Found:
     @property
     def model(self) -> str:
         """The model's name."""
-        return short(self.state["model"])
+        return cut_name(self.state["model"])
 
     def page(
         self, title: str, finding: Finding, *, picture: Picture, table: PageTable, tables: Sequence[str], **more: Any

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from selfprobe.errors.arguments import one_of
 from selfprobe.page import Page, write
-from selfprobe.page.plots import short
+from selfprobe.page.plots import cut_name
 from selfprobe.studies.preferences.page import page_of
 from selfprobe.study import Repeated, options
 from selfprobe.study.local import (
@@ -163,7 +163,7 @@ class ProbeRun(SpreadStudy, TrainingStudy):
     @property
     def _folders(self) -> list[str]:
         several = len(self.models) > 1
-        return [f"{self.out}/{short(name.rstrip('/'), 100)}" if several else self.out for name in self.models]
+        return [f"{self.out}/{cut_name(name.rstrip('/'), 100)}" if several else self.out for name in self.models]
 
     @property
     def each(self) -> "Iterator[ProbeRun]":
@@ -241,11 +241,14 @@ class ProbeRun(SpreadStudy, TrainingStudy):
     @property
     def needs(self) -> list[str]:
         """Lines on what each model takes."""
+        from selfprobe.probes.folder import read_run
         from selfprobe.probes.rate import check_scoring
         from selfprobe.probes.run import check_sets
 
         check_sets(self.sets, self.fitting)
         check_scoring(self.sets, self.scoring)
+        if self.against:
+            read_run(Path(self.against))  # refused before the work, which it comes after
         _ = self.logged  # read before a model is loaded, as the sets are
         return [line for one in self.each for line in one.needed()]
 

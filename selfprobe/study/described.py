@@ -26,7 +26,7 @@ from selfprobe.logs import Identity, identified, in_thread
 from selfprobe.solvers.ask import rehearsal
 from selfprobe.solvers.record import Record, Reply, reply_from
 from selfprobe.study._registry import measures, tasks
-from selfprobe.text import near
+from selfprobe.text import user_input
 from selfprobe.text.safe import concealed
 
 
@@ -144,7 +144,7 @@ def graders(
     Raises:
         InputError: The list is empty, has a model twice, or has a subject once.
     """
-    listed, one = near.names(names) if isinstance(names, str) else list(names or ()), option.removesuffix("s")
+    listed, one = user_input.names(names) if isinstance(names, str) else list(names or ()), option.removesuffix("s")
     if names is not None and not listed:
         raise InputError(f"--{option} names no model; expected such as openai/a, or openai/a,google/b for a panel")
     for name, count in Counter(listed).items() if subjects is not None else ():

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 
 import click
 
-from selfprobe.text.near import names
 from selfprobe.text.safe import echo, json_escaped
+from selfprobe.text.user_input import names
 
 EXAMPLES: Mapping[str, tuple[str, str]] = {
     "": ("matrix --models planted/ada,planted/bo,planted/cy --limit 20", "report logs/matrix"),
@@ -237,7 +237,7 @@ class SuggestingChoice(click.Choice[str]):
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
         """Message with the value that came and the known ones."""
-        from selfprobe.text.near import meant
+        from selfprobe.text.user_input import meant
 
         return f"{value!r} is not one of {', '.join(self.choices)}{meant(value, self.choices)}"
 
@@ -251,7 +251,7 @@ class Assignment(click.ParamType[tuple[str, Any]]):
         """Split at the first sign of equality."""
         import yaml
 
-        from selfprobe.text.yaml_keys import loaded
+        from selfprobe.text.user_input import loaded
 
         if isinstance(value, tuple):
             return value
@@ -519,7 +519,7 @@ def _read(path: str, known: Iterable[str]) -> dict[str, Any]:
     """
     import yaml
 
-    from selfprobe.text.yaml_keys import loaded
+    from selfprobe.text.user_input import loaded
 
     fields = sorted(known)
     try:
@@ -534,7 +534,7 @@ def _read(path: str, known: Iterable[str]) -> dict[str, Any]:
 
 def refuse_unknown(given: Mapping[Any, Any], known: Iterable[str], where: str) -> None:
     """UsageError where a field of `given` is not known, with the one that was meant."""
-    from selfprobe.text.near import meant
+    from selfprobe.text.user_input import meant
 
     fields = sorted(known)
     for name in given:

@@ -16,15 +16,15 @@ from inspect_ai.log import EvalLog, EvalSample, EvalSampleSummary, read_eval_log
 from inspect_ai.model import ModelConfig
 from inspect_ai.tool import ToolInfo
 
+from selfprobe.data.conversations import OPPOSITE, REFERENCE, stands_for, told_label
 from selfprobe.data.messages import tools_text
-from selfprobe.data.reference import OPPOSITE, REFERENCE, stands_for, told_label
 from selfprobe.errors import InputError, NoLogs, one_line
 from selfprobe.logs import HOW_CALLED, UNREADABLE, Runs, first_of, item_count, lost_replies, runs, samples, summaries
 from selfprobe.logs import Run as Counted
 from selfprobe.logs import runs as runs_in
 from selfprobe.logs.header import roles_of, target_of, task_of
 from selfprobe.logs.references import resolved
-from selfprobe.page import Column, Section, Table, estimated, named, percent
+from selfprobe.page import Column, Section, Table, estimated, interval_columns, percent
 from selfprobe.scorers.awareness import Item, answers_with, quotes_in
 from selfprobe.scorers.decision import Decision, last_decisions, last_score
 from selfprobe.scorers.votes import PANEL, SAMPLE_ERROR, Ballot, Panel, ballot, grader_pairs
@@ -393,7 +393,7 @@ def panel_agreement(panels: Panels) -> tuple[list[Section], dict[str, pd.DataFra
     if not rows:
         return [], {}
     section = Section("Agreement of the graders", [MEANS, Table(rows, columns)], name="graders", menu="graders")
-    return [section], {"graders": pd.DataFrame([row | named("kappa", row["kappa"]) for row in rows])}
+    return [section], {"graders": pd.DataFrame([row | interval_columns("kappa", row["kappa"]) for row in rows])}
 
 
 ABOUT = ("source", "domain", "format", "agentic", "language", "turns", "pair", "flip", "set")
