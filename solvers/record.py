@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticSerializationError
 
 from selfprobe.data.messages import call_text
-from selfprobe.logs.references import REFERENCE
+from selfprobe.logs.packed import REFERENCE
 from selfprobe.text.families import same_model
 from selfprobe.text.parse import is_garbled, think_block
 from selfprobe.text.refusal import is_error_text, is_refusal

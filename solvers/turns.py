@@ -16,8 +16,7 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from selfprobe.data import Table, table_of
 from selfprobe.data.inspect_data import calls_in, calls_of, first_text, missing_call
 from selfprobe.errors import InputError, one_line
-from selfprobe.logs import header_of, transcripts
-from selfprobe.logs.header import task_of
+from selfprobe.logs import header_of, task_of, transcripts
 from selfprobe.solvers.ask import Prompts, Tools, ask, require_model
 from selfprobe.solvers.negotiate import Effort, chosen
 from selfprobe.solvers.record import Record, reply_from

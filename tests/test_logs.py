@@ -9,9 +9,8 @@ from inspect_ai.log import EvalSample, read_eval_log, read_eval_log_sample_summa
 from inspect_ai.scorer import Score
 
 from selfprobe.errors import InputError
-from selfprobe.logs import lost_replies, readable_logs, samples, summaries, values_of, without_request
-from selfprobe.logs.header import task_of
-from selfprobe.logs.references import resolved
+from selfprobe.logs import lost_replies, readable_logs, samples, summaries, task_of, values_of, without_request
+from selfprobe.logs.packed import resolved
 from selfprobe.solvers.record import Reply
 
 LONG = "a long reply of a model, " * 8

@@ -35,14 +35,12 @@ from inspect_ai.log import (
 from inspect_ai.model import ModelConfig
 from inspect_ai.scorer import Score
 
-from selfprobe.errors.arguments import as_now, locate
-from selfprobe.logs.decision import Decision, last_decisions
 from selfprobe.errors import InputError, one_line
-from selfprobe.logs.header import roles_of, target_of, task_of
+from selfprobe.errors.arguments import SHORT, as_now, locate
 from selfprobe.errors.inspect_private import RecoveryNotAvailable, registry_lookup
 from selfprobe.errors.output import refusals
-from selfprobe.logs.packed import refuse_bomb, sample_texts
-from selfprobe.logs.references import REFERENCE, resolved
+from selfprobe.logs.decision import Decision, last_decisions
+from selfprobe.logs.packed import REFERENCE, refuse_bomb, resolved, sample_texts
 from selfprobe.text.safe import concealed
 
 if TYPE_CHECKING:
@@ -65,6 +63,57 @@ _TRANSCRIPT = {"messages", "output", "events", "events_data", "timelines"}
 
 LOSING = "0.1.0"
 """The version of selfprobe whose resumed runs could replay a reference in the place of a reply."""
+
+
+def task_of(log: EvalLog) -> str:
+    """A run's task without the package prefix that a run by name has; see `short_task`."""
+    return short_task(log.eval.task)
+
+
+def short_task(task: str) -> str:
+    """A task's name in our tables and options, of its name in Inspect.
+
+    >>> short_task("selfprobe/awareness_binary"), short_task("selfprobe/binary"), short_task("mine")
+    ('binary', 'binary', 'mine')
+    """
+    name = task.rpartition("/")[2]
+    return SHORT.get(name, name)
+
+
+def roles_of(log: EvalLog) -> dict[str, list[ModelConfig]]:
+    """Role → the models that have it, in their order: one as a rule."""
+    bound = log.eval.model_roles or {}
+    return {role: of if isinstance(of, list) else [of] for role, of in bound.items() if of}
+
+
+def target_of(log: EvalLog) -> str:
+    """The target of a run, as Inspect names models: the role `target`, or the evaluated model itself."""
+    bound = roles_of(log).get("target")
+    return bound[0].model if bound else log.eval.model
+
+
+def effort_of(log: EvalLog) -> str | None:
+    """The reasoning effort that the run's task was given, where it has such an argument."""
+    return log.eval.task_args.get("effort")
+
+
+def args_of(log: EvalLog) -> dict[str, Any]:
+    """The arguments of a run's task, under the names of today."""
+    return as_now(log.eval.task_args)
+
+
+def about_of(log: EvalLog) -> str:
+    """Subjects that the observer of a run was asked about: "self", "other", "self,other", "named", "shown:5"."""
+    return str(args_of(log).get("about", "self"))
+
+
+def informed_of(log: EvalLog) -> str | None:
+    """Hint that the observer of a run got about its target ("named", "shown:5"); None where it got none.
+
+    A model that is its own target is asked about itself whatever the argument says.
+    """
+    about = about_of(log)
+    return about if about.startswith(("named", "shown:")) and target_of(log) != log.eval.model else None
 
 
 @dataclass(frozen=True)
@@ -566,8 +615,8 @@ def _unreadable(error: BaseException) -> str:
 def samples(log: str) -> list[EvalSample]:
     """All samples of a log by epoch and id, with the texts that Inspect keeps as references put in their places.
 
-    They have no messages, output and events (`transcripts` has events), to check which takes most of the time; but a
-    log in JSON has all, and so has a sample with an empty store, which a killed run leaves: its Record is in its events.
+    They have no messages, output and events (`transcripts` has events), to check which takes most of the time. A log in
+    JSON has all, and so has a sample with an empty store, which a killed run leaves: its Record is in its events.
 
     Raises:
         InputError: The log cannot be read; names it.

@@ -21,8 +21,8 @@ from inspect_ai import Task, eval, task_with
 from inspect_ai.model import Model, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from selfprobe.errors.arguments import locate, meant
 from selfprobe.errors import InputError, one_line
+from selfprobe.errors.arguments import locate, meant
 from selfprobe.errors.inspect_private import (
     PrerequisiteError,
     init_model_roles,

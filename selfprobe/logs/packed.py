@@ -1,14 +1,20 @@
-"""Refusal of a log that would fill the memory, before it is parsed: it unpacks to too much, or nests too deep."""
+"""The file of a log: refused where it would fill the memory, and its texts.
+
+Refused before it is parsed is a log that unpacks to too much, or nests too deep. A text that a log holds once and
+refers to is put back in its places.
+"""
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import partial
+from typing import Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 import fsspec
 import zstandard
+from inspect_ai.log import EvalSample, resolve_sample_attachments
 
 from selfprobe.errors import InputError
 
@@ -114,3 +120,45 @@ def _refuse_deep(chunks: Iterable[bytes]) -> None:
             depth += len(run) if run.startswith(b"[") else -len(run)
             if depth > DEEPEST:
                 raise InputError(f"its lists and objects are more than {DEEPEST:,} levels deep; no log's are")
+
+
+REFERENCE = "attachment://"
+"""Beginning of a log's reference to a long text that it holds once."""
+
+
+def resolved(sample: EvalSample) -> EvalSample:
+    """A sample with every reference in its store, scores and messages resolved.
+
+    Inspect restores all long texts of a sample that was finished when its run was killed as references, and resolves
+    only those in messages and events. One that had not reached the log's file has its store in its events alone.
+    """
+    if not sample.attachments:
+        return sample
+    store, scores = _filled(sample.store, sample.attachments), _filled_scores(sample)
+    if not sample.store or _refers(sample):
+        sample = resolve_sample_attachments(sample, "core")
+    return sample.model_copy(update={"store": store, "scores": scores})
+
+
+def _refers(sample: EvalSample) -> bool:
+    messages = [*sample.messages, *(sample.input if isinstance(sample.input, list) else [])]
+    texts = [message.text for message in messages] + ([sample.input] if isinstance(sample.input, str) else [])
+    return any(text.startswith(REFERENCE) for text in texts)
+
+
+def _filled_scores(sample: EvalSample) -> Any:
+    names = ("value", "answer", "explanation", "metadata")
+    return sample.scores and {
+        name: score.model_copy(update={n: _filled(getattr(score, n), sample.attachments) for n in names})
+        for name, score in sample.scores.items()
+    }
+
+
+def _filled(value: Any, attachments: Mapping[str, str]) -> Any:
+    if isinstance(value, str) and value.startswith(REFERENCE):
+        return attachments.get(value.removeprefix(REFERENCE), value)
+    if isinstance(value, Mapping):
+        return {key: _filled(inner, attachments) for key, inner in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_filled(inner, attachments) for inner in value]
+    return value

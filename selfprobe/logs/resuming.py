@@ -8,29 +8,28 @@ Inspect restores the samples that were finished. For those under way its buffer 
 all of them would be asked again, which with many connections is most of a short run.
 """
 
+import hashlib
 import json
 import os
 import socket
 import time
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
 import psutil
 from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
-from selfprobe.errors import InputError, one_line
-from selfprobe.errors.output import refusals
-import hashlib
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalLog, EvalSample
 from inspect_ai.model import ChatMessage, GenerateConfig, ModelOutput
-from selfprobe.logs.header import short_task, task_of
+
+from selfprobe.errors import InputError, one_line
 from selfprobe.errors.inspect_private import sample_active
-from selfprobe.logs import HOW_CALLED, readable_logs, listed, restore, summaries, transcripts
+from selfprobe.errors.output import refusals
+from selfprobe.logs import HOW_CALLED, listed, readable_logs, restore, short_task, summaries, task_of, transcripts
 
 NAME = "running.json"
 """The file: host, process, when that started, and since when it runs here."""

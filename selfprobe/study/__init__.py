@@ -246,8 +246,7 @@ class Study(BaseModel):
             InputError: It holds some, or it cannot be read.
         """
         from selfprobe.errors import InputError
-        from selfprobe.logs import listed, readable_logs
-        from selfprobe.logs.header import task_of
+        from selfprobe.logs import listed, readable_logs, task_of
         from selfprobe.study._registry import tasks
 
         if self.local:

@@ -34,14 +34,16 @@ from selfprobe.logs import (
     listed,
     readable_logs,
     restore,
+    roles_of,
+    short_task,
     summaries,
+    task_of,
     transcripts,
     unscored_in,
     values_of,
     without_request,
 )
 from selfprobe.logs import runs as runs_in
-from selfprobe.logs.header import roles_of, short_task, task_of
 from selfprobe.logs.resuming import CUT, claimed, taken_up
 from selfprobe.study.described import DescribedRun, identities_of
 from selfprobe.study.on_ray import RayCluster, ShareLine, other_runs, place_logs, run_on_ray, shares_of
