@@ -26,7 +26,7 @@ from selfprobe.errors.arguments import is_number, whole
 from selfprobe.logs import in_thread
 from selfprobe.scorers.dilemma_controversy import JUDGES, LARGEST_JSD, dilemma_controversy, sample_name
 from selfprobe.solvers.ask import NOTHING, ask, in_a_run, panel
-from selfprobe.solvers.negotiate import Effort, chosen
+from selfprobe.solvers.negotiate import Effort, user_settings
 from selfprobe.solvers.record import Record
 
 VERSION = 1
@@ -77,7 +77,7 @@ def dilemma_judging(
     table = _table(dataset, generation_log)
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=table.name),
-        solver=judge_panel(samples, judge_tokens, chosen(effort=effort)),
+        solver=judge_panel(samples, judge_tokens, user_settings(effort=effort)),
         scorer=dilemma_controversy(threshold),
         continue_on_fail=True,
         version=table.version(VERSION),

@@ -225,7 +225,7 @@ def in_a_run() -> bool:
     return active_model() is not None
 
 
-def about(table: Table) -> dict[str, str]:
+def task_metadata(table: Table) -> dict[str, str]:
     """The metadata of a task: its data, the suite's version, and the target where the run is known."""
     return table.metadata | ({"target": str(sole("target"))} if in_a_run() else {})
 

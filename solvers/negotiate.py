@@ -474,7 +474,7 @@ parsed; another temperature is another measurement.
 Send = Callable[[GenerateConfig], Awaitable[ModelOutput]]
 
 
-def chosen(answer_tokens: int | None = None, effort: Effort | None = None) -> GenerateConfig:
+def user_settings(answer_tokens: int | None = None, effort: Effort | None = None) -> GenerateConfig:
     """Needs that a user set with `-T answer_tokens` and `-T effort`, which are sent unchanged.
 
     Raises:

@@ -560,13 +560,13 @@ def _files(path: str) -> list[str]:
     if not there:
         raise InputError(f"there is no log file or folder {path} (looked at {place})")
     if system.isdir(inside):
-        return listed(place)
+        return logs_in(place)
     if not place.endswith((".eval", ".json")):
         raise InputError(f"{path} is no log: expected an Inspect log (.eval or .json), or a folder with logs")
     return [place]
 
 
-def listed(folder: str) -> list[str]:
+def logs_in(folder: str) -> list[str]:
     """The logs of a folder and all below it, newest first; none where there is no such folder yet.
 
     Raises:
@@ -794,7 +794,7 @@ def restore(folder: str) -> None:
     try:
         left = recoverable_eval_logs(folder)
     except UNREADABLE:
-        if not (damaged := readable_logs(listed(folder)).without()):
+        if not (damaged := readable_logs(logs_in(folder)).without()):
             raise
         raise InputError(
             f"a log of this study is damaged{damaged}; move it out of the folder and type the command again"

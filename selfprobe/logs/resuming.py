@@ -29,7 +29,7 @@ from inspect_ai.model import ChatMessage, GenerateConfig, ModelOutput
 from selfprobe.errors import InputError, one_line
 from selfprobe.errors.inspect_private import sample_active
 from selfprobe.errors.output import refusals
-from selfprobe.logs import HOW_CALLED, listed, readable_logs, restore, short_task, summaries, task_of, transcripts
+from selfprobe.logs import HOW_CALLED, logs_in, readable_logs, restore, short_task, summaries, task_of, transcripts
 
 NAME = "running.json"
 """The file: host, process, when that started, and since when it runs here."""
@@ -162,7 +162,7 @@ def taken_up(log_dir: str) -> Iterator[None]:
     """
     restore(log_dir)
     seen = set[str]()
-    for log in readable_logs(listed(log_dir)).headers:  # an empty folder of a store is none
+    for log in readable_logs(logs_in(log_dir)).headers:  # an empty folder of a store is none
         if log.status != "success" and any((s.error or "").startswith(CUT) for s in summaries(log.location)):
             _keep(log, seen)
     try:
