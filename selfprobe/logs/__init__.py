@@ -61,7 +61,7 @@ _UNREAD = {"messages", "output", "store", "scores"}
 _TRANSCRIPT = {"messages", "output", "events", "events_data", "timelines"}
 """Parts of a sample that `samples` leaves out."""
 
-LOSING = "0.1.0"
+_LOSING = "0.1.0"
 """The version of selfprobe whose resumed runs could replay a reference in the place of a reply."""
 
 
@@ -174,11 +174,11 @@ def readable_logs(paths: Iterable[str], tasks: Collection[str] | None = None) ->
 
 HOW_CALLED = {"max_connections", "max_retries", "timeout", "attempt_timeout", "adaptive_connections", "batch", "cache"}
 """Generation settings that say how calls are sent, not what is asked."""
-PATHS = {"dataset", "task", "logs", "against", "pairs", "questions", "target_log", "observer_log", "texts"}
+_PATHS = {"dataset", "task", "logs", "against", "pairs", "questions", "target_log", "observer_log", "texts"}
 """Task arguments that say where something is found. What was found there has its hash in the log."""
-ADDRESS = re.compile(r"url|key|header|port|organi[sz]ation|project|device|timeout|token$", re.IGNORECASE)
+_ADDRESS = re.compile(r"url|key|header|port|organi[sz]ation|project|device|timeout|token$", re.IGNORECASE)
 """Model arguments that say how a model is reached, not which one it is."""
-HASHES = ("dataset_sha256", "questions_sha256")
+_HASHES = ("dataset_sha256", "questions_sha256")
 """Entries of a log's metadata that stand for what was read."""
 
 Settings = tuple[tuple[str, str], ...]
@@ -391,7 +391,7 @@ def identified(
         for one in models
         for name, value in _config(one)
     }
-    hashes = [str(metadata[name]) for name in HASHES if metadata.get(name)]
+    hashes = [str(metadata[name]) for name in _HASHES if metadata.get(name)]
     return Identity(
         task=task,
         model=evaluated.model,
@@ -408,7 +408,7 @@ def _config(model: ModelConfig) -> Iterator[tuple[str, str]]:
         if name not in HOW_CALLED:
             yield name, str(value)
     for name, value in concealed(model.args).items():
-        if not ADDRESS.search(name):
+        if not _ADDRESS.search(name):
             yield f"-M {name}", str(value)
 
 
@@ -422,7 +422,7 @@ def arguments_of(task: str, args: Mapping[str, Any]) -> Settings:
     """
     defaults = task_defaults(task)
     now = as_now(args)
-    kept = {name: as_typed(value) for name, value in now.items() if name not in PATHS and value is not None}
+    kept = {name: as_typed(value) for name, value in now.items() if name not in _PATHS and value is not None}
     if "log" in kept:
         kept["log"] = kept["log"].rstrip("/").rpartition("/")[2]
     return tuple(sorted((name, value) for name, value in kept.items() if value != defaults.get(name)))
@@ -722,7 +722,7 @@ def cause(log: str, sample: EvalSampleSummary) -> str:
 
 CUT = "cut_at_"
 """Prefix of the metrics that count cut replies; the argument follows."""
-UNSCORED = "unscored_"
+_UNSCORED = "unscored_"
 """Prefix of the metrics that count reasons; the reason follows."""
 
 
@@ -737,8 +737,8 @@ def counted(header: EvalLog) -> float | None:
 
 def unscored_in(header: EvalLog) -> str:
     """Reason why most of a run is unscored, by its own metrics; "" where they do not say."""
-    reasons = {name: rate for name, rate in metrics_in(header) if name.startswith(UNSCORED) and rate > 0}
-    return max(reasons, key=lambda name: reasons[name], default="").removeprefix(UNSCORED)
+    reasons = {name: rate for name, rate in metrics_in(header) if name.startswith(_UNSCORED) and rate > 0}
+    return max(reasons, key=lambda name: reasons[name], default="").removeprefix(_UNSCORED)
 
 
 def cut_in(header: EvalLog) -> dict[str, float]:
@@ -764,7 +764,7 @@ def lost_replies(header: EvalLog) -> str:
 
     Later versions resolve references, and refuse a reply that is one (`solvers.record.Reply`).
     """
-    if (header.eval.metadata or {}).get("selfprobe") != LOSING:
+    if (header.eval.metadata or {}).get("selfprobe") != _LOSING:
         return ""
     for sample in samples(header.location):
         for name, replies in sample.store.items():

@@ -81,4 +81,4 @@ def decisions_of(score: Score) -> list[Decision]:
         first = error.errors()[0]
         raise ValueError(f"a decision's {first['loc'][0]} is {first['input']!r}: {first['msg']}") from None
     except TypeError:
-        raise ValueError("the decisions of a score are no mappings by key") from None
+        raise ValueError("a score's decisions must be mappings by key") from None

@@ -18,11 +18,11 @@ from inspect_ai.log import EvalSample, resolve_sample_attachments
 
 from selfprobe.errors import InputError
 
-MOST = 100
+_MOST = 100
 """Ratio to its size that a large log may unpack to; Inspect's unpack to 5 to 30 times."""
-LARGE = 256_000_000
+_LARGE = 256_000_000
 """Bytes below which any log is read: replies of megabytes that repeat themselves pack well, and are in real logs."""
-DEEPEST = 1000
+_DEEPEST = 1000
 """Levels of lists and objects in a log: Inspect writes at most 255. Memory to read them grows with their square."""
 
 _CHUNK = 1_000_000
@@ -76,11 +76,11 @@ def sample_texts(log: str) -> Iterator[bytes]:
 
 
 def _refuse_large(inside: int, size: int) -> None:
-    if inside > max(LARGE, MOST * size):
+    if inside > max(_LARGE, _MOST * size):
         times = inside // max(size, 1)
         raise InputError(
             f"it unpacks from {size / 1e6:.0f} MB to {inside / 1e6:,.0f} MB, {times:,} times its size; no log does "
-            f"more than {MOST} times"
+            f"more than {_MOST} times"
         )
 
 
@@ -118,8 +118,8 @@ def _refuse_deep(chunks: Iterable[bytes]) -> None:
             brackets = brackets.replace(b"[]", b"")
         for run in _RUN.findall(brackets):
             depth += len(run) if run.startswith(b"[") else -len(run)
-            if depth > DEEPEST:
-                raise InputError(f"its lists and objects are more than {DEEPEST:,} levels deep; no log's are")
+            if depth > _DEEPEST:
+                raise InputError(f"its lists and objects are more than {_DEEPEST:,} levels deep; no log's are")
 
 
 REFERENCE = "attachment://"

@@ -34,7 +34,7 @@ from selfprobe.logs import HOW_CALLED, logs_in, readable_logs, restore, short_ta
 NAME = "running.json"
 """The file: host, process, when that started, and since when it runs here."""
 
-SLACK = 2.0
+_SLACK = 2.0
 """Seconds by which two readings of a process's start may differ: the time of the boot is rounded."""
 
 
@@ -110,7 +110,7 @@ def _held(system: Any, file: str, log_dir: str) -> str:
     if here and not _alive(pid, start):
         return ""
     return (
-        f"{log_dir} is in use: process {pid} on {host} runs in it since {since}. Wait for it, or give another "
+        f"{log_dir} is in use: process {pid} on {host} has been running in it since {since}. Wait for it, or give another "
         f"--log-dir; if that process is {'another program' if here else 'gone'}, delete {NAME} there and the same "
         "command goes on"
     )
@@ -127,7 +127,7 @@ def _alive(pid: int, start: float | None) -> bool:
         process = psutil.Process(pid)
         if pid == os.getpid() or process.status() == psutil.STATUS_ZOMBIE:
             return False
-        return start is None or abs(_start(process) - start) <= SLACK
+        return start is None or abs(_start(process) - start) <= _SLACK
     except psutil.AccessDenied:
         return True
     except psutil.Error:
@@ -143,10 +143,10 @@ def _start(process: psutil.Process) -> float:
 CUT = "CancelledError"
 """The error of a sample that was under way when its run ended."""
 
-Call = tuple[str, ...]
+_Call = tuple[str, ...]
 """Task, model, sample, epoch, and a hash of what was asked with which settings."""
 
-_left: dict[Call, list[ModelOutput]] = defaultdict(list)
+_left: dict[_Call, list[ModelOutput]] = defaultdict(list)
 """Replies that no call has taken; of equal calls the first one is first."""
 
 
