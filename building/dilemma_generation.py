@@ -20,7 +20,7 @@ from inspect_ai.util import JSONSchema
 from selfprobe.data import table_of
 from selfprobe.errors import InputError, arguments
 from selfprobe.errors.arguments import is_number, whole
-from selfprobe.scorers.dilemma_validity import FIELDS, dilemma_validity
+from selfprobe.scorers.dilemma_making import FIELDS, dilemma_validity
 from selfprobe.solvers.act import act
 from selfprobe.solvers.ask import Prompts, Settings
 from selfprobe.solvers.negotiate import Effort, user_settings
@@ -102,7 +102,7 @@ def dilemma_generation(
     )
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=table.name),
-        solver=act(act_prompts, config=sampled(temperature), needs=needs),
+        solver=act(act_prompts, config=_sampled(temperature), needs=needs),
         scorer=dilemma_validity(),
         epochs=epochs,
         continue_on_fail=True,
@@ -115,7 +115,7 @@ def act_prompts(state: TaskState) -> Prompts:
     return {"dilemma": state.input_text}
 
 
-def sampled(temperature: float) -> Settings:
+def _sampled(temperature: float) -> Settings:
     schema = JSONSchema(
         type="object",
         properties={field: JSONSchema(type="string", maxLength=_LONGEST[field]) for field in FIELDS},

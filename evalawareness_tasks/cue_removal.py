@@ -22,8 +22,8 @@ from selfprobe.errors import arguments
 from selfprobe.errors.arguments import whole
 from selfprobe.scorers.estimates import arm_estimates
 from selfprobe.scorers.votes import Verdict
+from selfprobe.solvers.arms import ask_arms, edits_of, paraphrased
 from selfprobe.solvers.ask import task_metadata
-from selfprobe.solvers.edited import ask_arms, edits_of, paraphrased
 from selfprobe.solvers.grade import delimited
 from selfprobe.solvers.negotiate import Effort
 

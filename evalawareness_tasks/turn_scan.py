@@ -75,10 +75,10 @@ def awareness_turn_scan(log: str, role: str | None = None, piece: int = PIECE) -
 
 def scan_prompts(state: TaskState, piece: int = PIECE) -> Prompts:
     parts = pieces(turns_of(state.metadata), piece)
-    return {f"p{n}": SCAN_PROMPT.format(material=delimited(shown(part))) for n, part in enumerate(parts, start=1)}
+    return {f"p{n}": SCAN_PROMPT.format(material=delimited(as_material(part))) for n, part in enumerate(parts, start=1)}
 
 
-def shown(part: list[tuple[int, str, str]]) -> str:
+def as_material(part: list[tuple[int, str, str]]) -> str:
     return "\n\n".join(f"[turn {turn}, {name}]\n{text}" for turn, name, text in part)
 
 

@@ -16,7 +16,7 @@ from inspect_ai.solver import TaskState
 from selfprobe.data.pairs import score_prompt
 from selfprobe.data.preferences import pair_of, preferences, record_to_sample
 from selfprobe.errors.arguments import task
-from selfprobe.scorers.direct_score import direct_score
+from selfprobe.scorers.preference import direct_score
 from selfprobe.solvers.act import answer
 from selfprobe.solvers.ask import Prompts
 from selfprobe.solvers.negotiate import Effort, user_settings
@@ -25,7 +25,7 @@ from selfprobe.solvers.replay import replay_log
 VERSION = 2
 CALLS = 2
 
-# The prompts are the paper's: selfprobe/data/prompts.py.
+# The prompts are the paper's: selfprobe/data/pairs.py.
 ANSWER = GenerateConfig(temperature=0, max_tokens=32, logprobs=True, top_logprobs=20, reasoning_effort="none")
 
 

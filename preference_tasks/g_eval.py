@@ -15,7 +15,7 @@ from inspect_ai.dataset import MemoryDataset
 from selfprobe.data.preferences import preferences, record_to_sample
 from selfprobe.errors.arguments import task
 from selfprobe.preference_tasks.direct_scoring import ANSWER, score_prompts
-from selfprobe.scorers.direct_score import g_eval_score, unsettled
+from selfprobe.scorers.preference import g_eval_score, unsettled_rating
 from selfprobe.solvers.act import answer
 from selfprobe.solvers.draw import draw
 from selfprobe.solvers.negotiate import Effort, user_settings
@@ -58,7 +58,7 @@ def g_eval(
         dataset=MemoryDataset([record_to_sample(row) for row in loaded.table.rows], name=dataset),
         solver=[
             answer(score_prompts, config=ANSWER, needs=needs, replay=replay),
-            draw(score_prompts, unsettled, draws=draws, config=ANSWER, needs=needs, replay=replay),
+            draw(score_prompts, unsettled_rating, draws=draws, config=ANSWER, needs=needs, replay=replay),
         ],
         scorer=g_eval_score(),
         continue_on_fail=True,

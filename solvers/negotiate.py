@@ -341,7 +341,7 @@ _HELP = {
 """Status → remedy."""
 
 _NO_SETTING = "Leaving out what the task can leave out did not help"
-_OURS = {"reasoning_effort": "-T effort", "max_tokens": "-T answer_tokens, or another limit that was set"}
+_OPTIONS = {"reasoning_effort": "-T effort", "max_tokens": "-T answer_tokens (or of another limit that was set)"}
 
 _SHOWN = re.compile(r"^Sample error \(id: .*?, epoch: \d+\): (not asked: )?\S+ refused a call: ", re.DOTALL)
 # The words repeat for each sample of a run: they are in the log, and were printed once.
@@ -460,9 +460,7 @@ def _helps(model: Model, status: int | None, error: Exception, needs: GenerateCo
     refused = objection(error)
     needed = [name for name in (refused.fields if refused else ()) if getattr(needs, name, None) is not None]
     if needed:
-        return (
-            f"{_OURS.get(needed[0], needed[0])} sets the value that was refused: choose another value, or leave it out"
-        )
+        return f"The value of {_OPTIONS.get(needed[0], needed[0])} was refused: choose another, or leave it out"
     keys = [name for name in model.api.api_key_vars if status == 401]
     return _HELP.get(status or 0, _NO_SETTING) + (f" ({' or '.join(keys)})" if keys else "")
 

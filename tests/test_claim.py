@@ -110,7 +110,7 @@ def test_a_killed_process_that_nobody_waited_for_is_gone(tmp_path: Path) -> None
 
 def test_the_claim_of_another_machine_holds_and_the_message_says_what_to_do(tmp_path: Path) -> None:
     left(str(tmp_path), host="node7", pid=gone())
-    said = f"on node7 runs in it .*; if that process is gone, delete {NAME} there and the same command goes on$"
+    said = f"on node7 has been running in it .*; if that process is gone, delete {NAME} there and the same command goes on$"
     with pytest.raises(InputError, match=said), claimed(str(tmp_path)):
         pytest.fail("nobody here can know")
     (tmp_path / NAME).unlink()

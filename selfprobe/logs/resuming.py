@@ -110,9 +110,9 @@ def _held(system: Any, file: str, log_dir: str) -> str:
     if here and not _alive(pid, start):
         return ""
     return (
-        f"{log_dir} is in use: process {pid} on {host} has been running in it since {since}. Wait for it, or give another "
-        f"--log-dir; if that process is {'another program' if here else 'gone'}, delete {NAME} there and the same "
-        "command goes on"
+        f"{log_dir} is in use: process {pid} on {host} has been running in it since {since}. Wait for it, or give "
+        f"another --log-dir; if that process is {'another program' if here else 'gone'}, delete {NAME} there and the "
+        "same command goes on"
     )
 
 

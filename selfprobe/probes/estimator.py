@@ -31,7 +31,7 @@ from selfprobe.probes.fit import (
     learn,
     parse_orientation,
 )
-from selfprobe.stats.rank import accuracy
+from selfprobe.stats.estimate import accuracy
 
 if TYPE_CHECKING:
     from selfprobe.probes.probe_file import Card
@@ -328,7 +328,7 @@ def _origin(X: Any, groups: Any) -> dict[str, Any]:
         blank = dict.fromkeys(("model", "revision", "template", "dtype", "data_hash"), "")
         return blank | {"train_groups": tuple(sorted({str(name) for name in groups})), "train_pairs": len(X)}
     from selfprobe.data.pairs import data_hash
-    from selfprobe.probes.splits import questions
+    from selfprobe.probes.fit import questions
 
     told = {name: getattr(X.identity, name) for name in ("model", "revision", "template", "dtype")}
     told |= {"question": X.pairs[0].criterion, "item": X.pairs[0].item, "system": X.chat.system}

@@ -20,17 +20,22 @@ import pandas as pd
 from selfprobe.data.public_pairs import GROUPS
 from selfprobe.embed.weights import Progress, to_stderr
 from selfprobe.probes.ablate import answers
-from selfprobe.probes.choose import batches
-from selfprobe.probes.evaluate import METRICS, by_length, first_text_answers, no_model, own_answers, split_pairs
-from selfprobe.probes.fit import learn, learnable, means
+from selfprobe.probes.evaluate import (
+    METRICS,
+    by_length,
+    estimate,
+    first_text_answers,
+    no_model,
+    own_answers,
+    split_pairs,
+)
+from selfprobe.probes.fit import KINDS, FitInputs, FitSettings, Half, Scores, learn, learnable, means
 from selfprobe.probes.folder import kept, probe_name, read_run, write_tables
+from selfprobe.probes.forward import batches
 from selfprobe.probes.harvesting import Harvest, batch_budget, open_harvest
-from selfprobe.probes.intervals import estimate
-from selfprobe.probes.layer_fit import KINDS, FitInputs, Half, Scores
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.plan import seconds_a_token
 from selfprobe.probes.probe_file import ProbeFile, load_probe
-from selfprobe.probes.splits import FitSettings
 from selfprobe.probes.tokens import Prompt, encode
 from selfprobe.probes.training import Example, Recipe, Training, finetuned, forward_flops
 

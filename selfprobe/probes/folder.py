@@ -55,13 +55,18 @@ def claim(out: Path, judge: "LocalModel", sets: Mapping[str, PairSet]) -> None:
 
 def write_run(out: Path, state: dict[str, Any]) -> None:
     """Write a run's description of itself; tables and figures of another run in the folder go."""
-    from selfprobe.probes.shards import put_json
-
     file = out / "run.json"
     if file.is_file() and json.loads(file.read_text("utf-8")) != state:
         for stale in (*out.glob("tables/*.csv"), *out.glob("figures/*.png")):
             stale.unlink()  # the report would show them as this one's
     put_json(state, file)
+
+
+def put_json(content: Mapping[str, Any], file: Path) -> None:
+    """Write a JSON file, whole or not at all: a full disk would leave one that no run can go on from."""
+    part = file.with_suffix(".part")
+    part.write_text(json.dumps(content, indent=1, ensure_ascii=False), encoding="utf-8")
+    part.replace(file)
 
 
 def read_run(out: Path) -> dict[str, Any]:

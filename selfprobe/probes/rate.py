@@ -13,12 +13,10 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from selfprobe.data.pairs import Pair, digest, score_priming, score_prompt
-from selfprobe.data.prompts import ASPECTS, LEVELS, SCORE
+from selfprobe.data.pairs import ASPECTS, LEVELS, SCORE, Pair, digest, score_priming, score_prompt
 from selfprobe.data.public_pairs import PairSet
 from selfprobe.embed.weights import Progress
-from selfprobe.probes.choose import batches, choose
-from selfprobe.probes.forward import output_of, plain_inputs, spoken_tokens
+from selfprobe.probes.forward import batches, choose, output_of, plain_inputs, spoken_tokens
 from selfprobe.probes.harvesting import Harvest, batch_budget
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.tokens import Prompt, continued, opened

@@ -24,8 +24,7 @@ from torch import Tensor
 
 from selfprobe.data.pairs import digest
 from selfprobe.embed.weights import Progress, to_stderr
-from selfprobe.probes.choose import batches
-from selfprobe.probes.forward import output_of, plain_inputs
+from selfprobe.probes.forward import batches, output_of, plain_inputs
 from selfprobe.probes.harvesting import batch_budget
 from selfprobe.probes.model import LocalModel, decoder_blocks
 

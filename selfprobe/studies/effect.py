@@ -10,22 +10,15 @@ from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from selfprobe.data.files import read_text
-from selfprobe.data.items import Item, foreign, giveaways, items_of
+from selfprobe.data import read_text
+from selfprobe.data.items import Item, foreign, giveaways, task_items
 from selfprobe.data.prices import Cost
 from selfprobe.errors import InputError, NoLogs, RunError
 from selfprobe.errors.arguments import locate
 from selfprobe.errors.output import place_file
 from selfprobe.evalawareness_tasks.arm_texts import ARMS as REWORDED
 from selfprobe.evalawareness_tasks.arm_texts import CHECK_PROMPT, NO_TEXT, PROMPTS
-from selfprobe.evalawareness_tasks.awareness_effect import (
-    AS_IS,
-    CALLS,
-    CONTROL,
-    DEFAULT,
-    arms_of,
-    sample_of,
-)
+from selfprobe.evalawareness_tasks.awareness_effect import AS_IS, CALLS, CONTROL, DEFAULT, effect_arms, sample_of
 from selfprobe.evalawareness_tasks.cue_removal import QUESTIONS
 from selfprobe.logs import logs_in, runs
 from selfprobe.logs.decision import last_decisions
@@ -78,8 +71,8 @@ class Noticing(Study):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        arms_of(self.arms)
-        if set(arms_of(self.arms)) & set(REWORDED) and not self.grader and len(self.models) > 1:
+        effect_arms(self.arms)
+        if set(effect_arms(self.arms)) & set(REWORDED) and not self.grader and len(self.models) > 1:
             raise InputError("several models need one writer of their texts: give --grader MODEL")
         return self
 
@@ -100,7 +93,7 @@ class Noticing(Study):
             raise InputError(f"{self.task}: {NO_TEXT.format(arms=', '.join(reworded))}")
         if not named:
             raise InputError(f"no prompt of {self.task} holds a giveaway: cue_out equals as_is; name other --arms")
-        return arms_of(named)
+        return effect_arms(named)
 
     @property
     def reworded(self) -> list[str]:
@@ -138,7 +131,7 @@ class Noticing(Study):
             InputError: See `sources.items.foreign`.
         """
         made = foreign(self.task, self.args)
-        return items_of(made), made.epochs or 1
+        return task_items(made), made.epochs or 1
 
     @property
     def first(self) -> list[Item]:
@@ -202,7 +195,7 @@ class Noticing(Study):
                 raise RunError(f"{why}; see above. The same command goes on, or take another --grader")
         if not (asked := self.asking(texts)):
             raise RunError(f"no item has a text for {', '.join(self.reworded)}: nothing can be compared")
-        wanted = arms_of(str(asked[0].args["arms"]))
+        wanted = effect_arms(str(asked[0].args["arms"]))
         samples = sum(sample_of(item, arm, texts) is not None for item in self.first for arm in wanted)
         yield Wave(asked, "Arms", "", {**JOINS, "limit": samples})
 

@@ -46,7 +46,7 @@ from selfprobe.page import (
     shown,
 )
 from selfprobe.page import Table as PageTable
-from selfprobe.page.plots import curves, short
+from selfprobe.page.plots import curves, cut_name
 from selfprobe.stats.estimate import clustered_mean
 from selfprobe.study.local import Blocks, Progress, SpreadStudy
 from selfprobe.text.safe import echo
@@ -124,7 +124,10 @@ class Lens(SpreadStudy):
         read, unread = items(judge.tokenizer, table, opening=self.opening, chat=judge.chat, context=judge.context)
         if len(read) < FEWEST:
             why = f" ({next(iter(unread.values()))})" if unread else ""
-            raise InputError(f"{len(read)} of {len(table.rows)} dilemmas can be read{why}; expected at least {FEWEST}")
+            raise InputError(
+                f"{len(read)} of {len(table.rows)} dilemmas can be read{why}; expected at least {FEWEST}: give more or "
+                "shorter ones, or a larger --limit"
+            )
         return read, unread
 
     @property
@@ -240,7 +243,7 @@ class Lens(SpreadStudy):
             self._read(spread, progress, patterns=False)
 
     def _read(self, spread: "Spread", progress: Progress, *, patterns: bool) -> None:
-        from selfprobe.mechanism.reading import apart, checked_reading
+        from selfprobe.mechanism.reading import checked_reading, read_in_context
         from selfprobe.probes.harvesting import Meter
 
         if todo := self.todo(patterns=patterns):
@@ -248,7 +251,9 @@ class Lens(SpreadStudy):
             with checked_reading(self.judge, max(todo, key=lambda item: item.longest), attention=patterns) as sharing:
                 meter = Meter(sum(item.tokens for item in todo), len(todo), progress, "dilemmas")
                 prompt = todo[0].prompts["direct"]
-                for item, reading in spread(self.judge, prompt, todo, lambda item: (apart, item, sharing, patterns)):
+                for item, reading in spread(
+                    self.judge, prompt, todo, lambda item: (read_in_context, item, sharing, patterns)
+                ):
                     keep(self.folder / "readings", self.key(item), vars(reading))
                     meter.add(item.tokens, 1)
             meter.finish()
@@ -340,7 +345,7 @@ class Found:
     @property
     def model(self) -> str:
         """The model's name."""
-        return short(self.state["model"])
+        return cut_name(self.state["model"])
 
     def page(
         self, title: str, finding: Finding, *, picture: Picture, table: PageTable, tables: Sequence[str], **more: Any

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from selfprobe.errors.arguments import one_of
 from selfprobe.page import Page, write
-from selfprobe.page.plots import short
+from selfprobe.page.plots import cut_name
 from selfprobe.studies.preferences.page import page_of
 from selfprobe.study import Repeated, options
 from selfprobe.study.local import (
@@ -28,8 +28,8 @@ from selfprobe.study.local import (
 if TYPE_CHECKING:
     from selfprobe.data.public_pairs import PairSet
     from selfprobe.probes.finetune import Lesson
+    from selfprobe.probes.fit import FitSettings
     from selfprobe.probes.forward import Reader
-    from selfprobe.probes.splits import FitSettings
     from selfprobe.probes.training import Recipe
 
 RATES: Mapping[str, tuple[float, float, int]] = {"small": (1e-4, FULL_RATE, 8), "released-code": (5e-5, 5e-7, 32)}
@@ -163,7 +163,7 @@ class ProbeRun(SpreadStudy, TrainingStudy):
     @property
     def _folders(self) -> list[str]:
         several = len(self.models) > 1
-        return [f"{self.out}/{short(name.rstrip('/'), 100)}" if several else self.out for name in self.models]
+        return [f"{self.out}/{cut_name(name.rstrip('/'), 100)}" if several else self.out for name in self.models]
 
     @property
     def each(self) -> "Iterator[ProbeRun]":
@@ -177,7 +177,7 @@ class ProbeRun(SpreadStudy, TrainingStudy):
     @property
     def fitting(self) -> "FitSettings":
         """Preset with the options that replace its values."""
-        from selfprobe.probes.splits import PRESETS
+        from selfprobe.probes.fit import PRESETS
 
         names = {"prompts", "aspects", "train", "seeds", "resamples", "orientation"}
         return replace(PRESETS[self.preset], **self.model_dump(include=names, exclude_none=True))
@@ -241,11 +241,14 @@ class ProbeRun(SpreadStudy, TrainingStudy):
     @property
     def needs(self) -> list[str]:
         """Lines on what each model takes."""
+        from selfprobe.probes.folder import read_run
         from selfprobe.probes.rate import check_scoring
         from selfprobe.probes.run import check_sets
 
         check_sets(self.sets, self.fitting)
         check_scoring(self.sets, self.scoring)
+        if self.against:
+            read_run(Path(self.against))  # refused before the work, which it comes after
         _ = self.logged  # read before a model is loaded, as the sets are
         return [line for one in self.each for line in one.needed()]
 

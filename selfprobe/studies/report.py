@@ -14,8 +14,7 @@ from selfprobe.studies import every
 from selfprobe.studies.card import TASK
 from selfprobe.studies.matrix.diversity import OPEN
 from selfprobe.studies.matrix.page import page as matrix
-from selfprobe.studies.preferences.runs import named, read_runs
-from selfprobe.studies.probe_compare import compared
+from selfprobe.studies.probe_compare import compared, folder_and_family, read_runs
 from selfprobe.studies.probe_compare import page as side_by_side
 from selfprobe.studies.rewrite import of_versions
 from selfprobe.study._registry import measures
@@ -34,7 +33,7 @@ def page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER) -> Pa
     Raises:
         InputError: A path does not exist, no study has a finished log there, or runs of probes cannot be compared.
     """
-    if any((named(path)[0] / "run.json").is_file() for path in paths):
+    if any((folder_and_family(path)[0] / "run.json").is_file() for path in paths):
         with said_plainly("Nothing was written."):
             return side_by_side(compared(read_runs(paths)))
     studies: dict[str, tuple[set[str], Callable[[Sequence[str]], Page]]] = {
@@ -47,7 +46,7 @@ def page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER) -> Pa
     for name in dict.fromkeys([*TITLES, *studies]):
         tasks, make = studies[name]
         logs = [header.location for header in there.headers if _task(header) in tasks]
-        busy.at(name)
+        busy.set_stage(name)
         try:
             pages |= {name: make(logs)} if logs else {}
         except NoLogs as none:

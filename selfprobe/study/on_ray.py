@@ -627,7 +627,7 @@ class Copies:
 
 def same(copy: Seen, here: Seen, judge: "LocalModel") -> None:
     """ValueError unless a copy is the same as the command's: in version, model, and states of one prompt."""
-    from selfprobe.probes.choose import BROKEN, off
+    from selfprobe.probes.forward import BROKEN, off
 
     if copy.selfprobe != here.selfprobe:
         raise ValueError(f"the node {copy.node} has selfprobe {copy.selfprobe}, here is {here.selfprobe}")

@@ -23,7 +23,7 @@ from selfprobe.errors import InputError
 from selfprobe.introspect_tasks.kth_word import kth_word
 from selfprobe.scorers.decision import Decision, last_decisions, score_of
 from selfprobe.scorers.dilemma import ARMS, per_dilemma
-from selfprobe.scorers.kth_word_match import kth_word_match
+from selfprobe.scorers.word_matches import kth_word_match
 from selfprobe.studies.matrix import table as results_module
 from selfprobe.studies.matrix.page import page
 from selfprobe.studies.matrix.table import Results, load, matrix_of, scores_by_item

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from selfprobe.studies.preferences.findings import findings, judge_findings, probed
+from selfprobe.studies.preferences.page import findings, judge_findings, probed
 
 
 def row(value: float, **names: Any) -> dict[str, Any]:

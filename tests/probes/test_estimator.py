@@ -15,8 +15,8 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from selfprobe.probes import ContrastProbe
 from selfprobe.probes.evaluate import fit_all
+from selfprobe.probes.fit import FitSettings
 from selfprobe.probes.probe_file import load_probe
-from selfprobe.probes.splits import FitSettings
 
 KINDS = ("supervised", "mean_difference", "unsupervised", "ccs")
 

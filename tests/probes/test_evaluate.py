@@ -15,17 +15,16 @@ from selfprobe.probes.evaluate import (
     METRICS,
     Fits,
     by_length,
+    estimate,
     fit_all,
     no_model,
     own_answers,
     selection_floor,
     split_pairs,
 )
+from selfprobe.probes.fit import PRESETS, FitSettings, halves, held_out, questions, weighted_f1
 from selfprobe.probes.harvesting import Harvest
-from selfprobe.probes.intervals import estimate
-from selfprobe.probes.layer_fit import weighted_f1
-from selfprobe.probes.splits import PRESETS, FitSettings, halves, held_out, questions
-from selfprobe.probes.tables import (
+from selfprobe.probes.run import (
     MEAN_OF_ASPECTS,
     all_scores,
     aspects_table,
@@ -382,7 +381,7 @@ def test_a_fit_says_how_far_it_is_and_how_long_it_takes(plant: Plant) -> None:
 
 
 def test_a_process_that_fits_does_not_load_pytorch() -> None:
-    code = "import sys, selfprobe.probes.layer_fit; sys.exit('torch' in sys.modules)"
+    code = "import sys, selfprobe.probes.fit; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

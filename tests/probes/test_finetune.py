@@ -19,12 +19,12 @@ from selfprobe.data.pairs import Pair
 from selfprobe.data.public_pairs import PairSet
 from selfprobe.probes import finetune, training
 from selfprobe.probes.finetune import JUDGE, courses, finetune_run, lessons
+from selfprobe.probes.fit import FitSettings, questions
 from selfprobe.probes.model import load_model
 from selfprobe.probes.probe_file import load_probe
 from selfprobe.probes.run import run_probes
-from selfprobe.probes.splits import FitSettings, questions
 from selfprobe.probes.training import Recipe
-from selfprobe.studies.preferences.findings import finetuned_sentences as sentences
+from selfprobe.studies.preferences.page import finetuned_sentences as sentences
 from selfprobe.studies.preferences.page import page_of
 from selfprobe.studies.probe_run import ProbeRun
 

@@ -9,11 +9,11 @@ import pytest
 from selfprobe.data.pairs import Pair
 from selfprobe.data.public_pairs import PairSet
 from selfprobe.probes.evaluate import METRICS, split_pairs
+from selfprobe.probes.fit import FitSettings
 from selfprobe.probes.folder import read_run
 from selfprobe.probes.harvesting import open_harvest
 from selfprobe.probes.probe_file import load_probe
 from selfprobe.probes.run import run_probes
-from selfprobe.probes.splits import FitSettings
 from selfprobe.probes.tokens import Chat
 from selfprobe.probes.transfer import prompted_run
 from selfprobe.studies.preferences.page import page_of

@@ -165,7 +165,7 @@ def test_an_argument_that_the_user_chose_is_named_where_the_vendor_objects_to_it
 ) -> None:
     vendor.status, vendor.words = 400, "reasoning_effort: no such value"
     _, said = ran(run_task, tmp_path, caplog, task_args={"effort": "xhigh"})
-    assert said[0].endswith("-T effort sets the value that was refused: choose another value, or leave it out.")
+    assert said[0].endswith("The value of -T effort was refused: choose another, or leave it out.")
 
 
 def test_an_error_under_status_200_is_an_error_and_no_reply(

@@ -10,7 +10,7 @@ import pytest
 from selfprobe.probes.forward import here
 from selfprobe.studies.attention import SCALES, Attention
 from selfprobe.studies.lens import LEFT, OTHER, PAPER_FIRST, Lens, parting
-from selfprobe.studies.patch import Patch
+from selfprobe.studies.read import Patch
 
 from ..mechanism.tiny import CARRIER, HEAD, HEADS, LAYERS, WRITER, dilemmas
 from .test_lens import saved

@@ -14,8 +14,17 @@ from click.testing import CliRunner, Result
 from selfprobe import cli
 from selfprobe.stats.estimate import Estimate
 from selfprobe.studies.preferences.figures import LINES, size_text
-from selfprobe.studies.preferences.runs import family_of, read_runs, size_of
-from selfprobe.studies.probe_compare import case_counts, compared, drops, mean_of_estimates, page, rise
+from selfprobe.studies.probe_compare import (
+    case_counts,
+    compared,
+    drops,
+    family_of,
+    mean_of_estimates,
+    page,
+    read_runs,
+    rise,
+    size_of,
+)
 
 METHODS = ("supervised", "unsupervised", "prompting", "no model (length)")
 QUALITY = ("newsroom", "summeval", "hanna")
