@@ -663,8 +663,8 @@ def transcripts(log: str, *, epochs: int | None = None) -> Iterator[EvalSample]:
     try:
         refuse_bomb(log, samples=True)
         if log.endswith(".json"):
-            given = {(sample.id, sample.epoch): sample for sample in read_eval_log(log).samples or []}
-            yield from (resolve_sample_attachments(given[key], "full") for key in wanted)
+            by_place = {(sample.id, sample.epoch): sample for sample in read_eval_log(log).samples or []}
+            yield from (resolve_sample_attachments(by_place[key], "full") for key in wanted)
             return
         # Where one of several reads fails, asyncio prints what became of the others; a disk gains nothing by several.
         several = 8 if "://" in log and not log.startswith("file:") else 1
@@ -695,8 +695,8 @@ def _place(sample: EvalSample | EvalSampleSummary) -> tuple[int, str]:
 
 def question_of(sample: EvalSampleSummary) -> str:
     """The question of a sample: its input, or the last message of a conversation."""
-    given = sample.input
-    return given if isinstance(given, str) else given[-1].text if given else ""
+    asked = sample.input
+    return asked if isinstance(asked, str) else asked[-1].text if asked else ""
 
 
 def item_count(header: EvalLog) -> int:
@@ -708,16 +708,16 @@ def item_count(header: EvalLog) -> int:
 def values_of(score: Score) -> dict[str, Any]:
     """The values of a score, by key ("" where it has no keys), without what is unscored (NaN)."""
     value = score.value
-    given = value if isinstance(value, Mapping) else dict(enumerate(value)) if isinstance(value, list) else {"": value}
-    return {str(key): one for key, one in given.items() if one is not None and one == one}
+    parts = value if isinstance(value, Mapping) else dict(enumerate(value)) if isinstance(value, list) else {"": value}
+    return {str(key): one for key, one in parts.items() if one is not None and one == one}
 
 
 def cause(log: str, sample: EvalSampleSummary) -> str:
     """The error that a sample ended with; of a RetryError, which names none, the one that was retried."""
     error = read_eval_log_sample(log, sample.id, sample.epoch).error
-    told = without_request(error.message if error else sample.error or "")
+    words = without_request(error.message if error else sample.error or "")
     raised = re.findall(r"^[\w.]+(?:Error|Exception|Timeout)\w*: .+$", error.traceback if error else "", re.MULTILINE)
-    return str(raised[0]) if told.startswith("RetryError") and raised else told.rpartition("\n")[2]
+    return str(raised[0]) if words.startswith("RetryError") and raised else words.rpartition("\n")[2]
 
 
 CUT = "cut_at_"
@@ -731,8 +731,8 @@ def counted(header: EvalLog) -> float | None:
 
     An item can be unscored though each of its parts has a value, and count though it has no label to be scored by.
     """
-    found = [value for name, value in metrics_in(header) if name == "n"]
-    return sum(found) if found else None
+    counts = [value for name, value in metrics_in(header) if name == "n"]
+    return sum(counts) if counts else None
 
 
 def unscored_in(header: EvalLog) -> str:

@@ -75,8 +75,8 @@ def first_calls(name: str) -> Iterator[str]:
         if refusal.exists():
             raise InputError(json.loads(refusal.read_text(encoding="utf-8")))
         if done.returncode:
-            said = done.stderr.strip().rpartition("\n")[2] or f"it ended with status {done.returncode}"
-            raise InputError(f"{name}: the task cannot be run here ({one_line(said)}). {ELSEWHERE}")
+            why = done.stderr.strip().rpartition("\n")[2] or f"it ended with status {done.returncode}"
+            raise InputError(f"{name}: the task cannot be run here ({one_line(why)}). {ELSEWHERE}")
         yield folder
 
 
@@ -96,7 +96,7 @@ def build(name: str, args: Mapping[str, Any] | None = None) -> Task:
     spec, at, which = name.partition("@")
     by_file = spec.endswith(".py")
     try:
-        found = load_tasks([_relative(locate(spec)) + at + which if by_file else name], dict(args or {}))
+        tasks = load_tasks([_relative(locate(spec)) + at + which if by_file else name], dict(args or {}))
     except _UNBUILT as error:
         if by_file and isinstance(error, InputError) and spec in str(error):
             raise
@@ -104,15 +104,15 @@ def build(name: str, args: Mapping[str, Any] | None = None) -> Task:
             f"{name}: the task cannot be built here ({type(error).__name__}: {one_line(error)}); its data may need a "
             f"network, a login or a package. {ELSEWHERE}"
         ) from error
-    if not found:
+    if not tasks:
         raise InputError(
             f"no task {name!r}; expected a registered name as package/task (is the package installed? inspect_evals "
             "comes with pip install 'selfprobe[inspect_evals]') or a file"
             + meant(name, [registry_info(known).name for known in registry_find(lambda info: info.type == "task")])
         )
-    if len(found) > 1:
-        raise InputError(f"{name} holds {len(found)} tasks ({', '.join(t.name for t in found)}); pick one: {spec}@name")
-    return found[0]
+    if len(tasks) > 1:
+        raise InputError(f"{name} holds {len(tasks)} tasks ({', '.join(t.name for t in tasks)}); pick one: {spec}@name")
+    return tasks[0]
 
 
 def _relative(path: str) -> str:

@@ -86,15 +86,15 @@ def _refuse_large(inside: int, size: int) -> None:
 
 def _unpacked(packed: ZipFile, member: ZipInfo) -> Iterator[bytes]:
     """Content of a member; InputError where that is more than the directory says."""
-    size, read, found = member.file_size, 0, copy(member)
+    size, read, entry = member.file_size, 0, copy(member)
     if zstandard_packed := member.compress_type == _ZSTANDARD:  # zipfile would unpack a megabyte to gigabytes at once
-        found.compress_type, found.file_size = ZIP_STORED, member.compress_size
-        del found.CRC
+        entry.compress_type, entry.file_size = ZIP_STORED, member.compress_size
+        del entry.CRC
     elif member.compress_type in (ZIP_STORED, ZIP_DEFLATED):
-        found.file_size = sys.maxsize  # else no more than `size` is read, and nobody knows that there is more
+        entry.file_size = sys.maxsize  # else no more than `size` is read, and nobody knows that there is more
     else:
         raise NotImplementedError(f"{member.filename} is compressed in a way that no log is")
-    with packed.open(found) as raw:
+    with packed.open(entry) as raw:
         unpacker = zstandard.ZstdDecompressor()
         file = unpacker.stream_reader(raw, read_across_frames=True) if zstandard_packed else raw
         while chunk := file.read(_CHUNK):

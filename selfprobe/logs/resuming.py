@@ -53,7 +53,7 @@ def claimed(log_dir: str) -> Iterator[None]:
         system.makedirs(inside, exist_ok=True)
         if isinstance(system, LocalFileSystem) and not os.access(inside, os.W_OK):
             raise InputError(f"cannot write logs into {log_dir}: it is read-only for this user")
-        ours = _taken(system, f"{inside.rstrip('/')}/{NAME}", log_dir)
+        claim = _taken(system, f"{inside.rstrip('/')}/{NAME}", log_dir)
     except InputError:
         raise
     except refusals() as error:
@@ -63,7 +63,7 @@ def claimed(log_dir: str) -> Iterator[None]:
     finally:
         with suppress(*refusals()):  # a folder that is gone, or a store that is away, is said where it is written
             file = f"{inside.rstrip('/')}/{NAME}"
-            if system.cat_file(file) == ours:
+            if system.cat_file(file) == claim:
                 system.rm_file(file)
 
 
@@ -71,19 +71,19 @@ def _taken(system: Any, file: str, log_dir: str) -> bytes:
     """Content of the file, written by this process."""
     now = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
     process = {"host": socket.gethostname(), "pid": os.getpid(), "started": _start(psutil.Process())}
-    ours = json.dumps(process | {"since": now}).encode()
+    claim = json.dumps(process | {"since": now}).encode()
     try:
-        _create(system, file, ours)
+        _create(system, file, claim)
     except FileExistsError:
         if why := _held(system, file, log_dir):
             raise InputError(why) from None
         with suppress(FileNotFoundError):
             system.rm_file(file)
         try:
-            _create(system, file, ours)
+            _create(system, file, claim)
         except FileExistsError:  # another one saw the same
             raise InputError(_held(system, file, log_dir) or f"{log_dir} is in use: start again") from None
-    return ours
+    return claim
 
 
 def _create(system: Any, file: str, content: bytes) -> None:
@@ -99,9 +99,9 @@ def _held(system: Any, file: str, log_dir: str) -> str:
     """Description of the process that runs in the folder, for a message; "" if that process is gone."""
     system.invalidate_cache()
     try:
-        told = json.loads(system.cat_file(file))
-        host, pid, since = str(told["host"]), int(told["pid"]), str(told["since"])
-        start = float(told["started"]) if "started" in told else None
+        holder = json.loads(system.cat_file(file))
+        host, pid, since = str(holder["host"]), int(holder["pid"]), str(holder["since"])
+        start = float(holder["started"]) if "started" in holder else None
     except FileNotFoundError:
         return ""
     except (ValueError, TypeError, KeyError):
