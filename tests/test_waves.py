@@ -268,7 +268,7 @@ def test_a_second_start_says_how_many_replies_are_used_and_how_many_calls_are_le
         return await answer(self, *given, **named)
 
     monkeypatch.setattr(PlantedAPI, "generate", breaking)
-    command = ("awareness", "turns", "eval_awareness_2", "--models", "planted/ada", "--limit", "4", "--most", "1")
+    command = ("awareness", "turns", "eval_awareness_2", "--models", "planted/breaking", "--limit", "4", "--most", "1")
     how = ("--log-dir", tmp_path / "t", "--yes", "--max-connections", "1", "--max-retries", "0")
     first = called(*command, *how)
     assert first.exit_code == 1 and "earlier start" not in first.stderr
