@@ -8,8 +8,7 @@ from inspect_ai.log import EvalLog
 
 from selfprobe.embed import DEFAULT_EMBEDDER
 from selfprobe.errors import InputError, NoLogs
-from selfprobe.logs import CANNOT, none_found, readable_logs
-from selfprobe.logs.header import task_of
+from selfprobe.logs import CANNOT, none_found, readable_logs, task_of
 from selfprobe.page import LINES, Page, Section, set_aside
 from selfprobe.studies import every
 from selfprobe.studies.card import TASK
