@@ -68,7 +68,7 @@ def awareness_effect(
     wanted, made = effect_arms(arms), texts_in(texts)
     if missing := [arm for arm in wanted if arm in REWORDED and not made.get(arm)]:
         raise InputError(
-            f"texts has no message for {', '.join(missing)}; `selfprobe awareness effect` has them written"
+            f"texts has no message for {', '.join(missing)}; `selfprobe awareness effect` has a model write them"
         )
     other = foreign(task, args)
     items = task_items(other)
@@ -99,7 +99,9 @@ def effect_arms(arms: str | Sequence[str]) -> list[str]:
         one_of("arms", arm, ARMS)
     needed = {AS_IS, *named, *(CONTROL[arm] for arm in named if arm in CONTROL)}
     if needed == {AS_IS}:
-        raise InputError(f"arms names nothing to compare with {AS_IS}; there are {', '.join(ARMS[1:])}")
+        raise InputError(
+            f"arms={arms!r} names no arm to compare with {AS_IS}; give one or more of {', '.join(ARMS[1:])}"
+        )
     return [arm for arm in ARMS if arm in needed]
 
 

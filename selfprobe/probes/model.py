@@ -310,6 +310,8 @@ def load_model(
         raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}")
     _check_device(device)
     source = _source_of(name)
+    if revision and Path(source).is_dir():
+        raise ValueError(f"{name} is no hub model, so it has no revision {revision}: leave --revision out")
     if not allow_pickle:
         _refuse_pickle(source)
     tokenizer = _tokenizer(source, revision or "main", name)
@@ -343,6 +345,12 @@ def _weights(source: str, name: str, allow_pickle: bool, given: dict[str, Any]) 
             raise _not_loaded(name, error) from error
         raise ValueError(
             f"{name} has no safetensors weights, and pickle is refused unless allowed: {_first_line(error)}"
+        ) from error
+    except ImportError as error:  # transformers says by it that a kernel is not installed
+        if (wanted := given["attn_implementation"]) is None:
+            raise
+        raise ValueError(
+            f"attention {wanted} cannot be used here: {_first_line(error)} Leave --attention out, or take sdpa or eager"
         ) from error
 
 
@@ -393,7 +401,9 @@ def _check_template(tokenizer: Any, name: str, chat: Chat) -> None:
             "use the instruction-tuned version of the model"
         )
     if unknown := [argument for argument in chat.arguments if argument not in str(tokenizer.chat_template)]:
-        raise ValueError(f"the chat template of {name} has no argument {', '.join(unknown)}: it would change nothing")
+        raise ValueError(
+            f"the chat template of {name} has no argument {', '.join(unknown)}: it would change nothing; leave it out"
+        )
     if opened(tokenizer, "one", chat) == opened(tokenizer, "two", chat):
         raise ValueError(f"the chat template of {name} leaves the user's turn out, so that no pair would be seen")
 
@@ -403,7 +413,7 @@ def _check_device(device: str) -> None:
     there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if not there.get(kind, False):
         known = ", ".join(name for name, found in there.items() if found)
-        raise ValueError(f"no device {device!r} here: this machine's torch has {known}")
+        raise ValueError(f"no device {device!r} here: this machine's torch has {known}; take one of these (--device)")
 
 
 def fingerprint(folder: Path) -> str:
@@ -447,12 +457,12 @@ def _source_of(name: str) -> str:
     path = Path(name).expanduser()
     if path.suffix == ".gguf":
         if not path.is_file():
-            raise FileNotFoundError(f"no GGUF file at {path}")
+            raise FileNotFoundError(f"no GGUF file at {path}: check the path (--model)")
         return str(converted(path))
     if path.is_dir():
         return str(path)
     if path.is_absolute() or name.startswith((".", "~")):
-        raise FileNotFoundError(f"no model folder at {path}")
+        raise FileNotFoundError(f"no model folder at {path}: give one of save_pretrained, a .gguf file or a hub name")
     return name
 
 

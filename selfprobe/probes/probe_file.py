@@ -146,6 +146,11 @@ def load_probe(path: Path, *, revision: str | None = None, template: str | None 
     Anything but a sound probe file of this format raises ValueError, a pickle among them: a field is missing, unknown
     or of another type, or the arrays are not three finite vectors of one length.
     """
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"no probe file {path}: `selfprobe probe run` makes probes of pairs, `selfprobe awareness inside --save` "
+            "one of prompts"
+        )
     try:
         with safe_open(path, framework="numpy") as file:
             metadata: dict[str, Any] = file.metadata() or {}

@@ -14,7 +14,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -23,7 +22,7 @@ import pandas as pd
 from pydantic import Field, PrivateAttr
 from scipy.special import softmax
 
-from selfprobe.data import Table, load
+from selfprobe.data import Table, load, read_text
 from selfprobe.data.pairs import digest, normalised
 from selfprobe.mechanism.induce import (
     ASKED,
@@ -148,7 +147,7 @@ class Induce(TrainingStudy):
         """
         questions, words = [str(row["question"]) for row in self.table.rows], list[str]()
         if self.labels:
-            words = [word for line in Path(self.labels).read_text("utf-8").splitlines() if (word := line.strip())]
+            words = [word for line in read_text(self.labels).splitlines() if (word := line.strip())]
             if not words:
                 raise ValueError(f"{self.labels} holds no labels: expected a word a line")
         return material(self.judge, questions, taught=self.questions, held_out=self.held_out, labels=words)
@@ -353,7 +352,8 @@ def material(
 
     if min(taught, held_out) < FEWEST:
         raise ValueError(
-            f"expected {FEWEST} questions to learn and {FEWEST} held-out ones or more, got {taught} and {held_out}"
+            f"expected {FEWEST} questions to learn and {FEWEST} held-out ones or more, got {taught} and {held_out}: "
+            "give larger --questions and --held-out"
         )
     drawn = list({normalised(text): text for text in questions}.values())
     special, limit = special_tokens(judge.tokenizer), min(LONGEST, judge.context)

@@ -343,7 +343,10 @@ class Inside(LocalStudy):
         left = [row for row in self.rows if row.id not in reasons]
         if len({row.evaluation for row in left}) < 2:
             why = next(iter(reasons.values()))
-            raise InputError(f"{len(left)} of {len(self.rows)} conversations can be read, of one class ({why})")
+            raise InputError(
+                f"{len(left)} of {len(self.rows)} conversations can be read, and not of both classes ({why}): give "
+                "shorter ones, or a model with a longer context"
+            )
         return left, reasons
 
     @property

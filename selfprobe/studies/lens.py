@@ -124,7 +124,10 @@ class Lens(SpreadStudy):
         read, unread = items(judge.tokenizer, table, opening=self.opening, chat=judge.chat, context=judge.context)
         if len(read) < FEWEST:
             why = f" ({next(iter(unread.values()))})" if unread else ""
-            raise InputError(f"{len(read)} of {len(table.rows)} dilemmas can be read{why}; expected at least {FEWEST}")
+            raise InputError(
+                f"{len(read)} of {len(table.rows)} dilemmas can be read{why}; expected at least {FEWEST}: give more or "
+                "shorter ones, or a larger --limit"
+            )
         return read, unread
 
     @property

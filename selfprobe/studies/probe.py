@@ -45,8 +45,6 @@ def score(file: Path, pairs: str, model: str | None, out: Path | None, cache: Pa
     What is asked, and the system turn, are those that the probe was fitted under.
     """
     with said_plainly("The same command goes on where this one stopped."):
-        if not file.is_file():
-            raise ValueError(f"no probe file {file}: make one with `selfprobe probe run`")
         from selfprobe.data.own import Words
         from selfprobe.data.public_pairs import load_pairs
         from selfprobe.probes.probe_file import judge_pairs, load_probe

@@ -241,11 +241,14 @@ class ProbeRun(SpreadStudy, TrainingStudy):
     @property
     def needs(self) -> list[str]:
         """Lines on what each model takes."""
+        from selfprobe.probes.folder import read_run
         from selfprobe.probes.rate import check_scoring
         from selfprobe.probes.run import check_sets
 
         check_sets(self.sets, self.fitting)
         check_scoring(self.sets, self.scoring)
+        if self.against:
+            read_run(Path(self.against))  # refused before the work, which it comes after
         _ = self.logged  # read before a model is loaded, as the sets are
         return [line for one in self.each for line in one.needed()]
 

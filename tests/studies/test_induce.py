@@ -110,7 +110,7 @@ def test_wrong_input_is_said_in_a_line(place: Path, tmp_path: Path, monkeypatch:
     assert (
         few.exit_code == 2 and "39 questions to learn and 9 held-out ones are asked for, and there are 40" in few.output
     )
-    assert "expected 8 questions to learn and 8 held-out ones or more" in call(*given, "--questions", 2).output
+    assert "got 2 and 24: give larger --questions and --held-out" in call(*given, "--questions", 2).output
     labels = tmp_path / "labels.txt"
     labels.write_text("apple\nrhododendron\n")
     assert "1 of 2 labels are several tokens of" in call(*given, *SMALL, "--labels", labels).output
@@ -118,6 +118,8 @@ def test_wrong_input_is_said_in_a_line(place: Path, tmp_path: Path, monkeypatch:
     assert "the label 'apple' is there twice" in call(*given, *SMALL, "--labels", labels).output
     labels.write_text("\n")
     assert "holds no labels" in call(*given, *SMALL, "--labels", labels).output
+    labels.write_bytes(b"apple\nriver\xe4\n")
+    assert "labels.txt, line 2: not UTF-8" in call(*given, *SMALL, "--labels", labels).output
     half = call(*given, *SMALL, "--dtype", "float16")
     assert half.exit_code == 2 and "float16 loses small gradients" in half.output and "reading" not in half.output
     saved(tmp_path / "bare", template=None)

@@ -214,7 +214,7 @@ def test_a_folder_of_another_run_is_refused(done: tuple[Path, dict[str, Result]]
         (("--layers", 9), "has blocks 0..3, got layers 9"),
         (("--dataset", "no_such"), "unknown data set 'no_such'"),
         (("--dataset", "open_questions"), "no column 'dilemma'"),
-        (("--limit", 1), "1 of 1 dilemmas can be read; expected at least 2"),
+        (("--limit", 1), "1 of 1 dilemmas can be read; expected at least 2: give more"),
         (("--device", "cuda"), "no device 'cuda' here"),
     ],
 )

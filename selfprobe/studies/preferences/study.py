@@ -161,12 +161,10 @@ def _sentence(found: Sequence[JudgedRun], names: dict[str, str]) -> str:
         able = len({one.model for one in found if one.answer == "Yes"})
         head = f"Yes, {who}: it" if count == 1 else f"Yes, for {able} of {count} models. {model}"
         return f"{head} {reached}, asked by {best.method.partition(',')[0]}; guessing gets 50 %."
-    if best.answer == "Cannot tell" and best.place:
-        return f"Cannot tell {who}: {best_one} {best.by_place}."
     if best.answer == "Cannot tell":
         whole = math.isnan(best.accuracy.low)
         ends = "without an interval" if whole else "and its interval holds 50 %, which guessing gets"
-        return f"Cannot tell {who}: {best_one} {reached}, {ends}."
+        return f"Cannot tell {who}: {best_one} {best.by_place or f'{reached}, {ends}'}."
     return f"No, not {who}: {best_one} {reached}, fewer than by guessing."
 
 
