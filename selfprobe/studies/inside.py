@@ -21,7 +21,7 @@ import pandas as pd
 from pydantic import Field, model_validator
 
 from selfprobe.data import Table
-from selfprobe.data.conversations import conversations, stands_for, told_label
+from selfprobe.data.conversations import conversations, counted_label, stands_for
 from selfprobe.data.pairs import digest
 from selfprobe.data.wrapped import (
     CONTINUATIONS,
@@ -203,7 +203,7 @@ class Inside(LocalStudy):
         """
         taken = self.table.first(self.limit)
         own = stands_for((row.get("set"), row["label"]) for row in self.table.rows)
-        found = [_row(row, truth) for row in taken if (truth := told_label(own, row.get("set"), row["label"]))]
+        found = [_row(row, truth) for row in taken if (truth := counted_label(own, row.get("set"), row["label"]))]
         if not found:
             raise InputError(f"{self.set} has no labels: give --label evaluation, or real use with --against")
         if len({row.evaluation for row in found}) < 2:
