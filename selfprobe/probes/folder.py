@@ -4,7 +4,7 @@ run.json                                  model, settings, versions, data sets w
 <data set>-supervised.safetensors         the probe of split 0 at the layer chosen on its training half
 <data set>-unsupervised.safetensors       (<data set>-<aspect>-… where each aspect has its own)
 tables/*.csv                              methods, layers, floors, transfer, cosine, adversarial, ablation, data
-figures/*.png, report.md                  what `preferences.page.page_of` makes of the tables
+figures/*.png, report.md                  what `preferences.page.probe_page` makes of the tables
 activations/                              states; may be deleted, and is then harvested again
 """
 
@@ -90,7 +90,7 @@ def probe_name(dataset: str, aspect: str) -> str:
     return f"{dataset}-{aspect}" if aspect else dataset
 
 
-def kept(file: Path, make: Callable[[], "FloatArray"]) -> "FloatArray":
+def cached_array(file: Path, make: Callable[[], "FloatArray"]) -> "FloatArray":
     """An array from its file, or made and written there, whole or not at all."""
     if file.is_file():
         found: FloatArray = np.load(file, allow_pickle=False)
@@ -104,9 +104,9 @@ def kept(file: Path, make: Callable[[], "FloatArray"]) -> "FloatArray":
     return made
 
 
-def write_tables(out: Path, made: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+def write_tables(out: Path, tables: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     """Write each table as a CSV file of the run's folder."""
     (out / "tables").mkdir(parents=True, exist_ok=True)
-    for name, table in made.items():
+    for name, table in tables.items():
         table.to_csv(out / "tables" / f"{name}.csv", index=False)
-    return made
+    return tables

@@ -53,9 +53,9 @@ def rate_sets(
     batch_tokens: int | None = None,
     progress: Progress,
 ) -> dict[str, Margins]:
-    """Data set → `rate` of its pairs; an empty mapping for those that are not `rated`."""
+    """Data set → `rate_texts` of its pairs; an empty mapping for those that are not `rated`."""
     return {
-        name: rate(judge, h, batch_tokens=batch_tokens, progress=progress) if rated(h.pairs, asked) else {}
+        name: rate_texts(judge, h, batch_tokens=batch_tokens, progress=progress) if rated(h.pairs, asked) else {}
         for name, h in harvests.items()
     }
 
@@ -73,7 +73,7 @@ def margins(log_probs: Table) -> dict[str, Table]:
     return {method: score[:, 0] - score[:, 1] for method, score in scores.items()}
 
 
-def rate(judge: LocalModel, harvest: Harvest, *, batch_tokens: int | None = None, progress: Progress) -> Margins:
+def rate_texts(judge: LocalModel, harvest: Harvest, *, batch_tokens: int | None = None, progress: Progress) -> Margins:
     """Method → pair id → margin of the harvest's pairs; pairs that do not fit the model's context are missing.
 
     What was read is kept in the harvest's folder, so that the same call continues a killed one where it stopped.

@@ -25,7 +25,7 @@ from selfprobe.probes.probe_file import load_probe
 from selfprobe.probes.run import run_probes
 from selfprobe.probes.training import Recipe
 from selfprobe.studies.preferences.page import finetuned_sentences as sentences
-from selfprobe.studies.preferences.page import page_of
+from selfprobe.studies.preferences.page import probe_page
 from selfprobe.studies.probe_run import ProbeRun
 
 from .conftest import tiny_judge
@@ -133,7 +133,7 @@ def test_saturation_holds_judge_and_probe_of_the_same_pairs_by_number_of_texts(d
     [course] = courses([lesson])
     [numbers] = course.chosen(10)
     assert len(numbers) == 10 and course.examples(10) == [course.examples(None)[i] for i in numbers]
-    assert "By number of training texts" in page_of(out, about="judges").files["report.md"].decode()
+    assert "By number of training texts" in probe_page(out, about="judges").files["report.md"].decode()
 
 
 def test_the_same_command_again_trains_and_asks_nothing(
