@@ -17,6 +17,7 @@ from selfprobe.data.pairs import Pair, digest, score_priming, score_prompt
 from selfprobe.data.prompts import ASPECTS, LEVELS, SCORE
 from selfprobe.data.public_pairs import PairSet
 from selfprobe.embed.weights import Progress
+from selfprobe.probes.folder import put_array
 from selfprobe.probes.forward import batches, choose, output_of, plain_inputs, spoken_tokens
 from selfprobe.probes.harvesting import Harvest, batch_budget
 from selfprobe.probes.model import LocalModel
@@ -133,13 +134,7 @@ def _read(
             done += len(batch)
             if time.monotonic() - kept > FLUSH_SECONDS:
                 kept = time.monotonic()
-                _keep(read, file)
+                put_array(read, file)
                 progress(f"  {done} of {len(todo)} texts scored")
     finally:  # what was read before an interrupt is kept
-        _keep(read, file)
-
-
-def _keep(read: Table, file: Path) -> None:
-    beside = file.with_suffix(".part.npy")
-    np.save(beside, read)
-    beside.replace(file)
+        put_array(read, file)

@@ -142,16 +142,14 @@ def _read(folder: Path, family: str) -> ModelRun:
             )
         if missing := sorted(columns - set(tables[name].columns)):
             raise ValueError(
-                f"{folder}/tables/{name}.csv has no column {', '.join(missing)}: it is not what a run writes"
+                f"{folder}/tables/{name}.csv has no column {', '.join(missing)}, which a run writes: run it again"
             )
     if missing := sorted({"model", "revision", "settings", "datasets"} - set(state)):
-        raise ValueError(f"{folder}/run.json says no {', '.join(missing)}: it is not what a run writes")
+        raise ValueError(f"{folder}/run.json lacks {', '.join(missing)}, which a run writes: run it again")
     for name in ("settings", "datasets"):
         if not isinstance(state[name], dict):
             told = type(state[name]).__name__
-            raise ValueError(
-                f"{folder}/run.json: expected a mapping under {name}, got a {told}: it is not what a run writes"
-            )
+            raise ValueError(f"{folder}/run.json: expected a mapping under {name}, got a {told}: run it again")
     model = str(state["model"])
     parameters = float(state.get("parameters") or size_of(model))
     blocks = int(state.get("blocks") or tables["layers"].layer.max() + 1)
@@ -162,7 +160,7 @@ def _table(file: Path) -> pd.DataFrame:
     try:
         return pd.read_csv(file)
     except ValueError as error:  # pandas' own errors are of this kind
-        raise ValueError(f"{file} is not a table that a run writes: {error}") from None
+        raise ValueError(f"{file} is not a table that a run writes ({error}): run it again") from None
 
 
 def _check(runs: Sequence[ModelRun]) -> None:
@@ -185,7 +183,7 @@ def _check_data(one: ModelRun, other: ModelRun) -> None:
         a, b = one.state["datasets"][name], other.state["datasets"][name]
         if a["hash"] != b["hash"]:
             raise ValueError(
-                f"{one.folder} and {other.folder} have other pairs of {name} ({a.get('pairs', 'some')} from "
+                f"{one.folder} and {other.folder} have different pairs of {name} ({a.get('pairs', 'some')} from "
                 f"{a['origin']}, {b.get('pairs', 'some')} from {b['origin']}; rows, labels, --limit or the question "
                 "differ), so their scores cannot be compared: run one again with the other's data"
             )
@@ -205,7 +203,10 @@ def _check_settings(one: ModelRun, other: ModelRun) -> None:
         )
     a, b = (run.state.get("chat", {}).get("system", "") for run in (one, other))
     if a != b:
-        raise ValueError(f"{one.folder} and {other.folder} have other system turns ({a!r} and {b!r})")
+        raise ValueError(
+            f"{one.folder} and {other.folder} have different system turns ({a!r} and {b!r}): run one again with the "
+            "other's --system"
+        )
 
 
 def _check_layers(one: ModelRun, other: ModelRun) -> None:

@@ -281,7 +281,7 @@ class ProbeRun(SpreadStudy, TrainingStudy):
             untrained = wanted(self.judge, self.random_weights)
             lines = self.to_read(untrained=untrained, copies=getattr(reader, "count", 1))
         after = ", ".join(part for part in self.parts if part != "probes")
-        return [*lines, *([f"Then, with what it takes said there: {after}"] if after else [])]
+        return [*lines, *([f"Then: {after}; what each takes is said when it begins"] if after else [])]
 
     def to_train(self, given: "Sequence[Lesson]") -> list[str]:
         """Lines on what each training takes.

@@ -281,14 +281,18 @@ def test_runs_that_cannot_be_compared_are_refused(three: list[str], tmp_path: Pa
         return folder(place, "Qwen/Qwen2.5-7B-Instruct", **state)
 
     data = {d: {"hash": "another", "origin": "mine.jsonl", "pairs": 9} for d in QUALITY}
-    refused("have other pairs of hanna (60 from hanna.jsonl, 9 from mine.jsonl", three[0], other(datasets=data))
+    refused("have different pairs of hanna (60 from hanna.jsonl, 9 from mine.jsonl", three[0], other(datasets=data))
     refused(
         "are of different presets (name strict and paper; seeds 5 and 1): run one again",
         three[0], other(settings={"name": "paper", "seeds": 1}),
     )  # fmt: skip
     refused("has all of 4 blocks and ", three[0], other(loading={"layers": [1, 3]}))
     refused("of different layers, scores cannot be compared", three[0], other(loading={"layers": [1, 3]}))
-    refused("have other system turns ('' and 'Be brief.')", three[0], other(chat={"system": "Be brief."}))
+    refused(
+        "have different system turns ('' and 'Be brief.'): run one again with the other's --system",
+        three[0],
+        other(chat={"system": "Be brief."}),
+    )
     shutil.copytree(three[0], tmp_path / "copy")
     refused("are runs of one model, meta-llama/Llama-3.1-8B-Instruct", three[0], tmp_path / "copy")
     refused("no run's folder (no run.json)", three[0], tmp_path)
@@ -312,7 +316,7 @@ def test_foreign_files_in_a_folder_are_named(three: list[str], tmp_path: Path) -
     (two / "run.json").write_text("{}")
     refused("run.json is not what a run writes", two)
     (Path(three[2]) / "run.json").write_text('{"loading": {}}')
-    refused("run.json says no datasets, model, revision, settings", three[2])
+    refused("run.json lacks datasets, model, revision, settings, which a run writes: run it again", three[2])
     assert call().exit_code == 2
 
 

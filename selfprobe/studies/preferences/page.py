@@ -190,7 +190,7 @@ def _above_texts(margins: pd.DataFrame) -> str:
     """Names of the controls without a model that a fine-tuned judge is not shown to be above, or ""."""
     less = {row.against: row for row in margins.itertuples()}
     lost = [f"{told} ({shown(less[n], sign=True)})" for n, told in TEXT_ONLY.items() if not less[n].low > 0]
-    return f", and not shown to be above what the texts tell without a model: {', '.join(lost)}" if lost else ""
+    return f", and not shown to be above what the texts alone reach: {', '.join(lost)}" if lost else ""
 
 
 def finetuned_sentences(tables: Tables) -> list[str]:
@@ -207,8 +207,8 @@ def finetuned_sentences(tables: Tables) -> list[str]:
         found.append(
             f"{dataset}: {judge} {shown(rows[str(judge)])}, supervised probe {shown(rows['supervised'])}, asking "
             f"{shown(rows['prompting'])}, {alone}; the judge is {verdict} the probe ({shown(margin, sign=True)})"
-            f"{_above_texts(margins)}. Learning took {took:.0f} s against {probe:.0f} s. One training, one half: "
-            "another half or seed may differ by more than the interval."
+            f"{_above_texts(margins)}. Training took {took:.0f} s, and the probe {probe:.0f} s. This is one training "
+            "on one half: another half or seed may differ by more than the interval."
         )
     return found
 
@@ -251,7 +251,7 @@ COLUMNS = {
     for about, other in _OTHERS.items()
 }
 """AUROC of the probe and of asking, or of the judge and of the probe."""
-LUCK = "Best layer and sign picked on the test half, to be read against luck."
+LUCK = "The best layer and sign are picked on the test half, so compare each number with what luck reaches."
 
 
 def probe_page(out: Path, about: Literal["probes", "judges"] = "probes") -> Page:
