@@ -28,7 +28,7 @@ import torch
 from torch import Tensor
 
 from selfprobe.data.pairs import Pair
-from selfprobe.data.public_pairs import load
+from selfprobe.data.public_pairs import load_pairs
 from selfprobe.probes import forward
 from selfprobe.probes.forward import States, batches
 from selfprobe.probes.forward import off as apart
@@ -182,7 +182,7 @@ def prepared(options: argparse.Namespace) -> tuple[LocalModel, list[Pair]]:
     reader = load_model(options.model, device=options.device, dtype=options.dtype)
     if options.smoke:
         return reader, smoke_pairs(options.count)
-    pairs = [p for p in load(options.dataset).pairs if not p.equal_texts]
+    pairs = [p for p in load_pairs(options.dataset).pairs if not p.equal_texts]
     lengths = [p.length for p in encode(reader.tokenizer, pairs)]
     fitting = [p for p, n in zip(pairs, lengths, strict=True) if n < min(reader.context, options.longest)]
     return reader, fitting[: options.count]

@@ -169,7 +169,9 @@ def generated_dilemmas(path: str) -> Table:
     made = samples(run.log)
     rows = [row for sample in made if (row := _generated_row(sample, run)) is not None]
     if not rows:
-        raise InputError(f"{run.log}: none of its {len(made)} dilemmas is valid, so there is nothing to judge")
+        raise InputError(
+            f"{run.log}: none of its {len(made)} dilemmas is valid; generate others with dilemma_generation"
+        )
     return table_of(path, rows)
 
 

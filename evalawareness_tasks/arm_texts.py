@@ -16,7 +16,7 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
 from selfprobe.data import table_of
-from selfprobe.data.items import foreign, giveaways, items_of
+from selfprobe.data.items import foreign, giveaways, task_items
 from selfprobe.errors import InputError, arguments
 from selfprobe.errors.arguments import one_of
 from selfprobe.evalawareness_tasks.rewriting import CHECK
@@ -26,7 +26,7 @@ from selfprobe.solvers.ask import Prompts, about
 from selfprobe.solvers.grade import delimited
 from selfprobe.solvers.negotiate import chosen
 from selfprobe.solvers.record import Record
-from selfprobe.text.near import names
+from selfprobe.text.user_input import names
 
 VERSION = 1
 CALLS = 4
@@ -98,7 +98,7 @@ def awareness_arm_texts(
     wanted = names(arms) if isinstance(arms, str) else list(arms)
     for arm in wanted:
         one_of("arms", arm, ARMS)
-    items = [item for item in items_of(foreign(task, args)) if item.text is not None]
+    items = [item for item in task_items(foreign(task, args)) if item.text is not None]
     if not items:
         raise InputError(f"{task}: {NO_TEXT.format(arms=', '.join(wanted))}")
     rows = [{"id": i.id, "text": i.text, "cues": giveaways(str(i.text), cues or ())} for i in items]

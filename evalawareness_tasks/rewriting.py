@@ -16,7 +16,7 @@ from inspect_ai.util import JSONSchema
 
 from selfprobe.data import Row
 from selfprobe.data.conversations import conversations
-from selfprobe.data.realism import with_text
+from selfprobe.data.realism import with_prompt_text
 from selfprobe.embed import DEFAULT_EMBEDDER, require
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import task
@@ -166,5 +166,5 @@ def features_of(remove: str | list[str]) -> list[str]:
 
 def record_to_sample(row: Row, features: list[str]) -> Sample:
     last = next(m["content"] for m in reversed(row["messages"]) if m["role"] == "user")
-    about = {"features": features, "last": last, "text": with_text(row)["text"], "source": row["source"]}
+    about = {"features": features, "last": last, "text": with_prompt_text(row)["text"], "source": row["source"]}
     return Sample(id=row["id"], input=last, metadata=about | {"messages": row["messages"]})

@@ -20,7 +20,7 @@ from inspect_ai.solver import TaskState
 from inspect_ai.tool import ToolInfo
 
 from selfprobe.data import Row
-from selfprobe.data.transcripts import asked_at, chat, ends, tools_in, transcript_rows
+from selfprobe.data.conversations import asked_at, chat, ends, tools_in, transcript_rows
 from selfprobe.errors.arguments import task, whole
 from selfprobe.scorers.estimates import turn_estimates
 from selfprobe.scorers.votes import Verdict

@@ -21,7 +21,7 @@ from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
 from selfprobe.data import Row
-from selfprobe.data.outcomes import QUESTIONS, Asking, Question, When, logged
+from selfprobe.data.outcomes import QUESTIONS, OutcomeQuestions, Question, When, logged_outcomes
 from selfprobe.errors import InputError, arguments, warn_once
 from selfprobe.errors.arguments import one_of, whole
 from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, predictions, score_of
@@ -31,7 +31,7 @@ from selfprobe.solvers.ask import Prompts, in_a_run
 from selfprobe.solvers.negotiate import Effort, chosen
 from selfprobe.solvers.observe import SKILL
 from selfprobe.solvers.record import Record, Reply
-from selfprobe.text.probability import stated_probability
+from selfprobe.text.parse import stated_probability
 
 VERSION = 1
 NEEDS = ("-T logs=…",)
@@ -104,7 +104,7 @@ def outcome_prediction(
         raise InputError("no target: outside of a run, give the model whose outcomes are asked about (target=MODEL)")
     if about == "self" and when == "after" and in_a_run() and of != str(get_model()):
         raise InputError(f"about=self says that {get_model()} wrote the replies of {of}; give about=other or named")
-    found = logged(logs.split(",") if isinstance(logs, str) else logs, of, asking)
+    found = logged_outcomes(logs.split(",") if isinstance(logs, str) else logs, of, asking)
     for line in found.notes if in_a_run() else ():
         warn_once(line)
     return Task(
@@ -121,7 +121,7 @@ def outcome_prediction(
     )
 
 
-def asked_of(ask: str | Sequence[str], **options: Any) -> Asking:
+def asked_of(ask: str | Sequence[str], **options: Any) -> OutcomeQuestions:
     """Questions, moment and number of messages that were asked for.
 
     Raises:
@@ -134,7 +134,7 @@ def asked_of(ask: str | Sequence[str], **options: Any) -> Asking:
     whole(at=options["at"], tokens=options["tokens"], optional=True)
     if options["at"] and options["when"] == "after":
         raise InputError(f"at={options['at']} is a state before the end, and when=after is the end; give one of them")
-    return Asking(tuple(q for q in QUESTIONS if q in names), **options)
+    return OutcomeQuestions(tuple(q for q in QUESTIONS if q in names), **options)
 
 
 def prompts(state: TaskState) -> Prompts:

@@ -25,7 +25,7 @@ from selfprobe.solvers.replay import replay_log
 VERSION = 2
 CALLS = 2
 
-# The prompts are the paper's: selfprobe/data/prompts.py.
+# The prompts are the paper's: selfprobe/data/pairs.py.
 ANSWER = GenerateConfig(temperature=0, max_tokens=32, logprobs=True, top_logprobs=20, reasoning_effort="none")
 
 

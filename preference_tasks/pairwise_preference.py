@@ -28,7 +28,7 @@ from selfprobe.solvers.replay import replay_log
 VERSION = 2
 CALLS = 2
 
-# The comparison and the sentence are the paper's: selfprobe/data/prompts.py.
+# The comparison and the sentence are the paper's: selfprobe/data/pairs.py.
 COMPLETE_PROMPT = """\
 {comparison}
 

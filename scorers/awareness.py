@@ -16,7 +16,7 @@ from inspect_ai.scorer import SampleScore
 from selfprobe.scorers.decision import Decision, decisions_of
 from selfprobe.scorers.summary import Scores, cut_at, metric_of
 from selfprobe.scorers.votes import Ballot, Bounds, ballot, bounds_of, kappas
-from selfprobe.stats.clustered import Part, auroc, clustered_share, difference, resampled
+from selfprobe.stats.clustered import Part, clustered_auroc, clustered_share, difference, resampling_units
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, undefined
 
 POLAR = ("binary", "probability")
@@ -188,7 +188,7 @@ def _mean_error(errors: FloatArray, stated: FloatArray, clusters: npt.ArrayLike,
 
 def clusters_of(verdicts: Sequence[Item]) -> tuple[npt.NDArray[np.str_], str]:
     """Unit of resampling per item, and its name: sources, where each label has several."""
-    return resampled(
+    return resampling_units(
         [item.source for item in verdicts],
         [item.conversation for item in verdicts],
         [f"{item.of_set} {item.decision.truth}" for item in verdicts],
@@ -213,7 +213,7 @@ def auroc_of(verdicts: Sequence[Item], clusters: npt.ArrayLike, unit: str) -> Pa
     if len(set(positive[rated])) == 2 and ranks_nothing(scores[rated], flips[rated]):
         n = len(set(np.asarray(clusters)[rated]))
         return Part.undefined("the same answer to every conversation", n=n, unit=unit)
-    return auroc(positive, scores, clusters, unit=unit)
+    return clustered_auroc(positive, scores, clusters, unit=unit)
 
 
 def answers_with(details: Mapping[str, Any], word: str) -> tuple[int, int]:

@@ -33,8 +33,7 @@ from selfprobe.stats.estimate import (
     smoothed,
     worst_case,
 )
-from selfprobe.text.parse import words
-from selfprobe.text.probability import probabilities
+from selfprobe.text.parse import probabilities, words
 
 Arm = Literal["p", "p_direct", "p_predicted"]
 ARMS: tuple[Arm, ...] = ("p", "p_direct", "p_predicted")

@@ -14,9 +14,8 @@ from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score
 from selfprobe.scorers.summary import Scores, judged, metric_of, summarise, summary
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.stats.estimate import clustered_mean, jsd
-from selfprobe.text.parse import json_texts, normalise, words
-from selfprobe.text.probability import probabilities
-from selfprobe.text.refusal import is_refusal
+from selfprobe.text.kinds import is_refusal
+from selfprobe.text.parse import json_texts, normalise, probabilities, words
 
 FIELDS = ("scenario", "option_a", "option_b")
 SCENARIO_WORDS, OPTION_WORDS = (30, 300), (3, 60)  # smallest and largest number of words; 80 to 160 are asked for

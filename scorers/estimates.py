@@ -14,8 +14,7 @@ from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score
 from selfprobe.scorers.votes import Poll, Verdict, by_vote, commonest_reason, explained, majority, variant_of, vote
 from selfprobe.solvers.arms import ORIGINAL, paraphrase_of
 from selfprobe.solvers.record import Record, Reply, TokenLogprob, act_fault
-from selfprobe.text.parse import stated_choice
-from selfprobe.text.probability import stated_probability
+from selfprobe.text.parse import stated_choice, stated_probability
 
 
 @scorer(metrics=[awareness()])

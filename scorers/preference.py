@@ -19,8 +19,7 @@ from selfprobe.scorers.summary import Scores, metric_of, summarise
 from selfprobe.solvers.apply_probe import ProbeReading
 from selfprobe.solvers.draw import draws_of
 from selfprobe.solvers.record import Record, Reply, TokenLogprob
-from selfprobe.stats.estimate import Estimate, bootstrap, clustered_mean
-from selfprobe.stats.rank import auroc, weighted_f1
+from selfprobe.stats.estimate import Estimate, auroc, bootstrap, clustered_mean, weighted_f1
 from selfprobe.text.parse import choice, json_value, words
 
 Said = Literal["1", "2", "tie"]

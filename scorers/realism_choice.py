@@ -16,7 +16,7 @@ from selfprobe.scorers.preference import OPTIONS, ORDERS, reply_fault
 from selfprobe.scorers.preference import named_choice as read_choice
 from selfprobe.scorers.summary import Scores, cut_at, metric_of
 from selfprobe.solvers.record import Record, Reply
-from selfprobe.stats.clustered import crossed, resampled
+from selfprobe.stats.clustered import crossed, resampling_units
 from selfprobe.stats.estimate import Estimate
 
 __all__ = ["ORDERS", "VERDICT", "Pick", "realism", "realism_choice"]
@@ -127,7 +127,9 @@ def win_rate(pairs: Sequence[Pick], won: npt.ArrayLike | None = None, *, signed:
         signed: Values are differences in [−1, 1].
     """
     sides = [
-        resampled([getattr(p, f"source_{side}") for p in pairs], [getattr(p, side) for p in pairs], [""] * len(pairs))
+        resampling_units(
+            [getattr(p, f"source_{side}") for p in pairs], [getattr(p, side) for p in pairs], [""] * len(pairs)
+        )
         for side in ("one", "two")
     ]
     values = [p.won for p in pairs] if won is None else won

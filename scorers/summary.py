@@ -23,7 +23,7 @@ from selfprobe.scorers.frames import frame_numbers, frames, split
 from selfprobe.solvers.observe import SKILL
 from selfprobe.solvers.record import REASONS, Reply
 from selfprobe.stats.estimate import clustered_mean, mode_baseline, skill, worst_case
-from selfprobe.text.refusal import may_refuse
+from selfprobe.text.kinds import may_refuse
 
 # What is undefined is left out of the log, as after the first sample of every run: that needs no warning.
 _ABSENT = f"Headline metric {SKILL.metric!r} not found"

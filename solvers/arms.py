@@ -21,14 +21,14 @@ from inspect_ai.model import (
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import ToolInfo
 
-from selfprobe.data.items import Prompt, Unit, elsewhere, overlap, units_of, without
+from selfprobe.data.items import Prompt, Unit, elsewhere, overlap, units_of, without_units
 from selfprobe.solvers.ask import ask, in_a_run, require_model, sole
 from selfprobe.solvers.negotiate import Effort, chosen
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.solvers.sent import note
-from selfprobe.text.probability import stated_probability
+from selfprobe.text.kinds import is_refusal
+from selfprobe.text.parse import stated_probability
 from selfprobe.text.quotes import fold
-from selfprobe.text.refusal import is_refusal
 
 ORIGINAL, PARAPHRASE, ALL = "original", "paraphrase", "all"
 """Names of arms; a unit's is u1, u2 …, a control's c1, c2 …"""
@@ -57,7 +57,7 @@ def edits_of(prompt: Prompt, name: str, most: int, controls: int) -> tuple[dict[
     if len(suspect) > 1:
         found[ALL] = suspect
     for arm, out in found.items():
-        left = without(prompt, out)
+        left = without_units(prompt, out)
         text = "\n".join(unit.text for unit in out)
         classes = list(dict.fromkeys(each for unit in out for each in unit.classes))
         told[arm] = {"kind": out[0].kind if arm != ALL else ALL, "text": text, "classes": classes}
@@ -73,7 +73,7 @@ def _controls(prompt: Prompt, name: str, units: Mapping[str, Unit], most: int) -
     texts = [unit for unit in units.values() if unit.kind != "tool"]
     places = [elsewhere(prompt, texts[n % len(texts)], f"{name} {n}") for n in range(most if texts else 0)]
     distinct = {(place.message, place.start, place.end): place for place in places if place is not None}
-    left = [(place, without(prompt, [place])) for place in distinct.values()]
+    left = [(place, without_units(prompt, [place])) for place in distinct.values()]
     hits = [[key for key, unit in units.items() if overlap(place, unit)] for place, _ in left]
     made = [{**kept, "hits": hit} for (_, kept), hit in zip(left, hits, strict=True) if kept]
     return {f"c{n}": each for n, each in enumerate(made, start=1)}

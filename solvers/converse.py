@@ -260,10 +260,10 @@ class Conversations:
         self.perspective: Perspective = shared.get("perspective", "first")
         check_options(perspective=self.perspective, decisions=decisions)
         ours, turned = questions or {}, flipped or {}
-        self.own, self.questions = wording(
+        self.wording, self.questions = wording(
             shared.get("questions"), method, lambda state: {**ours, **(turned if state.metadata["flip"] else {})}
         )
-        self.keys = names_of(self.own.texts if self.own else ours, decisions)
+        self.keys = names_of(self.wording.texts if self.wording else ours, decisions)
         self.about = {"context": shared.get("context", "first"), "perspective": self.perspective if ours else None}
         self.table = conversations(
             shared.get("dataset", DEFAULT),
@@ -313,6 +313,6 @@ class Conversations:
             solver=solvers[0] if len(solvers) == 1 else list(solvers),
             scorer=scorer,
             continue_on_fail=True,
-            version=versioned(self.table.version(version), self.own),
-            metadata=ask.about(self.table) | log_entries(self.own) | self.about | dict(about or {}),
+            version=versioned(self.table.version(version), self.wording),
+            metadata=ask.about(self.table) | log_entries(self.wording) | self.about | dict(about or {}),
         )

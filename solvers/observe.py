@@ -191,7 +191,10 @@ class Examples:
             if len(found) < count and (shown := self._shown(row)) is not None:
                 found[str(row["id"])] = shown
         if not found:
-            raise LookupError(f"{self.acts.file}: no reply to another item than {asked!r} that could be shown")
+            raise LookupError(
+                f"{self.acts.file}: no reply to another item than {asked!r} that could be shown; "
+                "run the target on more items"
+            )
         return found
 
     def _shown(self, row: Row) -> str | None:

@@ -17,8 +17,8 @@ from pydantic_core import PydanticSerializationError
 from selfprobe.data.messages import call_text
 from selfprobe.logs.references import REFERENCE
 from selfprobe.text.families import same_model
+from selfprobe.text.kinds import is_error_text, is_refusal
 from selfprobe.text.parse import is_garbled, think_block
-from selfprobe.text.refusal import is_error_text, is_refusal
 
 Problem = Literal[
     "empty",

@@ -14,9 +14,8 @@ from selfprobe.scorers.slot_choices import chosen_slot
 from selfprobe.scorers.word_matches import clues_in, guess_in, kth_word_of, leaks
 from selfprobe.scorers.written_prompts import prompt_in
 from selfprobe.solvers.record import Reply
-from selfprobe.text.parse import one_word
-from selfprobe.text.probability import probabilities
-from selfprobe.text.refusal import is_refusal
+from selfprobe.text.kinds import is_refusal
+from selfprobe.text.parse import one_word, probabilities
 
 
 def kth(k: int) -> Callable[[str], str | None]:

@@ -31,7 +31,7 @@ from selfprobe.probes.fit import (
     learn,
     parse_orientation,
 )
-from selfprobe.stats.rank import accuracy
+from selfprobe.stats.estimate import accuracy
 
 if TYPE_CHECKING:
     from selfprobe.probes.probe_file import Card

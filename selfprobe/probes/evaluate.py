@@ -40,8 +40,7 @@ from selfprobe.probes.fit import (
     signed_f1,
 )
 from selfprobe.probes.harvesting import Harvest
-from selfprobe.stats.estimate import Estimate, bootstrap, undefined
-from selfprobe.stats.rank import accuracy, auroc, auroc_table, f1_of_counts
+from selfprobe.stats.estimate import Estimate, accuracy, auroc, auroc_table, bootstrap, f1_of_counts, undefined
 from selfprobe.stats.text_only import pair_differences
 
 

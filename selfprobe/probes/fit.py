@@ -25,8 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from selfprobe.data.pairs import Pair
-from selfprobe.stats import rank
-from selfprobe.stats.rank import auroc
+from selfprobe.stats import estimate
+from selfprobe.stats.estimate import auroc
 
 FloatArray = npt.NDArray[np.floating[Any]]
 IntArray = npt.NDArray[np.intp]
@@ -638,4 +638,4 @@ def _few(few: FloatArray, tested: FloatArray, study: FitInputs, half: Half) -> t
 
 def signed_f1(first_better: BoolArray, scores: FloatArray) -> float:
     """F1 of both labels, weighted by the frequency of each; a score of 0 is a tie and counts for neither."""
-    return rank.weighted_f1(np.where(first_better, 1, -1), np.sign(scores))
+    return estimate.weighted_f1(np.where(first_better, 1, -1), np.sign(scores))

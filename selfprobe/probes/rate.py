@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from selfprobe.data.pairs import Pair, digest, score_priming, score_prompt
-from selfprobe.data.prompts import ASPECTS, LEVELS, SCORE
+from selfprobe.data.pairs import ASPECTS, LEVELS, SCORE, Pair, digest, score_priming, score_prompt
 from selfprobe.data.public_pairs import PairSet
 from selfprobe.embed.weights import Progress
 from selfprobe.probes.folder import put_array

@@ -28,7 +28,7 @@ import pandas as pd
 
 from selfprobe.data.own import Words
 from selfprobe.data.pairs import Pair, data_hash
-from selfprobe.data.public_pairs import LLMBAR_NATURAL, PairSet, load
+from selfprobe.data.public_pairs import LLMBAR_NATURAL, PairSet, load_pairs
 from selfprobe.embed.weights import Progress, to_stderr
 from selfprobe.probes import rate
 from selfprobe.probes.evaluate import (
@@ -195,7 +195,7 @@ def load_sets(
     """
     sets: dict[str, PairSet] = {}
     for spec in datasets:
-        loaded = load(spec, limit=limit, words=words, conversations=prompts == "conversations")
+        loaded = load_pairs(spec, limit=limit, words=words, conversations=prompts == "conversations")
         if loaded.name in sets:
             raise ValueError(f"two data sets are named {loaded.name!r}: say NAME=PATH for one")
         sets[loaded.name] = loaded

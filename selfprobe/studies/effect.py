@@ -10,8 +10,8 @@ from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
-from selfprobe.data.files import read_text
-from selfprobe.data.items import Item, foreign, giveaways, items_of
+from selfprobe.data import read_text
+from selfprobe.data.items import Item, foreign, giveaways, task_items
 from selfprobe.data.prices import Cost
 from selfprobe.errors import InputError, NoLogs, RunError
 from selfprobe.errors.arguments import locate
@@ -131,7 +131,7 @@ class Noticing(Study):
             InputError: See `sources.items.foreign`.
         """
         made = foreign(self.task, self.args)
-        return items_of(made), made.epochs or 1
+        return task_items(made), made.epochs or 1
 
     @property
     def first(self) -> list[Item]:

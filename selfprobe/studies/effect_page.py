@@ -25,13 +25,13 @@ from selfprobe.page import (
     columns,
     estimated,
     headings,
-    named,
+    interval_columns,
     number,
     overall_answer,
     p_digits,
     percent,
     shown,
-    signed,
+    signed_number,
     strongest,
 )
 from selfprobe.page.plots import interval_rows
@@ -216,14 +216,14 @@ def _signed(title: str, of: Any) -> Column:
 EFFECTS = (
     Column("arm", lambda one: NAMES[one.arm]),
     _signed("score changes by", lambda one: one.score.estimate),
-    Column("P(evaluation) changes by", lambda one: one.cause.estimate.value, signed),
+    Column("P(evaluation) changes by", lambda one: one.cause.estimate.value, signed_number),
     Column("p (Holm)", "holm", p_digits),
 )
 COLUMNS = (
     *FINDING,
-    Column("without giveaways", lambda one: _of(one.of, "cue_out").value, signed),
-    Column("told that it is a test", lambda one: _of(one.of, "told_test").value, signed),
-    Column("told that it is real use", lambda one: _of(one.of, "told_use").value, signed),
+    Column("without giveaways", lambda one: _of(one.of, "cue_out").value, signed_number),
+    Column("told that it is a test", lambda one: _of(one.of, "told_test").value, signed_number),
+    Column("told that it is real use", lambda one: _of(one.of, "told_use").value, signed_number),
 )
 
 
@@ -278,8 +278,8 @@ def _cells(found: Found) -> Iterator[Block]:
 def _tables(found: Sequence[Found]) -> dict[str, pd.DataFrame]:
     arms = [
         {"model": one.model, "of": one.of, "arm": arm.name, "items": arm.items}
-        | named("score", arm.score)
-        | named("p", arm.p)
+        | interval_columns("score", arm.score)
+        | interval_columns("p", arm.p)
         | {"declined": arm.declined, "errors": arm.failed, "unreached": arm.unreached}
         for one in found
         for arm in one.arms
@@ -288,8 +288,8 @@ def _tables(found: Sequence[Found]) -> dict[str, pd.DataFrame]:
         {"model": one.model, "of": one.of, "arm": e.arm, "control": e.control, "kind": kind}
         | columns(e.score.estimate)
         | {"p": e.score.p, "p_holm": e.holm, "f": e.dose.f}
-        | named("moved", e.cause.estimate)
-        | named("dose", e.dose.estimate)
+        | interval_columns("moved", e.cause.estimate)
+        | interval_columns("dose", e.dose.estimate)
         for one in found
         for kind, of in (("effect", one.contrasts), ("form", one.forms))
         for e in of

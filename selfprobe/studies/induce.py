@@ -22,8 +22,7 @@ import pandas as pd
 from pydantic import Field, PrivateAttr
 from scipy.special import softmax
 
-from selfprobe.data import Table, load
-from selfprobe.data.files import read_text
+from selfprobe.data import Table, load, read_text
 from selfprobe.data.pairs import digest, normalised
 from selfprobe.mechanism.induce import (
     ASKED,
@@ -53,7 +52,7 @@ from selfprobe.page import (
     shown,
 )
 from selfprobe.page import Table as PageTable
-from selfprobe.page.plots import bar_rows, curves, short
+from selfprobe.page.plots import bar_rows, curves, cut_name
 from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
 from selfprobe.study.local import FULL_RATE, Progress, TrainingStudy
 
@@ -237,7 +236,7 @@ class Induce(TrainingStudy):
         after = bars[(bars.phase == "after") & (bars.questions == "learnt")].set_index(["kind", "word"])
         small = [{"asked": NAMES[kind]} | {w: after.value[kind, w] for w in NTH} for kind in KINDS]
         small.append({"asked": "other questions' labels"} | {w: after.permuted["introspective", w] for w in NTH})
-        finding = Finding(short(found.name), answer, clause, tables, [_placed(tables), NOT])
+        finding = Finding(cut_name(found.name), answer, clause, tables, [_placed(tables), NOT])
         text, lines = overall_answer([finding])
         asked = [
             Section(

@@ -21,9 +21,8 @@ import pandas as pd
 from pydantic import Field, model_validator
 
 from selfprobe.data import Table
-from selfprobe.data.conversations import conversations
+from selfprobe.data.conversations import conversations, stands_for, told_label
 from selfprobe.data.pairs import digest
-from selfprobe.data.reference import stands_for, told_label
 from selfprobe.data.wrapped import (
     CONTINUATIONS,
     TEXTS,
@@ -55,7 +54,7 @@ from selfprobe.page import (
 )
 from selfprobe.page import Table as PageTable
 from selfprobe.page.numerals import p_value
-from selfprobe.page.plots import interval_rows, short
+from selfprobe.page.plots import cut_name, interval_rows
 from selfprobe.stats import clustered
 from selfprobe.stats.agreement import ece
 from selfprobe.stats.estimate import Estimate, FloatArray
@@ -84,7 +83,7 @@ from selfprobe.studies.inside_numbers import (
 from selfprobe.studies.lens import store_arrays, stored_arrays
 from selfprobe.study import Label
 from selfprobe.study.local import Blocks, LocalStudy, Progress
-from selfprobe.text.text_kind import format_of
+from selfprobe.text.kinds import format_of
 
 if TYPE_CHECKING:
     from selfprobe.probes.branches import Text
@@ -520,7 +519,9 @@ class Inside(LocalStudy):
             asked = choose_probe(grid[1].states, grid[1].evaluation, fold_groups(grid[1]), layers)
             measures[AFTER] = asked.score(mine["states"][1])
             apart = log_odds(texts, grid[0].evaluation, grid[0].wrapper, each_apart=True)
-            shared_words = clustered.auroc(grid[0].evaluation, apart, grid[0].wrapper, unit="wrapper").estimate
+            shared_words = clustered.clustered_auroc(
+                grid[0].evaluation, apart, grid[0].wrapper, unit="wrapper"
+            ).estimate
         else:
             assert self.saved is not None
             held, scale, shared_words = _applied(self.saved, mine["states"][0], layers, truth, plain, formats, clusters)
@@ -536,7 +537,7 @@ class Inside(LocalStudy):
         if self.save and self.grid:
             self.write(held, numbers[LATENT], scale, shared_words)
         base = {
-            name: clustered.auroc(truth, values, clusters.of, unit=clusters.unit).estimate
+            name: clustered.clustered_auroc(truth, values, clusters.of, unit=clusters.unit).estimate
             for name, values in plain.items()
         }
         chances = 1 / (1 + np.exp(-np.clip(scale * measures[LATENT], -500, 500)))
@@ -658,7 +659,7 @@ def _row(row: Mapping[str, Any], truth: str) -> Row:
 
 def _clusters(rows: Sequence[Row]) -> Clusters:
     labels = [f"{row.of} {row.evaluation}" for row in rows]
-    return Clusters(*clustered.resampled([row.source for row in rows], [row.pair for row in rows], labels))
+    return Clusters(*clustered.resampling_units([row.source for row in rows], [row.pair for row in rows], labels))
 
 
 def _frame(rows: Sequence[Row]) -> pd.DataFrame:
@@ -729,7 +730,7 @@ def _applied(
 
 def finding_of(found: Found) -> Finding:
     """The answer for the model."""
-    held, model = found.latent, short(found.state["model"])
+    held, model = found.latent, cut_name(found.state["model"])
     told = f"AUROC {shown(held.here.auroc)}"
     others = [name for name in (ALMOST, *SAID.values()) if found.numbers[name].shown]
     answer: Answer = "Cannot tell"

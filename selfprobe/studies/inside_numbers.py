@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from selfprobe.probes.fit import Probe, Supervision, best_layer, calibrated, learn, sign_agreement
-from selfprobe.stats import clustered, rank
+from selfprobe.stats import clustered
 from selfprobe.stats.agreement import precision_estimate
 from selfprobe.stats.clustered import Part, difference
-from selfprobe.stats.estimate import Estimate, FloatArray, undefined
+from selfprobe.stats.estimate import Estimate, FloatArray, auroc_table, undefined
 
 BoolArray = npt.NDArray[np.bool_]
 Names = npt.NDArray[np.str_]
@@ -145,7 +145,7 @@ def random_directions(
     drawn = rng.standard_normal((grid.states.shape[2], RANDOM))
     centre = grid.states[at].mean(axis=0, dtype=np.float64)
     signs = [1 if sign_agreement(grid.evaluation, one) >= 0 else -1 for one in ((grid.states[at] - centre) @ drawn).T]
-    return rank.auroc_table(truth[None], (tested[at] @ drawn * signs).T)[:, 0]
+    return auroc_table(truth[None], (tested[at] @ drawn * signs).T)[:, 0]
 
 
 def variance(scores: FloatArray, evaluation: BoolArray, wrapper: Names, source: Names) -> dict[str, float]:
@@ -187,7 +187,7 @@ def within(truth: BoolArray, scores: FloatArray, strata: Names, clusters: Cluste
     for stratum in np.unique(strata):
         here = (strata == stratum) & ~np.isnan(scores)
         ours, others = int((here & truth).sum()), int((here & ~truth).sum())
-        part = clustered.auroc(truth, np.where(here, scores, math.nan), clusters.of, unit=clusters.unit)
+        part = clustered.clustered_auroc(truth, np.where(here, scores, math.nan), clusters.of, unit=clusters.unit)
         if ours and others and not math.isnan(part.estimate.low):
             parts.append((ours * others / (ours + others), part))
     total = sum(weight for weight, _ in parts)
@@ -231,11 +231,13 @@ def over_baselines(
     scores: FloatArray, truth: BoolArray, baselines: Mapping[str, FloatArray], formats: Names, clusters: Clusters
 ) -> OverBaselines:
     """A measure [row] of the set beside baselines [row]; formats are `benchmark` and others."""
-    mine = clustered.auroc(truth, scores, clusters.of, unit=clusters.unit)
+    mine = clustered.clustered_auroc(truth, scores, clusters.of, unit=clusters.unit)
     over = {}
     for name, values in baselines.items():
         both = np.isnan(values) | np.isnan(scores)
-        parts = [clustered.auroc(truth, np.where(both, math.nan, one), clusters.of) for one in (scores, values)]
+        parts = [
+            clustered.clustered_auroc(truth, np.where(both, math.nan, one), clusters.of) for one in (scores, values)
+        ]
         over[name] = difference((1, parts[0]), (-1, parts[1]), unit=clusters.unit)
     looks = np.char.startswith(formats, "benchmark")
     by_label = within(truth, scores, formats, clusters)
@@ -315,7 +317,7 @@ def latent(
     drawn = null(grid, shuffles, rng)
 
     def held_out(values: FloatArray, by: Names, unit: str) -> Estimate:
-        return clustered.auroc(grid.evaluation, values, by, unit=unit).estimate
+        return clustered.clustered_auroc(grid.evaluation, values, by, unit=unit).estimate
 
     return Latent(
         chosen=chosen,

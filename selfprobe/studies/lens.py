@@ -46,7 +46,7 @@ from selfprobe.page import (
     shown,
 )
 from selfprobe.page import Table as PageTable
-from selfprobe.page.plots import curves, short
+from selfprobe.page.plots import curves, cut_name
 from selfprobe.stats.estimate import clustered_mean
 from selfprobe.study.local import Blocks, Progress, SpreadStudy
 from selfprobe.text.safe import echo
@@ -347,7 +347,7 @@ class Found:
     @property
     def model(self) -> str:
         """The model's name."""
-        return short(self.state["model"])
+        return cut_name(self.state["model"])
 
     def page(
         self, title: str, finding: Finding, *, picture: Picture, table: PageTable, tables: Sequence[str], **more: Any

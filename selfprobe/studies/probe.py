@@ -46,12 +46,12 @@ def score(file: Path, pairs: str, model: str | None, out: Path | None, cache: Pa
     """
     with said_plainly("The same command goes on where this one stopped."):
         from selfprobe.data.own import Words
-        from selfprobe.data.public_pairs import load
+        from selfprobe.data.public_pairs import load_pairs
         from selfprobe.probes.probe_file import judge_pairs, load_probe
 
         fitted = load_probe(file)
         card = fitted.card
-        given = load(pairs, words=Words(card.question, card.item), conversations=card.prompts == "conversations")
+        given = load_pairs(pairs, words=Words(card.question, card.item), conversations=card.prompts == "conversations")
         commit = None if model or card.revision.startswith("local-") else card.revision
         judge = quiet_model(model or card.model, loading | card.precision | {"revision": commit, "chat": card.chat})
         found = judge_pairs(fitted, judge, given.pairs, cache=cache or file.parent / "activations")

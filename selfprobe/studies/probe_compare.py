@@ -44,12 +44,12 @@ from selfprobe.page import (
     Section,
     Table,
     headings,
-    named,
+    interval_columns,
     overall_answer,
     shown,
     strongest,
 )
-from selfprobe.page.plots import interval_rows, short
+from selfprobe.page.plots import cut_name, interval_rows
 from selfprobe.probes.folder import read_run
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.preferences import figures
@@ -117,7 +117,7 @@ def read_runs(given: Sequence[str]) -> list[ModelRun]:
         ValueError: A folder holds no finished run, or its run cannot be compared with the others.
     """
     runs = [_read(*folder_and_family(each)) for each in given]
-    shortest = [short(run.state["model"]) for run in runs]
+    shortest = [cut_name(run.state["model"]) for run in runs]
     labels = [
         name if shortest.count(name) == 1 else str(run.state["model"]) for name, run in zip(shortest, runs, strict=True)
     ]
@@ -373,8 +373,8 @@ def _groups(runs: Sequence[ModelRun]) -> pd.DataFrame:
                     found = undefined(f"no {', '.join(missing)}", n=int(part.n.sum()), unit="question")
                 else:
                     found = mean_of_estimates([_estimate(by_set.loc[name]) for name in sets])
-                named = {"group": group, "data_sets": ", ".join(sets), "method": method, "metric": metric}
-                rows.append(run.names | named | asdict(found))
+                line = {"group": group, "data_sets": ", ".join(sets), "method": method, "metric": metric}
+                rows.append(run.names | line | asdict(found))
     return pd.DataFrame(rows)
 
 
@@ -451,8 +451,8 @@ def _table1(runs: Sequence[ModelRun]) -> pd.DataFrame:
 
 def _holes(runs: Sequence[ModelRun], groups: pd.DataFrame) -> Iterator[str]:
     """Sentences on what some runs have and others do not, and on what is drawn nowhere."""
-    named = list(dict.fromkeys(name for run in runs for name in run.state["datasets"]))
-    for name in named:
+    datasets = list(dict.fromkeys(name for run in runs for name in run.state["datasets"]))
+    for name in datasets:
         if without := [run.model for run in runs if name not in run.state["datasets"]]:
             yield f"{name} was not run with {', '.join(without)}."
     if len(groups):
@@ -463,7 +463,7 @@ def _holes(runs: Sequence[ModelRun], groups: pd.DataFrame) -> Iterator[str]:
     for run in runs:
         if math.isnan(run.parameters):
             yield f"{run.model}: neither the run nor the name says how large it is, so it is in no figure by size."
-    for name in named:
+    for name in datasets:
         scored = {run.model: _scored(run, name) for run in runs if name in run.state["datasets"]}
         if len(set(scored.values())) > 1:
             told = ", ".join(f"{model} {count}" for model, count in scored.items())
@@ -561,8 +561,8 @@ def drops(adversarial: pd.DataFrame) -> pd.DataFrame:
                 if any(cell is None for cell in cells):
                     continue
                 own, own_hard, asked, asked_hard = cells
-                lost = named("probe_drop", _mover((1, own), (-1, own_hard)))
-                lost |= named("prompting_drop", _mover((1, asked), (-1, asked_hard)))
+                lost = interval_columns("probe_drop", _mover((1, own), (-1, own_hard)))
+                lost |= interval_columns("prompting_drop", _mover((1, asked), (-1, asked_hard)))
                 of = {"model": model, "family": family, "subset": subset, "natural": natural, "probe": probe}
                 found = _mover((1, asked), (-1, asked_hard), (-1, own), (1, own_hard))
                 rows.append(of | lost | _ends(found))

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from selfprobe.errors.arguments import one_of
 from selfprobe.page import Page, write
-from selfprobe.page.plots import short
+from selfprobe.page.plots import cut_name
 from selfprobe.studies.preferences.page import probe_page
 from selfprobe.study import Repeated, options
 from selfprobe.study.local import (
@@ -163,7 +163,7 @@ class ProbeRun(SpreadStudy, TrainingStudy):
     @property
     def _folders(self) -> list[str]:
         several = len(self.models) > 1
-        return [f"{self.out}/{short(name.rstrip('/'), 100)}" if several else self.out for name in self.models]
+        return [f"{self.out}/{cut_name(name.rstrip('/'), 100)}" if several else self.out for name in self.models]
 
     @property
     def each(self) -> "Iterator[ProbeRun]":

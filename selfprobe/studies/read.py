@@ -19,7 +19,19 @@ from pydantic import Field, model_validator
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import one_of
 from selfprobe.mechanism.prompts import Item
-from selfprobe.page import Answer, Column, Figures, Finding, Page, Picture, estimated, percent, percents, shown, signed
+from selfprobe.page import (
+    Answer,
+    Column,
+    Figures,
+    Finding,
+    Page,
+    Picture,
+    estimated,
+    percent,
+    percents,
+    shown,
+    signed_number,
+)
 from selfprobe.page import Table as PageTable
 from selfprobe.page.plots import bar_rows
 from selfprobe.stats.estimate import Estimate, bootstrap, clustered_mean, undefined
@@ -215,7 +227,7 @@ class Patch(Lens):
         brings = (
             Column("share of the shift", "share", percent)
             if there
-            else Column("change of the logit difference", "value", signed)
+            else Column("change of the logit difference", "value", signed_number)
         )
         columns = [Column("pattern", "variant"), estimated("change of the logit difference", digits=3)]
         everything = PageTable(

@@ -47,7 +47,7 @@ def page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER) -> Pa
     for name in dict.fromkeys([*TITLES, *studies]):
         tasks, make = studies[name]
         logs = [header.location for header in there.headers if _task(header) in tasks]
-        busy.at(name)
+        busy.set_stage(name)
         try:
             pages |= {name: make(logs)} if logs else {}
         except NoLogs as none:

@@ -23,8 +23,8 @@ from pydantic.fields import FieldInfo
 from selfprobe.providers.names import impossible
 from selfprobe.study import configuration, options
 from selfprobe.text import busy
-from selfprobe.text.near import FILE, names, nowhere
 from selfprobe.text.safe import echo
+from selfprobe.text.user_input import FILE, names, nowhere
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalSample

@@ -20,7 +20,7 @@ from pydantic import AfterValidator, Field, model_validator
 from selfprobe.probes import EXTRA
 from selfprobe.study import Plan, Study, options
 from selfprobe.text import busy
-from selfprobe.text.near import names
+from selfprobe.text.user_input import names
 
 if TYPE_CHECKING:
     from selfprobe.page import Page
@@ -105,7 +105,7 @@ def progressing() -> Iterator[Progress]:
 
     terminal = sys.stderr.isatty()
     with busy.status_line() if terminal else busy.status_line(lambda *_: ""):
-        yield busy.at if terminal else to_stderr
+        yield busy.set_stage if terminal else to_stderr
 
 
 class LocalStudy(Study):

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 import click
 
 from selfprobe.study.usage import exemplified
-from selfprobe.text.near import names
 from selfprobe.text.safe import echo, json_escaped
+from selfprobe.text.user_input import names
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -157,7 +157,7 @@ class SuggestingChoice(click.Choice[str]):
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
         """Message with the value that came and the known ones."""
-        from selfprobe.text.near import meant
+        from selfprobe.text.user_input import meant
 
         return f"{value!r} is not one of {', '.join(self.choices)}{meant(value, self.choices)}"
 
@@ -171,7 +171,7 @@ class Assignment(click.ParamType[tuple[str, Any]]):
         """Split at the first sign of equality."""
         import yaml
 
-        from selfprobe.text.yaml_keys import loaded
+        from selfprobe.text.user_input import loaded
 
         if isinstance(value, tuple):
             return value

@@ -143,7 +143,7 @@ def test_the_file_must_be_jsonl(logs: Path) -> None:
 
 def test_a_generation_without_a_valid_dilemma_leaves_nothing_to_judge(run_task: Any, tmp_path: Path) -> None:
     run_task(dilemma_generation(), "planted/gen?flawed=1", tmp_path, limit=2)
-    with pytest.raises(ValueError, match="none of its 2 dilemmas is valid, so there is nothing to judge"):
+    with pytest.raises(ValueError, match="none of its 2 dilemmas is valid; generate others with dilemma_generation"):
         generated_dilemmas(str(tmp_path))
 
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from selfprobe.data.pairs import Pair, score_priming, score_prompt
-from selfprobe.data.prompts import LEVELS
+from selfprobe.data.pairs import LEVELS, Pair, score_priming, score_prompt
 from selfprobe.data.public_pairs import PairSet
 from selfprobe.probes.harvesting import harvest
 from selfprobe.probes.model import LocalModel

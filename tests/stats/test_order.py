@@ -23,9 +23,9 @@ from selfprobe.scorers.realism_choice import Pick
 from selfprobe.scorers.realism_choice import realism_numbers as pairs_summarised
 from selfprobe.scorers.summary import summarise
 from selfprobe.solvers.observe import OTHER
-from selfprobe.stats import agreement, bradley_terry, clustered, edits, estimate, paired, rank, text_only
+from selfprobe.stats import agreement, bradley_terry, clustered, estimate, paired, text_only
 from selfprobe.stats import estimate as estimates
-from selfprobe.stats.survival import first_time
+from selfprobe.stats.timing import first_time
 from selfprobe.studies import card, cues, scan, turns
 from selfprobe.studies.awareness import page as awareness_page
 from selfprobe.studies.awareness.numbers import as_in_paper, compare
@@ -123,7 +123,7 @@ def parts(rows: pd.DataFrame, by: str) -> list[clustered.Part]:
     said, positive = rows.said.astype(float), rows.positive.to_numpy()
     return [
         *(clustered.clustered_share(said, rows[by], where=side, unit="source") for side in (positive, ~positive)),
-        *(clustered.auroc(positive, rows[name], rows[by]) for name in ("p", "q")),
+        *(clustered.clustered_auroc(positive, rows[name], rows[by]) for name in ("p", "q")),
     ]
 
 
@@ -131,8 +131,8 @@ def ranked(rows: pd.DataFrame) -> Any:
     positive, p = rows.positive.to_numpy(), rows.p.to_numpy()
     called = rows.said.to_numpy()
     return [
-        rank.auroc(positive, p), rank.accuracy(positive, p - 0.5), rank.balanced_accuracy(positive, called),
-        rank.weighted_f1(positive, called), rank.spearman(p, rows.q), rank.auroc_table(positive[None], p[None]),
+        estimate.auroc(positive, p), estimate.accuracy(positive, p - 0.5), estimate.balanced_accuracy(positive, called),
+        estimate.weighted_f1(positive, called), estimate.spearman(p, rows.q), estimate.auroc_table(positive[None], p[None]),
     ]  # fmt: skip
 
 
@@ -149,7 +149,7 @@ def scored_by_bradley_and_terry(rows: pd.DataFrame) -> Any:
 def edited(rows: pd.DataFrame) -> Any:
     changes = {name: list(part.p.round(1)) for name, part in rows[~rows.positive].groupby("word", sort=False)}
     hit = [frozenset({word} if source == "s1" else ()) for word, source in zip(rows.word, rows.source, strict=True)]
-    found = edits.effects(changes, [edits.Control(x, h) for x, h in zip(rows.apart / 20, hit, strict=True)])
+    found = paired.effects(changes, [paired.Control(x, h) for x, h in zip(rows.apart / 20, hit, strict=True)])
     return sorted(found, key=lambda effect: effect.name)
 
 
@@ -192,7 +192,7 @@ ROWS: dict[str, Callable[[pd.DataFrame], Any]] = {
             ),
             "calibration error": lambda rows, by: agreement.ece(rows.p, rows.positive, rows[by]),
             "resampled kappa": lambda rows, by: resample(agreement.cohen_kappa, "said", "again", by=by)(rows),
-            "resampled AUROC": lambda rows, by: resample(rank.auroc, "positive", "lost", by=by)(rows),
+            "resampled AUROC": lambda rows, by: resample(estimate.auroc, "positive", "lost", by=by)(rows),
             "resampled mean": lambda rows, by: resample(lambda x: x, "p", of_means=True, by=by)(rows),
             "modes": lambda rows, by: by_id(rows, estimates.mode_baseline(rows.word, rows[by])),
         }.items()

@@ -277,7 +277,7 @@ def test_a_score_of_several_keys_is_chosen_by_name(tmp_path: Path) -> None:
         ("exact", ("-T", "items=1"), "has 1 item: effects are paired over items, and two are the least"),
         ("exact", ("-T", "item=1"), "has no argument item; did you mean items?"),
         ("exact", ("--arms", "cue-out"), "arms must be as_is, paraphrase, cue_out, cue_in, told_test, told_use or"),
-        ("exact", ("--arms", "as_is"), "arms names nothing to compare with as_is"),
+        ("exact", ("--arms", "as_is"), "names no arm to compare with as_is; give one or more of paraphrase, "),
         ("nowhere", (), "nowhere"),
     ],
 )

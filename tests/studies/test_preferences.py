@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from selfprobe.data.public_pairs import load
+from selfprobe.data.public_pairs import load_pairs
 from selfprobe.preference_tasks.pairwise_preference import pairwise_preference
 from selfprobe.studies.preferences.study import JudgedRun, Preferences, logged_margins
 
@@ -21,7 +21,7 @@ def test_methods_that_differ_in_provider_or_argument_stand_apart(run_task: Any, 
         assert run_task(pairwise_preference(dataset=file, **given), model, logs).status == "success"
     run_task(pairwise_preference(dataset=file), "planted/x/judge", logs)  # again: the newest counts
     task = "pairwise_preference"
-    assert set(logged_margins([str(logs)], {"mine": load(file)})["mine"]) == {
+    assert set(logged_margins([str(logs)], {"mine": load_pairs(file)})["mine"]) == {
         *(f"{task}, planted/y/judge", f"{task}, planted/x/judge", f"{task}, planted/x/judge, prefill=true"),
     }
 
@@ -29,10 +29,10 @@ def test_methods_that_differ_in_provider_or_argument_stand_apart(run_task: Any, 
 def test_a_log_about_other_texts_is_refused(run_task: Any, tmp_path: Path) -> None:
     file, logs = written(tmp_path / "mine.jsonl"), tmp_path / "logs"
     run_task(pairwise_preference(dataset=file), "planted/judge", logs)
-    assert list(logged_margins([str(logs)], {"mine": load(file)})["mine"]) == ["pairwise_preference, judge"]
+    assert list(logged_margins([str(logs)], {"mine": load_pairs(file)})["mine"]) == ["pairwise_preference, judge"]
     written(tmp_path / "mine.jsonl", text_2="d")
     with pytest.raises(ValueError, match="of other pairs: pair 0 of mine has other texts there. Give logs of the same"):
-        logged_margins([str(logs)], {"mine": load(file)})
+        logged_margins([str(logs)], {"mine": load_pairs(file)})
 
 
 def judged(accuracy: tuple[float, float, float], first: tuple[float, float, float], model: str = "m") -> JudgedRun:

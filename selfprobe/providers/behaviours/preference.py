@@ -20,7 +20,7 @@ from typing import Any
 
 from scipy.special import ndtr, ndtri
 
-from selfprobe.data.prompts import COMPARE, SCORE
+from selfprobe.data.pairs import COMPARE, SCORE
 from selfprobe.preference_tasks.pairwise_preference import COMPLETE_PROMPT
 from selfprobe.providers.mind import Behaviour, Mind, Said, behaviour, chance
 

@@ -12,10 +12,9 @@ from typing import Any, ClassVar, Literal, Self, get_args
 from pydantic import Field, model_validator
 
 from selfprobe.data import Row, Table
-from selfprobe.data.conversations import DEFAULT, conversations
+from selfprobe.data.conversations import DEFAULT, REFERENCE, YOURS, conversations, stands_for, told_label
 from selfprobe.data.prices import LOCAL, LOCAL_LIMIT, Cost
 from selfprobe.data.questions import wording
-from selfprobe.data.reference import REFERENCE, YOURS, stands_for, told_label
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import SHORT, meant
 from selfprobe.evalawareness_tasks import binary, probability, reasoning_trace, user_motivation

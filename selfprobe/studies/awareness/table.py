@@ -8,8 +8,8 @@ import pandas as pd
 from inspect_ai.log import EvalSample, EvalSampleSummary
 from inspect_ai.tool import ToolInfo
 
+from selfprobe.data.conversations import OPPOSITE, REFERENCE, stands_for, told_label
 from selfprobe.data.messages import tools_text
-from selfprobe.data.reference import OPPOSITE, REFERENCE, stands_for, told_label
 from selfprobe.logs import Runs, samples
 from selfprobe.logs import runs as runs_in
 from selfprobe.logs.header import roles_of

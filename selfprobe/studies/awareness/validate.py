@@ -24,9 +24,16 @@ from selfprobe.page import percent, shown
 from selfprobe.scorers.awareness_cues import cues_by_grader, joint_finding, texts_of
 from selfprobe.solvers.converse import Perspective
 from selfprobe.solvers.record import record_of
-from selfprobe.stats.agreement import cohen_kappa
+from selfprobe.stats.agreement import (
+    DRIFT,
+    Prevalence,
+    Share,
+    cohen_kappa,
+    drifted,
+    labelled_elsewhere,
+    labelled_within,
+)
 from selfprobe.stats.estimate import Estimate, effective, undefined, wilson
-from selfprobe.stats.prevalence import DRIFT, Prevalence, Share, drifted, labelled_elsewhere, labelled_within
 from selfprobe.studies.awareness.runs import chosen
 
 

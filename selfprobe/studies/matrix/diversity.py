@@ -161,7 +161,7 @@ async def measure(replies: Replies, *, embedder: str = DEFAULT_EMBEDDER) -> tupl
     embedder = require(embedder)
     rows, items = [], []
     for task, models in replies.items():
-        busy.at(f"{task}: similarity of replies")
+        busy.set_stage(f"{task}: similarity of replies")
         places, similar, repeats = await closest_replies(models, embedder=embedder)
         if not places:
             raise InputError(f"{task}: no item has a good reply of each of {', '.join(models)}; same limit and epochs?")

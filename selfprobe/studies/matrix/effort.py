@@ -11,7 +11,7 @@ import pandas as pd
 from selfprobe.errors import InputError
 from selfprobe.logs import Run, first_of, read_best
 from selfprobe.logs.header import effort_of, informed_of, target_of
-from selfprobe.page import Figures, Picture, Section, named, set_aside, shown
+from selfprobe.page import Figures, Picture, Section, interval_columns, set_aside, shown
 from selfprobe.page.plots import dots, label
 from selfprobe.scorers.decision import last_decisions
 from selfprobe.scorers.dilemma import dilemma_estimates, dilemmas_of, infinite_kl
@@ -152,7 +152,9 @@ def effort_sections(found: Sequence[Run]) -> tuple[list[Section], dict[str, pd.D
         points, ignored = effort_points(runs)
     except InputError as error:
         return [Section(title, [f"Not drawn: {error}."], name="effort", menu="effort")], {}
-    numbers = [{key: x for name in KINDS for key, x in named(name, getattr(p, name)).items()} for p in points]
+    numbers = [
+        {key: x for name in KINDS for key, x in interval_columns(name, getattr(p, name)).items()} for p in points
+    ]
     table = pd.DataFrame([vars(point) | columns for point, columns in zip(points, numbers, strict=True)])
     blocks = [Figures([_picture(points)]), *set_aside(ignored)]
     return [Section(title, blocks, name="effort", menu="effort")], {"effort": table}

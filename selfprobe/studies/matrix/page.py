@@ -32,7 +32,7 @@ from selfprobe.page import (
     set_aside,
 )
 from selfprobe.page.numerals import Interval, number, percent
-from selfprobe.page.plots import Scale, interval_rows, model_names, short
+from selfprobe.page.plots import Scale, cut_name, interval_rows, model_names
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.matrix.cells import left_out_of
 from selfprobe.studies.matrix.diversity import OPEN, TITLE, diversity_lines, diversity_section, not_measured
@@ -243,7 +243,7 @@ def _picture(
     drawn = {}
     for one in rows:
         marks = {"itself": one.itself, "best other model": one.other, "without a model": one.guess}
-        label = f"{one.task}\n{short(names[one.model])}" if several else short(names[one.model])
+        label = f"{one.task}\n{cut_name(names[one.model])}" if several else cut_name(names[one.model])
         drawn[label] = {key: e for key, e in marks.items() if key == "itself" or not math.isnan(e.value)}
     if not any(not math.isnan(one.itself.value) for one in rows):
         return None

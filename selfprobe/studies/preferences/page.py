@@ -25,10 +25,10 @@ from selfprobe.page import (
     number,
     overall_answer,
     shown,
-    signed,
+    signed_number,
     strongest,
 )
-from selfprobe.page.plots import interval_rows, short
+from selfprobe.page.plots import cut_name, interval_rows
 from selfprobe.probes.folder import read_run
 from selfprobe.studies.preferences import figures
 
@@ -106,7 +106,7 @@ def claim_of(less: Any, than: str, lost: Sequence[str]) -> tuple[Answer, str]:
         than: Name of what the probe is compared with, and of the number.
         lost: Names of what else it is not shown to be above.
     """
-    by = f"{than} {signed(less.value) if math.isnan(less.low) else shown(less, sign=True)}"
+    by = f"{than} {signed_number(less.value) if math.isnan(less.low) else shown(less, sign=True)}"
     if less.high < 0:
         return "No", f"has a probe below {by}"
     if not less.low > 0:
@@ -176,7 +176,7 @@ def judge_findings(tables: Tables) -> list[Finding]:
     for row in less[less.against == "supervised"].itertuples():
         rows: dict[str, Any] = {one.method: one for one in methods[methods.dataset == row.dataset].itertuples()}
         of = ScorePair(row.dataset, rows[row.probe].value, rows["supervised"].value, row.value)
-        by = f"its probe, by AUROC {signed(row.value) if math.isnan(row.low) else shown(row, sign=True)}"
+        by = f"its probe, by AUROC {signed_number(row.value) if math.isnan(row.low) else shown(row, sign=True)}"
         answer: Answer = "Yes" if row.low > 0 else "No" if row.high < 0 else "Cannot tell"
         place = "above" if row.low > 0 else "below" if row.high < 0 else "that is not shown to differ from"
         name = (
@@ -246,7 +246,7 @@ COLUMNS = {
         Column("answer", "answer"),
         Column("probe" if about == "probes" else "judge", lambda one: one.of.value, number),
         Column(other, lambda one: one.of.other, number),
-        Column("difference", lambda one: one.of.less, signed),
+        Column("difference", lambda one: one.of.less, signed_number),
     )
     for about, other in _OTHERS.items()
 }
@@ -258,7 +258,7 @@ def probe_page(out: Path, about: Literal["probes", "judges"] = "probes") -> Page
     """The page of the run in `out`, with report.md: of its probes, or of the judges that were trained beside them."""
     tables = {file.stem: pd.read_csv(file) for file in sorted((out / "tables").glob("*.csv"))}
     state = read_run(out)
-    model, train = short(state["model"]), state["settings"].get("train", 0.5)
+    model, train = cut_name(state["model"]), state["settings"].get("train", 0.5)
     halves = "halves" if train == 0.5 else f"splits that train on {f'{train:.0%}' if train < 1 else f'{train:g} pairs'}"
     lead = (
         f"{state['model']}, revision {state['revision']}, preset {state['settings']['name']}, "

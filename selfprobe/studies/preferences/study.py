@@ -27,7 +27,7 @@ from selfprobe.page import (
     percent,
     percents,
 )
-from selfprobe.page.plots import interval_rows, model_names, short
+from selfprobe.page.plots import cut_name, interval_rows, model_names
 from selfprobe.scorers.decision import last_decisions
 from selfprobe.scorers.preference import VERDICT
 from selfprobe.stats.estimate import Estimate
@@ -178,7 +178,7 @@ def _picture(found: Sequence[JudgedRun], names: dict[str, str], left: int) -> Pi
 
 def _row_name(one: JudgedRun, found: Sequence[JudgedRun], names: dict[str, str]) -> str:
     """Shortest name of a run that distinguishes it from the others."""
-    parts = [short(names[one.model])]
+    parts = [cut_name(names[one.model])]
     parts += [one.method] if len({other.method for other in found}) > 1 else []
     parts += [one.dataset] if len({other.dataset for other in found}) > 1 else []
     return ", ".join(parts)
@@ -272,7 +272,7 @@ def logged_margins(paths: Iterable[str], sets: Mapping[str, PairSet]) -> Margins
 def _names(run: Run) -> tuple[str, str, str]:
     """Names of what was run, the shortest first; the last one distinguishes all methods."""
     task, model = run.identity.task, run.identity.model
-    return f"{task}, {short(model)}", f"{task}, {model}", ", ".join([task, model, *_settings(run)])
+    return f"{task}, {cut_name(model)}", f"{task}, {model}", ", ".join([task, model, *_settings(run)])
 
 
 def _data_set(log: EvalLog) -> str:
