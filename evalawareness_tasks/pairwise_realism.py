@@ -17,7 +17,7 @@ from inspect_ai.dataset import MemoryDataset
 from inspect_ai.model import GenerateConfig, get_model
 from inspect_ai.solver import TaskState
 
-from selfprobe.data.realism import OPPONENTS, PROMPTS, own_pairs, pairs_of, record_to_sample, sides
+from selfprobe.data.realism import OPPONENTS, PROMPTS, pairs_in_file, pairs_of, record_to_sample, sides
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import task
 from selfprobe.scorers.realism_choice import ORDERS, realism_choice
@@ -85,7 +85,7 @@ def pairwise_realism(
     if subject is not None and in_a_run():
         refuse_related(str(get_model()), subject)
     if pairs is not None:
-        found = own_pairs(pairs)
+        found = pairs_in_file(pairs)
     else:
         both = sides(dataset, against=against, task=task, logs=logs, role=role, context=context, prompts=prompts)
         found = pairs_of(both, opponents)

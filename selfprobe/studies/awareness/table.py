@@ -8,7 +8,7 @@ import pandas as pd
 from inspect_ai.log import EvalSample, EvalSampleSummary
 from inspect_ai.tool import ToolInfo
 
-from selfprobe.data.conversations import OPPOSITE, REFERENCE, stands_for, told_label
+from selfprobe.data.conversations import OPPOSITE, REFERENCE, counted_label, stands_for
 from selfprobe.data.messages import tools_text
 from selfprobe.logs import Runs, roles_of, samples
 from selfprobe.logs import runs as runs_in
@@ -169,7 +169,7 @@ def _rows(frame: pd.DataFrame, column: str) -> Iterable[tuple[str | None, str | 
 
 def _told(frame: pd.DataFrame, column: str, own: str) -> pd.DataFrame:
     """The column with the labels that rows count with."""
-    labels = [told_label(own, of_set, label) for of_set, label in _rows(frame, column)]
+    labels = [counted_label(own, of_set, label) for of_set, label in _rows(frame, column)]
     return frame.assign(**{column: pd.Series(labels, index=frame.index, dtype=object)})
 
 
