@@ -24,7 +24,7 @@ from selfprobe.scorers.realism_choice import ORDERS, realism_choice
 from selfprobe.solvers.act import answer
 from selfprobe.solvers.ask import Prompts, in_a_run
 from selfprobe.solvers.grade import delimited
-from selfprobe.solvers.negotiate import Effort, chosen
+from selfprobe.solvers.negotiate import Effort, user_settings
 from selfprobe.text.families import related
 
 VERSION = 1
@@ -91,7 +91,7 @@ def pairwise_realism(
         found = pairs_of(both, opponents)
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in found.table.rows], name=found.table.name),
-        solver=answer(_asked, config=ANSWER, needs=chosen(answer_tokens, effort)),
+        solver=answer(_asked, config=ANSWER, needs=user_settings(answer_tokens, effort)),
         scorer=realism_choice(),
         continue_on_fail=True,
         version=found.table.version(VERSION),

@@ -20,7 +20,7 @@ from selfprobe.evalawareness_tasks.arm_texts import ARMS as REWORDED
 from selfprobe.evalawareness_tasks.arm_texts import CHECK_PROMPT, NO_TEXT, PROMPTS
 from selfprobe.evalawareness_tasks.awareness_effect import AS_IS, CALLS, CONTROL, DEFAULT, effect_arms, sample_of
 from selfprobe.evalawareness_tasks.cue_removal import QUESTIONS
-from selfprobe.logs import listed, runs
+from selfprobe.logs import logs_in, runs
 from selfprobe.logs.decision import last_decisions
 from selfprobe.page import Page
 from selfprobe.solvers.record import record_of
@@ -153,7 +153,7 @@ class Noticing(Study):
     def versions(self) -> dict[str, dict[str, str]]:
         """Arm → message of the task → usable version of it; empty before the writer's run has ended well."""
         folder, made = f"{self.base}/texts", dict[str, dict[str, str]]()
-        there = runs([folder], {TEXTS}).of(identities_of([self.writing])).finished if listed(folder) else []
+        there = runs([folder], {TEXTS}).of(identities_of([self.writing])).finished if logs_in(folder) else []
         for run in there[:1]:
             for sample in run.samples:
                 usable = [one.key for one in last_decisions(sample.scores) if not one.unscored]

@@ -8,15 +8,14 @@ from inspect_ai.log import EvalLog
 
 from selfprobe.embed import DEFAULT_EMBEDDER
 from selfprobe.errors import InputError, NoLogs
-from selfprobe.logs import CANNOT, none_found, readable_logs
-from selfprobe.logs.header import task_of
+from selfprobe.logs import CANNOT, none_found, readable_logs, task_of
 from selfprobe.page import LINES, Page, Section, set_aside
 from selfprobe.studies import every
 from selfprobe.studies.card import TASK
 from selfprobe.studies.matrix.diversity import OPEN
 from selfprobe.studies.matrix.page import page as matrix
-from selfprobe.studies.probe_compare import compared, folder_and_family, read_runs
-from selfprobe.studies.probe_compare import page as side_by_side
+from selfprobe.studies.probe_compare import compare_runs, folder_and_family, read_runs
+from selfprobe.studies.probe_compare import comparison_page as side_by_side
 from selfprobe.studies.rewrite import of_versions
 from selfprobe.study._registry import measures
 from selfprobe.study.local import said_plainly
@@ -36,7 +35,7 @@ def page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER) -> Pa
     """
     if any((folder_and_family(path)[0] / "run.json").is_file() for path in paths):
         with said_plainly("Nothing was written."):
-            return side_by_side(compared(read_runs(paths)))
+            return side_by_side(compare_runs(read_runs(paths)))
     studies: dict[str, tuple[set[str], Callable[[Sequence[str]], Page]]] = {
         "matrix": ({*measures(), OPEN}, lambda logs: matrix(logs, embedder=embedder)),
     }

@@ -10,9 +10,8 @@ from inspect_ai.tool import ToolInfo
 
 from selfprobe.data.conversations import OPPOSITE, REFERENCE, counted_label, stands_for
 from selfprobe.data.messages import tools_text
-from selfprobe.logs import Runs, samples
+from selfprobe.logs import Runs, roles_of, samples
 from selfprobe.logs import runs as runs_in
-from selfprobe.logs.header import roles_of
 from selfprobe.scorers.awareness import Item, answers_with, quotes_in
 from selfprobe.scorers.decision import Decision, last_decisions, last_score
 from selfprobe.scorers.votes import PANEL, SAMPLE_ERROR, Ballot, Panel, ballot

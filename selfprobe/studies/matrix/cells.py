@@ -13,8 +13,19 @@ import pandas as pd
 from inspect_ai.log import EvalLog
 
 from selfprobe.errors import InputError, one_line
-from selfprobe.logs import CANNOT, UNREADABLE, Identity, Run, cause, differing, lost_replies, question_of, summaries
-from selfprobe.logs.header import args_of, target_of
+from selfprobe.logs import (
+    CANNOT,
+    UNREADABLE,
+    Identity,
+    Run,
+    args_of,
+    cause,
+    differing,
+    lost_replies,
+    question_of,
+    summaries,
+    target_of,
+)
 from selfprobe.scorers.decision import Decision, Measure, crossed_pairs, last_decisions
 from selfprobe.solvers.observe import OTHER
 from selfprobe.solvers.sent import applied_in, substitutes_in

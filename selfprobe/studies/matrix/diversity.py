@@ -26,8 +26,7 @@ from markupsafe import Markup
 from selfprobe.embed import DEFAULT_EMBEDDER, Vectors, embed, require, unfetched
 from selfprobe.errors import InputError, NoLogs
 from selfprobe.errors.inspect_private import PrerequisiteError
-from selfprobe.logs import Run, first_of, lost_replies, read_best, runs, samples
-from selfprobe.logs.header import target_of
+from selfprobe.logs import Run, first_of, lost_replies, read_best, runs, samples, target_of
 from selfprobe.page import PI, Block, Column, Figures, Picture, Section, Table, estimated, number, set_aside
 from selfprobe.page.plots import interval_rows
 from selfprobe.solvers.record import record_of

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from selfprobe.errors import InputError
-from selfprobe.logs import Run, first_of, read_best
-from selfprobe.logs.header import effort_of, informed_of, target_of
+from selfprobe.logs import Run, effort_of, first_of, informed_of, read_best, target_of
 from selfprobe.page import Figures, Picture, Section, interval_columns, set_aside, shown
 from selfprobe.page.plots import dots, label
 from selfprobe.scorers.decision import last_decisions

@@ -11,8 +11,7 @@ import pandas as pd
 from joblib import Parallel, cpu_count, delayed
 
 from selfprobe.errors import NoLogs
-from selfprobe.logs import Identity, Run, item_count, none_found, runs
-from selfprobe.logs.header import about_of, informed_of, target_of
+from selfprobe.logs import Identity, Run, about_of, informed_of, item_count, none_found, runs, target_of
 from selfprobe.scorers.decision import Decision
 from selfprobe.scorers.frames import Frames, frames
 from selfprobe.studies.matrix.cells import (
