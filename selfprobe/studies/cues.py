@@ -327,10 +327,8 @@ def _answer(found: Found) -> tuple[Answer, str]:
     if not controls.n:
         return "Cannot tell", "has no prompt that is long enough to take as much out elsewhere"
     if not judged:
-        return (
-            "Cannot tell",
-            f"has {controls.n} edits elsewhere; {FEWEST_CONTROLS} that miss it are needed (--controls)",
-        )
+        needed = f"{FEWEST_CONTROLS} that miss the thing are needed (--controls)"
+        return "Cannot tell", f"has {controls.n} edits elsewhere; {needed}"
     if all(effect.estimate.high < SMALL for effect in judged):
         return "No", f"raises P(evaluation) by less than {SMALL:.2f} for each of {len(judged)} things"
     return "Cannot tell", (
