@@ -178,7 +178,7 @@ def test_all_weights_have_no_rank_and_their_memory_is_said_before_loading(
 ) -> None:
     given = ("--model", place / "model", "--datasets", place / "one.jsonl", "--out", tmp_path, "--full")
     wrong = call(*given, "--rank", 4)
-    assert wrong.exit_code == 2 and "--rank is of adapters, and --full trains without" in wrong.output
+    assert wrong.exit_code == 2 and "--rank is the rank of adapters, and --full trains without" in wrong.output
     monkeypatch.setattr("selfprobe.probes.model.load_model", None)
     for other in (("--dtype", "bfloat16"), ("--quantize", "4bit")):
         rounded = call(*given, *other)
