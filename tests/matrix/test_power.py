@@ -9,8 +9,7 @@ from scipy import special
 from selfprobe.stats.estimate import holm
 from selfprobe.stats.pairs import fit_alone, moments
 from selfprobe.studies.matrix.habit import Specific
-from selfprobe.studies.matrix.power import ENDLESS, planned, powers
-from selfprobe.studies.matrix.rows import rows_of
+from selfprobe.studies.matrix.rows import ENDLESS, planned, powers, rows_of
 
 
 def rng(*seed: int) -> np.random.Generator:

@@ -32,8 +32,8 @@ from selfprobe.page import PI, Block, Column, Figures, Picture, Section, Table, 
 from selfprobe.page.plots import interval_rows
 from selfprobe.solvers.record import record_of
 from selfprobe.stats.estimate import Estimate, clustered_mean
-from selfprobe.studies.matrix.cells import Cell, choose_setting
 from selfprobe.studies.matrix.published import TABLE_1
+from selfprobe.studies.matrix.table import Cell, choose_setting
 from selfprobe.study._registry import measures
 from selfprobe.text import busy
 

@@ -34,13 +34,11 @@ from selfprobe.page import (
 from selfprobe.page.numerals import Interval, number, percent
 from selfprobe.page.plots import Scale, interval_rows, model_names, short
 from selfprobe.stats.estimate import Estimate, undefined
-from selfprobe.studies.matrix.cells import left_out_of
 from selfprobe.studies.matrix.diversity import OPEN, TITLE, diversity_lines, diversity_section, not_measured
 from selfprobe.studies.matrix.effort import effort_sections
 from selfprobe.studies.matrix.numbers import Analysis, TaskAnalysis, analyse
-from selfprobe.studies.matrix.power import EFFECT
 from selfprobe.studies.matrix.reproduction import paper_sections, paper_tables, reproduce
-from selfprobe.studies.matrix.rows import Row
+from selfprobe.studies.matrix.rows import EFFECT, Row
 from selfprobe.studies.matrix.sections import (
     axes_section,
     axes_table,
@@ -59,7 +57,7 @@ from selfprobe.studies.matrix.sections import (
     self_table,
     why_section,
 )
-from selfprobe.studies.matrix.table import Results, load
+from selfprobe.studies.matrix.table import Results, left_out_of, load
 from selfprobe.study._registry import measures
 from selfprobe.text.safe import clean
 

@@ -41,9 +41,8 @@ from selfprobe.stats.pairs import STEPS
 from selfprobe.studies.matrix.advantage import SelfAdvantage
 from selfprobe.studies.matrix.effort import TASK
 from selfprobe.studies.matrix.numbers import Analysis, TaskAnalysis, item_clusters, unit_of
-from selfprobe.studies.matrix.power import EFFECT
 from selfprobe.studies.matrix.published import PLACES, SELF, TABLE_2
-from selfprobe.studies.matrix.rows import InformedObserver, Row, closest, informed_observers
+from selfprobe.studies.matrix.rows import EFFECT, InformedObserver, Row, closest, informed_observers
 from selfprobe.studies.matrix.table import Matrix, Results, matrix_of
 
 

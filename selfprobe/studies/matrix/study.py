@@ -24,7 +24,7 @@ from selfprobe.page import Page
 from selfprobe.solvers.observe import arms_of, examples_of
 from selfprobe.stats.pairs import FEWEST
 from selfprobe.studies.matrix.page import page
-from selfprobe.studies.matrix.power import ENDLESS, planned
+from selfprobe.studies.matrix.rows import ENDLESS, planned
 from selfprobe.study import Models, Plan, Study, Wave
 from selfprobe.study._registry import defaults_of, measures, short_name, takes_about, tasks
 from selfprobe.study.described import DescribedRun, NamedModel, identities_of

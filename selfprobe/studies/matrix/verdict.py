@@ -15,8 +15,7 @@ import numpy as np
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, holm
 from selfprobe.stats.pairs import FEWEST
 from selfprobe.studies.matrix.advantage import Permutation
-from selfprobe.studies.matrix.power import EFFECT
-from selfprobe.studies.matrix.rows import INFORMED, Row, above_zero
+from selfprobe.studies.matrix.rows import EFFECT, INFORMED, Row, above_zero
 from selfprobe.text.families import related
 
 SMALLEST = 0.05
