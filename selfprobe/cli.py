@@ -69,7 +69,9 @@ COMMANDS = {
         "Can an evaluation be distinguished from real use, and how could it be made more realistic?",
     ),
     "report": Command("selfprobe.cli:report", "Write one page of all that LOGS hold, with tables/ and figures/."),
-    "tasks": Command("selfprobe.cli:tasks", "List the tasks: what each asks, its calls, what it needs, its paper."),
+    "tasks": Command(
+        "selfprobe.cli:list_tasks", "List the tasks: what each asks, its calls, what it needs, its paper."
+    ),
 }
 
 GROUPS = {
@@ -304,11 +306,11 @@ def report(logs: tuple[str, ...], out: str, embedder: str | None, rows: str | No
     from selfprobe.errors import RunError
     from selfprobe.errors.output import destination
     from selfprobe.page import write
-    from selfprobe.studies.report import page
+    from selfprobe.studies.report import report_page
 
     destination(out)  # a wrong address shows before the work
     with busy.status_line():
-        made = page(logs, embedder=embedder)
+        made = report_page(logs, embedder=embedder)
         address = write(made, out)
     if as_json:
         options.echo_json({name: table.to_dict("records") for name, table in made.tables.items()})
@@ -361,9 +363,9 @@ def _listed(name: str) -> ListedTask:
     )
 
 
-@click.command()
+@click.command("tasks")
 @options.as_json
-def tasks(as_json: bool) -> None:
+def list_tasks(as_json: bool) -> None:
     """List the tasks: what each asks, its calls, what it needs, its paper.
 
     Calls are those of one item with the default arguments, where the model is asked about itself.

@@ -37,7 +37,7 @@ from selfprobe.studies.awareness.runs import PLAIN
 from selfprobe.studies.awareness.verdict import Kind
 from selfprobe.studies.inside import ALMOST, ELSEWHERE, SAID
 from selfprobe.studies.matrix.numbers import analyse
-from selfprobe.studies.matrix.page import page_of as matrix_page
+from selfprobe.studies.matrix.page import results_page as matrix_page
 from selfprobe.studies.preferences import findings as probes
 from selfprobe.studies.preferences import study as preferences
 from tests.awareness import test_verdict as subjects

@@ -15,7 +15,7 @@ from selfprobe.page import LINES, Page, Section, set_aside
 from selfprobe.studies import every
 from selfprobe.studies.card import TASK
 from selfprobe.studies.matrix.diversity import OPEN
-from selfprobe.studies.matrix.page import page as matrix
+from selfprobe.studies.matrix.page import matrix_page as matrix
 from selfprobe.studies.preferences.runs import named, read_runs
 from selfprobe.studies.probe_compare import compared
 from selfprobe.studies.probe_compare import page as side_by_side
@@ -26,7 +26,7 @@ from selfprobe.text import busy
 from selfprobe.text.safe import cleaned, csv, echo
 
 
-def page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER) -> Page:
+def report_page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER) -> Page:
     """The page of the studies whose logs lie under these paths; of a single study its own page.
 
     Args:

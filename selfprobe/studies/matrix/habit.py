@@ -22,7 +22,7 @@ import pandas as pd
 
 from selfprobe.scorers.decision import Measure
 from selfprobe.stats.estimate import FloatArray
-from selfprobe.studies.matrix.table import Matrix
+from selfprobe.studies.matrix.table import TaskMatrix
 from selfprobe.text.parse import normalise, words
 
 SMALLEST = 4
@@ -105,7 +105,7 @@ class Specific:
 
 
 def item_specific(
-    rows: pd.DataFrame, matrix: Matrix, measure: Measure, alike: Mapping[str, pd.Series] | None = None
+    rows: pd.DataFrame, matrix: TaskMatrix, measure: Measure, alike: Mapping[str, pd.Series] | None = None
 ) -> Specific:
     """The item-specific scores of a matrix.
 
@@ -135,13 +135,13 @@ def item_specific(
     return replace(found, scores=np.where(hidden, np.nan, found.scores), told=told)
 
 
-def _kinds(alike: Mapping[str, pd.Series], matrix: Matrix) -> pd.Series:
+def _kinds(alike: Mapping[str, pd.Series], matrix: TaskMatrix) -> pd.Series:
     """Group of each item by the data set's kinds, for a task whose pairs are drawn among one sort of groups."""
     kind = alike.get("kind", alike[ALL])
     return kind.reindex(matrix.items).fillna("").astype(str)
 
 
-def _by_pairs(rows: pd.DataFrame, matrix: Matrix, measure: Measure, alike: Mapping[str, pd.Series]) -> Specific:
+def _by_pairs(rows: pd.DataFrame, matrix: TaskMatrix, measure: Measure, alike: Mapping[str, pd.Series]) -> Specific:
     """All mismatched pairs of a cell and key, exactly."""
     parts: dict[str, list[pd.DataFrame]] = {name: [] for name in alike}
     for _, own in rows.groupby("key"):
@@ -227,7 +227,7 @@ def _without_habit(
     return np.asarray(values - habit - met / pairs + of_kind), np.asarray(habit)
 
 
-def _shifted(rows: pd.DataFrame, matrix: Matrix, measure: Measure, kind: pd.Series) -> Specific:
+def _shifted(rows: pd.DataFrame, matrix: TaskMatrix, measure: Measure, kind: pd.Series) -> Specific:
     """Pairs of some shifted orders, for tasks whose score needs all decisions of an item."""
     assert measure.item_scores is not None
     rng, n = np.random.default_rng(0), len(matrix.items)
@@ -263,7 +263,7 @@ def _orders(kind: pd.Series, rng: np.random.Generator, count: int) -> list[npt.N
     return orders
 
 
-def _grid(values: pd.Series, matrix: Matrix) -> FloatArray:
+def _grid(values: pd.Series, matrix: TaskMatrix) -> FloatArray:
     """target × observer × item → [target, observer, item]."""
     labels = pd.MultiIndex.from_product([matrix.models, matrix.models, matrix.items])
     shape = (len(matrix.models), len(matrix.models), len(matrix.items))

@@ -28,7 +28,7 @@ from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, mode_
 from selfprobe.stats.pairs import FEWEST, Moments, fit_alone, moments, own_cells, steps_of
 from selfprobe.stats.text_only import SMALLEST_TEXT_SAMPLE, text_only_observer
 from selfprobe.studies.matrix.habit import ALL, Specific
-from selfprobe.studies.matrix.table import Matrix, Results, odd_cells, scores_by_item
+from selfprobe.studies.matrix.table import Results, TaskMatrix, odd_cells, scores_by_item
 from selfprobe.study._registry import measures, takes_about
 
 POWER = 0.8
@@ -196,7 +196,7 @@ class InformedObserver:
     """Reason why it is not used; else empty."""
 
 
-def informed_observers(results: Results, matrix: Matrix) -> tuple[InformedObserver, ...]:
+def informed_observers(results: Results, matrix: TaskMatrix) -> tuple[InformedObserver, ...]:
     """Every run of the task in which an observer was told of a target of this matrix."""
     if results.informed.empty:
         return ()
@@ -232,7 +232,7 @@ def _lost(there: set[tuple[str, str]], models: Sequence[str]) -> list[tuple[str,
 
 
 def _observer(
-    matrix: Matrix, target: str, observer: str, arm: str, scores: FloatArray, unscored: float, hole: str
+    matrix: TaskMatrix, target: str, observer: str, arm: str, scores: FloatArray, unscored: float, hole: str
 ) -> InformedObserver:
     items = np.arange(len(matrix.items))
     own = np.full(len(items), np.nan)
@@ -272,7 +272,7 @@ def informed_hits(observers: Sequence[InformedObserver], models: Sequence[str], 
 
 
 @dataclass(frozen=True)
-class Row:
+class ModelRow:
     """One model on itself."""
 
     model: str
@@ -358,7 +358,7 @@ def above_zero(estimate: Estimate) -> float:
     return 0.5**estimate.n if estimate.value > 0 else 1.0
 
 
-def rows_of(
+def model_rows(
     models: Sequence[str],
     scores: FloatArray,
     specific: Specific,
@@ -369,7 +369,7 @@ def rows_of(
     graded: bool = True,
     power: bool = True,
     stand_ins: FloatArray | None = None,
-) -> tuple[Row, ...]:
+) -> tuple[ModelRow, ...]:
     """A row a model; none where fewer than three models or two items allow no contrast.
 
     Args:
@@ -399,7 +399,7 @@ def rows_of(
         best = hits[min(least, key=lambda name: least[name])][i] if least else np.full(len(items), math.nan)
         stood = {} if stand_ins is None else {o: _above(score, stand_ins[i, k], interval) for k, o in enumerate(models)}
         out.append(
-            Row(
+            ModelRow(
                 model=model,
                 score=clustered_mean(score, items),
                 specific=clustered_mean(specific.scores[i, i], items, interval=interval),
@@ -434,7 +434,7 @@ def with_own_missing(specific: Specific) -> FloatArray:
     return scores
 
 
-def stand_in_scores(results: Results, matrix: Matrix, models: Sequence[str]) -> FloatArray | None:
+def stand_in_scores(results: Results, matrix: TaskMatrix, models: Sequence[str]) -> FloatArray | None:
     """[target, other model, item]: what the other's own replies get as predictions of the target; None of no task.
 
     A join of the models' runs on themselves, which costs no call, where the truth is a class that the item's text does
@@ -475,7 +475,7 @@ def stand_in_scores(results: Results, matrix: Matrix, models: Sequence[str]) -> 
 
 
 def baseline_hits(
-    results: Results, matrix: Matrix, models: Sequence[str], alike: Mapping[str, pd.Series]
+    results: Results, matrix: TaskMatrix, models: Sequence[str], alike: Mapping[str, pd.Series]
 ) -> dict[str, FloatArray]:
     """Baseline → [target, item] of what needs no model, on the models' runs on themselves.
 
@@ -523,7 +523,7 @@ def _plain(rows: pd.DataFrame) -> list[tuple[str, pd.Series]]:
     return [(str(name), found[name].dropna()) for name in found if found[name].notna().any()]
 
 
-def without(results: Results, task: str, applied: Mapping[str, object]) -> dict[str, str]:
+def baselines_left_out(results: Results, task: str, applied: Mapping[str, object]) -> dict[str, str]:
     """Why a baseline is not among those applied."""
     told = results.decisions[results.decisions.task == task].truth.notna().any()
     no_class = "" if told else "a truth of this task is no word or slot that could be guessed"

@@ -23,7 +23,7 @@ from selfprobe.logs import Identity, listed, runs
 from selfprobe.page import Page
 from selfprobe.solvers.observe import arms_of, examples_of
 from selfprobe.stats.pairs import FEWEST
-from selfprobe.studies.matrix.page import page
+from selfprobe.studies.matrix.page import matrix_page
 from selfprobe.studies.matrix.rows import ENDLESS, planned
 from selfprobe.study import Models, Plan, Study, Wave
 from selfprobe.study._registry import defaults_of, measures, short_name, takes_about, tasks
@@ -276,9 +276,9 @@ class Matrix(Study):
 
     def shown(self) -> Page:
         """The page of its own runs."""
-        return page([self.log_dir], embedder=None, of=self.identities, limit=self.limit)
+        return matrix_page([self.log_dir], embedder=None, of=self.identities, limit=self.limit)
 
     @classmethod
     def reported(cls, paths: Sequence[str]) -> Page:
         """The page of all matrices under these paths."""
-        return page(paths, embedder=None)
+        return matrix_page(paths, embedder=None)

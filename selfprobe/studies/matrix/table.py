@@ -445,7 +445,7 @@ class Results:
 
 
 @dataclass(frozen=True)
-class Matrix:
+class TaskMatrix:
     """Scores of one task, for the statistics."""
 
     task: str
@@ -458,7 +458,7 @@ class Matrix:
     """(target, observer) → reason of the hole."""
 
 
-def load(paths: Iterable[str], *, of: Collection[Identity] | None = None, limit: int | None = None) -> Results:
+def read_matrices(paths: Iterable[str], *, of: Collection[Identity] | None = None, limit: int | None = None) -> Results:
     """Tables of all logs of a matrix's tasks under these files and folders (local or any fsspec address).
 
     The cells of a task are of one setting (`cells.choose_setting`); the finished run of a cell with most items counts,
@@ -603,7 +603,7 @@ def _scored(run: Run, samples: Samples) -> bool:
     return run.finished and samples.errors < samples.count
 
 
-def matrix_of(results: Results, task: str, *, key: str | None = None) -> Matrix:
+def matrix_of(results: Results, task: str, *, key: str | None = None) -> TaskMatrix:
     """The scores of one task as [target, observer, item], by `scores_by_item`; with a `key` of this decision alone.
 
     Models are those that are a target or an observer of the task. A cell without a finished run, or with another task
@@ -632,10 +632,10 @@ def matrix_of(results: Results, task: str, *, key: str | None = None) -> Matrix:
     axes = zip((models, models, items), [*CELL[1:], "item"], strict=True)
     places = [pd.Index(labels).get_indexer(scored.index.get_level_values(level)) for labels, level in axes]
     scores[tuple(places)] = scored
-    return Matrix(task=task, models=models, items=items, scores=scores, holes=holes)
+    return TaskMatrix(task=task, models=models, items=items, scores=scores, holes=holes)
 
 
-def counted_rows(results: Results, matrix: Matrix) -> pd.DataFrame:
+def counted_rows(results: Results, matrix: TaskMatrix) -> pd.DataFrame:
     """The decisions of a matrix's cells that are no holes: what is left out moves no number of the others."""
     rows = results.decisions[results.decisions.task == matrix.task]
     return rows[~_in(rows, matrix.holes)]
