@@ -24,7 +24,7 @@ from pydantic import Field, TypeAdapter, ValidationError, field_validator, model
 from selfprobe.data.files import decoded, read_bytes
 from selfprobe.data.prices import Cost
 from selfprobe.errors import InputError, NoLogs, one_line
-from selfprobe.errors.arguments import meant, renamed, unknown
+from selfprobe.errors.arguments import FULL, meant, renamed, unknown
 from selfprobe.errors.output import place_file
 from selfprobe.logs import UNREADABLE, Run, cause, counted, cut_in, values_of, whole_sample
 from selfprobe.logs import runs as runs_in
@@ -176,10 +176,11 @@ class Check(Study):
             if task in known:
                 continue
             if task in tasks_by_name():
+                name = FULL.get(task, task)
                 how = (
-                    f"inspect eval selfprobe/{task} --model {self.models[0]} --log-dir LOGS, then selfprobe check LOGS"
+                    f"inspect eval selfprobe/{name} --model {self.models[0]} --log-dir LOGS, then selfprobe check LOGS"
                 )
-                raise InputError(f"--run takes {', '.join(known)}; run {task} by itself: {how}")
+                raise InputError(f"--run takes {', '.join(known)}; run {name} by itself: {how}")
             raise InputError(f"--run takes {', '.join(known)}; there is no task {task}{meant(task, known)}")
         if set_here := [name for name in SETS if name in self.args]:
             raise InputError(f"a gate asks a model about itself: leave {set_here[0]} out")

@@ -514,7 +514,7 @@ def epoch_deals(runs: Sequence[Kept]) -> Callable[[np.random.Generator], list[Pa
         if run.epochs < 2:
             raise InputError(
                 f"--aa deals the epochs of a run to two sides, and {run.name} has one; run it with --epochs 2 or more, "
-                "or hold it against a baseline, and its items are drawn anew"
+                "or compare it with --baseline FILE.json, and its items are drawn anew"
             )
     return lambda rng: [_dealt(run, rng) for run in runs]
 

@@ -31,7 +31,7 @@ def test_score_minus_habit_by_hand() -> None:
     rows, matrix = one_model(["the", "the", "the"], ["the", "the", "a"])
     got = item_specific(rows, matrix, measure())
     assert got.habit[0, 0] == pytest.approx(2 / 3)
-    assert got.scores.mean() == pytest.approx(0) and got.told.endswith("at other items")
+    assert got.scores.mean() == pytest.approx(0) and got.taken_off.endswith("at other items")
 
 
 def test_words_that_nobody_says_twice_have_no_habit_to_take_off() -> None:
@@ -53,7 +53,7 @@ def test_a_habit_of_the_questions_kind_is_taken_off_within_the_kind_alone() -> N
     kinds = pd.Series(["can", "can", "what", "what"] * 5, matrix.items)
     within = item_specific(rows, matrix, measure(), {ALL: pd.Series("", matrix.items), "kind": kinds})
     over_all = item_specific(rows, matrix, measure())
-    assert within.scores.mean() == pytest.approx(0) and "alike (in kind, where that takes off more)" in within.told
+    assert within.scores.mean() == pytest.approx(0) and "alike (in kind, where that takes off more)" in within.taken_off
     assert over_all.scores.mean() > 0.4
     assert within.by[0] == pytest.approx({ALL: over_all.habit[0, 0], "kind": 1.0}) and within.habit[0, 0] == 1
 
@@ -84,7 +84,7 @@ def test_similarities_lose_what_an_unrelated_reply_reaches() -> None:
     got = item_specific(rows, matrix, measure())
     assert got.scores[0, 0].tolist() == pytest.approx([0.7, 0.4]) and got.habit[0, 0] == pytest.approx(0.15)
     bare = item_specific(rows.assign(floor=math.nan), matrix, measure())
-    assert bare.told == "" and math.isnan(bare.habit[0, 0]) and bare.scores[0, 0].tolist() == [0.8, 0.6]
+    assert bare.taken_off == "" and math.isnan(bare.habit[0, 0]) and bare.scores[0, 0].tolist() == [0.8, 0.6]
 
 
 def test_unscored_items_stay_unscored() -> None:
@@ -112,6 +112,6 @@ def test_counting_equal_words_is_grading_all_pairs_by_equality() -> None:
         for right in (operator.eq, lambda one, other: one == other)
     )
     assert counted.scores == pytest.approx(graded.scores, abs=1e-12)
-    assert counted.habit == pytest.approx(graded.habit, abs=1e-12) and counted.told == graded.told
+    assert counted.habit == pytest.approx(graded.habit, abs=1e-12) and counted.taken_off == graded.taken_off
     for one, other in zip(counted.by, graded.by, strict=True):
         assert one == pytest.approx(other, abs=1e-12)

@@ -92,7 +92,7 @@ class Specific:
     """[target, observer, item]; NaN where unscored. The score itself where nothing could be taken off."""
     habit: FloatArray
     """[target, observer]: what the same answers get elsewhere; NaN where it cannot be told."""
-    told: str
+    taken_off: str
     """Description of what was taken off; empty where nothing was."""
     by: tuple[Mapping[str, float], ...] = ()
     """Each model's habit on itself by what the items have in common; the largest is what was taken off."""
@@ -117,8 +117,9 @@ def item_specific(
     """
     hidden = np.isnan(matrix.scores)
     alike = alike or {ALL: pd.Series("", matrix.items)}
-    told = "the same answers held against what the target did at other items"
-    told += f" that are alike (in {', '.join(list(alike)[1:])}, where that takes off more)" if len(alike) > 1 else ""
+    taken_off = "the same answers compared with what the target did at other items"
+    if len(alike) > 1:
+        taken_off += f" that are alike (in {', '.join(list(alike)[1:])}, where that takes off more)"
     paired = rows[rows.value.notna() & rows.truth.notna() & rows.said.notna()]
     if measure.item_scores is not None:
         if rows.empty or not set(rows.key) <= set(measure.sides):  # empty where every cell is a hole
@@ -129,10 +130,10 @@ def item_specific(
     elif rows.floor.notna().any():
         off = rows.assign(value=rows.value - rows.floor).groupby([*CELL, "item"])[["value", "floor"]].mean()
         found = Specific(_grid(off.value, matrix), _nanmean(_grid(off.floor, matrix)), "")
-        told = "what an unrelated reply reaches"
+        taken_off = "what an unrelated reply reaches"
     else:
         return Specific(matrix.scores, np.full(hidden.shape[:2], np.nan), "")
-    return replace(found, scores=np.where(hidden, np.nan, found.scores), told=told)
+    return replace(found, scores=np.where(hidden, np.nan, found.scores), taken_off=taken_off)
 
 
 def _kinds(alike: Mapping[str, pd.Series], matrix: TaskMatrix) -> pd.Series:

@@ -175,7 +175,7 @@ def _task(results: Results, matrix: TaskMatrix, tests: int, rng: np.random.Gener
         complete=total_of(scores[:, :, ~np.isnan(scores).any(axis=(0, 1))], models) if enough else total,
         worst=total_bounds(scores) if enough else (float("nan"),) * 2,
         permutation=shuffled,
-        taken_off=specific.told,
+        taken_off=specific.taken_off,
         rows=model_rows(models, scores, specific, hits, tests=tests, rng=rng, graded=graded, stand_ins=stood)
         if enough
         else (),

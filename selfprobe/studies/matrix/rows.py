@@ -386,7 +386,7 @@ def model_rows(
     if len(models) < 3 or scores.shape[2] < 2 or np.isnan(specific.scores).all(axis=2).any():
         return ()
     given = with_own_missing(specific)
-    floor = not graded and not specific.told
+    floor = not graded and not specific.taken_off
     found, items = own_cells(given, floor=floor), np.arange(scores.shape[2])
     none = [Power(math.nan, math.nan)] * len(models)
     could = powers(given, tests=tests, rng=rng, floor=floor) if power and len(models) >= FEWEST else none

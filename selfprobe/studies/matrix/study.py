@@ -18,7 +18,7 @@ from pydantic import Field, field_validator, model_validator
 
 from selfprobe.data.prices import Cost
 from selfprobe.errors import InputError
-from selfprobe.errors.arguments import meant, renamed, unknown
+from selfprobe.errors.arguments import FULL, meant, renamed, unknown
 from selfprobe.logs import Identity, listed, runs
 from selfprobe.page import Page
 from selfprobe.solvers.observe import arms_of, examples_of
@@ -84,7 +84,8 @@ class Matrix(Study):
         known = measures()
         for task in self.chosen or ["(none)"]:
             if task not in known and task in tasks():
-                raise InputError(f"{task} has no MEASURE in its file, so no matrix can hold it; run it by inspect eval")
+                name = FULL.get(task, task)
+                raise InputError(f"{name} has no MEASURE in its file, so no matrix can hold it; run it by inspect eval")
             if task not in known:
                 raise InputError(f"unknown task {task}; a matrix can hold {', '.join(known)}{meant(task, known)}")
         if set_here := sorted(SETS.keys() & self.args.keys()):

@@ -482,7 +482,7 @@ def read_matrices(paths: Iterable[str], *, of: Collection[Identity] | None = Non
     chosen, read = _of_size(choice.runs, 3), _of_size(read_all, 3)
     told, read_told = _of_size(choice.runs, 4), _of_size(read_all, 4)
     if not chosen:
-        why = "its observer was told of the target, and no model's run on itself is here to hold it against"
+        why = "its observer was told of the target, and no model's run on itself is here to compare it with"
         ignored |= {run.log: why for run in told.values()}
         raise NoLogs(none_found(named, ignored), ignored)
     cells = [cell_of(cell, run, read[cell], limit) for cell, run in chosen.items()]
