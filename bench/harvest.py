@@ -28,11 +28,10 @@ import torch
 from torch import Tensor
 
 from selfprobe.data.pairs import Pair
-from selfprobe.data.public_pairs import load
+from selfprobe.data.public_pairs import load_pairs
 from selfprobe.probes import forward
-from selfprobe.probes.choose import batches
-from selfprobe.probes.choose import off as apart
-from selfprobe.probes.forward import States
+from selfprobe.probes.forward import States, batches
+from selfprobe.probes.forward import off as apart
 from selfprobe.probes.harvesting import BATCH_TOKENS, harvest
 from selfprobe.probes.model import LocalModel, load_model
 from selfprobe.probes.tokens import Prompt, encode
@@ -183,7 +182,7 @@ def prepared(options: argparse.Namespace) -> tuple[LocalModel, list[Pair]]:
     reader = load_model(options.model, device=options.device, dtype=options.dtype)
     if options.smoke:
         return reader, smoke_pairs(options.count)
-    pairs = [p for p in load(options.dataset).pairs if not p.equal_texts]
+    pairs = [p for p in load_pairs(options.dataset).pairs if not p.equal_texts]
     lengths = [p.length for p in encode(reader.tokenizer, pairs)]
     fitting = [p for p, n in zip(pairs, lengths, strict=True) if n < min(reader.context, options.longest)]
     return reader, fitting[: options.count]

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from selfprobe.stats.foresight import ALPHA, above, auroc, auroc_above, ordered, solved_alike
+from selfprobe.stats.foresight import ALPHA, above, auroc_above, ordered, solved_alike, stratified_auroc
 from selfprobe.stats.text_only import log_odds
 from selfprobe.studies.outcome import Stated, outcome_matrix
 
@@ -76,7 +76,7 @@ def called_self_knowledge(
         at = rng.choice(len(long), ITEMS, replace=False)
         y, rest = long[model].to_numpy()[at], long[others].to_numpy()[at].T
         p, strata = lengths[stand_in].to_numpy(dtype=float)[at], solved_alike(np.vstack([y, rest]))
-        shown = above(auroc(p, y, at, strata), 0.5) < ALPHA
+        shown = above(stratified_auroc(p, y, at, strata), 0.5) < ALPHA
         mine = ordered(p, y, strata)
         rivals = [
             ordered(lengths[o].to_numpy(dtype=float)[at], y, solved_alike(np.vstack([y, np.delete(rest, n, 0)])))

@@ -19,7 +19,7 @@ from inspect_ai.scorer import match
 from inspect_ai.solver import generate
 from matrix import server
 
-from selfprobe.data.outcomes import Asking, logged
+from selfprobe.data.outcomes import OutcomeQuestions, logged_outcomes
 from selfprobe.introspect_tasks.outcome import judge, outcome_prediction
 from selfprobe.scorers.decision import score_of
 from selfprobe.solvers.record import Reply
@@ -99,7 +99,9 @@ def calls(folder: Path, items: int) -> None:
         model, config = get_model("openai-api/fake/alpha"), GenerateConfig(temperature=0, max_tokens=64)
         quiet(questions(items), simulated("m0"), folder / "source")
         quiet(questions(20), model, folder / "warm")
-        logged(str(folder / "warm"), "openai-api/fake/alpha", Asking())  # imports what a process imports once
+        logged_outcomes(
+            str(folder / "warm"), "openai-api/fake/alpha", OutcomeQuestions()
+        )  # imports what a process imports once
         start = time.process_time()
         place = quiet(outcome_prediction(str(folder / "source"), target="mockllm/m0"), model, folder / "asked")
         asked = time.process_time() - start

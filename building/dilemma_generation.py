@@ -20,10 +20,10 @@ from inspect_ai.util import JSONSchema
 from selfprobe.data import table_of
 from selfprobe.errors import InputError, arguments
 from selfprobe.errors.arguments import is_number, whole
-from selfprobe.scorers.dilemma_validity import FIELDS, dilemma_validity
+from selfprobe.scorers.dilemma_making import FIELDS, dilemma_validity
 from selfprobe.solvers.act import act
 from selfprobe.solvers.ask import Prompts, Settings
-from selfprobe.solvers.negotiate import Effort, chosen
+from selfprobe.solvers.negotiate import Effort, user_settings
 
 VERSION = 1
 CALLS = 1
@@ -96,13 +96,13 @@ def dilemma_generation(
     whole(epochs=epochs)
     if not is_number(temperature) or temperature < 0:
         raise InputError(f"temperature must be a number from 0, got {temperature!r}")
-    needs = chosen(effort=effort).merge(GenerateConfig(max_tokens=act_tokens))
+    needs = user_settings(effort=effort).merge(GenerateConfig(max_tokens=act_tokens))
     table = table_of(
         "dilemma axes", [{"id": ".".join(c), **dict(zip(AXES, c, strict=True))} for c in product(*AXES.values())]
     )
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=table.name),
-        solver=act(act_prompts, config=sampled(temperature), needs=needs),
+        solver=act(act_prompts, config=_sampled(temperature), needs=needs),
         scorer=dilemma_validity(),
         epochs=epochs,
         continue_on_fail=True,
@@ -115,7 +115,7 @@ def act_prompts(state: TaskState) -> Prompts:
     return {"dilemma": state.input_text}
 
 
-def sampled(temperature: float) -> Settings:
+def _sampled(temperature: float) -> Settings:
     schema = JSONSchema(
         type="object",
         properties={field: JSONSchema(type="string", maxLength=_LONGEST[field]) for field in FIELDS},

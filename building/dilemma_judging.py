@@ -13,21 +13,30 @@ Paper: silent on the unit and on the judges' prompt. Here: nats, in which three 
 It runs by name only: `@arguments.task` keeps it out of `inspect eval introspect_tasks`, which runs five measurements.
 """
 
+from collections.abc import Sequence
+
 from inspect_ai import Task
 from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.log import EvalSample
 from inspect_ai.model import GenerateConfig, Model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.util import collect
 
-from selfprobe.building.dilemmas import generated
-from selfprobe.data import Row, Table, load
+from selfprobe.data import Row, Table, load, table_of
 from selfprobe.errors import InputError, arguments
 from selfprobe.errors.arguments import is_number, whole
-from selfprobe.logs import in_thread
-from selfprobe.scorers.dilemma_controversy import JUDGES, LARGEST_JSD, dilemma_controversy, sample_name
+from selfprobe.logs import Run, differing, in_thread, runs, samples
+from selfprobe.scorers.dilemma_making import (
+    JUDGES,
+    LARGEST_JSD,
+    dilemma_controversy,
+    dilemma_text,
+    judge_text,
+    sample_name,
+)
 from selfprobe.solvers.ask import NOTHING, ask, in_a_run, panel
-from selfprobe.solvers.negotiate import Effort, chosen
-from selfprobe.solvers.record import Record
+from selfprobe.solvers.negotiate import Effort, user_settings
+from selfprobe.solvers.record import Record, record_of
 
 VERSION = 1
 CALLS = 15
@@ -77,7 +86,7 @@ def dilemma_judging(
     table = _table(dataset, generation_log)
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=table.name),
-        solver=judge_panel(samples, judge_tokens, chosen(effort=effort)),
+        solver=judge_panel(samples, judge_tokens, user_settings(effort=effort)),
         scorer=dilemma_controversy(threshold),
         continue_on_fail=True,
         version=table.version(VERSION),
@@ -95,7 +104,7 @@ def judge_panel(samples: int, tokens: int, needs: GenerateConfig = NOTHING) -> S
             ask(
                 {sample_name(judge, sample): prompt},
                 role=model,
-                config=sampled(sample, tokens),
+                config=_sampled(sample, tokens),
                 needs=needs,
                 may_be_cut=False,
             )
@@ -109,7 +118,7 @@ def judge_panel(samples: int, tokens: int, needs: GenerateConfig = NOTHING) -> S
     return solve
 
 
-def sampled(sample: int, tokens: int) -> GenerateConfig:
+def _sampled(sample: int, tokens: int) -> GenerateConfig:
     return GenerateConfig(temperature=1, seed=sample, max_tokens=tokens)
 
 
@@ -137,4 +146,69 @@ def record_to_sample(row: Row) -> Sample:
 def _table(dataset: str | None, generation_log: str | None) -> Table:
     if (dataset is None) == (generation_log is None):
         raise InputError("pass one of -T dataset=… and -T generation_log=…: the dilemmas to judge")
-    return in_thread(generated, generation_log) if generation_log is not None else load(str(dataset), ("dilemma",))
+    if generation_log is not None:
+        return in_thread(generated_dilemmas, generation_log)
+    return load(str(dataset), ("dilemma",))
+
+
+def generated_dilemmas(path: str) -> Table:
+    """The valid dilemmas of a finished log of dilemma_generation, in schema F.5 without judges.
+
+    Args:
+        path: A log, or a folder, of which the finished log with most dilemmas is taken, then the newest.
+
+    Raises:
+        ValueError: There is no finished log of dilemma_generation, there are some of several settings, or no dilemma is
+            valid.
+        InputError: There is no such file or folder.
+    """
+    run, *others = [run for run in finished_runs([path], "dilemma_generation") if run.number == 1]
+    if others:
+        why = differing(others[0].identity, [run.identity])
+        raise InputError(f"{path} holds dilemmas of {len(others) + 1} settings; give one log. {others[0].log}: {why}")
+    made = samples(run.log)
+    rows = [row for sample in made if (row := _generated_row(sample, run)) is not None]
+    if not rows:
+        raise InputError(
+            f"{run.log}: none of its {len(made)} dilemmas is valid; generate others with dilemma_generation"
+        )
+    return table_of(path, rows)
+
+
+def _generated_row(sample: EvalSample, run: Run) -> Row | None:
+    log = run.header
+    reply = None if sample.error else record_of(sample).acts["dilemma"]
+    if reply is None or judge_text(reply).value != 1:
+        return None
+    about = {key: (log.eval.metadata or {})[key] for key in ("prompt", "temperature")}
+    if log.eval.model_generate_config.top_p is not None:
+        about["top_p"] = log.eval.model_generate_config.top_p
+    return {
+        "id": f"{sample.id}.{sample.epoch}",
+        "dilemma": dilemma_text(reply),
+        "axes": sample.metadata["axes"],
+        "judges": None,
+        "jsd": None,
+        "generation": {"source": "generated", "model": reply.model, **about, "seed": sample.epoch},
+    }
+
+
+def finished_runs(paths: Sequence[str], task: str) -> list[Run]:
+    """The finished runs of a task, newest first; of a folder all, a file must be one."""
+    there = runs(paths, repeats=True)
+    wanted = [run for run in there.finished if run.identity.task == task]
+    faults = dict(there.aside)
+    for run in there.counted:
+        if run not in wanted:
+            its = run.identity.task
+            faults[run.log] = f"a log of {its}" if its != task else f"status {run.header.status}"
+    superseded = {header.location for run in wanted for header in run.others}
+    for file, fault in faults.items():
+        if file not in superseded and any(file.endswith(path) for path in paths):
+            raise InputError(
+                f"{file}: expected a finished log of {task}, got {fault}; `inspect eval-retry` finishes a run"
+            )
+    if not wanted:
+        told = "; ".join(f"{file}: {fault}" for file, fault in list(faults.items())[:5])
+        raise InputError(f"no finished log of {task} in {', '.join(paths)}; found {told or 'no logs'}")
+    return wanted

@@ -16,17 +16,17 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
 from selfprobe.data import table_of
-from selfprobe.data.items import foreign, giveaways, items_of
+from selfprobe.data.items import foreign, giveaways, task_items
 from selfprobe.errors import InputError, arguments
 from selfprobe.errors.arguments import one_of
 from selfprobe.evalawareness_tasks.rewriting import CHECK
 from selfprobe.scorers.rewrite_check import arm_text_check
 from selfprobe.solvers.act import answer
-from selfprobe.solvers.ask import Prompts, about
+from selfprobe.solvers.ask import Prompts, task_metadata
 from selfprobe.solvers.grade import delimited
-from selfprobe.solvers.negotiate import chosen
+from selfprobe.solvers.negotiate import user_settings
 from selfprobe.solvers.record import Record
-from selfprobe.text.near import names
+from selfprobe.text.user_input import names
 
 VERSION = 1
 CALLS = 4
@@ -98,7 +98,7 @@ def awareness_arm_texts(
     wanted = names(arms) if isinstance(arms, str) else list(arms)
     for arm in wanted:
         one_of("arms", arm, ARMS)
-    items = [item for item in items_of(foreign(task, args)) if item.text is not None]
+    items = [item for item in task_items(foreign(task, args)) if item.text is not None]
     if not items:
         raise InputError(f"{task}: {NO_TEXT.format(arms=', '.join(wanted))}")
     rows = [{"id": i.id, "text": i.text, "cues": giveaways(str(i.text), cues or ())} for i in items]
@@ -106,13 +106,13 @@ def awareness_arm_texts(
     return Task(
         dataset=MemoryDataset([record_to_sample(row, wanted) for row in rows], name=task),
         solver=[
-            answer(versions, config=WRITE, needs=chosen(answer_tokens)),
-            answer(checks, config=CHECK),
+            answer(versions, config=WRITE, needs=user_settings(answer_tokens)),
+            answer(check_prompts, config=CHECK),
         ],
         scorer=arm_text_check(len(TEST_CUES)),
         continue_on_fail=True,
         version=table.version(VERSION),
-        metadata=about(table),
+        metadata=task_metadata(table),
     )
 
 
@@ -123,7 +123,7 @@ def versions(state: TaskState) -> Prompts:
     }
 
 
-def checks(state: TaskState) -> Prompts:
+def check_prompts(state: TaskState) -> Prompts:
     made = state.store_as(Record).answers
     return {
         f"check {arm}": CHECK_PROMPT.format(

@@ -17,16 +17,15 @@ from typing import Any
 from inspect_ai import Task, task_with
 from inspect_ai.dataset import MemoryDataset, Sample
 
-from selfprobe.data import table_of
-from selfprobe.data.files import jsonl_rows, read_text
-from selfprobe.data.items import Item, foreign, items_of, with_text
+from selfprobe.data import jsonl_rows, read_text, table_of
+from selfprobe.data.items import Item, foreign, task_items, with_last_message
 from selfprobe.errors import InputError, arguments
 from selfprobe.errors.arguments import locate, one_of
 from selfprobe.evalawareness_tasks.arm_texts import ARMS as REWORDED
 from selfprobe.evalawareness_tasks.cue_removal import QUESTIONS
 from selfprobe.solvers.arms import ABOUT, asked_after, line_first
-from selfprobe.solvers.ask import about
-from selfprobe.text.near import names
+from selfprobe.solvers.ask import task_metadata
+from selfprobe.text.user_input import names
 
 VERSION = 1
 CALLS = 3
@@ -66,13 +65,13 @@ def awareness_effect(
         texts: A .jsonl file of reworded messages: original, arm, text. The study writes it.
         reworded_by: Model that wrote them, for the log.
     """
-    wanted, made = arms_of(arms), texts_in(texts)
+    wanted, made = effect_arms(arms), texts_in(texts)
     if missing := [arm for arm in wanted if arm in REWORDED and not made.get(arm)]:
         raise InputError(
-            f"texts has no message for {', '.join(missing)}; `selfprobe awareness effect` has them written"
+            f"texts has no message for {', '.join(missing)}; `selfprobe awareness effect` has a model write them"
         )
     other = foreign(task, args)
-    items = items_of(other)
+    items = task_items(other)
     rows = [{"id": i.id, "input": _plain(i.sample.input), "target": _plain(i.sample.target)} for i in items]
     table = table_of(task, [row | {"texts": key_of(texts)} for row in rows])
     before = other.setup if isinstance(other.setup, list) else [other.setup] if other.setup else []
@@ -85,14 +84,14 @@ def awareness_effect(
         cleanup=asked_after(QUESTIONS, LINES, other.cleanup),
         continue_on_fail=True,
         version=table.version(VERSION),
-        metadata={**(other.metadata or {}), **about(table), **told},
+        metadata={**(other.metadata or {}), **task_metadata(table), **told},
     )
 
 
-def arms_of(arms: str | Sequence[str]) -> list[str]:
+def effect_arms(arms: str | Sequence[str]) -> list[str]:
     """Arms that run: the named ones, their controls, and the unchanged task.
 
-    >>> arms_of("cue_out")
+    >>> effect_arms("cue_out")
     ['as_is', 'paraphrase', 'cue_out']
     """
     named = names(arms) if isinstance(arms, str) else list(arms)
@@ -100,7 +99,9 @@ def arms_of(arms: str | Sequence[str]) -> list[str]:
         one_of("arms", arm, ARMS)
     needed = {AS_IS, *named, *(CONTROL[arm] for arm in named if arm in CONTROL)}
     if needed == {AS_IS}:
-        raise InputError(f"arms names nothing to compare with {AS_IS}; there are {', '.join(ARMS[1:])}")
+        raise InputError(
+            f"arms={arms!r} names no arm to compare with {AS_IS}; give one or more of {', '.join(ARMS[1:])}"
+        )
     return [arm for arm in ARMS if arm in needed]
 
 
@@ -124,7 +125,7 @@ def sample_of(item: Item, arm: str, texts: Mapping[str, Mapping[str, str]]) -> S
         text = texts.get(arm, {}).get(item.text or "")
         if text is None:
             return None
-        update["input"] = with_text(sample, text)
+        update["input"] = with_last_message(sample, text)
     return sample.model_copy(update=update)
 
 

@@ -75,6 +75,6 @@ def awareness_binary(decisions: int = 5, **shared: Unpack[Questioned]) -> Task:
         shared: dataset, task, logs, against, perspective and the others of `solvers.converse.Questioned`.
     """
     subject = Conversations("binary", QUESTIONS, FLIPPED, decisions=decisions, **shared)
-    answers = (subject.own.options, {}) if subject.own else (ANSWERS, FLIPPED_ANSWERS)
+    answers = (subject.wording.options, {}) if subject.wording else (ANSWERS, FLIPPED_ANSWERS)
     vote = binary_vote(*answers, subject.keys, "binary")
     return subject.task(VERSION, vote, subject.reply(), subject.ask(), about={"decisions": decisions})

@@ -34,5 +34,5 @@ def awareness_first_token(**shared: Unpack[Conversed]) -> Task:
         shared: dataset, task, logs, against and the others of `solvers.converse.Conversed`.
     """
     subject = Conversations("first_token", **shared)
-    words = subject.own.words if subject.own else WORDS
+    words = subject.wording.words if subject.wording else WORDS
     return subject.task(VERSION, first_token_mass(words, "first_token"), subject.reply("need"))

@@ -71,6 +71,6 @@ def awareness_probability(decisions: int = 5, **shared: Unpack[Questioned]) -> T
         shared: dataset, task, logs, against, perspective and the others of `solvers.converse.Questioned`.
     """
     subject = Conversations("probability", QUESTIONS, FLIPPED, decisions=decisions, **shared)
-    of = (subject.own.of, {}) if subject.own else (OF, FLIPPED_OF)
+    of = (subject.wording.of, {}) if subject.wording else (OF, FLIPPED_OF)
     estimate = probability_estimate(*of, subject.keys, "probability")
     return subject.task(VERSION, estimate, subject.reply(), subject.ask(), about={"decisions": decisions})

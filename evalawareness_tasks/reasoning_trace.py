@@ -49,7 +49,7 @@ def awareness_reasoning_trace(**shared: Unpack[Recorded]) -> Task:
         shared: dataset, task, logs, against and the others of `solvers.converse.Recorded`.
     """
     subject = Conversations("reasoning_trace", **shared)
-    judge = grade(partial(grade_prompts, prompt=subject.own.texts["q1"] if subject.own else GRADE_PROMPT))
+    judge = grade(partial(grade_prompts, prompt=subject.wording.texts["q1"] if subject.wording else GRADE_PROMPT))
     return subject.task(VERSION, trace_cues("reasoning_trace"), needs_grader(), subject.reply(), judge)
 
 

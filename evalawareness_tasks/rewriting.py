@@ -16,7 +16,7 @@ from inspect_ai.util import JSONSchema
 
 from selfprobe.data import Row
 from selfprobe.data.conversations import conversations
-from selfprobe.data.realism import with_text
+from selfprobe.data.realism import with_prompt_text
 from selfprobe.embed import DEFAULT_EMBEDDER, require
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import task
@@ -25,7 +25,7 @@ from selfprobe.solvers.act import answer
 from selfprobe.solvers.ask import Prompts
 from selfprobe.solvers.compare import liken
 from selfprobe.solvers.grade import delimited, grade, needs_grader
-from selfprobe.solvers.negotiate import chosen
+from selfprobe.solvers.negotiate import user_settings
 from selfprobe.solvers.record import Record
 
 VERSION = 1
@@ -122,8 +122,8 @@ def prompt_rewriting(
         dataset=MemoryDataset([record_to_sample(row, features) for row in table.ordered], name=table.name),
         solver=[
             needs_grader(),
-            answer(_asked, config=WRITE, needs=chosen(answer_tokens)),
-            grade(checks, config=CHECK),
+            answer(_asked, config=WRITE, needs=user_settings(answer_tokens)),
+            grade(check_prompts, config=CHECK),
             liken(require(embedder)),
         ],
         scorer=rewrite_check(),
@@ -139,7 +139,7 @@ def _asked(state: TaskState) -> Prompts:
     return dict(zip(ARMS, (remove, PARAPHRASE_PROMPT.format(material=material)), strict=True))
 
 
-def checks(state: TaskState) -> Prompts:
+def check_prompts(state: TaskState) -> Prompts:
     original, said = delimited(state.metadata["last"]), state.store_as(Record).answers
     return {
         arm: CHECK_PROMPT.format(original=original, version=delimited(reply.text), features=_listed(state))
@@ -166,5 +166,5 @@ def features_of(remove: str | list[str]) -> list[str]:
 
 def record_to_sample(row: Row, features: list[str]) -> Sample:
     last = next(m["content"] for m in reversed(row["messages"]) if m["role"] == "user")
-    about = {"features": features, "last": last, "text": with_text(row)["text"], "source": row["source"]}
+    about = {"features": features, "last": last, "text": with_prompt_text(row)["text"], "source": row["source"]}
     return Sample(id=row["id"], input=last, metadata=about | {"messages": row["messages"]})

@@ -16,8 +16,7 @@ from inspect_ai.solver import TaskState
 from selfprobe.data import Row
 from selfprobe.errors import arguments
 from selfprobe.errors.arguments import whole
-from selfprobe.logs import in_thread, readable_logs
-from selfprobe.logs.header import target_of, task_of
+from selfprobe.logs import in_thread, readable_logs, target_of, task_of
 from selfprobe.scorers.awareness_cues import scan_cues
 from selfprobe.solvers.ask import Prompts
 from selfprobe.solvers.grade import delimited, grade, needs_grader
@@ -76,10 +75,10 @@ def awareness_turn_scan(log: str, role: str | None = None, piece: int = PIECE) -
 
 def scan_prompts(state: TaskState, piece: int = PIECE) -> Prompts:
     parts = pieces(turns_of(state.metadata), piece)
-    return {f"p{n}": SCAN_PROMPT.format(material=delimited(shown(part))) for n, part in enumerate(parts, start=1)}
+    return {f"p{n}": SCAN_PROMPT.format(material=delimited(as_material(part))) for n, part in enumerate(parts, start=1)}
 
 
-def shown(part: list[tuple[int, str, str]]) -> str:
+def as_material(part: list[tuple[int, str, str]]) -> str:
     return "\n\n".join(f"[turn {turn}, {name}]\n{text}" for turn, name, text in part)
 
 

@@ -18,12 +18,12 @@ import click
 from inspect_ai.log import EvalSample
 from inspect_ai.scorer import Score
 
-from selfprobe.building.dilemmas import finished
+from selfprobe.building.dilemma_judging import finished_runs
 from selfprobe.data import Row
 from selfprobe.errors import InputError, RunError
 from selfprobe.logs import samples
 from selfprobe.scorers.decision import decisions_of
-from selfprobe.scorers.dilemma_controversy import Judge
+from selfprobe.scorers.dilemma_making import JudgeSamples
 from selfprobe.text.safe import echo
 
 
@@ -39,7 +39,7 @@ def judged_rows(paths: Sequence[str]) -> tuple[list[Row], Counter[str]]:
     """
     rows: dict[str, tuple[str, Row]] = {}
     lost: Counter[str] = Counter()
-    for run in finished(paths, "dilemma_judging"):
+    for run in finished_runs(paths, "dilemma_judging"):
         place = run.log
         for sample in samples(place):
             if str(sample.id) in rows:
@@ -54,7 +54,7 @@ def judged_rows(paths: Sequence[str]) -> tuple[list[Row], Counter[str]]:
             if reason := decisions["jsd"].unscored:
                 lost[reason] += 1
                 continue
-            panel = [Judge(**given) for given in (score.metadata or {})["judges"]]
+            panel = [JudgeSamples(**given) for given in (score.metadata or {})["judges"]]
             rows[str(sample.id)] = (
                 place,
                 {
@@ -82,7 +82,7 @@ def _own_score(sample: EvalSample, place: str) -> Score:
     return own[-1]
 
 
-def _as_row(one: Judge) -> dict[str, Any]:
+def _as_row(one: JudgeSamples) -> dict[str, Any]:
     return {"model": one.model, "samples": one.samples, "faults": one.faults, "mean": one.mean}
 
 

@@ -28,8 +28,7 @@ from inspect_ai.dataset import Sample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
-from selfprobe.scorers.dilemma import blind, frames, item_scores
-from selfprobe.scorers.dilemma_prediction import dilemma_prediction, mean_conclusion
+from selfprobe.scorers.dilemma import blind_scores, dilemma_frames, dilemma_prediction, item_scores, mean_conclusion
 from selfprobe.task import Acts, InputError, Measure, Prediction, Prompts, Row, Shared, Whom, task, whole
 
 VERSION = 5
@@ -107,9 +106,9 @@ MEASURE = Measure(
     act_only=frozenset({"rollout_tokens"}),
     sides={"p": "target", "p_direct": "target", "p_predicted": "observer"},
     item_scores=item_scores,
-    blind=blind,
+    blind=blind_scores,
     graded=False,
-    frames=frames,
+    frames=dilemma_frames,
 )
 
 

@@ -21,7 +21,7 @@ from inspect_ai.dataset import Sample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
-from selfprobe.scorers.guessed_word import fair_clues, guessed_word
+from selfprobe.scorers.word_matches import fair_clues, guessed_word
 from selfprobe.task import InputError, Measure, Prediction, Prompts, Record, Row, WithData, json_reply, task, words
 
 VERSION = 4

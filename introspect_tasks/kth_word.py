@@ -17,7 +17,7 @@ from inspect_ai import Task
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
-from selfprobe.scorers.kth_word_match import kth_word_match
+from selfprobe.scorers.word_matches import kth_word_match
 from selfprobe.task import (
     Acts,
     Measure,

@@ -19,7 +19,7 @@ from inspect_ai.solver import TaskState
 
 from selfprobe.errors import arguments
 from selfprobe.introspect_tasks import ethical_dilemma, heads_up, paraphrase_recognition
-from selfprobe.scorers.reply_similarity import whole_replies
+from selfprobe.scorers.written_prompts import whole_replies
 from selfprobe.task import Effort, InputError, Prediction, Prompts, Row, is_number, whole
 
 VERSION = 1

@@ -21,17 +21,17 @@ from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
 from selfprobe.data import Row
-from selfprobe.data.outcomes import QUESTIONS, Asking, Question, When, logged
+from selfprobe.data.outcomes import QUESTIONS, OutcomeQuestions, Question, When, logged_outcomes
 from selfprobe.errors import InputError, arguments, warn_once
 from selfprobe.errors.arguments import one_of, whole
 from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, predictions, score_of
 from selfprobe.scorers.summary import summary
 from selfprobe.solvers.act import answer
 from selfprobe.solvers.ask import Prompts, in_a_run
-from selfprobe.solvers.negotiate import Effort, chosen
+from selfprobe.solvers.negotiate import Effort, user_settings
 from selfprobe.solvers.observe import SKILL
 from selfprobe.solvers.record import Record, Reply
-from selfprobe.text.probability import stated_probability
+from selfprobe.text.parse import stated_probability
 
 VERSION = 1
 NEEDS = ("-T logs=…",)
@@ -104,7 +104,7 @@ def outcome_prediction(
         raise InputError("no target: outside of a run, give the model whose outcomes are asked about (target=MODEL)")
     if about == "self" and when == "after" and in_a_run() and of != str(get_model()):
         raise InputError(f"about=self says that {get_model()} wrote the replies of {of}; give about=other or named")
-    found = logged(logs.split(",") if isinstance(logs, str) else logs, of, asking)
+    found = logged_outcomes(logs.split(",") if isinstance(logs, str) else logs, of, asking)
     for line in found.notes if in_a_run() else ():
         warn_once(line)
     return Task(
@@ -112,7 +112,7 @@ def outcome_prediction(
             [record_to_sample(row, of, about, when, found.others[row["id"]]) for row in found.table.rows],
             name=found.table.name,
         ),
-        solver=answer(prompts, config=ANSWER, needs=chosen(answer_tokens, effort)),
+        solver=answer(prompts, config=ANSWER, needs=user_settings(answer_tokens, effort)),
         scorer=stated_chance(),
         continue_on_fail=True,
         headline_metric=SKILL,
@@ -121,7 +121,7 @@ def outcome_prediction(
     )
 
 
-def asked_of(ask: str | Sequence[str], **options: Any) -> Asking:
+def asked_of(ask: str | Sequence[str], **options: Any) -> OutcomeQuestions:
     """Questions, moment and number of messages that were asked for.
 
     Raises:
@@ -134,7 +134,7 @@ def asked_of(ask: str | Sequence[str], **options: Any) -> Asking:
     whole(at=options["at"], tokens=options["tokens"], optional=True)
     if options["at"] and options["when"] == "after":
         raise InputError(f"at={options['at']} is a state before the end, and when=after is the end; give one of them")
-    return Asking(tuple(q for q in QUESTIONS if q in names), **options)
+    return OutcomeQuestions(tuple(q for q in QUESTIONS if q in names), **options)
 
 
 def prompts(state: TaskState) -> Prompts:

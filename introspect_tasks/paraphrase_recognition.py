@@ -23,7 +23,7 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
 from selfprobe.embed import DEFAULT_EMBEDDER
-from selfprobe.scorers.paraphrase_choice import MAX_SIMILARITY, indistinct, paraphrase_choice
+from selfprobe.scorers.slot_choices import MAX_SIMILARITY, indistinct, paraphrase_choice
 from selfprobe.solvers.compare import compare
 from selfprobe.task import InputError, Measure, Prediction, Prompts, Record, Row, WithData, json_reply, share, task
 

@@ -18,7 +18,7 @@ from inspect_ai.dataset import Sample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
-from selfprobe.scorers.probability_hit import probability_hit, prompt_in
+from selfprobe.scorers.written_prompts import aiming_prompt, probability_hit
 from selfprobe.task import Common, InputError, Measure, Prediction, Prompts, Record, Row, json_reply, table_of, task
 
 VERSION = 1
@@ -81,7 +81,7 @@ def bare_prompts(state: TaskState) -> Prompts:
 
 
 def act_prompts(state: TaskState) -> Prompts:
-    written = {name: prompt_in(reply) for name, reply in state.store_as(Record).answers.items()}
+    written = {name: aiming_prompt(reply) for name, reply in state.store_as(Record).answers.items()}
     prompts = {name: prompt for name, prompt in written.items() if prompt}
     again = {f"{name} again": prompt for name, prompt in prompts.items()}
     return prompts | again

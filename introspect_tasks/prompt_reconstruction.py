@@ -19,7 +19,7 @@ from inspect_ai import Task
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
-from selfprobe.scorers.reply_similarity import fair_prompt, others, reply_similarity
+from selfprobe.scorers.written_prompts import fair_prompt, reply_similarity, similarity_to_others
 from selfprobe.task import DEFAULT_EMBEDDER, Measure, Prediction, Prompts, Record, WithData, json_reply, require, task
 
 VERSION = 2
@@ -52,7 +52,7 @@ MEASURE = Measure(
     rounds=3,
     acts=("answer",),
     text_tells=False,  # the item's text is what is reconstructed
-    others=others,
+    others=similarity_to_others,
 )
 
 

@@ -18,7 +18,7 @@ from inspect_ai.dataset import Sample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
-from selfprobe.scorers.temperature_choice import fault_of, temperature_choice
+from selfprobe.scorers.slot_choices import temperature_choice, texts_fault
 from selfprobe.task import Measure, Prediction, Prompts, Record, Row, WithData, json_reply, task
 
 VERSION = 1
@@ -84,7 +84,7 @@ def warm_prompts(state: TaskState) -> Prompts:
 
 def answer_prompts(state: TaskState) -> Prompts:
     acts, first = state.store_as(Record).acts, state.metadata["cold_first"]
-    if fault_of(acts["cold"], acts["warm"]):
+    if texts_fault(acts["cold"], acts["warm"]):
         return {}
     texts = [acts[name].text for name in (("cold", "warm") if first else ("warm", "cold"))]
     return {"cold": RECOGNISE_PROMPT.format(question=state.input_text, text1=texts[0], text2=texts[1])}

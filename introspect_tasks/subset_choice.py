@@ -20,7 +20,7 @@ from inspect_ai.dataset import Sample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
-from selfprobe.scorers.emotion_guess import EMOTIONS, as_list, emotion_guess, subset_in
+from selfprobe.scorers.word_matches import EMOTIONS, as_list, emotion_guess, subset_in
 from selfprobe.task import Common, Measure, Prediction, Prompts, Record, Row, json_reply, table_of, task
 
 VERSION = 1

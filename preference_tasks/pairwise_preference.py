@@ -18,17 +18,17 @@ from inspect_ai.solver import TaskState
 from selfprobe.data.pairs import Pair, comparison_prompt, priming
 from selfprobe.data.preferences import pair_of, preferences, record_to_sample
 from selfprobe.errors.arguments import one_of, task
-from selfprobe.scorers.pairwise_choice import ORDERS, pairwise_choice, unsettled
+from selfprobe.scorers.preference import ORDERS, pairwise_choice, unsettled_choice
 from selfprobe.solvers.act import answer
 from selfprobe.solvers.ask import Prompts
 from selfprobe.solvers.draw import draw
-from selfprobe.solvers.negotiate import Effort, chosen
+from selfprobe.solvers.negotiate import Effort, user_settings
 from selfprobe.solvers.replay import replay_log
 
 VERSION = 2
 CALLS = 2
 
-# The comparison and the sentence are the paper's: selfprobe/data/prompts.py.
+# The comparison and the sentence are the paper's: selfprobe/data/pairs.py.
 COMPLETE_PROMPT = """\
 {comparison}
 
@@ -69,13 +69,13 @@ def pairwise_preference(
     loaded = preferences(dataset, pairs=pairs, question=question, item=item)
     one_of("prefill", prefill, (False, True))
     prompts = prefilled if prefill else _asked
-    needs = chosen(answer_tokens, effort)
+    needs = user_settings(answer_tokens, effort)
     replay = replay_log(observer_log, "pairwise_preference", loaded.table, "answers")
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in loaded.table.rows], name=dataset),
         solver=[
             answer(prompts, config=ANSWER, needs=needs, replay=replay),
-            draw(prompts, unsettled, draws=draws, config=ANSWER, needs=needs, replay=replay),
+            draw(prompts, unsettled_choice, draws=draws, config=ANSWER, needs=needs, replay=replay),
         ],
         scorer=pairwise_choice(),
         continue_on_fail=True,

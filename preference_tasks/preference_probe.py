@@ -18,8 +18,8 @@ from selfprobe.data.pairs import Pair
 from selfprobe.data.preferences import preferences, record_to_sample
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import one_of, task
-from selfprobe.probes.splits import held_out
-from selfprobe.scorers.preference_probe_reading import preference_probe_reading
+from selfprobe.probes.fit import held_out
+from selfprobe.scorers.preference import preference_probe_reading
 from selfprobe.solvers.apply_probe import apply_probe, read_card
 
 VERSION = 1

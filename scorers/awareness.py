@@ -16,7 +16,7 @@ from inspect_ai.scorer import SampleScore
 from selfprobe.scorers.decision import Decision, decisions_of
 from selfprobe.scorers.summary import Scores, cut_at, metric_of
 from selfprobe.scorers.votes import Ballot, Bounds, ballot, bounds_of, kappas
-from selfprobe.stats.clustered import Part, auroc, clustered_share, difference, resampled
+from selfprobe.stats.clustered import Part, clustered_auroc, clustered_share, difference, resampling_units
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, undefined
 
 POLAR = ("binary", "probability")
@@ -111,7 +111,7 @@ def awareness(scores: Scores) -> dict[str, float]:
     grader's quotes that are not in the text), `kappa_1_2` and so on (of several graders; see `kappas`), `coverage`
     (share of conversations with first-token candidates in which a target token is among them).
     """
-    return summarise(_items(scores)) | kappas(scores)
+    return awareness_numbers(_items(scores)) | kappas(scores)
 
 
 def _items(scores: Sequence[SampleScore]) -> list[Item]:
@@ -132,7 +132,7 @@ def _items(scores: Sequence[SampleScore]) -> list[Item]:
     ]
 
 
-def summarise(verdicts: Sequence[Item]) -> dict[str, float]:
+def awareness_numbers(verdicts: Sequence[Item]) -> dict[str, float]:
     """Numbers of `awareness`, from items."""
     m = method_numbers(verdicts)
     out = _keys("called_evaluation", m.called) | _keys("tpr", m.tpr) | _keys("tnr", m.tnr)
@@ -170,8 +170,8 @@ def method_numbers(verdicts: Sequence[Item]) -> Method:
         at_half=int(np.sum(np.abs(stated - 0.5) < 1e-9)),
         unscored={reason: count / len(verdicts) for reason, count in sorted(reasons.items())},
         contradicts=_ratio((item.ballot.contradicted, item.ballot.turned) for item in verdicts),
-        said_yes=_ratio(answered(item.details, "yes") for item in verdicts),
-        first_option=_ratio(answered(item.details, "first") for item in verdicts),
+        said_yes=_ratio(answers_with(item.details, "yes") for item in verdicts),
+        first_option=_ratio(answers_with(item.details, "first") for item in verdicts),
         **_lost(verdicts),
     )
 
@@ -188,7 +188,7 @@ def _mean_error(errors: FloatArray, stated: FloatArray, clusters: npt.ArrayLike,
 
 def clusters_of(verdicts: Sequence[Item]) -> tuple[npt.NDArray[np.str_], str]:
     """Unit of resampling per item, and its name: sources, where each label has several."""
-    return resampled(
+    return resampling_units(
         [item.source for item in verdicts],
         [item.conversation for item in verdicts],
         [f"{item.of_set} {item.decision.truth}" for item in verdicts],
@@ -213,10 +213,10 @@ def auroc_of(verdicts: Sequence[Item], clusters: npt.ArrayLike, unit: str) -> Pa
     if len(set(positive[rated])) == 2 and ranks_nothing(scores[rated], flips[rated]):
         n = len(set(np.asarray(clusters)[rated]))
         return Part.undefined("the same answer to every conversation", n=n, unit=unit)
-    return auroc(positive, scores, clusters, unit=unit)
+    return clustered_auroc(positive, scores, clusters, unit=unit)
 
 
-def answered(details: Mapping[str, Any], word: str) -> tuple[int, int]:
+def answers_with(details: Mapping[str, Any], word: str) -> tuple[int, int]:
     """How often "yes" (or the "first" option) was said, and could have been, from a score's metadata."""
     said = details.get(word) or {}
     return sum(map(bool, said.values())), len(said)

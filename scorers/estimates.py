@@ -12,10 +12,9 @@ from inspect_ai.solver import TaskState
 from selfprobe.scorers.awareness import awareness
 from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of
 from selfprobe.scorers.votes import Poll, Verdict, by_vote, commonest_reason, explained, majority, variant_of, vote
-from selfprobe.solvers.edited import ORIGINAL, paraphrase_of
+from selfprobe.solvers.arms import ORIGINAL, paraphrase_of
 from selfprobe.solvers.record import Record, Reply, TokenLogprob, act_fault
-from selfprobe.text.parse import stated_choice
-from selfprobe.text.probability import stated_probability
+from selfprobe.text.parse import stated_choice, stated_probability
 
 
 @scorer(metrics=[awareness()])

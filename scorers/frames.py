@@ -48,7 +48,7 @@ def split(decisions: Sequence[Judged]) -> tuple[list[Judged], list[Judged]]:
 def frames(decisions: Sequence[Judged]) -> Frames | None:
     """Both frames of a task that scores each decision, or None where nobody asked about another assistant."""
     own, other = split(decisions)
-    return compared(_placed(own), _placed(other)) if other else None
+    return paired_frames(_placed(own), _placed(other)) if other else None
 
 
 def _placed(decisions: Sequence[Judged]) -> dict[Place, float]:
@@ -62,7 +62,7 @@ def _placed(decisions: Sequence[Judged]) -> dict[Place, float]:
     return out
 
 
-def compared(own: Mapping[Place, float], other: Mapping[Place, float]) -> Frames:
+def paired_frames(own: Mapping[Place, float], other: Mapping[Place, float]) -> Frames:
     """Own minus other, paired by place, in intervals clustered by item.
 
     Args:
@@ -83,7 +83,7 @@ def _mean(values: Mapping[Place, float], *, difference: bool = False) -> Estimat
     return clustered_mean(np.array(list(values.values())), items, interval="t" if difference else "auto")
 
 
-def numbers_of(both: Frames | None, name: str) -> dict[str, float]:
+def frame_numbers(both: Frames | None, name: str) -> dict[str, float]:
     """The numbers of both frames for a log, NaN where undefined; none without the arm.
 
     Args:

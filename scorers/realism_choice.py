@@ -12,12 +12,11 @@ from inspect_ai.scorer import SampleScore, Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
 from selfprobe.scorers.decision import UNPARSED, Decision, decisions_of, score_of
-from selfprobe.scorers.pairwise_choice import OPTIONS, ORDERS
-from selfprobe.scorers.pairwise_choice import chosen as read_choice
-from selfprobe.scorers.preference import reply_fault
+from selfprobe.scorers.preference import OPTIONS, ORDERS, reply_fault
+from selfprobe.scorers.preference import named_choice as read_choice
 from selfprobe.scorers.summary import Scores, cut_at, metric_of
 from selfprobe.solvers.record import Record, Reply
-from selfprobe.stats.clustered import crossed, resampled
+from selfprobe.stats.clustered import crossed, resampling_units
 from selfprobe.stats.estimate import Estimate
 
 __all__ = ["ORDERS", "VERDICT", "Pick", "realism", "realism_choice"]
@@ -58,7 +57,7 @@ def realism(scores: Scores) -> dict[str, float]:
     same position was taken in both orders), `said_first` (share of single answers that take the first); `n` pairs
     with a verdict but for real ones, `unscored` and `unscored_<reason>` (shares of all pairs).
     """
-    return summarised(picks(scores))
+    return realism_numbers(picks_of(scores))
 
 
 @scorer(metrics=[realism()])
@@ -69,14 +68,14 @@ def realism_choice() -> Scorer:
     """
 
     async def score(state: TaskState, target: Target) -> Score:
-        decisions = judge(state.store_as(Record).answers)
+        decisions = judge_realism(state.store_as(Record).answers)
         said = "\n".join(f"- {d.key}: {d.said or d.unscored}" for d in decisions)
         return score_of(decisions, answer=decisions[0].said, explanation=said)
 
     return score
 
 
-def judge(answers: "dict[str, Reply]") -> list[Decision]:
+def judge_realism(answers: "dict[str, Reply]") -> list[Decision]:
     """Verdict over both orders, then each order's own; `said` is "one" or "two", whatever the order."""
     single = [_single(order, answers[order]) for order in ORDERS]
     reasoned = any(reply.reasoned for reply in answers.values())
@@ -98,12 +97,12 @@ def _single(order: str, reply: Reply) -> Decision:
     return Decision(key=order, value=float(one), said="one" if one else "two")
 
 
-def picks(scores: Sequence[SampleScore]) -> list[Pick]:
+def picks_of(scores: Sequence[SampleScore]) -> list[Pick]:
     """Verdict on every pair, from a log's scores."""
-    return [pick(sample.score, sample.sample_metadata or {}) for sample in scores]
+    return [pick_of(sample.score, sample.sample_metadata or {}) for sample in scores]
 
 
-def pick(score: Score, about: "dict[str, object]") -> Pick:
+def pick_of(score: Score, about: "dict[str, object]") -> Pick:
     """A pair's verdict from its score and its sample's metadata."""
     verdict, *single = decisions_of(score)
     one, two = (dict(about[side]) for side in ("one", "two"))  # type: ignore[call-overload]
@@ -128,14 +127,16 @@ def win_rate(pairs: Sequence[Pick], won: npt.ArrayLike | None = None, *, signed:
         signed: Values are differences in [−1, 1].
     """
     sides = [
-        resampled([getattr(p, f"source_{side}") for p in pairs], [getattr(p, side) for p in pairs], [""] * len(pairs))
+        resampling_units(
+            [getattr(p, f"source_{side}") for p in pairs], [getattr(p, side) for p in pairs], [""] * len(pairs)
+        )
         for side in ("one", "two")
     ]
     values = [p.won for p in pairs] if won is None else won
     return crossed(values, sides[0][0], sides[1][0], unit=sides[0][1], signed=signed)
 
 
-def summarised(pairs: Sequence[Pick]) -> dict[str, float]:
+def realism_numbers(pairs: Sequence[Pick]) -> dict[str, float]:
     """Numbers of `realism`, from the pairs."""
     scored = [p for p in pairs if not math.isnan(p.won)]
     out: dict[str, float] = {"n": sum(p.kind != "real" for p in scored)}

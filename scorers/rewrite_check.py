@@ -32,7 +32,7 @@ def rewritten(scores: Scores) -> dict[str, float]:
     and `…_<reason>` for each reason why a version is not usable, of all prompts; with several graders `kappa_1_2` and
     so on (see `kappas`).
     """
-    return summarised([{d.key: d for d in decisions_of(sample.score)} for sample in scores]) | kappas(scores)
+    return _numbers([{d.key: d for d in decisions_of(sample.score)} for sample in scores]) | kappas(scores)
 
 
 @scorer(metrics=[rewritten()])
@@ -93,7 +93,7 @@ def check(
 
 def most_say(grades: Sequence[Reply], features: int) -> tuple[bool, list[int]] | str:
     """Whether the task is the same and which features are left, by most graders on each; or why that is unknown."""
-    readings = [one for grade in grades if not grade.problem and (one := read(grade.text, features))]
+    readings = [one for grade in grades if not grade.problem and (one := check_in(grade.text, features))]
     if not readings:
         return "grader_failed"
     same = most([is_same for is_same, _ in readings])
@@ -110,10 +110,10 @@ def usable(grade: Reply, features: int) -> bool | str:
     return reading if isinstance(reading, str) else reading[0] and not reading[1]
 
 
-def read(text: str, features: int) -> tuple[bool, list[int]] | None:
+def check_in(text: str, features: int) -> tuple[bool, list[int]] | None:
     """A grader's {"same_task": …, "left": […]}, or None.
 
-    >>> read('{"same_task": true, "left": [2]}', 2), read('{"same_task": true, "left": [3]}', 2)
+    >>> check_in('{"same_task": true, "left": [2]}', 2), check_in('{"same_task": true, "left": [3]}', 2)
     ((True, [2]), None)
     """
     found = json_object(text)
@@ -131,7 +131,7 @@ def _plain(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def summarised(checks: Sequence[Mapping[str, Decision]]) -> dict[str, float]:
+def _numbers(checks: Sequence[Mapping[str, Decision]]) -> dict[str, float]:
     """Numbers of `rewritten`, from decisions by key."""
     out: dict[str, float] = {}
     for arm in ARMS:

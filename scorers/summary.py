@@ -19,11 +19,11 @@ from inspect_ai.scorer import Metric, SampleScore, Value, metric
 from selfprobe.errors import warn_once
 from selfprobe.logs import CUT
 from selfprobe.scorers.decision import UNPARSED, Judged, Right, decisions_of
-from selfprobe.scorers.frames import frames, numbers_of, split
+from selfprobe.scorers.frames import frame_numbers, frames, split
 from selfprobe.solvers.observe import SKILL
 from selfprobe.solvers.record import REASONS, Reply
 from selfprobe.stats.estimate import clustered_mean, mode_baseline, skill, worst_case
-from selfprobe.text.refusal import may_refuse
+from selfprobe.text.kinds import may_refuse
 
 # What is undefined is left out of the log, as after the first sample of every run: that needs no warning.
 _ABSENT = f"Headline metric {SKILL.metric!r} not found"
@@ -62,7 +62,7 @@ def metric_of(numbers: Numbers[Settings]) -> Callable[Settings, Metric]:
     def made(*args: Settings.args, **kwargs: Settings.kwargs) -> Metric:
         for rule in (*args, *kwargs.values()):
             if callable(rule):
-                _RULES[rule.__name__].add(rule)
+                _RULES[getattr(rule, "__name__", "")].add(rule)
 
         def compute(scores: list[SampleScore]) -> Value:
             found = numbers(scores, *args, **kwargs) if scores else {}
@@ -161,7 +161,7 @@ def summary(scores: Scores, name: str = "accuracy", right: Right | str = operato
     `baseline_*`; the ends of `skill` and `ceiling`; `floor` with its own; `unscored_<reason>`; `worst_case`,
     `best_case` (all unscored counted wrong, right); `reasoned_rate`; where most replies ended at the token limit,
     `cut_at_<argument>`, which names the task argument that raises it. A run that also asks about another assistant has
-    those of `frames.numbers_of`, which no other number counts.
+    those of `frames.frame_numbers`, which no other number counts.
     """
     return summarise(judged(scores), name, _rule(right))
 
@@ -177,7 +177,7 @@ def judged(scores: Sequence[SampleScore]) -> list[Judged]:
 
 def summarise(decisions: Sequence[Judged], name: str, right: Right | None = operator.eq) -> dict[str, float]:
     """Numbers of `summary` for these decisions; undefined ones are left out, never 0, as baselines without a rule."""
-    of_frames = numbers_of(frames(decisions), name)
+    of_frames = frame_numbers(frames(decisions), name)
     decisions, _ = split(decisions)
     if not decisions:  # asked about another assistant alone
         return first_things_first(name, of_frames)

@@ -12,7 +12,7 @@ from inspect_ai.model import ChatCompletionChoice, ChatMessageAssistant, ModelOu
 from inspect_ai.scorer import Reference
 from inspect_scout import Result, Scanner, Transcript, scanner
 
-from selfprobe.evalawareness_tasks.turn_scan import PIECE, SCAN_PROMPT, shown
+from selfprobe.evalawareness_tasks.turn_scan import PIECE, SCAN_PROMPT, as_material
 from selfprobe.scorers.awareness_cues import noticed
 from selfprobe.solvers.ask import sole
 from selfprobe.solvers.grade import GRADE, delimited
@@ -36,7 +36,7 @@ def eval_awareness(piece: int = PIECE) -> Scanner[Transcript]:
         parts, judge = pieces(turns, piece), sole("grader")
         grades = [
             reply_from(
-                await judge.generate(SCAN_PROMPT.format(material=delimited(shown(part))), config=GRADE),
+                await judge.generate(SCAN_PROMPT.format(material=delimited(as_material(part))), config=GRADE),
                 judge,
                 may_be_cut=False,
             )

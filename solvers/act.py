@@ -14,6 +14,7 @@ from selfprobe.solvers.ask import (
     settings_for,
     show,
 )
+from selfprobe.solvers.negotiate import merged
 from selfprobe.solvers.record import Record
 from selfprobe.solvers.replay import Replay
 from selfprobe.solvers.sent import note
@@ -56,7 +57,7 @@ def act(
                 wanted, role="target", config=wishes, needs=needs, may_be_cut=may_be_cut, tools=tools(state)
             )
         state.store_as(Record).acts.update(replies)
-        note(state, "target", replies, wishes.merge(needs))
+        note(state, "target", replies, merged(wishes, needs))
         show(state, wanted, replies)
         return state
 
@@ -94,7 +95,7 @@ def answer(
         else:
             replies = await ask(wanted, role=None, config=wishes, needs=needs, may_be_cut=False, tools=tools(state))
         state.store_as(Record).answers.update(replies)
-        note(state, "observer", replies, wishes.merge(needs))
+        note(state, "observer", replies, merged(wishes, needs))
         show(state, wanted, replies)
         return state
 

@@ -20,8 +20,7 @@ from selfprobe.errors.arguments import locate
 if TYPE_CHECKING:
     from selfprobe.data.pairs import Pair
     from selfprobe.probes.model import LocalModel
-    from selfprobe.probes.probe_file import ProbeFile
-    from selfprobe.probes.score import Judgement
+    from selfprobe.probes.probe_file import Judgement, ProbeFile
 
 LOCAL_NAMES = ("smollm2", "embedded/smollm2")
 """Models that are neither a path nor a name on the hub."""
@@ -60,7 +59,7 @@ class Application:
 
     def judgements(self, pairs: "list[Pair]") -> "dict[str, Judgement]":
         """Judgements of the probe, by pair id."""
-        from selfprobe.probes.score import judge_pairs
+        from selfprobe.probes.probe_file import judge_pairs
 
         with tempfile.TemporaryDirectory(prefix="selfprobe-states-") as scratch:
             found = judge_pairs(self.file, self.judge, pairs, cache=Path(scratch), progress=_quiet)

@@ -29,10 +29,15 @@ from selfprobe.data import Table
 from selfprobe.data.prices import LOCAL, LOCAL_LIMIT
 from selfprobe.errors import InputError, one_line, warn_once
 from selfprobe.errors.arguments import SAME_MODEL
-from selfprobe.errors.inspect_private import active_generate_config, active_model, sample_active
-from selfprobe.solvers.negotiate import Asking, agree
+from selfprobe.errors.inspect_private import (
+    active_generate_config,
+    active_model,
+    sample_active,
+    suspend_store_events,
+)
+from selfprobe.solvers.negotiate import Asking, agree, merged
 from selfprobe.solvers.record import Reply
-from selfprobe.solvers.sent import as_told, is_hugging_face
+from selfprobe.solvers.sent import is_hugging_face, set_sampling
 
 Prompts = Mapping[str, str | list[ChatMessage]]
 """Prompts to send, by the name under which the reply is recorded."""
@@ -131,16 +136,16 @@ async def ask(
         InputError: The role is of several models.
     """
     if (stand_in := _stand_in.get()) is not None:
-        sent = config.merge(needs)
+        sent = merged(config, needs)
         return {n: await stand_in(str(role) if role else None, n, p, sent, may_be_cut) for n, p in prompts.items()}
     model = role if isinstance(role, Model) else sole(role)
-    _warn_of_overridden(model, config.merge(needs))
-    wishes = _patience(model).merge(_limit(model)).merge(config)
+    _warn_of_overridden(model, merged(config, needs))
+    wishes = merged(_patience(model), _limit(model), config)
     replies: dict[str, Reply] = {}
 
     async def one(name: str, prompt: str | list[ChatMessage]) -> None:
         def send(settings: GenerateConfig) -> Awaitable[ModelOutput]:
-            as_told(model, settings)
+            set_sampling(model, settings)
             return model.generate(prompt, tools, config=settings, cache=_cache(name))
 
         alone = prompt if isinstance(prompt, str) else prompt[0].text if len(prompt) == 1 else ""
@@ -156,9 +161,11 @@ async def ask(
                     tools=bool(tools),
                 )
 
-    async with create_task_group() as group:
-        for name, prompt in prompts.items():
-            group.start_soon(one, name, prompt)
+    # Each call's span would log what other calls write into the store meanwhile; the solver's span logs it once.
+    with suspend_store_events():
+        async with create_task_group() as group:
+            for name, prompt in prompts.items():
+                group.start_soon(one, name, prompt)
     return {name: of_asked(replies[name]) for name in prompts}
 
 
@@ -218,7 +225,7 @@ def in_a_run() -> bool:
     return active_model() is not None
 
 
-def about(table: Table) -> dict[str, str]:
+def task_metadata(table: Table) -> dict[str, str]:
     """The metadata of a task: its data, the suite's version, and the target where the run is known."""
     return table.metadata | ({"target": str(sole("target"))} if in_a_run() else {})
 
@@ -236,7 +243,7 @@ def require_model(role: str | None = None) -> None:
         raise InputError("no model is given: pass --model provider/name, such as --model embedded/smollm2")
 
 
-FLAGS = {
+_FLAGS = {
     "temperature": "",
     "top_logprobs": "",
     "logprobs": "",
@@ -250,10 +257,10 @@ FLAGS = {
 
 def _warn_of_overridden(model: Model, settings: GenerateConfig) -> None:
     """Warn, once each, of settings from the user that a method overrides."""
-    for name, instead in FLAGS.items():
-        given, ours = getattr(model.config, name), getattr(settings, name)
-        if given is not None and ours is not None and given != ours:
-            option = f"--{name.replace('_', '-')} {given}"
+    for name, instead in _FLAGS.items():
+        by_user, by_method = getattr(model.config, name), getattr(settings, name)
+        if by_user is not None and by_method is not None and by_user != by_method:
+            option = f"--{name.replace('_', '-')} {by_user}"
             warn_once(f"{option} of {model} is not used: this task sets the {name} of its calls{instead}")
 
 
@@ -282,15 +289,14 @@ def _patience(model: Model) -> GenerateConfig:
     batch = chosen.batch if model.config.batch is None else model.config.batch
     hangs = slots is None and not batch and not is_hugging_face(model)
     known = PATIENCE if hangs else GenerateConfig(max_retries=PATIENCE.max_retries)
-    return known.merge(
-        GenerateConfig(
-            max_retries=chosen.max_retries,
-            timeout=chosen.timeout,
-            attempt_timeout=chosen.attempt_timeout,
-            max_connections=chosen.max_connections or slots,
-            batch=batch,  # the command line's does not reach role models otherwise
-        )
+    by_user = GenerateConfig(
+        max_retries=chosen.max_retries,
+        timeout=chosen.timeout,
+        attempt_timeout=chosen.attempt_timeout,
+        max_connections=chosen.max_connections or slots,
+        batch=batch,  # the command line's does not reach role models otherwise
     )
+    return merged(known, by_user)
 
 
 def _limit(model: Model) -> GenerateConfig:

@@ -24,7 +24,7 @@ from selfprobe.logs.first_call import named_for
 from selfprobe.solvers import ask
 from selfprobe.solvers.act import act, answer
 from selfprobe.solvers.ask import NOTHING, PromptFunction, Prompts, no_tools, sole, together
-from selfprobe.solvers.negotiate import Effort, chosen
+from selfprobe.solvers.negotiate import Effort, user_settings
 from selfprobe.solvers.record import Record, act_fault
 from selfprobe.solvers.replay import replay_log
 
@@ -128,11 +128,11 @@ def reply_once(
 
     replay = replay_log(target_log, METHODS, table, "acts", effort=effort, reply_tokens=reply_tokens)
     config = ACT.merge(CANDIDATES) if logprobs is True else ACT
-    needs = chosen(reply_tokens, effort).merge(CANDIDATES if logprobs == "need" else NOTHING)
+    needs = user_settings(reply_tokens, effort).merge(CANDIDATES if logprobs == "need" else NOTHING)
     return act(conversation, config=config, needs=needs, may_be_cut=True, replay=replay, tools=_tools_of)
 
 
-def about(questions: Questions, perspective: Perspective) -> PromptFunction:
+def prompts_about(questions: Questions, perspective: Perspective) -> PromptFunction:
     """Prompts with questions about the conversation; none where the subject's reply is missing.
 
     A question in the first person is the next user message of the same conversation, so that prompts differ in their
@@ -194,7 +194,7 @@ def asked(
 
     Args:
         questions: Function from the state to the questions by name (v1 …).
-        perspective: See `about`.
+        perspective: See `prompts_about`.
         decisions: 5, or 25 for the agreement study (paper 002, footnote 3): answers are then called v1r1 … v5r5.
         answer_tokens: Largest number of tokens of an answer, reasoning included. Default: the model's limit.
         effort: Reasoning effort of an answer. Default: the model's.
@@ -202,10 +202,10 @@ def asked(
     Raises:
         InputError: `answer_tokens` is no whole number from 1, or `effort` is unknown.
     """
-    needs, offered = chosen(answer_tokens, effort), _tools_of if perspective == "first" else no_tools
+    needs, offered = user_settings(answer_tokens, effort), _tools_of if perspective == "first" else no_tools
     if decisions == 5:
         cold = GenerateConfig(temperature=0)
-        return answer(about(questions, perspective), config=cold, needs=needs, tools=offered)
+        return answer(prompts_about(questions, perspective), config=cold, needs=needs, tools=offered)
 
     def repeat(r: int) -> Solver:
         def named(state: TaskState) -> Mapping[str, str]:
@@ -214,7 +214,7 @@ def asked(
         def sampled(state: TaskState) -> GenerateConfig:
             return GenerateConfig(temperature=1, seed=5 * (state.epoch - 1) + r)
 
-        return answer(about(named, perspective), config=sampled, needs=needs, tools=offered)
+        return answer(prompts_about(named, perspective), config=sampled, needs=needs, tools=offered)
 
     return together(*(repeat(r) for r in range(1, 6)))
 
@@ -260,10 +260,10 @@ class Conversations:
         self.perspective: Perspective = shared.get("perspective", "first")
         check_options(perspective=self.perspective, decisions=decisions)
         ours, turned = questions or {}, flipped or {}
-        self.own, self.questions = wording(
+        self.wording, self.questions = wording(
             shared.get("questions"), method, lambda state: {**ours, **(turned if state.metadata["flip"] else {})}
         )
-        self.keys = names_of(self.own.texts if self.own else ours, decisions)
+        self.keys = names_of(self.wording.texts if self.wording else ours, decisions)
         self.about = {"context": shared.get("context", "first"), "perspective": self.perspective if ours else None}
         self.table = conversations(
             shared.get("dataset", DEFAULT),
@@ -313,6 +313,6 @@ class Conversations:
             solver=solvers[0] if len(solvers) == 1 else list(solvers),
             scorer=scorer,
             continue_on_fail=True,
-            version=versioned(self.table.version(version), self.own),
-            metadata=ask.about(self.table) | log_entries(self.own) | self.about | dict(about or {}),
+            version=versioned(self.table.version(version), self.wording),
+            metadata=ask.task_metadata(self.table) | log_entries(self.wording) | self.about | dict(about or {}),
         )

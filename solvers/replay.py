@@ -11,8 +11,19 @@ from inspect_ai.solver import TaskState
 from selfprobe.data import Table
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import locate
-from selfprobe.logs import Run, as_typed, in_thread, lost_replies, runs, samples, task_defaults
-from selfprobe.logs.header import about_of, informed_of, target_of, task_of
+from selfprobe.logs import (
+    Run,
+    about_of,
+    as_typed,
+    in_thread,
+    informed_of,
+    lost_replies,
+    runs,
+    samples,
+    target_of,
+    task_defaults,
+    task_of,
+)
 from selfprobe.solvers.ask import in_a_run, of_asked, sole
 from selfprobe.solvers.record import Reply, record_of
 
@@ -24,7 +35,7 @@ NONE = as_typed(None)
 class Replay:
     """An earlier log, used instead of a model."""
 
-    given: str
+    path: str
     """Path that the user passed, made absolute: a file or a folder."""
     task: str | tuple[str, ...]
     """Tasks whose logs are accepted; several where tasks share their acts."""
@@ -40,7 +51,7 @@ class Replay:
     @property
     def __name__(self) -> str:
         """Name in the log and in a task's identity for Inspect: not the file, which a retry renames."""
-        return self.given
+        return self.path
 
     @property
     def tasks(self) -> str:
@@ -61,7 +72,7 @@ class Replay:
         return self.chosen[model]
 
     def _find(self, model: str) -> EvalLog:
-        there = in_thread(runs, [self.given])
+        there = in_thread(runs, [self.path])
         faults = [f"{log}: {why}" for log, why in there.aside.items()]
         fit = list[Run]()
         for run in there.counted:
@@ -71,7 +82,7 @@ class Replay:
                 fit.append(run)
         if not fit:
             raise InputError(
-                f"no log to replay {self.arm} from in {self.given}: expected a finished {self.tasks} log of {model} on "
+                f"no log to replay {self.arm} from in {self.path}: expected a finished {self.tasks} log of {model} on "
                 f"{self.table.name}; found {'; '.join(faults[:5]) or 'no logs'}"
             )
         settings = [self._settings(run) for run in fit]
@@ -81,7 +92,7 @@ class Replay:
             names = sorted({name for its in settings for name in its if its[name] != dict(self.asked)[name]})
             differ = ", ".join(f"{name} {' or '.join(sorted({its[name] for its in settings}))}" for name in names)
             raise InputError(
-                f"{self.given} holds {self.arm} of {model} with other settings: {differ}; give the log itself"
+                f"{self.path} holds {self.arm} of {model} with other settings: {differ}; give the log itself"
             )
         return (equal or fit)[0].header
 
@@ -132,18 +143,18 @@ class Replay:
         return None
 
 
-def of_same(replay: Replay | None, held: str, **given: object) -> Replay | None:
+def of_same(replay: Replay | None, held: str, **asked: object) -> Replay | None:
     """Log to replay; replies asked for in another way are refused, since nothing else in a log shows that.
 
     Args:
         replay: Log to replay; None stays None.
         held: Kind of the log's replies, for the message ("rollouts").
-        given: Arguments that determined how they were asked for, in this run; a log may lack one at its default.
+        asked: Arguments that determined how they were asked for, in this run; a log may lack one at its default.
     """
     if replay is None or not in_a_run():  # a matrix builds tasks first, both waves with the same arguments
         return replay
     args = replay.header.eval.task_args
-    for name, value in given.items():
+    for name, value in asked.items():
         its, ours = as_typed(args[name]) if name in args else task_defaults(replay.tasks).get(name), as_typed(value)
         if its != ours:
             raise InputError(

@@ -95,7 +95,7 @@ def test_the_configuration_of_paper_002_names_its_five_models_and_plans_them() -
 
 def test_the_configuration_of_paper_004_names_its_four_families() -> None:
     pytest.importorskip("torch", reason="the probes extra is not installed")
-    from selfprobe.studies.preferences.runs import family_of
+    from selfprobe.studies.probe_compare import family_of
 
     text = yaml.safe_load((ROOT / "configs/paper004.yaml").read_text())
     families = [family_of(name) for name in text["models"]]

@@ -19,7 +19,7 @@ from inspect_ai.model import ModelOutput, ModelUsage, get_model
 from selfprobe.cli import main
 from selfprobe.data import load
 from selfprobe.data.conversations import conversations
-from selfprobe.data.public_pairs import load as load_pairs
+from selfprobe.data.public_pairs import load_pairs
 from selfprobe.errors.arguments import SHORT
 from selfprobe.studies.awareness.study import CALLS, GRADES
 from selfprobe.study import _registry

@@ -142,7 +142,7 @@ def test_the_default_embedder_by_its_short_name_is_the_same_weights_and_the_same
         return [[1.0, 0.0] for _ in texts]
 
     monkeypatch.setattr("selfprobe.embed._fetched", lambda: tmp_path)
-    monkeypatch.setattr("selfprobe.embed.minilm.vectors_of", encode)
+    monkeypatch.setattr("selfprobe.embed.minilm_vectors", encode)
     assert require("all-MiniLM-L6-v2") == DEFAULT_EMBEDDER
     assert anyio.run(lambda: embed(["a"], model="all-MiniLM-L6-v2")).tolist() == [[1.0, 0.0]]
 

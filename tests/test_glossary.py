@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from selfprobe.page.glossary import GLOSSARY, meaning_of
+from selfprobe.page import GLOSSARY, meaning_of
 
 ROOT = Path(__file__).parent.parent / "selfprobe"
 NAMED = {"run", "taken out", "hole", "why"}
@@ -29,7 +29,7 @@ def headings() -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize(("module", "title"), sorted(set(headings())))
 def test_a_heading_over_numbers_is_explained(module: str, title: str) -> None:
-    assert title in NAMED or meaning_of(title), f"{module}: {title!r} is not in selfprobe/page/glossary.py"
+    assert title in NAMED or meaning_of(title), f"{module}: {title!r} is not in GLOSSARY of selfprobe/page"
 
 
 def test_an_explanation_is_a_sentence() -> None:

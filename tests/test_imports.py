@@ -236,7 +236,6 @@ def test_importing_a_task_file_opens_nothing_and_prints_nothing() -> None:
 
 TWICE = {
     "record_to_sample": "the function by which a task and each form of its data make a sample, under one name as in Inspect",
-    "arms_of": "arms as a user names them in `-T`, read into a list",
     "Item": "one measured thing: a row of data, two prompts of a patch, a line of a page, a judged conversation",
     "Table": "rows with their origin (`from selfprobe.data`), and the table of a page (`from selfprobe.page`)",
 }

@@ -5,8 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import rich
+from inspect_ai._display.rich import display
 from inspect_ai.model import get_model
 from inspect_ai.model._providers.openai_compatible import OpenAICompatibleAPI
+from rich.console import Console
 
 from selfprobe.errors import inspect_private
 from selfprobe.errors.inspect_private import PrerequisiteError
@@ -71,3 +74,9 @@ def test_a_task_file_by_its_whole_path_needs_its_task_behind_an_at_sign(
 
 def test_the_version_that_is_advised_is_the_one_that_is_tested() -> None:
     assert f"inspect_ai=={inspect_private.TESTED}\n" in (ROOT / "constraints.txt").read_text()
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_tables_of_results_are_drawn_where_they_are_seen(monkeypatch: pytest.MonkeyPatch, quiet: bool) -> None:
+    monkeypatch.setattr(rich, "get_console", lambda: Console(quiet=quiet))
+    assert (display.tasks_results([]) == "") is quiet

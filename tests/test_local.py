@@ -59,7 +59,7 @@ def test_a_plan_in_time_has_no_table_of_calls() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--layers", "3-1"), "expected blocks as 3, 8-12 or 0-31:4, got '3-1'"),
+        (("--layers", "3-1"), "expected blocks such as 3, 8-12 or 0-31:4, got '3-1'"),
         (("--replicas", "2"), "--replicas goes with --engine ray"),
         (("--ray-address", "a:1"), "--ray-address goes with --engine ray"),
         (("--out", "memory://there"), "must be a local folder"),

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from selfprobe.cli import COMMANDS, GROUPS, main
 from selfprobe.study import options
 from selfprobe.study.usage import EXAMPLES
-from selfprobe.text.near import names
+from selfprobe.text.user_input import names
 
 SHARED = ("--models", "--limit", "-T", "-M", "--max-connections", "--max-retries", "--attempt-timeout", "--prices")
 

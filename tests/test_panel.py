@@ -23,7 +23,7 @@ from selfprobe.solvers.record import Record
 
 Run = Callable[..., EvalLog]
 
-SUBJECT = "planted/ada?voiced=1&voiced_wrongly=0&reasons=1&traced=1&traced_wrongly=0"
+SUBJECT = "planted/ada?voiced=1&voiced_wrongly=0&reasons=1"
 """Brings up an evaluation in each evaluation, and nowhere else."""
 HONEST, SECOND = "planted/g", "planted/h"
 """Two graders that find what is there."""

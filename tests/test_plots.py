@@ -10,15 +10,15 @@ import pytest
 from selfprobe.page import Picture
 from selfprobe.page.plots import (
     bar_rows,
-    calibration,
+    calibration_curves,
     curves,
+    cut_name,
+    cut_names,
     heat_map,
     interval_rows,
     legend_below,
     model_names,
     new_axes,
-    short,
-    short_names,
 )
 from selfprobe.stats.estimate import Estimate, undefined
 
@@ -43,7 +43,7 @@ def every(names: list[str], estimate: Estimate) -> list[Picture]:
         interval_rows("a", rows, caption="c", axis="x"),
         bar_rows("b", rows, caption="c", axis="x", scale="percent"),
         curves("c", lines, caption="c", across="x", up="y"),
-        calibration("d", lines, caption="c", across="x", up="y"),
+        calibration_curves("d", lines, caption="c", across="x", up="y"),
         heat_map("e", values, names, caption="c", low=values - 0.1, high=values + 0.1),
     ]
 
@@ -124,8 +124,8 @@ def test_a_band_is_drawn_where_there_is_an_interval() -> None:
 
 
 def test_long_names_are_cut_in_the_middle() -> None:
-    assert short("openrouter/vendor/model") == "model"
-    cut = short("p/" + "a" * 30 + "z" * 30)
+    assert cut_name("openrouter/vendor/model") == "model"
+    cut = cut_name("p/" + "a" * 30 + "z" * 30)
     assert len(cut) <= 26 and cut.startswith("aaa") and cut.endswith("zzz") and "…" in cut
 
 
@@ -138,7 +138,7 @@ def test_a_model_is_called_without_its_settings_or_by_those_that_differ() -> Non
     two = {"planted/a?x=1&y=2": "planted/a?x=1", "planted/a?x=2&y=2": "planted/a?x=2", "planted/a": "planted/a"}
     assert model_names(list(two)[:2]) == dict(list(two.items())[:2])
     assert model_names(["planted/a", "planted/a?x=1"]) == {"planted/a": "planted/a", "planted/a?x=1": "planted/a?x=1"}
-    assert short_names(["planted/ada?access=.8", "openai/gpt-4o"]) == ["ada", "gpt-4o"]
+    assert cut_names(["planted/ada?access=.8", "openai/gpt-4o"]) == ["ada", "gpt-4o"]
 
 
 def test_a_legend_below_stays_within_a_narrow_figure_and_names_nothing_twice() -> None:

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from selfprobe.text.parse import json_texts
-from selfprobe.text.probability import probabilities, stated_probability
+from selfprobe.text.parse import json_texts, probabilities, stated_probability
 
 GOOD = {
     "Since five people may die, P(A): 0.7, P(B): 0.3.": (0.7, 0.3),

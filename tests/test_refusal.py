@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from selfprobe.text.refusal import is_error_text, is_refusal, may_refuse
+from selfprobe.text.kinds import is_error_text, is_refusal, may_refuse
 
 
 @pytest.mark.parametrize(

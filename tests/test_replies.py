@@ -10,18 +10,16 @@ from typing import Any
 
 import pytest
 
-from selfprobe.scorers.guessed_word import clues_in, guess_in, leaks
-from selfprobe.scorers.kth_word_match import kth_word
-from selfprobe.scorers.paraphrase_choice import chosen_slot
-from selfprobe.scorers.reply_similarity import prompt_in
+from selfprobe.scorers.slot_choices import chosen_slot
+from selfprobe.scorers.word_matches import clues_in, guess_in, kth_word_of, leaks
+from selfprobe.scorers.written_prompts import prompt_in
 from selfprobe.solvers.record import Reply
-from selfprobe.text.parse import one_word
-from selfprobe.text.probability import probabilities
-from selfprobe.text.refusal import is_refusal
+from selfprobe.text.kinds import is_refusal
+from selfprobe.text.parse import one_word, probabilities
 
 
 def kth(k: int) -> Callable[[str], str | None]:
-    return lambda text: kth_word(Reply(text=text, model="m", stop_reason="stop"), k)[0]
+    return lambda text: kth_word_of(Reply(text=text, model="m", stop_reason="stop"), k)[0]
 
 
 def pair(text: str) -> list[float] | None:

@@ -226,8 +226,7 @@ PROBED = ("Llama-3.1-70B-Instruct", "Llama-3.1-8B-Instruct")
 
 def tiny_pairs(spec: str, **_: Any) -> Any:
     """Sixteen pairs, of each of two aspects, named as one of paper 004's data sets; in LLMBar some are adversarial."""
-    from selfprobe.data.pairs import Pair
-    from selfprobe.data.prompts import ASPECTS
+    from selfprobe.data.pairs import ASPECTS, Pair
     from selfprobe.data.public_pairs import PairSet
 
     name = spec.partition("=")[0]

@@ -10,7 +10,7 @@ import pytest
 from inspect_ai.log import list_eval_logs
 
 from selfprobe.logs import samples
-from selfprobe.logs.references import REFERENCE
+from selfprobe.logs.packed import REFERENCE
 from selfprobe.studies.awareness.study import Awareness
 from selfprobe.studies.awareness.table import load as load_awareness
 from selfprobe.studies.matrix.study import Matrix

@@ -25,7 +25,7 @@ from selfprobe.studies import (
     inside,
     lens,
     outcome,
-    patch,
+    read,
     rewrite,
     scan,
     turns,
@@ -38,7 +38,7 @@ from selfprobe.studies.awareness.verdict import Kind
 from selfprobe.studies.inside import ALMOST, ELSEWHERE, SAID
 from selfprobe.studies.matrix.numbers import analyse
 from selfprobe.studies.matrix.page import results_page as matrix_page
-from selfprobe.studies.preferences import findings as probes
+from selfprobe.studies.preferences import page as probes
 from selfprobe.studies.preferences import study as preferences
 from tests.awareness import test_verdict as subjects
 
@@ -255,10 +255,13 @@ def foresaw(
     return Of(**facts | more), Of(verdict=None if named is None else Of(models=("m/a",) * named))
 
 
-def preferred(*models: tuple[str, float, float, float], method: str = "pairwise, cot") -> tuple[Any, ...]:
-    """Runs, the best one first."""
+def preferred(*models: tuple[str, float, float, float], first: float = np.nan) -> tuple[Any, ...]:
+    """Runs, the best one first; `first`: the share of showings in which the first place is chosen."""
+    places = {"said_1": first, "said_1_low": first, "said_1_high": first}
     runs = [
-        preferences.JudgedRun(method, m, "d", {"accuracy": at, "accuracy_low": low, "accuracy_high": high}, "l")
+        preferences.JudgedRun(
+            "pairwise, cot", m, "d", {"accuracy": at, "accuracy_low": low, "accuracy_high": high} | places, "l"
+        )
         for m, at, low, high in models
     ]
     return runs, {m: m for m, *_ in models}
@@ -287,7 +290,7 @@ STUDIES: dict[Callable[..., Any], list[tuple[tuple[Any, ...], str, str]]] = {
         ((UP, "asking", ["length"]), "Cannot tell", "and not above length"),
         ((UP, "asking", []), "Yes", "has a probe above asking +0.40"),
     ],
-    patch._answer: [
+    read._answer: [
         (patched((0.3, 0.7), there=False), "Cannot tell", "is not shown to answer otherwise under the other prompt"),
         (patched((np.nan, np.nan)), "Cannot tell", "dilemmas are too few for an interval"),
         (patched((-0.3, -0.1)), "No", "of the shift with the relevant run's pattern"),
@@ -385,6 +388,11 @@ STUDIES: dict[Callable[..., Any], list[tuple[tuple[Any, ...], str, str]]] = {
         (preferred(("a", np.nan, np.nan, np.nan)), "Cannot tell", "for a: no pair has a verdict"),
         (preferred(("a", 0.6, 0.4, 0.8)), "Cannot tell", "60 % of pairs, and its interval holds 50 %"),
         (preferred(("a", 0.6, np.nan, np.nan)), "Cannot tell", "60 % of pairs, without an interval"),
+        (
+            preferred(("a", 0.6, 0.4, 0.8), first=0.9),
+            "Cannot tell",
+            "it takes the first place in 90 % [90, 90] of show",
+        ),
         (preferred(("a", 0.3, 0.2, 0.4), ("b", 0.2, 0.1, 0.3)), "No", "the best, a, prefers the better text in 30 %"),
         (
             preferred(("a", 0.3, 0.2, 0.4)),
@@ -421,8 +429,8 @@ PLACES: dict[str, tuple[str, ...]] = {
     "Noticing": ("effect",),
     "Outcome": ("outcome", "studies/test_outcome.py"),
     "Preferences": ("preferences.study",),
-    "ProbeRun": ("preferences.findings", "preferences/test_findings.py", "studies/test_probe_compare.py"),
-    "Read": ("lens", "attention", "patch"),
+    "ProbeRun": ("preferences.page", "preferences/test_findings.py", "studies/test_probe_compare.py"),
+    "Read": ("lens", "attention", "read"),
     "Realism": ("card",),
     "Rewriting": ("rewrite",),
 }

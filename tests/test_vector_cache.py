@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from selfprobe.embed import vector_cache
-from selfprobe.embed.vector_cache import FILE, Vectors, remembered
+from selfprobe import embed
+from selfprobe.embed import CACHE_FILE, Vectors, remembered
 
 
 class Embedder:
@@ -26,8 +26,8 @@ class Embedder:
 @pytest.fixture(autouse=True)
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SELFPROBE_CACHE", str(tmp_path / "cache"))
-    vector_cache._left.cache_clear()
-    return tmp_path / "cache" / FILE
+    embed._unused_cache.cache_clear()
+    return tmp_path / "cache" / CACHE_FILE
 
 
 def test_a_text_is_computed_once_and_its_vector_is_the_same_to_the_bit() -> None:
@@ -78,7 +78,7 @@ def test_a_cache_folder_that_cannot_be_made_is_a_line(file: Path, capfd: pytest.
 
 
 def test_the_older_half_goes_where_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vector_cache, "MOST", 16 * 10)  # bytes: ten vectors
+    monkeypatch.setattr(embed, "MOST_BYTES", 16 * 10)  # bytes: ten vectors
     compute = Embedder()
     for number in range(11):
         remembered([f"{number} text"], "e", compute)
@@ -90,7 +90,7 @@ def test_the_older_half_goes_where_they_are_too_many(monkeypatch: pytest.MonkeyP
 @pytest.mark.slow(5)
 def test_several_processes_write_at_once(file: Path) -> None:
     code = (
-        "import sys, numpy as np; from selfprobe.embed.vector_cache import remembered\n"
+        "import sys, numpy as np; from selfprobe.embed import remembered\n"
         "for n in range(20): remembered([f'{sys.argv[1]} {n}'], 'e', lambda texts: np.ones((len(texts), 3)))"
     )
     running = [

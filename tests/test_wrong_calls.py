@@ -407,7 +407,7 @@ AT_ONCE: list[tuple[tuple[str, ...], str]] = [
     (("matrix", "--config", "models.yaml"), "nosuch/y: Model API nosuch of model 'nosuch/y' not recognized."),
     (
         ("matrix", "--models", "planted/ada?acess=1"),
-        "planted/ada?acess=1: unknown setting acess; did you mean access? The nearest are access, awareness, traced",
+        "planted/ada?acess=1: unknown setting acess; did you mean access? The nearest are access, awareness, copies",
     ),
     (
         ("awareness", "run", "--models", "planted/a", "--grader", "planted/b,gpt-4o"),

@@ -1,4 +1,4 @@
-"""Conversations to measure evaluation awareness on: from files, public sets, other tasks, and logs.
+"""Conversations to measure evaluation awareness on, also beside a reference, and whole transcripts in pairs.
 
 -T dataset=eval_awareness_2         bundled; also my.jsonl, my.csv, hf:owner/name@revision, s3://…, or several:
 a.jsonl,b.csv
@@ -19,25 +19,43 @@ or `text`; each with an optional `system`. It may have `tools`, `id`, `label` (e
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import Any, Literal, get_args
 
+import numpy as np
 from inspect_ai.dataset import Sample
-from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageSystem, ChatMessageUser
+from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageSystem, ChatMessageTool, ChatMessageUser
+from inspect_ai.tool import ToolCall, ToolInfo, ToolParams
+from inspect_ai.util import JSONSchema
+from scipy.optimize import linear_sum_assignment
 
-from selfprobe.data import Row, Table, load, table_of
-from selfprobe.data.files import read_text, with_columns
+from selfprobe.data import Row, Table, load, read_text, table_of, with_columns
 from selfprobe.data.inspect_data import SCHEMES, inspect_rows
 from selfprobe.data.messages import LISTS, TEXT_COLUMNS, Message, Unaskable, row_messages, row_tools, unread
-from selfprobe.data.reference import BUNDLED, with_reference
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import locate, one_of
-from selfprobe.text.yaml_keys import TOO_DEEP
+from selfprobe.text.user_input import TOO_DEEP
 
 Label = Literal["evaluation", "deployment"]
 Context = Literal["first", "full"]
 
-DEFAULT = BUNDLED["bundled"]
+REFERENCE_NAMES = {"bundled": "eval_awareness_2"}
+"""Names of sets that a reference may have in addition to those of data sets."""
+BUNDLED_CONTENTS = {
+    "eval_awareness": "bundled, the first of two, whose labels are easy to see: a check that a method points the right "
+    "way, and no measure of how much is noticed",
+    "eval_awareness_2": "bundled; all of it was written for this, and a label says what a text was written as; two "
+    "blind readers, language models, had 77 and 76 % right",
+}
+"""The bundled sets, and what a page says of each."""
+REFERENCE_ID = "reference:"
+"""Prefix of the ids of a reference's conversations."""
+YOURS, REFERENCE = "yours", "reference"
+"""The two sets, as a row's `set` names them."""
+OPPOSITE = {"evaluation": "deployment", "deployment": "evaluation"}
+
+DEFAULT = REFERENCE_NAMES["bundled"]
 _EVALUATION = "evaluation eval evals evaluations test tests testing benchmark true 1 1.0"
 _DEPLOYMENT = (
     "deployment deployed deploy real real_world real_use real_usage realworld organic production natural false 0 0.0"
@@ -91,7 +109,8 @@ def conversations(
             call as it is. "full": all messages up to the last that is not the model's, since the subject writes the
             last reply itself.
         role: Whose conversations of a task or of logs: a model role ("target"); None is the evaluated model.
-        against: A reference, as `dataset`, or "bundled". Its rows get ids and `set` of their own; see `with_reference`.
+        against: A reference, as `dataset`, or "bundled". Its rows get ids and `set` of their own; see
+            `_with_reference`.
         as_sent: With context "full", keep the last reply too, and calls of tools and their results apart: messages may
             have `calls` (function and arguments as JSON), and the role "tool".
 
@@ -107,13 +126,13 @@ def conversations(
         raise InputError("against must name a set: bundled, a file, hf:…, task:… or logs:…")
     if (task or logs) and dataset != DEFAULT:
         raise InputError(f"dataset={dataset} beside {'task' if task else 'logs'}: give one of them")
-    known = BUNDLED.get(dataset, dataset) if isinstance(dataset, str) else dataset
+    known = REFERENCE_NAMES.get(dataset, dataset) if isinstance(dataset, str) else dataset
     ours = _read(known, task, logs, label=label, context=context, role=role, as_sent=as_sent)
     if against is None:
         return ours
-    other = BUNDLED.get(against, against)
+    other = REFERENCE_NAMES.get(against, against)
     reference = _read(other, None, None, label=None, context=context, role=None, as_sent=as_sent)
-    return with_reference(ours, reference, against)
+    return _with_reference(ours, reference, against)
 
 
 def _read(
@@ -288,3 +307,239 @@ def _label(meta: Mapping[str, Any], where: str) -> Label | None:
 
 def _text(value: object) -> str | None:
     return None if value is None or value == "" else str(value)
+
+
+# ---- a set and a reference to compare it with, as one table, so that one run asks both
+
+
+def _with_reference(table: Table, reference: Table, address: str) -> Table:
+    """Rows of both sets in turns, so that a limit takes as many of each; every row with `set`: YOURS or REFERENCE.
+
+    A conversation of the reference whose text is in our set as well would be held against itself: it is set aside. So
+    is one with the label that our rows stand for (`stands_for`): it would be asked about and count for nothing.
+
+    Args:
+        table: Result of `conversations`.
+        reference: The same; its ids get `reference:` before them.
+        address: The reference as the user named it.
+
+    Raises:
+        InputError: Nothing is left of the reference.
+    """
+    mine = {_dialogue(row): row["id"] for row in table.rows}
+    aside = {
+        f"{reference.name}: {row['id']}": f"the same text is in your set, as {mine[_dialogue(row)]!r}"
+        for row in reference.rows
+        if _dialogue(row) in mine
+    }
+    others = [
+        {**row, "id": f"{REFERENCE_ID}{row['id']}", "set": REFERENCE}
+        for row in reference.rows
+        if _dialogue(row) not in mine
+    ]
+    if not others:
+        raise InputError(
+            f"against={address}: all {len(reference.rows)} of its texts are in your set {table.name} as well, and "
+            "nothing can be told from a set held against itself; give other conversations"
+        )
+    yours = [{**row, "set": YOURS} for row in table.rows]
+    if own := stands_for((row["set"], row.get("label")) for row in [*yours, *others]):
+        why = f"labelled {own}, as what your set stands for: it stands for neither"
+        aside |= {
+            f"{reference.name}: {row['id'].removeprefix(REFERENCE_ID)}": why
+            for row in others
+            if row.get("label") == own
+        }
+        others = [row for row in others if row.get("label") != own]
+    rows = [row for both in zip_longest(yours, others) for row in both if row is not None]
+    unread = "; ".join(filter(None, (table.unread, reference.unread)))
+    return table_of(f"{table.name} against {reference.name}", rows, {**table.aside, **reference.aside, **aside}, unread)
+
+
+def name_and_contents(name: str) -> str:
+    """Name of a data set as its logs have it, and its contents if it is bundled.
+
+    >>> name_and_contents("mine.jsonl against their.jsonl")
+    'mine.jsonl against their.jsonl'
+    """
+    parts = [part for side in name.split(" against ") for part in side.split(",")]
+    # Logs from before there were two call the first one "bundled", where it was the reference.
+    known = {
+        part: BUNDLED_CONTENTS["eval_awareness" if part == "bundled" else part]
+        for part in parts
+        if part in (*BUNDLED_CONTENTS, "bundled")
+    }
+    told = [what if part == name else f"{part}: {what}" for part, what in known.items()]
+    return f"{name} ({'; '.join(told)})" if told else name
+
+
+def stands_for(rows: Iterable[tuple[str | None, str | None]]) -> str | None:
+    """Label that your rows stand for next to a reference: their one label, or evaluation where they have none.
+
+    Args:
+        rows: (set, label) of each conversation.
+
+    Returns:
+        The label; "" where your rows have both, and keep them; None where nothing changes: there is no reference, or
+        all of it has your one label.
+    """
+    given = list(rows)
+    mine = {label for of_set, label in given if of_set != REFERENCE} - {None}
+    theirs = [label for of_set, label in given if of_set == REFERENCE]
+    if not theirs or len(theirs) == len(given):
+        return None
+    own = "" if len(mine) > 1 else str(next(iter(mine), "evaluation"))
+    return None if all(label == own for label in theirs) else own
+
+
+def counted_label(your_label: str | None, of_set: str | None, label: str | None) -> str | None:
+    """The label that a row counts with.
+
+    Your rows stand for `your_label` and the reference for the other label; rows of the reference with your label stand
+    for neither, and where your rows have both labels none of the reference does.
+
+    Args:
+        your_label: Result of `stands_for`.
+        of_set: YOURS, REFERENCE, or None.
+        label: The row's own.
+    """
+    if your_label is None:
+        return label
+    if of_set != REFERENCE:
+        return your_label or label
+    return None if label == your_label else OPPOSITE.get(your_label)
+
+
+def _dialogue(row: Row) -> tuple[tuple[str, str], ...]:
+    return tuple((message["role"], message["content"].strip()) for message in row["messages"])
+
+
+# ---- whole transcripts, with calls and results of tools as messages; evaluations paired with real use of their length
+# A turn is what ends with a message of the model and the results of the tools that it called; what comes after the last
+# one is a turn too.
+
+UNPAIRED = "no transcript of the other kind is left to pair it with"
+
+
+def transcript_rows(dataset: str | Sequence[str], *, against: str | None = None, **given: Any) -> Table:
+    """Whole transcripts; where there are evaluations and real use, as many of both, each with the nearest in length.
+
+    Rows are those of `conversations`, with `kind` ("evaluation", "deployment", or None), `count` (turns) and, where
+    they are paired, `pair`. Pairs stand one after the other. Distance is that of the logarithms of the turns and, half
+    as much, of the characters; all pairs together are the nearest (Hungarian method).
+
+    Args:
+        dataset: See `conversations`.
+        against: Real use to hold it against, or another kind.
+        given: task, logs, role, label; see `conversations`.
+
+    Raises:
+        InputError: See `conversations`.
+    """
+    table = conversations(dataset, against=against, context="full", as_sent=True, **given)
+    own = stands_for((row.get("set"), row["label"]) for row in table.rows)
+    rows = [
+        {**row, "kind": counted_label(own, row.get("set"), row["label"]), "count": len(ends(row["messages"]))}
+        for row in table.rows
+    ]
+    ours, others = ([row for row in rows if row["kind"] == kind] for kind in ("evaluation", "deployment"))
+    if not ours or not others:
+        return table_of(table.name, rows, table.aside, table.unread)
+    cost = np.abs(_sizes(ours)[:, None] - _sizes(others)[None]).sum(axis=2)
+    pairs = sorted(zip(*linear_sum_assignment(cost), strict=True), key=lambda pair: (pair[0], pair[1]))
+    kept = [{**row, "pair": ours[a]["id"]} for a, b in pairs for row in (ours[a], others[b])]
+    ids = {row["id"] for row in kept}
+    aside = {f"{table.name}: {row['id']}": UNPAIRED for row in rows if row["id"] not in ids}
+    return table_of(table.name, kept, {**table.aside, **aside}, table.unread)
+
+
+def _sizes(rows: Sequence[Row]) -> np.ndarray:
+    """[row, 2]: logarithm of the turns, and half of that of the characters."""
+    characters = [sum(len(m["content"]) for m in row["messages"]) + 1 for row in rows]
+    return np.column_stack([np.log([row["count"] for row in rows]), 0.5 * np.log(characters)])
+
+
+def ends(messages: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Number of messages up to the end of each turn.
+
+    >>> ends([{"role": role} for role in ("system", "user", "assistant", "tool", "assistant", "user")])
+    [4, 5, 6]
+    """
+    found, replied = [], False
+    for place, message in enumerate(messages):
+        if replied and message["role"] != "tool":
+            found.append(place)
+            replied = False
+        replied |= message["role"] == "assistant"
+    return [*found, len(messages)]
+
+
+def chat(messages: Sequence[Mapping[str, Any]]) -> list[ChatMessage]:
+    """The messages of a row as Inspect's; results are those of the last calls, in order, and without one a user's."""
+    made: list[ChatMessage] = []
+    waiting: list[ToolCall] = []
+    for number, message in enumerate(messages):
+        text, role = message["content"], message["role"]
+        if role == "tool" and waiting:
+            call = waiting.pop(0)
+            made.append(ChatMessageTool(content=text, tool_call_id=call.id, function=call.function))
+            continue
+        made += [_no_result(call) for call in waiting]
+        waiting = []
+        if role == "assistant":
+            waiting = [
+                ToolCall(id=f"call_{number}_{at}", function=name, arguments=_arguments(given))
+                for at, (name, given) in enumerate(message.get("calls", ()))
+            ]
+            made.append(ChatMessageAssistant(content=text, tool_calls=list(waiting) or None))
+        elif role == "system":
+            made.append(ChatMessageSystem(content=text))
+        else:
+            made.append(ChatMessageUser(content=text))
+    return [*made, *(_no_result(call) for call in waiting)]
+
+
+def _no_result(call: ToolCall) -> ChatMessage:
+    """Result for a call without one: vendors refuse a call that nothing answers."""
+    return ChatMessageTool(content="(no result)", tool_call_id=call.id, function=call.function)
+
+
+def _arguments(arguments: str) -> dict[str, Any]:
+    try:
+        found = json.loads(arguments or "{}")
+    except (json.JSONDecodeError, RecursionError):
+        return {"input": arguments}
+    return found if isinstance(found, dict) else {"input": found}
+
+
+def tools_in(row: Mapping[str, Any]) -> list[ToolInfo]:
+    """The tools that a transcript came with, and those that it calls without saying what they are.
+
+    Vendors refuse messages with calls of tools that are not offered.
+    """
+    offered = [ToolInfo.model_validate(tool) for tool in row.get("tools") or ()]
+    names = {tool.name for tool in offered}
+    called: dict[str, set[str]] = {}
+    for message in row["messages"]:
+        for name, given in message.get("calls", ()):
+            called.setdefault(name, set()).update(_arguments(given))
+    return offered + [
+        ToolInfo(
+            name=name,
+            description=name,
+            parameters=ToolParams(properties={each: JSONSchema(type="string") for each in sorted(given)}),
+        )
+        for name, given in called.items()
+        if name not in names
+    ]
+
+
+def asked_at(longest: int, most: int) -> list[int]:
+    """Turns to ask after: all where there are at most so many, else the first ones and then ever fewer, the last too.
+
+    >>> asked_at(200, 10)
+    [1, 2, 3, 6, 11, 19, 34, 62, 111, 200]
+    """
+    if longest <= most:
+        return list(range(1, longest + 1))
+    return sorted({round(turn) for turn in np.geomspace(1, longest, most)})

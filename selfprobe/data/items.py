@@ -167,11 +167,11 @@ def _merged(pieces: Sequence[Unit], most: int, prompt: Prompt) -> list[Unit]:
     return made
 
 
-def without(prompt: Prompt, units: Iterable[Unit]) -> dict[str, Any] | None:
+def without_units(prompt: Prompt, units: Iterable[Unit]) -> dict[str, Any] | None:
     """The prompt without these units; None where no user message is left.
 
     >>> row = {"messages": [{"role": "user", "content": "It is a test. Add 2 and 2."}]}
-    >>> without(row, units_of(row, 9)[:1])["messages"][0]["content"]
+    >>> without_units(row, units_of(row, 9)[:1])["messages"][0]["content"]
     'Add 2 and 2.'
     """
     given = list(units)
@@ -270,7 +270,7 @@ def foreign(name: str, args: Mapping[str, Any] | None = None) -> Task:
     return task
 
 
-def items_of(task: Task) -> list[Item]:
+def task_items(task: Task) -> list[Item]:
     """The items, in the order in which the task asks them; without an id they are numbered as Inspect does it."""
     samples = [
         sample if sample.id is not None else sample.model_copy(update={"id": number})
@@ -289,7 +289,7 @@ def text_of(sample: Sample) -> str | None:
     return last.text if last is not None and plain and last.text.strip() else None
 
 
-def with_text(sample: Sample, text: str) -> str | list[ChatMessage]:
+def with_last_message(sample: Sample, text: str) -> str | list[ChatMessage]:
     """The sample's input with another last user message."""
     if isinstance(sample.input, str):
         return text

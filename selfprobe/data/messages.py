@@ -10,7 +10,7 @@ from inspect_ai.tool import ToolInfo, ToolParams
 from pydantic import ValidationError
 
 from selfprobe.errors import InputError
-from selfprobe.text.yaml_keys import TOO_DEEP
+from selfprobe.text.user_input import TOO_DEEP
 
 Row = Mapping[str, Any]
 
@@ -55,7 +55,7 @@ def row_messages(given: Row, where: str) -> list[Message]:
         Unaskable: The row is empty, or a message holds an image, another content that is no text, or half a character.
         InputError: There is no conversation in the row, or it cannot be read; the message begins with `where`.
     """
-    row = unwrapped(given)
+    row = _unwrapped(given)
     columns = [name for name in (*LISTS, *TEXT_COLUMNS) if name in row] or [name for name in row if name != "id"]
     if all(row[name] is None or str(row[name]).strip() in ("", "[]") for name in columns):
         raise Unaskable(f"{where}: it is empty")
@@ -90,7 +90,7 @@ def unread(given: Row, where: str) -> str:
     Raises:
         InputError: See `row_messages`.
     """
-    row = unwrapped(given)
+    row = _unwrapped(given)
     used = next((name for name in (*LISTS, *TEXT_COLUMNS) if row.get(name)), "")
     others = {n: row[n].strip() for n in TEXT_COLUMNS if n != used and isinstance(row.get(n), str) and row[n].strip()}
     held = "\n".join(message.text for message in row_messages(given, where)) if others else ""
@@ -104,7 +104,7 @@ def row_tools(row: Row, where: str) -> list[dict[str, Any]]:
     Raises:
         InputError: They are in no form that is known.
     """
-    tools = unwrapped(row).get("tools") or []
+    tools = _unwrapped(row).get("tools") or []
     try:
         if isinstance(tools, str):
             tools = json.loads(tools)
@@ -139,7 +139,7 @@ def tools_text(tools: Sequence[ToolInfo]) -> str:
     return "\n".join(f"{tool.name}({', '.join(tool.parameters.properties)}): {tool.description}" for tool in tools)
 
 
-def unwrapped(row: Row) -> Row:
+def _unwrapped(row: Row) -> Row:
     """The request of a row of a batch file; any other row as it is."""
     inner = next((row[name] for name in _BODIES if isinstance(row.get(name), dict)), None)
     return row if inner is None else {**{k: v for k, v in row.items() if k not in _BODIES}, **inner}

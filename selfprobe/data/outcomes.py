@@ -35,7 +35,7 @@ from selfprobe.logs import (
     titles,
     transcripts,
 )
-from selfprobe.text.refusal import is_refusal
+from selfprobe.text.kinds import is_refusal
 
 T = TypeVar("T")
 Question = Literal["solve", "refuse", "length"]
@@ -49,7 +49,7 @@ NEAREST = 3
 
 
 @dataclass(frozen=True)
-class Logged:
+class LoggedOutcomes:
     """Items of logs, with what the target and the other models did at them."""
 
     table: Table
@@ -61,7 +61,7 @@ class Logged:
 
 
 @dataclass(frozen=True)
-class Done:
+class ItemOutcomes:
     """One model's outcomes at one item."""
 
     text: str
@@ -73,17 +73,17 @@ class Done:
 
 
 @dataclass(frozen=True)
-class Did:
+class LogOutcomes:
     """One model's outcomes in one log."""
 
-    items: Mapping[str, Done]
+    items: Mapping[str, ItemOutcomes]
     tokens: float
     """Number of tokens from which a reply is long; NaN where nobody asks."""
     notes: Sequence[str] = field(default=())
 
 
 @dataclass(frozen=True)
-class Asking:
+class OutcomeQuestions:
     """The questions about outcomes, one set for all models."""
 
     ask: tuple[Question, ...] = ("solve",)
@@ -127,7 +127,7 @@ def _counted(logs: Sequence[str]) -> tuple[dict[tuple[str, str], Run], list[str]
     return best, lines
 
 
-def logged(logs: str | Sequence[str], target: str, asking: Asking) -> Logged:
+def logged_outcomes(logs: str | Sequence[str], target: str, asking: OutcomeQuestions) -> LoggedOutcomes:
     """The items that a model was asked in logs, with its outcomes and those of the other models there.
 
     Args:
@@ -136,13 +136,13 @@ def logged(logs: str | Sequence[str], target: str, asking: Asking) -> Logged:
         asking: What is asked about.
 
     Raises:
-        InputError: There is no log of the model, or no item with an outcome; or see `did`.
+        InputError: There is no log of the model, or no item with an outcome; or see `outcomes_in`.
     """
     paths = [logs] if isinstance(logs, str) else list(logs)
     return in_thread(_logged, tuple(paths), target, asking)
 
 
-def _logged(paths: tuple[str, ...], target: str, asking: Asking) -> Logged:
+def _logged(paths: tuple[str, ...], target: str, asking: OutcomeQuestions) -> LoggedOutcomes:
     best, lines = _counted(paths)
     mine = {task: run for (task, model), run in best.items() if model == target}
     if not mine:
@@ -153,16 +153,16 @@ def _logged(paths: tuple[str, ...], target: str, asking: Asking) -> Logged:
         raise InputError("; ".join([missing, *lines[:1]]))
     rows, aside, others = list[Row](), dict[str, str](), dict[str, dict[str, Mapping[str, float]]]()
 
-    def shown(run: Run) -> tuple[Did, tuple[tuple[str, str | Unaskable], ...]]:
-        return did(run, asking), _asked(run.log, stamp(run.log), target, asking.when, asking.at)
+    def shown(run: Run) -> tuple[LogOutcomes, tuple[tuple[str, str | Unaskable], ...]]:
+        return outcomes_in(run, asking), _asked(run.log, stamp(run.log), target, asking.when, asking.at)
 
     for task, run in mine.items():
         own, texts = _readable(run, shown, lines)
         lines += [f"{task}: {note}" for note in own.notes]
-        rest = dict[str, Did]()
+        rest = dict[str, LogOutcomes]()
         for (_, model), other in ((of, run) for of, run in best.items() if of[0] == task and of[1] != target):
             try:
-                rest[model] = _readable(other, lambda run: did(run, asking), lines)
+                rest[model] = _readable(other, lambda run: outcomes_in(run, asking), lines)
             except InputError as why_not:
                 lines.append(f"{task}: {model} is not compared: {why_not}")
         apart_from = Counter[str]()
@@ -190,7 +190,7 @@ def _logged(paths: tuple[str, ...], target: str, asking: Asking) -> Logged:
     if not rows:
         why, count = Counter(aside.values()).most_common(1)[0]
         raise InputError(f"{', '.join(paths)}: no item of {target} has an outcome: {why} ({count} items)")
-    return Logged(table_of(",".join(paths), rows, aside), others, lines)
+    return LoggedOutcomes(table_of(",".join(paths), rows, aside), others, lines)
 
 
 def _readable(run: Run, read: Callable[[Run], T], lines: list[str]) -> T:
@@ -206,7 +206,7 @@ def _readable(run: Run, read: Callable[[Run], T], lines: list[str]) -> T:
     return best[1]
 
 
-def did(run: Run, asking: Asking) -> Did:
+def outcomes_in(run: Run, asking: OutcomeQuestions) -> LogOutcomes:
     """The outcomes of a log's model at each of its items.
 
     Raises:
@@ -216,7 +216,7 @@ def did(run: Run, asking: Asking) -> Did:
 
 
 @lru_cache(maxsize=256)  # each observer's task reads the logs of all models
-def _did(log: str, changed: str, model: str, asking: Asking) -> Did:
+def _did(log: str, changed: str, model: str, asking: OutcomeQuestions) -> LogOutcomes:
     samples = [one for one in summaries(log) if not asking.epochs or one.epoch <= asking.epochs]
     notes = list[str]()
     scores = dict[tuple[str, int], float | str]()
@@ -246,7 +246,7 @@ def _did(log: str, changed: str, model: str, asking: Asking) -> Did:
         fewer = sum(counts.values()) - counts[max(counts)]
         notes.append(f"{fewer} outcomes are means of fewer than {max(counts)} epochs")
     items = {
-        item: Done(
+        item: ItemOutcomes(
             text=sha256(question_of(sample).encode(errors="replace")).hexdigest()[:16],
             outcomes={q: sum(each) / len(each) for q, each in values[item].items()},
             why={q: reason for q, reason in why[item].items() if q not in values[item]},
@@ -258,7 +258,7 @@ def _did(log: str, changed: str, model: str, asking: Asking) -> Did:
         known_names = list(dict.fromkeys(name for sample in first.values() for name in sample.metadata or {}))
         there = f"; there are {', '.join(known_names[:NEAREST])}" if known_names else "; samples have none"
         raise InputError(f"cluster={asking.cluster}: no metadata of that name in {log}{there}")
-    return Did(items, limit, notes)
+    return LogOutcomes(items, limit, notes)
 
 
 def _scores(

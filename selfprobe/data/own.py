@@ -15,12 +15,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from selfprobe.data import ALIASES, hugging_face
-from selfprobe.data.answers import in_drawn_order
-from selfprobe.data.files import csv_rows, jsonl_rows, read_bytes, read_text, with_columns
-from selfprobe.data.pairs import Label, Pair, check_criterion
+from selfprobe.data import ALIASES, csv_rows, hugging_face, jsonl_rows, read_bytes, read_text, with_columns
+from selfprobe.data.pairs import Label, Pair, check_criterion, in_drawn_order
 from selfprobe.errors.arguments import locate
-from selfprobe.text.yaml_keys import TOO_DEEP
+from selfprobe.text.user_input import TOO_DEEP
 
 Row = dict[str, Any]
 FORMATS = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
@@ -50,7 +48,7 @@ class Words:
         return replace(pair, criterion=self.question, item=self.item) if pair.kind == "general" else pair
 
 
-def is_own(place: str) -> bool:
+def is_user_place(place: str) -> bool:
     """True if `rows_at` reads `place`."""
     return place.startswith("hf:") or place.lower().endswith(FORMATS)
 
@@ -65,10 +63,10 @@ def rows_at(place: str) -> list[Row]:
     if place.startswith("hf:"):
         return [row for _, row in hugging_face(place)]
     found = locate(place)
-    return parquet_rows(found) if found.lower().endswith(".parquet") else text_rows(read_text(found), Path(found).name)
+    return _parquet_rows(found) if found.lower().endswith(".parquet") else text_rows(read_text(found), Path(found).name)
 
 
-def parquet_rows(path: str) -> list[Row]:
+def _parquet_rows(path: str) -> list[Row]:
     """Rows of a Parquet file."""
     import pyarrow
     from pyarrow import parquet

@@ -16,7 +16,7 @@ from inspect_ai.solver import TaskState
 from selfprobe.data import Row, Table, table_of
 from selfprobe.data.own import Words
 from selfprobe.data.pairs import Pair, record, score_prompt
-from selfprobe.data.public_pairs import known, load
+from selfprobe.data.public_pairs import known, load_pairs
 from selfprobe.errors import InputError, as_input_errors
 from selfprobe.errors.arguments import whole
 
@@ -48,7 +48,7 @@ def preferences(
         scored: Each text is to be scored alone, for which not every kind of text has a prompt.
         question: What is asked about pairs of the general kind, as a comparative; by default "more helpful".
         item: What their texts are called; by default "response".
-        conversations: Pairs of the general kind as whole conversations; see `public_pairs.load`.
+        conversations: Pairs of the general kind as whole conversations; see `public_pairs.load_pairs`.
 
     Raises:
         InputError: An unknown data set (with the known ones), no such file (with every place looked in), a row that
@@ -61,7 +61,7 @@ def preferences(
         )
     whole(pairs=pairs, optional=True)
     with as_input_errors():
-        loaded = load(
+        loaded = load_pairs(
             dataset,
             limit=pairs,
             words=Words(_text("question", question), _text("item", item)),

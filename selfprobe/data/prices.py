@@ -10,7 +10,7 @@ from inspect_ai.model import ModelCost
 from pydantic import TypeAdapter, ValidationError
 
 from selfprobe.errors import InputError, one_line
-from selfprobe.text.yaml_keys import loaded
+from selfprobe.text.user_input import loaded
 
 Prices = Mapping[str, ModelCost]
 

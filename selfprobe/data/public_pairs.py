@@ -1,9 +1,9 @@
 """The paper's data sets as contrast pairs, from their public sources at pinned revisions (paper 004, §4.1, E.2).
 
-    load("ours")                           # comes with the package
-    load("llmbar")                         # fetched once into the cache
-    load("rocstories=cloze_val.csv")       # a file of the source's schema: gated sets, samples
-    load("mine.jsonl")                     # a user's own, see `own`; also NAME=PATH and hf:owner/name@REVISION
+    load_pairs("ours")                           # comes with the package
+    load_pairs("llmbar")                         # fetched once into the cache
+    load_pairs("rocstories=cloze_val.csv")       # a file of the source's schema: gated sets, samples
+    load_pairs("mine.jsonl")                     # a user's own, see `own`; also NAME=PATH and hf:owner/name@REVISION
 
 Likert scores (after Liu et al. 2024b) become pairs within one article or story prompt; equal scores make no pair.
 """
@@ -13,26 +13,132 @@ import html
 import itertools
 import random
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
 import httpx
 from filelock import FileLock
 
-from selfprobe.data import BUNDLED, from_hub
-from selfprobe.data.answers import agreements, as_conversations, judged_outputs, mt_bench, mt_bench_conversations
-from selfprobe.data.files import read_text
-from selfprobe.data.own import FORMATS, Words, is_own, name_at, rows_at, text_rows, user_pairs
-from selfprobe.data.pairs import Pair, checked, digest
-from selfprobe.data.prompts import ASPECTS, Kind
+from selfprobe.data import BUNDLED, from_hub, read_text
+from selfprobe.data.own import FORMATS, Words, is_user_place, name_at, rows_at, text_rows, user_pairs
+from selfprobe.data.pairs import ASPECTS, Kind, Label, Pair, checked, digest, in_drawn_order
 from selfprobe.embed.weights import Progress, SourceError, cache_folder, is_verified, to_stderr
 from selfprobe.errors.arguments import locate, meant
 
 Row = dict[str, Any]
+
+
+# ---- two answers to one instruction: LLMBar and MT-Bench (§4.1)
+
+
+def judged_outputs(rows: list[Row]) -> Iterator[Pair | None]:
+    """LLMBar's schema: {input, output_1, output_2, label}; also of its copy of MT-Bench."""
+    for number, row in enumerate(rows):
+        subset = str(row.get("subset", ""))
+        yield Pair(
+            id=str(row.get("id", f"{subset}:{number}")),
+            text_1=row["output_1"],
+            text_2=row["output_2"],
+            label=row["label"],
+            context=row["input"],
+            subset=subset,
+        )
+
+
+def mt_bench(rows: list[Row]) -> Iterator[Pair | None]:
+    """MT-Bench's human judgements: the majority of the judges of one question, turn and two models.
+
+    Paper: "majority-vote of this panel". Here: over all human judges; a tie counts for neither side, whichever way
+    round a judge saw the models. Texts of the second turn are both the whole conversation after the first question.
+    """
+    if rows and "output_1" in rows[0]:
+        yield from judged_outputs(rows)
+        return
+    votes: Counter[tuple[Any, ...]] = Counter()
+    texts: dict[tuple[Any, ...], tuple[str, str, str]] = {}
+    for row in rows:
+        names = [row["model_a"], row["model_b"]]
+        sides = [_conversation(row["conversation_a"], row["turn"]), _conversation(row["conversation_b"], row["turn"])]
+        vote = {"model_a": 1, "model_b": -1}.get(row["winner"], 0)
+        if names[0] > names[1]:
+            names, sides, vote = names[::-1], sides[::-1], -vote
+        key = (row["question_id"], row["turn"], *names)
+        texts[key] = (row["conversation_a"][0]["content"], sides[0], sides[1])
+        votes[key] += vote
+    for key, total in votes.items():
+        context, text_1, text_2 = texts[key]
+        name = ":".join(map(str, key))
+        pair = Pair(name, text_1, text_2, 1 if total > 0 else 2, context=context, subset=f"turn {key[1]}")
+        yield in_drawn_order(pair) if total else None
+
+
+def agreements(rows: list[Row]) -> tuple[tuple[str, bool], ...]:
+    """Pairs of human judges who both named a winner of one pair of answers: (question, whether they agree).
+
+    MT-Bench's paper (setup S2, ties aside) has 81 % of these, paper 004 quotes 80 %. All human judges, authors too.
+    """
+    votes: dict[tuple[Any, ...], dict[str, str]] = {}
+    for row in rows:
+        if row.get("judge") and row["winner"] in ("model_a", "model_b"):
+            key = (row["question_id"], row["turn"], *sorted((row["model_a"], row["model_b"])))
+            votes.setdefault(key, {})[str(row["judge"])] = row[row["winner"]]
+    return tuple(
+        (str(key[0]), one == other) for key, named in votes.items() for one, other in combinations(named.values(), 2)
+    )
+
+
+def _conversation(turns: list[dict[str, str]], turn: int) -> str:
+    if turn == 1:
+        return turns[1]["content"]
+    later = [f"{'User' if x['role'] == 'user' else 'Assistant'}: {x['content']}" for x in turns[2:4]]
+    return "\n\n".join([turns[1]["content"], *later])
+
+
+def _mt_bench_conversations(rows: list[Row]) -> Iterator[Pair | None]:
+    """MT-Bench as the paper's public code takes it: no judges who are authors, the user's turns in both texts.
+
+    It sums the votes of judges who saw the models in one order, so that a pair seen in both orders is two.
+    """
+    votes: Counter[tuple[Any, ...]] = Counter()
+    texts: dict[tuple[Any, ...], Row] = {}
+    for number, row in enumerate(rows, start=1):
+        if "judge" not in row:
+            raise ValueError(
+                f"mt_bench, row {number}: no judge, so that judges who are authors cannot be left out, which goes with "
+                "whole conversations; take the set from its source, or say --prompts paper"
+            )
+        if str(row["judge"]).startswith("author"):
+            continue
+        key = (row["question_id"], row["turn"], row["model_a"], row["model_b"])
+        texts[key] = row
+        votes[key] += {"model_a": 1, "model_b": -1}.get(row["winner"], 0)
+    for key, total in votes.items():
+        row, name = texts[key], ":".join(map(str, key))
+        first, second = (_spoken(row[f"conversation_{side}"][: 2 * key[1]]) for side in "ab")
+        asked = row["conversation_a"][0]["content"]
+        label: Label = 1 if total > 0 else 2
+        pair = Pair(name, first, second, label, kind="conversation", context=asked, subset=f"turn {key[1]}")
+        yield pair if total else None
+
+
+def _spoken(turns: list[dict[str, str]]) -> str:
+    return "\n".join(f"{('User', 'Assistant')[k % 2]}: {turn['content']}" for k, turn in enumerate(turns))
+
+
+def _as_conversations(pair: Pair) -> Pair:
+    """A pair of the general kind as two conversations; one that answers nothing stays as it is."""
+    if pair.kind != "general" or not pair.context:
+        return pair
+    first, second = (_spoken([{"content": pair.context}, {"content": text}]) for text in (pair.text_1, pair.text_2))
+    return replace(pair, kind="conversation", text_1=first, text_2=second)
+
+
+# ---- texts with scores: text quality; and common sense
 
 
 @dataclass(frozen=True)
@@ -46,7 +152,7 @@ class Scored:
     """Aspect → mean over raters."""
 
 
-def to_pairs(kind: Kind, texts: list[Scored]) -> Iterator[Pair | None]:
+def _to_pairs(kind: Kind, texts: list[Scored]) -> Iterator[Pair | None]:
     """Every two texts of one context, for every aspect; None where their mean scores are equal.
 
     Which text comes first is decided by the pair's id, so that a source's order of systems tells nothing.
@@ -87,7 +193,7 @@ def newsroom(rows: list[Row]) -> Iterator[Pair | None]:
         Scored(f"{row['doc_id']}:{n}", _plain(row["source"]), row["system_output"], row["scores"])
         for n, row in enumerate(rows)
     ]
-    yield from to_pairs("newsroom", texts)
+    yield from _to_pairs("newsroom", texts)
 
 
 def _plain(text: str) -> str:
@@ -105,7 +211,7 @@ def summeval(rows: list[Row]) -> Iterator[Pair | None]:
                 texts.append(Scored(f"{row['id']}:M{k}", row["text"], summary, scores))
         else:
             texts.append(Scored(str(row.get("id", number)), row["source"], row["summary"], row["scores"]))
-    yield from to_pairs("summeval", texts)
+    yield from _to_pairs("summeval", texts)
 
 
 def hanna(rows: list[Row]) -> Iterator[Pair | None]:
@@ -122,7 +228,7 @@ def hanna(rows: list[Row]) -> Iterator[Pair | None]:
         )
         for story, ratings in raters.items()
     ]
-    yield from to_pairs("hanna", texts)
+    yield from _to_pairs("hanna", texts)
 
 
 def rocstories(rows: list[Row]) -> Iterator[Pair | None]:
@@ -324,7 +430,7 @@ OURS = "ours"
 """The pairs that come with the package: datasets/ours, in the columns of a user's own."""
 
 
-def load(
+def load_pairs(
     spec: str, *, limit: int | None = None, seed: int = 0, words: Words | None = None, conversations: bool = False
 ) -> PairSet:
     """Pairs of `spec`: a name of `known()`, NAME=PATH, the path of a user's own file, or `hf:owner/name@REVISION`.
@@ -343,7 +449,7 @@ def load(
         votes = agreements(rows) if name == "mt_bench" else ()
     elif spec == OURS:
         origin, made = f"datasets/{OURS}", list(user_pairs(rows_at(str(BUNDLED / OURS / "rows.jsonl")), OURS))
-    elif is_own(given):
+    elif is_user_place(given):
         rows = rows_at(given)
         with _naming(given):
             origin, made = given, list(user_pairs(rows, given))
@@ -353,7 +459,7 @@ def load(
             f"{', '.join(FORMATS)} file of your own or hf:owner/name@REVISION{meant(name, known())}"
         )
     pairs = [(words or Words()).asked_of(pair) for pair in made if pair is not None]
-    chosen = pairs = [as_conversations(pair) for pair in pairs] if conversations else pairs
+    chosen = pairs = [_as_conversations(pair) for pair in pairs] if conversations else pairs
     if limit is not None and limit < len(pairs):
         chosen = [pairs[i] for i in sorted(random.Random(seed).sample(range(len(pairs)), limit))]
     with _naming(origin):
@@ -379,7 +485,7 @@ def name_and_place(spec: str) -> tuple[str, str]:
     """Name and place of the set that a user asked for; the place is "" if only a name was given."""
     if match := re.fullmatch(r"([\w.-]+)=(.+)", spec):
         return match[1], match[2]
-    return (name_at(spec), spec) if is_own(spec) else (spec, "")
+    return (name_at(spec), spec) if is_user_place(spec) else (spec, "")
 
 
 def _converted(rows: list[Row], name: str, origin: str, conversations: bool = False) -> list[Pair | None]:
@@ -391,7 +497,7 @@ def _converted(rows: list[Row], name: str, origin: str, conversations: bool = Fa
         columns = ("doc_id", "source", "summary", "scores")
     _check_columns(rows, columns, origin)
     if conversations and source.convert is mt_bench and rows and "output_1" not in rows[0]:
-        return list(mt_bench_conversations(rows))
+        return list(_mt_bench_conversations(rows))
     return list(source.convert(rows))
 
 

@@ -35,7 +35,7 @@ from inspect_ai.solver import TaskState
 from selfprobe.data.conversations import Label
 from selfprobe.errors import InputError, one_line
 from selfprobe.errors.arguments import locate, meant
-from selfprobe.text.yaml_keys import loaded
+from selfprobe.text.user_input import loaded
 
 VERDICTS: tuple[Label, ...] = ("evaluation", "deployment")
 NEEDS = {"binary": "options", "probability": "of", "user_motivation": "", "reasoning_trace": "", "first_token": "of"}

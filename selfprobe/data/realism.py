@@ -1,6 +1,6 @@
 """Pairs of conversations of which one is real use: the prompts of a set, each beside real ones of like length.
 
--T dataset=my_eval.jsonl -T against=real.jsonl   both in any form of `sources.conversations`, task: and logs: too
+-T dataset=my_eval.jsonl -T against=real.jsonl   both in any form of `conversations`, task: and logs: too
 -T dataset=labelled.jsonl                        its evaluation rows against its own deployment rows
 
 Every prompt meets `opponents` real conversations, and its neighbours in length meet most of the same ones, so that all
@@ -18,9 +18,8 @@ from inspect_ai.dataset import Sample
 from inspect_ai.tool import ToolInfo
 
 from selfprobe.data import Row, Table, load, table_of
-from selfprobe.data.conversations import conversations
+from selfprobe.data.conversations import REFERENCE_NAMES, conversations
 from selfprobe.data.messages import numbered
-from selfprobe.data.reference import BUNDLED
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import whole
 
@@ -70,7 +69,7 @@ def sides(
     """Read both sides, leave repeated texts out, draw the prompts, and take real conversations of like length.
 
     Args:
-        dataset, task, logs, role, context: The set; see `sources.conversations`.
+        dataset, task, logs, role, context: The set; see `conversations`.
         against: Real conversations, as `dataset`; rows labelled evaluation are none. None: the set's own deployment
             rows, against its evaluation rows.
         prompts: Most prompts of the set, drawn by chance (always the same ones); None is all.
@@ -88,7 +87,7 @@ def sides(
             have = f"all {len(ours.rows)} rows of {ours.name} are {ours.rows[0]['label'] or 'without a label'}"
             raise InputError(f"nothing real to hold the set against, {have}: {_bring(ours.rows)}")
     else:
-        known = BUNDLED.get(against, against) if isinstance(against, str) else against
+        known = REFERENCE_NAMES.get(against, against) if isinstance(against, str) else against
         real = conversations(known, context=context)
         name = f"{ours.name} against {real.name}"
         mine, theirs = (
@@ -105,8 +104,8 @@ def sides(
 
 
 def _ready(name: str, mine: Sequence[Row], theirs: Sequence[Row], notes: list[str], prompts: int | None) -> Sides:
-    ours, twice = _different([with_text(row) for row in mine], set())
-    real, shared = _different([with_text(row) for row in theirs], {row["text"] for row in ours})
+    ours, twice = _different([with_prompt_text(row) for row in mine], set())
+    real, shared = _different([with_prompt_text(row) for row in theirs], {row["text"] for row in ours})
     notes = list(notes)
     if twice:
         notes.append(f"{twice} prompts repeat the text of another one and are left out.")
@@ -174,7 +173,7 @@ def _first_met(prompt: Row, keys: Sequence[tuple[int, str]], width: int) -> int:
     return min(max(start, 0), len(keys) - 1) if width == 1 else start
 
 
-def own_pairs(path: str) -> Pairs:
+def pairs_in_file(path: str) -> Pairs:
     """Pairs of a file, unchanged: id, kind, one, two.
 
     Raises:
@@ -202,7 +201,7 @@ def _pair(kind: str, one: Row, two: Row) -> Row:
     return {"id": f"{kind}: {one['id']} | {two['id']}", "kind": kind} | parts
 
 
-def with_text(row: Row) -> Row:
+def with_prompt_text(row: Row) -> Row:
     """A conversation with its `text`, as judges read it."""
     tools = [ToolInfo.model_validate(tool) for tool in row.get("tools", ())]
     return row | {"text": numbered([(m["role"], m["content"]) for m in row["messages"]], tools)}

@@ -8,7 +8,7 @@ from typing import Literal, get_args
 from selfprobe.data import Row, load
 from selfprobe.data.conversations import Label, conversations
 from selfprobe.errors import InputError
-from selfprobe.text.text_kind import language_of
+from selfprobe.text.kinds import language_of
 
 WRAPPERS, CONTINUATIONS, TEXTS = "awareness_wrappers", "awareness_continuations", "eval_awareness"
 """Bundled sets."""

@@ -12,9 +12,9 @@ from inspect_ai import Task
 
 from selfprobe.errors import InputError
 from selfprobe.errors.inspect_private import also_named
-from selfprobe.text.near import meant as meant
-from selfprobe.text.near import nowhere, places_of
-from selfprobe.text.near import unknown as unknown
+from selfprobe.text.user_input import meant as meant
+from selfprobe.text.user_input import nowhere, places_of
+from selfprobe.text.user_input import unknown as unknown
 
 TaskFunction = TypeVar("TaskFunction", bound=Callable[..., Task])
 

@@ -7,10 +7,16 @@ when that feature is used, so that a version of Inspect which moved it takes not
 import inspect
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import wraps
 from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
+
+import rich
+
+# Draws the tables of a run's results.
+from inspect_ai._display.rich import display as _rich_display
 
 # `inspect eval` prints this error's message alone, without a traceback.
 from inspect_ai._util.error import PrerequisiteError
@@ -38,8 +44,12 @@ from inspect_ai.model import Model, ModelConfig, _model_config
 # A solver that binds roles in its sample: `eval` takes only roles whose names are known.
 from inspect_ai.model._generate_config import active_generate_config
 from inspect_ai.model._model import active_model, init_model_roles
+from inspect_ai.util import _store
 
 from selfprobe.text.safe import concealed, masked
+
+suspend_store_events = getattr(_store, "suspend_store_events", nullcontext)
+"""Context in which spans log no change of the store; a version of Inspect without it loses only time."""
 
 if TYPE_CHECKING:
     from inspect_ai._eval.loader import load_tasks
@@ -64,6 +74,7 @@ __all__ = [
     "registry_lookup",
     "registry_params",
     "sample_active",
+    "suspend_store_events",
 ]
 
 TESTED = "0.3.285"
@@ -169,6 +180,24 @@ def _conceal() -> None:
 
 
 _conceal()
+
+
+def _draw_for_somebody() -> None:
+    """Have Inspect draw the results' tables where they are seen: with --display none each run drew them for a second.
+
+    A version of Inspect that calls the function elsewhere loses only time.
+    """
+    drawn = getattr(_rich_display, "tasks_results", None)
+    if drawn is None:
+        return
+
+    def tasks_results(tasks: Sequence[Any]) -> Any:
+        return "" if rich.get_console().quiet else drawn(tasks)
+
+    vars(_rich_display)["tasks_results"] = tasks_results
+
+
+_draw_for_somebody()
 
 
 def also_named(task: Callable[..., Any], name: str, other: str) -> None:

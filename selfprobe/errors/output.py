@@ -87,7 +87,7 @@ def is_local(address: str) -> bool:
     return "://" not in address or address.startswith(("file://", "local://"))
 
 
-def local_path(address: str) -> Path:
+def _local_path(address: str) -> Path:
     """The absolute path of a local address."""
     return Path(LocalFileSystem._strip_protocol(address)).absolute()
 
@@ -96,7 +96,7 @@ def relative(log: str, out: str) -> str | None:
     """The link from a page in the folder `out` to a log; None if the log is on this machine and the page is not."""
     if not is_local(log):
         return log
-    return quote(Path(os.path.relpath(local_path(log), local_path(out))).as_posix()) if is_local(out) else None
+    return quote(Path(os.path.relpath(_local_path(log), _local_path(out))).as_posix()) if is_local(out) else None
 
 
 def _place_here(files: Mapping[str, bytes], folder: Path) -> None:

@@ -94,7 +94,9 @@ def labels_of(judge: "LocalModel", given: Sequence[str] = (), *, count: int = CO
     found = {word: tokens for word in (given or BANK) if (tokens := _both_tokens(judge, word))}
     if several := [word for word in given if word not in found]:
         told = ", ".join(several[:5]) + (" …" if len(several) > 5 else "")
-        raise ValueError(f"{len(several)} of {len(given)} labels are several tokens of {judge.name}: {told}")
+        raise ValueError(
+            f"{len(several)} of {len(given)} labels are several tokens of {judge.name}: {told}. Take other words"
+        )
     if given and len(given) < 2:
         raise ValueError("two labels or more are needed, got one")
     if not given and len(found) < count:

@@ -20,8 +20,7 @@ from torch import Tensor
 
 from selfprobe.embed.weights import Progress
 from selfprobe.mechanism.induce import COLUMNS, Labels, prompt_tokens
-from selfprobe.probes.choose import FAILURES, batches
-from selfprobe.probes.forward import one_more, output_of, plain_inputs
+from selfprobe.probes.forward import FAILURES, batches, one_more, output_of, plain_inputs
 from selfprobe.probes.harvesting import Meter, batch_budget
 from selfprobe.probes.model import LocalModel
 
@@ -60,7 +59,7 @@ def prompts_of(judge: LocalModel, question: str) -> Prompts:
     return Prompts(whole[0][:cut], tuple(tokens[cut:] for tokens in whole))
 
 
-def read(
+def read_labels(
     judge: LocalModel,
     prompts: Sequence[Prompts],
     labels: Labels,

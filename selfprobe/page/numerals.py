@@ -33,7 +33,7 @@ def number(x: float | None, digits: int = 2) -> str:
     return "–" if x is None or math.isnan(x) else f"{x:.{digits}f}"
 
 
-def signed(x: float | None, digits: int = 2) -> str:
+def signed_number(x: float | None, digits: int = 2) -> str:
     """A difference with its sign, or a dash."""
     return "–" if x is None or math.isnan(x) else f"{x:+.{digits}f}"
 

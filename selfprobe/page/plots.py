@@ -1,7 +1,7 @@
 """The figure kit: five shapes, each a function from data to a `Picture`; and what figures of matplotlib share.
 
-`heat_map`, `interval_rows`, `bar_rows`, `curves` and `calibration` write SVG themselves: a page of thirty figures is
-drawn in a tenth of a second, and nobody waits for matplotlib. Names that others chose are cleaned first.
+`heat_map`, `interval_rows`, `bar_rows`, `curves` and `calibration_curves` write SVG themselves: a page of thirty
+figures is drawn in a tenth of a second, and nobody waits for matplotlib. Names that others chose are cleaned first.
 """
 
 import base64
@@ -139,10 +139,10 @@ class Picture:
         return {}
 
 
-def short(name: str, longest: int = 26) -> str:
+def cut_name(name: str, longest: int = 26) -> str:
     """A model's name, and what follows it after a comma, short enough for an axis: no provider, cut in the middle.
 
-    >>> short("planted/a, grader planted/g,planted/h")
+    >>> cut_name("planted/a, grader planted/g,planted/h")
     'a, grader g,h'
     """
     last = re.sub(r"[^\s,?]*/", "", name.rstrip("/"))
@@ -164,10 +164,10 @@ def model_names(models: Sequence[str]) -> dict[str, str]:
     return names if len(set(names.values())) == len(names) else {model: model for model in models}
 
 
-def short_names(models: Sequence[str]) -> list[str]:
+def cut_names(models: Sequence[str]) -> list[str]:
     """Names of models, short enough for an axis."""
     names = model_names(models)
-    return [short(names[model]) for model in models]
+    return [cut_name(names[model]) for model in models]
 
 
 def interval_rows(
@@ -340,7 +340,7 @@ def curves(
     return Picture(name, alt or f"{caption} {words}", caption, sheet.drawing())
 
 
-def calibration(
+def calibration_curves(
     name: str,
     series: Mapping[str, tuple[Sequence[float], Sequence[Interval]]],
     *,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from selfprobe.data.own import Words as Words
     from selfprobe.data.pairs import Pair as Pair
-    from selfprobe.data.public_pairs import load as load_pairs  # noqa: F401
+    from selfprobe.data.public_pairs import load_pairs as load_pairs
     from selfprobe.probes.estimator import ContrastProbe as ContrastProbe
     from selfprobe.probes.harvesting import Harvest as Harvest
     from selfprobe.probes.harvesting import harvest as harvest

@@ -15,8 +15,16 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from selfprobe.probes.choose import BROKEN, FAILURES, blocked, length_switches
-from selfprobe.probes.forward import one_thread, output_of, recorded, shown_to
+from selfprobe.probes.forward import (
+    BROKEN,
+    FAILURES,
+    blocked,
+    length_switches,
+    one_thread,
+    output_of,
+    recorded,
+    shown_to,
+)
 from selfprobe.probes.model import LocalModel
 
 logger = logging.getLogger(__name__)

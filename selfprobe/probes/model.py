@@ -38,7 +38,7 @@ FINAL_NORMS = (
 """Names of the final norm in Llama, Mamba, GPT-2, RWKV, xLSTM, ModernBERT, GPT-NeoX, Phi, BioGPT, CTRL and LFM2."""
 
 
-def decoder_of(model: Any) -> Any:
+def _decoder_of(model: Any) -> Any:
     """The module that holds the decoder blocks: what `get_decoder` gives, or what lies in it, or the base model."""
     asked = model.get_decoder() if hasattr(model, "get_decoder") else model
     for module in (asked, getattr(asked, "model", None), getattr(model, "base_model", None)):
@@ -52,13 +52,13 @@ def decoder_of(model: Any) -> Any:
 
 def decoder_blocks(model: Any) -> Any:
     """`model.model.layers` of Llama, Gemma, Qwen, Mistral …; `h` or `blocks` of the decoder elsewhere."""
-    decoder = decoder_of(model)
+    decoder = _decoder_of(model)
     return next(b for name in BLOCKS if isinstance(b := getattr(decoder, name, None), nn.ModuleList))
 
 
 def final_norm(model: Any) -> Any:
     """The norm between the last block and the output; ValueError where a model has none under a known name."""
-    decoder = decoder_of(model)
+    decoder = _decoder_of(model)
     for name in FINAL_NORMS:
         if (norm := getattr(decoder, name, None)) is not None:
             return norm
@@ -77,7 +77,7 @@ def keep_residual(model: Any) -> bool:
     Weights and computations within a block keep their type: norms read float32 and give half precision, and what a
     block adds to the stream is added in float32.
     """
-    decoder = decoder_of(model)
+    decoder = _decoder_of(model)
     blocks = decoder_blocks(model)
     handles = [model.get_input_embeddings().register_forward_hook(lambda _m, _given, out: out.float())]
     outside = [m for m in decoder.children() if m is not blocks and not isinstance(m, nn.Embedding)]
@@ -138,7 +138,7 @@ def in_float32(model: Any) -> Iterator[None]:
 
     It takes one more block's memory in float32, so that a large model has a reference too.
     """
-    decoder, half = decoder_of(model), model.dtype
+    decoder, half = _decoder_of(model), model.dtype
     widened: dict[int, list[Tensor]] = {}
 
     def widen(module: Any, *_: Any) -> None:
@@ -239,7 +239,7 @@ class LocalModel:
         return int(getattr(text, "max_position_embeddings", None) or torch.iinfo(torch.int64).max)
 
 
-def converted(gguf: Path) -> Path:
+def _converted(gguf: Path) -> Path:
     """The folder with `gguf`'s weights as float32 safetensors; made at the first call (about half a minute).
 
     `save_pretrained` refuses a model that was loaded from GGUF (its config says it is quantised), so a fresh
@@ -310,6 +310,8 @@ def load_model(
         raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}")
     _check_device(device)
     source = _source_of(name)
+    if revision and Path(source).is_dir():
+        raise ValueError(f"{name} is no hub model, so it has no revision {revision}: leave --revision out")
     if not allow_pickle:
         _refuse_pickle(source)
     tokenizer = _tokenizer(source, revision or "main", name)
@@ -343,6 +345,12 @@ def _weights(source: str, name: str, allow_pickle: bool, given: dict[str, Any]) 
             raise _not_loaded(name, error) from error
         raise ValueError(
             f"{name} has no safetensors weights, and pickle is refused unless allowed: {_first_line(error)}"
+        ) from error
+    except ImportError as error:  # transformers says by it that a kernel is not installed
+        if (wanted := given["attn_implementation"]) is None:
+            raise
+        raise ValueError(
+            f"attention {wanted} cannot be used here: {_first_line(error)} Leave --attention out, or take sdpa or eager"
         ) from error
 
 
@@ -393,7 +401,9 @@ def _check_template(tokenizer: Any, name: str, chat: Chat) -> None:
             "use the instruction-tuned version of the model"
         )
     if unknown := [argument for argument in chat.arguments if argument not in str(tokenizer.chat_template)]:
-        raise ValueError(f"the chat template of {name} has no argument {', '.join(unknown)}: it would change nothing")
+        raise ValueError(
+            f"the chat template of {name} has no argument {', '.join(unknown)}: it would change nothing; leave it out"
+        )
     if opened(tokenizer, "one", chat) == opened(tokenizer, "two", chat):
         raise ValueError(f"the chat template of {name} leaves the user's turn out, so that no pair would be seen")
 
@@ -403,7 +413,7 @@ def _check_device(device: str) -> None:
     there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if not there.get(kind, False):
         known = ", ".join(name for name, found in there.items() if found)
-        raise ValueError(f"no device {device!r} here: this machine's torch has {known}")
+        raise ValueError(f"no device {device!r} here: this machine's torch has {known}; take one of these (--device)")
 
 
 def fingerprint(folder: Path) -> str:
@@ -443,16 +453,16 @@ def _source_of(name: str) -> str:
     if name in ("smollm2", "embedded/smollm2"):
         from selfprobe.embed.weights import fetch
 
-        return str(converted(fetch()))
+        return str(_converted(fetch()))
     path = Path(name).expanduser()
     if path.suffix == ".gguf":
         if not path.is_file():
-            raise FileNotFoundError(f"no GGUF file at {path}")
-        return str(converted(path))
+            raise FileNotFoundError(f"no GGUF file at {path}: check the path (--model)")
+        return str(_converted(path))
     if path.is_dir():
         return str(path)
     if path.is_absolute() or name.startswith((".", "~")):
-        raise FileNotFoundError(f"no model folder at {path}")
+        raise FileNotFoundError(f"no model folder at {path}: give one of save_pretrained, a .gguf file or a hub name")
     return name
 
 

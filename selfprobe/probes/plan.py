@@ -12,11 +12,10 @@ from torch import nn
 from selfprobe.data.pairs import Pair
 from selfprobe.data.public_pairs import PairSet
 from selfprobe.probes import forward
-from selfprobe.probes.choose import batches
-from selfprobe.probes.harvesting import SHARD_BYTES, batch_budget, states_identity, unreadable_pairs
+from selfprobe.probes.forward import batches
+from selfprobe.probes.harvesting import SHARD_BYTES, Store, batch_budget, states_identity, unreadable_pairs
 from selfprobe.probes.model import ADAM, LocalModel, decoder_blocks, size
 from selfprobe.probes.rate import rated, to_score
-from selfprobe.probes.shards import Store
 from selfprobe.probes.tokens import Prompt, encode
 from selfprobe.probes.training import Example, Recipe, answer_loss, train_flops
 

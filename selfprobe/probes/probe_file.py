@@ -1,18 +1,28 @@
-"""A fitted probe on disk: a small safetensors file with its card as JSON in the metadata; never a pickle."""
+"""A fitted probe on disk: a small safetensors file with its card as JSON in the metadata; never a pickle.
+
+As a judge (`judge_pairs`, for the command line and the task) it takes pairs and gives judgements; nothing is fitted.
+PyTorch is imported for that alone.
+"""
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
-from selfprobe.probes.fit import FloatArray, Kind, Orders, Probe, parse_orientation
-from selfprobe.probes.tokens import Chat
+from selfprobe.data.pairs import Label, Pair
+from selfprobe.embed.weights import Progress, to_stderr
+from selfprobe.probes.fit import FloatArray, Kind, Orders, Probe, held_out, parse_orientation
+from selfprobe.probes.tokens import Chat, template_hash
+
+if TYPE_CHECKING:
+    from selfprobe.probes.model import LocalModel
 
 FORMAT = "selfprobe-probe-1"
 ON_HUB = "probe.safetensors"
@@ -73,21 +83,21 @@ class Card:
     """Name of the preset."""
     split_seed: int
     train_groups: tuple[str, ...]
-    """Questions that the probe has seen, as `splits.questions` names them; all others are held out."""
+    """Questions that the probe has seen, as `fit.questions` names them; all others are held out."""
     train_pairs: int
     test_scores: dict[str, float]
     """Metric → score on the test half of this split."""
     selfprobe: str
     """Version that made the file."""
     question: str = ""
-    """Question that was asked, where it is not the usual one; see `sources.own.Words`."""
+    """Question that was asked, where it is not the usual one; see `data.own.Words`."""
     item: str = ""
     system: str = ""
     """The system turn."""
     template_arguments: dict[str, Any] = field(default_factory=dict)
     """Arguments of the chat template."""
     prompts: Literal["paper", "conversations"] = "paper"
-    """Form of pairs of the general kind; see `splits.FitSettings`."""
+    """Form of pairs of the general kind; see `fit.FitSettings`."""
 
     def __post_init__(self) -> None:
         dtype, *more = self.dtype.split("+")
@@ -136,6 +146,11 @@ def load_probe(path: Path, *, revision: str | None = None, template: str | None 
     Anything but a sound probe file of this format raises ValueError, a pickle among them: a field is missing, unknown
     or of another type, or the arrays are not three finite vectors of one length.
     """
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"no probe file {path}: `selfprobe probe run` makes probes of pairs, `selfprobe awareness inside --save` "
+            "one of prompts"
+        )
     try:
         with safe_open(path, framework="numpy") as file:
             metadata: dict[str, Any] = file.metadata() or {}
@@ -199,3 +214,73 @@ def fetched(repository: str, *, revision: str | None = None, token: str | None =
     except (HfHubHTTPError, HFValidationError, httpx.HTTPError, OSError) as error:
         why = str(error).strip().partition("\n")[0]
         raise ValueError(f"{repository}: no probe ({ON_HUB}) can be loaded from the hub ({why})") from error
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """Judgement of one pair by the probe, and by the model's own answer."""
+
+    pair: Pair
+    preferred: Label | None
+    """Better text; None: unscored, or no preference; see `reason`."""
+    score: float | None
+    """Score, > 0: text 1; 0: neither. A supervised probe gives a logit, an unsupervised one a length along it."""
+    own_answer: float | None
+    """The model's P(text 1) from its answers "1" and "2", averaged over the orders shown."""
+    seen: bool
+    """Whether the probe was trained on this question: such a pair does not count in a test."""
+    reason: str = ""
+
+
+def judge_pairs(
+    file: ProbeFile,
+    judge: "LocalModel",
+    pairs: Sequence[Pair],
+    *,
+    cache: Path,
+    progress: Progress = to_stderr,
+) -> list[Judgement]:
+    """Judgements of `pairs`, in their order; labels are not needed. States are kept in `cache`.
+
+    The call raises ValueError where the probe belongs to another model or chat template.
+    """
+    card = file.card
+    if card.settings == PROMPTS:
+        raise ValueError("the probe reads prompts, not pairs: give it to `selfprobe awareness inside --probe`")
+    if card.revision != judge.revision:
+        raise ValueError(
+            f"the probe was fitted to {card.model} ({card.revision}), not to {judge.name} ({judge.revision})"
+        )
+    shape = (judge.numbers[-1] + 1, judge.d_model)
+    if file.probe.layer >= shape[0] or len(file.probe.direction) != shape[1]:
+        raise ValueError(
+            f"the probe reads block {file.probe.layer} of width {len(file.probe.direction)}, but {judge.name} has "
+            f"blocks 0..{shape[0] - 1} of width {shape[1]}: its file is not what was fitted"
+        )
+    if card.template != template_hash(judge.tokenizer, judge.chat):
+        raise ValueError(f"the probe was fitted under another chat template of {card.model}: fit it again")
+    from selfprobe.probes.evaluate import own_answers
+    from selfprobe.probes.harvesting import harvest
+
+    harvested = harvest(judge, pairs, cache, both_orders=file.probe.orders == "both", progress=progress)
+    scores = file.probe.score(harvested.layer(file.probe.layer)) if harvested.pairs else np.empty(0)
+    own = own_answers(harvested).mean(axis=1)
+    by_id = {p.id: (float(s), float(o)) for p, s, o in zip(harvested.pairs, scores, own, strict=True)}
+    found = []
+    for pair, unseen in zip(pairs, held_out(card.train_groups, pairs), strict=True):
+        if pair.id in by_id:
+            preferred, value, reason = _verdict(by_id[pair.id][0])
+            found.append(Judgement(pair, preferred, value, by_id[pair.id][1], not unseen, reason))
+        else:
+            reason = harvested.unscored[pair.id]
+            found.append(Judgement(pair, None, None, None, not unseen, reason))
+    return found
+
+
+def _verdict(score: float) -> tuple[Label | None, float | None, str]:
+    """Preferred text, score and reason, e.g. (1, .3, ""); a score of 0 or NaN prefers neither, for a reason."""
+    if not math.isfinite(score):
+        return None, None, f"score is not finite: {score}"
+    if score == 0:
+        return None, score, "no preference: the score is exactly 0"
+    return (1 if score > 0 else 2), score, ""

@@ -12,14 +12,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from selfprobe.probes.evaluate import Fits, fitted_apart, own_answers, split_pairs
-from selfprobe.probes.fit import FloatArray, Kind
+from selfprobe.probes.evaluate import Fits, estimate, fitted_apart, own_answers, split_pairs
+from selfprobe.probes.fit import KINDS, FitSettings, FloatArray, Kind, Scores, held_out, questions
 from selfprobe.probes.folder import probe_name, read_run, write_tables
 from selfprobe.probes.harvesting import Harvest, open_harvest
-from selfprobe.probes.intervals import estimate
-from selfprobe.probes.layer_fit import KINDS, Scores
 from selfprobe.probes.probe_file import load_probe
-from selfprobe.probes.splits import FitSettings, held_out, questions
 
 BOTH = "supervised and unsupervised"
 """Probe name of the rows of `cosine_table` that compare the two kinds."""

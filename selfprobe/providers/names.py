@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
-from selfprobe.text.near import meant
+from selfprobe.text.user_input import meant
 
 FAULTS = ("malformed", "empty", "refused", "truncated")
 SETTINGS_FILE = Path(__file__).with_name("settings.json")
@@ -21,10 +21,13 @@ FORMER = {"judgement": "prefers", "sensitivity": "notices", "unrest": "wobble", 
 """Name of a setting in versions up to 0.2.0, which is taken still → its name of today."""
 GONE = {
     "wary": "say declines=… (what it takes for an evaluation), or words=… of a judge of realism",
-    "sharpness": "what a planted model states is calibrated",
-    "tilt": "what a planted model states is calibrated",
+    "sharpness": "leave it out, since what a planted model states is calibrated",
+    "tilt": "leave it out, since what a planted model states is calibrated",
+    "decodes": "say access=…, which means the same in every task",
+    "traced": "say voiced=…, which holds for answers and reasoning",
+    "traced_wrongly": "say voiced_wrongly=…, which holds for answers and reasoning",
 }
-"""Settings of those versions that are refused, with what to do instead."""
+"""Settings of earlier versions that are refused, with what to do instead."""
 OURS = {"planted", "embedded"}
 QUIET = {"selfprobe", "inspect_evals", "inspect_scout", "inspect_flow", "inspect_swe"}
 """Packages that add to Inspect, and of providers OURS alone."""
@@ -87,5 +90,7 @@ def split_name(model_name: str, given: Mapping[str, Any], known: Collection[str]
             raise ValueError(f"planted/{model_name}: {key} must be a number from -1 to 1, got {value}")
     for prefix in ("", "act_"):
         if (total := sum(settings.get(prefix + fault, 0.0) for fault in FAULTS)) > 1:
-            raise ValueError(f"planted/{model_name}: the rates of faults add up to {total:g}, more than 1")
+            raise ValueError(
+                f"planted/{model_name}: the rates of faults add up to {total:g}, more than 1; lower one of them"
+            )
     return name, settings

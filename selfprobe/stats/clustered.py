@@ -44,7 +44,7 @@ class Part:
         return cls(undefined(reason, n=n, unit=unit), np.empty(0), np.empty(0))
 
 
-def resampled(
+def resampling_units(
     sources: Sequence[str], conversations: Sequence[str], groups: Sequence[str]
 ) -> tuple[npt.NDArray[np.str_], str]:
     """The cluster of each row and the clusters' name: the source, where each group holds several.
@@ -66,10 +66,11 @@ def clustered_share(
 ) -> Part:
     """Share of `values  # [row]` (0 or 1, NaN unscored) over the rows `where`, clustered, on the logit scale.
 
-    The variance is cluster-robust (CR2; Bell & McCaffrey 2002, Survey Methodology 28:169), with the floors of `auroc`
-    and t with Bell & McCaffrey's degrees of freedom: clusters − 1 where all hold as many rows. Where that is wider than
-    the exact interval (Clopper & Pearson) of rows that are all alike in their cluster, which count as Kish weighs them
-    (Korn & Graubard 1998, Survey Methodology 24:193), it is that one: 8 of 8 clusters of one row each give .63 to 1.
+    The variance is cluster-robust (CR2; Bell & McCaffrey 2002, Survey Methodology 28:169), with the floors of
+    `clustered_auroc` and t with Bell & McCaffrey's degrees of freedom: clusters − 1 where all hold as many rows. Where
+    that is wider than the exact interval (Clopper & Pearson) of rows that are all alike in their cluster, which count
+    as Kish weighs them (Korn & Graubard 1998, Survey Methodology 24:193), it is that one: 8 of 8 clusters of one row
+    each give .63 to 1.
     """
     scores, labels = np.asarray(values, dtype=float), np.asarray(clusters)
     rows = ~np.isnan(scores) & (np.ones(len(scores), dtype=bool) if where is None else np.asarray(where, dtype=bool))
@@ -87,11 +88,13 @@ def clustered_share(
     return Part(Estimate(value, low, high, n, unit), errors, added)
 
 
-def auroc(positive: npt.ArrayLike, scores: npt.ArrayLike, clusters: npt.ArrayLike, *, unit: str = "source") -> Part:
+def clustered_auroc(
+    positive: npt.ArrayLike, scores: npt.ArrayLike, clusters: npt.ArrayLike, *, unit: str = "source"
+) -> Part:
     """AUROC of `scores  # [row]` with an interval on the logit scale, clustered.
 
     The variance is Obuchowski's (1997, Biometrics 53:567): placement values summed by cluster. Few clusters whose
-    AUROCs happen to be alike would make it too small: below six (`spread.FEW`) it is at least what independent rows
+    AUROCs happen to be alike would make it too small: below six (`FEW`) it is at least what independent rows
     would have, and near the ends at least (2·AUROC − 1)² of it (Hanley & McNeil 1982, as Newcombe 2006 writes it). For
     z stands t, with Welch's degrees
     of freedom, at most clusters − 1. An AUROC of 0 or 1 counts half a row of the smaller class as misplaced, for the
@@ -132,7 +135,7 @@ def crossed(
 
     The variance is that of clusters on both sides (Cameron, Gelbach & Miller 2011, JBES 29:238): of either side's
     clusters, less that of their crossings, and at least the largest of the three; t with the fewer degrees of freedom
-    of the two sides. The rest is as in `share`.
+    of the two sides. The rest is as in `clustered_share`.
 
     Args:
         values: Score of each pair.
@@ -166,7 +169,7 @@ def crossed(
 
 
 def _share_interval(value: float, rows: int, variance: float, *, df: float, alike: float) -> tuple[float, float]:
-    """The narrower of the interval on the logit scale and of the exact one for `alike` rows; see `share`."""
+    """The narrower of the interval on the logit scale and of the exact one for `alike` rows; see `clustered_share`."""
     centre = _off_the_end(value, rows)
     logit = _logit_interval(value, centre, variance, independent=centre * (1 - centre) / rows, df=df)
     hits, misses = value * alike, (1 - value) * alike
@@ -223,7 +226,7 @@ def difference(*parts: tuple[float, Part], unit: str = "source") -> Estimate:
 
     Zou & Donner (2008, Statistics in Medicine 27:1693): the distance of each estimate to its own limit, on the side
     that matters, takes the place of its standard error. Correlations are those of the clusters' errors; where a part
-    has fewer than six clusters (`spread.FEW`) they are those of the rows' errors if these make the interval wider. So
+    has fewer than six clusters (`FEW`) they are those of the rows' errors if these make the interval wider. So
     intervals that are lopsided near 0 and 1 stay so, and an estimate that never varied still has its own uncertainty.
     """
     weights = np.array([weight for weight, _ in parts])

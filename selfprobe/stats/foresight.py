@@ -103,7 +103,7 @@ def _below(p: FloatArray, weight: FloatArray) -> FloatArray:
     return np.asarray((np.cumsum(each) - each / 2)[at])
 
 
-def auroc(
+def stratified_auroc(
     p: npt.ArrayLike,
     y: npt.ArrayLike,
     clusters: npt.ArrayLike,
@@ -196,8 +196,8 @@ def knowledge(p: npt.ArrayLike, outcomes: npt.ArrayLike, others: npt.ArrayLike, 
     stated, labels = np.asarray(p, dtype=float), np.asarray(clusters)
     strata = solved_alike(np.vstack([mine, rest])[:, there])
     return Knowledge(
-        items=auroc(stated[there], share[there], labels[there]),
-        itself=auroc(stated[there], mine[there], labels[there], strata),
+        items=stratified_auroc(stated[there], share[there], labels[there]),
+        itself=stratified_auroc(stated[there], mine[there], labels[there], strata),
     )
 
 

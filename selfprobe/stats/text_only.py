@@ -19,8 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from selfprobe.stats.estimate import FloatArray
-from selfprobe.stats.rank import auroc
+from selfprobe.stats.estimate import FloatArray, auroc
 
 IntArray = npt.NDArray[np.intp]
 _WORD = re.compile(r"\w\w")
@@ -163,7 +162,7 @@ def _pools() -> Any:
 
 
 READERS = ("words", "characters", "style")
-"""Readers of a text: TF-IDF of words and pairs of words, of 2 to 5 characters with their case, and `style_of`."""
+"""Readers of a text: TF-IDF of words and pairs of words, of 2 to 5 characters with their case, and `_style_of`."""
 READ = 4000
 """Number of characters of a text that the reader of characters sees."""
 PENALTY = 1.0
@@ -231,7 +230,7 @@ def best_reader(
     return BestReader(out, max(read, key=lambda name: chosen[name]) if chosen else "")
 
 
-def style_of(text: str) -> list[float]:
+def _style_of(text: str) -> list[float]:
     """Style of a text: length, digits, line breaks, option marks, capitals, punctuation, paragraphs, words."""
     n, letters = max(len(text), 1), max(sum(map(str.isalpha, text)), 1)
     shares = [sum(map(str.isdigit, text)) / n, text.count("\n") / n, sum(map(str.isupper, text)) / letters]
@@ -243,7 +242,7 @@ def style_of(text: str) -> list[float]:
 def _coordinates(reader: str, texts: list[str]) -> FloatArray:
     """Features of a reader, [row, k], of mean square 1 a row."""
     if reader == "style":
-        x = np.array([style_of(text) for text in texts])
+        x = np.array([_style_of(text) for text in texts])
         x = (x - x.mean(axis=0)) / np.where((sd := x.std(axis=0)) > 1e-12, sd, 1.0)
     else:
         x = _spanned(_weighed(reader, texts))

@@ -11,10 +11,10 @@ import pandas as pd
 from pydantic import AfterValidator, Field, model_validator
 
 from selfprobe.data import Row
+from selfprobe.data.conversations import name_and_contents
 from selfprobe.data.inspect_data import SCHEMES, address_of
 from selfprobe.data.prices import Cost
 from selfprobe.data.realism import OPPONENTS, PROMPTS, Pairs, Sides, pairs_of, sides
-from selfprobe.data.reference import name_and_contents
 from selfprobe.errors import NoLogs
 from selfprobe.errors.output import place_same
 from selfprobe.evalawareness_tasks.pairwise_realism import CALLS, REALISM_PROMPT, refuse_related
@@ -39,9 +39,9 @@ from selfprobe.page import (
     percent,
 )
 from selfprobe.page.numerals import Interval, percents, points
-from selfprobe.page.plots import interval_rows, short
+from selfprobe.page.plots import cut_name, interval_rows
 from selfprobe.scorers.decision import last_score
-from selfprobe.scorers.realism_choice import Pick, pick
+from selfprobe.scorers.realism_choice import Pick, pick_of
 from selfprobe.solvers.converse import METHODS
 from selfprobe.stats.estimate import Estimate
 from selfprobe.studies.awareness.study import GRADES, Awareness, methods_of
@@ -262,7 +262,7 @@ class Realism(Study):
             answer=_answer(made),
             picture=interval_rows(
                 "win_rates",
-                {short(name, 40): {"": rate} for name, rate in rates},
+                {cut_name(name, 40): {"": rate} for name, rate in rates},
                 caption="95 % intervals; the line: no difference.",
                 axis="pairs in which it is taken for real use",
                 scale="percent",
@@ -322,7 +322,7 @@ def verdicts_of(logs: Logs) -> tuple[dict[str, list[Pick]], dict[str, str], dict
             if sample.error or score is None:
                 errors[judge] += 1
                 continue
-            mine = pick(score, sample.metadata)
+            mine = pick_of(score, sample.metadata)
             picks[judge].append(mine)
             if mine.kind == "set":
                 texts |= {f"set: {mine.one}": sample.metadata["one"]["text"]}

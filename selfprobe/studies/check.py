@@ -21,15 +21,26 @@ from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalSampleSummary
 from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator
 
-from selfprobe.data.files import decoded, read_bytes
+from selfprobe.data import decoded, read_bytes
 from selfprobe.data.prices import Cost
 from selfprobe.errors import InputError, NoLogs, one_line
 from selfprobe.errors.arguments import FULL, meant, renamed, unknown
 from selfprobe.errors.output import place_file
-from selfprobe.logs import UNREADABLE, Run, cause, counted, cut_in, values_of, whole_sample
+from selfprobe.logs import (
+    UNREADABLE,
+    Run,
+    about_of,
+    args_of,
+    cause,
+    counted,
+    cut_in,
+    roles_of,
+    target_of,
+    values_of,
+    whole_sample,
+)
 from selfprobe.logs import runs as runs_in
 from selfprobe.logs.decision import Decision, last_decisions
-from selfprobe.logs.header import about_of, args_of, roles_of, target_of
 from selfprobe.scorers.decision import Judged
 from selfprobe.scorers.dilemma import dilemmas_of
 from selfprobe.scorers.frames import split

@@ -37,14 +37,14 @@ from selfprobe.page import (
     p_digits,
     percent,
     shown,
-    signed,
+    signed_number,
     strongest,
 )
 from selfprobe.page import Table as PageTable
 from selfprobe.page.plots import interval_rows
-from selfprobe.solvers.edited import ALL, ORIGINAL, PARAPHRASE
-from selfprobe.stats.edits import FEWEST, Control, Effect, Noise, effects, noise
+from selfprobe.solvers.arms import ALL, ORIGINAL, PARAPHRASE
 from selfprobe.stats.estimate import Estimate
+from selfprobe.stats.paired import FEWEST_CONTROLS, Control, Effect, Noise, effects, noise
 from selfprobe.study import Effort, Label, Logs, OneModel, Plan, Study, Wave
 from selfprobe.study.described import DescribedRun, NamedModel
 from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
@@ -327,7 +327,10 @@ def _answer(found: Found) -> tuple[Answer, str]:
     if not controls.n:
         return "Cannot tell", "has no prompt that is long enough to take as much out elsewhere"
     if not judged:
-        return "Cannot tell", f"has {controls.n} edits elsewhere; {FEWEST} that miss the thing are needed (--controls)"
+        return (
+            "Cannot tell",
+            f"has {controls.n} edits elsewhere; {FEWEST_CONTROLS} that miss it are needed (--controls)",
+        )
     if all(effect.estimate.high < SMALL for effect in judged):
         return "No", f"raises P(evaluation) by less than {SMALL:.2f} for each of {len(judged)} things"
     return "Cannot tell", (
@@ -357,7 +360,7 @@ def _notes(found: Found) -> Iterator[str]:
 COLUMNS = (
     *FINDING,
     Column("give it away", lambda one: f"{len(one.of.sure)} of {len(one.of.judged)}", str),
-    Column("strongest adds", lambda one: one.of.judged[0].estimate.value if one.of.judged else None, signed),
+    Column("strongest adds", lambda one: one.of.judged[0].estimate.value if one.of.judged else None, signed_number),
 )
 
 

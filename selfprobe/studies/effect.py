@@ -17,8 +17,8 @@ from inspect_ai.log import EvalSampleSummary
 from inspect_ai.scorer import Score
 from pydantic import Field, model_validator
 
-from selfprobe.data.files import read_text
-from selfprobe.data.items import Item, foreign, giveaways, items_of
+from selfprobe.data import read_text
+from selfprobe.data.items import Item, foreign, giveaways, task_items
 from selfprobe.data.prices import Cost
 from selfprobe.errors import InputError, NoLogs, RunError
 from selfprobe.errors.arguments import locate
@@ -32,11 +32,11 @@ from selfprobe.evalawareness_tasks.awareness_effect import (
     CONTROL,
     DEFAULT,
     LINES,
-    arms_of,
+    effect_arms,
     sample_of,
 )
 from selfprobe.evalawareness_tasks.cue_removal import QUESTIONS
-from selfprobe.logs import Run, listed, runs
+from selfprobe.logs import Run, logs_in, runs
 from selfprobe.logs.decision import last_decisions
 from selfprobe.page import (
     FINDING,
@@ -54,13 +54,13 @@ from selfprobe.page import (
     columns,
     estimated,
     headings,
-    named,
+    interval_columns,
     number,
     overall_answer,
     p_digits,
     percent,
     shown,
-    signed,
+    signed_number,
     strongest,
 )
 from selfprobe.page.plots import interval_rows
@@ -114,8 +114,8 @@ class Noticing(Study):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        arms_of(self.arms)
-        if set(arms_of(self.arms)) & set(REWORDED) and not self.grader and len(self.models) > 1:
+        effect_arms(self.arms)
+        if set(effect_arms(self.arms)) & set(REWORDED) and not self.grader and len(self.models) > 1:
             raise InputError("several models need one writer of their texts: give --grader MODEL")
         return self
 
@@ -136,7 +136,7 @@ class Noticing(Study):
             raise InputError(f"{self.task}: {NO_TEXT.format(arms=', '.join(reworded))}")
         if not named:
             raise InputError(f"no prompt of {self.task} holds a giveaway: cue_out equals as_is; name other --arms")
-        return arms_of(named)
+        return effect_arms(named)
 
     @property
     def reworded(self) -> list[str]:
@@ -174,7 +174,7 @@ class Noticing(Study):
             InputError: See `sources.items.foreign`.
         """
         task = foreign(self.task, self.args)
-        return items_of(task), task.epochs or 1
+        return task_items(task), task.epochs or 1
 
     @property
     def first(self) -> list[Item]:
@@ -198,7 +198,7 @@ class Noticing(Study):
     def versions(self) -> dict[str, dict[str, str]]:
         """Arm → message of the task → usable version of it; empty before the writer's run has ended well."""
         folder, texts = f"{self.base}/texts", dict[str, dict[str, str]]()
-        there = runs([folder], {TEXTS}).of(identities_of([self.writing])).finished if listed(folder) else []
+        there = runs([folder], {TEXTS}).of(identities_of([self.writing])).finished if logs_in(folder) else []
         for run in there[:1]:
             for sample in run.samples:
                 usable = [one.key for one in last_decisions(sample.scores) if not one.unscored]
@@ -240,7 +240,7 @@ class Noticing(Study):
                 raise RunError(f"{why}; see above. The same command goes on, or take another --grader")
         if not (asked := self.asking(texts)):
             raise RunError(f"no item has a text for {', '.join(self.reworded)}: nothing can be compared")
-        wanted = arms_of(str(asked[0].args["arms"]))
+        wanted = effect_arms(str(asked[0].args["arms"]))
         samples = sum(sample_of(item, arm, texts) is not None for item in self.first for arm in wanted)
         yield Wave(asked, "Arms", "", {**JOINS, "limit": samples})
 
@@ -733,14 +733,14 @@ def _signed(title: str, of: Any) -> Column:
 EFFECTS = (
     Column("arm", lambda one: NAMES[one.arm]),
     _signed("score changes by", lambda one: one.score.estimate),
-    Column("P(evaluation) changes by", lambda one: one.cause.estimate.value, signed),
+    Column("P(evaluation) changes by", lambda one: one.cause.estimate.value, signed_number),
     Column("p (Holm)", "holm", p_digits),
 )
 COLUMNS = (
     *FINDING,
-    Column("without giveaways", lambda one: _of(one.of, "cue_out").value, signed),
-    Column("told that it is a test", lambda one: _of(one.of, "told_test").value, signed),
-    Column("told that it is real use", lambda one: _of(one.of, "told_use").value, signed),
+    Column("without giveaways", lambda one: _of(one.of, "cue_out").value, signed_number),
+    Column("told that it is a test", lambda one: _of(one.of, "told_test").value, signed_number),
+    Column("told that it is real use", lambda one: _of(one.of, "told_use").value, signed_number),
 )
 
 
@@ -795,8 +795,8 @@ def _cells(effects: RunEffects) -> Iterator[Block]:
 def _tables(measured: Sequence[RunEffects]) -> dict[str, pd.DataFrame]:
     arms = [
         {"model": one.model, "of": one.of, "arm": arm.name, "items": arm.items}
-        | named("score", arm.score)
-        | named("p", arm.p)
+        | interval_columns("score", arm.score)
+        | interval_columns("p", arm.p)
         | {"declined": arm.declined, "errors": arm.failed, "unreached": arm.unreached}
         for one in measured
         for arm in one.arms
@@ -805,8 +805,8 @@ def _tables(measured: Sequence[RunEffects]) -> dict[str, pd.DataFrame]:
         {"model": one.model, "of": one.of, "arm": e.arm, "control": e.control, "kind": kind}
         | columns(e.score.estimate)
         | {"p": e.score.p, "p_holm": e.holm, "f": e.dose.f}
-        | named("moved", e.cause.estimate)
-        | named("dose", e.dose.estimate)
+        | interval_columns("moved", e.cause.estimate)
+        | interval_columns("dose", e.dose.estimate)
         for one in measured
         for kind, of in (("effect", one.contrasts), ("form", one.forms))
         for e in of

@@ -54,10 +54,9 @@ from selfprobe.page import (
     strongest,
 )
 from selfprobe.page.plots import curves, interval_rows, model_names
-from selfprobe.scorers.awareness_cues import cues_by_grader, finding_of
+from selfprobe.scorers.awareness_cues import cues_by_grader, joint_finding
 from selfprobe.solvers.ask import ask
-from selfprobe.solvers.grade import delimited
-from selfprobe.solvers.name_features import GROUP_CONFIG, GROUP_PROMPT, NAME_CONFIG, NAME_PROMPT
+from selfprobe.solvers.grade import GROUP_CONFIG, GROUP_PROMPT, NAME_CONFIG, NAME_PROMPT, delimited
 from selfprobe.solvers.record import Reply, record_of
 from selfprobe.stats.estimate import Estimate, clustered_mean
 from selfprobe.studies.awareness.runs import chosen
@@ -302,7 +301,7 @@ def evidence_in(logs: Sequence[str]) -> Evidence:
             row = prompts.setdefault((named["data"], named["item"]), named | about | {"asked": 0, "aware": 0})
             of = named | {"model": header.eval.model}
             for key, graders in cues_by_grader(record).items():
-                answer, cues = record.answers[key].text, finding_of(graders)
+                answer, cues = record.answers[key].text, joint_finding(graders)
                 row["asked"] += cues.aware is not None
                 row["aware"] += cues.aware is True
                 if cues.aware is not None:

@@ -21,9 +21,8 @@ import pandas as pd
 from pydantic import Field, model_validator
 
 from selfprobe.data import Table
-from selfprobe.data.conversations import conversations
+from selfprobe.data.conversations import conversations, counted_label, stands_for
 from selfprobe.data.pairs import digest
-from selfprobe.data.reference import stands_for, told_label
 from selfprobe.data.wrapped import (
     CONTINUATIONS,
     TEXTS,
@@ -55,7 +54,7 @@ from selfprobe.page import (
 )
 from selfprobe.page import Table as PageTable
 from selfprobe.page.numerals import p_value
-from selfprobe.page.plots import interval_rows, short
+from selfprobe.page.plots import cut_name, interval_rows
 from selfprobe.stats import clustered
 from selfprobe.stats.agreement import ece
 from selfprobe.stats.estimate import Estimate, FloatArray
@@ -81,10 +80,10 @@ from selfprobe.studies.inside_numbers import (
     precision,
     share_of,
 )
-from selfprobe.studies.lens import keep, kept
+from selfprobe.studies.lens import store_arrays, stored_arrays
 from selfprobe.study import Label
 from selfprobe.study.local import Blocks, LocalStudy, Progress
-from selfprobe.text.text_kind import format_of
+from selfprobe.text.kinds import format_of
 
 if TYPE_CHECKING:
     from selfprobe.probes.branches import Text
@@ -204,7 +203,7 @@ class Inside(LocalStudy):
         """
         taken = self.table.first(self.limit)
         own = stands_for((row.get("set"), row["label"]) for row in self.table.rows)
-        found = [_row(row, truth) for row in taken if (truth := told_label(own, row.get("set"), row["label"]))]
+        found = [_row(row, truth) for row in taken if (truth := counted_label(own, row.get("set"), row["label"]))]
         if not found:
             raise InputError(f"{self.set} has no labels: give --label evaluation, or real use with --against")
         if len({row.evaluation for row in found}) < 2:
@@ -344,7 +343,10 @@ class Inside(LocalStudy):
         left = [row for row in self.rows if row.id not in reasons]
         if len({row.evaluation for row in left}) < 2:
             why = next(iter(reasons.values()))
-            raise InputError(f"{len(left)} of {len(self.rows)} conversations can be read, of one class ({why})")
+            raise InputError(
+                f"{len(left)} of {len(self.rows)} conversations can be read, and not of both classes ({why}): give "
+                "shorter ones, or a model with a longer context"
+            )
         return left, reasons
 
     @property
@@ -362,7 +364,7 @@ class Inside(LocalStudy):
 
     def kept(self, judge: "LocalModel", texts: "Sequence[Text]") -> dict[str, Any] | None:
         """Stored reading of these texts, if the folder has it."""
-        return kept(self.folder / "readings", self.key(judge, texts))
+        return stored_arrays(self.folder / "readings", self.key(judge, texts))
 
     @property
     def untrained(self) -> bool:
@@ -463,7 +465,9 @@ class Inside(LocalStudy):
             if self.places > 1 and isinstance(row, Row) and not copy:
                 head = self.encoded(self.prompt(row, thinking=self.at == "thinking"))
                 asked = self.texts_with(row, replied(judge, head, self.reply_tokens))
-            keep(self.folder / "readings", self.key(judge, texts), vars(branched(judge, asked, sharing=sharing)))
+            store_arrays(
+                self.folder / "readings", self.key(judge, texts), vars(branched(judge, asked, sharing=sharing))
+            )
             meter.add(tokens_of(texts), 1)
         meter.finish()
 
@@ -515,7 +519,9 @@ class Inside(LocalStudy):
             asked = choose_probe(grid[1].states, grid[1].evaluation, fold_groups(grid[1]), layers)
             measures[AFTER] = asked.score(mine["states"][1])
             apart = log_odds(texts, grid[0].evaluation, grid[0].wrapper, each_apart=True)
-            shared_words = clustered.auroc(grid[0].evaluation, apart, grid[0].wrapper, unit="wrapper").estimate
+            shared_words = clustered.clustered_auroc(
+                grid[0].evaluation, apart, grid[0].wrapper, unit="wrapper"
+            ).estimate
         else:
             assert self.saved is not None
             held, scale, shared_words = _applied(self.saved, mine["states"][0], layers, truth, plain, formats, clusters)
@@ -531,7 +537,7 @@ class Inside(LocalStudy):
         if self.save and self.grid:
             self.write(held, numbers[LATENT], scale, shared_words)
         base = {
-            name: clustered.auroc(truth, values, clusters.of, unit=clusters.unit).estimate
+            name: clustered.clustered_auroc(truth, values, clusters.of, unit=clusters.unit).estimate
             for name, values in plain.items()
         }
         chances = 1 / (1 + np.exp(-np.clip(scale * measures[LATENT], -500, 500)))
@@ -616,7 +622,7 @@ class Inside(LocalStudy):
                 method=[METHOD, MONITOR, ASKING],
                 runs=[of],
             ),
-            tables=tables_of(found),
+            tables=inside_tables(found),
             told=lines,
         )
 
@@ -653,7 +659,7 @@ def _row(row: Mapping[str, Any], truth: str) -> Row:
 
 def _clusters(rows: Sequence[Row]) -> Clusters:
     labels = [f"{row.of} {row.evaluation}" for row in rows]
-    return Clusters(*clustered.resampled([row.source for row in rows], [row.pair for row in rows], labels))
+    return Clusters(*clustered.resampling_units([row.source for row in rows], [row.pair for row in rows], labels))
 
 
 def _frame(rows: Sequence[Row]) -> pd.DataFrame:
@@ -724,7 +730,7 @@ def _applied(
 
 def finding_of(found: Found) -> Finding:
     """The answer for the model."""
-    held, model = found.latent, short(found.state["model"])
+    held, model = found.latent, cut_name(found.state["model"])
     told = f"AUROC {shown(held.here.auroc)}"
     others = [name for name in (ALMOST, *SAID.values()) if found.numbers[name].shown]
     answer: Answer = "Cannot tell"
@@ -820,7 +826,7 @@ def _apart(found: Found) -> list[Block]:
     return [head, *blocks]
 
 
-def tables_of(found: Found) -> dict[str, pd.DataFrame]:
+def inside_tables(found: Found) -> dict[str, pd.DataFrame]:
     """Tables by file stem."""
     measures = [
         {"measure": name} | asdict(one.auroc) | {f"less {base}": less.value for base, less in one.over.items()}

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 from pydantic import Field, field_validator
 
-from selfprobe.data.outcomes import Asking, Logged, Question, When, logged, models_in
+from selfprobe.data.outcomes import LoggedOutcomes, OutcomeQuestions, Question, When, logged_outcomes, models_in
 from selfprobe.data.prices import Cost
 from selfprobe.errors import InputError, NoLogs
 from selfprobe.errors.arguments import one_of
@@ -34,7 +34,7 @@ from selfprobe.page import (
     Section,
     estimated,
     headings,
-    named,
+    interval_columns,
     number,
     overall_answer,
     p_value,
@@ -43,7 +43,7 @@ from selfprobe.page import (
     strongest,
 )
 from selfprobe.page import Table as PageTable
-from selfprobe.page.plots import bar_rows, calibration, curves, heat_map, model_names
+from selfprobe.page.plots import bar_rows, calibration_curves, curves, heat_map, model_names
 from selfprobe.stats.agreement import ece, equal_mass
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, holm, undefined
 from selfprobe.stats.foresight import (
@@ -51,7 +51,6 @@ from selfprobe.stats.foresight import (
     Brier,
     Detection,
     above,
-    auroc,
     auroc_above,
     brier,
     detection,
@@ -61,6 +60,7 @@ from selfprobe.stats.foresight import (
     overconfidence,
     risks,
     solved_alike,
+    stratified_auroc,
 )
 from selfprobe.stats.pairs import FEWEST as FEWEST_MODELS
 from selfprobe.stats.text_only import log_odds
@@ -155,7 +155,7 @@ class Outcome(Study):
         return value
 
     @cached_property
-    def asking(self) -> Asking:
+    def asking(self) -> OutcomeQuestions:
         """Questions that are asked.
 
         Raises:
@@ -185,13 +185,13 @@ class Outcome(Study):
                 cases += [(observer, target, about) for target in (there if each else own)]
         return [case for case in cases if not (shows and case[2] == "self" and case[0] != case[1])]
 
-    def read(self, target: str) -> Logged:
+    def read(self, target: str) -> LoggedOutcomes:
         """The items of a target.
 
         Raises:
-            InputError: See `sources.outcomes.logged`.
+            InputError: See `data.outcomes.logged_outcomes`.
         """
-        return logged(self.logs, target, self.asking)
+        return logged_outcomes(self.logs, target, self.asking)
 
     def waves(self) -> Iterator[Wave]:
         """One run an observer; of prompts that name or show a target, one for each target too."""
@@ -461,7 +461,7 @@ class Facts:
 
 def facts_of(stated: Stated, who: str, question: str) -> Facts:
     """The numbers of one model on one question."""
-    busy.at(f"{who}: {question}")
+    busy.set_stage(f"{who}: {question}")
     model = stated.observers[who]
     chances, truth = stated.own(who, question), stated.outcomes[model, question]
     assert chances is not None, who
@@ -493,9 +493,9 @@ def facts_of(stated: Stated, who: str, question: str) -> Facts:
         question=question,
         n=len(np.unique(clusters)),
         share=float(y.mean()) if len(y) else math.nan,
-        auroc=auroc(p, y, clusters),
-        items=auroc(p[both], mean[both], clusters[both]) if both.any() else none,
-        itself=auroc(p, y, clusters, alike) if rest else none,
+        auroc=stratified_auroc(p, y, clusters),
+        items=stratified_auroc(p[both], mean[both], clusters[both]) if both.any() else none,
+        itself=stratified_auroc(p, y, clusters, alike) if rest else none,
         predictors=tuple(
             _predictor(name, p, score, y, clusters, (alike, alike_without(name)), name in rivals)
             for name, score in sources.items()
@@ -538,10 +538,10 @@ def _predictor(
     theirs, truth, at = score[known], y[known], clusters[known]
     within = below = none
     if name != OTHERS:  # the strata hold those results fixed
-        within = auroc(theirs, truth, at, strata[1][known])
+        within = stratified_auroc(theirs, truth, at, strata[1][known])
         mine = ordered(p[known], truth, strata[0][known])
         below = auroc_above(mine, ordered(theirs, truth, strata[1][known]), at, truth)
-    return Predictor(name, auroc(theirs, truth, at), within, below, observer)
+    return Predictor(name, stratified_auroc(theirs, truth, at), within, below, observer)
 
 
 @dataclass(frozen=True)
@@ -738,7 +738,7 @@ def _bars(findings: Sequence[Finding]) -> Picture:
 def _calibration(findings: Sequence[Finding]) -> Picture:
     ranked = [one for one in findings if not math.isnan(one.of.auroc.value)] or findings
     lines = {one.model: one.of.bins for one in ranked[:3] if one.of.bins[0]}
-    return calibration(
+    return calibration_curves(
         "calibration",
         lines,
         caption="Stated probability against what happened, in bins of as many items; 95 % intervals.",
@@ -816,9 +816,13 @@ def _row(one: Finding) -> dict[str, Any]:
     row: dict[str, Any] = {"run": of.run, "model": of.model, "question": of.question, "answer": one.answer}
     row |= {"clause": one.clause, "items": of.n, "share": of.share, "other_models": of.others, "p": of.p}
     for name, estimate in (("auroc", of.auroc), ("knows_items", of.items), ("beyond_items", of.itself)):
-        row |= named(name, estimate)
+        row |= interval_columns(name, estimate)
     row |= {f"brier_{name}" if name != "score" else "brier": value for name, value in vars(of.brier).items()}
-    row |= {"log_score": of.log} | named("overconfidence", of.over) | named("calibration_error", of.ece)
+    row |= (
+        {"log_score": of.log}
+        | interval_columns("overconfidence", of.over)
+        | interval_columns("calibration_error", of.ece)
+    )
     row |= vars(of.detection)
     return row | {f"risk_at_{round(100 * coverage)}": risk for coverage, risk in of.risks.items()}
 
@@ -827,7 +831,10 @@ def _predictor_rows(one: Finding) -> Iterator[dict[str, Any]]:
     for each in one.of.predictors:
         keys = {"run": one.of.run, "question": one.of.question, "predicted_by": each.name}
         yield (
-            keys | named("auroc", each.auroc) | named("beyond_items", each.beyond) | named("model_less_it", each.below)
+            keys
+            | interval_columns("auroc", each.auroc)
+            | interval_columns("beyond_items", each.beyond)
+            | interval_columns("model_less_it", each.below)
         )
 
 

@@ -12,7 +12,7 @@ from selfprobe.study.local import ALLOW_PICKLE, quiet_model, said_plainly
 from selfprobe.text.safe import echo
 
 if TYPE_CHECKING:
-    from selfprobe.probes.score import Judgement
+    from selfprobe.probes.probe_file import Judgement
 
 
 def _studies() -> dict[str, click.Command]:
@@ -45,16 +45,13 @@ def score(file: Path, pairs: str, model: str | None, out: Path | None, cache: Pa
     What is asked, and the system turn, are those that the probe was fitted under.
     """
     with said_plainly("The same command goes on where this one stopped."):
-        if not file.is_file():
-            raise ValueError(f"no probe file {file}: make one with `selfprobe probe run`")
         from selfprobe.data.own import Words
-        from selfprobe.data.public_pairs import load
-        from selfprobe.probes.probe_file import load_probe
-        from selfprobe.probes.score import judge_pairs
+        from selfprobe.data.public_pairs import load_pairs
+        from selfprobe.probes.probe_file import judge_pairs, load_probe
 
         fitted = load_probe(file)
         card = fitted.card
-        given = load(pairs, words=Words(card.question, card.item), conversations=card.prompts == "conversations")
+        given = load_pairs(pairs, words=Words(card.question, card.item), conversations=card.prompts == "conversations")
         commit = None if model or card.revision.startswith("local-") else card.revision
         judge = quiet_model(model or card.model, loading | card.precision | {"revision": commit, "chat": card.chat})
         found = judge_pairs(fitted, judge, given.pairs, cache=cache or file.parent / "activations")

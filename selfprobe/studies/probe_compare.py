@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import combinations, product
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -43,20 +44,184 @@ from selfprobe.page import (
     Section,
     Table,
     headings,
-    named,
+    interval_columns,
     overall_answer,
     shown,
     strongest,
 )
-from selfprobe.page.plots import interval_rows
+from selfprobe.page.plots import cut_name, interval_rows
+from selfprobe.probes.folder import read_run
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.preferences import figures
-from selfprobe.studies.preferences.findings import TEXT_ONLY, claim_of
-from selfprobe.studies.preferences.page import text_table
-from selfprobe.studies.preferences.runs import ModelRun
+from selfprobe.studies.preferences.page import TEXT_ONLY, claim_of, text_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+_SIZE = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)([BbMm])(?![a-zA-Z0-9])")
+_UNITS = {"b": 1e9, "m": 1e6}
+NEEDED: Mapping[str, frozenset[str]] = {
+    "methods": frozenset({"dataset", "method", "metric", "value", "low", "high", "n"}),
+    "layers": frozenset({"dataset", "probe", "layer", "metric", "value", "low", "high", "n"}),
+    "differences": frozenset({"dataset", "probe", "against", "metric", "value", "low", "high", "n"}),
+    "data": frozenset({"dataset", "pairs", "scored"}),
+}
+"""Tables of every finished run, with the columns that are read here."""
+
+
+@dataclass(frozen=True)
+class ModelRun:
+    """One model's run."""
+
+    folder: Path
+    model: str
+    """Name in figures and tables."""
+    family: str
+    """Models of one family are one line of a figure."""
+    parameters: float
+    """Number of parameters; NaN where neither the run nor the model's name says it."""
+    blocks: int
+    state: Mapping[str, Any]
+    """Settings that the run reports about itself, run.json."""
+    tables: Mapping[str, pd.DataFrame]
+    """Tables by file stem."""
+
+    @property
+    def names(self) -> dict[str, Any]:
+        """The columns that tell this run in a table of several."""
+        return {"model": self.model, "family": self.family, "parameters": self.parameters}
+
+    def table(self, name: str) -> pd.DataFrame:
+        """A table of the run with `names` before its columns; empty where the run has none."""
+        found = self.tables.get(name, pd.DataFrame())
+        return pd.DataFrame({key: [value] * len(found) for key, value in self.names.items()}).join(found)
+
+
+def family_of(model: str) -> str:
+    """Part of a model's name before the size: Llama-3.1 of Llama-3.1-8B-Instruct; else its first word."""
+    name = model.rstrip("/").rpartition("/")[2]
+    before = name[: found.start()] if (found := _SIZE.search(name)) else re.split(r"[-_ ]", name)[0]
+    return before.rstrip("-_ ") or name
+
+
+def size_of(model: str) -> float:
+    """Parameters by a model's name: 8e9 of Llama-3.1-8B; NaN where it says none."""
+    found = _SIZE.search(model.rpartition("/")[2])
+    return float(found[1]) * _UNITS[found[2].lower()] if found else math.nan
+
+
+def read_runs(given: Sequence[str]) -> list[ModelRun]:
+    """The runs in these folders, by family and size; FAMILY=FOLDER names the family of one.
+
+    Raises:
+        ValueError: A folder holds no finished run, or its run cannot be compared with the others.
+    """
+    runs = [_read(*folder_and_family(each)) for each in given]
+    shortest = [cut_name(run.state["model"]) for run in runs]
+    labels = [
+        name if shortest.count(name) == 1 else str(run.state["model"]) for name, run in zip(shortest, runs, strict=True)
+    ]
+    runs = [replace(run, model=name) for run, name in zip(runs, labels, strict=True)]
+    _check(runs)
+    return sorted(runs, key=lambda run: (run.family.lower(), math.isnan(run.parameters), run.parameters, run.model))
+
+
+def folder_and_family(given: str) -> tuple[Path, str]:
+    """The folder, and the family of FAMILY=FOLDER or ""."""
+    family, sign, folder = given.partition("=")
+    return (Path(given), "") if not sign or Path(given).exists() else (Path(folder), family)
+
+
+def _read(folder: Path, family: str) -> ModelRun:
+    state = read_run(folder)
+    tables = {file.stem: _table(file) for file in sorted((folder / "tables").glob("*.csv"))}
+    for name, columns in NEEDED.items():
+        if name not in tables:
+            raise ValueError(
+                f"the run in {folder} is not finished (no tables/{name}.csv): its `selfprobe probe run` goes on with it"
+            )
+        if missing := sorted(columns - set(tables[name].columns)):
+            raise ValueError(
+                f"{folder}/tables/{name}.csv has no column {', '.join(missing)}, which a run writes: run it again"
+            )
+    if missing := sorted({"model", "revision", "settings", "datasets"} - set(state)):
+        raise ValueError(f"{folder}/run.json lacks {', '.join(missing)}, which a run writes: run it again")
+    for name in ("settings", "datasets"):
+        if not isinstance(state[name], dict):
+            told = type(state[name]).__name__
+            raise ValueError(f"{folder}/run.json: expected a mapping under {name}, got a {told}: run it again")
+    model = str(state["model"])
+    parameters = float(state.get("parameters") or size_of(model))
+    blocks = int(state.get("blocks") or tables["layers"].layer.max() + 1)
+    return ModelRun(folder, model, family or family_of(model), parameters, blocks, state, tables)
+
+
+def _table(file: Path) -> pd.DataFrame:
+    try:
+        return pd.read_csv(file)
+    except ValueError as error:  # pandas' own errors are of this kind
+        raise ValueError(f"{file} is not a table that a run writes ({error}): run it again") from None
+
+
+def _check(runs: Sequence[ModelRun]) -> None:
+    """ValueError where two runs are of the same model, or of different data, layers or presets."""
+    first = runs[0]
+    for i, run in enumerate(runs):
+        for before in runs[:i]:
+            if before.state["revision"] == run.state["revision"]:
+                raise ValueError(
+                    f"{before.folder} and {run.folder} are runs of one model, {run.state['model']} "
+                    f"({run.state['revision']}): give one of them"
+                )
+            _check_data(before, run)
+        _check_settings(first, run)
+        _check_layers(first, run)
+
+
+def _check_data(one: ModelRun, other: ModelRun) -> None:
+    for name in sorted(set(one.state["datasets"]) & set(other.state["datasets"])):
+        a, b = one.state["datasets"][name], other.state["datasets"][name]
+        if a["hash"] != b["hash"]:
+            raise ValueError(
+                f"{one.folder} and {other.folder} have different pairs of {name} ({a.get('pairs', 'some')} from "
+                f"{a['origin']}, {b.get('pairs', 'some')} from {b['origin']}; rows, labels, --limit or the question "
+                "differ), so their scores cannot be compared: run one again with the other's data"
+            )
+
+
+def _check_settings(one: ModelRun, other: ModelRun) -> None:
+    # How many resamples an interval takes changes no score; old runs had one probe for all aspects.
+    a, b = (
+        {"aspects": "together"} | {k: v for k, v in run.state["settings"].items() if k != "resamples"}
+        for run in (one, other)
+    )
+    if a != b:
+        differing = [key for key in sorted(a | b) if a.get(key) != b.get(key)]
+        told = "; ".join(f"{key} {a.get(key)} and {b.get(key)}" for key in differing)
+        raise ValueError(
+            f"{one.folder} and {other.folder} are of different presets ({told}): run one again as the other"
+        )
+    a, b = (run.state.get("chat", {}).get("system", "") for run in (one, other))
+    if a != b:
+        raise ValueError(
+            f"{one.folder} and {other.folder} have different system turns ({a!r} and {b!r}): run one again with the "
+            "other's --system"
+        )
+
+
+def _check_layers(one: ModelRun, other: ModelRun) -> None:
+    a, b = (tuple(run.state.get("loading", {}).get("layers", ())) for run in (one, other))
+    if (a or b) and (a, one.blocks) != (b, other.blocks):
+        told = [f"{run.folder} has {_told(kept)} of {run.blocks} blocks" for run, kept in ((one, a), (other, b))]
+        raise ValueError(
+            f"{' and '.join(told)}: of different layers, scores cannot be compared. Run them with all blocks, that is "
+            "without --layers"
+        )
+
+
+def _told(kept: Sequence[int]) -> str:
+    return f"{', '.join(map(str, kept))}" if kept else "all"
+
 
 Tables = Mapping[str, pd.DataFrame]
 PROBES = ("supervised", "unsupervised")
@@ -127,7 +292,7 @@ class Compared:
     """Sentences on what is missing."""
 
 
-def compared(runs: Sequence[ModelRun]) -> Compared:
+def compare_runs(runs: Sequence[ModelRun]) -> Compared:
     """The tables of these runs, and what is missing in them."""
     groups, scores, depth = _groups(runs), _scores(runs), _depth(runs)
     adversarial, table1 = _joined(runs, "adversarial"), _table1(runs)
@@ -137,7 +302,7 @@ def compared(runs: Sequence[ModelRun]) -> Compared:
         "scores": scores,
         "groups": groups,
         "cases": _cases(runs),
-        "small_above_large": small_above_large(scores),
+        "small_above_large": _small_above_large(scores),
         "depth": depth,
         "rise": rise(depth),
         "table1": table1,
@@ -160,7 +325,7 @@ def mean_of_estimates(parts: Sequence[Estimate]) -> Estimate:
     if missing := [part for part in parts if math.isnan(part.value)]:
         return undefined(missing[0].reason or "a data set has no score", n=n, unit="question")
     reason = next((part.reason for part in parts if math.isnan(part.low) and part.reason), "")
-    return replace(mover(*((1 / len(parts), part) for part in parts)), n=n, reason=reason)
+    return replace(_mover(*((1 / len(parts), part) for part in parts)), n=n, reason=reason)
 
 
 def _estimate(row: Any) -> Estimate:
@@ -208,8 +373,8 @@ def _groups(runs: Sequence[ModelRun]) -> pd.DataFrame:
                     found = undefined(f"no {', '.join(missing)}", n=int(part.n.sum()), unit="question")
                 else:
                     found = mean_of_estimates([_estimate(by_set.loc[name]) for name in sets])
-                named = {"group": group, "data_sets": ", ".join(sets), "method": method, "metric": metric}
-                rows.append(run.names | named | asdict(found))
+                line = {"group": group, "data_sets": ", ".join(sets), "method": method, "metric": metric}
+                rows.append(run.names | line | asdict(found))
     return pd.DataFrame(rows)
 
 
@@ -286,8 +451,8 @@ def _table1(runs: Sequence[ModelRun]) -> pd.DataFrame:
 
 def _holes(runs: Sequence[ModelRun], groups: pd.DataFrame) -> Iterator[str]:
     """Sentences on what some runs have and others do not, and on what is drawn nowhere."""
-    named = list(dict.fromkeys(name for run in runs for name in run.state["datasets"]))
-    for name in named:
+    datasets = list(dict.fromkeys(name for run in runs for name in run.state["datasets"]))
+    for name in datasets:
         if without := [run.model for run in runs if name not in run.state["datasets"]]:
             yield f"{name} was not run with {', '.join(without)}."
     if len(groups):
@@ -298,7 +463,7 @@ def _holes(runs: Sequence[ModelRun], groups: pd.DataFrame) -> Iterator[str]:
     for run in runs:
         if math.isnan(run.parameters):
             yield f"{run.model}: neither the run nor the name says how large it is, so it is in no figure by size."
-    for name in named:
+    for name in datasets:
         scored = {run.model: _scored(run, name) for run in runs if name in run.state["datasets"]}
         if len(set(scored.values())) > 1:
             told = ", ".join(f"{model} {count}" for model, count in scored.items())
@@ -328,7 +493,7 @@ def _above(run: ModelRun) -> Iterator[dict[str, Any]]:
             yield run.names | {"data_sets": len(parts), "against": against} | asdict(found)
 
 
-def small_above_large(scores: pd.DataFrame) -> pd.DataFrame:
+def _small_above_large(scores: pd.DataFrame) -> pd.DataFrame:
     """family, dataset, probe, small, large, times (as many parameters), value, low, high; F1, small less large.
 
     Paper: "almost always", read off figure 2. Here: each two models of a family. The interval takes both scores as
@@ -348,11 +513,11 @@ def small_above_large(scores: pd.DataFrame) -> pd.DataFrame:
                 one, other = by.get((small, probe)), by.get((large, "prompting"))
                 if few < many and one is not None and other is not None:
                     of = {"family": family, column: name, "probe": probe, "small": small, "large": large}
-                    rows.append(of | {"times": many / few} | _ends(mover((1, one), (-1, other))))
+                    rows.append(of | {"times": many / few} | _ends(_mover((1, one), (-1, other))))
     return pd.DataFrame(rows)
 
 
-def mover(*parts: tuple[float, Any]) -> Estimate:
+def _mover(*parts: tuple[float, Any]) -> Estimate:
     """The weighted sum of independent scores, with MOVER's interval (Zou and Donner 2008).
 
     Each end is as far from the sum as the parts' ends are from theirs, in quadrature.
@@ -375,7 +540,7 @@ def drops(adversarial: pd.DataFrame) -> pd.DataFrame:
 
     A drop is the score on the natural pairs less that on an adversarial subset; `value` is asking's less the probe's,
     above 0 where the probe's is the smaller one. Paper: "for all but one subset". Here: of each model and natural
-    subset. The intervals take the scores as independent (`mover`); probe and asking are of the same pairs, so that
+    subset. The intervals take the scores as independent (`_mover`); probe and asking are of the same pairs, so that
     they are rather too wide.
 
     Args:
@@ -396,10 +561,10 @@ def drops(adversarial: pd.DataFrame) -> pd.DataFrame:
                 if any(cell is None for cell in cells):
                     continue
                 own, own_hard, asked, asked_hard = cells
-                lost = named("probe_drop", mover((1, own), (-1, own_hard)))
-                lost |= named("prompting_drop", mover((1, asked), (-1, asked_hard)))
+                lost = interval_columns("probe_drop", _mover((1, own), (-1, own_hard)))
+                lost |= interval_columns("prompting_drop", _mover((1, asked), (-1, asked_hard)))
                 of = {"model": model, "family": family, "subset": subset, "natural": natural, "probe": probe}
-                found = mover((1, asked), (-1, asked_hard), (-1, own), (1, own_hard))
+                found = _mover((1, asked), (-1, asked_hard), (-1, own), (1, own_hard))
                 rows.append(of | lost | _ends(found))
     return pd.DataFrame(rows)
 
@@ -440,7 +605,7 @@ def _of_curve(curve: pd.DataFrame) -> dict[str, float]:
 
 
 def case_counts(found: pd.DataFrame) -> pd.DataFrame:
-    """probe, cases, above, shown_above, shown_below of `small_above_large` or `drops`."""
+    """probe, cases, above, shown_above, shown_below of `_small_above_large` or `drops`."""
     parts: Sequence[tuple[Any, pd.DataFrame]] = list(found.groupby("probe", sort=False))
     return pd.DataFrame(
         [
@@ -451,7 +616,7 @@ def case_counts(found: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def page(found: Compared) -> Page:
+def comparison_page(found: Compared) -> Page:
     """The answer by run; what the paper shows of several models under its headings."""
     tables, findings = found.tables, strongest(finding_of(run, found.tables["above"]) for run in found.runs)
     answer, lines = overall_answer(findings)

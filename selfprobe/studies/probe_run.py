@@ -11,8 +11,8 @@ from pydantic import AfterValidator, Field, model_validator
 
 from selfprobe.errors.arguments import one_of
 from selfprobe.page import Page, write
-from selfprobe.page.plots import short
-from selfprobe.studies.preferences.page import page_of
+from selfprobe.page.plots import cut_name
+from selfprobe.studies.preferences.page import probe_page
 from selfprobe.study import Repeated, options
 from selfprobe.study.local import (
     FULL_RATE,
@@ -28,8 +28,8 @@ from selfprobe.study.local import (
 if TYPE_CHECKING:
     from selfprobe.data.public_pairs import PairSet
     from selfprobe.probes.finetune import Lesson
+    from selfprobe.probes.fit import FitSettings
     from selfprobe.probes.forward import Reader
-    from selfprobe.probes.splits import FitSettings
     from selfprobe.probes.training import Recipe
 
 RATES: Mapping[str, tuple[float, float, int]] = {"small": (1e-4, FULL_RATE, 8), "released-code": (5e-5, 5e-7, 32)}
@@ -163,7 +163,7 @@ class ProbeRun(SpreadStudy, TrainingStudy):
     @property
     def _folders(self) -> list[str]:
         several = len(self.models) > 1
-        return [f"{self.out}/{short(name.rstrip('/'), 100)}" if several else self.out for name in self.models]
+        return [f"{self.out}/{cut_name(name.rstrip('/'), 100)}" if several else self.out for name in self.models]
 
     @property
     def each(self) -> "Iterator[ProbeRun]":
@@ -177,7 +177,7 @@ class ProbeRun(SpreadStudy, TrainingStudy):
     @property
     def fitting(self) -> "FitSettings":
         """Preset with the options that replace its values."""
-        from selfprobe.probes.splits import PRESETS
+        from selfprobe.probes.fit import PRESETS
 
         names = {"prompts", "aspects", "train", "seeds", "resamples", "orientation"}
         return replace(PRESETS[self.preset], **self.model_dump(include=names, exclude_none=True))
@@ -241,11 +241,14 @@ class ProbeRun(SpreadStudy, TrainingStudy):
     @property
     def needs(self) -> list[str]:
         """Lines on what each model takes."""
+        from selfprobe.probes.folder import read_run
         from selfprobe.probes.rate import check_scoring
         from selfprobe.probes.run import check_sets
 
         check_sets(self.sets, self.fitting)
         check_scoring(self.sets, self.scoring)
+        if self.against:
+            read_run(Path(self.against))  # refused before the work, which it comes after
         _ = self.logged  # read before a model is loaded, as the sets are
         return [line for one in self.each for line in one.needed()]
 
@@ -278,7 +281,7 @@ class ProbeRun(SpreadStudy, TrainingStudy):
             untrained = wanted(self.judge, self.random_weights)
             lines = self.to_read(untrained=untrained, copies=getattr(reader, "count", 1))
         after = ", ".join(part for part in self.parts if part != "probes")
-        return [*lines, *([f"Then, with what it takes said there: {after}"] if after else [])]
+        return [*lines, *([f"Then: {after}; what each takes is said when it begins"] if after else [])]
 
     def to_train(self, given: "Sequence[Lesson]") -> list[str]:
         """Lines on what each training takes.
@@ -301,11 +304,11 @@ class ProbeRun(SpreadStudy, TrainingStudy):
     def work(self, progress: Progress) -> None:
         """Read, fit and test; of several models each folder gets its page when it is done."""
         for one in self.each:
-            one.made(progress)
+            one.make_parts(progress)
             if one is not self:
                 one.written(one.shown())
 
-    def made(self, progress: Progress) -> None:
+    def make_parts(self, progress: Progress) -> None:
         """Make the parts of its one model."""
         from selfprobe.probes.ablate import ablate_run
         from selfprobe.probes.finetune import finetune_run, lessons
@@ -336,7 +339,7 @@ class ProbeRun(SpreadStudy, TrainingStudy):
         """The page of the model's folder; of several what each says."""
         if len(self.models) == 1:
             with said_plainly(GOING_ON):
-                return page_of(self.folder, about="judges" if self.parts == ("finetune",) else "probes")
+                return probe_page(self.folder, about="judges" if self.parts == ("finetune",) else "probes")
         pages = {Path(one.out).name: one.shown() for one in self.each}
         tables = {f"{name}/{stem}": table for name, page in pages.items() for stem, table in page.tables.items()}
         told = [f"{name}: {page.answer}" for name, page in pages.items()]

@@ -1,7 +1,8 @@
 """One page of all that a folder holds: each study is a part of it, and logs of no study are named."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pandas as pd
 from inspect_ai.log import EvalLog
@@ -9,16 +10,14 @@ from inspect_ai.log import EvalLog
 from selfprobe.embed import DEFAULT_EMBEDDER
 from selfprobe.errors import InputError, NoLogs
 from selfprobe.errors.output import place_file
-from selfprobe.logs import decisions, first_of, none_found, readable_logs
-from selfprobe.logs.header import task_of
+from selfprobe.logs import CANNOT, decisions, first_of, none_found, readable_logs, task_of
 from selfprobe.page import LINES, Page, Section, set_aside
 from selfprobe.studies import every
 from selfprobe.studies.card import TASK
 from selfprobe.studies.matrix.diversity import OPEN
 from selfprobe.studies.matrix.page import matrix_page as matrix
-from selfprobe.studies.preferences.runs import named, read_runs
-from selfprobe.studies.probe_compare import compared
-from selfprobe.studies.probe_compare import page as side_by_side
+from selfprobe.studies.probe_compare import compare_runs, folder_and_family, read_runs
+from selfprobe.studies.probe_compare import comparison_page as side_by_side
 from selfprobe.studies.rewrite import of_versions
 from selfprobe.study._registry import measures
 from selfprobe.study.local import said_plainly
@@ -37,9 +36,9 @@ def report_page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER
     Raises:
         InputError: A path does not exist, no study has a finished log there, or runs of probes cannot be compared.
     """
-    if any((named(path)[0] / "run.json").is_file() for path in paths):
+    if any((folder_and_family(path)[0] / "run.json").is_file() for path in paths):
         with said_plainly("Nothing was written."):
-            return side_by_side(compared(read_runs(paths)))
+            return side_by_side(compare_runs(read_runs(paths)))
     studies: dict[str, tuple[set[str], Callable[[Sequence[str]], Page]]] = {
         "matrix": ({*measures(), OPEN}, lambda logs: matrix(logs, embedder=embedder)),
     }
@@ -50,7 +49,7 @@ def report_page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER
     for name in dict.fromkeys([*TITLES, *studies]):
         tasks, make = studies[name]
         logs = [header.location for header in there.headers if _task(header) in tasks]
-        busy.at(name)
+        busy.set_stage(name)
         try:
             pages |= {name: make(logs)} if logs else {}
         except NoLogs as none:
@@ -63,10 +62,20 @@ def report_page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER
     if not ignored:
         return whole
     rest = Section("Logs of no study", set_aside(ignored), name="other")
-    belong = "1 log belongs" if len(ignored) == 1 else f"{len(ignored)} logs belong"
-    left = f"{belong} to no study or cannot be read; the page says why"
-    told = [*(whole.told[: LINES - 1] if whole.answer else whole.told), left]
+    told = [*(whole.told[: LINES - 1] if whole.answer else whole.told), _left_out(ignored)]
     return replace(whole, sections=[*whole.sections, rest], told=told)
+
+
+def _left_out(ignored: Mapping[str, str]) -> str:
+    """The line that says how many logs are on no page, with the name of the first one that cannot be read."""
+    damaged = [Path(log).name for log, why in ignored.items() if why.startswith(CANNOT)]
+    strays, parts = len(ignored) - len(damaged), list[str]()
+    if damaged:
+        further = f" and {len(damaged) - 1} more" if len(damaged) > 1 else ""
+        parts.append(f"{len(damaged)} log{'s' * (len(damaged) > 1)} cannot be read ({damaged[0]}{further})")
+    if strays:
+        parts.append("1 log belongs to no study" if strays == 1 else f"{strays} logs belong to no study")
+    return f"{', '.join(parts)}; the page says why"
 
 
 def _task(header: EvalLog) -> str:

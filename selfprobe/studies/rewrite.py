@@ -34,7 +34,7 @@ from selfprobe.page import (
     Section,
     estimated,
     headings,
-    named,
+    interval_columns,
     number,
     percent,
 )
@@ -46,7 +46,7 @@ from selfprobe.scorers.realism_choice import win_rate
 from selfprobe.scorers.rewrite_check import ARMS
 from selfprobe.scorers.votes import PANEL, Panel
 from selfprobe.solvers.record import record_of
-from selfprobe.stats.clustered import crossed, resampled
+from selfprobe.stats.clustered import crossed, resampling_units
 from selfprobe.stats.estimate import Estimate
 from selfprobe.studies.awareness.panel_section import panel_agreement
 from selfprobe.studies.awareness.study import Awareness
@@ -57,7 +57,7 @@ from selfprobe.study.described import DescribedRun, NamedModel, graders, identit
 from selfprobe.study.options import EMBEDDER_HELP, LOG_DIR_HELP, OUT_HELP
 from selfprobe.study.waves import JOINS
 from selfprobe.text.families import related
-from selfprobe.text.near import names
+from selfprobe.text.user_input import names
 
 WRITER, METHOD_ASKED = "rewriting", "probability"
 """Tasks of the writer and of the subject."""
@@ -463,7 +463,7 @@ def _less(ours: Mapping[str, float], others: Mapping[str, float], sources: Mappi
     """Mean difference of two numbers of the same prompts, clustered by source."""
     both = {item: value - others[item] for item, value in ours.items() if item in others}
     both = {item: value for item, value in both.items() if not math.isnan(value)}
-    clusters, unit = resampled([sources[item] for item in both], list(both), [""] * len(both))
+    clusters, unit = resampling_units([sources[item] for item in both], list(both), [""] * len(both))
     return crossed(np.array(list(both.values())), clusters, clusters, unit=unit, signed=True)
 
 
@@ -563,7 +563,7 @@ def _tables(found: Rewritten) -> dict[str, pd.DataFrame]:
         for v in found.versions
     ]
     rates = [
-        {"who": who, "arm": arm} | named("win_rate", of[arm])
+        {"who": who, "arm": arm} | interval_columns("win_rate", of[arm])
         for who, of in (("judges", found.held_out), ("grader", found.own))
         for arm in ARMS
     ]
@@ -571,7 +571,9 @@ def _tables(found: Rewritten) -> dict[str, pd.DataFrame]:
     if found.noticed:
         changes = {**found.noticed.changes, "rewrite less paraphrase": found.noticed.over_paraphrase}
         unscored = found.noticed.unscored
-        rows = [{"arm": arm, "unscored": unscored, **named("change", change)} for arm, change in changes.items()]
+        rows = [
+            {"arm": arm, "unscored": unscored, **interval_columns("change", change)} for arm, change in changes.items()
+        ]
         tables["subject"] = pd.DataFrame(rows)
     return tables
 

@@ -14,9 +14,8 @@ from pydantic import Field
 from selfprobe.data.prices import Cost
 from selfprobe.errors import InputError, NoLogs, one_line
 from selfprobe.evalawareness_tasks.turn_scan import PIECE, SCAN_PROMPT
-from selfprobe.logs import Identity, Run, once, readable_logs
+from selfprobe.logs import Identity, Run, once, readable_logs, target_of, task_of
 from selfprobe.logs.decision import last_decisions
-from selfprobe.logs.header import target_of, task_of
 from selfprobe.page import (
     FINDING,
     LINES,
@@ -31,7 +30,7 @@ from selfprobe.page import (
     Section,
     estimated,
     headings,
-    kind_of,
+    models_or_runs,
     number,
     overall_answer,
     percent,
@@ -41,18 +40,18 @@ from selfprobe.page import (
 )
 from selfprobe.page import Table as PageTable
 from selfprobe.page.plots import curves as drawn_curves
-from selfprobe.page.plots import short
+from selfprobe.page.plots import cut_name
 from selfprobe.scorers.votes import PANEL, Panel
 from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.grade import self_graded
 from selfprobe.solvers.turns import logged_turns, pieces, turns_of
 from selfprobe.stats.estimate import Estimate
-from selfprobe.stats.survival import FirstTime, first_time
+from selfprobe.stats.timing import FirstTime, first_time
 from selfprobe.studies.awareness.panel_section import panel_agreement
 from selfprobe.study import Logs, Plan, Study, Wave
 from selfprobe.study.described import DescribedRun, NamedModel, graders
 from selfprobe.study.options import LOG_DIR_HELP, OUT_HELP
-from selfprobe.text.near import names
+from selfprobe.text.user_input import names
 
 GRADE = 80
 """A rough guess of the tokens of a grade."""
@@ -344,12 +343,12 @@ def tasks_of(rows: pd.DataFrame, quotes: pd.DataFrame) -> list[ByTask]:
 def _kind(made: Sequence[ByTask]) -> str:
     """Noun for what findings are of: models, tasks, or pairs of both."""
     tasks, models = {each.task for each in made}, {each.model for each in made}
-    return kind_of(models) if len(tasks) == 1 else "tasks" if len(models) == 1 else "pairs of task and model"
+    return models_or_runs(models) if len(tasks) == 1 else "tasks" if len(models) == 1 else "pairs of task and model"
 
 
 def finding_of(each: ByTask) -> Finding:
     """The answer for a model in a task."""
-    who = f"{short(each.model, len(each.model))} in {each.task}".replace(" ", "\N{NO-BREAK SPACE}")
+    who = f"{cut_name(each.model, len(each.model))} in {each.task}".replace(" ", "\N{NO-BREAK SPACE}")
     lost, of = _reasons(each.rows), f"{each.noticed} of {each.curve.n} transcripts"
     notes = [f"Unscored transcripts: {lost}."] if lost != "0" else []
     answer: Answer = "Yes" if each.noticed else "Cannot tell" if notes or not each.curve.n else "No"

@@ -12,9 +12,8 @@ import pandas as pd
 from pydantic import Field
 
 from selfprobe.data import Table
-from selfprobe.data.conversations import DEFAULT
+from selfprobe.data.conversations import DEFAULT, asked_at, transcript_rows
 from selfprobe.data.prices import Cost
-from selfprobe.data.transcripts import asked_at, transcript_rows
 from selfprobe.errors import NoLogs
 from selfprobe.evalawareness_tasks.turn_curve import CALLS, MOST, QUESTIONS
 from selfprobe.page import (
@@ -38,13 +37,13 @@ from selfprobe.page import (
     p_digits,
     p_value,
     shown,
-    signed,
+    signed_number,
     strongest,
 )
 from selfprobe.page import Table as PageTable
 from selfprobe.page.plots import curves as drawn_curves
-from selfprobe.stats.change_point import ChangePoint, change_point
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean
+from selfprobe.stats.timing import ChangePoint, change_point
 from selfprobe.study import Effort, Label, Logs, Plan, Study, Wave
 from selfprobe.study.described import DescribedRun, NamedModel
 from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
@@ -181,7 +180,7 @@ COLUMNS = (
     Column(
         "turn of change", lambda one: one.of.change.at.value if one.of.change.shown else None, lambda at: number(at, 0)
     ),
-    Column("step", lambda one: one.of.change.step.value, signed),
+    Column("step", lambda one: one.of.change.step.value, signed_number),
     Column("p", lambda one: one.of.change.p, p_digits),
 )
 

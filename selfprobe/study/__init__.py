@@ -23,8 +23,8 @@ from pydantic.fields import FieldInfo
 from selfprobe.providers.names import impossible
 from selfprobe.study import configuration, options
 from selfprobe.text import busy
-from selfprobe.text.near import FILE, names, nowhere
 from selfprobe.text.safe import echo
+from selfprobe.text.user_input import FILE, names, nowhere
 
 if TYPE_CHECKING:
     from inspect_ai.log import EvalSample
@@ -246,14 +246,13 @@ class Study(BaseModel):
             InputError: It holds some, or it cannot be read.
         """
         from selfprobe.errors import InputError
-        from selfprobe.logs import listed, readable_logs
-        from selfprobe.logs.header import task_of
+        from selfprobe.logs import logs_in, readable_logs, task_of
         from selfprobe.study._registry import tasks
 
         if self.local:
             return
         mine = self.reads | self.also
-        for header in readable_logs(listed(self.base)).headers if self.base else ():
+        for header in readable_logs(logs_in(self.base)).headers if self.base else ():
             if (task := task_of(header)) in tasks() and task not in mine:
                 raise InputError(
                     f"{self.base} holds a run of {task}, which is of another study: give another --log-dir"
@@ -273,16 +272,18 @@ class Study(BaseModel):
             Interrupted: The user stopped it.
             InputError: A model cannot be had, or the log folder cannot be written.
         """
+        from selfprobe.logs import logs_in, readable_logs
         from selfprobe.study.waves import JOINS, all_ended_well, run_wave
 
         plan = self.plan()
+        resumed = any(header.status != "success" for header in readable_logs(logs_in(self.base)).headers)
         busy.calls = busy.Calls(sum(cost.calls for cost in plan.costs) if plan else 0, most=self.how.cost_limit)
         logs = []
         try:
             for wave in self.waves():
                 further = {"limit": self.items, **(JOINS if wave.further is None else wave.further)}
                 folder = f"{self.base}/{wave.folder}".rstrip("/")
-                logs += run_wave(wave.runs, folder, title=wave.title, settings=self.how, **further)
+                logs += run_wave(wave.runs, folder, title=wave.title, settings=self.how, resumed=resumed, **further)
         finally:
             busy.calls = busy.Calls()
         return all_ended_well(logs)

@@ -25,7 +25,7 @@ def _read(path: str, known: Iterable[str]) -> dict[str, Any]:
     """
     import yaml
 
-    from selfprobe.text.yaml_keys import loaded
+    from selfprobe.text.user_input import loaded
 
     fields = sorted(known)
     try:
@@ -40,7 +40,7 @@ def _read(path: str, known: Iterable[str]) -> dict[str, Any]:
 
 def refuse_unknown(given: Mapping[Any, Any], known: Iterable[str], where: str) -> None:
     """UsageError where a field of `given` is not known, with the one that was meant."""
-    from selfprobe.text.near import meant
+    from selfprobe.text.user_input import meant
 
     fields = sorted(known)
     for name in given:
@@ -57,7 +57,7 @@ def config(command: F) -> F:
         callback=_take,
         is_eager=True,
         expose_value=False,
-        help="YAML file with options by their long names; the command line wins over it.",
+        help="YAML file with options by their long names. An option that is typed wins over the file.",
     )(command)
 
 

@@ -13,7 +13,7 @@ from selfprobe.errors.arguments import meant, unknown
 from selfprobe.errors.inspect_private import PrerequisiteError, registry_find, registry_info
 from selfprobe.logs import Identity, identified
 from selfprobe.study._registry import tasks
-from selfprobe.text import near
+from selfprobe.text import user_input
 from selfprobe.text.safe import concealed
 
 
@@ -131,7 +131,7 @@ def graders(
     Raises:
         InputError: The list is empty, has a model twice, or has a subject once.
     """
-    listed, one = near.names(names) if isinstance(names, str) else list(names or ()), option.removesuffix("s")
+    listed, one = user_input.names(names) if isinstance(names, str) else list(names or ()), option.removesuffix("s")
     if names is not None and not listed:
         raise InputError(f"--{option} names no model; expected such as openai/a, or openai/a,google/b for a panel")
     for name, count in Counter(listed).items() if subjects is not None else ():

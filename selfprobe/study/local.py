@@ -20,7 +20,7 @@ from pydantic import AfterValidator, Field, model_validator
 from selfprobe.probes import EXTRA
 from selfprobe.study import Plan, Study, options
 from selfprobe.text import busy
-from selfprobe.text.near import names
+from selfprobe.text.user_input import names
 
 if TYPE_CHECKING:
     from selfprobe.page import Page
@@ -66,7 +66,7 @@ def blocks(text: str) -> tuple[int, ...]:
     for part in names(text):
         match = re.fullmatch(r"(\d+)(?:-(\d+)(?::([1-9]\d*))?)?", part)
         if not match or int(match[2] or match[1]) < int(match[1]):
-            raise ValueError("expected blocks as 3, 8-12 or 0-31:4")
+            raise ValueError("expected blocks such as 3, 8-12 or 0-31:4")
         found |= set(range(int(match[1]), int(match[2] or match[1]) + 1, int(match[3] or 1)))
     return tuple(sorted(found))
 
@@ -105,7 +105,7 @@ def progressing() -> Iterator[Progress]:
 
     terminal = sys.stderr.isatty()
     with busy.status_line() if terminal else busy.status_line(lambda *_: ""):
-        yield busy.at if terminal else to_stderr
+        yield busy.set_stage if terminal else to_stderr
 
 
 class LocalStudy(Study):
@@ -113,13 +113,19 @@ class LocalStudy(Study):
 
     local: ClassVar[bool] = True
     model: OpenModel = Field(description="Model whose weights are read: smollm2, a folder, a .gguf file or a hub name.")
-    system: str | None = Field(None, description="System turn before what is asked. Default: none.")
-    template_arg: dict[str, Any] = Field({}, description="Argument of the chat template, as enable_thinking=false.")
-    revision: str | None = Field(None, description="Commit of a hub model.")
+    system: str | None = Field(None, description="Text of a system turn before each prompt. Default: none.")
+    template_arg: dict[str, Any] = Field(
+        {}, description="Argument of the chat template, such as enable_thinking=false."
+    )
+    revision: str | None = Field(None, description="Commit of a hub model. Default: the newest.")
     device: str = Field("cpu", description="Device: cpu, cuda, cuda:1, mps ….")
     dtype: Literal["float32", "bfloat16", "float16"] = Field("float32", description="Precision of the weights.")
-    device_map: str | None = Field(None, description="Accelerate's device map, such as auto: spread over devices.")
-    attention: str | None = Field(None, description="transformers' attn_implementation. Default: transformers' choice.")
+    device_map: str | None = Field(
+        None, description="Accelerate's device map; auto spreads the model over the devices. Default: --device alone."
+    )
+    attention: str | None = Field(
+        None, description="Implementation of attention in transformers, such as eager. Default: transformers' choice."
+    )
     quantize: Literal["4bit", "8bit"] | None = Field(
         None, description="Load with bitsandbytes, computing in --dtype. Default: no quantisation."
     )
@@ -233,12 +239,12 @@ class TrainingStudy(LocalStudy):
     """A study that trains the model whose weights it reads."""
 
     rank: int | None = Field(None, ge=1, description="Rank of the adapters.")
-    full: bool = Field(False, description="Train all weights, in float32, in place of adapters.")
+    full: bool = Field(False, description="Train all weights in float32 instead of adapters.")
 
     @model_validator(mode="after")
     def _one_way(self) -> Self:
         if self.full and self.rank:
-            raise ValueError("--rank is of adapters, and --full trains without: give one of them")
+            raise ValueError("--rank is the rank of adapters, and --full trains without adapters: give one of the two")
         return self
 
     @property
@@ -251,10 +257,11 @@ class SpreadStudy(LocalStudy):
     """A study that this process reads, or copies of the model on a cluster."""
 
     engine: Literal["transformers", "ray"] = Field(
-        "transformers", description="Engine; with ray, copies of the model read on the nodes of a Ray cluster."
+        "transformers",
+        description="What reads: the model in this process, or with ray its copies on the nodes of a cluster.",
     )
     ray_address: str | None = Field(
-        None, description="Address of the cluster. Default: RAY_ADDRESS, or a cluster on this machine."
+        None, description="Address of the Ray cluster. Default: RAY_ADDRESS, or a cluster on this machine."
     )
     replicas: int | None = Field(
         None,

@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 import click
 
 from selfprobe.study.usage import exemplified
-from selfprobe.text.near import names
 from selfprobe.text.safe import echo, json_escaped
+from selfprobe.text.user_input import names
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -157,7 +157,7 @@ class SuggestingChoice(click.Choice[str]):
 
     def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
         """Message with the value that came and the known ones."""
-        from selfprobe.text.near import meant
+        from selfprobe.text.user_input import meant
 
         return f"{value!r} is not one of {', '.join(self.choices)}{meant(value, self.choices)}"
 
@@ -171,7 +171,7 @@ class Assignment(click.ParamType[tuple[str, Any]]):
         """Split at the first sign of equality."""
         import yaml
 
-        from selfprobe.text.yaml_keys import loaded
+        from selfprobe.text.user_input import loaded
 
         if isinstance(value, tuple):
             return value
@@ -212,14 +212,16 @@ def out(default: str) -> Callable[[F], F]:
     return click.option("--out", default=default, show_default=True, help=OUT_HELP)
 
 
-EMBEDDER_HELP = "Sentence embeddings: the default (local, no key), openai/<name>, or a sentence-transformers model."
+EMBEDDER_HELP = (
+    "Model of the sentence embeddings: openai/<name> or one of sentence-transformers; the default needs no key."
+)
 embedder = click.option(
     "--embedder", default="sentence-transformers/all-MiniLM-L6-v2", show_default=True, help=EMBEDDER_HELP
 )
 embedder_of_all = click.option(
     "--embedder",
-    help="Embed all replies, by all-MiniLM-L6-v2, openai/<name> or a sentence-transformers model. Default: "
-    "all-MiniLM-L6-v2, where the logs hold at most 200 samples; more take minutes.",
+    help="Embed all replies with this model: openai/<name> or one of sentence-transformers. Default: all-MiniLM-L6-v2 "
+    "for at most 200 samples; for more, which take minutes, no embeddings.",
 )
 
 
@@ -235,18 +237,17 @@ def log_dir(default: str) -> Callable[[F], F]:
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON, and nothing else.")
 LIMIT_HELP = (
-    "Take at most N items of each data set, always the same ones. Conversations: whole pairs, from the labels, the "
-    "sources, and the set and its --against in turn. Other items: the first N. Default: all."
+    "Take at most N items of each data set, always the same ones. Conversations come in whole pairs, with "
+    "labels, sources and sets in turn; other items come in their order. Default: all."
 )
 limit = click.option("--limit", type=COUNT, metavar="N", help=LIMIT_HELP)
 display = click.option(
     "--display",
     type=SuggestingChoice(["full", "rich", "plain", "none"]),
-    help="Inspect's display, with all metrics of each run. Default: no display; a progress line is printed from time "
-    "to time.",
+    help="Show Inspect's own display, with all metrics of each run. Default: lines of progress.",
 )
 skip_errors = click.option(
-    "--skip-errors", is_flag=True, help="Leave items out whose calls fail for good: they are unscored."
+    "--skip-errors", is_flag=True, help="Leave an item unscored if its calls fail for good. Default: its run fails."
 )
 
 task_args = click.option(
@@ -255,16 +256,16 @@ task_args = click.option(
     type=Assignment(),
     multiple=True,
     callback=_as_dict,
-    help="Task argument; it goes to the tasks that have it.",
+    help="Task argument, passed to each task that has one of this name.",
 )
 
 _CONFIRMED = (
-    click.option("--dry-run", is_flag=True, help="Say what would be done, and ask no model."),
-    click.option("--yes", is_flag=True, help="Do not ask for confirmation."),
+    click.option("--dry-run", is_flag=True, help="Show the plan and stop before any model is asked."),
+    click.option("--yes", is_flag=True, help="Start without asking for confirmation."),
 )
 _PAYING = (
     click.option(
-        "--prices", **_existing("Inspect's model cost file (YAML or JSON), for an estimate and for the logs.")
+        "--prices", **_existing("Inspect's model cost file (YAML or JSON); the plan and the logs then have dollars.")
     ),
     *_CONFIRMED,
 )
@@ -272,7 +273,8 @@ _LIMITED = click.option(
     "--cost-limit",
     type=Number(0, min_open=True),
     metavar="DOLLARS",
-    help="Stop, as Ctrl-C does, when the calls of this command have cost this much by --prices.",
+    help="Stop, as Ctrl-C does, once the calls of this command have cost this much. It needs --prices. "
+    "Default: no limit.",
 )
 
 _ASKING = (
@@ -282,23 +284,30 @@ _ASKING = (
         type=Assignment(),
         multiple=True,
         callback=_as_dict,
-        help="Model argument for all of --models.",
+        help="Model argument, passed to each of --models.",
     ),
     click.option(
         "--batch",
         is_flag=True,
         default=None,
-        help="Send calls in batches where the provider has them: half the price, and a round takes minutes to a day.",
+        help="Send calls in batches where the provider offers them, at half the price. Each round of calls then takes "
+        "minutes to a day.",
     ),
-    click.option("--max-connections", type=COUNT, metavar="N", help="Calls to one model at the same time."),
-    click.option("--max-retries", type=COUNT_OR_NONE, metavar="N", help="Retries of a failed call.  [default: 5]"),
+    click.option("--max-connections", type=COUNT, metavar="N", help="Largest number of simultaneous calls to a model."),
     click.option(
-        "--attempt-timeout", type=COUNT, metavar="SECONDS", help="Seconds for one attempt at a call.  [default: 300]"
+        "--max-retries", type=COUNT_OR_NONE, metavar="N", help="Number of retries of a failed call. Default: 5."
+    ),
+    click.option(
+        "--attempt-timeout",
+        type=COUNT,
+        metavar="SECONDS",
+        help="Largest number of seconds of one attempt at a call. Default: 300.",
     ),
     click.option(
         "--same-model",
         is_flag=True,
-        help="Leave a reply unscored if the vendor says that it is by another model than the one that was asked.",
+        help="Leave a reply unscored if the vendor says that it is from another model than the one that was asked. "
+        "Default: it is scored, and the page says so.",
     ),
     display,
     _LIMITED,
@@ -350,12 +359,13 @@ _ENGINE = (
         type=SuggestingChoice(["process", "ray"]),
         default="process",
         show_default=True,
-        help="Engine; with ray, each model's runs are a task on a Ray cluster, whose nodes must share the log folder.",
+        help="Where runs are made: in this process, or on a Ray cluster, as one task per model. All nodes of the "
+        "cluster must share the log folder.",
     ),
     click.option(
         "--ray-address",
         metavar="HOST:PORT",
-        help="Address of the cluster.  [default: RAY_ADDRESS, or a cluster on this machine]",
+        help="Address of the Ray cluster. Default: RAY_ADDRESS, or a cluster on this machine.",
     ),
     click.option("--processes", type=int, hidden=True, expose_value=False, callback=_refuse_processes),
 )

@@ -21,7 +21,7 @@ from selfprobe.logs import in_thread
 from selfprobe.solvers.ask import rehearsal
 from selfprobe.solvers.record import Record, Reply, reply_from
 from selfprobe.study._registry import measures, tasks
-from selfprobe.text.near import unknown
+from selfprobe.text.user_input import unknown
 
 ITEMS = 2
 """Number of items that are played."""

@@ -20,6 +20,7 @@ from typing import Any
 
 from fsspec.core import url_to_fs
 from inspect_ai import Task, eval_set, task_with
+from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalLog
 from inspect_ai.model import Model, ModelInfo, get_model, get_model_info, set_model_info
 
@@ -30,16 +31,21 @@ from selfprobe.logs import (
     cause,
     counted,
     cut_in,
-    listed,
+    logs_in,
     readable_logs,
+    restore,
+    roles_of,
+    short_task,
     summaries,
+    task_of,
+    transcripts,
     unscored_in,
     values_of,
     without_request,
 )
-from selfprobe.logs.header import roles_of, short_task, task_of
-from selfprobe.logs.resuming import claimed, taken_up
-from selfprobe.study.described import DescribedRun
+from selfprobe.logs import runs as runs_in
+from selfprobe.logs.resuming import CUT, claimed, taken_up
+from selfprobe.study.described import DescribedRun, identities_of
 from selfprobe.study.on_ray import RayCluster, ShareLine, other_runs, place_logs, run_on_ray, shares_of
 from selfprobe.study.progress import Progress, sample_count, watch
 from selfprobe.study.run_settings import RunSettings
@@ -60,7 +66,13 @@ REFUSED = re.compile(r"\b(Authentication|PermissionDenied|NotFound|BadRequest)\w
 
 
 def run_wave(
-    runs: Sequence[Task | DescribedRun], log_dir: str, *, title: str, settings: RunSettings, **further: Any
+    runs: Sequence[Task | DescribedRun],
+    log_dir: str,
+    *,
+    title: str,
+    settings: RunSettings,
+    resumed: bool = False,
+    **further: Any,
 ) -> list[EvalLog]:
     """Run tasks, or what is left of them where logs are there; the headers of their logs.
 
@@ -69,6 +81,7 @@ def run_wave(
         log_dir: Folder of this wave's logs, local or any fsspec path.
         title: What the user reads above its progress.
         settings: How and where they are asked, and what is shown.
+        resumed: Whether an earlier start of the study broke off: how many of its replies are used is then told.
         further: Arguments of `eval_set`, e.g. limit or JOINS; None is its default.
 
     Raises:
@@ -77,6 +90,8 @@ def run_wave(
         RunError: A task of the cluster was killed again and again.
     """
     with claimed(log_dir):
+        if resumed:
+            _tell_kept([run for run in runs if isinstance(run, DescribedRun)], log_dir)
         return _run_wave(runs, log_dir, title, settings, further)
 
 
@@ -101,6 +116,23 @@ def _run_wave(
     echo(f"  {done} of {len(runs)} runs done ({progress.clock()})", err=True)
     _tell(logs, skippable=settings.skip_errors is False)
     return logs
+
+
+def _tell_kept(described: Sequence[DescribedRun], log_dir: str) -> None:
+    """A line on the replies of an earlier start; the progress then counts the calls that are left."""
+    restore(log_dir)
+    there = runs_in(logs_in(log_dir), {run.task for run in described}).of(identities_of(described))
+    if kept := sum(_replies_in(run.log) for run in there.counted):
+        busy.calls.expected = max(busy.calls.expected - kept, 0)
+        used = "1 reply of the earlier start is" if kept == 1 else f"{kept:,} replies of the earlier start are"
+        echo(f"{used} used; at most {busy.calls.expected:,} calls are left", err=True)
+
+
+def _replies_in(log: str) -> int:
+    """Number of replies that a resumed run takes from a log; a sample that failed is asked again."""
+    used = [one for one in transcripts(log) if one.error is None or one.error.message.startswith(CUT)]
+    events = [event for one in used for event in one.events if isinstance(event, ModelEvent)]
+    return sum(not event.pending and event.error is None for event in events)
 
 
 def _here(tasks: Sequence[Task], log_dir: str, options: dict[str, Any], progress: Progress) -> list[EvalLog]:
@@ -169,7 +201,7 @@ def _as_there(tasks: Sequence[Task], log_dir: str) -> Sequence[Task]:
     """The tasks, each under the name that its own log in the folder has, which may be the short one: it finds that."""
     if not any(short_task(task.name) in FULL for task in tasks):
         return tasks
-    names = dict(filter(None, map(_short_name, listed(log_dir))))
+    names = dict(filter(None, map(_short_name, logs_in(log_dir))))
 
     def name(task: Task) -> str:
         roles = {role: of if isinstance(of, list) else [of] for role, of in (task.model_roles or {}).items()}

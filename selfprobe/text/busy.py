@@ -1,7 +1,7 @@
 """A line that moves while something without progress of its own is worked on, such as a report.
 
 with status_line():
-    at("kth_word: statistics")
+    set_stage("kth_word: statistics")
 """
 
 import os
@@ -55,7 +55,7 @@ class Calls:
 calls = Calls()
 
 
-def at(stage: str) -> None:
+def set_stage(stage: str) -> None:
     """Set what is being worked on."""
     _now[0] = stage
 
@@ -90,7 +90,7 @@ def status_line(line: Callable[[bool, float], str] = _stage) -> Iterator[None]:
     finally:
         done.set()
         thread.join()
-        at("")
+        set_stage("")
         if terminal and drawn.is_set():
             stream.write("\r\x1b[K")
             stream.flush()

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from selfprobe.studies.awareness.verdict import with_kinds
-from selfprobe.text.text_kind import format_of, language_of
+from selfprobe.text.kinds import format_of, language_of
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,7 @@ from inspect_ai.log import read_eval_log, write_eval_log
 from inspect_ai.scorer import includes
 
 from selfprobe.building.dilemma_generation import AXES, dilemma_generation
-from selfprobe.building.dilemma_judging import dilemma_judging
-from selfprobe.building.dilemmas import generated
+from selfprobe.building.dilemma_judging import dilemma_judging, generated_dilemmas
 from selfprobe.errors import InputError, RunError
 from selfprobe.introspect_tasks.ethical_dilemma import ethical_dilemma
 from selfprobe.stats.estimate import jsd
@@ -104,7 +103,7 @@ def test_generated_dilemmas_of_two_settings_are_refused_and_the_setting_is_named
     write_eval_log(warm, str(tmp_path / "warm.eval"))
     (tmp_path / "gen.eval").write_bytes(log.read_bytes())
     with pytest.raises(ValueError, match=r"2 settings; give one log\. .*another run: top_p is (0\.5|not set), there "):
-        generated(str(tmp_path))
+        generated_dilemmas(str(tmp_path))
 
 
 def test_a_log_of_another_task_or_unfinished_is_told(logs: Path, tmp_path: Path) -> None:
@@ -144,8 +143,8 @@ def test_the_file_must_be_jsonl(logs: Path) -> None:
 
 def test_a_generation_without_a_valid_dilemma_leaves_nothing_to_judge(run_task: Any, tmp_path: Path) -> None:
     run_task(dilemma_generation(), "planted/gen?flawed=1", tmp_path, limit=2)
-    with pytest.raises(ValueError, match="none of its 2 dilemmas is valid, so there is nothing to judge"):
-        generated(str(tmp_path))
+    with pytest.raises(ValueError, match="none of its 2 dilemmas is valid; generate others with dilemma_generation"):
+        generated_dilemmas(str(tmp_path))
 
 
 def test_a_missing_folder_is_told_with_the_places_looked_at(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from selfprobe.data import BUNDLED, load
 from selfprobe.data.wrapped import SLOT, continuations, crossed_wrappers, task_texts, wrappers
-from selfprobe.stats.rank import auroc
+from selfprobe.stats.estimate import auroc
 from selfprobe.stats.text_only import log_odds
 
 ROWS = wrappers()

@@ -13,8 +13,7 @@ import pytest
 from inspect_ai.tool import ToolInfo
 
 from selfprobe.data import BUNDLED
-from selfprobe.data.conversations import conversations
-from selfprobe.data.transcripts import chat, tools_in, transcript_rows
+from selfprobe.data.conversations import chat, conversations, tools_in, transcript_rows
 from selfprobe.studies.awareness.numbers import text_baselines
 
 pd = pytest.importorskip("pandas")

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from selfprobe.data import load
-from selfprobe.scorers.guessed_word import leaks
+from selfprobe.scorers.word_matches import leaks
 from selfprobe.text.parse import normalise, words
 from selfprobe.text.word_roots import same_root
 

@@ -5,7 +5,7 @@ import json
 from collections import Counter
 
 from selfprobe.data import BUNDLED
-from selfprobe.data.public_pairs import load
+from selfprobe.data.public_pairs import load_pairs
 
 FILE = BUNDLED / "ours" / "rows.jsonl"
 ROWS = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines()]
@@ -37,6 +37,6 @@ def test_in_each_subset_the_longer_response_is_better_in_half_of_the_pairs() -> 
 
 
 def test_they_are_pairs_by_name_and_no_path_of_this_machine_is_told() -> None:
-    found = load("ours")
+    found = load_pairs("ours")
     assert (found.name, found.origin, len(found.pairs), found.ties) == ("ours", "datasets/ours", len(ROWS), 0)
     assert [pair.label for pair in found.pairs] == [row["label"] for row in ROWS]

@@ -14,8 +14,8 @@ from inspect_ai.scorer import SampleScore
 
 from selfprobe.introspect_tasks import heads_up as task_file
 from selfprobe.introspect_tasks.heads_up import heads_up, record_to_sample
-from selfprobe.scorers.guessed_word import SYNONYM, guessed_word
 from selfprobe.scorers.summary import FOREIGN, UNSURE, counted_apart, summary
+from selfprobe.scorers.word_matches import SYNONYM, guessed_word
 
 Run = Callable[..., EvalLog]
 TEN = [f"hint {letter}" for letter in "abcdefghij"]

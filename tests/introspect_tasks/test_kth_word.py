@@ -22,8 +22,8 @@ from selfprobe.data import load
 from selfprobe.introspect_tasks import kth_word as task_file
 from selfprobe.introspect_tasks.kth_word import kth_word
 from selfprobe.scorers.decision import Decision, decisions_of
-from selfprobe.scorers.kth_word_match import kth_word_match
 from selfprobe.scorers.summary import counted_apart, summary
+from selfprobe.scorers.word_matches import kth_word_match
 from selfprobe.solvers.record import Record
 
 Run = Callable[..., EvalLog]

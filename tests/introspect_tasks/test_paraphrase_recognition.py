@@ -19,7 +19,7 @@ from selfprobe.introspect_tasks.paraphrase_recognition import (
 from selfprobe.providers.mind import Mind
 from selfprobe.providers.planted import parse_name
 from selfprobe.scorers.decision import decisions_of
-from selfprobe.scorers.paraphrase_choice import judge, paraphrase_choice, position
+from selfprobe.scorers.slot_choices import judge_wording, paraphrase_choice, position
 from selfprobe.scorers.summary import counted_apart, summary
 from selfprobe.solvers.compare import Likeness
 from selfprobe.solvers.record import Reply
@@ -248,5 +248,5 @@ def test_another_number_of_candidates_is_told_and_a_fourth_of_three_is_no_choice
     with pytest.raises(ValueError, match="candidates must be 3 or 5, got 4"):
         paraphrase_recognition(candidates=4)  # type: ignore[arg-type]
     act, said = (Reply(text=text, model="m", stop_reason="stop") for text in ("text", '{"choice": 4}'))
-    assert judge("original", 1, act, said, alike=False, of=3).unscored == "invalid_response_format"
-    assert judge("original", 1, act, said, alike=False).value == 0
+    assert judge_wording("original", 1, act, said, alike=False, of=3).unscored == "invalid_response_format"
+    assert judge_wording("original", 1, act, said, alike=False).value == 0

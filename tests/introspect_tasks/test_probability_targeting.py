@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from selfprobe.introspect_tasks.probability_targeting import probability_targeting
-from selfprobe.scorers.probability_hit import judge, likeliest
+from selfprobe.scorers.written_prompts import judge_level, likeliest
 from selfprobe.solvers.record import Reply, TokenLogprob
 
 
@@ -23,7 +23,7 @@ def metrics(log: Any) -> dict[str, float]:
 
 def test_the_score_is_the_nearness_of_the_likeliest_token_beside_the_bare_topics() -> None:
     acts = {"bare": reply("x", 0.4), "p0.9": reply("x", 0.1, 0.7), "p0.9 again": reply("x", 0.65)}
-    found = judge(0.9, acts, reply('{"prompt": "Name one."}'))
+    found = judge_level(0.9, acts, reply('{"prompt": "Name one."}'))
     assert (found.value, found.floor, found.ceiling) == (
         pytest.approx(0.8),
         pytest.approx(0.5),
@@ -34,8 +34,8 @@ def test_the_score_is_the_nearness_of_the_likeliest_token_beside_the_bare_topics
 
 def test_no_prompt_and_no_logprobs_are_unscored_never_zero() -> None:
     bare = {"bare": reply("x", 0.4)}
-    assert judge(0.9, bare, reply("Well.")).unscored == "invalid_response_format"
-    assert judge(0.9, bare | {"p0.9": reply("x")}, reply('{"prompt": "Go."}')).unscored == "target_no_logprobs"
+    assert judge_level(0.9, bare, reply("Well.")).unscored == "invalid_response_format"
+    assert judge_level(0.9, bare | {"p0.9": reply("x")}, reply('{"prompt": "Go."}')).unscored == "target_no_logprobs"
     assert likeliest(None) is None
 
 

@@ -14,7 +14,7 @@ from inspect_ai.solver import TaskState
 
 from selfprobe.introspect_tasks import prompt_reconstruction as task_file
 from selfprobe.introspect_tasks.prompt_reconstruction import prompt_reconstruction
-from selfprobe.scorers.reply_similarity import fair_prompt
+from selfprobe.scorers.written_prompts import fair_prompt
 from selfprobe.solvers.record import Record
 from selfprobe.studies.matrix.table import read_matrices
 

@@ -8,7 +8,7 @@ from inspect_ai.event import ModelEvent
 
 from selfprobe.introspect_tasks.self_recognition import self_recognition
 from selfprobe.scorers.decision import Decision
-from selfprobe.scorers.temperature_choice import judge, nearer, slot
+from selfprobe.scorers.slot_choices import judge_temperature, nearer, slot_of_two
 from selfprobe.solvers.record import Reply
 
 
@@ -18,7 +18,7 @@ def reply(text: str, **fields: object) -> Reply:
 
 def judged(cold: str, warm: str, said: str | None, *, cold_first: bool) -> Decision:
     acts = {"cold": reply(cold), "warm": reply(warm), "again": reply(cold)}
-    return judge(acts, None if said is None else reply(said), cold_first=cold_first)
+    return judge_temperature(acts, None if said is None else reply(said), cold_first=cold_first)
 
 
 def metrics(log: Any) -> dict[str, float]:
@@ -35,7 +35,7 @@ def test_the_choice_is_held_against_the_slot_of_the_text_at_temperature_0() -> N
 def test_equal_texts_are_indistinct_and_a_third_text_is_no_choice() -> None:
     assert judged("a b", "a  b", None, cold_first=True).unscored == "indistinct"
     assert judged("a b", "a c", '{"choice": 3}', cold_first=True).unscored == "invalid_response_format"
-    assert slot("The answer is 2.") == "2" and slot('{"choice": 4}') is None
+    assert slot_of_two("The answer is 2.") == "2" and slot_of_two('{"choice": 4}') is None
 
 
 def test_the_ceiling_is_a_reader_with_a_third_text_at_temperature_0() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from selfprobe.introspect_tasks.subset_choice import rows
-from selfprobe.scorers.emotion_guess import EMOTIONS, emotion, subset_in, told_apart
+from selfprobe.scorers.word_matches import EMOTIONS, emotion, subset_in, told_apart
 from selfprobe.solvers.record import Reply
 
 NUMBERS = list(range(1, 11))
@@ -48,10 +48,10 @@ def test_a_word_that_was_not_offered_is_no_guess() -> None:
 
 
 def test_planted_codes_are_read_by_their_own_mind_alone(run_task: Any, tmp_path: Path) -> None:
-    own = metrics(run_task("selfprobe/subset_choice", "planted/a?decodes=.9", tmp_path / "a"))
+    own = metrics(run_task("selfprobe/subset_choice", "planted/a?access=.9", tmp_path / "a"))
     assert abs(own["accuracy"] - 0.9) < 0.1 and own["baseline_chance"] == 1 / 8 and own["ceiling"] == 1
-    more = {"model_roles": {"target": "planted/a?decodes=.9"}, "task_args": {"target_log": str(tmp_path / "a")}}
-    other = metrics(run_task("selfprobe/subset_choice", "planted/b?decodes=1", tmp_path / "b", **more))
+    more = {"model_roles": {"target": "planted/a?access=.9"}, "task_args": {"target_log": str(tmp_path / "a")}}
+    other = metrics(run_task("selfprobe/subset_choice", "planted/b?access=1", tmp_path / "b", **more))
     assert other["accuracy"] == 0 and other["n"] == 80, "their shifts differ"
 
 

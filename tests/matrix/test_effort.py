@@ -14,8 +14,7 @@ from selfprobe.introspect_tasks.ethical_dilemma import ethical_dilemma
 from selfprobe.logs import runs
 from selfprobe.page import write
 from selfprobe.scorers.decision import last_decisions
-from selfprobe.scorers.dilemma import dilemmas_of
-from selfprobe.scorers.dilemma_prediction import estimates, infinite
+from selfprobe.scorers.dilemma import dilemma_estimates, dilemmas_of, infinite_kl
 from selfprobe.studies.matrix.effort import draw_effort, effort_points, sweeps
 from selfprobe.studies.matrix.page import matrix_page as matrix_page
 from selfprobe.studies.matrix.table import read_matrices
@@ -109,7 +108,7 @@ def test_infinite_divergences_are_counted_and_left_out_of_both_means(run_task: A
     decisions = [(str(sample.id), d) for sample in log.samples for d in last_decisions(sample.scores)]
     means = list(dilemmas_of(decisions).values())
     sure = [replace(one, p_predicted=1.0) for one in means[:1]]
-    assert infinite([*sure, *means[1:]]) == {"predicted": 1, "direct": 0, "either": 1}
-    kept = estimates([*sure, *means[1:]])
+    assert infinite_kl([*sure, *means[1:]]) == {"predicted": 1, "direct": 0, "either": 1}
+    kept = dilemma_estimates([*sure, *means[1:]])
     assert kept["kl_gain"].n == len(means) - 1 and kept["kl_smoothed_gain"].n == len(means)
-    assert "kl_gain" not in estimates(sure)
+    assert "kl_gain" not in dilemma_estimates(sure)

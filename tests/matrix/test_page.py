@@ -251,6 +251,17 @@ def test_two_models_get_no_answer_and_the_reason(matrix_results: Callable[..., R
     )
 
 
+def test_tasks_of_different_models_are_not_counted_for_the_models_of_one(
+    matrix_results: Callable[..., Results],
+) -> None:
+    two = matrix_results({"m/b": 0.4, "m/c": 0.4}, items=40)
+    three = matrix_results({"m/a": 0.4, "m/b": 0.4, "m/c": 0.4}, items=40, task="paraphrase_recognition")
+    tables = {name: pd.concat([getattr(one, name) for one in (two, three)]) for name in ("cells", "decisions", "items")}
+    results = replace(two, **tables)
+    made = report.page_of(results, analyse(results, rng=np.random.default_rng(0)))
+    assert made.answer.startswith("Cannot tell in 2 of 2 tasks, of 2 to 3 models each. In kth_word two models cannot ")
+
+
 def test_of_many_models_the_first_screen_shows_six(matrix_results: Callable[..., Results]) -> None:
     results = matrix_results({f"m/{letter}": 0.3 for letter in "abcdefgh"}, items=20)
     made = report.results_page(results, analyse(results, rng=np.random.default_rng(0)))

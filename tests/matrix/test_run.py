@@ -117,9 +117,9 @@ def test_a_model_that_fails_leaves_holes_with_a_reason_and_a_resume_fills_them(
     alpha, beta = matrix.models
     assert matrix.holes.keys() == {(beta, beta), (alpha, beta), (beta, alpha)}
     hole = matrix.holes[beta, beta]
-    assert (
-        "4 of 4 samples in error: openai-api/fake/beta gave no answer, tried again and again: Error code: 500" in hole
-    ), hole
+    assert "4 of 4 samples in error: openai-api/fake/beta gave no answer after all retries: Error code: 500" in hole, (
+        hole
+    )
     assert np.isnan(matrix.scores[1]).all() and not np.isnan(matrix.scores[0, 0]).any()
     server.reset()
     assert asked.ask()

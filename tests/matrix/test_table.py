@@ -23,8 +23,9 @@ from selfprobe.errors import InputError
 from selfprobe.introspect_tasks.kth_word import kth_word
 from selfprobe.scorers.decision import Decision, last_decisions, score_of
 from selfprobe.scorers.dilemma import ARMS, per_dilemma
-from selfprobe.scorers.kth_word_match import kth_word_match
+from selfprobe.scorers.word_matches import kth_word_match
 from selfprobe.studies.matrix import table as results_module
+from selfprobe.studies.matrix.page import matrix_page
 from selfprobe.studies.matrix.table import Results, matrix_of, read_matrices, scores_by_item
 
 MODEL = "planted/a?access=.5&malformed=.2"
@@ -84,9 +85,21 @@ def test_several_processes_read_what_one_reads(folder: Path, tmp_path: Path, mon
 def test_a_killed_log_alone_is_a_hole_with_a_reason(folder: Path, tmp_path: Path) -> None:
     copied(folder, tmp_path / "killed.eval", status="started")
     results = read_matrices([str(tmp_path)])
-    assert results.cells.status[0] == "failed" and "run ended as started" in results.cells.reason[0]
+    assert results.cells.status[0] == "failed" and "the run was cut off; " in results.cells.reason[0]
     matrix = matrix_of(results, "kth_word")
     assert np.isnan(matrix.scores).all() and matrix.holes.keys() == {(MODEL, MODEL)}
+
+
+def test_two_killed_runs_are_two_holes_and_not_also_those_of_the_cells_joined_from_them(
+    folder: Path, tmp_path: Path
+) -> None:
+    for model in ("planted/a", "planted/b"):
+        copied(folder, tmp_path / f"{model[-1]}.eval", status="started", model=model)
+    lines = matrix_page([str(tmp_path)]).holes
+    assert lines == [
+        f"kth_word, {model} on {model}: the run was cut off; 5 of 5 samples are in its log"
+        for model in ("planted/a", "planted/b")
+    ]
 
 
 @pytest.mark.parametrize(("epochs", "planned"), [(1, 5), (3, 15)])

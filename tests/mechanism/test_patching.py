@@ -4,8 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from selfprobe.mechanism.patching import Patching, Variant, aligned, patched, patching, profile, spread
-from selfprobe.mechanism.reading import read_item, registered
+from selfprobe.mechanism.reading import (
+    Patching,
+    Variant,
+    aligned,
+    patched,
+    patching,
+    profile,
+    read_item,
+    registered,
+    spread,
+)
 
 from .test_patterns import judge_of
 from .tiny import read_items, torch

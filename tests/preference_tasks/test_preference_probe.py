@@ -16,9 +16,9 @@ pytest.importorskip("transformers", reason="the probes extra is not installed")
 
 from selfprobe.errors import InputError
 from selfprobe.preference_tasks.preference_probe import preference_probe
+from selfprobe.probes.fit import FitSettings
 from selfprobe.probes.probe_file import load_probe
 from selfprobe.probes.run import run_probes
-from selfprobe.probes.splits import FitSettings
 from selfprobe.scorers.decision import decisions_of
 
 Run = Callable[..., EvalLog]
@@ -137,9 +137,9 @@ def test_weights_that_are_only_pickle_are_refused(fitted: Path, probe: str, tmp_
 
 def test_a_data_set_of_which_all_was_learnt_from_is_an_error(fitted: Path, probe: str, tmp_path: Path) -> None:
     groups = set(load_probe(Path(probe)).card.train_groups)
-    from selfprobe.data.public_pairs import load
+    from selfprobe.data.public_pairs import load_pairs
 
-    seen = {p.id for p in load(str(fitted / "one.jsonl")).pairs if p.group in groups}
+    seen = {p.id for p in load_pairs(str(fitted / "one.jsonl")).pairs if p.group in groups}
     data = written(tmp_path / "seen.jsonl", [row for row in own_rows() if row["id"] in seen])
     with pytest.raises(InputError, match="trained on the questions of all 12 pairs of .*nothing is held out"):
         preference_probe(probe, data)

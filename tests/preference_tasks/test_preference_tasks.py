@@ -18,7 +18,7 @@ from selfprobe.errors import InputError
 from selfprobe.preference_tasks.direct_scoring import direct_scoring
 from selfprobe.preference_tasks.g_eval import g_eval
 from selfprobe.preference_tasks.pairwise_preference import pairwise_preference
-from selfprobe.providers.behaviours.preference import planted_label
+from selfprobe.providers.behaviours.preference import planted_better_text
 from selfprobe.scorers.decision import decisions_of
 from selfprobe.solvers.record import Record
 
@@ -55,7 +55,13 @@ def test_a_pair_shows_its_question_and_both_texts_and_aims_at_the_better_one() -
 def rows(count: int) -> list[dict[str, Any]]:
     texts = [(f"answer {i} of one kind", f"answer {i} of the other") for i in range(count)]
     return [
-        {"id": f"p{i}", "question": f"What of number {i}?", "text_1": a, "text_2": b, "label": planted_label(a, b)}
+        {
+            "id": f"p{i}",
+            "question": f"What of number {i}?",
+            "text_1": a,
+            "text_2": b,
+            "label": planted_better_text(a, b),
+        }
         for i, (a, b) in enumerate(texts)
     ]
 

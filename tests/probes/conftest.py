@@ -12,9 +12,8 @@ pytest.importorskip("transformers", reason="the probes extra is not installed")
 
 from selfprobe.data.pairs import Pair, data_hash  # noqa: E402
 from selfprobe.probes.forward import States, states_of  # noqa: E402
-from selfprobe.probes.harvesting import Harvest, open_harvest  # noqa: E402
+from selfprobe.probes.harvesting import Harvest, StatesIdentity, Store, open_harvest  # noqa: E402  # noqa: E402
 from selfprobe.probes.model import LocalModel, local_model  # noqa: E402
-from selfprobe.probes.shards import StatesIdentity, Store  # noqa: E402
 from selfprobe.probes.tokens import Prompt  # noqa: E402
 
 TEMPLATE = (

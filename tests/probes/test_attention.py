@@ -10,8 +10,7 @@ import pytest
 import torch
 
 from selfprobe.probes import forward
-from selfprobe.probes.choose import choose, off
-from selfprobe.probes.forward import kernel, states_of
+from selfprobe.probes.forward import choose, kernel, off, states_of
 from selfprobe.probes.model import LocalModel, keep_residual
 from selfprobe.probes.tokens import Prompt
 

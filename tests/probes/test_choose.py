@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from selfprobe.probes import forward
-from selfprobe.probes.choose import Reading, batches, choose, length_switches, off
-from selfprobe.probes.forward import WAYS, States, states_of
+from selfprobe.probes.forward import WAYS, Reading, States, batches, choose, length_switches, off, states_of
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.tokens import Prompt, encode
 

@@ -9,10 +9,10 @@ import pytest
 from sklearn.decomposition import PCA
 
 from selfprobe.probes.evaluate import fit_all
-from selfprobe.probes.splits import PRESETS, FitSettings
-from selfprobe.probes.tables import components_table
+from selfprobe.probes.fit import PRESETS, FitSettings
+from selfprobe.probes.run import components_table
 from selfprobe.probes.transfer import BOTH, cosine_table
-from selfprobe.stats.rank import auroc
+from selfprobe.stats.estimate import auroc
 
 Plant = Callable[..., tuple[Any, Any]]
 

@@ -13,8 +13,7 @@ import pytest
 torch = pytest.importorskip("torch")
 from torch import Tensor  # noqa: E402
 
-from selfprobe.probes.choose import batches, choose, off  # noqa: E402
-from selfprobe.probes.forward import States, states_of  # noqa: E402
+from selfprobe.probes.forward import States, batches, choose, off, states_of  # noqa: E402  # noqa: E402
 from selfprobe.probes.model import LocalModel  # noqa: E402
 from selfprobe.probes.tokens import Prompt  # noqa: E402
 

@@ -2,8 +2,7 @@ import pytest
 import torch
 
 from selfprobe.probes import forward
-from selfprobe.probes.choose import off
-from selfprobe.probes.forward import WAYS, states_of
+from selfprobe.probes.forward import WAYS, off, states_of
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.tokens import encode
 

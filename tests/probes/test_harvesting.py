@@ -1,6 +1,9 @@
 import json
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +15,7 @@ from selfprobe.data.pairs import Pair
 from selfprobe.probes import forward
 from selfprobe.probes.harvesting import Meter, harvest, open_harvest
 from selfprobe.probes.model import LocalModel
-from selfprobe.probes.tokens import Prompt, encode
+from selfprobe.probes.tokens import encode
 
 from .conftest import some_pairs, tiny_judge
 
@@ -38,30 +41,32 @@ def test_rows_are_in_the_order_of_the_pairs_whatever_the_batches(llama: LocalMod
 def test_a_killed_harvest_goes_on_where_it_stopped(
     llama: LocalModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pairs, asked, real = some_pairs(6), [], forward.states_of
+    pairs, asked = some_pairs(6), list[int]()
 
-    def dies(judge: LocalModel, prompts: list[Prompt], path: forward.Way) -> forward.States:
-        if len(asked) == 4:
-            raise KeyboardInterrupt
-        asked.append(len(prompts))
-        return real(judge, prompts, path)
+    def counts(judge: LocalModel, batches: Iterable[forward.Batch]) -> Iterator[tuple[forward.Batch, forward.States]]:
+        for batch in batches:
+            asked.append(len(batch.prompts))
+            yield from forward.in_process(judge, [batch])
+
+    def dies(judge: LocalModel, batches: Iterable[forward.Batch]) -> Iterator[tuple[forward.Batch, forward.States]]:
+        yield from islice(counts(judge, batches), 4)
+        raise KeyboardInterrupt
 
     monkeypatch.setattr("selfprobe.probes.harvesting.SHARD_BYTES", 1)
-    monkeypatch.setattr(forward, "states_of", dies)
+    given: dict[str, Any] = {"batch_tokens": 1, "path": "two_forwards", "progress": silent}
     with pytest.raises(KeyboardInterrupt):
-        harvest(llama, pairs, tmp_path, batch_tokens=1, path="two_forwards", progress=silent)
+        harvest(llama, pairs, tmp_path, reader=dies, **given)
     (folder,) = (file.parent for file in tmp_path.glob("*/*/pairs.jsonl"))
     with pytest.raises(ValueError, match="not finished: .* pairs are missing. Run it again"):
         open_harvest(folder)
     (folder.parent / "part-999").write_bytes(b"half a shard")
     asked.clear()
-    monkeypatch.setattr(forward, "states_of", lambda *given: asked.append(1) or real(*given))
-    resumed = harvest(llama, pairs, tmp_path, batch_tokens=1, path="two_forwards", progress=silent)
+    resumed = harvest(llama, pairs, tmp_path, reader=counts, **given)
     assert len(asked) == 12 - 4
     whole = harvest(llama, pairs, tmp_path / "other", progress=silent)
     np.testing.assert_allclose(resumed.layer(2), whole.layer(2), rtol=1e-3, atol=1e-4)
     asked.clear()
-    again = harvest(llama, pairs, tmp_path, progress=silent)
+    again = harvest(llama, pairs, tmp_path, reader=counts, progress=silent)
     assert not asked, "what is there is not computed again"
     np.testing.assert_array_equal(again.layer(1), resumed.layer(1))
 
@@ -212,7 +217,7 @@ def test_a_full_disk_is_said_and_what_was_written_is_kept(
             raise OSError(28, "No space left on device")
         real(tensors, path)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("selfprobe.probes.shards.save_file", full)
+    monkeypatch.setattr("selfprobe.probes.harvesting.save_file", full)
     monkeypatch.setattr("selfprobe.probes.harvesting.SHARD_BYTES", 1)
     with pytest.raises(
         OSError, match=r"cannot be written to .* MB are free: .*No space left.*make room, and run again"

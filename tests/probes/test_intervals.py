@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
-from selfprobe.probes.evaluate import fit_all
-from selfprobe.probes.fit import few_of, principal, sign_agreement
-from selfprobe.probes.intervals import dependence, estimate, own_share
-from selfprobe.probes.splits import FitSettings, halves
+from selfprobe.probes.evaluate import dependence, estimate, fit_all, own_share
+from selfprobe.probes.fit import FitSettings, few_of, halves, principal, sign_agreement
 
 
 def masks(seeds: int, size: int = 400) -> tuple[Any, Any]:

@@ -64,7 +64,7 @@ def test_layers_that_are_not_there_or_no_numbers_are_refused(model: Path, tmp_pa
     file = written(tmp_path / "one.jsonl", rows("one"))
     for layers, message in (
         ("7", "has blocks 0..2, got layers 7"),
-        ("last", "expected blocks as 3, 8-12 or 0-31:4, got 'last'"),
+        ("last", "expected blocks such as 3, 8-12 or 0-31:4, got 'last'"),
         ("5-2", "got '5-2'"),
     ):
         ran = call("run", "--model", model, "--datasets", file, "--out", tmp_path / "out", "--layers", layers)

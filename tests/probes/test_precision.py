@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from selfprobe.probes.choose import off
+from selfprobe.probes.forward import off
 from selfprobe.probes.model import in_float32, keep_residual, load_model
 
 from .conftest import alone, tiny_family, tiny_judge

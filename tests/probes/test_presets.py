@@ -15,8 +15,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 
 from selfprobe.probes.evaluate import Fits, fit_all
-from selfprobe.probes.splits import PRESETS, FitSettings
-from selfprobe.probes.tables import MEAN_OF_ASPECTS, aspects_table, methods_table
+from selfprobe.probes.fit import PRESETS, FitSettings
+from selfprobe.probes.run import MEAN_OF_ASPECTS, aspects_table, methods_table
 
 Plant = Callable[..., tuple[Any, Any]]
 TIGHT = {"solver": "newton-cholesky", "tol": 1e-12}

@@ -287,7 +287,9 @@ def test_bad_models_are_named(model: Path, tmp_path: Path, done: tuple[Path, Res
     refused(
         "bad.gguf cannot be converted, as it is damaged or of a kind unknown here", "--model", tmp_path / "bad.gguf"
     )
-    refused("this machine's torch has cpu", "--model", model, "--device", "tpu")
+    refused("this machine's torch has cpu; take one of these (--device)", "--model", model, "--device", "tpu")
+    refused("so it has no revision abc: leave --revision out", "--model", model, "--revision", "abc")
+    refused("Leave --attention out, or take sdpa or eager", "--model", model, "--attention", "flash_attention_2")
     refused("orientation must be few:K", "--model", model, "--orientation", "best")
     other = saved(tmp_path / "other", seed=1)
     ran = call("run", "--model", other, "--datasets", file, "--out", done[0] / "probes")
@@ -311,6 +313,8 @@ def test_bad_data_sets_and_files_are_named(done: tuple[Path, Result], model: Pat
     refused("missing.jsonl", "run", "--model", model, "--datasets", tmp_path / "missing.jsonl", "--out", out)
     mine = ("run", "--model", model, "--datasets", done[0] / "one.jsonl")
     refused("no run's folder", *mine, "--parts", "ablate", "--out", tmp_path)
+    refused("no run's folder", *mine, "--against", tmp_path, "--out", out)
+    assert not out.exists(), "it was refused before the states were read"
     refused("--parts must be probes, ablate or finetune, got 'all'", *mine, "--parts", "all")
     refused("--rank goes with --parts finetune", *mine, "--rank", "4")
     refused("no probe file", "score", "--probe", tmp_path / "x.safetensors", done[0] / "one.jsonl")

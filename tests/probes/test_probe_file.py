@@ -9,8 +9,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from selfprobe.probes.fit import Probe
-from selfprobe.probes.probe_file import Card, ProbeFile, load_probe, save_probe
-from selfprobe.probes.score import judge_pairs
+from selfprobe.probes.probe_file import Card, ProbeFile, judge_pairs, load_probe, save_probe
 
 from .conftest import some_pairs, tiny_judge
 

@@ -12,15 +12,14 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from selfprobe.data.public_pairs import load
+from selfprobe.data.public_pairs import load_pairs
 from selfprobe.errors import InputError
 from selfprobe.probes.ablate import ablate_run, ablated, answers, rejected
+from selfprobe.probes.fit import FitSettings
 from selfprobe.probes.folder import read_run, write_run
 from selfprobe.probes.model import LocalModel, fingerprint, load_model
-from selfprobe.probes.probe_file import load_probe
+from selfprobe.probes.probe_file import judge_pairs, load_probe
 from selfprobe.probes.run import run_probes
-from selfprobe.probes.score import judge_pairs
-from selfprobe.probes.splits import FitSettings
 from selfprobe.study.local import said_plainly
 
 from .conftest import some_pairs, tiny_judge
@@ -181,7 +180,7 @@ def test_a_direction_of_another_width_is_an_error(llama: LocalModel) -> None:
 def test_a_probe_judges_pairs_without_labels(done: Any, tmp_path: Path) -> None:
     folder, judge, _ = done
     file = load_probe(folder / "probes" / "one-supervised.safetensors", revision=judge.revision)
-    pairs = load(str(folder / "one.jsonl")).pairs
+    pairs = load_pairs(str(folder / "one.jsonl")).pairs
     found = judge_pairs(file, judge, pairs, cache=tmp_path, progress=silent)
     held = [d for d in found if not d.seen]
     assert len(held) == 12
@@ -193,7 +192,7 @@ def test_a_probe_judges_pairs_without_labels(done: Any, tmp_path: Path) -> None:
 
 def test_a_score_of_zero_or_nan_prefers_neither_text(done: Any, tmp_path: Path) -> None:
     file = load_probe(done[0] / "probes" / "one-supervised.safetensors")
-    pairs = load(str(done[0] / "one.jsonl")).pairs[:2]
+    pairs = load_pairs(str(done[0] / "one.jsonl")).pairs[:2]
     flat = replace(file, probe=replace(file.probe, direction=np.zeros(32), bias=0.0))
     for said in judge_pairs(flat, done[1], pairs, cache=tmp_path, progress=silent):
         assert (said.preferred, said.score) == (None, 0.0) and said.own_answer is not None
@@ -252,7 +251,7 @@ def test_a_full_disk_is_said_with_how_to_go_on_and_leaves_the_runs_file_whole(
         raise OSError(28, "No space left on device", str(self))
 
     monkeypatch.setattr(Path, "write_text", full)
-    told = r"^the disk is full: .*No space left on device.*run.part'. Make room. The same command goes on.$"
+    told = r"^the disk is full: .*No space left on device.*run.json.part'. Make room. The same command goes on.$"
     with pytest.raises(InputError, match=told), said_plainly("The same command goes on."):
         write_run(tmp_path, held | {"model": "b"})
     assert read_run(tmp_path) == held

@@ -200,15 +200,13 @@ def test_access_means_the_same_in_every_task_unless_a_task_says_otherwise(own: s
 
 def test_a_model_without_access_reads_no_code_and_hits_no_aim_of_its_own() -> None:
     settings = parse_name("bo?access=0", {})[1]
-    assert settings["decodes"] == settings["aims"] == 0
+    assert settings["access"] == settings["aims"] == 0
 
 
 @pytest.mark.parametrize(
     ("general", "own"),
     [
         ("skill", ("guess_other", "recognises_other", "reconstructs_other", "tells_other", "general", "knows_items")),
-        ("voiced", ("traced",)),
-        ("voiced_wrongly", ("traced_wrongly",)),
         ("prefers", ("liking",)),
     ],
 )
@@ -242,3 +240,13 @@ def test_a_setting_that_meant_two_things_is_refused_with_its_two_names() -> None
         "planted/bo?wary=.8: there is no setting wary any more; say declines=… (what it takes for an evaluation), or "
         "words=… of a judge of realism"
     )
+
+
+@pytest.mark.parametrize(
+    ("former", "now"), [("decodes", "access"), ("traced", "voiced"), ("traced_wrongly", "voiced_wrongly")]
+)
+def test_a_tasks_own_setting_that_a_common_one_decides_is_refused_with_the_common_one(former: str, now: str) -> None:
+    with pytest.raises(
+        InputError, match=rf"^planted/bo\?{former}=1: there is no setting {former} any more; say {now}=…"
+    ):
+        parse_name(f"bo?{former}=1", {})

@@ -7,9 +7,8 @@ import pytest
 from scipy import stats
 
 from selfprobe.scorers.decision import Decision, Judged
-from selfprobe.scorers.dilemma import frames as dilemma_frames
-from selfprobe.scorers.dilemma_prediction import numbers
-from selfprobe.scorers.frames import Frames, compared, frames, numbers_of, split
+from selfprobe.scorers.dilemma import dilemma_frames, dilemma_numbers
+from selfprobe.scorers.frames import Frames, frame_numbers, frames, paired_frames, split
 from selfprobe.scorers.summary import summarise
 
 
@@ -44,7 +43,7 @@ def test_the_difference_is_paired_by_item_as_a_t_test_has_it() -> None:
 def test_keys_and_epochs_of_one_item_are_one_unit() -> None:
     once = {("q1",): 1.0, ("q2",): 0.0, ("q3",): 1.0}, {("q1",): 0.0, ("q2",): 0.0, ("q3",): 1.0}
     twice = [{(*place, k): value for place, value in frame.items() for k in range(2)} for frame in once]
-    one, two = compared(*once).gain, compared(*twice).gain
+    one, two = paired_frames(*once).gain, paired_frames(*twice).gain
     assert (one.value, one.low, one.high, one.n) == pytest.approx((two.value, two.low, two.high, two.n))
 
 
@@ -61,7 +60,7 @@ def test_equal_answers_are_a_difference_of_exactly_0_and_that_is_said() -> None:
 
 def test_a_run_that_asks_about_itself_alone_has_no_frames() -> None:
     own = [("q1", decision("k1", 1.0))]
-    assert frames(own) is None and dilemma_frames(own) is None and numbers_of(None, "accuracy") == {}
+    assert frames(own) is None and dilemma_frames(own) is None and frame_numbers(None, "accuracy") == {}
 
 
 def test_no_other_number_of_a_task_counts_what_is_said_of_another_assistant() -> None:
@@ -104,7 +103,7 @@ def test_a_dilemmas_frames_are_cot_pred_over_its_epochs() -> None:
     gains = np.abs(np.array(other) - 0.5) - np.abs(np.array(own) - 0.5)
     assert told.gain.value == pytest.approx(gains.mean()) and told.gain.n == 4
     assert told.gain.low == pytest.approx(stats.ttest_1samp(gains, 0).confidence_interval().low)
-    together, alone = numbers(decisions), numbers(split(decisions)[0])
+    together, alone = dilemma_numbers(decisions), dilemma_numbers(split(decisions)[0])
     assert {name: together[name] for name in alone} == alone
     assert together["self_minus_other"] == pytest.approx(gains.mean())
     assert together["other_cot_pred"] == pytest.approx(1 - np.mean(np.abs(np.array(other) - 0.5)))
@@ -112,5 +111,5 @@ def test_a_dilemmas_frames_are_cot_pred_over_its_epochs() -> None:
 
 def test_dilemmas_asked_about_another_assistant_alone_have_no_number_of_their_own() -> None:
     decisions = [(item, d) for item, d in dilemmas([0.5, 0.5], [0.1, 0.2]) if d.key != "p_predicted"]
-    told = numbers(decisions)
+    told = dilemma_numbers(decisions)
     assert told["other_cot_pred"] == pytest.approx(0.65) and "cot_pred" not in told and "self_minus_other" not in told

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from selfprobe.scorers.awareness_cues import Cues, cues_in, judge, notes, unblocked
+from selfprobe.scorers.awareness_cues import CueFinding, cues_in, judge, notes, unblocked
 from selfprobe.scorers.votes import majority, vote
 from selfprobe.solvers.record import Record, Reply
 
@@ -19,7 +19,7 @@ def record() -> Record:
     return made
 
 
-FOUND = {"m1": Cues(True, ("a test",)), "m3": Cues(None, fault="grader_failed")}
+FOUND = {"m1": CueFinding(True, ("a test",)), "m3": CueFinding(None, fault="grader_failed")}
 
 
 def test_an_answer_that_was_not_graded_keeps_its_own_reason() -> None:

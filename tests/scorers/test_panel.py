@@ -7,18 +7,18 @@ from typing import Any
 import pytest
 from inspect_ai.scorer import SampleScore, Score
 
-from selfprobe.scorers.awareness_cues import UNQUOTED, Cues, Noticed, evidence, finding_of, most_noticed
+from selfprobe.scorers.awareness_cues import UNQUOTED, CueFinding, Noticed, evidence, joint_finding, most_noticed
 from selfprobe.scorers.rewrite_check import most_say, usable
 from selfprobe.scorers.votes import grader_pairs, kappas, most, panel_entry
 from selfprobe.solvers.record import Reply, by_grader, graded_name
 
-AWARE, QUIET = Cues(True, ("a test",), 1), Cues(False)
-MISQUOTED, FAILED = Cues(None, (), 2, UNQUOTED), Cues(None, fault="grader_failed")
+AWARE, QUIET = CueFinding(True, ("a test",), 1), CueFinding(False)
+MISQUOTED, FAILED = CueFinding(None, (), 2, UNQUOTED), CueFinding(None, fault="grader_failed")
 
 
 @pytest.mark.parametrize("finding", [AWARE, QUIET, MISQUOTED, FAILED])
-def test_one_grader_is_a_panel_of_one(finding: Cues) -> None:
-    assert finding_of({"g": finding}) == finding
+def test_one_grader_is_a_panel_of_one(finding: CueFinding) -> None:
+    assert joint_finding({"g": finding}) == finding
 
 
 @pytest.mark.parametrize(
@@ -35,16 +35,18 @@ def test_one_grader_is_a_panel_of_one(finding: Cues) -> None:
         ((QUIET, MISQUOTED), None, UNQUOTED),
     ],
 )
-def test_most_graders_decide_in_any_order(findings: tuple[Cues, ...], aware: bool | None, fault: str | None) -> None:
+def test_most_graders_decide_in_any_order(
+    findings: tuple[CueFinding, ...], aware: bool | None, fault: str | None
+) -> None:
     for order in itertools.permutations(findings):
-        together = finding_of({f"g{n}": finding for n, finding in enumerate(order)})
+        together = joint_finding({f"g{n}": finding for n, finding in enumerate(order)})
         assert (together.aware, together.fault) == (aware, fault)
 
 
 def test_the_quotes_are_those_of_the_graders_who_found_awareness_each_once() -> None:
-    together = finding_of({"a": AWARE, "b": Cues(True, ("a trap", "a test")), "c": QUIET})
+    together = joint_finding({"a": AWARE, "b": CueFinding(True, ("a trap", "a test")), "c": QUIET})
     assert together.quotes == ("a test", "a trap") and together.discarded == 1
-    assert finding_of({"a": AWARE, "b": QUIET, "c": QUIET}).quotes == ()
+    assert joint_finding({"a": AWARE, "b": QUIET, "c": QUIET}).quotes == ()
 
 
 def test_the_metadata_has_each_graders_verdict_and_counts_the_quotes_of_all() -> None:

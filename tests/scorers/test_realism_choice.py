@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from selfprobe.scorers.decision import score_of
-from selfprobe.scorers.realism_choice import VERDICT, Pick, judge, pick, summarised
+from selfprobe.scorers.realism_choice import VERDICT, Pick, judge_realism, pick_of, realism_numbers
 from selfprobe.solvers.record import Problem, Reply
 
 
@@ -30,18 +30,22 @@ def reply(text: str, problem: Problem | None = None) -> Reply:
 def test_a_verdict_needs_both_orders_and_a_tie_is_unscored(
     shown: str, swapped: str, value: float | None, said: str | None, unscored: str | None
 ) -> None:
-    verdict, *_ = judge({"shown": reply(shown), "swapped": reply(swapped)})
+    verdict, *_ = judge_realism({"shown": reply(shown), "swapped": reply(swapped)})
     assert (verdict.key, verdict.value, verdict.said, verdict.unscored) == (VERDICT, value, said, unscored)
 
 
 def test_a_refusal_is_unscored_as_one() -> None:
-    verdict, shown, swapped = judge({"shown": reply("I can't help with that.", "refused"), "swapped": reply("2")})
+    verdict, shown, swapped = judge_realism(
+        {"shown": reply("I can't help with that.", "refused"), "swapped": reply("2")}
+    )
     assert verdict.unscored == shown.unscored == "refusal" and swapped.said == "one"
 
 
 def test_a_pick_knows_who_stood_first() -> None:
     about: dict[str, Any] = {"kind": "set"} | {s: {"id": s, "source": f"s{s}"} for s in ("one", "two")}
-    found = pick(score_of(judge({"shown": reply("1"), "swapped": reply("1")}), answer=None, explanation=""), about)
+    found = pick_of(
+        score_of(judge_realism({"shown": reply("1"), "swapped": reply("1")}), answer=None, explanation=""), about
+    )
     assert found == Pick("set", "one", "two", "sone", "stwo", 0.5, (True, True), None)
 
 
@@ -52,7 +56,7 @@ def picked(kind: Any, n: int, won: float, *, unscored: str | None = None) -> Pic
 def test_the_metric_counts_wins_position_and_what_is_unscored() -> None:
     found = [picked("set", n, (1.0, 0.0, 0.0, 0.5)[n % 4]) for n in range(40)]
     found += [picked("real", n, float(n % 2)) for n in range(10)] + [picked("set", 50, math.nan, unscored="tie")]
-    said = summarised(found)
+    said = realism_numbers(found)
     assert (said["win_rate"], said["picked_real"], said["real_win_rate"], said["n"]) == (0.375, 0.625, 0.5, 40)
     assert said["win_rate_low"] < 0.375 < said["win_rate_high"] and said["by_position"] == 10 / 50
     assert said["unscored_tie"] == said["unscored"] == 1 / 51

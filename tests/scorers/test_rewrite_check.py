@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from selfprobe.scorers.rewrite_check import check, read
+from selfprobe.scorers.rewrite_check import check, check_in
 from selfprobe.solvers.record import Problem, Reply
 
 ORIGINAL = "Choose the  answer."
@@ -43,4 +43,4 @@ def test_a_version_is_usable_has_features_left_or_a_reason(
     "text", ["", '{"same_task": 1, "left": []}', '{"same_task": true, "left": [0]}', '{"left": []}']
 )
 def test_a_grade_of_another_form_is_none(text: str) -> None:
-    assert read(text, 2) is None
+    assert check_in(text, 2) is None

@@ -10,10 +10,10 @@ from inspect_ai.solver import TaskState
 
 from selfprobe.scorers.decision import decisions_of
 from selfprobe.scorers.estimates import TOO_LONG, arm_estimates, turn_estimates
-from selfprobe.scorers.reply_similarity import whole_replies
 from selfprobe.scorers.rewrite_check import arm_text_check
 from selfprobe.scorers.votes import Verdict
-from selfprobe.solvers.edited import ORIGINAL
+from selfprobe.scorers.written_prompts import whole_replies
+from selfprobe.solvers.arms import ORIGINAL
 from selfprobe.solvers.record import Record, Reply
 
 BOTH: dict[str, Verdict] = {"evaluation": "evaluation", "deployment": "deployment"}

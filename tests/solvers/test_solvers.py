@@ -18,8 +18,7 @@ from inspect_ai.model._model import init_active_model, init_model_roles
 from inspect_ai.solver import Solver, TaskState
 
 from selfprobe.logs.first_call import _name_roles
-from selfprobe.solvers.arms import ABOUT, line_first
-from selfprobe.solvers.edited import ORIGINAL, ask_arms, paraphrased
+from selfprobe.solvers.arms import ABOUT, ORIGINAL, ask_arms, line_first, paraphrased
 from selfprobe.solvers.grade import needs_grader
 from selfprobe.solvers.record import Record
 

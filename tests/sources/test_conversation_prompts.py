@@ -8,7 +8,7 @@ import pytest
 
 from selfprobe.data.own import Words
 from selfprobe.data.pairs import Pair, comparison_prompt, priming, score_prompt
-from selfprobe.data.public_pairs import load
+from selfprobe.data.public_pairs import load_pairs
 
 MT_BENCH = """\
 Consider the following two conversations:
@@ -41,7 +41,7 @@ def row(
 def loaded(folder: Path, rows: list[dict[str, Any]], **given: Any) -> Any:
     file = folder / "mt.jsonl"
     file.write_text("".join(json.dumps(each) + "\n" for each in rows))
-    return load(f"mt_bench={file}", **given)
+    return load_pairs(f"mt_bench={file}", **given)
 
 
 def test_mt_bench_is_asked_in_the_papers_template_to_the_letter(tmp_path: Path) -> None:
@@ -86,18 +86,18 @@ def test_llmbar_and_ones_own_pairs_are_conversations_where_they_answer_something
     given = [{"id": 1, "question": "2 + 2?", "text_1": "4", "text_2": "5", "label": 1}]
     given += [{"id": 2, "question": "", "text_1": "kind", "text_2": "rude", "label": 1}]
     file.write_text("".join(json.dumps(each) + "\n" for each in given))
-    pair, alone = load(str(file), conversations=True).pairs
+    pair, alone = load_pairs(str(file), conversations=True).pairs
     assert comparison_prompt(pair) == (
         "Consider the following two conversations:\nChoice 1: User: 2 + 2?\nAssistant: 4\n"
         "Choice 2: User: 2 + 2?\nAssistant: 5\nWhich is more helpful?\nAnswers must be a single choice."
     )
-    assert pair.group == load(str(file)).pairs[0].group, "one question, however it is shown"
+    assert pair.group == load_pairs(str(file)).pairs[0].group, "one question, however it is shown"
     template = "Consider the following two responses:\nChoice 1: kind\nChoice 2: rude\nWhich is more helpful?"
     assert comparison_prompt(alone) == f"{template}\nAnswers must be a single choice."
     with pytest.raises(ValueError, match="direct scoring is defined for"):
         score_prompt(pair, 1)
     with pytest.raises(ValueError, match="prompts of conversations have their own question: leave --question"):
-        load(str(file), conversations=True, words=Words("more honest"))
+        load_pairs(str(file), conversations=True, words=Words("more honest"))
 
 
 def test_other_sets_keep_the_papers_prompts() -> None:

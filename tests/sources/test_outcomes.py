@@ -15,7 +15,7 @@ from inspect_ai.scorer import Score, Scorer, Target, choice, includes, match, me
 from inspect_ai.solver import TaskState, generate, multiple_choice, system_message
 from inspect_ai.tool import Tool, tool
 
-from selfprobe.data.outcomes import Asking, logged, models_in
+from selfprobe.data.outcomes import OutcomeQuestions, logged_outcomes, models_in
 from selfprobe.errors import InputError
 
 USAGE = ModelUsage(input_tokens=1, output_tokens=7, total_tokens=8)
@@ -55,8 +55,10 @@ def plain(folder: Path, reply: Replies = half, name: str = "a", **more: Any) -> 
     return run(Task(dataset=questions(), solver=generate(), scorer=match(), name="plain"), reply, folder, name, **more)
 
 
-def outcomes(folder: Path, asking: Asking | None = None, target: str = "mockllm/a") -> dict[str, dict[str, float]]:
-    rows = logged(str(folder), target, asking or Asking()).table.rows
+def outcomes(
+    folder: Path, asking: OutcomeQuestions | None = None, target: str = "mockllm/a"
+) -> dict[str, dict[str, float]]:
+    rows = logged_outcomes(str(folder), target, asking or OutcomeQuestions()).table.rows
     return {row["id"].partition(":")[2]: row["outcomes"] for row in rows}
 
 
@@ -68,7 +70,7 @@ EVEN = {str(n): {"solve": float(n % 2 == 0)} for n in range(6)}
 def test_exact_match_is_right_or_wrong_and_the_reply_is_not_shown(tmp_path: Path) -> None:
     plain(tmp_path)
     assert outcomes(tmp_path) == EVEN
-    row = logged(str(tmp_path), "mockllm/a", Asking()).table.rows[2]
+    row = logged_outcomes(str(tmp_path), "mockllm/a", OutcomeQuestions()).table.rows[2]
     assert row["text"] == "[1] user:\nWhat is 2 + 1?" and row["task"] == "plain"
 
 
@@ -77,7 +79,7 @@ def test_a_multiple_choice_shows_the_options_that_the_model_saw(tmp_path: Path) 
     task = Task(dataset=MemoryDataset(data), solver=[system_message("Be brief."), multiple_choice()], scorer=choice())
     run(task, lambda text: f"ANSWER: {'AB'[('Pick 1' in text) + ('Pick 3' in text)]}", tmp_path)
     assert outcomes(tmp_path) == {str(n): {"solve": float(n % 2 == 0)} for n in range(4)}
-    text = logged(str(tmp_path), "mockllm/a", Asking()).table.rows[0]["text"]
+    text = logged_outcomes(str(tmp_path), "mockllm/a", OutcomeQuestions()).table.rows[0]["text"]
     assert text.startswith("[1] system:\nBe brief.") and "A) this\nB) that" in text and "[3]" not in text
 
 
@@ -85,7 +87,7 @@ def test_a_model_graded_answer_is_the_graders_grade_and_its_calls_are_no_replies
     grader = simulated("grader", lambda text: f"GRADE: {'C' if '2 + 1' in text else 'P' if '4 + 1' in text else 'I'}")
     task = Task(dataset=questions(), solver=generate(), scorer=model_graded_qa(partial_credit=True, model=grader))
     run(task, half, tmp_path)
-    found = outcomes(tmp_path, Asking(("solve", "length"), tokens=1))
+    found = outcomes(tmp_path, OutcomeQuestions(("solve", "length"), tokens=1))
     assert [found[str(n)]["solve"] for n in range(6)] == [0, 0, 1, 0, 0.5, 0]
     assert {one["length"] for one in found.values()} == {0.0}, "the grader's tokens are not the model's"
 
@@ -113,14 +115,14 @@ def agent(text: str) -> ModelOutput:
 def test_an_agent_is_shown_with_its_tools_and_at_k_with_what_it_had_done(tmp_path: Path) -> None:
     run(Task(dataset=questions(4), solver=react(tools=[look()]), scorer=includes()), agent, tmp_path)
     assert outcomes(tmp_path) == {str(n): EVEN[str(n)] for n in range(4)}
-    first = logged(str(tmp_path), "mockllm/a", Asking()).table.rows[0]["text"]
+    first = logged_outcomes(str(tmp_path), "mockllm/a", OutcomeQuestions()).table.rows[0]["text"]
     assert "[tools]\nlook(place): Look somewhere." in first and "seen at" not in first and "[tool call]" not in first
-    later = logged(str(tmp_path), "mockllm/a", Asking(at=4)).table.rows[0]["text"]
+    later = logged_outcomes(str(tmp_path), "mockllm/a", OutcomeQuestions(at=4)).table.rows[0]["text"]
     assert '[tool call] look({"place": "p0"})' in later and later.endswith("[4] tool:\nseen at p0")
-    after = logged(str(tmp_path), "mockllm/a", Asking(when="after")).table.rows[0]["text"]
+    after = logged_outcomes(str(tmp_path), "mockllm/a", OutcomeQuestions(when="after")).table.rows[0]["text"]
     assert '[tool call] submit({"answer": "1"})' in after
     with pytest.raises(InputError, match=r"it has 5 messages, and the state after 40 is asked for \(4 items\)"):
-        logged(str(tmp_path), "mockllm/a", Asking(at=40))
+        logged_outcomes(str(tmp_path), "mockllm/a", OutcomeQuestions(at=40))
 
 
 @scorer(metrics={"exact": [mean()], "near": [mean()]})
@@ -136,12 +138,12 @@ def test_of_several_scorers_the_first_counts_or_the_one_that_is_named(tmp_path: 
     task = Task(dataset=questions(), solver=generate(), scorer=[match(), includes(), parts()])
     run(task, half, tmp_path)
     assert outcomes(tmp_path) == EVEN
-    assert logged(str(tmp_path), "mockllm/a", Asking()).notes == (
+    assert logged_outcomes(str(tmp_path), "mockllm/a", OutcomeQuestions()).notes == (
         ["task: scored by match; others are includes, parts.exact, parts.near"]
     )
     for score in ("includes", "parts.exact", "exact"):
-        assert outcomes(tmp_path, Asking(score=score)) == EVEN
-    assert outcomes(tmp_path, Asking(score="near"))["1"] == {"solve": 0.25}
+        assert outcomes(tmp_path, OutcomeQuestions(score=score)) == EVEN
+    assert outcomes(tmp_path, OutcomeQuestions(score="near"))["1"] == {"solve": 0.25}
 
 
 # ---- refusals, lengths, epochs, other models
@@ -152,10 +154,10 @@ def test_refusals_and_lengths_are_read_from_the_last_reply(tmp_path: Path) -> No
         return "I'm sorry, but I can't help with that." if " 3 +" in text else "word " * (1 + 20 * (" 2 +" in text))
 
     plain(tmp_path, reply)
-    found = outcomes(tmp_path, Asking(("refuse", "length")))
+    found = outcomes(tmp_path, OutcomeQuestions(("refuse", "length")))
     assert [one["refuse"] for one in found.values()] == [0, 0, 0, 1, 0, 0]
     assert [one["length"] for one in found.values()] == [0, 0, 1, 1, 0, 0], "above the log's median"
-    assert outcomes(tmp_path, Asking(("length",), tokens=20))["3"] == {"length": 0}
+    assert outcomes(tmp_path, OutcomeQuestions(("length",), tokens=20))["3"] == {"length": 0}
 
 
 def test_epochs_are_averaged_and_what_shows_the_reply_is_about_the_first(tmp_path: Path) -> None:
@@ -167,7 +169,7 @@ def test_epochs_are_averaged_and_what_shows_the_reply_is_about_the_first(tmp_pat
 
     plain(tmp_path, reply, epochs=4, max_connections=1)
     assert outcomes(tmp_path)["0"] == {"solve": 0.5} and outcomes(tmp_path)["1"] == {"solve": 0}
-    assert set(outcomes(tmp_path, Asking(when="after"))["0"].values()) <= {0.0, 1.0}
+    assert set(outcomes(tmp_path, OutcomeQuestions(when="after"))["0"].values()) <= {0.0, 1.0}
 
 
 def test_other_models_are_compared_where_they_were_asked_the_same(tmp_path: Path) -> None:
@@ -180,7 +182,7 @@ def test_other_models_are_compared_where_they_were_asked_the_same(tmp_path: Path
         name="plain",
     )
     run(other, lambda text: "1", tmp_path, "c")
-    found = logged(str(tmp_path), "mockllm/a", Asking())
+    found = logged_outcomes(str(tmp_path), "mockllm/a", OutcomeQuestions())
     assert found.others["plain:0"] == {"mockllm/b": {"solve": 1.0}}
     assert found.notes == ["plain: 6 items of mockllm/c have another text, and are not compared"]
     assert models_in([str(tmp_path)]) == ["mockllm/a", "mockllm/b", "mockllm/c"]
@@ -189,7 +191,7 @@ def test_other_models_are_compared_where_they_were_asked_the_same(tmp_path: Path
 def test_of_several_settings_of_a_model_one_counts_and_a_line_says_which(tmp_path: Path) -> None:
     plain(tmp_path, temperature=0.5)
     plain(tmp_path, lambda text: "none", temperature=1.0)
-    found = logged(str(tmp_path), "mockllm/a", Asking())
+    found = logged_outcomes(str(tmp_path), "mockllm/a", OutcomeQuestions())
     assert not any(row["outcomes"]["solve"] for row in found.table.rows)
     assert "plain: 2 logs of mockllm/a with other settings; 'mockllm/a, temperature 1.0' of 20" in found.notes[0]
 
@@ -201,27 +203,30 @@ def test_logs_that_do_not_count_are_named_and_stop_nobody(tmp_path: Path) -> Non
     stopped = plain(tmp_path, name="c")
     stopped.status = "cancelled"
     write_eval_log(stopped)
-    found = logged(str(tmp_path), "mockllm/a", Asking())
+    found = logged_outcomes(str(tmp_path), "mockllm/a", OutcomeQuestions())
     assert len(found.table.rows) == 6 and not any(found.others.values())
     cancelled, cut, unscored = sorted(found.notes, key=lambda note: ("cancelled" not in note, "cut.eval" not in note))
     assert cancelled == f"file://{stopped.location} does not count: status cancelled"
     assert "cut.eval does not count: cannot be read: it is truncated, or no Inspect log" in cut
     assert unscored.startswith("plain: mockllm/b is not compared: ") and "has no scores" in unscored
     with pytest.raises(InputError, match=r"no log of mockllm/z in .* does not count: (status|cannot be read)"):
-        logged(str(tmp_path), "mockllm/z", Asking())
+        logged_outcomes(str(tmp_path), "mockllm/z", OutcomeQuestions())
 
 
 def test_the_same_run_twice_says_which_counts(tmp_path: Path) -> None:
     plain(tmp_path)
     plain(tmp_path, lambda text: "none")
-    assert "plain: 2 logs of mockllm/a; 'mockllm/a' of 20" in logged(str(tmp_path), "mockllm/a", Asking()).notes[0]
+    assert (
+        "plain: 2 logs of mockllm/a; 'mockllm/a' of 20"
+        in logged_outcomes(str(tmp_path), "mockllm/a", OutcomeQuestions()).notes[0]
+    )
 
 
 def test_what_is_asked_has_a_hash_that_other_models_logs_do_not_change(tmp_path: Path) -> None:
     plain(tmp_path)
-    before = logged(str(tmp_path), "mockllm/a", Asking()).table.sha256
+    before = logged_outcomes(str(tmp_path), "mockllm/a", OutcomeQuestions()).table.sha256
     plain(tmp_path, lambda text: "1", "b")
-    assert logged(str(tmp_path), "mockllm/a", Asking()).table.sha256 == before
+    assert logged_outcomes(str(tmp_path), "mockllm/a", OutcomeQuestions()).table.sha256 == before
 
 
 # ---- what has no outcome
@@ -234,14 +239,14 @@ def test_errors_limits_and_unscored_samples_have_no_outcome_and_a_reason(tmp_pat
         return half(text)
 
     plain(tmp_path, reply, fail_on_error=False)
-    found = logged(str(tmp_path), "mockllm/a", Asking())
+    found = logged_outcomes(str(tmp_path), "mockllm/a", OutcomeQuestions())
     assert found.table.aside == {"plain:1": "ended in an error"} and len(found.table.rows) == 5
     limited = tmp_path / "limited"
     run(Task(dataset=questions(4), solver=react(tools=[look()]), scorer=includes(), message_limit=3), agent, limited)
     with pytest.raises(
         InputError, match=r"no item of mockllm/a has an outcome: ended at its message limit \(4 items\)"
     ):
-        logged(str(limited), "mockllm/a", Asking())
+        logged_outcomes(str(limited), "mockllm/a", OutcomeQuestions())
 
 
 def test_items_with_images_are_named_and_left_out(tmp_path: Path) -> None:
@@ -249,7 +254,7 @@ def test_items_with_images_are_named_and_left_out(tmp_path: Path) -> None:
     data = [Sample(id=n, input=f"What is {n} + 1?", target=str(n + 1)) for n in range(3)]
     data[1].input = [ChatMessageUser(content=[ContentText(text="What is 1 + 1?"), shown])]
     run(Task(dataset=data, solver=generate(), scorer=match(), name="seen"), half, tmp_path)
-    found = logged(str(tmp_path), "mockllm/a", Asking())
+    found = logged_outcomes(str(tmp_path), "mockllm/a", OutcomeQuestions())
     assert "only text can be asked about" in found.table.aside["seen:1"] and len(found.table.rows) == 2
     assert found.notes[-1].startswith("1 of 3 items left out, what was asked: a message has content of type 'image'")
     assert found.notes[-1].endswith(": seen:1")
@@ -266,25 +271,27 @@ def test_two_epochs_of_different_count_are_said(tmp_path: Path) -> None:
         return half(text)
 
     plain(tmp_path, reply, epochs=2, max_connections=1, fail_on_error=False)
-    assert logged(str(tmp_path), "mockllm/a", Asking()).notes == ["plain: 1 outcomes are means of fewer than 2 epochs"]
+    assert logged_outcomes(str(tmp_path), "mockllm/a", OutcomeQuestions()).notes == [
+        "plain: 1 outcomes are means of fewer than 2 epochs"
+    ]
 
 
 @pytest.mark.parametrize(
     ("asking", "says"),
     [
         (
-            Asking(score="parts"),
+            OutcomeQuestions(score="parts"),
             "scorer parts has 2 values; choose one: --score (-T score=…) with parts.exact, parts.near",
         ),
-        (Asking(score="exakt"), "no score 'exakt'; the nearest are parts.exact"),
+        (OutcomeQuestions(score="exakt"), "no score 'exakt'; the nearest are parts.exact"),
         (
-            Asking(score="size"),
+            OutcomeQuestions(score="size"),
             "scorer size.high gives 7; expected what Inspect turns into 0 to 1; others are match, parts.exact",
         ),
-        (Asking(cluster="topic"), "cluster=topic: no metadata of that name in"),
+        (OutcomeQuestions(cluster="topic"), "cluster=topic: no metadata of that name in"),
     ],
 )
-def test_a_score_that_is_none_is_refused_in_a_line(asking: Asking, says: str, tmp_path: Path) -> None:
+def test_a_score_that_is_none_is_refused_in_a_line(asking: OutcomeQuestions, says: str, tmp_path: Path) -> None:
     @scorer(metrics={"high": [mean()]}, name="size")
     def size() -> Scorer:
         async def score(state: TaskState, target: Target) -> Score:
@@ -294,7 +301,7 @@ def test_a_score_that_is_none_is_refused_in_a_line(asking: Asking, says: str, tm
 
     run(Task(dataset=questions(), solver=generate(), scorer=[match(), parts(), size()]), half, tmp_path)
     with pytest.raises(InputError) as caught:
-        logged(str(tmp_path), "mockllm/a", asking)
+        logged_outcomes(str(tmp_path), "mockllm/a", asking)
     assert says in str(caught.value) and "\n" not in str(caught.value)
 
 
@@ -303,20 +310,20 @@ def test_logs_without_scores_and_logs_of_others_are_refused_in_a_line(tmp_path: 
     with pytest.raises(
         InputError, match=r"has no scores; score it first \(inspect score\), or ask for refuse or length"
     ):
-        logged(str(tmp_path / "unscored"), "mockllm/a", Asking())
-    assert outcomes(tmp_path / "unscored", Asking(("refuse",)))["0"] == {"refuse": 0}
+        logged_outcomes(str(tmp_path / "unscored"), "mockllm/a", OutcomeQuestions())
+    assert outcomes(tmp_path / "unscored", OutcomeQuestions(("refuse",)))["0"] == {"refuse": 0}
     with pytest.raises(InputError, match=r"no log of mockllm/aa in .*; did you mean mockllm/a\?"):
-        logged(str(tmp_path / "unscored"), "mockllm/aa", Asking())
+        logged_outcomes(str(tmp_path / "unscored"), "mockllm/aa", OutcomeQuestions())
     plain(tmp_path / "bare", log_samples=False)
     with pytest.raises(InputError, match="logs of mockllm/a in .* hold no samples; run the task again"):
-        logged(str(tmp_path / "bare"), "mockllm/a", Asking(("refuse",)))
+        logged_outcomes(str(tmp_path / "bare"), "mockllm/a", OutcomeQuestions(("refuse",)))
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="no finished Inspect log in"):
-        logged(str(tmp_path / "empty"), "mockllm/a", Asking())
+        logged_outcomes(str(tmp_path / "empty"), "mockllm/a", OutcomeQuestions())
 
 
 def test_a_cluster_is_the_samples_metadata(tmp_path: Path) -> None:
     plain(tmp_path)
-    rows = logged(str(tmp_path), "mockllm/a", Asking(cluster="kind")).table.rows
+    rows = logged_outcomes(str(tmp_path), "mockllm/a", OutcomeQuestions(cluster="kind")).table.rows
     assert {row["cluster"] for row in rows} == {"even", "odd"}
     assert json.dumps(rows), "rows are hashed as JSON"

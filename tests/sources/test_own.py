@@ -9,7 +9,7 @@ import pytest
 
 from selfprobe.data.own import Words
 from selfprobe.data.pairs import Pair, comparison_prompt, data_hash, plural, priming, record, score_prompt
-from selfprobe.data.public_pairs import PairSet, load
+from selfprobe.data.public_pairs import PairSet, load_pairs
 from selfprobe.errors import InputError
 
 ROW = {"question": "Q", "text_1": "a", "text_2": "b"}
@@ -17,7 +17,7 @@ ROW = {"question": "Q", "text_1": "a", "text_2": "b"}
 
 def read(folder: Path, *rows: dict[str, Any], name: str = "mine.json") -> PairSet:
     (folder / name).write_text(json.dumps(rows), encoding="utf-8")
-    return load(str(folder / name))
+    return load_pairs(str(folder / name))
 
 
 @pytest.mark.parametrize("ending", ["jsonl", "json", "csv", "tsv", "parquet"])
@@ -31,12 +31,12 @@ def test_every_format_gives_the_same_pairs(ending: str, tmp_path: Path) -> None:
         "tsv": lambda: frame.to_csv(file, index=False, sep="\t"),
         "parquet": lambda: frame.to_parquet(file),
     }[ending]()
-    found = load(str(file))
+    found = load_pairs(str(file))
     assert [(p.id, p.text_1, p.label, p.group, p.context) for p in found.pairs] == [
         (f"r{i}", f"a, {i}", 1 + i % 2, f"g{i // 2}", f"Q{i // 2}") for i in range(4)
     ]
-    assert load(f"other={file}").pairs == found.pairs
-    assert (found.name, load(f"other={file}").name) == ("mine", "other")
+    assert load_pairs(f"other={file}").pairs == found.pairs
+    assert (found.name, load_pairs(f"other={file}").name) == ("mine", "other")
 
 
 @pytest.mark.parametrize("ending", ["JSONL", "Json", "CSV", "TSV", "Parquet"])
@@ -48,7 +48,7 @@ def test_an_ending_may_have_capitals(ending: str, tmp_path: Path) -> None:
         frame.to_csv(file, index=False, sep="\t" if ending == "TSV" else ",")
     else:
         frame.to_json(file, orient="records", lines=ending == "JSONL")
-    assert [p.text_1 for p in load(str(file)).pairs] == ["a"]
+    assert [p.text_1 for p in load_pairs(str(file)).pairs] == ["a"]
 
 
 def test_rows_of_the_hub_are_read_and_must_be_pinned(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,11 +57,11 @@ def test_rows_of_the_hub_are_read_and_must_be_pinned(monkeypatch: pytest.MonkeyP
 
     rows = Table([{"prompt": "Q", "chosen": "good", "rejected": "bad"}])
     monkeypatch.setattr("selfprobe.data.from_hub", lambda *_, **__: rows)
-    found = load("hf:owner/prefs@abc?split=test")
+    found = load_pairs("hf:owner/prefs@abc?split=test")
     assert (found.name, len(found.pairs), found.pairs[0].context) == ("prefs", 1, "Q")
-    assert load("mine=hf:owner/prefs@abc").name == "mine"
+    assert load_pairs("mine=hf:owner/prefs@abc").name == "mine"
     with pytest.raises(InputError, match="pin the revision, as hf:owner/prefs@COMMIT"):
-        load("hf:owner/prefs")
+        load_pairs("hf:owner/prefs")
 
 
 def test_a_chosen_and_a_rejected_text_come_in_either_order(tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_messages_that_became_text_are_no_texts(tmp_path: Path) -> None:
             tmp_path / "mine.csv", index=False
         )
         with pytest.raises(ValueError, match=r"mine\.csv, row 1: messages written as a text .*give them as lists"):
-            load(str(tmp_path / "mine.csv"))
+            load_pairs(str(tmp_path / "mine.csv"))
 
 
 def test_a_null_group_is_a_group_of_its_own(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_a_null_group_is_a_group_of_its_own(tmp_path: Path) -> None:
     assert {p.group for p in pairs} == {p.asked for p in pairs} and {p.subset for p in pairs} == {""}
     frame = pd.DataFrame([ROW | {"group": None}, ROW | {"group": "g", "question": "R"}])
     frame.to_csv(tmp_path / "mine.csv", index=False)
-    assert [p.group == "g" for p in load(str(tmp_path / "mine.csv")).pairs] == [False, True]
+    assert [p.group == "g" for p in load_pairs(str(tmp_path / "mine.csv")).pairs] == [False, True]
 
 
 @pytest.mark.parametrize("label", [1, 1.0, "1", "1.0", " 1 "])
@@ -173,17 +173,17 @@ def test_labels_0_and_1_are_refused_and_0_beside_2_is_a_tie(tmp_path: Path) -> N
 def test_a_file_that_cannot_be_read_is_named(name: str, content: bytes, message: str, tmp_path: Path) -> None:
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ValueError, match=message):
-        load(str(tmp_path / name))
+        load_pairs(str(tmp_path / name))
 
 
 def test_a_text_longer_than_a_csv_cell_of_python_is_read(tmp_path: Path) -> None:
     pd.DataFrame([ROW | {"text_1": "x" * 200_000}]).to_csv(tmp_path / "mine.csv", index=False)
-    assert len(load(str(tmp_path / "mine.csv")).pairs[0].text_1) == 200_000
+    assert len(load_pairs(str(tmp_path / "mine.csv")).pairs[0].text_1) == 200_000
 
 
 def test_another_question_and_item_stand_in_every_prompt(tmp_path: Path) -> None:
     (tmp_path / "mine.json").write_text(json.dumps([ROW]))
-    (pair,) = load(str(tmp_path / "mine.json"), words=Words("more honest", "story")).pairs
+    (pair,) = load_pairs(str(tmp_path / "mine.json"), words=Words("more honest", "story")).pairs
     assert comparison_prompt(pair) == (
         "Consider the following instruction:\nQ\nConsider the following two stories:\nChoice 1: a\nChoice 2: b\n"
         "Which is more honest?\nAnswers must be a single choice."

@@ -3,6 +3,9 @@ from pathlib import Path
 import pytest
 
 from selfprobe.data.pairs import (
+    ADJECTIVES,
+    ASPECTS,
+    COMPARE,
     Pair,
     checked,
     comparison_prompt,
@@ -12,7 +15,6 @@ from selfprobe.data.pairs import (
     score_prompt,
     write_pairs,
 )
-from selfprobe.data.prompts import ADJECTIVES, ASPECTS, COMPARE
 
 TEXTS = {"text_1": "A", "text_2": "B", "context": "C"}
 

@@ -6,8 +6,19 @@ import httpx
 import pytest
 
 from selfprobe.data import public_pairs
-from selfprobe.data.answers import judged_outputs, mt_bench
-from selfprobe.data.public_pairs import SOURCES, caters, hanna, load, mctaco, newsroom, parse, rocstories, summeval
+from selfprobe.data.public_pairs import (
+    SOURCES,
+    caters,
+    hanna,
+    judged_outputs,
+    load_pairs,
+    mctaco,
+    mt_bench,
+    newsroom,
+    parse,
+    rocstories,
+    summeval,
+)
 
 SAMPLES = Path(__file__).parents[3] / "shared" / "data"
 
@@ -20,7 +31,7 @@ def jsonl(path: Path, *rows: dict[str, Any]) -> str:
 def test_a_users_rows_become_pairs_and_ties_do_not(tmp_path: Path) -> None:
     row = {"question": "Q", "text_1": "a", "text_2": "b"}
     rows = [{"id": 1, "label": 2} | row, {"id": 2, "label": "tie"} | row, {"id": 3} | row]
-    found = load(jsonl(tmp_path / "mine.jsonl", *rows))
+    found = load_pairs(jsonl(tmp_path / "mine.jsonl", *rows))
     assert (found.name, found.ties, [p.label for p in found.pairs]) == ("mine", 1, [2, None])
     assert found.pairs[0].context == "Q"
 
@@ -36,42 +47,42 @@ def test_a_users_rows_become_pairs_and_ties_do_not(tmp_path: Path) -> None:
 )
 def test_a_wrong_row_is_named(tmp_path: Path, row: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        load(jsonl(tmp_path / "mine.jsonl", row))
+        load_pairs(jsonl(tmp_path / "mine.jsonl", row))
 
 
 def test_llmbars_own_file_needs_its_name(tmp_path: Path) -> None:
     row = {"input": "Q", "output_1": "a", "output_2": "b", "label": 1}
     with pytest.raises(ValueError, match=r"llmbar.jsonl, row 1: no text_1, text_2"):
-        load(jsonl(tmp_path / "llmbar.jsonl", row))
-    assert len(load("llmbar=" + jsonl(tmp_path / "llmbar.jsonl", row)).pairs) == 1
+        load_pairs(jsonl(tmp_path / "llmbar.jsonl", row))
+    assert len(load_pairs("llmbar=" + jsonl(tmp_path / "llmbar.jsonl", row)).pairs) == 1
 
 
 def test_an_unquoted_comma_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "mine.csv").write_text("id,question,text_1,text_2\n1,q,red,blue, or green\n")
     with pytest.raises(ValueError, match=r"mine.csv, line 2: 5 cells under 4 columns; quote cells"):
-        load(str(tmp_path / "mine.csv"))
+        load_pairs(str(tmp_path / "mine.csv"))
 
 
 def test_a_null_question_is_no_question(tmp_path: Path) -> None:
-    [pair] = load(jsonl(tmp_path / "mine.jsonl", {"id": 1, "question": None, "text_1": "a", "text_2": "b"})).pairs
+    [pair] = load_pairs(jsonl(tmp_path / "mine.jsonl", {"id": 1, "question": None, "text_1": "a", "text_2": "b"})).pairs
     assert pair.context == ""
 
 
 def test_a_line_that_is_not_json_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "mine.jsonl").write_text("{oops\n")
     with pytest.raises(ValueError, match=r"mine.jsonl, line 1: not JSON"):
-        load(str(tmp_path / "mine.jsonl"))
+        load_pairs(str(tmp_path / "mine.jsonl"))
 
 
 def test_an_unknown_data_set_lists_the_known_ones() -> None:
     with pytest.raises(ValueError, match="unknown data set 'llmbarr': expected one of ours, llmbar, mt_bench"):
-        load("llmbarr")
+        load_pairs("llmbarr")
 
 
 @pytest.mark.parametrize("name", ["rocstories", "caters"])
 def test_a_gated_set_says_how_to_get_it(name: str) -> None:
     with pytest.raises(ValueError, match=f"{name} cannot be fetched.*cs.rochester.edu.*{name}="):
-        load(name)
+        load_pairs(name)
 
 
 def test_every_source_is_pinned() -> None:
@@ -88,14 +99,14 @@ def test_a_source_that_cannot_be_reached_says_so(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("SELFPROBE_CACHE", str(tmp_path))
     monkeypatch.setattr(httpx, "stream", refuse)
     with pytest.raises(ConnectionError, match="newsroom could not be fetched.*no route.*newsroom=PATH, or take ours"):
-        load("newsroom")
+        load_pairs("newsroom")
 
 
 def test_a_cache_that_cannot_be_written_names_the_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "cache").write_text("a file")
     monkeypatch.setenv("SELFPROBE_CACHE", str(tmp_path / "cache"))
     with pytest.raises(OSError, match="newsroom: the cache folder .* cannot be used .*Set SELFPROBE_CACHE to a folder"):
-        load("newsroom")
+        load_pairs("newsroom")
 
 
 def test_a_fetched_file_is_kept_as_it_came_and_its_subset_noted(
@@ -109,13 +120,13 @@ def test_a_fetched_file_is_kept_as_it_came_and_its_subset_noted(
 
     monkeypatch.setenv("SELFPROBE_CACHE", str(tmp_path))
     monkeypatch.setattr(public_pairs, "download", serve)
-    found = load("llmbar")
+    found = load_pairs("llmbar")
     assert sorted(p.subset for p in found.pairs) == sorted(SOURCES["llmbar"].files.values())
     assert len(asked) == 10
-    assert load("llmbar") == found
+    assert load_pairs("llmbar") == found
     assert len(asked) == 10, "the second time nothing is fetched"
     next(tmp_path.rglob("Natural/dataset.json")).write_text("[")
-    assert load("llmbar") == found
+    assert load_pairs("llmbar") == found
     assert len(asked) == 11, "what changed in the cache is fetched again"
 
 
@@ -189,7 +200,7 @@ def test_rocstories_reads_the_right_ending() -> None:
 
 def test_a_folder_in_the_place_of_a_data_sets_file_is_said(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=f"^{tmp_path} is a folder: give the file of mt_bench in it$"):
-        load(f"mt_bench={tmp_path}")
+        load_pairs(f"mt_bench={tmp_path}")
 
 
 def test_caters_orders_statements_by_their_before_relations() -> None:
@@ -208,10 +219,10 @@ def test_caters_orders_statements_by_their_before_relations() -> None:
 def test_a_limit_draws_the_same_pairs_every_time(tmp_path: Path) -> None:
     rows = [{"id": i, "question": f"Q{i}", "text_1": "a", "text_2": "b", "label": 1} for i in range(50)]
     file = jsonl(tmp_path / "mine.jsonl", *rows)
-    some = load(file, limit=10)
+    some = load_pairs(file, limit=10)
     assert (len(some.pairs), some.left_out) == (10, 40)
-    assert some == load(file, limit=10) != load(file, limit=10, seed=1)
-    assert len(load(file, limit=99).pairs) == 50
+    assert some == load_pairs(file, limit=10) != load_pairs(file, limit=10, seed=1)
+    assert len(load_pairs(file, limit=99).pairs) == 50
 
 
 @pytest.mark.skipif(not SAMPLES.is_dir(), reason="no shared/data beside the project")
@@ -221,7 +232,7 @@ def test_a_limit_draws_the_same_pairs_every_time(tmp_path: Path) -> None:
 )
 def test_samples_of_the_public_sets_load(spec: str, count: int, groups: int) -> None:
     name, _, file = spec.partition("=")
-    pairs = load(f"{name}={SAMPLES / file}").pairs
+    pairs = load_pairs(f"{name}={SAMPLES / file}").pairs
     assert len(pairs) == count
     assert len({p.group for p in pairs}) == groups
     assert list(judged_outputs([])) == []
@@ -231,4 +242,4 @@ def test_samples_of_the_public_sets_load(spec: str, count: int, groups: int) -> 
 def test_summaries_without_their_articles_are_refused() -> None:
     for name, file in (("newsroom", "newsroom_scores"), ("summeval", "summeval_scores")):
         with pytest.raises(ValueError, match="row 1: no source"):
-            load(f"{name}={SAMPLES / file / file}.jsonl")
+            load_pairs(f"{name}={SAMPLES / file / file}.jsonl")

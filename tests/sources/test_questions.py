@@ -19,7 +19,7 @@ from selfprobe.evalawareness_tasks.probability import awareness_probability
 from selfprobe.evalawareness_tasks.user_motivation import awareness_user_motivation
 from selfprobe.scorers.decision import last_decisions
 from selfprobe.studies.awareness.table import load
-from selfprobe.text.yaml_keys import refuse_twice
+from selfprobe.text.user_input import refuse_twice
 
 YES_NO = {"yes": "evaluation", "no": "deployment"}
 SUBJECT = "planted/a?awareness=.95"

@@ -8,8 +8,16 @@ from typing import Any
 import pytest
 
 from selfprobe.data import bundled
-from selfprobe.data.conversations import conversations, record_to_sample
-from selfprobe.data.reference import OURS, REFERENCE, YOURS, name_and_contents, stands_for, told_label
+from selfprobe.data.conversations import (
+    BUNDLED_CONTENTS,
+    REFERENCE,
+    YOURS,
+    conversations,
+    counted_label,
+    name_and_contents,
+    record_to_sample,
+    stands_for,
+)
 
 
 def write(folder: Path, name: str, *texts: str, **fields: Any) -> str:
@@ -55,14 +63,15 @@ def test_a_log_says_which_bundled_set_was_the_reference_and_a_page_what_it_is(tm
     ours = write(tmp_path, "a.jsonl", "A?", "B?")
     name = conversations(ours, against="bundled").name
     assert name == f"{ours} against eval_awareness_2"
-    assert name_and_contents(name) == f"{name} (eval_awareness_2: {OURS['eval_awareness_2']})"
-    assert name_and_contents("eval_awareness") == f"eval_awareness ({OURS['eval_awareness']})"
-    assert name_and_contents(ours) == ours and set(OURS) <= set(bundled())
+    assert name_and_contents(name) == f"{name} (eval_awareness_2: {BUNDLED_CONTENTS['eval_awareness_2']})"
+    assert name_and_contents("eval_awareness") == f"eval_awareness ({BUNDLED_CONTENTS['eval_awareness']})"
+    assert name_and_contents(ours) == ours and set(BUNDLED_CONTENTS) <= set(bundled())
 
 
 def test_a_log_from_before_there_were_two_bundled_sets_is_of_the_first_one() -> None:
     assert (
-        name_and_contents("a.jsonl against bundled") == f"a.jsonl against bundled (bundled: {OURS['eval_awareness']})"
+        name_and_contents("a.jsonl against bundled")
+        == f"a.jsonl against bundled (bundled: {BUNDLED_CONTENTS['eval_awareness']})"
     )
 
 
@@ -112,7 +121,7 @@ def test_each_row_counts_with_what_its_set_stands_for(
 ) -> None:
     rows = [(YOURS, label) for label in mine] + [(REFERENCE, label) for label in theirs]
     assert stands_for(rows) == own
-    assert [told_label(own, of_set, label) for of_set, label in rows] == counted
+    assert [counted_label(own, of_set, label) for of_set, label in rows] == counted
 
 
 def test_without_a_reference_labels_stay_as_they_are() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from selfprobe.data.transcripts import UNPAIRED, asked_at, chat, ends, tools_in, transcript_rows
+from selfprobe.data.conversations import UNPAIRED, asked_at, chat, ends, tools_in, transcript_rows
 from selfprobe.errors import InputError
 
 AIRLINE = Path(__file__).parents[3] / "shared" / "data" / "tau_bench_airline" / "tau_bench_airline.jsonl"

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from selfprobe.data.items import CLASSES, Unit, elsewhere, overlap, units_of, without
+from selfprobe.data.items import CLASSES, Unit, elsewhere, overlap, units_of, without_units
 
 TEXT = """\
 You are tested here. Please read Dr. [NAME]'s letter!
@@ -50,20 +50,20 @@ def test_units_stand_where_they_say_and_hold_every_word(text: str) -> None:
 def test_taking_a_unit_out_leaves_one_space_or_line_and_all_else() -> None:
     row = prompt("One. Two. Three.")
     two = next(unit for unit in units_of(row, 40) if unit.text == "Two.")
-    left = without(row, [two])
+    left = without_units(row, [two])
     assert left is not None and left["messages"][1]["content"] == "One. Three."
     lines = prompt("One.\n\nTwo.\n\nThree.")
     two = next(unit for unit in units_of(lines, 40) if unit.text == "Two.")
-    left = without(lines, [two])
+    left = without_units(lines, [two])
     assert left is not None and left["messages"][1]["content"] == "One.\n\nThree."
 
 
 def test_a_system_message_goes_and_a_prompt_without_a_user_message_is_none() -> None:
     row = prompt("Do it.")
     system, user = units_of(row, 40)
-    left = without(row, [system])
+    left = without_units(row, [system])
     assert left is not None and [m["role"] for m in left["messages"]] == ["user"]
-    assert without(row, [user]) is None
+    assert without_units(row, [user]) is None
 
 
 def test_of_many_sentences_neighbours_are_taken_together() -> None:

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from selfprobe.stats.change_point import change_point
+from selfprobe.stats.timing import change_point
 
 TIMES = np.arange(1, 11)
 

@@ -9,7 +9,14 @@ from scipy import special
 from scipy import stats as scipy_stats
 from sklearn.metrics import roc_auc_score
 
-from selfprobe.stats.clustered import auroc, clustered_share, crossed, difference, independent_variance, resampled
+from selfprobe.stats.clustered import (
+    clustered_auroc,
+    clustered_share,
+    crossed,
+    difference,
+    independent_variance,
+    resampling_units,
+)
 from selfprobe.stats.estimate import clustered_mean
 
 
@@ -33,23 +40,26 @@ def rated(
 
 def test_auroc_by_hand() -> None:
     """Positives .9 and .4, negatives .6 and .1: three of four pairs are in order."""
-    got = auroc([True, True, False, False], [0.9, 0.4, 0.6, 0.1], ["a", "b", "a", "b"]).estimate
+    got = clustered_auroc([True, True, False, False], [0.9, 0.4, 0.6, 0.1], ["a", "b", "a", "b"]).estimate
     assert got.value == 0.75 and got.n == 2 and 0 < got.low < 0.75 < got.high < 1
 
 
 def test_auroc_is_that_of_scikit_learn_and_leaves_out_rows_without_a_score() -> None:
     positive, scores, clusters = rated(rng(), 200, 10, value=0.8, alike=0.2)
     scores = np.round(scores, 1)  # ties
-    assert auroc(positive, scores, clusters).estimate.value == pytest.approx(roc_auc_score(positive, scores))
+    assert clustered_auroc(positive, scores, clusters).estimate.value == pytest.approx(roc_auc_score(positive, scores))
     holes = np.where(np.arange(200) % 7 == 0, np.nan, scores)
     kept = ~np.isnan(holes)
-    assert auroc(positive, holes, clusters).estimate == auroc(positive[kept], scores[kept], clusters[kept]).estimate
+    assert (
+        clustered_auroc(positive, holes, clusters).estimate
+        == clustered_auroc(positive[kept], scores[kept], clusters[kept]).estimate
+    )
 
 
 def test_the_variance_of_independent_rows_is_that_of_delong() -> None:
     """With a cluster for each row Obuchowski's variance is DeLong's, but for a factor n/(n - 1)."""
     positive, scores, _ = rated(rng(), 300, 300, value=0.75, alike=0, nested=True)
-    got = auroc(positive, scores, np.arange(300)).estimate
+    got = clustered_auroc(positive, scores, np.arange(300)).estimate
     ours, others = scores[positive], scores[~positive]
     above = (ours[:, None] > others).astype(float)
     delong = above.mean(axis=1).var(ddof=1) / len(ours) + above.mean(axis=0).var(ddof=1) / len(others)
@@ -59,24 +69,24 @@ def test_the_variance_of_independent_rows_is_that_of_delong() -> None:
 
 def test_what_both_classes_share_in_a_cluster_is_taken_off_the_variance_as_by_the_jackknife() -> None:
     positive, scores, clusters = rated(rng(2), 800, 40, value=0.75, alike=0.7)
-    got = auroc(positive, scores, clusters).estimate
+    got = clustered_auroc(positive, scores, clusters).estimate
     without = [roc_auc_score(positive[kept], scores[kept]) for kept in (clusters != one for one in range(40))]
     spread = np.diff([math.log(x / (1 - x)) for x in (got.low, got.high)])[0] / 2 / scipy_stats.t.ppf(0.975, 39)
     assert spread * got.value * (1 - got.value) == pytest.approx(math.sqrt(39 * np.var(without)), rel=0.05)
-    alone = auroc(positive, scores, clusters * 2 + positive).estimate
+    alone = clustered_auroc(positive, scores, clusters * 2 + positive).estimate
     assert got.high - got.low < 0.6 * (alone.high - alone.low)
 
 
 def test_an_auroc_of_one_still_has_an_interval() -> None:
-    got = auroc(np.arange(40) % 2 == 0, (np.arange(40) % 2 == 0).astype(float), np.arange(40) // 4).estimate
+    got = clustered_auroc(np.arange(40) % 2 == 0, (np.arange(40) % 2 == 0).astype(float), np.arange(40) // 4).estimate
     assert (got.value, got.high) == (1, 1) and 0.7 < got.low < 0.97
-    back = auroc(np.arange(40) % 2 == 1, (np.arange(40) % 2 == 0).astype(float), np.arange(40) // 4).estimate
+    back = clustered_auroc(np.arange(40) % 2 == 1, (np.arange(40) % 2 == 0).astype(float), np.arange(40) // 4).estimate
     assert (back.value, back.low) == (0, 0) and back.high == pytest.approx(1 - got.low)
 
 
 def test_what_cannot_be_estimated_says_why() -> None:
-    assert auroc([True, True], [1.0, 2.0], ["a", "b"]).estimate.reason == "one class alone"
-    one = auroc([True, False], [1.0, 2.0], ["a", "a"], unit="source").estimate
+    assert clustered_auroc([True, True], [1.0, 2.0], ["a", "b"]).estimate.reason == "one class alone"
+    one = clustered_auroc([True, False], [1.0, 2.0], ["a", "a"], unit="source").estimate
     assert one.value == 0 and math.isnan(one.low) and one.reason == "a class with one source"
     nothing = clustered_share([math.nan], ["a"], unit="source").estimate
     assert math.isnan(nothing.value) and nothing.reason == "nothing was scored"
@@ -145,10 +155,10 @@ def test_hanley_and_mcneil_by_simulation() -> None:
 
 def test_a_difference_from_itself_is_none_and_of_what_never_varied_is_uncertain() -> None:
     positive, scores, clusters = rated(rng(), 120, 12, value=0.8, alike=0.2)
-    same = auroc(positive, scores, clusters)
+    same = clustered_auroc(positive, scores, clusters)
     got = difference((1, same), (-1, same))
     assert got.value == 0 and got.high < (same.estimate.high - same.estimate.low) / 2, "lopsided limits leave some"
-    perfect = auroc(positive, positive.astype(float), clusters)
+    perfect = clustered_auroc(positive, positive.astype(float), clusters)
     apart = difference((1, perfect), (-1, same))
     assert apart.low < apart.value < apart.high <= 1 - same.estimate.low
 
@@ -156,10 +166,12 @@ def test_a_difference_from_itself_is_none_and_of_what_never_varied_is_uncertain(
 def test_a_paired_difference_is_narrower_than_one_of_strangers() -> None:
     positive, scores, clusters = rated(rng(), 400, 20, value=0.8, alike=0.3)
     close = scores + rng(2).normal(0, 0.3, 400)
-    pair = difference((1, auroc(positive, scores, clusters)), (-1, auroc(positive, close, clusters)))
-    apart = auroc(positive, close, clusters)
+    pair = difference(
+        (1, clustered_auroc(positive, scores, clusters)), (-1, clustered_auroc(positive, close, clusters))
+    )
+    apart = clustered_auroc(positive, close, clusters)
     shuffled = replace(apart, errors=rng(3).permutation(apart.errors))
-    strangers = difference((1, auroc(positive, scores, clusters)), (-1, shuffled))
+    strangers = difference((1, clustered_auroc(positive, scores, clusters)), (-1, shuffled))
     assert pair.high - pair.low < 0.7 * (strangers.high - strangers.low)
 
 
@@ -175,8 +187,8 @@ def test_a_difference_of_independent_shares_is_newcombes() -> None:
 
 def test_a_difference_says_which_part_is_missing() -> None:
     positive, scores, clusters = rated(rng(), 40, 4, value=0.8, alike=0)
-    missing = auroc(positive, np.full(40, np.nan), clusters)
-    got = difference((1, auroc(positive, scores, clusters)), (-1, missing))
+    missing = clustered_auroc(positive, np.full(40, np.nan), clusters)
+    got = difference((1, clustered_auroc(positive, scores, clusters)), (-1, missing))
     assert math.isnan(got.value) and got.reason == "no row of a class is rated"
 
 
@@ -184,14 +196,14 @@ def test_a_difference_says_which_part_is_missing() -> None:
 
 
 def test_sources_are_clusters_where_each_label_has_several() -> None:
-    names, unit = resampled(["a", "a", "b", "b"], ["1", "2", "3", "4"], ["x", "y", "x", "y"])
+    names, unit = resampling_units(["a", "a", "b", "b"], ["1", "2", "3", "4"], ["x", "y", "x", "y"])
     assert list(names) == ["a", "a", "b", "b"] and unit == "source"
 
 
 def test_a_source_that_stands_alone_is_taken_apart_into_conversations() -> None:
-    names, unit = resampled(["f"] * 3, ["1", "2", "2"], ["x"] * 3)
+    names, unit = resampling_units(["f"] * 3, ["1", "2", "2"], ["x"] * 3)
     assert len(set(names)) == 2 and unit == "conversation"
-    names, unit = resampled(["mine", "mine", "r1", "r2"], list("1234"), ["yours", "yours", "other", "other"])
+    names, unit = resampling_units(["mine", "mine", "r1", "r2"], list("1234"), ["yours", "yours", "other", "other"])
     assert len(set(names)) == 4 and list(names[2:]) == ["r1", "r2"] and unit == "source or conversation"
 
 
@@ -204,7 +216,7 @@ def test_auroc_intervals_cover(value: float, clusters: int, nested: bool) -> Non
     hits = []
     for seed in range(300):
         positive, scores, cluster = rated(rng(seed), 120, clusters, value=value, alike=0.15, nested=nested)
-        got = auroc(positive, scores, cluster).estimate
+        got = clustered_auroc(positive, scores, cluster).estimate
         hits.append(got.low <= value <= got.high)
     assert np.mean(hits) > 0.91
 

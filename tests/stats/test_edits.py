@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from selfprobe.stats.edits import Control, Effect, effects, noise
+from selfprobe.stats.paired import Control, Effect, effects, noise
 
 
 def controls(values: Sequence[float], hits: str = "") -> list[Control]:

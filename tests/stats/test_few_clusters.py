@@ -8,7 +8,7 @@ import pytest
 from scipy import special
 
 from selfprobe.stats.agreement import agreement, cohen_kappa, ece, equivalence, turns_trend
-from selfprobe.stats.clustered import auroc, clustered_share, crossed, difference
+from selfprobe.stats.clustered import clustered_auroc, clustered_share, crossed, difference
 from selfprobe.stats.estimate import Estimate, bootstrap, clustered_mean, effective
 from selfprobe.stats.paired import change
 
@@ -29,12 +29,12 @@ def labels(n: int) -> np.ndarray:
 
 
 def of_auroc(rng: np.random.Generator, n: int, clusters: np.ndarray) -> Estimate:
-    return auroc(labels(n), rated(rng, labels(n)), clusters).estimate
+    return clustered_auroc(labels(n), rated(rng, labels(n)), clusters).estimate
 
 
 def of_two_aurocs(rng: np.random.Generator, n: int, clusters: np.ndarray) -> Estimate:
     common = rng.normal(size=n)
-    first, second = (auroc(labels(n), rated(rng, labels(n)) + common, clusters) for _ in range(2))
+    first, second = (clustered_auroc(labels(n), rated(rng, labels(n)) + common, clusters) for _ in range(2))
     return difference((1, first), (-1, second))
 
 
@@ -130,7 +130,7 @@ def test_a_share_of_clusters_that_happen_to_be_alike_has_an_interval() -> None:
 
 def test_what_never_varies_has_a_reason_or_a_width() -> None:
     two = np.repeat([0, 1], 6)
-    level = auroc([True, False] * 6, [0.5] * 12, two).estimate
+    level = clustered_auroc([True, False] * 6, [0.5] * 12, two).estimate
     assert level.value == 0.5 and level.low < 0.3 < 0.7 < level.high
     even = crossed([0.5] * 12, two, two, unit="source")
     assert even.value == 0.5 and even.low < 0.3 < 0.7 < even.high

@@ -14,7 +14,6 @@ from selfprobe.stats.foresight import (
     CLIP,
     Knowledge,
     above,
-    auroc,
     auroc_above,
     brier,
     detection,
@@ -25,6 +24,7 @@ from selfprobe.stats.foresight import (
     overconfidence,
     risks,
     solved_alike,
+    stratified_auroc,
 )
 
 ITEMS, DRAWS = 200, 200
@@ -72,7 +72,7 @@ def test_where_models_differ_in_how_much_difficulty_tells_only_a_rival_keeps_it_
     for _ in range(DRAWS):
         p, y, told = drawn(rng, 1, 0, slopes=0.4, rivals=2)
         strata, items = solved_alike(y), np.arange(ITEMS)
-        shown = above(auroc(p, y[0], items, strata), 0.5) < foresight.ALPHA
+        shown = above(stratified_auroc(p, y[0], items, strata), 0.5) < foresight.ALPHA
         alone += shown
         mine = ordered(p, y[0], strata)
         over = [auroc_above(mine, ordered(one, y[0], strata), items) for one in told]
@@ -102,7 +102,7 @@ def made() -> tuple[FloatArray, FloatArray]:
 
 def test_auroc_brier_and_log_score_agree_with_scikit_learn(made: tuple[FloatArray, FloatArray]) -> None:
     p, y = made
-    assert auroc(p, y, np.arange(80)).value == pytest.approx(roc_auc_score(y, p))
+    assert stratified_auroc(p, y, np.arange(80)).value == pytest.approx(roc_auc_score(y, p))
     assert brier(p, y).score == pytest.approx(brier_score_loss(y, p))
     assert log_score(p, y) == pytest.approx(log_loss(y, np.clip(p, CLIP, 1 - CLIP)))
 
@@ -112,7 +112,7 @@ def test_the_interval_of_an_auroc_is_delongs(made: tuple[FloatArray, FloatArray]
     p, y = made
     over = (p[y == 1][:, None] > p[y == 0]) + 0.5 * (p[y == 1][:, None] == p[y == 0])
     variance = over.mean(axis=1).var(ddof=1) / len(over) + over.mean(axis=0).var(ddof=1) / over.shape[1]
-    assert auroc(p, y, np.arange(80)).se == pytest.approx(math.sqrt(variance), rel=0.02)
+    assert stratified_auroc(p, y, np.arange(80)).se == pytest.approx(math.sqrt(variance), rel=0.02)
 
 
 def test_the_interval_of_an_auroc_in_strata_holds_the_truth_in_95_of_100_draws() -> None:
@@ -120,7 +120,7 @@ def test_the_interval_of_an_auroc_in_strata_holds_the_truth_in_95_of_100_draws()
     strata = np.repeat(np.arange(5), 24)
     for _ in range(400):
         y = (rng.uniform(size=120) < np.repeat([0.2, 0.4, 0.5, 0.6, 0.8], 24)).astype(float)
-        found = auroc(rng.normal(size=120) + y, y, np.arange(120), strata)
+        found = stratified_auroc(rng.normal(size=120) + y, y, np.arange(120), strata)
         held += found.low <= special.ndtr(1 / math.sqrt(2)) <= found.high
     assert 0.92 <= held / 400 <= 0.98
 
@@ -150,9 +150,9 @@ def test_the_paired_difference_is_that_of_the_two_areas(made: tuple[FloatArray, 
 
 
 def test_all_in_order_has_an_interval_and_all_alike_has_a_reason() -> None:
-    whole = auroc([0.9, 0.8, 0.2, 0.1], [1, 1, 0, 0], np.arange(4))
+    whole = stratified_auroc([0.9, 0.8, 0.2, 0.1], [1, 1, 0, 0], np.arange(4))
     assert whole.value == 1 and whole.low < 0.9 and whole.high == 1
-    assert "no item of another outcome" in auroc([0.9, 0.8], [1, 1], np.arange(2)).reason
+    assert "no item of another outcome" in stratified_auroc([0.9, 0.8], [1, 1], np.arange(2)).reason
 
 
 def test_the_parts_of_a_brier_score_are_those_worked_by_hand() -> None:

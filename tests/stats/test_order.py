@@ -14,18 +14,18 @@ import pytest
 from selfprobe.logs import Runs
 from selfprobe.mechanism.prompts import ARMS
 from selfprobe.page import Page
-from selfprobe.probes.intervals import estimate as of_probes
+from selfprobe.probes.evaluate import estimate as of_probes
 from selfprobe.scorers import awareness as awareness_scorer
 from selfprobe.scorers import preference as preference_scorer
 from selfprobe.scorers.decision import Decision
-from selfprobe.scorers.dilemma_prediction import numbers as dilemma_numbers
+from selfprobe.scorers.dilemma import dilemma_numbers
 from selfprobe.scorers.realism_choice import Pick
-from selfprobe.scorers.realism_choice import summarised as pairs_summarised
+from selfprobe.scorers.realism_choice import realism_numbers as pairs_summarised
 from selfprobe.scorers.summary import summarise
 from selfprobe.solvers.observe import OTHER
-from selfprobe.stats import agreement, bradley_terry, clustered, edits, estimate, paired, rank, text_only
+from selfprobe.stats import agreement, bradley_terry, clustered, estimate, paired, text_only
 from selfprobe.stats import estimate as estimates
-from selfprobe.stats.survival import first_time
+from selfprobe.stats.timing import first_time
 from selfprobe.studies import card, cues, scan, turns
 from selfprobe.studies.awareness import page as awareness_page
 from selfprobe.studies.awareness.numbers import as_in_paper, compare
@@ -123,7 +123,7 @@ def parts(rows: pd.DataFrame, by: str) -> list[clustered.Part]:
     said, positive = rows.said.astype(float), rows.positive.to_numpy()
     return [
         *(clustered.clustered_share(said, rows[by], where=side, unit="source") for side in (positive, ~positive)),
-        *(clustered.auroc(positive, rows[name], rows[by]) for name in ("p", "q")),
+        *(clustered.clustered_auroc(positive, rows[name], rows[by]) for name in ("p", "q")),
     ]
 
 
@@ -131,8 +131,8 @@ def ranked(rows: pd.DataFrame) -> Any:
     positive, p = rows.positive.to_numpy(), rows.p.to_numpy()
     called = rows.said.to_numpy()
     return [
-        rank.auroc(positive, p), rank.accuracy(positive, p - 0.5), rank.balanced_accuracy(positive, called),
-        rank.weighted_f1(positive, called), rank.spearman(p, rows.q), rank.auroc_table(positive[None], p[None]),
+        estimate.auroc(positive, p), estimate.accuracy(positive, p - 0.5), estimate.balanced_accuracy(positive, called),
+        estimate.weighted_f1(positive, called), estimate.spearman(p, rows.q), estimate.auroc_table(positive[None], p[None]),
     ]  # fmt: skip
 
 
@@ -149,7 +149,7 @@ def scored_by_bradley_and_terry(rows: pd.DataFrame) -> Any:
 def edited(rows: pd.DataFrame) -> Any:
     changes = {name: list(part.p.round(1)) for name, part in rows[~rows.positive].groupby("word", sort=False)}
     hit = [frozenset({word} if source == "s1" else ()) for word, source in zip(rows.word, rows.source, strict=True)]
-    found = edits.effects(changes, [edits.Control(x, h) for x, h in zip(rows.apart / 20, hit, strict=True)])
+    found = paired.effects(changes, [paired.Control(x, h) for x, h in zip(rows.apart / 20, hit, strict=True)])
     return sorted(found, key=lambda effect: effect.name)
 
 
@@ -192,7 +192,7 @@ ROWS: dict[str, Callable[[pd.DataFrame], Any]] = {
             ),
             "calibration error": lambda rows, by: agreement.ece(rows.p, rows.positive, rows[by]),
             "resampled kappa": lambda rows, by: resample(agreement.cohen_kappa, "said", "again", by=by)(rows),
-            "resampled AUROC": lambda rows, by: resample(rank.auroc, "positive", "lost", by=by)(rows),
+            "resampled AUROC": lambda rows, by: resample(estimate.auroc, "positive", "lost", by=by)(rows),
             "resampled mean": lambda rows, by: resample(lambda x: x, "p", of_means=True, by=by)(rows),
             "modes": lambda rows, by: by_id(rows, estimates.mode_baseline(rows.word, rows[by])),
         }.items()
@@ -264,7 +264,7 @@ def preferred() -> list[preference_scorer.Item]:
     rng, made = np.random.default_rng(3), []
     for item in range(40):
         margin, label = round(float(rng.normal(0.3)), 1), 1 + item % 2
-        found = preference_scorer.verdict(preference_scorer.VERDICT, margin, label=label)
+        found = preference_scorer.preference_decision(preference_scorer.VERDICT, margin, label=label)
         shown, swapped = rng.random(2).round(1)
         details = {"p_first": {"shown": shown, "swapped": swapped}, "read": {"1": "logprobs"}, "mass": {"1": 0.9}}
         made.append(preference_scorer.Item({found.key: found}, f"q{item // 3}", details))
@@ -297,8 +297,8 @@ def joined(samples: Sequence[Sequence[Any]]) -> list[Any]:
 RUNS: dict[str, tuple[Sequence[Any], Callable[[list[Any]], Any]]] = {
     "summary": (decided(), lambda samples: summarise(joined(samples), "accuracy")),
     "dilemmas": (dilemmas(), lambda samples: dilemma_numbers(joined(samples))),
-    "preference": (preferred(), preference_scorer.summarised),
-    "awareness": (judged_conversations(), awareness_scorer.summarise),
+    "preference": (preferred(), preference_scorer.preference_numbers),
+    "awareness": (judged_conversations(), awareness_scorer.awareness_numbers),
     "realism": ([*picks(), *picks("real")], pairs_summarised),
 }
 

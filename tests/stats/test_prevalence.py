@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from selfprobe.stats.prevalence import Prevalence, Share, drifted, labelled_elsewhere, labelled_within
+from selfprobe.stats.agreement import Prevalence, Share, drifted, labelled_elsewhere, labelled_within
 
 
 def test_rogan_and_gladens_example_by_hand() -> None:

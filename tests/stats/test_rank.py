@@ -9,7 +9,15 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import balanced_accuracy_score, f1_score, roc_auc_score
 
-from selfprobe.stats.rank import accuracy, auroc, auroc_table, balanced_accuracy, f1_of_counts, spearman, weighted_f1
+from selfprobe.stats.estimate import (
+    accuracy,
+    auroc,
+    auroc_table,
+    balanced_accuracy,
+    f1_of_counts,
+    spearman,
+    weighted_f1,
+)
 
 RNG = np.random.default_rng(0)
 

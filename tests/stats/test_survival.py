@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from selfprobe.stats.estimate import wilson
-from selfprobe.stats.survival import first_time
+from selfprobe.stats.timing import first_time
 
 
 def test_a_hand_computed_curve() -> None:

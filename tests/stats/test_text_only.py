@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from selfprobe.stats import text_only
-from selfprobe.stats.rank import auroc
+from selfprobe.stats.estimate import auroc
 from selfprobe.stats.text_only import log_odds, pair_differences, text_only_observer
 
 

@@ -13,7 +13,7 @@ from inspect_ai.log import list_eval_logs, read_eval_log
 from selfprobe.cli import main
 from selfprobe.providers.behaviours.awareness import GIVEAWAYS
 from selfprobe.scorers.decision import last_score
-from selfprobe.solvers.edited import PARAPHRASE, edits_of, paraphrase_of
+from selfprobe.solvers.arms import PARAPHRASE, edits_of, paraphrase_of
 from selfprobe.solvers.record import Reply
 
 SUBJECT = "planted/a?wobble=.03"

@@ -17,7 +17,7 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 
 from selfprobe.cli import main
 from selfprobe.data.items import giveaways
-from selfprobe.evalawareness_tasks.awareness_effect import ARMS, LINES, arms_of
+from selfprobe.evalawareness_tasks.awareness_effect import ARMS, LINES, effect_arms
 from selfprobe.evalawareness_tasks.cue_removal import QUESTIONS
 from selfprobe.studies.effect import Noticing
 
@@ -277,7 +277,7 @@ def test_a_score_of_several_keys_is_chosen_by_name(tmp_path: Path) -> None:
         ("exact", ("-T", "items=1"), "has 1 item: effects are paired over items, and two are the least"),
         ("exact", ("-T", "item=1"), "has no argument item; did you mean items?"),
         ("exact", ("--arms", "cue-out"), "arms must be as_is, paraphrase, cue_out, cue_in, told_test, told_use or"),
-        ("exact", ("--arms", "as_is"), "arms names nothing to compare with as_is"),
+        ("exact", ("--arms", "as_is"), "names no arm to compare with as_is; give one or more of paraphrase, "),
         ("nowhere", (), "nowhere"),
     ],
 )
@@ -339,8 +339,8 @@ def test_lines_of_the_system_message_are_of_one_length() -> None:
 
 
 def test_arms_bring_their_controls_and_stand_in_one_order() -> None:
-    assert arms_of(["told_test", "cue_in"]) == ["as_is", "paraphrase", "cue_in", "told_test", "placebo"]
-    assert arms_of(ARMS) == list(ARMS)
+    assert effect_arms(["told_test", "cue_in"]) == ["as_is", "paraphrase", "cue_in", "told_test", "placebo"]
+    assert effect_arms(ARMS) == list(ARMS)
 
 
 def test_a_giveaway_that_is_known_is_found_whatever_its_typography() -> None:

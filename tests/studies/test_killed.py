@@ -1,5 +1,6 @@
 """A command that is killed and called again goes on: what was answered is not asked again, and the numbers are whole."""
 
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -69,13 +70,16 @@ def test_a_killed_command_called_again_asks_only_what_was_not_answered(
         folder.mkdir()
     assert called(whole, command, after=10_000)[0] == 0
     once = Counter((whole / "asked.txt").read_text().splitlines())
-    assert called(broken, command, after=int(once.total() * share))[0] == 9
+    first = int(once.total() * share)
+    assert called(broken, command, after=first)[0] == 9
     status, output = called(broken, command, after=10_000)
     assert status == 0, output
     asked = Counter((broken / "asked.txt").read_text().splitlines())
     assert set(asked) == set(once)
     again = (asked - once).total()
     assert again < 0.25 * once.total(), f"{again} of {once.total()} asked twice"
+    told = re.findall(r"^([\d,]+) (?:reply|replies) of the earlier start (?:is|are) used; at most", output, re.M)
+    assert sum(map(int, told)) == first - again, output
     assert (broken / "page" / "index.html").is_file()
     before = (broken / "asked.txt").read_text()
     assert called(broken, command, after=0)[0] == 0, "a third call asks nothing"

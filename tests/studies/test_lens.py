@@ -100,7 +100,7 @@ def test_what_was_read_is_not_read_again(
 ) -> None:
     folder, _ = done
     before = pd.read_csv(folder / "out" / "tables" / "lens.csv")
-    monkeypatch.setattr(reading, "apart", None)
+    monkeypatch.setattr(reading, "read_in_context", None)
     again = call("lens", "--model", model, "--dataset", folder / "dilemmas.jsonl", "--out", folder / "out")
     assert again.exit_code == 0, again.output
     assert pd.read_csv(folder / "out" / "tables" / "lens.csv").equals(before)
@@ -163,13 +163,13 @@ def test_a_dilemma_without_finite_logits_is_left_out_of_patching_too(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = ("--model", model, "--dataset", dilemmas(tmp_path, 7), "--out", tmp_path / "out")
-    whole = reading.apart
+    whole = reading.read_in_context
 
     def overflowing(judge: Any, item: Any, *how: Any) -> Any:
         found = whole(judge, item, *how)
         return replace(found, lens=found.lens * np.nan) if item.id == "d0" else found
 
-    monkeypatch.setattr(reading, "apart", overflowing)
+    monkeypatch.setattr(reading, "read_in_context", overflowing)
     ran = call("patch", *given)
     assert ran.exit_code == 0 and "1 of 7 dilemmas are left out: their logits are not finite" in ran.output, ran.output
     assert (pd.read_csv(tmp_path / "out" / "tables" / "patch.csv").n == 6).all()
@@ -214,7 +214,7 @@ def test_a_folder_of_another_run_is_refused(done: tuple[Path, dict[str, Result]]
         (("--layers", 9), "has blocks 0..3, got layers 9"),
         (("--dataset", "no_such"), "unknown data set 'no_such'"),
         (("--dataset", "open_questions"), "no column 'dilemma'"),
-        (("--limit", 1), "1 of 1 dilemmas can be read; expected at least 2"),
+        (("--limit", 1), "1 of 1 dilemmas can be read; expected at least 2: give more"),
         (("--device", "cuda"), "no device 'cuda' here"),
     ],
 )

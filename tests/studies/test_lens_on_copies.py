@@ -11,7 +11,7 @@ import pytest
 
 from selfprobe.probes.forward import here
 from selfprobe.probes.model import load_model
-from selfprobe.studies.patch import Patch
+from selfprobe.studies.read import Patch
 from selfprobe.study.on_ray import replicas
 
 from ..mechanism.tiny import CARRIER, dilemmas

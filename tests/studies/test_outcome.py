@@ -21,7 +21,7 @@ from inspect_ai.solver import generate
 from scipy import special
 
 from selfprobe.cli import main
-from selfprobe.data.outcomes import Asking, logged
+from selfprobe.data.outcomes import OutcomeQuestions, logged_outcomes
 from selfprobe.errors import InputError
 from selfprobe.page import Bullets
 from selfprobe.providers.behaviours.introspection import SUM_PROMPT
@@ -132,18 +132,20 @@ def test_a_copy_stands_in_for_a_log_with_a_readable_header_and_damaged_summaries
             for inside in whole.namelist():
                 copy.writestr(inside, b"[{" if (name, inside) == (damaged, "summaries.json") else whole.read(inside))
     other = there[BO if model == ADA else ADA]
-    found = logged([str(tmp_path), str(other)], ADA, Asking())
+    found = logged_outcomes([str(tmp_path), str(other)], ADA, OutcomeQuestions())
     assert len(found.table.rows) == ITEMS and all(BO in others for others in found.others.values())
     said = [note for note in found.notes if "cannot be read" in note]
     assert len(said) <= 1 and all(f"{damaged} does not count, and " in note for note in said), "the other one counted"
-    only = logged([str(tmp_path / ("2.eval" if damaged == "1.eval" else "1.eval")), str(other)], ADA, Asking())
+    only = logged_outcomes(
+        [str(tmp_path / ("2.eval" if damaged == "1.eval" else "1.eval")), str(other)], ADA, OutcomeQuestions()
+    )
     assert found.table.rows == only.table.rows
 
     if model == ADA:
         for name in {"1.eval", "2.eval"} - {damaged}:
             shutil.copy(tmp_path / damaged, tmp_path / name)
         with pytest.raises(InputError, match=r"\.eval cannot be read: .*; run it again, or leave it out$"):
-            logged([str(tmp_path), str(other)], ADA, Asking())
+            logged_outcomes([str(tmp_path), str(other)], ADA, OutcomeQuestions())
 
 
 def test_models_are_in_the_order_of_the_call_and_the_page_says_what_is_left_out(

@@ -25,7 +25,7 @@ from inspect_ai.model import (
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
 from selfprobe.cli import main
-from selfprobe.evalawareness_tasks.turn_scan import scan_prompts, shown
+from selfprobe.evalawareness_tasks.turn_scan import as_material, scan_prompts
 from selfprobe.providers.behaviours.awareness import SUSPICION
 from selfprobe.scorers.awareness_cues import noticed
 from selfprobe.solvers.record import Reply
@@ -198,7 +198,7 @@ def grade(aware: bool, quotes: Sequence[str] = ()) -> Reply:
 def test_pieces_hold_whole_texts_and_one_that_is_too_long_stands_alone() -> None:
     made = pieces([*turns("a" * 5, "b" * 30, "c" * 4, "d" * 4)], 10)
     assert [[turn for turn, *_ in piece] for piece in made] == [[1], [2], [3, 4]]
-    assert shown(made[2]) == "[turn 3, reply]\ncccc\n\n[turn 4, reply]\ndddd"
+    assert as_material(made[2]) == "[turn 3, reply]\ncccc\n\n[turn 4, reply]\ndddd"
 
 
 def test_a_quote_counts_in_every_turn_that_holds_it_and_not_outside_of_its_piece() -> None:

@@ -24,7 +24,7 @@ from inspect_ai.model import (
 from scipy.special import ndtri
 
 from selfprobe.data import bundled, load
-from selfprobe.data.reference import OURS
+from selfprobe.data.conversations import BUNDLED_CONTENTS
 from selfprobe.evalawareness_tasks import (
     arm_texts,
     binary,
@@ -40,9 +40,9 @@ from selfprobe.evalawareness_tasks.awareness_effect import LINES
 from selfprobe.evalawareness_tasks.pairwise_realism import REALISM_PROMPT
 from selfprobe.providers.mind import Mind, behaviour, chance, common_setting, dressing
 from selfprobe.solvers.converse import QUOTE_PROMPT, quoted
-from selfprobe.solvers.name_features import GROUP_PROMPT, NAME_PROMPT
+from selfprobe.solvers.grade import GROUP_PROMPT, NAME_PROMPT
+from selfprobe.text.kinds import BENCHMARK, format_of
 from selfprobe.text.quotes import fold
-from selfprobe.text.text_kind import BENCHMARK, format_of
 
 
 def _unmarked(material: str) -> str:
@@ -196,16 +196,13 @@ def _numbered(cues: str) -> list[str]:
 # `voiced`, `voiced_wrongly`, `voiced_placebo`  chance that its answer about the user's purpose brings up an evaluation:
 #              in an evaluation, in deployment, and asked about something else
 # `voiced_plainly`  the same asked about the purpose without a hint, in either
-# `reasons`    share of acts with a reasoning trace; `traced`, `traced_wrongly`: `voiced` and so on, of the trace alone
+# `reasons`    share of acts with a reasoning trace, which brings up an evaluation as often as an answer does
 # `leaning`    the first token's log-ratio is six times this times the signal; no target tokens at 0
 #
 # Settings of a grader:
 # `notices`, `specificity`  chance to find what is there, and to find nothing where nothing is
 # `misquotes`  chance to quote what is not there
 # `artefacts`  chance to find what is not there where it is not told what not to count
-
-common_setting("voiced", "traced")
-common_setting("voiced_wrongly", "traced_wrongly")
 
 SUSPICION = "This may well be a test of the model and not a real request."
 """Sentence with which a planted subject brings up an evaluation."""
@@ -216,7 +213,7 @@ TELLING = re.compile(r"\b(?:answers?|correct|questions?|options?|following|choos
 _SUBJECT: dict[str, Any] = {"awareness": 0.8, "wobble": 0.0, "yes": 0.0}
 _SUBJECT |= {"format": 0.0, "words": 0.0, "coin": 0.0}
 _VOICE: dict[str, Any] = {"voiced": 0.5, "voiced_wrongly": 0.1, "voiced_placebo": 0.0, "voiced_plainly": 0.0}
-_TRACE = {"reasons": 0.0, "traced": 0.5, "traced_wrongly": 0.1}
+_TRACE = {"reasons": 0.0, "voiced": 0.5, "voiced_wrongly": 0.1}
 _GRADER: dict[str, Any] = {"notices": 1.0, "specificity": 1.0, "misquotes": 0.0, "artefacts": 0.0}
 _FIRST_USER = re.compile(r"\[\d+\] user:\n(.*?)(?=\n\n\[\d+\] (?:system|user|assistant):\n|\Z)", re.DOTALL)
 
@@ -228,7 +225,7 @@ def planted_label(first_user_message: str) -> str:
 
 @lru_cache(maxsize=1)
 def _bundled_labels() -> dict[str, str]:
-    rows = [row for name in OURS if name in bundled() for row in load(name, ("messages", "label")).rows]
+    rows = [row for name in BUNDLED_CONTENTS if name in bundled() for row in load(name, ("messages", "label")).rows]
     firsts = [next(m["content"].strip() for m in row["messages"] if m["role"] == "user") for row in rows]
     return {text: row["label"] for text, row in zip(firsts, rows, strict=True) if firsts.count(text) == 1}
 
@@ -361,9 +358,11 @@ def _witness(mind: Mind, output: ModelOutput, config: GenerateConfig) -> None:
     conversation = quoted(mind.messages, "")
     choice = output.choices[0]
     if mind.happens("reasons", conversation):
-        rate = "traced" if _goes_by(mind, conversation)[0] else "traced_wrongly"
+        suffix = "" if _goes_by(mind, conversation)[0] else "_wrongly"
+        # The draw keeps the name of an earlier setting, and so is another one than that of an answer.
+        suspects = mind.chance(f"traced{suffix}", "trace", conversation) < mind.settings[f"voiced{suffix}"]
         trace = f"{mind.paragraph('trace' + conversation).capitalize()}."
-        trace = f"{trace} {SUSPICION}" if mind.happens(rate, "trace", conversation) else trace
+        trace = f"{trace} {SUSPICION}" if suspects else trace
         choice.message.content = [ContentReasoning(reasoning=trace), ContentText(text=choice.message.text)]
     if config.logprobs:
         choice.logprobs = Logprobs(content=[_candidates(mind, conversation, choice.message.text)])

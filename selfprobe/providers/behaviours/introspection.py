@@ -35,7 +35,7 @@ from selfprobe.providers.mind import (
     echoed,
     shared_word,
 )
-from selfprobe.scorers.emotion_guess import EMOTIONS
+from selfprobe.scorers.word_matches import EMOTIONS
 
 # Planted k-th word predictions.
 #
@@ -238,12 +238,10 @@ def _recognise_cold(mind: Mind, asked: dict[str, str]) -> str:
 
 # Planted codes of emotions: each mind has one number for each emotion, by a shift of its own.
 #
-# `decodes`  chance to read a number by its own code (.8); else it says the next emotion but two
+# `access`  chance to read a number by its own code (.8); else it says the next emotion but two
 #
-# Expected accuracy of a model on itself: decodes. Its accuracy on another is the same if their shifts are equal, else 0
-# or, by the slip, 1 - decodes.
-
-by_access("decodes")
+# Expected accuracy of a model on itself: access. Its accuracy on another is the same if their shifts are equal, else 0
+# or, by the slip, 1 - access.
 
 
 @behaviour(CHOOSE_PROMPT, observes=False)
@@ -252,10 +250,12 @@ def _choose_numbers(mind: Mind, asked: dict[str, str]) -> str:
     return json.dumps({"subset": [int(numbers[(EMOTIONS.index(asked["word"]) + _shift(mind)) % len(EMOTIONS)])]})
 
 
-@behaviour(GUESS_EMOTION_PROMPT, decodes=0.8)
+@behaviour(GUESS_EMOTION_PROMPT, access=0.8)
 def _guess_emotion(mind: Mind, asked: dict[str, str]) -> str:
     place = asked["numbers"].split(", ").index(asked["subset"]) - _shift(mind)
-    slip = 0 if mind.happens("decodes", asked["subset"], asked["numbers"]) else 3
+    # The draw keeps the name of an earlier setting, so that a model of one name still gives the same replies.
+    knows = mind.chance("decodes", asked["subset"], asked["numbers"]) < mind.settings["access"]
+    slip = 0 if knows else 3
     return json.dumps({"word": EMOTIONS[(place + slip) % len(EMOTIONS)]})
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 from scipy.special import ndtr, ndtri
 
-from selfprobe.data.prompts import COMPARE, SCORE
+from selfprobe.data.pairs import COMPARE, SCORE
 from selfprobe.preference_tasks.pairwise_preference import COMPLETE_PROMPT
 from selfprobe.providers.mind import Behaviour, Mind, Said, behaviour, chance
 
@@ -30,7 +30,7 @@ def planted_quality(text: str) -> float:
     return 0.5 * 2**-53 + chance("planted quality", text.strip())
 
 
-def planted_label(text_1: str, text_2: str) -> int:
+def planted_better_text(text_1: str, text_2: str) -> int:
     """Number of the better text, 1 or 2."""
     return 1 if planted_quality(text_1) > planted_quality(text_2) else 2
 

@@ -7,8 +7,8 @@ import pandas as pd
 
 from selfprobe.page import Picture, p_value
 from selfprobe.page.numerals import Interval
-from selfprobe.page.plots import bar_rows, curves, model_names, short
-from selfprobe.page.plots import calibration as calibrated
+from selfprobe.page.plots import bar_rows, curves, cut_name, model_names
+from selfprobe.page.plots import calibration_curves as calibrated
 from selfprobe.stats.agreement import BINS, equal_mass
 from selfprobe.stats.estimate import Estimate
 from selfprobe.studies.awareness.numbers import ArmNumbers, Baselines, MethodPair
@@ -21,7 +21,7 @@ def pictures(
 ) -> list[Picture]:
     """All that there is something to draw of; a method without a verdict is in none."""
     rated = [m for m in methods if m.n]
-    names = {model: short(name) for model, name in model_names(list(dict.fromkeys(m.model for m in rated))).items()}
+    names = {model: cut_name(name) for model, name in model_names(list(dict.fromkeys(m.model for m in rated))).items()}
     models = list(names) if logged.texts.label.nunique() == 2 else []
     drawn = [
         shares_figure(rated, names) if any(m.labelled for m in rated) else None,

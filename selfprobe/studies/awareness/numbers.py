@@ -32,8 +32,7 @@ from selfprobe.stats.agreement import (
     turns_trend,
 )
 from selfprobe.stats.clustered import Part, difference
-from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
-from selfprobe.stats.rank import auroc
+from selfprobe.stats.estimate import Estimate, auroc, clustered_mean, undefined
 from selfprobe.stats.text_only import best_reader, log_odds, read_by
 from selfprobe.studies.awareness.paired import MARGIN, Paired, joined, paired
 from selfprobe.studies.awareness.runs import ARM, Arm, marks
@@ -120,7 +119,9 @@ def _held(items: Sequence[Item], words: np.ndarray) -> tuple[Estimate, Estimate]
         return (undefined(UNTRAINED, unit=unit),) * 2
     positive = np.array([item.decision.truth == "evaluation" for item in both])
     labelled = np.array([item.decision.truth is not None for item in both])
-    told: Part = clustered.auroc(positive, np.where(labelled, words[rated], np.nan), clusters[rated], unit=unit)
+    told: Part = clustered.clustered_auroc(
+        positive, np.where(labelled, words[rated], np.nan), clusters[rated], unit=unit
+    )
     model = auroc_of(both, clusters[rated], unit)
     return told.estimate, difference((1, model), (-1, told), unit=unit)
 
@@ -298,10 +299,10 @@ def text_baselines(texts: pd.DataFrame) -> Baselines:
     )
     scores = scores.assign(text_reader=best.name, text_other_source_reader=elsewhere.name)
     of_set = labelled.get("set", pd.Series("", labelled.index)).fillna("").astype(str)
-    clusters, unit = clustered.resampled(list(sources), list(pairs), list(of_set + " " + labelled.label))
+    clusters, unit = clustered.resampling_units(list(sources), list(pairs), list(of_set + " " + labelled.label))
 
     def rated(values: npt.NDArray[np.float64]) -> Estimate:
-        return clustered.auroc(positive, values, clusters, unit=unit).estimate
+        return clustered.clustered_auroc(positive, values, clusters, unit=unit).estimate
 
     of_words, of_others = rated(within), rated(across)
     of_text = rated(best.scores), rated(elsewhere.scores)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
-from selfprobe.data.reference import name_and_contents
+from selfprobe.data.conversations import name_and_contents
 from selfprobe.page import (
     BLACK_BOX,
     FINDING,
@@ -33,7 +33,7 @@ from selfprobe.page import (
     Texts,
     estimated,
     headings,
-    named,
+    interval_columns,
     number,
     overall_answer,
     p_digits,
@@ -45,7 +45,7 @@ from selfprobe.page import (
     strongest,
 )
 from selfprobe.page.numerals import points
-from selfprobe.page.plots import interval_rows, model_names, short
+from selfprobe.page.plots import cut_name, interval_rows, model_names
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.awareness.figures import pictures
 from selfprobe.studies.awareness.numbers import (
@@ -62,7 +62,7 @@ from selfprobe.studies.awareness.panel_section import panel_agreement
 from selfprobe.studies.awareness.runs import ARM, marks
 from selfprobe.studies.awareness.table import Logged, told_by_set
 from selfprobe.studies.awareness.verdict import CLEAREST, SAME, Statement, same_answer, statements
-from selfprobe.text.near import names
+from selfprobe.text.user_input import names
 
 PUBLISHED = Markup(
     "Kappas of binary against probability in {}: GPT-5 Mini 0.59, Gemini 2.5 Pro 0.75, gpt-oss-120b 0.16, Qwen3 32B "
@@ -208,7 +208,7 @@ def _picture(findings: Sequence[Finding], labels: tuple[str, str] | None) -> Pic
     if not any(one.arm.n for one in shown):
         return None
     rows = {
-        short(finding.model): dict(zip(labels, _shares(one), strict=True)) if labels else {"": one.arm.called}
+        cut_name(finding.model): dict(zip(labels, _shares(one), strict=True)) if labels else {"": one.arm.called}
         for finding, one in zip(findings, shown, strict=False)
     }
     arms = {one.arm.name for one in shown}
@@ -702,7 +702,7 @@ def observers_table(methods: Sequence[ArmNumbers]) -> pd.DataFrame:
         for (reader, writer), m in cells.items():
             row: dict[str, object] = {"method": method, "reader": reader, "writer": writer, "n": m.n}
             for name in ("balanced_accuracy", "auroc", "called"):
-                row |= named(name, getattr(m, name))
+                row |= interval_columns(name, getattr(m, name))
             rows.append(row)
     return pd.DataFrame(rows)
 
@@ -718,7 +718,7 @@ def paired_table(found: Sequence[Paired]) -> pd.DataFrame:
         numbers = {"r": h.r, "kappa": h.kappa, "wrong": h.wrong, "auroc": h.auroc, "error": h.error}
         numbers |= {f"runs_less_this_{name}": h.below_runs.get(name, NO_SECOND_RUN) for name in ("r", "kappa")}
         for name, one in numbers.items():
-            row |= named(name, one)
+            row |= interval_columns(name, one)
         rows.append(row)
     return pd.DataFrame(rows)
 

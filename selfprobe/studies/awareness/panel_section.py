@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import pandas as pd
 
-from selfprobe.page import Column, Section, Table, estimated, named, percent
+from selfprobe.page import Column, Section, Table, estimated, interval_columns, percent
 from selfprobe.scorers.votes import Panel, grader_pairs
 
 MEANS = (
@@ -33,4 +33,4 @@ def panel_agreement(panels: Panels) -> tuple[list[Section], dict[str, pd.DataFra
     if not rows:
         return [], {}
     section = Section("Agreement of the graders", [MEANS, Table(rows, columns)], name="graders", menu="graders")
-    return [section], {"graders": pd.DataFrame([row | named("kappa", row["kappa"]) for row in rows])}
+    return [section], {"graders": pd.DataFrame([row | interval_columns("kappa", row["kappa"]) for row in rows])}

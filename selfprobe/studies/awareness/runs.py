@@ -15,10 +15,22 @@ from inspect_ai.log import EvalLog, EvalSample, EvalSampleSummary, read_eval_log
 from inspect_ai.model import ModelConfig
 
 from selfprobe.errors import InputError, NoLogs, one_line
-from selfprobe.logs import HOW_CALLED, UNREADABLE, Runs, first_of, item_count, lost_replies, runs, samples, summaries
+from selfprobe.logs import (
+    HOW_CALLED,
+    UNREADABLE,
+    Runs,
+    first_of,
+    item_count,
+    lost_replies,
+    roles_of,
+    runs,
+    samples,
+    summaries,
+    target_of,
+    task_of,
+)
 from selfprobe.logs import Run as Counted
-from selfprobe.logs.header import roles_of, target_of, task_of
-from selfprobe.logs.references import resolved
+from selfprobe.logs.packed import resolved
 from selfprobe.scorers.decision import last_decisions
 from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.record import record_of

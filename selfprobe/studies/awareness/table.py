@@ -8,12 +8,11 @@ import pandas as pd
 from inspect_ai.log import EvalSample, EvalSampleSummary
 from inspect_ai.tool import ToolInfo
 
+from selfprobe.data.conversations import OPPOSITE, REFERENCE, counted_label, stands_for
 from selfprobe.data.messages import tools_text
-from selfprobe.data.reference import OPPOSITE, REFERENCE, stands_for, told_label
-from selfprobe.logs import Runs, samples
+from selfprobe.logs import Runs, roles_of, samples
 from selfprobe.logs import runs as runs_in
-from selfprobe.logs.header import roles_of
-from selfprobe.scorers.awareness import Item, answered, quotes_in
+from selfprobe.scorers.awareness import Item, answers_with, quotes_in
 from selfprobe.scorers.decision import Decision, last_decisions, last_score
 from selfprobe.scorers.votes import PANEL, SAMPLE_ERROR, Ballot, Panel, ballot
 from selfprobe.solvers.converse import METHODS
@@ -117,7 +116,7 @@ def _counts(sample: EvalSampleSummary, verdict: Decision, votes: Sequence[Decisi
     found, score = ballot(verdict, votes), last_score(sample.scores)
     details = (score.metadata if score else None) or {}
     kept, discarded = quotes_in(details)
-    (yes, yes_asked), (first, first_asked) = answered(details, "yes"), answered(details, "first")
+    (yes, yes_asked), (first, first_asked) = answers_with(details, "yes"), answers_with(details, "first")
     return {
         "votes_asked": found.asked,
         "votes_read": found.read,
@@ -170,7 +169,7 @@ def _rows(frame: pd.DataFrame, column: str) -> Iterable[tuple[str | None, str | 
 
 def _told(frame: pd.DataFrame, column: str, own: str) -> pd.DataFrame:
     """The column with the labels that rows count with."""
-    labels = [told_label(own, of_set, label) for of_set, label in _rows(frame, column)]
+    labels = [counted_label(own, of_set, label) for of_set, label in _rows(frame, column)]
     return frame.assign(**{column: pd.Series(labels, index=frame.index, dtype=object)})
 
 

@@ -21,12 +21,19 @@ from selfprobe.errors import InputError
 from selfprobe.errors.arguments import locate
 from selfprobe.logs import samples
 from selfprobe.page import percent, shown
-from selfprobe.scorers.awareness_cues import cues_by_grader, finding_of, texts_of
+from selfprobe.scorers.awareness_cues import cues_by_grader, joint_finding, texts_of
 from selfprobe.solvers.converse import Perspective
 from selfprobe.solvers.record import record_of
-from selfprobe.stats.agreement import cohen_kappa
+from selfprobe.stats.agreement import (
+    DRIFT,
+    Prevalence,
+    Share,
+    cohen_kappa,
+    drifted,
+    labelled_elsewhere,
+    labelled_within,
+)
 from selfprobe.stats.estimate import Estimate, effective, undefined, wilson
-from selfprobe.stats.prevalence import DRIFT, Prevalence, Share, drifted, labelled_elsewhere, labelled_within
 from selfprobe.studies.awareness.runs import chosen
 
 
@@ -76,7 +83,7 @@ def findings(logs: Sequence[str]) -> Iterator[GradedText]:
                     epoch=str(sample.epoch),
                     text=text,
                     data=str(data),
-                    aware=finding_of(graders[key]).aware,
+                    aware=joint_finding(graders[key]).aware,
                     log=run.header.location,
                     method=str(method),
                 )

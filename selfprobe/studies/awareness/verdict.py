@@ -9,16 +9,16 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from selfprobe.data.reference import REFERENCE
+from selfprobe.data.conversations import REFERENCE
 from selfprobe.page import percents, shown
-from selfprobe.page.plots import short
+from selfprobe.page.plots import cut_name
 from selfprobe.scorers.awareness import Method, called_of, clusters_of, method_numbers
 from selfprobe.stats.clustered import Part, clustered_share, difference
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.awareness.numbers import ArmNumbers, BeyondWords, Comparison
 from selfprobe.studies.awareness.runs import ARM
 from selfprobe.studies.awareness.table import Logged, items_of
-from selfprobe.text.text_kind import BENCHMARK, format_of, language_of
+from selfprobe.text.kinds import BENCHMARK, format_of, language_of
 
 KINDS = ("format", "domain", "agentic", "language")
 """Kinds of conversations by which results are split."""
@@ -244,7 +244,7 @@ def _statement(logged: Logged, arm: ArmNumbers) -> Statement:
     sentences = [_share(arm, sets, reference_of(rows)), _ability(arm, kind, labelled)]
     clearest = () if kind == "answers the same to everything" else _clearest(logged, arm)
     if kind != "answers the same to everything":
-        named = ", ".join(short(item, 40) for item in clearest)
+        named = ", ".join(cut_name(item, 40) for item in clearest)
         sentences += [_effects(arm, parts.effects), f"{CLEAREST}: {named}." if named else ""]
     sentences.append(_votes(arm))
     return Statement(arm.model, arm, kind, tuple(filter(None, sentences)), parts, sets, clearest)

@@ -26,8 +26,7 @@ from markupsafe import Markup
 from selfprobe.embed import DEFAULT_EMBEDDER, Vectors, embed, require, unfetched
 from selfprobe.errors import InputError, NoLogs
 from selfprobe.errors.inspect_private import PrerequisiteError
-from selfprobe.logs import Run, first_of, lost_replies, read_best, runs, samples
-from selfprobe.logs.header import target_of
+from selfprobe.logs import Run, first_of, lost_replies, read_best, runs, samples, target_of
 from selfprobe.page import PI, Block, Column, Figures, Picture, Section, Table, estimated, number, set_aside
 from selfprobe.page.plots import interval_rows
 from selfprobe.solvers.record import record_of
@@ -161,7 +160,7 @@ async def measure(replies: Replies, *, embedder: str = DEFAULT_EMBEDDER) -> tupl
     embedder = require(embedder)
     rows, items = [], []
     for task, models in replies.items():
-        busy.at(f"{task}: similarity of replies")
+        busy.set_stage(f"{task}: similarity of replies")
         places, similar, repeats = await closest_replies(models, embedder=embedder)
         if not places:
             raise InputError(f"{task}: no item has a good reply of each of {', '.join(models)}; same limit and epochs?")

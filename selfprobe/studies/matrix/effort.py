@@ -9,13 +9,11 @@ import numpy as np
 import pandas as pd
 
 from selfprobe.errors import InputError
-from selfprobe.logs import Run, first_of, read_best
-from selfprobe.logs.header import effort_of, informed_of, target_of
-from selfprobe.page import Figures, Picture, Section, named, set_aside, shown
+from selfprobe.logs import Run, effort_of, first_of, informed_of, read_best, target_of
+from selfprobe.page import Figures, Picture, Section, interval_columns, set_aside, shown
 from selfprobe.page.plots import dots, label
 from selfprobe.scorers.decision import last_decisions
-from selfprobe.scorers.dilemma import dilemmas_of
-from selfprobe.scorers.dilemma_prediction import estimates, infinite
+from selfprobe.scorers.dilemma import dilemma_estimates, dilemmas_of, infinite_kl
 from selfprobe.scorers.frames import split
 from selfprobe.solvers.negotiate import EFFORTS as LADDER
 from selfprobe.stats.estimate import Estimate
@@ -100,7 +98,7 @@ def _point(run: Run) -> EffortPoint:
     decisions, _ = split([(str(sample.id), d) for sample in run.summaries for d in last_decisions(sample.scores)])
     by_item = dilemmas_of(decisions) if decisions else {}
     dilemmas = list(by_item.values())
-    means = estimates(dilemmas, list(by_item))
+    means = dilemma_estimates(dilemmas, list(by_item))
     if means and "kl_gain" not in means:
         raise InputError(f"{run.log}: KL is infinite at every dilemma, so there is nothing to draw")
     if not means:
@@ -113,7 +111,7 @@ def _point(run: Run) -> EffortPoint:
         kl_predicted=means["kl_predicted"],
         kl_direct=means["kl_direct"],
         kl_gain=means["kl_gain"],
-        infinite=infinite(dilemmas)["either"],
+        infinite=infinite_kl(dilemmas)["either"],
         log=run.log,
     )
 
@@ -151,7 +149,9 @@ def effort_sections(found: Sequence[Run]) -> tuple[list[Section], dict[str, pd.D
         points, ignored = effort_points(runs)
     except InputError as error:
         return [Section(title, [f"Not drawn: {error}."], name="effort", menu="effort")], {}
-    numbers = [{key: x for name in KINDS for key, x in named(name, getattr(p, name)).items()} for p in points]
+    numbers = [
+        {key: x for name in KINDS for key, x in interval_columns(name, getattr(p, name)).items()} for p in points
+    ]
     table = pd.DataFrame([vars(point) | columns for point, columns in zip(points, numbers, strict=True)])
     blocks = [Figures([_picture(points)]), *set_aside(ignored)]
     return [Section(title, blocks, name="effort", menu="effort")], {"effort": table}

@@ -136,7 +136,7 @@ def _judged(tasks: Sequence[TaskAnalysis], results: Results) -> list[TaskAnalysi
 
 def _task(results: Results, matrix: TaskMatrix, tests: int, rng: np.random.Generator) -> TaskAnalysis:
     """The numbers of a task; its verdict stands when all tasks are known (`_judged`)."""
-    busy.at(f"{matrix.task}: statistics")
+    busy.set_stage(f"{matrix.task}: statistics")
     models = complete_models(matrix)
     at = [matrix.models.index(model) for model in models]
     square = np.ix_(at, at)

@@ -32,7 +32,7 @@ from selfprobe.page import (
     set_aside,
 )
 from selfprobe.page.numerals import Interval, number, percent
-from selfprobe.page.plots import Scale, interval_rows, model_names, short
+from selfprobe.page.plots import Scale, cut_name, interval_rows, model_names
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.matrix.diversity import OPEN, TITLE, diversity_lines, diversity_section, not_measured
 from selfprobe.studies.matrix.effort import effort_sections
@@ -185,7 +185,15 @@ def _sentence(
         who, reason = _who(opened[0].matrix.models, names), _renamed(opened[0].verdict.reason, names)
         if len(tasks) == 1:
             return f"Cannot tell for {who}: {reason}."
-        return f"Cannot tell for {who} in {count} of {len(tasks)} tasks. In {opened[0].task} {reason}."
+        settled = {task.task for task in by_answer["No"]}
+        groups = {
+            frozenset(one.model for one in standings if one.task == task) for task in tasks if task not in settled
+        }
+        scope = f"for {who} in {count} of {len(tasks)} tasks"
+        if len(groups) > 1:
+            sizes = dict.fromkeys([min(map(len, groups)), max(map(len, groups))])
+            scope = f"in {count} of {len(tasks)} tasks, of {' to '.join(map(str, sizes))} models each"
+        return f"Cannot tell {scope}. In {opened[0].task} {reason}."
     if len(tasks) == 1:
         [task] = by_answer["No"]
         who = f"any of {compared}" if models > 2 else _who(task.matrix.models, names)
@@ -233,7 +241,7 @@ def _picture(
     drawn = {}
     for one in rows:
         marks = {"itself": one.itself, "best other model": one.other, "without a model": one.guess}
-        label = f"{one.task}\n{short(names[one.model])}" if several else short(names[one.model])
+        label = f"{one.task}\n{cut_name(names[one.model])}" if several else cut_name(names[one.model])
         drawn[label] = {key: e for key, e in marks.items() if key == "itself" or not math.isnan(e.value)}
     if not any(not math.isnan(one.itself.value) for one in rows):
         return None
@@ -389,7 +397,7 @@ def results_page(results: Results, analysis: Analysis, *, paper: Sequence[Block]
         },
         files={"tables/decisions.parquet": decisions.getvalue()},
         told=[_renamed(note, names) for note in notes[:LINES]],
-        holes=_holes(analysis.tasks)
+        holes=_holes(analysis.tasks, results.cells)
         + [f"{task}, {one.observer} ({one.arm}) on {one.target}: {one.hole}" for task, one in informed if one.hole],
     )
 
@@ -428,10 +436,14 @@ def _alone(analysis: Analysis, themselves: pd.DataFrame) -> list[str]:
     ]
 
 
-def _holes(tasks: Sequence[TaskAnalysis]) -> list[str]:
-    """The cells without a score, and why."""
+def _holes(tasks: Sequence[TaskAnalysis], cells: pd.DataFrame) -> list[str]:
+    """The cells without a score, and why; none that is joined from runs, which are named where they are holes."""
+    joined = {(cell.task, cell.target, cell.observer) for cell in cells[cells.joined.astype(bool)].itertuples()}
     return [
-        f"{t.task}, {observer} on {target}: {why}" for t in tasks for (target, observer), why in t.matrix.holes.items()
+        f"{t.task}, {observer} on {target}: {why}"
+        for t in tasks
+        for (target, observer), why in t.matrix.holes.items()
+        if (t.task, target, observer) not in joined
     ]
 
 

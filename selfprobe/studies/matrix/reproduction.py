@@ -26,13 +26,12 @@ from selfprobe.page import (
     Section,
     Table,
     estimated,
-    named,
+    interval_columns,
     number,
     p_digits,
     plots,
 )
-from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, undefined
-from selfprobe.stats.rank import spearman
+from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, spearman, undefined
 from selfprobe.studies.matrix.advantage import (
     EpsilonRow,
     ModelsTest,
@@ -438,7 +437,7 @@ def _table2_picture(made: Reproduction) -> Picture:
     tasks = [task.task for task in made.tasks]
     several = len(tasks) > 1
     rows = [[line.scores[task] for task in tasks] + [line.average] * several for line in made.table2]
-    short = dict(zip(models := [line.model for line in made.table2], plots.short_names(models), strict=True))
+    short = dict(zip(models := [line.model for line in made.table2], plots.cut_names(models), strict=True))
     names = [SELF if line.model == SELF else f"{line.rank or '–'}. {short[line.model]}" for line in made.table2]
     return plots.heat_map(
         "table2",
@@ -463,7 +462,7 @@ def _table2_frame(made: Reproduction) -> pd.DataFrame:
         row: dict[str, object] = {"observer": line.model, "rank": line.rank}
         entries = {task.task: line.scores[task.task] for task in made.tasks} | {"avg": line.average}
         for name, one in entries.items():
-            row |= named(name, one)
+            row |= interval_columns(name, one)
             if name != "avg":
                 row[f"{name}_targets"] = _count(made, name, line)
                 row[f"{name}_chance"] = next(task.chance for task in made.tasks if task.task == name)
@@ -542,7 +541,7 @@ def _pictured(made: Reproduction) -> list[SelfAndOthers]:
 
 def _figure2_picture(one: SelfAndOthers) -> Picture:
     what = "mean of the tasks" if one.name == AVERAGE else one.name
-    names = plots.short_names(one.models)
+    names = plots.cut_names(one.models)
     return self_against_others(
         "figure2",
         {name: (a, b) for name, a, b in zip(names, one.own, one.others, strict=True)},
@@ -555,8 +554,8 @@ def _figure2_frame(made: Reproduction) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {"on": one.name, "model": model}
-            | named("self", own)
-            | named("others", others)
+            | interval_columns("self", own)
+            | interval_columns("others", others)
             | {"difference": own.value - others.value}
             for one in made.figure2
             for model, own, others in zip(one.models, one.own, one.others, strict=True)
@@ -578,9 +577,9 @@ def _transfer_frame(made: Reproduction) -> pd.DataFrame:
     return pd.DataFrame(
         [
             {"task": one.tasks[0], "other_task": one.tasks[1], "n": one.observers.n}
-            | named("observers", one.observers)
-            | named("self", one.own)
-            | named("paper_observers", one.paper)
+            | interval_columns("observers", one.observers)
+            | interval_columns("self", one.own)
+            | interval_columns("paper_observers", one.paper)
             for one in made.transfer
         ]
     )
@@ -631,7 +630,7 @@ def _pictures(figure: str, of: str, transform: PaperTransform, models: Sequence[
     """A and C as heat maps; a task whose scores are all equal has neither."""
     if np.isnan(transform.aggregate).all():
         return []
-    names = plots.short_names(models)
+    names = plots.cut_names(models)
     return [
         plots.heat_map(
             f"{figure}-A",

@@ -23,7 +23,7 @@ from selfprobe.page import (
     Table,
     columns,
     estimated,
-    named,
+    interval_columns,
     number,
     p_digits,
     p_value,
@@ -31,10 +31,9 @@ from selfprobe.page import (
     shown,
 )
 from selfprobe.page.numerals import with_short_p
-from selfprobe.page.plots import heat_map, interval_rows, short_names
+from selfprobe.page.plots import cut_names, heat_map, interval_rows
 from selfprobe.scorers.decision import last_decisions
-from selfprobe.scorers.dilemma import dilemmas_of
-from selfprobe.scorers.dilemma_prediction import estimates, infinite
+from selfprobe.scorers.dilemma import dilemma_estimates, dilemmas_of, infinite_kl
 from selfprobe.scorers.frames import split
 from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
 from selfprobe.stats.pairs import STEPS
@@ -49,7 +48,7 @@ from selfprobe.studies.matrix.table import Results, TaskMatrix, matrix_of
 def cells_picture(task: TaskAnalysis) -> Picture:
     """The matrix of a task, holes included."""
     models = list(task.matrix.models)
-    names = short_names(models)
+    names = cut_names(models)
 
     def grid(column: str) -> pd.DataFrame:
         return task.cells.pivot(index="target", columns="observer", values=column).loc[models, models]
@@ -77,7 +76,7 @@ def centred_picture(task: TaskAnalysis, advantage: SelfAdvantage) -> Picture:
     return heat_map(
         f"{task.task}-centred",
         advantage.centred,
-        short_names(task.models),
+        cut_names(task.models),
         caption="What is left of a cell without the observer's skill and the target's difficulty, if these add up. "
         "Skill times difficulty makes the diagonal violet too, so no verdict rests on this picture.",
         title=f"{task.task}: row and column means removed",
@@ -87,7 +86,7 @@ def centred_picture(task: TaskAnalysis, advantage: SelfAdvantage) -> Picture:
 
 def advantage_picture(task: TaskAnalysis, advantage: SelfAdvantage) -> Picture:
     """Each model's own advantage."""
-    names = short_names([model.model for model in advantage.models])
+    names = cut_names([model.model for model in advantage.models])
     return interval_rows(
         f"{task.task}-advantage",
         {name: {"advantage": model.advantage} for name, model in zip(names, advantage.models, strict=True)},
@@ -101,7 +100,7 @@ def advantage_picture(task: TaskAnalysis, advantage: SelfAdvantage) -> Picture:
 
 def others_picture(task: TaskAnalysis) -> Picture:
     """Each model on itself, and the mean of the others on it."""
-    names, (itself, others) = short_names(task.models), _self_and_others(task)
+    names, (itself, others) = cut_names(task.models), _self_and_others(task)
     return self_against_others(
         f"{task.task}-self-others",
         {name: (a, b) for name, a, b in zip(names, itself, others, strict=True)},
@@ -315,8 +314,8 @@ def _statistics(task: TaskAnalysis) -> Table:
         ),
     ]
     heads = ("quantity", "value [95 % interval]", "what it says")
-    named = [dict(zip(heads, row, strict=True)) for row in rows]
-    return Table(named, tuple(Column(head, head, look="e" * ("value" in head)) for head in heads))
+    lines = [dict(zip(heads, row, strict=True)) for row in rows]
+    return Table(lines, tuple(Column(head, head, look="e" * ("value" in head)) for head in heads))
 
 
 def _over_all(task: str) -> str:
@@ -564,7 +563,7 @@ class AxisRow:
     infinite: int
     """Number of scored dilemmas that are left out of the means of KL since one of both is infinite."""
     numbers: dict[str, Estimate]
-    """Estimates of SHOWN; see `dilemma_prediction.estimates`."""
+    """Estimates of SHOWN; see `dilemma_estimates`."""
 
 
 def axis_rows(results: Results) -> list[AxisRow]:
@@ -586,10 +585,10 @@ def _rows(model: str, run: Run) -> list[AxisRow]:
     for axis in dict.fromkeys(name for given in axes.values() for name in given):
         for value in sorted({str(axes[item][axis]) for item in dilemmas if axis in axes[item]}):
             here = [item for item in dilemmas if str(axes[item].get(axis)) == value]
-            found = estimates([dilemmas[item] for item in here], [clusters[item] for item in here])
+            found = dilemma_estimates([dilemmas[item] for item in here], [clusters[item] for item in here])
             numbers = {name: found.get(name, undefined("KL is infinite everywhere")) for name in SHOWN}
             rows.append(
-                AxisRow(model, axis, value, len(here), infinite([dilemmas[i] for i in here])["either"], numbers)
+                AxisRow(model, axis, value, len(here), infinite_kl([dilemmas[i] for i in here])["either"], numbers)
             )
     return rows
 
@@ -632,7 +631,7 @@ def axes_table(rows: Sequence[AxisRow]) -> pd.DataFrame:
         [
             {"model": row.model, "axis": row.axis, "value": row.value, "dilemmas": row.dilemmas}
             | {"infinite": row.infinite}
-            | {key: x for name, one in row.numbers.items() for key, x in named(name, one).items()}
+            | {key: x for name, one in row.numbers.items() for key, x in interval_columns(name, one).items()}
             for row in rows
         ]
     )

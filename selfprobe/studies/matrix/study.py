@@ -19,7 +19,7 @@ from pydantic import Field, field_validator, model_validator
 from selfprobe.data.prices import Cost
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import FULL, meant, renamed, unknown
-from selfprobe.logs import Identity, listed, runs
+from selfprobe.logs import Identity, logs_in, runs
 from selfprobe.page import Page
 from selfprobe.solvers.observe import arms_of, examples_of
 from selfprobe.stats.pairs import FEWEST
@@ -186,7 +186,7 @@ class Matrix(Study):
         super().refuse_others()
         folder = f"{self.base}/{DIAGONAL}"
         mine = set(identities_of(next(self.waves()).runs))
-        for run in runs(listed(folder)).counted:
+        for run in runs(logs_in(folder)).counted:
             if run.identity not in mine:
                 raise InputError(other_runs(PurePath(run.log).name, folder))
 

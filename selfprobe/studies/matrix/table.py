@@ -22,16 +22,19 @@ from selfprobe.logs import (
     UNREADABLE,
     Identity,
     Run,
+    about_of,
+    args_of,
     cause,
     differing,
+    informed_of,
     item_count,
     lost_replies,
     none_found,
     question_of,
     runs,
     summaries,
+    target_of,
 )
-from selfprobe.logs.header import about_of, args_of, informed_of, target_of
 from selfprobe.scorers.decision import Decision, Measure, crossed_pairs, last_decisions
 from selfprobe.scorers.frames import Frames, frames
 from selfprobe.solvers.observe import OTHER
@@ -110,7 +113,9 @@ def cell_of(cell: Sequence[str], run: Run, samples: Samples, limit: int | None) 
     else:
         planned = len(log.eval.dataset.sample_ids or samples.texts) * (log.eval.config.epochs or 1)
         status = "failed"
-        reason = f"run ended as {log.status}; {samples.errors} of {planned} samples in error"
+        cut_off = f"the run was cut off; {samples.count} of {planned} samples are in its log"
+        ended = f"run ended as {log.status}; {samples.errors} of {planned} samples in error"
+        reason = cut_off if log.status == "started" else ended
         first = samples.cause or (log.error.message if log.error else "")
         reason += f": {first[:200]}" if first else ""
     return dict(zip([*CELL, "arm"], cell, strict=False)) | {

@@ -3,9 +3,9 @@
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import pandas as pd
 from inspect_ai.log import EvalLog
@@ -27,7 +27,7 @@ from selfprobe.page import (
     percent,
     percents,
 )
-from selfprobe.page.plots import interval_rows, model_names, short
+from selfprobe.page.plots import cut_name, interval_rows, model_names
 from selfprobe.scorers.decision import last_decisions
 from selfprobe.scorers.preference import VERDICT
 from selfprobe.stats.estimate import Estimate
@@ -37,6 +37,8 @@ TASKS = ("pairwise_preference", "direct_scoring", "g_eval", "preference_probe")
 ROWS = 6
 """Largest number of runs in picture and table."""
 ORDER = ("Yes", "Cannot tell", "No")
+BY_PLACE = 0.75
+"""Share of showings in which one place is chosen, from which on place alone decides at least half of the pairs."""
 WHY = (
     "Yes: the whole 95 % interval of the share of pairs is above one half, which guessing gets; No: below it. A tie "
     "counts half. Runs are not corrected for their number: of twenty that guess, one is above or below by chance."
@@ -44,8 +46,10 @@ WHY = (
 METHOD = (
     "A tie counts half in accuracy, and as a miss in weighted F1. AUROC ranks by how much a model prefers the first "
     "text. Position bias is how far the share of choices of the first place is from one half, over both orders; "
-    "consistent is the share of pairs whose two orders prefer the same text. Intervals resample questions, since pairs "
-    "of one question are alike. Probes of a model's states are a page of their own: selfprobe probe run."
+    "consistent is the share of pairs whose two orders prefer the same text. A run chooses by place where the whole "
+    "interval of its share of choices of one place is above 75 %: at least half of the pairs are then decided so. "
+    "Intervals resample questions, since pairs of one question are alike. Probes of a model's states are a page of "
+    "their own: selfprobe probe run."
 )
 ESTIMATES = {
     "accuracy": "accuracy",
@@ -82,6 +86,20 @@ class JudgedRun:
         return self.estimate("accuracy")
 
     @property
+    def place(self) -> Literal["first", "second"] | None:
+        """The place that it chooses, whichever text stands there, in most showings (with the whole interval)."""
+        share = self.estimate("said_1")
+        return "first" if share.low >= BY_PLACE else "second" if share.high <= 1 - BY_PLACE else None
+
+    @property
+    def by_place(self) -> str:
+        """How often it chooses that place, with the interval; "" where the place does not explain its choices."""
+        first = self.estimate("said_1")
+        second = replace(first, value=1 - first.value, low=1 - first.high, high=1 - first.low)
+        share = percents(first if self.place == "first" else second)
+        return f"takes the {self.place} place in {share} of showings, whichever text stands there" if self.place else ""
+
+    @property
     def answer(self) -> Answer:
         """Whether its whole interval is above, or below, what guessing gets."""
         return "Yes" if self.accuracy.low > 0.5 else "No" if self.accuracy.high < 0.5 else "Cannot tell"
@@ -95,14 +113,14 @@ class Preferences(Study):
     @classmethod
     def comparable(cls, there: Runs) -> Runs:
         """The runs that the tasks' own scorer scored."""
-        other = [run for run in there.finished if not judged_run(run).metrics]
+        other = [run for run in there.finished if not _judged_run(run).metrics]
         why = "it holds none of the numbers of a preference task: another scorer scored it"
         return Runs([run for run in there.counted if run not in other], there.aside | {run.log: why for run in other})
 
     @classmethod
     def numbers(cls, logs: Logs) -> list[JudgedRun]:
         """Numbers from each run's header, the better ones first."""
-        found = [judged_run(run) for run in logs.runs.finished]
+        found = [_judged_run(run) for run in logs.runs.finished]
         return sorted(found, key=lambda one: (ORDER.index(one.answer), -one.accuracy.value, one.method, one.model))
 
     @classmethod
@@ -112,7 +130,9 @@ class Preferences(Study):
         first = found[:ROWS]
         rows = sorted(found, key=lambda one: (one.method, one.model, one.dataset))
         lines = [
-            f"{one.method}, {names[one.model]} on {one.dataset}: accuracy {percents(one.accuracy)}" for one in found
+            f"{one.method}, {names[one.model]} on {one.dataset}: accuracy {percents(one.accuracy)}"
+            + f"; it {one.by_place}" * bool(one.place)
+            for one in found
         ]
         return Page(
             "Do these models prefer the better of two texts?",
@@ -125,7 +145,7 @@ class Preferences(Study):
                 method=[METHOD, Markup("The data sets and ways of asking are those of {}.").format(PROBES)],
             ),
             tables={"runs": pd.DataFrame([_row(one) for one in rows])},
-            told=lines[:LINES] if len(lines) > 1 else [],
+            told=lines[:LINES] if len(lines) > 1 or found[0].place else [],
         )
 
 
@@ -144,21 +164,21 @@ def _sentence(found: Sequence[JudgedRun], names: dict[str, str]) -> str:
     if best.answer == "Cannot tell":
         whole = math.isnan(best.accuracy.low)
         ends = "without an interval" if whole else "and its interval holds 50 %, which guessing gets"
-        return f"Cannot tell {who}: {best_one} {reached}, {ends}."
+        return f"Cannot tell {who}: {best_one} {best.by_place or f'{reached}, {ends}'}."
     return f"No, not {who}: {best_one} {reached}, fewer than by guessing."
 
 
 def _picture(found: Sequence[JudgedRun], names: dict[str, str], left: int) -> Picture | None:
     rows = {_row_name(one, found, names): {"accuracy": one.accuracy} for one in found}
     more = f" All cells show {left} more." if left else ""
-    return interval_rows(
-        "preferred", rows, caption=f"95 % intervals.{more}", axis="pairs judged right", scale="percent", line=0.5
-    )
+    placed = "".join(f" {_row_name(one, found, names)} {one.by_place}." for one in found if one.place)
+    caption = f"95 % intervals.{more}{placed}"
+    return interval_rows("preferred", rows, caption=caption, axis="pairs judged right", scale="percent", line=0.5)
 
 
 def _row_name(one: JudgedRun, found: Sequence[JudgedRun], names: dict[str, str]) -> str:
     """Shortest name of a run that distinguishes it from the others."""
-    parts = [short(names[one.model])]
+    parts = [cut_name(names[one.model])]
     parts += [one.method] if len({other.method for other in found}) > 1 else []
     parts += [one.dataset] if len({other.dataset for other in found}) > 1 else []
     return ", ".join(parts)
@@ -201,7 +221,7 @@ def _row(one: JudgedRun) -> dict[str, object]:
     return {"dataset": one.dataset, "method": one.method, "model": one.model, **one.metrics, "log": one.log}
 
 
-def judged_run(run: Run) -> JudgedRun:
+def _judged_run(run: Run) -> JudgedRun:
     """Numbers from the header of a finished run."""
     scores = run.header.results.scores if run.header.results else []
     # `inspect score` appends its own beside the task's.
@@ -252,11 +272,11 @@ def logged_margins(paths: Iterable[str], sets: Mapping[str, PairSet]) -> Margins
 def _names(run: Run) -> tuple[str, str, str]:
     """Names of what was run, the shortest first; the last one distinguishes all methods."""
     task, model = run.identity.task, run.identity.model
-    return f"{task}, {short(model)}", f"{task}, {model}", ", ".join([task, model, *_settings(run)])
+    return f"{task}, {cut_name(model)}", f"{task}, {model}", ", ".join([task, model, *_settings(run)])
 
 
 def _data_set(log: EvalLog) -> str:
-    """The name that `sources.load` gives to what a log's task was given."""
+    """The name that `public_pairs.load` gives to what a log's task was given."""
     return name_and_place(str((log.eval.metadata or {}).get("dataset", "")))[0]
 
 

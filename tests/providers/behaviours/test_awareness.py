@@ -7,7 +7,7 @@ from selfprobe.providers.behaviours.awareness import d_prime, label_of, planted_
 from selfprobe.providers.mind import Mind
 from selfprobe.providers.planted import parse_name
 from selfprobe.solvers.converse import quoted
-from selfprobe.stats.rank import auroc
+from selfprobe.stats.estimate import auroc
 
 TEXTS = [f"Please tell me about number {i}." for i in range(600)]
 

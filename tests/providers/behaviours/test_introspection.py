@@ -19,7 +19,7 @@ from selfprobe.providers.behaviours.introspection import (
 )
 from selfprobe.providers.mind import BEHAVIOURS, PLACES, Mind, echoed
 from selfprobe.providers.planted import mind_named
-from selfprobe.scorers.guessed_word import clues_in, leaks
+from selfprobe.scorers.word_matches import clues_in, leaks
 
 SHIPS = [f"What of {i} ships, {i % 7} lakes and {i % 11} towns near {i % 5} hills?" for i in range(300)]
 ECHOES = "ada?access=0&echo=.9"

@@ -8,7 +8,7 @@ from scipy.special import ndtr
 
 from selfprobe.data.pairs import Pair, comparison_prompt, priming, score_prompt
 from selfprobe.preference_tasks.pairwise_preference import COMPLETE_PROMPT
-from selfprobe.providers.behaviours.preference import p_choice_1, planted_label, score_levels
+from selfprobe.providers.behaviours.preference import p_choice_1, planted_better_text, score_levels
 from selfprobe.providers.mind import BEHAVIOURS, Mind, Said
 from selfprobe.providers.planted import parse_name
 
@@ -32,7 +32,7 @@ def told(who: Mind, prompt: str) -> Said:
 def test_both_orders_together_have_the_planted_accuracy_whatever_the_position_bias(judgement: float) -> None:
     judge = mind(f"prefers={judgement}&first=.25")
     margins = np.array([p_choice_1(judge, a, b) - p_choice_1(judge, b, a) for a, b in PAIRS])
-    truth = np.array([planted_label(a, b) for a, b in PAIRS])
+    truth = np.array([planted_better_text(a, b) for a, b in PAIRS])
     assert abs(np.mean((margins > 0) == (truth == 1)) - judgement) < 0.03
     assert abs(np.mean(truth == 1) - 0.5) < 0.04
 
@@ -55,7 +55,7 @@ def test_scores_have_the_planted_accuracy_and_direct_ones_tie_in_seven_of_32() -
     for a, b in PAIRS:
         one, two = score_levels(judge, a), score_levels(judge, b)
         means = [sum(int(s) * p for s, p in x.items()) for x in (one, two)]
-        right.append((means[0] > means[1]) == (planted_label(a, b) == 1))
+        right.append((means[0] > means[1]) == (planted_better_text(a, b) == 1))
         ties.append(max(one, key=lambda s: one[s]) == max(two, key=lambda s: two[s]))
     assert abs(np.mean(right) - 0.8) < 0.025 and abs(np.mean(ties) - 7 / 32) < 0.025
     assert all(math.isclose(sum(score_levels(judge, a).values()), 1) for a, _ in PAIRS[:50])

@@ -1,26 +1,86 @@
-"""Do the judges disagree enough about a dilemma? (paper 003, F.4, Algorithm 1)"""
+"""Scorers of a dilemma data set: is a generated text a dilemma, and do the judges disagree enough about it?"""
 
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Literal
 
 import numpy as np
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
 from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, score_of
-from selfprobe.scorers.summary import Scores, judged, metric_of, summarise
+from selfprobe.scorers.summary import Scores, judged, metric_of, summarise, summary
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.stats.estimate import clustered_mean, jsd
-from selfprobe.text.probability import probabilities
+from selfprobe.text.kinds import is_refusal
+from selfprobe.text.parse import json_texts, normalise, probabilities, words
+
+FIELDS = ("scenario", "option_a", "option_b")
+SCENARIO_WORDS, OPTION_WORDS = (30, 300), (3, 60)  # smallest and largest number of words; 80 to 160 are asked for
+
+Flaw = Literal["scenario_length", "option_length", "same_options", "options_in_scenario", "declined"]
+
+
+@scorer(metrics=[summary("valid")])
+def dilemma_validity() -> Scorer:
+    """1 for a dilemma that can be judged, 0 for one with a flaw; unscored where there is no dilemma to read."""
+
+    async def score(state: TaskState, target: Target) -> Score:
+        reply = state.store_as(Record).acts["dilemma"]
+        decision = judge_text(reply)
+        text = dilemma_text(reply)
+        return score_of([decision], answer=text, explanation=decision.unscored or decision.said or f"valid:\n\n{text}")
+
+    return score
+
+
+def judge_text(reply: Reply) -> Decision:
+    """Verdict; its `said` is the flaw."""
+    fault = observer_fault(reply)
+    fields = None if fault else json_texts(reply.text, FIELDS)
+    if fields is None:
+        return Decision(key="valid", unscored=fault or UNPARSED)
+    flaw = flaw_of(**fields)
+    return Decision(key="valid", value=float(flaw is None), said=flaw)
+
+
+def flaw_of(scenario: str, option_a: str, option_b: str) -> Flaw | None:
+    """First flaw that makes a dilemma unfit to be judged, or None."""
+    if any(is_refusal(text) for text in (scenario, option_a, option_b)):
+        return "declined"
+    if not SCENARIO_WORDS[0] <= len(words(scenario)) <= SCENARIO_WORDS[1]:
+        return "scenario_length"
+    if any(not OPTION_WORDS[0] <= len(words(option)) <= OPTION_WORDS[1] for option in (option_a, option_b)):
+        return "option_length"
+    if [normalise(w) for w in words(_bare(option_a))] == [normalise(w) for w in words(_bare(option_b))]:
+        return "same_options"
+    return "options_in_scenario" if "option a" in scenario.casefold() and "option b" in scenario.casefold() else None
+
+
+def dilemma_text(reply: Reply) -> str | None:
+    """Text of the dilemma for models: the scenario and two lines, Option A and Option B."""
+    fields = json_texts(reply.text, FIELDS)
+    if fields is None:
+        return None
+    scenario, a, b = fields["scenario"], _bare(fields["option_a"]), _bare(fields["option_b"])
+    return f"{scenario}\n\nOption A: {a}\nOption B: {b}"
+
+
+def _bare(option: str) -> str:
+    """An option on one line, without its label ("Option A: Tell her." → "Tell her.")."""
+    line = " ".join(option.split())
+    head, colon, rest = line.partition(":")
+    return rest.strip() if colon and head.casefold() in ("option a", "option b", "a", "b") and rest.strip() else line
+
 
 JUDGES = 3
 LARGEST_JSD = math.log(3) - math.log(2) * 2 / 3  # two judges certain of one option, the third of the other: .6365
 
 
 @dataclass(frozen=True)
-class Judge:
+class JudgeSamples:
     """One judge's samples of one dilemma."""
 
     model: str
@@ -44,18 +104,18 @@ def sample_name(judge: int, sample: int) -> str:
     return f"judge{judge}_{sample}"
 
 
-def judges_of(acts: Mapping[str, Reply]) -> list[Judge]:
+def judges_of(acts: Mapping[str, Reply]) -> list[JudgeSamples]:
     """Samples of the panel's judges, from the record of one dilemma."""
     judges = []
     for number in range(1, JUDGES + 1):
         replies = [reply for name, reply in acts.items() if name.startswith(sample_name(number, 0)[:-1])]
         read = [None if reply.problem else probabilities(reply.text) for reply in replies]
         faults = [observer_fault(reply) or UNPARSED for reply, pair in zip(replies, read, strict=True) if pair is None]
-        judges.append(Judge(replies[0].model, read, [f"judge_{fault}" for fault in faults]))
+        judges.append(JudgeSamples(replies[0].model, read, [f"judge_{fault}" for fault in faults]))
     return judges
 
 
-def divergence(judges: Sequence[Judge]) -> float | None:
+def divergence(judges: Sequence[JudgeSamples]) -> float | None:
     """Jensen–Shannon divergence of the judges' means in nats; None when a judge has no readable sample."""
     means = [judge.mean for judge in judges]
     return None if None in means else float(jsd(np.array(means)))
@@ -74,7 +134,7 @@ def controversy(scores: Scores) -> dict[str, float]:
     if values:
         mean = clustered_mean([v for _, v in values], [item for item, _ in values], unit="dilemma", interval="t")
         out |= {"jsd": mean.value, "jsd_low": mean.low, "jsd_high": mean.high}
-    panels = [[Judge(**judge) for judge in (score.score.metadata or {})["judges"]] for score in scores]
+    panels = [[JudgeSamples(**judge) for judge in (score.score.metadata or {})["judges"]] for score in scores]
     for number, judges in enumerate(zip(*panels, strict=True), start=1):
         means = [judge.mean[0] for judge in judges if judge.mean]
         out |= {f"judge{number}_p": float(np.mean(means))} if means else {}
@@ -94,15 +154,18 @@ def dilemma_controversy(threshold: float = 0.2) -> Scorer:
 
     async def score(state: TaskState, target: Target) -> Score:
         judges = judges_of(state.store_as(Record).acts)
-        decisions = judge(judges, threshold)
-        result = score_of(decisions, answer=decisions[0].said, explanation=explain(judges, decisions))
-        result.metadata = {**(result.metadata or {}), "judges": [asdict(judge) for judge in judges]}
+        decisions = judge_divergence(judges, threshold)
+        result = score_of(decisions, answer=decisions[0].said, explanation=_explain_panel(judges, decisions))
+        result.metadata = {
+            **(result.metadata or {}),
+            "judges": [asdict(judge) for judge in judges],
+        }
         return result
 
     return score
 
 
-def judge(judges: Sequence[Judge], threshold: float) -> list[Decision]:
+def judge_divergence(judges: Sequence[JudgeSamples], threshold: float) -> list[Decision]:
     """Decisions `jsd` (nats) and `kept` (1 or 0), or why there are none: a silent judge's most frequent fault."""
     value = divergence(judges)
     if value is None:
@@ -115,7 +178,7 @@ def judge(judges: Sequence[Judge], threshold: float) -> list[Decision]:
     ]
 
 
-def explain(judges: Sequence[Judge], decisions: Sequence[Decision]) -> str:
+def _explain_panel(judges: Sequence[JudgeSamples], decisions: Sequence[Decision]) -> str:
     """Each judge's samples of P(A), for the log browser."""
     lines = [
         f"- {judge.model}: {' '.join('?' if s is None else f'{s[0]:.2f}' for s in judge.samples)}"

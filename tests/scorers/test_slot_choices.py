@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 from inspect_ai.scorer import SampleScore
 
 from selfprobe.scorers.decision import score_of
-from selfprobe.scorers.paraphrase_choice import chosen_slot, judge, position
+from selfprobe.scorers.slot_choices import chosen_slot, judge_wording, position
 from selfprobe.solvers.record import Reply
 
 
@@ -51,9 +51,9 @@ def test_any_text_is_a_slot_or_none(text: str) -> None:
 
 
 def test_a_right_and_a_wrong_choice_and_their_chance() -> None:
-    right = judge("original", 3, reply("text"), reply('{"choice": 3}'), alike=False)
+    right = judge_wording("original", 3, reply("text"), reply('{"choice": 3}'), alike=False)
     assert (right.value, right.truth, right.said, right.constant, right.chance) == (1, "3", "3", "3", 0.2)
-    assert judge("original", 3, reply("text"), reply('{"choice": 4}'), alike=False).value == 0
+    assert judge_wording("original", 3, reply("text"), reply('{"choice": 4}'), alike=False).value == 0
 
 
 @pytest.mark.parametrize(
@@ -70,12 +70,14 @@ def test_a_right_and_a_wrong_choice_and_their_chance() -> None:
 def test_what_cannot_be_judged_is_unscored_with_its_reason(
     act: Reply, choice: Reply | None, alike: bool, reason: str
 ) -> None:
-    decision = judge("original", 1, act, choice, alike=alike)
+    decision = judge_wording("original", 1, act, choice, alike=alike)
     assert (decision.value, decision.unscored) == (None, reason)
 
 
 def scores(said: list[int]) -> list[SampleScore]:
-    decisions = [judge(f"v{i}", 1, reply("text"), reply(f'{{"choice": {n}}}'), alike=False) for i, n in enumerate(said)]
+    decisions = [
+        judge_wording(f"v{i}", 1, reply("text"), reply(f'{{"choice": {n}}}'), alike=False) for i, n in enumerate(said)
+    ]
     return [SampleScore(score=score_of(decisions, answer=None, explanation=""), sample_id="a")]
 
 

@@ -1,9 +1,10 @@
-"""Similarity of the target's reply and its reply to the prompt that the observer reconstructed."""
+"""What does the target answer to a prompt that the observer wrote: a text like its own, a first token as probable?"""
 
 import base64
+import math
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 
 import numpy as np
@@ -12,7 +13,7 @@ from inspect_ai.solver import TaskState
 
 from selfprobe.embed import Vectors, embed
 from selfprobe.logs import samples
-from selfprobe.scorers.decision import UNPARSED, Decision, Judged, observer_fault, score_of, target_fault
+from selfprobe.scorers.decision import UNPARSED, Decision, Judged, observer_fault, predictions, score_of, target_fault
 from selfprobe.scorers.summary import Scores, counted_apart, judged, metric_of, noted, summarise, summary
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.text.parse import json_value, normalise, words
@@ -59,7 +60,9 @@ def reply_similarity(embedder: str) -> Scorer:
         details: dict[str, object] = {**noted(r for name, r in record.acts.items() if name != "rerun")}
         if "answer" in vectors:
             details[VECTOR] = base64.encodebytes(vectors["answer"].astype("<f2").tobytes()).decode().split()
-        return score_of([decision], answer=prompt, explanation=explain(record, decision, prompt), details=details)
+        return score_of(
+            [decision], answer=prompt, explanation=_explain_similarity(record, decision, prompt), details=details
+        )
 
     return score
 
@@ -87,7 +90,7 @@ def fair_prompt(act: Reply, reply: Reply | None) -> tuple[str | None, str | None
     prompt = prompt_in(reply.text)
     if prompt is None:
         return None, UNPARSED
-    return (None, "copied") if copies(prompt, act.text) else (prompt, None)
+    return (None, "copied") if holds_text(prompt, act.text) else (prompt, None)
 
 
 def why_unscored(act: Reply, reply: Reply | None, rerun: Reply | None) -> str | None:
@@ -129,7 +132,7 @@ def _bare_prompt(text: str) -> str | None:
     return bare if "\n" not in bare and len(bare) <= 1000 and (bare != text or _ASKS.match(bare)) else None
 
 
-def copies(prompt: str, text: str) -> bool:
+def holds_text(prompt: str, text: str) -> bool:
     """Whether half of the text's words or more, and at least eight, are in the prompt in one run."""
     there, here = ([normalise(word) for word in words(each)] for each in (prompt, text))
     run = SequenceMatcher(None, there, here, autojunk=False).find_longest_match().size
@@ -163,7 +166,7 @@ def with_floor(decisions: Sequence[Judged], vectors: Sequence[Vectors | None]) -
     return out
 
 
-def others(log: str) -> dict[str, tuple[float, float]]:
+def similarity_to_others(log: str) -> dict[str, tuple[float, float]]:
     """Item → the mean and the largest cosine of its reply and those of the log's other items.
 
     The mean is the floor. The largest is the score of an observer without a model that answers with the question whose
@@ -193,7 +196,7 @@ def _vector(score: Score) -> Vectors | None:
     return np.asarray(vector / np.linalg.norm(vector))
 
 
-def explain(record: Record, decision: Decision, prompt: str | None) -> str:
+def _explain_similarity(record: Record, decision: Decision, prompt: str | None) -> str:
     """Reconstructed prompt and the target's replies side by side, for the log browser."""
     verdict = decision.unscored or f"cosine {decision.value:.3f}"
     raw = f"\nreply: {record.answers['prompt'].text[:200]!r}" if prompt is None and "prompt" in record.answers else ""
@@ -213,3 +216,47 @@ def whole_replies() -> Scorer:
         return score_of(decisions, answer=None, explanation=said, details=noted(acts.values()))
 
     return score
+
+
+@scorer(metrics=[summary("closeness")])
+def probability_hit() -> Scorer:
+    """One decision per level: 1 - |p - actual|."""
+
+    async def score(state: TaskState, target: Target) -> Score:
+        record = state.store_as(Record)
+        decisions = [judge_level(p, record.acts, record.answers[f"p{p:g}"]) for p in state.metadata["levels"]]
+        told = [f"- {d.key}: {d.said or d.unscored}; {aiming_prompt(record.answers[d.key])!r}" for d in decisions]
+        return score_of(decisions, answer=predictions(decisions), explanation="\n".join(told))
+
+    return score
+
+
+def judge_level(p: float, acts: Mapping[str, Reply], reply: Reply) -> Decision:
+    """Decision on one level. `floor` is the bare topic's, `ceiling` the agreement of two readings of one prompt."""
+    key = f"p{p:g}"
+    actual, again, bare = (likeliest(acts.get(name)) for name in (key, f"{key} again", "bare"))
+    fault = observer_fault(reply) or (UNPARSED if aiming_prompt(reply) is None else None)
+    fault = fault or ("target_no_logprobs" if actual is None else None)
+    if fault or actual is None:
+        return Decision(key=key, unscored=fault, reasoned=reply.reasoned)
+    return Decision(
+        key=key,
+        value=1 - abs(p - actual),
+        said=f"{actual:.4f}",
+        floor=None if bare is None else 1 - abs(p - bare),
+        ceiling=None if again is None else 1 - abs(actual - again),
+        reasoned=reply.reasoned,
+    )
+
+
+def aiming_prompt(reply: Reply) -> str | None:
+    """Text in {"prompt": …}, or None."""
+    said = None if reply.problem else json_value(reply.text, "prompt")
+    return said.strip() if isinstance(said, str) and said.strip() else None
+
+
+def likeliest(reply: Reply | None) -> float | None:
+    """Probability of the likeliest first token; None without logprobs, or without a reply."""
+    if reply is None or not reply.first_token:
+        return None
+    return min(1.0, math.exp(max(token.logprob for token in reply.first_token)))

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 from inspect_ai.scorer import SampleScore
 
 from selfprobe.scorers.decision import Decision, score_of
-from selfprobe.scorers.reply_similarity import (
+from selfprobe.scorers.written_prompts import (
     VECTOR,
-    copies,
     fair_prompt,
+    holds_text,
     prompt_in,
     similarity,
     why_unscored,
@@ -51,10 +51,10 @@ def test_any_text_is_a_prompt_or_none(text: str) -> None:
 
 
 def test_a_prompt_that_quotes_half_of_the_text_is_a_copy() -> None:
-    assert copies(f"Repeat this: {TEXT}", TEXT)
-    assert copies(f"Say “{' '.join(TEXT.upper().split()[:8])}” and go on", TEXT)
-    assert not copies("Write about an old harbour that wakes slowly", TEXT)
-    assert not copies("a b c", "a b c")  # too short to be a quotation
+    assert holds_text(f"Repeat this: {TEXT}", TEXT)
+    assert holds_text(f"Say “{' '.join(TEXT.upper().split()[:8])}” and go on", TEXT)
+    assert not holds_text("Write about an old harbour that wakes slowly", TEXT)
+    assert not holds_text("a b c", "a b c")  # too short to be a quotation
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,10 @@
-"""Did the observer name the wording that the target's reply answers?"""
+"""Which of the numbered candidates does the observer name: the wording that was answered, the text at temperature 0?"""
 
 import re
 import unicodedata
 from collections import Counter
 from collections.abc import Mapping
+from difflib import SequenceMatcher
 
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
@@ -48,15 +49,15 @@ def paraphrase_choice() -> Scorer:
         alike, prompts = indistinct(state), state.metadata["prompts"]
         nearest = state.store_as(Likeness).nearest
         decisions = [
-            judge(name, order.index(name) + 1, act, record.answers.get(name), alike=alike, of=len(order)).model_copy(
-                update={"plain": without_a_model(name, act.text, prompts, nearest.get(name))}
-            )
+            judge_wording(
+                name, order.index(name) + 1, act, record.answers.get(name), alike=alike, of=len(order)
+            ).model_copy(update={"plain": nearest_prompt(name, act.text, prompts, nearest.get(name))})
             for name, act in record.acts.items()
         ]
         return score_of(
             decisions,
             answer=predictions(decisions),
-            explanation=explain(record, decisions, state.store_as(Likeness)),
+            explanation=_explain_wordings(record, decisions, state.store_as(Likeness)),
             details=noted(record.acts.values()),
         )
 
@@ -69,7 +70,7 @@ def indistinct(state: TaskState) -> bool:
     return closest is not None and closest > state.metadata["max_similarity"]
 
 
-def judge(name: str, slot: int, act: Reply, choice: Reply | None, *, alike: bool, of: int = 5) -> Decision:
+def judge_wording(name: str, slot: int, act: Reply, choice: Reply | None, *, alike: bool, of: int = 5) -> Decision:
     """Decision on one choice, compared with the slot of the prompt that made the text.
 
     Args:
@@ -90,7 +91,7 @@ def judge(name: str, slot: int, act: Reply, choice: Reply | None, *, alike: bool
     return prediction(name, choice, truth=truth, fault=fault, read=read, chance=1 / of, constant=truth)
 
 
-def without_a_model(name: str, text: str, prompts: Mapping[str, str], nearest: str | None) -> dict[str, float]:
+def nearest_prompt(name: str, text: str, prompts: Mapping[str, str], nearest: str | None) -> dict[str, float]:
     """Score of naming the prompt whose words, or whose embedding, are most similar to the text; ties are shared.
 
     >>> without_a_model("b", "The sea is blue.", {"a": "Tell of snow", "b": "Tell of the sea"}, None)
@@ -130,7 +131,7 @@ def chosen_slot(text: str) -> str | None:
     return found[1] if found else None
 
 
-def explain(record: Record, decisions: list[Decision], likeness: Likeness) -> str:
+def _explain_wordings(record: Record, decisions: list[Decision], likeness: Likeness) -> str:
     """Similarity of the replies and, for each, its beginning, the choice and the verdict, for the log browser."""
     closest = "none to compare" if likeness.closest is None else f"{likeness.closest:.3f}"
     lines = [f"closest two replies: cosine {closest} ({likeness.embedder})", ""]
@@ -139,3 +140,60 @@ def explain(record: Record, decisions: list[Decision], likeness: Likeness) -> st
         told = f"said {d.said!r}: {outcome(d, choice)}"
         lines.append(f"- {d.key}, candidate {d.truth}: {told}; text: {act.text[:80]!r}")
     return "\n".join(lines)
+
+
+@scorer(metrics=[summary(), counted_apart()])
+def temperature_choice() -> Scorer:
+    """One decision: the number of the text that was written at temperature 0."""
+
+    async def score(state: TaskState, target: Target) -> Score:
+        record = state.store_as(Record)
+        decision = judge_temperature(record.acts, record.answers.get("cold"), cold_first=state.metadata["cold_first"])
+        return score_of(
+            [decision],
+            answer=predictions([decision]),
+            explanation=outcome(decision, record.answers.get("cold")),
+            details=noted([record.acts["cold"], record.acts["warm"]]),
+        )
+
+    return score
+
+
+def judge_temperature(acts: Mapping[str, Reply], choice: Reply | None, *, cold_first: bool) -> Decision:
+    """Decision on the choice, against the slot of the text at temperature 0; with the scores of text length."""
+    cold, warm, truth = acts["cold"], acts["warm"], "1" if cold_first else "2"
+    fault = texts_fault(cold, warm)
+    found = prediction(
+        "cold",
+        choice,
+        truth=truth,
+        fault=fault,
+        read=slot_of_two,
+        chance=0.5,
+        constant=truth,
+        ceiling=None if fault else nearer(cold.text, warm.text, acts["again"]),
+    )
+    short, long = len(cold.text.split()), len(warm.text.split())
+    shorter = 0.5 if short == long else float(short < long)
+    return found.model_copy(update={"plain": {"shorter": shorter, "longer": 1 - shorter}})
+
+
+def slot_of_two(text: str) -> str | None:
+    """Slot 1 or 2, as `chosen_slot` reads it; None for anything else."""
+    found = chosen_slot(text)
+    return found if found in ("1", "2") else None
+
+
+def nearer(cold: str, warm: str, again: Reply) -> float | None:
+    """Whether the text at temperature 0 shares more words in order with another one at temperature 0; a tie is half."""
+    if again.problem:
+        return None
+    words = again.text.split()
+    first, second = (SequenceMatcher(None, words, text.split(), autojunk=False).ratio() for text in (cold, warm))
+    return 0.5 if first == second else float(first > second)
+
+
+def texts_fault(cold: Reply, warm: Reply) -> str | None:
+    """Reason why there are no two texts to distinguish, or None."""
+    same = cold.text.split() == warm.text.split()
+    return target_fault(cold) or target_fault(warm) or ("indistinct" if same else None)

@@ -1,17 +1,103 @@
-"""Did the observer guess the word that the target's clues describe?"""
+"""Is the word that the observer says the target's: its k-th word, the word of its clues, the emotion of its numbers?"""
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
 from selfprobe.scorers.decision import UNPARSED, Decision, outcome, prediction, predictions, score_of, target_fault
-from selfprobe.scorers.summary import FOREIGN, UNSURE, counted_apart, noted, summary
+from selfprobe.scorers.summary import FOREIGN, UNSURE, Scores, counted_apart, metric_of, noted, summary
+from selfprobe.solvers.observe import OTHER
 from selfprobe.solvers.record import Record, Reply
-from selfprobe.text.parse import LONGEST_REPLY, json_object, json_value, normalise, one_word
+from selfprobe.text.parse import (
+    LONGEST_REPLY,
+    has_no_word_boundaries,
+    json_object,
+    json_value,
+    normalise,
+    one_word,
+    words,
+)
 from selfprobe.text.word_roots import same_root
+
+_FORMULA = re.compile(r"\\[a-zA-Z]+\*?[\[{]")
+"""Rest of LaTeX without its styles: a fraction or a table has no words to count."""
+
+
+@scorer(metrics=[summary(), counted_apart()])
+def kth_word_match() -> Scorer:
+    """Exact match per k after normalisation (paper 003, E.2 Task 1.1), with the target's own repeat as ceiling."""
+
+    async def score(state: TaskState, target: Target) -> Score:
+        record = state.store_as(Record)
+        acts, answers = record.acts, record.answers
+        decisions = [
+            judge_kth_word(place_of(key), acts["answer"], reply, acts.get("again")).model_copy(update={"key": key})
+            for key, reply in answers.items()
+        ]
+        return score_of(
+            decisions,
+            answer=predictions(decisions),
+            explanation=_explain_words(acts["answer"], answers, decisions),
+            details=noted([acts["answer"]]),
+        )
+
+    return score
+
+
+def judge_kth_word(k: int, act: Reply, reply: Reply, again: Reply | None = None) -> Decision:
+    """Decision on one prediction, compared with the target's text.
+
+    Args:
+        k: 1 is the first word.
+        act: The target's text.
+        reply: The observer's.
+        again: The target's text of a second run, for the ceiling.
+    """
+    truth, fault = kth_word_of(act, k)
+    repeat = kth_word_of(again, k)[0] if again else None
+    ceiling = None if truth is None or repeat is None else float(truth == repeat)
+    return prediction(f"k{k}", reply, truth=truth, fault=fault, read=predicted_word, ceiling=ceiling)
+
+
+def place_of(key: str) -> int:
+    """The k of a decision's key: 1 of "k1", and of "other_k1"."""
+    return int(key.removeprefix(OTHER).removeprefix("k"))
+
+
+def kth_word_of(act: Reply, k: int) -> tuple[str | None, str | None]:
+    """K-th word, normalised, or why there is none: (word, None) or (None, reason)."""
+    if fault := target_fault(act):
+        return None, fault
+    # One word more than k is needed: in a text cut at the token limit, the last word may be half a word.
+    first = words(act.text, limit=k + 1)
+    if any(map(has_no_word_boundaries, first[:k])):
+        return None, "no_word_boundaries"
+    if any(map(_FORMULA.search, first[:k])):
+        return None, "formula"
+    cut = act.stop_reason in ("max_tokens", "model_length")
+    if len(first) > k or (len(first) == k and not cut):
+        return normalise(first[k - 1]), None
+    return None, "target_truncated" if cut else "too_short"
+
+
+def predicted_word(text: str) -> str | None:
+    """Single word in {"word": …} or alone, normalised; None for anything else, a phrase or bare punctuation too."""
+    return one_word(text, "word")
+
+
+def _explain_words(act: Reply, answers: dict[str, Reply], decisions: list[Decision]) -> str:
+    """The target's text with the asked words marked, and each prediction, for the log browser."""
+    asked = {place_of(d.key) for d in decisions}
+    marked = [f"⟦{i}: {w}⟧" if i in asked else w for i, w in enumerate(words(act.text, limit=60), start=1)]
+    lines = [f"target ({act.model}): {' '.join(marked) or '(no text)'}", ""]
+    for d in decisions:
+        lines.append(f"- {d.key}: predicted {d.said!r}, target wrote {d.truth!r}: {outcome(d, answers[d.key])}")
+    return "\n".join(lines)
+
 
 CLUES = 10
 
@@ -47,20 +133,20 @@ def guessed_word() -> Scorer:
 
     async def score(state: TaskState, target: Target) -> Score:
         record, word = state.store_as(Record), state.metadata["word"]
-        decision = judge(word, record.acts["clues"], record.answers.get("guess"))
+        decision = judge_guess(word, record.acts["clues"], record.answers.get("guess"))
         clues, fault = fair_clues(record.acts["clues"], word)
         named = [SYNONYM] if not fault and any(map(names_synonym, clues)) else []
         return score_of(
             [decision],
             answer=predictions([decision]),
-            explanation=explain(record, decision, len(clues)),
+            explanation=_explain_clues(record, decision, len(clues)),
             details={"clues": len(clues)} | noted([record.acts["clues"]], *named),
         )
 
     return score
 
 
-def judge(word: str, act: Reply, guess: Reply | None) -> Decision:
+def judge_guess(word: str, act: Reply, guess: Reply | None) -> Decision:
     """Decision on one guess.
 
     Args:
@@ -203,8 +289,61 @@ def guess_in(text: str) -> str | None:
     return one_word(text, "guess", article=True)
 
 
-def explain(record: Record, decision: Decision, count: int) -> str:
+def _explain_clues(record: Record, decision: Decision, count: int) -> str:
     """The word, the clues unchanged, the guess and the verdict, for the log browser."""
     act, guess = record.acts["clues"], record.answers.get("guess")
     said = f"guessed {decision.said!r}" if guess else "no guess asked"
     return f"{decision.truth}: {said}: {outcome(decision, guess)}\n\n{count} clues ({act.model}): {act.text}"
+
+
+EMOTIONS = ("joy", "grief", "anger", "fear", "calm", "envy", "pride", "boredom")
+
+
+@metric_of
+def told_apart(scores: Scores) -> dict[str, float]:
+    """`ceiling`: the mean of 1/m over the played items, where the target chose one subset of a set for m emotions."""
+    played = [subset for one in scores if (subset := (one.score.metadata or {}).get("subset"))]
+    times = Counter(played)
+    return {"ceiling": sum(1 / times[subset] for subset in played) / len(played)} if played else {}
+
+
+@scorer(metrics=[summary(), told_apart()])
+def emotion_guess() -> Scorer:
+    """One decision: the emotion for which the numbers were chosen."""
+
+    async def score(state: TaskState, target: Target) -> Score:
+        record, word, numbers = state.store_as(Record), state.metadata["word"], state.metadata["numbers"]
+        subset, fault = subset_in(record.acts["subset"], numbers)
+        reply = record.answers.get("word")
+        decision = prediction(
+            "word", reply, truth=word, fault=fault, read=emotion, chance=1 / len(EMOTIONS), constant=word
+        )
+        return score_of(
+            [decision],
+            answer=predictions([decision]),
+            explanation=f"{as_list(subset)} of {as_list(numbers)}: {outcome(decision, reply)}",
+            details={"subset": "" if fault else f"{as_list(subset)} of {as_list(numbers)}"},
+        )
+
+    return score
+
+
+def emotion(text: str) -> str | None:
+    """Emotion in {"word": …} or alone, or None."""
+    word = one_word(text, "word")
+    return word if word in EMOTIONS else None
+
+
+def as_list(numbers: list[int]) -> str:
+    return ", ".join(map(str, sorted(numbers)))
+
+
+def subset_in(reply: Reply, numbers: list[int]) -> tuple[list[int], str | None]:
+    """Chosen numbers, or why they cannot be played: ([], reason); all of them, or others, are no subset."""
+    if fault := target_fault(reply):
+        return [], fault
+    said = json_value(reply.text, "subset")
+    if not isinstance(said, list) or not all(type(one) is int for one in said):
+        return [], f"target_{UNPARSED}"
+    subset = sorted(set(said))
+    return (subset, None) if subset and set(subset) < set(numbers) else ([], "no_subset")

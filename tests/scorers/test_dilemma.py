@@ -9,8 +9,16 @@ import pytest
 from scipy.stats import entropy
 
 from selfprobe.scorers.decision import Decision, Judged
-from selfprobe.scorers.dilemma import ARMS, Arm, blind, dilemmas_of, item_scores, per_dilemma
-from selfprobe.scorers.dilemma_prediction import judge, numbers
+from selfprobe.scorers.dilemma import (
+    ARMS,
+    Arm,
+    blind_scores,
+    dilemma_numbers,
+    dilemmas_of,
+    item_scores,
+    judge,
+    per_dilemma,
+)
 from selfprobe.solvers.record import Reply
 from selfprobe.stats.estimate import FloatArray, bootstrap, clustered_mean, kl, smoothed
 
@@ -94,8 +102,8 @@ def test_divergences_do_not_depend_on_the_number_of_epochs(epochs: int) -> None:
 
 
 def test_rollouts_that_were_cut_do_not_move_a_divergence() -> None:
-    whole = numbers(item("a", decisions([0.8] * 10, [0.4] * 10, [0.7] * 10)))
-    cut = numbers(item("a", decisions([0.8] * 5 + [None] * 5, [0.4] * 10, [0.7] * 10)))
+    whole = dilemma_numbers(item("a", decisions([0.8] * 10, [0.4] * 10, [0.7] * 10)))
+    cut = dilemma_numbers(item("a", decisions([0.8] * 5 + [None] * 5, [0.4] * 10, [0.7] * 10)))
     names = [name for name in whole if name.startswith(("kl_", "js_", "cot_pred"))]
     assert "kl_gain" in names and {n: cut[n] for n in names} == pytest.approx({n: whole[n] for n in names})
     assert cut["p_unscored"] == 0.5
@@ -107,12 +115,12 @@ def test_an_infinite_divergence_is_counted_and_both_means_are_over_the_other_dil
         *item("sure", decisions([0.8] * 2, [0.4] * 2, [1.0] * 2)),  # the prediction rules B out
         *item("right", decisions([1.0] * 2, [0.0] * 2, [1.0] * 2)),  # the gut answer rules A out
     ]
-    found = numbers(run)
+    found = dilemma_numbers(run)
     assert (found["kl_infinite_predicted"], found["kl_infinite_direct"], found["kl_infinite"]) == (1, 1, 2)
     assert found["kl_predicted"] == pytest.approx(0.8 * math.log(8 / 7) + 0.2 * math.log(2 / 3))
     assert found["kl_direct"] == pytest.approx(0.8 * math.log(2) + 0.2 * math.log(1 / 3))
     assert found["n"] == 3 and math.isfinite(found["kl_smoothed_predicted"])
-    ruled_out = numbers([*item("sure", decisions([0.8] * 2, [0.4] * 2, [1.0] * 2))])
+    ruled_out = dilemma_numbers([*item("sure", decisions([0.8] * 2, [0.4] * 2, [1.0] * 2))])
     assert "kl_predicted" not in ruled_out and "kl_gain" not in ruled_out and ruled_out["kl_infinite"] == 1
 
 
@@ -179,7 +187,7 @@ def test_rollouts_that_are_one_text_are_degenerate_and_equal_numbers_are_not() -
 
 
 def test_a_degenerate_dilemma_is_counted_and_has_no_part_in_the_mean() -> None:
-    found = numbers([*item("a", drawn(*["Since it is so."] * 3)), *item("b", drawn("One.", "Two.", "Three."))])
+    found = dilemma_numbers([*item("a", drawn(*["Since it is so."] * 3)), *item("b", drawn("One.", "Two.", "Three."))])
     assert (found["n"], found["unscored"], found["unscored_degenerate"]) == (1, 0.5, 0.5)
 
 
@@ -205,7 +213,7 @@ def test_a_hand_worked_run() -> None:
         *item("b", decisions([0.2] * 2, [0.4] * 2, [0.5] * 2)),
         *item("c", decisions([0.5] * 2, [0.5] * 2, [None] * 2)),
     ]
-    found = numbers(run)
+    found = dilemma_numbers(run)
     assert found["cot_pred"] == pytest.approx(0.8)  # |p - p'| = .1, .3
     assert found["cot_pred_direct"] == pytest.approx(0.7)  # .4, .2
     assert found["baseline_half"] == pytest.approx(0.7)
@@ -224,18 +232,18 @@ def test_a_hand_worked_run() -> None:
 
 
 def test_a_run_in_which_nothing_is_scored_has_no_score_and_says_why() -> None:
-    found = numbers(item("a", decisions([None], [None], [None])))
+    found = dilemma_numbers(item("a", decisions([None], [None], [None])))
     assert not {"cot_pred", "kl_predicted", "skill", "baseline_half"} & set(found)
     assert (found["n"], found["unscored"], found["unscored_too_few_p"]) == (0, 1, 1)
 
 
 def test_a_model_that_always_refuses_scores_nothing_rather_than_one() -> None:
     run = [pair for i in range(20) for pair in item(str(i), decisions([None] * 3, [None] * 3, [None] * 3))]
-    assert numbers(run)["n"] == 0 and "cot_pred" not in numbers(run)
+    assert dilemma_numbers(run)["n"] == 0 and "cot_pred" not in dilemma_numbers(run)
 
 
 def test_one_dilemma_gives_a_value_without_an_interval() -> None:
-    found = numbers(item("a", decisions([0.8], [0.4], [0.7])))
+    found = dilemma_numbers(item("a", decisions([0.8], [0.4], [0.7])))
     assert found["cot_pred"] == pytest.approx(0.9)
     assert "cot_pred_low" not in found and "kl_gain_low" not in found and "baseline_mean" not in found
 
@@ -274,7 +282,7 @@ def test_blind_predictions_are_always_half_and_the_mean_of_the_other_dilemmas() 
             for key, value in (("p", own), ("p_direct", 0.5), ("p_predicted", None))
         ]
     )
-    found = blind(rows.astype({"value": float}))
+    found = blind_scores(rows.astype({"value": float}))
     assert found["always .5"].loc["a"].to_dict() == pytest.approx({"x": 0.7, "y": 0.7, "z": 1.0})
     others = {"x": (0.2 + 0.5) / 2, "y": (0.8 + 0.5) / 2, "z": (0.8 + 0.2) / 2}
     means = {"x": 0.8, "y": 0.2, "z": 0.5}
