@@ -127,7 +127,7 @@ def test_the_command_writes_anywhere_and_tells_the_findings(logs: Path, tmp_path
     given = [str(logs), "--embedder", embedder, "--out"]
     done = CliRunner().invoke(main, ["report", *given, str(tmp_path / "out")])
     assert done.exit_code == 0, done.output
-    lines = done.output.splitlines()
+    lines = done.stdout.splitlines()  # a slow machine says on stderr where it is
     assert lines[0].startswith("Self-knowledge: Cannot tell for planted/a$x_1$ and planted/b: ")
     assert lines[1].startswith("Evaluation awareness: ") and lines[2].startswith("Preferences: ") and len(lines) <= 9
     html = (tmp_path / "out" / "index.html").read_text()
