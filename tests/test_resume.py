@@ -14,7 +14,7 @@ from selfprobe.logs.packed import REFERENCE
 from selfprobe.studies.awareness.study import Awareness
 from selfprobe.studies.awareness.table import load as load_awareness
 from selfprobe.studies.matrix.study import Matrix
-from selfprobe.studies.matrix.table import load as load_matrix
+from selfprobe.studies.matrix.table import read_matrices as load_matrix
 from selfprobe.study.run_settings import RunSettings
 
 QUIET = RunSettings(display="none", max_retries=0)
