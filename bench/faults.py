@@ -35,8 +35,7 @@ from inspect_ai.event import ModelEvent
 from inspect_ai.model import get_model
 from inspect_ai.scorer import SampleScore
 
-from selfprobe.logs import readable_logs, samples, transcripts, values_of
-from selfprobe.logs.header import task_of
+from selfprobe.logs import readable_logs, samples, task_of, transcripts, values_of
 from selfprobe.logs.resuming import taken_up
 from selfprobe.scorers.decision import decisions_of
 from selfprobe.scorers.summary import FOREIGN, notes_of

@@ -38,8 +38,8 @@ from truths import Drawn, Line, cells, drawn, lines  # noqa: E402
 
 from selfprobe.stats.estimate import holm  # noqa: E402
 from selfprobe.studies.matrix.advantage import double_centre, observers_permuted, total_of  # noqa: E402
-from selfprobe.studies.matrix.rows import rows_of  # noqa: E402
-from selfprobe.studies.matrix.verdict import Verdict, verdict  # noqa: E402
+from selfprobe.studies.matrix.rows import model_rows  # noqa: E402
+from selfprobe.studies.matrix.verdict import Verdict, judge_matrix  # noqa: E402
 
 ALPHA = 0.05
 TOLD = 20
@@ -112,11 +112,11 @@ def judged(given: Drawn, rng: np.random.Generator, *, whole: bool = True) -> Ver
     """The verdict of one matrix, alone in its report; None where nobody is named and not the `whole` is asked for."""
     x, specific, hits, stand_ins = given
     names = [str(i) for i in range(len(x))]
-    rows = rows_of(names, x, specific, hits, tests=len(names), rng=rng, power=whole, stand_ins=stand_ins)
+    rows = model_rows(names, x, specific, hits, tests=len(names), rng=rng, power=whole, stand_ins=stand_ins)
     p_holm = holm([row.p for row in rows]).tolist()
     if not whole and not min(p_holm, default=1) < ALPHA:
         return None
-    return verdict(
+    return judge_matrix(
         rows,
         p_holm=p_holm,
         total=total_of(specific.scores),
@@ -145,7 +145,7 @@ def stated(name: str, size: int, items: int, matrices: int = STATED_FROM) -> flo
     for number in range(matrices):
         rng = np.random.default_rng([1, number])
         x, specific, hits, _ = drawn(form, shape, shape)(rng, items)
-        rows = rows_of([str(i) for i in range(size)], x, specific, hits, tests=size, rng=rng)
+        rows = model_rows([str(i) for i in range(size)], x, specific, hits, tests=size, rng=rng)
         found.append(rows[size // 2].power.detects)
     return float(np.median(np.nan_to_num(found, nan=np.inf)))
 

@@ -23,7 +23,7 @@ from selfprobe.errors.arguments import is_number, whole
 from selfprobe.scorers.dilemma_making import FIELDS, dilemma_validity
 from selfprobe.solvers.act import act
 from selfprobe.solvers.ask import Prompts, Settings
-from selfprobe.solvers.negotiate import Effort, chosen
+from selfprobe.solvers.negotiate import Effort, user_settings
 
 VERSION = 1
 CALLS = 1
@@ -96,7 +96,7 @@ def dilemma_generation(
     whole(epochs=epochs)
     if not is_number(temperature) or temperature < 0:
         raise InputError(f"temperature must be a number from 0, got {temperature!r}")
-    needs = chosen(effort=effort).merge(GenerateConfig(max_tokens=act_tokens))
+    needs = user_settings(effort=effort).merge(GenerateConfig(max_tokens=act_tokens))
     table = table_of(
         "dilemma axes", [{"id": ".".join(c), **dict(zip(AXES, c, strict=True))} for c in product(*AXES.values())]
     )

@@ -35,7 +35,7 @@ from selfprobe.scorers.dilemma_making import (
     sample_name,
 )
 from selfprobe.solvers.ask import NOTHING, ask, in_a_run, panel
-from selfprobe.solvers.negotiate import Effort, chosen
+from selfprobe.solvers.negotiate import Effort, user_settings
 from selfprobe.solvers.record import Record, record_of
 
 VERSION = 1
@@ -86,7 +86,7 @@ def dilemma_judging(
     table = _table(dataset, generation_log)
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=table.name),
-        solver=judge_panel(samples, judge_tokens, chosen(effort=effort)),
+        solver=judge_panel(samples, judge_tokens, user_settings(effort=effort)),
         scorer=dilemma_controversy(threshold),
         continue_on_fail=True,
         version=table.version(VERSION),

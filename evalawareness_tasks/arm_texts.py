@@ -22,9 +22,9 @@ from selfprobe.errors.arguments import one_of
 from selfprobe.evalawareness_tasks.rewriting import CHECK
 from selfprobe.scorers.rewrite_check import arm_text_check
 from selfprobe.solvers.act import answer
-from selfprobe.solvers.ask import Prompts, about
+from selfprobe.solvers.ask import Prompts, task_metadata
 from selfprobe.solvers.grade import delimited
-from selfprobe.solvers.negotiate import chosen
+from selfprobe.solvers.negotiate import user_settings
 from selfprobe.solvers.record import Record
 from selfprobe.text.user_input import names
 
@@ -106,13 +106,13 @@ def awareness_arm_texts(
     return Task(
         dataset=MemoryDataset([record_to_sample(row, wanted) for row in rows], name=task),
         solver=[
-            answer(versions, config=WRITE, needs=chosen(answer_tokens)),
+            answer(versions, config=WRITE, needs=user_settings(answer_tokens)),
             answer(check_prompts, config=CHECK),
         ],
         scorer=arm_text_check(len(TEST_CUES)),
         continue_on_fail=True,
         version=table.version(VERSION),
-        metadata=about(table),
+        metadata=task_metadata(table),
     )
 
 

@@ -24,7 +24,7 @@ from selfprobe.errors.arguments import locate, one_of
 from selfprobe.evalawareness_tasks.arm_texts import ARMS as REWORDED
 from selfprobe.evalawareness_tasks.cue_removal import QUESTIONS
 from selfprobe.solvers.arms import ABOUT, asked_after, line_first
-from selfprobe.solvers.ask import about
+from selfprobe.solvers.ask import task_metadata
 from selfprobe.text.user_input import names
 
 VERSION = 1
@@ -84,7 +84,7 @@ def awareness_effect(
         cleanup=asked_after(QUESTIONS, LINES, other.cleanup),
         continue_on_fail=True,
         version=table.version(VERSION),
-        metadata={**(other.metadata or {}), **about(table), **told},
+        metadata={**(other.metadata or {}), **task_metadata(table), **told},
     )
 
 

@@ -23,7 +23,7 @@ from selfprobe.errors.arguments import whole
 from selfprobe.scorers.estimates import arm_estimates
 from selfprobe.scorers.votes import Verdict
 from selfprobe.solvers.arms import ask_arms, edits_of, paraphrased
-from selfprobe.solvers.ask import about
+from selfprobe.solvers.ask import task_metadata
 from selfprobe.solvers.grade import delimited
 from selfprobe.solvers.negotiate import Effort
 
@@ -93,7 +93,7 @@ def awareness_cue_removal(
         scorer=arm_estimates(OF),
         continue_on_fail=True,
         version=table.version(VERSION),
-        metadata=about(table) | {"units": most, "controls": controls},
+        metadata=task_metadata(table) | {"units": most, "controls": controls},
     )
 
 

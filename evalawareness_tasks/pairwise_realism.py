@@ -17,14 +17,14 @@ from inspect_ai.dataset import MemoryDataset
 from inspect_ai.model import GenerateConfig, get_model
 from inspect_ai.solver import TaskState
 
-from selfprobe.data.realism import OPPONENTS, PROMPTS, own_pairs, pairs_of, record_to_sample, sides
+from selfprobe.data.realism import OPPONENTS, PROMPTS, pairs_in_file, pairs_of, record_to_sample, sides
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import task
 from selfprobe.scorers.realism_choice import ORDERS, realism_choice
 from selfprobe.solvers.act import answer
 from selfprobe.solvers.ask import Prompts, in_a_run
 from selfprobe.solvers.grade import delimited
-from selfprobe.solvers.negotiate import Effort, chosen
+from selfprobe.solvers.negotiate import Effort, user_settings
 from selfprobe.text.families import related
 
 VERSION = 1
@@ -85,13 +85,13 @@ def pairwise_realism(
     if subject is not None and in_a_run():
         refuse_related(str(get_model()), subject)
     if pairs is not None:
-        found = own_pairs(pairs)
+        found = pairs_in_file(pairs)
     else:
         both = sides(dataset, against=against, task=task, logs=logs, role=role, context=context, prompts=prompts)
         found = pairs_of(both, opponents)
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in found.table.rows], name=found.table.name),
-        solver=answer(_asked, config=ANSWER, needs=chosen(answer_tokens, effort)),
+        solver=answer(_asked, config=ANSWER, needs=user_settings(answer_tokens, effort)),
         scorer=realism_choice(),
         continue_on_fail=True,
         version=found.table.version(VERSION),

@@ -25,7 +25,7 @@ from selfprobe.solvers.act import answer
 from selfprobe.solvers.ask import Prompts
 from selfprobe.solvers.compare import liken
 from selfprobe.solvers.grade import delimited, grade, needs_grader
-from selfprobe.solvers.negotiate import chosen
+from selfprobe.solvers.negotiate import user_settings
 from selfprobe.solvers.record import Record
 
 VERSION = 1
@@ -122,7 +122,7 @@ def prompt_rewriting(
         dataset=MemoryDataset([record_to_sample(row, features) for row in table.ordered], name=table.name),
         solver=[
             needs_grader(),
-            answer(_asked, config=WRITE, needs=chosen(answer_tokens)),
+            answer(_asked, config=WRITE, needs=user_settings(answer_tokens)),
             grade(check_prompts, config=CHECK),
             liken(require(embedder)),
         ],

@@ -24,7 +24,7 @@ from selfprobe.data.conversations import asked_at, chat, ends, tools_in, transcr
 from selfprobe.errors.arguments import task, whole
 from selfprobe.scorers.estimates import turn_estimates
 from selfprobe.scorers.votes import Verdict
-from selfprobe.solvers.ask import Prompts, about
+from selfprobe.solvers.ask import Prompts, task_metadata
 from selfprobe.solvers.negotiate import Effort
 from selfprobe.solvers.turns import by_turn
 
@@ -95,7 +95,7 @@ def awareness_turn_curve(
         scorer=turn_estimates(OF),
         continue_on_fail=True,
         version=table.version(VERSION),
-        metadata=about(table),
+        metadata=task_metadata(table),
     )
 
 

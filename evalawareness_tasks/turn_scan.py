@@ -16,8 +16,7 @@ from inspect_ai.solver import TaskState
 from selfprobe.data import Row
 from selfprobe.errors import arguments
 from selfprobe.errors.arguments import whole
-from selfprobe.logs import in_thread, readable_logs
-from selfprobe.logs.header import target_of, task_of
+from selfprobe.logs import in_thread, readable_logs, target_of, task_of
 from selfprobe.scorers.awareness_cues import scan_cues
 from selfprobe.solvers.ask import Prompts
 from selfprobe.solvers.grade import delimited, grade, needs_grader

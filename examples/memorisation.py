@@ -43,8 +43,8 @@ from selfprobe.errors.arguments import whole
 from selfprobe.scorers.decision import Decision, decisions_of, score_of, target_fault
 from selfprobe.scorers.summary import cut_at
 from selfprobe.solvers.act import act
-from selfprobe.solvers.ask import Prompts, about
-from selfprobe.solvers.negotiate import Effort, chosen
+from selfprobe.solvers.ask import Prompts, task_metadata
+from selfprobe.solvers.negotiate import Effort, user_settings
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.stats.estimate import clustered_mean
 from selfprobe.text.parse import normalise, words
@@ -140,11 +140,11 @@ def memorisation(
     table = probes([name.strip() for name in names], rows)
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=table.name),
-        solver=act(act_prompts, config=ACT, needs=chosen(act_tokens, effort), may_be_cut=True),
+        solver=act(act_prompts, config=ACT, needs=user_settings(act_tokens, effort), may_be_cut=True),
         scorer=row_recall(),
         continue_on_fail=True,
         version=table.version(VERSION),
-        metadata=about(table),
+        metadata=task_metadata(table),
     )
 
 

@@ -20,7 +20,7 @@ from selfprobe.errors import InputError, RunError
 from selfprobe.introspect_tasks.open_answers import SETS
 from selfprobe.page import Page
 from selfprobe.studies.matrix.diversity import OPEN
-from selfprobe.studies.matrix.page import page
+from selfprobe.studies.matrix.page import matrix_page
 from selfprobe.study import Models, Plan, Study, Wave, command, described_study
 from selfprobe.study._registry import defaults_of, tasks
 from selfprobe.study.described import DescribedRun
@@ -73,7 +73,7 @@ class OpenAnswers(Study):
 
     def shown(self) -> Page:
         """The page of its log folder, as `selfprobe report` makes it."""
-        return page([self.log_dir], embedder=self.embedder)
+        return matrix_page([self.log_dir], embedder=self.embedder)
 
 
 open_answers = command("open_answers", described_study(OpenAnswers))

@@ -28,7 +28,7 @@ from selfprobe.scorers.decision import UNPARSED, Decision, observer_fault, predi
 from selfprobe.scorers.summary import summary
 from selfprobe.solvers.act import answer
 from selfprobe.solvers.ask import Prompts, in_a_run
-from selfprobe.solvers.negotiate import Effort, chosen
+from selfprobe.solvers.negotiate import Effort, user_settings
 from selfprobe.solvers.observe import SKILL
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.text.parse import stated_probability
@@ -112,7 +112,7 @@ def outcome_prediction(
             [record_to_sample(row, of, about, when, found.others[row["id"]]) for row in found.table.rows],
             name=found.table.name,
         ),
-        solver=answer(prompts, config=ANSWER, needs=chosen(answer_tokens, effort)),
+        solver=answer(prompts, config=ANSWER, needs=user_settings(answer_tokens, effort)),
         scorer=stated_chance(),
         continue_on_fail=True,
         headline_metric=SKILL,

@@ -19,7 +19,7 @@ from selfprobe.errors.arguments import task
 from selfprobe.scorers.preference import direct_score
 from selfprobe.solvers.act import answer
 from selfprobe.solvers.ask import Prompts
-from selfprobe.solvers.negotiate import Effort, chosen
+from selfprobe.solvers.negotiate import Effort, user_settings
 from selfprobe.solvers.replay import replay_log
 
 VERSION = 2
@@ -57,7 +57,7 @@ def direct_scoring(
     replay = replay_log(observer_log, ("direct_scoring", "g_eval"), loaded.table, "answers")
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in loaded.table.rows], name=dataset),
-        solver=answer(score_prompts, config=ANSWER, needs=chosen(answer_tokens, effort), replay=replay),
+        solver=answer(score_prompts, config=ANSWER, needs=user_settings(answer_tokens, effort), replay=replay),
         scorer=direct_score(),
         continue_on_fail=True,
         version=loaded.table.version(VERSION),

@@ -18,7 +18,7 @@ from selfprobe.preference_tasks.direct_scoring import ANSWER, score_prompts
 from selfprobe.scorers.preference import g_eval_score, unsettled_rating
 from selfprobe.solvers.act import answer
 from selfprobe.solvers.draw import draw
-from selfprobe.solvers.negotiate import Effort, chosen
+from selfprobe.solvers.negotiate import Effort, user_settings
 from selfprobe.solvers.replay import replay_log
 
 VERSION = 2
@@ -52,7 +52,7 @@ def g_eval(
         observer_log: A log of this task or of direct_scoring, or a folder of logs, to take the answers from.
     """
     loaded = preferences(dataset, pairs=pairs, scored=True, question=question, item=item)
-    needs = chosen(answer_tokens, effort)
+    needs = user_settings(answer_tokens, effort)
     replay = replay_log(observer_log, ("g_eval", "direct_scoring"), loaded.table, "answers")
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in loaded.table.rows], name=dataset),

@@ -22,7 +22,7 @@ from selfprobe.scorers.preference import ORDERS, pairwise_choice, unsettled_choi
 from selfprobe.solvers.act import answer
 from selfprobe.solvers.ask import Prompts
 from selfprobe.solvers.draw import draw
-from selfprobe.solvers.negotiate import Effort, chosen
+from selfprobe.solvers.negotiate import Effort, user_settings
 from selfprobe.solvers.replay import replay_log
 
 VERSION = 2
@@ -69,7 +69,7 @@ def pairwise_preference(
     loaded = preferences(dataset, pairs=pairs, question=question, item=item)
     one_of("prefill", prefill, (False, True))
     prompts = prefilled if prefill else _asked
-    needs = chosen(answer_tokens, effort)
+    needs = user_settings(answer_tokens, effort)
     replay = replay_log(observer_log, "pairwise_preference", loaded.table, "answers")
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in loaded.table.rows], name=dataset),

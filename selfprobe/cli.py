@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
@@ -69,7 +70,7 @@ COMMANDS = {
     ),
     "report": Command("selfprobe.cli:report", "Write one page of all that LOGS hold, with tables/ and figures/."),
     "tasks": Command(
-        "selfprobe.studies.catalogue:tasks", "List the tasks: what each asks, its calls, what it needs, its paper."
+        "selfprobe.cli:list_tasks", "List the tasks: what each asks, its calls, what it needs, its paper."
     ),
 }
 
@@ -298,18 +299,18 @@ def report(logs: tuple[str, ...], out: str, embedder: str | None, rows: str | No
     """
     refuse_missing({"logs": logs})
     if rows:
-        from selfprobe.studies.decision_table import place_rows
+        from selfprobe.studies.report import place_rows
 
         echo(place_rows(logs, rows))
         return
     from selfprobe.errors import RunError
     from selfprobe.errors.output import destination
     from selfprobe.page import write
-    from selfprobe.studies.report import page
+    from selfprobe.studies.report import report_page
 
     destination(out)  # a wrong address shows before the work
     with busy.status_line():
-        made = page(logs, embedder=embedder)
+        made = report_page(logs, embedder=embedder)
         address = write(made, out)
     if as_json:
         options.echo_json({name: table.to_dict("records") for name, table in made.tables.items()})
@@ -319,3 +320,63 @@ def report(logs: tuple[str, ...], out: str, embedder: str | None, rows: str | No
         echo(f"  hole: {line}", err=True)
     if made.holes:
         raise RunError("some cells are holes; the report names them")
+
+
+@dataclass(frozen=True)
+class ListedTask:
+    """A task as the list shows it."""
+
+    name: str
+    """Name that `inspect eval` takes."""
+    asks: str
+    """First line of its file."""
+    calls: int | None
+    """Number of calls for one item with the default arguments, of a model on itself, without a grader's; None where
+    nobody has counted."""
+    needs: tuple[str, ...]
+    """Options without which it does not run, besides the model."""
+    paper: str | None
+    """Number of the paper that it is from."""
+
+
+def listed_tasks() -> list[ListedTask]:
+    """All tasks by name."""
+    from selfprobe.study._registry import tasks
+
+    return sorted(map(_listed, tasks()), key=lambda task: task.name)
+
+
+def _listed(name: str) -> ListedTask:
+    from selfprobe.errors.arguments import FULL
+    from selfprobe.studies.awareness.study import CALLS
+    from selfprobe.study._registry import declared_calls, measures, needs_of, paper_of, summary_of
+    from selfprobe.study.described import rehearsed
+
+    _, _, asks = summary_of(name).partition(": ")
+    counted = rehearsed(name, {}).all.count if name in measures() else declared_calls(name)
+    return ListedTask(
+        name=f"selfprobe/{FULL.get(name, name)}",
+        asks=asks[:1].upper() + asks[1:],
+        calls=1 + CALLS[name] if name in CALLS else counted,
+        needs=needs_of(name),
+        paper=paper_of(name),
+    )
+
+
+@click.command("tasks")
+@options.as_json
+def list_tasks(as_json: bool) -> None:
+    """List the tasks: what each asks, its calls, what it needs, its paper.
+
+    Calls are those of one item with the default arguments, where the model is asked about itself.
+    """
+    listed = listed_tasks()
+    if as_json:
+        options.echo_json(listed)
+        return
+    width = max(len(task.name) for task in listed)
+    echo(f"{'task':{width}}  paper  calls  asks")
+    for task in listed:
+        calls = "–" if task.calls is None else task.calls
+        needs = f" Needs {' and '.join(task.needs)}." if task.needs else ""
+        echo(f"{task.name:{width}}  {task.paper or '–':>5}  {calls:>5}  {task.asks}{needs}")

@@ -23,7 +23,7 @@ from inspect_ai.tool import ToolInfo
 
 from selfprobe.data.items import Prompt, Unit, elsewhere, overlap, units_of, without_units
 from selfprobe.solvers.ask import ask, in_a_run, require_model, sole
-from selfprobe.solvers.negotiate import Effort, chosen
+from selfprobe.solvers.negotiate import Effort, user_settings
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.solvers.sent import note
 from selfprobe.text.kinds import is_refusal
@@ -133,7 +133,7 @@ def ask_arms(questions: Mapping[str, str], *, answer_tokens: int | None = None, 
         InputError: While the task is built, in a run without a model, or with a wrong limit or effort.
     """
     require_model()
-    needs = chosen(answer_tokens, effort)
+    needs = user_settings(answer_tokens, effort)
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         record, arms = state.store_as(Record), dict(state.metadata["arms"])

@@ -37,7 +37,7 @@ from selfprobe.errors.inspect_private import (
 )
 from selfprobe.solvers.negotiate import Asking, agree, merged
 from selfprobe.solvers.record import Reply
-from selfprobe.solvers.sent import as_told, is_hugging_face
+from selfprobe.solvers.sent import is_hugging_face, set_sampling
 
 Prompts = Mapping[str, str | list[ChatMessage]]
 """Prompts to send, by the name under which the reply is recorded."""
@@ -145,7 +145,7 @@ async def ask(
 
     async def one(name: str, prompt: str | list[ChatMessage]) -> None:
         def send(settings: GenerateConfig) -> Awaitable[ModelOutput]:
-            as_told(model, settings)
+            set_sampling(model, settings)
             return model.generate(prompt, tools, config=settings, cache=_cache(name))
 
         alone = prompt if isinstance(prompt, str) else prompt[0].text if len(prompt) == 1 else ""
@@ -225,7 +225,7 @@ def in_a_run() -> bool:
     return active_model() is not None
 
 
-def about(table: Table) -> dict[str, str]:
+def task_metadata(table: Table) -> dict[str, str]:
     """The metadata of a task: its data, the suite's version, and the target where the run is known."""
     return table.metadata | ({"target": str(sole("target"))} if in_a_run() else {})
 
@@ -243,7 +243,7 @@ def require_model(role: str | None = None) -> None:
         raise InputError("no model is given: pass --model provider/name, such as --model embedded/smollm2")
 
 
-FLAGS = {
+_FLAGS = {
     "temperature": "",
     "top_logprobs": "",
     "logprobs": "",
@@ -257,10 +257,10 @@ FLAGS = {
 
 def _warn_of_overridden(model: Model, settings: GenerateConfig) -> None:
     """Warn, once each, of settings from the user that a method overrides."""
-    for name, instead in FLAGS.items():
-        given, ours = getattr(model.config, name), getattr(settings, name)
-        if given is not None and ours is not None and given != ours:
-            option = f"--{name.replace('_', '-')} {given}"
+    for name, instead in _FLAGS.items():
+        by_user, by_method = getattr(model.config, name), getattr(settings, name)
+        if by_user is not None and by_method is not None and by_user != by_method:
+            option = f"--{name.replace('_', '-')} {by_user}"
             warn_once(f"{option} of {model} is not used: this task sets the {name} of its calls{instead}")
 
 

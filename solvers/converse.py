@@ -24,7 +24,7 @@ from selfprobe.logs.first_call import named_for
 from selfprobe.solvers import ask
 from selfprobe.solvers.act import act, answer
 from selfprobe.solvers.ask import NOTHING, PromptFunction, Prompts, no_tools, sole, together
-from selfprobe.solvers.negotiate import Effort, chosen
+from selfprobe.solvers.negotiate import Effort, user_settings
 from selfprobe.solvers.record import Record, act_fault
 from selfprobe.solvers.replay import replay_log
 
@@ -128,7 +128,7 @@ def reply_once(
 
     replay = replay_log(target_log, METHODS, table, "acts", effort=effort, reply_tokens=reply_tokens)
     config = ACT.merge(CANDIDATES) if logprobs is True else ACT
-    needs = chosen(reply_tokens, effort).merge(CANDIDATES if logprobs == "need" else NOTHING)
+    needs = user_settings(reply_tokens, effort).merge(CANDIDATES if logprobs == "need" else NOTHING)
     return act(conversation, config=config, needs=needs, may_be_cut=True, replay=replay, tools=_tools_of)
 
 
@@ -202,7 +202,7 @@ def asked(
     Raises:
         InputError: `answer_tokens` is no whole number from 1, or `effort` is unknown.
     """
-    needs, offered = chosen(answer_tokens, effort), _tools_of if perspective == "first" else no_tools
+    needs, offered = user_settings(answer_tokens, effort), _tools_of if perspective == "first" else no_tools
     if decisions == 5:
         cold = GenerateConfig(temperature=0)
         return answer(prompts_about(questions, perspective), config=cold, needs=needs, tools=offered)
@@ -314,5 +314,5 @@ class Conversations:
             scorer=scorer,
             continue_on_fail=True,
             version=versioned(self.table.version(version), self.wording),
-            metadata=ask.about(self.table) | log_entries(self.wording) | self.about | dict(about or {}),
+            metadata=ask.task_metadata(self.table) | log_entries(self.wording) | self.about | dict(about or {}),
         )

@@ -30,7 +30,7 @@ from selfprobe.solvers.record import Reply, reply_from
 from selfprobe.solvers.sent import applied, came_of_a_response, with_request, words_of
 from selfprobe.text import busy
 
-ROOM = 8192
+_ROOM = 8192
 """Number of tokens added to a method's own limit for a model that thinks although it was asked not to."""
 
 PROMPT = 20
@@ -38,7 +38,7 @@ PROMPT = 20
 
 
 @dataclass
-class Trial:
+class _Trial:
     """A call whose outcome others wait for, since it tries settings that the model was never asked with."""
 
     settings: frozenset[str]
@@ -67,13 +67,13 @@ class Terms:
     """Whether the model gave no logprobs to a method that needs them."""
     guessed: set[str] = field(default_factory=set)
     """Settings that were left out once for an error that names none."""
-    trial: Trial | None = None
+    trial: _Trial | None = None
 
     def meet(self, wishes: GenerateConfig, likes: Collection[str], *, room: bool = False) -> GenerateConfig:
         """Settings to send, without wishes known to be refused. `room` adds tokens for reasoning."""
         changes: dict[str, Any] = {}
         if "max_tokens" in likes and wishes.max_tokens is not None:
-            more = ROOM if (room or self.thinks) and wishes.max_tokens < ROOM else 0
+            more = _ROOM if (room or self.thinks) and wishes.max_tokens < _ROOM else 0
             limit = max(wishes.max_tokens + more, self.least)
             changes["max_tokens"] = min(limit, self.most or limit)
         for name in likes:
@@ -108,7 +108,7 @@ class Terms:
         if not untried:
             yield
             return
-        mine = self.trial = Trial(untried, anyio.current_time() + PROMPT)
+        mine = self.trial = _Trial(untried, anyio.current_time() + PROMPT)
         try:
             yield
             self.taken |= untried
@@ -231,7 +231,7 @@ class Refusal:
     Clients of vendors share no class of errors, and Inspect hands some on and wraps others.
     """
 
-    said: Objection | None = None
+    objection: Objection | None = None
     error: BaseException | None = None
 
     def __enter__(self) -> "Refusal":
@@ -239,8 +239,8 @@ class Refusal:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> bool:
         self.error = error
-        self.said = objection(error) if error is not None else None
-        return self.said is not None
+        self.objection = objection(error) if error is not None else None
+        return self.objection is not None
 
 
 def objection(error: BaseException) -> Objection | None:
@@ -263,7 +263,7 @@ def _status_and_words(error: BaseException) -> tuple[int | None, str]:
     return next((code for code in codes if isinstance(code, int)), None), " ".join(_words(body)) or str(cause)
 
 
-def gist(text: str) -> str:
+def _gist(text: str) -> str:
     """Words of an error without what differs from call to call (numbers of requests)."""
     return re.sub(r"\b[\w-]*\d[\w-]*\b", "", text)
 
@@ -280,9 +280,9 @@ def _status(error: BaseException) -> int | None:
 def _body(error: BaseException) -> Mapping[str, Any]:
     """Body of the vendor's answer: clients keep it parsed, as text (mistral), or as `response` (boto, OpenRouter)."""
     for kept in (getattr(error, "body", None), getattr(error, "response", None)):
-        found = _parsed(kept) if isinstance(kept, str) else kept
-        if isinstance(found, Mapping):
-            return found
+        body = _parsed(kept) if isinstance(kept, str) else kept
+        if isinstance(body, Mapping):
+            return body
     return {}
 
 
@@ -319,11 +319,11 @@ def _named(text: str) -> tuple[str, ...]:
     return tuple(sorted(places, key=lambda field: places[field]))
 
 
-ENOUGH = 3
+_ENOUGH = 3
 """Number of samples that a model refused in the same words before it is asked no more. One for a wrong key."""
 
-FOR_GOOD = (400, 401, 402, 403, 404, 405, 410, 413, 422)
-ACCOUNT = (401, 402)
+_FOR_GOOD = (400, 401, 402, 403, 404, 405, 410, 413, 422)
+_ACCOUNT = (401, 402)
 """Statuses of errors that no prompt can cause: they end even a run whose calls succeeded before."""
 
 _ABOUT_PROMPT = re.compile(
@@ -341,7 +341,7 @@ _HELP = {
 """Status → remedy."""
 
 _NO_SETTING = "Leaving out what the task can leave out did not help"
-_OURS = {"reasoning_effort": "-T effort", "max_tokens": "-T answer_tokens, or another limit that was set"}
+_OPTIONS = {"reasoning_effort": "-T effort", "max_tokens": "-T answer_tokens (or of another limit that was set)"}
 
 _SHOWN = re.compile(r"^Sample error \(id: .*?, epoch: \d+\): (not asked: )?\S+ refused a call: ", re.DOTALL)
 # The words repeat for each sample of a run: they are in the log, and were printed once.
@@ -383,7 +383,7 @@ def _standing_of(model: Model) -> _Standing:
     return standing
 
 
-def refuse_if_closed(model: Model) -> None:
+def _refuse_if_closed(model: Model) -> None:
     """Raise at once the model's error, where it refuses every call of this run.
 
     Raises:
@@ -429,27 +429,27 @@ class Asking:
                 raise Refused(_note(self.model, status, text, _helps(self.model, status, error, self.needs))) from error
             if last is not None:  # the error of Inspect's retries names no reason
                 words = words_of(last, self.model)
-                raise Refused(f"{self.model} gave no answer, tried again and again: {words}") from error
+                raise Refused(f"{self.model} gave no answer after all retries: {words}") from error
             if came_of_a_response(error):
                 raise Refused(f"{self.model} gave no reply that can be read: {words_of(error, self.model)}") from error
 
 
 def _for_good(status: int | None, text: str) -> bool:
-    return status in FOR_GOOD or (status == 429 and "quota" in text.lower())
+    return status in _FOR_GOOD or (status == 429 and "quota" in text.lower())
 
 
 def _note(model: Model, status: int | None, text: str, helps: str) -> str:
     """Count a refusal and print what is new; the refusal in a line."""
     standing, active = _standing_of(model), sample_active()
     refusal = f"{model} refused a call: {one_line(f'Error code: {status} - {text}')}"
-    samples = standing.refused.setdefault(gist(text), set())
+    samples = standing.refused.setdefault(_gist(text), set())
     lines = [] if samples else [f"{refusal.rstrip('.')}. {helps}."]
     samples.add((active.sample.id, active.epoch) if active else object())
-    about_prompt = status not in ACCOUNT and (standing.answered or _ABOUT_PROMPT.search(text))
-    enough = 1 if status == 401 and not standing.answered else ENOUGH
+    about_prompt = status not in _ACCOUNT and (standing.answered or _ABOUT_PROMPT.search(text))
+    enough = 1 if status == 401 and not standing.answered else _ENOUGH
     if standing.run and not standing.closed and not about_prompt and len(samples) >= enough:
         standing.closed = refusal
-        alike = f": it refused {len(samples)} samples alike" if len(samples) > 1 else ""
+        alike = f": it refused {len(samples)} samples in the same words" if len(samples) > 1 else ""
         lines.append(f"{model} is asked no more in this run{alike}.")
     if lines:
         logging.getLogger(__name__).warning(" ".join(lines))
@@ -457,10 +457,10 @@ def _note(model: Model, status: int | None, text: str, helps: str) -> str:
 
 
 def _helps(model: Model, status: int | None, error: Exception, needs: GenerateConfig) -> str:
-    said = objection(error)
-    chosen = [name for name in (said.fields if said else ()) if getattr(needs, name, None) is not None]
-    if chosen:
-        return f"It was given with {_OURS.get(chosen[0], chosen[0])}: choose another value, or leave it out"
+    refused = objection(error)
+    needed = [name for name in (refused.fields if refused else ()) if getattr(needs, name, None) is not None]
+    if needed:
+        return f"The value of {_OPTIONS.get(needed[0], needed[0])} was refused: choose another, or leave it out"
     keys = [name for name in model.api.api_key_vars if status == 401]
     return _HELP.get(status or 0, _NO_SETTING) + (f" ({' or '.join(keys)})" if keys else "")
 
@@ -474,7 +474,7 @@ parsed; another temperature is another measurement.
 Send = Callable[[GenerateConfig], Awaitable[ModelOutput]]
 
 
-def chosen(answer_tokens: int | None = None, effort: Effort | None = None) -> GenerateConfig:
+def user_settings(answer_tokens: int | None = None, effort: Effort | None = None) -> GenerateConfig:
     """Needs that a user set with `-T answer_tokens` and `-T effort`, which are sent unchanged.
 
     Raises:
@@ -538,27 +538,27 @@ class _Call:
         """Whether the model is known to give no candidates for the first token to a method that needs them."""
         return self.needs_logprobs and (self.terms.mute or not self.settings().logprobs)
 
-    def gives_up(self, said: Objection, sent: GenerateConfig) -> bool:
+    def gives_up(self, refused: Objection, sent: GenerateConfig) -> bool:
         """Whether something was given up for an objection to what was sent, so that it is worth sending again."""
-        if not said.fields:
-            return self._guesses(sent, one_by_one=said.one_by_one)
-        for name in said.fields:
+        if not refused.fields:
+            return self._guesses(sent, one_by_one=refused.one_by_one)
+        for name in refused.fields:
             if name not in self.likes:
                 if getattr(sent, name) is not None:  # a need
                     return False
             elif _of(sent, name) != _of(self.settings(), name):  # another call gave it up meanwhile
                 return True
             elif getattr(sent, name) is None:
-                self._insist(name, said)
+                self._insist(name, refused)
             elif name not in self.terms.insisted:
-                self.spent[name] = gist(said.text)
-                self.terms.learn(name, said.instead(name, sent), sent)
+                self.spent[name] = _gist(refused.text)
+                self.terms.learn(name, refused.instead(name, sent), sent)
                 return True
         return False
 
-    def _insist(self, name: str, said: Objection) -> None:
+    def _insist(self, name: str, refused: Objection) -> None:
         """Take a setting back whose refusal came back without it: it was about something else."""
-        if self.spent.get(name) == gist(said.text):
+        if self.spent.get(name) == _gist(refused.text):
             self.terms.instead.pop(name, None)
             self.terms.insisted.add(name)
 
@@ -590,8 +590,8 @@ class _Call:
         nothing = reply.stop_reason == "max_tokens" and reply.problem and (reply.reasoned or not reply.text.strip())
         if self.room and self.terms.thinks is None:
             self.terms.thinks = not nothing and reply.stop_reason != "model_length"
-        limit = sent.max_tokens or ROOM
-        if not nothing or self.room or self.terms.thinks is False or "max_tokens" not in self.likes or limit >= ROOM:
+        limit = sent.max_tokens or _ROOM
+        if not nothing or self.room or self.terms.thinks is False or "max_tokens" not in self.likes or limit >= _ROOM:
             return False
         self.room = True
         return (self.settings().max_tokens or 0) > limit
@@ -600,8 +600,8 @@ class _Call:
         """Whether prompt and limit exceed what the model holds, by its words, and a lower limit is sent."""
         if reply.stop_reason != "model_length" or "max_tokens" not in self.likes:
             return False
-        said = Objection(("max_tokens",), reply.text)
-        return said.instead("max_tokens", sent)["max_tokens"] is not None and self.gives_up(said, sent)
+        refused = Objection(("max_tokens",), reply.text)
+        return refused.instead("max_tokens", sent)["max_tokens"] is not None and self.gives_up(refused, sent)
 
 
 async def agree(
@@ -637,12 +637,12 @@ async def agree(
     call = _Call(terms, wishes, needs)
     async with terms.turn(call.trials):
         while not call.lacks_logprobs():
-            refuse_if_closed(model)
+            _refuse_if_closed(model)
             sent = call.settings()
             with Refusal() as refusal:
                 output, settings = await with_request(model, send(sent))
-            if refusal.said is not None and refusal.error is not None:
-                if not call.gives_up(refusal.said, sent):
+            if refusal.objection is not None and refusal.error is not None:
+                if not call.gives_up(refusal.objection, sent):
                     call.failed()
                     raise refusal.error
                 continue

@@ -27,7 +27,7 @@ from selfprobe.solvers import act as _act
 from selfprobe.solvers import act as _answer
 from selfprobe.solvers import ask
 from selfprobe.solvers.ask import PromptFunction, Prompts, Settings, in_a_run, rehearsing, sole
-from selfprobe.solvers.negotiate import Effort, chosen
+from selfprobe.solvers.negotiate import Effort, user_settings
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.solvers.replay import Replay, of_same, replay_log
 
@@ -265,7 +265,7 @@ class Prediction:
         self.table = data if isinstance(data, Table) else load(data if given is None else given, tuple(columns))
         self.columns, self.arms = columns, arms_of(shared.get("about", "self"))
         self.effort, self.answer_tokens = shared.get("effort"), shared.get("answer_tokens")
-        self.acting, self.short = chosen(act_tokens, self.effort), chosen(self.answer_tokens)
+        self.acting, self.short = user_settings(act_tokens, self.effort), user_settings(self.answer_tokens)
         asked = {"effort": self.effort}
         self.observer_log, self.target_log = shared.get("observer_log"), shared.get("target_log")
         self.acts = replay_log(self.target_log, task, self.table, "acts", act_tokens=act_tokens, **asked)
@@ -312,7 +312,7 @@ class Prediction:
         Raises:
             InputError: The log's replies were asked for in another way.
         """
-        needs = chosen(self.answer_tokens, self.effort) if effort else self.short
+        needs = user_settings(self.answer_tokens, self.effort) if effort else self.short
         return _answer.answer(prompts, config=config, needs=needs, replay=of_same(self.answers, "answers", **same))
 
     def predict(
@@ -405,7 +405,7 @@ class Prediction:
             headline_metric=headline,
             viewer=worst_first(name, *shown) if keys else None,
             version=self.table.version(version),
-            metadata={**ask.about(self.table), **(about or {})},
+            metadata={**ask.task_metadata(self.table), **(about or {})},
         )
 
     def _sample(self, row: Row, sample: Callable[[Row], Sample] | None, metadata: Mapping[str, Any]) -> Sample:

@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticSerializationError
 
 from selfprobe.data.messages import call_text
-from selfprobe.logs.references import REFERENCE
+from selfprobe.logs.packed import REFERENCE
 from selfprobe.text.families import same_model
 from selfprobe.text.kinds import is_error_text, is_refusal
 from selfprobe.text.parse import is_garbled, think_block
@@ -66,7 +66,7 @@ _HALF = re.compile("[\ud800-\udfff]")
 ENDING = "ending"
 """Key in an output's metadata of the vendor's own word for how the reply ended."""
 
-ENDINGS: dict[str, Problem] = {
+_ENDINGS: dict[str, Problem] = {
     **dict.fromkeys(("error", "failed", "timeout", "network_error", "insufficient_system_resource"), "failed"),
     **dict.fromkeys(("other", "language", "malformed_function_call", "malformed_response"), "failed"),
     **dict.fromkeys(("unexpected_tool_call", "too_many_tool_calls", "missing_thought_signature"), "failed"),
@@ -76,13 +76,13 @@ ENDINGS: dict[str, Problem] = {
 }
 """A vendor's word for an end before the reply was whole; any other word, or none, says nothing against a reply."""
 
-NO_REPLY = "(no content)"
+_NO_REPLY = "(no content)"
 """Inspect's text for a reply of Gemini's that holds none."""
 
-IN_PROCESS = ("planted/", "mockllm/", "embedded/")
+_IN_PROCESS = ("planted/", "mockllm/", "embedded/")
 """Providers inside this process, where no other model can answer."""
 
-NAME = 80
+_NAME = 80
 """Number of characters of a model's name that are kept, which a gateway writes."""
 
 SHORT_ECHO, LONG_ECHO = 40, 200
@@ -95,7 +95,7 @@ _REPEAT = re.compile(r"\b(repeat|echo|copy|verbatim|word for word|say exactly)\b
 
 ReasoningKind = Literal["none", "full", "summary", "redacted"]
 
-SUMMARISING = ("anthropic-claude-v1", "google-gemini-v1")
+_SUMMARISING = ("anthropic-claude-v1", "google-gemini-v1")
 """OpenRouter's formats in which the readable text is a summary: those providers never show the trace itself."""
 
 
@@ -156,11 +156,11 @@ class Reply(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _refuse_reference(cls, given: Any) -> Any:
+    def _refuse_reference(cls, fields: Any) -> Any:
         """A restored log can hold a reference in the place of a long text (`logs.whole`); it is nobody's reply."""
-        if isinstance(given, dict) and str(given.get("text")).startswith(REFERENCE):
-            return {**given, "problem": "lost"}
-        return given
+        if isinstance(fields, dict) and str(fields.get("text")).startswith(REFERENCE):
+            return {**fields, "problem": "lost"}
+        return fields
 
     @property
     def of_another(self) -> bool:
@@ -217,7 +217,7 @@ def by_grader(grades: Mapping[str, Reply]) -> dict[str, dict[str, Reply]]:
 
 def is_another(asked: str, answered: str) -> bool:
     """Whether a vendor's name for the model that answered is certainly of another model than the one that was asked."""
-    named = answered and answered[0] != "(" and not asked.startswith(IN_PROCESS)
+    named = answered and answered[0] != "(" and not asked.startswith(_IN_PROCESS)
     return bool(named) and not same_model(asked, answered)
 
 
@@ -279,7 +279,7 @@ def reply_from(
     return Reply(
         text=text,
         model=str(model),
-        answered_by=output.model[:NAME] or None,
+        answered_by=output.model[:_NAME] or None,
         stop_reason=output.stop_reason,
         problem=_problem(text, output, may_be_cut=may_be_cut, foreign=foreign, tools=tools),
         echoes=echoes,
@@ -301,7 +301,7 @@ def _problem(text: str, output: ModelOutput, *, may_be_cut: bool, foreign: bool,
         return "filtered"
     if output.stop_reason == "model_length":  # the prompt did not fit: the text is the provider's error message
         return "truncated"
-    ending = ENDINGS.get(str((output.metadata or {}).get(ENDING)))
+    ending = _ENDINGS.get(str((output.metadata or {}).get(ENDING)))
     if output.stop_reason == "max_tokens" and ending == "unfinished":  # Responses have one word for both
         ending = "truncated"
     if ending == "truncated" or (output.stop_reason == "max_tokens" and not ending):
@@ -313,7 +313,7 @@ def _problem(text: str, output: ModelOutput, *, may_be_cut: bool, foreign: bool,
         return "half_character"
     if not tools and _called(text, output):
         return "unoffered_call"
-    if text.strip() in ("", NO_REPLY):
+    if text.strip() in ("", _NO_REPLY):
         return "empty"
     if foreign:
         return "foreign"
@@ -368,7 +368,7 @@ def _summarised(part: ContentReasoning, model: Model | str) -> bool:
         return True
     kept = (part.signature or "").partition("reasoning-details://")[2]  # what OpenRouter sent
     return bool(kept) and not any(
-        detail.get("type") == "reasoning.text" and detail.get("format") not in SUMMARISING
+        detail.get("type") == "reasoning.text" and detail.get("format") not in _SUMMARISING
         for detail in json.loads(kept)
     )
 

@@ -11,8 +11,19 @@ from inspect_ai.solver import TaskState
 from selfprobe.data import Table
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import locate
-from selfprobe.logs import Run, as_typed, in_thread, lost_replies, runs, samples, task_defaults
-from selfprobe.logs.header import about_of, informed_of, target_of, task_of
+from selfprobe.logs import (
+    Run,
+    about_of,
+    as_typed,
+    in_thread,
+    informed_of,
+    lost_replies,
+    runs,
+    samples,
+    target_of,
+    task_defaults,
+    task_of,
+)
 from selfprobe.solvers.ask import in_a_run, of_asked, sole
 from selfprobe.solvers.record import Reply, record_of
 

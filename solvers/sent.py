@@ -36,7 +36,7 @@ from selfprobe.logs.resuming import take
 from selfprobe.solvers.record import ENDING, Applied, Reply, is_another, whole_characters
 from selfprobe.text.safe import clean
 
-SHOWN = 200
+_SHOWN = 200
 """Number of characters of a body that a line shows."""
 
 _KEPT = 2000
@@ -65,7 +65,7 @@ _bodies: ContextVar[list[_Body] | None] = ContextVar("_bodies", default=None)
 """Responses of the call that is under way, the last one last."""
 
 
-class Receiving:
+class _Receiving:
     """Context in which a provider is asked: an error that leaves it knows what the server sent, and from where.
 
     Args:
@@ -76,7 +76,7 @@ class Receiving:
         self.api = api
         self.before: Token[list[_Body] | None] | None = None
 
-    def __enter__(self) -> "Receiving":
+    def __enter__(self) -> "_Receiving":
         client = getattr(getattr(self.api, "client", None), "_client", None)
         hooks = getattr(client, "event_hooks", None)
         if isinstance(hooks, dict) and _keep not in hooks["response"]:
@@ -113,8 +113,8 @@ async def _keep(response: Any) -> None:
         return
     plain = response.aiter_bytes
 
-    async def aiter_bytes(*args: Any, **given: Any) -> AsyncIterator[bytes]:
-        async with aclosing(plain(*args, **given)) as parts:
+    async def aiter_bytes(*args: Any, **options: Any) -> AsyncIterator[bytes]:
+        async with aclosing(plain(*args, **options)) as parts:
             async for part in parts:
                 body.start.extend(part[: _KEPT - len(body.start)])
                 yield part
@@ -123,7 +123,7 @@ async def _keep(response: Any) -> None:
 
 
 def _shown(body: str) -> str:
-    text = one_line(clean(body), longest=SHOWN) if body.strip() else ""
+    text = one_line(clean(body), longest=_SHOWN) if body.strip() else ""
     return repr(text) if text else "an empty body"
 
 
@@ -160,7 +160,7 @@ def is_hugging_face(model: Model) -> bool:
     return any(one.__name__ == "HuggingFaceAPI" for one in type(model.api).__mro__)
 
 
-def as_told(model: Model, config: GenerateConfig) -> None:
+def set_sampling(model: Model, config: GenerateConfig) -> None:
     """Let the next call of this task to a Hugging Face model follow its temperature and seed.
 
     Args:
@@ -171,17 +171,17 @@ def as_told(model: Model, config: GenerateConfig) -> None:
         return
     _seed.set(config.seed)
     api: Any = model.api
-    if not isinstance(api.model, _Told):
-        api.model = _Told(api.model, api.tokenizer)
+    if not isinstance(api.model, _SeededModel):
+        api.model = _SeededModel(api.model, api.tokenizer)
 
 
-def reported(api: Any, output: ModelOutput, config: GenerateConfig) -> tuple[ModelOutput, ModelCall]:
+def _reported(api: Any, output: ModelOutput, config: GenerateConfig) -> tuple[ModelOutput, ModelCall]:
     """Output of a Hugging Face model's provider, with the reason why the reply ended, and its request.
 
     The request holds transformers' arguments: no effort and no schema, for which it has none.
 
     Args:
-        api: Provider of a model that `as_told` has met.
+        api: Provider of a model that `set_sampling` has met.
         output: Output of its `generate`; the reason is set in place.
         config: Settings of the call.
     """
@@ -192,7 +192,7 @@ def reported(api: Any, output: ModelOutput, config: GenerateConfig) -> tuple[Mod
 
 def _request(api: Any, config: GenerateConfig) -> dict[str, Any]:
     """Settings of a call as `_generate` passes them on."""
-    told: dict[str, Any] = {
+    sent: dict[str, Any] = {
         "do_sample": api.do_sample if config.temperature is None else config.temperature != 0,
         "temperature": config.temperature,
         "seed": None if config.temperature == 0 else _seed.get(),
@@ -200,10 +200,10 @@ def _request(api: Any, config: GenerateConfig) -> dict[str, Any]:
         "logprobs": config.logprobs,
         "enable_thinking": api.enable_thinking,
     }
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in sent.items() if value is not None}
 
 
-class _Told:
+class _SeededModel:
     """A transformers model whose `generate` knows the seed of its caller."""
 
     def __init__(self, model: Any, tokenizer: Any) -> None:
@@ -256,10 +256,10 @@ def _key(text: str, limit: int) -> int:
     return hash((text, limit))
 
 
-def _generate(told: _Told, *, seed: int | None, **given: Any) -> Any:
-    made = _followed(told._model, seed=seed, **given)
-    told.note_ends(made.sequences[:, given["input_ids"].shape[1] :], given.get("max_new_tokens"))
-    return made
+def _generate(model: _SeededModel, *, seed: int | None, **arguments: Any) -> Any:
+    output = _followed(model._model, seed=seed, **arguments)
+    model.note_ends(output.sequences[:, arguments["input_ids"].shape[1] :], arguments.get("max_new_tokens"))
+    return output
 
 
 def _followed(model: Any, *, seed: int | None, do_sample: bool, temperature: float | None = None, **rest: Any) -> Any:
@@ -285,18 +285,18 @@ SETTINGS = "request"
 _TEXTS = re.compile(r"(^|\.)(messages|input|contents|prompt|system|systeminstruction|instructions|tools|extraheaders)$")
 """Parts of a request that hold no settings."""
 
-SIMULATED = ("planted/", "mockllm/")
+_SIMULATED = ("planted/", "mockllm/")
 """Providers that send nothing to anybody."""
 
-ANSWERED = "answered_"
+_ANSWERED = "answered_"
 """Prefix of the entries of a sample's metadata that count the answering models, before the role: one per role, since a
 summary holds no entry above 1 kB."""
-ROLES = ("target", "observer", "grader")
-NAMES = 8
+_ROLES = ("target", "observer", "grader")
+_MOST_NAMES = 8
 """Number of models that are counted by name in the place of one model; the others are `FURTHER`."""
 UNNAMED, FURTHER = "(no name)", "(further models)"
 
-_NAMES = {
+_VENDOR_NAMES = {
     "effort": r"reasoningeffort|effort|thinkinglevel|thinkingbudget|budgettokens|thinking\.type|enablethinking",
     "temperature": r"temperature",
     "seed": r"(?:random)?seed",
@@ -307,7 +307,7 @@ _NAMES = {
 }
 """Vendors' names of a setting: the end of its path in the request, in lower case and without underscores."""
 
-_SETTING = re.compile(r"(?:^|\.)(?:" + "|".join(f"(?P<{name}>{of})" for name, of in _NAMES.items()) + ")$")
+_SETTING = re.compile(r"(?:^|\.)(?:" + "|".join(f"(?P<{name}>{of})" for name, of in _VENDOR_NAMES.items()) + ")$")
 
 
 async def with_request(model: Model, call: Awaitable[ModelOutput]) -> tuple[ModelOutput, Mapping[str, Any] | None]:
@@ -341,8 +341,8 @@ async def _cut(response: Any) -> None:
 
     It is a hook of httpx (Inspect's client is of httpx's successor: the same interface, another type).
     """
-    ours = _requests.get() is not None and response.headers.get("content-type", "").startswith("application/json")
-    if not (ours and b'"top_logprobs"' in await response.aread()):
+    of_call = _requests.get() is not None and response.headers.get("content-type", "").startswith("application/json")
+    if not (of_call and b'"top_logprobs"' in await response.aread()):
         return
     try:
         body = json.loads(response.content)
@@ -365,15 +365,15 @@ def _listen(model: Model) -> None:
     _heed_errors(api)
     plain = api.generate
 
-    async def generate(*args: Any, **given: Any) -> Any:
+    async def generate(*args: Any, **call: Any) -> Any:
         noted = _requests.get()
-        if noted is not None and (before := take(str(model), given["input"], given["config"])):
+        if noted is not None and (before := take(str(model), call["input"], call["config"])):
             noted += [before.metadata[SETTINGS]] if before.metadata and SETTINGS in before.metadata else []
             return before
-        with Receiving(api) as receiving:
-            result: Any = await plain(*args, **given)
+        with _Receiving(api) as receiving:
+            result: Any = await plain(*args, **call)
             if is_hugging_face(model):
-                result = reported(api, result, given["config"])
+                result = _reported(api, result, call["config"])
             output = result[0] if isinstance(result, tuple) else result
             receiving.mark(output)  # an error that is handed back
             if isinstance(output, ModelOutput):
@@ -411,13 +411,14 @@ def _heed_errors(api: Any) -> None:
         plain(response)  # OpenRouter's raises its own
         error = response.get("error")
         if error and not response.get("choices"):
-            found = ErrorReply(error)
-            if found.status_code is not None and (found.status_code in (408, 429) or found.status_code >= 500):
+            failure = ErrorReply(error)
+            status = failure.status_code
+            if status is not None and (status in (408, 429) or status >= 500):
                 from selfprobe.errors.inspect_private import OpenAIResponseError
 
-                kind = "rate_limit_exceeded" if found.status_code == 429 else "server_error"
-                raise OpenAIResponseError(kind, str(found)) from found
-            raise found
+                kind = "rate_limit_exceeded" if status == 429 else "server_error"
+                raise OpenAIResponseError(kind, str(failure)) from failure
+            raise failure
 
     api.on_response = on_response
 
@@ -481,7 +482,7 @@ def _read(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _setting(path: str) -> str | None:
-    """Name in `_NAMES` of the setting at a path of a request; None for what is none of them."""
+    """Name in `_VENDOR_NAMES` of the setting at a path of a request; None for what is none of them."""
     match = _SETTING.search(path)
     return match and match.lastgroup
 
@@ -506,20 +507,20 @@ def note(state: TaskState, role: str, replies: Mapping[str, Reply], asked: Gener
         asked: Settings that the method has for them.
     """
     lines = state.metadata.setdefault("applied", {})
-    told = [lines[role]] if role in lines else []
-    told += [line for reply in replies.values() if (line := _line(reply, asked))]
-    if told:
-        lines[role] = "; ".join(dict.fromkeys(told))
+    ways = [lines[role]] if role in lines else []
+    ways += [line for reply in replies.values() if (line := _line(reply, asked))]
+    if ways:
+        lines[role] = "; ".join(dict.fromkeys(ways))
     for reply in replies.values():
         if reply.problem != "no_logprobs":  # nobody was asked
-            names = state.metadata.setdefault(f"{ANSWERED}{role}", {}).setdefault(reply.model, {})
-            known = not reply.of_another or reply.answered_by in names or len(names) < NAMES
+            names = state.metadata.setdefault(f"{_ANSWERED}{role}", {}).setdefault(reply.model, {})
+            known = not reply.of_another or reply.answered_by in names or len(names) < _MOST_NAMES
             name = (reply.answered_by or UNNAMED) if known else FURTHER
             names[name] = names.get(name, 0) + 1
 
 
 def _line(reply: Reply, asked: GenerateConfig) -> str:
-    if reply.model.startswith(SIMULATED):
+    if reply.model.startswith(_SIMULATED):
         return "takes no settings"
     other = [f"answered by {reply.answered_by} (asked: {reply.model})"] if reply.of_another else []
     return ", ".join([_as_text(reply.applied, asked), *other]) if reply.applied else ""
@@ -565,8 +566,8 @@ def applied_in(seen: Iterable[EvalSampleSummary]) -> dict[str, str]:
     """
     ways: dict[str, Counter[str]] = {}
     for sample in seen:
-        told = sample.metadata.get("applied")
-        for role, way in told.items() if isinstance(told, dict) else ():
+        by_role = sample.metadata.get("applied")
+        for role, way in by_role.items() if isinstance(by_role, dict) else ():
             ways.setdefault(str(role), Counter())["; ".join(sorted(str(way).split("; ")))] += 1
     return {role: _ways(count) for role, count in ways.items()}
 
@@ -576,13 +577,13 @@ def answered_in(seen: Iterable[EvalSampleSummary | EvalSample]) -> dict[str, dic
 
     `UNNAMED` is a vendor that names none; logs of versions up to 0.2.0 have no role.
     """
-    found: dict[str, dict[str, Counter[str]]] = {}
+    counts: dict[str, dict[str, Counter[str]]] = {}
     for sample in seen:
         for key, models in sample.metadata.items():
-            role = key.removeprefix(ANSWERED)
-            for asked, names in models.items() if role in ROLES and role != key and isinstance(models, dict) else ():
-                found.setdefault(role, {}).setdefault(asked, Counter()).update(names)
-    return found
+            role = key.removeprefix(_ANSWERED)
+            for asked, names in models.items() if role in _ROLES and role != key and isinstance(models, dict) else ():
+                counts.setdefault(role, {}).setdefault(asked, Counter()).update(names)
+    return counts
 
 
 def substitutes_in(seen: Iterable[EvalSampleSummary | EvalSample]) -> list[str]:

@@ -16,10 +16,9 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from selfprobe.data import Table, table_of
 from selfprobe.data.inspect_data import calls_in, calls_of, first_text, missing_call
 from selfprobe.errors import InputError, one_line
-from selfprobe.logs import header_of, transcripts
-from selfprobe.logs.header import task_of
+from selfprobe.logs import header_of, task_of, transcripts
 from selfprobe.solvers.ask import Prompts, Tools, ask, require_model
-from selfprobe.solvers.negotiate import Effort, chosen
+from selfprobe.solvers.negotiate import Effort, user_settings
 from selfprobe.solvers.record import Record, reply_from
 from selfprobe.solvers.sent import note
 
@@ -50,7 +49,7 @@ def by_turn(
         InputError: While the task is built, in a run without a model, or with a wrong limit or effort.
     """
     require_model()
-    needs = chosen(answer_tokens, effort)
+    needs = user_settings(answer_tokens, effort)
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         offered, record = tools(state), state.store_as(Record)

@@ -24,8 +24,8 @@ from selfprobe.cli import main
 from selfprobe.page import WORDS, Column, Details, Page, Section, Table, answer_words, number, percent, render
 from selfprobe.studies.features import Features
 from selfprobe.studies.matrix.numbers import analyse
-from selfprobe.studies.matrix.page import page_of as matrix_page
-from selfprobe.studies.report import page as report
+from selfprobe.studies.matrix.page import results_page as matrix_page
+from selfprobe.studies.report import report_page as report
 from tests.studies import test_effect, test_outcome, test_probe_compare, test_rewrite
 from tests.studies.test_cues import prompts
 from tests.studies.test_scan import PLAN, conversation, says

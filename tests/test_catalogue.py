@@ -8,14 +8,13 @@ from pathlib import Path
 import yaml
 from click.testing import CliRunner
 
-from selfprobe.cli import main
+from selfprobe.cli import listed_tasks, main
 from selfprobe.errors.arguments import FULL
-from selfprobe.studies.catalogue import described
 from selfprobe.study._registry import tasks
 
 
 def test_every_task_is_there_with_what_it_asks_its_calls_and_its_paper() -> None:
-    found = described()
+    found = listed_tasks()
     assert [task.name for task in found] == sorted(f"selfprobe/{FULL.get(name, name)}" for name in tasks())
     assert all(task.asks[0].isupper() and task.asks[-1] in "?.)" for task in found)
     assert [task.name for task in found if task.calls is None] == []
@@ -25,7 +24,7 @@ def test_every_task_is_there_with_what_it_asks_its_calls_and_its_paper() -> None
 
 
 def test_a_task_says_the_options_that_it_cannot_do_without() -> None:
-    needs = {task.name: task.needs for task in described()}
+    needs = {task.name: task.needs for task in listed_tasks()}
     assert needs["selfprobe/kth_word"] == ()
     assert needs["selfprobe/pairwise_preference"] == ()
     assert needs["selfprobe/preference_probe"] == ("-T probe=…", "-T dataset=…")

@@ -48,7 +48,9 @@ def test_a_folder_is_claimed_while_a_wave_runs_and_free_after_it(tmp_path: Path,
 def test_a_second_job_of_this_machine_is_refused_in_a_line(tmp_path: Path, place: str) -> None:
     folder = place.format(tmp_path)
     left(folder)
-    said = rf"^{folder} is in use: process {os.getppid()} on \S+ runs in it since 2026-01-01 00:00:00 UTC\. "
+    said = (
+        rf"^{folder} is in use: process {os.getppid()} on \S+ has been running in it since 2026-01-01 00:00:00 UTC\. "
+    )
     said += (
         r"Wait for it, or give another --log-dir; if that process is another program, delete running.json there and "
     )
@@ -108,7 +110,7 @@ def test_a_killed_process_that_nobody_waited_for_is_gone(tmp_path: Path) -> None
 
 def test_the_claim_of_another_machine_holds_and_the_message_says_what_to_do(tmp_path: Path) -> None:
     left(str(tmp_path), host="node7", pid=gone())
-    said = f"on node7 runs in it .*; if that process is gone, delete {NAME} there and the same command goes on$"
+    said = f"on node7 has been running in it .*; if that process is gone, delete {NAME} there and the same command goes on$"
     with pytest.raises(InputError, match=said), claimed(str(tmp_path)):
         pytest.fail("nobody here can know")
     (tmp_path / NAME).unlink()

@@ -153,7 +153,7 @@ def test_another_error_of_a_file_is_not_said_to_be_the_outputs(monkeypatch: pyte
     def broken(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("selfprobe.studies.catalogue.echo", broken)
+    monkeypatch.setattr("selfprobe.cli.echo", broken)
     done = CliRunner().invoke(main, ["tasks"])
     assert isinstance(done.exception, OSError) and "standard output" not in done.output
 

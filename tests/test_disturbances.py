@@ -253,4 +253,4 @@ def test_two_hundred_connections_with_faults_give_each_question_its_own_reply_on
     assert seen["requests"] == count + sum(seen["faults"].values())
     for sample in samples(log.location):
         [act] = record_of(sample).acts.values()
-        assert act.text == Mind("alpha", DEFAULTS, seed=1).paragraph(sample.messages[0].text)
+        assert act.text == Mind("alpha", DEFAULTS, seed=1).paragraph(str(sample.input))

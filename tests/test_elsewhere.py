@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from selfprobe.studies.awareness.runs import load_awareness
-from selfprobe.studies.matrix.table import load as load_matrix
+from selfprobe.studies.matrix.table import read_matrices as load_matrix
 from selfprobe.study._registry import defaults_of, measures
 
 EXAMPLES = Path(__file__).parent.parent / "examples"

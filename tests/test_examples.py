@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from inspect_ai.log import EvalLog, read_eval_log
 
-from selfprobe.studies.report import page
+from selfprobe.studies.report import report_page
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 LOGS = sorted((EXAMPLES / "logs").glob("*.eval"))
@@ -56,7 +56,7 @@ def test_the_simulated_models_still_score_what_the_log_says(
 
 
 def test_the_page_has_no_hole_and_its_verdicts_are_the_committed_ones(embedder: str) -> None:
-    made = page([str(EXAMPLES / "logs")], embedder=embedder)
+    made = report_page([str(EXAMPLES / "logs")], embedder=embedder)
     html = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", (EXAMPLES / "report" / "index.html").read_text("utf-8")))
     assert made.holes == []
     assert made.parts["matrix"].answer.startswith("Yes, for 2 of 5 models. planted/")

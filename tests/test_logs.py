@@ -9,10 +9,9 @@ from inspect_ai.log import EvalSample, read_eval_log, read_eval_log_sample_summa
 from inspect_ai.scorer import Score
 
 from selfprobe.errors import InputError
-from selfprobe.logs import lost_replies, readable_logs, samples, summaries, values_of, without_request
-from selfprobe.logs.header import task_of
-from selfprobe.logs.references import resolved
-from selfprobe.solvers.record import Reply
+from selfprobe.logs import lost_replies, readable_logs, samples, summaries, task_of, values_of, without_request
+from selfprobe.logs.packed import resolved
+from selfprobe.solvers.record import Reply, record_of
 
 LONG = "a long reply of a model, " * 8
 
@@ -100,6 +99,22 @@ def test_summaries_are_in_the_order_of_samples_whichever_finished_first(folder: 
     write_eval_log(log, late)
     assert [(one.id, one.epoch) for one in read_eval_log_sample_summaries(late)] != order
     assert [(one.id, one.epoch) for one in summaries(late)] == order == [(s.id, s.epoch) for s in samples(late)]
+
+
+def test_samples_are_those_that_inspect_reads_without_their_transcripts(folder: Path) -> None:
+    file = str(next(folder.glob("2*.eval")))
+    for mine, whole in zip(samples(file), read_eval_log(file).samples or [], strict=True):
+        assert whole.events and whole.messages and not mine.events and not mine.messages
+        left_out = {"messages", "output", "events", "events_data", "timelines"}
+        assert mine.model_dump(exclude=left_out) == whole.model_dump(exclude=left_out) and mine.store
+
+
+def test_a_sample_whose_store_is_in_its_events_alone_keeps_them(folder: Path, tmp_path: Path) -> None:
+    log, killed = read_eval_log(str(next(folder.glob("2*.eval")))), str(tmp_path / "killed.eval")
+    for sample in log.samples or []:
+        sample.store = {}
+    write_eval_log(log, killed)
+    assert all(record_of(sample).acts["answer"].text for sample in samples(killed))
 
 
 def test_a_path_that_is_no_log_is_refused(tmp_path: Path) -> None:

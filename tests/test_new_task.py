@@ -18,7 +18,7 @@ from selfprobe.providers.mind import BEHAVIOURS
 from selfprobe.studies.matrix.diversity import replies_in
 from selfprobe.studies.matrix.numbers import analyse
 from selfprobe.studies.matrix.study import Matrix
-from selfprobe.studies.matrix.table import load
+from selfprobe.studies.matrix.table import read_matrices
 from selfprobe.study import _registry
 from selfprobe.study.waves import RunSettings
 
@@ -107,7 +107,7 @@ def test_it_is_in_the_matrix_its_report_and_the_diversity_table(stranger: Path, 
     asked = Matrix(models=[ADA, BO], tasks=["word_count"], limit=40, log_dir=str(tmp_path), settings=quiet)
     assert [cost.calls for cost in asked.plan().costs] == [40 * 2] * 2
     assert asked.ask()
-    results = load([str(tmp_path)])
+    results = read_matrices([str(tmp_path)])
     (task,) = analyse(results, rng=np.random.default_rng(0)).tasks
     assert task.task == "word_count" and task.models == (ADA, BO) and task.matrix.holes == {}
     own = task.cells.set_index(["target", "observer"]).value

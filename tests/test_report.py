@@ -15,7 +15,7 @@ from inspect_ai.log import EvalLog
 from selfprobe.cli import main
 from selfprobe.errors import InputError
 from selfprobe.page import render
-from selfprobe.studies.report import page
+from selfprobe.studies.report import report_page
 
 Run = Callable[..., EvalLog]
 
@@ -46,7 +46,7 @@ def only(logs: Path, folder: Path, *names: str) -> str:
 
 
 def test_the_page_has_a_part_for_each_study_and_names_what_is_of_none(logs: Path, embedder: str) -> None:
-    made = page([str(logs)], embedder=embedder)
+    made = report_page([str(logs)], embedder=embedder)
     assert [*made.parts, *(section.name for section in made.sections)] == [
         "matrix",
         "awareness",
@@ -65,7 +65,7 @@ def test_the_page_has_a_part_for_each_study_and_names_what_is_of_none(logs: Path
 
 
 def test_a_folder_with_one_study_has_the_page_of_that_study(logs: Path, tmp_path: Path) -> None:
-    made = page([only(logs, tmp_path / "one", "pairwise-preference")])
+    made = report_page([only(logs, tmp_path / "one", "pairwise-preference")])
     assert made.title == "Do these models prefer the better of two texts?" and set(made.tables) == {"runs"}
     assert [section.name for section in made.sections] == ["why", "cells", "method", "runs"]
 
@@ -73,7 +73,7 @@ def test_a_folder_with_one_study_has_the_page_of_that_study(logs: Path, tmp_path
 def test_no_log_of_a_study_is_one_line_that_names_what_is_there(logs: Path, tmp_path: Path) -> None:
     folder = only(logs, tmp_path / "none", "cut", "foreign")
     with pytest.raises(InputError, match=r"^no selfprobe log in .*; found 2 other logs; .*cut\.eval: cannot be read"):
-        page([folder])
+        report_page([folder])
     done = CliRunner().invoke(main, ["report", folder, "--out", str(tmp_path / "out")])
     assert done.exit_code == 2 and len(done.output.splitlines()) == 1 and not (tmp_path / "out").exists()
 
@@ -87,21 +87,21 @@ def test_a_damaged_log_stops_no_study(logs: Path, tmp_path: Path, embedder: str)
         start = content.find(b"summaries.json") + 14
         content[start : start + 60] = bytes(60)
         (Path(folder) / f"damaged-{name}.eval").write_bytes(bytes(content))
-    html = render(page([folder], embedder=embedder), "out")
+    html = render(report_page([folder], embedder=embedder), "out")
     assert "damaged-kth-word.eval" in html and "damaged-user-motivation.eval" in html
 
 
 def test_a_run_about_another_assistant_alone_is_told_in_one_reason(run_task: Run, tmp_path: Path) -> None:
     run_task("selfprobe/kth_word", "planted/a", tmp_path, limit=2, task_args={"about": "other", "resamples": 0})
     with pytest.raises(InputError) as error:
-        page([str(tmp_path)])
+        report_page([str(tmp_path)])
     said = str(error.value)
     assert said.count("no selfprobe log") == 1 and said.endswith("(about=other); about=self,other has a difference")
 
 
 def test_judges_logs_have_the_page_of_a_card(run_task: Run, tmp_path: Path) -> None:
     run_task("selfprobe/pairwise_realism", "planted/bea?liking=.9", tmp_path, limit=12)
-    made = page([str(tmp_path)])
+    made = report_page([str(tmp_path)])
     assert made.title == "Can this evaluation be told from real use?" and made.answer.startswith("Cannot tell for 1 ")
     assert "eval_awareness_2" in render(made, "out")
     assert {"prompts", "judges"} <= set(made.tables)
@@ -109,17 +109,17 @@ def test_judges_logs_have_the_page_of_a_card(run_task: Run, tmp_path: Path) -> N
 
 def test_report_shows_logs_of_turns(run_task: Run, tmp_path: Path) -> None:
     run_task("selfprobe/turn_curve", "planted/ada", tmp_path, limit=4)
-    made = page([str(tmp_path)])
+    made = report_page([str(tmp_path)])
     assert set(made.tables["curves"].model) == {"planted/ada"} and made.title.startswith("Does a model notice")
 
 
 def test_one_log_of_no_study_is_one_log(logs: Path, tmp_path: Path) -> None:
-    made = page([only(logs, tmp_path / "two", "pairwise-preference", "foreign")])
+    made = report_page([only(logs, tmp_path / "two", "pairwise-preference", "foreign")])
     assert made.told[-1] == "1 log belongs to no study; the page says why"
 
 
 def test_a_log_that_cannot_be_read_is_named_in_the_terminal(logs: Path, tmp_path: Path) -> None:
-    made = page([only(logs, tmp_path / "cut", "pairwise-preference", "cut", "foreign")])
+    made = report_page([only(logs, tmp_path / "cut", "pairwise-preference", "cut", "foreign")])
     assert made.told[-1] == "1 log cannot be read (cut.eval), 1 log belongs to no study; the page says why"
 
 
@@ -127,7 +127,7 @@ def test_the_command_writes_anywhere_and_tells_the_findings(logs: Path, tmp_path
     given = [str(logs), "--embedder", embedder, "--out"]
     done = CliRunner().invoke(main, ["report", *given, str(tmp_path / "out")])
     assert done.exit_code == 0, done.output
-    lines = done.output.splitlines()
+    lines = done.stdout.splitlines()  # a slow machine says on stderr where it is
     assert lines[0].startswith("Self-knowledge: Cannot tell for planted/a$x_1$ and planted/b: ")
     assert lines[1].startswith("Evaluation awareness: ") and lines[2].startswith("Preferences: ") and len(lines) <= 9
     html = (tmp_path / "out" / "index.html").read_text()

@@ -10,11 +10,11 @@ import pytest
 from inspect_ai.log import list_eval_logs
 
 from selfprobe.logs import samples
-from selfprobe.logs.references import REFERENCE
+from selfprobe.logs.packed import REFERENCE
 from selfprobe.studies.awareness.runs import load_awareness
 from selfprobe.studies.awareness.study import Awareness
 from selfprobe.studies.matrix.study import Matrix
-from selfprobe.studies.matrix.table import load as load_matrix
+from selfprobe.studies.matrix.table import read_matrices as load_matrix
 from selfprobe.study.waves import RunSettings
 
 QUIET = RunSettings(display="none", max_retries=0)

@@ -20,7 +20,6 @@ from selfprobe.studies import (
     attention,
     card,
     cues,
-    effect_page,
     every,
     features,
     inside,
@@ -31,13 +30,13 @@ from selfprobe.studies import (
     scan,
     turns,
 )
-from selfprobe.studies.awareness.page import awareness_page as awareness_page
-from selfprobe.studies.awareness.page import awareness_results
+from selfprobe.studies import effect as noticing
+from selfprobe.studies.awareness.page import awareness_page, awareness_results
 from selfprobe.studies.awareness.runs import PLAIN
 from selfprobe.studies.awareness.verdict import Kind
 from selfprobe.studies.inside import ALMOST, ELSEWHERE, SAID
 from selfprobe.studies.matrix.numbers import analyse
-from selfprobe.studies.matrix.page import page_of as matrix_page
+from selfprobe.studies.matrix.page import results_page as matrix_page
 from selfprobe.studies.preferences import page as probes
 from selfprobe.studies.preferences import study as preferences
 from tests.awareness import test_verdict as subjects
@@ -195,7 +194,7 @@ def contrast(score: Estimate, cause: Estimate, *, shown: bool, moved: bool, stro
 
 
 def effect(*cues: Any, told: tuple[Any, ...] = (), edge: str = "") -> tuple[Any]:
-    return (Of(cues=cues, told=told, edge=edge, smallest=0.05, arm=lambda name: Of(score=about(1.0))),)
+    return (Of(cues=cues, instructed=told, edge=edge, smallest=0.05, arm=lambda name: Of(score=about(1.0))),)
 
 
 def judged(kind: str, share: float = 0.3, words: float = 0.4) -> tuple[Any]:
@@ -302,7 +301,7 @@ STUDIES: dict[Callable[..., Any], list[tuple[tuple[Any, ...], str, str]]] = {
         ((UP, 3), "Yes", "looks more widely at block 3"),
         ((DOWN, 3), "No", "looks more narrowly at block 3"),
     ],
-    effect_page._answer: [
+    noticing._answer: [
         (effect(BEFORE), "Yes", "scores higher by 0.40"),
         (effect(), "Cannot tell", "has no arm that can be compared with its control"),
         (effect(told=(BEFORE,)), "Cannot tell", "an instruction is no awareness"),
@@ -426,7 +425,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "Check": ("check/test_gate.py", "check/test_changes.py"),
     "Induce": ("studies/test_induced_numbers.py",),
     "Matrix": ("test_sentences.py", "matrix/test_verdict.py"),
-    "Noticing": ("effect_page",),
+    "Noticing": ("effect",),
     "Outcome": ("outcome", "studies/test_outcome.py"),
     "Preferences": ("preferences.study",),
     "ProbeRun": ("preferences.page", "preferences/test_findings.py", "studies/test_probe_compare.py"),

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from selfprobe.cli import main
 from selfprobe.errors import InputError
-from selfprobe.studies import every, listed
+from selfprobe.studies import described_studies, every
 from selfprobe.study import STUDIES, STUDIES_FILE, Study, command, described_study
 from selfprobe.study.waves import RunSettings
 
@@ -21,7 +21,7 @@ from selfprobe.study.waves import RunSettings
 def test_the_file_of_options_is_what_the_studies_say() -> None:
     """`python -m selfprobe.studies` writes it anew."""
     held = json.loads(STUDIES_FILE.read_text())
-    assert held == json.loads(json.dumps(listed()))
+    assert held == json.loads(json.dumps(described_studies()))
 
 
 def test_help_and_a_wrong_call_import_neither_inspect_nor_pandas(tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_help_and_a_wrong_call_import_neither_inspect_nor_pandas(tmp_path: Path)
 def test_no_option_of_a_study_is_taken_for_a_setting_of_its_calls() -> None:
     """`RunSettings.taken` takes its fields out of what a command was given."""
     shared = {one.name for one in fields(RunSettings)} | {"engine", "ray_address"}
-    for name, about in listed().items():
+    for name, about in described_studies().items():
         assert not about["runs"] or shared.isdisjoint(option["name"] for option in about["options"]), name
 
 

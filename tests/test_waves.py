@@ -22,7 +22,7 @@ from inspect_ai.model import get_model
 from selfprobe.cli import main
 from selfprobe.errors import InputError
 from selfprobe.evalawareness_tasks.binary import awareness_binary
-from selfprobe.logs import listed, readable_logs
+from selfprobe.logs import logs_in, readable_logs
 from selfprobe.providers.planted import PlantedAPI
 from selfprobe.study import waves
 from selfprobe.study.progress import Progress
@@ -267,7 +267,7 @@ def test_a_second_start_says_how_many_replies_are_used_and_how_many_calls_are_le
         return await answer(self, *given, **named)
 
     monkeypatch.setattr(PlantedAPI, "generate", breaking)
-    command = ("awareness", "turns", "eval_awareness_2", "--models", "planted/ada", "--limit", "4", "--most", "1")
+    command = ("awareness", "turns", "eval_awareness_2", "--models", "planted/breaking", "--limit", "4", "--most", "1")
     how = ("--log-dir", tmp_path / "t", "--yes", "--max-connections", "1", "--max-retries", "0")
     first = called(*command, *how)
     assert first.exit_code == 1 and "earlier start" not in first.stderr
@@ -413,4 +413,4 @@ def test_a_folder_with_logs_under_a_tasks_old_and_new_name_has_those_of_both_fou
         logs = run_wave(runs(), str(tmp_path), title="Again", settings=settings, limit=2)
         assert {log.eval.task.rpartition("/")[2] for log in logs} == {"binary", "awareness_binary"}
     assert sorted(tmp_path.glob("*.eval")) == there, "nobody was asked again"
-    assert sorted(log for log in reads if log.endswith(".eval")) == sorted(listed(str(tmp_path))), "each once"
+    assert sorted(log for log in reads if log.endswith(".eval")) == sorted(logs_in(str(tmp_path))), "each once"

@@ -392,7 +392,7 @@ def stands_for(rows: Iterable[tuple[str | None, str | None]]) -> str | None:
     return None if all(label == own for label in theirs) else own
 
 
-def told_label(your_label: str | None, of_set: str | None, label: str | None) -> str | None:
+def counted_label(your_label: str | None, of_set: str | None, label: str | None) -> str | None:
     """The label that a row counts with.
 
     Your rows stand for `your_label` and the reference for the other label; rows of the reference with your label stand
@@ -439,7 +439,7 @@ def transcript_rows(dataset: str | Sequence[str], *, against: str | None = None,
     table = conversations(dataset, against=against, context="full", as_sent=True, **given)
     own = stands_for((row.get("set"), row["label"]) for row in table.rows)
     rows = [
-        {**row, "kind": told_label(own, row.get("set"), row["label"]), "count": len(ends(row["messages"]))}
+        {**row, "kind": counted_label(own, row.get("set"), row["label"]), "count": len(ends(row["messages"]))}
         for row in table.rows
     ]
     ours, others = ([row for row in rows if row["kind"] == kind] for kind in ("evaluation", "deployment"))

@@ -18,9 +18,8 @@ from inspect_ai.model import ChatMessage, ContentText
 
 from selfprobe.errors import InputError, one_line
 from selfprobe.errors.arguments import locate
-from selfprobe.logs import header_of, in_thread, readable_logs, transcripts
+from selfprobe.logs import header_of, in_thread, readable_logs, task_of, transcripts
 from selfprobe.logs.first_call import ELSEWHERE, SUBJECT, first_calls
-from selfprobe.logs.header import task_of
 
 Row = dict[str, Any]
 """`id`, `messages`, `called` (it is what a model was sent), `source` and, where there are any, `tools` and `label`; or

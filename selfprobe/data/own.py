@@ -48,7 +48,7 @@ class Words:
         return replace(pair, criterion=self.question, item=self.item) if pair.kind == "general" else pair
 
 
-def is_own(place: str) -> bool:
+def is_user_place(place: str) -> bool:
     """True if `rows_at` reads `place`."""
     return place.startswith("hf:") or place.lower().endswith(FORMATS)
 

@@ -25,7 +25,7 @@ import httpx
 from filelock import FileLock
 
 from selfprobe.data import BUNDLED, from_hub, read_text
-from selfprobe.data.own import FORMATS, Words, is_own, name_at, rows_at, text_rows, user_pairs
+from selfprobe.data.own import FORMATS, Words, is_user_place, name_at, rows_at, text_rows, user_pairs
 from selfprobe.data.pairs import ASPECTS, Kind, Label, Pair, checked, digest, in_drawn_order
 from selfprobe.embed.weights import Progress, SourceError, cache_folder, is_verified, to_stderr
 from selfprobe.errors.arguments import locate, meant
@@ -449,7 +449,7 @@ def load_pairs(
         votes = agreements(rows) if name == "mt_bench" else ()
     elif spec == OURS:
         origin, made = f"datasets/{OURS}", list(user_pairs(rows_at(str(BUNDLED / OURS / "rows.jsonl")), OURS))
-    elif is_own(given):
+    elif is_user_place(given):
         rows = rows_at(given)
         with _naming(given):
             origin, made = given, list(user_pairs(rows, given))
@@ -485,7 +485,7 @@ def name_and_place(spec: str) -> tuple[str, str]:
     """Name and place of the set that a user asked for; the place is "" if only a name was given."""
     if match := re.fullmatch(r"([\w.-]+)=(.+)", spec):
         return match[1], match[2]
-    return (name_at(spec), spec) if is_own(spec) else (spec, "")
+    return (name_at(spec), spec) if is_user_place(spec) else (spec, "")
 
 
 def _converted(rows: list[Row], name: str, origin: str, conversations: bool = False) -> list[Pair | None]:

@@ -173,7 +173,7 @@ def _first_met(prompt: Row, keys: Sequence[tuple[int, str]], width: int) -> int:
     return min(max(start, 0), len(keys) - 1) if width == 1 else start
 
 
-def own_pairs(path: str) -> Pairs:
+def pairs_in_file(path: str) -> Pairs:
     """Pairs of a file, unchanged: id, kind, one, two.
 
     Raises:

@@ -35,14 +35,12 @@ from inspect_ai.log import (
 from inspect_ai.model import ModelConfig
 from inspect_ai.scorer import Score
 
-from selfprobe.errors.arguments import as_now, locate
-from selfprobe.logs.decision import Decision, last_decisions
 from selfprobe.errors import InputError, one_line
-from selfprobe.logs.header import roles_of, target_of, task_of
+from selfprobe.errors.arguments import SHORT, as_now, locate
 from selfprobe.errors.inspect_private import RecoveryNotAvailable, registry_lookup
 from selfprobe.errors.output import refusals
-from selfprobe.logs.packed import refuse_bomb, sample_texts
-from selfprobe.logs.references import REFERENCE, resolved
+from selfprobe.logs.decision import Decision, last_decisions
+from selfprobe.logs.packed import REFERENCE, refuse_bomb, resolved, sample_texts
 from selfprobe.text.safe import concealed
 
 if TYPE_CHECKING:
@@ -63,8 +61,59 @@ _UNREAD = {"messages", "output", "store", "scores"}
 _TRANSCRIPT = {"messages", "output", "events", "events_data", "timelines"}
 """Parts of a sample that `samples` leaves out."""
 
-LOSING = "0.1.0"
+_LOSING = "0.1.0"
 """The version of selfprobe whose resumed runs could replay a reference in the place of a reply."""
+
+
+def task_of(log: EvalLog) -> str:
+    """A run's task without the package prefix that a run by name has; see `short_task`."""
+    return short_task(log.eval.task)
+
+
+def short_task(task: str) -> str:
+    """A task's name in our tables and options, of its name in Inspect.
+
+    >>> short_task("selfprobe/awareness_binary"), short_task("selfprobe/binary"), short_task("mine")
+    ('binary', 'binary', 'mine')
+    """
+    name = task.rpartition("/")[2]
+    return SHORT.get(name, name)
+
+
+def roles_of(log: EvalLog) -> dict[str, list[ModelConfig]]:
+    """Role → the models that have it, in their order: one as a rule."""
+    bound = log.eval.model_roles or {}
+    return {role: of if isinstance(of, list) else [of] for role, of in bound.items() if of}
+
+
+def target_of(log: EvalLog) -> str:
+    """The target of a run, as Inspect names models: the role `target`, or the evaluated model itself."""
+    bound = roles_of(log).get("target")
+    return bound[0].model if bound else log.eval.model
+
+
+def effort_of(log: EvalLog) -> str | None:
+    """The reasoning effort that the run's task was given, where it has such an argument."""
+    return log.eval.task_args.get("effort")
+
+
+def args_of(log: EvalLog) -> dict[str, Any]:
+    """The arguments of a run's task, under the names of today."""
+    return as_now(log.eval.task_args)
+
+
+def about_of(log: EvalLog) -> str:
+    """Subjects that the observer of a run was asked about: "self", "other", "self,other", "named", "shown:5"."""
+    return str(args_of(log).get("about", "self"))
+
+
+def informed_of(log: EvalLog) -> str | None:
+    """Hint that the observer of a run got about its target ("named", "shown:5"); None where it got none.
+
+    A model that is its own target is asked about itself whatever the argument says.
+    """
+    about = about_of(log)
+    return about if about.startswith(("named", "shown:")) and target_of(log) != log.eval.model else None
 
 
 @dataclass(frozen=True)
@@ -125,11 +174,11 @@ def readable_logs(paths: Iterable[str], tasks: Collection[str] | None = None) ->
 
 HOW_CALLED = {"max_connections", "max_retries", "timeout", "attempt_timeout", "adaptive_connections", "batch", "cache"}
 """Generation settings that say how calls are sent, not what is asked."""
-PATHS = {"dataset", "task", "logs", "against", "pairs", "questions", "target_log", "observer_log", "texts"}
+_PATHS = {"dataset", "task", "logs", "against", "pairs", "questions", "target_log", "observer_log", "texts"}
 """Task arguments that say where something is found. What was found there has its hash in the log."""
-ADDRESS = re.compile(r"url|key|header|port|organi[sz]ation|project|device|timeout|token$", re.IGNORECASE)
+_ADDRESS = re.compile(r"url|key|header|port|organi[sz]ation|project|device|timeout|token$", re.IGNORECASE)
 """Model arguments that say how a model is reached, not which one it is."""
-HASHES = ("dataset_sha256", "questions_sha256")
+_HASHES = ("dataset_sha256", "questions_sha256")
 """Entries of a log's metadata that stand for what was read."""
 
 Settings = tuple[tuple[str, str], ...]
@@ -342,7 +391,7 @@ def identified(
         for one in models
         for name, value in _config(one)
     }
-    hashes = [str(metadata[name]) for name in HASHES if metadata.get(name)]
+    hashes = [str(metadata[name]) for name in _HASHES if metadata.get(name)]
     return Identity(
         task=task,
         model=evaluated.model,
@@ -359,7 +408,7 @@ def _config(model: ModelConfig) -> Iterator[tuple[str, str]]:
         if name not in HOW_CALLED:
             yield name, str(value)
     for name, value in concealed(model.args).items():
-        if not ADDRESS.search(name):
+        if not _ADDRESS.search(name):
             yield f"-M {name}", str(value)
 
 
@@ -373,7 +422,7 @@ def arguments_of(task: str, args: Mapping[str, Any]) -> Settings:
     """
     defaults = task_defaults(task)
     now = as_now(args)
-    kept = {name: as_typed(value) for name, value in now.items() if name not in PATHS and value is not None}
+    kept = {name: as_typed(value) for name, value in now.items() if name not in _PATHS and value is not None}
     if "log" in kept:
         kept["log"] = kept["log"].rstrip("/").rpartition("/")[2]
     return tuple(sorted((name, value) for name, value in kept.items() if value != defaults.get(name)))
@@ -511,13 +560,13 @@ def _files(path: str) -> list[str]:
     if not there:
         raise InputError(f"there is no log file or folder {path} (looked at {place})")
     if system.isdir(inside):
-        return listed(place)
+        return logs_in(place)
     if not place.endswith((".eval", ".json")):
         raise InputError(f"{path} is no log: expected an Inspect log (.eval or .json), or a folder with logs")
     return [place]
 
 
-def listed(folder: str) -> list[str]:
+def logs_in(folder: str) -> list[str]:
     """The logs of a folder and all below it, newest first; none where there is no such folder yet.
 
     Raises:
@@ -566,8 +615,8 @@ def _unreadable(error: BaseException) -> str:
 def samples(log: str) -> list[EvalSample]:
     """All samples of a log by epoch and id, with the texts that Inspect keeps as references put in their places.
 
-    They have no messages, output and events (`transcripts` has events), to check which takes most of the time; but a
-    log in JSON has all, and so has a sample with an empty store, which a killed run leaves: its Record is in its events.
+    They have no messages, output and events (`transcripts` has events), to check which takes most of the time. A log in
+    JSON has all, and so has a sample with an empty store, which a killed run leaves: its Record is in its events.
 
     Raises:
         InputError: The log cannot be read; names it.
@@ -614,8 +663,8 @@ def transcripts(log: str, *, epochs: int | None = None) -> Iterator[EvalSample]:
     try:
         refuse_bomb(log, samples=True)
         if log.endswith(".json"):
-            given = {(sample.id, sample.epoch): sample for sample in read_eval_log(log).samples or []}
-            yield from (resolve_sample_attachments(given[key], "full") for key in wanted)
+            by_place = {(sample.id, sample.epoch): sample for sample in read_eval_log(log).samples or []}
+            yield from (resolve_sample_attachments(by_place[key], "full") for key in wanted)
             return
         # Where one of several reads fails, asyncio prints what became of the others; a disk gains nothing by several.
         several = 8 if "://" in log and not log.startswith("file:") else 1
@@ -646,8 +695,8 @@ def _place(sample: EvalSample | EvalSampleSummary) -> tuple[int, str]:
 
 def question_of(sample: EvalSampleSummary) -> str:
     """The question of a sample: its input, or the last message of a conversation."""
-    given = sample.input
-    return given if isinstance(given, str) else given[-1].text if given else ""
+    asked = sample.input
+    return asked if isinstance(asked, str) else asked[-1].text if asked else ""
 
 
 def item_count(header: EvalLog) -> int:
@@ -659,21 +708,21 @@ def item_count(header: EvalLog) -> int:
 def values_of(score: Score) -> dict[str, Any]:
     """The values of a score, by key ("" where it has no keys), without what is unscored (NaN)."""
     value = score.value
-    given = value if isinstance(value, Mapping) else dict(enumerate(value)) if isinstance(value, list) else {"": value}
-    return {str(key): one for key, one in given.items() if one is not None and one == one}
+    parts = value if isinstance(value, Mapping) else dict(enumerate(value)) if isinstance(value, list) else {"": value}
+    return {str(key): one for key, one in parts.items() if one is not None and one == one}
 
 
 def cause(log: str, sample: EvalSampleSummary) -> str:
     """The error that a sample ended with; of a RetryError, which names none, the one that was retried."""
     error = read_eval_log_sample(log, sample.id, sample.epoch).error
-    told = without_request(error.message if error else sample.error or "")
+    words = without_request(error.message if error else sample.error or "")
     raised = re.findall(r"^[\w.]+(?:Error|Exception|Timeout)\w*: .+$", error.traceback if error else "", re.MULTILINE)
-    return str(raised[0]) if told.startswith("RetryError") and raised else told.rpartition("\n")[2]
+    return str(raised[0]) if words.startswith("RetryError") and raised else words.rpartition("\n")[2]
 
 
 CUT = "cut_at_"
 """Prefix of the metrics that count cut replies; the argument follows."""
-UNSCORED = "unscored_"
+_UNSCORED = "unscored_"
 """Prefix of the metrics that count reasons; the reason follows."""
 
 
@@ -682,14 +731,14 @@ def counted(header: EvalLog) -> float | None:
 
     An item can be unscored though each of its parts has a value, and count though it has no label to be scored by.
     """
-    found = [value for name, value in metrics_in(header) if name == "n"]
-    return sum(found) if found else None
+    counts = [value for name, value in metrics_in(header) if name == "n"]
+    return sum(counts) if counts else None
 
 
 def unscored_in(header: EvalLog) -> str:
     """Reason why most of a run is unscored, by its own metrics; "" where they do not say."""
-    reasons = {name: rate for name, rate in metrics_in(header) if name.startswith(UNSCORED) and rate > 0}
-    return max(reasons, key=lambda name: reasons[name], default="").removeprefix(UNSCORED)
+    reasons = {name: rate for name, rate in metrics_in(header) if name.startswith(_UNSCORED) and rate > 0}
+    return max(reasons, key=lambda name: reasons[name], default="").removeprefix(_UNSCORED)
 
 
 def cut_in(header: EvalLog) -> dict[str, float]:
@@ -715,7 +764,7 @@ def lost_replies(header: EvalLog) -> str:
 
     Later versions resolve references, and refuse a reply that is one (`solvers.record.Reply`).
     """
-    if (header.eval.metadata or {}).get("selfprobe") != LOSING:
+    if (header.eval.metadata or {}).get("selfprobe") != _LOSING:
         return ""
     for sample in samples(header.location):
         for name, replies in sample.store.items():
@@ -745,7 +794,7 @@ def restore(folder: str) -> None:
     try:
         left = recoverable_eval_logs(folder)
     except UNREADABLE:
-        if not (damaged := readable_logs(listed(folder)).without()):
+        if not (damaged := readable_logs(logs_in(folder)).without()):
             raise
         raise InputError(
             f"a log of this study is damaged{damaged}; move it out of the folder and type the command again"

@@ -52,14 +52,14 @@ class Decision(BaseModel):
 
 def last_score(scores: Mapping[str, Score] | None) -> Score | None:
     """The last selfprobe score: `inspect score --action append` leaves earlier and foreign ones beside it."""
-    ours = [score for score in (scores or {}).values() if isinstance((score.metadata or {}).get("keys"), dict)]
-    return ours[-1] if ours else None
+    judged = [score for score in (scores or {}).values() if isinstance((score.metadata or {}).get("keys"), dict)]
+    return judged[-1] if judged else None
 
 
 def last_decisions(scores: Mapping[str, Score] | None) -> list[Decision]:
     """The decisions of the last selfprobe score."""
-    ours = last_score(scores)
-    return decisions_of(ours) if ours else []
+    judged = last_score(scores)
+    return decisions_of(judged) if judged else []
 
 
 def decisions_of(score: Score) -> list[Decision]:
@@ -81,4 +81,4 @@ def decisions_of(score: Score) -> list[Decision]:
         first = error.errors()[0]
         raise ValueError(f"a decision's {first['loc'][0]} is {first['input']!r}: {first['msg']}") from None
     except TypeError:
-        raise ValueError("the decisions of a score are no mappings by key") from None
+        raise ValueError("a score's decisions must be mappings by key") from None

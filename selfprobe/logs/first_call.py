@@ -21,8 +21,8 @@ from inspect_ai import Task, eval, task_with
 from inspect_ai.model import Model, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 
-from selfprobe.errors.arguments import locate, meant
 from selfprobe.errors import InputError, one_line
+from selfprobe.errors.arguments import locate, meant
 from selfprobe.errors.inspect_private import (
     PrerequisiteError,
     init_model_roles,
@@ -34,10 +34,10 @@ from selfprobe.errors.inspect_private import (
 SUBJECT = "selfprobe-evaluated-model"
 """Name of the model that records, as `mockllm/…`: where a task puts it into a prompt, each subject's own goes."""
 
-OWN_ROLES = ("target",)
+_OWN_ROLES = ("target",)
 """Roles that a task of this suite asks, and that are the evaluated model where nobody is bound to them."""
 
-PATIENCE = 900
+_PATIENCE = 900
 """Seconds that a task may take to ask its first questions."""
 
 ELSEWHERE = "Run it where it works, and give its logs (-T logs=…, or --logs)"
@@ -55,7 +55,7 @@ def first_calls(name: str) -> Iterator[str]:
     """A folder with one log of the task, in which each sample ends at its first call of a model; it is removed after.
 
     Sandboxes are not started: a sample that needs one before its first call is in error, as is one that asks a model of
-    its own choice. A role that nobody is bound to is named in the call, except a role of `OWN_ROLES`.
+    its own choice. A role that nobody is bound to is named in the call, except a role of `_OWN_ROLES`.
 
     Args:
         name: A registered name (`inspect_evals/gsm8k`), or a file, with @task where it holds several.
@@ -68,15 +68,15 @@ def first_calls(name: str) -> Iterator[str]:
         environment = os.environ | {"INSPECT_DISABLE_MODEL_API": "1"}  # of all models but the one that records
         command = [sys.executable, "-W", "ignore", "-m", "selfprobe.logs.first_call", name, folder]
         try:
-            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=PATIENCE)
+            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_PATIENCE)
         except subprocess.TimeoutExpired:
-            raise InputError(f"{name}: the task asked nothing within {PATIENCE} seconds. {ELSEWHERE}") from None
+            raise InputError(f"{name}: the task called no model within {_PATIENCE} seconds. {ELSEWHERE}") from None
         refusal = Path(folder) / _REFUSAL
         if refusal.exists():
             raise InputError(json.loads(refusal.read_text(encoding="utf-8")))
         if done.returncode:
-            said = done.stderr.strip().rpartition("\n")[2] or f"it ended with status {done.returncode}"
-            raise InputError(f"{name}: the task cannot be run here ({one_line(said)}). {ELSEWHERE}")
+            why = done.stderr.strip().rpartition("\n")[2] or f"it ended with status {done.returncode}"
+            raise InputError(f"{name}: the task cannot be run here ({one_line(why)}). {ELSEWHERE}")
         yield folder
 
 
@@ -96,7 +96,7 @@ def build(name: str, args: Mapping[str, Any] | None = None) -> Task:
     spec, at, which = name.partition("@")
     by_file = spec.endswith(".py")
     try:
-        found = load_tasks([_relative(locate(spec)) + at + which if by_file else name], dict(args or {}))
+        tasks = load_tasks([_relative(locate(spec)) + at + which if by_file else name], dict(args or {}))
     except _UNBUILT as error:
         if by_file and isinstance(error, InputError) and spec in str(error):
             raise
@@ -104,15 +104,15 @@ def build(name: str, args: Mapping[str, Any] | None = None) -> Task:
             f"{name}: the task cannot be built here ({type(error).__name__}: {one_line(error)}); its data may need a "
             f"network, a login or a package. {ELSEWHERE}"
         ) from error
-    if not found:
+    if not tasks:
         raise InputError(
             f"no task {name!r}; expected a registered name as package/task (is the package installed? inspect_evals "
             "comes with pip install 'selfprobe[inspect_evals]') or a file"
             + meant(name, [registry_info(known).name for known in registry_find(lambda info: info.type == "task")])
         )
-    if len(found) > 1:
-        raise InputError(f"{name} holds {len(found)} tasks ({', '.join(t.name for t in found)}); pick one: {spec}@name")
-    return found[0]
+    if len(tasks) > 1:
+        raise InputError(f"{name} holds {len(tasks)} tasks ({', '.join(t.name for t in tasks)}); pick one: {spec}@name")
+    return tasks[0]
 
 
 def _relative(path: str) -> str:
@@ -136,7 +136,7 @@ class _EveryRole(dict[str, Any]):
         self.model = model
 
     def get(self, role: str, default: Any = None) -> Any:
-        if role in OWN_ROLES:
+        if role in _OWN_ROLES:
             return default
         bound = copy(self.model)
         bound._set_role(role)

@@ -1,22 +1,28 @@
-"""Refusal of a log that would fill the memory, before it is parsed: it unpacks to too much, or nests too deep."""
+"""The file of a log: refused where it would fill the memory, and its texts.
+
+Refused before it is parsed is a log that unpacks to too much, or nests too deep. A text that a log holds once and
+refers to is put back in its places.
+"""
 
 import re
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import partial
+from typing import Any
 from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 import fsspec
 import zstandard
+from inspect_ai.log import EvalSample, resolve_sample_attachments
 
 from selfprobe.errors import InputError
 
-MOST = 100
+_MOST = 100
 """Ratio to its size that a large log may unpack to; Inspect's unpack to 5 to 30 times."""
-LARGE = 256_000_000
+_LARGE = 256_000_000
 """Bytes below which any log is read: replies of megabytes that repeat themselves pack well, and are in real logs."""
-DEEPEST = 1000
+_DEEPEST = 1000
 """Levels of lists and objects in a log: Inspect writes at most 255. Memory to read them grows with their square."""
 
 _CHUNK = 1_000_000
@@ -70,25 +76,25 @@ def sample_texts(log: str) -> Iterator[bytes]:
 
 
 def _refuse_large(inside: int, size: int) -> None:
-    if inside > max(LARGE, MOST * size):
+    if inside > max(_LARGE, _MOST * size):
         times = inside // max(size, 1)
         raise InputError(
             f"it unpacks from {size / 1e6:.0f} MB to {inside / 1e6:,.0f} MB, {times:,} times its size; no log does "
-            f"more than {MOST} times"
+            f"more than {_MOST} times"
         )
 
 
 def _unpacked(packed: ZipFile, member: ZipInfo) -> Iterator[bytes]:
     """Content of a member; InputError where that is more than the directory says."""
-    size, read, found = member.file_size, 0, copy(member)
+    size, read, entry = member.file_size, 0, copy(member)
     if zstandard_packed := member.compress_type == _ZSTANDARD:  # zipfile would unpack a megabyte to gigabytes at once
-        found.compress_type, found.file_size = ZIP_STORED, member.compress_size
-        del found.CRC
+        entry.compress_type, entry.file_size = ZIP_STORED, member.compress_size
+        del entry.CRC
     elif member.compress_type in (ZIP_STORED, ZIP_DEFLATED):
-        found.file_size = sys.maxsize  # else no more than `size` is read, and nobody knows that there is more
+        entry.file_size = sys.maxsize  # else no more than `size` is read, and nobody knows that there is more
     else:
         raise NotImplementedError(f"{member.filename} is compressed in a way that no log is")
-    with packed.open(found) as raw:
+    with packed.open(entry) as raw:
         unpacker = zstandard.ZstdDecompressor()
         file = unpacker.stream_reader(raw, read_across_frames=True) if zstandard_packed else raw
         while chunk := file.read(_CHUNK):
@@ -112,5 +118,47 @@ def _refuse_deep(chunks: Iterable[bytes]) -> None:
             brackets = brackets.replace(b"[]", b"")
         for run in _RUN.findall(brackets):
             depth += len(run) if run.startswith(b"[") else -len(run)
-            if depth > DEEPEST:
-                raise InputError(f"its lists and objects are more than {DEEPEST:,} levels deep; no log's are")
+            if depth > _DEEPEST:
+                raise InputError(f"its lists and objects are more than {_DEEPEST:,} levels deep; no log's are")
+
+
+REFERENCE = "attachment://"
+"""Beginning of a log's reference to a long text that it holds once."""
+
+
+def resolved(sample: EvalSample) -> EvalSample:
+    """A sample with every reference in its store, scores and messages resolved.
+
+    Inspect restores all long texts of a sample that was finished when its run was killed as references, and resolves
+    only those in messages and events. One that had not reached the log's file has its store in its events alone.
+    """
+    if not sample.attachments:
+        return sample
+    store, scores = _filled(sample.store, sample.attachments), _filled_scores(sample)
+    if not sample.store or _refers(sample):
+        sample = resolve_sample_attachments(sample, "core")
+    return sample.model_copy(update={"store": store, "scores": scores})
+
+
+def _refers(sample: EvalSample) -> bool:
+    messages = [*sample.messages, *(sample.input if isinstance(sample.input, list) else [])]
+    texts = [message.text for message in messages] + ([sample.input] if isinstance(sample.input, str) else [])
+    return any(text.startswith(REFERENCE) for text in texts)
+
+
+def _filled_scores(sample: EvalSample) -> Any:
+    names = ("value", "answer", "explanation", "metadata")
+    return sample.scores and {
+        name: score.model_copy(update={n: _filled(getattr(score, n), sample.attachments) for n in names})
+        for name, score in sample.scores.items()
+    }
+
+
+def _filled(value: Any, attachments: Mapping[str, str]) -> Any:
+    if isinstance(value, str) and value.startswith(REFERENCE):
+        return attachments.get(value.removeprefix(REFERENCE), value)
+    if isinstance(value, Mapping):
+        return {key: _filled(inner, attachments) for key, inner in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_filled(inner, attachments) for inner in value]
+    return value

@@ -8,34 +8,33 @@ Inspect restores the samples that were finished. For those under way its buffer 
 all of them would be asked again, which with many connections is most of a short run.
 """
 
+import hashlib
 import json
 import os
 import socket
 import time
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
 import psutil
 from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
-from selfprobe.errors import InputError, one_line
-from selfprobe.errors.output import refusals
-import hashlib
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalLog, EvalSample
 from inspect_ai.model import ChatMessage, GenerateConfig, ModelOutput
-from selfprobe.logs.header import short_task, task_of
+
+from selfprobe.errors import InputError, one_line
 from selfprobe.errors.inspect_private import sample_active
-from selfprobe.logs import HOW_CALLED, readable_logs, listed, restore, summaries, transcripts
+from selfprobe.errors.output import refusals
+from selfprobe.logs import HOW_CALLED, logs_in, readable_logs, restore, short_task, summaries, task_of, transcripts
 
 NAME = "running.json"
 """The file: host, process, when that started, and since when it runs here."""
 
-SLACK = 2.0
+_SLACK = 2.0
 """Seconds by which two readings of a process's start may differ: the time of the boot is rounded."""
 
 
@@ -54,7 +53,7 @@ def claimed(log_dir: str) -> Iterator[None]:
         system.makedirs(inside, exist_ok=True)
         if isinstance(system, LocalFileSystem) and not os.access(inside, os.W_OK):
             raise InputError(f"cannot write logs into {log_dir}: it is read-only for this user")
-        ours = _taken(system, f"{inside.rstrip('/')}/{NAME}", log_dir)
+        claim = _taken(system, f"{inside.rstrip('/')}/{NAME}", log_dir)
     except InputError:
         raise
     except refusals() as error:
@@ -64,7 +63,7 @@ def claimed(log_dir: str) -> Iterator[None]:
     finally:
         with suppress(*refusals()):  # a folder that is gone, or a store that is away, is said where it is written
             file = f"{inside.rstrip('/')}/{NAME}"
-            if system.cat_file(file) == ours:
+            if system.cat_file(file) == claim:
                 system.rm_file(file)
 
 
@@ -72,19 +71,19 @@ def _taken(system: Any, file: str, log_dir: str) -> bytes:
     """Content of the file, written by this process."""
     now = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
     process = {"host": socket.gethostname(), "pid": os.getpid(), "started": _start(psutil.Process())}
-    ours = json.dumps(process | {"since": now}).encode()
+    claim = json.dumps(process | {"since": now}).encode()
     try:
-        _create(system, file, ours)
+        _create(system, file, claim)
     except FileExistsError:
         if why := _held(system, file, log_dir):
             raise InputError(why) from None
         with suppress(FileNotFoundError):
             system.rm_file(file)
         try:
-            _create(system, file, ours)
+            _create(system, file, claim)
         except FileExistsError:  # another one saw the same
             raise InputError(_held(system, file, log_dir) or f"{log_dir} is in use: start again") from None
-    return ours
+    return claim
 
 
 def _create(system: Any, file: str, content: bytes) -> None:
@@ -100,9 +99,9 @@ def _held(system: Any, file: str, log_dir: str) -> str:
     """Description of the process that runs in the folder, for a message; "" if that process is gone."""
     system.invalidate_cache()
     try:
-        told = json.loads(system.cat_file(file))
-        host, pid, since = str(told["host"]), int(told["pid"]), str(told["since"])
-        start = float(told["started"]) if "started" in told else None
+        holder = json.loads(system.cat_file(file))
+        host, pid, since = str(holder["host"]), int(holder["pid"]), str(holder["since"])
+        start = float(holder["started"]) if "started" in holder else None
     except FileNotFoundError:
         return ""
     except (ValueError, TypeError, KeyError):
@@ -111,9 +110,9 @@ def _held(system: Any, file: str, log_dir: str) -> str:
     if here and not _alive(pid, start):
         return ""
     return (
-        f"{log_dir} is in use: process {pid} on {host} runs in it since {since}. Wait for it, or give another "
-        f"--log-dir; if that process is {'another program' if here else 'gone'}, delete {NAME} there and the same "
-        "command goes on"
+        f"{log_dir} is in use: process {pid} on {host} has been running in it since {since}. Wait for it, or give "
+        f"another --log-dir; if that process is {'another program' if here else 'gone'}, delete {NAME} there and the "
+        "same command goes on"
     )
 
 
@@ -128,7 +127,7 @@ def _alive(pid: int, start: float | None) -> bool:
         process = psutil.Process(pid)
         if pid == os.getpid() or process.status() == psutil.STATUS_ZOMBIE:
             return False
-        return start is None or abs(_start(process) - start) <= SLACK
+        return start is None or abs(_start(process) - start) <= _SLACK
     except psutil.AccessDenied:
         return True
     except psutil.Error:
@@ -144,10 +143,10 @@ def _start(process: psutil.Process) -> float:
 CUT = "CancelledError"
 """The error of a sample that was under way when its run ended."""
 
-Call = tuple[str, ...]
+_Call = tuple[str, ...]
 """Task, model, sample, epoch, and a hash of what was asked with which settings."""
 
-_left: dict[Call, list[ModelOutput]] = defaultdict(list)
+_left: dict[_Call, list[ModelOutput]] = defaultdict(list)
 """Replies that no call has taken; of equal calls the first one is first."""
 
 
@@ -163,7 +162,7 @@ def taken_up(log_dir: str) -> Iterator[None]:
     """
     restore(log_dir)
     seen = set[str]()
-    for log in readable_logs(listed(log_dir)).headers:  # an empty folder of a store is none
+    for log in readable_logs(logs_in(log_dir)).headers:  # an empty folder of a store is none
         if log.status != "success" and any((s.error or "").startswith(CUT) for s in summaries(log.location)):
             _keep(log, seen)
     try:

@@ -59,7 +59,7 @@ def prompts_of(judge: LocalModel, question: str) -> Prompts:
     return Prompts(whole[0][:cut], tuple(tokens[cut:] for tokens in whole))
 
 
-def read(
+def read_labels(
     judge: LocalModel,
     prompts: Sequence[Prompts],
     labels: Labels,

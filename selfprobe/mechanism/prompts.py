@@ -83,7 +83,7 @@ class Item:
         return head, tail
 
 
-def items(
+def dilemma_items(
     tokenizer: Any, table: Table, *, opening: str = OPENING, chat: Chat = PLAIN, context: int
 ) -> tuple[list[Item], dict[str, str]]:
     """The dilemmas of a data set as tokens, and id → reason of those that cannot be read.

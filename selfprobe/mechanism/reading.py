@@ -150,7 +150,7 @@ AGREE = {torch.float32: 1e-5, torch.bfloat16: 5e-2, torch.float16: 1e-2}
 
 
 @dataclass(frozen=True)
-class Reading:
+class DilemmaReading:
     """Results of one dilemma."""
 
     lens: Floats  # [arm, layer]: logit of A less that of B, through the final norm, after each block
@@ -161,7 +161,7 @@ class Reading:
 
 def read_item(
     judge: LocalModel, item: Item, *, sharing: bool = True, attention: bool = True, arms: Sequence[str] = tuple(ARMS)
-) -> Reading:
+) -> DilemmaReading:
     """Read an item; inside `registered` where `attention` is wanted."""
     lens, spoken, measured = [], [], []
     for arm, inputs in arm_runs(judge, item, arms, sharing=sharing):
@@ -171,15 +171,15 @@ def read_item(
         with recorded(judge.blocks, lambda out: out[:, -1].clone(), judge.stream) as kept, watching:
             logits, last = ended(judge, **inputs)
         states = torch.cat([state.to(judge.device) for state in kept])  # [layer, d_model]
-        lens.append(lensed(judge, states, prompt))
-        spoken.append(answered(judge, logits, last, prompt)[0])
+        lens.append(_lensed(judge, states, prompt))
+        spoken.append(answer_difference(judge, logits, last, prompt)[0])
         measured.append([layers.get(number) for number in judge.numbers])
     shape = next(
         (found.shape for arm in measured for found in arm if found is not None), torch.Size((len(MEASURES), 0))
     )
     missing = torch.full(shape, math.nan)
     stacked = [torch.stack([missing if one is None else one for one in arm], dim=1) for arm in measured]
-    return Reading(
+    return DilemmaReading(
         torch.stack(lens).cpu().numpy(),
         torch.stack(spoken).cpu().numpy(),
         torch.stack(stacked).numpy(),
@@ -187,7 +187,7 @@ def read_item(
     )
 
 
-def read_in_context(judge: LocalModel, item: Item, sharing: bool, attention: bool) -> Reading:
+def read_in_context(judge: LocalModel, item: Item, sharing: bool, attention: bool) -> DilemmaReading:
     """Call `read_item` in a context of its own, which a copy of the model on another machine needs."""
     with torch.inference_mode(), registered(judge.model) if attention else nullcontext():
         return read_item(judge, item, sharing=sharing, attention=attention)
@@ -230,15 +230,15 @@ def ended(judge: LocalModel, **inputs: Any) -> tuple[Tensor, Tensor]:
     return logits, kept[0].to(judge.device)
 
 
-def answered(judge: LocalModel, logits: Tensor, last: Tensor, prompt: Prompt) -> Tensor:
+def answer_difference(judge: LocalModel, logits: Tensor, last: Tensor, prompt: Prompt) -> Tensor:
     """Logit of A less that of B in the model's answer, from the results of `ended`: [row].
 
     The last state gives it in half precision: the model's own logits are rounded to 1/8 where they are 16 or more.
     """
-    return _difference(logits, prompt) if judge.dtype == torch.float32 else lensed(judge, last, prompt)
+    return _difference(logits, prompt) if judge.dtype == torch.float32 else _lensed(judge, last, prompt)
 
 
-def lensed(judge: LocalModel, states: Tensor, prompt: Prompt) -> Tensor:
+def _lensed(judge: LocalModel, states: Tensor, prompt: Prompt) -> Tensor:
     """Logit of A less that of B for states [layer, d_model] through the model's norm and output layer: [layer]."""
     normed = final_norm(judge.model)(states[None].to(judge.dtype if not judge.wide else states.dtype))[0]
     head = judge.model.get_output_embeddings()
@@ -285,7 +285,7 @@ def checked_reading(judge: LocalModel, item: Item, *, attention: bool = True) ->
         if not attention:
             yield sharing
             return
-        check_windows(judge, item.longest)
+        _check_windows(judge, item.longest)
         with registered(judge.model):
             _check_attention(judge, item, plain)
             yield sharing
@@ -296,7 +296,7 @@ def _plain(judge: LocalModel, item: Item) -> tuple[Floats, Floats]:
     found, logits = [], []
     for prompt in (item.prompts[arm] for arm in TRIED):
         said, last = ended(judge, input_ids=torch.tensor([prompt.prefix], device=judge.device), use_cache=False)
-        found.append(float(answered(judge, said, last, prompt)[0]))
+        found.append(float(answer_difference(judge, said, last, prompt)[0]))
         logits.append(said[0, list(prompt.contrast)].float().cpu().numpy())
     return np.array(found, dtype=np.float32), np.stack(logits)
 
@@ -360,7 +360,7 @@ def _unregistered(judge: LocalModel, why: str) -> NoPatterns:
     )
 
 
-def check_windows(judge: LocalModel, longest: int) -> None:
+def _check_windows(judge: LocalModel, longest: int) -> None:
     """NoPatterns where a sliding window hides tokens of the longest prompt: patterns would not cover all of them."""
     config = judge.model.config.get_text_config()
     windows = [w for name in WINDOWS if isinstance(w := getattr(config, name, None), int) and 0 < w < longest]
@@ -511,7 +511,7 @@ def patched(
             own.batch_repeat_interleave(len(rows))
             with tapped(_putting(item, patch, rows, held, mean), queries=patch.queries):
                 said = ended(judge, input_ids=last.expand(len(rows), -1), past_key_values=own, use_cache=True)
-            found += answered(judge, *said, item.prompts[arm]).tolist()
+            found += answer_difference(judge, *said, item.prompts[arm]).tolist()
     profiles = (
         [profile(held[patch.donor][block].cpu(), *patch.ends(item, patch.donor)) for block in patch.blocks]
         if held

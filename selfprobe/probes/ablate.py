@@ -16,7 +16,7 @@ from torch import Tensor
 from selfprobe.data.pairs import Pair
 from selfprobe.embed.weights import Progress, to_stderr
 from selfprobe.probes.evaluate import first_text_answers, fitted_apart
-from selfprobe.probes.fit import KINDS, FitSettings, FloatArray, held_out, weighted_f1
+from selfprobe.probes.fit import KINDS, FitSettings, FloatArray, held_out, signed_f1
 from selfprobe.probes.folder import probe_name, read_run, write_tables
 from selfprobe.probes.forward import Reading, batches, choose, one_more, output_of, plain_inputs, spoken_tokens
 from selfprobe.probes.harvesting import batch_budget, open_harvest
@@ -180,13 +180,13 @@ def _ablated(
     rows = []
     for direction, margin in margins.items():
         found = bootstrap(
-            lambda t, a, b: weighted_f1(t, a) - weighted_f1(t, b),
+            lambda t, a, b: signed_f1(t, a) - signed_f1(t, b),
             truth, margin, margins["none"],
             clusters=groups, rng=np.random.default_rng(0), unit="question",
         )  # fmt: skip
         flips = float(np.mean(np.sign(margin) != np.sign(margins["none"])))
         rows.append(
-            {"dataset": name, "direction": direction, "metric": "f1", "f1": weighted_f1(truth, margin)}
+            {"dataset": name, "direction": direction, "metric": "f1", "f1": signed_f1(truth, margin)}
             | {"changed_answers": flips}
             | asdict(found)
         )

@@ -23,8 +23,8 @@ from selfprobe.probes.fit import (
     LABELLED,
     FloatArray,
     Kind,
-    Lesson,
     Orders,
+    Supervision,
     best_layer,
     calibrated,
     check_labels,
@@ -66,7 +66,7 @@ class Layers:
         return int(layer)
 
 
-def layers_of_array(x: npt.NDArray[np.floating[Any]]) -> Layers:
+def _layers_of_array(x: npt.NDArray[np.floating[Any]]) -> Layers:
     """Layers of an array in one of `LAYOUTS`; ValueError for any other shape."""
     if x.ndim not in LAYOUTS or (x.ndim > 2 and (x.shape[-2] != 2 or x.shape[-3] not in (1, 2))):
         raise ValueError(f"states must be a Harvest or an array {', '.join(LAYOUTS.values())}, got shape {x.shape}")
@@ -140,14 +140,14 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self._check_parameters()
         given = self._layers(X, reset=True)
         X = X if hasattr(X, "identity") else np.asarray(X)
-        lesson = self._lesson(X, y, groups)
+        supervision = self._supervision(X, y, groups)
         orders: Orders = "first" if given.differences else self.orders
         numbers = given.numbers if self.layer == "chosen" else [given.number(self.layer)]
-        fitted = [learn(self.kind, given.read(n), lesson, layer=n, orders=orders) for n in numbers]
+        fitted = [learn(self.kind, given.read(n), supervision, layer=n, orders=orders) for n in numbers]
         self.layer_scores_ = np.array([probe.train_score for probe in fitted])
         best = fitted[best_layer(self.layer_scores_)]
-        self.probe_ = replace(best, scale=calibrated(best, given.read(best.layer), lesson))
-        self.origin_ = _origin(X, lesson.groups if groups is not None else ())
+        self.probe_ = replace(best, scale=calibrated(best, given.read(best.layer), supervision))
+        self.origin_ = _origin(X, supervision.groups if groups is not None else ())
         return self
 
     def preference(self, X: Any) -> Floats:
@@ -270,14 +270,14 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if hasattr(X, "identity"):
             found = Layers(X.layers, X.identity.d_model, X.layer)
         elif (X if hasattr(X, "ndim") else np.asarray(X)).ndim <= 2:
-            return layers_of_array(validate_data(self, X, reset=reset, dtype=np.float64))
+            return _layers_of_array(validate_data(self, X, reset=reset, dtype=np.float64))
         else:
-            found = layers_of_array(check_array(X, allow_nd=True, dtype=np.float64, ensure_min_samples=0))
+            found = _layers_of_array(check_array(X, allow_nd=True, dtype=np.float64, ensure_min_samples=0))
         if reset:
             self.n_features_in_ = found.width
         return found
 
-    def _lesson(self, X: Any, y: Any, groups: Any) -> Lesson:
+    def _supervision(self, X: Any, y: Any, groups: Any) -> Supervision:
         """What there is to learn from; sets `classes_`."""
         harvested = hasattr(X, "identity")
         if y is None and harvested and X.labels.any():
@@ -305,7 +305,7 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             from selfprobe.probes.evaluate import own_answers
 
             own = own_answers(X).mean(axis=1) - 0.5
-        return Lesson(first, names, own, self.orientation, self.c, self.folds, self.random_state)
+        return Supervision(first, names, own, self.orientation, self.c, self.folds, self.random_state)
 
     def _first(self, y: Any) -> npt.NDArray[np.bool_]:
         """Whether the first class is right [pair]; sets `classes_`."""

@@ -37,7 +37,7 @@ from selfprobe.probes.fit import (
     logistic,
     parse_orientation,
     sign_agreement,
-    weighted_f1,
+    signed_f1,
 )
 from selfprobe.probes.harvesting import Harvest
 from selfprobe.stats.estimate import Estimate, accuracy, auroc, auroc_table, bootstrap, f1_of_counts, undefined
@@ -137,7 +137,7 @@ def _f1_table(truth: npt.NDArray[np.bool_], scores: Scores) -> Scores:
     return f1_of_counts(said @ true.swapaxes(1, 2), said.sum(axis=2)[:, :, None], true.sum(axis=2)[:, None])
 
 
-METRICS: dict[str, Callable[[Any, Any], float]] = {"f1": weighted_f1, "accuracy": accuracy, "auroc": auroc}
+METRICS: dict[str, Callable[[Any, Any], float]] = {"f1": signed_f1, "accuracy": accuracy, "auroc": auroc}
 
 
 @dataclass
@@ -206,7 +206,7 @@ class Fits:
 
     def at_chosen(self, kind: Kind, scores: Scores | None = None) -> Scores:
         """[seed, pair] at each seed's chosen layer."""
-        return at(self.scores[kind] if scores is None else scores, self.chosen(kind))
+        return at_layers(self.scores[kind] if scores is None else scores, self.chosen(kind))
 
     def labels_seen(self, kind: Kind) -> BoolArray:
         """[seed, pair]: whether the seed's fit saw the pair's label, in training or for the component's sign."""
@@ -225,7 +225,7 @@ class Fits:
         return no_model(self.harvest.pairs, self.halves, folds=self.settings.folds)
 
 
-def at(table: Scores, layers: Sequence[int]) -> Scores:
+def at_layers(table: Scores, layers: Sequence[int]) -> Scores:
     """[seed, ...] of a table [seed, layer, ...] at one layer per seed."""
     return np.stack([table[seed, layer] for seed, layer in enumerate(layers)])
 

@@ -30,7 +30,7 @@ from selfprobe.probes.evaluate import (
     split_pairs,
 )
 from selfprobe.probes.fit import KINDS, FitInputs, FitSettings, Half, Scores, learn, learnable, means
-from selfprobe.probes.folder import kept, probe_name, read_run, write_tables
+from selfprobe.probes.folder import cached_array, probe_name, read_run, write_tables
 from selfprobe.probes.forward import batches
 from selfprobe.probes.harvesting import Harvest, batch_budget, open_harvest
 from selfprobe.probes.model import LocalModel
@@ -217,7 +217,7 @@ def _said(tuned: LocalModel, lesson: Lesson, folder: Path, *, alone: bool, **siz
     """Answers of the judge for a lesson's test half [pair, order, digit], from its folder if they are there."""
     test = [lesson.harvest.pairs[i] for i in lesson.half.test]
     file = folder / ("answers.npy" if alone else f"answers-{lesson.title}.npy")
-    return kept(file, lambda: answers(tuned, test, {JUDGE: None}, **sizes)[JUDGE])
+    return cached_array(file, lambda: answers(tuned, test, {JUDGE: None}, **sizes)[JUDGE])
 
 
 def _firsts(course: Course) -> list[Lesson]:
@@ -290,7 +290,7 @@ def _of_as_many(lesson: Lesson, numbers: Sequence[int]) -> Scores:
     study = FitInputs(
         settings, [replace(half, train=rows)], lesson.harvest.labels == 1, lesson.harvest.groups, _own(lesson)
     )
-    learnt = study.lesson(0)
+    learnt = study.supervision(0)
     if not learnable(learnt.truth(), learnt.groups, folds=settings.folds):
         return found
     layer = lesson.probes["supervised"].probe.layer
@@ -347,7 +347,7 @@ def _probe_cost(judge: LocalModel, lesson: Lesson, batch_tokens: int | None) -> 
     tokens = sum(p.length for p in lesson.prompts)
     states, start = lesson.harvest.layer(lesson.harvest.layers[-1])[lesson.half.train], time.perf_counter()
     study = FitInputs(lesson.settings, [lesson.half], lesson.harvest.labels == 1, lesson.harvest.groups, _own(lesson))
-    learn("supervised", states, study.lesson(0), layer=0, orders=lesson.settings.orders)
+    learn("supervised", states, study.supervision(0), layer=0, orders=lesson.settings.orders)
     layers = len(lesson.harvest.layers)
     fit = (time.perf_counter() - start) * layers
     width = lesson.harvest.identity.d_model

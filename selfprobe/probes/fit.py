@@ -224,14 +224,14 @@ LABELLED: tuple[Kind, ...] = ("supervised", "mean_difference")
 
 
 @dataclass(frozen=True)
-class Lesson:
+class Supervision:
     """Everything besides the states that a probe may learn from."""
 
     first_better: BoolArray | None  # [pair]
     """Whether text 1 is better; None: there are no labels."""
     groups: npt.NDArray[Any]  # [pair]
     """Source questions; folds keep the pairs of one together."""
-    own: Floats | None = None  # [pair]
+    model_answers: Floats | None = None  # [pair]
     """The model's own swap-averaged answer, > 0: text 1."""
     orientation: str = "few:32"
     c: float | None = None
@@ -259,7 +259,7 @@ class Lesson:
 def learn(
     kind: Kind,
     states: FloatArray,
-    lesson: Lesson,
+    supervision: Supervision,
     *,
     layer: int,
     orders: Orders,
@@ -271,30 +271,30 @@ def learn(
     """
     plus, minus = centre or means(states, orders)
     x = features(states, plus, minus, orders=orders)
-    made = DIRECTIONS[kind](x, states, lesson, orders)
+    made = DIRECTIONS[kind](x, states, supervision, orders)
     return Probe(
         kind, layer, orders, made.direction, made.bias, plus, minus,
-        "labels" if kind in LABELLED else lesson.orientation, made.c, made.score,
+        "labels" if kind in LABELLED else supervision.orientation, made.c, made.score,
     )  # fmt: skip
 
 
-def calibrated(probe: Probe, states: FloatArray, lesson: Lesson) -> float:
+def calibrated(probe: Probe, states: FloatArray, supervision: Supervision) -> float:
     """The `scale` of a probe fitted to these states; NaN where no label may be used for it.
 
     Platt's method without a constant, so that the texts swapped have the other probability: on scores out of fold where
     labels gave the direction, else on the few pairs whose labels gave the sign.
     """
     if probe.kind not in LABELLED:
-        if parse_orientation(lesson.orientation)[0] != "few":
+        if parse_orientation(supervision.orientation)[0] != "few":
             return math.nan
-        return _scale(probe.score(states)[lesson.few], lesson.truth()[lesson.few])
+        return _scale(probe.score(states)[supervision.few], supervision.truth()[supervision.few])
     from sklearn.model_selection import GroupKFold
 
-    truth, out = lesson.truth(), np.empty(len(states))
+    truth, out = supervision.truth(), np.empty(len(states))
     x = features(states, probe.mean_plus, probe.mean_minus, orders=probe.orders)
     c = probe.c / (float((x**2).sum(axis=1).mean()) or 1.0)  # as `logistic` takes it
-    for train, test in GroupKFold(lesson.folds).split(states, groups=lesson.groups):
-        part = Lesson(truth[train], lesson.groups[train], c=c, folds=2)
+    for train, test in GroupKFold(supervision.folds).split(states, groups=supervision.groups):
+        part = Supervision(truth[train], supervision.groups[train], c=c, folds=2)
         fitted = DIRECTIONS[probe.kind](x[train], states[train], part, probe.orders)
         out[test] = x[test] @ fitted.direction + fitted.bias
     return _scale(out, truth)
@@ -327,17 +327,17 @@ class Learnt:
     """Score by which the layer may be chosen."""
 
 
-def _supervised(x: Floats, _: FloatArray, lesson: Lesson, orders: Orders) -> Learnt:
-    given: dict[str, Any] = {"intercept": lesson.bias and orders == "first", "balanced": lesson.balanced}
-    given |= {"c": lesson.c, "folds": lesson.folds}
-    fitted = logistic(x, lesson.truth(), lesson.groups, **given)
+def _supervised(x: Floats, _: FloatArray, supervision: Supervision, orders: Orders) -> Learnt:
+    given: dict[str, Any] = {"intercept": supervision.bias and orders == "first", "balanced": supervision.balanced}
+    given |= {"c": supervision.c, "folds": supervision.folds}
+    fitted = logistic(x, supervision.truth(), supervision.groups, **given)
     return Learnt(fitted.direction, fitted.bias, fitted.c, fitted.score)
 
 
-def _mean_difference(x: Floats, _: FloatArray, lesson: Lesson, orders: Orders) -> Learnt:
+def _mean_difference(x: Floats, _: FloatArray, supervision: Supervision, orders: Orders) -> Learnt:
     from sklearn.model_selection import GroupKFold
 
-    truth = lesson.truth()
+    truth = supervision.truth()
 
     def between(rows: IntArray) -> tuple[Floats, float]:
         one, two = x[rows][truth[rows]], x[rows][~truth[rows]]
@@ -349,20 +349,20 @@ def _mean_difference(x: Floats, _: FloatArray, lesson: Lesson, orders: Orders) -
         return direction, -float(direction @ (one.mean(axis=0) + two.mean(axis=0))) / 2
 
     out = np.empty(len(x))
-    for train, test in GroupKFold(lesson.folds).split(x, groups=lesson.groups):
+    for train, test in GroupKFold(supervision.folds).split(x, groups=supervision.groups):
         direction, bias = between(train)
         out[test] = x[test] @ direction + bias
     return Learnt(*between(np.arange(len(x))), score=auroc(truth, out))
 
 
-def _unsupervised(x: Floats, _: FloatArray, lesson: Lesson, orders: Orders) -> Learnt:
+def _unsupervised(x: Floats, _: FloatArray, supervision: Supervision, orders: Orders) -> Learnt:
     direction = principal(x, symmetric=orders == "both")
     # PCA takes off the mean of these pairs, which is 0 unless the centre came from others too.
     offset = 0.0 if orders == "both" else -float(x.mean(axis=0) @ direction)
-    return _signed(direction, x, lesson, offset)
+    return _signed(direction, x, supervision, offset)
 
 
-def _ccs(x: Floats, states: FloatArray, lesson: Lesson, orders: Orders) -> Learnt:
+def _ccs(x: Floats, states: FloatArray, supervision: Supervision, orders: Orders) -> Learnt:
     """Burns et al. 2023: p = σ(θφ + b) should be 1 − p on the other side of the contrast, and far from ½.
 
     Paper: each side normalised, AdamW with weight decay .01, best of 10 random starts by the loss, predicts from both
@@ -384,31 +384,31 @@ def _ccs(x: Floats, states: FloatArray, lesson: Lesson, orders: Orders) -> Learn
         slope = (by_p @ sides[0] + by_n @ sides[1]) / len(p) + 0.01 * theta[:-1]
         return value, np.append(slope, float(np.mean(by_p + by_n)))
 
-    rng = np.random.default_rng([lesson.seed, 6])
+    rng = np.random.default_rng([supervision.seed, 6])
     starts = (rng.standard_normal(sides.shape[2] + 1) / math.sqrt(sides.shape[2]) for _ in range(10))
     best = min((minimize(loss, start, jac=True, method="L-BFGS-B") for start in starts), key=lambda found: found.fun)
-    return _signed(q @ best.x[:-1] / size, x, lesson)
+    return _signed(q @ best.x[:-1] / size, x, supervision)
 
 
-def _signed(direction: Floats, x: Floats, lesson: Lesson, bias: float = 0.0) -> Learnt:
-    """A direction (and its constant) that was fitted without labels, with its sign by the lesson's orientation."""
-    way, _ = parse_orientation(lesson.orientation)
+def _signed(direction: Floats, x: Floats, supervision: Supervision, bias: float = 0.0) -> Learnt:
+    """A direction (and its constant) that was fitted without labels, with its sign as the orientation asks."""
+    way, _ = parse_orientation(supervision.orientation)
     scores = x @ direction + bias
     if way == "few":
-        few, truth = lesson.few, lesson.truth()
+        few, truth = supervision.few, supervision.truth()
         sign = 1.0 if sign_agreement(truth[few], scores[few]) >= 0 else -1.0
         return Learnt(sign * direction, sign * bias, score=auroc(truth[few], sign * scores[few]))
     if way == "logit":
-        if lesson.own is None:
+        if supervision.model_answers is None:
             raise ValueError("orientation logit needs the model's own answers: fit to a Harvest, which holds them")
-        sign = 1.0 if float(scores @ lesson.own) >= 0 else -1.0
+        sign = 1.0 if float(scores @ supervision.model_answers) >= 0 else -1.0
         return Learnt(sign * direction, sign * bias)
     if way == "oracle":
         raise ValueError("orientation oracle takes the labels of a test half, which a fit does not see")
     return Learnt(direction, bias)
 
 
-DIRECTIONS: dict[Kind, Callable[[Floats, FloatArray, Lesson, Orders], Learnt]] = {
+DIRECTIONS: dict[Kind, Callable[[Floats, FloatArray, Supervision, Orders], Learnt]] = {
     "supervised": _supervised,
     "mean_difference": _mean_difference,
     "unsupervised": _unsupervised,
@@ -562,16 +562,16 @@ class FitInputs:
     halves: Sequence[Half]
     first_better: BoolArray  # [pair]
     groups: npt.NDArray[np.str_]  # [pair]
-    own: Scores
+    model_answers: Scores
     """[pair]: swap-averaged answer of the model itself, > 0: text 1."""
 
-    def lesson(self, seed: int) -> Lesson:
+    def supervision(self, seed: int) -> Supervision:
         """What the probes of one half may learn from; the sign that an oracle gives comes later."""
         settings, train = self.settings, self.halves[seed].train
         orientation = "none" if settings.orientation == "oracle" else settings.orientation
-        truth, groups, own = self.first_better[train], self.groups[train], self.own[train]
+        truth, groups, answers = self.first_better[train], self.groups[train], self.model_answers[train]
         given = {"bias": False, "balanced": settings.balanced}  # paper: σ(wᵀx), as does its code
-        return Lesson(truth, groups, own, orientation, settings.c, settings.folds, seed, **given)
+        return Supervision(truth, groups, answers, orientation, settings.c, settings.folds, seed, **given)
 
 
 @dataclass(frozen=True)
@@ -597,15 +597,15 @@ def fit_layer(states: FloatArray, study: FitInputs, layer: int, seeds: Sequence[
 
 
 def _fit(states: FloatArray, study: FitInputs, *, layer: int, seed: int) -> LayerFit:
-    settings, half, lesson = study.settings, study.halves[seed], study.lesson(seed)
+    settings, half, supervision = study.settings, study.halves[seed], study.supervision(seed)
     orders, train, test = settings.orders, states[half.train], states[half.test]
     centre = means(train if settings.centre == "train" else np.concatenate([train, test]), orders)
-    probes = {kind: learn(kind, train, lesson, layer=layer, orders=orders, centre=centre) for kind in KINDS}
+    probes = {kind: learn(kind, train, supervision, layer=layer, orders=orders, centre=centre) for kind in KINDS}
     if settings.orientation == "oracle":
         probes["unsupervised"] = _by_test_labels(probes["unsupervised"], test, study.first_better[half.test])
     learnt, tested = (features(part, *centre, orders=orders) for part in (train, test))
     chance = np.random.default_rng([seed, layer, 7]).standard_normal((learnt.shape[1], RANDOM_DIRECTIONS))
-    truth = lesson.truth()
+    truth = supervision.truth()
     signs = [1.0 if sign_agreement(truth, column) >= 0 else -1.0 for column in (learnt @ chance).T]
     few = learnt[np.searchsorted(half.train, half.few)]
     return LayerFit(
@@ -620,7 +620,7 @@ def _fit(states: FloatArray, study: FitInputs, *, layer: int, seed: int) -> Laye
 def _by_test_labels(probe: Probe, test: FloatArray, truth: BoolArray) -> Probe:
     """The better sign on the test half, which the released code takes. LEAKS."""
     scores = probe.score(test)
-    sign = 1.0 if weighted_f1(truth, scores) >= weighted_f1(truth, -scores) else -1.0
+    sign = 1.0 if signed_f1(truth, scores) >= signed_f1(truth, -scores) else -1.0
     return replace(probe, direction=sign * probe.direction, bias=sign * probe.bias, orientation="oracle")
 
 
@@ -636,6 +636,6 @@ def _few(few: FloatArray, tested: FloatArray, study: FitInputs, half: Half) -> t
     return tested @ fitted.direction + fitted.bias, fitted.score
 
 
-def weighted_f1(first_better: BoolArray, scores: FloatArray) -> float:
+def signed_f1(first_better: BoolArray, scores: FloatArray) -> float:
     """F1 of both labels, weighted by the frequency of each; a score of 0 is a tie and counts for neither."""
     return estimate.weighted_f1(np.where(first_better, 1, -1), np.sign(scores))

@@ -4,7 +4,7 @@ run.json                                  model, settings, versions, data sets w
 <data set>-supervised.safetensors         the probe of split 0 at the layer chosen on its training half
 <data set>-unsupervised.safetensors       (<data set>-<aspect>-… where each aspect has its own)
 tables/*.csv                              methods, layers, floors, transfer, cosine, adversarial, ablation, data
-figures/*.png, report.md                  what `preferences.page.page_of` makes of the tables
+figures/*.png, report.md                  what `preferences.page.probe_page` makes of the tables
 activations/                              states; may be deleted, and is then harvested again
 """
 
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from selfprobe.data.pairs import data_hash
@@ -62,11 +63,27 @@ def write_run(out: Path, state: dict[str, Any]) -> None:
     put_json(state, file)
 
 
-def put_json(content: Mapping[str, Any], file: Path) -> None:
-    """Write a JSON file, whole or not at all: a full disk would leave one that no run can go on from."""
-    part = file.with_suffix(".part")
-    part.write_text(json.dumps(content, indent=1, ensure_ascii=False), encoding="utf-8")
+def put_whole(file: Path, write: Callable[[Path], Any]) -> None:
+    """Write a file, whole or not at all: a full disk would leave one that no run can go on from."""
+    part = file.with_name(f"{file.name}.part")
+    write(part)
     part.replace(file)
+
+
+def put_json(content: Mapping[str, Any], file: Path) -> None:
+    """Write a JSON file, whole or not at all."""
+    text = json.dumps(content, indent=1, ensure_ascii=False)
+    put_whole(file, lambda part: part.write_text(text, encoding="utf-8"))
+
+
+def put_array(array: npt.NDArray[Any], file: Path) -> None:
+    """Write an array as .npy, whole or not at all."""
+
+    def write(part: Path) -> None:
+        with part.open("wb") as stream:  # by its name NumPy would add .npy
+            np.save(stream, array)
+
+    put_whole(file, write)
 
 
 def read_run(out: Path) -> dict[str, Any]:
@@ -90,23 +107,20 @@ def probe_name(dataset: str, aspect: str) -> str:
     return f"{dataset}-{aspect}" if aspect else dataset
 
 
-def kept(file: Path, make: Callable[[], "FloatArray"]) -> "FloatArray":
-    """An array from its file, or made and written there, whole or not at all."""
+def cached_array(file: Path, make: Callable[[], "FloatArray"]) -> "FloatArray":
+    """An array from its file; where there is none it is computed, and written there."""
     if file.is_file():
         found: FloatArray = np.load(file, allow_pickle=False)
         return found
-    made = make()
+    array = make()
     file.parent.mkdir(parents=True, exist_ok=True)
-    part = file.with_suffix(".part")
-    with part.open("wb") as stream:
-        np.save(stream, made)
-    part.replace(file)
-    return made
+    put_array(array, file)
+    return array
 
 
-def write_tables(out: Path, made: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+def write_tables(out: Path, tables: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
     """Write each table as a CSV file of the run's folder."""
     (out / "tables").mkdir(parents=True, exist_ok=True)
-    for name, table in made.items():
+    for name, table in tables.items():
         table.to_csv(out / "tables" / f"{name}.csv", index=False)
-    return made
+    return tables

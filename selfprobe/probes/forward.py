@@ -348,7 +348,7 @@ def blocked(judge: LocalModel, way: Way, switches: Sequence[int], longest: int) 
     windows = [w for name in WINDOWS if isinstance(w := getattr(config, name, None), int) and 0 < w <= longest]
     if way == "tree_mask" and windows:
         return f"pairs of up to {longest} tokens pass the sliding window of {min(windows)}"
-    if way == "tree_mask" and recurrent(judge):
+    if way == "tree_mask" and _recurrent(judge):
         return "its blocks mix neighbouring tokens without attention, and no mask hides one from the next"
     if way == "shared_cache" and "past_key_values" not in inspect.signature(judge.model.forward).parameters:
         return "it goes on from no key-value cache"
@@ -357,7 +357,7 @@ def blocked(judge: LocalModel, way: Way, switches: Sequence[int], longest: int) 
     return ""
 
 
-def recurrent(judge: LocalModel) -> bool:
+def _recurrent(judge: LocalModel) -> bool:
     """Whether some block convolves over tokens, as all state-space models and their hybrids do."""
     return any(
         isinstance(module, nn.Conv1d) and module.kernel_size[0] > 1

@@ -38,7 +38,7 @@ FINAL_NORMS = (
 """Names of the final norm in Llama, Mamba, GPT-2, RWKV, xLSTM, ModernBERT, GPT-NeoX, Phi, BioGPT, CTRL and LFM2."""
 
 
-def decoder_of(model: Any) -> Any:
+def _decoder_of(model: Any) -> Any:
     """The module that holds the decoder blocks: what `get_decoder` gives, or what lies in it, or the base model."""
     asked = model.get_decoder() if hasattr(model, "get_decoder") else model
     for module in (asked, getattr(asked, "model", None), getattr(model, "base_model", None)):
@@ -52,13 +52,13 @@ def decoder_of(model: Any) -> Any:
 
 def decoder_blocks(model: Any) -> Any:
     """`model.model.layers` of Llama, Gemma, Qwen, Mistral …; `h` or `blocks` of the decoder elsewhere."""
-    decoder = decoder_of(model)
+    decoder = _decoder_of(model)
     return next(b for name in BLOCKS if isinstance(b := getattr(decoder, name, None), nn.ModuleList))
 
 
 def final_norm(model: Any) -> Any:
     """The norm between the last block and the output; ValueError where a model has none under a known name."""
-    decoder = decoder_of(model)
+    decoder = _decoder_of(model)
     for name in FINAL_NORMS:
         if (norm := getattr(decoder, name, None)) is not None:
             return norm
@@ -77,7 +77,7 @@ def keep_residual(model: Any) -> bool:
     Weights and computations within a block keep their type: norms read float32 and give half precision, and what a
     block adds to the stream is added in float32.
     """
-    decoder = decoder_of(model)
+    decoder = _decoder_of(model)
     blocks = decoder_blocks(model)
     handles = [model.get_input_embeddings().register_forward_hook(lambda _m, _given, out: out.float())]
     outside = [m for m in decoder.children() if m is not blocks and not isinstance(m, nn.Embedding)]
@@ -138,7 +138,7 @@ def in_float32(model: Any) -> Iterator[None]:
 
     It takes one more block's memory in float32, so that a large model has a reference too.
     """
-    decoder, half = decoder_of(model), model.dtype
+    decoder, half = _decoder_of(model), model.dtype
     widened: dict[int, list[Tensor]] = {}
 
     def widen(module: Any, *_: Any) -> None:
@@ -239,7 +239,7 @@ class LocalModel:
         return int(getattr(text, "max_position_embeddings", None) or torch.iinfo(torch.int64).max)
 
 
-def converted(gguf: Path) -> Path:
+def _converted(gguf: Path) -> Path:
     """The folder with `gguf`'s weights as float32 safetensors; made at the first call (about half a minute).
 
     `save_pretrained` refuses a model that was loaded from GGUF (its config says it is quantised), so a fresh
@@ -453,12 +453,12 @@ def _source_of(name: str) -> str:
     if name in ("smollm2", "embedded/smollm2"):
         from selfprobe.embed.weights import fetch
 
-        return str(converted(fetch()))
+        return str(_converted(fetch()))
     path = Path(name).expanduser()
     if path.suffix == ".gguf":
         if not path.is_file():
             raise FileNotFoundError(f"no GGUF file at {path}: check the path (--model)")
-        return str(converted(path))
+        return str(_converted(path))
     if path.is_dir():
         return str(path)
     if path.is_absolute() or name.startswith((".", "~")):

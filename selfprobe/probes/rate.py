@@ -16,6 +16,7 @@ import torch
 from selfprobe.data.pairs import ASPECTS, LEVELS, SCORE, Pair, digest, score_priming, score_prompt
 from selfprobe.data.public_pairs import PairSet
 from selfprobe.embed.weights import Progress
+from selfprobe.probes.folder import put_array
 from selfprobe.probes.forward import batches, choose, output_of, plain_inputs, spoken_tokens
 from selfprobe.probes.harvesting import Harvest, batch_budget
 from selfprobe.probes.model import LocalModel
@@ -52,9 +53,9 @@ def rate_sets(
     batch_tokens: int | None = None,
     progress: Progress,
 ) -> dict[str, Margins]:
-    """Data set → `rate` of its pairs; an empty mapping for those that are not `rated`."""
+    """Data set → `rate_texts` of its pairs; an empty mapping for those that are not `rated`."""
     return {
-        name: rate(judge, h, batch_tokens=batch_tokens, progress=progress) if rated(h.pairs, asked) else {}
+        name: rate_texts(judge, h, batch_tokens=batch_tokens, progress=progress) if rated(h.pairs, asked) else {}
         for name, h in harvests.items()
     }
 
@@ -72,7 +73,7 @@ def margins(log_probs: Table) -> dict[str, Table]:
     return {method: score[:, 0] - score[:, 1] for method, score in scores.items()}
 
 
-def rate(judge: LocalModel, harvest: Harvest, *, batch_tokens: int | None = None, progress: Progress) -> Margins:
+def rate_texts(judge: LocalModel, harvest: Harvest, *, batch_tokens: int | None = None, progress: Progress) -> Margins:
     """Method → pair id → margin of the harvest's pairs; pairs that do not fit the model's context are missing.
 
     What was read is kept in the harvest's folder, so that the same call continues a killed one where it stopped.
@@ -132,13 +133,7 @@ def _read(
             done += len(batch)
             if time.monotonic() - kept > FLUSH_SECONDS:
                 kept = time.monotonic()
-                _keep(read, file)
+                put_array(read, file)
                 progress(f"  {done} of {len(todo)} texts scored")
     finally:  # what was read before an interrupt is kept
-        _keep(read, file)
-
-
-def _keep(read: Table, file: Path) -> None:
-    beside = file.with_suffix(".part.npy")
-    np.save(beside, read)
-    beside.replace(file)
+        put_array(read, file)

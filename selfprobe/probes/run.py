@@ -34,7 +34,7 @@ from selfprobe.probes import rate
 from selfprobe.probes.evaluate import (
     METRICS,
     Fits,
-    at,
+    at_layers,
     by_length,
     estimate,
     fit_all,
@@ -285,7 +285,7 @@ def _tables(
         "differences": lambda f, name: differences_table(f, logged=logged.get(name)),
         "aspects": lambda f, _: aspects_table(f),
         "layers": lambda f, _: layers_table(f),
-        "floors": lambda f, _: floors_table(f),
+        "floors": lambda f, _: _floors_table(f),
         "selected_on_test": lambda f, _: selected_on_test(f),
         "rounding": lambda f, _: rounding_table(f),
         "components": lambda f, _: components_table(f),
@@ -296,7 +296,7 @@ def _tables(
         parts = [part.assign(dataset=name) for name, f in fits.items() if len(part := make(f, name))]
         if parts:
             made[table] = pd.concat(parts, ignore_index=True)
-    return made | {"data": data_table(fits, sets)}
+    return made | {"data": _data_table(fits, sets)}
 
 
 def _transfers(fits: Mapping[str, Fits], progress: Progress) -> dict[str, pd.DataFrame]:
@@ -366,7 +366,7 @@ def _probes(fits: Fits) -> dict[str, MethodScores]:
     if way == "few":
         layers = fits.best(fits.few_score)
         few = MethodScores(
-            at(fits.few, layers), f"layers {fits.numbered(layers)}, chosen by these labels", seen["unsupervised"]
+            at_layers(fits.few, layers), f"layers {fits.numbered(layers)}, chosen by these labels", seen["unsupervised"]
         )
         table[f"supervised, the same {labelled} labels"] = few
     if settings.orders == "both":
@@ -378,7 +378,7 @@ def _probes(fits: Fits) -> dict[str, MethodScores]:
 
 def _controls(fits: Fits) -> dict[str, MethodScores]:
     pairs, splits, seen = fits.harvest.pairs, fits.halves, fits.labels_seen("supervised")
-    random = np.concatenate(list(at(fits.random, fits.chosen("supervised"))))
+    random = np.concatenate(list(at_layers(fits.random, fits.chosen("supervised"))))
     signed = np.repeat(seen, RANDOM_DIRECTIONS, axis=0)
     table = {"random direction": MethodScores(random, "same layers, sign by the training labels", signed)}
     if fits.untrained is not None:
@@ -514,7 +514,7 @@ def _repeated(method: MethodScores, each: Sequence[BoolArray]) -> MethodScores:
     return MethodScores(scores, method.note, None if method.learnt is None else np.tile(method.learnt, (len(each), 1)))
 
 
-def floors_table(fits: Fits) -> pd.DataFrame:
+def _floors_table(fits: Fits) -> pd.DataFrame:
     """probe, metric, over, mean, high, n: the best of all layers (and both signs) with shuffled labels."""
     rows = []
     for kind in KINDS:
@@ -532,7 +532,7 @@ def floors_table(fits: Fits) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def data_table(fits: Mapping[str, Fits], sets: Mapping[str, PairSet]) -> pd.DataFrame:
+def _data_table(fits: Mapping[str, Fits], sets: Mapping[str, PairSet]) -> pd.DataFrame:
     """dataset, origin, pairs, ties, left_out, scored, unscored, reasons, humans_agree, humans_low, humans_high.
 
     The last three columns are filled where a data set has single votes (MT-Bench): how often two judges agree, with an
@@ -559,7 +559,7 @@ def rounding_table(fits: Fits) -> pd.DataFrame:
 
 
 def selected_on_test(fits: Fits) -> pd.DataFrame:
-    """probe, metric, value: best layer and sign by the test score, to be compared with `floors_table`. LEAKS."""
+    """probe, metric, value: best layer and sign by the test score, to be compared with `_floors_table`. LEAKS."""
     truth, rows = fits.harvest.labels == 1, []
     for kind in KINDS:
         for metric in ("f1", "auroc"):

@@ -24,6 +24,7 @@ from torch import Tensor
 
 from selfprobe.data.pairs import digest
 from selfprobe.embed.weights import Progress, to_stderr
+from selfprobe.probes.folder import put_whole
 from selfprobe.probes.forward import batches, output_of, plain_inputs
 from selfprobe.probes.harvesting import batch_budget
 from selfprobe.probes.model import LocalModel, decoder_blocks
@@ -241,14 +242,7 @@ def _claim(folder: Path, identity: str) -> None:
             f"{folder} holds a training on other examples, weights or settings: delete it, or give another --out"
         )
     folder.mkdir(parents=True, exist_ok=True)
-    _whole(file, lambda part: part.write_text(identity, encoding="utf-8"))
-
-
-def _whole(file: Path, write: Callable[[Path], Any]) -> None:
-    """Write a file, whole or not at all."""
-    part = file.with_name(f"{file.name}.part")
-    write(part)
-    part.replace(file)
+    put_whole(file, lambda part: part.write_text(identity, encoding="utf-8"))
 
 
 def _taken(learner: Learner, folder: Path) -> Training | None:
@@ -289,7 +283,7 @@ def _trained(
         if now - saved > max(SAVED_EVERY, SAVING_TIMES * saving):
             state = {"identity": identity, "losses": losses, "seconds": before + now - started}
             state |= {"weights": weights, "optimizer": optimizer.state_dict()}
-            _whole(folder / "checkpoint.pt", lambda part, state=state: torch.save(state, part))  # type: ignore[misc]
+            put_whole(folder / "checkpoint.pt", lambda part, state=state: torch.save(state, part))  # type: ignore[misc]
             saved = time.monotonic()
             saving = saved - now
         if now - said > 10:
@@ -300,7 +294,7 @@ def _trained(
     flops = train_flops(tuned, tokens, count, full=full)
     training = Training(tuple(losses), before + time.monotonic() - started, tokens, count, flops, full)
     learner.save(folder)
-    _whole(folder / "training.json", lambda part: part.write_text(json.dumps(asdict(training)), encoding="utf-8"))
+    put_whole(folder / "training.json", lambda part: part.write_text(json.dumps(asdict(training)), encoding="utf-8"))
     for file in folder.glob("checkpoint.pt*"):  # a kill may have cut that one off, too
         file.unlink()
     return training

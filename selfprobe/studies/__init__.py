@@ -28,7 +28,7 @@ def every() -> list[type[Study]]:
     return STUDIES
 
 
-def listed() -> dict[str, dict[str, Any]]:
+def described_studies() -> dict[str, dict[str, Any]]:
     """Every study of this package by its name in small letters, as `described_study` has it now."""
     ours = [study for study in every() if study.__module__.startswith(f"{__name__}.")]
     return {study.__name__.lower(): described_study(study) for study in ours}

@@ -32,7 +32,7 @@ from selfprobe.studies.lens import (
 )
 
 if TYPE_CHECKING:
-    from selfprobe.mechanism.reading import Reading
+    from selfprobe.mechanism.reading import DilemmaReading
 
 SCALES = ("entropy", "over ln N", "without the first token", "over ln (N − 1), without the first token")
 FAIR = SCALES[3]
@@ -56,9 +56,9 @@ class Attention(Lens):
     patterns: ClassVar[bool] = True
 
     @classmethod
-    def tabulated(cls, readings: "Mapping[str, Reading]", blocks: Sequence[int]) -> dict[str, pd.DataFrame]:
+    def tabulated(cls, readings: "Mapping[str, DilemmaReading]", blocks: Sequence[int]) -> dict[str, pd.DataFrame]:
         """Tables lens, partings, attention, heads and places."""
-        makers = {"attention": attention_table, "heads": heads_table, "places": places_table}
+        makers = {"attention": _attention_table, "heads": _heads_table, "places": _places_table}
         return super().tabulated(readings, blocks) | {name: make(readings, blocks) for name, make in makers.items()}
 
     @classmethod
@@ -160,7 +160,7 @@ def _head(rows: pd.DataFrame, at: tuple[int, int]) -> str:
     return f"{rows.value[at]:+.4f}, {small(rows.holm[at])}"
 
 
-def scaled(readings: "Mapping[str, Reading]") -> dict[str, FloatArray]:
+def scaled(readings: "Mapping[str, DilemmaReading]") -> dict[str, FloatArray]:
     """Scale → entropy [dilemma, arm, layer, head] of the last token's pattern: `SCALES`."""
     measured = np.stack([reading.attention for reading in readings.values()]).astype(float)
     seen = np.stack([reading.tokens for reading in readings.values()]).astype(float)[:, :, None, None]
@@ -168,7 +168,7 @@ def scaled(readings: "Mapping[str, Reading]") -> dict[str, FloatArray]:
     return dict(zip(SCALES, (plain, plain / np.log(seen), rest, rest / np.log(seen - 1)), strict=True))
 
 
-def attention_table(readings: "Mapping[str, Reading]", numbers: Sequence[int]) -> pd.DataFrame:
+def _attention_table(readings: "Mapping[str, DilemmaReading]", numbers: Sequence[int]) -> pd.DataFrame:
     """block, what, scale, value, low, high, p, n: paired differences of entropy, mean over the heads of a block.
 
     p: paired t over dilemmas, as the paper's.
@@ -185,7 +185,7 @@ def attention_table(readings: "Mapping[str, Reading]", numbers: Sequence[int]) -
     return pd.DataFrame(rows)
 
 
-def heads_table(readings: "Mapping[str, Reading]", numbers: Sequence[int]) -> pd.DataFrame:
+def _heads_table(readings: "Mapping[str, DilemmaReading]", numbers: Sequence[int]) -> pd.DataFrame:
     """block, head, what, scale, value, p, holm, n: paired differences of entropy; Holm over all heads of a comparison.
 
     A head whose entropy never differs has no p, and is no member of the family.
@@ -206,7 +206,7 @@ def heads_table(readings: "Mapping[str, Reading]", numbers: Sequence[int]) -> pd
     return pd.concat(tables, ignore_index=True)
 
 
-def places_table(readings: "Mapping[str, Reading]", numbers: Sequence[int]) -> pd.DataFrame:
+def _places_table(readings: "Mapping[str, DilemmaReading]", numbers: Sequence[int]) -> pd.DataFrame:
     """block, arm, place, value, low, high, n: where the last token looks, mean over heads (Figure 6, §5.2's .059)."""
     names, rows = list(readings), []
     measured = np.stack([reading.attention for reading in readings.values()]).astype(float).mean(axis=4)

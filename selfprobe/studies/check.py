@@ -24,12 +24,23 @@ from pydantic import Field, TypeAdapter, ValidationError, field_validator, model
 from selfprobe.data import decoded, read_bytes
 from selfprobe.data.prices import Cost
 from selfprobe.errors import InputError, NoLogs, one_line
-from selfprobe.errors.arguments import meant, renamed, unknown
+from selfprobe.errors.arguments import FULL, meant, renamed, unknown
 from selfprobe.errors.output import place_file
-from selfprobe.logs import UNREADABLE, Run, cause, counted, cut_in, values_of, whole_sample
+from selfprobe.logs import (
+    UNREADABLE,
+    Run,
+    about_of,
+    args_of,
+    cause,
+    counted,
+    cut_in,
+    roles_of,
+    target_of,
+    values_of,
+    whole_sample,
+)
 from selfprobe.logs import runs as runs_in
 from selfprobe.logs.decision import Decision, last_decisions
-from selfprobe.logs.header import about_of, args_of, roles_of, target_of
 from selfprobe.scorers.decision import Judged
 from selfprobe.scorers.dilemma import dilemmas_of
 from selfprobe.scorers.frames import split
@@ -39,15 +50,15 @@ from selfprobe.solvers.observe import arms_of, examples_of
 from selfprobe.studies.check_numbers import (
     UNBOUND,
     Kept,
-    Paired,
-    Row,
+    MetricChange,
+    RunPairs,
     changes_of,
-    flips,
-    halved,
-    paired,
-    resampled,
+    epoch_deals,
+    item_draws,
+    pair_runs,
     target_suffix,
     turned,
+    verdict_counts,
 )
 from selfprobe.study import Plan, Study, Wave
 from selfprobe.study._registry import defaults_of, measures, short_name
@@ -175,10 +186,11 @@ class Check(Study):
             if task in known:
                 continue
             if task in tasks_by_name():
+                name = FULL.get(task, task)
                 how = (
-                    f"inspect eval selfprobe/{task} --model {self.models[0]} --log-dir LOGS, then selfprobe check LOGS"
+                    f"inspect eval selfprobe/{name} --model {self.models[0]} --log-dir LOGS, then selfprobe check LOGS"
                 )
-                raise InputError(f"--run takes {', '.join(known)}; run {task} by itself: {how}")
+                raise InputError(f"--run takes {', '.join(known)}; run {name} by itself: {how}")
             raise InputError(f"--run takes {', '.join(known)}; there is no task {task}{meant(task, known)}")
         if set_here := [name for name in SETS if name in self.args]:
             raise InputError(f"a gate asks a model about itself: leave {set_here[0]} out")
@@ -273,19 +285,19 @@ class Check(Study):
                 echo(line, err=as_json)
             add_to_summary(found.markdown())
         if gate and self.aa and gate.rows:
-            self._tell_flips(resampled(gate.paired.pairs), "resamples of the items", as_json)
+            self._tell_flips(item_draws(gate.paired.pairs), "resamples of the items", as_json)
         return found.status
 
     def _against_itself(self, logged: "CheckedLogs", as_json: bool) -> int:
         """Say how often the epochs of runs differ from each other as a gate sees it."""
         runs, bad = logged.good(1.0 if self.unscored is None else self.unscored)
-        self._tell_flips(halved(runs), "deals of the epochs into before and after, where nothing changed", as_json)
+        self._tell_flips(epoch_deals(runs), "deals of the epochs into before and after, where nothing changed", as_json)
         for name, why in bad.items():
             echo(f"{name}  bad: {why}", err=as_json)
         return INCOMPLETE if bad else GOOD
 
     def _tell_flips(self, draw: Any, of: str, as_json: bool) -> None:
-        found = flips(draw, self.aa or 1, smallest=self.smallest, lower=self.lower)
+        found = verdict_counts(draw, self.aa or 1, smallest=self.smallest, lower=self.lower)
         shares = ", ".join(f"{verdict} {count}" for verdict, count in found.most_common())
         echo(f"{found.total()} {of}: {shares}", err=as_json)
 
@@ -826,7 +838,7 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Found:
+class CheckResult:
     """Result of a check."""
 
     status: int
@@ -909,7 +921,7 @@ def _bad(name: str, text: str, columns: int) -> Case:
     return Case(COMPLETE, COMPLETE, name, "error", text, (f"{name}  {text}",), (name, *[""] * (columns - 2), text), {})
 
 
-def complete(logged: CheckedLogs, most: float) -> Found:
+def complete(logged: CheckedLogs, most: float) -> CheckResult:
     """Cases that say whether each run is complete and scored, if a share of up to `most` of its values may be
     unscored."""
     cases = [run.case(most) for run in logged.runs]
@@ -922,7 +934,7 @@ def complete(logged: CheckedLogs, most: float) -> Found:
     cases += [_bad(log, f"bad: {why}", 2) for log, why in logged.broken.items()]
     status = INCOMPLETE if any(case.kind for case in cases) else GOOD
     fields = {"runs": runs, "broken": logged.broken, "earlier": logged.earlier, "whole": status == GOOD}
-    return Found(status, cases, ("run", "found"), [*logged.asked_differently(), *logged.left_out()], last, fields)
+    return CheckResult(status, cases, ("run", "found"), [*logged.asked_differently(), *logged.left_out()], last, fields)
 
 
 @dataclass(frozen=True)
@@ -943,15 +955,15 @@ class Gate:
     """Notes about the logs, printed before those about pairing."""
 
     @cached_property
-    def paired(self) -> Paired:
+    def paired(self) -> RunPairs:
         """Runs before and now."""
-        found = paired(self.before, self.after)
+        found = pair_runs(self.before, self.after)
         there = {*self.incomplete} - {run.name for run in self.after}  # and cannot be compared: one reason is enough
         refused = {name: why for name, why in found.refused.items() if name not in there}
         return replace(found, refused=refused, notes=[*self.known, *found.notes])
 
     @cached_property
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[MetricChange]:
         """Every change."""
         return changes_of(self.paired.pairs, smallest=self.smallest, lower=self.lower)
 
@@ -965,7 +977,7 @@ class Gate:
             return WORSE
         return UNTOLD if self.strict and "cannot tell" in verdicts else GOOD
 
-    def found(self) -> Found:
+    def found(self) -> CheckResult:
         """The result in the form that every output takes."""
         bad = {"refused": self.paired.refused, "incomplete": self.incomplete}
         several = len({row.model for row in self.rows}) > 1
@@ -984,12 +996,16 @@ class Gate:
         notes += [*self.paired.notes, *([LUCK] if "worse" in count else [])]
         fields = {"status": self.status, "rows": rows, **bad, "notes": self.paired.notes, "turned": cells}
         heads = ("task", "metric", "change", "95 % interval", "n", "verdict")
-        return Found(self.status, cases, heads, notes, last, fields)
+        return CheckResult(self.status, cases, heads, notes, last, fields)
 
-    def case(self, row: Row, *, several: bool) -> Case:
+    def case(self, row: MetricChange, *, several: bool) -> Case:
         """A metric: worse is a failure, cannot tell skipped unless strict."""
         kinds = {"worse": "failure", "cannot tell": "failure" if self.strict else "skipped"}
-        change, size, verdict = moved(row), f"n {row.change.estimate.n}" if row.change else "", said(row, self.smallest)
+        change, size, verdict = (
+            change_text(row),
+            f"n {row.change.estimate.n}" if row.change else "",
+            verdict_text(row, self.smallest),
+        )
         names = ("task", "model", "metric", "verdict", "why", "change", "p_holm", "needed", "power")
         text = f"{change} {size} {verdict}".strip()
         line = (row.task, *([row.model] if several else []), row.metric, change, size, verdict)
@@ -1000,16 +1016,16 @@ class Gate:
         return Case(f"{row.task} of {row.model}", row.task, row.metric, kind, text, line, cells, data)
 
 
-def moved(row: Row) -> str:
+def change_text(row: MetricChange) -> str:
     """Text of the value before, after and the change: `.61 → .48  −.13 [−.19, −.07]`, with two to four decimals, so
     that it adds up."""
     if row.change is None:
         return ""
     one = row.change.estimate
     digits = _adding_up(row.change.before, row.change.after, one.value)
-    before, after = short(row.change.before, digits), short(row.change.after, digits)
-    interval = "" if math.isnan(one.low) else f" [{signed(one.low, digits)}, {signed(one.high, digits)}]"
-    return f"{before} → {after}  {signed(one.value, digits)}{interval}"
+    before, after = _short(row.change.before, digits), _short(row.change.after, digits)
+    interval = "" if math.isnan(one.low) else f" [{_signed(one.low, digits)}, {_signed(one.high, digits)}]"
+    return f"{before} → {after}  {_signed(one.value, digits)}{interval}"
 
 
 def _adding_up(before: float, after: float, change: float) -> int:
@@ -1019,19 +1035,19 @@ def _adding_up(before: float, after: float, change: float) -> int:
     """
     numbers = (before, after, change)
     for digits in range(2, 5) if all(map(math.isfinite, numbers)) else ():
-        was, now, moved = (float(short(number, digits)) for number in numbers)
+        was, now, moved = (float(_short(number, digits)) for number in numbers)
         if abs(now - was - moved) < 10**-digits / 2:
             return digits
     return 2
 
 
-def said(row: Row, smallest: float) -> str:
+def verdict_text(row: MetricChange, smallest: float) -> str:
     """The verdict, why, and what it would take to tell."""
     if row.change is None:
         return f"{'worse' if row.verdict == 'worse' else 'not the same'} ({row.why})"
     word, told, one = str(row.verdict), row.why, row.change.estimate
     if word == "cannot tell":
-        word = f"cannot tell a change of {short(smallest)}"
+        word = f"cannot tell a change of {_short(smallest)}"
         needed = row.needed or 0
         many = f"{needed:,}" if needed < 10**9 else "more than a billion"
         needs = f"needs {many} {one.unit}s" if needed > one.n else ""
@@ -1041,7 +1057,7 @@ def said(row: Row, smallest: float) -> str:
     return f"{word} ({told})" if told else word
 
 
-def short(value: float, digits: int = 2) -> str:
+def _short(value: float, digits: int = 2) -> str:
     """`.61`, `1.00`, `12.3`: two decimals below 10, without a zero before the point."""
     if math.isnan(value):
         return "?"
@@ -1049,7 +1065,7 @@ def short(value: float, digits: int = 2) -> str:
     return text.replace("0.", ".", 1) if text.startswith(("0.", "-0.")) else text
 
 
-def signed(value: float, digits: int = 2) -> str:
+def _signed(value: float, digits: int = 2) -> str:
     """`+.03`, `−.13`, `.00`."""
-    text = short(abs(value), digits)
+    text = _short(abs(value), digits)
     return text if text == "?" or not text.strip(".0") else f"{'−' if value < 0 else '+'}{text}"

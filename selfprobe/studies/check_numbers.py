@@ -108,7 +108,7 @@ word."""
 
 
 @dataclass(frozen=True)
-class Paired:
+class RunPairs:
     """Runs before and after."""
 
     pairs: list[Pair] = field(default_factory=list)
@@ -118,9 +118,9 @@ class Paired:
     """Notes for the reader that are no reason to refuse."""
 
 
-def paired(before: Sequence[Kept], after: Sequence[Kept]) -> Paired:
+def pair_runs(before: Sequence[Kept], after: Sequence[Kept]) -> RunPairs:
     """Pair each earlier run with the current one of the same task, arguments and model; a single other model counts."""
-    out, left, there = Paired(), list(before), list(after)
+    out, left, there = RunPairs(), list(before), list(after)
     for same in _SAME:
         groups = defaultdict[Hashable, tuple[list[Kept], list[Kept]]](lambda: ([], []))
         for side, runs in enumerate((left, there)):
@@ -156,7 +156,7 @@ def distinct_names(runs: Sequence[Kept]) -> list[str]:
     return [f"{run.task} ({told})" if more else run.task for run, told, more in zip(runs, given, several, strict=True)]
 
 
-def _hold(old: Kept, new: Kept, out: Paired) -> None:
+def _hold(old: Kept, new: Kept, out: RunPairs) -> None:
     if why := refusal(old, new):
         out.refused[new.name] = why
         return
@@ -227,7 +227,7 @@ def keys_of(run: Kept) -> set[str]:
 
 
 @dataclass(frozen=True)
-class Row:
+class MetricChange:
     """One metric of one run, before and after."""
 
     task: str
@@ -252,7 +252,7 @@ class Row:
     """Probability that such a change is shown here."""
 
 
-def changes_of(pairs: Sequence[Pair], *, smallest: float, lower: Collection[str] = ()) -> list[Row]:
+def changes_of(pairs: Sequence[Pair], *, smallest: float, lower: Collection[str] = ()) -> list[MetricChange]:
     """Every metric of every pair with its verdict, p corrected over all of them (Holm).
 
     Args:
@@ -270,7 +270,7 @@ def changes_of(pairs: Sequence[Pair], *, smallest: float, lower: Collection[str]
     ]
 
 
-def with_verdict(row: Row, moved: Change, p_holm: float, smallest: float, tests: int) -> Row:
+def with_verdict(row: MetricChange, moved: Change, p_holm: float, smallest: float, tests: int) -> MetricChange:
     """A row with its verdict.
 
     "unchanged": the interval lies inside ± smallest. "worse", "better": p_holm below .05, else. "no worse": the
@@ -305,7 +305,7 @@ def _oriented(moved: Change, down: bool) -> tuple[float, float]:
     return (-high, -low) if down else (low, high)
 
 
-def _rows(old: Kept, new: Kept, lower: Collection[str]) -> Iterator[Row]:
+def _rows(old: Kept, new: Kept, lower: Collection[str]) -> Iterator[MetricChange]:
     """The rows of a pair, undecided: scores, then what is unscored or reasoned, then how the model was asked."""
     sides = (old, new) if new.metric else (old,)  # another suite's new score has nothing to be compared with
     keys = list(dict.fromkeys(key for run in sides for cell in run.items.values() for key in cell))
@@ -317,13 +317,15 @@ def _rows(old: Kept, new: Kept, lower: Collection[str]) -> Iterator[Row]:
         if was.any() or now.any():
             more = after.reasons - before.reasons if name == "unscored" else Counter[str]()
             why = max(sorted(more), key=lambda reason: more[reason], default="")
-            yield Row(new.task, new.model, name, change(was, now, clusters, unit=_unit(new)), down=True, why=why)
+            yield MetricChange(
+                new.task, new.model, name, change(was, now, clusters, unit=_unit(new)), down=True, why=why
+            )
     if told := _asked(old, new):
         same = old.model == new.model and concealed(old.model_args) == concealed(new.model_args)
-        yield Row(new.task, new.model, "asked", None, why=told, verdict="worse" if same else "cannot tell")
+        yield MetricChange(new.task, new.model, "asked", None, why=told, verdict="worse" if same else "cannot tell")
 
 
-def _score(old: Kept, new: Kept, keys: Sequence[str], lower: Collection[str]) -> Row:
+def _score(old: Kept, new: Kept, keys: Sequence[str], lower: Collection[str]) -> MetricChange:
     """The row of a score; a skill where something can be guessed without a model."""
     clusters, before, after = _sides(old, new, _cells(old, new, keys))
     name = new.metric or keys[0]
@@ -338,10 +340,10 @@ def _score(old: Kept, new: Kept, keys: Sequence[str], lower: Collection[str]) ->
     if (old.blind or new.blind) and len(np.unique(clusters[both])) >= FEWEST:
         skills = [_skill(before, side, clusters, _unit(new)) for side in now]
         if skills[0] is not None and skills[-1] is not None:
-            return Row(new.task, new.model, "skill", skills[0], hidden=skills[1] if filled else None)
+            return MetricChange(new.task, new.model, "skill", skills[0], hidden=skills[1] if filled else None)
     scale = 1.0 if bounded else float(np.ptp(known)) or 1.0
     moved = [change(before.values, side.values, clusters, unit=_unit(new), scale=scale) for side in now]
-    return Row(new.task, new.model, name, moved[0], down=down, hidden=moved[1] if filled else None)
+    return MetricChange(new.task, new.model, name, moved[0], down=down, hidden=moved[1] if filled else None)
 
 
 def _filled(before: "_Side", after: "_Side", worst: float) -> "_Side | None":
@@ -478,7 +480,7 @@ def _answer(run: Kept, item: str, key: str) -> str:
     return Counter(run.said.get(item, {}).get(key, [""])).most_common(1)[0][0]
 
 
-def resampled(pairs: Sequence[Pair]) -> Callable[[np.random.Generator], list[Pair]]:
+def item_draws(pairs: Sequence[Pair]) -> Callable[[np.random.Generator], list[Pair]]:
     """Draws the items of both runs anew, whole clusters with replacement."""
     return lambda rng: [_drawn(old, new, rng) for old, new in pairs]
 
@@ -502,7 +504,7 @@ def _drawn(old: Kept, new: Kept, rng: np.random.Generator) -> Pair:
     return of(old), of(new)
 
 
-def halved(runs: Sequence[Kept]) -> Callable[[np.random.Generator], list[Pair]]:
+def epoch_deals(runs: Sequence[Kept]) -> Callable[[np.random.Generator], list[Pair]]:
     """Deals the epochs of each item to a run before and one after: the model against itself.
 
     Raises:
@@ -512,7 +514,7 @@ def halved(runs: Sequence[Kept]) -> Callable[[np.random.Generator], list[Pair]]:
         if run.epochs < 2:
             raise InputError(
                 f"--aa deals the epochs of a run to two sides, and {run.name} has one; run it with --epochs 2 or more, "
-                "or hold it against a baseline, and its items are drawn anew"
+                "or compare it with --baseline FILE.json, and its items are drawn anew"
             )
     return lambda rng: [_dealt(run, rng) for run in runs]
 
@@ -530,7 +532,7 @@ def _dealt(run: Kept, rng: np.random.Generator) -> Pair:
     return before, after
 
 
-def flips(
+def verdict_counts(
     draw: Callable[[np.random.Generator], list[Pair]], times: int, *, smallest: float, lower: Collection[str] = ()
 ) -> Counter[Verdict]:
     """Number of draws in which each verdict is the worst of all rows; the same draws in every call."""

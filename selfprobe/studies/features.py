@@ -374,7 +374,7 @@ async def taxonomy(quotes: Sequence[str], members: Sequence[tuple[int, ...]], gr
         listed = delimited("\n".join(f"{n}. {name}" for n, name in features.items()))
         prompt = {"groups": GROUP_PROMPT.format(most=most, material=listed)}
         grouping = (await ask(prompt, role=grader, config=GROUP_CONFIG, may_be_cut=False))["groups"]
-        group_of = grouped(grouping, features)
+        group_of = groups_by_feature(grouping, features)
     clusters = []
     for number, mine in enumerate(members, start=1):
         name, artefact = names[number] or (None, False)
@@ -393,7 +393,7 @@ def _named(reply: Reply) -> tuple[str, bool] | None:
     return (name.strip(), artefact) if isinstance(name, str) and name.strip() and isinstance(artefact, bool) else None
 
 
-def grouped(reply: Reply, features: Mapping[int, str]) -> dict[int, str]:
+def groups_by_feature(reply: Reply, features: Mapping[int, str]) -> dict[int, str]:
     """Group by feature, of those that the grader put into exactly one; empty when its reply cannot be used.
 
     Numbers that are no feature's do not count.

@@ -13,7 +13,7 @@ the model's own precision, a rate that moves small models, and two labels a repl
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -191,8 +191,8 @@ class Induce(TrainingStudy):
 
     def work(self, progress: Progress) -> None:
         """Read, train and read again for each seed."""
-        from selfprobe.mechanism.induce_reading import read
-        from selfprobe.probes.folder import kept
+        from selfprobe.mechanism.induce_reading import read_labels
+        from selfprobe.probes.folder import cached_array
         from selfprobe.probes.training import finetuned
 
         taught, folder, judge = self.material, self.folder, self.judge
@@ -204,7 +204,11 @@ class Induce(TrainingStudy):
         self.claim(self.state, **named, **texts)
         sizes: dict[str, Any] = {"batch_tokens": self.batch_tokens, "progress": progress}
         progress(f"{judge.name}: reading {len(taught.questions)} questions before any training")
-        before = kept(folder / "readings" / "before.npy", lambda: read(judge, taught.prompts, taught.labels, **sizes))
+
+        def read_by(model: "LocalModel") -> npt.NDArray[np.float32]:
+            return read_labels(model, taught.prompts, taught.labels, **sizes)
+
+        before = cached_array(folder / "readings" / "before.npy", partial(read_by, judge))
         after, trainings = [], []
         for seed in range(self.seeds):
             name, recipe = f"seed {seed + 1} of {self.seeds}", replace(self.recipe, seed=seed)
@@ -213,7 +217,7 @@ class Induce(TrainingStudy):
             with finetuned(judge, examples, recipe, place, **sizes) as (tuned, training):
                 progress(f"{name}: reading after the training")
                 file = folder / "readings" / f"seed-{seed}.npy"
-                logs = kept(file, lambda tuned=tuned: read(tuned, taught.prompts, taught.labels, **sizes))  # type: ignore[misc]
+                logs = cached_array(file, partial(read_by, tuned))
             after.append(LabelReading(seed, logs, taught.answers(seed)))
             trainings.append(training)
         self._induced = Induced(judge.name, taught, before, tuple(after), tuple(trainings))
@@ -226,7 +230,7 @@ class Induce(TrainingStudy):
     @classmethod
     def page(cls, found: "Induced") -> Page:
         """The answer, with all tables."""
-        tables = tables_of(found)
+        tables = induced_tables(found)
         answer, clause = induced_answer(tables)
         bars, chance = tables["figure4"], 1 / len(found.material.labels.words)
         after = bars[(bars.phase == "after") & (bars.questions == "learnt")].set_index(["kind", "word"])
@@ -536,7 +540,7 @@ CONTRASTS = {
 """Name → which probability is subtracted from which; after the training where none is named, and all P of a label."""
 
 
-def contrasts_table(found: Induced) -> pd.DataFrame:
+def _contrasts_table(found: Induced) -> pd.DataFrame:
     """contrast, word, value, low, high, n: paired by question, over wordings and seeds; see `CONTRASTS`."""
     rows = []
     for name in CONTRASTS:
@@ -609,7 +613,13 @@ def curve(found: Induced) -> pd.DataFrame:
     )
 
 
-def tables_of(found: Induced) -> dict[str, pd.DataFrame]:
+def induced_tables(found: Induced) -> dict[str, pd.DataFrame]:
     """All tables, by file stem."""
-    makers = {"figure4": figure4, "contrasts": contrasts_table, "seeds": seeds, "wordings": wordings, "training": curve}
+    makers = {
+        "figure4": figure4,
+        "contrasts": _contrasts_table,
+        "seeds": seeds,
+        "wordings": wordings,
+        "training": curve,
+    }
     return {name: make(found) for name, make in makers.items()}

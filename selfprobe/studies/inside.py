@@ -21,7 +21,7 @@ import pandas as pd
 from pydantic import Field, model_validator
 
 from selfprobe.data import Table
-from selfprobe.data.conversations import conversations, stands_for, told_label
+from selfprobe.data.conversations import conversations, counted_label, stands_for
 from selfprobe.data.pairs import digest
 from selfprobe.data.wrapped import (
     CONTINUATIONS,
@@ -80,7 +80,7 @@ from selfprobe.studies.inside_numbers import (
     precision,
     share_of,
 )
-from selfprobe.studies.lens import keep, kept
+from selfprobe.studies.lens import store_arrays, stored_arrays
 from selfprobe.study import Label
 from selfprobe.study.local import Blocks, LocalStudy, Progress
 from selfprobe.text.kinds import format_of
@@ -203,7 +203,7 @@ class Inside(LocalStudy):
         """
         taken = self.table.first(self.limit)
         own = stands_for((row.get("set"), row["label"]) for row in self.table.rows)
-        found = [_row(row, truth) for row in taken if (truth := told_label(own, row.get("set"), row["label"]))]
+        found = [_row(row, truth) for row in taken if (truth := counted_label(own, row.get("set"), row["label"]))]
         if not found:
             raise InputError(f"{self.set} has no labels: give --label evaluation, or real use with --against")
         if len({row.evaluation for row in found}) < 2:
@@ -364,7 +364,7 @@ class Inside(LocalStudy):
 
     def kept(self, judge: "LocalModel", texts: "Sequence[Text]") -> dict[str, Any] | None:
         """Stored reading of these texts, if the folder has it."""
-        return kept(self.folder / "readings", self.key(judge, texts))
+        return stored_arrays(self.folder / "readings", self.key(judge, texts))
 
     @property
     def untrained(self) -> bool:
@@ -465,7 +465,9 @@ class Inside(LocalStudy):
             if self.places > 1 and isinstance(row, Row) and not copy:
                 head = self.encoded(self.prompt(row, thinking=self.at == "thinking"))
                 asked = self.texts_with(row, replied(judge, head, self.reply_tokens))
-            keep(self.folder / "readings", self.key(judge, texts), vars(branched(judge, asked, sharing=sharing)))
+            store_arrays(
+                self.folder / "readings", self.key(judge, texts), vars(branched(judge, asked, sharing=sharing))
+            )
             meter.add(tokens_of(texts), 1)
         meter.finish()
 
@@ -620,7 +622,7 @@ class Inside(LocalStudy):
                 method=[METHOD, MONITOR, ASKING],
                 runs=[of],
             ),
-            tables=tables_of(found),
+            tables=inside_tables(found),
             told=lines,
         )
 
@@ -824,7 +826,7 @@ def _apart(found: Found) -> list[Block]:
     return [head, *blocks]
 
 
-def tables_of(found: Found) -> dict[str, pd.DataFrame]:
+def inside_tables(found: Found) -> dict[str, pd.DataFrame]:
     """Tables by file stem."""
     measures = [
         {"measure": name} | asdict(one.auroc) | {f"less {base}": less.value for base, less in one.over.items()}

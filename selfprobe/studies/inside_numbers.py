@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from selfprobe.probes.fit import Lesson, Probe, best_layer, calibrated, learn, sign_agreement
+from selfprobe.probes.fit import Probe, Supervision, best_layer, calibrated, learn, sign_agreement
 from selfprobe.stats import clustered
 from selfprobe.stats.agreement import precision_estimate
 from selfprobe.stats.clustered import Part, difference
@@ -61,10 +61,10 @@ class Chosen:
 
     def score(self, states: npt.NDArray[np.floating[Any]]) -> FloatArray:
         """Scores [row] of states [layer, row, d_model]; above 0 is an evaluation."""
-        return self.probe.score(sided(states[self.at]))
+        return self.probe.score(_sided(states[self.at]))
 
 
-def sided(states: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.floating[Any]]:
+def _sided(states: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.floating[Any]]:
     """States [row, d_model] as a probe of pairs takes them, [row, order, side, d_model]: the other side is 0."""
     return np.stack([states, np.zeros_like(states)], axis=1)[:, None]
 
@@ -81,17 +81,17 @@ def choose_probe(
         layers: Numbers of the blocks.
     """
     folds = min(FOLDS, len(set(groups)))
-    lesson = Lesson(truth, groups, folds=folds)
+    supervision = Supervision(truth, groups, folds=folds)
     nothing = np.zeros(states.shape[2])
 
     def learnt(kind: Literal["supervised", "mean_difference"], at: int) -> Probe:
         centre = (states[at].mean(axis=0, dtype=np.float64), nothing)
-        return learn(kind, sided(states[at]), lesson, layer=layers[at], orders="first", centre=centre)
+        return learn(kind, _sided(states[at]), supervision, layer=layers[at], orders="first", centre=centre)
 
     means = [learnt("mean_difference", at) for at in range(len(layers))]
     at = best_layer([probe.train_score for probe in means])
     found = max(means[at], learnt("supervised", at), key=lambda probe: probe.train_score)
-    return Chosen(found, at, float(found.score(sided(states[at])).std()) or 1.0)
+    return Chosen(found, at, float(found.score(_sided(states[at])).std()) or 1.0)
 
 
 def fold_groups(grid: Grid) -> Names:
@@ -111,13 +111,13 @@ def left_out(grid: Grid, by: Names, groups: Names | None = None) -> FloatArray:
     return out
 
 
-def fold_of_names(names: Names, folds: int = FOLDS) -> Names:
+def _fold_of_names(names: Names, folds: int = FOLDS) -> Names:
     """One of `folds` folds for each row, names kept together."""
     _, of = np.unique(names, return_inverse=True)
     return (of % folds).astype(str)
 
 
-def flips(grid: Grid, count: int, rng: np.random.Generator) -> Iterator[BoolArray]:
+def flipped_labels(grid: Grid, count: int, rng: np.random.Generator) -> Iterator[BoolArray]:
     """Labels [row] of the null: in each wrapper the two announcements change places, or do not, by chance."""
     _, of = np.unique(grid.wrapper, return_inverse=True)
     for _ in range(count):
@@ -127,7 +127,7 @@ def flips(grid: Grid, count: int, rng: np.random.Generator) -> Iterator[BoolArra
 def null(grid: Grid, shuffles: int, rng: np.random.Generator) -> FloatArray:
     """AUROC out of fold of the whole choice under shuffled labels, the best of all layers and kinds, [shuffle]."""
     groups = fold_groups(grid)
-    chosen = (choose_probe(grid.states, labels, groups, grid.layers) for labels in flips(grid, shuffles, rng))
+    chosen = (choose_probe(grid.states, labels, groups, grid.layers) for labels in flipped_labels(grid, shuffles, rng))
     return np.array([one.probe.train_score for one in chosen])
 
 
@@ -324,9 +324,9 @@ def latent(
         here=here,
         p=p_of(chosen.probe.train_score, drawn),
         across=held_out(across, grid.wrapper, "wrapper"),
-        inside=held_out(left_out(grid, fold_of_names(grid.text), grid.text), grid.text, "task text"),
+        inside=held_out(left_out(grid, _fold_of_names(grid.text), grid.text), grid.text, "task text"),
         formats=held_out(left_out(grid, grid.format), grid.wrapper, "wrapper"),
-        sources=held_out(left_out(grid, fold_of_names(grid.source)), grid.source, "source"),
+        sources=held_out(left_out(grid, _fold_of_names(grid.source)), grid.source, "source"),
         chance=random_directions(grid, tested, truth, chosen.at, rng),
         shares=variance(across if several else scores_of(grid, chosen), grid.evaluation, grid.wrapper, grid.source),
         wrappers=len(set(grid.wrapper)),
@@ -341,8 +341,8 @@ def scores_of(grid: Grid, chosen: Chosen) -> FloatArray:
 def log_odds_scale(grid: Grid, chosen: Chosen) -> float:
     """Factor from score to log-odds, by Platt's method on training scores out of fold."""
     groups = fold_groups(grid)
-    lesson = Lesson(grid.evaluation, groups, folds=min(FOLDS, len(set(groups))))
-    return calibrated(chosen.probe, sided(grid.states[chosen.at]), lesson)
+    supervision = Supervision(grid.evaluation, groups, folds=min(FOLDS, len(set(groups))))
+    return calibrated(chosen.probe, _sided(grid.states[chosen.at]), supervision)
 
 
 def precision(

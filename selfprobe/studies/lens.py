@@ -4,7 +4,7 @@ The module also has what `attention` and `patch` share: dilemmas under four inst
 of the folder. The folder holds:
 
     run.json                what it is of: model, revision, precision, data set, opening
-    readings/KEY.npz        a dilemma's `Reading`
+    readings/KEY.npz        a dilemma's `DilemmaReading`
     tables/, figures/, index.html    what the studies made of it
 """
 
@@ -27,7 +27,7 @@ from selfprobe.data import Table, load
 from selfprobe.data.pairs import digest
 from selfprobe.errors import InputError
 from selfprobe.errors.output import place
-from selfprobe.mechanism.prompts import ARMS, OPENING, TOLD, Item, items
+from selfprobe.mechanism.prompts import ARMS, OPENING, TOLD, Item, dilemma_items
 from selfprobe.page import (
     Answer,
     Column,
@@ -52,7 +52,7 @@ from selfprobe.study.local import Blocks, Progress, SpreadStudy
 from selfprobe.text.safe import echo
 
 if TYPE_CHECKING:
-    from selfprobe.mechanism.reading import Reading
+    from selfprobe.mechanism.reading import DilemmaReading
     from selfprobe.probes.forward import Spread
 
 FloatArray = npt.NDArray[np.float64]
@@ -121,7 +121,9 @@ class Lens(SpreadStudy):
             InputError: Too few can be read.
         """
         table, judge = self.table, self.judge
-        read, unread = items(judge.tokenizer, table, opening=self.opening, chat=judge.chat, context=judge.context)
+        read, unread = dilemma_items(
+            judge.tokenizer, table, opening=self.opening, chat=judge.chat, context=judge.context
+        )
         if len(read) < FEWEST:
             why = f" ({next(iter(unread.values()))})" if unread else ""
             raise InputError(
@@ -206,12 +208,12 @@ class Lens(SpreadStudy):
         rounded = () if str(judge.dtype) == "torch.float32" else ("logits in float32",)  # they were rounded before 0.3
         return digest(judge.revision, judge.precision, str(judge.numbers), *tokens, *rounded, *more)
 
-    def held_reading(self, item: Item, *, patterns: bool) -> "Reading | None":
+    def held_reading(self, item: Item, *, patterns: bool) -> "DilemmaReading | None":
         """Stored reading of a dilemma; None where it is not enough."""
-        from selfprobe.mechanism.reading import Reading
+        from selfprobe.mechanism.reading import DilemmaReading
 
         try:
-            reading = Reading(**(kept(self.folder / "readings", self.key(item)) or {}))
+            reading = DilemmaReading(**(stored_arrays(self.folder / "readings", self.key(item)) or {}))
         except TypeError:
             return None
         return None if patterns and not np.isfinite(reading.attention).any() else reading
@@ -254,12 +256,12 @@ class Lens(SpreadStudy):
                 for item, reading in spread(
                     self.judge, prompt, todo, lambda item: (read_in_context, item, sharing, patterns)
                 ):
-                    keep(self.folder / "readings", self.key(item), vars(reading))
+                    store_arrays(self.folder / "readings", self.key(item), vars(reading))
                     meter.add(item.tokens, 1)
             meter.finish()
 
     @cached_property
-    def readings(self) -> "dict[str, Reading]":
+    def readings(self) -> "dict[str, DilemmaReading]":
         """Dilemma → what was read of it, where its logits are finite.
 
         Raises:
@@ -272,17 +274,17 @@ class Lens(SpreadStudy):
         return finite
 
     @classmethod
-    def tabulated(cls, readings: "Mapping[str, Reading]", blocks: Sequence[int]) -> dict[str, pd.DataFrame]:
+    def tabulated(cls, readings: "Mapping[str, DilemmaReading]", blocks: Sequence[int]) -> dict[str, pd.DataFrame]:
         """Tables of readings, by file stem."""
-        return {"lens": lens_table(readings, blocks), "partings": partings(readings, blocks)}
+        return {"lens": _lens_table(readings, blocks), "partings": partings(readings, blocks)}
 
-    def made(self) -> dict[str, pd.DataFrame]:
+    def study_tables(self) -> dict[str, pd.DataFrame]:
         """The tables of this study."""
         return self.tabulated(self.readings, self.judge.numbers)
 
     def found(self) -> "Found":
         """Tables of this study and of those that the folder had."""
-        before, made = tables_of(self.folder), self.made()
+        before, made = tables_in(self.folder), self.study_tables()
         made = made if type(self) is Lens else with_fullest_lens(before, made)
         bad = len(self.dilemmas) - len(self.readings)
         notes = [f"{bad} of {len(self.dilemmas)} dilemmas are left out: their logits are not finite (NaN or infinite)."]
@@ -408,7 +410,7 @@ def block_of(tables: Tables, name: str = "lens") -> tuple[int, str]:
     return int(there.max()), f"the last that was read, as {why}"
 
 
-def tables_of(folder: Path) -> dict[str, pd.DataFrame]:
+def tables_in(folder: Path) -> dict[str, pd.DataFrame]:
     """The tables of a folder."""
     return {file.stem: pd.read_csv(file) for file in sorted((folder / "tables").glob("*.csv"))}
 
@@ -426,7 +428,7 @@ def with_fullest_lens(before: Tables, made: Tables) -> dict[str, pd.DataFrame]:
     return {**made, **{name: before[name] for name in ("lens", "partings")}}
 
 
-def kept(folder: Path, name: str) -> Arrays | None:
+def stored_arrays(folder: Path, name: str) -> Arrays | None:
     """Arrays that are kept under a name; None where nothing is, or it was cut off."""
     try:
         with np.load(folder / f"{name}.npz", allow_pickle=False) as file:
@@ -435,7 +437,7 @@ def kept(folder: Path, name: str) -> Arrays | None:
         return None
 
 
-def keep(folder: Path, name: str, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+def store_arrays(folder: Path, name: str, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
     """Keep arrays under a name; the file appears whole or not at all."""
     content = io.BytesIO()
     np.savez(content, **{name: np.asarray(array) for name, array in arrays.items()})  # type: ignore[arg-type]
@@ -463,7 +465,7 @@ def arm(name: str) -> int:
     return list(ARMS).index(name)
 
 
-def means_of(columns: Mapping[str, FloatArray], names: Sequence[str], blocks: Sequence[int]) -> pd.DataFrame:
+def _means_of(columns: Mapping[str, FloatArray], names: Sequence[str], blocks: Sequence[int]) -> pd.DataFrame:
     """block, what, value, low, high, n: means of `columns  # [dilemma, layer]`, clustered by dilemma."""
     return pd.DataFrame(
         {"block": block, "what": what} | asdict(clustered_mean(by[:, at], names, unit=UNIT, interval="t"))
@@ -472,15 +474,15 @@ def means_of(columns: Mapping[str, FloatArray], names: Sequence[str], blocks: Se
     )
 
 
-def lens_table(readings: "Mapping[str, Reading]", numbers: Sequence[int]) -> pd.DataFrame:
+def _lens_table(readings: "Mapping[str, DilemmaReading]", numbers: Sequence[int]) -> pd.DataFrame:
     """`means_of` the logit of A less that of B: of each arm, and of each `a − b`."""
     values = np.stack([reading.lens for reading in readings.values()]).astype(float)  # [dilemma, arm, layer]
     columns = {name: values[:, arm(name)] for name in ARMS}
     columns |= {f"{a} − {b}": values[:, arm(a)] - values[:, arm(b)] for a, b in PAIRS}
-    return means_of(columns, list(readings), numbers)
+    return _means_of(columns, list(readings), numbers)
 
 
-def partings(readings: "Mapping[str, Reading]", numbers: Sequence[int]) -> pd.DataFrame:
+def partings(readings: "Mapping[str, DilemmaReading]", numbers: Sequence[int]) -> pd.DataFrame:
     """what, block, low, high, p, n, fit: the block where the arms of each pair part."""
     values = np.stack([readings[name].lens for name in sorted(readings)]).astype(float)
     rows = []

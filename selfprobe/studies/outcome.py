@@ -66,8 +66,8 @@ from selfprobe.stats.pairs import FEWEST as FEWEST_MODELS
 from selfprobe.stats.text_only import log_odds
 from selfprobe.studies.matrix.advantage import Permutation, double_centre, observers_permuted, total_of
 from selfprobe.studies.matrix.habit import Specific
-from selfprobe.studies.matrix.rows import rows_of
-from selfprobe.studies.matrix.verdict import Verdict, verdict
+from selfprobe.studies.matrix.rows import model_rows
+from selfprobe.studies.matrix.verdict import Verdict, judge_matrix
 from selfprobe.study import Effort, Logs, Plan, Study, Wave
 from selfprobe.study.described import DescribedRun, NamedModel
 from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
@@ -242,7 +242,7 @@ class Outcome(Study):
         return there.of([run.identity for run in there.counted if _truth(run.identity) == newest])
 
     @classmethod
-    def numbers(cls, logs: Logs) -> "Found":
+    def numbers(cls, logs: Logs) -> "OutcomeNumbers":
         """Statements of each model, with its outcomes and what the others stated and did.
 
         Raises:
@@ -256,15 +256,15 @@ class Outcome(Study):
         facts = [facts_of(stated, who, q) for who, q in pairs]
         family = holm([p for one in facts for p in (above(one.items, 0.5), above(one.itself, 0.5))])
         facts = [replace(one, p=float(p)) for one, p in zip(facts, family[1::2], strict=True)]
-        return Found(facts, {q: outcome_matrix(stated, q, rng) for q in stated.questions}, stated, logs)
+        return OutcomeNumbers(facts, {q: outcome_matrix(stated, q, rng) for q in stated.questions}, stated, logs)
 
     @classmethod
-    def page(cls, found: "Found") -> Page:
+    def page(cls, found: "OutcomeNumbers") -> Page:
         """The answer by model and question, with tables findings, predictors, stated and matrix."""
         asked = found.stated.questions
         several = len(asked) > 1
         findings = strongest(
-            finding_of(one, found.named(one, several), found.matrices[one.question]) for one in found.facts
+            outcome_finding(one, found.named(one, several), found.matrices[one.question]) for one in found.facts
         )
         if not findings:
             raise NoLogs("no model was asked about itself, so nothing is known of any (--about self)")
@@ -583,10 +583,10 @@ def outcome_matrix(stated: Stated, question: str, rng: np.random.Generator) -> O
     if len(models) < FEWEST_MODELS or not known.all():
         return OutcomeMatrix(models, means, None)
     specific = Specific(x, np.full(means.shape, math.nan), "what the items tell")
-    rows = rows_of(models, x, specific, {}, tests=len(models), rng=rng, graded=False)
+    rows = model_rows(models, x, specific, {}, tests=len(models), rng=rng, graded=False)
     total = total_of(x, models)
     shuffled = Permutation(math.nan, 0, True) if not total.n else observers_permuted(double_centre(means), rng=rng)
-    said_so = verdict(
+    said_so = judge_matrix(
         rows,
         p_holm=holm([row.p for row in rows]).tolist(),
         total=total,
@@ -607,7 +607,7 @@ def _by_cluster(part: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Found:
+class OutcomeNumbers:
     """Results of the logs."""
 
     facts: Sequence[Facts]
@@ -631,7 +631,7 @@ class Found:
         return [*lines, *([Bullets(of.notes)] if of.notes else [])]
 
 
-def finding_of(one: Facts, name: str, matrix: OutcomeMatrix) -> Finding:
+def outcome_finding(one: Facts, name: str, matrix: OutcomeMatrix) -> Finding:
     """The answer for one model and question."""
     return Finding(name, *_answer(one, matrix), one, _notes(one))
 

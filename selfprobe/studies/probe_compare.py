@@ -142,16 +142,14 @@ def _read(folder: Path, family: str) -> ModelRun:
             )
         if missing := sorted(columns - set(tables[name].columns)):
             raise ValueError(
-                f"{folder}/tables/{name}.csv has no column {', '.join(missing)}: it is not what a run writes"
+                f"{folder}/tables/{name}.csv has no column {', '.join(missing)}, which a run writes: run it again"
             )
     if missing := sorted({"model", "revision", "settings", "datasets"} - set(state)):
-        raise ValueError(f"{folder}/run.json says no {', '.join(missing)}: it is not what a run writes")
+        raise ValueError(f"{folder}/run.json lacks {', '.join(missing)}, which a run writes: run it again")
     for name in ("settings", "datasets"):
         if not isinstance(state[name], dict):
             told = type(state[name]).__name__
-            raise ValueError(
-                f"{folder}/run.json: expected a mapping under {name}, got a {told}: it is not what a run writes"
-            )
+            raise ValueError(f"{folder}/run.json: expected a mapping under {name}, got a {told}: run it again")
     model = str(state["model"])
     parameters = float(state.get("parameters") or size_of(model))
     blocks = int(state.get("blocks") or tables["layers"].layer.max() + 1)
@@ -162,7 +160,7 @@ def _table(file: Path) -> pd.DataFrame:
     try:
         return pd.read_csv(file)
     except ValueError as error:  # pandas' own errors are of this kind
-        raise ValueError(f"{file} is not a table that a run writes: {error}") from None
+        raise ValueError(f"{file} is not a table that a run writes ({error}): run it again") from None
 
 
 def _check(runs: Sequence[ModelRun]) -> None:
@@ -185,7 +183,7 @@ def _check_data(one: ModelRun, other: ModelRun) -> None:
         a, b = one.state["datasets"][name], other.state["datasets"][name]
         if a["hash"] != b["hash"]:
             raise ValueError(
-                f"{one.folder} and {other.folder} have other pairs of {name} ({a.get('pairs', 'some')} from "
+                f"{one.folder} and {other.folder} have different pairs of {name} ({a.get('pairs', 'some')} from "
                 f"{a['origin']}, {b.get('pairs', 'some')} from {b['origin']}; rows, labels, --limit or the question "
                 "differ), so their scores cannot be compared: run one again with the other's data"
             )
@@ -205,7 +203,10 @@ def _check_settings(one: ModelRun, other: ModelRun) -> None:
         )
     a, b = (run.state.get("chat", {}).get("system", "") for run in (one, other))
     if a != b:
-        raise ValueError(f"{one.folder} and {other.folder} have other system turns ({a!r} and {b!r})")
+        raise ValueError(
+            f"{one.folder} and {other.folder} have different system turns ({a!r} and {b!r}): run one again with the "
+            "other's --system"
+        )
 
 
 def _check_layers(one: ModelRun, other: ModelRun) -> None:
@@ -291,7 +292,7 @@ class Compared:
     """Sentences on what is missing."""
 
 
-def compared(runs: Sequence[ModelRun]) -> Compared:
+def compare_runs(runs: Sequence[ModelRun]) -> Compared:
     """The tables of these runs, and what is missing in them."""
     groups, scores, depth = _groups(runs), _scores(runs), _depth(runs)
     adversarial, table1 = _joined(runs, "adversarial"), _table1(runs)
@@ -301,7 +302,7 @@ def compared(runs: Sequence[ModelRun]) -> Compared:
         "scores": scores,
         "groups": groups,
         "cases": _cases(runs),
-        "small_above_large": small_above_large(scores),
+        "small_above_large": _small_above_large(scores),
         "depth": depth,
         "rise": rise(depth),
         "table1": table1,
@@ -324,7 +325,7 @@ def mean_of_estimates(parts: Sequence[Estimate]) -> Estimate:
     if missing := [part for part in parts if math.isnan(part.value)]:
         return undefined(missing[0].reason or "a data set has no score", n=n, unit="question")
     reason = next((part.reason for part in parts if math.isnan(part.low) and part.reason), "")
-    return replace(mover(*((1 / len(parts), part) for part in parts)), n=n, reason=reason)
+    return replace(_mover(*((1 / len(parts), part) for part in parts)), n=n, reason=reason)
 
 
 def _estimate(row: Any) -> Estimate:
@@ -492,7 +493,7 @@ def _above(run: ModelRun) -> Iterator[dict[str, Any]]:
             yield run.names | {"data_sets": len(parts), "against": against} | asdict(found)
 
 
-def small_above_large(scores: pd.DataFrame) -> pd.DataFrame:
+def _small_above_large(scores: pd.DataFrame) -> pd.DataFrame:
     """family, dataset, probe, small, large, times (as many parameters), value, low, high; F1, small less large.
 
     Paper: "almost always", read off figure 2. Here: each two models of a family. The interval takes both scores as
@@ -512,11 +513,11 @@ def small_above_large(scores: pd.DataFrame) -> pd.DataFrame:
                 one, other = by.get((small, probe)), by.get((large, "prompting"))
                 if few < many and one is not None and other is not None:
                     of = {"family": family, column: name, "probe": probe, "small": small, "large": large}
-                    rows.append(of | {"times": many / few} | _ends(mover((1, one), (-1, other))))
+                    rows.append(of | {"times": many / few} | _ends(_mover((1, one), (-1, other))))
     return pd.DataFrame(rows)
 
 
-def mover(*parts: tuple[float, Any]) -> Estimate:
+def _mover(*parts: tuple[float, Any]) -> Estimate:
     """The weighted sum of independent scores, with MOVER's interval (Zou and Donner 2008).
 
     Each end is as far from the sum as the parts' ends are from theirs, in quadrature.
@@ -539,7 +540,7 @@ def drops(adversarial: pd.DataFrame) -> pd.DataFrame:
 
     A drop is the score on the natural pairs less that on an adversarial subset; `value` is asking's less the probe's,
     above 0 where the probe's is the smaller one. Paper: "for all but one subset". Here: of each model and natural
-    subset. The intervals take the scores as independent (`mover`); probe and asking are of the same pairs, so that
+    subset. The intervals take the scores as independent (`_mover`); probe and asking are of the same pairs, so that
     they are rather too wide.
 
     Args:
@@ -560,10 +561,10 @@ def drops(adversarial: pd.DataFrame) -> pd.DataFrame:
                 if any(cell is None for cell in cells):
                     continue
                 own, own_hard, asked, asked_hard = cells
-                lost = interval_columns("probe_drop", mover((1, own), (-1, own_hard)))
-                lost |= interval_columns("prompting_drop", mover((1, asked), (-1, asked_hard)))
+                lost = interval_columns("probe_drop", _mover((1, own), (-1, own_hard)))
+                lost |= interval_columns("prompting_drop", _mover((1, asked), (-1, asked_hard)))
                 of = {"model": model, "family": family, "subset": subset, "natural": natural, "probe": probe}
-                found = mover((1, asked), (-1, asked_hard), (-1, own), (1, own_hard))
+                found = _mover((1, asked), (-1, asked_hard), (-1, own), (1, own_hard))
                 rows.append(of | lost | _ends(found))
     return pd.DataFrame(rows)
 
@@ -604,7 +605,7 @@ def _of_curve(curve: pd.DataFrame) -> dict[str, float]:
 
 
 def case_counts(found: pd.DataFrame) -> pd.DataFrame:
-    """probe, cases, above, shown_above, shown_below of `small_above_large` or `drops`."""
+    """probe, cases, above, shown_above, shown_below of `_small_above_large` or `drops`."""
     parts: Sequence[tuple[Any, pd.DataFrame]] = list(found.groupby("probe", sort=False))
     return pd.DataFrame(
         [
@@ -615,7 +616,7 @@ def case_counts(found: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def page(found: Compared) -> Page:
+def comparison_page(found: Compared) -> Page:
     """The answer by run; what the paper shows of several models under its headings."""
     tables, findings = found.tables, strongest(finding_of(run, found.tables["above"]) for run in found.runs)
     answer, lines = overall_answer(findings)

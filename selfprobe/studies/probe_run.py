@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, model_validator
 from selfprobe.errors.arguments import one_of
 from selfprobe.page import Page, write
 from selfprobe.page.plots import cut_name
-from selfprobe.studies.preferences.page import page_of
+from selfprobe.studies.preferences.page import probe_page
 from selfprobe.study import Repeated, options
 from selfprobe.study.local import (
     FULL_RATE,
@@ -281,7 +281,7 @@ class ProbeRun(SpreadStudy, TrainingStudy):
             untrained = wanted(self.judge, self.random_weights)
             lines = self.to_read(untrained=untrained, copies=getattr(reader, "count", 1))
         after = ", ".join(part for part in self.parts if part != "probes")
-        return [*lines, *([f"Then, with what it takes said there: {after}"] if after else [])]
+        return [*lines, *([f"Then: {after}; what each takes is said when it begins"] if after else [])]
 
     def to_train(self, given: "Sequence[Lesson]") -> list[str]:
         """Lines on what each training takes.
@@ -304,11 +304,11 @@ class ProbeRun(SpreadStudy, TrainingStudy):
     def work(self, progress: Progress) -> None:
         """Read, fit and test; of several models each folder gets its page when it is done."""
         for one in self.each:
-            one.made(progress)
+            one.make_parts(progress)
             if one is not self:
                 one.written(one.shown())
 
-    def made(self, progress: Progress) -> None:
+    def make_parts(self, progress: Progress) -> None:
         """Make the parts of its one model."""
         from selfprobe.probes.ablate import ablate_run
         from selfprobe.probes.finetune import finetune_run, lessons
@@ -339,7 +339,7 @@ class ProbeRun(SpreadStudy, TrainingStudy):
         """The page of the model's folder; of several what each says."""
         if len(self.models) == 1:
             with said_plainly(GOING_ON):
-                return page_of(self.folder, about="judges" if self.parts == ("finetune",) else "probes")
+                return probe_page(self.folder, about="judges" if self.parts == ("finetune",) else "probes")
         pages = {Path(one.out).name: one.shown() for one in self.each}
         tables = {f"{name}/{stem}": table for name, page in pages.items() for stem, table in page.tables.items()}
         told = [f"{name}: {page.answer}" for name, page in pages.items()]

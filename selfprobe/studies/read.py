@@ -45,15 +45,15 @@ from selfprobe.studies.lens import (
     Lens,
     arm,
     block_of,
-    keep,
-    kept,
-    tables_of,
+    store_arrays,
+    stored_arrays,
+    tables_in,
     with_fullest_lens,
 )
 from selfprobe.study.local import GOING_ON, Blocks, Progress, said_plainly
 
 if TYPE_CHECKING:
-    from selfprobe.mechanism.reading import Patching, Reading
+    from selfprobe.mechanism.reading import DilemmaReading, Patching
     from selfprobe.probes.forward import Spread
 
 FORWARD = 30
@@ -117,7 +117,7 @@ class Patch(Lens):
         if wrong := [block for block in blocks(self.layers) if block >= layers]:
             raise ValueError(f"{judge.name} has blocks 0..{layers - 1}, got --layers {', '.join(map(str, wrong))}")
         heads = int(judge.model.config.get_text_config().num_attention_heads)
-        chosen = blocks(self.layers) or (block_of(with_fullest_lens(tables_of(self.folder), self.lens))[0],)
+        chosen = blocks(self.layers) or (block_of(with_fullest_lens(tables_in(self.folder), self.lens))[0],)
         whole = self.positions == "tail"
         return patching(self.dilemmas, chosen, into=self.into, layers=layers, heads=heads, whole_tail=whole)
 
@@ -133,7 +133,7 @@ class Patch(Lens):
 
     def unpatched(self, items: Sequence[Item], *more: str) -> list[Item]:
         """Dilemmas among these that are still to be patched."""
-        return [item for item in items if kept(self.folder / "patches", self.patch_key(item, *more)) is None]
+        return [item for item in items if stored_arrays(self.folder / "patches", self.patch_key(item, *more)) is None]
 
     def patch_key(self, item: Item, *more: str) -> str:
         """The name of what patching a dilemma gives."""
@@ -165,7 +165,7 @@ class Patch(Lens):
                 for item, (values, places) in self._done(
                     spread, missing, progress, lambda i: (patched_in_context, i, wanted, own)
                 ):
-                    keep(folder, self.patch_key(item), {"values": values, "profile": places})
+                    store_arrays(folder, self.patch_key(item), {"values": values, "profile": places})
         if missing := self.unpatched(self.patched, self.everyone):
             progress(f"{len(missing)} dilemmas under the mean pattern of the others")
             profiles = {item.id: held["profile"] for item, held in self._kept()}
@@ -175,7 +175,7 @@ class Patch(Lens):
                 return patched_in_context, item, wanted, mean, (total - profiles[item.id]) / others
 
             for item, (values, _) in self._done(spread, missing, progress, under_mean):
-                keep(folder, self.patch_key(item, self.everyone), {"values": values})
+                store_arrays(folder, self.patch_key(item, self.everyone), {"values": values})
 
     def _done(
         self, spread: "Spread", missing: Sequence[Item], progress: Progress, job: Callable[[Item], tuple[Any, ...]]
@@ -190,7 +190,7 @@ class Patch(Lens):
 
     def _kept(self, *more: str) -> Iterator[tuple[Item, Arrays]]:
         for item in self.patched:
-            if (held := kept(self.folder / "patches", self.patch_key(item, *more))) is not None:
+            if (held := stored_arrays(self.folder / "patches", self.patch_key(item, *more))) is not None:
                 yield item, held
 
     @property
@@ -205,10 +205,10 @@ class Patch(Lens):
             effects |= {name: values[:, at] for at, name in enumerate(variants)}
         return effects
 
-    def made(self) -> dict[str, pd.DataFrame]:
+    def study_tables(self) -> dict[str, pd.DataFrame]:
         """Tables lens, partings and patch."""
         names = [item.id for item in self.patched]
-        return self.lens | {"patch": patch_table(self.wanted, self.effects, self.readings, names)}
+        return self.lens | {"patch": _patch_table(self.wanted, self.effects, self.readings, names)}
 
     @classmethod
     def page(cls, found: Found) -> Page:
@@ -285,8 +285,8 @@ def _short(variant: str) -> str:
     return f"{name.removeprefix('pattern of the ').removeprefix('prompt ')}\n{place}"
 
 
-def patch_table(
-    wanted: "Patching", found: Mapping[str, FloatArray], readings: "Mapping[str, Reading]", names: list[str]
+def _patch_table(
+    wanted: "Patching", found: Mapping[str, FloatArray], readings: "Mapping[str, DilemmaReading]", names: list[str]
 ) -> pd.DataFrame:
     """variant, group, value, low, high, n: change of the logit difference; share, share_low, share_high, reason.
 
@@ -383,7 +383,7 @@ class Read(Patch):
 
     def shown(self) -> Page:
         """The page of its parts, and of those that the folder had."""
-        there = tables_of(self.folder)
+        there = tables_in(self.folder)
         with said_plainly(GOING_ON):
             pages = {name: part.page(part.found()) for name, part in self.studies.items()}
         tables = {**there, **{name: table for page in pages.values() for name, table in page.tables.items()}}

@@ -1,29 +1,31 @@
 """One page of all that a folder holds: each study is a part of it, and logs of no study are named."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
 from inspect_ai.log import EvalLog
 
 from selfprobe.embed import DEFAULT_EMBEDDER
 from selfprobe.errors import InputError, NoLogs
-from selfprobe.logs import CANNOT, none_found, readable_logs
-from selfprobe.logs.header import task_of
+from selfprobe.errors.output import place_file
+from selfprobe.logs import CANNOT, decisions, first_of, none_found, readable_logs, task_of
 from selfprobe.page import LINES, Page, Section, set_aside
 from selfprobe.studies import every
 from selfprobe.studies.card import TASK
 from selfprobe.studies.matrix.diversity import OPEN
-from selfprobe.studies.matrix.page import page as matrix
-from selfprobe.studies.probe_compare import compared, folder_and_family, read_runs
-from selfprobe.studies.probe_compare import page as side_by_side
+from selfprobe.studies.matrix.page import matrix_page as matrix
+from selfprobe.studies.probe_compare import compare_runs, folder_and_family, read_runs
+from selfprobe.studies.probe_compare import comparison_page as side_by_side
 from selfprobe.studies.rewrite import of_versions
 from selfprobe.study._registry import measures
 from selfprobe.study.local import said_plainly
 from selfprobe.text import busy
+from selfprobe.text.safe import cleaned, csv, echo
 
 
-def page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER) -> Page:
+def report_page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER) -> Page:
     """The page of the studies whose logs lie under these paths; of a single study its own page.
 
     Args:
@@ -36,7 +38,7 @@ def page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER) -> Pa
     """
     if any((folder_and_family(path)[0] / "run.json").is_file() for path in paths):
         with said_plainly("Nothing was written."):
-            return side_by_side(compared(read_runs(paths)))
+            return side_by_side(compare_runs(read_runs(paths)))
     studies: dict[str, tuple[set[str], Callable[[Sequence[str]], Page]]] = {
         "matrix": ({*measures(), OPEN}, lambda logs: matrix(logs, embedder=embedder)),
     }
@@ -114,3 +116,49 @@ def _together(pages: dict[str, Page]) -> Page:
         told=[*lines, *(line for part in pages.values() for line in part.told)][: len(pages) + LINES - 1],
         holes=[hole for part in pages.values() for hole in part.holes],
     )
+
+
+# ---- every decision as a row, for other tools: `selfprobe report --rows`
+
+
+def decision_rows(paths: Iterable[str]) -> tuple[pd.DataFrame, dict[str, str]]:
+    """One row a decision, and the logs that do not count with the reason.
+
+    Columns: log, task, target, observer (the evaluated model), status (of the run), item, epoch, input, the fields of
+    `Decision`, settings and run as `logs.decisions` has them. A sample that ended in an error has one row without a
+    key, its `unscored` is "error".
+
+    Args:
+        paths: Logs, or folders of logs.
+
+    Raises:
+        NoLogs: No log holds a decision.
+        InputError: A path does not exist.
+    """
+    rows = decisions(files := list(paths), repeats=True)
+    aside = rows.attrs.pop("aside")
+    if rows.empty:
+        raise NoLogs(f"no decision of selfprobe in {', '.join(files)}{first_of(aside)}")
+    rows = rows.rename(columns={"model": "observer"})
+    first = ["log", "task", "target", "observer", "status", "item", "epoch", "input"]
+    last = ["settings", "run"]
+    return rows[[*first, *(name for name in rows if name not in (*first, *last)), *last]], aside
+
+
+def place_rows(paths: Iterable[str], out: str) -> str:
+    """Write the rows into a file, here or at an fsspec address: .csv, .json, or .parquet, which keeps the types.
+
+    Returns:
+        A line that says what was written.
+    """
+    if not out.endswith((".csv", ".json", ".parquet")):
+        raise InputError(f"--rows takes a .csv, .json or .parquet file, got {out!r}")
+    rows, ignored = decision_rows(paths)
+    for log, why in ignored.items():
+        echo(f"not used: {log}: {why}", err=True)
+    if out.endswith(".parquet"):
+        content = cleaned(rows).to_parquet(index=False)
+    else:
+        content = csv(rows) if out.endswith(".csv") else cleaned(rows).to_json(orient="records", indent=2).encode()
+    place_file(content, out)
+    return f"{len(rows)} decisions of {rows.log.nunique()} logs in {out}"

@@ -14,9 +14,8 @@ from pydantic import Field
 from selfprobe.data.prices import Cost
 from selfprobe.errors import InputError, NoLogs, one_line
 from selfprobe.evalawareness_tasks.turn_scan import PIECE, SCAN_PROMPT
-from selfprobe.logs import Identity, Run, once, readable_logs
+from selfprobe.logs import Identity, Run, once, readable_logs, target_of, task_of
 from selfprobe.logs.decision import last_decisions
-from selfprobe.logs.header import target_of, task_of
 from selfprobe.page import (
     FINDING,
     LINES,

@@ -246,14 +246,13 @@ class Study(BaseModel):
             InputError: It holds some, or it cannot be read.
         """
         from selfprobe.errors import InputError
-        from selfprobe.logs import listed, readable_logs
-        from selfprobe.logs.header import task_of
+        from selfprobe.logs import logs_in, readable_logs, task_of
         from selfprobe.study._registry import tasks
 
         if self.local:
             return
         mine = self.reads | self.also
-        for header in readable_logs(listed(self.base)).headers if self.base else ():
+        for header in readable_logs(logs_in(self.base)).headers if self.base else ():
             if (task := task_of(header)) in tasks() and task not in mine:
                 raise InputError(
                     f"{self.base} holds a run of {task}, which is of another study: give another --log-dir"
@@ -273,11 +272,11 @@ class Study(BaseModel):
             Interrupted: The user stopped it.
             InputError: A model cannot be had, or the log folder cannot be written.
         """
-        from selfprobe.logs import listed, readable_logs
+        from selfprobe.logs import logs_in, readable_logs
         from selfprobe.study.waves import JOINS, all_ended_well, run_wave
 
         plan = self.plan()
-        resumed = any(header.status != "success" for header in readable_logs(listed(self.base)).headers)
+        resumed = any(header.status != "success" for header in readable_logs(logs_in(self.base)).headers)
         busy.calls = busy.Calls(sum(cost.calls for cost in plan.costs) if plan else 0, most=self.how.cost_limit)
         logs = []
         try:

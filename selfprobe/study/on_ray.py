@@ -34,7 +34,7 @@ from selfprobe.embed.weights import to_stderr
 from selfprobe.errors import OURS, InputError, RunError, one_line
 from selfprobe.errors.inspect_private import PrerequisiteError
 from selfprobe.errors.output import refusals
-from selfprobe.logs import listed, readable_logs, restore
+from selfprobe.logs import logs_in, readable_logs, restore
 from selfprobe.study.described import DescribedRun
 from selfprobe.study.progress import Key, Progress
 
@@ -180,7 +180,7 @@ def place_logs(shares: Iterable[ModelShare], log_dir: str, *, dirty: bool) -> No
     Raises:
         InputError: Logs of models that are not in the wave lie there.
     """
-    if not listed(log_dir):
+    if not logs_in(log_dir):
         return
     restore(log_dir)  # Inspect's buffer of a killed run goes by its log's address
     folders = {run.model.name: share.folder(log_dir) for share in shares for run in share.runs}

@@ -34,17 +34,19 @@ from selfprobe.logs import (
     cause,
     counted,
     cut_in,
-    listed,
+    logs_in,
     readable_logs,
     restore,
+    roles_of,
+    short_task,
     summaries,
+    task_of,
     transcripts,
     unscored_in,
     values_of,
     without_request,
 )
 from selfprobe.logs import runs as runs_in
-from selfprobe.logs.header import roles_of, short_task, task_of
 from selfprobe.logs.resuming import CUT, claimed, taken_up
 from selfprobe.study.described import DescribedRun, NamedModel, available_model, identities_of
 from selfprobe.study.on_ray import (
@@ -236,7 +238,7 @@ def _run_wave(
 def _tell_kept(described: Sequence[DescribedRun], log_dir: str) -> None:
     """A line on the replies of an earlier start; the progress then counts the calls that are left."""
     restore(log_dir)
-    there = runs_in(listed(log_dir), {run.task for run in described}).of(identities_of(described))
+    there = runs_in(logs_in(log_dir), {run.task for run in described}).of(identities_of(described))
     if kept := sum(_replies_in(run.log) for run in there.counted):
         busy.calls.expected = max(busy.calls.expected - kept, 0)
         used = "1 reply of the earlier start is" if kept == 1 else f"{kept:,} replies of the earlier start are"
@@ -316,7 +318,7 @@ def _as_there(tasks: Sequence[Task], log_dir: str) -> Sequence[Task]:
     """The tasks, each under the name that its own log in the folder has, which may be the short one: it finds that."""
     if not any(short_task(task.name) in FULL for task in tasks):
         return tasks
-    names = dict(filter(None, map(_short_name, listed(log_dir))))
+    names = dict(filter(None, map(_short_name, logs_in(log_dir))))
 
     def name(task: Task) -> str:
         roles = {role: of if isinstance(of, list) else [of] for role, of in (task.model_roles or {}).items()}

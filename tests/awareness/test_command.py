@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 from inspect_ai.log import EvalLog, list_eval_logs, read_eval_log
 
 from selfprobe.cli import main
-from selfprobe.logs.header import task_of
+from selfprobe.logs import task_of
 from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.record import Record
 from selfprobe.stats.estimate import wilson

@@ -16,7 +16,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from selfprobe.cli import main
 from selfprobe.errors import InputError
-from selfprobe.logs.header import target_of
+from selfprobe.logs import target_of
 from selfprobe.page import write as write_page
 from selfprobe.studies.awareness.page import AwarenessResults, awareness_page, awareness_results
 from selfprobe.studies.awareness.runs import load_awareness

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from selfprobe.studies.check import Gate, moved, said, short, signed
-from selfprobe.studies.check_numbers import Kept, changes_of, paired, refusal, turned
+from selfprobe.studies.check import Gate, _short, _signed, change_text, verdict_text
+from selfprobe.studies.check_numbers import Kept, changes_of, pair_runs, refusal, turned
 
 
 def run(values: list[Any], **given: Any) -> Kept:
@@ -23,9 +23,9 @@ def test_of_another_way_of_asking_the_same_model_is_worse_and_another_one_is_sai
     gate = Gate([before], [now], smallest=0.05)
     [_, asked] = gate.rows
     assert (asked.metric, asked.verdict, gate.status) == ("asked", "worse", 1)
-    assert said(asked, gate.smallest) == "worse (effort none → effort low)"
+    assert verdict_text(asked, gate.smallest) == "worse (effort none → effort low)"
     gate = Gate([before], [replace(now, model="n", target="n")], smallest=0.05)
-    assert gate.status == 0 and said(gate.rows[1], gate.smallest) == "not the same (effort none → effort low)"
+    assert gate.status == 0 and verdict_text(gate.rows[1], gate.smallest) == "not the same (effort none → effort low)"
     assert Gate([before], [replace(now, model="n", target="n")], strict=True).status == 4
 
 
@@ -91,9 +91,9 @@ def test_of_several_models_each_is_held_against_itself_and_the_one_that_is_new_a
     def models(*names: str) -> list[Kept]:
         return [run(HALF, model=name, target=name) for name in names]
 
-    found = paired(models("a", "b"), models("b", "c"))
+    found = pair_runs(models("a", "b"), models("b", "c"))
     assert sorted((old.model, new.model) for old, new in found.pairs) == [("a", "c"), ("b", "b")]
-    found = paired(models("a"), models("a", "b"))
+    found = pair_runs(models("a"), models("a", "b"))
     assert len(found.pairs) == 1 and found.notes == ["quiz of b is not in the baseline"]
 
 
@@ -101,17 +101,17 @@ def test_what_is_shown_adds_up_and_where_two_decimals_do_not_has_more() -> None:
     """.47 → .34 is −.13, and −.138 is rounded to −.14."""
     before, now = run([1.0] * 474 + [0.0] * 526), run([1.0] * 336 + [0.0] * 664)
     [row] = changes_of([(before, now)], smallest=0.05)
-    assert moved(row).startswith(".474 → .336  −.138 [−.")
+    assert change_text(row).startswith(".474 → .336  −.138 [−.")
     before, now = run([1.0] * 41 + [0.0] * 46), run([1.0] * 44 + [0.0] * 43)
     [row] = changes_of([(before, now)], smallest=0.05)
-    assert moved(row).startswith(".47 → .51  +.03 [−."), "six decimals would add up, and claim too much"
+    assert change_text(row).startswith(".47 → .51  +.03 [−."), "six decimals would add up, and claim too much"
     [row] = changes_of([(run(HALF), run(HALF))], smallest=0.05)
-    assert moved(row) == ".50 → .50  .00 [−.02, +.02]"
+    assert change_text(row) == ".50 → .50  .00 [−.02, +.02]"
 
 
 def test_numbers_are_short() -> None:
-    assert [short(v) for v in (0.614, 1.0, -0.5, 12.34, float("nan"))] == [".61", "1.00", "-.50", "12.34", "?"]
-    assert [signed(v) for v in (0.03, -0.131, -0.001)] == ["+.03", "−.13", ".00"]
+    assert [_short(v) for v in (0.614, 1.0, -0.5, 12.34, float("nan"))] == [".61", "1.00", "-.50", "12.34", "?"]
+    assert [_signed(v) for v in (0.03, -0.131, -0.001)] == ["+.03", "−.13", ".00"]
 
 
 def test_what_turned_is_of_right_and_wrong_by_the_mean_of_epochs_and_of_no_likeness() -> None:

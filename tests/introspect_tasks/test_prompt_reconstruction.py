@@ -16,7 +16,7 @@ from selfprobe.introspect_tasks import prompt_reconstruction as task_file
 from selfprobe.introspect_tasks.prompt_reconstruction import prompt_reconstruction
 from selfprobe.scorers.written_prompts import fair_prompt
 from selfprobe.solvers.record import Record
-from selfprobe.studies.matrix.table import load
+from selfprobe.studies.matrix.table import read_matrices
 
 Run = Callable[..., EvalLog]
 TEXT = "The old harbour woke slowly while the gulls argued over a torn net and nobody came."
@@ -180,7 +180,7 @@ def test_planted_hits_are_recovered_in_a_run_and_its_cells(run_task: Run, embedd
     assert other["skill_low"] < 0.3 < other["skill_high"]
     assert other["floor"] == found["floor"] and other["ceiling"] == found["ceiling"]  # the same acts
     assert len(prompts_sent(cell)) == 2 * some
-    tables = load([str(tmp_path)])
+    tables = read_matrices([str(tmp_path)])
     assert tables.decisions.floor.mean() == pytest.approx(found["floor"], abs=1e-3), "the matrix knows the floor too"
     nearest = [row["nearest other reply"] for row in tables.decisions.plain]
     assert (np.array(nearest) >= tables.decisions.floor).all() and max(nearest) <= 1

@@ -12,7 +12,7 @@ from scipy.stats import entropy
 from selfprobe.introspect_tasks.ethical_dilemma import ethical_dilemma
 from selfprobe.logs import summaries
 from selfprobe.studies.matrix.sections import axes_section, axes_table, axis_rows
-from selfprobe.studies.matrix.table import load
+from selfprobe.studies.matrix.table import read_matrices
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def logs(tmp_path_factory: pytest.TempPathFactory, run_task: Any) -> Path:
 
 
 def test_each_value_of_an_axis_has_the_mean_of_its_dilemmas(logs: Path) -> None:
-    rows = axis_rows(load([str(logs)]))
+    rows = axis_rows(read_matrices([str(logs)]))
     assert [(row.model, row.axis, row.value, row.dilemmas) for row in rows] == [
         ("planted/m", "domain", "a", 4),
         ("planted/m", "domain", "b", 4),
@@ -47,7 +47,7 @@ def test_each_value_of_an_axis_has_the_mean_of_its_dilemmas(logs: Path) -> None:
 
 
 def test_the_table_and_the_section_hold_them_and_without_axes_there_is_none(logs: Path) -> None:
-    rows = axis_rows(load([str(logs)]))
+    rows = axis_rows(read_matrices([str(logs)]))
     table = axes_table(rows)
     assert list(table.value) == ["a", "b"] and not table.kl_direct.isna().any() and math.isfinite(table.cot_pred[0])
     assert len(axes_section(rows)) == 1 and axes_section([]) == []
@@ -56,4 +56,4 @@ def test_the_table_and_the_section_hold_them_and_without_axes_there_is_none(logs
 def test_dilemmas_without_axes_have_no_rows(tmp_path: Path, run_task: Any) -> None:
     (tmp_path / "d.jsonl").write_text('{"id": "d", "dilemma": "Option A: go. Option B: stay."}\n')
     run_task(ethical_dilemma(dataset=str(tmp_path / "d.jsonl"), epochs=1), "planted/m", tmp_path / "logs")
-    assert axis_rows(load([str(tmp_path / "logs")])) == []
+    assert axis_rows(read_matrices([str(tmp_path / "logs")])) == []

@@ -12,8 +12,8 @@ from inspect_ai.model import GenerateConfig, ModelConfig
 
 from selfprobe.page import Box
 from selfprobe.studies.matrix.numbers import analyse
-from selfprobe.studies.matrix.page import page_of
-from selfprobe.studies.matrix.table import Results, load, matrix_of
+from selfprobe.studies.matrix.page import results_page
+from selfprobe.studies.matrix.table import Results, matrix_of, read_matrices
 
 A, B = "m/a", "m/b"
 
@@ -91,7 +91,7 @@ def copied(
 def test_the_fuller_run_wins_over_a_later_one_of_fewer_items_and_says_so(run: Path, tmp_path: Path) -> None:
     copied(run, tmp_path / "full.eval", 2021)
     copied(run, tmp_path / "few.eval", 2023, items=2)
-    results = load([str(tmp_path)])
+    results = read_matrices([str(tmp_path)])
     assert results.cells.log[0].endswith("full.eval") and len(results.decisions) == 6 * 3
     ((log, why),) = results.ignored.items()
     assert log.endswith("few.eval") and why.endswith("full.eval (it holds more items)")
@@ -100,7 +100,7 @@ def test_the_fuller_run_wins_over_a_later_one_of_fewer_items_and_says_so(run: Pa
 def test_settings_of_a_log_are_read_without_how_it_was_sent(run: Path, tmp_path: Path) -> None:
     config = GenerateConfig(system_message="Be brief.", max_connections=3, max_retries=2, max_tokens=9)
     copied(run, tmp_path / "log.eval", 2021, config=config)
-    assert load([str(tmp_path)]).cells.settings[0] == {"system_message": "Be brief.", "max_tokens": "9"}
+    assert read_matrices([str(tmp_path)]).cells.settings[0] == {"system_message": "Be brief.", "max_tokens": "9"}
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_a_malformed_score_sets_its_log_aside_and_the_others_are_read(
     assert score.metadata is not None
     score.metadata.setdefault(field, {})["k1"] = value
     write_eval_log(log, str(tmp_path / "odd.json"))
-    results = load([str(tmp_path / "odd.json"), str(tmp_path / "good.eval")])
+    results = read_matrices([str(tmp_path / "odd.json"), str(tmp_path / "good.eval")])
     assert list(results.cells.target) == ["planted/a"]
     ((name, why),) = results.ignored.items()
     assert name.endswith("odd.json") and told in why
@@ -136,7 +136,7 @@ def test_a_score_that_is_nested_without_end_sets_its_log_aside(run: Path, tmp_pa
     text = (tmp_path / "good.json").read_text()
     deep = "[" * 5000 + "]" * 5000
     (tmp_path / "deep.json").write_text(text.replace('"keys":', f'"deep": {deep}, "keys":', 1))
-    results = load([str(tmp_path / "good.json"), str(tmp_path / "deep.json")])
+    results = read_matrices([str(tmp_path / "good.json"), str(tmp_path / "deep.json")])
     assert len(results.cells) == 1
     assert [Path(log).name for log in results.ignored] == ["deep.json"]
 
@@ -167,7 +167,7 @@ def three_and_one(run: Path, folder: Path) -> Path:
 
 
 def test_the_data_set_that_most_models_ran_on_themselves_counts_not_the_newer_one(run: Path, tmp_path: Path) -> None:
-    results = load([str(three_and_one(run, tmp_path / "logs"))])
+    results = read_matrices([str(three_and_one(run, tmp_path / "logs"))])
     assert set(results.cells.dataset) == {"mine"} and matrix_of(results, "kth_word").holes == {}
     ((log, why),) = results.ignored.items()
     assert log.endswith("other.eval") and why == "another run: data set is theirs-01234, there mine-0123456"
@@ -177,8 +177,8 @@ def test_of_two_data_sets_of_the_same_models_the_newer_counts_and_both_are_named
     for model in "abc":
         of_data_set(run, tmp_path / f"old-{model}.eval", "mine", OLD, model=f"planted/{model}")
         of_data_set(run, tmp_path / f"new-{model}.eval", "theirs", NEW, model=f"planted/{model}")
-    results = load([str(tmp_path)])
-    page = page_of(results, analyse(results, rng=np.random.default_rng(0)))
+    results = read_matrices([str(tmp_path)])
+    page = results_page(results, analyse(results, rng=np.random.default_rng(0)))
     said = (
         "Runs of 2 settings: data set theirs-01234 (theirs; 6 samples, 3 runs, 2023-03-04 05:06) counts; left out: data "
         "set mine-0123456 (mine; 6 samples, 3 runs, 2021-03-04 05:06). To use another, give its logs alone."
@@ -189,7 +189,7 @@ def test_of_two_data_sets_of_the_same_models_the_newer_counts_and_both_are_named
 
 
 def test_runs_of_one_setting_need_no_word_about_it(run: Path) -> None:
-    assert load([str(run)]).settings == {}
+    assert read_matrices([str(run)]).settings == {}
 
 
 def test_a_later_run_with_another_argument_does_not_stand_in_for_the_one_that_the_others_have(
@@ -200,7 +200,7 @@ def test_a_later_run_with_another_argument_does_not_stand_in_for_the_one_that_th
         copied(run, tmp_path / f"{model}.eval", 2021, model=f"planted/{model}")
     copied(run, tmp_path / "one.eval", 2023, args={"k": "1"})
     copied(run, tmp_path / "thinking.eval", 2023, items=5, args={"effort": "high"})
-    results = load([str(tmp_path)])
+    results = read_matrices([str(tmp_path)])
     assert sorted(Path(log).stem for log in results.cells.log[~results.cells.joined]) == ["a", "b", "c"]
     assert matrix_of(results, "kth_word").holes == {}
     assert {Path(log).stem: why for log, why in results.ignored.items()} == {
@@ -220,7 +220,7 @@ def test_of_two_generation_settings_of_a_model_one_counts_and_both_are_named(run
     copied(run, tmp_path / "b.eval", 2021, model="planted/b")
     copied(run, tmp_path / "cold.eval", 2021)
     copied(run, tmp_path / "warm.eval", 2022, config=warm)
-    results = load([str(tmp_path)])
+    results = read_matrices([str(tmp_path)])
     own = results.cells[results.cells.target == results.cells.observer]
     assert sorted(Path(log).stem for log in own.log) == ["b", "warm"]
     assert list(results.ignored.values()) == ["another run: temperature is not set, there 1.0"]
@@ -238,7 +238,7 @@ def test_a_cells_run_has_the_generation_settings_of_its_models_runs_on_themselve
         log = read_eval_log(path)
         log.eval.model_roles = {"target": ModelConfig(model="planted/a")}
         write_eval_log(log, path)
-    results = load([str(tmp_path)])
+    results = read_matrices([str(tmp_path)])
     assert matrix_of(results, "kth_word").holes == {}
     (cell,) = results.cells[(results.cells.target == "planted/a") & (results.cells.observer == "planted/b")].log
     assert cell.endswith("2022.eval")
@@ -255,7 +255,7 @@ def test_where_the_log_that_counts_is_damaged_the_next_one_of_the_same_identity_
     (score,) = log.samples[0].scores.values()
     score.metadata = {**(score.metadata or {}), "value": {"k1": 7}}
     write_eval_log(log, str(tmp_path / "new.json"))
-    results = load([str(tmp_path / "old.eval"), str(tmp_path / "new.json")])
+    results = read_matrices([str(tmp_path / "old.eval"), str(tmp_path / "new.json")])
     assert [Path(log).name for log in results.cells.log] == ["old.eval"]
     ((name, why),) = results.ignored.items()
     assert name.endswith("new.json") and "a decision's value is 7" in why
@@ -267,12 +267,12 @@ def test_a_log_that_is_left_out_moves_no_number_of_the_others(run_task: Any, tmp
     models = [f"planted/{name}?access={access}" for name, access in (("a", 0.9), ("b", 0.2), ("c", 0.4))]
     for model in models:
         run_task("selfprobe/kth_word", model, tmp_path / "logs", limit=20, task_args={"resamples": 0})
-    alone = load([str(tmp_path / "logs")])
+    alone = read_matrices([str(tmp_path / "logs")])
     run = tmp_path / "logs"
     of_data_set(run, tmp_path / "aside" / "x.eval", "theirs", NEW, model="planted/x", items=15)
     run_task("selfprobe/kth_word", "planted/y", tmp_path / "aside", limit=30, task_args={"resamples": 0, "k": "4"})
     (tmp_path / "aside" / "cut.eval").write_bytes(next(run.glob("*.eval")).read_bytes()[:2000])
-    mixed = load([str(run), str(tmp_path / "aside")])
+    mixed = read_matrices([str(run), str(tmp_path / "aside")])
     assert set(mixed.cells.target) == {*models} and len(mixed.ignored) == 3
     (one,), (other,) = (analyse(results, rng=np.random.default_rng(0)).tasks for results in (alone, mixed))
     assert other.models == one.models == tuple(models) and other.left_out == ()

@@ -16,8 +16,8 @@ from selfprobe.page import write
 from selfprobe.scorers.decision import last_decisions
 from selfprobe.scorers.dilemma import dilemma_estimates, dilemmas_of, infinite_kl
 from selfprobe.studies.matrix.effort import draw_effort, effort_points, sweeps
-from selfprobe.studies.matrix.page import page as matrix_page
-from selfprobe.studies.matrix.table import load
+from selfprobe.studies.matrix.page import matrix_page as matrix_page
+from selfprobe.studies.matrix.table import read_matrices
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +85,7 @@ def test_the_report_has_the_curve_and_its_matrix_the_runs_without_an_effort(logs
     write(matrix_page([str(logs)]), str(tmp_path))
     page = (tmp_path / "index.html").read_text("utf-8")
     assert "by effort of the reasoning" in page and (tmp_path / "figures" / "effort.svg").is_file()
-    assert load([str(logs)]).cells.args.map(lambda args: args.get("effort")).tolist() == [None]
+    assert read_matrices([str(logs)]).cells.args.map(lambda args: args.get("effort")).tolist() == [None]
 
 
 def test_one_effort_is_no_curve(run_task: Any, data: str, tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from selfprobe.errors import NoLogs
 from selfprobe.introspect_tasks.ethical_dilemma import ethical_dilemma
 from selfprobe.introspect_tasks.kth_word import kth_word
 from selfprobe.studies.matrix.numbers import analyse
-from selfprobe.studies.matrix.page import page_of
-from selfprobe.studies.matrix.table import Results, load
+from selfprobe.studies.matrix.page import results_page
+from selfprobe.studies.matrix.table import Results, read_matrices
 
 KNOWS, KNOWS_NOTHING = "planted/ada?access=.6&general=.5", "planted/bo?access=0&general=.5"
 
@@ -29,7 +29,7 @@ def folder(run_task: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def results(folder: Path) -> Results:
-    return load([str(folder / "both")])
+    return read_matrices([str(folder / "both")])
 
 
 def test_what_is_planted_comes_out(results: Results) -> None:
@@ -50,7 +50,7 @@ def test_the_dilemmas_difference_is_access_times_the_gut_answers_distance(run_ta
         model = f"planted/ada?access={access}&gut=.4"
         log = run_task(ethical_dilemma(epochs=2, about="self,other"), model, tmp_path, limit=25)
         metrics = {name: metric.value for name, metric in log.results.scores[0].metrics.items()}
-        found = load([str(tmp_path)]).frames["ethical_dilemma", model, model].gain
+        found = read_matrices([str(tmp_path)]).frames["ethical_dilemma", model, model].gain
         assert found.low <= access * 0.4 <= found.high and found.high - found.low < 0.05
         assert (metrics["self_minus_other"], metrics["self_minus_other_low"]) == pytest.approx((found.value, found.low))
 
@@ -59,18 +59,18 @@ def test_the_matrix_is_the_same_whether_another_assistant_was_asked_about_or_not
     results: Results, folder: Path
 ) -> None:
     assert set(results.decisions.key) == {"k1", "k2", "k3"}
-    alone = load([str(folder / "alone")])
+    alone = read_matrices([str(folder / "alone")])
     own = results.decisions[(results.decisions.target == KNOWS) & (results.decisions.observer == KNOWS)]
     told, place = ["value", "truth", "said"], ["item", "key"]
     pd.testing.assert_frame_equal(*(rows.set_index(place)[told].sort_index() for rows in (own, alone.decisions)))
     assert alone.frames == {}
-    mixed = load([str(folder / "alone"), str(folder / "both")])
+    mixed = read_matrices([str(folder / "alone"), str(folder / "both")])
     (task,) = analyse(mixed, rng=np.random.default_rng(0)).tasks
     assert task.matrix.holes == {}, "whom else a model was asked about leaves its cell comparable"
 
 
 def test_the_report_has_a_table_and_a_line_a_model(results: Results) -> None:
-    page = page_of(results, analyse(results, rng=np.random.default_rng(0)))
+    page = results_page(results, analyse(results, rng=np.random.default_rng(0)))
     (why,) = (section for section in page.sections if section.name == "why")
     assert [part.title for part in why.inner].count("About itself, and about another assistant") == 1
     assert len(page.tables["frames"]) == 2 * 3 and set(page.tables["frames"].quantity) == {"own", "other", "gain"}
@@ -83,6 +83,6 @@ def test_a_run_about_another_assistant_alone_is_no_cell(run_task: Any, folder: P
     with pytest.raises(
         NoLogs, match=r"it asks about another assistant alone \(about=other\); about=self,other has a differ"
     ):
-        load([str(tmp_path)])
-    together = load([str(tmp_path), str(folder / "alone")])
+        read_matrices([str(tmp_path)])
+    together = read_matrices([str(tmp_path), str(folder / "alone")])
     assert len(together.cells) == 1 and together.cells.samples[0] == 40

@@ -10,19 +10,19 @@ import pytest
 from selfprobe.scorers.decision import Measure
 from selfprobe.scorers.dilemma import item_scores
 from selfprobe.studies.matrix.habit import ALL, item_specific
-from selfprobe.studies.matrix.table import Matrix
+from selfprobe.studies.matrix.table import TaskMatrix
 
 
 def measure(**given: object) -> Measure:
     return Measure(acts=("answer",), **given)  # type: ignore[arg-type]
 
 
-def one_model(said: list[str], truth: list[str]) -> tuple[pd.DataFrame, Matrix]:
+def one_model(said: list[str], truth: list[str]) -> tuple[pd.DataFrame, TaskMatrix]:
     items = [f"q{i}" for i in range(len(said))]
     value = [float(a == b) for a, b in zip(said, truth, strict=True)]
     rows = pd.DataFrame({"target": "m", "observer": "m", "item": items, "key": "k1", "value": value})
     rows = rows.assign(said=said, truth=truth, floor=math.nan)
-    return rows, Matrix("t", ["m"], items, np.array([[value]]), {})
+    return rows, TaskMatrix("t", ["m"], items, np.array([[value]]), {})
 
 
 def test_score_minus_habit_by_hand() -> None:
@@ -31,7 +31,7 @@ def test_score_minus_habit_by_hand() -> None:
     rows, matrix = one_model(["the", "the", "the"], ["the", "the", "a"])
     got = item_specific(rows, matrix, measure())
     assert got.habit[0, 0] == pytest.approx(2 / 3)
-    assert got.scores.mean() == pytest.approx(0) and got.told.endswith("at other items")
+    assert got.scores.mean() == pytest.approx(0) and got.taken_off.endswith("at other items")
 
 
 def test_words_that_nobody_says_twice_have_no_habit_to_take_off() -> None:
@@ -42,7 +42,7 @@ def test_words_that_nobody_says_twice_have_no_habit_to_take_off() -> None:
 
 def test_where_every_cell_is_a_hole_nothing_is_specific() -> None:
     rows, matrix = one_model(list("ab"), list("ab"))
-    holes = Matrix("t", ["m"], matrix.items, np.full((1, 1, 2), math.nan), {("m", "m"): "run ended as cancelled"})
+    holes = TaskMatrix("t", ["m"], matrix.items, np.full((1, 1, 2), math.nan), {("m", "m"): "run ended as cancelled"})
     got = item_specific(rows[:0], holes, measure(item_scores=item_scores, sides={"p": "target"}))
     assert np.isnan(got.habit).all() and np.isnan(got.scores).all()
 
@@ -53,7 +53,7 @@ def test_a_habit_of_the_questions_kind_is_taken_off_within_the_kind_alone() -> N
     kinds = pd.Series(["can", "can", "what", "what"] * 5, matrix.items)
     within = item_specific(rows, matrix, measure(), {ALL: pd.Series("", matrix.items), "kind": kinds})
     over_all = item_specific(rows, matrix, measure())
-    assert within.scores.mean() == pytest.approx(0) and "alike (in kind, where that takes off more)" in within.told
+    assert within.scores.mean() == pytest.approx(0) and "alike (in kind, where that takes off more)" in within.taken_off
     assert over_all.scores.mean() > 0.4
     assert within.by[0] == pytest.approx({ALL: over_all.habit[0, 0], "kind": 1.0}) and within.habit[0, 0] == 1
 
@@ -80,11 +80,11 @@ def test_the_spread_of_items_is_that_of_the_difference_over_draws_of_all_of_them
 def test_similarities_lose_what_an_unrelated_reply_reaches() -> None:
     rows, matrix = one_model(["a", "b"], ["a", "b"])
     rows = rows.assign(said=None, truth=None, value=[0.8, 0.6], floor=[0.1, 0.2])
-    matrix = Matrix("t", ["m"], matrix.items, np.array([[[0.8, 0.6]]]), {})
+    matrix = TaskMatrix("t", ["m"], matrix.items, np.array([[[0.8, 0.6]]]), {})
     got = item_specific(rows, matrix, measure())
     assert got.scores[0, 0].tolist() == pytest.approx([0.7, 0.4]) and got.habit[0, 0] == pytest.approx(0.15)
     bare = item_specific(rows.assign(floor=math.nan), matrix, measure())
-    assert bare.told == "" and math.isnan(bare.habit[0, 0]) and bare.scores[0, 0].tolist() == [0.8, 0.6]
+    assert bare.taken_off == "" and math.isnan(bare.habit[0, 0]) and bare.scores[0, 0].tolist() == [0.8, 0.6]
 
 
 def test_unscored_items_stay_unscored() -> None:
@@ -108,10 +108,10 @@ def test_counting_equal_words_is_grading_all_pairs_by_equality() -> None:
     x = rows.groupby(["target", "observer", "item"]).value.mean().to_numpy().reshape(3, 3, 30)
     kinds = {ALL: pd.Series("", items), "kind": pd.Series(np.repeat(["u", "v", "w"], 10), items)}
     counted, graded = (
-        item_specific(rows, Matrix("words", models, items, x, {}), measure(right=right), kinds)
+        item_specific(rows, TaskMatrix("words", models, items, x, {}), measure(right=right), kinds)
         for right in (operator.eq, lambda one, other: one == other)
     )
     assert counted.scores == pytest.approx(graded.scores, abs=1e-12)
-    assert counted.habit == pytest.approx(graded.habit, abs=1e-12) and counted.told == graded.told
+    assert counted.habit == pytest.approx(graded.habit, abs=1e-12) and counted.taken_off == graded.taken_off
     for one, other in zip(counted.by, graded.by, strict=True):
         assert one == pytest.approx(other, abs=1e-12)

@@ -13,10 +13,10 @@ from selfprobe.errors import NoLogs
 from selfprobe.stats.estimate import Estimate
 from selfprobe.studies.matrix.effort import effort_points
 from selfprobe.studies.matrix.numbers import Analysis, TaskAnalysis, analyse
-from selfprobe.studies.matrix.page import page_of
+from selfprobe.studies.matrix.page import results_page
 from selfprobe.studies.matrix.rows import INFORMED, InformedObserver, closest
 from selfprobe.studies.matrix.study import CELLS, DIAGONAL, Matrix
-from selfprobe.studies.matrix.table import Results, load, matrix_of
+from selfprobe.studies.matrix.table import Results, matrix_of, read_matrices
 from selfprobe.study.waves import RunSettings
 
 ADA, BO, FAY, KIT, HAL = (f"planted/{name}?access=0&echo=.9" for name in ("ada", "bo", "fay", "kit", "hal"))
@@ -47,7 +47,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def results(folder: Path) -> Results:
-    return load([str(folder)])
+    return read_matrices([str(folder)])
 
 
 def analysed(results: Results) -> TaskAnalysis:
@@ -194,10 +194,10 @@ def test_logs_of_different_arms_are_never_one_cell(results: Results, folder: Pat
     assert len(results.cells) == 36 and results.cells.joined.sum() == 30 and len(results.informed) == 30
     assert set(results.informed.arm) == {"shown:5"} and "arm" not in results.cells
     shutil.copytree(folder / DIAGONAL, tmp_path / DIAGONAL)
-    plain = load([str(tmp_path)])
+    plain = read_matrices([str(tmp_path)])
     assert plain.informed.empty and plain.decisions.equals(results.decisions)
     with pytest.raises(NoLogs, match="its observer was told of the target, and no model's run on itself is here"):
-        load([str(folder / CELLS)])
+        read_matrices([str(folder / CELLS)])
 
 
 @pytest.mark.slow(31)
@@ -212,7 +212,7 @@ def test_a_cell_that_measured_something_else_is_a_hole_and_no_control(results: R
 
 @pytest.mark.slow(31)
 def test_the_page_shows_the_closest_informed_observer_and_all_of_them(results: Results) -> None:
-    page = page_of(results, Analysis((analysed(results),)))
+    page = results_page(results, Analysis((analysed(results),)))
     text = page.html() if hasattr(page, "html") else str(page.sections)
     assert len(page.tables["informed"]) == 30
     assert {"target_over_value", "arm", "hole"} <= set(page.tables["informed"])
@@ -226,7 +226,7 @@ def test_a_single_target_and_its_informed_observers_need_no_matrix(results: Resu
     alone = replace(
         results, cells=cells, decisions=decisions, informed=results.informed[results.informed.target == ADA]
     )
-    page = page_of(alone, Analysis(()))
+    page = results_page(alone, Analysis(()))
     assert "kth_word: observers that were told of their target" in [part.title for part in page.sections[0].inner]
     assert len(page.tables["informed"]) == 5 and len(page.told) == 5
     assert page.told[1].startswith("kth_word, planted/bo (shown:5) on planted/ada: 0.")
@@ -238,5 +238,5 @@ def test_the_effort_curve_leaves_observers_out_that_were_told_of_their_target(ru
     run_task("selfprobe/ethical_dilemma", CY, tmp_path, task_args=args | {"about": "self,other"}, limit=4)
     told = args | {"about": "shown:3", "target_log": str(tmp_path)}
     run_task("selfprobe/ethical_dilemma", BO, tmp_path, task_args=told, model_roles={"target": CY}, limit=4)
-    points, _ = effort_points(load([str(tmp_path)]).runs)
+    points, _ = effort_points(read_matrices([str(tmp_path)]).runs)
     assert [(point.target, point.observer) for point in points] == [(CY, CY)]

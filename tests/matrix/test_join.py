@@ -8,7 +8,7 @@ import pytest
 from inspect_ai.model import get_model
 
 from selfprobe.scorers.decision import NO_PREDICTION, Decision, crossed_pairs
-from selfprobe.studies.matrix.table import load, matrix_of
+from selfprobe.studies.matrix.table import matrix_of, read_matrices
 
 FAULTY = (
     "planted/ada?access=.8&malformed=.2&empty=.1&act_refused=.2",
@@ -18,7 +18,7 @@ COMPARED = ["item", "epoch", "key", "value", "unscored", "truth", "said", "chanc
 
 
 def rows(folder: Path, target: str, observer: str) -> pd.DataFrame:
-    table = load([str(folder)]).decisions
+    table = read_matrices([str(folder)]).decisions
     return table[(table.target == target) & (table.observer == observer)][COMPARED].sort_values(
         COMPARED[:3], ignore_index=True
     )
@@ -33,7 +33,7 @@ def test_a_joined_cell_is_the_run_with_both_sides_replayed(
     own = tmp_path / "own"
     for model in FAULTY:
         run_task(f"selfprobe/{task}", model, own, limit=12, task_args=given)
-    joined = load([str(own)])
+    joined = read_matrices([str(own)])
     assert sorted(joined.cells.joined) == [False, False, True, True] and matrix_of(joined, task).holes == {}
     for target, observer in (FAULTY, FAULTY[::-1]):
         run = tmp_path / observer[8:10]
@@ -64,4 +64,4 @@ def test_a_fault_of_either_side_stays_the_reason() -> None:
 
 def test_a_failed_run_on_itself_leaves_its_joined_cells_empty(run_task: Any, tmp_path: Path) -> None:
     run_task("selfprobe/kth_word", "planted/ada", tmp_path, limit=3)
-    assert set(load([str(tmp_path)]).cells.joined) == {False}, "one model has nobody to be joined with"
+    assert set(read_matrices([str(tmp_path)]).cells.joined) == {False}, "one model has nobody to be joined with"

@@ -47,7 +47,7 @@ class Page(HTMLParser):
 def write(results: Results, out: Path) -> tuple[Analysis, str]:
     """A report of tables in memory."""
     analysis = analyse(results, rng=np.random.default_rng(0))
-    write_page(report.page_of(results, analysis), str(out))
+    write_page(report.results_page(results, analysis), str(out))
     return analysis, (out / "index.html").read_text(encoding="utf-8")
 
 
@@ -182,7 +182,7 @@ def test_a_single_model_gets_its_own_scores_and_a_word_about_why_no_more(
 def test_a_single_model_without_a_score_says_why(matrix_results: Callable[..., Results]) -> None:
     results = matrix_results({"planted/b?access=.5": 0.4}, items=20)
     results.cells.loc[0, ["status", "reason"]] = ["failed", "12 of 20 samples in error"]
-    made = report.page_of(results, analyse(results, rng=np.random.default_rng(0)))
+    made = report.results_page(results, analyse(results, rng=np.random.default_rng(0)))
     hole, needs = made.told
     assert made.answer == "Cannot tell for planted/b: it has no score."
     assert hole == "kth_word, planted/b: no score, since 12 of 20 samples in error."
@@ -201,14 +201,14 @@ def test_joined_cells_are_no_runs_and_informed_ones_are(matrix_results: Callable
     results = matrix_results({"m/a": 0.9, "m/b": 0.4}, items=20)
     results.cells["joined"] = results.cells.target != results.cells.observer
     told = results.cells.iloc[1:2].assign(arm="shown:5", joined=False, log="told.eval")
-    made = report.page_of(results, analyse(results, rng=np.random.default_rng(0)))
+    made = report.results_page(results, analyse(results, rng=np.random.default_rng(0)))
     assert counted(made).startswith("4 cells from 2 runs, 1 task.")
     informed = replace(results, informed=told, informed_decisions=results.decisions.head(0).assign(arm="shown:5"))
-    made = report.page_of(informed, analyse(results, rng=np.random.default_rng(0)))
+    made = report.results_page(informed, analyse(results, rng=np.random.default_rng(0)))
     assert counted(made).startswith("4 cells from 3 runs (1 of observers that were told of their target), 1 task.")
     (details,) = (block for block in made.sections[-1].blocks if isinstance(block, Details))
     assert details.summary == "All 5 cells"
-    alone = report.page_of(matrix_results({"m/a": 0.9}, items=20), Analysis(()))
+    alone = report.results_page(matrix_results({"m/a": 0.9}, items=20), Analysis(()))
     assert counted(alone).startswith("1 cell from 1 run, 1 task.")
 
 
@@ -219,7 +219,7 @@ def test_the_best_baseline_of_a_run_is_no_divergence() -> None:
 
 def test_the_first_screen_says_for_whom_and_what_comes_closest(matrix_results: Callable[..., Results]) -> None:
     results = matrix_results({"m/a?x=1": 0.95, "m/b": 0.0, "m/c": 0.0, "m/d": 0.0, "m/e": 0.0}, items=80)
-    made = report.page_of(results, analyse(results, rng=np.random.default_rng(0)))
+    made = report.results_page(results, analyse(results, rng=np.random.default_rng(0)))
     assert re.fullmatch(
         r"Yes, for 1 of 5 models\. m/a predicts itself in \d\d % of cases; the best other model predicts it in [\d.]+ %"
         r"(, guessing without a model [\d.]+ %)?\.",
@@ -238,14 +238,14 @@ def test_a_model_without_a_score_is_not_counted_among_those_with_an_answer(
     results = matrix_results({"m/a": 0.95, "m/b": 0.0, "m/c": 0.0, "m/d": 0.0, "m/e": 0.0, "m/f": 0.0}, items=80)
     rows = results.decisions
     rows.loc[(rows.target == "m/f") | (rows.observer == "m/f"), "value"] = np.nan
-    made = report.page_of(results, analyse(results, rng=np.random.default_rng(0)))
+    made = report.results_page(results, analyse(results, rng=np.random.default_rng(0)))
     assert made.answer.startswith("Yes, for 1 of 5 scored models. m/a predicts itself")
     assert made.lines[1] == "No score, so no answer, for m/f."
 
 
 def test_two_models_get_no_answer_and_the_reason(matrix_results: Callable[..., Results]) -> None:
     results = matrix_results({"m/a": 0.9, "m/b": 0.1}, items=40)
-    made = report.page_of(results, analyse(results, rng=np.random.default_rng(0)))
+    made = report.results_page(results, analyse(results, rng=np.random.default_rng(0)))
     assert made.answer == (
         "Cannot tell for m/a and m/b: two models cannot show how much pairs of models differ anyhow; add three."
     )
@@ -264,7 +264,7 @@ def test_tasks_of_different_models_are_not_counted_for_the_models_of_one(
 
 def test_of_many_models_the_first_screen_shows_six(matrix_results: Callable[..., Results]) -> None:
     results = matrix_results({f"m/{letter}": 0.3 for letter in "abcdefgh"}, items=20)
-    made = report.page_of(results, analyse(results, rng=np.random.default_rng(0)))
+    made = report.results_page(results, analyse(results, rng=np.random.default_rng(0)))
     assert made.table is not None and len(made.table.rows) == 6
     assert made.picture is not None and "All cells show 2 more." in made.picture.caption
 

@@ -9,8 +9,7 @@ from scipy import special
 from selfprobe.stats.estimate import holm
 from selfprobe.stats.pairs import fit_alone, moments
 from selfprobe.studies.matrix.habit import Specific
-from selfprobe.studies.matrix.power import ENDLESS, planned, powers
-from selfprobe.studies.matrix.rows import rows_of
+from selfprobe.studies.matrix.rows import ENDLESS, model_rows, planned, powers
 
 
 def rng(*seed: int) -> np.random.Generator:
@@ -77,7 +76,7 @@ def test_the_stated_advantage_is_enough_and_half_of_it_is_not(graded: bool) -> N
 
     def rows(p: np.ndarray, seed: int) -> tuple:  # type: ignore[type-arg]
         x = drawn(p, 400, rng(seed))
-        return rows_of(names, x, Specific(x, np.full((5, 5), np.nan), ""), {}, tests=5, rng=rng(seed, 1))
+        return model_rows(names, x, Specific(x, np.full((5, 5), np.nan), ""), {}, tests=5, rng=rng(seed, 1))
 
     stated = float(np.median([rows(null, seed)[2].power.detects for seed in range(8)]))
     named = []

@@ -23,7 +23,7 @@ from selfprobe.studies.matrix.reproduction import (
     paper_sections,
     paper_tables,
     reproduce,
-    resampled,
+    resampled_means,
 )
 from selfprobe.studies.matrix.table import Results
 
@@ -245,5 +245,5 @@ def test_means_of_resamples_are_those_of_the_items_drawn_also_where_every_item_i
     times = np.random.default_rng(1).multinomial(40, np.full(40, 1 / 40), size=50)
     for _ in range(2):
         expected = np.stack([np.nanmean(np.repeat(x, drawn, axis=2), axis=2) for drawn in times])
-        assert resampled(x, np.random.default_rng(1), 50) == pytest.approx(expected, abs=1e-12)
+        assert resampled_means(x, np.random.default_rng(1), 50) == pytest.approx(expected, abs=1e-12)
         x[0, 1, :3] = np.nan  # the same by the way that counts scores

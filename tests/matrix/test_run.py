@@ -16,7 +16,7 @@ from selfprobe.cli import main
 from selfprobe.introspect_tasks import kth_word
 from selfprobe.studies.matrix.numbers import analyse
 from selfprobe.studies.matrix.study import Matrix
-from selfprobe.studies.matrix.table import load, matrix_of
+from selfprobe.studies.matrix.table import matrix_of, read_matrices
 from selfprobe.study._registry import measures
 from selfprobe.study.waves import RunSettings
 
@@ -100,7 +100,7 @@ def test_requests_are_those_planned_and_the_same_command_asks_nothing_more(
     assert server.stats()["duplicates"] == 2 * 4  # the ceiling asks again on purpose
     assert asked.ask()
     assert server.stats()["requests"] == 2 * 4 * 5
-    results = load([str(tmp_path)])
+    results = read_matrices([str(tmp_path)])
     assert len(results.cells) == 4 and matrix_of(results, "kth_word").holes == {}
 
 
@@ -113,18 +113,18 @@ def test_a_model_that_fails_leaves_holes_with_a_reason_and_a_resume_fills_them(
         assert not asked.ask()
     finally:
         server.configure({"beta": {"faults": {}}})
-    matrix = matrix_of(load([str(tmp_path)]), "kth_word")
+    matrix = matrix_of(read_matrices([str(tmp_path)]), "kth_word")
     alpha, beta = matrix.models
     assert matrix.holes.keys() == {(beta, beta), (alpha, beta), (beta, alpha)}
     hole = matrix.holes[beta, beta]
-    assert (
-        "4 of 4 samples in error: openai-api/fake/beta gave no answer, tried again and again: Error code: 500" in hole
-    ), hole
+    assert "4 of 4 samples in error: openai-api/fake/beta gave no answer after all retries: Error code: 500" in hole, (
+        hole
+    )
     assert np.isnan(matrix.scores[1]).all() and not np.isnan(matrix.scores[0, 0]).any()
     server.reset()
     assert asked.ask()
     assert server.stats()["requests"] == 4 * 5  # beta's own; alpha is asked nothing again
-    assert matrix_of(load([str(tmp_path)]), "kth_word").holes == {}
+    assert matrix_of(read_matrices([str(tmp_path)]), "kth_word").holes == {}
 
 
 @pytest.mark.slow(5)
@@ -135,7 +135,7 @@ def test_half_a_model_is_a_hole_and_not_a_smaller_sample(server: Any, questions:
         assert not asked.ask()
     finally:
         server.configure({"beta": {"faults": {}, "sticky": ()}})
-    results = load([str(tmp_path)])
+    results = read_matrices([str(tmp_path)])
     hole = matrix_of(results, "kth_word").holes["openai-api/fake/beta", "openai-api/fake/beta"]
     failed = int(results.cells.set_index(["target", "observer"]).loc[("openai-api/fake/beta",) * 2, "errors"])
     assert 0 < failed < 12 and f"{failed} of 12 samples in error" in hole
@@ -149,7 +149,7 @@ def test_more_items_later_ask_only_for_those(server: Any, questions: Path, tmp_p
         server.reset()
         assert study(tmp_path, limit, questions).ask()
         assert server.stats()["requests"] == count
-    scores = matrix_of(load([str(tmp_path)]), "kth_word").scores
+    scores = matrix_of(read_matrices([str(tmp_path)]), "kth_word").scores
     assert scores.shape == (2, 2, 5) and not np.isnan(scores).any()
 
 
@@ -174,6 +174,6 @@ def test_a_killed_matrix_goes_on_and_asks_again_only_what_was_in_flight(
     assert done.exit_code == 0, done.output
     # A sample under way is lost whole: up to 5 calls, of those that 4 connections a model had begun.
     assert 120 <= server.stats()["requests"] <= 120 + before // 2
-    results = load([str(tmp_path)])
+    results = read_matrices([str(tmp_path)])
     assert len(results.cells) == 4 and matrix_of(results, "kth_word").holes == {}
     assert len(results.decisions) == 4 * 12 * 3

@@ -25,8 +25,8 @@ from selfprobe.scorers.decision import Decision, last_decisions, score_of
 from selfprobe.scorers.dilemma import ARMS, per_dilemma
 from selfprobe.scorers.word_matches import kth_word_match
 from selfprobe.studies.matrix import table as results_module
-from selfprobe.studies.matrix.page import page
-from selfprobe.studies.matrix.table import Results, load, matrix_of, scores_by_item
+from selfprobe.studies.matrix.page import matrix_page
+from selfprobe.studies.matrix.table import Results, matrix_of, read_matrices, scores_by_item
 
 MODEL = "planted/a?access=.5&malformed=.2"
 
@@ -50,7 +50,7 @@ def copied(folder: Path, to: Path, **changes: Any) -> Any:
 
 
 def test_a_run_becomes_one_row_a_decision_with_what_could_not_be_read(folder: Path) -> None:
-    results = load([str(folder)])
+    results = read_matrices([str(folder)])
     (cell,) = results.cells.to_dict("records")
     assert (cell["task"], cell["target"], cell["observer"], cell["status"]) == ("kth_word", MODEL, MODEL, "complete")
     assert (cell["samples"], cell["errors"], cell["epochs"], cell["dataset"]) == (5, 0, 1, "open_questions")
@@ -65,7 +65,7 @@ def test_the_last_finished_log_wins_and_the_others_are_named(folder: Path, tmp_p
     copied(folder, tmp_path / "1_old.eval", created="2020-01-01T00:00:00+00:00")
     copied(folder, tmp_path / "2_good.eval", created="2021-01-01T00:00:00+00:00")
     copied(folder, tmp_path / "3_killed.eval", created="2022-01-01T00:00:00+00:00", status="started")
-    results = load([str(tmp_path)])
+    results = read_matrices([str(tmp_path)])
     assert len(results.cells) == 1 and len(results.decisions) == 15
     assert results.cells.log[0].endswith("2_good.eval") and results.cells.status[0] == "complete"
     assert sorted(Path(log).name for log in results.ignored) == ["1_old.eval", "3_killed.eval"]
@@ -75,16 +75,16 @@ def test_the_last_finished_log_wins_and_the_others_are_named(folder: Path, tmp_p
 def test_several_processes_read_what_one_reads(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for k in range(3):
         copied(folder, tmp_path / f"{k}.eval", model=f"planted/m{k}")
-    alone = load([str(tmp_path)])
+    alone = read_matrices([str(tmp_path)])
     monkeypatch.setattr(results_module, "SAMPLES_A_PROCESS", 1)
-    several = load([str(tmp_path)])
+    several = read_matrices([str(tmp_path)])
     for name in ("cells", "decisions", "items"):
         pd.testing.assert_frame_equal(getattr(alone, name), getattr(several, name))
 
 
 def test_a_killed_log_alone_is_a_hole_with_a_reason(folder: Path, tmp_path: Path) -> None:
     copied(folder, tmp_path / "killed.eval", status="started")
-    results = load([str(tmp_path)])
+    results = read_matrices([str(tmp_path)])
     assert results.cells.status[0] == "failed" and "the run was cut off; " in results.cells.reason[0]
     matrix = matrix_of(results, "kth_word")
     assert np.isnan(matrix.scores).all() and matrix.holes.keys() == {(MODEL, MODEL)}
@@ -95,7 +95,7 @@ def test_two_killed_runs_are_two_holes_and_not_also_those_of_the_cells_joined_fr
 ) -> None:
     for model in ("planted/a", "planted/b"):
         copied(folder, tmp_path / f"{model[-1]}.eval", status="started", model=model)
-    lines = page([str(tmp_path)]).holes
+    lines = matrix_page([str(tmp_path)]).holes
     assert lines == [
         f"kth_word, {model} on {model}: the run was cut off; 5 of 5 samples are in its log"
         for model in ("planted/a", "planted/b")
@@ -110,7 +110,7 @@ def test_samples_in_error_are_counted_of_all_that_were_planned(
     log.eval.config.epochs, log.samples = epochs, log.samples[:2]  # the other samples never ran
     log.samples[0].error = EvalError(message="overloaded", traceback="", traceback_ansi="")
     write_eval_log(log, str(tmp_path / "failed.eval"))
-    (cell,) = load([str(tmp_path)]).cells.to_dict("records")
+    (cell,) = read_matrices([str(tmp_path)]).cells.to_dict("records")
     assert (cell["samples"], cell["errors"], cell["status"]) == (2, 1, "failed")
     assert cell["reason"] == f"run ended as error; 1 of {planned} samples in error: overloaded"
 
@@ -118,8 +118,8 @@ def test_samples_in_error_are_counted_of_all_that_were_planned(
 def test_foreign_logs_are_named_and_left_out(folder: Path, run_task: Any, tmp_path: Path) -> None:
     run_task(Task(dataset=[Sample(input="Hello")], name="foreign"), "planted/a", tmp_path)
     with pytest.raises(ValueError, match="no selfprobe log in .*; found 1 other log"):
-        load([str(tmp_path)])
-    results = load([str(tmp_path), str(folder)])
+        read_matrices([str(tmp_path)])
+    results = read_matrices([str(tmp_path), str(folder)])
     assert len(results.cells) == 1
     assert list(results.ignored.values()) == ["not a selfprobe log (task foreign)"]
 
@@ -140,7 +140,7 @@ def rescored(folder: Path, to: Path, by: Scorer, action: Literal["append", "over
 @pytest.mark.parametrize("by", [kth_word_match(), foreign_score()])
 def test_of_several_scores_the_last_with_decisions_counts(folder: Path, tmp_path: Path, by: Scorer) -> None:
     rescored(folder, tmp_path / "again.eval", by, "append")
-    pd.testing.assert_frame_equal(load([str(tmp_path)]).decisions, load([str(folder)]).decisions)
+    pd.testing.assert_frame_equal(read_matrices([str(tmp_path)]).decisions, read_matrices([str(folder)]).decisions)
 
 
 def test_a_new_verdict_replaces_the_old_one_and_no_foreign_score_does() -> None:
@@ -152,9 +152,9 @@ def test_a_new_verdict_replaces_the_old_one_and_no_foreign_score_does() -> None:
 def test_a_log_that_only_a_foreign_scorer_scored_gives_way_and_is_named(folder: Path, tmp_path: Path) -> None:
     rescored(folder, tmp_path / "foreign.eval", foreign_score(), "overwrite")
     with pytest.raises(ValueError, match=r"foreign\.eval: no score in it carries decisions"):
-        load([str(tmp_path)])
+        read_matrices([str(tmp_path)])
     copied(folder, tmp_path / "old.eval", created="2020-01-01T00:00:00+00:00")
-    results = load([str(tmp_path)])
+    results = read_matrices([str(tmp_path)])
     assert results.cells.log[0].endswith("old.eval") and len(results.decisions) == 15
     ((log, why),) = results.ignored.items()
     assert log.endswith("foreign.eval") and "not made by a selfprobe scorer" in why
@@ -164,7 +164,7 @@ def test_a_log_that_only_a_foreign_scorer_scored_gives_way_and_is_named(folder: 
 def test_a_truncated_log_is_named_and_the_others_are_read(folder: Path, tmp_path: Path, kept: int) -> None:
     (log,) = folder.glob("*.eval")
     (tmp_path / "broken.eval").write_bytes(log.read_bytes()[:kept])
-    results = load([str(tmp_path / "broken.eval"), str(folder)])
+    results = read_matrices([str(tmp_path / "broken.eval"), str(folder)])
     assert len(results.cells) == 1
     ((name, why),) = results.ignored.items()
     assert name.endswith("broken.eval") and why.startswith("cannot be read: ")
@@ -172,7 +172,7 @@ def test_a_truncated_log_is_named_and_the_others_are_read(folder: Path, tmp_path
 
 def test_logs_of_tasks_that_no_matrix_has_are_named_and_left_out(folder: Path, tmp_path: Path) -> None:
     copied(folder, tmp_path / "awareness.eval", task="selfprobe/binary")
-    results = load([str(tmp_path), str(folder)])
+    results = read_matrices([str(tmp_path), str(folder)])
     assert set(results.cells.task) == {"kth_word"}
     told = "not a matrix task (binary); see `selfprobe awareness` or examples/dilemmas.py"
     assert list(results.ignored.values()) == [told]
@@ -180,9 +180,9 @@ def test_logs_of_tasks_that_no_matrix_has_are_named_and_left_out(folder: Path, t
 
 def test_a_missing_or_empty_folder_is_told(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="nowhere"):
-        load([str(tmp_path / "nowhere")])
+        read_matrices([str(tmp_path / "nowhere")])
     with pytest.raises(ValueError, match="no selfprobe log in"):
-        load([str(tmp_path)])
+        read_matrices([str(tmp_path)])
 
 
 def test_logs_are_read_from_any_file_system(folder: Path) -> None:
@@ -190,7 +190,7 @@ def test_logs_are_read_from_any_file_system(folder: Path) -> None:
     with fsspec.open("memory://matrix/x.eval", "wb") as there:
         there.write(log.read_bytes())
     for place in ("memory://matrix", "memory://matrix/x.eval", folder.as_uri(), str(log)):
-        results = load([place])
+        results = read_matrices([place])
         assert len(results.decisions) == 15, place
 
 
@@ -245,7 +245,7 @@ def test_a_cell_of_another_data_set_than_its_models_runs_on_themselves_is_a_hole
         roles = {"target": ModelConfig(model=f"planted/{target}")} if target != observer else None
         named = {"task": "selfprobe/heads_up", "model": f"planted/{observer}", "model_roles": roles}
         copied(folder, tmp_path / f"{k}.eval", metadata=metadata, **named)
-    results = load([str(tmp_path)])
+    results = read_matrices([str(tmp_path)])
     told = "another run: data set is bb, there aa"
     assert list(results.ignored.values()) == [told] and len(results.cells) == 2
     holes = matrix_of(results, "heads_up").holes
@@ -277,7 +277,7 @@ def test_arguments_that_replays_rightly_have_otherwise_leave_them_in_their_setti
         roles = {"target": ModelConfig(model=f"planted/{target}")} if target != observer else None
         given = {"task_args": replay if roles else own, "model": f"planted/{observer}", "model_roles": roles}
         copied(folder, tmp_path / f"{k}.eval", **given)
-    results = load([str(tmp_path)])
+    results = read_matrices([str(tmp_path)])
     assert not results.cells.joined.any() and len(results.cells) == 4
     assert results.ignored == {} and results.settings == {} and matrix_of(results, "kth_word").holes == {}
 
@@ -296,5 +296,5 @@ def test_the_kind_of_an_item_comes_from_its_data_set(run_task: Any, tmp_path: Pa
         "".join(json.dumps(row) + "\n" for row in rows) + '{"id": "z", "question": "?"}'
     )
     run_task("selfprobe/kth_word", "planted/a", tmp_path / "logs", task_args={"dataset": str(tmp_path / "rows.jsonl")})
-    items = load([str(tmp_path / "logs")]).items.set_index("item").kind
+    items = read_matrices([str(tmp_path / "logs")]).items.set_index("item").kind
     assert items.to_dict() == {"q0": "even", "q1": "odd", "q2": "even", "z": ""}

@@ -15,8 +15,8 @@ from scipy import stats as scipy_stats
 from selfprobe.stats.estimate import Estimate, clustered_mean, holm
 from selfprobe.studies.matrix.advantage import Permutation, double_centre, observers_permuted, total_of
 from selfprobe.studies.matrix.habit import Specific
-from selfprobe.studies.matrix.rows import INFORMED, above_zero, rows_of
-from selfprobe.studies.matrix.verdict import PAIRS_ALONE, SMALLEST, Verdict, _like_skill, verdict
+from selfprobe.studies.matrix.rows import INFORMED, above_zero, model_rows
+from selfprobe.studies.matrix.verdict import PAIRS_ALONE, SMALLEST, Verdict, _like_skill, judge_matrix
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -43,8 +43,8 @@ def judged(
     """The verdict of one matrix of item-specific scores."""
     models = names or [f"m{i}" for i in range(len(x))]
     specific = Specific(x, np.full(x.shape[:2], habit), "")
-    rows = rows_of(models, x, specific, hits_ or {}, tests=len(x), rng=rng(seed), graded=graded, stand_ins=stand_ins)
-    return verdict(
+    rows = model_rows(models, x, specific, hits_ or {}, tests=len(x), rng=rng(seed), graded=graded, stand_ins=stand_ins)
+    return judge_matrix(
         rows,
         p_holm=holm([row.p for row in rows]).tolist(),
         total=total_of(x, models),
@@ -152,14 +152,14 @@ def test_an_informed_observer_is_no_baseline_without_a_model() -> None:
     p = np.full((3, 3), 0.1) + 0.8 * np.diag([1, 0, 0])
     given = {"mode": np.full((3, 60), 0.2), INFORMED: np.full((3, 60), 0.5)}
     x = hits(p, 60, rng())
-    row, *_ = rows_of(list("abc"), x, Specific(x, np.full((3, 3), math.nan), ""), given, tests=3, rng=rng())
+    row, *_ = model_rows(list("abc"), x, Specific(x, np.full((3, 3), math.nan), ""), given, tests=3, rng=rng())
     assert row.without_a_model == ("mode", pytest.approx(0.2))
 
 
 def test_above_a_baseline_that_is_the_same_everywhere_a_score_keeps_its_interval() -> None:
     x = hits(np.full((3, 3), 0.8), 40, rng())
     given = {"nothing": np.zeros((3, 40)), "half": np.full((3, 40), 0.5)}
-    row, *_ = rows_of(list("abc"), x, Specific(x, np.full((3, 3), math.nan), ""), given, tests=3, rng=rng())
+    row, *_ = model_rows(list("abc"), x, Specific(x, np.full((3, 3), math.nan), ""), given, tests=3, rng=rng())
     assert (row.over["nothing"].low, row.over["nothing"].high) == (row.score.low, row.score.high)
     assert row.over["half"].low == pytest.approx(row.score.low - 0.5)
 

@@ -24,7 +24,7 @@ from selfprobe.scorers.decision import Measure
 from selfprobe.stats.estimate import FloatArray, mode_baseline
 from selfprobe.studies.matrix.habit import ALL, Specific, groups, item_specific
 from selfprobe.studies.matrix.rows import INFORMED
-from selfprobe.studies.matrix.table import Matrix
+from selfprobe.studies.matrix.table import TaskMatrix
 from selfprobe.text.parse import normalise, words
 
 FORMS = ("product", "logistic", "cloglog", "easy share")
@@ -371,7 +371,7 @@ def specific(x: FloatArray, said: FloatArray, truth: FloatArray, alike: Mapping[
     right = np.where((truth[t, i, k] == NONE) | (said[o, i, k] == NONE), np.nan, truth[t, i, k] == said[o, i, k])
     rows = rows.assign(key=k, value=right, truth=truth[t, i, k].astype(str), said=said[o, i, k].astype(str))
     measure = Measure(acts=("answer",))
-    return item_specific(rows, Matrix("words", models, names, x, {}), measure, alike)
+    return item_specific(rows, TaskMatrix("words", models, names, x, {}), measure, alike)
 
 
 def learner(size: int, share: float, rng: np.random.Generator, items: int) -> Drawn:

@@ -9,7 +9,7 @@ import pytest
 
 from selfprobe.page import shown
 from selfprobe.studies.preferences import figures
-from selfprobe.studies.preferences.page import best, markdown, methods
+from selfprobe.studies.preferences.page import best, markdown, methods_text
 
 METHODS = ("supervised", "unsupervised", "random direction", "no model (TF-IDF)", "prompting")
 
@@ -61,15 +61,15 @@ def tables(sets: tuple[str, ...] = ("llmbar", "mt_bench")) -> dict[str, pd.DataF
 
 
 def test_every_table_has_its_figure_and_an_absent_one_none() -> None:
-    made = figures.made(tables())
+    made = figures.drawn_figures(tables())
     assert set(made) == {"methods", "layers", "transfer", "cosine", "adversarial", "ablation", "components"}
     assert all(isinstance(f, matplotlib.figure.Figure) for f in made.values())
-    assert set(figures.made({})) == set()
+    assert set(figures.drawn_figures({})) == set()
 
 
 def test_many_data_sets_take_several_lines_of_panels() -> None:
     sets = tuple(f"set{i}" for i in range(7))
-    figure = figures.methods(tables(sets)["methods"])
+    figure = figures.methods_figure(tables(sets)["methods"])
     assert len(figure.axes) == 7
     assert [ax.get_title(loc="left") for ax in figure.axes] == [f"{s} (40 questions)" for s in sets]
 
@@ -93,7 +93,7 @@ def test_natural_subsets_come_first_and_bold() -> None:
 def test_a_method_without_a_score_is_said_and_not_drawn_as_zero(tmp_path: Any) -> None:
     table = tables(("llmbar",))["methods"]
     table.loc[table.method == "prompting", ["value", "low", "high"]] = np.nan
-    (ax,) = figures.methods(table).axes
+    (ax,) = figures.methods_figure(table).axes
     assert "no score" in [t.get_text() for t in ax.texts]
 
 
@@ -102,7 +102,7 @@ def test_numbers_in_the_report_carry_their_interval_or_the_reason() -> None:
     assert shown(row) == "0.60 [0.50, 0.70]"
     assert shown(pd.Series(number(-0.01)), sign=True) == "-0.01 [-0.11, +0.09]"
     assert shown(pd.Series(number(np.nan, reason="") | {"reason": "one class"})) == "– (one class)"
-    found = methods(tables()["methods"])
+    found = methods_text(tables()["methods"])
     assert len(found) == 2 * len(METHODS) and found.f1[0] == "0.60 [0.50, 0.70]"
     assert best(tables()).luck[0] == "0.55, 95 % below 0.62"
     assert markdown(pd.DataFrame({"a": ["x|y"], "b": [1]})) == ["| a | b |", "| --- | --- |", "| x\\|y | 1 |"]

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from selfprobe.studies.preferences.page import findings, judge_findings, probed
+from selfprobe.studies.preferences.page import finding_sentences, judge_findings, probed
 
 
 def row(value: float, **names: Any) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def tables(
 
 
 def test_the_sentence_holds_probe_asking_their_difference_and_every_control() -> None:
-    said, other = findings(tables())
+    said, other = finding_sentences(tables())
     assert said == (
         "one, supervised probe: 0.74 [0.70, 0.78], asking 0.66 [0.62, 0.70], paired difference +0.08 [+0.04, +0.12]; "
         "controls: length 0.58, words 0.61, the same architecture with random weights 0.55, "
@@ -43,9 +43,11 @@ def test_the_sentence_holds_probe_asking_their_difference_and_every_control() ->
 
 
 def test_what_the_probe_is_not_shown_to_be_above_is_named_with_its_difference() -> None:
-    said = findings(tables(margins={"no model (length)": 0.01, "prompting": -0.02}))[0]
+    said = finding_sentences(tables(margins={"no model (length)": 0.01, "prompting": -0.02}))[0]
     assert said.endswith("Not shown to be above asking (-0.02 [-0.06, +0.02]); length (+0.01 [-0.03, +0.05]).")
-    lucky = findings(tables(0.6, margins={"prompting": 0.1, "no model (TF-IDF)": 0.1, "no model (length)": 0.1}))[0]
+    lucky = finding_sentences(
+        tables(0.6, margins={"prompting": 0.1, "no model (TF-IDF)": 0.1, "no model (length)": 0.1})
+    )[0]
     assert lucky.endswith("Not shown to be above the best layer on shuffled labels.")
 
 
@@ -53,7 +55,7 @@ def test_a_difference_without_an_interval_is_no_proof() -> None:
     given = tables()
     given["differences"].loc[given["differences"].against == "prompting", ["low", "high"]] = np.nan
     given["differences"].loc[given["differences"].against == "prompting", "reason"] = "no interval from one question"
-    assert "Not shown to be above asking (+0.08 (no interval from one question))." in findings(given)[0]
+    assert "Not shown to be above asking (+0.08 (no interval from one question))." in finding_sentences(given)[0]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +66,7 @@ def test_a_difference_without_an_interval_is_no_proof() -> None:
     ],
 )
 def test_a_leak_or_an_arbitrary_sign_has_no_verdict(note: str, ending: str) -> None:
-    said = findings(tables(note=note))[0]
+    said = finding_sentences(tables(note=note))[0]
     assert said.endswith(ending) and "Above" not in said
 
 
@@ -72,7 +74,7 @@ def test_a_run_without_random_weights_does_not_name_them() -> None:
     given = tables()
     for name, column in (("methods", "method"), ("differences", "against")):
         given[name] = given[name][~given[name][column].str.startswith("random weights")]
-    assert "random weights" not in findings(given)[0]
+    assert "random weights" not in finding_sentences(given)[0]
 
 
 @pytest.mark.parametrize(

@@ -68,9 +68,9 @@ def test_labels_of_the_few_alone_reach_an_unsupervised_probe() -> None:
     x, y, _ = states()
     for kind in ("unsupervised", "ccs"):
         probe = ContrastProbe(kind, orientation="few:8", layer=1).fit(x, y)  # type: ignore[arg-type]
-        from selfprobe.probes.fit import Lesson
+        from selfprobe.probes.fit import Supervision
 
-        few = Lesson(y == 1, np.arange(len(y)), orientation="few:8").few
+        few = Supervision(y == 1, np.arange(len(y)), orientation="few:8").few
         other = 3 - y
         other[few] = y[few]
         again = clone(probe).fit(x, other)

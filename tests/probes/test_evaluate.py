@@ -22,7 +22,7 @@ from selfprobe.probes.evaluate import (
     selection_floor,
     split_pairs,
 )
-from selfprobe.probes.fit import PRESETS, FitSettings, halves, held_out, questions, weighted_f1
+from selfprobe.probes.fit import PRESETS, FitSettings, halves, held_out, questions, signed_f1
 from selfprobe.probes.harvesting import Harvest
 from selfprobe.probes.run import (
     MEAN_OF_ASPECTS,
@@ -129,9 +129,9 @@ def test_f1_of_margins_is_sklearns_where_a_tie_says_neither() -> None:
     truth, scores = rng.random(80) < 0.3, np.round(rng.standard_normal(80), 1)
     signs, labels = np.where(truth, 1, -1), {"labels": [-1, 1], "average": "weighted", "zero_division": 0}
     assert 0 in scores, "a tie says neither"
-    assert weighted_f1(truth, scores) == pytest.approx(f1_score(signs, np.sign(scores), **labels))
+    assert signed_f1(truth, scores) == pytest.approx(f1_score(signs, np.sign(scores), **labels))
     constant = np.ones(80)
-    assert weighted_f1(truth, constant) == pytest.approx(f1_score(truth, constant > 0, average="weighted"))
+    assert signed_f1(truth, constant) == pytest.approx(f1_score(truth, constant > 0, average="weighted"))
 
 
 def test_without_a_direction_the_interval_holds_one_half(plant: Plant) -> None:
@@ -165,7 +165,7 @@ def test_the_floor_predicts_what_the_best_of_layers_finds_on_noise(plant: Plant)
         table = fits.scores["unsupervised"][0]
         test = ~np.isnan(table[0])
         truth = harvested.labels[test] == 1
-        found = max(weighted_f1(truth, sign * row[test]) for row in table for sign in (1, -1))
+        found = max(signed_f1(truth, sign * row[test]) for row in table for sign in (1, -1))
         floor = selection_floor(fits.scores["unsupervised"], harvested.labels == 1, harvested.groups, both_signs=True)
         best.append(found)
         floors.append(floor.mean)

@@ -25,7 +25,7 @@ from selfprobe.probes.probe_file import load_probe
 from selfprobe.probes.run import run_probes
 from selfprobe.probes.training import Recipe
 from selfprobe.studies.preferences.page import finetuned_sentences as sentences
-from selfprobe.studies.preferences.page import page_of
+from selfprobe.studies.preferences.page import probe_page
 from selfprobe.studies.probe_run import ProbeRun
 
 from .conftest import tiny_judge
@@ -77,7 +77,7 @@ def test_one_command_makes_the_probes_and_then_the_judge(place: Path, tmp_path: 
     assert alone.exit_code == 2 and "is no run's folder" in alone.output
     few = ("--seeds", 1, "--resamples", 100, "--no-random-weights", "--parts", "probes,finetune")
     dry = call(*given, *few, "--dry-run")
-    assert dry.exit_code == 0 and "Then, with what it takes said there: finetune" in dry.output
+    assert dry.exit_code == 0 and "Then: finetune; what each takes is said when it begins" in dry.output
     assert not (tmp_path / "new").exists()
     ran = call(*given, *few)
     assert ran.exit_code == 0 and "12 pairs to learn from, 12 to test on" in ran.output, ran.output
@@ -87,7 +87,7 @@ def test_one_command_makes_the_probes_and_then_the_judge(place: Path, tmp_path: 
 def test_the_judge_stands_beside_the_probes_of_the_run(done: Result, place: Path) -> None:
     assert done.exit_code == 0, done.output
     assert re.search(r"^(Yes|No|Cannot tell).* fine-tuned judge .* its probe, by AUROC", done.output, re.MULTILINE)
-    assert "one: fine-tuned judge " in done.output and "Learning took" in done.output
+    assert "one: fine-tuned judge " in done.output and "Training took" in done.output
     rows = table(place, "finetuned")
     assert set(rows.method) == {
         JUDGE, "supervised", "unsupervised", "prompting", "no model (TF-IDF)", "no model (length)",
@@ -133,7 +133,7 @@ def test_saturation_holds_judge_and_probe_of_the_same_pairs_by_number_of_texts(d
     [course] = courses([lesson])
     [numbers] = course.chosen(10)
     assert len(numbers) == 10 and course.examples(10) == [course.examples(None)[i] for i in numbers]
-    assert "By number of training texts" in page_of(out, about="judges").files["report.md"].decode()
+    assert "By number of training texts" in probe_page(out, about="judges").files["report.md"].decode()
 
 
 def test_the_same_command_again_trains_and_asks_nothing(
@@ -178,7 +178,7 @@ def test_all_weights_have_no_rank_and_their_memory_is_said_before_loading(
 ) -> None:
     given = ("--model", place / "model", "--datasets", place / "one.jsonl", "--out", tmp_path, "--full")
     wrong = call(*given, "--rank", 4)
-    assert wrong.exit_code == 2 and "--rank is of adapters, and --full trains without" in wrong.output
+    assert wrong.exit_code == 2 and "--rank is the rank of adapters, and --full trains without" in wrong.output
     monkeypatch.setattr("selfprobe.probes.model.load_model", None)
     for other in (("--dtype", "bfloat16"), ("--quantize", "4bit")):
         rounded = call(*given, *other)
@@ -214,7 +214,7 @@ def test_the_sentence_says_whether_the_judge_differs_from_the_probe(done: Result
     less.loc[texts, ["value", "low", "high"]] = [0.2, 0.1, 0.3]
     assert "without a model" not in sentences(made)[0]
     less.loc[texts & (less.against == "no model (length)"), "low"] = -0.1
-    assert "not shown to be above what the texts tell without a model: length (+0.20" in sentences(made)[0]
+    assert "not shown to be above what the texts alone reach: length (+0.20" in sentences(made)[0]
 
 
 @pytest.mark.slow(4)
@@ -285,7 +285,7 @@ def test_a_judge_of_a_group_learns_all_its_data_sets_and_is_tested_on_each(tmp_p
     cost = made["finetuning_cost"]
     trained = cost[cost.what.str.startswith(f"{JUDGE}:")]
     assert sorted(trained.dataset) == ["hanna", "mctaco", "newsroom"] and trained.seconds.nunique() == 2
-    assert all("Learning took" in line for line in sentences({**made}))
+    assert all("Training took" in line for line in sentences({**made}))
 
 
 def test_the_preset_released_code_has_the_rates_batch_and_grouping_of_the_public_scripts() -> None:

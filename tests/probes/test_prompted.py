@@ -16,7 +16,7 @@ from selfprobe.probes.probe_file import load_probe
 from selfprobe.probes.run import run_probes
 from selfprobe.probes.tokens import Chat
 from selfprobe.probes.transfer import prompted_run
-from selfprobe.studies.preferences.page import page_of
+from selfprobe.studies.preferences.page import probe_page
 
 from .conftest import TEMPLATE, tiny_judge
 
@@ -56,7 +56,7 @@ def test_a_probe_is_held_under_both_prompts_on_the_same_held_out_pairs(both: tup
         less = table.value[kind, "moved"] - table.value[kind, "plain"]
         assert table.value[kind, "moved less plain"] == pytest.approx(less)
     assert ("prompting", "moved") in table.index and ("prompting", "refitted") not in table.index
-    assert "Under another system turn" in page_of(professor).files["report.md"].decode()
+    assert "Under another system turn" in probe_page(professor).files["report.md"].decode()
 
 
 def test_runs_that_do_not_fit_together_are_refused(both: tuple[Path, Path], tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from selfprobe.data.pairs import LEVELS, Pair, score_priming, score_prompt
 from selfprobe.data.public_pairs import PairSet
 from selfprobe.probes.harvesting import harvest
 from selfprobe.probes.model import LocalModel
-from selfprobe.probes.rate import DIRECT, G_EVAL, check_scoring, margins, rate, rated
+from selfprobe.probes.rate import DIRECT, G_EVAL, check_scoring, margins, rate_texts, rated
 from selfprobe.probes.tokens import continued, opened
 
 from .conftest import byte_tokenizer
@@ -53,7 +53,7 @@ def test_the_text_is_scored_alone_in_the_words_of_the_task() -> None:
 
 def test_ratings_are_those_of_a_plain_forward_of_one_text(llama: LocalModel, tmp_path: Path) -> None:
     states = harvest(llama, summaries(), tmp_path, progress=silent)
-    found = rate(llama, states, batch_tokens=2000, progress=silent)
+    found = rate_texts(llama, states, batch_tokens=2000, progress=silent)
     assert set(found) == {DIRECT, G_EVAL} and set(found[DIRECT]) == {f"s{i}" for i in range(5)}
     for pair in states.pairs:
         expected = []
@@ -71,9 +71,9 @@ def test_what_was_scored_is_not_scored_again(
     llama: LocalModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     states = harvest(llama, summaries(), tmp_path, progress=silent)
-    first = rate(llama, states, progress=silent)
+    first = rate_texts(llama, states, progress=silent)
     monkeypatch.setattr("selfprobe.probes.rate.output_of", None)
-    assert rate(llama, states, progress=silent) == first
+    assert rate_texts(llama, states, progress=silent) == first
 
 
 def test_an_interrupted_scoring_goes_on(llama: LocalModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,13 +90,13 @@ def test_an_interrupted_scoring_goes_on(llama: LocalModel, tmp_path: Path, monke
 
     monkeypatch.setattr(module, "output_of", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        rate(llama, states, batch_tokens=400, progress=silent)
+        rate_texts(llama, states, batch_tokens=400, progress=silent)
     kept = sum(asked[:-1])
     asked.clear()
     monkeypatch.setattr(
         module, "output_of", lambda *g, **more: asked.append(len(more["input_ids"])) or real(*g, **more)
     )
-    rate(llama, states, batch_tokens=400, progress=silent)
+    rate_texts(llama, states, batch_tokens=400, progress=silent)
     assert 0 < kept < 10 and sum(asked) == 10 - kept
 
 
@@ -111,7 +111,7 @@ def test_a_text_that_does_not_fit_has_no_verdict(llama: LocalModel, tmp_path: Pa
     before = short.model.config.max_position_embeddings
     short.model.config.max_position_embeddings = longest - 1
     try:
-        assert set(rate(short, states, progress=silent)[DIRECT]) == {f"s{i}" for i in range(4)}
+        assert set(rate_texts(short, states, progress=silent)[DIRECT]) == {f"s{i}" for i in range(4)}
     finally:
         short.model.config.max_position_embeddings = before
 

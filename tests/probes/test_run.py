@@ -251,7 +251,7 @@ def test_a_full_disk_is_said_with_how_to_go_on_and_leaves_the_runs_file_whole(
         raise OSError(28, "No space left on device", str(self))
 
     monkeypatch.setattr(Path, "write_text", full)
-    told = r"^the disk is full: .*No space left on device.*run.part'. Make room. The same command goes on.$"
+    told = r"^the disk is full: .*No space left on device.*run.json.part'. Make room. The same command goes on.$"
     with pytest.raises(InputError, match=told), said_plainly("The same command goes on."):
         write_run(tmp_path, held | {"model": "b"})
     assert read_run(tmp_path) == held

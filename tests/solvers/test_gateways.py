@@ -39,7 +39,7 @@ GATEWAYS = sys.modules["gateways"] = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(GATEWAYS)
 WHOLE = "whole"
 NOTHING = "gave no reply that can be read: HOST sent "
-AGAIN = "gave no answer, tried again and again: "
+AGAIN = "gave no answer after all retries: "
 BAD_GATEWAY = "'<html> <head><title>502 Bad Gateway</title></head> <body>"
 
 ANY = {

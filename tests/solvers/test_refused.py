@@ -112,7 +112,7 @@ def test_three_samples_that_are_refused_alike_end_a_run_whose_others_are_not_ask
     log, said = ran(run_task, tmp_path, caplog)
     assert vendor.asked == requests and log.status == "error"
     assert len(said) == 2 and words in said[0] and helps in said[0]
-    assert said[1] == f"{MODEL} is asked no more in this run: it refused 3 samples alike."
+    assert said[1] == f"{MODEL} is asked no more in this run: it refused 3 samples in the same words."
     assert len(errors(log)) == 8 and all(words in error and "\n" not in error for error in errors(log))
 
 
@@ -165,7 +165,7 @@ def test_an_argument_that_the_user_chose_is_named_where_the_vendor_objects_to_it
 ) -> None:
     vendor.status, vendor.words = 400, "reasoning_effort: no such value"
     _, said = ran(run_task, tmp_path, caplog, task_args={"effort": "xhigh"})
-    assert said[0].endswith("It was given with -T effort: choose another value, or leave it out.")
+    assert said[0].endswith("The value of -T effort was refused: choose another, or leave it out.")
 
 
 def test_an_error_under_status_200_is_an_error_and_no_reply(
@@ -182,5 +182,5 @@ def test_a_busy_vendor_under_status_200_is_asked_again_and_then_named(
     vendor.told_as_200, vendor.status, vendor.words = True, 503, "Upstream is down"
     log, _ = ran(run_task, tmp_path, caplog, limit=1, max_retries=1)
     assert vendor.asked >= 2
-    assert errors(log)[0].startswith(f"{MODEL} gave no answer, tried again and again: ")
+    assert errors(log)[0].startswith(f"{MODEL} gave no answer after all retries: ")
     assert "Upstream is down" in errors(log)[0]

@@ -10,7 +10,7 @@ from inspect_ai.scorer import match
 
 from selfprobe.data import load
 from selfprobe.errors import InputError
-from selfprobe.logs.header import target_of, task_of
+from selfprobe.logs import target_of, task_of
 from selfprobe.providers.planted import PlantedAPI
 from selfprobe.solvers.record import Record
 

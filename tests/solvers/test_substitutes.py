@@ -18,7 +18,7 @@ from selfprobe.scorers.decision import Decision, last_decisions
 from selfprobe.solvers import ask
 from selfprobe.solvers.record import is_another, record_of
 from selfprobe.solvers.sent import answered_in, substitutes_in
-from selfprobe.studies.report import page
+from selfprobe.studies.report import report_page
 
 Run = Callable[..., EvalLog]
 MODEL, OTHER = "openai-api/gate/m", "llama-3-8b-instruct"
@@ -74,7 +74,7 @@ def test_a_fallback_model_is_counted_by_role_named_once_and_stands_on_the_page(
         f"{MODEL} (target): 6 of 6 replies came from {OTHER} (6); -T same_model=true leaves such replies unscored.",
     ]
     assert substitutes_in(seen) == lines
-    shown = page([log.location])
+    shown = report_page([log.location])
     runs = next(section for section in shown.sections if section.name == "runs")
     assert [f"kth_word, {line}" for line in lines] == runs.blocks[:2] == list(shown.told[:2])
     assert f"answered by {OTHER} (asked: {MODEL})" in shown.tables["runs"].applied[0]["observer"]
@@ -135,7 +135,7 @@ def test_a_name_with_control_characters_and_tags_is_harmless(kth_words: Run, cap
     assert "\x1b" not in caplog.text
     from selfprobe.page import render
 
-    html = render(page([log.location]), ".")
+    html = render(report_page([log.location]), ".")
     assert "\x1b" not in html and "<b>3</b>" not in html and "&lt;b&gt;3&lt;/b&gt;" in html
 
 

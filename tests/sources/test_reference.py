@@ -13,10 +13,10 @@ from selfprobe.data.conversations import (
     REFERENCE,
     YOURS,
     conversations,
+    counted_label,
     name_and_contents,
     record_to_sample,
     stands_for,
-    told_label,
 )
 
 
@@ -121,7 +121,7 @@ def test_each_row_counts_with_what_its_set_stands_for(
 ) -> None:
     rows = [(YOURS, label) for label in mine] + [(REFERENCE, label) for label in theirs]
     assert stands_for(rows) == own
-    assert [told_label(own, of_set, label) for of_set, label in rows] == counted
+    assert [counted_label(own, of_set, label) for of_set, label in rows] == counted
 
 
 def test_without_a_reference_labels_stay_as_they_are() -> None:

@@ -32,11 +32,11 @@ from selfprobe.studies.awareness.numbers import against_placebo, as_in_paper, co
 from selfprobe.studies.awareness.runs import ARM, PLAIN, AwarenessTables, told_by_set
 from selfprobe.studies.awareness.verdict import statements
 from selfprobe.studies.card import card_numbers
-from selfprobe.studies.check_numbers import Kept, changes_of, resampled
+from selfprobe.studies.check_numbers import Kept, changes_of, item_draws
 from selfprobe.studies.features import Evidence, QuoteCluster, Taxonomy, group_rates, named_question
 from selfprobe.studies.lens import partings
 from selfprobe.studies.matrix.numbers import analyse
-from selfprobe.studies.matrix.page import page_of as matrix_page
+from selfprobe.studies.matrix.page import results_page as matrix_page
 from selfprobe.studies.matrix.table import Results
 from selfprobe.study import Logs
 
@@ -547,7 +547,7 @@ def test_a_gate_is_the_same_in_whatever_order_items_are_kept() -> None:
 
     def found(order: Sequence[int]) -> Any:
         pairs = [(run(order, "said"), replace(run(order, "again"), blind={}))]
-        drawn = [resampled(pairs)(np.random.default_rng(seed)) for seed in range(3)]
+        drawn = [item_draws(pairs)(np.random.default_rng(seed)) for seed in range(3)]
         return [changes_of(each, smallest=0.05) for each in (pairs, *drawn)]
 
     expected = found(range(60))

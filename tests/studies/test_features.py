@@ -26,7 +26,7 @@ from selfprobe.studies.features import (
     _prompt_blocks,
     clustered,
     evidence_in,
-    grouped,
+    groups_by_feature,
     inertia_curve,
     marked,
     named_question,
@@ -104,7 +104,7 @@ def test_a_quote_that_instructs_the_grader_stays_between_the_markers() -> None:
 )
 def test_a_feature_in_no_group_or_in_two_has_none(text: str, expected: dict[int, str]) -> None:
     reply = Reply(text=text, model="m", stop_reason="stop")
-    assert grouped(reply, {1: "a", 2: "b"}) == expected
+    assert groups_by_feature(reply, {1: "a", 2: "b"}) == expected
 
 
 def blobs(centres: int, each: int = 6) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -14,7 +14,7 @@ pytest.importorskip("peft", reason="the mechanisms extra is not installed")
 from selfprobe import cli
 from selfprobe.mechanism import induce_reading
 from selfprobe.mechanism.induce import COLUMNS, Asked, labels_of, prompt_tokens
-from selfprobe.mechanism.induce_reading import prompts_of, read
+from selfprobe.mechanism.induce_reading import prompts_of, read_labels
 from selfprobe.studies.induce import material
 
 from ..mechanism.tiny_words import QUESTIONS, saved, tiny
@@ -47,9 +47,9 @@ def done(place: Path) -> Result:
 def test_what_is_read_on_a_cache_is_what_whole_prompts_say(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
     judge = tiny(family)
     labels, prompts = labels_of(judge), [prompts_of(judge, text) for text in (*QUESTIONS[:3], "Why ?")]
-    on_cache = read(judge, prompts, labels, batch_tokens=200)
+    on_cache = read_labels(judge, prompts, labels, batch_tokens=200)
     monkeypatch.setattr(induce_reading, "_cache_is_right", lambda *_: False)
-    np.testing.assert_allclose(on_cache, read(judge, prompts, labels), atol=2e-4)
+    np.testing.assert_allclose(on_cache, read_labels(judge, prompts, labels), atol=2e-4)
     asked = Asked("fact", 1, 2)
     ids = torch.tensor([prompt_tokens(judge, QUESTIONS[1], asked)])
     plain = judge.model(ids).logits[0, -1].log_softmax(-1)[list(labels.start)]
@@ -59,7 +59,7 @@ def test_what_is_read_on_a_cache_is_what_whole_prompts_say(family: str, monkeypa
 def test_the_direct_second_word_is_read_after_the_models_own_first_one() -> None:
     judge = tiny()
     labels = labels_of(judge)
-    found = read(judge, [prompts_of(judge, QUESTIONS[0])], labels)[0]
+    found = read_labels(judge, [prompts_of(judge, QUESTIONS[0])], labels)[0]
     first = labels.start[int(found[0].argmax())]
     ids = torch.tensor([[*prompt_tokens(judge, QUESTIONS[0], Asked("direct", 0)), first]])
     plain = judge.model(ids).logits[0, -1].log_softmax(-1)[list(labels.after)]
@@ -88,7 +88,7 @@ def test_the_same_command_again_reads_and_trains_nothing(
     done: Result, place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tables = {f.name: f.read_bytes() for f in (place / "out" / "tables").iterdir()}
-    monkeypatch.setattr(induce_reading, "read", None)
+    monkeypatch.setattr(induce_reading, "read_labels", None)
     monkeypatch.setattr("selfprobe.probes.training._step", None)
     given = ("--model", place / "model", "--dataset", place / "questions.jsonl", "--out", place / "out")
     again = call(*given, *SMALL)

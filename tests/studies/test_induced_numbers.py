@@ -12,7 +12,7 @@ from selfprobe.mechanism.induce import COLUMNS, Asked, assigned
 from selfprobe.page import write
 from selfprobe.studies.induce import Induce, figure4, scored, seeds, wordings
 from selfprobe.studies.induce import induced_answer as judged
-from selfprobe.studies.induce import tables_of as tables
+from selfprobe.studies.induce import induced_tables as tables
 
 from ..mechanism.tiny_words import planted
 

@@ -19,7 +19,7 @@ from selfprobe.studies.inside_numbers import (
     OverBaselines,
     choose_probe,
     disagreeing,
-    flips,
+    flipped_labels,
     latent,
     left_out,
     monitored,
@@ -150,7 +150,7 @@ def test_the_sign_comes_from_training_so_turned_labels_turn_the_scores() -> None
 
 def test_shuffled_labels_turn_whole_wrappers() -> None:
     learnt = grid(np.random.default_rng(7))
-    for labels in flips(learnt, 5, np.random.default_rng(0)):
+    for labels in flipped_labels(learnt, 5, np.random.default_rng(0)):
         turned = labels != learnt.evaluation
         assert all(len(set(turned[learnt.wrapper == name])) == 1 for name in set(learnt.wrapper))
     assert p_of(0.9, np.array([0.5, 0.95, 0.6])) == 0.5 and math.isnan(p_of(math.nan, np.array([0.5])))

@@ -27,7 +27,7 @@ from selfprobe.page import Bullets
 from selfprobe.providers.behaviours.introspection import SUM_PROMPT
 from selfprobe.stats.estimate import FloatArray
 from selfprobe.stats.foresight import ordered
-from selfprobe.studies.outcome import Outcome, OutcomeMatrix, Stated, facts_of, finding_of, outcome_matrix
+from selfprobe.studies.outcome import Outcome, OutcomeMatrix, Stated, facts_of, outcome_finding, outcome_matrix
 
 WORLDS = {
     "planted/ada?knows_items=.8&knows_own_skill=.8": (True, True),
@@ -249,7 +249,7 @@ ALL = dict.fromkeys(MODELS, (1.0, 0.0)) | {"m/a": (1.0, 1.0), "m/b": (1.0, 1.0)}
 
 
 def answer(of: Stated, p: float = 0.001, matrix: OutcomeMatrix = NOBODY) -> tuple[str, str]:
-    found = finding_of(replace(facts_of(of, "m/a", "solve"), p=p), "m/a", matrix)
+    found = outcome_finding(replace(facts_of(of, "m/a", "solve"), p=p), "m/a", matrix)
     return found.answer, found.clause
 
 
@@ -288,7 +288,7 @@ def test_knowledge_of_the_items_is_called_that() -> None:
 
 def test_a_ranking_that_is_inverted_is_called_that() -> None:
     of = stated({"m/a": (-1, 0), "m/b": (1, 0)}, items=1200)
-    one = finding_of(replace(facts_of(of, "m/a", "solve"), p=0.9), "m/a", NOBODY)
+    one = outcome_finding(replace(facts_of(of, "m/a", "solve"), p=0.9), "m/a", NOBODY)
     assert one.answer == "No" and re.match(r"ranks its successes backwards, with AUROC 0\.[0-3]", one.clause), (
         one.clause
     )
@@ -365,6 +365,6 @@ def test_with_two_models_the_others_self_knowledge_turned_round_is_no_knowledge_
     facts = facts_of(two, "m/a", "solve")
     rival = next(each for each in facts.predictors if each.observer)
     assert math.isnan(rival.beyond.value) and abs(rival.auroc.value - 0.5) < 0.1
-    found = finding_of(replace(facts, p=0.001), "m/a", NOBODY)
+    found = outcome_finding(replace(facts, p=0.001), "m/a", NOBODY)
     assert found.answer == "Cannot tell" and "4 models with logs would tell" in found.clause
     assert np.isnan(outcome_matrix(two, "solve", rng).means[[0, 1], [1, 0]]).all()

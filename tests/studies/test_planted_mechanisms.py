@@ -40,11 +40,11 @@ def patched(given: dict[str, Any], **more: Any) -> tuple[Patch, pd.DataFrame]:
     study = Patch(**given, layers=str(CARRIER), **more)
     study.claim(study.state)
     study.read(here, quiet)
-    return study, study.made()["patch"]
+    return study, study.study_tables()["patch"]
 
 
 def test_the_lens_finds_the_block_and_what_another_assistant_shares(carried: Any) -> None:
-    tables = Lens(**carried).made()
+    tables = Lens(**carried).study_tables()
     parts = tables["partings"].set_index("what")
     assert (parts.block[PAPER_FIRST], parts.low[PAPER_FIRST], parts.high[PAPER_FIRST]) == (CARRIER,) * 3
     assert parts.block[LEFT] == CARRIER
@@ -62,12 +62,12 @@ def test_a_parting_says_how_well_one_step_fits() -> None:
 
 
 def test_the_lens_finds_nothing_where_nothing_is(silent: Any) -> None:
-    parts = Lens(**silent).made()["partings"]
+    parts = Lens(**silent).study_tables()["partings"]
     assert parts.block.isna().all() and (parts.p == 1).all()
 
 
 def test_attention_finds_the_two_heads_beside_the_control(carried: Any) -> None:
-    heads = Attention(**carried).made()["heads"]
+    heads = Attention(**carried).study_tables()["heads"]
     heads = heads[(heads.what == LEFT) & (heads.holm < 0.05) & (heads.value.abs() > 1e-3)]
     assert {scale: sorted(zip(rows.block, rows["head"], strict=True)) for scale, rows in heads.groupby("scale")} == {
         scale: [(WRITER, 0), (CARRIER, HEAD)] for scale in SCALES
@@ -77,7 +77,7 @@ def test_attention_finds_the_two_heads_beside_the_control(carried: Any) -> None:
 
 def test_length_alone_is_diffusion_in_nats_and_nothing_over_its_logarithm(silent: Any) -> None:
     """The paper's comparison in a model whose attention is even everywhere."""
-    rows = Attention(**silent).made()["attention"].set_index(["scale", "what", "block"])
+    rows = Attention(**silent).study_tables()["attention"].set_index(["scale", "what", "block"])
     for block in range(LAYERS):
         nats = rows.loc[(SCALES[0], PAPER_FIRST, block)]
         assert nats.low > 0.1 and nats.p < 1e-4

@@ -16,11 +16,11 @@ from selfprobe.stats.estimate import Estimate
 from selfprobe.studies.preferences.figures import LINES, size_text
 from selfprobe.studies.probe_compare import (
     case_counts,
-    compared,
+    compare_runs,
+    comparison_page,
     drops,
     family_of,
     mean_of_estimates,
-    page,
     read_runs,
     rise,
     size_of,
@@ -113,7 +113,7 @@ def test_sizes_are_written_as_the_names_of_models_have_them() -> None:
 
 
 def test_every_score_of_every_run_is_in_the_table_unchanged(three: list[str]) -> None:
-    scores = compared(read_runs(three)).tables["scores"]
+    scores = compare_runs(read_runs(three)).tables["scores"]
     assert len(scores) == 3 * len(QUALITY) * len(METHODS) * 2
     for place, model in zip(three, MODELS, strict=True):
         own = pd.read_csv(Path(place) / "tables" / "methods.csv")
@@ -124,7 +124,7 @@ def test_every_score_of_every_run_is_in_the_table_unchanged(three: list[str]) ->
 
 
 def test_a_mean_over_data_sets_is_the_mean_of_their_numbers(three: list[str]) -> None:
-    groups = compared(read_runs(three)).tables["groups"].query("metric == 'f1' and method == 'supervised'")
+    groups = compare_runs(read_runs(three)).tables["groups"].query("metric == 'f1' and method == 'supervised'")
     own = pd.read_csv(Path(three[0]) / "tables" / "methods.csv").query("metric == 'f1' and method == 'supervised'")
     (row,) = groups[groups.model == "Llama-3.1-8B-Instruct"].itertuples()
     assert (row.group, row.data_sets, row.n) == ("text quality", "newsroom, summeval, hanna", 120)
@@ -152,7 +152,7 @@ def test_the_interval_of_a_mean_holds_the_truth_in_95_of_100_draws() -> None:
 def test_there_is_no_mean_over_other_sets_and_the_hole_is_said(tmp_path: Path) -> None:
     whole = folder(tmp_path / "a", MODELS[0])
     part = folder(tmp_path / "b", MODELS[1], sets=("newsroom", "hanna"))
-    found = compared(read_runs([str(whole), str(part)]))
+    found = compare_runs(read_runs([str(whole), str(part)]))
     groups = found.tables["groups"].query("model == 'Llama-3.1-70B-Instruct'")
     assert groups.value.isna().all() and set(groups.reason) == {"no summeval"}
     assert "summeval was not run with Llama-3.1-70B-Instruct." in found.holes
@@ -170,12 +170,12 @@ def test_models_that_read_other_numbers_of_pairs_are_said(tmp_path: Path) -> Non
     pd.DataFrame([{"dataset": d, "pairs": 60, "scored": 50} for d in QUALITY]).to_csv(
         two / "tables/data.csv", index=False
     )
-    (hole, *_) = [h for h in compared(read_runs([str(one), str(two)])).holes if h.startswith("newsroom")]
+    (hole, *_) = [h for h in compare_runs(read_runs([str(one), str(two)])).holes if h.startswith("newsroom")]
     assert "different numbers of its pairs" in hole and "gemma-2-2b-it 50, Llama-3.1-8B-Instruct 60" in hole
 
 
 def test_cases_count_models_and_data_sets(three: list[str]) -> None:
-    cases = compared(read_runs(three)).tables["cases"].query("data_sets == 'all'").set_index(["probe", "against"])
+    cases = compare_runs(read_runs(three)).tables["cases"].query("data_sets == 'all'").set_index(["probe", "against"])
     own = pd.concat([pd.read_csv(Path(place) / "tables/differences.csv") for place in three])
     mine = own[(own.probe == "unsupervised") & (own.against == "prompting")]
     row = cases.loc["unsupervised", "prompting"]
@@ -195,7 +195,7 @@ def test_cases_of_the_paper_are_its_six_data_sets_against_every_way_of_asking(tm
         for (name, against), value in made.items()
     ]
     pd.DataFrame(rows).to_csv(place / "tables/differences.csv", index=False)
-    cases = compared(read_runs([str(place)])).tables["cases"].set_index(["data_sets", "against"])
+    cases = compare_runs(read_runs([str(place)])).tables["cases"].set_index(["data_sets", "against"])
     six = "the paper's six"
     assert cases.loc[(six, "prompting")].cases == 2 and cases.loc[("all", "prompting")].cases == 3
     assert cases.loc[(six, "G-Eval")].cases == 1, "common sense has no scores of single texts"
@@ -215,20 +215,20 @@ def test_cells_of_table_1_at_or_above_95_are_counted_without_the_diagonal(tmp_pa
     rows[0] |= {"value": 0.9, "low": 0.85}
     rows[1] |= {"low": 0.955}
     pd.DataFrame(rows).to_csv(place / "tables/transfer.csv", index=False)
-    general = compared(read_runs([str(place)])).tables["general"].set_index("probe")
+    general = compare_runs(read_runs([str(place)])).tables["general"].set_index("probe")
     assert general.loc["unsupervised", ["cells", "high", "shown_high"]].tolist() == [2, 2, 1]
     assert general.loc["supervised", ["cells", "high", "shown_high"]].tolist() == [2, 1, 0]
 
 
 def test_layers_are_shares_of_each_models_own_blocks(three: list[str]) -> None:
-    depth = compared(read_runs(three)).tables["depth"]
+    depth = compare_runs(read_runs(three)).tables["depth"]
     assert depth.groupby("model").depth.max().tolist() == [1.0, 1.0, 1.0]
     shallow = depth.groupby("model").depth.min()
     assert shallow["Llama-3.1-8B-Instruct"] == 1 / 4 and shallow["gemma-2-2b-it"] == 1 / 8
 
 
 def test_table_1_has_both_probes_in_a_row(three: list[str]) -> None:
-    table = compared(read_runs(three)).tables["table1"]
+    table = compare_runs(read_runs(three)).tables["table1"]
     own = pd.read_csv(Path(three[0]) / "tables" / "transfer.csv").set_index(["probe", "tested_on", "trained_on"]).value
     (row,) = table.query(
         "model == 'Llama-3.1-8B-Instruct' and tested_on == 'hanna' and trained_on == 'newsroom'"
@@ -281,14 +281,18 @@ def test_runs_that_cannot_be_compared_are_refused(three: list[str], tmp_path: Pa
         return folder(place, "Qwen/Qwen2.5-7B-Instruct", **state)
 
     data = {d: {"hash": "another", "origin": "mine.jsonl", "pairs": 9} for d in QUALITY}
-    refused("have other pairs of hanna (60 from hanna.jsonl, 9 from mine.jsonl", three[0], other(datasets=data))
+    refused("have different pairs of hanna (60 from hanna.jsonl, 9 from mine.jsonl", three[0], other(datasets=data))
     refused(
         "are of different presets (name strict and paper; seeds 5 and 1): run one again",
         three[0], other(settings={"name": "paper", "seeds": 1}),
     )  # fmt: skip
     refused("has all of 4 blocks and ", three[0], other(loading={"layers": [1, 3]}))
     refused("of different layers, scores cannot be compared", three[0], other(loading={"layers": [1, 3]}))
-    refused("have other system turns ('' and 'Be brief.')", three[0], other(chat={"system": "Be brief."}))
+    refused(
+        "have different system turns ('' and 'Be brief.'): run one again with the other's --system",
+        three[0],
+        other(chat={"system": "Be brief."}),
+    )
     shutil.copytree(three[0], tmp_path / "copy")
     refused("are runs of one model, meta-llama/Llama-3.1-8B-Instruct", three[0], tmp_path / "copy")
     refused("no run's folder (no run.json)", three[0], tmp_path)
@@ -312,12 +316,12 @@ def test_foreign_files_in_a_folder_are_named(three: list[str], tmp_path: Path) -
     (two / "run.json").write_text("{}")
     refused("run.json is not what a run writes", two)
     (Path(three[2]) / "run.json").write_text('{"loading": {}}')
-    refused("run.json says no datasets, model, revision, settings", three[2])
+    refused("run.json lacks datasets, model, revision, settings, which a run writes: run it again", three[2])
     assert call().exit_code == 2
 
 
 def test_a_small_models_probe_is_held_against_larger_models_of_its_family(three: list[str]) -> None:
-    found = compared(read_runs(three)).tables
+    found = compare_runs(read_runs(three)).tables
     table, scores = found["small_above_large"], found["scores"].query("metric == 'f1'")
     assert set(zip(table.small, table.large, strict=True)) == {("Llama-3.1-8B-Instruct", "Llama-3.1-70B-Instruct")}
     assert len(table) == 2 * len(QUALITY) and set(table.times) == {70 / 8}
@@ -357,7 +361,7 @@ def test_what_adversarial_subsets_take_from_a_probe_is_held_against_what_they_ta
         for method, value in zip(METHODS, values, strict=False)
     ]
     pd.DataFrame(rows).to_csv(place / "tables/adversarial.csv", index=False)
-    table = compared(read_runs([str(place)])).tables["drops"].set_index("probe")
+    table = compare_runs(read_runs([str(place)])).tables["drops"].set_index("probe")
     assert set(table.subset) == {"GPTOut"} and set(table.natural) == {"Natural"} and len(table) == 2
     assert table.probe_drop.tolist() == pytest.approx([0.2, -0.1])
     assert table.prompting_drop.tolist() == pytest.approx([0.45, 0.45])
@@ -381,7 +385,7 @@ def test_fine_tuned_judges_stand_beside_the_probes_and_leave_no_hole(tmp_path: P
     place = folder(tmp_path / "a", MODELS[2])
     rows = [numbers(0.66, dataset="hanna", method=m, metric="f1", note="") for m in ("fine-tuned judge", "supervised")]
     pd.DataFrame(rows).to_csv(place / "tables/finetuned.csv", index=False)
-    found = compared(read_runs([str(place)]))
+    found = compare_runs(read_runs([str(place)]))
     judged = found.tables["scores"].query("method == 'fine-tuned judge'")
     assert judged[["dataset", "value"]].to_numpy().tolist() == [["hanna", 0.66]]
     assert len(found.tables["scores"].query("method == 'supervised' and dataset == 'hanna' and metric == 'f1'")) == 1
@@ -419,4 +423,4 @@ def test_yes_is_above_asking_and_above_what_the_texts_tell(
     against = {"prompting": asking, "no model (TF-IDF)": words, "no model (length)": 0.3}
     rows = [numbers(v, dataset="hanna", probe="supervised", against=a, metric="f1") for a, v in against.items()]
     pd.DataFrame(rows).to_csv(place / "tables/differences.csv", index=False)
-    assert page(compared(read_runs([str(place)]))).answer.startswith(said)
+    assert comparison_page(compare_runs(read_runs([str(place)]))).answer.startswith(said)

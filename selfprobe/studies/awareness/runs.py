@@ -16,14 +16,26 @@ from inspect_ai.log import EvalLog, EvalSample, EvalSampleSummary, read_eval_log
 from inspect_ai.model import ModelConfig
 from inspect_ai.tool import ToolInfo
 
-from selfprobe.data.conversations import OPPOSITE, REFERENCE, stands_for, told_label
+from selfprobe.data.conversations import OPPOSITE, REFERENCE, counted_label, stands_for
 from selfprobe.data.messages import tools_text
 from selfprobe.errors import InputError, NoLogs, one_line
-from selfprobe.logs import HOW_CALLED, UNREADABLE, Runs, first_of, item_count, lost_replies, runs, samples, summaries
+from selfprobe.logs import (
+    HOW_CALLED,
+    UNREADABLE,
+    Runs,
+    first_of,
+    item_count,
+    lost_replies,
+    roles_of,
+    runs,
+    samples,
+    summaries,
+    target_of,
+    task_of,
+)
 from selfprobe.logs import Run as Counted
 from selfprobe.logs import runs as runs_in
-from selfprobe.logs.header import roles_of, target_of, task_of
-from selfprobe.logs.references import resolved
+from selfprobe.logs.packed import resolved
 from selfprobe.page import Column, Section, Table, estimated, interval_columns, percent
 from selfprobe.scorers.awareness import Item, answers_with, quotes_in
 from selfprobe.scorers.decision import Decision, last_decisions, last_score
@@ -545,7 +557,7 @@ def _rows(frame: pd.DataFrame, column: str) -> Iterable[tuple[str | None, str | 
 
 def _told(frame: pd.DataFrame, column: str, own: str) -> pd.DataFrame:
     """The column with the labels that rows count with."""
-    labels = [told_label(own, of_set, label) for of_set, label in _rows(frame, column)]
+    labels = [counted_label(own, of_set, label) for of_set, label in _rows(frame, column)]
     return frame.assign(**{column: pd.Series(labels, index=frame.index, dtype=object)})
 
 

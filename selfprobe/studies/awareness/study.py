@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Literal, Self, get_args
 from pydantic import Field, model_validator
 
 from selfprobe.data import Row, Table
-from selfprobe.data.conversations import DEFAULT, REFERENCE, YOURS, conversations, stands_for, told_label
+from selfprobe.data.conversations import DEFAULT, REFERENCE, YOURS, conversations, counted_label, stands_for
 from selfprobe.data.prices import LOCAL, LOCAL_LIMIT, Cost
 from selfprobe.data.questions import wording
 from selfprobe.errors import InputError
@@ -332,7 +332,7 @@ def power(rows: Sequence[Row]) -> list[str]:
     """Lines that say which interval an AUROC, and a difference of two shares, would have."""
     sets, given = [row.get("set") for row in rows], [row.get("label") for row in rows]
     own = stands_for(zip(sets, given, strict=True))
-    labels = [told_label(own, of_set, label) for of_set, label in zip(sets, given, strict=True)]  # as the page's
+    labels = [counted_label(own, of_set, label) for of_set, label in zip(sets, given, strict=True)]  # as the page's
     ours, others = labels.count("evaluation"), labels.count("deployment")
     if ours and others:
         half, size = 1.96 * auroc_se(0.7, ours, others), f"{ours} evaluation, {others} deployment rows"

@@ -26,14 +26,13 @@ from markupsafe import Markup
 from selfprobe.embed import DEFAULT_EMBEDDER, Vectors, embed, require, unfetched
 from selfprobe.errors import InputError, NoLogs
 from selfprobe.errors.inspect_private import PrerequisiteError
-from selfprobe.logs import Run, first_of, lost_replies, read_best, runs, samples
-from selfprobe.logs.header import target_of
+from selfprobe.logs import Run, first_of, lost_replies, read_best, runs, samples, target_of
 from selfprobe.page import PI, Block, Column, Figures, Picture, Section, Table, estimated, number, set_aside
 from selfprobe.page.plots import interval_rows
 from selfprobe.solvers.record import record_of
 from selfprobe.stats.estimate import Estimate, clustered_mean
-from selfprobe.studies.matrix.cells import Cell, choose_setting
 from selfprobe.studies.matrix.published import TABLE_1
+from selfprobe.studies.matrix.table import Cell, choose_setting
 from selfprobe.study._registry import measures
 from selfprobe.text import busy
 
@@ -47,7 +46,7 @@ Replies = dict[str, dict[str, dict[Place, str]]]
 
 
 @dataclass(frozen=True)
-class Row:
+class SimilarityRow:
     """One row of Table 1."""
 
     task: str
@@ -151,7 +150,7 @@ async def closest_replies(
     return places, np.stack([np.einsum("id,id->i", one, other) for one, other in pairs], axis=1), repeats
 
 
-async def measure(replies: Replies, *, embedder: str = DEFAULT_EMBEDDER) -> tuple[list[Row], pd.DataFrame]:
+async def measure(replies: Replies, *, embedder: str = DEFAULT_EMBEDDER) -> tuple[list[SimilarityRow], pd.DataFrame]:
     """Table 1 of `replies_in`, and the closest similarity of each draw (columns task, item, epoch, act, closest).
 
     Raises:
@@ -169,7 +168,7 @@ async def measure(replies: Replies, *, embedder: str = DEFAULT_EMBEDDER) -> tupl
         estimate = clustered_mean(closest, [sample for sample, _, _ in places], interval="t")
         seen = set[Place]().union(*models.values())
         rows.append(
-            Row(
+            SimilarityRow(
                 task=task,
                 closest=estimate.value,
                 low=estimate.low,
@@ -206,10 +205,10 @@ def _good_replies(run: Run, acts: Sequence[str] | None) -> dict[Place, str]:
     }
 
 
-def draw_diversity(rows: Sequence[Row]) -> Picture:
+def draw_diversity(rows: Sequence[SimilarityRow]) -> Picture:
     """A row a task: the closest two models with an interval, all pairs, two draws of one model, and the paper's."""
 
-    def marks(row: Row) -> dict[str, Estimate]:
+    def marks(row: SimilarityRow) -> dict[str, Estimate]:
         alone = {"all pairs": row.pairwise, "two draws of one model": row.repeat}
         alone |= {} if row.paper is None else {"the paper's closest two": row.paper}
         points = {name: Estimate(x, math.nan, math.nan, row.items, "item") for name, x in alone.items()}
@@ -249,7 +248,7 @@ def diversity_section(logs: Sequence[str], *, embedder: str) -> tuple[list[Secti
     return [Section(TITLE, blocks, name="diversity")], tables
 
 
-def _blocks(rows: Sequence[Row], drawn: Drawn, embedder: str) -> list[Block]:
+def _blocks(rows: Sequence[SimilarityRow], drawn: Drawn, embedder: str) -> list[Block]:
     intro = INTRO.format(embedder=embedder, paper=PI)
     return [intro, _shown(rows), *drawn.settings, Figures([draw_diversity(rows)]), *set_aside(drawn.ignored)]
 
@@ -272,7 +271,7 @@ INTRO = Markup(
 )
 
 
-def _shown(rows: Sequence[Row]) -> Table:
+def _shown(rows: Sequence[SimilarityRow]) -> Table:
     return Table(
         rows,
         (
@@ -304,6 +303,6 @@ def diversity_lines(tables: Mapping[str, pd.DataFrame]) -> list[str]:
     return [*rows, f"models: {table.models[0]}; embedder: {table.embedder[0]}"]
 
 
-def diversity_table(rows: Sequence[Row]) -> pd.DataFrame:
+def diversity_table(rows: Sequence[SimilarityRow]) -> pd.DataFrame:
     """Table 1 as a table, a row a task."""
     return pd.DataFrame([{**asdict(row), "models": ", ".join(row.models)} for row in rows])

@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from selfprobe.errors import InputError
-from selfprobe.logs import Run, first_of, read_best
-from selfprobe.logs.header import effort_of, informed_of, target_of
+from selfprobe.logs import Run, effort_of, first_of, informed_of, read_best, target_of
 from selfprobe.page import Figures, Picture, Section, interval_columns, set_aside, shown
 from selfprobe.page.plots import dots, label
 from selfprobe.scorers.decision import last_decisions
@@ -18,7 +17,7 @@ from selfprobe.scorers.dilemma import dilemma_estimates, dilemmas_of, infinite_k
 from selfprobe.scorers.frames import split
 from selfprobe.solvers.negotiate import EFFORTS as LADDER
 from selfprobe.stats.estimate import Estimate
-from selfprobe.studies.matrix.cells import NOT_COMPARED, Cell, ChosenRuns, choose_setting
+from selfprobe.studies.matrix.table import NOT_COMPARED, SWEPT, Cell, ChosenRuns, choose_setting
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,8 +27,6 @@ EFFORTS = ("default", *LADDER)
 
 TASK = "ethical_dilemma"
 KINDS = ("kl_predicted", "kl_direct", "kl_gain")
-SWEPT = {TASK: "effort"}
-"""The argument that makes runs of a task the points of a curve."""
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ import pandas as pd
 
 from selfprobe.scorers.decision import Measure
 from selfprobe.stats.estimate import FloatArray
-from selfprobe.studies.matrix.table import Matrix
+from selfprobe.studies.matrix.table import TaskMatrix
 from selfprobe.text.parse import normalise, words
 
 SMALLEST = 4
@@ -92,7 +92,7 @@ class Specific:
     """[target, observer, item]; NaN where unscored. The score itself where nothing could be taken off."""
     habit: FloatArray
     """[target, observer]: what the same answers get elsewhere; NaN where it cannot be told."""
-    told: str
+    taken_off: str
     """Description of what was taken off; empty where nothing was."""
     by: tuple[Mapping[str, float], ...] = ()
     """Each model's habit on itself by what the items have in common; the largest is what was taken off."""
@@ -105,7 +105,7 @@ class Specific:
 
 
 def item_specific(
-    rows: pd.DataFrame, matrix: Matrix, measure: Measure, alike: Mapping[str, pd.Series] | None = None
+    rows: pd.DataFrame, matrix: TaskMatrix, measure: Measure, alike: Mapping[str, pd.Series] | None = None
 ) -> Specific:
     """The item-specific scores of a matrix.
 
@@ -117,8 +117,9 @@ def item_specific(
     """
     hidden = np.isnan(matrix.scores)
     alike = alike or {ALL: pd.Series("", matrix.items)}
-    told = "the same answers held against what the target did at other items"
-    told += f" that are alike (in {', '.join(list(alike)[1:])}, where that takes off more)" if len(alike) > 1 else ""
+    taken_off = "the same answers compared with what the target did at other items"
+    if len(alike) > 1:
+        taken_off += f" that are alike (in {', '.join(list(alike)[1:])}, where that takes off more)"
     paired = rows[rows.value.notna() & rows.truth.notna() & rows.said.notna()]
     if measure.item_scores is not None:
         if rows.empty or not set(rows.key) <= set(measure.sides):  # empty where every cell is a hole
@@ -129,19 +130,19 @@ def item_specific(
     elif rows.floor.notna().any():
         off = rows.assign(value=rows.value - rows.floor).groupby([*CELL, "item"])[["value", "floor"]].mean()
         found = Specific(_grid(off.value, matrix), _nanmean(_grid(off.floor, matrix)), "")
-        told = "what an unrelated reply reaches"
+        taken_off = "what an unrelated reply reaches"
     else:
         return Specific(matrix.scores, np.full(hidden.shape[:2], np.nan), "")
-    return replace(found, scores=np.where(hidden, np.nan, found.scores), told=told)
+    return replace(found, scores=np.where(hidden, np.nan, found.scores), taken_off=taken_off)
 
 
-def _kinds(alike: Mapping[str, pd.Series], matrix: Matrix) -> pd.Series:
+def _kinds(alike: Mapping[str, pd.Series], matrix: TaskMatrix) -> pd.Series:
     """Group of each item by the data set's kinds, for a task whose pairs are drawn among one sort of groups."""
     kind = alike.get("kind", alike[ALL])
     return kind.reindex(matrix.items).fillna("").astype(str)
 
 
-def _by_pairs(rows: pd.DataFrame, matrix: Matrix, measure: Measure, alike: Mapping[str, pd.Series]) -> Specific:
+def _by_pairs(rows: pd.DataFrame, matrix: TaskMatrix, measure: Measure, alike: Mapping[str, pd.Series]) -> Specific:
     """All mismatched pairs of a cell and key, exactly."""
     parts: dict[str, list[pd.DataFrame]] = {name: [] for name in alike}
     for _, own in rows.groupby("key"):
@@ -227,7 +228,7 @@ def _without_habit(
     return np.asarray(values - habit - met / pairs + of_kind), np.asarray(habit)
 
 
-def _shifted(rows: pd.DataFrame, matrix: Matrix, measure: Measure, kind: pd.Series) -> Specific:
+def _shifted(rows: pd.DataFrame, matrix: TaskMatrix, measure: Measure, kind: pd.Series) -> Specific:
     """Pairs of some shifted orders, for tasks whose score needs all decisions of an item."""
     assert measure.item_scores is not None
     rng, n = np.random.default_rng(0), len(matrix.items)
@@ -263,7 +264,7 @@ def _orders(kind: pd.Series, rng: np.random.Generator, count: int) -> list[npt.N
     return orders
 
 
-def _grid(values: pd.Series, matrix: Matrix) -> FloatArray:
+def _grid(values: pd.Series, matrix: TaskMatrix) -> FloatArray:
     """target × observer × item → [target, observer, item]."""
     labels = pd.MultiIndex.from_product([matrix.models, matrix.models, matrix.items])
     shape = (len(matrix.models), len(matrix.models), len(matrix.items))

@@ -25,16 +25,16 @@ from selfprobe.studies.matrix.advantage import (
 from selfprobe.studies.matrix.habit import groups, item_specific
 from selfprobe.studies.matrix.rows import (
     InformedObserver,
-    Row,
+    ModelRow,
     baseline_hits,
+    baselines_left_out,
     informed_hits,
     informed_observers,
-    rows_of,
+    model_rows,
     stand_in_scores,
-    without,
 )
-from selfprobe.studies.matrix.table import Matrix, Results, counted_rows, matrix_of
-from selfprobe.studies.matrix.verdict import Verdict, verdict
+from selfprobe.studies.matrix.table import Results, TaskMatrix, counted_rows, matrix_of
+from selfprobe.studies.matrix.verdict import Verdict, judge_matrix
 from selfprobe.study._registry import measures, takes_about
 from selfprobe.text import busy
 
@@ -47,7 +47,7 @@ class TaskAnalysis:
     """One task of a matrix."""
 
     task: str
-    matrix: Matrix
+    matrix: TaskMatrix
     """All models, holes included."""
     models: tuple[str, ...]
     """The models that the statistics use: those without a hole among them."""
@@ -74,7 +74,7 @@ class TaskAnalysis:
     """Permutation test of the item-specific scores' observers."""
     taken_off: str
     """Description of what was taken off a score to have the item-specific one; empty where nothing could be."""
-    rows: tuple[Row, ...]
+    rows: tuple[ModelRow, ...]
     """Claims about each model, on its row; empty with fewer than three models."""
     rows_p_holm: tuple[float, ...]
     """p of the rows, Holm-adjusted over all models of all tasks: below .05 a model is named."""
@@ -115,7 +115,7 @@ def _judged(tasks: Sequence[TaskAnalysis], results: Results) -> list[TaskAnalysi
         p_rows = tuple(next(family) for _ in task.rows)
         said = task.verdict
         if task.advantage is not None:
-            said = verdict(
+            said = judge_matrix(
                 task.rows,
                 p_holm=p_rows,
                 total=task.total,
@@ -134,7 +134,7 @@ def _judged(tasks: Sequence[TaskAnalysis], results: Results) -> list[TaskAnalysi
     return out
 
 
-def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator) -> TaskAnalysis:
+def _task(results: Results, matrix: TaskMatrix, tests: int, rng: np.random.Generator) -> TaskAnalysis:
     """The numbers of a task; its verdict stands when all tasks are known (`_judged`)."""
     busy.set_stage(f"{matrix.task}: statistics")
     models = complete_models(matrix)
@@ -175,13 +175,13 @@ def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator
         complete=total_of(scores[:, :, ~np.isnan(scores).any(axis=(0, 1))], models) if enough else total,
         worst=total_bounds(scores) if enough else (float("nan"),) * 2,
         permutation=shuffled,
-        taken_off=specific.told,
-        rows=rows_of(models, scores, specific, hits, tests=tests, rng=rng, graded=graded, stand_ins=stood)
+        taken_off=specific.taken_off,
+        rows=model_rows(models, scores, specific, hits, tests=tests, rng=rng, graded=graded, stand_ins=stood)
         if enough
         else (),
         rows_p_holm=(),
         informed=told,
-        without=without(results, matrix.task, hits),
+        without=baselines_left_out(results, matrix.task, hits),
         test=_paper_test(advantage) if advantage else None,
         p=advantage.p if advantage else float("nan"),
         p_holm=float("nan"),
@@ -193,19 +193,19 @@ def _task(results: Results, matrix: Matrix, tests: int, rng: np.random.Generator
     )
 
 
-def alike_items(results: Results, matrix: Matrix) -> Mapping[str, pd.Series]:
+def alike_items(results: Results, matrix: TaskMatrix) -> Mapping[str, pd.Series]:
     """Groups of the items in the matrix's order, by kind, and by text only where the text can tell the truth."""
     asked = _asked(results, matrix)
     texts = asked.input.fillna("") if measures()[matrix.task].text_tells else pd.Series("", asked.index)
     return groups(texts, asked.kind)
 
 
-def _asked(results: Results, matrix: Matrix) -> pd.DataFrame:
+def _asked(results: Results, matrix: TaskMatrix) -> pd.DataFrame:
     """The rows of `Results.items` in the matrix's order."""
     return results.items[results.items.task == matrix.task].set_index("item").reindex(matrix.items)
 
 
-def item_clusters(results: Results, matrix: Matrix) -> npt.NDArray[np.intp]:
+def item_clusters(results: Results, matrix: TaskMatrix) -> npt.NDArray[np.intp]:
     """[item]: the number of the cluster that it counts with."""
     if results.items.empty:
         return np.arange(len(matrix.items))
@@ -228,7 +228,7 @@ def cluster_means(x: FloatArray, cluster: npt.NDArray[np.intp]) -> FloatArray:
     return np.asarray(np.where(counts > 0, np.where(known, x, 0.0) @ member / np.maximum(counts, 1), np.nan))
 
 
-def complete_models(matrix: Matrix) -> list[str]:
+def complete_models(matrix: TaskMatrix) -> list[str]:
     """Models that leave no hole, after dropping the one with the most holes again and again."""
     models = list(matrix.models)
     while True:
@@ -239,7 +239,7 @@ def complete_models(matrix: Matrix) -> list[str]:
         models.remove(max(models, key=lambda m: counts[m]))
 
 
-def unscored_cells(matrix: Matrix) -> set[tuple[str, str]]:
+def unscored_cells(matrix: TaskMatrix) -> set[tuple[str, str]]:
     empty = np.argwhere(np.isnan(matrix.scores).all(axis=2))
     return {(matrix.models[t], matrix.models[o]) for t, o in empty}
 
@@ -250,7 +250,7 @@ def _paper_test(advantage: SelfAdvantage) -> ModelsTest:
     return wilcoxon_models(np.diag(means), [float(row[keep].mean()) for row, keep in zip(means, off, strict=True)])
 
 
-def _cells(results: Results, matrix: Matrix, cluster: npt.NDArray[np.intp]) -> pd.DataFrame:
+def _cells(results: Results, matrix: TaskMatrix, cluster: npt.NDArray[np.intp]) -> pd.DataFrame:
     rows = results.decisions[results.decisions.task == matrix.task].groupby(["target", "observer"])
     counted = rows.agg(unscored=("value", lambda v: float(v.isna().mean())), reasoned=("reasoned", "mean"))
     out = []

@@ -34,13 +34,11 @@ from selfprobe.page import (
 from selfprobe.page.numerals import Interval, number, percent
 from selfprobe.page.plots import Scale, cut_name, interval_rows, model_names
 from selfprobe.stats.estimate import Estimate, undefined
-from selfprobe.studies.matrix.cells import left_out_of
 from selfprobe.studies.matrix.diversity import OPEN, TITLE, diversity_lines, diversity_section, not_measured
 from selfprobe.studies.matrix.effort import effort_sections
 from selfprobe.studies.matrix.numbers import Analysis, TaskAnalysis, analyse
-from selfprobe.studies.matrix.power import EFFECT
 from selfprobe.studies.matrix.reproduction import paper_sections, paper_tables, reproduce
-from selfprobe.studies.matrix.rows import Row
+from selfprobe.studies.matrix.rows import EFFECT, ModelRow
 from selfprobe.studies.matrix.sections import (
     axes_section,
     axes_table,
@@ -59,7 +57,7 @@ from selfprobe.studies.matrix.sections import (
     self_table,
     why_section,
 )
-from selfprobe.studies.matrix.table import Results, load
+from selfprobe.studies.matrix.table import Results, left_out_of, read_matrices
 from selfprobe.study._registry import measures
 from selfprobe.text.safe import clean
 
@@ -150,7 +148,7 @@ def _standings(task: TaskAnalysis) -> list[Standing]:
     return out
 
 
-def _answer(task: TaskAnalysis, row: Row) -> Literal["Yes", "No", "Cannot tell"]:
+def _answer(task: TaskAnalysis, row: ModelRow) -> Literal["Yes", "No", "Cannot tell"]:
     """Answer for one model: where others are named, No needs that an advantage of interest in it would have been
     seen."""
     if task.verdict.answer != "Yes":
@@ -284,7 +282,7 @@ MOST = 200
 """Largest number of samples whose replies a report embeds unasked: more take minutes."""
 
 
-def page(
+def matrix_page(
     logs: Sequence[str],
     *,
     embedder: str | None = DEFAULT_EMBEDDER,
@@ -304,7 +302,7 @@ def page(
         NoLogs: There is no log of a matrix task among them.
     """
     try:
-        results = load(logs, of=of, limit=limit)
+        results = read_matrices(logs, of=of, limit=limit)
     except NoLogs:
         if of is not None or not (alone := runs(logs, {OPEN}).finished):
             raise
@@ -315,7 +313,7 @@ def page(
     counting = [*_counting(results), *sampled]
     headers = {run.log: run.header for run in results.runs if run.log in counting}
     similar, tables = _alike(counting, list(headers.values()), embedder)
-    whole = page_of(results, analyse(results, rng=np.random.default_rng(0)), paper=similar)
+    whole = results_page(results, analyse(results, rng=np.random.default_rng(0)), paper=similar)
     return replace(whole, tables={**whole.tables, **tables})
 
 
@@ -335,7 +333,7 @@ def _counting(results: Results) -> list[str]:
     return [cell.log for cell in cells.itertuples() if (cell.task, cell.target, cell.observer) not in out]
 
 
-def page_of(results: Results, analysis: Analysis, *, paper: Sequence[Block] = ()) -> Page:
+def results_page(results: Results, analysis: Analysis, *, paper: Sequence[Block] = ()) -> Page:
     """The page of tables and numbers that are at hand.
 
     Args:

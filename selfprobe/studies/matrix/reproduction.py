@@ -44,7 +44,7 @@ from selfprobe.studies.matrix.advantage import (
 from selfprobe.studies.matrix.numbers import cluster_means, complete_models, item_clusters, unit_of, unscored_cells
 from selfprobe.studies.matrix.published import CHANCE, PLACES, SELF, TABLE_2, WILCOXON_P, paper_name
 from selfprobe.studies.matrix.sections import self_against_others
-from selfprobe.studies.matrix.table import Matrix, Results, matrix_of
+from selfprobe.studies.matrix.table import Results, TaskMatrix, matrix_of
 
 EPSILON = 0.01
 """ε of the paper's transform. Paper: no number in the text; the public notebook adds 1e-5, and centres raw scores too.
@@ -64,7 +64,7 @@ class PaperTask:
     """One of the paper's tasks, as its tables count it."""
 
     task: str
-    matrix: Matrix
+    matrix: TaskMatrix
     """All models, holes included."""
     models: tuple[str, ...]
     """Models without a hole among them; at least two, or none."""
@@ -281,7 +281,7 @@ def _tested(own: Sequence[Estimate], others: Sequence[Estimate]) -> ModelsTest:
     return wilcoxon_models([one.value for one in own], [one.value for one in others])
 
 
-def resampled(scores: FloatArray, rng: np.random.Generator, resamples: int) -> FloatArray:
+def resampled_means(scores: FloatArray, rng: np.random.Generator, resamples: int) -> FloatArray:
     """Cell means [resample, target, observer]; a cell that a resample leaves without a score has the observed mean."""
     size, n = len(scores), scores.shape[2]
     scored = ~np.isnan(scores)
@@ -298,7 +298,7 @@ def _aggregate(
 ) -> SelfAndOthers:
     """Figure 2 on A, with intervals from resampled items of each task."""
     drawn = [
-        resampled(cluster_means(task.among(models), task.cluster), rng, RESAMPLES)
+        resampled_means(cluster_means(task.among(models), task.cluster), rng, RESAMPLES)
         for task in tasks
         if task.task not in transform.reasons
     ]

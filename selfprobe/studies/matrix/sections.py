@@ -40,10 +40,9 @@ from selfprobe.stats.pairs import STEPS
 from selfprobe.studies.matrix.advantage import SelfAdvantage
 from selfprobe.studies.matrix.effort import TASK
 from selfprobe.studies.matrix.numbers import Analysis, TaskAnalysis, item_clusters, unit_of
-from selfprobe.studies.matrix.power import EFFECT
 from selfprobe.studies.matrix.published import PLACES, SELF, TABLE_2
-from selfprobe.studies.matrix.rows import InformedObserver, Row, closest, informed_observers
-from selfprobe.studies.matrix.table import Matrix, Results, matrix_of
+from selfprobe.studies.matrix.rows import EFFECT, InformedObserver, ModelRow, closest, informed_observers
+from selfprobe.studies.matrix.table import Results, TaskMatrix, matrix_of
 
 
 def cells_picture(task: TaskAnalysis) -> Picture:
@@ -204,15 +203,15 @@ def _model_rows(task: TaskAnalysis) -> Table:
     corrected = dict(zip((row.model for row in task.rows), task.rows_p_holm, strict=True))
     own = task.cells[task.cells.target == task.cells.observer].set_index("target").unscored
 
-    def best_baseline(row: Row) -> str:
+    def best_baseline(row: ModelRow) -> str:
         best, reached = row.without_a_model
         return f"{best} {number(reached)}" if best else "–"
 
-    def informed(row: Row) -> str:
+    def informed(row: ModelRow) -> str:
         best = closest(task.informed, row.model)
         return f"{best.observer} ({best.arm}) {number(best.score.value)}" if best else "–"
 
-    def likest(row: Row) -> str:
+    def likest(row: ModelRow) -> str:
         other, reached = row.stand_in
         return f"{other} {number(reached)}" if other else "–"
 
@@ -371,7 +370,7 @@ def published_section() -> Section:
     )
 
 
-def self_table(results: Results, matrices: Mapping[str, Matrix]) -> pd.DataFrame:
+def self_table(results: Results, matrices: Mapping[str, TaskMatrix]) -> pd.DataFrame:
     """Table 2 with intervals: each model on itself, task by task, from the item scores that the matrices hold.
 
     `matrices`: those at hand, by task; a task of a single model has none in an analysis.

@@ -18,13 +18,13 @@ from pydantic import Field, field_validator, model_validator
 
 from selfprobe.data.prices import Cost
 from selfprobe.errors import InputError
-from selfprobe.errors.arguments import meant, renamed, unknown
-from selfprobe.logs import Identity, listed, runs
+from selfprobe.errors.arguments import FULL, meant, renamed, unknown
+from selfprobe.logs import Identity, logs_in, runs
 from selfprobe.page import Page
 from selfprobe.solvers.observe import arms_of, examples_of
 from selfprobe.stats.pairs import FEWEST
-from selfprobe.studies.matrix.page import page
-from selfprobe.studies.matrix.power import ENDLESS, planned
+from selfprobe.studies.matrix.page import matrix_page
+from selfprobe.studies.matrix.rows import ENDLESS, planned
 from selfprobe.study import Models, Plan, Study, Wave
 from selfprobe.study._registry import defaults_of, measures, short_name, takes_about, tasks
 from selfprobe.study.described import DescribedRun, NamedModel, identities_of, rehearsed
@@ -83,7 +83,8 @@ class Matrix(Study):
         known = measures()
         for task in self.chosen or ["(none)"]:
             if task not in known and task in tasks():
-                raise InputError(f"{task} has no MEASURE in its file, so no matrix can hold it; run it by inspect eval")
+                name = FULL.get(task, task)
+                raise InputError(f"{name} has no MEASURE in its file, so no matrix can hold it; run it by inspect eval")
             if task not in known:
                 raise InputError(f"unknown task {task}; a matrix can hold {', '.join(known)}{meant(task, known)}")
         if set_here := sorted(SETS.keys() & self.args.keys()):
@@ -184,7 +185,7 @@ class Matrix(Study):
         super().refuse_others()
         folder = f"{self.base}/{DIAGONAL}"
         mine = set(identities_of(next(self.waves()).runs))
-        for run in runs(listed(folder)).counted:
+        for run in runs(logs_in(folder)).counted:
             if run.identity not in mine:
                 raise InputError(other_runs(PurePath(run.log).name, folder))
 
@@ -275,9 +276,9 @@ class Matrix(Study):
 
     def shown(self) -> Page:
         """The page of its own runs."""
-        return page([self.log_dir], embedder=None, of=self.identities, limit=self.limit)
+        return matrix_page([self.log_dir], embedder=None, of=self.identities, limit=self.limit)
 
     @classmethod
     def reported(cls, paths: Sequence[str]) -> Page:
         """The page of all matrices under these paths."""
-        return page(paths, embedder=None)
+        return matrix_page(paths, embedder=None)

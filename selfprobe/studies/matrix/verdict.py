@@ -15,8 +15,7 @@ import numpy as np
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, holm
 from selfprobe.stats.pairs import FEWEST
 from selfprobe.studies.matrix.advantage import Permutation
-from selfprobe.studies.matrix.power import EFFECT
-from selfprobe.studies.matrix.rows import INFORMED, Row, above_zero
+from selfprobe.studies.matrix.rows import EFFECT, INFORMED, ModelRow, above_zero
 from selfprobe.text.families import related
 
 SMALLEST = 0.05
@@ -52,8 +51,8 @@ class Verdict:
         return "Yes" if self.kind == "supported" else "No" if self.kind == "not supported" else "Cannot tell"
 
 
-def verdict(
-    rows: Sequence[Row],
+def judge_matrix(
+    rows: Sequence[ModelRow],
     *,
     p_holm: Sequence[float],
     total: Estimate,
@@ -142,7 +141,7 @@ def _all_alike(score: float) -> Verdict:
     return Verdict("underpowered", text, f"every score is {score:.2f}, so no advantage can show; take other items")
 
 
-def _too_few(rows: Sequence[Row], total: Estimate, models: int) -> Verdict:
+def _too_few(rows: Sequence[ModelRow], total: Estimate, models: int) -> Verdict:
     """Verdict on two or three models."""
     count, more, better = {2: ("two", "three", "six"), 3: ("three", "two", "five")}.get(
         models, ("few", "four", "seven")
@@ -160,7 +159,7 @@ def _too_few(rows: Sequence[Row], total: Estimate, models: int) -> Verdict:
 
 
 def _nobody(
-    rows: Sequence[Row],
+    rows: Sequence[ModelRow],
     total: Estimate,
     means: FloatArray,
     *,
@@ -226,7 +225,7 @@ def _nobody(
     return Verdict("underpowered", text, f"no advantage is shown; at this size {missed}")
 
 
-def _control(named: Sequence[Row], rows: Sequence[Row], *, informed: bool) -> str:
+def _control(named: Sequence[ModelRow], rows: Sequence[ModelRow], *, informed: bool) -> str:
     """Sentence on the control that could still overturn the result."""
     hint = f" {EXAMPLES} would tell." if informed and any(INFORMED not in row.baselines for row in named) else ""
     for row in named:
@@ -236,7 +235,7 @@ def _control(named: Sequence[Row], rows: Sequence[Row], *, informed: bool) -> st
     return f"Only these models were compared: another relative might reach as much.{hint}"
 
 
-def _supported(named: Sequence[Row], p: Mapping[str, float], order: str, control: str, replies: str) -> Verdict:
+def _supported(named: Sequence[ModelRow], p: Mapping[str, float], order: str, control: str, replies: str) -> Verdict:
     names = tuple(row.model for row in named)
     verb, self_ = ("predicts", "itself") if len(named) == 1 else ("predict", "themselves")
     count = len(p) * (len(p) - 1)
@@ -248,7 +247,7 @@ def _supported(named: Sequence[Row], p: Mapping[str, float], order: str, control
     return Verdict("supported", f"{head} {held}. {order} {control}", "", names, control)
 
 
-def _held(row: Row, p: float, replies: str) -> str:
+def _held(row: ModelRow, p: float, replies: str) -> str:
     """Sentence with a model's score, by how much it stands out, and what it was compared with."""
     against = {f"{row.rival} on it": row.rival_score, "its habit": row.habit}
     best, reached = row.without_a_model
@@ -263,7 +262,7 @@ def _held(row: Row, p: float, replies: str) -> str:
     return f"{row.model} {row.score.value:.2f} on itself ({out}); compared with {compared}{kin}"
 
 
-def _failed(row: Row, replies: str, alpha: float) -> list[tuple[str, float]]:
+def _failed(row: ModelRow, replies: str, alpha: float) -> list[tuple[str, float]]:
     """The baselines and stand-ins that a model is not above, and what they get."""
     out = [(_called(name), row.baselines[name]) for name, p in row.over_p.items() if not p < alpha]
     return out + [
@@ -277,7 +276,7 @@ def _called(baseline: str) -> str:
     return f"the closest {INFORMED}" if baseline == INFORMED else f"the baseline {baseline!r}"
 
 
-def _like_skill(row: Row, rows: Sequence[Row], means: FloatArray, tells: str) -> str:
+def _like_skill(row: ModelRow, rows: Sequence[ModelRow], means: FloatArray, tells: str) -> str:
     """Sentence that a model is both the best observer and the most predictable target, with numbers; else ""."""
     i = [one.model for one in rows].index(row.model)
     off = ~np.eye(len(means), dtype=bool)
@@ -295,7 +294,7 @@ def _like_skill(row: Row, rows: Sequence[Row], means: FloatArray, tells: str) ->
     )
 
 
-def _blocked(row: Row, rows: Sequence[Row], tells: str, replies: str, alpha: float) -> tuple[str, str]:
+def _blocked(row: ModelRow, rows: Sequence[ModelRow], tells: str, replies: str, alpha: float) -> tuple[str, str]:
     """Why a model that stands out is not named: in full, and in a clause."""
     lost = [scale for scale, p in row.scales.items() if p >= alpha]
     failed = _failed(row, replies, alpha)
@@ -332,7 +331,7 @@ def _blocked(row: Row, rows: Sequence[Row], tells: str, replies: str, alpha: flo
     return f"{head}, but {full}. Add models (eight are advised). {tells}", brief
 
 
-def _habits(rows: Sequence[Row]) -> str:
+def _habits(rows: Sequence[ModelRow]) -> str:
     """Sentence saying that habit explains every model's self-predictions; empty if it does not."""
     habit = [row.habit for row in rows if not math.isnan(row.habit)]
     if not habit or max(habit) < 0.05:
@@ -341,12 +340,12 @@ def _habits(rows: Sequence[Row]) -> str:
     return f" Of what models say of themselves {np.mean(habit):.2f} is habit, {own.value:+.2f} is about the item."
 
 
-def _best(rows: Sequence[Row]) -> str:
+def _best(rows: Sequence[ModelRow]) -> str:
     row = min(rows, key=lambda one: one.p)
     return f"{row.model}, p = {row.p:.3g}"
 
 
-def _remedy(row: Row, rows: Sequence[Row], replies: str, alpha: float) -> str:
+def _remedy(row: ModelRow, rows: Sequence[ModelRow], replies: str, alpha: float) -> str:
     """Sentence on what would name a model; more items do not help where a baseline or stand-in gets as much."""
     failed = _failed(row, replies, alpha)
     if as_much := [(name, reached) for name, reached in failed if reached >= row.score.value]:
@@ -364,7 +363,7 @@ def _remedy(row: Row, rows: Sequence[Row], replies: str, alpha: float) -> str:
     return _needs(rows)
 
 
-def _needs(rows: Sequence[Row]) -> str:
+def _needs(rows: Sequence[ModelRow]) -> str:
     """Sentence on the items that it takes to name a typical model."""
     needed = _typical([row.power.items for row in rows])
     if math.isinf(needed):

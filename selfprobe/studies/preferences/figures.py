@@ -35,30 +35,30 @@ LINES = (
 FAMILIES = ("#1b7837", "#2166ac", "#b35806", "#762a83", "#c51b7d", "#35978f")
 
 
-def made(tables: Mapping[str, pd.DataFrame]) -> "dict[str, Figure]":
+def drawn_figures(tables: Mapping[str, pd.DataFrame]) -> "dict[str, Figure]":
     """File stem → figure, of those whose tables are there."""
     makers: Mapping[str, Callable[[pd.DataFrame], Figure]] = {
-        "methods": methods,
+        "methods": methods_figure,
         "layers": lambda table: layers(table, tables["floors"], tables["methods"]),
         "transfer": transfer,
         "cosine": cosine_figure,
         "adversarial": adversarial,
-        "finetuned": methods,
+        "finetuned": methods_figure,
         "finetuning": finetuning,
-        "ablation": ablation,
+        "ablation": _ablation,
         "components": partial(components, by="dataset"),
     }
     return {name: make(tables[name]) for name, make in makers.items() if name in tables}
 
 
-def methods(table: pd.DataFrame, *, metric: str = "f1") -> "Figure":
+def methods_figure(table: pd.DataFrame, *, metric: str = "f1") -> "Figure":
     """Probes, the model's own answers and the controls: bars with intervals, a panel a data set (figures 2, 3)."""
     rows = table[table.metric == metric]
     names = list(dict.fromkeys(rows.method))
     figure, drawn = panels(list(dict.fromkeys(rows.dataset)), width=2.9, height=0.9 + 0.27 * len(names), left=2.1)
     for dataset, ax in drawn.items():
         mine = rows[rows.dataset == dataset].set_index("method").reindex(names)
-        bars(ax, range(len(names)), rows_of(mine), colours=[_colour(name) for name in names], width=0.62)
+        bars(ax, range(len(names)), _rows(mine), colours=[_colour(name) for name in names], width=0.62)
         for y in np.flatnonzero(mine.value.isna()):
             ax.text(0.02, float(y), "no score", va="center", fontsize=8, color=MUTED)
         ax.axvline(0.5, color=MUTED, linewidth=0.8, linestyle=":")
@@ -144,7 +144,7 @@ def adversarial(table: pd.DataFrame, *, metric: str = "f1") -> "Figure":
     for k, name in enumerate(names):
         mine = rows[rows.method == name].set_index("subset").reindex(subsets)
         at = np.arange(len(subsets)) + (k - (len(names) - 1) / 2) * width
-        bars(ax, at, rows_of(mine), colours=_colour(name), width=width * 0.92, name=label(name), upright=True)
+        bars(ax, at, _rows(mine), colours=_colour(name), width=width * 0.92, name=label(name), upright=True)
     sizes = rows.groupby("subset").n.max()
     ax.set_xticks(range(len(subsets)), [label(f"{s}\n{sizes[s]} questions") for s in subsets], fontsize=8.5)
     for tick, subset in zip(ax.get_xticklabels(), subsets, strict=True):
@@ -175,7 +175,7 @@ def finetuning(table: pd.DataFrame) -> "Figure":
     return figure
 
 
-def ablation(table: pd.DataFrame) -> "Figure":
+def _ablation(table: pd.DataFrame) -> "Figure":
     """Change of the prompting baseline's F1 when a direction is taken out, beside random directions (table 2)."""
     from matplotlib.ticker import MaxNLocator
 
@@ -184,7 +184,7 @@ def ablation(table: pd.DataFrame) -> "Figure":
     figure, drawn = panels(list(dict.fromkeys(rows.dataset)), width=3.0, height=0.9 + 0.27 * len(names), left=1.2)
     for dataset, ax in drawn.items():
         mine = rows[rows.dataset == dataset].set_index("direction").reindex(names)
-        for k, row in enumerate(rows_of(mine)):
+        for k, row in enumerate(_rows(mine)):
             dots(ax, [k], [row], colour=_colour(names[k]))
         ax.axvline(0, color=MUTED, linewidth=0.8)
         name_rows(ax, names)
@@ -232,7 +232,7 @@ def by_size(table: pd.DataFrame, *, title: str, metric: str = "f1") -> "Figure":
             line = mine[mine.method == method].sort_values("parameters")
             beside = 1 + 0.02 * (k - (len(there) - 1) / 2)  # or intervals hide one another
             at = line.parameters.to_numpy(float) * beside
-            dots(ax, at, rows_of(line), colour=colour, marker=marker, name=method, upright=True, joined=True)
+            dots(ax, at, _rows(line), colour=colour, marker=marker, name=method, upright=True, joined=True)
         ax.axhline(0.5, color=MUTED, linewidth=0.8, linestyle=":")
         ax.set_xscale("log")
         sizes = sorted(set(mine.parameters))
@@ -297,7 +297,7 @@ def changes(table: pd.DataFrame) -> "Figure":
         ):
             mine = rows[(rows.dataset == dataset) & rows.direction.str.startswith(beginning)]
             at = [models.index(model) + offset for model in mine.model]
-            dots(ax, at, rows_of(mine), colour=colour, name=beginning)
+            dots(ax, at, _rows(mine), colour=colour, name=beginning)
         ax.axvline(0, color=MUTED, linewidth=0.8)
         name_rows(ax, models)
         ax.set_ylim(len(models) - 0.5, -0.5)
@@ -372,7 +372,7 @@ def _colour(method: str) -> str:
     return ASKED
 
 
-def rows_of(table: pd.DataFrame) -> list[Any]:
+def _rows(table: pd.DataFrame) -> list[Any]:
     """The rows of a table, as `plots` takes estimates."""
     return list(table.itertuples())
 

@@ -70,7 +70,7 @@ class WithControls:
 
 
 @dataclass(frozen=True)
-class Numbers:
+class ScorePair:
     """AUROC of a probe and of asking, or of a judge and of the probe, on one data set, and the paired difference."""
 
     dataset: str
@@ -79,7 +79,7 @@ class Numbers:
     less: float
 
 
-def with_controls(tables: Tables, kind: str) -> list[WithControls]:
+def _with_controls(tables: Tables, kind: str) -> list[WithControls]:
     """The probes of one kind by data set, from the tables methods, differences and floors of a run."""
     methods, differences, floors = (
         tables[name].query("metric == @METRIC") for name in ("methods", "differences", "floors")
@@ -119,23 +119,23 @@ def claim_of(less: Any, than: str, lost: Sequence[str]) -> tuple[Answer, str]:
 def probed(tables: Tables) -> list[Finding]:
     """Answers by data set: is the supervised probe above asking and every control?"""
     found = []
-    for one in with_controls(tables, "supervised"):
+    for one in _with_controls(tables, "supervised"):
         lost, less = [name for name in one.not_above if name != "asking"], one.margins["asking"]
         answer, clause = claim_of(less, "asking, by AUROC", lost)
         if "LEAKS" in str(one.probe.note):
             answer, clause = "Cannot tell", "has a probe that test labels or test texts reached"
-        of = Numbers(one.dataset, one.probe.value, one.others["asking"].value, less.value)
+        of = ScorePair(one.dataset, one.probe.value, one.others["asking"].value, less.value)
         found.append(Finding(one.dataset, answer, clause, of))
     return found
 
 
-def findings(tables: Tables) -> list[str]:
+def finding_sentences(tables: Tables) -> list[str]:
     """One paragraph a data set and probe, from the tables methods, differences and floors of a run.
 
     "one, supervised probe: 0.74 [0.70, 0.78], asking 0.66 [0.62, 0.70], paired difference +0.08 [+0.03, +0.13];
     controls: length 0.58, words 0.61, … Not shown to be above: …"
     """
-    both = {kind: with_controls(tables, kind) for kind in ("supervised", "unsupervised")}
+    both = {kind: _with_controls(tables, kind) for kind in ("supervised", "unsupervised")}
     return [
         f"{one.dataset}, {kind} probe: {_sentence(one)}"
         for pair in zip(*both.values(), strict=True)
@@ -175,7 +175,7 @@ def judge_findings(tables: Tables) -> list[Finding]:
     found = []
     for row in less[less.against == "supervised"].itertuples():
         rows: dict[str, Any] = {one.method: one for one in methods[methods.dataset == row.dataset].itertuples()}
-        of = Numbers(row.dataset, rows[row.probe].value, rows["supervised"].value, row.value)
+        of = ScorePair(row.dataset, rows[row.probe].value, rows["supervised"].value, row.value)
         by = f"its probe, by AUROC {signed_number(row.value) if math.isnan(row.low) else shown(row, sign=True)}"
         answer: Answer = "Yes" if row.low > 0 else "No" if row.high < 0 else "Cannot tell"
         place = "above" if row.low > 0 else "below" if row.high < 0 else "that is not shown to differ from"
@@ -190,7 +190,7 @@ def _above_texts(margins: pd.DataFrame) -> str:
     """Names of the controls without a model that a fine-tuned judge is not shown to be above, or ""."""
     less = {row.against: row for row in margins.itertuples()}
     lost = [f"{told} ({shown(less[n], sign=True)})" for n, told in TEXT_ONLY.items() if not less[n].low > 0]
-    return f", and not shown to be above what the texts tell without a model: {', '.join(lost)}" if lost else ""
+    return f", and not shown to be above what the texts alone reach: {', '.join(lost)}" if lost else ""
 
 
 def finetuned_sentences(tables: Tables) -> list[str]:
@@ -207,8 +207,8 @@ def finetuned_sentences(tables: Tables) -> list[str]:
         found.append(
             f"{dataset}: {judge} {shown(rows[str(judge)])}, supervised probe {shown(rows['supervised'])}, asking "
             f"{shown(rows['prompting'])}, {alone}; the judge is {verdict} the probe ({shown(margin, sign=True)})"
-            f"{_above_texts(margins)}. Learning took {took:.0f} s against {probe:.0f} s. One training, one half: "
-            "another half or seed may differ by more than the interval."
+            f"{_above_texts(margins)}. Training took {took:.0f} s, and the probe {probe:.0f} s. This is one training "
+            "on one half: another half or seed may differ by more than the interval."
         )
     return found
 
@@ -251,10 +251,10 @@ COLUMNS = {
     for about, other in _OTHERS.items()
 }
 """AUROC of the probe and of asking, or of the judge and of the probe."""
-LUCK = "Best layer and sign picked on the test half, to be read against luck."
+LUCK = "The best layer and sign are picked on the test half, so compare each number with what luck reaches."
 
 
-def page_of(out: Path, about: Literal["probes", "judges"] = "probes") -> Page:
+def probe_page(out: Path, about: Literal["probes", "judges"] = "probes") -> Page:
     """The page of the run in `out`, with report.md: of its probes, or of the judges that were trained beside them."""
     tables = {file.stem: pd.read_csv(file) for file in sorted((out / "tables").glob("*.csv"))}
     state = read_run(out)
@@ -268,12 +268,12 @@ def page_of(out: Path, about: Literal["probes", "judges"] = "probes") -> Page:
         "Layers of the tables are counted from 0: layer 3 is the state after block 4 of the figures."
     )
     judges = finetuned_sentences(tables) if "finetuned" in tables else []
-    said = [*findings(tables), *judges]
+    said = [*finding_sentences(tables), *judges]
     found = strongest(judge_findings(tables) if about == "judges" else probed(tables))
     answer, told = overall_answer(found, "data sets")
     sections, lines = list[Section](), [f"# {TITLES[about].format(model)}", "", answer, "", LEAD, ""]
     lines += [*(f"- {sentence}" for sentence in said), "", lead]
-    drawn = figures.made(tables)
+    drawn = figures.drawn_figures(tables)
     for name, caption in (*CAPTIONS.items(), ("data", "Data")):
         if name not in tables:
             continue
@@ -317,7 +317,7 @@ def _rows(name: str, tables: Tables) -> pd.DataFrame:
     """Rows of a table as the page shows them, intervals as text."""
     table = tables[name]
     if name in ("methods", "finetuned"):
-        return methods(table)
+        return methods_text(table)
     if name == "finetuning":
         return _ends(table)
     if name == "finetuning_cost":
@@ -393,7 +393,7 @@ def _cell(value: object) -> str:
     return str(value)
 
 
-def methods(table: pd.DataFrame) -> pd.DataFrame:
+def methods_text(table: pd.DataFrame) -> pd.DataFrame:
     """dataset, method, f1, accuracy, auroc, n, note, with intervals as text; one row a method."""
     return _by_metric(table, ["dataset", "method"], more=("n", "note"))
 

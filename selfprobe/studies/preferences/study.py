@@ -113,14 +113,14 @@ class Preferences(Study):
     @classmethod
     def comparable(cls, there: Runs) -> Runs:
         """The runs that the tasks' own scorer scored."""
-        other = [run for run in there.finished if not judged_run(run).metrics]
+        other = [run for run in there.finished if not _judged_run(run).metrics]
         why = "it holds none of the numbers of a preference task: another scorer scored it"
         return Runs([run for run in there.counted if run not in other], there.aside | {run.log: why for run in other})
 
     @classmethod
     def numbers(cls, logs: Logs) -> list[JudgedRun]:
         """Numbers from each run's header, the better ones first."""
-        found = [judged_run(run) for run in logs.runs.finished]
+        found = [_judged_run(run) for run in logs.runs.finished]
         return sorted(found, key=lambda one: (ORDER.index(one.answer), -one.accuracy.value, one.method, one.model))
 
     @classmethod
@@ -221,7 +221,7 @@ def _row(one: JudgedRun) -> dict[str, object]:
     return {"dataset": one.dataset, "method": one.method, "model": one.model, **one.metrics, "log": one.log}
 
 
-def judged_run(run: Run) -> JudgedRun:
+def _judged_run(run: Run) -> JudgedRun:
     """Numbers from the header of a finished run."""
     scores = run.header.results.scores if run.header.results else []
     # `inspect score` appends its own beside the task's.
@@ -276,7 +276,7 @@ def _names(run: Run) -> tuple[str, str, str]:
 
 
 def _data_set(log: EvalLog) -> str:
-    """The name that `sources.load` gives to what a log's task was given."""
+    """The name that `public_pairs.load` gives to what a log's task was given."""
     return name_and_place(str((log.eval.metadata or {}).get("dataset", "")))[0]
 
 
