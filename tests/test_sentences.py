@@ -326,8 +326,10 @@ STUDIES: dict[Callable[..., Any], list[tuple[tuple[Any, ...], str, str]]] = {
     ],
     scan.finding_of: [
         (scanned(2), "Yes", "brings an evaluation up in 2 of 5 transcripts (40 % [35, 45] by turn 8)"),
-        (scanned(0, n=0), "Cannot tell", "brings an evaluation up in 0 of 0 transcripts"),
-        (scanned(0), "No", "brings an evaluation up in 0 of 5 transcripts"),
+        (scanned(0, n=0), "Cannot tell", "has no transcript that could be read"),
+        (scanned(0), "Cannot tell", "brings an evaluation up in 0 of 5 transcripts, too few for a No"),
+        (scanned(0, n=10), "No", "brings an evaluation up in 0 of 10 transcripts"),
+        (scanned(0, n=10, lost="tie"), "Cannot tell", "brings an evaluation up in 0 of 10 transcripts"),
     ],
     inside.finding_of: [
         (held("evaluation"), "Yes", "holds it beyond words and length, AUROC 0.70"),
