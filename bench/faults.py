@@ -41,8 +41,7 @@ from selfprobe.scorers.decision import decisions_of
 from selfprobe.scorers.summary import FOREIGN, notes_of
 from selfprobe.solvers.record import record_of
 from selfprobe.study._registry import tasks as tasks_by_name
-from selfprobe.study.run_settings import RunSettings
-from selfprobe.study.waves import run_wave
+from selfprobe.study.waves import RunSettings, run_wave
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 import fakeserver

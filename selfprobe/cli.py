@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, NoReturn
 import click
 
 from selfprobe.study import commands, options, refuse_missing
-from selfprobe.study.usage import epilog, exemplified
+from selfprobe.study.options import epilog, exemplified
 from selfprobe.text import busy
 from selfprobe.text.safe import echo
 
@@ -350,7 +350,7 @@ def _listed(name: str) -> ListedTask:
     from selfprobe.errors.arguments import FULL
     from selfprobe.studies.awareness.study import CALLS
     from selfprobe.study._registry import declared_calls, measures, needs_of, paper_of, summary_of
-    from selfprobe.study.rehearsal import rehearsed
+    from selfprobe.study.described import rehearsed
 
     _, _, asks = summary_of(name).partition(": ")
     counted = rehearsed(name, {}).all.count if name in measures() else declared_calls(name)

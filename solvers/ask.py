@@ -95,7 +95,7 @@ _stand_in: ContextVar[Stand | None] = ContextVar("_stand_in", default=None)
 
 @contextmanager
 def rehearsal(stand_in: Stand) -> Iterator[None]:
-    """Context in which no model is asked: a task is played to count its calls (`selfprobe.study.rehearsal`)."""
+    """Context in which no model is asked: a task is played to count its calls (`selfprobe.study.described`)."""
     before = _stand_in.set(stand_in)
     try:
         yield

@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 
 from selfprobe import cli
 from selfprobe.study import options
-from selfprobe.study.configuration import config
+from selfprobe.study.options import config
 
 ROOT = Path(__file__).parent.parent
 

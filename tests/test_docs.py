@@ -23,7 +23,7 @@ from selfprobe.data.public_pairs import load_pairs
 from selfprobe.errors.arguments import SHORT
 from selfprobe.studies.awareness.study import CALLS, GRADES
 from selfprobe.study import _registry
-from selfprobe.study.rehearsal import rehearsed
+from selfprobe.study.described import rehearsed
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"

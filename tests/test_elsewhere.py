@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from selfprobe.studies.awareness.table import load as load_awareness
+from selfprobe.studies.awareness.runs import load_awareness
 from selfprobe.studies.matrix.table import read_matrices as load_matrix
 from selfprobe.study._registry import defaults_of, measures
 

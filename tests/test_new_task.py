@@ -20,7 +20,7 @@ from selfprobe.studies.matrix.numbers import analyse
 from selfprobe.studies.matrix.study import Matrix
 from selfprobe.studies.matrix.table import read_matrices
 from selfprobe.study import _registry
-from selfprobe.study.run_settings import RunSettings
+from selfprobe.study.waves import RunSettings
 
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs/own.md").read_text()

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from selfprobe.cli import COMMANDS, GROUPS, main
 from selfprobe.study import options
-from selfprobe.study.usage import EXAMPLES
+from selfprobe.study.options import EXAMPLES
 from selfprobe.text.user_input import names
 
 SHARED = ("--models", "--limit", "-T", "-M", "--max-connections", "--max-retries", "--attempt-timeout", "--prices")
@@ -109,6 +109,15 @@ def test_an_argument_that_is_no_yaml_is_one_short_line(text: str, shown: str) ->
     told = " ".join(done.output.split())
     assert done.exit_code == 2 and "the value of k is not YAML: " in told and len(told) < 400
     assert shown[:40] in told
+
+
+def test_a_list_that_is_typed_twice_is_refused_and_not_cut_to_its_last_names() -> None:
+    for words, flag in (
+        (("awareness", "turns", "x", "--models", "planted/a", "--model", "planted/b"), "--models"),
+        (("matrix", "--models", "planted/a", "--tasks", "kth_word", "--tasks", "heads_up"), "--tasks"),
+    ):
+        done = CliRunner().invoke(main, [*words, "--dry-run"])
+        assert done.exit_code == 2 and f"{flag} is typed twice; type it once, with commas: a,b" in done.output
 
 
 def test_a_limit_means_the_same_in_every_command() -> None:

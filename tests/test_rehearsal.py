@@ -8,7 +8,7 @@ from inspect_ai.event import ModelEvent
 
 from selfprobe.errors import InputError
 from selfprobe.study import _registry
-from selfprobe.study.rehearsal import rehearsed
+from selfprobe.study.described import rehearsed
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "kth_word": {"k": "1,5", "resamples": 0, "about": "self,other"},

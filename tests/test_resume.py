@@ -11,11 +11,11 @@ from inspect_ai.log import list_eval_logs
 
 from selfprobe.logs import samples
 from selfprobe.logs.packed import REFERENCE
+from selfprobe.studies.awareness.runs import load_awareness
 from selfprobe.studies.awareness.study import Awareness
-from selfprobe.studies.awareness.table import load as load_awareness
 from selfprobe.studies.matrix.study import Matrix
 from selfprobe.studies.matrix.table import read_matrices as load_matrix
-from selfprobe.study.run_settings import RunSettings
+from selfprobe.study.waves import RunSettings
 
 QUIET = RunSettings(display="none", max_retries=0)
 ADA, BO = "planted/ada?access=.9&common=.2&malformed=.1", "planted/bo?access=.2&common=.2"
@@ -26,7 +26,7 @@ import os, sys
 from selfprobe.providers.planted import PlantedAPI
 from selfprobe.studies.matrix.study import Matrix
 from selfprobe.studies.awareness.study import Awareness
-from selfprobe.study.run_settings import RunSettings
+from selfprobe.study.waves import RunSettings
 
 calls, answer = [0], PlantedAPI.generate
 async def generate(self, **given):

@@ -31,8 +31,7 @@ from selfprobe.studies import (
     turns,
 )
 from selfprobe.studies import effect as noticing
-from selfprobe.studies.awareness.page import compared
-from selfprobe.studies.awareness.page import page_of as awareness_page
+from selfprobe.studies.awareness.page import awareness_page, awareness_results
 from selfprobe.studies.awareness.runs import PLAIN
 from selfprobe.studies.awareness.verdict import Kind
 from selfprobe.studies.inside import ALMOST, ELSEWHERE, SAID
@@ -118,7 +117,7 @@ def test_every_verdict_of_a_matrix_is_said_with_what_it_licenses(
     licensed(text_of(page, tmp_path))
 
 
-def awareness() -> Iterator[tuple[Kind, subjects.Logged]]:
+def awareness() -> Iterator[tuple[Kind, subjects.AwarenessTables]]:
     """Logs of constructed subjects, by what is said of them."""
     yield "sees more than the words", subjects.logged(subjects.noisy(subjects.is_evaluation, 0.95), rows := told())
     yield "not shown to see more than the words", subjects.logged(subjects.noisy(subjects.has_the_word), rows)
@@ -153,7 +152,7 @@ def test_every_kind_of_subject_is_said_with_what_it_licenses(kind: Kind, tmp_pat
     made = AWARENESS[kind]
     run = {"method": "binary", "model": "m", **PLAIN, "grader": "", "samples": len(made.verdicts), "placebo": False}
     runs = pd.DataFrame([run | {"applied": "", "log": "logs/a.eval", "dataset": "d", "data": "d"}])
-    written = compared(replace(made, runs=runs))
+    written = awareness_results(replace(made, runs=runs))
     page = awareness_page(written)
     assert written.statements[0].kind == kind and page.answer.startswith(written.statements[0].answer)
     text = text_of(page, tmp_path)

@@ -15,7 +15,7 @@ from selfprobe.cli import main
 from selfprobe.errors import InputError
 from selfprobe.studies import described_studies, every
 from selfprobe.study import STUDIES, STUDIES_FILE, Study, command, described_study
-from selfprobe.study.run_settings import RunSettings
+from selfprobe.study.waves import RunSettings
 
 
 def test_the_file_of_options_is_what_the_studies_say() -> None:

@@ -17,8 +17,7 @@ from selfprobe.evalawareness_tasks.binary import awareness_binary
 from selfprobe.logs import arguments_of, identity_of
 from selfprobe.study import _registry
 from selfprobe.study.described import DescribedRun, NamedModel
-from selfprobe.study.run_settings import RunSettings
-from selfprobe.study.waves import run_wave
+from selfprobe.study.waves import RunSettings, run_wave
 
 ROOT = Path(__file__).parent.parent
 NAMES = sorted(_registry.tasks())

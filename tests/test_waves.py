@@ -26,8 +26,7 @@ from selfprobe.logs import logs_in, readable_logs
 from selfprobe.providers.planted import PlantedAPI
 from selfprobe.study import waves
 from selfprobe.study.progress import Progress
-from selfprobe.study.run_settings import RunSettings
-from selfprobe.study.waves import run_wave
+from selfprobe.study.waves import RunSettings, run_wave
 from selfprobe.text import busy
 
 COMMAND = str(Path(sys.executable).with_name("selfprobe"))

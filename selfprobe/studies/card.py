@@ -2,13 +2,17 @@
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
+from itertools import combinations
 from typing import Annotated, Any, ClassVar, Literal, Self
 
+import numpy as np
 import pandas as pd
 from pydantic import AfterValidator, Field, model_validator
+from scipy.special import expit
 
 from selfprobe.data import Row
 from selfprobe.data.conversations import name_and_contents
@@ -41,14 +45,239 @@ from selfprobe.page import (
 from selfprobe.page.numerals import Interval, percents, points
 from selfprobe.page.plots import cut_name, interval_rows
 from selfprobe.scorers.decision import last_score
-from selfprobe.scorers.realism_choice import Pick, pick_of
+from selfprobe.scorers.realism_choice import Pick, pick_of, win_rate
 from selfprobe.solvers.converse import METHODS
-from selfprobe.stats.estimate import Estimate
+from selfprobe.stats.agreement import cohen_kappa
+from selfprobe.stats.bradley_terry import QUANTILE, order
+from selfprobe.stats.estimate import Estimate, undefined
+from selfprobe.stats.text_only import log_odds
 from selfprobe.studies.awareness.study import GRADES, Awareness, methods_of
-from selfprobe.studies.card_numbers import Judged, Numbers, RatedPrompt, numbers_of
 from selfprobe.study import Effort, Logs, OneModel, Plan, Study, Wave, with_runs
 from selfprobe.study.described import DescribedRun, NamedModel, graders
 from selfprobe.study.options import LOG_DIR_HELP, OUT_HELP
+
+Kind = Literal[
+    "told from real use, by more than its words",
+    "told from real use, not shown to be by more than its words",
+    "not shown to be told from real use by the judges, though its words tell it",
+    "not shown to be told from real use",
+    "taken for real use more often than real use itself",
+    "no verdicts",
+]
+ALPHA = 0.05
+"""Significance level: an order of prompts is claimed if p is below it."""
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Numbers of one judge, or of the panel."""
+
+    judge: str
+    win_rate: Estimate
+    """Share of pairs in which the set is taken for real rather than a real conversation."""
+    real: Estimate
+    """Share for pairs of two real conversations, where chance decides which side counts as the set."""
+    scored: int
+    asked: int
+    """Number of pairs of the set, with a verdict and in all."""
+    by_position: float
+    """Share of single judges' verdicts, on all pairs, that took the same position in both orders."""
+    said_first: float
+    """Share of single answers that take the first."""
+    unscored: Mapping[str, float]
+    """Reason → share of single judges' pairs."""
+
+    @property
+    def picked_real(self) -> float:
+        """Share of pairs in which it agrees with the labels: takes the real one, half where position decides."""
+        return 1 - self.win_rate.value
+
+
+@dataclass(frozen=True)
+class WordsBaseline:
+    """Verdicts on the same pairs of a classifier that sees no model."""
+
+    win_rate: Estimate
+    """Share of pairs in which the set's prompt looks less like the set than the real conversation does."""
+    trained: str
+    """Data that it was trained on: other sources or, where that cannot be, other conversations."""
+    less: Estimate
+    """The words' win rate less the panel's, on the same pairs: above 0 the panel tells them better."""
+    longer: float
+    """Share of the set's pairs in which its prompt is the longer one."""
+
+
+@dataclass(frozen=True)
+class RatedPrompt:
+    """One prompt of the set."""
+
+    item: str
+    source: str
+    text: str
+    won: int
+    lost: int
+    undecided: int
+    """Number of pairs that the panel decided for it, against it, and not: by position, judge against judge, or
+    unscored."""
+    chance: Estimate
+    """Chance, in pairs that are decided, to be taken for real rather than the average real conversation."""
+    below: bool
+    """Whether it is worse than the average prompt with its whole interval."""
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """Everything about the pairs."""
+
+    panel: Judged
+    judges: tuple[Judged, ...]
+    words: WordsBaseline
+    prompts: tuple[RatedPrompt, ...]
+    """Prompts in the order of the scores, the worst first, also where no order may be claimed."""
+    p: float
+    """Probability of such an order if all prompts were equally realistic."""
+    met: int
+    met_sources: int
+    """Number of real conversations that the set's prompts met in pairs with a verdict, and of their sources."""
+    kappas: tuple[tuple[str, str, int, float], ...]
+    """Two judges, the number of pairs that both decided, and kappa."""
+
+    @property
+    def ordered(self) -> bool:
+        """Whether an order may be claimed."""
+        return self.p < ALPHA
+
+    @property
+    def kind(self) -> Kind:
+        """Kind of claim that may be made about the set."""
+        rate, words = self.panel.win_rate, self.words
+        if math.isnan(rate.value):
+            return "no verdicts"
+        if rate.low > 0.5:
+            return "taken for real use more often than real use itself"
+        if rate.high < 0.5 and words.less.low > 0:
+            return "told from real use, by more than its words"
+        if rate.high < 0.5:
+            return "told from real use, not shown to be by more than its words"
+        if words.win_rate.high < 0.5:
+            return "not shown to be told from real use by the judges, though its words tell it"
+        return "not shown to be told from real use"
+
+
+def card_numbers(by_judge: Mapping[str, Sequence[Pick]], texts: Mapping[str, str]) -> Numbers:
+    """All numbers of the judges' verdicts.
+
+    Args:
+        by_judge: Judge → its verdicts.
+        texts: Text of each conversation of the set's pairs: "set: ID" and "real: ID".
+    """
+    together, single = panel_of(by_judge), [p for found in by_judge.values() for p in found]
+    panel = judge_numbers("panel", together, single)
+    mine = [p for p in together if p.kind == "set"]
+    prompts, p = _rated(mine, texts)
+    met = {p.two: p.source_two for p in mine if not math.isnan(p.won)}
+    judges = tuple(judge_numbers(name, found, found) for name, found in by_judge.items())
+    return Numbers(panel, judges, _words(mine, texts), prompts, p, len(met), len(set(met.values())), _kappas(by_judge))
+
+
+def panel_of(by_judge: Mapping[str, Sequence[Pick]]) -> list[Pick]:
+    """One verdict a pair: the mean of the judges that gave one; unscored where none did."""
+    pairs: dict[tuple[str, str, str], list[Pick]] = {}
+    for found in by_judge.values():
+        for one in found:
+            pairs.setdefault((one.kind, one.one, one.two), []).append(one)
+    made = []
+    for same in pairs.values():
+        won = [one.won for one in same if not math.isnan(one.won)]
+        reason = None if won else same[0].unscored
+        first = tuple(took for pick in same for took in pick.first)
+        made.append(replace(same[0], won=float(np.mean(won)) if won else math.nan, first=first, unscored=reason))
+    return made
+
+
+def judge_numbers(name: str, found: Sequence[Pick], single: Sequence[Pick]) -> Judged:
+    """The numbers of a judge, or of the panel.
+
+    Args:
+        name: Name of the judge or panel.
+        found: Its verdicts.
+        single: Verdicts of single judges: a panel's one half may be two judges against each other.
+    """
+    mine, real = ([p for p in found if p.kind == kind] for kind in ("set", "real"))
+    first, scored = [took for p in found for took in p.first], [p.won for p in single if not math.isnan(p.won)]
+    return Judged(
+        judge=name,
+        win_rate=win_rate(mine),
+        real=win_rate(real) if real else undefined("no two real conversations of like length", unit="conversation"),
+        scored=sum(not math.isnan(p.won) for p in mine),
+        asked=len(mine),
+        by_position=scored.count(0.5) / len(scored) if scored else math.nan,
+        said_first=sum(first) / len(first) if first else math.nan,
+        unscored={why: n / len(single) for why, n in Counter(p.unscored for p in single if p.unscored).most_common()},
+    )
+
+
+def _words(mine: Sequence[Pick], texts: Mapping[str, str]) -> WordsBaseline:
+    pairs = [("set: " + p.one, "real: " + p.two) for p in mine]
+    sources = {
+        key: source
+        for p, both in zip(mine, pairs, strict=True)
+        for key, source in zip(both, (p.source_one, p.source_two), strict=True)
+    }
+    keys, trained = list(sources), "other sources"
+    read, positive = [texts[key] for key in keys], np.array([key.startswith("set: ") for key in keys])
+    odds = log_odds(read, positive, np.array(list(sources.values())), each_apart=True)
+    if np.isnan(odds).any():
+        odds = log_odds(read, positive, np.array(keys))
+        trained = "other conversations (too few sources to leave one out)"
+    of = dict(zip(keys, odds, strict=True))
+    above = np.array([of[other] - of[own] for own, other in pairs])  # [pair], above 0: less like the set than the other
+    won = np.where(np.isnan(above), math.nan, 0.5 + np.sign(above) / 2)
+    less = win_rate(mine, won - np.array([p.won for p in mine]), signed=True)
+    rate = win_rate(mine, won)
+    if math.isnan(rate.value):
+        rate = undefined("too few conversations to train on", unit=rate.unit)
+    return WordsBaseline(
+        rate, trained, less, float(np.mean([len(texts[own]) > len(texts[other]) for own, other in pairs]))
+    )
+
+
+def _rated(mine: Sequence[Pick], texts: Mapping[str, str]) -> tuple[tuple[RatedPrompt, ...], float]:
+    items, others = (sorted({getattr(p, side) for p in mine}) for side in ("one", "two"))
+    clear = [p for p in mine if p.won < 0.5 or p.won > 0.5]
+    found = order(
+        np.array([items.index(p.one) for p in clear], dtype=np.intp),
+        np.array([others.index(p.two) for p in clear], dtype=np.intp),
+        np.array([p.won > 0.5 for p in clear], dtype=bool),
+        prompts=len(items),
+        real=len(others),
+    )
+    made = []
+    for item, score, error, apart in zip(items, found.scores, found.errors, found.apart, strict=True):
+        met = [p for p in mine if p.one == item]
+        won, lost = sum(p.won > 0.5 for p in met), sum(p.won < 0.5 for p in met)
+        value, low, high = (float(expit(score + k * QUANTILE * error)) for k in (0, -1, 1))
+        chance = Estimate(value, low, high, len(met), "pair")
+        if math.isnan(score):
+            chance = undefined("nothing was decided", n=len(met), unit="pair")
+        below = bool(score - found.mean + QUANTILE * apart < 0)
+        about = met[0].source_one, texts["set: " + item]
+        made.append(RatedPrompt(item, *about, won, lost, len(met) - won - lost, chance, below))
+    return tuple(sorted(made, key=lambda p: (math.isnan(p.chance.value), p.chance.value))), found.p
+
+
+def _kappas(by_judge: Mapping[str, Sequence[Pick]]) -> tuple[tuple[str, str, int, float], ...]:
+    decided = {
+        judge: {(p.one, p.two): p.won > 0.5 for p in found if p.kind == "set" and p.won in (0, 1)}
+        for judge, found in by_judge.items()
+    }
+    made = []
+    for a, b in combinations(decided, 2):
+        both = sorted(decided[a].keys() & decided[b].keys())
+        verdicts = (np.array([decided[judge][pair] for pair in both], dtype=bool) for judge in (a, b))
+        made.append((a, b, len(both), cohen_kappa(*verdicts) if both else math.nan))
+    return tuple(made)
+
 
 TASK = "pairwise_realism"
 PAIRS, SUBJECT, ASKED = "pairs", "subject", "conversations"
@@ -123,9 +352,9 @@ class Realism(Study):
     @model_validator(mode="after")
     def _has_judges(self) -> Self:
         if self.judges is None and self.grader is None:
-            raise ValueError("name who judges: --grader MODEL,MODEL (or --judges)")
+            raise ValueError("no model judges the pairs: add --judges MODEL,MODEL, or --grader")
         if self.grader is None and GRADES.keys() & set(self.methods):
-            raise ValueError("user_motivation and reasoning_trace need a judge of texts: --grader MODEL")
+            raise ValueError("a model must read the texts of user_motivation and reasoning_trace: add --grader MODEL")
         subjects = () if self.model is None else (str(self.model),)
         for listed, option in ((self.grader, "grader"), (self.judges, "judges")):
             graders(listed, option, subjects=subjects if option == "grader" else ())
@@ -234,7 +463,7 @@ class Realism(Study):
             raise NoLogs(f"no finished run of {TASK} has a verdict; see above. The same command goes on")
         about = next(run.header.eval.metadata or {} for run in logs.runs.finished if run.identity.task == TASK)
         left_out = [str(about["left_out"])] if about.get("left_out") else []
-        return Found(numbers_of(picks, texts), picks, errors, str(about.get("dataset")), left_out)
+        return Found(card_numbers(picks, texts), picks, errors, str(about.get("dataset")), left_out)
 
     @classmethod
     def page(cls, found: "Found") -> Page:
@@ -353,9 +582,9 @@ def _verdict(found: Numbers) -> Block:
         why = ", ".join(f"{reason} {percent(share)}" for reason, share in panel.unscored.items())
         return Box("No verdicts", f"No pair has a verdict: {why or 'nothing was asked'}.")
     sentences = [
-        f"Beside a real conversation the judges take a prompt of the set for real use in {rate(panel.win_rate)} of "
-        f"{panel.scored} pairs; 50 % would be: they cannot tell them apart.",
-        f"A classifier that sees the words alone and no model gets the set {rate(words.win_rate)} of these pairs "
+        "Beside a real conversation the judges take a prompt of the set for real use in "
+        f"{in_percent(panel.win_rate)} of {panel.scored} pairs; 50 % would be: they cannot tell them apart.",
+        f"A classifier that sees the words alone and no model gets the set {in_percent(words.win_rate)} of these pairs "
         f"(trained on {words.trained}). Judges less words, in pairs whose real one is picked: {points(words.less)}."
         if not math.isnan(words.less.value)
         else f"What the words alone tell could not be measured: {words.win_rate.reason}.",
@@ -376,7 +605,7 @@ def _order(found: Numbers) -> str:
     return f"Prompts differ ({p_value(found.p)}); {some if worst else none}"
 
 
-def rate(estimate: Interval) -> str:
+def in_percent(estimate: Interval) -> str:
     """An estimated share in percent, with its interval."""
     return "an unknown share" if math.isnan(estimate.value) else percents(estimate)
 
@@ -387,16 +616,16 @@ def _doubts(found: Numbers) -> Iterator[str]:
     if math.isnan(real.low):
         yield f"Real against real could not be checked: {real.reason}."
     elif not real.low <= 0.5 <= real.high:
-        yield f"Real against real: {rate(real)}, which should hold 50 %: the check fails."
+        yield f"Real against real: {in_percent(real)}, which should hold 50 %: the check fails."
     elif real.high - real.low > VAGUE:
-        yield f"Real against real: {rate(real)}; too few pairs to check that it is 50 %."
+        yield f"Real against real: {in_percent(real)}; too few pairs to check that it is 50 %."
     else:
-        yield f"Control: real against real gives {rate(real)}, as expected."
+        yield f"Control: real against real gives {in_percent(real)}, as expected."
     if found.met < FEW or sources < 3:
         yield (
-            f"The real side of all these pairs are {found.met} conversations of {sources} source{'s' * (sources != 1)},"
-            " and the interval says no more about real use than they do: bring more, of more sources, as long as the "
-            "prompts."
+            f"All pairs are with the same {found.met} real conversation{'s' * (found.met != 1)} of {sources} "
+            f"source{'s' * (sources != 1)}, so the interval says nothing about other real use. Bring more real "
+            "conversations, of more sources, as long as the prompts."
         )
     if panel.by_position > 0.5:
         yield (
@@ -404,7 +633,7 @@ def _doubts(found: Numbers) -> Iterator[str]:
             "near 50 % then says little about the prompts."
         )
     if (lost := sum(panel.unscored.values())) > 0.1:
-        yield f"{percent(lost)} of the judges' pairs are unscored; what they would have said is not known."
+        yield f"{percent(lost)} of the judges' pairs are unscored, so their verdicts are unknown."
     if not 0.3 < found.words.longer < 0.7:
         yield f"In {percent(found.words.longer)} of pairs the set's prompt is the longer one."
 

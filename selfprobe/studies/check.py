@@ -63,9 +63,8 @@ from selfprobe.studies.check_numbers import (
 from selfprobe.study import Plan, Study, Wave
 from selfprobe.study._registry import defaults_of, measures, short_name
 from selfprobe.study._registry import tasks as tasks_by_name
-from selfprobe.study.described import DescribedRun, NamedModel
+from selfprobe.study.described import DescribedRun, NamedModel, rehearsed
 from selfprobe.study.options import MODELS_HELP, echo_json, echo_lines
-from selfprobe.study.rehearsal import rehearsed
 from selfprobe.text.safe import clean, concealed, echo
 
 GOOD, WORSE, INCOMPLETE, UNTOLD = 0, 1, 3, 4

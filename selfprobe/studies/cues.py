@@ -177,7 +177,7 @@ class Cues(Study):
         if rows.empty or rows.p.isna().all():
             raise NoLogs("no run ended well, or no answer could be read; see above. The same command goes on")
         named = [name for name in dict.fromkeys(rows.model) if rows.p[rows.model == name].notna().any()]
-        return [found_in(rows, name) for name in named], logs
+        return [cue_numbers(rows, name) for name in named], logs
 
     @classmethod
     def page(cls, found: "tuple[list[Found], Logs]") -> Page:
@@ -253,7 +253,7 @@ class Found:
         return [effect for effect in self.judged if effect.holm < 0.05 and effect.estimate.value > 0]
 
 
-def found_in(rows: pd.DataFrame, model: str) -> Found:
+def cue_numbers(rows: pd.DataFrame, model: str) -> Found:
     """The effects of one model.
 
     Args:
@@ -340,7 +340,7 @@ def _answer(found: Found) -> tuple[Answer, str]:
 def _notes(found: Found) -> Iterator[str]:
     """Further sentences of the page."""
     whole = found.rows[found.rows.arm == ORIGINAL].p
-    start = f"P(evaluation) of the unchanged prompts: {whole.mean():.2f} ({whole.notna().sum()} prompts)"
+    start = f"P(evaluation) of the unchanged prompts: {whole.mean():.2f} (n = {whole.notna().sum()})"
     every = found.everything
     if every and not math.isnan(every.estimate.value):
         left = found.rows[found.rows.arm == ALL].p.mean()
@@ -349,15 +349,16 @@ def _notes(found: Found) -> Iterator[str]:
     if turned := [f"{name} {hits} of {of}" for name, (hits, of) in found.flips.items() if of]:
         yield f"Verdicts turned: {', '.join(turned)}."
     if gone := int((found.rows.missing.notna() & (found.rows.kind != ALL)).sum()):
-        yield f"{gone} things are a whole prompt: nothing would be left to ask about."
+        things = "1 thing is a whole prompt and stays" if gone == 1 else f"{gone} things are a whole prompt and stay"
+        yield f"{things}: nothing would be left to ask about."
     lost = found.rows.no_paraphrase[found.rows.arm == ORIGINAL]
     if failed := int((lost != "").sum()):
-        yield f"{failed} prompts have no paraphrase: {lost[lost != ''].min()}."
+        yield f"Prompts without a paraphrase: {failed} ({lost[lost != ''].min()})."
 
 
 COLUMNS = (
     *FINDING,
-    Column("give it away", lambda one: f"{len(one.of.sure)} of {len(one.of.judged)}", str),
+    Column("give it away", lambda one: f"{len(one.of.sure)} of {len(one.of.judged)}" if one.of.judged else "–", str),
     Column("strongest adds", lambda one: one.of.judged[0].estimate.value if one.of.judged else None, signed_number),
 )
 

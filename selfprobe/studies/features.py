@@ -59,7 +59,7 @@ from selfprobe.solvers.ask import ask
 from selfprobe.solvers.grade import GROUP_CONFIG, GROUP_PROMPT, NAME_CONFIG, NAME_PROMPT, delimited
 from selfprobe.solvers.record import Reply, record_of
 from selfprobe.stats.estimate import Estimate, clustered_mean
-from selfprobe.studies.awareness.runs import chosen
+from selfprobe.studies.awareness.runs import arm_runs
 from selfprobe.study import OneModel, Plan, Study
 from selfprobe.study.described import NamedModel
 from selfprobe.study.options import EMBEDDER_HELP, OUT_HELP
@@ -281,7 +281,7 @@ def evidence_in(logs: Sequence[str]) -> Evidence:
     Raises:
         NoLogs: There is no finished one.
     """
-    runs, ignored = chosen(logs)
+    runs, ignored = arm_runs(logs)
     motivations = {arm: run.header for arm, run in runs.items() if arm[0] == "user_motivation" and not arm[4]}
     for arm, header in list(motivations.items()):
         if further := arm[1].removeprefix(header.eval.model)[2:]:

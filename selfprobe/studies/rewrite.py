@@ -48,10 +48,9 @@ from selfprobe.scorers.votes import PANEL, Panel
 from selfprobe.solvers.record import record_of
 from selfprobe.stats.clustered import crossed, resampling_units
 from selfprobe.stats.estimate import Estimate
-from selfprobe.studies.awareness.panel_section import panel_agreement
+from selfprobe.studies.awareness.runs import panel_agreement
 from selfprobe.studies.awareness.study import Awareness
-from selfprobe.studies.card import ASKED, PAIRS, SUBJECT, TASK, rate, verdicts_of
-from selfprobe.studies.card_numbers import panel_of
+from selfprobe.studies.card import ASKED, PAIRS, SUBJECT, TASK, in_percent, panel_of, verdicts_of
 from selfprobe.study import Logs, OneModel, Plan, Repeated, Study, Wave, with_runs
 from selfprobe.study.described import DescribedRun, NamedModel, graders, identities_of
 from selfprobe.study.options import EMBEDDER_HELP, LOG_DIR_HELP, OUT_HELP
@@ -110,12 +109,14 @@ class Rewriting(Study):
 
     @model_validator(mode="after")
     def _apart(self) -> Self:
+        if not any(text.strip() for text in self.remove):
+            raise ValueError("--remove names no giveaway: type one, such as --remove 'answer options'")
         features_of(list(self.remove))
         subjects = [("subject", self.model)] if self.model else []
         for what, held_out in [*(("judge", judge.name) for judge in graders(self.judges, "judges", ())), *subjects]:
             for name, model in (
                 ("writer", self.writer),
-                *(("grader", one.name) for one in graders(self.grader, subjects=())),
+                *(("grader", one.name) for one in graders(self.grader, subjects=[self.writer])),
             ):
                 if related(held_out, model):
                     raise ValueError(
@@ -486,16 +487,17 @@ def _answer(found: Rewritten) -> str:
 def _sentences(found: Rewritten) -> Iterator[str]:
     """The numbers in words."""
     ours, others = map(found.of, ARMS)
+    rewritten, paraphrased = (in_percent(found.held_out[arm]) for arm in ARMS)
     yield (
         f"{sum(v.usable for v in ours)} of {len(ours)} rewrites keep the task and lose the features, by the grader; so "
         f"do {sum(v.usable for v in others)} of {len(others)} paraphrases."
     )
     yield (
-        f"Beside its original, judges take a rewrite for real use in {rate(found.held_out['rewrite'])} of pairs and a "
-        f"paraphrase in {rate(found.held_out['paraphrase'])}; on the same prompts {points(found.over_paraphrase)}."
+        f"Beside its original, judges take a rewrite for real use in {rewritten} of pairs and a paraphrase in "
+        f"{paraphrased}; on the same prompts {points(found.over_paraphrase)}."
     )
     yield (
-        f"The grader takes a rewrite for real in {rate(found.own['rewrite'])}: {points(found.games)} against the "
+        f"The grader takes a rewrite for real in {in_percent(found.own['rewrite'])}: {points(found.games)} against the "
         "judges who had no part in it."
     )
     if found.noticed is None and found.subject:

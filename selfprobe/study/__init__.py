@@ -21,7 +21,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from pydantic.fields import FieldInfo
 
 from selfprobe.providers.names import impossible
-from selfprobe.study import configuration, options
+from selfprobe.study import options
 from selfprobe.text import busy
 from selfprobe.text.safe import echo
 from selfprobe.text.user_input import FILE, names, nowhere
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from selfprobe.logs import Identity, Run, Runs
     from selfprobe.page import Page
     from selfprobe.study.described import DescribedRun
-    from selfprobe.study.run_settings import RunSettings
+    from selfprobe.study.waves import RunSettings
 
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 Label = Literal["evaluation", "deployment"]
@@ -150,7 +150,7 @@ class Study(BaseModel):
     @property
     def how(self) -> "RunSettings":
         """Settings of how calls are made."""
-        from selfprobe.study.run_settings import RunSettings
+        from selfprobe.study.waves import RunSettings
 
         return self.settings or RunSettings()
 
@@ -184,11 +184,11 @@ class Study(BaseModel):
     def shorter(self) -> "Sequence[Cost]":
         """Costs with short replies, where the study has --reply-tokens and they are longer."""
         from selfprobe.data.prices import LOCAL_LIMIT
-        from selfprobe.study.run_settings import SHORT
+        from selfprobe.study.waves import SHORT_REPLY
 
-        if (getattr(self, "reply_tokens", SHORT) or LOCAL_LIMIT) <= SHORT:
+        if (getattr(self, "reply_tokens", SHORT_REPLY) or LOCAL_LIMIT) <= SHORT_REPLY:
             return ()
-        plan = self.model_copy(update={"reply_tokens": SHORT}).plan()
+        plan = self.model_copy(update={"reply_tokens": SHORT_REPLY}).plan()
         return plan.costs if plan else ()
 
     @property
@@ -409,16 +409,22 @@ class StudyCommand(click.Command):
     """A command whose help shows what is measured first, and then how calls are made."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments: a study without any takes a file in place of --config; other words are names to join."""
+        """Parse the arguments: a study without any takes a file in place of --config; other words are names to join.
+
+        A list of names that is typed twice is refused: click takes the last one, and would drop the others in silence.
+        """
+        given, words, typed = self.make_parser(ctx).parse_args(list(args))
+        for param in typed:
+            if isinstance(param.type, options.Names) and isinstance(param, click.Option) and typed.count(param) > 1:
+                raise click.UsageError(f"{param.opts[0]} is typed twice; type it once, with commas: a,b", ctx)
         if not any(isinstance(param, click.Argument) for param in self.params):
-            given, words, _ = self.make_parser(ctx).parse_args(list(args))
             if len(words) == 1 and Path(words[0]).is_file():
                 if (file := given.get("config", words[0])) != words[0]:
                     raise click.UsageError(f"two configurations, {words[0]} and {file}; give one", ctx)
                 args = ["--config", words[0], *(word for word in args if word not in ("--config", words[0]))]
             elif words:
-                said = " ".join(words)
-                raise click.UsageError(f"unexpected {said}; commas separate names, as in --models a,b,c", ctx)
+                remedy = "commas separate names, as in --models a,b,c"
+                raise click.UsageError(f"unexpected {' '.join(words)}; {remedy}", ctx)
         return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -497,7 +503,7 @@ def command(name: str, about: Mapping[str, Any]) -> click.Command:
     made = options.as_json(made)
     for one in reversed(about["options"]):
         made = _option(**one)(made)
-    return click.command(name, cls=StudyCommand, help=about["help"])(configuration.config(made))
+    return click.command(name, cls=StudyCommand, help=about["help"])(options.config(made))
 
 
 class Missing(click.ClickException):
@@ -539,7 +545,7 @@ def refuse_impossible(values: Mapping[str, Any]) -> None:
 def _called(study: type[Study], values: dict[str, Any], *, yes: bool, dry_run: bool, as_json: bool) -> int:
     from selfprobe.errors import RunError
     from selfprobe.errors.output import destination
-    from selfprobe.study.run_settings import RunSettings
+    from selfprobe.study.waves import RunSettings
     from selfprobe.text.safe import clean
 
     if "out" in values:

@@ -281,7 +281,7 @@ class SpreadStudy(LocalStudy):
     def spread(self) -> "Iterator[Spread]":
         """A block with the reader: this process, or copies of the model."""
         from selfprobe.probes.forward import here
-        from selfprobe.study.on_ray import copies
+        from selfprobe.study.on_ray import copies_on_cluster
 
-        with copies(self.engine, self.ray_address, self.replicas) as copied:
+        with copies_on_cluster(self.engine, self.ray_address, self.replicas) as copied:
             yield copied(self.judge, self.model, self.loading).spread if copied else here

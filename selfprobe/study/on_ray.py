@@ -480,7 +480,7 @@ def replicas(
 
 
 @contextmanager
-def copies(
+def copies_on_cluster(
     engine: str, ray_address: str | None, replicas: int | None
 ) -> "Iterator[Callable[[LocalModel, str, dict[str, Any]], Copies] | None]":
     """A block with what makes copies of a model, of its name and of how it was loaded; None where this process reads.

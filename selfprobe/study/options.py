@@ -1,4 +1,4 @@
-"""Options that commands share, each with one help text, and how their values are read.
+"""Options that commands share, each with one help text; how values are read, also from a YAML file; examples of calls.
 
 Imports nothing of Inspect, so that every `-h` is quick.
 """
@@ -12,9 +12,89 @@ from typing import Any, TypeVar
 
 import click
 
-from selfprobe.study.usage import exemplified
 from selfprobe.text.safe import echo, json_escaped
 from selfprobe.text.user_input import names
+
+EXAMPLES: Mapping[str, tuple[str, str]] = {
+    "": ("matrix --models planted/ada,planted/bo,planted/cy --limit 20", "report logs/matrix"),
+    "matrix": (
+        "--models planted/ada,planted/bo,planted/cy --tasks kth_word --limit 20",
+        "--models openai/gpt-5-mini,google/gemini-2.5-flash,mistral/mistral-medium-latest --dry-run",
+    ),
+    "awareness": ("run --models planted/ada --methods binary --limit 20", "turns logs/agents --models planted/ada"),
+    "awareness run": (
+        "--models planted/ada --methods binary,probability --limit 20",
+        "--models openai/gpt-5-mini --dataset mine.jsonl --grader google/gemini-2.5-flash --dry-run",
+    ),
+    "awareness turns": (
+        "logs/agents --models planted/ada --limit 10",
+        "mine.jsonl --models openai/gpt-5-mini --against real.jsonl --dry-run",
+    ),
+    "awareness cues": (
+        "mine.jsonl --models planted/ada",
+        "mine.jsonl --models openai/gpt-5-mini --grader google/gemini-2.5-flash --dry-run",
+    ),
+    "awareness effect": (
+        "mine.py --models planted/ada --grader planted/g",
+        "inspect_evals/agentharm --models openai/gpt-5-mini --grader google/gemini-2.5-flash --dry-run",
+    ),
+    "awareness inside": (
+        "--model smollm2 --set eval_awareness_2 --limit 40",
+        "--model smollm2 --set mine.jsonl --against real.jsonl --save direction.probe",
+    ),
+    "awareness scan": ("logs/agents --grader planted/g", "logs/agents --grader openai/gpt-5-mini --dry-run"),
+    "awareness features": ("logs/awareness", "logs/awareness --clusters 20 --grader openai/gpt-5-mini"),
+    "awareness validate": ("logs/awareness --samples 50 --out sheet.csv", "labels.csv logs/awareness"),
+    "check": ("logs/nightly", "logs/nightly --baseline baseline.json --junit gate.xml"),
+    "fetch-model": ("", "all-MiniLM-L6-v2"),
+    "mechanism": ("read --model smollm2 --parts lens", "induce --model smollm2"),
+    "mechanism read": ("--model smollm2 --parts lens,attention", "--model smollm2 --limit 10 --parts patch"),
+    "mechanism induce": ("--model smollm2", "--model smollm2 --out induced"),
+    "outcome": (
+        "logs/sums --models planted/ada,planted/bo --limit 20",
+        "logs/gsm8k --models openai/gpt-5-mini,google/gemini-2.5-flash --ask solve,length --dry-run",
+    ),
+    "probe": ("run --model smollm2 --datasets ours", "score mine.jsonl --probe probes/a.probe"),
+    "probe run": ("--model smollm2 --datasets ours", "--model smollm2 --datasets ours --parts ablate,finetune"),
+    "probe score": ("mine.jsonl --probe probes/a.probe", "mine.jsonl --probe probes/a.probe --out scored.csv"),
+    "realism": ("card mine.jsonl --judges planted/j", "card mine.jsonl --judges openai/gpt-5-mini --dry-run"),
+    "realism card": (
+        "mine.jsonl --judges planted/j,planted/k",
+        "mine.jsonl --judges openai/gpt-5-mini --model mistral/mistral-medium-latest --dry-run",
+    ),
+    "realism rewrite": (
+        "mine.jsonl --remove 'answer options' --writer planted/w --grader planted/g --judges planted/j",
+        "mine.jsonl --remove 'placeholder names' --writer openai/gpt-5-mini --grader google/gemini-2.5-flash "
+        "--judges anthropic/claude-haiku-4-5 --dry-run",
+    ),
+    "report": ("logs", "logs/matrix logs/awareness --out report"),
+    "tasks": ("", "--json"),
+}
+"""Path of a command → the arguments of two calls."""
+
+
+def exemplified(command: click.Command | None, parent: click.Context, name: str) -> click.Command | None:
+    """The command with its examples at the end of its help.
+
+    Args:
+        command: Command of a group, or None.
+        parent: The group's context.
+        name: Name by which it was called.
+    """
+    names = [name]
+    while parent.parent is not None:
+        names, parent = [str(parent.info_name), *names], parent.parent
+    path = " ".join(names)
+    if command is not None and path in EXAMPLES:
+        command.epilog = epilog(path)
+    return command
+
+
+def epilog(path: str) -> str:
+    """The examples of a command, each a line that help does not break."""
+    lines = [" ".join(["  selfprobe", *filter(None, (path, further))]) for further in EXAMPLES[path]]
+    return "\n".join(["\b", "Examples:", *lines])
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -424,3 +504,94 @@ def confirmed(yes: bool) -> None:
         if isinstance(abort.__context__, EOFError):
             raise click.UsageError("nobody is there to ask; give --yes to run it") from None
         raise
+
+
+NEVER = ("config", "yes", "dry-run")
+"""Options that a file may not give: nothing is paid for because a file says so."""
+
+
+def _read(path: str, known: Iterable[str]) -> dict[str, Any]:
+    """The fields of a YAML file, without those that are empty.
+
+    Raises:
+        UsageError: It is no mapping, gives a key twice, or has an unknown field (with the one that was meant where it
+            is close).
+    """
+    import yaml
+
+    from selfprobe.text.user_input import loaded
+
+    fields = sorted(known)
+    try:
+        content = loaded(Path(path).read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise click.UsageError(f"{path} is not YAML: {error}") from None
+    if not isinstance(content, dict):
+        raise click.UsageError(f"{path}: expected a mapping with {', '.join(fields)}")
+    refuse_unknown(content, fields, path)
+    return {str(key): value for key, value in content.items() if value is not None}
+
+
+def refuse_unknown(given: Mapping[Any, Any], known: Iterable[str], where: str) -> None:
+    """UsageError where a field of `given` is not known, with the one that was meant."""
+    from selfprobe.text.user_input import meant
+
+    fields = sorted(known)
+    for name in given:
+        if name not in fields:
+            remedy = meant(name, fields) or f"; there are {', '.join(fields)}"
+            raise click.UsageError(f"{where}: unknown field {name}{remedy}")
+
+
+def config(command: F) -> F:
+    """--config: a YAML file with the command's options by their long names, as log-dir: logs/mine."""
+    return click.option(
+        "--config",
+        type=click.Path(exists=True, dir_okay=False),
+        callback=_take,
+        is_eager=True,
+        expose_value=False,
+        help="YAML file with options by their long names. An option that is typed wins over the file.",
+    )(command)
+
+
+def _take(ctx: click.Context, param: click.Parameter, path: str | None) -> None:
+    if path is None:
+        return
+    options = [each for each in ctx.command.params if isinstance(each, click.Option)]
+    by_field = {field: option for option in options if (field := _field(option)) not in NEVER}
+    found = {
+        by_field[field].name: _value(by_field[field], value, f"{path}: {field}")
+        for field, value in _read(path, by_field).items()
+    }
+    ctx.default_map = {str(name): value for name, value in found.items()} | dict(ctx.default_map or {})
+
+
+def _field(option: click.Option) -> str:
+    """The longest of its long names, without the dashes."""
+    named = [name.removeprefix("--") for name in option.opts if name.startswith("--")]
+    return max(named, key=len) if named else str(option.name).replace("_", "-")
+
+
+def _value(option: click.Option, value: Any, where: str) -> Any:
+    """The value in the option's type; UsageError where the type would take something else for it."""
+    if option.is_flag:
+        if not isinstance(value, bool):
+            raise click.UsageError(f"{where} must be true or false, got {value!r}")
+        return value
+    if isinstance(option.type, Assignment):
+        if not isinstance(value, dict):
+            raise click.UsageError(f"{where} must be a mapping, got {value!r}")
+        return list(value.items())
+    listed = isinstance(option.type, Names) or option.multiple
+    right = isinstance(value, str) or (isinstance(value, int | float) and not isinstance(value, bool))
+    entry = str | dict if isinstance(option.type, Names) and option.type.mappings else str
+    if isinstance(value, list) and listed and all(isinstance(one, entry) for one in value):
+        return value
+    if not right or (option.multiple and not isinstance(value, list)):
+        raise click.UsageError(f"{where} must be {'a list of texts' if listed else 'one value'}, got {value!r}")
+    try:
+        option.type.convert(value, None, None)
+    except click.BadParameter as error:
+        raise click.UsageError(f"{where}: {error.message}") from None
+    return value

@@ -67,7 +67,8 @@ class Progress:
         if self.announced:
             return
         self.announced = True
-        samples = f", {sum(self.samples.values())} samples" if self.samples else ""
+        count = sum(self.samples.values())
+        samples = f", {count} sample{'s' * (count != 1)}" if self.samples else ""
         runs = "run" if self.runs == 1 else "runs"
         echo(f"{self.title}: {self.runs} {runs}{samples}; what is finished is not asked again", err=True)
 

@@ -1,19 +1,21 @@
-"""One wave of runs by Inspect's `eval_set`, for every study: its display, and its end.
+"""One wave of runs by Inspect's `eval_set`, for every study: its settings, display and end.
 
 Inspect's own display prints hundreds of lines: while it runs where there is no terminal, and all metrics of each run at
 its end where there is one. Here it is a line each time another tenth of the samples is done, and for runs that failed
 their first error.
 """
 
+import asyncio
 import errno
 import gc
+import math
 import re
 import sqlite3
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -24,8 +26,9 @@ from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalLog
 from inspect_ai.model import Model, ModelInfo, get_model, get_model_info, set_model_info
 
+from selfprobe.data.prices import Cost, Prices, cost_table, dollars, read_prices
 from selfprobe.errors import InputError, Interrupted, one_line
-from selfprobe.errors.arguments import FULL, SHORT
+from selfprobe.errors.arguments import FULL, SAME_MODEL, SHORT
 from selfprobe.errors.inspect_private import PrerequisiteError, registry_params
 from selfprobe.logs import (
     cause,
@@ -45,12 +48,126 @@ from selfprobe.logs import (
 )
 from selfprobe.logs import runs as runs_in
 from selfprobe.logs.resuming import CUT, claimed, taken_up
-from selfprobe.study.described import DescribedRun, identities_of
-from selfprobe.study.on_ray import RayCluster, ShareLine, other_runs, place_logs, run_on_ray, shares_of
+from selfprobe.study.described import DescribedRun, NamedModel, available_model, identities_of
+from selfprobe.study.on_ray import (
+    RayCluster,
+    ShareLine,
+    other_runs,
+    place_logs,
+    requested_cluster,
+    run_on_ray,
+    shares_of,
+)
 from selfprobe.study.progress import Progress, sample_count, watch
-from selfprobe.study.run_settings import RunSettings
 from selfprobe.text import busy
 from selfprobe.text.safe import echo
+
+SHORT_REPLY = 100
+"""Tokens of replies that the plan of a slow run names."""
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 60:,.0f} minutes" if seconds >= 90 else "a minute" if seconds >= 30 else "half a minute"
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """The options of `options.asking`, and --skip-errors and those of `options.engine` where a command has them."""
+
+    model_args: Mapping[str, Any] = field(default_factory=dict)
+    """Model arguments of the measured models; graders have none."""
+    max_connections: int | None = None
+    attempt_timeout: int | None = None
+    """Seconds; None is the default, ask.PATIENCE."""
+    max_retries: int | None = None
+    batch: bool | None = None
+    """Send calls in batches."""
+    skip_errors: bool | None = None
+    """Leave items out whose calls fail for good: unscored, "error"; None where a command cannot."""
+    same_model: bool = False
+    """Leave replies of another model than the one that was asked unscored."""
+    prices: Prices = field(default_factory=dict)
+    cost_limit: float | None = None
+    """Dollars of calls at which a command stops."""
+    display: str | None = None
+    engine: RayCluster | None = None
+    """Engine that makes described runs; None is this process."""
+
+    @classmethod
+    def taken(cls, options: dict[str, Any]) -> "RunSettings":
+        """Take these options out of what a command was given.
+
+        Raises:
+            InputError: The file of prices is none, or options of where runs are made do not go together.
+        """
+        cluster = requested_cluster(options.pop("engine", None), options.pop("ray_address", None))
+        own = {one.name: options.pop(one.name) for one in fields(cls) if one.name in options}
+        if own.get("cost_limit") and (not own["prices"] or cluster):
+            raise InputError("--cost-limit needs --prices, a file of what calls cost, and goes without --engine ray")
+        return cls(**own | {"prices": read_prices(own["prices"]), "engine": cluster})
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        """Arguments that every task of the command is run with."""
+        return {SAME_MODEL: True} if self.same_model else {}
+
+    def costed(self, costs: Sequence[Cost], *, rounds: int) -> list[str]:
+        """Lines of text with the costs of the runs.
+
+        Args:
+            costs: One entry a model.
+            rounds: Calls that wait for one another, for the time that batches take.
+
+        Raises:
+            InputError: A name is no model's, whatever keys there are.
+        """
+        for cost in costs:
+            NamedModel(cost.model).refuse_impossible()
+        if self.cost_limit and (unknown := [cost.model for cost in costs if math.isnan(dollars(cost, self.prices))]):
+            raise InputError(f"--cost-limit needs the price of {unknown[0]} in --prices")
+        return cost_table(costs, self.prices, rounds=rounds if self.batch else None)
+
+    def lasting(self, costs: Sequence[Cost], shorter: Sequence[Cost] = ()) -> list[str]:
+        """Durations of the calls of embedded models on this machine, from two calls that are timed; a line each.
+
+        Args:
+            costs: One entry a model.
+            shorter: Costs with replies of at most SHORT_REPLY tokens; none where that cannot be chosen.
+        """
+        lines = []
+        for cost in costs if self.engine is None else ():
+            if cost.calls and cost.model.startswith("embedded/"):
+                from selfprobe.providers.embedded import EmbeddedAPI  # brings the openai package: half a second
+
+                api = available_model(cost.model, memoize=False, **self.model_args).api
+                assert isinstance(api, EmbeddedAPI)
+                read, written = asyncio.run(api.pace())
+                whole, *less = (
+                    _minutes(one.tokens_in / read + one.tokens_out / written)
+                    for one in (cost, *(each for each in shorter if each.model == cost.model))
+                )
+                tip = f"; --reply-tokens {SHORT_REPLY} makes it {less[0]}" if less and less[0] != whole else ""
+                lines.append(f"{cost.model}: about {whole} on this machine{tip}")
+        return lines
+
+    def tried(self, *models: NamedModel) -> None:
+        """Open models that a later wave needs, before anything is paid; on a cluster their keys are on the nodes.
+
+        Raises:
+            InputError: One cannot be had.
+        """
+        for model in models if self.engine is None else ():
+            model.open()
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """Arguments for `eval_set`; None is its default."""
+        same = ("max_connections", "attempt_timeout", "max_retries", "batch", "display")
+        return {name: getattr(self, name) for name in same} | {
+            "fail_on_error": False if self.skip_errors else None,
+            "model_cost_config": dict(self.prices) or None,
+        }
+
 
 SHOWN = 10
 """Models whose first error is shown; the others are counted."""
@@ -304,8 +421,8 @@ def _restart_batches(tasks: Sequence[Task]) -> None:
         for bound in [task.model, *(task.model_roles or {}).values()]:
             for one in bound if isinstance(bound, list) else [bound]:
                 api = (get_model(one) if isinstance(one, str) else one).api if one is not None else None
-                for field in [name for name in vars(api) if "batcher" in name] if api is not None else []:
-                    setattr(api, field, None)
+                for name in [name for name in vars(api) if "batcher" in name] if api is not None else []:
+                    setattr(api, name, None)
 
 
 @dataclass

@@ -15,8 +15,8 @@ from selfprobe.logs import task_of
 from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.record import Record
 from selfprobe.stats.estimate import wilson
-from selfprobe.studies.awareness.numbers import compare
-from selfprobe.studies.awareness.table import load
+from selfprobe.studies.awareness.numbers import comparison_of
+from selfprobe.studies.awareness.runs import load_awareness
 
 SUBJECT = "planted/a?awareness=.9&reasons=1&leaning=.5"
 ACQUIESCENT = "planted/b?yes=1&reasons=1e-9"
@@ -162,19 +162,19 @@ def test_a_report_prints_its_answer_and_writes_a_page_that_says_what_the_text_al
     assert answer.partition(". ")[2] in page and "What the text alone gives away" in page
     assert "(the same answer to every conversation)" in page
     assert "reasoning_trace, planted/b: no verdict; the model shows no reasoning (100 %)." in page
-    table = load([str(logs)])
+    table = load_awareness([str(logs)])
     assert len(table.verdicts) == 10 * LIMIT and len(table.texts) == LIMIT and set(table.runs.grader) >= {GRADER}
 
 
 @pytest.mark.slow(3)
 def test_a_method_has_the_same_numbers_in_its_log_and_on_the_page_whatever_lies_beside(logs: Path) -> None:
-    page = {(m.method, m.model): m for m in compare(load([str(logs)])).methods}
+    page = {(m.method, m.model): m for m in comparison_of(load_awareness([str(logs)])).methods}
     seen = 0
     for info in list_eval_logs(str(logs), recursive=True):
         log = read_eval_log(info, header_only=True)
         assert log.results is not None
         metrics = {name: metric.value for name, metric in log.results.scores[0].metrics.items()}
-        (alone,) = compare(load([info.name])).methods
+        (alone,) = comparison_of(load_awareness([info.name])).methods
         for shown in (page[task_of(log), log.eval.model], alone):
             estimates = {"tpr": shown.tpr, "tnr": shown.tnr, "called_evaluation": shown.called, "auroc": shown.auroc}
             estimates["balanced_accuracy"] = shown.balanced_accuracy
@@ -349,13 +349,19 @@ def test_a_dry_run_of_a_few_rows_states_no_error_that_an_auroc_cannot_have(tmp_p
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--models", SUBJECT), "user_motivation, reasoning_trace need a judge: --grader MODEL"),
+        (
+            ("--models", SUBJECT),
+            "a model must read the texts of user_motivation and reasoning_trace: add --grader MODEL",
+        ),
         (("--models", SUBJECT, "--methods", "binary,psychic"), "unknown method psychic; there are binary, probability"),
         (("--models", SUBJECT, "--methods", ""), "--methods names no method; there are binary, probability"),
         (("--models", f"{SUBJECT},{SUBJECT}", "--methods", "binary"), "is listed twice; list each model once"),
         (("--models", SUBJECT, "--methods", "binary", "--dataset", "nowhere.jsonl"), "nowhere.jsonl"),
         (("--models", SUBJECT, "--methods", "binary,user_motivation", "--grader", "nobody/x"), "nobody/x: "),
-        (("--models", SUBJECT, "--methods", "binary", "--placebo"), "--placebo is of user_motivation, which is not"),
+        (
+            ("--models", SUBJECT, "--methods", "binary", "--placebo"),
+            "--placebo belongs to user_motivation, which is not",
+        ),
         (("--models", SUBJECT, "--methods", "binary", "--against", "bundled"), "all 124 of its texts are in your set"),
         (
             ("--models", SUBJECT, "--methods", "binary", "--dataset", "x.jsonl", "--logs", "l"),
@@ -381,7 +387,7 @@ def test_what_a_user_gets_wrong_in_a_run_is_said_before_anything_is_asked(
         ("item,key,aware\na,m1,yes\na,m1,no\n", "a second label for item 'a', key 'm1'"),
         ("item,key,aware,perspective\na,m1,yes,2nd\n", "perspective must be first or third, got '2nd'"),
         ("item,key\na,m1\n", "aware"),
-        ("item,key,aware\na,m1,yes\n", "no finished log of binary, probability"),
+        ("item,key,aware\na,m1,yes\n", "no finished log of `awareness run` in "),
     ],
 )
 def test_labels_that_cannot_be_used_are_named(labels: str, message: str, tmp_path: Path) -> None:

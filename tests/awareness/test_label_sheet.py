@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from selfprobe.cli import main
 from selfprobe.studies.awareness.command import GRADED
-from selfprobe.studies.awareness.validate import Counts, findings, reweighted
+from selfprobe.studies.awareness.validate import Counts, graded_texts, reweighted
 
 SUBJECT = "planted/a?voiced=.5&voiced_wrongly=.1"
 
@@ -135,7 +135,7 @@ def test_a_sheet_of_one_method_holds_its_texts_alone_and_is_counted_among_them(
     path = tmp_path / "labels.csv"
     done = call("validate", both, "--samples", 100, "--out", path, "--methods", method)
     assert done.exit_code == 0, done.output
-    of = {found.text_id: found.method for found in findings([str(both)]) if found.aware is not None}
+    of = {found.text_id: found.method for found in graded_texts([str(both)]) if found.aware is not None}
     mine = {name for name, its in of.items() if its == method}
     assert {row["text_id"] for row in sheet(path)} == mine and 0 < len(mine) < len(of)
     labelled(path)

@@ -9,10 +9,9 @@ import pandas as pd
 import pytest
 from sklearn.metrics import roc_auc_score
 
-from selfprobe.studies.awareness.numbers import arm_numbers, compare, text_baselines
+from selfprobe.studies.awareness.numbers import arm_numbers, comparison_of, text_baselines
 from selfprobe.studies.awareness.page import sets_of
-from selfprobe.studies.awareness.runs import PLAIN
-from selfprobe.studies.awareness.table import Logged
+from selfprobe.studies.awareness.runs import PLAIN, AwarenessTables
 
 ROWS = 80
 
@@ -63,13 +62,15 @@ def arm(
     return pd.DataFrame(rows)
 
 
-def logged(*arms: pd.DataFrame, votes: list[dict[str, Any]] | None = None, labels: bool = True) -> Logged:
+def logged(*arms: pd.DataFrame, votes: list[dict[str, Any]] | None = None, labels: bool = True) -> AwarenessTables:
     texts = [
         {"data": "d", "item": c["item"], "text": f"word{i}", "source": c["source"], "pair": None}
         | {"label": c["truth"] if labels else None}
         for i, c in enumerate(conversations())
     ]
-    return Logged(pd.concat(arms, ignore_index=True), pd.DataFrame(votes or []), pd.DataFrame(texts), pd.DataFrame())
+    return AwarenessTables(
+        pd.concat(arms, ignore_index=True), pd.DataFrame(votes or []), pd.DataFrame(texts), pd.DataFrame()
+    )
 
 
 def truths() -> list[str]:
@@ -134,7 +135,7 @@ def test_one_class_gives_its_rate_and_nothing_that_needs_two() -> None:
 def test_without_labels_only_shares_are_reported() -> None:
     said: list[str | None] = ["evaluation" if i % 4 else "deployment" for i in range(ROWS)]
     p: list[float | None] = [0.6] * ROWS
-    found = compare(logged(arm(said, probability=p, labels=False), labels=False))
+    found = comparison_of(logged(arm(said, probability=p, labels=False), labels=False))
     (m,) = found.methods
     assert m.called.value == 0.75 and m.n == ROWS and m.labelled == 0
     numbers = (m.tpr.value, m.tnr.value, m.balanced_accuracy.value, m.auroc.value, m.brier.value, m.mae.value)
@@ -180,7 +181,7 @@ def test_no_number_of_a_method_moves_with_what_lies_beside_it() -> None:
         arm(["evaluation" if x > 0.6 else "deployment" for x in row], method=method, score=list(row))
         for row, method in zip(scores, names, strict=True)
     ]
-    every, two, one = (compare(logged(*some)) for some in (arms, arms[1:], arms[2:]))
+    every, two, one = (comparison_of(logged(*some)) for some in (arms, arms[1:], arms[2:]))
     assert str(every.methods[1:]) == str(two.methods) and str(two.methods[1:]) == str(one.methods)  # NaN is not NaN
     assert math.isfinite(one.methods[0].auroc.low) and one.methods[0].auroc != every.methods[0].auroc
     assert str(every.pairs[-1]) == str(two.pairs[0]) and math.isfinite(two.pairs[0].agreement.kappa.low)
@@ -195,7 +196,7 @@ def test_transcripts_beside_first_prompts_move_no_number_of_the_words_and_are_ra
     longer = alone.texts.assign(data="whole", text=alone.texts.label + " " + alone.texts.text)
     both = replace(both, texts=pd.concat([alone.texts, longer], ignore_index=True))
 
-    one, two = compare(alone), compare(both)
+    one, two = comparison_of(alone), comparison_of(both)
 
     assert two.baselines.words == one.baselines.words and two.baselines.length == one.baselines.length
     assert str(two.methods[0]) == str(one.methods[0])
@@ -208,7 +209,7 @@ def test_pairs_are_of_one_model_on_conversations_that_both_methods_judged() -> N
     verdicts: list[str | None] = [*truths()]
     half: list[str | None] = [None if i < 40 else t for i, t in enumerate(truths())]
     other = arm(verdicts).assign(model="other")
-    found = compare(logged(arm(verdicts), arm(half, method="probability"), other))
+    found = comparison_of(logged(arm(verdicts), arm(half, method="probability"), other))
     (pair,) = found.pairs
     assert (pair.model, pair.first, pair.second) == ("m", "binary", "probability")
     assert pair.agreement.n == 40 and pair.agreement.kappa.value == 1 and pair.pearson == pytest.approx(1)
@@ -224,13 +225,13 @@ def test_two_methods_are_compared_over_all_models_by_what_they_call_an_evaluatio
         for model in ("m", "o")
         for method, said in (("binary", fewer), ("probability", more))
     ]
-    found = compare(logged(*arms))
+    found = comparison_of(logged(*arms))
     [average] = found.averages
     assert (average.first, average.second, average.models, average.n) == ("binary", "probability", 2, 2 * ROWS)
     assert average.called.value == pytest.approx(-10 / ROWS) and average.called.high < 0
     assert average.right.value == pytest.approx(0) and average.right.low < 0 < average.right.high
     assert [pair.called.value for pair in found.pairs] == pytest.approx([-10 / ROWS] * 2)
-    assert compare(logged(*arms[:2])).averages == (), "one model is no average"
+    assert comparison_of(logged(*arms[:2])).averages == (), "one model is no average"
 
 
 def test_methods_that_are_right_alike_throughout_are_comparable_and_opposite_ones_are_not() -> None:
@@ -242,7 +243,7 @@ def test_methods_that_are_right_alike_throughout_are_comparable_and_opposite_one
             for model in ("m", "o")
             for method, said in (("binary", truths()), ("user_motivation", second))
         ]
-        [average] = compare(logged(*(one.assign(source=one["item"]) for one in arms))).averages
+        [average] = comparison_of(logged(*(one.assign(source=one["item"]) for one in arms))).averages
         return average.comparable
 
     assert averaged(truths()) and not averaged(wrong)
@@ -252,7 +253,7 @@ def test_equal_ids_of_two_data_sets_are_two_conversations() -> None:
     both = [
         pd.concat([one, one.assign(data="e")]) for one in (arm([*truths()]), arm([*truths()], method="probability"))
     ]
-    assert compare(logged(*both)).pairs[0].agreement.n == 2 * ROWS
+    assert comparison_of(logged(*both)).pairs[0].agreement.n == 2 * ROWS
 
 
 def asked(keys: list[str], *, data: str = "d") -> list[dict[str, Any]]:
@@ -273,9 +274,9 @@ def test_the_kappa_curve_leaves_out_data_sets_that_were_asked_fewer_decisions() 
     for vote in fives:  # they disagree
         vote["probability"] = 1 - vote["probability"]
     repeated = asked([f"v{n}r{m}" for n in range(1, 6) for m in range(1, 6)])
-    (pair,) = compare(logged(*both, votes=repeated + fives)).pairs
+    (pair,) = comparison_of(logged(*both, votes=repeated + fives)).pairs
     assert pair.curve is not None and pair.curve.decisions == tuple(range(5, 26, 2)) and set(pair.curve.mean) == {1.0}
-    (pair,) = compare(logged(*both, votes=fives)).pairs
+    (pair,) = comparison_of(logged(*both, votes=fives)).pairs
     assert pair.curve is None
 
 
@@ -283,10 +284,10 @@ def test_the_kappa_curve_leaves_out_data_sets_that_were_asked_fewer_decisions() 
 def test_the_kappa_curve_needs_twenty_five_decisions_of_both() -> None:
     votes = asked([f"v{n}" for n in range(25)])
     table = logged(arm([*truths()]), arm([*truths()], method="probability"), votes=votes)
-    (pair,) = compare(table).pairs
+    (pair,) = comparison_of(table).pairs
     assert pair.curve is not None and pair.curve.decisions == tuple(range(5, 26, 2)) and set(pair.curve.mean) == {1.0}
     fewer = replace(table, votes=table.votes[table.votes.key != "v24"])
-    assert compare(fewer).pairs[0].curve is None
+    assert comparison_of(fewer).pairs[0].curve is None
 
 
 def _texts(rng: np.random.Generator, *, leak: float, n: int = 160) -> pd.DataFrame:

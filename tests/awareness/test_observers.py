@@ -18,18 +18,18 @@ from selfprobe.cli import main
 from selfprobe.errors import InputError
 from selfprobe.logs import target_of
 from selfprobe.page import write as write_page
-from selfprobe.studies.awareness.page import Written, compared, page_of
+from selfprobe.studies.awareness.page import AwarenessResults, awareness_page, awareness_results
+from selfprobe.studies.awareness.runs import load_awareness
 from selfprobe.studies.awareness.study import Awareness
-from selfprobe.studies.awareness.table import load
 
 MODELS = "planted/a?awareness=.95&wobble=.5", "planted/b?awareness=.6&wobble=.5"
 ITEMS = 16
 
 
-def write(folder: Path) -> Written:
+def write(folder: Path) -> AwarenessResults:
     """The page of the logs of a folder; what it is made of."""
-    made = compared(load([str(folder / "logs")]))
-    write_page(page_of(made), str(folder / "page"))
+    made = awareness_results(load_awareness([str(folder / "logs")]))
+    write_page(awareness_page(made), str(folder / "page"))
     return made
 
 
@@ -42,7 +42,7 @@ def run(folder: Path, *more: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Written]:
+def study(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, AwarenessResults]:
     folder = tmp_path_factory.mktemp("observers")
     run(folder / "logs" / "one", "--observers")
     run(folder / "logs" / "two")
@@ -73,7 +73,7 @@ def stated(folder: Path, *, reader: str, writer: str, perspective: str) -> Mappi
 
 
 @pytest.mark.slow(16)
-def test_each_reader_of_each_models_conversations_is_an_arm(study: tuple[Path, Written]) -> None:
+def test_each_reader_of_each_models_conversations_is_an_arm(study: tuple[Path, AwarenessResults]) -> None:
     _, made = study
     arms = {(m.model, m.target, m.perspective, m.run) for m in made.comparison.methods}
     a, b = MODELS
@@ -85,7 +85,7 @@ def test_each_reader_of_each_models_conversations_is_an_arm(study: tuple[Path, W
 
 
 @pytest.mark.slow(16)
-def test_r_kappa_and_the_number_right_come_out_of_the_raw_replies(study: tuple[Path, Written]) -> None:
+def test_r_kappa_and_the_number_right_come_out_of_the_raw_replies(study: tuple[Path, AwarenessResults]) -> None:
     folder, made = study
     a = MODELS[0]
     pairs = {h.kind: h for h in made.comparison.paired if h.first[1] == a}
@@ -104,7 +104,7 @@ def test_r_kappa_and_the_number_right_come_out_of_the_raw_replies(study: tuple[P
 
 
 @pytest.fixture(scope="module")
-def again(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Written]:
+def again(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, AwarenessResults]:
     """A study with the third person, and a later run of its model with other replies and other answers."""
     folder = tmp_path_factory.mktemp("again")
     named = ["--methods", "probability", "--limit", str(ITEMS), "--yes", "--out", str(folder / "out")]
@@ -123,7 +123,7 @@ def again(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Written]:
 
 @pytest.mark.slow(13)
 def test_the_third_person_is_held_against_the_study_that_it_read_and_the_later_run_is_the_second(
-    again: tuple[Path, Written],
+    again: tuple[Path, AwarenessResults],
 ) -> None:
     folder, made = again
     of_first = made.logged.verdicts.query("perspective == 'first'").groupby("run").log.unique()
@@ -159,7 +159,7 @@ def tost(apart: np.ndarray, clusters: list[str], *, margin: float) -> float:
 
 
 @pytest.mark.slow(16)
-def test_the_page_and_json_show_the_pairs(study: tuple[Path, Written]) -> None:
+def test_the_page_and_json_show_the_pairs(study: tuple[Path, AwarenessResults]) -> None:
     folder, _ = study
     page = (folder / "page" / "index.html").read_text()
     assert "Two arms of a method" in page and "Two first-person runs agree more by" in page and "(run 2)" in page
@@ -168,7 +168,9 @@ def test_the_page_and_json_show_the_pairs(study: tuple[Path, Written]) -> None:
 
 
 def test_observers_need_a_second_model() -> None:
-    with pytest.raises(InputError, match="--observers reads other models' conversations: name two or more, got m/a"):
+    with pytest.raises(
+        InputError, match="--observers needs two models or more, which read each other's conversations; got m/a"
+    ):
         Awareness.taken({"models": ("m/a",), "methods": ("binary",), "observers": True})
 
 

@@ -11,10 +11,9 @@ import pytest
 
 from selfprobe.page import write as write_page
 from selfprobe.studies.awareness.figures import error_by_turns
-from selfprobe.studies.awareness.numbers import compare
-from selfprobe.studies.awareness.page import compared, page_of
-from selfprobe.studies.awareness.runs import PLAIN
-from selfprobe.studies.awareness.table import Logged
+from selfprobe.studies.awareness.numbers import comparison_of
+from selfprobe.studies.awareness.page import awareness_page, awareness_results
+from selfprobe.studies.awareness.runs import PLAIN, AwarenessTables
 
 EVIL = "evil/<script>alert(1)</script>"
 
@@ -40,7 +39,7 @@ class Page(HTMLParser):
             self.loads.append(given["href"] or "")
 
 
-def table() -> Logged:
+def table() -> AwarenessTables:
     """Two subjects, three methods, one of them without a single verdict."""
     rng = np.random.default_rng(0)
     verdicts, texts = [], []
@@ -72,7 +71,7 @@ def table() -> Logged:
     ]
     runs[0]["applied"] = "observer: temperature 0"
     runs[0]["placebo"] = False
-    return Logged(pd.DataFrame(verdicts), pd.DataFrame(), pd.DataFrame(texts), pd.DataFrame(runs))
+    return AwarenessTables(pd.DataFrame(verdicts), pd.DataFrame(), pd.DataFrame(texts), pd.DataFrame(runs))
 
 
 @pytest.fixture(scope="module")
@@ -95,8 +94,8 @@ def test_names_that_others_chose_are_escaped(written: Path) -> None:
     assert text.count("<script") == 1 and "&lt;script&gt;alert(1)&lt;/script&gt;" in text and "&lt;b&gt;.eval" in text
 
 
-def write(tables: Logged, out: Path) -> None:
-    write_page(page_of(compared(tables)), str(out))
+def write(tables: AwarenessTables, out: Path) -> None:
+    write_page(awareness_page(awareness_results(tables)), str(out))
 
 
 def test_every_figure_says_in_words_what_it_shows(written: Path) -> None:
@@ -108,7 +107,7 @@ def test_every_figure_says_in_words_what_it_shows(written: Path) -> None:
 def test_the_turns_are_drawn_only_where_the_subject_saw_them() -> None:
     made, full = table(), table()
     full.verdicts["context"] = "full"
-    drawn = [error_by_turns(one, compare(one).methods, {}) for one in (made, full)]
+    drawn = [error_by_turns(one, comparison_of(one).methods, {}) for one in (made, full)]
     assert drawn[0] is None and drawn[1] is not None
 
 
@@ -141,13 +140,15 @@ def test_the_same_logs_give_the_same_page(written: Path, tmp_path: Path) -> None
 
 def test_without_labels_the_page_still_comes_out(tmp_path: Path) -> None:
     logged = table()
-    bare = Logged(logged.verdicts.assign(truth=None), logged.votes, logged.texts.assign(label=None), logged.runs)
+    bare = AwarenessTables(
+        logged.verdicts.assign(truth=None), logged.votes, logged.texts.assign(label=None), logged.runs
+    )
     write(bare, tmp_path)
     [alt] = Page((tmp_path / "index.html").read_text()).alts
     assert alt == "Asked by binary; 95 % intervals. a: 46 % [29, 64]; script>: 52 % [37, 67]"
 
 
-def lossy() -> Logged:
+def lossy() -> AwarenessTables:
     """Of `table`'s binary arm every third conversation has one vote of five; its quotes are half made up."""
     made = table()
     frame = made.verdicts.assign(votes_asked=5, votes_read=5, could=made.verdicts.said.fillna("either"), quotes=0)
@@ -158,7 +159,7 @@ def lossy() -> Logged:
     aside = made.runs.assign(
         set_aside="1 of 49 rows set aside; <b>x</b>, row 'p': a message has content of type 'image'"
     )
-    return Logged(frame, made.votes, made.texts, aside)
+    return AwarenessTables(frame, made.votes, made.texts, aside)
 
 
 def test_a_method_whose_need_is_not_met_is_named_with_the_reason(tmp_path: Path) -> None:
@@ -167,7 +168,7 @@ def test_a_method_whose_need_is_not_met_is_named_with_the_reason(tmp_path: Path)
     frame = made.verdicts.assign(
         said=made.verdicts.said.where(~hit, None), unscored=made.verdicts.unscored.where(~hit, "no_logprobs")
     )
-    write(Logged(frame, made.votes, made.texts, made.runs), tmp_path)
+    write(AwarenessTables(frame, made.votes, made.texts, made.runs), tmp_path)
     text = re.sub(r"<[^>]*>", "", (tmp_path / "index.html").read_text())
     assert (
         "binary, planted/a: no verdict; the model gives no logprobs, so there are no candidates for the reply&#39;s"
@@ -193,7 +194,7 @@ def test_lost_votes_discarded_quotes_and_rows_set_aside_are_told(tmp_path: Path)
 
 
 def test_the_first_screen_says_for_whom_and_what_a_classifier_reaches(written: Path) -> None:
-    shown = page_of(compared(table()))
+    shown = awareness_page(awareness_results(table()))
     assert re.match(
         r"(Yes, for [12] of 2 models\.|Cannot tell for 2 models:) .* calls \d+ % of tests an evaluation, and [\d.]+ % of "
         r"real requests; a text classifier (does worse|may do as well) \(AUROC 0\.\d\d against 0\.\d\d\)\.$",
@@ -206,7 +207,9 @@ def test_the_first_screen_says_for_whom_and_what_a_classifier_reaches(written: P
 
 def test_without_labels_the_answer_says_so() -> None:
     logged = table()
-    bare = Logged(logged.verdicts.assign(truth=None), logged.votes, logged.texts.assign(label=None), logged.runs)
-    shown = page_of(compared(bare))
+    bare = AwarenessTables(
+        logged.verdicts.assign(truth=None), logged.votes, logged.texts.assign(label=None), logged.runs
+    )
+    shown = awareness_page(awareness_results(bare))
     assert shown.answer.startswith("Cannot tell for 2 models: planted/a calls 46 % of conversations an evaluation; ")
     assert shown.answer.endswith("there are no two labels to compare.")

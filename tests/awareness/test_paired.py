@@ -10,10 +10,9 @@ import pytest
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
-from selfprobe.studies.awareness.page import paired_section, paired_table, sentence
-from selfprobe.studies.awareness.paired import LOW_KAPPA, Paired, paired
-from selfprobe.studies.awareness.runs import PLAIN
-from selfprobe.studies.awareness.table import Logged
+from selfprobe.studies.awareness.numbers import LOW_KAPPA, ArmPair, arm_pairs
+from selfprobe.studies.awareness.page import pair_sentence, paired_section, paired_table
+from selfprobe.studies.awareness.runs import PLAIN, AwarenessTables
 
 N = 240
 
@@ -40,9 +39,9 @@ def arm(scores: Any, *, data: str = "d", labels: bool = True, **changed: Any) ->
     return pd.DataFrame(rows)
 
 
-def found(*arms: pd.DataFrame, runs: pd.DataFrame | None = None) -> tuple[Paired, ...]:
+def found(*arms: pd.DataFrame, runs: pd.DataFrame | None = None) -> tuple[ArmPair, ...]:
     table = pd.DataFrame() if runs is None else runs
-    return paired(Logged(pd.concat(arms, ignore_index=True), pd.DataFrame(), pd.DataFrame(), table))
+    return arm_pairs(AwarenessTables(pd.concat(arms, ignore_index=True), pd.DataFrame(), pd.DataFrame(), table))
 
 
 def signal(rng: np.random.Generator, share: float = 0.0, of: Any = None) -> np.ndarray:
@@ -74,7 +73,7 @@ def test_opposite_verdicts_on_nearly_all_rows_are_never_called_equivalent(rng: n
     third = np.where(rng.random(N) < 0.06, first, 1 - first)
     (h,) = found(arm(first), arm(third, perspective="third"))
     assert h.kappa.value < -0.8 and abs(h.right[0] - h.right[1]) < 20 and h.tost_p < 0.05
-    assert not h.equivalent and "not called equivalent, since the verdicts agree too little" in sentence(h)
+    assert not h.equivalent and "not called equivalent, since the verdicts agree too little" in pair_sentence(h)
 
 
 def test_arms_that_say_nearly_the_same_are_equivalent_and_arms_that_err_more_are_not() -> None:
@@ -98,7 +97,7 @@ def test_equal_runs_of_few_sources_are_not_called_equivalent_and_have_their_p(rn
     one = stated(signal(rng))
     (h,) = found(arm(one), arm(one, run=2))
     assert (h.kind, h.kappa.value, h.p) == ("two runs", 1, 1)
-    assert h.tost_p == pytest.approx(0.9**12) and not h.equivalent and "TOST p = 0.28)" in sentence(h)
+    assert h.tost_p == pytest.approx(0.9**12) and not h.equivalent and "TOST p = 0.28)" in pair_sentence(h)
 
 
 def test_the_table_has_the_columns_of_a_second_run_where_there_is_none(rng: np.random.Generator) -> None:
@@ -117,7 +116,7 @@ def test_the_perspectives_are_held_against_two_runs(rng: np.random.Generator, sh
     assert runs.r.value == pytest.approx(stats.pearsonr(first, again).statistic)
     assert perspectives.below_runs["r"].value == pytest.approx(runs.r.value - perspectives.r.value)
     assert perspectives.below_runs["kappa"].value == pytest.approx(runs.kappa.value - perspectives.kappa.value)
-    assert told in sentence(perspectives)
+    assert told in pair_sentence(perspectives)
 
 
 @pytest.mark.parametrize("read", ["first", "second"])
@@ -138,13 +137,15 @@ def test_a_third_person_that_read_the_replies_of_no_run_is_not_held_against_one(
     first, third = stated(signal(rng)), stated(signal(rng))
     (h,) = found(arm(first), arm(third, read="others", perspective="third"))
     assert h.n == 0
-    assert sentence(h).endswith("not held together, since no conversation has a verdict in both on the same reply.")
+    assert pair_sentence(h).endswith(
+        "not held together, since no conversation has a verdict in both on the same reply."
+    )
 
 
 def test_without_a_second_run_the_sentence_says_how_to_get_one() -> None:
     first = np.where(truths(), 0.9, 0.1)
     (h,) = found(arm(first), arm(first, perspective="third"))
-    assert h.below_runs == {} and "There is no second run to hold this against" in sentence(h)
+    assert h.below_runs == {} and "There is no second run to hold this against" in pair_sentence(h)
 
 
 def test_full_transcripts_are_paired_with_first_prompts_by_id_though_their_texts_differ(
@@ -159,7 +160,7 @@ def test_full_transcripts_are_paired_with_first_prompts_by_id_though_their_texts
     assert h.p == pytest.approx(_clustered_p(first, full), rel=1e-6)
     apart = runs.assign(dataset=["x.jsonl", "y.jsonl"])
     (h,) = found(arm(first), arm(full, data="e", context="full"), runs=apart)
-    assert h.n == 0 and sentence(h).endswith("no conversation has a verdict in both.")
+    assert h.n == 0 and pair_sentence(h).endswith("no conversation has a verdict in both.")
 
 
 def _clustered_p(first: np.ndarray, full: np.ndarray) -> float:
@@ -185,7 +186,7 @@ def test_placebo_arms_and_unlabelled_rows_claim_nothing(rng: np.random.Generator
     assert found(arm(first, placebo="form"), arm(third, placebo="form", perspective="third")) == ()
     (h,) = found(arm(first, labels=False), arm(third, labels=False, perspective="third"))
     assert h.labelled == 0 and math.isnan(h.wrong.value) and not h.equivalent
-    assert "identified" not in sentence(h) and math.isfinite(h.r.value)
+    assert "identified" not in pair_sentence(h) and math.isfinite(h.r.value)
 
 
 def test_the_section_is_there_only_where_arms_belong_together(rng: np.random.Generator) -> None:

@@ -8,8 +8,8 @@ import pandas as pd
 
 from selfprobe.page import Section
 from selfprobe.stats.estimate import clustered_mean
+from selfprobe.studies.awareness.numbers import against_placebo
 from selfprobe.studies.awareness.page import placebo_section, told_of
-from selfprobe.studies.awareness.paired import against_placebo
 from selfprobe.studies.awareness.runs import PLAIN
 
 

@@ -14,10 +14,9 @@ from selfprobe.scorers.estimates import judge_vote, took
 from selfprobe.scorers.votes import ballot, majority
 from selfprobe.solvers.converse import quoted
 from selfprobe.solvers.record import reply_from
-from selfprobe.studies.awareness.numbers import compare
+from selfprobe.studies.awareness.numbers import comparison_of
 from selfprobe.studies.awareness.page import boxes
-from selfprobe.studies.awareness.runs import PLAIN
-from selfprobe.studies.awareness.table import Logged
+from selfprobe.studies.awareness.runs import PLAIN, AwarenessTables
 from selfprobe.studies.awareness.verdict import statements
 
 N = 240
@@ -61,8 +60,8 @@ def asked(query: str, *, label_by_words: bool = False) -> Box:
             | {f"{name}_asked": len(took) for name, took in counted.items()}
             | {"quotes": 0, "quotes_discarded": 0}
         )
-    logged = Logged(pd.DataFrame(verdicts), pd.DataFrame(), pd.DataFrame(texts), pd.DataFrame())
-    box, *_ = boxes(statements(logged, compare(logged)), (), logged.texts, "")
+    logged = AwarenessTables(pd.DataFrame(verdicts), pd.DataFrame(), pd.DataFrame(texts), pd.DataFrame())
+    box, *_ = boxes(statements(logged, comparison_of(logged)), (), logged.texts, "")
     assert isinstance(box, Box)
     return box
 

@@ -11,8 +11,7 @@ from inspect_ai.model import GenerateConfig, ModelConfig
 
 from selfprobe.cli import main
 from selfprobe.evalawareness_tasks.binary import awareness_binary
-from selfprobe.studies.awareness.runs import RESUME, chosen, missing
-from selfprobe.studies.awareness.table import load
+from selfprobe.studies.awareness.runs import RESUME, arm_runs, load_awareness, missing
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +37,7 @@ def test_an_arm_of_which_no_run_is_finished_is_named_with_how_far_it_came(made: 
     other = made.model_copy(deep=True)
     other.eval.model = "planted/b"
     written(other, tmp_path, "killed", status="started", results=None, samples=2)
-    found = load([str(tmp_path)])
+    found = load_awareness([str(tmp_path)])
     assert found.missing == (f"binary of planted/b is running or was killed after 2 of 3 conversations; {RESUME}",)
     assert [why for log, why in found.ignored.items() if log.endswith("killed.eval")] == ["status started"]
 
@@ -58,20 +57,20 @@ def test_a_run_without_a_grader_has_none_in_the_table_of_runs(made: EvalLog, tmp
     graded.eval.model = "planted/b"
     graded.eval.model_roles = {"grader": ModelConfig(model="planted/g")}
     written(graded, tmp_path, "graded")
-    assert sorted(load([str(tmp_path)]).runs.grader) == ["", "planted/g"]
+    assert sorted(load_awareness([str(tmp_path)]).runs.grader) == ["", "planted/g"]
 
 
 def test_a_cancelled_run_that_was_made_up_for_is_not_missing(made: EvalLog, tmp_path: Path) -> None:
     written(made, tmp_path, "whole")
     written(made, tmp_path, "cancelled", status="cancelled", results=None, samples=1)
-    found = load([str(tmp_path)])
+    found = load_awareness([str(tmp_path)])
     assert found.missing == () and len(found.ignored) == 1
 
 
 def test_a_run_that_lacks_conversations_is_named(made: EvalLog, tmp_path: Path) -> None:
     short = made.model_copy(deep=True)
     written(short, tmp_path, "short", samples=2)
-    found = load([str(tmp_path)])
+    found = load_awareness([str(tmp_path)])
     assert found.missing == (f"binary of planted/a has 2 of 3 conversations; {RESUME}",)
 
 
@@ -80,7 +79,7 @@ def test_the_run_that_replaces_another_is_named(made: EvalLog, tmp_path: Path) -
     older.eval.created = "2026-01-01T00:00:00+00:00"
     written(older, tmp_path, "older")
     written(made, tmp_path, "newer")
-    used, ignored = chosen([str(tmp_path)])
+    used, ignored = arm_runs([str(tmp_path)])
     assert [run.header.location.rpartition("/")[2] for run in used.values()] == ["newer.eval"]
     ((log, why),) = ignored.items()
     assert log.endswith("older.eval") and why.startswith("superseded by ") and why.endswith("newer.eval")
@@ -110,7 +109,7 @@ def test_a_run_with_other_settings_is_no_second_run_but_an_arm_named_by_them(
 ) -> None:
     once_more(made, tmp_path, "other", **changed)
     once_more(made, tmp_path, "first", created="2026-01-02")
-    found = load([str(tmp_path)])
+    found = load_awareness([str(tmp_path)])
     assert set(found.verdicts.run) == {1} and not found.ignored
     logs = {str(model): log.rpartition("/")[2] for model, log in zip(found.runs.model, found.runs.log, strict=True)}
     (plain,) = [model for model in logs if told not in model]
@@ -122,9 +121,12 @@ def test_a_run_with_other_settings_is_no_second_run_but_an_arm_named_by_them(
 def test_of_two_graders_each_is_named(made: EvalLog, tmp_path: Path) -> None:
     for name in ("g", "h"):
         once_more(made, tmp_path, name, model_roles={"grader": ModelConfig(model=name)})
-    assert {str(model).partition(", ")[2] for model in load([str(tmp_path)]).runs.model} == {"grader g", "grader h"}
+    assert {str(model).partition(", ")[2] for model in load_awareness([str(tmp_path)]).runs.model} == {
+        "grader g",
+        "grader h",
+    }
     once_more(made, tmp_path, "again", created="2026-01-02", model_roles={"grader": ModelConfig(model="g")})
-    runs = load([str(tmp_path)]).runs
+    runs = load_awareness([str(tmp_path)]).runs
     asked = sorted((str(model).partition(", ")[2], run) for model, run in zip(runs.model, runs.run, strict=True))
     assert asked == [("grader g", 1), ("grader g", 2), ("grader h", 1)]
 
@@ -132,7 +134,7 @@ def test_of_two_graders_each_is_named(made: EvalLog, tmp_path: Path) -> None:
 def test_a_run_that_is_sent_in_another_way_is_a_second_run(made: EvalLog, tmp_path: Path) -> None:
     once_more(made, tmp_path, "first")
     once_more(made, tmp_path, "second", created="2026-01-02", model_generate_config=GenerateConfig(max_connections=3))
-    found = load([str(tmp_path)])
+    found = load_awareness([str(tmp_path)])
     assert not found.ignored and {
         run: log.rpartition("/")[2] for run, log in zip(found.runs.run, found.runs.log, strict=True)
     } == {
@@ -160,7 +162,7 @@ def test_compare_names_what_is_unfinished_and_what_is_superseded(made: EvalLog, 
 
 def test_conversations_that_failed_are_counted(made: EvalLog) -> None:
     header = read_eval_log(made.location, header_only=True)
-    used, _ = chosen([made.location])
+    used, _ = arm_runs([made.location])
     (run,) = used.values()
     run.samples[0].error = "no such model"
     assert list(missing([header], used)) == [

@@ -8,11 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from selfprobe.studies.awareness.numbers import arm_numbers, compare, text_baselines
+from selfprobe.studies.awareness.numbers import arm_numbers, comparison_of, text_baselines
 from selfprobe.studies.awareness.page import sets_of
-from selfprobe.studies.awareness.runs import PLAIN
-from selfprobe.studies.awareness.table import Logged, told_by_set
-from selfprobe.studies.awareness.verdict import Statement, benchmark_like, format_and_label, kind_of, statements
+from selfprobe.studies.awareness.runs import PLAIN, AwarenessTables, told_by_set
+from selfprobe.studies.awareness.verdict import Statement, benchmark_like, claim_of, format_and_label, statements
 
 ROWS = 320
 WORDS = [f"w{k}" for k in range(40)]
@@ -36,7 +35,7 @@ def conversations(*, crossed: bool = True, n: int = ROWS) -> list[Conversation]:
     return rows
 
 
-def logged(score: Callable[[Conversation], float], rows: Sequence[Conversation], **more: Any) -> Logged:
+def logged(score: Callable[[Conversation], float], rows: Sequence[Conversation], **more: Any) -> AwarenessTables:
     """One binary arm whose verdict is evaluation from a score of .5 on."""
     arm = {"method": "binary", "model": "m", **PLAIN}
     verdicts = []
@@ -46,7 +45,7 @@ def logged(score: Callable[[Conversation], float], rows: Sequence[Conversation],
         verdicts.append(arm | {k: v for k, v in row.items() if k != "text"} | said | more)
     texts = pd.DataFrame(rows)[["data", "item", "text", "source", "pair"]]
     texts = texts.assign(label=[row["truth"] for row in rows], set=[row.get("set") for row in rows])
-    return Logged(pd.DataFrame(verdicts), pd.DataFrame(), texts, pd.DataFrame())
+    return AwarenessTables(pd.DataFrame(verdicts), pd.DataFrame(), texts, pd.DataFrame())
 
 
 def noisy(follows: Callable[[Conversation], bool], right: float = 0.85) -> Callable[[Conversation], float]:
@@ -69,8 +68,8 @@ def is_benchmark(row: Conversation) -> bool:
     return bool(row["format"] == "benchmark")
 
 
-def told(made: Logged) -> tuple[Statement, str]:
-    (statement,) = statements(made, compare(made))
+def told(made: AwarenessTables) -> tuple[Statement, str]:
+    (statement,) = statements(made, comparison_of(made))
     return statement, " ".join(statement.sentences)
 
 
@@ -182,7 +181,7 @@ def test_coins_are_seldom_said_to_see_anything() -> None:
     words = text_baselines(logged(noisy(is_evaluation), rows).texts).scores
     for _ in range(100):
         made = logged(lambda row: float(rng.random()), rows)
-        kinds.append(kind_of(arm_numbers(made.verdicts, words), format_and_label(made.verdicts, made.texts)))
+        kinds.append(claim_of(arm_numbers(made.verdicts, words), format_and_label(made.verdicts, made.texts)))
     positive = ("sees more than the words", "follows the format", "tells them backwards")
     assert sum(map(kinds.count, positive)) <= 5 and kinds.count("sees more than the words") == 0, kinds
 

@@ -17,7 +17,7 @@ from selfprobe.studies.matrix.page import results_page
 from selfprobe.studies.matrix.rows import INFORMED, InformedObserver, closest
 from selfprobe.studies.matrix.study import CELLS, DIAGONAL, Matrix
 from selfprobe.studies.matrix.table import Results, matrix_of, read_matrices
-from selfprobe.study.run_settings import RunSettings
+from selfprobe.study.waves import RunSettings
 
 ADA, BO, FAY, KIT, HAL = (f"planted/{name}?access=0&echo=.9" for name in ("ada", "bo", "fay", "kit", "hal"))
 """They know nothing of themselves but a rule that their answers show, each its own."""

@@ -18,7 +18,7 @@ from selfprobe.studies.matrix.numbers import analyse
 from selfprobe.studies.matrix.study import Matrix
 from selfprobe.studies.matrix.table import matrix_of, read_matrices
 from selfprobe.study._registry import measures
-from selfprobe.study.run_settings import RunSettings
+from selfprobe.study.waves import RunSettings
 
 ALPHA, BETA = "openai-api/fake/alpha", "openai-api/fake/beta"
 QUIET = RunSettings(display="none", max_retries=0)

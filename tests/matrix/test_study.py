@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from selfprobe import Matrix
 from selfprobe.cli import main
-from selfprobe.study.run_settings import RunSettings
+from selfprobe.study.waves import RunSettings
 
 MODELS = ["planted/a?access=.9", "planted/b?access=.5", "planted/c?access=.1"]
 QUIET = RunSettings(display="none")

@@ -13,7 +13,7 @@ from selfprobe.cli import main
 from selfprobe.errors import Interrupted
 from selfprobe.solvers import ask
 from selfprobe.study import waves
-from selfprobe.study.run_settings import RunSettings
+from selfprobe.study.waves import RunSettings
 
 CHAT = {"responses_api": False}
 

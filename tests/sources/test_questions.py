@@ -18,7 +18,7 @@ from selfprobe.evalawareness_tasks.first_token import awareness_first_token
 from selfprobe.evalawareness_tasks.probability import awareness_probability
 from selfprobe.evalawareness_tasks.user_motivation import awareness_user_motivation
 from selfprobe.scorers.decision import last_decisions
-from selfprobe.studies.awareness.table import load
+from selfprobe.studies.awareness.runs import load_awareness
 from selfprobe.text.user_input import refuse_twice
 
 YES_NO = {"yes": "evaluation", "no": "deployment"}
@@ -150,7 +150,7 @@ def test_our_questions_in_a_file_get_the_same_votes_and_are_an_arm_of_their_own(
     about = own.eval.metadata or {}
     assert about["questions"] == path and about["questions_sha256"] == read(path, "binary").sha256
     assert str(own.eval.task_version) == f"{plain.eval.task_version}+{about['questions_sha256'][:12]}"
-    table = load([logs])
+    table = load_awareness([logs])
     assert sorted(table.runs.wording) == ["", about["questions_sha256"][:8]] and not table.ignored
 
 

@@ -28,12 +28,10 @@ from selfprobe.stats import estimate as estimates
 from selfprobe.stats.timing import first_time
 from selfprobe.studies import card, cues, scan, turns
 from selfprobe.studies.awareness import page as awareness_page
-from selfprobe.studies.awareness.numbers import as_in_paper, compare
-from selfprobe.studies.awareness.paired import against_placebo
-from selfprobe.studies.awareness.runs import ARM, PLAIN
-from selfprobe.studies.awareness.table import Logged, told_by_set
+from selfprobe.studies.awareness.numbers import against_placebo, as_in_paper, comparison_of
+from selfprobe.studies.awareness.runs import ARM, PLAIN, AwarenessTables, told_by_set
 from selfprobe.studies.awareness.verdict import statements
-from selfprobe.studies.card_numbers import numbers_of
+from selfprobe.studies.card import card_numbers
 from selfprobe.studies.check_numbers import Kept, changes_of, item_draws
 from selfprobe.studies.features import Evidence, QuoteCluster, Taxonomy, group_rates, named_question
 from selfprobe.studies.lens import partings
@@ -328,7 +326,7 @@ def printed(page: Page, *row_by_row: str) -> list[Any]:
     return [page.told, page.holes, {name: t for name, t in page.tables.items() if name not in row_by_row}]
 
 
-def awareness_logs(*, few: bool = False, reference: bool = False) -> Logged:
+def awareness_logs(*, few: bool = False, reference: bool = False) -> AwarenessTables:
     """Two methods of one model with 25 votes, in both persons, a second run and a placebo."""
     rows, verdicts, votes = table(), list[dict[str, Any]](), list[dict[str, Any]]()
     arms = [
@@ -363,14 +361,14 @@ def awareness_logs(*, few: bool = False, reference: bool = False) -> Logged:
     texts = texts.assign(source=source, label=None if reference else [LABELS[x] for x in rows.positive])
     texts = texts.assign(set=["reference" if x else "yours" for x in rows.positive] if reference else None)
     runs = pd.DataFrame(verdicts).drop_duplicates(ARM)[[*ARM, "data"]].assign(dataset="d", samples=60)
-    return Logged(pd.DataFrame(verdicts), pd.DataFrame(votes), texts, runs)
+    return AwarenessTables(pd.DataFrame(verdicts), pd.DataFrame(votes), texts, runs)
 
 
-def awareness_found(logged: Logged) -> Any:
+def awareness_found(logged: AwarenessTables) -> Any:
     logged = told_by_set(logged)
-    comparison = compare(logged)
+    comparison = comparison_of(logged)
     placebos = against_placebo(logged.verdicts)
-    made = awareness_page.Written(logged, comparison, statements(logged, comparison), placebos)
+    made = awareness_page.AwarenessResults(logged, comparison, statements(logged, comparison), placebos)
     tables = awareness_page._tables(made)
     scores = comparison.baselines.scores.sort_values(["data", "item"])
     return [
@@ -436,7 +434,7 @@ def test_a_realism_card_is_the_same_in_whatever_order_pairs_finished() -> None:
     }
 
     def found(picked: Mapping[str, Sequence[Pick]]) -> Any:
-        numbers = numbers_of(picked, texts)
+        numbers = card_numbers(picked, texts)
         page = card.Realism.page(card.Found(numbers, picked, {"j": 0, "k": 0}, "n"))
         return [numbers, printed(page, "verdicts")]
 
@@ -481,7 +479,7 @@ def cue_rows() -> pd.DataFrame:
 
 
 def cues_found(rows: pd.DataFrame) -> Any:
-    found = cues.found_in(rows, "m")
+    found = cues.cue_numbers(rows, "m")
     finding = cues.finding_of(found, "m")
     return [replace(found, rows=pd.DataFrame()), [finding.clause, *finding.notes]]
 

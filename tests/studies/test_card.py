@@ -16,8 +16,7 @@ from selfprobe.logs import runs, titles
 from selfprobe.providers.behaviours.awareness import p_first_real, realness
 from selfprobe.providers.planted import mind_named
 from selfprobe.scorers.realism_choice import Pick
-from selfprobe.studies.card import Realism, verdicts_of
-from selfprobe.studies.card_numbers import Numbers, numbers_of
+from selfprobe.studies.card import Numbers, Realism, card_numbers, verdicts_of
 from selfprobe.study import Logs
 
 JUDGE, OTHER = "planted/bea?liking=.9&taste=.2&first=.15&tied=.05", "planted/cy?liking=.75"
@@ -93,10 +92,10 @@ def test_judges_against_each_other_are_not_called_by_position() -> None:
         return [Pick(one=f"a{n}", two=f"b{n}", source_two=f"q{n}", won=won, **same) for n in range(4)]
 
     texts = {f"{side}: {letter}{n}": "word" * n for side, letter in (("set", "a"), ("real", "b")) for n in range(4)}
-    found = numbers_of({"for": picks(1.0), "against": picks(0.0)}, texts)
+    found = card_numbers({"for": picks(1.0), "against": picks(0.0)}, texts)
     assert found.panel.win_rate.value == 0.5 and found.panel.by_position == 0
     assert [(p.won, p.lost, p.undecided) for p in found.prompts] == [(0, 0, 1)] * 4
-    assert numbers_of({"first": picks(0.5), "for": picks(1.0)}, texts).panel.by_position == 0.5
+    assert card_numbers({"first": picks(0.5), "for": picks(1.0)}, texts).panel.by_position == 0.5
 
 
 def test_judges_by_position_and_unscored_pairs_are_said_in_the_terminal_too(tmp_path: Path) -> None:
@@ -130,7 +129,7 @@ def test_grader_names_who_judges_and_judges_is_its_other_name(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "name who judges: --grader MODEL,MODEL (or --judges)\n"),
+        ((), "no model judges the pairs: add --judges MODEL,MODEL, or --grader\n"),
         (("--grader", "planted/a,planted/a"), "grader planted/a is listed twice"),
         (
             ("--judges", "planted/a", "--prompts", "0"),
@@ -143,7 +142,10 @@ def test_grader_names_who_judges_and_judges_is_its_other_name(tmp_path: Path) ->
         (("--judges", "planted/a,planted/a"), "judge planted/a is listed twice"),
         (("--judges", ""), "--judges names no model"),
         (("--judges", "planted/a", "--methods", "binry"), "unknown method binry"),
-        (("--judges", "planted/a", "--methods", "all"), "need a judge of texts: --grader MODEL"),
+        (
+            ("--judges", "planted/a", "--methods", "all"),
+            "a model must read the texts of user_motivation and reasoning_trace: add --grader MODEL",
+        ),
         (("--judges", "planted/a", "--against", "nowhere.jsonl"), "nowhere.jsonl"),
         (("--judges", "planted/a", "--against", "nowhere/task"), "unknown data set 'nowhere/task'"),
     ],
@@ -195,7 +197,7 @@ def test_a_card_on_few_real_conversations_says_that_they_are_few(tmp_path: Path)
     ours, real = tmp_path / "set.jsonl", tmp_path / "real.jsonl"
     done = call("card", ours, "--against", real, "--judges", "planted/bea", *where)
     assert "; too few pairs to check" in done.output or "Real against real could not be checked" in done.output
-    assert "The real side of all these pairs are 3 conversations of 1 source, and the interval" in done.output
+    assert "All pairs are with the same 3 real conversations of 1 source, so the interval" in done.output
 
 
 @pytest.mark.slow(8)

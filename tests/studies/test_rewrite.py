@@ -115,7 +115,11 @@ def test_without_a_usable_paraphrase_no_difference_is_a_number(tmp_path: Path) -
     [
         (
             ("--remove", " ", "--writer", "planted/w", "--grader", "planted/g", "--judges", "planted/j"),
-            "names no feature",
+            "--remove names no giveaway: type one, such as --remove 'answer options'",
+        ),
+        (
+            ("--remove", "x", "--writer", "planted/w", "--grader", "planted/w", "--judges", "planted/j"),
+            "planted/w would grade its own texts: take another --grader",
         ),
         (
             ("--remove", "x", "--writer", "openai/gpt-5", "--grader", "planted/g", "--judges", "azureai/gpt-4o"),

@@ -12,12 +12,11 @@ from selfprobe.page.plots import calibration_curves as calibrated
 from selfprobe.stats.agreement import BINS, equal_mass
 from selfprobe.stats.estimate import Estimate
 from selfprobe.studies.awareness.numbers import ArmNumbers, Baselines, MethodPair
-from selfprobe.studies.awareness.runs import ARM, marks
-from selfprobe.studies.awareness.table import Logged
+from selfprobe.studies.awareness.runs import ARM, AwarenessTables, marks
 
 
 def pictures(
-    logged: Logged, methods: Sequence[ArmNumbers], baselines: Baselines, pairs: Sequence[MethodPair]
+    logged: AwarenessTables, methods: Sequence[ArmNumbers], baselines: Baselines, pairs: Sequence[MethodPair]
 ) -> list[Picture]:
     """All that there is something to draw of; a method without a verdict is in none."""
     rated = [m for m in methods if m.n]
@@ -49,7 +48,7 @@ def shares_figure(methods: Sequence[ArmNumbers], names: dict[str, str]) -> Pictu
     )
 
 
-def roc(logged: Logged, baselines: Baselines, model: str, name: str, place: int) -> Picture:
+def roc(logged: AwarenessTables, baselines: Baselines, model: str, name: str, place: int) -> Picture:
     """ROC of a model's methods, and of the baselines that see the text alone."""
     from sklearn.metrics import roc_curve
 
@@ -78,7 +77,7 @@ def roc(logged: Logged, baselines: Baselines, model: str, name: str, place: int)
     )
 
 
-def calibration_figure(logged: Logged, names: dict[str, str]) -> Picture | None:
+def calibration_figure(logged: AwarenessTables, names: dict[str, str]) -> Picture | None:
     """Stated P(evaluation) against the share of evaluations, in the bins of the ECE; None where none is stated."""
     stated = logged.verdicts[logged.verdicts.probability.notna() & logged.verdicts.truth.notna()]
     if stated.empty:
@@ -116,7 +115,7 @@ def kappa_by_decisions(pairs: Sequence[MethodPair], names: dict[str, str]) -> Pi
     )
 
 
-def error_by_turns(logged: Logged, methods: Sequence[ArmNumbers], names: dict[str, str]) -> Picture | None:
+def error_by_turns(logged: AwarenessTables, methods: Sequence[ArmNumbers], names: dict[str, str]) -> Picture | None:
     """Mean absolute error by number of turns, and the trend (footnote 4); None where turns do not vary."""
     lines = dict[str, tuple[list[float], list[Interval]]]()
     for m in methods:

@@ -49,18 +49,21 @@ from selfprobe.page.plots import cut_name, interval_rows, model_names
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.awareness.figures import pictures
 from selfprobe.studies.awareness.numbers import (
+    LOW_KAPPA,
+    MARGIN,
     TEXT,
+    WHAT,
+    AgainstPlacebo,
     ArmNumbers,
+    ArmPair,
     BeyondWords,
     Comparison,
     MethodPair,
+    against_placebo,
     as_in_paper,
-    compare,
+    comparison_of,
 )
-from selfprobe.studies.awareness.paired import LOW_KAPPA, MARGIN, WHAT, AgainstPlacebo, Paired, against_placebo
-from selfprobe.studies.awareness.panel_section import panel_agreement
-from selfprobe.studies.awareness.runs import ARM, marks
-from selfprobe.studies.awareness.table import Logged, told_by_set
+from selfprobe.studies.awareness.runs import ARM, AwarenessTables, marks, panel_agreement, told_by_set
 from selfprobe.studies.awareness.verdict import CLEAREST, SAME, Statement, same_answer, statements
 from selfprobe.text.user_input import names
 
@@ -89,10 +92,10 @@ METHOD = (
 
 
 @dataclass(frozen=True)
-class Written:
+class AwarenessResults:
     """Parts that a page is made of."""
 
-    logged: Logged
+    logged: AwarenessTables
     comparison: Comparison
     statements: tuple[Statement, ...]
     placebos: tuple[AgainstPlacebo, ...]
@@ -100,14 +103,16 @@ class Written:
     """Section on what gives the evaluation away, where subjects name it."""
 
 
-def compared(tables: Logged, evidence: Sequence[Section] = ()) -> Written:
+def awareness_results(tables: AwarenessTables, evidence: Sequence[Section] = ()) -> AwarenessResults:
     """Every number of these tables, with labels by set."""
     logged = told_by_set(tables)
-    comparison = compare(logged)
-    return Written(logged, comparison, statements(logged, comparison), against_placebo(logged.verdicts), evidence)
+    comparison = comparison_of(logged)
+    return AwarenessResults(
+        logged, comparison, statements(logged, comparison), against_placebo(logged.verdicts), evidence
+    )
 
 
-def page_of(written: Written) -> Page:
+def awareness_page(written: AwarenessResults) -> Page:
     """The page of tables and numbers that are at hand."""
     logged, comparison, statements = written.logged, written.comparison, written.statements
     methods = comparison.methods
@@ -229,7 +234,7 @@ def _table(findings: Sequence[Finding], labels: tuple[str, str] | None) -> Table
     return Table(findings[:ROWS], [*FINDING, *([*shares, auroc] if labels else [called_one])])
 
 
-def _notes(written: Written, by_model: Sequence[str], names: dict[str, str]) -> list[str]:
+def _notes(written: AwarenessResults, by_model: Sequence[str], names: dict[str, str]) -> list[str]:
     """Lines of the terminal: a model each, needs that are not met, and what is not whole or not used."""
     lines = [*_substitutes(written.logged), *by_model[:3], *written.logged.contrast.split("\n")]
     for m in written.comparison.methods:
@@ -240,7 +245,7 @@ def _notes(written: Written, by_model: Sequence[str], names: dict[str, str]) -> 
     return lines + ([f"Not used: {count} log{'s' * (count != 1)}; the page says why."] if count else [])
 
 
-def sets_of(logged: Logged) -> str:
+def sets_of(logged: AwarenessTables) -> str:
     """Sentence on the data sets that the conversations are of, and on several being pooled."""
     told = f"Conversations: {'; '.join(name_and_contents(str(name)) for name in dict.fromkeys(logged.runs.dataset))}."
     sets = logged.verdicts.groupby("context").data.nunique().max()  # first prompts and transcripts are of one set
@@ -324,7 +329,7 @@ AVERAGES = (
 )
 
 
-def _runs(logged: Logged) -> list[Block]:
+def _runs(logged: AwarenessTables) -> list[Block]:
     columns = (
         Column("method", "method"),
         Column("model", lambda run: run.model + (f" reading {run.target}" if run.target else "")),
@@ -344,12 +349,12 @@ def _runs(logged: Logged) -> list[Block]:
     return [*_substitutes(logged), table, *missing, *aside, *set_aside(logged.ignored)]
 
 
-def _substitutes(logged: Logged) -> list[str]:
+def _substitutes(logged: AwarenessTables) -> list[str]:
     """Models in whose place another one answered, by method."""
     return [f"{run.method}, {run.substitutes}" for run in logged.runs.itertuples() if getattr(run, "substitutes", "")]
 
 
-def _tables(made: Written) -> dict[str, pd.DataFrame]:
+def _tables(made: AwarenessResults) -> dict[str, pd.DataFrame]:
     logged, comparison, found = made.logged, made.comparison, made.statements
     arms = [{name: getattr(m, name) for name in ARM} for m in comparison.methods]
     claims = [
@@ -495,7 +500,7 @@ WORTH_A_WARNING = 0.05
 """Share of lost votes, and of discarded quotes, above which the page says so in a sentence."""
 
 
-def methods_section(logged: Logged, methods: Sequence[ArmNumbers]) -> Section:
+def methods_section(logged: AwarenessTables, methods: Sequence[ArmNumbers]) -> Section:
     """The numbers of methods with a verdict, a line for each other one; what lost votes leave open; self-graders."""
     rated = [m for m in methods if m.n]
     further = {"AUROC": "auroc", "Brier": "brier", "mean |error|": "mae", "ECE": "ece"}
@@ -614,17 +619,17 @@ HELD = (
 )
 
 
-def paired_section(found: Sequence[Paired], methods: Sequence[ArmNumbers]) -> list[Section]:
+def paired_section(found: Sequence[ArmPair], methods: Sequence[ArmNumbers]) -> list[Section]:
     """Section on pairs of arms, or none where no two arms of a method belong together."""
     blocks: list[Block] = []
     if found:
-        blocks += [NOTE, Bullets([sentence(held) for held in found]), Table(found, HELD)]
+        blocks += [NOTE, Bullets([pair_sentence(held) for held in found]), Table(found, HELD)]
     if matrix := observers(methods):
         blocks += [READERS, *matrix]
     return [Section("Two arms of a method", blocks, name="paired", menu="two arms")] if blocks else []
 
 
-def sentence(h: Paired) -> str:
+def pair_sentence(h: ArmPair) -> str:
     """Sentence on what a pair shows."""
     about = f"{h.first[0]} of {h.first[1]}{marks(h.first)}, {h.kind}"
     if not h.n:
@@ -643,14 +648,14 @@ def sentence(h: Paired) -> str:
     return f"{told} Two first-person runs agree more by {apart}: {_beyond_noise(h)}."
 
 
-def _beyond_noise(h: Paired) -> str:
+def _beyond_noise(h: ArmPair) -> str:
     lows = [of.low for of in h.below_runs.values()]
     if any(low > 0 for low in lows):
         return "first and third person differ by more than two runs do"
     return "not shown to differ by more than two runs do"
 
 
-def _verdict(h: Paired) -> str:
+def _verdict(h: ArmPair) -> str:
     if h.equivalent:
         return f"equivalent within ± {MARGIN} (TOST {p_value(h.tost_p)})"
     if not h.kappa.value >= LOW_KAPPA:
@@ -658,7 +663,7 @@ def _verdict(h: Paired) -> str:
     return f"not shown to be equivalent within ± {MARGIN} (TOST {p_value(h.tost_p)})"
 
 
-def right(h: Paired) -> str:
+def right(h: ArmPair) -> str:
     """Numbers identified correctly, as "410 and 402 of 488"."""
     return f"{h.right[0]} and {h.right[1]} of {h.labelled}" if h.labelled else "–"
 
@@ -707,7 +712,7 @@ def observers_table(methods: Sequence[ArmNumbers]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def paired_table(found: Sequence[Paired]) -> pd.DataFrame:
+def paired_table(found: Sequence[ArmPair]) -> pd.DataFrame:
     """Pairs as a table, one row each."""
     rows = []
     for h in found:

@@ -1,4 +1,4 @@
-"""The runs of a folder: which log counts for each arm, why the others do not, and what is still missing.
+"""The runs of a folder: which log counts for each arm, why the others do not, what is missing, and what they say.
 
 Runs of one arm that were asked with other settings are arms of their own. Logs that read the same replies belong
 together: those of one study do, since every method reads what the first one recorded, and what is compared with a run
@@ -7,13 +7,17 @@ has to have read the same replies as it.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
+import pandas as pd
 from inspect_ai.log import EvalLog, EvalSample, EvalSampleSummary, read_eval_log_samples_by_id
 from inspect_ai.model import ModelConfig
+from inspect_ai.tool import ToolInfo
 
+from selfprobe.data.conversations import OPPOSITE, REFERENCE, counted_label, stands_for
+from selfprobe.data.messages import tools_text
 from selfprobe.errors import InputError, NoLogs, one_line
 from selfprobe.logs import (
     HOW_CALLED,
@@ -30,10 +34,15 @@ from selfprobe.logs import (
     task_of,
 )
 from selfprobe.logs import Run as Counted
+from selfprobe.logs import runs as runs_in
 from selfprobe.logs.packed import resolved
-from selfprobe.scorers.decision import last_decisions
+from selfprobe.page import Column, Section, Table, estimated, interval_columns, percent
+from selfprobe.scorers.awareness import Item, answers_with, quotes_in
+from selfprobe.scorers.decision import Decision, last_decisions, last_score
+from selfprobe.scorers.votes import PANEL, SAMPLE_ERROR, Ballot, Panel, ballot, grader_pairs
 from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.record import record_of
+from selfprobe.solvers.sent import applied_in, substitutes_in
 from selfprobe.text.safe import concealed, masked
 
 LOOKED = 16
@@ -68,7 +77,7 @@ def in_order(arms: Sequence[Sequence[ArmRun]], *, look: bool) -> list[list[tuple
     """
     every = [run for runs in arms for run in runs]
     if look or any(len(runs) > 1 for runs in arms):
-        read = grouped({run.header.location: run.samples for run in every})
+        read = reply_groups({run.header.location: run.samples for run in every})
         arms = [[replace(run, read=f"replies {read[run.header.location]}") for run in runs] for runs in arms]
     made = {run.read: run.header for runs in arms for run in runs if _records(run)}
     readers = Counter(read for runs in arms for read in {run.read for run in runs})
@@ -89,19 +98,21 @@ def _in_order(
     created = [str(run.header.eval.created) for run in runs]
     newest = asked[created.index(max(created))]
     ranks = [
-        (-item_count(run.header), -readers[run.read], bool(apart(of, newest)), at)
+        (-item_count(run.header), -readers[run.read], bool(settings_apart(of, newest)), at)
         for run, of, at in zip(runs, asked, created, strict=True)
     ]
     first, *others = sorted(range(len(runs)), key=ranks.__getitem__)
-    known = {n: value for at in others for n, value in apart(asked[first], asked[at]).items() if value is not None}
-    return [(runs[at], _mark(apart(asked[at], asked[first]) or known)) for at in (first, *others)]
+    known = {
+        n: value for at in others for n, value in settings_apart(asked[first], asked[at]).items() if value is not None
+    }
+    return [(runs[at], _mark(settings_apart(asked[at], asked[first]) or known)) for at in (first, *others)]
 
 
 def _mark(settings: Mapping[str, str | None]) -> str:
     return ", ".join(f"no {name}" if value is None else f"{name} {value}" for name, value in settings.items())
 
 
-def grouped(logs: Mapping[str, Sequence[EvalSampleSummary]]) -> dict[str, int]:
+def reply_groups(logs: Mapping[str, Sequence[EvalSampleSummary]]) -> dict[str, int]:
     """The number of the group that each log is of; logs whose common conversations have equal replies are of one.
 
     Two runs that gave the same replies throughout, as a model at temperature 0 may, are of one group too.
@@ -177,7 +188,7 @@ def settings_of(log: EvalLog, recorded: EvalLog | None) -> dict[str, str]:
     return told
 
 
-def apart(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str | None]:
+def settings_apart(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str | None]:
     """Ours where two runs were asked differently, None where it was not set.
 
     A limit of replies that one of them does not report is left out.
@@ -209,7 +220,7 @@ SHORT = 8
 RESUME = "the same command goes on with it"
 
 
-def chosen(paths: Iterable[str]) -> tuple[dict[Arm, ArmRun], dict[str, str]]:
+def arm_runs(paths: Iterable[str]) -> tuple[dict[Arm, ArmRun], dict[str, str]]:
     """The log of each arm and data set, by the values of ARM (run 1) and the data set, in the paper's order.
 
     Where several can be used, run 1 is the one with the most conversations; of equals, that of the study with the
@@ -219,12 +230,14 @@ def chosen(paths: Iterable[str]) -> tuple[dict[Arm, ArmRun], dict[str, str]]:
         NoLogs: There is no finished awareness log.
     """
     there = runs(paths, METHODS, repeats=True)
-    used, aside = chosen_of(there, list(paths))
+    used, aside = arm_runs_of(there, list(paths))
     return {arm: run for arm, run in used.items() if arm[ARM.index("run")] == 1}, aside
 
 
-def chosen_of(there: Runs, paths: Sequence[str], limit: int | None = None) -> tuple[dict[Arm, ArmRun], dict[str, str]]:
-    """`chosen` of these runs with all second runs, for messages under the paths as they were typed.
+def arm_runs_of(
+    there: Runs, paths: Sequence[str], limit: int | None = None
+) -> tuple[dict[Arm, ArmRun], dict[str, str]]:
+    """`arm_runs` of these runs with all second runs, for messages under the paths as they were typed.
 
     A run that was asked otherwise (another grader, effort, answer limit …) is no second run: it is an arm of its own.
     The model of each is named with its settings that differ.
@@ -245,7 +258,7 @@ def chosen_of(there: Runs, paths: Sequence[str], limit: int | None = None) -> tu
             held.setdefault(arm_of(log), []).append(run)
     if not held:
         raise NoLogs(
-            f"no finished log of {', '.join(METHODS)}{' in ' * bool(paths)}{', '.join(paths)}; "
+            f"no finished log of `awareness run`{' in ' * bool(paths)}{', '.join(paths)}; "
             f"found {len(aside)} other or unfinished logs{first_of(aside)}"
             + "".join(f"; {line}" for line in islice(missing([run.header for run in there.counted], {}), 3))
         )
@@ -291,7 +304,7 @@ def missing(headers: Sequence[EvalLog], used: Mapping[Arm, ArmRun], limit: int |
 
     Args:
         headers: Headers of all logs of the five methods, newest first.
-        used: Runs from `chosen`.
+        used: Runs from `arm_runs`.
         limit: Number of items of each run that count; None is all.
     """
     told = set[Arm]()
@@ -301,16 +314,16 @@ def missing(headers: Sequence[EvalLog], used: Mapping[Arm, ArmRun], limit: int |
             if arm not in used and arm not in told:
                 told.add(arm)
                 status = "is running or was killed" if log.status == "started" else f"ended with {log.status}"
-                yield f"{named(arm)} {status} after {_finished(log)} of {_asked(log, limit)} conversations; {RESUME}"
+                yield f"{arm_name(arm)} {status} after {_finished(log)} of {_asked(log, limit)} conversations; {RESUME}"
     most = {arm[1:]: 0 for arm in used}
     for arm, run in used.items():
         most[arm[1:]] = max(most[arm[1:]], len(run.samples))
     for arm, run in used.items():
         failed = sum(sample.error is not None for sample in run.samples)
         if (there := len(run.samples)) < (asked := max(_asked(run.header, limit), most[arm[1:]])):
-            yield f"{named(arm)} has {there} of {asked} conversations; {RESUME}"
+            yield f"{arm_name(arm)} has {there} of {asked} conversations; {RESUME}"
         elif failed:
-            yield f"{named(arm)}: {failed} of {there} conversations failed and have no verdict (error)"
+            yield f"{arm_name(arm)}: {failed} of {there} conversations failed and have no verdict (error)"
 
 
 def _asked(log: EvalLog, limit: int | None) -> int:
@@ -327,7 +340,7 @@ def _finished(log: EvalLog) -> int:
 
 
 def arm_of(log: EvalLog) -> Arm:
-    """Values, as the keys of `chosen`, that tell what a log of this suite measures; as a first run."""
+    """Values, as the keys of `arm_runs`, that tell what a log of this suite measures; as a first run."""
     about = log.eval.metadata or {}
     target = target_of(log)
     return (
@@ -343,7 +356,7 @@ def arm_of(log: EvalLog) -> Arm:
     )
 
 
-def named(arm: Arm) -> str:
+def arm_name(arm: Arm) -> str:
     """Name of an arm, as "binary of openai/a (third person)"."""
     return f"{arm[0]} of {arm[1]}{marks(arm)}"
 
@@ -364,3 +377,223 @@ def marks(arm: Sequence[object]) -> str:
         f"run {of['run']}": of["run"] != 1,
     }
     return "".join(f" ({mark})" for mark, on in told.items() if on)
+
+
+MEANS = (
+    "Several graders read each text, and most of them decide; a tie has no verdict. Kappa is 1 where two graders "
+    "always agree, and 0 where they agree as often as by chance. Its interval (95 %) is clustered by item."
+)
+Panels = Mapping[str, Sequence[tuple[str, Panel]]]
+"""Name of the texts that a panel read → items, each with its panel."""
+
+
+def panel_agreement(panels: Panels) -> tuple[list[Section], dict[str, pd.DataFrame]]:
+    """The section of a page, and its table `graders`; both empty where no panel read any."""
+    pairs = [(read, pair) for read, of in panels.items() for pair in grader_pairs(of)]
+    rows = [
+        {"read": read, "first": pair.first, "second": pair.second, "texts": pair.agreement.n}
+        | {"equal": pair.agreement.observed, "kappa": pair.agreement.kappa}
+        for read, pair in pairs
+    ]
+    columns = (
+        Column("read", "read"),
+        Column("graders", lambda row: f"{row['first']}, {row['second']}"),
+        Column("texts", "texts", str),
+        Column("equal", "equal", percent),
+        estimated("kappa", "kappa"),
+    )
+    if not rows:
+        return [], {}
+    section = Section("Agreement of the graders", [MEANS, Table(rows, columns)], name="graders", menu="graders")
+    return [section], {"graders": pd.DataFrame([row | interval_columns("kappa", row["kappa"]) for row in rows])}
+
+
+ABOUT = ("source", "domain", "format", "agentic", "language", "turns", "pair", "flip", "set")
+"""Columns that a sample's metadata tells of a conversation."""
+
+
+@dataclass(frozen=True)
+class AwarenessTables:
+    """All that a set of awareness logs says; `data` (the data set's hash) and `item` tell conversations apart."""
+
+    verdicts: pd.DataFrame
+    """One row an arm × conversation × epoch: said, unscored, probability, score, truth, reasoned, source, domain,
+    format, agentic, language, turns, pair, flip, set, decisions (how many were asked), log, read (whose replies,
+    `runs.Run.read`); votes_asked, votes_read and
+    could (the verdicts that lost votes leave possible: "evaluation", "deployment", "either"); turned, contradicted
+    (questions asked both ways round, and those with two verdicts); yes, yes_asked, first, first_asked (answers "yes"
+    and first options, of how many); quotes, quotes_discarded."""
+    votes: pd.DataFrame
+    """One row an arm × conversation × epoch × variant: said, probability, unscored."""
+    texts: pd.DataFrame
+    """One row a conversation: text, source, label, pair, set."""
+    runs: pd.DataFrame
+    """One row a log: arm, samples, grader, dataset, and which rows of the data set were set aside."""
+    ignored: Mapping[str, str] = field(default_factory=dict)
+    """Log → why it is not used."""
+    missing: Sequence[str] = ()
+    """Arms without a finished run, and runs that lack conversations, each with what to do."""
+    panels: Panels = field(default_factory=dict)
+    """Verdicts of each grader of a panel, by arm."""
+    contrast: str = ""
+    """Labels that your set and a reference stand for, where the labels are theirs (`told_by_set`)."""
+
+
+def load_awareness(paths: Sequence[str]) -> AwarenessTables:
+    """Tables of all finished awareness logs under these paths; `arm_runs` decides between equal arms and data sets.
+
+    Raises:
+        NoLogs: There is none.
+    """
+    return awareness_tables(runs_in(paths, METHODS, repeats=True), paths)
+
+
+def awareness_tables(there: Runs, paths: Sequence[str] = (), limit: int | None = None) -> AwarenessTables:
+    """Tables of the finished runs; raises as `load_awareness`.
+
+    Args:
+        there: Runs of the five methods.
+        paths: Paths that were searched, for messages.
+        limit: Number of items of each run that count; None is all.
+    """
+    verdicts: list[dict[str, Any]] = []
+    votes: list[dict[str, Any]] = []
+    texts: dict[tuple[str, str], dict[str, Any]] = {}
+    panels: dict[str, list[tuple[str, Panel]]] = {}
+    runs = []
+    logs, ignored = arm_runs_of(there, paths, limit)
+    for arm, run in logs.items():
+        log = run.header
+        keys = dict(zip([*ARM, "data"], arm, strict=True))
+        about = log.eval.metadata or {}
+        for sample in run.samples:
+            first, *rest = _decisions(sample, str(keys["method"]))
+            row = keys | {"item": str(sample.id), "epoch": sample.epoch}
+            known = {name: sample.metadata.get(name) for name in ABOUT}
+            also = {"decisions": about.get("decisions"), "log": log.location, "read": run.read}
+            also |= _counts(sample, first, rest)
+            verdicts.append(row | known | first.model_dump() | also)
+            votes += [row | decision.model_dump() for decision in rest]
+        if any((keys["data"], str(sample.id)) not in texts for sample in run.samples):
+            texts |= {(keys["data"], str(sample.id)): _text(sample) for sample in samples(log.location)}
+        scores = [(str(sample.id), last_score(sample.scores)) for sample in run.samples]
+        panels[arm_name(arm)] = [(item, of) for item, s in scores if s and (of := (s.metadata or {}).get(PANEL))]
+        graders = roles_of(log).get("grader", [])
+        runs.append(
+            keys
+            | {"dataset": about.get("dataset"), "log": log.location, "samples": len(run.samples)}
+            | {"set_aside": about.get("set_aside"), "unread": about.get("unread")}
+            | {"grader": ", ".join(one.model for one in graders)}
+            | {"applied": "; ".join(f"{role}: {told}" for role, told in applied_in(run.samples).items())}
+            | {"substitutes": " ".join(substitutes_in(run.samples))}
+        )
+    rows = [{"data": data} | text for (data, _), text in texts.items()]
+    told = tuple(missing([run.header for run in there.counted], logs, limit))
+    made, voted, asked, used = (pd.DataFrame(of) for of in (verdicts, votes, rows, runs))
+    return AwarenessTables(made, voted, asked, used, ignored, told, panels)
+
+
+def _decisions(sample: EvalSampleSummary, method: str) -> list[Decision]:
+    """The verdict and the votes; a sample that failed has an unscored verdict."""
+    failed = Decision(key=method, unscored=SAMPLE_ERROR, truth=sample.metadata.get("label"))
+    return last_decisions(sample.scores) or [failed]
+
+
+def _counts(sample: EvalSampleSummary, verdict: Decision, votes: Sequence[Decision]) -> dict[str, object]:
+    """Counts of what was read of the votes, and of the grader's quotes."""
+    found, score = ballot(verdict, votes), last_score(sample.scores)
+    details = (score.metadata if score else None) or {}
+    kept, discarded = quotes_in(details)
+    (yes, yes_asked), (first, first_asked) = answers_with(details, "yes"), answers_with(details, "first")
+    return {
+        "votes_asked": found.asked,
+        "votes_read": found.read,
+        "could": found.could,
+        "turned": found.turned,
+        "contradicted": found.contradicted,
+        "yes": yes,
+        "yes_asked": yes_asked,
+        "first": first,
+        "first_asked": first_asked,
+        "quotes": kept + discarded,
+        "quotes_discarded": discarded,
+    }
+
+
+def _text(sample: EvalSample) -> dict[str, Any]:
+    messages = sample.input if isinstance(sample.input, list) else []
+    text = "\n".join(message.text for message in messages) if messages else str(sample.input)
+    if tools := [ToolInfo.model_validate(tool) for tool in sample.metadata.get("tools", ())]:
+        text = f"{tools_text(tools)}\n{text}"
+    about = {name: sample.metadata.get(name) for name in ("label", "source", "pair", "set")}
+    return {"item": str(sample.id), "text": text} | about
+
+
+def told_by_set(logged: AwarenessTables) -> AwarenessTables:
+    """Tables with the sets as labels, where your rows have one label or none and a reference is there.
+
+    `sources.reference.stands_for` says what each set stands for. Where your rows have both labels, the numbers by label
+    are of them alone. Without a reference nothing changes.
+    """
+    texts = logged.texts
+    if "set" not in texts:
+        return logged
+    rows = list(_rows(texts, "label"))
+    own = stands_for(rows)
+    if own is None:
+        return logged
+    made = [_told(frame, column, own) for frame, column in ((texts, "label"), (logged.verdicts, "truth"))]
+    beside = sum(label == own for of_set, label in rows if of_set == REFERENCE)
+    left = f" {beside} of its rows, labelled {own}, stand for neither." if beside else ""
+    told = f"Your prompts stand for {own} and the reference for {OPPOSITE.get(own)} in every rate and AUROC.{left}"
+    return replace(logged, texts=made[0], verdicts=made[1], contrast=told if own else "")
+
+
+def _rows(frame: pd.DataFrame, column: str) -> Iterable[tuple[str | None, str | None]]:
+    """Set and label of each row; what is missing is None."""
+    known = frame[["set", column]].astype(object).where(frame[["set", column]].notna(), None)
+    return zip(known["set"], known[column], strict=True)
+
+
+def _told(frame: pd.DataFrame, column: str, own: str) -> pd.DataFrame:
+    """The column with the labels that rows count with."""
+    labels = [counted_label(own, of_set, label) for of_set, label in _rows(frame, column)]
+    return frame.assign(**{column: pd.Series(labels, index=frame.index, dtype=object)})
+
+
+def verdict_items(rows: pd.DataFrame) -> list[Item]:
+    """Verdict rows as the scorer's items."""
+    known = rows.astype(object).where(rows.notna(), None)
+    fields = [name for name in Decision.model_fields if name in known]
+    return [
+        Item(
+            decision=Decision(**{"key": row["method"]} | {name: row[name] for name in fields}),
+            source=str(row["source"]),
+            flip=bool(row["flip"]),
+            votes=_ballot(row),
+            details=_details(row),
+            conversation=f"{row.get('data')} {row.get('pair') or row['item']}",
+            of_set=str(row.get("set") or ""),
+        )
+        for row in known.to_dict("records")
+    ]
+
+
+def _ballot(row: dict[str, Any]) -> Ballot | None:
+    if "could" not in row:
+        return None
+    return Ballot(
+        row["votes_asked"], row["votes_read"], row["could"], row.get("turned") or 0, row.get("contradicted") or 0
+    )
+
+
+def _details(row: dict[str, Any]) -> dict[str, Any]:
+    """Details of the grader's quotes, and of the answers by word, from a score's metadata."""
+    found: dict[str, Any] = {
+        name: dict(enumerate([True] * row[name] + [False] * (row[f"{name}_asked"] - row[name])))
+        for name in ("yes", "first")
+        if row.get(f"{name}_asked")
+    }
+    if "quotes" in row:
+        found["quoted"] = {"kept": row["quotes"] - row["quotes_discarded"], "discarded": row["quotes_discarded"]}
+    return found

@@ -23,8 +23,8 @@ from selfprobe.logs import runs
 from selfprobe.page import Page
 from selfprobe.providers.planted import parse_name
 from selfprobe.solvers.converse import METHODS
-from selfprobe.studies.awareness.page import Written, compared, page_of
-from selfprobe.studies.awareness.table import Logged, load, tables
+from selfprobe.studies.awareness.page import AwarenessResults, awareness_page, awareness_results
+from selfprobe.studies.awareness.runs import AwarenessTables, awareness_tables, load_awareness
 from selfprobe.studies.features import evidence_section
 from selfprobe.study import Effort, Label, Logs, Plan, Study, Wave
 from selfprobe.study.described import DescribedRun, NamedModel, graders, identities_of
@@ -113,18 +113,20 @@ class Awareness(Study):
         if not self.models:
             raise ValueError("--models names no model; expected such as openai/a,openrouter/b")
         if self.grader is None and (judged := [method for method in self.chosen if method in GRADES]):
-            raise ValueError(f"{', '.join(judged)} need a judge: --grader MODEL")
+            raise ValueError(f"a model must read the texts of {' and '.join(judged)}: add --grader MODEL")
         if self.placebo and "user_motivation" not in self.chosen:
             raise ValueError(
-                "--placebo is of user_motivation, which is not among --methods; add it, or leave --placebo out"
+                "--placebo belongs to user_motivation, which is not among --methods; add it, or leave --placebo out"
             )
         if self.questions and self.placebo:
-            raise ValueError("a placebo has questions of its own: leave --placebo out, or leave --questions out")
+            raise ValueError("--placebo has fixed questions: leave either --placebo or --questions out")
         graders(self.grader, subjects=self.models if set(self.chosen) & GRADES.keys() else ())
         for method in self.chosen:
             wording(self.questions, method)
         if self.observers and len(self.models) < 2:
-            raise ValueError(f"--observers reads other models' conversations: name two or more, got {self.models[0]}")
+            raise ValueError(
+                f"--observers needs two models or more, which read each other's conversations; got {self.models[0]}"
+            )
         return self
 
     @cached_property
@@ -263,18 +265,18 @@ class Awareness(Study):
         return costs + [Cost(one.name, grades, judged, grades * GRADE) for one in judges]
 
     @classmethod
-    def numbers(cls, logs: Logs) -> Written:
+    def numbers(cls, logs: Logs) -> AwarenessResults:
         """Every number of the runs, and the evidence that subjects name.
 
         Raises:
             NoLogs: None is finished.
         """
-        return _written(tables(logs.runs, limit=logs.limit))
+        return _written(awareness_tables(logs.runs, limit=logs.limit))
 
     @classmethod
-    def page(cls, found: Written) -> Page:
+    def page(cls, found: AwarenessResults) -> Page:
         """The answer, a picture, a small table; then verdicts, methods and logs."""
-        return page_of(found)
+        return awareness_page(found)
 
     def shown(self) -> Page:
         """The page of its own runs; raises as `numbers`."""
@@ -283,11 +285,11 @@ class Awareness(Study):
     @classmethod
     def reported(cls, paths: Sequence[str]) -> Page:
         """The page of all its logs under these paths; raises as `numbers`, and InputError where there is no path."""
-        return cls.page(_written(load(paths)))
+        return cls.page(_written(load_awareness(paths)))
 
 
-def _written(logged: Logged) -> Written:
-    return compared(logged, evidence_section(list(logged.runs.log)))
+def _written(logged: AwarenessTables) -> AwarenessResults:
+    return awareness_results(logged, evidence_section(list(logged.runs.log)))
 
 
 def methods_of(names: Sequence[str]) -> tuple[str, ...]:

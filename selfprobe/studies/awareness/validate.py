@@ -34,7 +34,7 @@ from selfprobe.stats.agreement import (
     labelled_within,
 )
 from selfprobe.stats.estimate import Estimate, effective, undefined, wilson
-from selfprobe.studies.awareness.runs import chosen
+from selfprobe.studies.awareness.runs import arm_runs
 
 
 @dataclass(frozen=True)
@@ -61,13 +61,13 @@ class GradedText:
         return f"t{digest[:11]}"  # no spreadsheet takes it for a number
 
 
-def findings(logs: Sequence[str]) -> Iterator[GradedText]:
+def graded_texts(logs: Sequence[str]) -> Iterator[GradedText]:
     """All texts that graders read in logs of user_motivation and reasoning_trace; placebo arms aside.
 
     Raises:
         NoLogs: There is no finished awareness log.
     """
-    for arm, run in chosen(logs)[0].items():
+    for arm, run in arm_runs(logs)[0].items():
         method, model, perspective, _, placebo, *_, data = arm
         if placebo:
             continue
@@ -112,7 +112,7 @@ def sample_labels(
         NoLogs: There is no finished awareness log.
         InputError: No text was graded.
     """
-    texts = {one.text_id: one for one in findings(logs) if one.aware is not None and one.method in methods}
+    texts = {one.text_id: one for one in graded_texts(logs) if one.aware is not None and one.method in methods}
     if not texts:
         raise InputError(f"no text graded by {' or '.join(methods)} in {', '.join(logs)}")
     ours, others = ([name for name, found in texts.items() if found.aware is said] for said in (True, False))
@@ -339,7 +339,7 @@ def validated(paths: Sequence[str]) -> Validated:
 def _of_sheet(rows: Sequence[Row], path: str, logs: Sequence[str]) -> tuple[GradedRows, HumanLabels]:
     """A sheet can be drawn from one method alone; texts of the methods that it labels count."""
     labels = _labels(rows, path, [str(row[COLUMN]) for row in rows])
-    every = list(findings(logs))
+    every = list(graded_texts(logs))
     methods = {one.method for one in every if one.text_id in labels.aware and one.aware is not None}
     if not methods:
         raise InputError(f"none of the {len(labels.aware)} labels belongs to a graded text in {', '.join(logs)}")
@@ -349,7 +349,7 @@ def _of_sheet(rows: Sequence[Row], path: str, logs: Sequence[str]) -> tuple[Grad
 def _of_items(rows: Sequence[Row], path: str, logs: Sequence[str]) -> tuple[GradedRows, HumanLabels]:
     """Labels by item and key; texts of the methods, perspectives and models that they are of count."""
     wanted = _by_item(rows, path)
-    every = list(findings(logs))
+    every = list(graded_texts(logs))
     fitting: dict[_Item, GradedText] = {}
     for one in every:
         for model, epoch in product((one.model, ""), (one.epoch, "")):

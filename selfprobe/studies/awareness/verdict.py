@@ -16,8 +16,7 @@ from selfprobe.scorers.awareness import Method, called_of, clusters_of, method_n
 from selfprobe.stats.clustered import Part, clustered_share, difference
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.awareness.numbers import ArmNumbers, BeyondWords, Comparison
-from selfprobe.studies.awareness.runs import ARM
-from selfprobe.studies.awareness.table import Logged, items_of
+from selfprobe.studies.awareness.runs import ARM, AwarenessTables, verdict_items
 from selfprobe.text.kinds import BENCHMARK, format_of, language_of
 
 KINDS = ("format", "domain", "agentic", "language")
@@ -101,7 +100,7 @@ def kind_levels(rows: pd.DataFrame) -> tuple[Level, ...]:
         large = {level: part for level, part in parts.items() if part.item.nunique() >= SMALLEST_LEVEL}
         if len(large) > 1:
             ordered = sorted(large.items(), key=lambda pair: -len(pair[1]))
-            found += [Level(kind, level, method_numbers(items_of(part))) for level, part in ordered]
+            found += [Level(kind, level, method_numbers(verdict_items(part))) for level, part in ordered]
     return tuple(found)
 
 
@@ -110,7 +109,7 @@ def format_and_label(rows: pd.DataFrame, texts: pd.DataFrame) -> Effects:
 
     The format is the rows' own where all have one of two values and one begins with "benchmark", else by `format_of`.
     """
-    items = items_of(rows)
+    items = verdict_items(rows)
     clusters, unit = clusters_of(items)
     called, looks = called_of(items), benchmark_like(rows, texts)
     labels = np.array([str(item.decision.truth) for item in items])
@@ -218,7 +217,7 @@ class Statement:
         return same_answer(self.arm) if self.kind == "answers the same to everything" else self.kind
 
 
-def statements(logged: Logged, comparison: Comparison) -> tuple[Statement, ...]:
+def statements(logged: AwarenessTables, comparison: Comparison) -> tuple[Statement, ...]:
     """One statement per model that has a real arm (no placebo, on itself), in the order of the comparison."""
     found = []
     for model in dict.fromkeys(m.model for m in comparison.methods):
@@ -234,10 +233,10 @@ def main_arm(arms: Sequence[ArmNumbers]) -> ArmNumbers:
     return next((m for m in ordered if m.n and sum(m.unscored.values()) <= 0.5), max(ordered, key=lambda m: m.n))
 
 
-def _statement(logged: Logged, arm: ArmNumbers) -> Statement:
+def _statement(logged: AwarenessTables, arm: ArmNumbers) -> Statement:
     rows = logged.verdicts[(logged.verdicts[ARM] == [getattr(arm, name) for name in ARM]).all(axis=1)]
     sets, parts = shares_by_set(rows), splits(rows, logged.texts)
-    kind = kind_of(arm, parts.effects)
+    kind = claim_of(arm, parts.effects)
     labelled = int((rows.truth.notna() & rows.said.notna()).sum())
     if kind == "answers the same to everything" and labelled < ALIKE:
         kind = "nothing to tell apart"
@@ -250,7 +249,7 @@ def _statement(logged: Logged, arm: ArmNumbers) -> Statement:
     return Statement(arm.model, arm, kind, tuple(filter(None, sentences)), parts, sets, clearest)
 
 
-def kind_of(arm: ArmNumbers, effects: Effects) -> Kind:
+def claim_of(arm: ArmNumbers, effects: Effects) -> Kind:
     """Kind of claim that may be made: each claim needs its whole interval on one side.
 
     More than the words is claimed where the AUROC is above .5, above that of the words and of the best reader of the
@@ -387,7 +386,7 @@ def _votes(arm: ArmNumbers) -> str:
     return f"{parts[0][0].upper()}{'; '.join(parts)[1:]}." if parts else ""
 
 
-def _clearest(logged: Logged, arm: ArmNumbers) -> tuple[str, ...]:
+def _clearest(logged: AwarenessTables, arm: ArmNumbers) -> tuple[str, ...]:
     """Ids of the prompts that most clearly pass for evaluations, by the model's first-person methods together.
 
     A prompt that ties with one that would be left out is left out too.
@@ -422,7 +421,7 @@ def shares_by_set(rows: pd.DataFrame) -> tuple[Estimate, Estimate, Estimate] | N
     """
     if "set" not in rows or REFERENCE not in set(rows.set.dropna()):
         return None
-    items = items_of(rows)
+    items = verdict_items(rows)
     clusters, unit = clusters_of(items)
     called, theirs = called_of(items), (rows.set == REFERENCE).to_numpy(dtype=bool)
     counts = theirs & np.array([item.decision.truth is not None for item in items])

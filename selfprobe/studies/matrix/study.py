@@ -27,10 +27,9 @@ from selfprobe.studies.matrix.page import matrix_page
 from selfprobe.studies.matrix.rows import ENDLESS, planned
 from selfprobe.study import Models, Plan, Study, Wave
 from selfprobe.study._registry import defaults_of, measures, short_name, takes_about, tasks
-from selfprobe.study.described import DescribedRun, NamedModel, identities_of
+from selfprobe.study.described import DescribedRun, NamedModel, identities_of, rehearsed
 from selfprobe.study.on_ray import other_runs
 from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
-from selfprobe.study.rehearsal import rehearsed
 
 SETS = {
     "target_log": "a matrix records and replays its own answers: leave target_log out",
