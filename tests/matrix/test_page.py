@@ -258,7 +258,7 @@ def test_tasks_of_different_models_are_not_counted_for_the_models_of_one(
     three = matrix_results({"m/a": 0.4, "m/b": 0.4, "m/c": 0.4}, items=40, task="paraphrase_recognition")
     tables = {name: pd.concat([getattr(one, name) for one in (two, three)]) for name in ("cells", "decisions", "items")}
     results = replace(two, **tables)
-    made = report.page_of(results, analyse(results, rng=np.random.default_rng(0)))
+    made = report.results_page(results, analyse(results, rng=np.random.default_rng(0)))
     assert made.answer.startswith("Cannot tell in 2 of 2 tasks, of 2 to 3 models each. In kth_word two models cannot ")
 
 
