@@ -186,7 +186,11 @@ def test_a_bad_csv_is_an_error_with_file_and_line(tmp_path: Path, text: str, mes
             b'{"prompts": "One?"}',
             "no column 'question'; expected question, got prompts; rename or add a col",
         ),
-        ("x.jsonl", gzip.compress(b'{"question": "One?"}'), "x.jsonl: expected text in UTF-8, got a compressed file"),
+        (
+            "x.jsonl",
+            gzip.compress(b'{"question": "One?"}', mtime=0),
+            "x.jsonl: expected text in UTF-8, got a compressed file",
+        ),
         ("x.csv", b"PK\x03\x04\x14", "x.csv: expected text in UTF-8, got a compressed file or a spreadsheet"),
         ("x.csv", bytes(range(256)), "x.csv: expected text in UTF-8, got a binary file; export its rows as text"),
         ("x.csv", b"id,question\na,One?\0\n", "line 2: column 'question' holds a NUL or half a character"),
