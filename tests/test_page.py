@@ -140,8 +140,8 @@ def test_a_table_of_six_columns_and_six_further_lines_are_refused() -> None:
     with pytest.raises(TooFull):
         Page("q", table=Table([], tuple(Column(str(i), "x") for i in range(6))))
     with pytest.raises(TooFull):
-        answered(told=["line"] * 6)
-    assert answered(told=["line"] * 5).lines == ["Yes, for 2 of 5 models. ada is right.", *["line"] * 5]
+        answered(notes=["line"] * 6)
+    assert answered(notes=["line"] * 5).lines == ["Yes, for 2 of 5 models. ada is right.", *["line"] * 5]
 
 
 def test_numbers_are_no_words_and_a_name_is_one() -> None:

@@ -115,12 +115,12 @@ def test_report_shows_logs_of_turns(run_task: Run, tmp_path: Path) -> None:
 
 def test_one_log_of_no_study_is_one_log(logs: Path, tmp_path: Path) -> None:
     made = report_page([only(logs, tmp_path / "two", "pairwise-preference", "foreign")])
-    assert made.told[-1] == "1 log belongs to no study; the page says why"
+    assert made.notes[-1] == "1 log belongs to no study; the page says why"
 
 
 def test_a_log_that_cannot_be_read_is_named_in_the_terminal(logs: Path, tmp_path: Path) -> None:
     made = report_page([only(logs, tmp_path / "cut", "pairwise-preference", "cut", "foreign")])
-    assert made.told[-1] == "1 log cannot be read (cut.eval), 1 log belongs to no study; the page says why"
+    assert made.notes[-1] == "1 log cannot be read (cut.eval), 1 log belongs to no study; the page says why"
 
 
 def test_the_command_writes_anywhere_and_tells_the_findings(logs: Path, tmp_path: Path, embedder: str) -> None:

@@ -83,7 +83,7 @@ def test_no_text_says_what_the_numbers_do_not_license(pattern: str) -> None:
 def text_of(page: Page, folder: Path) -> str:
     """All that a page and the terminal say."""
     html = re.sub(r"<(style|script)\b.*?</\1>", " ", render(page, str(folder)), flags=re.DOTALL)
-    return " ".join([*re.sub(r"<[^>]+>", " ", html).split(), page.answer, *page.told])
+    return " ".join([*re.sub(r"<[^>]+>", " ", html).split(), page.answer, *page.notes])
 
 
 def licensed(text: str) -> None:

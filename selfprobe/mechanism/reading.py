@@ -164,7 +164,7 @@ def read_item(
 ) -> DilemmaReading:
     """Read an item; inside `registered` where `attention` is wanted."""
     lens, spoken, measured = [], [], []
-    for arm, inputs in arm_runs(judge, item, arms, sharing=sharing):
+    for arm, inputs in arm_inputs(judge, item, arms, sharing=sharing):
         prompt, layers = item.prompts[arm], dict[int, Tensor]()
         tap = _measuring(layers, item.shared)
         watching = tapped(tap) if attention else nullcontext()
@@ -204,7 +204,7 @@ def _measuring(into: dict[int, Tensor], shared: int) -> Tap:
     return tap
 
 
-def arm_runs(
+def arm_inputs(
     judge: LocalModel, item: Item, arms: Sequence[str], *, sharing: bool = True, last: Mapping[str, int] | None = None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Inputs of each arm's forward pass: the tokens after the shared ones, on a copy of their cache.
@@ -327,7 +327,7 @@ def _shares(judge: LocalModel, item: Item) -> bool:
 def _last_states(judge: LocalModel, item: Item, *, sharing: bool) -> Tensor:
     """States of the last token of `TRIED`: [arm and layer, d_model]."""
     states: list[Tensor] = []
-    for _, inputs in arm_runs(judge, item, TRIED, sharing=sharing):
+    for _, inputs in arm_inputs(judge, item, TRIED, sharing=sharing):
         with recorded(judge.blocks, lambda out: out[:, -1].clone(), judge.stream) as kept:
             output_of(judge, **inputs, keep=1)
         states += [state.float().to(judge.device) for state in kept]
@@ -498,7 +498,7 @@ def patched(
     held: dict[str, dict[int, Tensor]] = {}
     found: list[float] = []
     order = (*(arm for arm in wanted if arm != patch.into), patch.into)
-    for arm, inputs in arm_runs(judge, item, order, last={patch.into: patch.queries}):
+    for arm, inputs in arm_inputs(judge, item, order, last={patch.into: patch.queries}):
         if arm != patch.into:
             held[arm] = {}
             with tapped(_holding(held[arm], wanted[arm]), queries=patch.queries):

@@ -271,7 +271,7 @@ class Page:
     """File stem → table; they become tables/STEM.csv and .json."""
     files: Mapping[str, bytes] = field(default_factory=dict)
     """Path → content of other files of the page."""
-    told: Sequence[str] = ()
+    notes: Sequence[str] = ()
     """Lines of a command in the terminal after the answer: at most five, and one more for each part."""
     holes: Sequence[str] = ()
     """Missing parts, for which a command ends with an error."""
@@ -280,8 +280,8 @@ class Page:
         if self.answer:
             assert re.match(rf"({'|'.join(get_args(Answer))})\b", self.answer), self.answer
         words, columns = answer_words(self.answer), self.table.columns if self.table else ()
-        if len(words) > WORDS or len(self.told) > LINES + len(self.parts) or len(columns) > COLUMNS:
-            text = f"{len(words)} words, {len(self.told)} lines, {len(columns)} columns: {self.answer}"
+        if len(words) > WORDS or len(self.notes) > LINES + len(self.parts) or len(columns) > COLUMNS:
+            text = f"{len(words)} words, {len(self.notes)} lines, {len(columns)} columns: {self.answer}"
             warnings.warn(text, TooFull, stacklevel=2)
 
     @property
@@ -294,7 +294,7 @@ class Page:
     @property
     def lines(self) -> list[str]:
         """Lines that a command prints: the answer, and what follows it."""
-        return [*filter(None, [self.answer]), *self.told]
+        return [*filter(None, [self.answer]), *self.notes]
 
     @property
     def blocks(self) -> list[Block]:

@@ -501,7 +501,7 @@ class Realism(Study):
             models=[*(judge.judge for judge in made.judges), *subject.models],
             sections=sections,
             tables=tables | {f"subject/{name}": table for name, table in subject.tables.items()},
-            told=[*[_order(made), *doubts][: LINES - len(noticed)], *noticed],
+            notes=[*[_order(made), *doubts][: LINES - len(noticed)], *noticed],
         )
 
     def shown(self) -> Page:

@@ -201,7 +201,7 @@ class Cues(Study):
                 "effects": _table([(one.model, one.sentences) for one in founds]),
                 "classes": _table([(one.model, one.classes) for one in founds]),
             },
-            told=lines,
+            notes=lines,
         )
 
 

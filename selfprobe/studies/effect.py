@@ -340,7 +340,7 @@ class Noticing(Study):
                 method=[METHOD, LICENCE, DOSE],
             ),
             tables=_tables(effects),
-            told=lines,
+            notes=lines,
         )
 
 

@@ -202,7 +202,7 @@ class Features(Study):
                 "prompts.parquet": parquet.getvalue(),
                 "taxonomy.json": json.dumps(content, ensure_ascii=False, indent=1).encode(),
             },
-            told=[found.counted, *(f"  {row['quotes']:5} quotes  {row['name']}" for row in rates[: LINES - 1])],
+            notes=[found.counted, *(f"  {row['quotes']:5} quotes  {row['name']}" for row in rates[: LINES - 1])],
         )
 
     def written(self, page: Page) -> str:

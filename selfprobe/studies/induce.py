@@ -263,7 +263,7 @@ class Induce(TrainingStudy):
                 runs=[Bullets(found.data)],
             ),
             tables=tables,
-            told=lines,
+            notes=lines,
         )
 
 

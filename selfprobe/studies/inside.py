@@ -623,7 +623,7 @@ class Inside(LocalStudy):
                 runs=[of],
             ),
             tables=inside_tables(found),
-            told=lines,
+            notes=lines,
         )
 
 

@@ -367,7 +367,7 @@ class Found:
             table=table,
             sections=headings(**more, method=method, runs=[of]),
             tables={name: self.tables[name] for name in tables},
-            told=lines,
+            notes=lines,
         )
 
 

@@ -288,7 +288,7 @@ class Outcome(Study):
                 "stated": found.stated.table,
                 "matrix": pd.DataFrame([row for q in asked for row in _cells(q, found.matrices[q])]),
             },
-            told=lines,
+            notes=lines,
         )
 
 

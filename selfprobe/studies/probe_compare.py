@@ -641,7 +641,7 @@ def comparison_page(found: Compared) -> Page:
             runs=[text_table(sized), *([Bullets(found.holes)] if found.holes else [])],
         ),
         tables={**tables, "missing": pd.DataFrame({"what": found.holes})},
-        told=lines,
+        notes=lines,
     )
 
 

@@ -342,8 +342,8 @@ class ProbeRun(SpreadStudy, TrainingStudy):
                 return probe_page(self.folder, about="judges" if self.parts == ("finetune",) else "probes")
         pages = {Path(one.out).name: one.shown() for one in self.each}
         tables = {f"{name}/{stem}": table for name, page in pages.items() for stem, table in page.tables.items()}
-        told = [f"{name}: {page.answer}" for name, page in pages.items()]
-        return Page("Do probes of these models judge better than asking them?", tables=tables, told=told)
+        notes = [f"{name}: {page.answer}" for name, page in pages.items()]
+        return Page("Do probes of these models judge better than asking them?", tables=tables, notes=notes)
 
     def written(self, page: Page) -> str:
         """Write the page beside the tables, which the run wrote; of several models each has its own."""

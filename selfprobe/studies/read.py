@@ -387,7 +387,7 @@ class Read(Patch):
         with said_plainly(GOING_ON):
             pages = {name: part.page(part.found()) for name, part in self.studies.items()}
         tables = {**there, **{name: table for page in pages.values() for name, table in page.tables.items()}}
-        told = next(iter(pages.values())).lines if len(pages) == 1 else [page.answer for page in pages.values()]
+        notes = next(iter(pages.values())).lines if len(pages) == 1 else [page.answer for page in pages.values()]
         pages |= {
             name: part.page(Found(self.held, tables))
             for name, part in PARTS.items()
@@ -395,4 +395,4 @@ class Read(Patch):
         }
         if len(pages) == 1:
             return next(iter(pages.values()))
-        return Page("What happens inside the model?", parts=pages, tables=tables, told=told)
+        return Page("What happens inside the model?", parts=pages, tables=tables, notes=notes)

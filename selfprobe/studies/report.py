@@ -62,8 +62,8 @@ def report_page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER
     if not ignored:
         return whole
     rest = Section("Logs of no study", set_aside(ignored), name="other")
-    told = [*(whole.told[: LINES - 1] if whole.answer else whole.told), _left_out(ignored)]
-    return replace(whole, sections=[*whole.sections, rest], told=told)
+    notes = [*(whole.notes[: LINES - 1] if whole.answer else whole.notes), _left_out(ignored)]
+    return replace(whole, sections=[*whole.sections, rest], notes=notes)
 
 
 def _left_out(ignored: Mapping[str, str]) -> str:
@@ -113,7 +113,7 @@ def _together(pages: dict[str, Page]) -> Page:
         parts=pages,
         tables={f"{study}/{name}": table for study, part in pages.items() for name, table in part.tables.items()},
         files={name: content for part in pages.values() for name, content in part.files.items()},
-        told=[*lines, *(line for part in pages.values() for line in part.told)][: len(pages) + LINES - 1],
+        notes=[*lines, *(line for part in pages.values() for line in part.notes)][: len(pages) + LINES - 1],
         holes=[hole for part in pages.values() for hole in part.holes],
     )
 

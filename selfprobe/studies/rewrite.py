@@ -316,7 +316,7 @@ class Rewriting(Study):
             ),
             tables=_tables(found) | agreed,
             files={"rewritten.jsonl": _set(found)},
-            told=[*lines, "rewritten.jsonl, beside the page, holds the prompts."],
+            notes=[*lines, "rewritten.jsonl, beside the page, holds the prompts."],
         )
 
     def shown(self) -> Page:

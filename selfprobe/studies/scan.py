@@ -201,7 +201,7 @@ class Scan(Study):
                 "first_turn": _rows_of_curves(tasks),
                 **agreed,
             },
-            told=[*lines[: LINES - len(graded)], *graded],
+            notes=[*lines[: LINES - len(graded)], *graded],
         )
 
 

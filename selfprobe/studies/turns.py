@@ -171,7 +171,7 @@ class Turns(Study):
                 method=[MEANS, *([PLACEBO] if any(one.placebo for one in found.curves) else []), _asked(items), *aside],
             ),
             tables={"curves": found.rows, "transcripts": items, "means": _rows_of(found.curves)},
-            told=lines,
+            notes=lines,
         )
 
 

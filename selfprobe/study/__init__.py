@@ -400,9 +400,9 @@ def with_runs(page: "Page", there: "Runs") -> "Page":
     blocks = [*substitutes, Table(rows, [Column(name, name) for name in names]), *set_aside(aside)]
     sections = [*page.sections, Section("Runs", blocks, name="runs", menu="runs")]
     last = substitutes if len(substitutes) < 2 else [f"{substitutes[0]} {len(substitutes) - 1} more under Runs."]
-    told = [*page.told[: LINES - len(last)], *last]
+    notes = [*page.notes[: LINES - len(last)], *last]
     models = [*page.models, *(run.identity.model for run in there.finished)]
-    return replace(page, sections=sections, tables={"runs": table, **page.tables}, told=told, models=models)
+    return replace(page, sections=sections, tables={"runs": table, **page.tables}, notes=notes, models=models)
 
 
 class StudyCommand(click.Command):

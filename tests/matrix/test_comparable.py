@@ -185,7 +185,7 @@ def test_of_two_data_sets_of_the_same_models_the_newer_counts_and_both_are_named
     )
     (why,) = (section for section in page.sections if section.name == "why")
     assert any(isinstance(block, Box) and said in block.text for block in why.inner[0].blocks)
-    assert any(line.endswith(said) for line in page.told)
+    assert any(line.endswith(said) for line in page.notes)
 
 
 def test_runs_of_one_setting_need_no_word_about_it(run: Path) -> None:

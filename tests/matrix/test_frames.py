@@ -74,7 +74,7 @@ def test_the_report_has_a_table_and_a_line_a_model(results: Results) -> None:
     (why,) = (section for section in page.sections if section.name == "why")
     assert [part.title for part in why.inner].count("About itself, and about another assistant") == 1
     assert len(page.tables["frames"]) == 2 * 3 and set(page.tables["frames"].quantity) == {"own", "other", "gain"}
-    line = next(line for line in page.told if "planted/ada" in line and "itself minus another +" in line)
+    line = next(line for line in page.notes if "planted/ada" in line and "itself minus another +" in line)
     assert line.startswith("kth_word, planted/ada: 0.")
 
 

@@ -228,9 +228,9 @@ def test_a_single_target_and_its_informed_observers_need_no_matrix(results: Resu
     )
     page = results_page(alone, Analysis(()))
     assert "kth_word: observers that were told of their target" in [part.title for part in page.sections[0].inner]
-    assert len(page.tables["informed"]) == 5 and len(page.told) == 5
-    assert page.told[1].startswith("kth_word, planted/bo (shown:5) on planted/ada: 0.")
-    assert "planted/ada on itself minus this" in page.told[1] and page.holes == []
+    assert len(page.tables["informed"]) == 5 and len(page.notes) == 5
+    assert page.notes[1].startswith("kth_word, planted/bo (shown:5) on planted/ada: 0.")
+    assert "planted/ada on itself minus this" in page.notes[1] and page.holes == []
 
 
 def test_the_effort_curve_leaves_observers_out_that_were_told_of_their_target(run_task: Any, tmp_path: Path) -> None:

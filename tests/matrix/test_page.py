@@ -183,7 +183,7 @@ def test_a_single_model_without_a_score_says_why(matrix_results: Callable[..., R
     results = matrix_results({"planted/b?access=.5": 0.4}, items=20)
     results.cells.loc[0, ["status", "reason"]] = ["failed", "12 of 20 samples in error"]
     made = report.results_page(results, analyse(results, rng=np.random.default_rng(0)))
-    hole, needs = made.told
+    hole, needs = made.notes
     assert made.answer == "Cannot tell for planted/b: it has no score."
     assert hole == "kth_word, planted/b: no score, since 12 of 20 samples in error."
     assert needs.endswith("selfprobe matrix --models 'planted/b?access=.5,B,C,D,E' --tasks kth_word.")

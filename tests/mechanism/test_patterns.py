@@ -146,14 +146,14 @@ def test_a_cache_is_shared_in_half_precision_too_but_not_where_it_gives_other_st
     for item in given:
         with checked_reading(judge, item) as sharing:
             assert sharing
-    right = reading.arm_runs
+    right = reading.arm_inputs
 
     def turned(*arguments: Any, **options: Any) -> Any:
         for arm, inputs in right(*arguments, **options):
             count = inputs["input_ids"].shape[1]
             yield arm, inputs | ({"position_ids": torch.arange(count)[None]} if inputs["use_cache"] else {})
 
-    monkeypatch.setattr(reading, "arm_runs", turned)
+    monkeypatch.setattr(reading, "arm_inputs", turned)
     with checked_reading(judge, given[0]) as sharing:
         assert not sharing
 

@@ -323,7 +323,7 @@ def shuffled(rows: pd.DataFrame, seed: int, by: Sequence[str] = ()) -> pd.DataFr
 
 def printed(page: Page, *row_by_row: str) -> list[Any]:
     """What a page and the terminal say, and its tables but for those that hold the rows themselves."""
-    return [page.told, page.holes, {name: t for name, t in page.tables.items() if name not in row_by_row}]
+    return [page.notes, page.holes, {name: t for name, t in page.tables.items() if name not in row_by_row}]
 
 
 def awareness_logs(*, few: bool = False, reference: bool = False) -> AwarenessTables:

@@ -39,7 +39,7 @@ def test_a_model_that_knows_its_answers_is_found_and_its_numbers_are_the_planted
     assert before.value.tolist() == pytest.approx([0.02] * len(before), abs=0.01)
     page = Induce.page(found)
     assert page.answer.startswith("Yes, for planted: it predicts its own reply, to new questions too, above another")
-    assert "it tells the two words apart" in page.told[0]
+    assert "it tells the two words apart" in page.notes[0]
 
 
 def test_labels_permuted_between_questions_come_out_as_no_introspection() -> None:
@@ -70,7 +70,7 @@ def test_the_first_label_where_the_second_is_asked_for_is_an_echo_too() -> None:
                 same = COLUMNS.index(Asked(asked.kind, 0, asked.wording))
                 reading.log_probs[:, n] = reading.log_probs[:, same]
     page = Induce.page(found)
-    assert "it names the first word where the second is asked for" in page.told[0]
+    assert "it names the first word where the second is asked for" in page.notes[0]
     assert page.answer == "No, not for planted: it echoes its label, as when asked about its other word."
 
 

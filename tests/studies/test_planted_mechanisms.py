@@ -92,7 +92,7 @@ def test_where_nothing_is_every_answer_is_that_it_cannot_tell(silent: Any) -> No
         study.claim(study.state)
         study.read(here, quiet)
         page = study.page(study.found())
-        assert page.answer.startswith("Cannot tell for ") and len(page.told) <= 5, page.answer
+        assert page.answer.startswith("Cannot tell for ") and len(page.notes) <= 5, page.answer
 
 
 @pytest.mark.parametrize("whole_tail", [False, pytest.param(True, marks=pytest.mark.slow(2))])

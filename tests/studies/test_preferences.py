@@ -48,7 +48,7 @@ def test_a_judge_that_always_takes_one_place_is_said_to_do_so_in_the_answer() ->
         "Cannot tell for m: it takes the first place in 100 % [91, 100] of showings, whichever text stands there."
     )
     assert page.picture is not None and "m takes the first place in 100 %" in page.picture.caption
-    assert "accuracy 62 % [45, 76]; it takes the first place" in page.told[0]
+    assert "accuracy 62 % [45, 76]; it takes the first place" in page.notes[0]
 
 
 def test_the_second_place_counts_as_the_first_and_a_mild_bias_does_not_explain_choices() -> None:

@@ -146,7 +146,7 @@ def awareness_page(written: AwarenessResults) -> Page:
             runs=_runs(logged),
         ),
         tables=_tables(written) | agreed,
-        told=_notes(written, by_model, names)[:LINES],
+        notes=_notes(written, by_model, names)[:LINES],
     )
 
 

@@ -307,7 +307,7 @@ def matrix_page(
         if of is not None or not (alone := runs(logs, {OPEN}).finished):
             raise
         similar, tables = _alike([run.log for run in alone], [run.header for run in alone], embedder)
-        return Page(TITLE, sections=similar, tables=tables, told=diversity_lines(tables))
+        return Page(TITLE, sections=similar, tables=tables, notes=diversity_lines(tables))
     sampled = [run.log for run in results.runs if run.identity.task == OPEN]
     results = replace(results, ignored={log: why for log, why in results.ignored.items() if log not in sampled})
     counting = [*_counting(results), *sampled]
@@ -396,7 +396,7 @@ def results_page(results: Results, analysis: Analysis, *, paper: Sequence[Block]
             **({"informed": informed_frame(informed)} if informed else {}),
         },
         files={"tables/decisions.parquet": decisions.getvalue()},
-        told=[_renamed(note, names) for note in notes[:LINES]],
+        notes=[_renamed(note, names) for note in notes[:LINES]],
         holes=_holes(analysis.tasks, results.cells)
         + [f"{task}, {one.observer} ({one.arm}) on {one.target}: {one.hole}" for task, one in informed if one.hole],
     )

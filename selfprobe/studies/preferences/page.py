@@ -270,7 +270,7 @@ def probe_page(out: Path, about: Literal["probes", "judges"] = "probes") -> Page
     judges = finetuned_sentences(tables) if "finetuned" in tables else []
     said = [*finding_sentences(tables), *judges]
     found = strongest(judge_findings(tables) if about == "judges" else probed(tables))
-    answer, told = overall_answer(found, "data sets")
+    answer, notes = overall_answer(found, "data sets")
     sections, lines = list[Section](), [f"# {TITLES[about].format(model)}", "", answer, "", LEAD, ""]
     lines += [*(f"- {sentence}" for sentence in said), "", lead]
     drawn = figures.drawn_figures(tables)
@@ -295,7 +295,7 @@ def probe_page(out: Path, about: Literal["probes", "judges"] = "probes") -> Page
         sections=headings(why=[LEAD, Bullets(said)], cells=sections, method=[lead]),
         tables=tables,
         files={"report.md": ("\n".join(lines) + "\n").encode()},
-        told=judges[:LINES] if about == "judges" else told,
+        notes=judges[:LINES] if about == "judges" else notes,
     )
 
 

@@ -145,7 +145,7 @@ class Preferences(Study):
                 method=[METHOD, Markup("The data sets and ways of asking are those of {}.").format(PROBES)],
             ),
             tables={"runs": pd.DataFrame([_row(one) for one in rows])},
-            told=lines[:LINES] if len(lines) > 1 or found[0].place else [],
+            notes=lines[:LINES] if len(lines) > 1 or found[0].place else [],
         )
 
 
