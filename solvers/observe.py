@@ -21,7 +21,7 @@ from inspect_ai.viewer import TaskSamplesColumn, TaskSamplesSort, TaskSamplesVie
 
 from selfprobe.data import Row, Table, groups_of, load
 from selfprobe.errors import InputError
-from selfprobe.errors.arguments import whole
+from selfprobe.errors.arguments import unknown, whole
 from selfprobe.errors.inspect_private import registry_info
 from selfprobe.solvers import act as _act
 from selfprobe.solvers import act as _answer
@@ -260,9 +260,11 @@ class Prediction:
         Raises:
             InputError: An argument is wrong; see `load` and `replay_log`.
         """
+        if wrong := unknown(shared, ("act_tokens", *Shared.__optional_keys__)):
+            raise InputError(f"Prediction has no argument {wrong}")
         whole(act_tokens=act_tokens, optional=True)
-        given = shared.get("dataset")
-        self.table = data if isinstance(data, Table) else load(data if given is None else given, tuple(columns))
+        dataset = shared.get("dataset")
+        self.table = data if isinstance(data, Table) else load(data if dataset is None else dataset, tuple(columns))
         self.columns, self.arms = columns, arms_of(shared.get("about", "self"))
         self.effort, self.answer_tokens = shared.get("effort"), shared.get("answer_tokens")
         self.acting, self.short = user_settings(act_tokens, self.effort), user_settings(self.answer_tokens)

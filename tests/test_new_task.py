@@ -15,6 +15,8 @@ import selfprobe.preference_tasks
 from selfprobe.errors import InputError
 from selfprobe.providers import behaviours
 from selfprobe.providers.mind import BEHAVIOURS
+from selfprobe.solvers.converse import Conversations
+from selfprobe.solvers.observe import Prediction
 from selfprobe.studies.matrix.diversity import replies_in
 from selfprobe.studies.matrix.numbers import analyse
 from selfprobe.studies.matrix.study import Matrix
@@ -146,6 +148,67 @@ def test_an_act_that_the_task_does_not_record_is_refused_with_the_nearest(
         Matrix(models=[ADA, BO], tasks=["word_count"]).plan()
 
 
+def in_another_folder(monkeypatch: pytest.MonkeyPatch, file: Path, text: str) -> None:
+    """Put a task file where the suite looks."""
+    file.write_text(text)
+    package = selfprobe.preference_tasks
+    monkeypatch.setattr(package, "__path__", [*package.__path__, str(file.parent)])
+    _registry._modules.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("import no_such_package", "line 1: No module named 'no_such_package'"),
+        ("def f(:", "line 1: invalid syntax"),
+        (
+            "from selfprobe.task import Measure\nMEASURE = Measure(act=('answer',))",
+            "line 2: .*missing 1 required positional argument: 'acts'",
+        ),
+        ("x = 1\nx.y", "line 2: 'int' object has no attribute 'y'"),
+    ],
+)
+def test_a_task_file_that_cannot_be_imported_is_named_and_the_others_go_on(
+    stranger: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    text: str,
+    why: str,
+) -> None:
+    in_another_folder(monkeypatch, tmp_path / "broken.py", text)
+    assert "kth_word" in _registry.tasks() and "broken" not in _registry.tasks()
+    assert re.search(rf"{re.escape(str(tmp_path / 'broken.py'))}, {why}.*; its task is left out", caplog.text)
+    monkeypatch.undo()
+    _registry._modules.cache_clear()
+
+
+def test_a_copied_file_whose_task_keeps_its_name_is_refused_with_both_places(
+    stranger: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    in_another_folder(monkeypatch, tmp_path / "word_count2.py", stranger.read_text())
+    with pytest.raises(
+        InputError, match=r"two task files have a task word_count: .*word_count\.py and .*word_count2\.py; rename one"
+    ):
+        _registry.tasks()
+    monkeypatch.undo()
+    _registry._modules.cache_clear()
+
+
+def test_acts_that_are_one_text_are_refused(stranger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = _registry._modules()["word_count"]
+    monkeypatch.setattr(module, "MEASURE", replace(module.MEASURE, acts="answer"))
+    with pytest.raises(InputError, match=r"acts of MEASURE must be a tuple, such as \('answer',\), got 'answer'"):
+        _registry.measures()
+
+
+def test_a_prediction_refuses_an_argument_that_it_does_not_have() -> None:
+    with pytest.raises(InputError, match=r"^Prediction has no argument datset; did you mean dataset\?$"):
+        Prediction("word_count", "open_questions", ("question",), datset="mine.jsonl")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=r"^Conversations has no argument contxt; did you mean context\?$"):
+        Conversations("binary", contxt="full")  # type: ignore[arg-type]
+
+
 def test_two_task_files_of_one_name_are_refused_with_both_places(
     stranger: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,7 +217,7 @@ def test_two_task_files_of_one_name_are_refused_with_both_places(
     package = selfprobe.evalawareness_tasks
     monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
     _registry._modules.cache_clear()
-    with pytest.raises(InputError, match=r"two task files are called kth_word: .*kth_word\.py and .*; rename one"):
+    with pytest.raises(InputError, match=r"two task files have a task kth_word: .*kth_word\.py and .*; rename one"):
         _registry.tasks()
     monkeypatch.undo()
     _registry._modules.cache_clear()
@@ -167,7 +230,7 @@ def test_a_task_file_of_the_name_of_another_in_inspect_is_refused_too(
     package = selfprobe.preference_tasks
     monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
     _registry._modules.cache_clear()
-    with pytest.raises(InputError, match=r"two task files are called binary: .*binary\.py and .*; rename one"):
+    with pytest.raises(InputError, match=r"two task files have a task binary: .*binary\.py and .*; rename one"):
         _registry.tasks()
     monkeypatch.undo()
     _registry._modules.cache_clear()

@@ -4,6 +4,7 @@ import inspect
 import pkgutil
 import re
 import sys
+import traceback
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
@@ -18,7 +19,7 @@ import selfprobe.building
 import selfprobe.evalawareness_tasks
 import selfprobe.introspect_tasks
 import selfprobe.preference_tasks
-from selfprobe.errors import InputError, warn_once
+from selfprobe.errors import InputError, one_line, warn_once
 from selfprobe.errors.arguments import FULL, SHORT
 from selfprobe.errors.inspect_private import check_overrides
 from selfprobe.providers.planted import planted
@@ -46,24 +47,37 @@ def embedded() -> type[ModelAPI]:
 
 @cache
 def _modules() -> dict[str, ModuleType]:
-    found: dict[str, ModuleType] = {}
+    modules: dict[str, ModuleType] = {}
+    homes: dict[str, ModuleType] = {}
     for folder in FOLDERS:
         for info in pkgutil.iter_modules(folder.__path__):
             try:
                 module = import_module(f"{folder.__name__}.{info.name}")
-            except SyntaxError as error:
-                warn_once(f"{error.filename}, line {error.lineno}: {error.msg}; its task is left out")
+            except InputError:
+                raise
+            except Exception as error:  # a stranger's file may raise anything; the other tasks go on
+                warn_once(f"{_place(error, f'{info.name}.py')}: {one_line(error)}; its task is left out")
                 continue
-            name = SHORT.get(info.name, info.name)
-            made = [getattr(module, one, None) for one in (name, FULL.get(name, name))]
-            if not any(hasattr(one, "__registry_info__") for one in made):
-                continue
-            if name in found:
-                raise InputError(
-                    f"two task files are called {name}: {found[name].__file__} and {module.__file__}; rename one"
-                )
-            found[name] = module
-    return found
+            for task in vars(module).values():
+                kind = getattr(getattr(task, "__registry_info__", None), "type", None)
+                if kind != "task" or task.__module__ != module.__name__:
+                    continue
+                name = SHORT.get(task.__name__, task.__name__)
+                if (home := homes.setdefault(name, module)) is not module:
+                    raise InputError(
+                        f"two task files have a task {name}: {home.__file__} and {module.__file__}; rename one"
+                    )
+                if name == SHORT.get(info.name, info.name):
+                    modules[name] = module
+    return modules
+
+
+def _place(error: Exception, file: str) -> str:
+    """File and line of a task file's error."""
+    if isinstance(error, SyntaxError):
+        return f"{error.filename}, line {error.lineno}"
+    frames = [one for one in traceback.extract_tb(error.__traceback__) if Path(one.filename).name == file]
+    return f"{frames[-1].filename}, line {frames[-1].lineno}" if frames else file
 
 
 def tasks() -> dict[str, Callable[..., Task]]:
@@ -127,6 +141,8 @@ def takes_about(task: str) -> bool:
 def _checked(file: str | None, measure: object) -> Measure:
     if not isinstance(measure, Measure):
         raise InputError(f"{file}: MEASURE must be a Measure, got {type(measure).__name__}")
+    if isinstance(measure.acts, str):
+        raise InputError(f"{file}: acts of MEASURE must be a tuple, such as ('answer',), got {measure.acts!r}")
     if measure.observer < 0 or measure.target < 0 or not measure.acts:
         raise InputError(
             f"{file}: expected MEASURE to have acts and no negative calls; got acts {measure.acts}, "
