@@ -304,11 +304,11 @@ def report(logs: tuple[str, ...], out: str, embedder: str | None, rows: str | No
         echo(place_rows(logs, rows))
         return
     from selfprobe.errors import RunError
-    from selfprobe.errors.output import destination
+    from selfprobe.errors.output import refuse_unwritable
     from selfprobe.page import write
     from selfprobe.studies.report import report_page
 
-    destination(out)  # a wrong address shows before the work
+    refuse_unwritable(out)  # a wrong address shows before the work
     with busy.status_line():
         made = report_page(logs, embedder=embedder)
         address = write(made, out)

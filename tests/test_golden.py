@@ -182,7 +182,7 @@ def test_every_number_of_a_studys_tables_is_found_again(study: str, then: Path, 
     assert out == []
 
 
-THREE = "with three nobody can say how much pairs of models differ anyhow"
+THREE = "with three nobody can say how much two models differ without self-knowledge"
 VERDICTS: Mapping[str, tuple[str, str, str]] = {
     "ethical_dilemma": ("not told apart", "underpowered", THREE),
     "heads_up": ("underpowered", "underpowered", ""),

@@ -11,7 +11,7 @@ import fsspec
 import pytest
 
 from selfprobe.errors import InputError
-from selfprobe.errors.output import destination, is_local, place, place_file
+from selfprobe.errors.output import destination, is_local, place, place_file, refuse_unwritable
 
 FILES = {"index.html": b"new page", "tables/a.csv": b"new table"}
 
@@ -105,3 +105,11 @@ def test_a_device_is_written_and_not_replaced(tmp_path: Path) -> None:
         assert os.read(reader, 10) == b"rows" and stat.S_ISFIFO(pipe.stat().st_mode)
     finally:
         os.close(reader)
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="only Linux has a folder where nobody can write")
+def test_a_folder_that_cannot_be_made_is_refused_before_the_work_and_nothing_is_left(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"^cannot write to /proc/x: .*; give another --out$"):
+        refuse_unwritable("/proc/x")
+    refuse_unwritable(str(tmp_path / "a" / "b"))
+    assert not list(tmp_path.iterdir())

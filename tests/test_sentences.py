@@ -363,7 +363,7 @@ STUDIES: dict[Callable[..., Any], list[tuple[tuple[Any, ...], str, str]]] = {
         (foresaw(about(0.8), rival=(0.79, FLAT)), "No", "with AUROC 0.80 [0.75, 0.85]; m/b reaches 0.79"),
         (foresaw(about(0.8), rival=(0.81, WIDE)), "Cannot tell", "; m/b reaches 0.81"),
         (foresaw(about(0.8)), "Cannot tell", "; 4 models with logs would tell"),
-        (foresaw(about(0.8), named=False), "Cannot tell", "; pairs of these models may differ as much"),
+        (foresaw(about(0.8), named=False), "Cannot tell", "; models here may differ as much without self-knowledge"),
         (foresaw(about(0.8), named=True), "Yes", "ranks its successes beyond the items with AUROC 0.80 [0.75, 0.85]"),
         (foresaw(NONE, p=0.5), "Cannot tell", "no two items of other outcome are alike for the other models"),
         (foresaw(about(0.5, 0.2), p=0.5), "Cannot tell", "beyond the items 0.50 [0.30, 0.70], too wide to say"),

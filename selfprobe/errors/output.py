@@ -38,6 +38,21 @@ def destination(out: str) -> tuple[Any, str]:
     return system, inside
 
 
+def refuse_unwritable(out: str) -> None:
+    """See before the work that a folder can be written; on this machine by a folder that is made there and removed.
+
+    Raises:
+        InputError: Nothing can write there, or it is a file.
+    """
+    system, inside = destination(out)
+    if isinstance(system, LocalFileSystem):
+        nearest = next(folder for folder in (Path(inside), *Path(inside).parents) if folder.is_dir())
+        try:
+            Path(tempfile.mkdtemp(prefix=".new-", dir=nearest)).rmdir()
+        except OSError as error:
+            raise InputError(f"cannot write to {out}: {_told(error)}; give another --out") from None
+
+
 def place(files: Mapping[str, bytes], out: str) -> None:
     """Put files, by their path inside, into the folder `out`. Other files there stay.
 

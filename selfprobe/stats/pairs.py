@@ -39,6 +39,10 @@ ALIKE = 0.4
 TINY = 1e-12
 STEPS = ("above 0", "noise", "pairs", "above all pairs", "itself above others", "without its likest")
 """Conditions that must all hold for a model, in the order in which they are tested."""
+OVER_PAIRS = "above all pairs"
+"""Condition that holds (0) or not (1), and has no p."""
+AS_NEEDED = ("itself above others", "without its likest")
+"""Conditions that are tested only where something in the matrix calls for it; else their p is 0."""
 
 
 @dataclass(frozen=True)

@@ -599,7 +599,7 @@ def _order(found: Numbers) -> str:
     if math.isnan(found.p):
         return "No pair was decided in both orders: there is no order of prompts."
     if not found.ordered:
-        return f"No order of prompts is claimed: that all are alike has {p_value(found.p)}."
+        return f"No prompt is shown to give more away than another ({p_value(found.p)})."
     none = f"no single one of {len(found.prompts)} is shown to tell more than the average one."
     some = f"{worst} of {len(found.prompts)} tell more than the average one."
     return f"Prompts differ ({p_value(found.p)}); {some if worst else none}"

@@ -658,7 +658,7 @@ def _answer(one: Facts, matrix: OutcomeMatrix) -> tuple[Answer, str]:
         if matrix.verdict is None:
             return "Cannot tell", f"ranks its {what} {beyond}; {FEWEST_MODELS} models with logs would tell"
         if one.model not in matrix.verdict.models:
-            return "Cannot tell", f"ranks its {what} {beyond}; pairs of these models may differ as much"
+            return "Cannot tell", f"ranks its {what} {beyond}; models here may differ as much without self-knowledge"
         return "Yes", f"ranks its {what} {beyond}"
     if math.isnan(one.itself.value):
         return "Cannot tell", f"{ranks}; no two items of other outcome are alike for the other models"

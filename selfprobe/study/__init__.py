@@ -544,12 +544,12 @@ def refuse_impossible(values: Mapping[str, Any]) -> None:
 
 def _called(study: type[Study], values: dict[str, Any], *, yes: bool, dry_run: bool, as_json: bool) -> int:
     from selfprobe.errors import RunError
-    from selfprobe.errors.output import destination
+    from selfprobe.errors.output import refuse_unwritable
     from selfprobe.study.waves import RunSettings
     from selfprobe.text.safe import clean
 
     if "out" in values:
-        destination(values["out"])
+        refuse_unwritable(values["out"])
     settings = RunSettings.taken(values) if "prices" in values else RunSettings()
     listed = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
     asked = study.taken({**listed, "settings": settings})

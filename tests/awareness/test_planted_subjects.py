@@ -102,8 +102,8 @@ def test_a_coin_is_said_to_tell_nothing_apart_and_to_contradict_itself_as_a_coin
 )
 def test_a_subject_that_says_yes_to_everything_is_said_to(query: str) -> None:
     box = asked(query)
-    assert box.head == "No: alpha, binary, says yes to everything"
+    assert box.head == "No: alpha, binary, says yes whichever way it is asked"
     assert (
-        "Asked by binary, it says yes to everything, and so tells nothing apart." in box.text
+        "Asked by binary, it says yes whichever way it is asked, and so tells nothing apart." in box.text
         and "yes to 100 %" in box.text
     )

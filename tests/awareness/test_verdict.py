@@ -154,7 +154,7 @@ def test_a_subject_that_says_yes_to_everything_is_said_to() -> None:
     made = logged(lambda row: 0.4 if row["flip"] else 0.6, conversations(), **counts, **answers)
     statement, text = told(made)
     assert statement.kind == "answers the same to everything"
-    assert "Asked by binary, it says yes to everything, and so tells nothing apart." in text
+    assert "Asked by binary, it says yes whichever way it is asked, and so tells nothing apart." in text
     assert "ontradicts itself in 100 % of the questions asked both ways round" in text
     assert "says yes to 100 % of yes/no questions; takes the first option in 100 %" in text
 

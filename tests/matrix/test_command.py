@@ -48,7 +48,7 @@ def test_a_dry_run_says_calls_tokens_and_the_smallest_effect_and_asks_no_model(s
     assert done.exit_code == 0, done.output
     (beta,) = [line.split() for line in done.output.splitlines() if line.startswith("openai-api/fake/beta")]
     assert beta == ["openai-api/fake/beta", "250", "14,250", "4,750", "price", "unknown"]
-    assert "2 models name nobody" in done.output and "Take eight, at least five." in done.output
+    assert "With 2 models nobody can be named" in done.output and "Take eight, at least five." in done.output
     assert server.stats()["requests"] == 0 and not (tmp_path / "m").exists()
 
 
@@ -72,7 +72,7 @@ def test_a_size_that_can_see_nothing_is_said() -> None:
     enough = called("--models", five, "--tasks", "kth_word", "--limit", "100", "--dry-run")
     assert re.search(
         r"a model is named if it is about 0\.[34]\d above what skill gives \(100 items, .*\n?.*"
-        r"the smallest advantage named is 0\.[12]\d, since pairs of models differ anyhow; eight models lower it\.",
+        r"the smallest advantage named is 0\.[12]\d, since two models also differ without self-knowledge; eight models lower it\.",
         enough.output,
     )
 

@@ -247,7 +247,7 @@ def test_two_models_get_no_answer_and_the_reason(matrix_results: Callable[..., R
     results = matrix_results({"m/a": 0.9, "m/b": 0.1}, items=40)
     made = report.results_page(results, analyse(results, rng=np.random.default_rng(0)))
     assert made.answer == (
-        "Cannot tell for m/a and m/b: two models cannot show how much pairs of models differ anyhow; add three."
+        "Cannot tell for m/a and m/b: two models cannot show how much two models differ without self-knowledge; add three."
     )
 
 

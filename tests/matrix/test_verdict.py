@@ -77,12 +77,12 @@ def test_what_is_supported_says_what_would_change_it() -> None:
     untold = judged(x, informed=True)
     assert untold.models == ("m1",)
     assert untold.caution == (
-        "Add a relative of m1: here is none, and one might reach as much. selfprobe matrix --observers shown:5 would tell."
+        "Add a relative of m1: none is here, and one might predict it as well. selfprobe matrix --observers shown:5 would tell."
     )
     assert untold.sentence.endswith(untold.caution)
     told = judged(x, hits_={INFORMED: np.full((5, 100), 0.3)}, informed=True)
     assert told.models == ("m1",) and "the closest informed observer 0.30" in told.sentence
-    assert told.caution == "Add a relative of m1: here is none, and one might reach as much."
+    assert told.caution == "Add a relative of m1: none is here, and one might predict it as well."
 
 
 def test_a_relative_in_the_matrix_is_named_with_what_its_own_words_reach() -> None:
@@ -192,7 +192,7 @@ def test_three_models_name_nobody_however_clear(models: int, count: str, more: s
     got = judged(hits(np.full((models, models), 0.3) + 0.6 * np.eye(models), 100, rng()))
     assert got.kind == "underpowered" and got.models == ()
     assert got.sentence.startswith(
-        f"Too few models: with {count} nobody can say how much pairs of models differ anyhow. Add {more}."
+        f"Too few models: with {count} nobody can say how much two models differ without self-knowledge. Add {more}."
     )
     assert ("on itself" in got.sentence) == (models == 3), "what can be said all the same"
 

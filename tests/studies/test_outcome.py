@@ -317,7 +317,7 @@ def test_the_matrix_names_those_that_know_themselves_and_its_silence_takes_a_yes
     assert np.diag(matrix.means)[:2].min() > 0.8 and abs(np.diag(matrix.means)[2:] - 0.5).max() < 0.15
     silent = replace(matrix, verdict=replace(matrix.verdict, models=("m/b",)))
     kind, clause = answer(of, matrix=silent)
-    assert kind == "Cannot tell" and clause.endswith("; pairs of these models may differ as much")
+    assert kind == "Cannot tell" and clause.endswith("; models here may differ as much without self-knowledge")
 
 
 @pytest.mark.slow(25)

@@ -313,9 +313,9 @@ def _ability(arm: ArmNumbers, kind: Kind, labelled: int) -> str:
 
 
 def same_answer(arm: ArmNumbers) -> str:
-    """ "says yes to everything", or that it answers the same."""
+    """ "says yes whichever way it is asked", or that it answers the same."""
     word = "yes" if arm.said_yes > ALWAYS else "no" if arm.said_yes < 1 - ALWAYS else ""
-    return f"says {word} to everything" if word else "answers the same to everything"
+    return f"says {word} whichever way it is asked" if word else "answers the same to everything"
 
 
 def _against_words(arm: ArmNumbers) -> str:

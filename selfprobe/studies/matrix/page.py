@@ -34,6 +34,7 @@ from selfprobe.page import (
 from selfprobe.page.numerals import Interval, number, percent
 from selfprobe.page.plots import Scale, cut_name, interval_rows, model_names
 from selfprobe.stats.estimate import Estimate, undefined
+from selfprobe.stats.pairs import OVER_PAIRS
 from selfprobe.studies.matrix.diversity import OPEN, TITLE, diversity_lines, diversity_section, not_measured
 from selfprobe.studies.matrix.effort import effort_sections
 from selfprobe.studies.matrix.numbers import Analysis, TaskAnalysis, analyse
@@ -559,7 +560,8 @@ def _row_columns(task: TaskAnalysis, model: str) -> dict[str, Any]:
     return next(
         (
             {"p": row.p, "p_holm": p, "habit": row.habit, "item_specific": row.specific.value}
-            | {f"p_{step.replace(' ', '_')}": value for step, value in row.steps.items()}
+            | {f"p_{step.replace(' ', '_')}": row.p_of(step) for step in row.steps if step != OVER_PAIRS}
+            | {"beyond_all_pairs": None if math.isnan(row.steps[OVER_PAIRS]) else row.steps[OVER_PAIRS] == 0}
             | {"over_fit": row.above_fit, "pairs": row.pairs}
             | {"likest": row.stand_in[0], "likest_replies": row.stand_in[1]}
             | {"detects": row.power.detects, "items_needed": row.power.items}

@@ -25,7 +25,7 @@ from scipy import special
 
 from selfprobe.scorers.decision import Measure
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, mode_baseline
-from selfprobe.stats.pairs import FEWEST, Moments, fit_alone, moments, own_cells, steps_of
+from selfprobe.stats.pairs import AS_NEEDED, FEWEST, Moments, fit_alone, moments, own_cells, steps_of
 from selfprobe.stats.text_only import SMALLEST_TEXT_SAMPLE, text_only_observer
 from selfprobe.studies.matrix.habit import ALL, Specific
 from selfprobe.studies.matrix.table import Results, TaskMatrix, odd_cells, scores_by_item
@@ -302,7 +302,7 @@ class ModelRow:
     above_fit: float
     """Item-specific score of its own cell above what skill and predictability give."""
     pairs: float
-    """Standard deviation by which pairs of these models differ anyhow."""
+    """Standard deviation by which pairs of these models differ without self-knowledge."""
     outsider: bool
     """Whether a stranger to look-alikes would have these cells too; see `stats.pairs.OwnCells`."""
     power: Power
@@ -312,6 +312,10 @@ class ModelRow:
     def test_p(self) -> float:
         """p for the claim that its own cell stands out above skill, noise and pairs, without any baseline."""
         return float(np.max(list(self.steps.values())))
+
+    def p_of(self, step: str) -> float:
+        """p of a step; NaN where nothing in the matrix calls for it."""
+        return math.nan if step in AS_NEEDED and self.steps[step] == 0 else self.steps[step]
 
     @property
     def stand_in(self) -> tuple[str, float]:

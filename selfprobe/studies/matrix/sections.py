@@ -36,7 +36,7 @@ from selfprobe.scorers.decision import last_decisions
 from selfprobe.scorers.dilemma import dilemma_estimates, dilemmas_of, infinite_kl
 from selfprobe.scorers.frames import split
 from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
-from selfprobe.stats.pairs import STEPS
+from selfprobe.stats.pairs import OVER_PAIRS, STEPS
 from selfprobe.studies.matrix.advantage import SelfAdvantage
 from selfprobe.studies.matrix.effort import TASK
 from selfprobe.studies.matrix.numbers import Analysis, TaskAnalysis, item_clusters, unit_of
@@ -216,14 +216,9 @@ def _model_rows(task: TaskAnalysis) -> Table:
         return f"{other} {number(reached)}" if other else "–"
 
     def step(name: str) -> Column:
-        if name == "above all pairs":
+        if name == OVER_PAIRS:
             return Column(HEADS[name], lambda row: "no" if row.steps[name] else "yes")
-        needless = name in ("itself above others", "without its likest")  # 0: nothing here calls for this step
-        return Column(
-            f"{HEADS[name]}: p",
-            lambda row: "–" if needless and row.steps[name] == 0 else p_digits(row.steps[name]),
-            look="n",
-        )
+        return Column(f"{HEADS[name]}: p", lambda row: p_digits(row.p_of(name)), look="n")
 
     return Table(
         list(task.rows),

@@ -79,7 +79,7 @@ class Matrix(Study):
         """Refuse too few models, an unknown task, and arguments and arms that no task here has."""
         if len(self.models) < 2:
             names = ", ".join(model.name for model in self.models) or "none"
-            raise InputError(f"a matrix compares two models or more, got {names}")
+            raise InputError(f"a matrix compares two models or more, got {names}: say --models a,b")
         known = measures()
         for task in self.chosen or ["(none)"]:
             if task not in known and task in tasks():
@@ -194,8 +194,8 @@ class Matrix(Study):
         size = len(self.models)
         if size < FEWEST:
             return (
-                f"{size} models name nobody, since nobody can say how much pairs of models differ anyhow. Take eight, "
-                "at least five."
+                f"With {size} models nobody can be named: they do not show how much two models differ without "
+                "self-knowledge. Take eight, at least five."
             )
 
         def least(task: str, items: int) -> float:
@@ -214,7 +214,8 @@ class Matrix(Study):
         best = least(task, ENDLESS)
         of = f"{task}, {self.sizes[task]} items" if len(needs) > 1 else f"{self.sizes[task]} items"
         more = (
-            f" with any number of items the smallest advantage named is {best:.2f}, since pairs of models differ anyhow"
+            f" with any number of items the smallest advantage named is {best:.2f}, since two models also differ "
+            "without self-knowledge"
             if best < math.inf
             else ""
         )

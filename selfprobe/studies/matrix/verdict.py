@@ -146,8 +146,8 @@ def _too_few(rows: Sequence[ModelRow], total: Estimate, models: int) -> Verdict:
     count, more, better = {2: ("two", "three", "six"), 3: ("three", "two", "five")}.get(
         models, ("few", "four", "seven")
     )
-    reason = f"{count} models cannot show how much pairs of models differ anyhow; add {more}"
-    text = f"Too few models: with {count} nobody can say how much pairs of models differ anyhow."
+    reason = f"{count} models cannot show how much two models differ without self-knowledge; add {more}"
+    text = f"Too few models: with {count} nobody can say how much two models differ without self-knowledge."
     text += f" Add {more}, better {better}."
     if rows and not math.isnan(total.low):
         best = max(rows, key=lambda row: row.score.value - row.rival_score)
@@ -231,7 +231,7 @@ def _control(named: Sequence[ModelRow], rows: Sequence[ModelRow], *, informed: b
     for row in named:
         kin = [other.model for other in rows if other is not row and related(other.model, row.model)]
         if not kin:
-            return f"Add a relative of {row.model}: here is none, and one might reach as much.{hint}"
+            return f"Add a relative of {row.model}: none is here, and one might predict it as well.{hint}"
     return f"Only these models were compared: another relative might reach as much.{hint}"
 
 
@@ -368,8 +368,8 @@ def _needs(rows: Sequence[ModelRow]) -> str:
     needed = _typical([row.power.items for row in rows])
     if math.isinf(needed):
         return (
-            f"No number of items would name a model with an advantage of {EFFECT:.2f} among {len(rows)}, since pairs "
-            "of models differ anyhow; more models would."
+            f"No number of items would name a model with an advantage of {EFFECT:.2f} among {len(rows)}, since "
+            "two models also differ without self-knowledge; more models would."
         )
     return f"To name a model with an advantage of {EFFECT:.2f} takes about {_rounded(needed)} items."
 
