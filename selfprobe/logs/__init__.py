@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import ijson
@@ -137,9 +138,11 @@ def first_of(ignored: Mapping[str, str]) -> str:
 
 def none_found(paths: Iterable[str], ignored: Mapping[str, str]) -> str:
     """Sentence that no log of the suite is there, and what is."""
-    count = len(ignored)
+    paths, count = list(paths), len(ignored)
     others = f"found {count} other log{'s' * (count != 1)}"
-    return f"no selfprobe log in {', '.join(paths)}; {others}{first_of(ignored)}"
+    pages = [path for path in paths if (Path(path) / "index.html").is_file()]
+    hint = f"; {pages[0]} holds a page: give the folder of its logs" if pages else ""
+    return f"no selfprobe log in {', '.join(paths)}; {others}{first_of(ignored)}{hint}"
 
 
 CANNOT = "cannot be read"

@@ -89,7 +89,7 @@ def check_labels(first_better: BoolArray, groups: npt.NDArray[Any], *, folds: in
     if len(first_better) < 2 * folds or questions < folds:
         raise ValueError(
             f"the training half has {len(first_better)} pairs of {questions} questions; choosing the regularisation "
-            f"in {folds} folds needs at least {2 * folds} pairs of {folds} questions: give more pairs"
+            f"in {folds} folds needs at least {2 * folds} pairs of {folds} questions: give twice that or more"
         )
     if not 0 < ones < len(first_better):
         only = 1 if ones else 2
