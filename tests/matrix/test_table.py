@@ -184,7 +184,7 @@ def test_a_missing_or_empty_folder_is_told(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no selfprobe log in"):
         read_matrices([str(tmp_path)])
     (tmp_path / "index.html").write_text("a page")
-    with pytest.raises(InputError, match="holds a page: give the folder of its logs$"):
+    with pytest.raises(InputError, match="holds a page: give the folder of its logs"):
         read_matrices([str(tmp_path)])
 
 
