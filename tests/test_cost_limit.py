@@ -1,6 +1,7 @@
 """--cost-limit: a command stops when its calls have cost so much."""
 
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -38,12 +39,21 @@ def test_a_limit_that_could_not_hold_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("p.yaml").write_text(PRICES)
-    call = ["awareness", "run", "--models", "planted/ada", "--methods", "binary", "--limit", "4", "--cost-limit", "1"]
-    done = CliRunner().invoke(main, [*call, *more, "--dry-run"])
+    call = ["awareness", "run", "--methods", "binary", "--limit", "4", "--cost-limit", "1", "--dry-run", *more]
+    done = CliRunner().invoke(main, call if "--models" in more else [*call, "--models", "planted/ada"])
     assert done.exit_code == 2 and said in done.output, done.output
 
 
+@pytest.fixture(params=[signal.default_int_handler, signal.SIG_IGN], ids=["shell", "background"])
+def interrupts(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What a shell does with Ctrl-C: a process in the background of a script ignores it."""
+    before = signal.signal(signal.SIGINT, request.param)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.slow(6)
+@pytest.mark.usefixtures("interrupts")
 def test_a_run_stops_at_its_limit_and_the_same_command_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("p.yaml").write_text(PRICES)

@@ -297,7 +297,7 @@ def test_the_commands_of_paper_004_run_on_tiny_models_and_make_the_files_that_th
     from .probes.conftest import TEMPLATE, tiny_judge
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("selfprobe.probes.run.load", tiny_pairs)
+    monkeypatch.setattr("selfprobe.probes.run.load_pairs", tiny_pairs)
     for seed, (name, shape) in enumerate(zip(PROBED, ("llama", "gemma2"), strict=True)):
         judge = tiny_judge(shape, seed=seed)
         judge.tokenizer.chat_template = TEMPLATE.replace("{{ raise_exception('no system role') }}", "")

@@ -36,7 +36,6 @@ _HOMES = {
     "open_harvest": "selfprobe.probes.harvesting",
     "save_probe": "selfprobe.probes.probe_file",
 }
-_ELSEWHERE = {"load_pairs": "load"}
 
 __all__ = sorted(_HOMES)  # pyright: ignore[reportUnsupportedDunderAll]
 
@@ -48,7 +47,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
     try:
-        return getattr(import_module(_HOMES[name]), _ELSEWHERE.get(name, name))
+        return getattr(import_module(_HOMES[name]), name)
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in EXTRA:
             raise

@@ -91,7 +91,7 @@ def run_probes(
 
     Args:
         model: Name or path for `load_model`, or a loaded one (`loading`: the arguments of its `load_model`).
-        datasets: Specs for `public_pairs.load` (a name, NAME=PATH, or a file), or what `load_sets` made of them.
+        datasets: Specs for `public_pairs.load_pairs` (a name, NAME=PATH, or a file), or what `load_sets` made of them.
         out: The run's folder. The same call continues a killed run. `settings`: one of `fit.PRESETS` or your own.
         limit: Number of pairs per data set, drawn with a fixed seed; None: all. `longest`: in tokens. `path`, `reader`:
             see `forward`. `processes`: number of fits at a time.
@@ -191,7 +191,7 @@ def load_sets(
 ) -> dict[str, PairSet]:
     """Pairs of each spec, by name; `words` are for those of the general kind, others keep the paper's question.
 
-    `prompts`: a value of `FitSettings`; "conversations" shows pairs of the general kind so, see `public_pairs.load`.
+    `prompts`: a value of `FitSettings`; "conversations" shows pairs of the general kind so: `public_pairs.load_pairs`.
     """
     sets: dict[str, PairSet] = {}
     for spec in datasets:

@@ -8,6 +8,7 @@ the logs of every study, by the tasks that it reads.
 import asyncio
 import inspect
 import json
+import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -277,6 +278,9 @@ class Study(BaseModel):
 
         plan = self.plan()
         resumed = any(header.status != "success" for header in readable_logs(logs_in(self.base)).headers)
+        if self.how.cost_limit is not None and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+            # The limit ends a run as Ctrl-C does, which the background of a shell ignores.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         busy.calls = busy.Calls(sum(cost.calls for cost in plan.costs) if plan else 0, most=self.how.cost_limit)
         logs = []
         try:

@@ -9,12 +9,11 @@ import pytest
 from click.testing import CliRunner
 from inspect_ai import eval
 from inspect_ai.event import ModelEvent
-from inspect_ai.log import EvalLog
+from inspect_ai.log import EvalLog, read_eval_log
 
 from selfprobe.cli import main
 from selfprobe.introspect_tasks.ethical_dilemma import COT_PROMPT, GUT, PREDICT, PREDICT_E2_PROMPT, ethical_dilemma
 from selfprobe.introspect_tasks.ethical_dilemma import record_to_sample as to_sample
-from selfprobe.logs import samples
 from selfprobe.providers import planted
 from selfprobe.providers.behaviours.dilemmas import gut, reasoned
 from selfprobe.solvers.record import Record
@@ -74,7 +73,7 @@ def test_the_papers_other_prompts_can_be_asked_for(run_task: Any, dilemmas: str,
     )
     args = {"dataset": dilemmas, "epochs": 2, "gut": "G1", "wording": "E2"}
     log = run_task("selfprobe/ethical_dilemma", "planted/a", tmp_path, limit=1, task_args=args)
-    asked = {message.text for sample in samples(log.location) for message in sample.messages}
+    asked = {message.text for sample in read_eval_log(log.location).samples or [] for message in sample.messages}
     text = "Case 0.\n\nOption A: Go 0.\nOption B: Stay 0."
     assert {GUT["G1"].format(dilemma=text), PREDICT_E2_PROMPT.format(dilemma=text)} < asked
     assert metrics(log)["cot_pred"] == pytest.approx(1 - 0.2 * 0.3, abs=1e-5)

@@ -33,8 +33,8 @@ from .conftest import tiny_judge
 QUICK = ("--limit", 24, "--rank", 4, "--rate", 0.01, "--epochs", 2)
 
 
-def call(*arguments: Any) -> Result:
-    return CliRunner().invoke(cli.main, ["probe", "run", "--parts", "finetune", *map(str, arguments), "--yes"])
+def call(*arguments: Any, parts: str = "finetune") -> Result:
+    return CliRunner().invoke(cli.main, ["probe", "run", "--parts", parts, *map(str, arguments), "--yes"])
 
 
 @pytest.fixture(scope="module")
@@ -75,11 +75,11 @@ def test_one_command_makes_the_probes_and_then_the_judge(place: Path, tmp_path: 
     given = ("--model", place / "model", "--datasets", place / "one.jsonl", "--out", tmp_path / "new", *QUICK)
     alone = call(*given)
     assert alone.exit_code == 2 and "is no run's folder" in alone.output
-    few = ("--seeds", 1, "--resamples", 100, "--no-random-weights", "--parts", "probes,finetune")
-    dry = call(*given, *few, "--dry-run")
+    few, both = ("--seeds", 1, "--resamples", 100, "--no-random-weights"), "probes,finetune"
+    dry = call(*given, *few, "--dry-run", parts=both)
     assert dry.exit_code == 0 and "Then: finetune; what each takes is said when it begins" in dry.output
     assert not (tmp_path / "new").exists()
-    ran = call(*given, *few)
+    ran = call(*given, *few, parts=both)
     assert ran.exit_code == 0 and "12 pairs to learn from, 12 to test on" in ran.output, ran.output
     assert (tmp_path / "new" / "tables" / "finetuned.csv").is_file()
 

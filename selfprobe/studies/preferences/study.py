@@ -276,7 +276,7 @@ def _names(run: Run) -> tuple[str, str, str]:
 
 
 def _data_set(log: EvalLog) -> str:
-    """The name that `public_pairs.load` gives to what a log's task was given."""
+    """The name that `public_pairs.load_pairs` gives to what a log's task was given."""
     return name_and_place(str((log.eval.metadata or {}).get("dataset", "")))[0]
 
 
