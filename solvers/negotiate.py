@@ -640,7 +640,7 @@ async def agree(
             _refuse_if_closed(model)
             sent = call.settings()
             with Refusal() as refusal:
-                output, settings = await with_request(model, send(sent))
+                output, settings, earlier = await with_request(model, send(sent))
             if refusal.objection is not None and refusal.error is not None:
                 if not call.gives_up(refusal.objection, sent):
                     call.failed()
@@ -653,8 +653,9 @@ async def agree(
             reply = reply.model_copy(update={"applied": applied(settings, thinks=thinks)})
             if needs.logprobs and reply.problem is None and not _has_logprobs(output):
                 terms.mute = True
-            usage = output.usage or ModelUsage()
-            busy.calls.note(str(model), usage.total_tokens, usage.total_cost or 0.0)
+            if not earlier:
+                usage = output.usage or ModelUsage()
+                busy.calls.note(str(model), usage.total_tokens, usage.total_cost or 0.0)
             return reply
     return Reply(text="", model=str(model), stop_reason="unknown", problem="no_logprobs")
 

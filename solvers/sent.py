@@ -275,9 +275,19 @@ def _followed(model: Any, *, seed: int | None, do_sample: bool, temperature: flo
     return model.generate(do_sample=True, temperature=temperature, **rest)
 
 
-_requests: ContextVar[list[Mapping[str, Any]] | None] = ContextVar("_requests", default=None)
-"""Settings of the requests of the call that is under way, the last one last; None in somebody else's calls of a model
-object, which a process shares: they get all that they asked for."""
+@dataclass
+class _Requests:
+    """Requests of one call."""
+
+    settings: list[Mapping[str, Any]] = field(default_factory=list)
+    """Settings of each, the last one last."""
+    earlier: bool = False
+    """Whether the reply is one of a killed run."""
+
+
+_requests: ContextVar[_Requests | None] = ContextVar("_requests", default=None)
+"""Requests of the call that is under way; None in somebody else's calls of a model object, which a process shares: they
+get all that they asked for."""
 
 SETTINGS = "request"
 """Key in an output's metadata of the settings of its request."""
@@ -310,11 +320,13 @@ _VENDOR_NAMES = {
 _SETTING = re.compile(r"(?:^|\.)(?:" + "|".join(f"(?P<{name}>{of})" for name, of in _VENDOR_NAMES.items()) + ")$")
 
 
-async def with_request(model: Model, call: Awaitable[ModelOutput]) -> tuple[ModelOutput, Mapping[str, Any] | None]:
-    """Output of a call, with candidates for its first token alone, and the settings of the request (`_read`).
+async def with_request(
+    model: Model, call: Awaitable[ModelOutput]
+) -> tuple[ModelOutput, Mapping[str, Any] | None, bool]:
+    """Output of a call, the settings of its request (`_read`), and whether it is the reply that a killed run had.
 
-    They are None where the provider does not show its request, or the reply came from Inspect's cache. The event in
-    Inspect's log holds the same list of candidates.
+    The output has candidates for its first token alone, and so has the event in Inspect's log. The settings are None
+    where the provider does not show its request, or the reply came from Inspect's cache.
 
     Args:
         model: Model that is called.
@@ -324,16 +336,16 @@ async def with_request(model: Model, call: Awaitable[ModelOutput]) -> tuple[Mode
     hooks = getattr(getattr(model.api, "http_client", None), "event_hooks", None)
     if hooks is not None and _cut not in hooks["response"]:
         hooks["response"].append(_cut)
-    before = _requests.set([])
+    requests = _Requests()
+    before = _requests.set(requests)
     try:
         output = await call
-        requests = _requests.get()
     finally:
         _requests.reset(before)
     logprobs = output.choices[0].logprobs if output.choices else None
     if logprobs is not None:
         del logprobs.content[1:]
-    return output, requests[-1] if requests else None
+    return output, requests.settings[-1] if requests.settings else None, requests.earlier
 
 
 async def _cut(response: Any) -> None:
@@ -368,7 +380,8 @@ def _listen(model: Model) -> None:
     async def generate(*args: Any, **call: Any) -> Any:
         noted = _requests.get()
         if noted is not None and (before := take(str(model), call["input"], call["config"])):
-            noted += [before.metadata[SETTINGS]] if before.metadata and SETTINGS in before.metadata else []
+            noted.earlier = True
+            noted.settings += [before.metadata[SETTINGS]] if before.metadata and SETTINGS in before.metadata else []
             return before
         with _Receiving(api) as receiving:
             result: Any = await plain(*args, **call)
@@ -382,9 +395,9 @@ def _listen(model: Model) -> None:
                 output = whole_characters(output)
                 result = (output, *result[1:]) if isinstance(result, tuple) else output
         if noted is not None and isinstance(result, tuple) and isinstance(result[1], ModelCall):
-            noted.append(_read(result[1].request))
+            noted.settings.append(_read(result[1].request))
             if isinstance(result[0], ModelOutput):
-                facts = {SETTINGS: noted[-1], ENDING: _ending(result[1].response or {})}
+                facts = {SETTINGS: noted.settings[-1], ENDING: _ending(result[1].response or {})}
                 result[0].metadata = {**(result[0].metadata or {}), **facts}
         return result
 

@@ -76,7 +76,7 @@ def test_of_a_provider_without_httpx_the_candidates_are_dropped_from_its_output(
         output.choices[0].logprobs = Logprobs(content=list(candidates))
         return output
 
-    output, _ = asyncio.run(
+    output, *_ = asyncio.run(
         with_request(cast(Model, SimpleNamespace(api=SimpleNamespace(generate=None, **api))), generate())
     )
     assert output.choices[0].logprobs == Logprobs(content=candidates[:1]) and output.completion == "abc"
