@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -86,7 +87,9 @@ def test_after_two_kills_no_call_is_asked_again_whose_reply_was_there_and_no_row
         events = [e for log in newest.values() for s in transcripts(log) for e in s.events if isinstance(e, ModelEvent)]
         under_way += sum(bool(event.pending) for event in events)
         assert kept > 0
-    subprocess.run(command("m"), capture_output=True, check=True)
+    third = subprocess.run(command("m"), capture_output=True, check=True, text=True).stderr
+    left = re.findall(r"at most (\d+) calls are left|call (\d+) of (\d+)", third)
+    assert {most for _, _, most in left[1:]} == {left[0][0]}, "progress counts what is asked now alone"
     assert server.stats()["requests"] - 120 <= under_way
     subprocess.run(command("whole"), capture_output=True, check=True)
     assert _shown(tmp_path / "m") == _shown(tmp_path / "whole")
