@@ -19,7 +19,7 @@ from selfprobe.data.conversations import DEFAULT, conversations, record_to_sampl
 from selfprobe.data.messages import numbered
 from selfprobe.data.questions import log_entries, versioned, wording
 from selfprobe.errors import InputError
-from selfprobe.errors.arguments import one_of, unknown, whole
+from selfprobe.errors.arguments import one_of, only_known, whole
 from selfprobe.logs.first_call import named_for
 from selfprobe.solvers import ask
 from selfprobe.solvers.act import act, answer
@@ -256,8 +256,7 @@ class Conversations:
         Raises:
             InputError: An argument is wrong; see `wording` and `conversations`.
         """
-        if wrong := unknown(shared, ("decisions", *Questioned.__optional_keys__)):
-            raise InputError(f"Conversations has no argument {wrong}")
+        only_known("Conversations", shared, ("decisions", *Questioned.__optional_keys__))
         self.shared, self.decisions = shared, decisions
         self.perspective: Perspective = shared.get("perspective", "first")
         check_options(perspective=self.perspective, decisions=decisions)

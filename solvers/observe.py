@@ -21,7 +21,7 @@ from inspect_ai.viewer import TaskSamplesColumn, TaskSamplesSort, TaskSamplesVie
 
 from selfprobe.data import Row, Table, groups_of, load
 from selfprobe.errors import InputError
-from selfprobe.errors.arguments import unknown, whole
+from selfprobe.errors.arguments import only_known, whole
 from selfprobe.errors.inspect_private import registry_info
 from selfprobe.solvers import act as _act
 from selfprobe.solvers import act as _answer
@@ -260,8 +260,7 @@ class Prediction:
         Raises:
             InputError: An argument is wrong; see `load` and `replay_log`.
         """
-        if wrong := unknown(shared, ("act_tokens", *Shared.__optional_keys__)):
-            raise InputError(f"Prediction has no argument {wrong}")
+        only_known("Prediction", shared, ("act_tokens", *Shared.__optional_keys__))
         whole(act_tokens=act_tokens, optional=True)
         dataset = shared.get("dataset")
         self.table = data if isinstance(data, Table) else load(data if dataset is None else dataset, tuple(columns))

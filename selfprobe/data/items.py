@@ -19,7 +19,7 @@ from inspect_ai.dataset import Sample
 from inspect_ai.model import ChatMessage, ChatMessageUser, ContentText
 
 from selfprobe.errors import InputError
-from selfprobe.errors.arguments import unknown
+from selfprobe.errors.arguments import only_known
 from selfprobe.errors.inspect_private import registry_info, registry_lookup
 from selfprobe.logs.first_call import build
 from selfprobe.text.quotes import fold
@@ -259,8 +259,8 @@ def foreign(name: str, args: Mapping[str, Any] | None = None) -> Task:
     function = registry_lookup("task", registry_info(task).name)
     parameters = inspect.signature(function).parameters if callable(function) else {}
     takes_any = any(one.kind is one.VAR_KEYWORD for one in parameters.values())
-    if not takes_any and (wrong := unknown(args or {}, parameters)):
-        raise InputError(f"{name} has no argument {wrong}")
+    if not takes_any:
+        only_known(name, args or {}, parameters)
     if not task.scorer:
         raise InputError(f"{name} has no scorer: without a score there is no effect on it")
     if task.sample_source is not None:

@@ -62,8 +62,7 @@ def task(function: TaskFunction) -> TaskFunction:
     def strict(*values: Any, **named: Any) -> Task:
         if now := renamed(named, parameters):
             raise InputError(f"{function.__name__} has no argument {now}")
-        if wrong := unknown(named, parameters):
-            raise InputError(f"{function.__name__} has no argument {wrong}")
+        only_known(function.__name__, named, parameters)
         given = signature.bind_partial(*values, **named).arguments
         for name, one in parameters.items():
             if one.default is one.empty and name not in given:
@@ -81,6 +80,16 @@ def task(function: TaskFunction) -> TaskFunction:
     if function.__name__ in SHORT:
         also_named(known, function.__name__, SHORT[function.__name__])
     return cast(TaskFunction, known)
+
+
+def only_known(who: str, names: Iterable[str], known: Collection[str]) -> None:
+    """Refuse arguments that a task, or a part of one, does not have.
+
+    Raises:
+        InputError: A name is not known; says the nearest.
+    """
+    if wrong := unknown(names, known):
+        raise InputError(f"{who} has no argument {wrong}")
 
 
 def _parameters(function: Callable[..., Any]) -> Iterable[inspect.Parameter]:
