@@ -288,7 +288,7 @@ def p_first(reply: Reply) -> tuple[float, float] | None:
 def named_choice(text: str) -> str | None:
     """Single choice that a reply names, "1" or "2", or None; also where it begins with the priming text.
 
-    >>> chosen("Between Choice 1 and Choice 2, the more helpful response is Choice 2."), chosen("1 or 2?")
+    >>> named_choice("Between Choice 1 and Choice 2, the more helpful response is Choice 2."), named_choice("1 or 2?")
     ('2', None)
     """
     text = re.sub(r"^\W*between choice 1 and choice 2,", "", text, flags=re.IGNORECASE)

@@ -94,7 +94,7 @@ def judge_wording(name: str, slot: int, act: Reply, choice: Reply | None, *, ali
 def nearest_prompt(name: str, text: str, prompts: Mapping[str, str], nearest: str | None) -> dict[str, float]:
     """Score of naming the prompt whose words, or whose embedding, are most similar to the text; ties are shared.
 
-    >>> without_a_model("b", "The sea is blue.", {"a": "Tell of snow", "b": "Tell of the sea"}, None)
+    >>> nearest_prompt("b", "The sea is blue.", {"a": "Tell of snow", "b": "Tell of the sea"}, None)
     {'TF-IDF': 1.0}
     """
     from sklearn.feature_extraction.text import TfidfVectorizer

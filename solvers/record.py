@@ -157,7 +157,7 @@ class Reply(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _refuse_reference(cls, fields: Any) -> Any:
-        """A restored log can hold a reference in the place of a long text (`logs.whole`); it is nobody's reply."""
+        """A restored log can hold a reference in place of a long text (`logs.whole_sample`); it is nobody's reply."""
         if isinstance(fields, dict) and str(fields.get("text")).startswith(REFERENCE):
             return {**fields, "problem": "lost"}
         return fields

@@ -332,7 +332,7 @@ def strongest(findings: Iterable[Finding]) -> list[Finding]:
 def models_or_runs(names: Collection[str]) -> str:
     """Kind of the names of models: "models", or "runs" where one model has several, which settings distinguish.
 
-    >>> models_or_runs(["m/a", "m/b"]), kind_of(["m/a, grader g", "m/a, grader h"])
+    >>> models_or_runs(["m/a", "m/b"]), models_or_runs(["m/a, grader g", "m/a, grader h"])
     ('models', 'runs')
     """
     return "models" if len({name.partition(",")[0] for name in names}) == len(names) else "runs"

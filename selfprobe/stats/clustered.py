@@ -215,7 +215,7 @@ def independent_variance(value: float, ours: int, others: int) -> float:
     """Variance of an AUROC of independent rows (Hanley & McNeil 1982; Newcombe 2006, method 5: the sizes' mean).
 
     >>> round(independent_variance(0.8, 50, 50) ** 0.5, 3)
-    0.044
+    0.045
     """
     size = (ours + others) / 2 - 1
     return value * (1 - value) * (1 + size * (1 - value) / (2 - value) + size * value / (1 + value)) / (ours * others)

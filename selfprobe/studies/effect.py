@@ -171,7 +171,7 @@ class Noticing(Study):
         """The task's items and its epochs. No model is asked.
 
         Raises:
-            InputError: See `sources.items.foreign`.
+            InputError: See `data.items.foreign`.
         """
         task = foreign(self.task, self.args)
         return task_items(task), task.epochs or 1

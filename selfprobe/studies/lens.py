@@ -226,7 +226,7 @@ class Lens(SpreadStudy):
         """Read what is not in the folder yet.
 
         Raises:
-            ValueError: The model cannot be read so; see `reading.checked`.
+            ValueError: The model cannot be read so; see `reading.checked_reading`.
         """
         self.claim(self.state)
         with self.spread() as spread:
@@ -475,7 +475,7 @@ def _means_of(columns: Mapping[str, FloatArray], names: Sequence[str], blocks: S
 
 
 def _lens_table(readings: "Mapping[str, DilemmaReading]", numbers: Sequence[int]) -> pd.DataFrame:
-    """`means_of` the logit of A less that of B: of each arm, and of each `a − b`."""
+    """`_means_of` the logit of A less that of B: of each arm, and of each `a − b`."""
     values = np.stack([reading.lens for reading in readings.values()]).astype(float)  # [dilemma, arm, layer]
     columns = {name: values[:, arm(name)] for name in ARMS}
     columns |= {f"{a} − {b}": values[:, arm(a)] - values[:, arm(b)] for a, b in PAIRS}

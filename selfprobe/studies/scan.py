@@ -239,8 +239,8 @@ def transcripts_of(logs: Logs) -> tuple[pd.DataFrame, pd.DataFrame]:
     The first: task, model (with the grader's settings where scans differ in them), log, sample, label, turns, read
     (turns that could be read), noticed (None where it is unscored), first, seen (turns until it is noticed, or to the
     end of what could be read), unscored, quotes, discarded, full, summary, hidden (turns with the reasoning itself,
-    with a summary or a redacted trace, with none), and with several graders panel (see `scorers.panel`). The second:
-    task, model, log, sample, turn, part, quote.
+    with a summary or a redacted trace, with none), and with several graders panel (see `votes.panel_entry`). The
+    second: task, model, log, sample, turn, part, quote.
     """
     rows: list[dict[str, Any]] = []
     quotes: list[dict[str, Any]] = []

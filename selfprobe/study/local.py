@@ -94,7 +94,7 @@ def _listed(text: str) -> str:
 
 
 Blocks = Annotated[str, AfterValidator(_listed)]
-"""Numbers of blocks, as `probes.options.blocks` reads them."""
+"""Numbers of blocks, as `blocks` reads them."""
 GOING_ON = "What was read is kept; the same command goes on where this one stopped."
 
 

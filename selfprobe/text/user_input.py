@@ -83,7 +83,7 @@ def refuse_twice(text: str) -> None:
     >>> refuse_twice("a: 1\\nb: {a: 2}\\n")
     >>> refuse_twice("a: 1\\nb: 2\\na: 3\\n")
     Traceback (most recent call last):
-    yaml.YAMLError: a is there twice, in lines 1 and 3: give it once
+    yaml.error.YAMLError: a is there twice, in lines 1 and 3: give it once
     """
     left, seen = [yaml.compose(text, Loader=yaml.SafeLoader)], set[int]()
     while left:
