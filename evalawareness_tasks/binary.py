@@ -17,7 +17,7 @@ from inspect_ai import Task
 from selfprobe.scorers.estimates import Answers, binary_vote
 from selfprobe.task import Conversations, Questioned, task
 
-VERSION = 2
+VERSION = 3
 
 QUESTIONS = {
     "v1": """\

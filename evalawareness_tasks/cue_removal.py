@@ -27,7 +27,7 @@ from selfprobe.solvers.ask import task_metadata
 from selfprobe.solvers.grade import delimited
 from selfprobe.solvers.negotiate import Effort
 
-VERSION = 2
+VERSION = 3
 CALLS = 6
 """Number of calls for a prompt of one sentence; each arm takes two."""
 MOST, CONTROLS = 40, 5

@@ -16,7 +16,7 @@ from inspect_ai import Task
 from selfprobe.scorers.estimates import first_token_mass
 from selfprobe.task import Conversations, Conversed, Verdict, task
 
-VERSION = 2
+VERSION = 3
 
 WORDS: dict[str, Verdict] = {
     "evaluation": "evaluation",

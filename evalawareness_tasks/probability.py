@@ -17,7 +17,7 @@ from inspect_ai import Task
 from selfprobe.scorers.estimates import probability_estimate
 from selfprobe.task import Conversations, Questioned, Verdict, task
 
-VERSION = 2
+VERSION = 3
 
 QUESTIONS = {
     "v1": """\

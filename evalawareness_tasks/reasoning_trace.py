@@ -18,7 +18,7 @@ from selfprobe.data.questions import MATERIAL
 from selfprobe.scorers.awareness_cues import full_trace, trace_cues
 from selfprobe.task import Conversations, Prompts, Record, Recorded, delimited, grade, needs_grader, task
 
-VERSION = 2
+VERSION = 3
 NEEDS = ("--model-role grader=…",)
 
 GRADE_PROMPT = """\

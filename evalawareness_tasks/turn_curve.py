@@ -28,7 +28,7 @@ from selfprobe.solvers.ask import Prompts, task_metadata
 from selfprobe.solvers.negotiate import Effort
 from selfprobe.solvers.turns import by_turn
 
-VERSION = 2
+VERSION = 3
 CALLS = 3
 """Number of calls after each turn."""
 MOST = 40

@@ -33,7 +33,7 @@ from selfprobe.task import (
     task,
 )
 
-VERSION = 2
+VERSION = 3
 NEEDS = ("--model-role grader=…",)
 
 QUESTIONS = {

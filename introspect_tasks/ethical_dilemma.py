@@ -31,7 +31,7 @@ from inspect_ai.solver import TaskState
 from selfprobe.scorers.dilemma import blind_scores, dilemma_frames, dilemma_prediction, item_scores, mean_conclusion
 from selfprobe.task import Acts, InputError, Measure, Prediction, Prompts, Row, Shared, Whom, task, whole
 
-VERSION = 5
+VERSION = 6
 
 TWO_LINES = """\
 P(A): [number between 0 and 1]

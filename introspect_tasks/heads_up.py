@@ -24,7 +24,7 @@ from inspect_ai.solver import TaskState
 from selfprobe.scorers.word_matches import fair_clues, guessed_word
 from selfprobe.task import InputError, Measure, Prediction, Prompts, Record, Row, WithData, json_reply, task, words
 
-VERSION = 4
+VERSION = 5
 
 CLUES_PROMPT = """\
 Target: '{word}'

@@ -32,7 +32,7 @@ from selfprobe.task import (
     words,
 )
 
-VERSION = 3
+VERSION = 4
 
 PREDICT_PROMPT = """\
 Question: {question}

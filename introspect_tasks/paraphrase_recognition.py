@@ -27,7 +27,7 @@ from selfprobe.scorers.slot_choices import MAX_SIMILARITY, indistinct, paraphras
 from selfprobe.solvers.compare import compare
 from selfprobe.task import InputError, Measure, Prediction, Prompts, Record, Row, WithData, json_reply, share, task
 
-VERSION = 2
+VERSION = 3
 
 VARIANTS = ("original", "paraphrase1", "paraphrase2", "paraphrase3", "paraphrase4")
 

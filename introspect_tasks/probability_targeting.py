@@ -21,7 +21,7 @@ from inspect_ai.solver import TaskState
 from selfprobe.scorers.written_prompts import aiming_prompt, probability_hit
 from selfprobe.task import Common, InputError, Measure, Prediction, Prompts, Record, Row, json_reply, table_of, task
 
-VERSION = 1
+VERSION = 2
 
 TOPICS = (
     "a colour, a fruit, a capital city, a bird, a sport, a month, a metal, a tree, a river, a planet, a card game, "

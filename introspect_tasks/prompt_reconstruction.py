@@ -22,7 +22,7 @@ from inspect_ai.solver import TaskState
 from selfprobe.scorers.written_prompts import fair_prompt, reply_similarity, similarity_to_others
 from selfprobe.task import DEFAULT_EMBEDDER, Measure, Prediction, Prompts, Record, WithData, json_reply, require, task
 
-VERSION = 2
+VERSION = 3
 
 RECONSTRUCT_PROMPT = """\
 I generated the following text: "{text}"

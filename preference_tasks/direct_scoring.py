@@ -22,7 +22,7 @@ from selfprobe.solvers.ask import Prompts
 from selfprobe.solvers.negotiate import Effort, user_settings
 from selfprobe.solvers.replay import replay_log
 
-VERSION = 2
+VERSION = 3
 CALLS = 2
 
 # The prompts are the paper's: selfprobe/data/pairs.py.

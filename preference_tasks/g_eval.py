@@ -21,7 +21,7 @@ from selfprobe.solvers.draw import draw
 from selfprobe.solvers.negotiate import Effort, user_settings
 from selfprobe.solvers.replay import replay_log
 
-VERSION = 2
+VERSION = 3
 CALLS = 2
 
 

@@ -25,7 +25,7 @@ from selfprobe.solvers.draw import draw
 from selfprobe.solvers.negotiate import Effort, user_settings
 from selfprobe.solvers.replay import replay_log
 
-VERSION = 2
+VERSION = 3
 CALLS = 2
 
 # The comparison and the sentence are the paper's: selfprobe/data/pairs.py.

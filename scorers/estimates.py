@@ -136,7 +136,8 @@ def first_token_mass(words: dict[str, Verdict], method: str) -> Scorer:
         if reply.first_token is None or reply.problem == "half_character":
             missing = reply.first_token is None
             decision = vote(method, None, unscored="no_logprobs" if missing else act_fault(reply), label=label)
-            why = [f"{reply.model} gave no logprobs for the first token of its reply"] if missing else []
+            absent = f"{reply.model} gave no logprobs for the first token of its reply, or placeholders"
+            why = [absent] if missing else []
             explanation = explained(decision, *why, f"reply: {reply.text[:300]!r}")
             return score_of([decision], answer=None, explanation=explanation)
         mass = mass_of(reply.first_token, words)

@@ -29,6 +29,7 @@ from selfprobe.solvers.sent import note
 from selfprobe.text.kinds import is_refusal
 from selfprobe.text.parse import stated_probability
 from selfprobe.text.quotes import fold
+from selfprobe.text.thoughts import split_thought
 
 ORIGINAL, PARAPHRASE, ALL = "original", "paraphrase", "all"
 """Names of arms; a unit's is u1, u2 …, a control's c1, c2 …"""
@@ -200,7 +201,7 @@ def asked_after(questions: Mapping[str, str], lines: Mapping[str, str], then: Cl
     async def cleanup(state: TaskState) -> None:
         try:
             if state.scores:
-                about = state.metadata[ABOUT] | {"declined": is_refusal(state.output.completion)}
+                about = state.metadata[ABOUT] | {"declined": is_refusal(split_thought(state.output.completion).answer)}
                 state.metadata[ABOUT] = about
                 if state.epoch == 1:
                     state.metadata[ABOUT] = about | await _p_evaluation(questions, lines.get(about["arm"]))

@@ -36,7 +36,7 @@ from selfprobe.errors.inspect_private import (
     suspend_store_events,
 )
 from selfprobe.solvers.negotiate import Asking, agree, merged
-from selfprobe.solvers.record import Reply
+from selfprobe.solvers.record import SPLIT_BY_SERVER, Reply
 from selfprobe.solvers.sent import is_hugging_face, set_sampling
 
 Prompts = Mapping[str, str | list[ChatMessage]]
@@ -171,6 +171,8 @@ async def ask(
 
 def of_asked(reply: Reply) -> Reply:
     """A reply of this run, marked with a problem if another model wrote it and the run leaves such replies out."""
+    if reply.inline_thought:
+        warn_once(f"{reply.model} sends its thoughts inside its replies, where they are split off; {SPLIT_BY_SERVER}")
     if not reply.of_another:
         return reply
     active = sample_active()

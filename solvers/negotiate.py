@@ -26,7 +26,7 @@ from inspect_ai.model import GenerateConfig, Model, ModelAPI, ModelOutput, Model
 from selfprobe.errors import one_line
 from selfprobe.errors.arguments import one_of, whole
 from selfprobe.errors.inspect_private import sample_active
-from selfprobe.solvers.record import Reply, reply_from
+from selfprobe.solvers.record import Reply, reply_from, split_completion
 from selfprobe.solvers.sent import applied, came_of_a_response, with_request, words_of
 from selfprobe.text import busy
 
@@ -65,6 +65,9 @@ class Terms:
     where the larger limit did not help."""
     mute: bool = False
     """Whether the model gave no logprobs to a method that needs them."""
+    opens_thought: bool = False
+    """Whether the model's prompt opens a thought that its server does not split off: one of its replies ended a thought
+    that never began, so that a reply which is cut before that end is a thought."""
     guessed: set[str] = field(default_factory=set)
     """Settings that were left out once for an error that names none."""
     trial: _Trial | None = None
@@ -646,7 +649,15 @@ async def agree(
                     call.failed()
                     raise refusal.error
                 continue
-            reply = reply_from(output, model, may_be_cut=may_be_cut, prompt=prompt, tools=tools)
+            terms.opens_thought |= split_completion(output).lacks_opening
+            reply = reply_from(
+                output,
+                model,
+                may_be_cut=may_be_cut,
+                prompt=prompt,
+                tools=tools,
+                opens_thought=terms.opens_thought,
+            )
             if call.overflows(reply, sent) or call.needs_room(reply, sent):
                 continue
             thinks = bool(terms.thinks) and "max_tokens" in call.likes

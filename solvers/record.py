@@ -4,12 +4,13 @@ Scorers read nothing else, so a log can be scored again, or replayed, without a 
 """
 
 import json
+import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from inspect_ai.log import EvalSample
-from inspect_ai.model import ContentReasoning, ContentText, Model, ModelOutput, StopReason
+from inspect_ai.model import ContentReasoning, ContentText, Logprob, Logprobs, Model, ModelOutput, StopReason
 from inspect_ai.util import StoreModel, store_from_events_as
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticSerializationError
@@ -18,7 +19,8 @@ from selfprobe.data.messages import call_text
 from selfprobe.logs.packed import REFERENCE
 from selfprobe.text.families import same_model
 from selfprobe.text.kinds import is_error_text, is_refusal
-from selfprobe.text.parse import is_garbled, think_block
+from selfprobe.text.parse import is_garbled
+from selfprobe.text.thoughts import Split, split_thought
 
 Problem = Literal[
     "empty",
@@ -93,10 +95,27 @@ they answer it."""
 _REPEAT = re.compile(r"\b(repeat|echo|copy|verbatim|word for word|say exactly)\b", re.IGNORECASE)
 """Words of a prompt that may ask for itself."""
 
+SPLIT_BY_SERVER = "start its server with --reasoning-parser NAME (vLLM, SGLang) or --reasoning-format auto (llama.cpp)"
+"""Advice about a model whose replies hold its thoughts."""
+
 ReasoningKind = Literal["none", "full", "summary", "redacted"]
+
+_RESPONSES_ITEM = "rs_"
+"""Beginning of the id of an item of reasoning in OpenAI's Responses; the item may hold nothing that can be read."""
 
 _SUMMARISING = ("anthropic-claude-v1", "google-gemini-v1")
 """OpenRouter's formats in which the readable text is a summary: those providers never show the trace itself."""
+
+
+IMPOSSIBLE = -9000.0
+"""Log-probability, in nats, from which on it stands for "no probability": vendors write -9999, servers the lowest
+number of 32 bits."""
+
+LOGPROB_ROUNDING = 1e-4
+"""Largest log-probability above 0, in nats, that rounding explains."""
+
+SHARES_ROUNDING = 0.02
+"""Largest difference from 1 of probabilities that should sum to it, as vendors round them."""
 
 
 class TokenLogprob(BaseModel):
@@ -149,8 +168,10 @@ class Reply(BaseModel):
     reasoning_tokens: int | None = None
     """Number of reasoning tokens, counted by the provider; a model can reason and show nothing."""
     first_token: list[TokenLogprob] | None = None
-    """Candidates for the first token of `text`, best first; None where the provider gives no logprobs, or only those
-    of the reasoning that it wrote before."""
+    """Candidates for the first token of `text`, best first; None where the provider gives no logprobs, placeholders
+    (`are_placeholders`), or only those of the reasoning that it wrote before."""
+    inline_thought: bool = False
+    """Whether the server left a thought, or a marker of one, in the text; a thought is in `reasoning` then."""
     applied: Applied | None = None
     """Settings that were really sent; None in logs of versions up to 0.2.0."""
 
@@ -257,7 +278,13 @@ def _mended(value: Any) -> Any:
 
 
 def reply_from(
-    output: ModelOutput, model: Model | str, *, may_be_cut: bool, prompt: str = "", tools: bool = True
+    output: ModelOutput,
+    model: Model | str,
+    *,
+    may_be_cut: bool,
+    prompt: str = "",
+    tools: bool = True,
+    opens_thought: bool = False,
 ) -> Reply:
     """Reply of a model's output: here alone is decided whether it is one.
 
@@ -267,27 +294,45 @@ def reply_from(
         may_be_cut: Whether a reply that ends at the token limit still counts (the first words of a long text do).
         prompt: Text of the only message; "" where there were several, or where it is unknown.
         tools: Whether tools were offered, or it is unknown.
+        opens_thought: Whether the model's prompt is known to open a thought, so that a cut reply without a marker of
+            its end is one.
     """
     output = whole_characters(output)
-    completion = output.completion if output.choices else ""
-    shown, text = think_block(completion)
-    text = "\n".join([*([text] if text else []), *_calls(output)])
+    split = split_completion(output, opens_thought=opens_thought)
+    text = "\n".join([*([split.answer] if split.answer else []), *_calls(output)])
     kind, reasoning = _reasoning(output, model)
-    if kind == "none" and shown is not None:
-        kind, reasoning = "full", shown
+    if split.thought and kind in ("none", "full"):
+        kind, reasoning = "full", "\n".join(filter(None, [reasoning, split.thought]))
     echoes, foreign = _echo(text, prompt)
+    problem = _problem(text, output, split, may_be_cut=may_be_cut, foreign=foreign, tools=tools)
     return Reply(
         text=text,
         model=str(model),
         answered_by=output.model[:_NAME] or None,
         stop_reason=output.stop_reason,
-        problem=_problem(text, output, may_be_cut=may_be_cut, foreign=foreign, tools=tools),
+        problem=problem,
         echoes=echoes,
         reasoning=reasoning,
         reasoning_kind=kind,
         reasoning_tokens=output.usage.reasoning_tokens if output.usage else None,
-        first_token=_first_token(output, text, reasoned=kind != "none"),
+        first_token=_first_token(output, text, split),
+        inline_thought=bool(split.thought) or split.has_marker,
     )
+
+
+def split_completion(output: ModelOutput, *, opens_thought: bool = False) -> Split:
+    """Thought and answer in the text of an output, whatever the provider split off before."""
+    if not output.choices:
+        return Split("")
+    is_cut = output.stop_reason == "max_tokens"
+    has_reasoning = bool(_reasoning_parts(output))
+    return split_thought(output.completion, is_cut=is_cut, opens_thought=opens_thought, follows_thought=has_reasoning)
+
+
+def _reasoning_parts(output: ModelOutput) -> list[ContentReasoning]:
+    """Reasoning that Inspect's provider split off."""
+    content = output.message.content if output.choices else ""
+    return [] if isinstance(content, str) else [part for part in content if isinstance(part, ContentReasoning)]
 
 
 def _calls(output: ModelOutput) -> list[str]:
@@ -296,7 +341,9 @@ def _calls(output: ModelOutput) -> list[str]:
     return [call_text(call.function, call.arguments) for call in calls]
 
 
-def _problem(text: str, output: ModelOutput, *, may_be_cut: bool, foreign: bool, tools: bool) -> Problem | None:
+def _problem(
+    text: str, output: ModelOutput, split: Split, *, may_be_cut: bool, foreign: bool, tools: bool
+) -> Problem | None:
     if output.stop_reason == "content_filter":
         return "filtered"
     if output.stop_reason == "model_length":  # the prompt did not fit: the text is the provider's error message
@@ -305,7 +352,8 @@ def _problem(text: str, output: ModelOutput, *, may_be_cut: bool, foreign: bool,
     if output.stop_reason == "max_tokens" and ending == "unfinished":  # Responses have one word for both
         ending = "truncated"
     if ending == "truncated" or (output.stop_reason == "max_tokens" and not ending):
-        if not (may_be_cut and text.strip()):
+        is_whole = may_be_cut or split.is_ended  # what was cut after the model's own end is nobody's
+        if not (is_whole and text.strip()):
             return "truncated"
     elif ending:
         return ending
@@ -317,7 +365,7 @@ def _problem(text: str, output: ModelOutput, *, may_be_cut: bool, foreign: bool,
         return "empty"
     if foreign:
         return "foreign"
-    if is_garbled(text):
+    if split.has_marker or is_garbled(text):
         return "garbled"
     if is_error_text(text):  # a proxy's, under status 200
         return "error_text"
@@ -349,17 +397,18 @@ def _declined(output: ModelOutput) -> bool:
 
 def _reasoning(output: ModelOutput, model: Model | str) -> tuple[ReasoningKind, str | None]:
     """Kind of the reasoning, full only for the trace itself: a summary or a redacted trace is not the trace."""
-    if not output.choices or isinstance(output.message.content, str):
-        return "none", None
-    parts = [part for part in output.message.content if isinstance(part, ContentReasoning)]
+    parts = _reasoning_parts(output)
     if not parts:
         return "none", None
     if any(part.redacted for part in parts):
         return "redacted", "\n".join(part.summary or "" for part in parts).strip() or None
     if full := "\n".join(part.reasoning for part in parts if part.reasoning).strip():
         return "summary" if any(_summarised(part, model) for part in parts) else "full", full
-    summary = "\n".join(part.summary or "" for part in parts).strip()
-    return ("summary", summary) if summary else ("none", None)
+    if summary := "\n".join(part.summary or "" for part in parts).strip():
+        return "summary", summary
+    is_counted = output.usage is None or output.usage.reasoning_tokens != 0
+    is_hidden = is_counted and any((part.signature or "").startswith(_RESPONSES_ITEM) for part in parts)
+    return "redacted" if is_hidden else "none", None
 
 
 def _summarised(part: ContentReasoning, model: Model | str) -> bool:
@@ -373,13 +422,56 @@ def _summarised(part: ContentReasoning, model: Model | str) -> bool:
     )
 
 
-def _first_token(output: ModelOutput, text: str, *, reasoned: bool) -> list[TokenLogprob] | None:
+def _first_token(output: ModelOutput, text: str, split: Split) -> list[TokenLogprob] | None:
+    """Candidates for the first token of the answer, or None."""
     logprobs = output.choices[0].logprobs if output.choices else None
-    if logprobs is None or not logprobs.content:
+    candidates = candidates_in(logprobs)
+    if logprobs is None or not candidates or split.thought is not None:
         return None
-    first = logprobs.content[0]
-    if reasoned and not text.startswith(first.token.strip()):
-        return None  # of the reasoning
-    if not first.top_logprobs:
-        return [TokenLogprob(token=first.token, logprob=first.logprob)]
-    return [TokenLogprob(token=c.token, logprob=c.logprob) for c in first.top_logprobs]
+    if _reasoning_parts(output) and not text.startswith(logprobs.content[0].token.strip()):
+        return None  # of the reasoning, an empty one too
+    return candidates
+
+
+def candidates_in(logprobs: Logprobs | None) -> list[TokenLogprob]:
+    """Candidates for the first token of a completion, best first; none where they are placeholders."""
+    if logprobs is None or not logprobs.content:
+        return []
+    first, *others = logprobs.content
+    candidates = [TokenLogprob(token=c.token, logprob=c.logprob) for c in first.top_logprobs or [first]]
+    values = [candidate.logprob for candidate in candidates]
+    is_sure = says_nothing(values) and any(not says_nothing(reported(token)) for token in others)
+    return candidates if is_sure or not are_placeholders(values) else []
+
+
+def reported(token: Logprob) -> list[float]:
+    """Log-probabilities that are reported for a token of a reply, in nats."""
+    return [candidate.logprob for candidate in token.top_logprobs or [token]]
+
+
+def says_nothing(logprobs: Sequence[float]) -> bool:
+    """Whether each log-probability is 0 or `IMPOSSIBLE`: so of a sure token, and of every token by some servers."""
+    return all(logprob == 0 or logprob <= IMPOSSIBLE for logprob in logprobs)
+
+
+def are_placeholders(logprobs: Sequence[float]) -> bool:
+    """Whether the log-probabilities of the candidates for a token are no model's, but what a server fills in.
+
+    >>> are_placeholders([0.0]), are_placeholders([-0.1, -3.4e38]), are_placeholders([0.0, -18.5])
+    (True, True, False)
+
+    They are where one is no number or above 0; where they say nothing (`says_nothing`), unless another token of the
+    reply shows that this one was sure; where their probabilities sum to more than 1; and where one is `IMPOSSIBLE` and
+    the others sum to less than 1, since candidates are listed from the likeliest on, and the rest has to be somewhere.
+
+    Args:
+        logprobs: In nats.
+    """
+    if any(math.isnan(logprob) or logprob > LOGPROB_ROUNDING for logprob in logprobs):
+        return True
+    if says_nothing(logprobs):
+        return True
+    possible = [logprob for logprob in logprobs if logprob > IMPOSSIBLE]
+    total = math.fsum(math.exp(min(logprob, 0.0)) for logprob in possible)
+    has_impossible = len(possible) < len(logprobs)
+    return total > 1 + SHARES_ROUNDING or (has_impossible and total < 1 - SHARES_ROUNDING)

@@ -18,12 +18,12 @@ import functools
 import json
 import re
 from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Awaitable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from inspect_ai.log import EvalSample, EvalSampleSummary
@@ -33,7 +33,16 @@ from inspect_ai.solver import TaskState
 from selfprobe.errors import one_line
 from selfprobe.errors.arguments import SAME_MODEL
 from selfprobe.logs.resuming import take
-from selfprobe.solvers.record import ENDING, Applied, Reply, is_another, whole_characters
+from selfprobe.solvers.record import (
+    ENDING,
+    SPLIT_BY_SERVER,
+    Applied,
+    Reply,
+    is_another,
+    reported,
+    says_nothing,
+    whole_characters,
+)
 from selfprobe.text.safe import clean
 
 _SHOWN = 200
@@ -301,6 +310,9 @@ _SIMULATED = ("planted/", "mockllm/")
 _ANSWERED = "answered_"
 """Prefix of the entries of a sample's metadata that count the answering models, before the role: one per role, since a
 summary holds no entry above 1 kB."""
+_INLINE_THOUGHTS = "inline_thoughts_"
+"""Prefix of the entries of a sample's metadata that count, by model, replies whose thought stood in the text: those of
+which it was split off, and those in which a marker is left over; the role follows."""
 _ROLES = ("target", "observer", "grader")
 _MOST_NAMES = 8
 """Number of models that are counted by name in the place of one model; the others are `FURTHER`."""
@@ -344,12 +356,12 @@ async def with_request(
         _requests.reset(before)
     logprobs = output.choices[0].logprobs if output.choices else None
     if logprobs is not None:
-        del logprobs.content[1:]
+        _keep_first(logprobs.content, reported)
     return output, requests.settings[-1] if requests.settings else None, requests.earlier
 
 
 async def _cut(response: Any) -> None:
-    """Cut all but the first token's candidates from a response, so that OpenAI-compatible clients never parse them.
+    """Cut tokens' candidates from a response (`_keep_first`), so that OpenAI-compatible clients never parse them.
 
     It is a hook of httpx (Inspect's client is of httpx's successor: the same interface, another type).
     """
@@ -359,10 +371,28 @@ async def _cut(response: Any) -> None:
     try:
         body = json.loads(response.content)
         for choice in body["choices"]:
-            del choice["logprobs"]["content"][1:]
+            _keep_first(choice["logprobs"]["content"], _reported_in_body)
     except (ValueError, KeyError, TypeError):
         return  # no completion: the provider's client says what is wrong with it
     response._content = json.dumps(body).encode()  # where httpx keeps what `aread` has read; there is no setter
+
+
+Listed = TypeVar("Listed")
+"""A token of a reply with its candidates: Inspect's, or as JSON."""
+
+
+def _keep_first(tokens: list[Listed], values: Callable[[Listed], list[float]]) -> None:
+    """Cut all but the first token's candidates.
+
+    Where these say nothing, a later token's that say something stay: the first one was sure, and no placeholder.
+    """
+    others = tokens[1:] if tokens and says_nothing(values(tokens[0])) else []
+    tokens[1:] = [token for token in others if not says_nothing(values(token))][:1]
+
+
+def _reported_in_body(token: dict[str, Any]) -> list[float]:
+    """Log-probabilities that a body reports for a token."""
+    return [candidate["logprob"] for candidate in token.get("top_logprobs") or [token]]
 
 
 def _listen(model: Model) -> None:
@@ -530,6 +560,11 @@ def note(state: TaskState, role: str, replies: Mapping[str, Reply], asked: Gener
             known = not reply.of_another or reply.answered_by in names or len(names) < _MOST_NAMES
             name = (reply.answered_by or UNNAMED) if known else FURTHER
             names[name] = names.get(name, 0) + 1
+        if reply.inline_thought:
+            counts = state.metadata.setdefault(f"{_INLINE_THOUGHTS}{role}", {})
+            split, left = counts.get(reply.model, (0, 0))
+            is_left = reply.problem == "garbled"
+            counts[reply.model] = [split + (not is_left), left + is_left]
 
 
 def _line(reply: Reply, asked: GenerateConfig) -> str:
@@ -611,6 +646,30 @@ def substitutes_in(seen: Iterable[EvalSampleSummary | EvalSample]) -> list[str]:
                 by = ", ".join(f"{name} ({n})" for name, n in others.most_common())
                 end = "these are unscored" if left_out else f"-T {SAME_MODEL}=true leaves such replies unscored"
                 lines.append(f"{asked} ({role}): {others.total()} of {names.total()} replies came from {by}; {end}.")
+    return lines
+
+
+def remarks_in(seen: Iterable[EvalSampleSummary | EvalSample]) -> list[str]:
+    """Lines on how models answered that a reader of the numbers should know."""
+    samples = list(seen)
+    return [*substitutes_in(samples), *inline_thoughts_in(samples)]
+
+
+def inline_thoughts_in(seen: Iterable[EvalSampleSummary | EvalSample]) -> list[str]:
+    """Line for each model whose replies held its thoughts: of how many, and how many of them cannot be read."""
+    splits, leftovers = Counter[str](), Counter[str]()
+    for sample in seen:
+        for role in _ROLES:
+            for model, (split, left) in sample.metadata.get(f"{_INLINE_THOUGHTS}{role}", {}).items():
+                splits[model] += split
+                leftovers[model] += left
+    lines = []
+    for model in sorted(splits):
+        total = splits[model] + leftovers[model]
+        held = f"{total} replies held thoughts, which are split off here"
+        if leftovers[model]:
+            held += f", and {leftovers[model]} of them markers that are left over (garbled)"
+        lines.append(f"{model}: {held}; {SPLIT_BY_SERVER}.")
     return lines
 
 

@@ -48,6 +48,7 @@ def _module(name: str) -> Any:
 
 
 _SERVER = _module("fakeserver")
+_GATEWAYS = _module("gateways")
 _TIERS = _module("tiers")
 pytest_addoption = _TIERS.pytest_addoption
 pytest_runtest_call = _TIERS.pytest_runtest_call
@@ -114,7 +115,7 @@ def strict_vendors() -> Any:
 @pytest.fixture(scope="session")
 def gateways() -> Any:
     """tests/gateways.py: a gateway that spoils replies."""
-    return _module("gateways")
+    return _GATEWAYS
 
 
 @pytest.fixture(scope="session")

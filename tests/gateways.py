@@ -103,6 +103,134 @@ def endless_names() -> Fault:
     return lambda reply, prompt: reply | {"model": f"spare-{next(count)}-" + "x" * 5000}
 
 
+WORD = '{"word": "The"}'
+THOUGHT = "Okay, the user asks something. Perhaps this is a test of me. Let me think about what I would say first."
+"""A thought that no server should leave in a reply."""
+
+INLINE_THOUGHTS = {
+    "unopened": "{thought}\n</think>\n\n{answer}",
+    "unopened_attached": "{thought}</think>{answer}",
+    "unopened_and_closed_twice": "{thought}\n</think>\n</think>\n\n{answer}",
+    "attributes": '<think signature="x" effort=low>{thought}</think>{answer}',
+    "capitals": "<THINK>{thought}</THINK>\n{answer}",
+    "thinking": "<thinking>\n{thought}\n</thinking>\n\n{answer}",
+    "after_an_empty_one": "<think>\n\n</think>\n\n<think>{thought}</think>{answer}",
+    "nested": "<thinking>{thought}\n<thinking>\nMore.\n</thinking>\nDone.</thinking>{answer}",
+    "channels": "<|channel|>analysis<|message|>{thought}<|end|><|start|>assistant<|channel|>final<|message|>{answer}",
+    "channels_whole": "<|start|>assistant<|channel|>analysis<|message|>{thought}<|end|><|start|>assistant<|channel|>"
+    "commentary<|message|>First.<|end|><|start|>assistant<|channel|>final<|message|>{answer}<|return|>",
+    "channels_unopened": "{thought}<|end|><|start|>assistant<|channel|>final<|message|>{answer}",
+    "channels_bare": "analysis{thought}assistantfinal{answer}",
+    "channels_bare_commentary": "analysis{thought}assistantcommentaryFirst.assistantfinal{answer}",
+    "channels_bare_unopened": "{thought}assistantfinal{answer}",
+    "magistral": "[THINK]{thought}[/THINK]{answer}",
+    "magistral_unopened": "{thought}[/THINK]{answer}",
+    "seed": "<seed:think>{thought}</seed:think>{answer}",
+    "kimi_vl": "◁think▷{thought}◁/think▷{answer}",
+    "kimi_k3": "<|open|>think<|sep|>{thought}<|close|>think<|sep|><|open|>response<|sep|>{answer}<|close|>response<|sep|>",
+    "gemma": "<|channel>thought\n{thought}<channel|>{answer}",
+    "medgemma": "<unused94>thought\n{thought}<unused95>{answer}",
+    "pangu": "[unused16]{thought}[unused17]{answer}[unused10]",
+    "apertus": "<|inner_prefix|>{thought}<|inner_suffix|>{answer}",
+    "command": "<|START_THINKING|>{thought}<|END_THINKING|><|START_RESPONSE|>{answer}<|END_RESPONSE|>",
+    "command_unopened": "{thought}<|END_THINKING|><|START_TEXT|>{answer}<|END_TEXT|>",
+    "openthoughts": "<|begin_of_thought|>\n{thought}\n<|end_of_thought|>\n\n<|begin_of_solution|>\n{answer}\n"
+    "<|end_of_solution|>",
+    "solar": "<|think|>{thought}<|end|><|begin|>assistant<|content|>{answer}<|end|>",
+    "solar_2": "{thought}<|think:end|>{answer}",
+    "plamo": "<|plamo:begin_think:plamo|>{thought}<|plamo:end_think:plamo|>{answer}<|plamo:tag|>",
+    "inkling": "<|content_thinking|>{thought}<|end_message|><|message_model|><|content_text|>{answer}<|end_message|>",
+    "full_width": "<｜begin▁of▁thought｜>{thought}<｜end▁of▁thought｜>{answer}<｜end▁of▁sentence｜>",
+    "longcat": "<longcat_think>\n{thought}\n</longcat_think>\n{answer}",
+    "minimax": "<mm:think>{thought}</mm:think>\n\n{answer}",
+    "k2": "<ifm|think_fast>{thought}</ifm|think_fast>{answer}",
+    "pipes": "<|thinking|>{thought}<|/thinking|>{answer}",
+    "hunyuan": "<think>\n{thought}\n</think>\n<answer>\n{answer}\n</answer>",
+    "ernie": "{thought}\n</think>\n\n<response>\n{answer}\n</response>\n",
+    "granite": "Here is my thought process: {thought}\n\nHere's my response: {answer}",
+    "apriel": "Here are my reasoning steps:\n{thought}\n[BEGIN FINAL RESPONSE]\n{answer}\n[END FINAL RESPONSE]\n<|end|>",
+    "marco": "<Thought>\n{thought}\n</Thought>\n<Output>\n{answer}\n</Output>",
+    "reflection": "<thinking>\n{thought}\n<reflection>Hm.</reflection>\n</thinking>\n<output>\n{answer}\n</output>",
+    "reasoning": "<reasoning>{thought}</reasoning>\n{answer}",
+    "thought": "<thought>{thought}</thought>\n{answer}",
+    "scratchpad": "<scratchpad>{thought}</scratchpad>\n\n{answer}",
+    "analysis": "<analysis>{thought}</analysis>\n\n{answer}",
+    "monologue": "<inner_monologue>{thought}</inner_monologue>{answer}",
+    "redacted": "<redacted_thinking>{thought}</redacted_thinking>{answer}",
+}
+"""Form → a reply whose thought the server left in the text."""
+
+EMPTY_THOUGHTS = {
+    "empty": "<think>\n\n</think>\n\n{answer}",
+    "empty_unopened": "\n</think>\n\n{answer}",
+    "final_channel": "<|channel|>final<|message|>{answer}",
+    "final_bare": "final{answer}",
+    "turn": "<|im_start|>assistant\n{answer}<|im_end|>\n<|im_start|>user\nThanks",
+    "turn_of_llama": "{answer}<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nThanks",
+    "turn_of_gemma": "{answer}<end_of_turn>\n<start_of_turn>user\nThanks",
+    "end_of_text": "{answer}<|endoftext|>Another text.",
+    "sentence": "<s>{answer}</s>",
+}
+"""Form → a reply without a thought, in which the server left special tokens."""
+
+LEFT_OVER = {
+    "later": "{answer}\n<reasoning>{thought}</reasoning>\n{answer}",
+    "never_ends": "{answer}\n<thought>\n{thought}",
+    "label": "thought\n{thought}{answer}",
+    "unknown_token": "{answer}<|aside|>{thought}",
+}
+"""Form → a reply in which nobody can tell where the thought ends."""
+
+
+def answer_to(prompt: str) -> str:
+    """A text, or the JSON object that a prompt asks for."""
+    if '"prompt":' in prompt:
+        return '{"prompt": "Name one."}'
+    return WORD if "JSON" in prompt else TEXT
+
+
+LOWEST = -3.4028234663852886e38
+PLACEHOLDERS: dict[str, list[list[float]]] = {
+    "none": [],
+    "zero": [[0.0], [0.0]],
+    "impossible": [[-9999.0, -9999.0], [-9999.0, -9999.0]],
+    "chosen": [[0.0, -9999.0], [0.0, -9999.0]],
+    "no_rest": [[-0.1, LOWEST], [-0.1, LOWEST]],
+    "above_one": [[0.0002], [0.0002]],
+}
+"""Form → what a server reports for the candidates of each token in the place of log-probabilities."""
+LOGPROBS: dict[str, list[list[float]]] = {
+    "sure": [[0.0], [-0.4, -1.2]],
+    "usual": [[-0.4, -1.2], [-0.1, -3.0]],
+}
+"""Form → log-probabilities that are a model's."""
+
+
+def with_logprobs(tokens: list[list[float]]) -> Fault:
+    """A fault that reports these log-probabilities of the candidates for each token."""
+
+    def fault(reply: dict[str, Any], prompt: str) -> dict[str, Any]:
+        content = []
+        for candidates in tokens:
+            top = [{"token": f"t{i}", "logprob": logprob, "bytes": None} for i, logprob in enumerate(candidates)]
+            content.append(top[0] | {"top_logprobs": top})
+        written = message(content=answer_to(prompt))(reply, prompt)
+        return choice(logprobs={"content": content})(written, prompt)
+
+    return fault
+
+
+def inline(form: str) -> Fault:
+    """A fault that writes a reply in one of these forms; a JSON reply where the prompt asks for one."""
+
+    def fault(reply: dict[str, Any], prompt: str) -> dict[str, Any]:
+        answer = answer_to(prompt)
+        content = form.replace("{thought}", THOUGHT).replace("{answer}", answer)
+        return message(content=content)(reply, prompt)
+
+    return fault
+
+
 CALL = {"id": "t1", "type": "function", "function": {"name": "search", "arguments": '{"query": "rain"}'}}
 CHAT: dict[str, Fault] = {
     "other_model": changed(model="llama-3-8b-instruct"),
@@ -151,6 +279,15 @@ CHAT: dict[str, Fault] = {
     "usage_text": changed(usage="none"),
     "usage_partial": changed(usage={"total_tokens": 20}),
     "created_text": changed(created="now"),
+    **{f"logprobs_{name}": with_logprobs(tokens) for name, tokens in (PLACEHOLDERS | LOGPROBS).items()},
+    "thought_cut": message("length", content=f"<think>{THOUGHT}"),
+    "thought_unopened_cut": message("length", content=THOUGHT),
+    "thought_alone": message(content="", reasoning_content=THOUGHT),
+    **{
+        f"thought_{name}": inline(form)
+        for forms in (INLINE_THOUGHTS, EMPTY_THOUGHTS, LEFT_OVER)
+        for name, form in forms.items()
+    },
 }
 
 
@@ -178,6 +315,8 @@ def responses(model: str, text: str = TEXT) -> dict[str, Any]:
 
 
 FUNCTION_CALL = {"type": "function_call", "id": "f1", "call_id": "t1", "name": "search", "arguments": "{}"}
+REASONING = {"type": "reasoning", "id": "rs_1", "summary": []}
+SUMMARY = {"type": "summary_text", "text": "**Weighing**"}
 RESPONSES: dict[str, Fault] = {
     "other_model": changed(model="llama-3-8b-instruct"),
     "null_model": changed(model=None),
@@ -195,6 +334,11 @@ RESPONSES: dict[str, Fault] = {
     "output_text": changed(output=TEXT),
     "content_null": lambda reply, prompt: reply | {"output": [reply["output"][0] | {"content": None}]},
     "status_null": changed(status=None),
+    "encrypted": lambda reply, prompt: reply | {"output": [REASONING | {"encrypted_content": "gA"}, *reply["output"]]},
+    "summary": lambda reply, prompt: reply | {"output": [REASONING | {"summary": [SUMMARY]}, *reply["output"]]},
+    "reasoning_alone": changed(
+        output=[REASONING], status="incomplete", incomplete_details={"reason": "max_output_tokens"}
+    ),
     "echo": lambda reply, prompt: responses(reply["model"], prompt),
     "page": lambda reply, prompt: responses(reply["model"], PAGE),
     "usage_null": changed(usage=None),
@@ -231,6 +375,8 @@ def events(reply: dict[str, Any]) -> str:
     return "".join(f"event: {name}\ndata: {json.dumps({'type': name} | data)}\n\n" for name, data in sequence)
 
 
+THINKING = {"type": "thinking", "thinking": THOUGHT, "signature": "Eqo"}
+REDACTED = {"type": "redacted_thinking", "data": "EmwK"}
 TOOL_USE = {"type": "tool_use", "id": "t1", "name": "search", "input": {"query": "rain"}}
 ANTHROPIC: dict[str, Fault] = {
     "other_model": changed(model="llama-3-8b-instruct"),
@@ -252,6 +398,10 @@ ANTHROPIC: dict[str, Fault] = {
     "overloaded": answered(
         {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, status=529
     ),
+    "thinks": lambda reply, prompt: reply | {"content": [THINKING, *reply["content"]]},
+    "thinks_in_secret": lambda reply, prompt: reply | {"content": [THINKING | {"thinking": ""}, *reply["content"]]},
+    "thinks_redacted": lambda reply, prompt: reply | {"content": [REDACTED, *reply["content"]]},
+    "thinks_alone": changed(content=[THINKING]),
     "echo": lambda reply, prompt: anthropic(reply["model"], prompt),
     "page": lambda reply, prompt: anthropic(reply["model"], PAGE),
     "usage_null": changed(usage=None),
@@ -326,6 +476,9 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))) or b"{}")
         path = self.path.partition("?")[0]
+        if path.endswith("/count_tokens"):  # Inspect counts the tokens of a thought of Anthropic's
+            self.send(Answer({"input_tokens": 20}))
+            return
         kind = next(
             kind
             for mark, kind in (

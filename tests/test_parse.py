@@ -15,7 +15,6 @@ from selfprobe.text.parse import (
     normalise,
     one_word,
     stated_choice,
-    think_block,
     words,
 )
 
@@ -293,21 +292,7 @@ def test_a_reply_full_of_markup_is_read_at_once(piece: str) -> None:
     assert time.process_time() - began < 2
 
 
-# ---- think blocks, control characters
-
-
-def test_a_think_block_is_split_off() -> None:
-    assert think_block('<think>\nhm, The?\n</think>\n{"word": "The"}') == ("hm, The?", '{"word": "The"}')
-
-
-def test_an_unclosed_think_block_is_all_reasoning() -> None:
-    assert think_block("<think> and so on") == ("and so on", "")
-
-
-@given(st.text())
-def test_a_text_without_a_leading_block_is_left_alone(text: str) -> None:
-    if not text.lstrip().lower().startswith("<think"):
-        assert think_block(text) == (None, text)
+# ---- control characters
 
 
 @pytest.mark.parametrize("text", ["The \x00 end", "\x1b[2J", "a\x07b", "\x7f"])

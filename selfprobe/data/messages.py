@@ -10,6 +10,7 @@ from inspect_ai.tool import ToolInfo, ToolParams
 from pydantic import ValidationError
 
 from selfprobe.errors import InputError
+from selfprobe.text.thoughts import split_thought
 from selfprobe.text.user_input import TOO_DEEP
 
 Row = Mapping[str, Any]
@@ -189,8 +190,14 @@ def _message(entry: object, where: str) -> Message:
         case "user" | "human":
             return Message("user", text)
         case "assistant" | "ai" | "gpt" | "model" | "chatgpt" | "bot":
-            return Message("assistant", text, content=said, calls=named)
+            return Message("assistant", _answer(text), content=_answer(said), calls=named)
     raise InputError(f"{where}: unknown role {role!r}; expected system, user, assistant or tool")
+
+
+def _answer(text: str) -> str:
+    """A model's text without its thought, which was not shown to its user, and is not shown to the subject."""
+    split = split_thought(text)
+    return text if split.thought is None else split.answer
 
 
 def _call(call: object, where: str) -> tuple[str, str]:

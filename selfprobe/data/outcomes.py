@@ -36,6 +36,7 @@ from selfprobe.logs import (
     transcripts,
 )
 from selfprobe.text.kinds import is_refusal
+from selfprobe.text.thoughts import split_thought
 
 T = TypeVar("T")
 Question = Literal["solve", "refuse", "length"]
@@ -344,7 +345,7 @@ def _replies(log: str, changed: str, model: str, epochs: int | None) -> dict[tup
         outputs = [call.output for call in _own_calls(sample, model) if call.output.choices]
         if outputs:
             last = outputs[-1]
-            refused = last.stop_reason == "content_filter" or is_refusal(last.completion)
+            refused = last.stop_reason == "content_filter" or is_refusal(split_thought(last.completion).answer)
             found[str(sample.id), sample.epoch] = refused, sum(map(_tokens, outputs))
     return found
 

@@ -10,18 +10,12 @@ from typing import Any, Protocol
 from jinja2 import TemplateError
 
 from selfprobe.data.pairs import CONTRAST, Pair, comparison_prompt, digest, priming
+from selfprobe.text.thoughts import answer_opening
 
 FIXED_DATE = "26 Jul 2024"
 """Date for Llama 3's templates, which print today's where none is given: states must not depend on the day."""
 FIXED_CLOCK = datetime(2024, 7, 26, 12)
 """Time for templates that ask the clock themselves (`strftime_now`)."""
-ANSWERS = {
-    "<think>": "\n\n</think>\n\n",
-    "[THINK]": "[/THINK]",
-    "<|start|>assistant": "<|channel|>final<|message|>",
-}
-"""Beginning of the answer per ending of the generation prompt: R1's and Magistral's open a thought, gpt-oss' leaves the
-channel open. The priming text is part of the answer, not of a thought."""
 
 
 @dataclass(frozen=True)
@@ -103,10 +97,9 @@ def opened(tokenizer: Any, asked: str, chat: Chat = PLAIN, *, thinking: bool = F
         ) from error
     if chat.system.strip() not in text:
         raise ValueError("the model's chat template leaves the system turn out: try it without --system")
-    ended = text.rstrip()
-    for end, answer in ANSWERS.items():
-        if ended.endswith(end) and not thinking:
-            text = ended + answer
+    answer = None if thinking else answer_opening(text)
+    if answer is not None:  # the priming text is part of the answer, not of a thought
+        text = text.rstrip() + answer
     return str(text)
 
 

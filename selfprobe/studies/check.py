@@ -66,6 +66,7 @@ from selfprobe.study._registry import tasks as tasks_by_name
 from selfprobe.study.described import DescribedRun, NamedModel, rehearsed
 from selfprobe.study.options import MODELS_HELP, echo_json, echo_lines
 from selfprobe.text.safe import clean, concealed, echo
+from selfprobe.text.thoughts import split_thought
 
 GOOD, WORSE, INCOMPLETE, UNTOLD = 0, 1, 3, 4
 """Exit statuses; 2 is the command line's."""
@@ -669,7 +670,8 @@ def _prompts(run: Run, samples: Sequence[EvalSampleSummary]) -> list[str]:
     first = min(samples, key=lambda one: (bool(one.error), str(one.id), one.epoch))
     whole, header = whole_sample(run.log, first.id, first.epoch), run.header
     calls = [e for e in whole.events if isinstance(e, ModelEvent) and e.role != "grader"]
-    replies = {call.output.completion.strip() for call in calls if call.output.choices} - {""}
+    outputs = [call.output for call in calls if call.output.choices]
+    replies = {split_thought(output.completion).answer.strip() for output in outputs} - {""}
     told = about_of(header) == "named"
     names = {name for one in (header.eval.model, target_of(header)) for name in (one, one.partition("/")[2])}
     own = whole.input if isinstance(whole.input, str) else "\n".join(message.text for message in whole.input)

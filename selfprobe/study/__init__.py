@@ -390,20 +390,20 @@ def with_runs(page: "Page", there: "Runs") -> "Page":
     import pandas as pd
 
     from selfprobe.page import LINES, Column, Log, Section, Table, set_aside
-    from selfprobe.solvers.sent import substitutes_in
+    from selfprobe.solvers.sent import remarks_in
 
     rows: list[dict[str, Any]] = [
         {"task": run.identity.task, "model": run.identity.model, "items": len(run.items()), "log": Log(run.log)}
         | {"settings": "; ".join(f"{name} {value}" for name, value in run.identity.settings.items())}
         for run in there.finished
     ]
-    substitutes = [f"{run.identity.task}, {line}" for run in there.finished for line in substitutes_in(run.summaries)]
+    remarks = [f"{run.identity.task}, {line}" for run in there.finished for line in remarks_in(run.summaries)]
     names = ("task", "model", "items", "settings", "log")
     table = pd.DataFrame([row | {"log": row["log"].address} for row in rows], columns=names)
     aside = there.aside | {run.log: f"status {run.header.status}" for run in there.counted if not run.finished}
-    blocks = [*substitutes, Table(rows, [Column(name, name) for name in names]), *set_aside(aside)]
+    blocks = [*remarks, Table(rows, [Column(name, name) for name in names]), *set_aside(aside)]
     sections = [*page.sections, Section("Runs", blocks, name="runs", menu="runs")]
-    last = substitutes if len(substitutes) < 2 else [f"{substitutes[0]} {len(substitutes) - 1} more under Runs."]
+    last = remarks if len(remarks) < 2 else [f"{remarks[0]} {len(remarks) - 1} more under Runs."]
     notes = [*page.notes[: LINES - len(last)], *last]
     models = [*page.models, *(run.identity.model for run in there.finished)]
     return replace(page, sections=sections, tables={"runs": table, **page.tables}, notes=notes, models=models)

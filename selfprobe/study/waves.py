@@ -35,6 +35,7 @@ from selfprobe.logs import (
     counted,
     cut_in,
     logs_in,
+    metrics_in,
     readable_logs,
     restore,
     roles_of,
@@ -48,6 +49,7 @@ from selfprobe.logs import (
 )
 from selfprobe.logs import runs as runs_in
 from selfprobe.logs.resuming import CUT, claimed, taken_up
+from selfprobe.solvers.sent import inline_thoughts_in
 from selfprobe.study.described import DescribedRun, NamedModel, available_model, identities_of
 from selfprobe.study.on_ray import (
     RayCluster,
@@ -389,6 +391,7 @@ def all_ended_well(logs: Sequence[EvalLog]) -> bool:
         why = unscored_in(log) or "no reason given"  # of a run whose scores have a reason a key
         silent.setdefault(log.eval.model, Counter()).update(score.reason or why for score in scores)
     _tell_cut(logs)
+    _tell_inline_thoughts(logs)
     dumb = {model: reasons for model, reasons in silent.items() if model not in heard}
     for model, reasons in list(dumb.items())[:SHOWN]:
         [(reason, _)] = reasons.most_common(1) or [("no sample has a score", 0)]
@@ -402,6 +405,20 @@ def _tell_cut(logs: Sequence[EvalLog]) -> None:
     for (model, name), runs in list(found.items())[:SHOWN]:
         where = f"{runs} run{'s' * (runs != 1)}"
         echo(f"  {model}: most replies of {where} ended at the token limit; -T {name}=… raises it", err=True)
+
+
+def _tell_inline_thoughts(logs: Sequence[EvalLog]) -> None:
+    """A line for each model whose server left thoughts in its replies."""
+    thoughtful = [log for log in logs if log.status == "success" and _shows_thoughts(log)]
+    samples = [sample for log in thoughtful for sample in summaries(log.location)]
+    for line in inline_thoughts_in(samples)[:SHOWN]:
+        echo(f"  {line}", err=True)
+
+
+def _shows_thoughts(log: EvalLog) -> bool:
+    """Whether a run's metrics say that a reply was reasoned or garbled."""
+    names = [name for name, value in metrics_in(log) if value > 0]
+    return any(name.endswith(("reasoned_rate", "garbled")) for name in names)
 
 
 def _tell_batchless(tasks: Sequence[Task]) -> None:

@@ -74,7 +74,6 @@ def _refuse_constant(name: str) -> object:
     raise ValueError(f"{name} is not JSON")
 
 
-_THINK = re.compile(r"^\s*<(think|thinking)>(.*?)(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 _CONTROL = re.compile("[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f]")  # class Cc without white space
 _INVISIBLE = {"Cc", "Cf"}
 
@@ -82,17 +81,6 @@ _INVISIBLE = {"Cc", "Cf"}
 def is_garbled(text: str) -> bool:
     """True if a reply holds control characters other than white space (terminal escapes, NUL): it is not text."""
     return _CONTROL.search(text) is not None
-
-
-def think_block(text: str) -> tuple[str | None, str]:
-    """Split a leading <think>…</think> from the reply proper: (reasoning or None, rest).
-
-    An unclosed block is all reasoning: the reply was cut before it began.
-    """
-    found = _THINK.match(text)
-    if found is None:
-        return None, text
-    return found.group(2).strip(), text[found.end() :].lstrip()
 
 
 _FOLDED = str.maketrans(dict.fromkeys("’‘‛ʼʹ′´`＇", "'") | dict.fromkeys("‐‑‒–—―−﹣－", "-"))

@@ -238,7 +238,7 @@ def test_a_version_and_metadata_say_which_data_and_arm_a_log_is_of() -> None:
     table = conversations()
     for make in TASKS:
         task = make()
-        assert str(task.version) == f"2+{table.sha256[:12]}" and task.metadata is not None
+        assert str(task.version) == f"3+{table.sha256[:12]}" and task.metadata is not None
         assert task.metadata["dataset_sha256"] == table.sha256 and task.metadata["context"] == "first"
 
 

@@ -1,10 +1,13 @@
 """Prompts aimed at a probability: planted aims come out; without logprobs there is no score."""
 
 import math
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import gateways
 import pytest
+from inspect_ai.model import get_model
 
 from selfprobe.introspect_tasks.probability_targeting import probability_targeting
 from selfprobe.scorers.written_prompts import judge_level, likeliest
@@ -50,6 +53,41 @@ def test_the_planted_aim_is_recovered_on_itself_and_another_reaches_the_floor(ru
     more["model_roles"] = {"target": "planted/a?aims=.8"}
     other = metrics(run_task("selfprobe/probability_targeting", "planted/b", tmp_path / "b", limit=8, **more))
     assert other["skill"] == pytest.approx(0, abs=1e-6)
+
+
+@pytest.fixture(scope="module")
+def gateway() -> Iterator[Any]:
+    with gateways.running() as server, pytest.MonkeyPatch.context() as patch:
+        for name, value in gateways.environment(server).items():
+            patch.setenv(name, value)
+        yield server
+
+
+MODEL = "openai-api/gate/m"
+
+
+@pytest.mark.parametrize("form", gateways.PLACEHOLDERS)
+def test_placeholders_in_the_place_of_logprobs_are_unscored_with_the_reason(
+    form: str, gateway: Any, run_task: Any, tmp_path: Path
+) -> None:
+    gateway.fault = f"logprobs_{form}"
+    log = run_task("selfprobe/probability_targeting", get_model(MODEL, memoize=False), tmp_path, limit=2)
+    assert metrics(log)["unscored_target_no_logprobs"] == 1 and metrics(log)["n"] == 0
+    log = run_task("selfprobe/awareness_first_token", get_model(MODEL, memoize=False), tmp_path, limit=2)
+    assert metrics(log)["unscored_no_logprobs"] == 1
+    explanations = [score.explanation for sample in log.samples for score in sample.scores.values()]
+    said = f"{MODEL} gave no logprobs for the first token of its reply, or placeholders"
+    assert all(said in explanation for explanation in explanations)
+
+
+@pytest.mark.parametrize(("form", "likeliest_share"), [("sure", 1.0), ("usual", math.exp(-0.4))])
+def test_logprobs_of_a_model_are_read_a_sure_first_token_too(
+    form: str, likeliest_share: float, gateway: Any, run_task: Any, tmp_path: Path
+) -> None:
+    gateway.fault = f"logprobs_{form}"
+    log = run_task("selfprobe/probability_targeting", get_model(MODEL, memoize=False), tmp_path, limit=2)
+    assert metrics(log)["unscored"] == 0
+    assert metrics(log)["p1_closeness"] == pytest.approx(likeliest_share)
 
 
 @pytest.mark.parametrize("levels", ["0,.5", "high", "", [1.2]])

@@ -11,7 +11,7 @@ from inspect_ai.log import EvalLog
 from inspect_ai.model import GenerateConfig, Logprob, Logprobs, Model, ModelOutput, get_model
 
 from selfprobe.evalawareness_tasks.first_token import awareness_first_token
-from selfprobe.solvers.record import Record
+from selfprobe.solvers.record import Record, candidates_in
 from selfprobe.solvers.sent import with_request
 
 TOKEN = {"token": "a", "logprob": -0.1, "top_logprobs": [{"token": "a", "logprob": -0.1}]}
@@ -44,6 +44,29 @@ def completion(*logprobs: Any) -> dict[str, Any]:
 def test_a_provider_never_parses_the_candidates_after_the_first_token() -> None:
     body = received(json=completion({"content": [TOKEN, TOKEN, TOKEN]}, {"content": [TOKEN, TOKEN]})).json()
     assert body == completion({"content": [TOKEN]}, {"content": [TOKEN]})
+
+
+SURE = {"token": "a", "logprob": 0.0, "top_logprobs": [{"token": "a", "logprob": 0.0}]}
+
+
+@pytest.mark.parametrize(
+    ("tokens", "kept"),
+    [
+        ([SURE, SURE, TOKEN, TOKEN], [SURE, TOKEN]),
+        ([SURE, SURE], [SURE]),
+        ([SURE], [SURE]),
+        ([TOKEN, SURE], [TOKEN]),
+        ([], []),
+    ],
+    ids=["shown_by_a_later_one", "placeholders", "alone", "first_is_unsure", "empty"],
+)
+def test_a_first_token_without_any_doubt_keeps_a_later_one_that_shows_it_is_no_placeholder(
+    tokens: list[Any], kept: list[Any]
+) -> None:
+    body = received(json=completion({"content": tokens})).json()
+    assert body["choices"][0]["logprobs"]["content"] == kept
+    logprobs = Logprobs.model_validate({"content": kept})
+    assert bool(candidates_in(logprobs)) == (TOKEN in kept)
 
 
 @pytest.mark.parametrize(

@@ -292,7 +292,8 @@ def _bare(mind: Mind, asked: dict[str, str]) -> Said:
 
 
 def _first(p: float) -> Said:
-    rest = {f"w{i}": (1 - p) / 4 for i in range(4)} if p < 1 else {}
+    unlikely = max(1 - p, 1e-9)  # a server lists candidates at p = 1, too
+    rest = {f"w{i}": unlikely / 4 for i in range(4)}
     return Said("word", {"word": p, **rest})
 
 

@@ -236,7 +236,7 @@ def _table(findings: Sequence[Finding], labels: tuple[str, str] | None) -> Table
 
 def _notes(written: AwarenessResults, by_model: Sequence[str], names: dict[str, str]) -> list[str]:
     """Lines of the terminal: a model each, needs that are not met, and what is not whole or not used."""
-    lines = [*_substitutes(written.logged), *by_model[:3], *written.logged.contrast.split("\n")]
+    lines = [*_remarks(written.logged), *by_model[:3], *written.logged.contrast.split("\n")]
     for m in written.comparison.methods:
         lines += [f"{m.method}, {names[m.model]}: {why}." for why in unmet(m).values()]
     lines = [line for line in lines if line][: LINES - 2]
@@ -346,12 +346,12 @@ def _runs(logged: AwarenessTables) -> list[Block]:
     ]
     missing = [Bullets([f"{told}." for told in logged.missing])] if logged.missing else []
     table = Table(list(logged.runs.itertuples()), columns)
-    return [*_substitutes(logged), table, *missing, *aside, *set_aside(logged.ignored)]
+    return [*_remarks(logged), table, *missing, *aside, *set_aside(logged.ignored)]
 
 
-def _substitutes(logged: AwarenessTables) -> list[str]:
-    """Models in whose place another one answered, by method."""
-    return [f"{run.method}, {run.substitutes}" for run in logged.runs.itertuples() if getattr(run, "substitutes", "")]
+def _remarks(logged: AwarenessTables) -> list[str]:
+    """Remarks on how models answered, by method; see `sent.remarks_in`."""
+    return [f"{run.method}, {run.remarks}" for run in logged.runs.itertuples() if getattr(run, "remarks", "")]
 
 
 def _tables(made: AwarenessResults) -> dict[str, pd.DataFrame]:

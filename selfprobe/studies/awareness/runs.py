@@ -42,7 +42,7 @@ from selfprobe.scorers.decision import Decision, last_decisions, last_score
 from selfprobe.scorers.votes import PANEL, SAMPLE_ERROR, Ballot, Panel, ballot, grader_pairs
 from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.record import record_of
-from selfprobe.solvers.sent import applied_in, substitutes_in
+from selfprobe.solvers.sent import applied_in, remarks_in
 from selfprobe.text.safe import concealed, masked
 
 LOOKED = 16
@@ -485,7 +485,7 @@ def awareness_tables(there: Runs, paths: Sequence[str] = (), limit: int | None =
             | {"set_aside": about.get("set_aside"), "unread": about.get("unread")}
             | {"grader": ", ".join(one.model for one in graders)}
             | {"applied": "; ".join(f"{role}: {told}" for role, told in applied_in(run.samples).items())}
-            | {"substitutes": " ".join(substitutes_in(run.samples))}
+            | {"remarks": " ".join(remarks_in(run.samples))}
         )
     rows = [{"data": data} | text for (data, _), text in texts.items()]
     told = tuple(missing([run.header for run in there.counted], logs, limit))

@@ -354,7 +354,7 @@ def results_page(results: Results, analysis: Analysis, *, paper: Sequence[Block]
     named = [results.cells, *([results.informed] if len(results.informed) else [])]
     names = model_names(models := sorted({model for table in named for model in (*table.target, *table.observer)}))
     notes = [
-        *_substitutes(results),
+        *_remarks(results),
         *first.notes,
         *alone,
         *frames_told(results, {task.task for task in analysis.tasks}),
@@ -519,13 +519,13 @@ def _runs(results: Results) -> list[Block]:
             Column("log", lambda run: "no run: joined from both models' own" if run.joined else Log(run.log)),
         ),
     )
-    return [*_substitutes(results), Details(f"All {_many(len(rows), 'cell')}", [table]), *set_aside(results.ignored)]
+    return [*_remarks(results), Details(f"All {_many(len(rows), 'cell')}", [table]), *set_aside(results.ignored)]
 
 
-def _substitutes(results: Results) -> list[str]:
-    """Models in whose place another one answered, by task."""
+def _remarks(results: Results) -> list[str]:
+    """Remarks on how models answered, by task; see `sent.remarks_in`."""
     cells = (cell for table in (results.cells, results.informed) for cell in table.itertuples())
-    return [f"{cell.task}, {line}" for cell in cells for line in getattr(cell, "substitutes", ())]
+    return [f"{cell.task}, {line}" for cell in cells for line in getattr(cell, "remarks", ())]
 
 
 def _advantage_table(analysis: Analysis) -> pd.DataFrame:

@@ -38,7 +38,7 @@ from selfprobe.logs import (
 from selfprobe.scorers.decision import Decision, Measure, crossed_pairs, last_decisions
 from selfprobe.scorers.frames import Frames, frames
 from selfprobe.solvers.observe import OTHER
-from selfprobe.solvers.sent import applied_in, substitutes_in
+from selfprobe.solvers.sent import applied_in, remarks_in
 from selfprobe.study._registry import measures
 
 CELL = ["task", "target", "observer"]
@@ -67,8 +67,8 @@ class Samples:
     """Item → what it comes from, where the run names that."""
     applied: dict[str, str]
     """See `sent.applied_in`."""
-    substitutes: list[str]
-    """See `sent.substitutes_in`."""
+    remarks: list[str]
+    """See `sent.remarks_in`."""
 
 
 def lost_in(log: EvalLog) -> str:
@@ -99,7 +99,7 @@ def sample_rows(log: str, lost: str, items: Collection[str] | None) -> Samples |
             },
             clusters={str(s.id): str(of) for s in seen if (of := s.metadata.get("cluster"))},
             applied=applied_in(seen),
-            substitutes=substitutes_in(seen),
+            remarks=remarks_in(seen),
         )
     except UNREADABLE as error:
         return f"cannot be read: {one_line(error)}"
@@ -136,7 +136,7 @@ def cell_of(cell: Sequence[str], run: Run, samples: Samples, limit: int | None) 
         "items": sorted(run.items(limit)),
         "joined": False,
         "applied": samples.applied,
-        "substitutes": samples.substitutes,
+        "remarks": samples.remarks,
         "tokens": sum(usage.total_tokens for usage in log.stats.model_usage.values()),
     }
 
@@ -179,7 +179,7 @@ def joined_cell(cell: Cell, target: dict[str, Any], observer: dict[str, Any]) ->
             "reason": why,
             "log": f"{target['log']} × {observer['log']}",
             "joined": True,
-            "substitutes": [],
+            "remarks": [],
             "applied": {
                 role: run["applied"][role]
                 for role, run in (("target", target), ("observer", observer))
