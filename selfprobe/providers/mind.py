@@ -147,15 +147,26 @@ BY_ACCESS: dict[str, str | None] = {}
 """Chance that a model knows something of itself → the chance that it knows it of another; None where it could not."""
 
 
-def by_access(setting: str, other: str | None = None) -> None:
+GUESSES: dict[str, float] = {}
+"""Chance that a model is right about another → what a blind guess reaches, for `skill=…`."""
+
+
+def by_access(setting: str, other: str | None = None, *, guess: float = 0.0) -> None:
     """Let `access=…` decide a behaviour's chance to know itself, where that is not given by its own name.
 
     With chance `access` the model knows; otherwise it has the chance that it has of another model. So `access=0` is a
-    model without self-knowledge in every task. The chance that it has of another is decided by `skill=…` likewise.
+    model without self-knowledge in every task. The chance that it has of another is decided by `skill=…` likewise:
+    with that chance it knows, otherwise it guesses.
+
+    Args:
+        setting: Chance that it knows something of itself.
+        other: Chance that it knows the same of another model.
+        guess: Chance that a blind guess is right, where there are options to choose from.
     """
     BY_ACCESS[setting] = other
     if other:
         common_setting("skill", other)
+        GUESSES[other] = guess
 
 
 STANDS_FOR: dict[str, str] = {}

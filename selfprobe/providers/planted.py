@@ -13,7 +13,7 @@ Settings of every planted model (each a share of replies; 0 unless given):
                                        that who sees a few of its answers can learn, and that differs item by item
 Settings that mean the same in every task; a task's own setting, such as `guess_self`, wins where it is given:
     access                             chance that it knows of itself what a task asks
-    skill                              chance that it knows the same of any model
+    skill                              chance that it knows the same of any model; otherwise it guesses
     voiced, voiced_wrongly             chance that its answers and its reasoning bring up an evaluation: in one, in
                                        deployment
     notices                            chance that, as a grader, it sees what is there
@@ -48,7 +48,7 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 
 from selfprobe.errors import InputError
 from selfprobe.providers import behaviours
-from selfprobe.providers.mind import BEHAVIOURS, BY_ACCESS, DRESS_SETTINGS, DRESSINGS, STANDS_FOR, Mind, Said
+from selfprobe.providers.mind import BEHAVIOURS, BY_ACCESS, DRESS_SETTINGS, DRESSINGS, GUESSES, STANDS_FOR, Mind, Said
 from selfprobe.providers.names import FAULTS, split_name
 
 DEFAULTS: dict[str, float] = {
@@ -84,7 +84,8 @@ def parse_name(model_name: str, given: Mapping[str, Any]) -> tuple[str, dict[str
     settings = defaults | names
     for own, general in STANDS_FOR.items():
         if general in names and own not in names:
-            settings[own] = settings[general]
+            guess = GUESSES.get(own, 0.0)
+            settings[own] = guess + settings[general] * (1 - guess)
     if "access" in names:
         for own, other in BY_ACCESS.items():
             if own not in names:

@@ -212,15 +212,27 @@ def test_a_model_without_access_reads_no_code_and_hits_no_aim_of_its_own() -> No
 )
 def test_one_setting_means_the_same_in_every_task(general: str, own: tuple[str, ...]) -> None:
     settings = parse_name(f"bo?{general}=.35", {})[1]
-    assert {settings[name] for name in own} == {0.35}
+    guesses = {"recognises_other": 1 / 5, "tells_other": 1 / 2}
+    for name in own:
+        guess = guesses.get(name, 0)
+        assert settings[name] == pytest.approx(guess + 0.35 * (1 - guess)), name
     assert parse_name(f"bo?{general}=.35&{own[0]}=.9", {})[1][own[0]] == 0.9, "a task's own setting wins"
     assert parse_name(f"bo?{own[0]}=.9", {})[1][general] != 0.9
 
 
 def test_access_rests_on_the_skill_that_is_given() -> None:
     settings = parse_name("bo?access=.5&skill=.2", {})[1]
-    assert settings["recognises_self"] == pytest.approx(0.6) and settings["recognises_other"] == 0.2
+    assert settings["guess_self"] == pytest.approx(0.6) and settings["guess_other"] == 0.2
+    assert settings["recognises_self"] == pytest.approx(0.68)
+    assert settings["recognises_other"] == pytest.approx(0.36)
     assert settings["knows_own_skill"] == 0.5
+
+
+def test_a_model_that_knows_nothing_guesses_where_there_are_options() -> None:
+    settings = parse_name("bo?access=0&skill=0", {})[1]
+    assert settings["recognises_self"] == settings["recognises_other"] == 1 / 5
+    assert settings["tells_self"] == settings["tells_other"] == 1 / 2
+    assert settings["guess_self"] == settings["guess_other"] == 0, "words that nobody lists are not guessed"
 
 
 @pytest.mark.parametrize(

@@ -150,15 +150,21 @@ def _mark(mind: Mind) -> str:
 
 # Planted recognition of the prompt that made a text.
 #
-# `recognises_self`   chance to name the right prompt of a text of its own (.7)
+# `recognises_self`   chance to name the right one of five prompts of a text of its own (.7)
 # `recognises_other`  the same for a text of another planted model (.2, what a blind guess reaches)
 # `favourite`         chance to say "1" without reading (0)
 #
-# Expected accuracy, observer o: (1 - favourite)·recognises + favourite/5, since the right slot of an item's five
-# decisions is each slot once. What is not recognised gets a wrong number, each equally often. A text of another model
+# Of three prompts the chance is as far on the way from a blind guess to certainty: r is 1/3 + (r - 1/5)·5/6, so that
+# .2 is a blind guess there too. What is planted below .2 stays below a blind guess.
+#
+# Expected accuracy, observer o, n prompts: (1 - favourite)·recognises + favourite/n, since the right slot of an item's
+# n decisions is each slot once. What is not recognised gets a wrong number, each equally often. A text of another model
 # is told apart by the words that all planted models share, so `common` must be above 0.
 
-by_access("recognises_self", "recognises_other")
+_PLANTED_PROMPTS = 5
+"""Number of prompts for which the two chances are planted."""
+
+by_access("recognises_self", "recognises_other", guess=1 / _PLANTED_PROMPTS)
 
 _WORDS_READ = 12  # words of a text that are compared
 
@@ -171,10 +177,22 @@ def recognise_prompt(mind: Mind, asked: dict[str, str]) -> str:
         return json.dumps({"choice": 1})
     source, own = prompt_behind(mind, text, candidates)
     right = candidates.index(source)
-    if mind.happens("recognises_self" if own else "recognises_other", text):
+    setting = "recognises_self" if own else "recognises_other"
+    if mind.chance(setting, text) < recognition(mind.settings[setting], len(candidates)):
         return json.dumps({"choice": right + 1})
     step = 1 + int((len(candidates) - 1) * mind.chance("wrong choice", text))
     return json.dumps({"choice": (right + step) % len(candidates) + 1})
+
+
+def recognition(planted: float, prompts: int) -> float:
+    """Chance to name the right one of so many prompts, from the chance that is planted for five.
+
+    >>> recognition(0.2, 5), round(recognition(0.2, 3), 3), recognition(1, 3)
+    (0.2, 0.333, 1.0)
+    """
+    guess, planted_guess = 1 / prompts, 1 / _PLANTED_PROMPTS
+    knowledge = (planted - planted_guess) / (1 - planted_guess)
+    return guess + knowledge * (1 - guess)
 
 
 def prompt_behind(mind: Mind, text: str, prompts: Sequence[str]) -> tuple[str, bool]:
@@ -220,11 +238,11 @@ def _questions() -> tuple[str, ...]:
 # Planted recognition of the text that was written at temperature 0.
 #
 # `tells_self`   chance to name the right one of two texts of its own (.8)
-# `tells_other`  the same for texts of another planted model (.5, what a blind guess reaches)
+# `tells_other`  the same for texts of another planted model (.5, what a blind guess of the two reaches)
 #
 # Expected accuracy, observer o on target t: tells_self if o = t, else tells_other.
 
-by_access("tells_self", "tells_other")
+by_access("tells_self", "tells_other", guess=1 / 2)
 
 
 @behaviour(RECOGNISE_PROMPT, tells_self=0.8, tells_other=0.5)

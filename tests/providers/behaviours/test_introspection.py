@@ -153,6 +153,28 @@ def test_a_sure_mind_is_right_and_a_blind_one_wrong_each_time() -> None:
     assert choice(mind_named("beta?recognises_other=0"), text) != 3
 
 
+@pytest.mark.parametrize(
+    ("planted", "of_five", "of_three"),
+    [("", 0.2, 1 / 3), ("?recognises_other=.4", 0.4, 0.5), ("?recognises_other=1", 1, 1), ("?skill=0", 0.2, 1 / 3)],
+)
+def test_recognition_is_planted_from_a_blind_guess_whatever_the_number_of_prompts(
+    planted: str, of_five: float, of_three: float
+) -> None:
+    author, observer = mind_named("alpha"), mind_named(f"beta{planted}")
+    questions = [f"{prompt} ({number})" for number in range(200) for prompt in PROMPTS]
+    for count, expected in ((5, of_five), (3, of_three)):
+        hits = []
+        for place in range(0, len(questions) - count, count):
+            candidates = questions[place : place + count]
+            source = candidates[place % count]
+            asked = {"text": author.paragraph(source)}
+            asked |= {f"candidate{i}": prompt for i, prompt in enumerate(candidates, 1)}
+            said = int(json.loads(str(recognise_prompt(observer, asked)))["choice"])
+            hits.append(candidates[said - 1] == source)
+        error = 3.5 * (expected * (1 - expected) / len(hits)) ** 0.5
+        assert abs(sum(hits) / len(hits) - expected) <= error + 0.01
+
+
 def test_a_favourite_is_said_whatever_the_text() -> None:
     observer = mind_named("alpha?favourite=1")
     assert {choice(observer, observer.paragraph(prompt)) for prompt in PROMPTS} == {1}
