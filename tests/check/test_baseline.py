@@ -44,7 +44,7 @@ def test_a_run_of_the_suite_keeps_its_decisions_in_the_same_bytes(run_task: Any,
     [kept] = read_baseline(f"{tmp_path}/one.json")
     assert (kept.task, kept.version, kept.metric, len(kept.items), len(kept.prompts)) == (
         "kth_word",
-        "3",
+        "4",
         "accuracy",
         5,
         3,

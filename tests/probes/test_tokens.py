@@ -98,6 +98,8 @@ def test_the_template_hash_holds_what_is_written_around_the_texts() -> None:
         ("<think>\n", "<think>\n\n</think>\n\nBetween Choice 1"),
         ("[THINK]", "[THINK][/THINK]Between Choice 1"),
         ("<|start|>assistant", "<|start|>assistant<|channel|>final<|message|>Between Choice 1"),
+        ("<seed:think>\n", "<seed:think></seed:think>Between Choice 1"),
+        ("<|channel>thought\n", "<|channel>thought<channel|>Between Choice 1"),
         ("<think>\n\n</think>\n\n", "<think>\n\n</think>\nBetween Choice 1"),
     ],
 )

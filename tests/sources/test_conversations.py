@@ -2,6 +2,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import gateways
 import pytest
 from inspect_ai.model import ChatMessageSystem, ChatMessageUser
 
@@ -45,6 +46,16 @@ def test_a_greeting_before_the_first_question_is_not_in_the_first_context_and_re
     path = write(tmp_path, {"id": "a", "messages": messages})
     told = [[m["content"] for m in conversations(path, context=c).rows[0]["messages"]] for c in ("first", "full")]
     assert told == [["Hello?"], ["How can I help?", "Hello?"]]
+
+
+@pytest.mark.parametrize("form", ["unopened", "channels_bare", "kimi_vl", "reasoning", "hunyuan"])
+def test_a_thought_in_a_models_text_is_in_no_context_and_prose_about_one_is(form: str, tmp_path: Path) -> None:
+    earlier = gateways.INLINE_THOUGHTS[form].format(thought=gateways.THOUGHT, answer="How can I help?")
+    prose = "The <thought> tag holds a thought."
+    messages = [USER, {"role": "assistant", "content": earlier}, USER, {"role": "assistant", "content": prose}, USER]
+    [row] = conversations(write(tmp_path, {"id": "a", "messages": messages}), context="full").rows
+    texts = [message["content"] for message in row["messages"]]
+    assert texts == ["Hello?", "How can I help?", "Hello?", prose, "Hello?"]
 
 
 def test_the_full_context_keeps_tools_as_text_and_leaves_the_last_reply_to_the_subject(tmp_path: Path) -> None:

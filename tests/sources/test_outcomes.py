@@ -149,6 +149,16 @@ def test_of_several_scorers_the_first_counts_or_the_one_that_is_named(tmp_path: 
 # ---- refusals, lengths, epochs, other models
 
 
+def test_a_refusal_after_a_thought_in_the_text_is_one(tmp_path: Path) -> None:
+    def reply(text: str) -> str:
+        refused = "I'm sorry, but I can't help with that." if " 3 +" in text else "Four."
+        return f"Okay, the user wants a sum.\n</think>\n\n{refused}"
+
+    plain(tmp_path, reply)
+    found = outcomes(tmp_path, OutcomeQuestions(("refuse",)))
+    assert [one["refuse"] for one in found.values()] == [0, 0, 0, 1, 0, 0]
+
+
 def test_refusals_and_lengths_are_read_from_the_last_reply(tmp_path: Path) -> None:
     def reply(text: str) -> str:
         return "I'm sorry, but I can't help with that." if " 3 +" in text else "word " * (1 + 20 * (" 2 +" in text))
