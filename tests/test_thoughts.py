@@ -101,7 +101,20 @@ PROSE = (
     "<h2>Title</h2>\n<p>Text</p>",
     "Okay, the user interface has three parts.",
     "a < b and c > d",
+    "The thought is closed by </think>\n\nThen the answer begins.",
+    "A **</think>** ends it.",
+    "1. <|im_start|>: begins a turn\n2. <|im_end|>: ends it",
+    "<|im_start|> begins a turn.\n<|im_end|> ends it.",
+    "| token | use |\n|---|---|\n| <|endoftext|> | end |",
+    "analysis of the words assistantfinal and commentary",
 )
+
+
+@pytest.mark.parametrize("answer", [TEXT, f"```python\nprint(1)\n```\n{TEXT}"])
+@pytest.mark.parametrize("end", ["```json\n{", "```\nrain", "a `b", "- <think> tags", "{", "1.", "**so**"])
+def test_whatever_a_thought_ends_with_its_closing_on_a_line_ends_it(end: str, answer: str) -> None:
+    split = split_thought(f"{THOUGHT}\n{end}\n</think>\n\n{answer}")
+    assert (split.answer, split.thought) == (answer, f"{THOUGHT}\n{end}")
 
 
 @pytest.mark.parametrize("is_cut", [True, False])

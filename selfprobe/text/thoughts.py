@@ -73,6 +73,7 @@ HARMONY_TURN = "<|start|>assistant"
 _BARE_WORD = r"(?=[A-Za-z][\w'’]*[,.!?:;]?(?:\s(?!\s*=)|\Z))"
 _BARE_OPENING = re.compile(rf"(?:analysis|commentary){_BARE_WORD}")
 _BARE_START = re.compile(r"analysis|commentary")
+_BARE_FINAL_NAME = re.compile("assistantfinal")
 _BARE_CLOSING = re.compile(r"(?<![\s\"'`(/])assistantfinal(?![\s\"'`.,;)/])|(?<=\n)assistantfinal(?=\S)")
 _BARE_FINAL = re.compile(rf"(?:assistant)?final(?=[A-Z{{\"]){_BARE_WORD[:-1]}|[{{\"])")
 
@@ -113,7 +114,16 @@ _ANSWER_TAG = re.compile(
 )
 
 _CODE = re.compile(r"^[ \t]*(?P<fence>```|~~~).*?(?:^[ \t]*(?P=fence)|\Z)|`[^`\n]+`", re.DOTALL | re.MULTILINE)
-_SENTENCE_END = frozenset("\n.!?…:;>]}。！？")
+_SENTENCE_END = frozenset("\n.!?…>]}。！？")
+_EMPHASIS = frozenset("*_~")
+_NUMBERED = re.compile(r"(?:^|\n)[ \t]*\d{1,3}\.$")
+_NAMES_NEXT = re.compile(
+    r"\b(?:with|by|as|the|an?|and|or|use|using|tags?|tokens?|is|are|to|of|in|like|writes?|closing|ending|emits?|outputs?)$",
+    re.IGNORECASE,
+)
+"""Words after which a marker is what the sentence speaks of."""
+_SUBJECT = re.compile(r"[ \t]+[a-z(–—-]")
+"""What follows a marker that is the subject of a sentence."""
 _QUOTES = frozenset("`\"'“‘«([")
 _QUOTE_ENDS = re.compile(r"[\"'`](?:[\s,;:.)\]]|\Z)|[)\]]")
 _MOST_BLOCKS = 20  # thoughts of one reply
@@ -328,8 +338,13 @@ def _stands(text: str, start: int, end: int, *, begins_line: bool = False, ends_
         return True
     if begins_line or sentence[-1] in _QUOTES:
         return False
+    follows = text[end : end + 1]
+    if sentence[-1] in _EMPHASIS and follows == sentence[-1]:
+        return False
     is_attached = sentence == before
-    return is_attached or sentence[-1] in _SENTENCE_END or (ends_line and text[end : end + 1] == "\n")
+    if is_attached or (sentence[-1] in _SENTENCE_END and not _NUMBERED.search(sentence)):
+        return True
+    return ends_line and follows == "\n" and not _NAMES_NEXT.search(sentence)
 
 
 @dataclass
@@ -378,7 +393,7 @@ class _Splitter:
         """Take special tokens off the start, such as those of the assistant's turn."""
         body = self.body.lstrip()
         found = _CHANNEL_HEADER.match(body) or _SPECIAL_TOKEN.match(body)
-        if found is None or _marker_at(body, 0) is not None:
+        if found is None or _marker_at(body, 0) is not None or _SUBJECT.match(body, found.end()):
             return False
         is_struck_through = found[0] == "<s>" and "</s>" in body.rstrip().removesuffix("</s>")
         if is_struck_through:
@@ -410,27 +425,22 @@ class _Splitter:
 
     def _take_leading_words(self, body: str) -> bool:
         """Take a thought whose opening is a word: a channel's bare name, or a sentence."""
-        end = body.find("assistantfinal")
-        start = _BARE_START.match(body) if end != -1 else _BARE_OPENING.match(body)
-        if start:
-            length = len("assistantfinal")
-            self._take(body[start.end() : end], body[end + length :]) if end != -1 else self._take(
-                body[start.end() :], ""
-            )
-            return True
         if final := _BARE_FINAL.match(body):
             self._take("", body[final.end() :])
             return True
-        for opening, closing in _PROSE_FORMS:
-            if begun := opening.match(body):
-                ended = closing.search(body, begun.end())
-                if ended or self.is_cut:
-                    thought = body[begun.end() : ended.start() if ended else len(body)]
-                    self._take(thought, body[ended.end() :] if ended else "")
-                    return True
-        if self.is_cut and (label := _LABEL_ALONE.match(body)):
-            self._take(body[label.end() :], "")
-            return True
+        forms = [(_BARE_OPENING, _BARE_FINAL_NAME, True), (_BARE_START, _BARE_CLOSING, False)]
+        forms += [(opening, closing, self.is_cut) for opening, closing in _PROSE_FORMS]
+        if self.is_cut:
+            forms.append((_LABEL_ALONE, _BARE_CLOSING, True))
+        for opening, closing, may_stay_open in forms:
+            begun = opening.match(body)
+            ended = closing.search(body, begun.end()) if begun else None
+            if begun and ended:
+                self._take(body[begun.end() : ended.start()], body[ended.end() :])
+                return True
+            if begun and may_stay_open:
+                self._take(body[begun.end() :], "")
+                return True
         return False
 
     def _take_lone_closing(self) -> None:
@@ -469,7 +479,7 @@ class _Splitter:
         body, code = self.body, _Code(self.body)
         for token in islice(_SPECIAL_TOKEN.finditer(body), _MOST_MARKERS):
             start, end = token.span()
-            if code.holds(start) or not _stands(body, start, end):
+            if code.holds(start) or not self._stands_alone(token):
                 self.quotes_tokens = True
                 continue
             if self.quotes_tokens and body[end:].strip():
@@ -500,9 +510,17 @@ class _Splitter:
                 return True
         for token in islice(_SPECIAL_TOKEN.finditer(body), _MOST_MARKERS):
             is_special = token[0].startswith(("<|", "<｜")) and not self.quotes_tokens
-            if is_special and _stands(body, *token.span()) and not code.holds(token.start()):
+            if is_special and self._stands_alone(token) and not code.holds(token.start()):
                 return True
         return False
+
+    def _stands_alone(self, token: re.Match[str]) -> bool:
+        """Whether a special token stands where a model ends, and in no sentence about tokens."""
+        start, end = token.span()
+        before = self.body[max(0, start - 1) : start]
+        if before.isspace() and _SUBJECT.match(self.body, end):
+            return False
+        return _stands(self.body, start, end)
 
     def _is_subject(self, marker: Marker) -> bool:
         """Whether a marker belongs to the tags that the body's first sentence speaks of."""
@@ -531,6 +549,13 @@ def _closes_here(text: str, marker: Marker) -> bool:
     if _QUOTE_ENDS.match(text, marker.end):
         return False
     return _stands(text, marker.start, marker.end, ends_line=True) and not _is_pair_in_line(text, marker)
+
+
+def _is_line(text: str, marker: Marker) -> bool:
+    """Whether a marker is alone on its line."""
+    line_start = text.rfind("\n", 0, marker.start) + 1
+    is_first = not text[line_start : marker.start].strip()
+    return is_first and re.match(r"[ \t]*(?:\n|\Z)", text[marker.end : marker.end + 100]) is not None
 
 
 def _is_pair_in_line(text: str, closing: Marker) -> bool:
@@ -576,8 +601,13 @@ def _lone_closing(body: str) -> Marker | None:
     """The first closing without an opening before it."""
     code = _Code(body)
     is_open: set[str] = set()
+    is_quoted: set[str] = set()
     for marker in _markers(body):
         if code.holds(marker.start):
+            if not marker.is_closing:
+                is_quoted.add(marker.key)
+            elif marker.key not in is_quoted and _is_line(body, marker):  # after a fence that the thought left open
+                return marker
             continue
         if not marker.is_closing:
             is_open |= {marker.key} if _opens_here(body, marker) else set()
