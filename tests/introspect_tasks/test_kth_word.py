@@ -90,7 +90,7 @@ def test_a_row_becomes_one_sample(tmp_path: Path) -> None:
 
 def test_the_version_and_the_metadata_carry_the_data_sets_hash() -> None:
     task, table = kth_word(), load("open_questions", ("question",))
-    assert str(task.version) == f"3+{table.sha256[:12]}"
+    assert str(task.version) == f"4+{table.sha256[:12]}"
     assert task.metadata is not None and task.metadata["dataset_sha256"] == table.sha256
     assert task.metadata["dataset"] == "open_questions" and task.metadata["selfprobe"]
 
