@@ -10,7 +10,16 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from inspect_ai.log import EvalSample
-from inspect_ai.model import ContentReasoning, ContentText, Logprob, Logprobs, Model, ModelOutput, StopReason
+from inspect_ai.model import (
+    ContentReasoning,
+    ContentText,
+    Logprob,
+    Logprobs,
+    Model,
+    ModelOutput,
+    StopReason,
+    TopLogprob,
+)
 from inspect_ai.util import StoreModel, store_from_events_as
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic_core import PydanticSerializationError
@@ -438,15 +447,17 @@ def candidates_in(logprobs: Logprobs | None) -> list[TokenLogprob]:
     if logprobs is None or not logprobs.content:
         return []
     first, *others = logprobs.content
-    candidates = [TokenLogprob(token=c.token, logprob=c.logprob) for c in first.top_logprobs or [first]]
-    values = [candidate.logprob for candidate in candidates]
+    listed: Sequence[Logprob | TopLogprob] = first.top_logprobs or [first]
+    candidates = [TokenLogprob(token=each.token, logprob=each.logprob) for each in listed]
+    values = reported(first)
     is_sure = says_nothing(values) and any(not says_nothing(reported(token)) for token in others)
     return candidates if is_sure or not are_placeholders(values) else []
 
 
 def reported(token: Logprob) -> list[float]:
     """Log-probabilities that are reported for a token of a reply, in nats."""
-    return [candidate.logprob for candidate in token.top_logprobs or [token]]
+    listed = [candidate.logprob for candidate in token.top_logprobs or []]
+    return listed or [token.logprob]
 
 
 def says_nothing(logprobs: Sequence[float]) -> bool:
