@@ -17,6 +17,7 @@ from selfprobe.logs import (
     as_typed,
     in_thread,
     informed_of,
+    invalidated_in,
     lost_replies,
     runs,
     samples,
@@ -110,6 +111,8 @@ class Replay:
         replies = _records(self.file)[self.arm].get((str(state.sample_id), state.epoch))
         here = f"{self.file}, sample {state.sample_id!r}, epoch {state.epoch}"
         if replies is None:
+            if invalidated := str(in_thread(invalidated_in, self.header)):
+                raise LookupError(f"{here}: no valid sample of the log; {invalidated}")
             raise LookupError(f"{here}: not in the log; run both with the same limit and epochs")
         if missing := [name for name in names if name not in replies]:
             raise LookupError(
@@ -140,6 +143,8 @@ class Replay:
             return "its observer was asked about another assistant alone (about=other)"
         if log.status != "success":
             return f"it is not finished (status {log.status}); finish it with `inspect eval-retry`"
+        if (invalidated := invalidated_in(log)).are_all:
+            return str(invalidated)
         return None
 
 

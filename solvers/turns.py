@@ -16,7 +16,8 @@ from inspect_ai.solver import Generate, Solver, TaskState, solver
 from selfprobe.data import Table, table_of
 from selfprobe.data.inspect_data import calls_in, calls_of, first_text, missing_call
 from selfprobe.errors import InputError, one_line
-from selfprobe.logs import header_of, task_of, transcripts
+from selfprobe.logs import header_of, invalidated_in, task_of, transcripts
+from selfprobe.logs.invalidated import author_and_reason
 from selfprobe.solvers.ask import Prompts, Tools, ask, require_model
 from selfprobe.solvers.negotiate import Effort, user_settings
 from selfprobe.solvers.record import Record, reply_from
@@ -101,6 +102,9 @@ def logged_turns(log: str, role: str | None = None) -> Table:
     """
     header = header_of(log)
     rows, aside = [], dict[str, str]()
+    for (item, epoch), provenance in invalidated_in(header).provenance.items():
+        if epoch == 1:
+            aside[str(item)] = f"it is invalidated, {author_and_reason(provenance)}"
     for sample in transcripts(log, epochs=1):
         turns = list(_turns(header, sample, role))
         if not turns:

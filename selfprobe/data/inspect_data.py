@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl
 
-from fsspec.core import url_to_fs
 from inspect_ai.event import Event, ModelEvent
 from inspect_ai.log import EvalLog, EvalSample
 from inspect_ai.model import ChatMessage, ContentText
 
 from selfprobe.errors import InputError, one_line
 from selfprobe.errors.arguments import locate
-from selfprobe.logs import header_of, in_thread, readable_logs, task_of, transcripts
+from selfprobe.logs import header_of, in_thread, invalidated_in, readable_logs, task_of, transcripts
+from selfprobe.logs.files import stamp
 from selfprobe.logs.first_call import ELSEWHERE, SUBJECT, first_calls
 
 Row = dict[str, Any]
@@ -133,6 +133,8 @@ def _rows_of_logs(path: str, full: bool, role: str | None) -> list[Row]:
         if log.status != "success" and (planned := len(log.eval.dataset.sample_ids or [])) > len(read):
             cut = f"the run ended as {log.status}: {len(read)} of {planned} samples are in the log"
             rows[log.location] = {"id": log.location, "aside": cut, "source": "logs"}
+        elif invalidated := str(invalidated_in(log)):
+            rows[log.location] = {"id": log.location, "aside": invalidated, "source": "logs"}
         for row in read:
             key = f"{task_of(log)}:{row['id']}"
             key = f"{key}:{log.eval.run_id[:8]}-{log.eval.eval_id[:8]}" if key in rows else key
@@ -148,13 +150,6 @@ def _rows_of_logs(path: str, full: bool, role: str | None) -> list[Row]:
 @lru_cache(maxsize=256)  # a study asks for the same logs once for each of its runs
 def _rows_of_unchanged(log: str, stamp: str, role: str | None, full: bool) -> tuple[Row, ...]:
     return tuple(_rows_of_log(header_of(log), role, full=full))
-
-
-def stamp(log: str) -> str:
-    """Text that changes when a file is written anew."""
-    system, inside = url_to_fs(log)
-    about = system.info(inside)
-    return str([about.get(name) for name in ("size", "mtime", "LastModified", "updated", "ETag")])
 
 
 def _rows_of_log(log: EvalLog, role: str | None, *, full: bool) -> Iterator[Row]:

@@ -20,7 +20,7 @@ from inspect_ai.tool import ToolInfo
 
 from selfprobe.data import Row, Table, table_of
 from selfprobe.data.conversations import conversation
-from selfprobe.data.inspect_data import calls_in, calls_of, first_text, goes_on, missing_call, plain_messages, stamp
+from selfprobe.data.inspect_data import calls_in, calls_of, first_text, goes_on, missing_call, plain_messages
 from selfprobe.data.messages import Unaskable, call_text, numbered
 from selfprobe.errors import InputError
 from selfprobe.logs import (
@@ -35,6 +35,7 @@ from selfprobe.logs import (
     titles,
     transcripts,
 )
+from selfprobe.logs.files import stamp
 from selfprobe.text.kinds import is_refusal
 from selfprobe.text.thoughts import split_thought
 
@@ -107,7 +108,7 @@ def _counted(logs: Sequence[str]) -> tuple[dict[tuple[str, str], Run], list[str]
         InputError: A path does not exist, or holds no finished log of a task.
     """
     there = runs(logs)
-    aside = {run.log: f"status {run.header.status}" for run in there.counted if not run.finished}
+    aside = {run.log: run.why_unfinished for run in there.counted if not run.finished}
     aside |= {log: why for log, why in there.aside.items() if why.startswith(CANNOT)}
     same: dict[tuple[str, str], list[Run]] = defaultdict(list)
     for run in there.finished:
@@ -123,6 +124,8 @@ def _counted(logs: Sequence[str]) -> tuple[dict[tuple[str, str], Run], list[str]
         taken, count = best[task, model], sum(1 + len(run.others) for run in each)
         other = " with other settings" if len(each) > 1 else ""
         date = str(taken.header.eval.created)[:19]
+        if invalidated := str(taken.invalidated):
+            lines.append(f"{task} of {model}: {invalidated}")
         if count > 1:
             lines.append(f"{task}: {count} logs of {model}{other}; {named[taken.identity]!r} of {date} counts")
     return best, lines

@@ -10,11 +10,12 @@ import logging
 import re
 import zipfile
 import zlib
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import ijson
@@ -24,7 +25,6 @@ from inspect_ai.log import (
     EvalLog,
     EvalSample,
     EvalSampleSummary,
-    list_eval_logs,
     read_eval_log,
     read_eval_log_sample,
     read_eval_log_sample_summaries,
@@ -41,6 +41,8 @@ from selfprobe.errors.arguments import SHORT, as_now, locate
 from selfprobe.errors.inspect_private import RecoveryNotAvailable, registry_lookup
 from selfprobe.errors.output import refusals
 from selfprobe.logs.decision import Decision, last_decisions
+from selfprobe.logs.files import LOG_ENDINGS, FolderFiles, files_in, misnamed, read_header
+from selfprobe.logs.invalidated import InvalidatedSamples, invalidated_samples, with_valid_results
 from selfprobe.logs.packed import REFERENCE, refuse_bomb, resolved, sample_texts
 from selfprobe.text.safe import concealed
 
@@ -125,6 +127,8 @@ class ReadableLogs:
     """Logs that can be read, newest first."""
     ignored: dict[str, str]
     """Log → why it is set aside."""
+    no_logs: list[str] = field(default_factory=list)
+    """JSON files in the folders that are no logs, and passed over."""
 
     def without(self) -> str:
         """End of a message that nothing was found: the first three logs that were set aside, or ""."""
@@ -145,6 +149,15 @@ def none_found(paths: Iterable[str], ignored: Mapping[str, str]) -> str:
     return f"no selfprobe log in {', '.join(paths)}; {others}{first_of(ignored)}{hint}"
 
 
+def no_logs_text(files: Sequence[str]) -> str:
+    """Sentence without its end on JSON files that are no logs: the first three by name."""
+    names = [PurePosixPath(file).name for file in files]
+    if len(names) == 1:
+        return f"{names[0]} is no Inspect log"
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return f"{', '.join(names[:3])}{more} are no Inspect logs"
+
+
 CANNOT = "cannot be read"
 """Beginning of the reason of a damaged log."""
 
@@ -159,11 +172,11 @@ def readable_logs(paths: Iterable[str], tasks: Collection[str] | None = None) ->
     Raises:
         InputError: A path does not exist.
     """
+    found = [_files(path) for path in reversed(list(paths))]  # each newest first
     headers, ignored = list[EvalLog](), dict[str, str]()
-    for file in dict.fromkeys(file for path in reversed(list(paths)) for file in _files(path)):  # each newest first
+    for file in dict.fromkeys(file for files in found for file in files.logs):
         try:
-            refuse_bomb(file)
-            header = read_eval_log(file, header_only=True)
+            header = with_valid_results(read_header(file))
         except UNREADABLE as error:
             ignored[file] = f"{CANNOT}: {_unreadable(error)}"
             continue
@@ -172,7 +185,10 @@ def readable_logs(paths: Iterable[str], tasks: Collection[str] | None = None) ->
         else:
             headers.append(header)
     headers.sort(key=lambda log: (str(log.eval.created), log.stats.completed_at), reverse=True)
-    return ReadableLogs(headers, ignored)
+    for files in found:
+        ignored |= {file: f"{CANNOT}: {why}" for file, why in files.misnamed.items()}
+    no_logs = dict.fromkeys(file for files in found for file in files.no_logs)
+    return ReadableLogs(headers, ignored, list(no_logs))
 
 
 HOW_CALLED = {"max_connections", "max_retries", "timeout", "attempt_timeout", "adaptive_connections", "batch", "cache"}
@@ -240,7 +256,7 @@ class Run:
 
     @property
     def weight(self) -> tuple[bool, int, str, str]:
-        """Rank of a run, the largest is best: whether it is finished, samples, when it began and ended."""
+        """Rank of a run, the largest is best: whether it is finished, valid samples, when it began and ended."""
         return _weight(self.header)
 
     @property
@@ -250,8 +266,23 @@ class Run:
 
     @property
     def finished(self) -> bool:
-        """True if the run ended well."""
-        return self.header.status == "success"
+        """True if the run ended well, and not all of its samples were invalidated since."""
+        return _is_finished(self.header)
+
+    @property
+    def why_unfinished(self) -> str:
+        """Reason why the run is not finished."""
+        return f"status {self.header.status}" if self.header.status != "success" else str(self.invalidated)
+
+    @property
+    def planned_samples(self) -> int:
+        """Number of samples that the run was to have, epochs counted."""
+        return planned_samples(self.header)
+
+    @property
+    def invalidated(self) -> InvalidatedSamples:
+        """Samples of the run that are invalidated: they count nowhere."""
+        return invalidated_in(self.header)
 
     def items(self, limit: int | None = None) -> set[str]:
         """Ids of the run's items; with a limit those that a run of so many items asks."""
@@ -276,6 +307,8 @@ class Runs:
     """Runs that count, the newest first. An identity without a finished log has its newest unfinished one."""
     aside: dict[str, str] = field(default_factory=dict)
     """Log → why it does not count."""
+    no_logs: Sequence[str] = ()
+    """JSON files in the folders that are no logs, and passed over."""
 
     @property
     def finished(self) -> list[Run]:
@@ -285,7 +318,17 @@ class Runs:
     def of(self, identities: Collection[Identity]) -> "Runs":
         """The runs of these identities; the others are set aside with the settings that differ."""
         aside = {run.log: differing(run.identity, identities) for run in self.counted if run.identity not in identities}
-        return Runs([run for run in self.counted if run.identity in identities], self.aside | aside)
+        counted = [run for run in self.counted if run.identity in identities]
+        return replace(self, counted=counted, aside=self.aside | aside)
+
+    @property
+    def invalidated_lines(self) -> list[str]:
+        """A sentence for each run with invalidated samples: how many, by whom and why."""
+        lines = list[str]()
+        for run in self.counted:
+            if invalidated := str(run.invalidated):
+                lines.append(f"{run.identity.task} of {run.identity.model}: {invalidated}; they count nowhere.")
+        return lines
 
 
 def runs(paths: Iterable[str], tasks: Collection[str] | None = None, *, repeats: bool = False) -> Runs:
@@ -318,12 +361,31 @@ def runs(paths: Iterable[str], tasks: Collection[str] | None = None, *, repeats:
         counted.append(Run(best, identity, others=tuple(rest), later=later))
         counted += [Run(header, identity, number) for number, header in enumerate(again[1:], start=2)]
     counted.sort(key=lambda run: (str(run.header.eval.created), run.header.stats.completed_at), reverse=True)
-    return Runs(counted, aside)
+    return Runs(counted, aside, there.no_logs)
 
 
 def _weight(header: EvalLog) -> tuple[bool, int, str, str]:
-    created = str(header.eval.created), header.stats.completed_at
-    return header.status == "success", item_count(header) * (header.eval.config.epochs or 1), *created
+    valid_count = planned_samples(header) - len(invalidated_in(header).provenance)
+    return _is_finished(header), valid_count, str(header.eval.created), header.stats.completed_at
+
+
+def planned_samples(header: EvalLog) -> int:
+    """Number of samples that a run was to have, epochs counted."""
+    return item_count(header) * (header.eval.config.epochs or 1)
+
+
+def _is_finished(header: EvalLog) -> bool:
+    return header.status == "success" and not invalidated_in(header).are_all
+
+
+def invalidated_in(header: EvalLog) -> InvalidatedSamples:
+    """The invalidated samples of a log; none where its samples cannot be read."""
+    if not header.invalidated:
+        return InvalidatedSamples()
+    try:
+        return invalidated_samples(header.location)
+    except UNREADABLE:
+        return InvalidatedSamples()
 
 
 def once(headers: Iterable[EvalLog]) -> tuple[list[EvalLog], dict[str, str]]:
@@ -346,13 +408,15 @@ def _superseded(header: EvalLog, by: EvalLog) -> str:
     why = f"superseded by {by.location}"
     if header.status != "success" and by.status == "success":
         return f"status {header.status}; {why}"
+    if invalidated := str(invalidated_in(header)):
+        return f"{invalidated}; {why}"
     return why + " (it holds more items)" * (_weight(header)[1] < _weight(by)[1])
 
 
 def _share_samples(one: EvalLog, other: EvalLog) -> bool:
     """True if two logs of one identity hold a sample in common, as an unfinished run and its resumption do."""
     try:
-        uuids = [{sample.uuid for sample in summaries(log.location)} for log in (one, other)]
+        uuids = [{sample.uuid for sample in summaries(log.location, valid=False)} for log in (one, other)]
     except InputError:
         return True
     return None in uuids[0] | uuids[1] or bool(uuids[0] & uuids[1])
@@ -486,7 +550,8 @@ def decisions(paths: Iterable[str], tasks: Collection[str] | None = None, *, rep
 
     Columns: task, model, target, settings (of the identity, as text), run (see `Run.number`), log, status, item,
     epoch, input, and the fields of `Decision` (key, value, unscored, truth, said …). A sample that ended in an error
-    has one row without a key, unscored "error". `attrs["aside"]` has the logs that do not count, with the reason.
+    has one row without a key, unscored "error". `attrs["aside"]` has the logs that do not count, with the reason,
+    and of the others how many samples are invalidated.
 
     Args:
         paths: Logs, or folders of logs.
@@ -499,13 +564,14 @@ def decisions(paths: Iterable[str], tasks: Collection[str] | None = None, *, rep
     import pandas as pd
 
     there = runs(paths, tasks, repeats=repeats)
+    invalidated = {run.log: str(run.invalidated) for run in there.counted if run.invalidated.provenance}
     columns, aside = dict[str, list[Any]](), dict(there.aside)
     while there.counted:  # what was read of a run is let go with it
         rows = read_best(there.counted.pop(), _some_rows, aside) or []
         for name in rows[0] if rows else ():
             columns.setdefault(name, []).extend(row[name] for row in rows)
     table = pd.DataFrame(columns)
-    table.attrs["aside"] = aside
+    table.attrs["aside"] = invalidated | aside
     return table
 
 
@@ -553,7 +619,7 @@ def _rows_of(run: Run) -> Iterator[dict[str, Any]]:
             yield about | at | vars(decision)
 
 
-def _files(path: str) -> list[str]:
+def _files(path: str) -> FolderFiles:
     place = locate(path)
     try:
         system, inside = url_to_fs(place)
@@ -563,10 +629,12 @@ def _files(path: str) -> list[str]:
     if not there:
         raise InputError(f"there is no log file or folder {path} (looked at {place})")
     if system.isdir(inside):
-        return logs_in(place)
-    if not place.endswith((".eval", ".json")):
-        raise InputError(f"{path} is no log: expected an Inspect log (.eval or .json), or a folder with logs")
-    return [place]
+        return files_in(place)
+    if place.endswith(LOG_ENDINGS):
+        return FolderFiles([place])
+    if place.lower().endswith(LOG_ENDINGS):
+        raise InputError(f"{path} cannot be read: {misnamed(place)}")
+    raise InputError(f"{path} is no log: expected an Inspect log (.eval or .json), or a folder with logs")
 
 
 def logs_in(folder: str) -> list[str]:
@@ -575,10 +643,7 @@ def logs_in(folder: str) -> list[str]:
     Raises:
         InputError: The folder cannot be looked through.
     """
-    try:
-        return [info.name for info in list_eval_logs(folder)]
-    except (OSError, ValueError) as error:  # rights, no such protocol
-        raise InputError(f"the log folder {folder} cannot be read: {one_line(error)}; give another") from None
+    return files_in(folder).logs
 
 
 def header_of(log: str) -> EvalLog:
@@ -588,11 +653,7 @@ def header_of(log: str) -> EvalLog:
         InputError: The log cannot be read; names it.
     """
 
-    def read() -> EvalLog:
-        refuse_bomb(log)
-        return read_eval_log(log, header_only=True)
-
-    return _read(log, read)
+    return _read(log, lambda: with_valid_results(read_header(log)))
 
 
 def _read(log: str, read: Callable[[], T]) -> T:
@@ -616,7 +677,7 @@ def _unreadable(error: BaseException) -> str:
 
 
 def samples(log: str) -> list[EvalSample]:
-    """All samples of a log by epoch and id, with the texts that Inspect keeps as references put in their places.
+    """All valid samples of a log by epoch and id, with the texts that Inspect keeps as references put in their places.
 
     They have no messages, output and events (`transcripts` has events), to check which takes most of the time. A log in
     JSON has all, and so has a sample with an empty store, which a killed run leaves: its Record is in its events.
@@ -627,11 +688,33 @@ def samples(log: str) -> list[EvalSample]:
 
     def read() -> list[EvalSample]:
         if log.endswith(".eval"):
-            return sorted((resolved(_without_transcript(text)) for text in sample_texts(log)), key=_place)
-        refuse_bomb(log, samples=True)
-        return [resolved(sample) for sample in read_eval_log(log).samples or []]
+            every = sorted((resolved(_without_transcript(text)) for text in sample_texts(log)), key=_place)
+        else:
+            refuse_bomb(log, samples=True)
+            every = [resolved(sample) for sample in read_eval_log(log).samples or []]
+        return valid_samples(log, every)
 
     return _read(log, read)
+
+
+Sample = TypeVar("Sample", EvalSample, EvalSampleSummary)
+
+
+def valid_samples(log: str, every: Sequence[Sample]) -> list[Sample]:
+    """The samples of a log without invalidated ones.
+
+    Raises:
+        InputError: The log holds two of one id and epoch.
+    """
+    by_place = defaultdict[tuple[str, int], list[str]](list)
+    for sample in every:
+        by_place[str(sample.id), sample.epoch].append(repr(sample.id))
+    repeated = {place: ids for place, ids in by_place.items() if len(ids) > 1}
+    for (_, epoch), ids in repeated.items():
+        more = f", and {len(repeated) - 1} more" if len(repeated) > 1 else ""
+        raise InputError(f"samples have the same id and epoch: {' and '.join(ids)} of epoch {epoch}{more}")
+    invalidated = invalidated_samples(log).provenance
+    return [sample for sample in every if (sample.id, sample.epoch) not in invalidated]
 
 
 def _without_transcript(text: bytes) -> EvalSample:
@@ -651,7 +734,7 @@ def whole_sample(log: str, item: int | str, epoch: int) -> EvalSample:
 
 
 def transcripts(log: str, *, epochs: int | None = None) -> Iterator[EvalSample]:
-    """The samples of a log one after another with their events and all texts, but without messages, store and scores.
+    """The valid samples of a log one after another with events and all texts, without messages, store and scores.
 
     A few are in memory at a time; of a log in JSON all are.
 
@@ -680,15 +763,29 @@ def transcripts(log: str, *, epochs: int | None = None) -> Iterator[EvalSample]:
         raise InputError(_cannot(log, error)) from None
 
 
-def summaries(log: str) -> list[EvalSampleSummary]:
+def summaries(log: str, *, valid: bool = True) -> list[EvalSampleSummary]:
     """The sample summaries of a log: scores and metadata without transcripts; a tenth of the time of `samples`.
 
     A log holds them in the order in which samples finished; here they are in the order of `samples`: by epoch and id.
 
+    Args:
+        log: The log's file.
+        valid: Whether invalidated samples are left out.
+
     Raises:
-        InputError: The log cannot be read; names it.
+        InputError: The log cannot be read, or holds two samples of one id and epoch; names it.
     """
-    return _read(log, lambda: sorted(read_eval_log_sample_summaries(log), key=_place))
+
+    def read() -> list[EvalSampleSummary]:
+        every = sorted(read_eval_log_sample_summaries(log), key=_place)
+        return valid_samples(log, every) if valid else every
+
+    return _read(log, read)
+
+
+def token_count(samples: Iterable[EvalSampleSummary]) -> int:
+    """Tokens of all calls of these samples. A resumed run's own statistics have those of its last start alone."""
+    return sum(usage.total_tokens for sample in samples for usage in sample.model_usage.values())
 
 
 def _place(sample: EvalSample | EvalSampleSummary) -> tuple[int, str]:

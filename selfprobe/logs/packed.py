@@ -75,6 +75,18 @@ def sample_texts(log: str) -> Iterator[bytes]:
                 yield b"".join(text)
 
 
+def member_text(log: str, name: str) -> bytes | None:
+    """Content of a member of a zip file; None where there is none of this name.
+
+    Raises:
+        InputError, zipfile.BadZipFile, zstandard.ZstdError, OSError: See `refuse_bomb`.
+    """
+    with fsspec.open(log, "rb") as file, ZipFile(file) as packed:
+        if name not in packed.namelist():
+            return None
+        return b"".join(_unpacked(packed, packed.getinfo(name)))
+
+
 def _refuse_large(inside: int, size: int) -> None:
     if inside > max(_LARGE, _MOST * size):
         times = inside // max(size, 1)

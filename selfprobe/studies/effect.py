@@ -494,6 +494,8 @@ def effects_of(run: Run, name: str, how: ReadScores) -> RunEffects:
     if rows.empty or rows.score.isna().all():
         raise NoLogs(f"nothing in {run.log} has a score; every sample ended in an error, or is unscored")
     arms = [arm for arm in ARMS if arm in set(rows.arm)]
+    if AS_IS not in arms:
+        raise NoLogs(f"no valid sample of the unchanged task is in {run.log}")
     scores, p, declined = (_by_item(rows, column, arms) for column in ("score", "p", "declined"))
     known = {arm for arm in arms if np.isfinite(scores[arm]).sum() > 1}
     main = [(arm, CONTROL[arm]) for arm in arms if arm in CONTROL and {arm, CONTROL[arm]} <= known]

@@ -29,7 +29,7 @@ from selfprobe.data.prices import Cost
 from selfprobe.embed import DEFAULT_EMBEDDER, embed, require
 from selfprobe.errors import InputError, NoLogs
 from selfprobe.errors.output import place
-from selfprobe.logs import samples
+from selfprobe.logs import invalidated_in, samples
 from selfprobe.page import (
     FINDING,
     LINES,
@@ -293,6 +293,8 @@ def evidence_in(logs: Sequence[str]) -> Evidence:
     prompts: dict[tuple[str, str], dict[str, Any]] = {}
     graded: dict[tuple[str, str, str], dict[str, Any]] = {}
     for arm, header in motivations.items():  # every model and perspective
+        if invalidated := str(invalidated_in(header)):
+            ignored[header.location] = invalidated
         for sample in samples(header.location):
             record, named = record_of(sample), {"data": str(arm[-1]), "item": str(sample.id)}
             messages = sample.input if isinstance(sample.input, list) else []

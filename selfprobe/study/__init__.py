@@ -359,7 +359,8 @@ class Study(BaseModel):
 
         there = cls.comparable(runs(paths, cls.reads | cls.also))
         if not there.finished:
-            raise NoLogs(f"no finished log of {', '.join(sorted(cls.reads))}{first_of(there.aside)}", there.aside)
+            aside = unfinished(there) | there.aside
+            raise NoLogs(f"no finished log of {', '.join(sorted(cls.reads))}{first_of(aside)}", aside)
         logs = Logs(there, None, titles(run.identity for run in reversed(there.finished)))
         return with_runs(cls.page(cls.numbers(logs)), there)
 
@@ -385,6 +386,11 @@ class Study(BaseModel):
             raise InputError(f"{place}{first['msg'].removeprefix('Value error, ')}{came}") from None
 
 
+def unfinished(there: "Runs") -> dict[str, str]:
+    """Logs of runs that did not end well, or that were invalidated as a whole, with the reason."""
+    return {run.log: run.why_unfinished for run in there.counted if not run.finished}
+
+
 def with_runs(page: "Page", there: "Runs") -> "Page":
     """The page with its last section, "Runs", and the table `runs`: the logs that it is made of, and their settings."""
     import pandas as pd
@@ -400,10 +406,11 @@ def with_runs(page: "Page", there: "Runs") -> "Page":
     remarks = [f"{run.identity.task}, {line}" for run in there.finished for line in remarks_in(run.summaries)]
     names = ("task", "model", "items", "settings", "log")
     table = pd.DataFrame([row | {"log": row["log"].address} for row in rows], columns=names)
-    aside = there.aside | {run.log: f"status {run.header.status}" for run in there.counted if not run.finished}
-    blocks = [*remarks, Table(rows, [Column(name, name) for name in names]), *set_aside(aside)]
+    aside = there.aside | unfinished(there)
+    lines = [*there.invalidated_lines, *remarks]
+    blocks = [*lines, Table(rows, [Column(name, name) for name in names]), *set_aside(aside)]
     sections = [*page.sections, Section("Runs", blocks, name="runs", menu="runs")]
-    last = remarks if len(remarks) < 2 else [f"{remarks[0]} {len(remarks) - 1} more under Runs."]
+    last = lines if len(lines) < 2 else [f"{lines[0]} {len(lines) - 1} more under Runs."]
     notes = [*page.notes[: LINES - len(last)], *last]
     models = [*page.models, *(run.identity.model for run in there.finished)]
     return replace(page, sections=sections, tables={"runs": table, **page.tables}, notes=notes, models=models)

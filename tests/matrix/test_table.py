@@ -301,3 +301,14 @@ def test_the_kind_of_an_item_comes_from_its_data_set(run_task: Any, tmp_path: Pa
     run_task("selfprobe/kth_word", "planted/a", tmp_path / "logs", task_args={"dataset": str(tmp_path / "rows.jsonl")})
     items = read_matrices([str(tmp_path / "logs")]).items.set_index("item").kind
     assert items.to_dict() == {"q0": "even", "q1": "odd", "q2": "even", "z": ""}
+
+
+def test_tokens_are_those_of_all_starts_of_a_run(folder: Path, tmp_path: Path) -> None:
+    """The statistics of a run that was started again have the tokens of its last start."""
+    tokens = read_matrices([str(folder)]).cells.tokens[0]
+    log = copied(folder, tmp_path / "again.eval")
+    assert tokens == sum(usage.total_tokens for usage in log.stats.model_usage.values()) > 0
+    log.stats.model_usage = {}
+    write_eval_log(log, str(tmp_path / "again.eval"))
+    assert read_matrices([str(tmp_path)]).cells.tokens[0] == tokens
+    assert read_matrices([str(tmp_path)], limit=2).cells.tokens[0] == tokens

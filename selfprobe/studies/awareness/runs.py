@@ -24,6 +24,7 @@ from selfprobe.logs import (
     UNREADABLE,
     Runs,
     first_of,
+    invalidated_in,
     item_count,
     lost_replies,
     roles_of,
@@ -68,8 +69,9 @@ def in_order(arms: Sequence[Sequence[ArmRun]], *, look: bool) -> list[list[tuple
 
     The first, and each run that was asked as it was, has what was set in it otherwise than in any of the others.
 
-    First is the run with the most conversations; of equals the one that read the replies that most arms read (a study's
-    own, not a method that was asked again); of equals one with the settings of the newest; of those the earliest.
+    First is the run with the most conversations, then the fewest invalidated ones; of equals the one that read the
+    replies that most arms read (a study's own, not a method that was asked again); of equals one with the settings of
+    the newest; of those the earliest.
 
     Args:
         arms: All that read one model's replies to one data set.
@@ -97,9 +99,10 @@ def _in_order(
 ) -> list[tuple[ArmRun, str]]:
     created = [str(run.header.eval.created) for run in runs]
     newest = asked[created.index(max(created))]
+    lost = [len(invalidated_in(run.header).provenance) for run in runs]
     ranks = [
-        (-item_count(run.header), -readers[run.read], bool(settings_apart(of, newest)), at)
-        for run, of, at in zip(runs, asked, created, strict=True)
+        (-item_count(run.header), lost_samples, -readers[run.read], bool(settings_apart(of, newest)), at)
+        for run, lost_samples, of, at in zip(runs, lost, asked, created, strict=True)
     ]
     first, *others = sorted(range(len(runs)), key=ranks.__getitem__)
     known = {
@@ -245,8 +248,8 @@ def arm_runs_of(
     aside, held = dict(there.aside), dict[Arm, list[ArmRun]]()
     for counted in sorted(there.counted, key=lambda run: item_count(run.header), reverse=True):
         log = counted.header
-        if log.status != "success":
-            aside[log.location] = f"status {log.status}"
+        if not counted.finished:
+            aside[log.location] = counted.why_unfinished
         elif "dataset_sha256" not in (log.eval.metadata or {}):
             aside[log.location] = "not a selfprobe log: it names no data set"
         else:
@@ -321,7 +324,9 @@ def missing(headers: Sequence[EvalLog], used: Mapping[Arm, ArmRun], limit: int |
     for arm, run in used.items():
         failed = sum(sample.error is not None for sample in run.samples)
         if (there := len(run.samples)) < (asked := max(_asked(run.header, limit), most[arm[1:]])):
-            yield f"{arm_name(arm)} has {there} of {asked} conversations; {RESUME}"
+            invalidated = str(invalidated_in(run.header))
+            why = f", since {invalidated}" if invalidated else ""
+            yield f"{arm_name(arm)} has {there} of {asked} conversations{why}; {RESUME}"
         elif failed:
             yield f"{arm_name(arm)}: {failed} of {there} conversations failed and have no verdict (error)"
 

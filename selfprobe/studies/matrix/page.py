@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 
 from selfprobe.embed import DEFAULT_EMBEDDER
 from selfprobe.errors import NoLogs
-from selfprobe.logs import Identity, runs
+from selfprobe.logs import Identity, Runs, runs
 from selfprobe.page import (
     LINES,
     PI,
@@ -523,9 +523,12 @@ def _runs(results: Results) -> list[Block]:
 
 
 def _remarks(results: Results) -> list[str]:
-    """Remarks on how models answered, by task; see `sent.remarks_in`."""
-    cells = (cell for table in (results.cells, results.informed) for cell in table.itertuples())
-    return [f"{cell.task}, {line}" for cell in cells for line in getattr(cell, "remarks", ())]
+    """Remarks on how models answered, by task (see `sent.remarks_in`), and on samples that are invalidated."""
+    cells = [cell for table in (results.cells, results.informed) for cell in table.itertuples()]
+    shown_logs = {cell.log for cell in cells}
+    shown_runs = Runs([run for run in results.runs if run.log in shown_logs])
+    remarks = [f"{cell.task}, {line}" for cell in cells for line in getattr(cell, "remarks", ())]
+    return [*remarks, *shown_runs.invalidated_lines]
 
 
 def _advantage_table(analysis: Analysis) -> pd.DataFrame:

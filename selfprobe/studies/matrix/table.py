@@ -27,13 +27,15 @@ from selfprobe.logs import (
     cause,
     differing,
     informed_of,
-    item_count,
     lost_replies,
     none_found,
+    planned_samples,
     question_of,
     runs,
     summaries,
     target_of,
+    token_count,
+    valid_samples,
 )
 from selfprobe.scorers.decision import Decision, Measure, crossed_pairs, last_decisions
 from selfprobe.scorers.frames import Frames, frames
@@ -69,6 +71,8 @@ class Samples:
     """See `sent.applied_in`."""
     remarks: list[str]
     """See `sent.remarks_in`."""
+    tokens: int
+    """Tokens of all calls of the run, those for invalidated samples and for items that are not shown too."""
 
 
 def lost_in(log: EvalLog) -> str:
@@ -84,7 +88,8 @@ def sample_rows(log: str, lost: str, items: Collection[str] | None) -> Samples |
     if lost:
         return lost
     try:
-        seen = [sample for sample in summaries(log) if items is None or str(sample.id) in items]
+        every = summaries(log, valid=False)
+        seen = [sample for sample in valid_samples(log, every) if items is None or str(sample.id) in items]
         errors = [sample for sample in seen if sample.error]
         rows = [(str(s.id), s.epoch, decision) for s in seen for decision in last_decisions(s.scores)]
         return Samples(
@@ -100,6 +105,7 @@ def sample_rows(log: str, lost: str, items: Collection[str] | None) -> Samples |
             clusters={str(s.id): str(of) for s in seen if (of := s.metadata.get("cluster"))},
             applied=applied_in(seen),
             remarks=remarks_in(seen),
+            tokens=token_count(every),
         )
     except UNREADABLE as error:
         return f"cannot be read: {one_line(error)}"
@@ -108,8 +114,10 @@ def sample_rows(log: str, lost: str, items: Collection[str] | None) -> Samples |
 def cell_of(cell: Sequence[str], run: Run, samples: Samples, limit: int | None) -> dict[str, Any]:
     """The row of a cell that is a run; the columns are those of `Results.cells`."""
     log = run.header
-    if log.status == "success" and not samples.errors:
+    if run.finished and not samples.errors:
         status, reason = "complete", ""
+    elif run.invalidated.are_all:
+        status, reason = "failed", str(run.invalidated)
     else:
         planned = len(log.eval.dataset.sample_ids or samples.texts) * (log.eval.config.epochs or 1)
         status = "failed"
@@ -137,7 +145,7 @@ def cell_of(cell: Sequence[str], run: Run, samples: Samples, limit: int | None) 
         "joined": False,
         "applied": samples.applied,
         "remarks": samples.remarks,
-        "tokens": sum(usage.total_tokens for usage in log.stats.model_usage.values()),
+        "tokens": samples.tokens,
     }
 
 
@@ -583,7 +591,7 @@ def _read(
             ignored |= choice.aside
             return ours, choice, {cell: read[run.log] for cell, run in choice.runs.items()}
         headers = [run.header for run in waiting.values()]
-        count = sum(item_count(log) * (log.eval.config.epochs or 1) for log in headers)
+        count = sum(map(planned_samples, headers))
         processes = max(1, min(cpu_count(), len(headers), count // SAMPLES_A_PROCESS))
         read_now = Parallel(n_jobs=processes)(
             delayed(sample_rows)(run.log, lost_in(run.header), limit and run.items(limit)) for run in waiting.values()

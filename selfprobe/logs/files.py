@@ -1,0 +1,103 @@
+"""The files of a log folder: which of them are logs, which are none, and whether one has changed."""
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+import fsspec
+import ijson
+from fsspec.core import url_to_fs
+from inspect_ai.log import EvalLog, list_eval_logs, read_eval_log
+
+from selfprobe.errors import InputError, one_line
+from selfprobe.logs.packed import refuse_bomb
+
+LOG_ENDINGS = (".eval", ".json")
+"""Endings of the files that Inspect reads as logs."""
+COMPANIONS = {"eval-set.json", "logs.json", "listing.json", "running.json"}
+"""JSON files that Inspect and selfprobe write beside logs."""
+SNIFFED_BYTES = 65_536
+"""Bytes at the beginning of a JSON file in which a log names its task."""
+
+
+@dataclass(frozen=True)
+class FolderFiles:
+    """Files of a folder and all below it."""
+
+    logs: list[str]
+    """Logs, newest first; those whose names begin with no time last."""
+    misnamed: dict[str, str] = field(default_factory=dict)
+    """File that looks like a log and has an ending that Inspect does not read → what to do."""
+    no_logs: list[str] = field(default_factory=list)
+    """JSON files that are no logs: tables, configurations, baselines; without COMPANIONS."""
+
+
+def files_in(folder: str) -> FolderFiles:
+    """The files of a folder, which may not exist yet.
+
+    Inspect lists each .eval file, and of JSON files those whose names begin with a time. It reads the other ones too
+    where they are given by name, and so they are logs here if they look like one.
+
+    Raises:
+        InputError: The folder cannot be looked through.
+    """
+    try:
+        listed = [info.name for info in list_eval_logs(folder)]
+        system, inside = url_to_fs(folder)
+        others = {system.unstrip_protocol(path) for path in system.find(inside)} - {*listed}
+        found = FolderFiles(listed)
+        for file in sorted(file for file in others if file.lower().endswith(LOG_ENDINGS)):
+            if PurePosixPath(file).name in COMPANIONS:
+                continue
+            if not file.endswith(LOG_ENDINGS):
+                found.misnamed[file] = misnamed(file)
+            elif looks_like_log(file):
+                found.logs.append(file)
+            else:
+                found.no_logs.append(file)
+    except (OSError, ValueError) as error:  # rights, no such protocol
+        raise InputError(f"the log folder {folder} cannot be read: {one_line(error)}; give another") from None
+    return found
+
+
+def misnamed(file: str) -> str:
+    """Sentence on a file whose ending is in other letters than Inspect's."""
+    ending = PurePosixPath(file).suffix
+    return f"Inspect reads no file that ends in {ending}; rename it to {ending.lower()}"
+
+
+def looks_like_log(file: str) -> bool:
+    """True if the beginning of a JSON file has the entry of a log that names the task."""
+    with fsspec.open(file, "rb") as opened:
+        beginning = io.BytesIO(opened.read(SNIFFED_BYTES))
+    return any(place == ("eval", "map_key", "task") for place in _places(beginning))
+
+
+def _places(content: io.BytesIO) -> Iterator[tuple[str, str, object]]:
+    """Place, kind and value of what JSON holds, up to where it breaks off."""
+    try:
+        yield from ijson.parse(content)
+    except (ijson.JSONError, ValueError):
+        return
+
+
+def read_header(file: str) -> EvalLog:
+    """A log without its samples.
+
+    Raises:
+        InputError: An entry is missing or wrong.
+        Errors of `UNREADABLE`: It cannot be read.
+    """
+    refuse_bomb(file)
+    try:
+        return read_eval_log(file, header_only=True)
+    except AssertionError as error:  # Inspect's own, of a log in JSON
+        raise InputError(f"an entry of a log is missing or wrong ({one_line(error)})") from None
+
+
+def stamp(file: str) -> str:
+    """Text that changes when a file is written anew."""
+    system, inside = url_to_fs(file)
+    about = system.info(inside)
+    return str([about.get(name) for name in ("size", "mtime", "created", "LastModified", "updated", "ETag")])

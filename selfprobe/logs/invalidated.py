@@ -1,0 +1,120 @@
+"""Samples that somebody invalidated, with Inspect's `invalidate_samples`: they stay in a log, and count nowhere."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from inspect_ai.log import EvalLog, EvalResults, ProvenanceData, read_eval_log, recompute_metrics
+
+from selfprobe.logs.files import read_header, stamp
+from selfprobe.logs.packed import member_text, refuse_bomb, resolved, sample_texts
+
+SamplePlace = tuple[int | str, int]
+"""Id and epoch of a sample."""
+
+_NO_METRICS: dict[str, Any] = {"metrics": {}, "scored_samples": None, "unscored_samples": None}
+_TRANSCRIPT = {"messages", "output", "events", "events_data", "timelines", "store"}
+"""Parts of a sample that no metric needs."""
+_NAMED_AUTHORS = 2
+"""Largest number of authors that a sentence names."""
+
+
+@dataclass(frozen=True)
+class InvalidatedSamples:
+    """The invalidated samples of a log."""
+
+    provenance: Mapping[SamplePlace, ProvenanceData] = field(default_factory=dict)
+    """Sample → by whom it was invalidated, when and why."""
+    sample_count: int = 0
+    """Number of samples in the log, invalidated ones too."""
+
+    @property
+    def are_all(self) -> bool:
+        """True if no sample of the log is left."""
+        return 0 < self.sample_count == len(self.provenance)
+
+    def __str__(self) -> str:
+        """Sentence without its end: "20 of 30 samples are invalidated, by ada (wrong data)"; "" where none is."""
+        if not self.provenance:
+            return ""
+        authors = Counter(map(author_and_reason, self.provenance.values())).most_common()
+        named = [text if len(authors) == 1 else f"{count} {text}" for text, count in authors[:_NAMED_AUTHORS]]
+        if len(authors) > _NAMED_AUTHORS:
+            named.append(f"others by {len(authors) - _NAMED_AUTHORS} more")
+        verb = "is" if len(self.provenance) == 1 else "are"
+        return f"{len(self.provenance)} of {self.sample_count} samples {verb} invalidated, {', '.join(named)}"
+
+
+def author_and_reason(provenance: ProvenanceData) -> str:
+    """Text on who invalidated a sample, and why: "by ada (wrong data)"."""
+    author, reason = (" ".join(text.split()) for text in (provenance.author, provenance.reason or ""))
+    return f"by {author} ({reason})" if reason else f"by {author}"
+
+
+def invalidated_samples(log: str) -> InvalidatedSamples:
+    """The invalidated samples of a log; its header says whether there are any.
+
+    Raises:
+        Errors of `UNREADABLE`: It cannot be read.
+    """
+    return _invalidated_samples(log, stamp(log))
+
+
+@lru_cache(maxsize=1024)
+def _invalidated_samples(log: str, stamp: str) -> InvalidatedSamples:
+    if not _is_flagged(log):
+        return InvalidatedSamples()
+    provenance, count = dict[SamplePlace, ProvenanceData](), 0
+    for sample in _raw_samples(log):
+        count += 1
+        if edit := sample.get("invalidation"):
+            provenance[sample["id"], sample["epoch"]] = ProvenanceData.model_validate(edit)
+    return InvalidatedSamples(provenance, count)
+
+
+def _is_flagged(log: str) -> bool:
+    if not log.endswith(".eval"):
+        return read_header(log).invalidated
+    header = member_text(log, "header.json")  # a run that was killed has none
+    return header is not None and bool(json.loads(header).get("invalidated"))
+
+
+def _raw_samples(log: str) -> list[dict[str, Any]]:
+    if log.endswith(".eval"):
+        return [_without_transcript(json.loads(text)) for text in sample_texts(log)]
+    refuse_bomb(log, samples=True)
+    whole = read_eval_log(log)
+    return [sample.model_dump(include={"id", "epoch", "invalidation"}) for sample in whole.samples or []]
+
+
+def _without_transcript(sample: dict[str, Any]) -> dict[str, Any]:
+    return {name: sample.get(name) for name in ("id", "epoch", "invalidation")}
+
+
+def with_valid_results(header: EvalLog) -> EvalLog:
+    """The header of a log with the metrics of its valid samples, where Inspect's are of all.
+
+    A metric that is not installed here is left out.
+    """
+    if not header.invalidated:
+        return header
+    results = _valid_results(header.location, stamp(header.location))
+    return header.model_copy(update={"results": results})
+
+
+@lru_cache(maxsize=256)
+def _valid_results(log: str, stamp: str) -> EvalResults | None:
+    whole = read_eval_log(log, exclude_fields=_TRANSCRIPT)
+    if whole.results is None:
+        return None
+    whole.samples = [resolved(sample) for sample in whole.samples or [] if sample.invalidation is None]
+    whole.eval.task_file = None  # Inspect would run the file that the log names, to find its metrics
+    try:
+        recompute_metrics(whole)
+    except (LookupError, ValueError, TypeError):
+        scores = [score.model_copy(update=_NO_METRICS) for score in whole.results.scores]
+        return whole.results.model_copy(update={"scores": scores})
+    return whole.results
