@@ -5,7 +5,6 @@ import json
 import math
 import os
 import re
-import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -18,7 +17,7 @@ from xml.etree import ElementTree
 
 from inspect_ai import Task
 from inspect_ai.event import ModelEvent
-from inspect_ai.log import EvalSampleSummary
+from inspect_ai.log import EvalSampleReductions, EvalSampleSummary
 from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator
 
 from selfprobe.data import decoded, read_bytes
@@ -34,20 +33,22 @@ from selfprobe.logs import (
     cause,
     counted,
     cut_in,
+    no_logs_text,
     roles_of,
     target_of,
     values_of,
     whole_sample,
 )
 from selfprobe.logs import runs as runs_in
-from selfprobe.logs.decision import Decision, last_decisions
+from selfprobe.logs.reducers import MEAN, known_reducer, logged_reductions, reduced, reducers_of
 from selfprobe.scorers.decision import Judged
-from selfprobe.scorers.dilemma import dilemmas_of
-from selfprobe.scorers.frames import split
+from selfprobe.scorers.dilemma import Dilemma, dilemmas_of
 from selfprobe.scorers.summary import best_of, without_a_model
 from selfprobe.solvers.converse import METHODS
-from selfprobe.solvers.observe import arms_of, examples_of
+from selfprobe.solvers.observe import OTHER, arms_of, examples_of
 from selfprobe.studies.check_numbers import (
+    FAILED,
+    NO_SCORE,
     UNBOUND,
     Kept,
     MetricChange,
@@ -59,6 +60,15 @@ from selfprobe.studies.check_numbers import (
     target_suffix,
     turned,
     verdict_counts,
+)
+from selfprobe.studies.check_table import (
+    ScoreColumn,
+    TableRow,
+    Theirs,
+    header_disagreement,
+    is_failed,
+    judged_table,
+    number_of,
 )
 from selfprobe.study import Plan, Study, Wave
 from selfprobe.study._registry import defaults_of, measures, short_name
@@ -85,8 +95,9 @@ class Check(Study):
     """Say by the exit status whether LOGS are complete and scored; for scripts, and for logs of any Inspect task.
 
     The status also says, with --baseline or --against, whether a model got worse. 0 is good: complete, and not worse; 1
-    worse; 2 a wrong command; 3 incomplete: a run failed or lacks samples, nothing in it was scored, more is unscored
-    than --unscored, a log cannot be read, or it is not of the baseline's task, data or items; 4 cannot tell (--strict).
+    worse; 2 a wrong command; 3 incomplete: a run failed, lacks samples or has invalidated ones, nothing in it was
+    scored, more is unscored than --unscored, a log cannot be read, or it is not of the baseline's task, data or items;
+    4 cannot tell (--strict).
     Where runs have the same task, models, arguments, settings and data, the finished one with most samples counts, then
     the newest; one that failed since counts too.
     """
@@ -267,7 +278,7 @@ class Check(Study):
         (before, earlier), gate = self.before, None
         if self.gates:
             after, bad = logged.good(1.0 if self.unscored is None else self.unscored)
-            notes = earlier + logged.left_out()
+            notes = earlier + logged.left_out() + logged.passed_over()
             gate = Gate(before, after, self.smallest, self.lower, self.strict, bad, notes)
             known = sorted({row.metric for row in gate.rows})
             if wrong := [name for name in self.lower if known and name not in known]:
@@ -315,13 +326,6 @@ def _refuse_another(run: Kept, task: Task, items: int) -> None:
         raise InputError(f"{run.task}: the baseline {why[0]}")
 
 
-class Theirs(Decision):
-    """Value of another suite's scorer; its key is the scorer's name, and after a dot the key of a dict."""
-
-    value: float | None = None
-    """Any number; None when unscored, and for a text ("B") that is no number."""
-
-
 @dataclass(frozen=True)
 class ReadRun:
     """One run: its log, and what its samples say."""
@@ -330,11 +334,21 @@ class ReadRun:
     wanted: int
     """Samples that it was to have, epochs counted."""
     whole: list[EvalSampleSummary]
-    """Samples without an error."""
-    values: list[Judged]
-    """Judged values of these samples."""
+    """Valid samples that did not fail."""
+    table: list[TableRow]
+    """Values of all valid samples; see `judged_table`."""
     error: str
     """The first error, or ""."""
+
+    @property
+    def values(self) -> list[Judged]:
+        """Judged values of the samples that did not fail, unscored ones too."""
+        return [(row.item, row.decision) for row in self.table if not row.failed]
+
+    @property
+    def scored_after_error(self) -> int:
+        """Number of samples that ended in an error and were scored all the same."""
+        return sum(bool(sample.error) for sample in self.whole)
 
     @property
     def task(self) -> str:
@@ -373,19 +387,27 @@ class ReadRun:
     def wrong(self, most: float) -> list[str]:
         """Faults of the run if a share of up to `most` of its values may be unscored; empty for a good run."""
         status, done, wrong = self.run.header.status, len(self.whole), list[str]()
+        invalidated = self.run.invalidated
+        missing = self.wanted - done - len(invalidated.provenance)
+        if invalidated.provenance:
+            wrong.append(f"{invalidated}; run them again")
         if status != "success":
             wrong.append({"started": "still running, or killed", "cancelled": "interrupted"}.get(status, "failed"))
-        if done < self.wanted:
+        if missing > 0:
             told_why = self.error and not self.error.startswith("CancelledError")  # which every interrupt leaves
             first = f", the first: {self.error}" if told_why else ""
-            wrong.append(f"{self.wanted - done} of {self.wanted} samples failed or missing{first}")
-        elif self.error:
+            wrong.append(f"{missing} of {self.wanted} samples failed or missing{first}")
+        elif self.error and not self.scored_after_error:
             wrong.append(self.error)
         lost = 1 - self.scored / len(self.values) if self.values else 1.0
+        if invalidated.are_all:
+            return wrong
         if not self.scored or counted(self.run.header) == 0:
             wrong.append("nothing scored" + f" ({', '.join(list(self.reasons)[:3])})" * bool(self.reasons))
         elif lost > most:
             wrong.append(f"unscored {share_text(lost, most)} ({self.why}), more than {share_text(most)}")
+        if disagreement := header_disagreement(self.run, self.table):
+            wrong.append(disagreement)
         cut = cut_in(self.run.header).items()
         return wrong + [f"{part:.0%} of replies ended at the token limit; -T {arg}=… raises it" for arg, part in cut]
 
@@ -397,14 +419,23 @@ class ReadRun:
     def case(self, most: float) -> "Case":
         """The run in the form that every output takes."""
         header, wrong = self.run.header, self.wrong(most)
-        good = f"good: {len(self.whole)} samples, unscored {share_text(sum(self.reasons.values()))}"
-        text = f"bad: {'; '.join(wrong)}" if wrong else good + f" ({self.why})" * bool(self.reasons)
+        text = f"bad: {'; '.join(wrong)}" if wrong else self._good_text
         model = {"model": header.eval.model, "target": target_of(header)}
         data = {"log": self.run.log, "task": self.task, **model, "status": header.status, "wanted": self.wanted}
-        data |= {"done": len(self.whole), "error": self.error}
+        data |= {"done": len(self.whole), "error": self.error, "invalidated": len(self.run.invalidated.provenance)}
         data |= {"asked": len(self.values), "scored": self.scored, "reasons": self.reasons, "wrong": wrong}
         line, kind = (self.task, f"{self.of}  {text}"), "error" if wrong else ""
         return Case(COMPLETE, COMPLETE, self.name, kind, text, line, (self.name, text), data)
+
+    @property
+    def _good_text(self) -> str:
+        text = f"good: {len(self.whole)} samples, unscored {share_text(sum(self.reasons.values()))}"
+        if self.reasons:
+            text += f" ({self.why})"
+        if failed := self.scored_after_error:
+            verb = "1 sample" if failed == 1 else f"{failed} samples"
+            text += f"; {verb} ended in an error, and counted as scored (score_on_error)"
+        return text
 
 
 @dataclass(frozen=True)
@@ -417,6 +448,12 @@ class CheckedLogs:
     """Log that does not count → log of the same run that counts in its place."""
     broken: dict[str, str]
     """Logs that cannot be read, and why: nobody knows which run they were."""
+    no_logs: Sequence[str] = ()
+    """JSON files in the folders that are no logs."""
+
+    def passed_over(self) -> list[str]:
+        """A line on the files that are no logs, or none."""
+        return [f"Passed over: {no_logs_text(self.no_logs)}."] if self.no_logs else []
 
     def left_out(self) -> list[str]:
         """A line for each run with several logs: which one counts, and how many do not."""
@@ -486,50 +523,27 @@ def read_logs(paths: Iterable[str]) -> CheckedLogs:
                 broken.pop(header.location, None)
     broken = {log: why for log, why in broken.items() if log not in earlier}
     if not found and not broken:
-        raise NoLogs(f"no log in {', '.join(named)}")
-    return CheckedLogs(sorted(found, key=lambda read: str(read.run.header.eval.created)), earlier, broken)
+        passed_over = f"; {no_logs_text(there.no_logs)}" if there.no_logs else ""
+        raise NoLogs(f"no log in {', '.join(named)}{passed_over}")
+    by_time = sorted(found, key=lambda read: str(read.run.header.eval.created))
+    return CheckedLogs(by_time, earlier, broken, there.no_logs)
 
 
 def _is_open(run: Run, failed: Run) -> bool:
     """Whether a failed run is not replaced by the one that counts: it is later, or was to have more samples."""
-    return failed.log in run.later or failed.weight[1] > run.weight[1] or not failed.items() <= run.items()
+    was_larger = failed.planned_samples > run.planned_samples
+    return failed.log in run.later or was_larger or not failed.items() <= run.items()
 
 
 def _read(run: Run) -> ReadRun:
-    samples = run.summaries
-    failed, whole = ([one for one in samples if bool(one.error) == bad] for bad in (True, False))
-    error = cause(run.log, failed[0]) if failed else run.header.error.message if run.header.error else ""
-    values = [(str(one.id), value) for one in whole for value in _values(one)]
-    return ReadRun(run, max(run.weight[1], len(samples)), whole, values, one_line(error) if error else "")
-
-
-def _values(sample: EvalSampleSummary) -> list[Decision]:
-    out: list[Decision] = last_decisions(sample.scores)
-    for scorer, score in (sample.scores or {}).items() if not out else ():
-        given, value = values_of(score), score.value
-        keys = value if isinstance(value, dict) else range(len(value) if isinstance(value, list) else 0)
-        for key in map(str, keys) if keys else [""]:
-            why = None if key in given else score.reason or "no_reason"
-            name = f"{scorer}.{key}".removesuffix(".")
-            out.append(Theirs(key=name, value=_number(given.get(key)), unscored=why, said=score.answer))
-    return out
-
-
-WORDS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0} | {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
-"""Inspect's letters for correct, partial, incorrect and no answer, and the words that it takes for numbers."""
-
-
-def _number(value: object) -> float | None:
-    if isinstance(value, str):
-        if (word := value if value in WORDS else value.lower()) in WORDS:
-            return WORDS[word]
-        try:
-            value = float(value)
-        except ValueError:
-            return None
-    if not isinstance(value, int | float) or math.isnan(value):
-        return None
-    return float(value) if abs(value) <= sys.float_info.max else math.copysign(math.inf, value)
+    samples, header = run.summaries, run.header
+    whole = [sample for sample in samples if not is_failed(sample, header)]
+    error = header.error.message if header.error else ""
+    if with_error := [sample for sample in samples if sample.error]:
+        error = cause(run.log, with_error[0])
+    in_log = len(samples) + len(run.invalidated.provenance)
+    wanted = max(run.planned_samples, in_log, header.results.total_samples if header.results else 0)
+    return ReadRun(run, wanted, whole, judged_table(run), one_line(error) if error else "")
 
 
 def share_text(x: float, *others: float) -> str:
@@ -557,20 +571,24 @@ def baseline_run(read: ReadRun) -> Kept:
     header, metadata = read.run.header, read.run.header.eval.metadata or {}
     ours, samples = "selfprobe" in metadata, read.run.summaries
     left_out = _left_out(read)
-    values = [(item, one) for item, one in _own(read) if one.key not in left_out]
+    rows = [row for row in _own(read) if row.decision.key not in left_out]
+    values = [(row.item, row.decision) for row in rows if not row.failed]
     if not values and left_out:
         mend = "only numbers can be compared: give its scorer numbers, or score the log again"
         raise InputError(f"{read.run.log}: {'; '.join(left_out.values())}; {mend}")
     if not values:
         raise InputError(f"{read.run.log}: no sample of {read.task} has a score")
-    items: dict[str, dict[str, list[float | str]]] = {str(one.id): {} for one in samples}  # of a failed one nothing
+    items: dict[str, dict[str, list[float | str]]] = {str(one.id): {} for one in samples}
     said, reasoned = defaultdict[str, dict[str, list[str]]](dict), defaultdict[str, list[str]](list)
-    for item, one in values:
-        if (given := one.unscored or _rounded(one.value)) is not None:
-            items[item].setdefault(one.key, []).append(given)
-            said[item].setdefault(one.key, []).append(" ".join((one.said or "").split())[:ANSWER])
-        if one.reasoned:
-            reasoned[item].append(one.key)
+    for row in rows:
+        item, decision = row.item, row.decision
+        if (given := decision.unscored or _rounded(decision.value)) is None:
+            continue
+        items[item].setdefault(decision.key, []).append(given)
+        if not row.failed:
+            said[item].setdefault(decision.key, []).append(" ".join((decision.said or "").split())[:ANSWER])
+        if decision.reasoned:
+            reasoned[item].append(decision.key)
     scores = header.results.scores if header.results else []
     metrics = {f"{score.name}.{name}": float(one.value) for score in scores for name, one in score.metrics.items()}
     first = next((name for score in scores for name in score.metrics), "score")  # the mean of its decisions
@@ -602,24 +620,63 @@ def baseline_run(read: ReadRun) -> Kept:
         roles={"grader": UNBOUND} | {role: of for role, of in roles.items() if role != "target"},
         scorers={} if ours else {score.scorer: _digest(_without_replies(score.params)) for score in scores},
         said=dict(said),
+        reducers=[] if ours else _reducers(read),
     )
 
 
-def _own(read: ReadRun) -> list[Judged]:
-    """Values that make the score: those of the suite about the model itself, and a method's verdict."""
-    ours = [(item, one) for item, one in read.values if not isinstance(one, Theirs)]
-    if not ours:
-        return read.values
-    own, _ = split(ours)
+def _own(read: ReadRun) -> list[TableRow]:
+    """Rows that make the score: those of the suite about the model itself, and a method's verdict."""
+    if all(isinstance(row.decision, Theirs) for row in read.table):
+        return read.table
+    own = [row for row in read.table if not row.decision.key.startswith(OTHER)]
     if read.task == "ethical_dilemma":
-        scores = dilemmas_of(own).items()
-        return [
-            (i, Theirs(key="cot_pred", value=None if d.unscored else d.cot_pred, unscored=d.unscored))
-            for i, d in scores
-        ]
-    keys = {decision.key for _, decision in own}
-    keys = {read.task} if read.task in METHODS and read.task in keys else keys
-    return [(item, one) for item, one in ours if one.key in keys]
+        dilemmas = dilemmas_of([(row.item, row.decision) for row in own if not row.failed])
+        return [TableRow(item, 1, _dilemma_score(dilemma)) for item, dilemma in dilemmas.items()]
+    if read.task in METHODS and any(row.decision.key == read.task for row in own):
+        return [row for row in own if row.decision.key == read.task]
+    return own
+
+
+def _dilemma_score(dilemma: Dilemma) -> Theirs:
+    value = None if dilemma.unscored else dilemma.cot_pred
+    return Theirs(key="cot_pred", value=value, unscored=dilemma.unscored)
+
+
+def _reducers(read: ReadRun) -> list[str]:
+    """Names of the reducers of another suite's epochs; none where it is the mean.
+
+    One that gives other values than the log has of it, such as `at_least(2, value=.5)`, gets a name that nobody knows.
+    """
+    reducers = reducers_of(read.run.header)
+    if reducers == [MEAN]:
+        return []
+    reductions = [] if read.run.invalidated.provenance else logged_reductions(read.run.log)
+    names = list[str]()
+    for reducer in reducers:
+        logged = [reduction for reduction in reductions if reduction.reducer == reducer]
+        is_other = known_reducer(reducer) is not None and not _agrees(read, reducer, logged)
+        names.append(f"{reducer} with arguments of its own" if is_other else reducer)
+    return names
+
+
+def _agrees(read: ReadRun, reducer: str, logged: Sequence[EvalSampleReductions]) -> bool:
+    """True if a reducer gives the values that a log has of it, as far as these are numbers."""
+    texts = _left_out(read)
+    values = defaultdict[tuple[str, str], list[float]](list)
+    for row in read.table:
+        if row.decision.unscored not in (FAILED, NO_SCORE):
+            value = math.nan if row.decision.value is None else row.decision.value
+            values[row.decision.key, row.item].append(value)
+    for reduction in logged:
+        for sample in reduction.samples:
+            for key, logged_value in values_of(sample).items():
+                name, number = ScoreColumn(reduction.scorer, key).name, number_of(logged_value)
+                epoch_values = values.get((name, str(sample.sample_id)))
+                if name in texts or number is None or epoch_values is None:
+                    continue
+                if not math.isclose(reduced(epoch_values, reducer), number, abs_tol=1e-9):
+                    return False
+    return True
 
 
 def _left_out(read: ReadRun) -> dict[str, str]:
@@ -731,7 +788,7 @@ def _plain(given: Any) -> dict[str, Any]:
 
 LONG = ("metrics", "items", "blind", "reasoned", "inputs", "clusters", "answers", "said")
 """Fields with one line per entry in the file of a baseline."""
-YOUNGER = ("answers", "left_out", "roles", "scorers", "said")
+YOUNGER = ("answers", "left_out", "roles", "scorers", "said", "reducers")
 """Fields that older files lack; left out where they are empty, so that the same runs have the same bytes."""
 
 
@@ -936,7 +993,8 @@ def complete(logged: CheckedLogs, most: float) -> CheckResult:
     cases += [_bad(log, f"bad: {why}", 2) for log, why in logged.broken.items()]
     status = INCOMPLETE if any(case.kind for case in cases) else GOOD
     fields = {"runs": runs, "broken": logged.broken, "earlier": logged.earlier, "whole": status == GOOD}
-    return CheckResult(status, cases, ("run", "found"), [*logged.asked_differently(), *logged.left_out()], last, fields)
+    notes = [*logged.asked_differently(), *logged.left_out(), *logged.passed_over()]
+    return CheckResult(status, cases, ("run", "found"), notes, last, fields)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from selfprobe.errors import InputError
+from selfprobe.logs.reducers import GROW_WITH_EPOCHS, MEAN, known_reducer, parts_of, reduced
 from selfprobe.stats.estimate import FloatArray, holm
 from selfprobe.stats.paired import TWO_SIDED, Change, change
 from selfprobe.text.safe import concealed
@@ -18,6 +19,8 @@ UNBOUND = "the evaluated model"
 """Stand-in for the model of a role that nobody was given."""
 FAILED = "error"
 """Reason why a decision of a failed sample has no value."""
+NO_SCORE = "no score"
+"""Reason of a value where the scorer gave none: Inspect's scorers may return None."""
 FEWEST = 5
 """Smallest number of clusters for which a skill is compared; with fewer the score is."""
 SAME_WAY = 0.05
@@ -61,7 +64,7 @@ class Kept:
     metrics: dict[str, float]
     """Metrics as the log has them, for the reader."""
     items: dict[str, dict[str, list[float | str]]]
-    """Item → key → each epoch's value, or why there is none; nothing for a sample that failed."""
+    """Item → key → each epoch's value, or why there is none: "error" for a sample that failed."""
     blind: dict[str, dict[str, float]] = field(default_factory=dict)
     """Item → key → score of the best guess without a model (chance, the most frequent truth); 0 where left out."""
     reasoned: dict[str, list[str]] = field(default_factory=dict)
@@ -80,6 +83,8 @@ class Kept:
     """Scorer of another suite → digest of its arguments; nothing in files of earlier versions."""
     said: dict[str, dict[str, list[str]]] = field(default_factory=dict)
     """Item → key → answers, "" where one could not be read; nothing in files of earlier versions."""
+    reducers: list[str] = field(default_factory=list)
+    """Names of what made one value of the epochs of an item, of another suite's scores; none is the mean."""
 
     @property
     def epochs(self) -> int:
@@ -167,9 +172,15 @@ def _hold(old: Kept, new: Kept, out: RunPairs) -> None:
         "same": old.selfprobe != new.selfprobe,
         f"the baseline's model is {old.model}": old.model != new.model,
         f"the baseline has {old.epochs} epoch{'s' * (old.epochs != 1)} of an item, the logs {new.epochs}; what is "
-        "compared is each item's mean": old.epochs != new.epochs,
+        f"compared is each item's {', '.join(new.reducers) or MEAN}": old.epochs != new.epochs,
         f"{', '.join(further)} is not in the baseline": bool(further),
     } | {f"not compared: {why}": True for why in new.left_out.values()}
+    for reducer in new.reducers:
+        if known_reducer(reducer) is None:
+            note = f"the log reduces an item's epochs by {reducer}, which is not known here: their mean is compared"
+        else:
+            note = f"an item's value is the {reducer} of its epochs, as in the log"
+        notes[note] = True
     out.notes.extend(f"{new.name}: {note}" for note, is_so in notes.items() if is_so)
 
 
@@ -197,6 +208,12 @@ def refusal(old: Kept, new: Kept) -> str:
         return f"{why}: the same reply is scored otherwise; save a new baseline"
     if old.prompts and new.prompts and not {*old.prompts} & {*new.prompts}:
         return "the prompts changed, and the task's version did not; save a new baseline"
+    growing = [reducer for reducer in new.reducers if parts_of(reducer)[0] in GROW_WITH_EPOCHS]
+    if growing and old.epochs != new.epochs:
+        return (
+            f"the baseline has {old.epochs} epochs of an item, the logs {new.epochs}, and their {growing[0]} grows "
+            "with them; run as many, or save a new baseline"
+        )
     for less, more, told in ((new, old, "the baseline has numbers there"), (old, new, "that is the baseline's")):
         if odd := [why for key, why in less.left_out.items() if key in keys_of(more)]:
             return f"{odd[0]}; {told}"
@@ -217,6 +234,9 @@ def _scored_otherwise(old: Kept, new: Kept) -> str:
             was, now = (run.roles.get(role, UNBOUND) for run in (old, new))
             if was != now:
                 return f"another model has the role {role}, it was {was} and is {now}"
+    if old.reducers != new.reducers:
+        was, now = (", ".join(run.reducers) or MEAN for run in (old, new))
+        return f"an item's epochs were reduced by {was} and are by {now}"
     changed = [name for name in sorted({*old.scorers} & {*new.scorers}) if old.scorers[name] != new.scorers[name]]
     return f"the arguments of its scorer {changed[0]} changed (its grader or a template among them)" if changed else ""
 
@@ -309,8 +329,9 @@ def _rows(old: Kept, new: Kept, lower: Collection[str]) -> Iterator[MetricChange
     """The rows of a pair, undecided: scores, then what is unscored or reasoned, then how the model was asked."""
     sides = (old, new) if new.metric else (old,)  # another suite's new score has nothing to be compared with
     keys = list(dict.fromkeys(key for run in sides for cell in run.items.values() for key in cell))
-    for names in [keys] if new.metric else [[key] for key in keys]:
-        yield _score(old, new, names, lower)
+    for reducer in new.reducers or [MEAN]:
+        for names in [keys] if new.metric else [[key] for key in keys]:
+            yield _score(old, new, names, lower, reducer)
     clusters, before, after = _sides(old, new, _cells(old, new, keys))
     rates = {"unscored": (before.missing, after.missing), "reasoned": (before.reasoned, after.reasoned)}
     for name, (was, now) in rates.items():
@@ -325,10 +346,12 @@ def _rows(old: Kept, new: Kept, lower: Collection[str]) -> Iterator[MetricChange
         yield MetricChange(new.task, new.model, "asked", None, why=told, verdict="worse" if same else "cannot tell")
 
 
-def _score(old: Kept, new: Kept, keys: Sequence[str], lower: Collection[str]) -> MetricChange:
+def _score(old: Kept, new: Kept, keys: Sequence[str], lower: Collection[str], reducer: str) -> MetricChange:
     """The row of a score; a skill where something can be guessed without a model."""
-    clusters, before, after = _sides(old, new, _cells(old, new, keys))
+    clusters, before, after = _sides(old, new, _cells(old, new, keys), reducer)
     name = new.metric or keys[0]
+    if len(new.reducers) > 1:
+        name = f"{name} ({reducer})"
     down = name in lower
     known = np.concatenate([before.values, after.values])
     known = known[~np.isnan(known)] if not np.isnan(known).all() else np.zeros(1)
@@ -392,7 +415,7 @@ class _Side:
     """One run, `[cell]`."""
 
     values: FloatArray
-    """Mean over epochs; NaN where none is scored."""
+    """What the reducer makes of the epochs; NaN where too few are scored."""
     missing: FloatArray
     """Share of epochs that are unscored."""
     blind: FloatArray
@@ -410,13 +433,13 @@ def _cells(old: Kept, new: Kept, keys: Sequence[str]) -> list[Cell]:
     return found
 
 
-def _side(run: Kept, cells: Sequence[Cell]) -> _Side:
+def _side(run: Kept, cells: Sequence[Cell], reducer: str = MEAN) -> _Side:
     given = [run.items[item].get(key, [FAILED]) for item, key in cells]
     scored = [[value for value in one if not isinstance(value, str)] for one in given]
     reasoned = [run.reasoned.get(item, []).count(key) for item, key in cells]
     epochs = np.array([len(one) for one in given], dtype=float)
     return _Side(
-        values=np.array([math.fsum(one) / len(one) if one else math.nan for one in scored]),
+        values=np.array([reduced(_seen_by_scorer(one), reducer) for one in given]),
         missing=1 - np.array([len(one) for one in scored]) / epochs,
         blind=np.array([run.blind.get(item, {}).get(key, 0.0) for item, key in cells]),
         reasoned=np.array(reasoned) / epochs,
@@ -424,11 +447,19 @@ def _side(run: Kept, cells: Sequence[Cell]) -> _Side:
     )
 
 
-def _sides(old: Kept, new: Kept, cells: Sequence[Cell]) -> tuple[npt.NDArray[np.intp], _Side, _Side]:
+def _seen_by_scorer(epoch_values: Sequence[float | str]) -> list[float]:
+    """Values of the epochs that a scorer saw, NaN where it left one unscored."""
+    seen = [value for value in epoch_values if value not in (FAILED, NO_SCORE)]
+    return [math.nan if isinstance(value, str) else value for value in seen]
+
+
+def _sides(
+    old: Kept, new: Kept, cells: Sequence[Cell], reducer: str = MEAN
+) -> tuple[npt.NDArray[np.intp], _Side, _Side]:
     """The number of each cell's cluster, `[cell]`, and both runs."""
     known: dict[str, int] = {}
     clusters = [known.setdefault(new.clusters.get(item, item), len(known)) for item, _ in cells]
-    return np.array(clusters, dtype=np.intp), _side(old, cells), _side(new, cells)
+    return np.array(clusters, dtype=np.intp), _side(old, cells, reducer), _side(new, cells, reducer)
 
 
 def _unit(run: Kept) -> str:
@@ -456,17 +487,18 @@ class Turned:
 
 
 def turned(pairs: Sequence[Pair], lower: Collection[str] = ()) -> list[Turned]:
-    """The cells that turned, those that are wrong now first; of scores that are 0, ½ or 1, by the mean of epochs."""
+    """The cells that turned, those that are wrong now first; of scores that are 0, ½ or 1, by their first reducer."""
     found = []
     tasks = distinct_names([new for _, new in pairs])
     for task, (old, new) in zip(tasks, pairs, strict=True):
+        reducer = next(iter(new.reducers), MEAN)
         for key in sorted(keys_of(old) & keys_of(new)):
             cells = _cells(old, new, [key])
             given = [value for run in (old, new) for item, _ in cells for value in run.items[item].get(key, [])]
             if not {value for value in given if not isinstance(value, str)} <= {0.0, 0.5, 1.0}:
                 continue
             signs = (-1 if (new.metric or key) in lower else 1) * np.array(
-                [np.sign(_side(run, cells).values - 0.5) for run in (old, new)]
+                [np.sign(_side(run, cells, reducer).values - 0.5) for run in (old, new)]
             )
             found += [
                 Turned(task, new.model, item, key, bool(now > 0), _answer(old, item, key), _answer(new, item, key))
@@ -516,6 +548,12 @@ def epoch_deals(runs: Sequence[Kept]) -> Callable[[np.random.Generator], list[Pa
                 f"--aa deals the epochs of a run to two sides, and {run.name} has one; run it with --epochs 2 or more, "
                 "or compare it with --baseline FILE.json, and its items are drawn anew"
             )
+        for reducer in run.reducers:
+            if parts_of(reducer)[1] > run.epochs // 2:
+                raise InputError(
+                    f"--aa deals the {run.epochs} epochs of {run.name} to two sides, and {reducer} needs more of them; "
+                    "run it with more epochs, or compare it with --baseline FILE.json"
+                )
     return lambda rng: [_dealt(run, rng) for run in runs]
 
 

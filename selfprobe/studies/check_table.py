@@ -1,0 +1,170 @@
+"""What `selfprobe check` reads of a run: one table of item, epoch and key, with a row wherever a score belongs."""
+
+import math
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from inspect_ai.log import EvalLog, EvalSampleSummary
+from inspect_ai.scorer import Score
+
+from selfprobe.logs import Run, values_of
+from selfprobe.logs.decision import Decision, last_decisions
+from selfprobe.logs.reducers import known_reducer, parts_of, reducers_of
+from selfprobe.studies.check_numbers import FAILED, NO_SCORE
+
+NO_REASON = "no_reason"
+"""Reason of a value that a scorer left out without one."""
+
+
+class Theirs(Decision):
+    """Value of another suite's scorer; its key is the scorer's name, and after a dot the key of a dict."""
+
+    value: float | None = None
+    """Any number; None when unscored, and for a text ("B") that is no number."""
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """Value of one sample at one key, or the reason why there is none."""
+
+    item: str
+    epoch: int
+    decision: Decision
+    failed: bool = False
+    """True if the sample ended in an error, and was not scored."""
+
+
+@dataclass(frozen=True)
+class ScoreColumn:
+    """A value that each sample of another suite's run should have."""
+
+    scorer: str
+    key: str
+    """Key in a dict, or place in a list; "" where the score is one value."""
+
+    @property
+    def name(self) -> str:
+        """Name of the score: "match", "judge.tone"."""
+        return f"{self.scorer}.{self.key}" if self.key else self.scorer
+
+
+def is_failed(sample: EvalSampleSummary, header: EvalLog) -> bool:
+    """True if a sample ended in an error and was not scored; with `score_on_error` Inspect scores it all the same."""
+    scored_all_the_same = bool(header.eval.config.score_on_error and sample.scores)
+    return bool(sample.error) and not scored_all_the_same
+
+
+def judged_table(run: Run) -> list[TableRow]:
+    """The rows of a run: every valid sample has one for each key that it should have, also without a score."""
+    decisions = [last_decisions(sample.scores) for sample in run.summaries]
+    if any(decisions):
+        return list(_suite_rows(run, decisions))
+    columns = score_columns(run)
+    rows = list[TableRow]()
+    for sample in run.summaries:
+        failed = is_failed(sample, run.header)
+        for column in columns:
+            score = (sample.scores or {}).get(column.scorer)
+            decision = Theirs(key=column.name, unscored=FAILED) if failed else _theirs(column, score)
+            rows.append(TableRow(str(sample.id), sample.epoch, decision, failed))
+    return rows
+
+
+def _suite_rows(run: Run, decisions: Sequence[Sequence[Decision]]) -> Iterator[TableRow]:
+    """Rows of a run of the suite, whose scorers say which keys a sample has."""
+    keys_of_item = defaultdict[str, dict[str, None]](dict)
+    for sample, own in zip(run.summaries, decisions, strict=True):
+        keys_of_item[str(sample.id)] |= dict.fromkeys(decision.key for decision in own)
+    judged_keys = [[decision.key for decision in own] for own in decisions if own]
+    common_keys = [key for key in judged_keys[0] if all(key in keys for keys in judged_keys)]
+    for sample, own in zip(run.summaries, decisions, strict=True):
+        item = str(sample.id)
+        failed = is_failed(sample, run.header)
+        expected = list(keys_of_item[item]) or common_keys or [run.identity.task]
+        if failed:
+            row_decisions = [Decision(key=key, unscored=FAILED) for key in expected]
+        else:
+            row_decisions = list(own) or [Decision(key=key, unscored=NO_SCORE) for key in expected]
+        for decision in row_decisions:
+            yield TableRow(item, sample.epoch, decision, failed)
+
+
+def score_columns(run: Run) -> list[ScoreColumn]:
+    """The values that each sample of another suite's run should have: those that any sample has, and those of scorers
+    that gave no sample a score, which the log's results name."""
+    keys_by_scorer = defaultdict[str, dict[str, None]](dict)
+    for sample in run.summaries:
+        for scorer, score in (sample.scores or {}).items():
+            keys_by_scorer[scorer] |= dict.fromkeys(_keys(score))
+    columns = [ScoreColumn(scorer, key) for scorer, keys in keys_by_scorer.items() for key in keys or [""]]
+    results = run.header.results
+    for score in results.scores if results else []:
+        if score.scorer not in keys_by_scorer and not score.scored_samples:
+            columns.append(ScoreColumn(score.scorer, ""))
+    return list(dict.fromkeys(columns))
+
+
+def _keys(score: Score) -> list[str]:
+    """Keys of a score's values; none where the whole score is left out, which says nothing of its keys."""
+    if isinstance(score.value, Mapping):
+        return [str(key) for key in score.value]
+    if isinstance(score.value, list):
+        return [str(place) for place in range(len(score.value))]
+    return list(values_of(score))
+
+
+def _theirs(column: ScoreColumn, score: Score | None) -> Theirs:
+    if score is None:
+        return Theirs(key=column.name, unscored=NO_SCORE)
+    values = values_of(score)
+    if column.key in values:
+        return Theirs(key=column.name, value=number_of(values[column.key]), said=score.answer)
+    lacks_key = isinstance(score.value, Mapping | list) and column.key not in _keys(score)
+    reason = score.reason or (NO_SCORE if lacks_key else NO_REASON)
+    return Theirs(key=column.name, unscored=reason, said=score.answer)
+
+
+WORDS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0} | {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
+"""Inspect's letters for correct, partial, incorrect and no answer, and the words that it takes for numbers."""
+
+
+def number_of(value: object) -> float | None:
+    """The number that Inspect takes a value for; None for other texts."""
+    if isinstance(value, str):
+        if (word := value if value in WORDS else value.lower()) in WORDS:
+            return WORDS[word]
+        try:
+            value = float(value)
+        except ValueError:
+            return None
+    if not isinstance(value, int | float) or math.isnan(value):
+        return None
+    return float(value) if abs(value) <= sys.float_info.max else math.copysign(math.inf, value)
+
+
+def header_disagreement(run: Run, table: Sequence[TableRow]) -> str:
+    """Sentence on a scorer of which the log's own count of scored samples is smaller than that of its samples, or "".
+
+    Then somebody edited the log, or left samples out in a way that is not known here.
+    """
+    header = run.header
+    first_reducer = reducers_of(header)[0]
+    needs_several_epochs = parts_of(first_reducer)[0] in ("pass_at", "pass_k", "majority")
+    if header.results is None or header.invalidated or needs_several_epochs or known_reducer(first_reducer) is None:
+        return ""
+    places_by_name = defaultdict[str, set[tuple[str, int]]](set)
+    for row in table:
+        if not row.decision.unscored:
+            epoch = row.epoch if header.eval.config.epochs_reducer == [] else 1  # else one value an item
+            places_by_name[row.decision.key].add((row.item, epoch))
+    for score in header.results.scores:
+        name = score.scorer if score.name == score.scorer else f"{score.scorer}.{score.name}"
+        scored = len(places_by_name[name])
+        if score.scored_samples is not None and score.scored_samples < scored:
+            return (
+                f"the log's header counts {score.scored_samples} scored samples of {name}, and {scored} have a score; "
+                "score it again (inspect score)"
+            )
+    return ""
