@@ -41,11 +41,14 @@ class InvalidatedSamples:
         if not self.provenance:
             return ""
         authors = Counter(map(author_and_reason, self.provenance.values())).most_common()
-        named = [text if len(authors) == 1 else f"{count} {text}" for text, count in authors[:_NAMED_AUTHORS]]
+        verb = "is" if len(self.provenance) == 1 else "are"
+        sentence = f"{len(self.provenance)} of {self.sample_count} samples {verb} invalidated"
+        if len(authors) == 1:
+            return f"{sentence}, {authors[0][0]}"
+        named = [f"{count} {author}" for author, count in authors[:_NAMED_AUTHORS]]
         if len(authors) > _NAMED_AUTHORS:
             named.append(f"others by {len(authors) - _NAMED_AUTHORS} more")
-        verb = "is" if len(self.provenance) == 1 else "are"
-        return f"{len(self.provenance)} of {self.sample_count} samples {verb} invalidated, {', '.join(named)}"
+        return f"{sentence}, {', '.join(named)}"
 
 
 def author_and_reason(provenance: ProvenanceData) -> str:

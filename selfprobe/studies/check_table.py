@@ -74,15 +74,17 @@ def judged_table(run: Run) -> list[TableRow]:
 
 def _suite_rows(run: Run, decisions: Sequence[Sequence[Decision]]) -> Iterator[TableRow]:
     """Rows of a run of the suite, whose scorers say which keys a sample has."""
+    sample_keys = [[decision.key for decision in own] for own in decisions]
     keys_of_item = defaultdict[str, dict[str, None]](dict)
-    for sample, own in zip(run.summaries, decisions, strict=True):
-        keys_of_item[str(sample.id)] |= dict.fromkeys(decision.key for decision in own)
-    judged_keys = [[decision.key for decision in own] for own in decisions if own]
-    common_keys = [key for key in judged_keys[0] if all(key in keys for keys in judged_keys)]
+    for sample, keys in zip(run.summaries, sample_keys, strict=True):
+        keys_of_item[str(sample.id)] |= dict.fromkeys(keys)
+    common_keys = dict.fromkeys(max(sample_keys, key=len))
+    for keys in filter(None, sample_keys):
+        common_keys = {key: None for key in common_keys if key in keys}
     for sample, own in zip(run.summaries, decisions, strict=True):
         item = str(sample.id)
         failed = is_failed(sample, run.header)
-        expected = list(keys_of_item[item]) or common_keys or [run.identity.task]
+        expected = list(keys_of_item[item] or common_keys) or [run.identity.task]
         if failed:
             row_decisions = [Decision(key=key, unscored=FAILED) for key in expected]
         else:
@@ -100,9 +102,9 @@ def score_columns(run: Run) -> list[ScoreColumn]:
             keys_by_scorer[scorer] |= dict.fromkeys(_keys(score))
     columns = [ScoreColumn(scorer, key) for scorer, keys in keys_by_scorer.items() for key in keys or [""]]
     results = run.header.results
-    for score in results.scores if results else []:
-        if score.scorer not in keys_by_scorer and not score.scored_samples:
-            columns.append(ScoreColumn(score.scorer, ""))
+    for logged in results.scores if results else []:
+        if logged.scorer not in keys_by_scorer and not logged.scored_samples:
+            columns.append(ScoreColumn(logged.scorer, ""))
     return list(dict.fromkeys(columns))
 
 
