@@ -406,7 +406,7 @@ class ReadRun:
             wrong.append("nothing scored" + f" ({', '.join(list(self.reasons)[:3])})" * bool(self.reasons))
         elif lost > most:
             wrong.append(f"unscored {share_text(lost, most)} ({self.why}), more than {share_text(most)}")
-        if disagreement := header_disagreement(self.run, self.table):
+        if disagreement := header_disagreement(self.run):
             wrong.append(disagreement)
         cut = cut_in(self.run.header).items()
         return wrong + [f"{part:.0%} of replies ended at the token limit; -T {arg}=… raises it" for arg, part in cut]

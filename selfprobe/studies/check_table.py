@@ -146,10 +146,10 @@ def number_of(value: object) -> float | None:
     return float(value) if abs(value) <= sys.float_info.max else math.copysign(math.inf, value)
 
 
-def header_disagreement(run: Run, table: Sequence[TableRow]) -> str:
-    """Sentence on a scorer of which the log's own count of scored samples is smaller than that of its samples, or "".
+def header_disagreement(run: Run) -> str:
+    """Sentence on a scorer of which the log's header counts fewer scored samples than the log has, or "".
 
-    Then somebody edited the log, or left samples out in a way that is not known here.
+    Then somebody edited the log, or left samples out of its metrics in a way that is not known here.
     """
     header = run.header
     first_reducer = reducers_of(header)[0]
@@ -157,16 +157,28 @@ def header_disagreement(run: Run, table: Sequence[TableRow]) -> str:
     if header.results is None or header.invalidated or needs_several_epochs or known_reducer(first_reducer) is None:
         return ""
     places_by_name = defaultdict[str, set[tuple[str, int]]](set)
-    for row in table:
-        if not row.decision.unscored:
-            epoch = row.epoch if header.eval.config.epochs_reducer == [] else 1  # else one value an item
-            places_by_name[row.decision.key].add((row.item, epoch))
-    for score in header.results.scores:
-        name = score.scorer if score.name == score.scorer else f"{score.scorer}.{score.name}"
+    for sample in run.summaries:
+        if is_failed(sample, header):
+            continue
+        epoch = sample.epoch if header.eval.config.epochs_reducer == [] else 1  # else one value an item
+        for scorer, score in (sample.scores or {}).items():
+            for name in _scored_names(scorer, score):
+                places_by_name[name].add((str(sample.id), epoch))
+    for logged in header.results.scores:
+        name = logged.scorer if logged.name == logged.scorer else f"{logged.scorer}.{logged.name}"
         scored = len(places_by_name[name])
-        if score.scored_samples is not None and score.scored_samples < scored:
+        if logged.scored_samples is not None and logged.scored_samples < scored:
             return (
-                f"the log's header counts {score.scored_samples} scored samples of {name}, and {scored} have a score; "
+                f"the log's header counts {logged.scored_samples} scored samples of {name}, and {scored} have a score; "
                 "score it again (inspect score)"
             )
     return ""
+
+
+def _scored_names(scorer: str, score: Score) -> list[str]:
+    """Names under which Inspect counts a score as scored: the scorer's, and of a dict those of its keys."""
+    value = score.value
+    if value != value:
+        return []
+    keys = [key for key, part in value.items() if part == part] if isinstance(value, Mapping) else []
+    return [scorer, *(f"{scorer}.{key}" for key in keys)]

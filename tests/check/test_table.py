@@ -302,3 +302,12 @@ def test_a_reducer_sees_what_is_unscored_and_is_undefined_without_enough_epochs(
     assert str(reduced([1.0, nan], "pass_at_2")) == str(reduced([nan], "max")) == str(reduced([], "mean")) == "nan"
     assert reduced([1.0, 0.0, 0.0], "pass_at_2") == pytest.approx(2 / 3)
     assert str(reduced([1.0, nan, nan], "majority")) == "nan"
+
+
+def test_fewer_scored_samples_in_the_header_of_a_run_of_the_suite_are_said(run_task: Any, tmp_path: Path) -> None:
+    log = read_eval_log(run_task("selfprobe/kth_word", "planted/a", tmp_path, limit=4).location)
+    assert log.results and log.results.scores[0].scored_samples == 4
+    assert check(tmp_path).exit_code == 0
+    log.results.scores[0].scored_samples = 3
+    write_eval_log(log, log.location)
+    assert "the log's header counts 3 scored samples of kth_word_match, and 4 have a score" in check(tmp_path).output
