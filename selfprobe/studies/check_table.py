@@ -78,13 +78,14 @@ def _suite_rows(run: Run, decisions: Sequence[Sequence[Decision]]) -> Iterator[T
     keys_of_item = defaultdict[str, dict[str, None]](dict)
     for sample, keys in zip(run.summaries, sample_keys, strict=True):
         keys_of_item[str(sample.id)] |= dict.fromkeys(keys)
-    common_keys = dict.fromkeys(max(sample_keys, key=len))
-    for keys in filter(None, sample_keys):
-        common_keys = {key: None for key in common_keys if key in keys}
+    judged_keys = [keys for keys in sample_keys if keys]
+    common_keys = judged_keys[0]
+    for keys in judged_keys:
+        common_keys = [key for key in common_keys if key in keys]
     for sample, own in zip(run.summaries, decisions, strict=True):
         item = str(sample.id)
         failed = is_failed(sample, run.header)
-        expected = list(keys_of_item[item] or common_keys) or [run.identity.task]
+        expected = list(keys_of_item[item]) or common_keys or [run.identity.task]
         if failed:
             row_decisions = [Decision(key=key, unscored=FAILED) for key in expected]
         else:
