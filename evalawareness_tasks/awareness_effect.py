@@ -17,7 +17,8 @@ from typing import Any
 from inspect_ai import Task, task_with
 from inspect_ai.dataset import MemoryDataset, Sample
 
-from selfprobe.data import jsonl_rows, read_text, table_of
+from selfprobe.data import table_of
+from selfprobe.data.files import jsonl_rows, text_lines
 from selfprobe.data.items import Item, foreign, task_items, with_last_message
 from selfprobe.errors import InputError, arguments
 from selfprobe.errors.arguments import locate, one_of
@@ -133,7 +134,7 @@ def texts_in(path: str | None) -> dict[str, dict[str, str]]:
     """Arm → message of the task → the same message reworded."""
     made: dict[str, dict[str, str]] = {}
     place = locate(path) if path else ""
-    for _, row in jsonl_rows(read_text(place), place) if path else ():
+    for _, row in jsonl_rows(text_lines(place), place) if path else ():
         made.setdefault(row["arm"], {})[row["original"]] = row["text"]
     return made
 

@@ -14,10 +14,11 @@ paraphrase by it.
 from typing import Any
 
 from inspect_ai import Task
-from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.dataset import Sample
 
 from selfprobe.data import Row
 from selfprobe.data.conversations import conversations
+from selfprobe.data.samples import dataset_of
 from selfprobe.errors import arguments
 from selfprobe.errors.arguments import whole
 from selfprobe.scorers.estimates import arm_estimates
@@ -85,7 +86,7 @@ def awareness_cue_removal(
     whole(most=most, controls=controls)
     table = conversations(dataset, task=task, logs=logs, role=role, label=label, context="first")
     return Task(
-        dataset=MemoryDataset([record_to_sample(row, most, controls) for row in table.ordered], name=table.name),
+        dataset=dataset_of(table.ordered, lambda row: record_to_sample(row, most, controls), table.name),
         solver=[
             paraphrased(lambda text: PARAPHRASE_PROMPT.format(material=delimited(text))),
             ask_arms(QUESTIONS, answer_tokens=answer_tokens, effort=effort),

@@ -9,7 +9,7 @@ which of the features are left. `pairwise_realism` measures judges' view of the 
 """
 
 from inspect_ai import Task
-from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.dataset import Sample
 from inspect_ai.model import GenerateConfig, ResponseSchema
 from inspect_ai.solver import TaskState
 from inspect_ai.util import JSONSchema
@@ -17,6 +17,7 @@ from inspect_ai.util import JSONSchema
 from selfprobe.data import Row
 from selfprobe.data.conversations import conversations
 from selfprobe.data.realism import with_prompt_text
+from selfprobe.data.samples import dataset_of
 from selfprobe.embed import DEFAULT_EMBEDDER, require
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import task
@@ -119,7 +120,7 @@ def prompt_rewriting(
     features = features_of(remove)
     table = conversations(dataset, task=task, logs=logs, role=role, context=context)
     return Task(
-        dataset=MemoryDataset([record_to_sample(row, features) for row in table.ordered], name=table.name),
+        dataset=dataset_of(table.ordered, lambda row: record_to_sample(row, features), table.name),
         solver=[
             needs_grader(),
             answer(_asked, config=WRITE, needs=user_settings(answer_tokens)),

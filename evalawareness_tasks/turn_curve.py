@@ -14,13 +14,14 @@ so a provider's prompt cache holds all that was read. Evaluations are paired wit
 from collections.abc import Mapping
 
 from inspect_ai import Task
-from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.dataset import Sample
 from inspect_ai.model import ChatMessageUser
 from inspect_ai.solver import TaskState
 from inspect_ai.tool import ToolInfo
 
 from selfprobe.data import Row
 from selfprobe.data.conversations import asked_at, chat, ends, tools_in, transcript_rows
+from selfprobe.data.samples import dataset_of
 from selfprobe.errors.arguments import task, whole
 from selfprobe.scorers.estimates import turn_estimates
 from selfprobe.scorers.votes import Verdict
@@ -88,7 +89,7 @@ def awareness_turn_curve(
     table = transcript_rows(dataset, logs=logs, role=role, label=label, against=against)
     at = asked_at(max(row["count"] for row in table.rows), most)
     return Task(
-        dataset=MemoryDataset([record_to_sample(row, at) for row in table.ordered], name=table.name),
+        dataset=dataset_of(table.ordered, lambda row: record_to_sample(row, at), table.name),
         solver=by_turn(
             lambda state: turn_prompts(state, placebo), _tools_of, answer_tokens=answer_tokens, effort=effort
         ),

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Literal, TypedDict, Unpack, get_args
 
 from inspect_ai import Task
-from inspect_ai.dataset import MemoryDataset
 from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageUser, GenerateConfig, get_model
 from inspect_ai.scorer import Scorer
 from inspect_ai.solver import Solver, TaskState
@@ -18,6 +17,7 @@ from selfprobe.data import Table
 from selfprobe.data.conversations import DEFAULT, conversations, record_to_sample
 from selfprobe.data.messages import numbered
 from selfprobe.data.questions import log_entries, versioned, wording
+from selfprobe.data.samples import dataset_of
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import one_of, only_known, whole
 from selfprobe.logs.first_call import named_for
@@ -310,7 +310,7 @@ class Conversations:
             about: Further metadata of the task.
         """
         return Task(
-            dataset=MemoryDataset([record_to_sample(row) for row in self.table.ordered], name=self.table.name),
+            dataset=dataset_of(self.table.ordered, record_to_sample, self.table.name),
             solver=solvers[0] if len(solvers) == 1 else list(solvers),
             scorer=scorer,
             continue_on_fail=True,

@@ -12,7 +12,7 @@ from hashlib import blake2b
 from typing import Annotated, Any, Literal, TypedDict, Unpack
 
 from inspect_ai import Epochs, Task
-from inspect_ai.dataset import MemoryDataset, Sample
+from inspect_ai.dataset import Sample
 from inspect_ai.log import HeadlineMetric
 from inspect_ai.model import GenerateConfig, get_model
 from inspect_ai.scorer import Scorer
@@ -20,6 +20,7 @@ from inspect_ai.solver import Solver, TaskState
 from inspect_ai.viewer import TaskSamplesColumn, TaskSamplesSort, TaskSamplesView, ViewerConfig
 
 from selfprobe.data import Row, Table, groups_of, load
+from selfprobe.data.samples import dataset_of
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import only_known, whole
 from selfprobe.errors.inspect_private import registry_info
@@ -394,11 +395,14 @@ class Prediction:
             about: Further metadata of the task.
             headline: Headline metric of its log.
         """
-        samples = [self._sample(row, sample, metadata or {}) for row in self.table.rows]
+
+        def to_sample(row: Row) -> Sample:
+            return self._sample(row, sample, metadata or {})
+
         shown = [f"{OTHER * (self.arms == ('other',))}{key}" for key in keys]
         name = registry_info(scorer).name.rpartition("/")[2]
         return Task(
-            dataset=MemoryDataset(samples, name=self.table.name),
+            dataset=dataset_of(self.table.rows, to_sample, self.table.name),
             solver=solvers[0] if len(solvers) == 1 else list(solvers),
             scorer=scorer,
             epochs=None if epochs is None else Epochs(epochs, []),

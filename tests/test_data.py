@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inspect_ai import eval_set
 
-from selfprobe.data import PINNED, Row, bundled, in_turn, load, table_of
+from selfprobe.data import PINNED, Row, bundled, load, table_of, turn_units
 from selfprobe.data.conversations import conversations
 from selfprobe.errors import InputError, warn_once
 from selfprobe.errors.arguments import locate
@@ -553,7 +553,7 @@ PAIRS = st.sampled_from(["p", "q", None])
 @given(st.lists(st.tuples(LABELS, SOURCES, PAIRS), max_size=30))
 def test_the_order_is_one_of_the_same_rows_and_is_its_own(drawn: list[tuple[str | None, str, str | None]]) -> None:
     rows = [dict(zip(("label", "source", "pair"), one, strict=True)) | {"id": n} for n, one in enumerate(drawn)]
-    units = in_turn(rows)
+    units = [[rows[number] for number in unit] for unit in turn_units(rows)]
     flat = [row for unit in units for row in unit]
     assert sorted(row["id"] for row in flat) == list(range(len(rows)))
     alone = [row["label"] for row in flat if row["pair"] is None]

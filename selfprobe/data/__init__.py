@@ -11,14 +11,12 @@
                                                 last user message
 """
 
-import csv
 import hashlib
-import io
 import json
 import re
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, time
 from functools import cached_property
 from importlib.metadata import version
 from itertools import zip_longest
@@ -27,13 +25,14 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote_plus
 
-import fsspec
 import httpx
 
+from selfprobe.data.files import ROW_EXAMPLE, file_rows, with_columns
 from selfprobe.data.inspect_data import SCHEMES, inspect_rows
+from selfprobe.data.stored import Reordered, RowStore, StoredRows
 from selfprobe.errors import InputError, one_line, warn_once
 from selfprobe.errors.arguments import locate, meant
-from selfprobe.text.user_input import TOO_DEEP, places_of
+from selfprobe.text.user_input import places_of
 
 Row = dict[str, Any]
 
@@ -49,14 +48,6 @@ PINNED = {"databricks/databricks-dolly-15k": "bdd27f4d94b9c1f951818a7da7fd7aeea5
 ALIASES = {"question": ("instruction", "prompt")}
 """Columns that stand for one of ours in public sources (Dolly's `instruction`)."""
 
-
-UTF_16 = (b"\xff\xfe", b"\xfe\xff")
-"""Bytes that begin a text in UTF-16, such as Excel's "Unicode Text"."""
-COMPRESSED = (b"\x1f\x8b", b"PK\x03\x04", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")
-"""Bytes that begin a compressed file: gzip, zip (Excel's sheets too), bzip2, xz, Zstandard."""
-ROW_EXAMPLE = 'such as {"question": "Why is it so?"}'
-SEP = re.compile(r"sep=(.)\r?\n", re.IGNORECASE)
-"""Excel's first line that names the delimiter."""
 
 _SHEET = "save the sheet as CSV UTF-8"
 OTHER_KINDS = {
@@ -86,19 +77,27 @@ class Table:
 
     name: str
     """Address of the data set, in the user's words."""
-    rows: list[Row]
-    """Rows as the file holds them."""
+    rows: Sequence[Row]
+    """Rows as the file holds them; of a large file they are read anew at each use."""
     sha256: str
     """Hash of the rows' content in order; two tables with one hash ask the same."""
     aside: Mapping[str, str] = field(default_factory=dict)
     """Rows that are no part of the table, by id, and why."""
     unread: str = ""
-    """Sentence that names the column read in place of another, or of several columns of texts; "" if there is none."""
+    """Sentence that names the column read in place of another, of several columns of texts, and those that are not
+    used; "" if there is none."""
 
     @cached_property
-    def ordered(self) -> list[Row]:
-        """The rows in the order in which tasks ask them: a limit takes the first ones (`in_turn`)."""
-        return [row for unit in in_turn(self.rows) for row in unit]
+    def _units(self) -> list[list[int]]:
+        return turn_units(self.rows)
+
+    @cached_property
+    def ordered(self) -> Sequence[Row]:
+        """The rows in the order in which tasks ask them: a limit takes the first ones (`turn_units`)."""
+        order = [number for unit in self._units for number in unit]
+        if order == list(range(len(order))):
+            return self.rows
+        return [self.rows[number] for number in order] if isinstance(self.rows, list) else Reordered(self.rows, order)
 
     def first(self, limit: int | None) -> list[Row]:
         """The rows that a limit takes: no more than it, and no pair without its other half; but the first pair always.
@@ -106,8 +105,11 @@ class Table:
         Args:
             limit: Number of rows; None takes all.
         """
-        taken = list[Row]()
-        for unit in in_turn(self.rows):
+        return [self.rows[number] for number in self._taken(limit)]
+
+    def _taken(self, limit: int | None) -> list[int]:
+        taken = list[int]()
+        for unit in self._units:
             if limit is not None and taken and len(taken) + len(unit) > limit:
                 break
             taken += unit
@@ -115,11 +117,11 @@ class Table:
 
     def limited(self, limit: int | None) -> str:
         """Line of the plan that says which rows a limit takes; "" where it takes all."""
-        taken = len(self.first(limit))
+        taken = len(self._taken(limit))
         if taken == len(self.rows):
             return ""
-        whole = "whole pairs, " * any(row.get("pair") for row in self.rows)
-        which = "labels and sources in turn" if self.ordered != self.rows else "the first"
+        whole = "whole pairs, " if any(len(unit) > 1 for unit in self._units) else ""
+        which = "the first" if self.ordered is self.rows else "labels and sources in turn"
         return f"--limit {limit} takes {taken} of {len(self.rows)}, always the same: {whole}{which}"
 
     def version(self, task: int) -> str:
@@ -139,41 +141,91 @@ class Table:
         return f"{len(self.aside)} of {len(self.aside) + len(self.rows)} rows set aside; {first}" if first else ""
 
 
-def in_turn(rows: Iterable[Row]) -> list[list[Row]]:
-    """Rows in the order in which a limit takes them, in units that it takes whole: a pair, or a row without one.
+_SORTED_JSON = json.JSONEncoder(sort_keys=True, ensure_ascii=False)
+
+
+class TableBuilder:
+    """A table of rows that come one after another."""
+
+    def __init__(self) -> None:
+        self._store = RowStore()
+        self._digest = hashlib.sha256()
+        self.count = 0
+
+    def add(self, row: Row, groups: Mapping[str, str] | None = None) -> None:
+        """Add a row.
+
+        Args:
+            row: The row, with its `id`.
+            groups: Further columns, which are no part of the hash: rows that ask the same have one hash.
+
+        Raises:
+            InputError: The temporary file of a large table cannot be written.
+        """
+        content = _SORTED_JSON.encode(row)
+        separated = f", {content}" if self.count else f"[{content}"
+        self._digest.update(separated.encode(errors="surrogatepass"))
+        self.count += 1
+        self._store.append(row | groups if groups else row)
+
+    def table(self, name: str, aside: Mapping[str, str] | None = None, unread: str = "") -> Table:
+        """The table; nothing is added after that. Its name is in the user's words."""
+        self._digest.update(b"]" if self.count else b"[]")
+        return Table(name, self._store.rows(), self._digest.hexdigest(), aside or {}, unread)
+
+
+def turn_units(rows: Iterable[Row]) -> list[list[int]]:
+    """Numbers of rows in the order in which a limit takes them, in units that it takes whole: a pair, or a single row.
 
     A set and its reference take turns, in each of them labels, and under each label sources, all in the order in which
     they first occur. Rows without `set`, `pair`, `label` and `source` stay in their order.
 
     >>> rows = [{"id": n, "label": label} for n, label in enumerate("aabb")]
-    >>> [row["id"] for unit in in_turn(rows) for row in unit]
-    [0, 2, 1, 3]
+    >>> turn_units(rows)
+    [[0], [2], [1], [3]]
     """
-    units: dict[object, list[Row]] = {}
+    units, unit_of_pair = list[list[int]](), dict[object, list[int]]()
+    values_of, known = list[tuple[str, ...]](), dict[tuple[str, ...], tuple[str, ...]]()
     for number, row in enumerate(rows):
+        values = tuple(str(row.get(column)) for column in TURN_COLUMNS)
+        values_of.append(known.setdefault(values, values))
+        if not row.get("pair"):
+            units.append([number])
+            continue
         # The same name may be a pair of the set and one of its reference; transcripts are paired across both.
-        pair = (row["pair"], None if "kind" in row else row.get("set")) if row.get("pair") else number
-        units.setdefault(pair, []).append(row)
-    return _alternating(list(units.values()), ("set", "label", "source"))
+        pair = row["pair"], None if "kind" in row else row.get("set")
+        if pair not in unit_of_pair:
+            units.append(unit_of_pair.setdefault(pair, []))
+        unit_of_pair[pair].append(number)
+    return _alternating(units, values_of, 0)
 
 
-def _alternating(units: list[list[Row]], columns: Sequence[str]) -> list[list[Row]]:
-    if not columns:
+TURN_COLUMNS = ("set", "label", "source")
+"""Columns whose values take turns under a limit, the outer first."""
+
+
+def _alternating(units: list[list[int]], values_of: Sequence[tuple[str, ...]], column: int) -> list[list[int]]:
+    if column == len(TURN_COLUMNS):
         return units
-    groups: dict[object, list[list[Row]]] = {}
+    groups: dict[object, list[list[int]]] = {}
     for unit in units:
-        groups.setdefault(tuple(sorted(str(row.get(columns[0])) for row in unit)), []).append(unit)
-    parts = [_alternating(group, columns[1:]) for group in groups.values()]
+        values = tuple(sorted(values_of[number][column] for number in unit))
+        groups.setdefault(values, []).append(unit)
+    parts = [_alternating(group, values_of, column + 1) for group in groups.values()]
     return [unit for turn in zip_longest(*parts) for unit in turn if unit is not None]
 
 
-def load(source: str, required: tuple[str, ...]) -> Table:
+def load(source: str, required: str | Sequence[str], further: Sequence[str] = ()) -> Table:
     """The rows of `source`, each with an `id` and the required columns filled.
+
+    A file is read row by row. Rows of a large one lie in a temporary file, and another call with the same file,
+    unchanged, takes them from there.
 
     Args:
         source: A bundled name, a path, `hf:…`, `task:…` or `logs:…`, and `?kind=…&cluster=…` for groups of items; see
             the module's docstring. None and what is no text is refused.
-        required: Columns that must hold a non-empty value. A row without `id` gets its line number as one.
+        required: Column, or columns, that must hold a non-empty value. A row without `id` gets its line number as one.
+        further: Columns that are used where they are there; any other is named as not used.
 
     Raises:
         InputError: There is no such data set (with every place looked in), or it cannot be read; a column is missing or
@@ -183,39 +235,143 @@ def load(source: str, required: tuple[str, ...]) -> Table:
         raise InputError(
             f"dataset must be one data set, such as dataset=my.jsonl, got {source!r}; there are {', '.join(bundled())}"
         )
-    address, groups = _groups(source)
+    columns = (required,) if isinstance(required, str) else tuple(required)
+    key = ("load", source, columns, tuple(further))
+    table = kept_tables.get_or_read(key, [source], lambda: _read(source, columns, further))
+    if table.unread:
+        warn_once(table.unread)
+    return table
+
+
+TABLES_KEPT = 3
+"""Large tables that this process keeps: a study's own, and its reference."""
+
+
+class KeptTables:
+    """The last large tables that were read: a study reads its data for the plan, and each of its tasks reads it."""
+
+    def __init__(self) -> None:
+        self._tables: dict[object, tuple[list[object], Table]] = {}
+
+    def get_or_read(self, key: object, sources: Iterable[str], read: Callable[[], Table]) -> Table:
+        """The table of a key, read anew unless it is large, and its files are as they were.
+
+        Args:
+            key: What was asked for: the sources, and how they are read.
+            sources: Addresses of its files.
+            read: Reads it.
+        """
+        stamps = [file_stamp(source) for source in sources]
+        if key in self._tables and self._tables[key][0] == stamps:
+            return self._tables[key][1]
+        table = read()
+        if isinstance(table.rows, StoredRows) and None not in stamps:
+            self._tables.pop(key, None)
+            self._tables[key] = stamps, table
+            for old in list(self._tables)[:-TABLES_KEPT]:
+                del self._tables[old]
+        return table
+
+
+kept_tables = KeptTables()
+
+
+def file_stamp(source: str) -> object:
+    """What changes where a local file is written anew; None for an address of which that is not known."""
+    address = split_groups(source)[0] if not source.startswith(SCHEMES) else source
     if address.startswith("hf:"):
-        numbered = list(hugging_face(address))
-    elif address.startswith(SCHEMES):
-        asked = (_asked(row) | row for row in inspect_rows(address) if "aside" not in row)
-        numbered = list(enumerate(asked, start=1))
-    else:
-        path = _find(address)
-        text = read_text(path)
-        numbered = list(csv_rows(text, path) if path.lower().endswith(".csv") else jsonl_rows(text, path))
-    if not numbered:
+        return address  # which is pinned
+    if "://" in address or address.startswith(SCHEMES):
+        return None
+    known = next((place.stat() for place in places_of(address) if place.exists()), None)
+    return (known.st_dev, known.st_ino, known.st_mtime_ns, known.st_size) if known else None
+
+
+def _read(source: str, required: tuple[str, ...], further: Sequence[str]) -> Table:
+    """The table of `load`."""
+    address, column_of_group = split_groups(source)
+    stand_ins, seen_columns = dict[str, str](), dict[str, None]()
+    grouping, builder = Grouping(source, column_of_group), TableBuilder()
+    for row in each_row(source, address, required, stand_ins):
+        refuse_unnameable(row["id"], source)
+        builder.add(row, grouping.groups_of(row))
+        if not row.keys() <= seen_columns.keys():
+            seen_columns |= dict.fromkeys(row)
+    grouping.refuse_lacking(builder.count)
+    notes = [f"{source}: `{alias}` is read as `{column}`" for column, alias in stand_ins.items()]
+    used = {"id", "kind", "category", *required, *further, *stand_ins.values(), *column_of_group.values()}
+    if required and is_user_data(address):
+        notes += [f"{source}: {line}" for line in unused_columns(seen_columns, used)]
+    return builder.table(source, unread="; ".join(notes))
+
+
+def each_row(
+    source: str, address: str, required: tuple[str, ...] = (), stand_ins: dict[str, str] | None = None
+) -> Iterator[Row]:
+    """The rows at an address one after another, each with its `id` and the required columns filled.
+
+    Args:
+        source: The address in the user's words, for messages.
+        address: The same without its part about groups.
+        required: Columns that must hold a non-empty value.
+        stand_ins: Gets required column → the column that is read in its place.
+
+    Raises:
+        InputError: See `load`.
+    """
+    line_of_id = dict[str, int]()
+    for line, unchecked in _numbered_rows(address):
+        row = _checked(unchecked, line, source=source, required=required, stand_ins=stand_ins)
+        key = row["id"]
+        if key in line_of_id:
+            raise InputError(
+                f"{source}, line {line}: id {key[:80]!r} is already on line {line_of_id[key]}; ids must be unique"
+            )
+        line_of_id[key] = line
+        yield row
+    if not line_of_id:
         needed = f" with {', '.join(required)}" if required else ""
         raise InputError(f"{source}: the data set has no rows; expected at least one{needed}")
-    stand_ins = dict[str, str]()
-    rows = [_checked(row, line, source=source, required=required, stand_ins=stand_ins) for line, row in numbered]
-    seen: dict[str, int] = {}
-    for (line, _), row in zip(numbered, rows, strict=True):
-        if row["id"] in seen:
-            raise InputError(
-                f"{source}, line {line}: id {row['id']!r} is already on line {seen[row['id']]}; ids must be unique"
-            )
-        seen[row["id"]] = line
-    note = "; ".join(f"{source}: `{alias}` is read as `{column}`" for column, alias in stand_ins.items())
-    if note:
-        warn_once(note)
-    return _grouped(table_of(source, rows, unread=note), groups)
+
+
+def _numbered_rows(address: str) -> Iterator[tuple[int, Row]]:
+    """Line, or number, and content of every row at an address without groups."""
+    if address.startswith("hf:"):
+        return hugging_face(address)
+    if address.startswith(SCHEMES):
+        asked = (_asked(row) | row for row in inspect_rows(address) if "aside" not in row)
+        return enumerate(asked, start=1)
+    return file_rows(_find(address))
+
+
+def is_user_data(address: str) -> bool:
+    """True for a user's file, and rows of the hub: neither bundled, nor what Inspect's tasks and logs hold."""
+    return address not in bundled() and not address.startswith(SCHEMES)
+
+
+NAMED_COLUMNS = 4
+"""Columns that are not used, of which a line names the first ones."""
+
+
+def unused_columns(columns: Iterable[str], used: Collection[str]) -> list[str]:
+    """Line on the columns that are not used; none where all are.
+
+    >>> unused_columns(["id", "context", "title"], ["id"])
+    ['columns `context`, `title` are not used']
+    """
+    unused = [f"`{column}`" for column in columns if column not in used]
+    if not unused:
+        return []
+    more = f" and {len(unused) - NAMED_COLUMNS} more" if len(unused) > NAMED_COLUMNS else ""
+    verb = "column {} is not used" if len(unused) == 1 else "columns {} are not used"
+    return [verb.format(", ".join(unused[:NAMED_COLUMNS]) + more)]
 
 
 GROUPS = ("kind", "cluster")
 """Keys of an address for columns: habits are looked for within a kind, a cluster is one unit of every interval."""
 
 
-def _groups(source: str) -> tuple[str, dict[str, str]]:
+def split_groups(source: str) -> tuple[str, dict[str, str]]:
     """An address without its part about groups, and the columns by their group.
 
     Raises:
@@ -239,24 +395,51 @@ def _groups(source: str) -> tuple[str, dict[str, str]]:
     return address + f"?{'&'.join(rest)}" * bool(rest), groups
 
 
-def _grouped(table: Table, groups: Mapping[str, str]) -> Table:
-    """The same rows with `kind` and `cluster` from these columns; the hash stays, since the rows ask the same.
+class Grouping:
+    """Kind and cluster of rows, from the columns that an address names for them."""
 
-    Raises:
-        InputError: Some row has no such column, nothing in it, or a list or object.
-    """
-    for name, column in groups.items():
-        if nested := next((row for row in table.rows if isinstance(row.get(column), list | dict)), None):
-            raise InputError(f"{table.name}: {nested['id']} holds {nested[column]!r} in {column}; expected a word")
-        if lacking := [row["id"] for row in table.rows if row.get(column) in (None, "")]:
-            there = [one for one in table.rows[0] if one != "id"]
-            raise InputError(
-                f"{table.name}: {len(lacking)} of {len(table.rows)} rows lack the column {column} (?{name}), as "
-                f"{lacking[0]}; there are {', '.join(there)}{meant(column, there)}"
-            )
-    if not groups:
-        return table
-    return replace(table, rows=[row | {name: str(row[of]) for name, of in groups.items()} for row in table.rows])
+    def __init__(self, source: str, column_of_group: Mapping[str, str]) -> None:
+        self._source = source
+        self._column_of_group = column_of_group
+        self._first_row: Row | None = None
+        self._lacking: dict[str, list[str]] = {group: [] for group in column_of_group}
+        """Group → ids of the rows without its column."""
+
+    def groups_of(self, row: Row) -> dict[str, str]:
+        """Group → its value in the row.
+
+        Raises:
+            InputError: The column holds a list or object.
+        """
+        self._first_row = self._first_row or row
+        groups = dict[str, str]()
+        for group, column in self._column_of_group.items():
+            value = row.get(column)
+            if isinstance(value, list | dict):
+                raise InputError(f"{self._source}: {row['id']} holds {value!r:.80} in {column}; expected a word")
+            if value in (None, ""):
+                self._lacking[group].append(row["id"])
+            else:
+                groups[group] = str(value)
+        return groups
+
+    def refuse_lacking(self, count: int) -> None:
+        """Refuse a group whose column some of the rows lack.
+
+        Args:
+            count: Number of all rows.
+
+        Raises:
+            InputError: Names the first such row, and the columns that there are.
+        """
+        for group, ids in self._lacking.items():
+            if ids:
+                column = self._column_of_group[group]
+                known = [name for name in self._first_row or () if name != "id"]
+                raise InputError(
+                    f"{self._source}: {len(ids)} of {count} rows lack the column {column} (?{group}), as {ids[0]}; "
+                    f"there are {', '.join(known)}{meant(column, known)}"
+                )
 
 
 def groups_of(row: Row) -> dict[str, Any]:
@@ -270,21 +453,31 @@ def _asked(row: Row) -> Row:
     return {"question": asked[-1]} if asked else {}
 
 
-def table_of(name: str, rows: list[Row], aside: Mapping[str, str] | None = None, unread: str = "") -> Table:
+def table_of(name: str, rows: Iterable[Row], aside: Mapping[str, str] | None = None, unread: str = "") -> Table:
     """A table of rows that come from elsewhere than a file (a log, a product of axes), each with its `id`.
 
     Raises:
         InputError: An id cannot name a part of a log: a second run would not find what the first one wrote.
     """
+    builder = TableBuilder()
     for row in rows:
-        key = str(row["id"])
-        if _UNNAMEABLE.search(key) or len(key) > LONGEST_ID:
-            raise InputError(
-                f"{name}, id {key[:40]!r}: it names a part of the log, so it takes at most {LONGEST_ID:,} characters, "
-                "no NUL and no half of a character; give another id, or none"
-            )
-    content = json.dumps(rows, sort_keys=True, ensure_ascii=False)
-    return Table(name, rows, hashlib.sha256(content.encode(errors="surrogatepass")).hexdigest(), aside or {}, unread)
+        refuse_unnameable(row["id"], name)
+        builder.add(row)
+    return builder.table(name, aside, unread)
+
+
+def refuse_unnameable(row_id: object, where: str) -> None:
+    """Refuse an id that cannot name a part of a log.
+
+    Raises:
+        InputError: It is too long, or holds a NUL or half of a character.
+    """
+    key = str(row_id)
+    if _UNNAMEABLE.search(key) or len(key) > LONGEST_ID:
+        raise InputError(
+            f"{where}, id {key[:40]!r}: it names a part of the log, so it takes at most {LONGEST_ID:,} characters, "
+            "no NUL and no half of a character; give another id, or none"
+        )
 
 
 def bundled() -> list[str]:
@@ -296,148 +489,9 @@ def canary(source: str) -> str | None:
     """The canary GUID that the first row of a bundled set or a JSONL file holds, or None."""
     if source.startswith(("hf:", *SCHEMES)) or not (path := _find(source)).endswith(".jsonl"):
         return None
-    _, first = next(jsonl_rows(read_text(path), path), (0, {}))
+    _, first = next(file_rows(path), (0, {}))
     found = CANARY.search(str(first.get("canary")))
     return found[1] if found else None
-
-
-# ---- files as texts and rows: UTF-8 or UTF-16, JSONL and CSV as people and spreadsheets write them
-
-
-def read_text(path: str) -> str:
-    """The UTF-8 text of a file or an fsspec address.
-
-    Raises:
-        InputError: It is a folder, may not be read, is not UTF-8, or its file system is unknown or lacks a package, a
-            login or the network.
-    """
-    return decoded(read_bytes(path), path)
-
-
-def read_bytes(path: str) -> bytes:
-    """Content of a file or of an fsspec address; raises InputError as `read_text` does."""
-    try:
-        with fsspec.open(path, "rb") as file:
-            return bytes(file.read())
-    except IsADirectoryError:
-        raise InputError(f"{path} is a folder; expected a file") from None
-    except _file_faults() as error:
-        needs = "; it may need a package for its file system, a login or the network" if "://" in path else ""
-        raise InputError(f"{path}: cannot be read ({type(error).__name__}: {one_line(error)}){needs}") from error
-
-
-def _file_faults() -> tuple[type[Exception], ...]:
-    """Errors that opening a file raises; clients of remote file systems raise more: no credentials, no connection."""
-    loaded = [(sys.modules.get("botocore.exceptions"), "BotoCoreError"), (sys.modules.get("aiohttp"), "ClientError")]
-    return (OSError, ValueError, ImportError, *(getattr(module, name) for module, name in loaded if module))
-
-
-def decoded(content: bytes, path: str) -> str:
-    """UTF-8 text, with or without a BOM, or UTF-16 with one; InputError names `path` and the line."""
-    if content.startswith(COMPRESSED):
-        raise InputError(
-            f"{path}: expected text in UTF-8, got a compressed file or a spreadsheet; decompress or export it"
-        )
-    try:
-        return content.decode("utf-16" if content.startswith(UTF_16) else "utf-8-sig")
-    except UnicodeDecodeError as error:
-        if content.startswith(UTF_16):
-            raise InputError(
-                f"{path}: begins as UTF-16 does, and is not ({error.reason}); save the file as UTF-8"
-            ) from None
-        if b"\0" in content:
-            raise InputError(f"{path}: expected text in UTF-8, got a binary file; export its rows as text") from None
-        line = content.count(b"\n", 0, error.start) + 1
-        letter = content[error.start : error.start + 1].decode("cp1252", errors="replace")
-        raise InputError(
-            f"{path}, line {line}: not UTF-8 ({error.reason}; in Windows-1252 it would be {letter!r}); save the file "
-            "as UTF-8, in Excel as the type CSV UTF-8"
-        ) from None
-
-
-def jsonl_rows(text: str, path: str) -> Iterator[tuple[int, Row]]:
-    """Line number and row of every line of a JSONL text; InputError names `path` and the line."""
-    # Not splitlines(): a line separator (U+2028) may stand inside a JSON string.
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line, object_pairs_hook=_with_keys_once)
-        except json.JSONDecodeError as error:
-            fault = f"not JSON ({error.msg}, column {error.colno})"
-            raise InputError(f"{path}, line {number}: {fault}; each line must be an object, {ROW_EXAMPLE}") from None
-        except _KeyTwice as twice:
-            raise InputError(
-                f"{path}, line {number}: the key {str(twice)!r} is there twice; rename or remove one"
-            ) from None
-        except RecursionError:
-            raise InputError(f"{path}, line {number}: it {TOO_DEEP}") from None
-        if not isinstance(row, dict):
-            remedy = "write each of its rows on a line" if isinstance(row, list) else f"write the row {ROW_EXAMPLE}"
-            raise InputError(f"{path}, line {number}: expected a JSON object, got {type(row).__name__}; {remedy}")
-        yield number, row
-
-
-class _KeyTwice(ValueError):
-    """An object has a key twice; `json` itself keeps the last value in silence."""
-
-
-def _with_keys_once(pairs: list[tuple[str, Any]]) -> Row:
-    row = dict(pairs)
-    if len(row) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise _KeyTwice(next(key for key in keys if keys.count(key) > 1))
-    return row
-
-
-def csv_rows(text: str, path: str, *, delimiter: str | None = None) -> Iterator[tuple[int, Row]]:
-    """Line number and row of every row of a CSV text; InputError names `path` and the line.
-
-    Without a `delimiter` it is what a first line as `sep=;` says. Else it is the first of comma, semicolon and tab that
-    the first line has: Excel saves a CSV with semicolons in much of Europe, and its "Unicode Text" with tabs.
-    """
-    sep = SEP.match(text)
-    text, before = (text[sep.end() :], 1) if sep else (text, 0)
-    delimiter = delimiter or (sep[1] if sep else None)
-    csv.field_size_limit(max(csv.field_size_limit(), len(text)))  # a cell may hold a whole article
-    head = text.lstrip().partition("\n")[0]
-    delimiter = delimiter or next((mark for mark in (",", ";", "\t") if mark in head), ",")
-    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    try:
-        named = [name for name in reader.fieldnames or () if name.strip()]
-    except csv.Error:
-        raise InputError(f"{path}, line 1: a quote is open or stands within a quoted name of a column") from None
-    if twice := next((name for name in named if named.count(name) > 1), ""):
-        raise InputError(f"{path}: the column {twice!r} is there twice: rename or remove one")
-    try:
-        for row in reader:
-            if surplus := row.get(None):
-                columns = len(row) - 1
-                raise InputError(
-                    f"{path}, line {reader.line_num + before}: {columns + len(surplus)} cells under {columns} columns; "
-                    f"quote cells that hold {'commas' if delimiter == ',' else 'the delimiter'}"
-                )
-            yield reader.line_num + before, dict(row)
-    except csv.Error:  # read on, such a cell would lose its quotes, or take in the rows after it
-        raise InputError(
-            f"{path}, line {reader.line_num + before + 1}: a cell that begins with a quote must end with one; double "
-            'the quotes within it: "He said ""no"" to us."'
-        ) from None
-
-
-def with_columns(row: Mapping[str, Any], names: Iterable[str]) -> Row:
-    """The row with its columns renamed to those in `names` that differ in capitals and outer blanks alone.
-
-    A column that is there as it is named stays, and so do two that would get one name.
-
-    >>> with_columns({" Question": "Why?", "Kind": "x"}, ("id", "question"))
-    {'question': 'Why?', 'Kind': 'x'}
-    """
-    alike: dict[str, list[str]] = {}
-    for column in row:
-        alike.setdefault(str(column).strip().lower(), []).append(column)
-    called = {alike[name][0]: name for name in names if name not in row and len(alike.get(name, ())) == 1}
-    return {called.get(column, column): value for column, value in row.items()}
 
 
 def _find(source: str) -> str:
@@ -483,7 +537,18 @@ def hugging_face(source: str) -> Iterator[tuple[int, Row]]:
         raise InputError(f"{source}: no column {', '.join(sorted(unknown))}; there are {', '.join(table.column_names)}")
     for number, row in enumerate(table, start=1):
         if all(str(row[column]) == value for column, value in wanted.items()):
-            yield number, dict(row)
+            yield number, {column: _plain_cell(cell) for column, cell in row.items()}
+
+
+def _plain_cell(cell: Any) -> Any:
+    """A cell of the hub as JSON has it: a date as text, and the kind alone of an image or of bytes."""
+    if isinstance(cell, dict):
+        return {str(name): _plain_cell(value) for name, value in cell.items()}
+    if isinstance(cell, list):
+        return [_plain_cell(value) for value in cell]
+    if cell is None or isinstance(cell, str | int | float):
+        return cell
+    return cell.isoformat() if isinstance(cell, date | time) else f"({type(cell).__name__})"
 
 
 def from_hub(source: str, name: str, config: str | None = None, *, split: str, revision: str) -> Any:

@@ -15,11 +15,16 @@ WildChat's `conversation`, a batch file's request, or a text under `input`, `use
 or `text`; each with an optional `system`. It may have `tools`, `id`, `label` (evaluation or deployment, 1 or 0; a bool
 `is_evaluation` or `is_eval`, or `eval_category`, does as well), `source`, `domain`, `format`, `agentic`, `language` and
 `pair`.
+
+Conversations of one `source` are alike, and count together in every interval; -T dataset='my.jsonl?cluster=COLUMN'
+names another column for that.
 """
 
+import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import zip_longest
 from typing import Any, Literal, get_args
 
@@ -30,12 +35,24 @@ from inspect_ai.tool import ToolCall, ToolInfo, ToolParams
 from inspect_ai.util import JSONSchema
 from scipy.optimize import linear_sum_assignment
 
-from selfprobe.data import Row, Table, load, read_text, table_of, with_columns
+from selfprobe.data import (
+    Grouping,
+    Row,
+    Table,
+    TableBuilder,
+    each_row,
+    is_user_data,
+    kept_tables,
+    refuse_unnameable,
+    split_groups,
+    table_of,
+    unused_columns,
+)
+from selfprobe.data.files import json_rows, with_columns
 from selfprobe.data.inspect_data import SCHEMES, inspect_rows
 from selfprobe.data.messages import LISTS, TEXT_COLUMNS, Message, Unaskable, row_messages, row_tools, unread
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import locate, one_of
-from selfprobe.text.user_input import TOO_DEEP
 
 Label = Literal["evaluation", "deployment"]
 Context = Literal["first", "full"]
@@ -72,7 +89,6 @@ _COLUMNS: tuple[str, ...] = (
     "tools",
     *_LABELLED,
     "source",
-    "category",
     "domain",
     "format",
     "agentic",
@@ -80,6 +96,20 @@ _COLUMNS: tuple[str, ...] = (
     "pair",
 )
 """Columns whose names may have capitals."""
+_USED = {
+    *_COLUMNS,
+    "id",
+    "sample_id",
+    "custom_id",
+    "metadata",
+    "scaffold",
+    "body",
+    "params",
+    "method",
+    "url",
+    "instructions",
+}
+"""Columns that are read where they are there."""
 _FIELDS = ("label", "source", "domain", "format", "agentic", "turns", "pair")
 
 
@@ -135,6 +165,20 @@ def conversations(
     return _with_reference(ours, reference, against)
 
 
+@dataclass(frozen=True)
+class _Choice:
+    """One set of conversations, and how its rows are read; see `conversations`."""
+
+    names: tuple[str, ...]
+    """Addresses of its sources."""
+    title: str
+    """Task or logs, in the user's words; "" for data sets, which are called by their addresses."""
+    label: str | None
+    context: str
+    role: str | None
+    as_sent: bool
+
+
 def _read(
     dataset: str | Sequence[str],
     task: str | None,
@@ -146,31 +190,78 @@ def _read(
     as_sent: bool,
 ) -> Table:
     """One set, read without a reference; see `conversations`."""
-    rows, origin, aside, seen = [], dict[str, str](), dict[str, str](), dict[tuple[str, str | None], str]()
-    again, passed = 0, dict[str, str]()
-    for name, row in _rows(dataset, task, logs, full=context == "full", role=role):
-        row = with_columns(row, _COLUMNS)
-        try:
-            where = f"{name}, row {row['id']!r}"
-            made = conversation(row, where=where, source=name, label=label, context=context, as_sent=as_sent)
-            if name not in passed and (left := unread(row, where)):
-                passed[name] = f"{name}: {left}"
-        except Unaskable as why:
-            aside[f"{name}: {row['id']}"] = str(why)
-            continue
-        if earlier := origin.get(made["id"]):
-            raise InputError(f"id {made['id']!r} is in {earlier} and in {name}; ids must be unique over all data sets")
-        asked = json.dumps([made["messages"], made.get("tools")]), made["label"]
-        if asked in seen:
-            aside[f"{name}: {made['id']}"] = f"the same text and label as row {seen[asked]!r}"
-            again += 1
-            continue
-        origin[made["id"]], seen[asked] = name, made["id"]
-        rows.append(made)
-    named = dict.fromkeys([*origin.values(), *(key.rpartition(": ")[0] for key in aside)])
-    texts = {text for text, _ in seen}
-    table = table_of(",".join(named), rows, aside, "; ".join(passed.values()))
-    return _checked(table, texts=len(texts), read=len(rows) + again)
+    names = _names(dataset, task, logs, role)
+    choice = _Choice(names, task or logs or "", label, context, role, as_sent)
+    return kept_tables.get_or_read(("conversations", choice), names, lambda: _read_anew(choice))
+
+
+def _names(dataset: str | Sequence[str], task: str | None, logs: str | None, role: str | None) -> tuple[str, ...]:
+    """Addresses of the sources.
+
+    Raises:
+        InputError: `task` and `logs` together, or a role of neither.
+    """
+    if task and logs:
+        raise InputError(f"give task={task} or logs={logs}, not both")
+    given = dataset if isinstance(dataset, list | tuple) else str(dataset or "").split(",")
+    names = [f"task:{task}"] if task else [f"logs:{logs}"] if logs else [str(name).strip() for name in given]
+    if role is not None and not any(name.startswith(SCHEMES) for name in names):
+        raise InputError(f"role={role} is for logs=… and task=…: rows of a file are no role's")
+    return tuple(names)
+
+
+def _read_anew(choice: _Choice) -> Table:
+    builder, aside, notes = TableBuilder(), dict[str, str](), list[str]()
+    origin_of_id, id_of_content = dict[str, str](), dict[bytes, str]()
+    repeated_count = 0
+    texts = set[bytes]()  # no more than two: whether they are all alike
+    for address in choice.names:
+        name, passed_over = choice.title or address, ""
+        seen_columns = dict[str, None]()
+        for row, cluster in _rows(address, choice):
+            where = f"{name}, row {row['id'][:80]!r}"
+            if not row.keys() <= seen_columns.keys():
+                seen_columns |= dict.fromkeys(row)
+            try:
+                made = conversation(
+                    row,
+                    where=where,
+                    source=name,
+                    cluster=cluster,
+                    label=choice.label,
+                    context=choice.context,
+                    as_sent=choice.as_sent,
+                )
+                passed_over = passed_over or unread(row, where)
+            except Unaskable as why:
+                aside[f"{name}: {row['id']}"] = str(why)
+                continue
+            key = made["id"]
+            if earlier := origin_of_id.get(key):
+                raise InputError(f"id {key!r} is in {earlier} and in {name}; ids must be unique over all data sets")
+            text = _digest([made["messages"], made.get("tools")])
+            content = text + str(made["label"]).encode()
+            if content in id_of_content:
+                aside[f"{name}: {key}"] = f"the same text and label as row {id_of_content[content]!r}"
+                repeated_count += 1
+                continue
+            if len(texts) < 2:
+                texts.add(text)
+            refuse_unnameable(key, name)
+            origin_of_id[key], id_of_content[content] = name, key
+            builder.add(made)
+        notes += [f"{name}: {passed_over}"] if passed_over else []
+        if is_user_data(address):
+            _, groups = split_groups(address)
+            used = _USED | set(groups.values()) | {column for column in TEXT_COLUMNS if passed_over}
+            notes += [f"{name}: {line}" for line in unused_columns(seen_columns, used)]
+    named = dict.fromkeys([*origin_of_id.values(), *(key.rpartition(": ")[0] for key in aside)])
+    table = builder.table(",".join(named), aside, "; ".join(notes))
+    return _checked(table, texts=len(texts), read=len(table.rows) + repeated_count)
+
+
+def _digest(content: object) -> bytes:
+    return hashlib.blake2b(json.dumps(content).encode(), digest_size=16).digest()
 
 
 def _checked(table: Table, *, texts: int, read: int) -> Table:
@@ -187,15 +278,24 @@ def _checked(table: Table, *, texts: int, read: int) -> Table:
     return table
 
 
-def conversation(row: Row, *, where: str, source: str, label: str | None, context: str, as_sent: bool = False) -> Row:
+def conversation(
+    row: Row,
+    *,
+    where: str,
+    source: str,
+    label: str | None,
+    context: str,
+    as_sent: bool = False,
+    cluster: str = "",
+) -> Row:
     """A row of any source in our own form: id, messages, and the fields that numbers are split by (None if unknown).
 
     `tools` is there where tools were offered. A row with `called` is what a model was sent, and stays as it is.
+    `source` is what it counts with: the `cluster`, or its own, or that of all rows.
     """
     if "aside" in row:
         raise Unaskable(f"{where}: {row['aside']}")
-    inner = row.get("metadata")
-    meta: Mapping[str, Any] = {**(inner if isinstance(inner, dict) else {}), **row}
+    meta: Mapping[str, Any] = {**metadata_of(row), **row}
     messages, tools = row_messages(row, where), row_tools(row, where)
     if not any(m.role == "user" and not m.by_tool for m in messages):
         got = [m.role for m in messages] or "nothing"
@@ -210,7 +310,7 @@ def conversation(row: Row, *, where: str, source: str, label: str | None, contex
         "id": row["id"],
         "messages": [_sent(m) if as_sent else {"role": m.role, "content": m.text} for m in kept],
         "label": label or _label(meta, where),
-        "source": str(meta.get("source") or meta.get("category") or source),
+        "source": cluster or _source(row, meta) or source,
         "domain": _text(meta.get("domain")),
         "format": _text(meta.get("format")),
         "agentic": agentic,
@@ -246,40 +346,50 @@ def _sent(message: Message) -> Row:
     return {"role": message.role, "content": message.content, "calls": [list(call) for call in message.calls]}
 
 
-def _rows(
-    dataset: str | Sequence[str], task: str | None, logs: str | None, *, full: bool, role: str | None
-) -> Iterator[tuple[str, Row]]:
-    """Every row of the sources, with its source's name as the user gave it."""
-    if task and logs:
-        raise InputError(f"give task={task} or logs={logs}, not both")
-    given = dataset if isinstance(dataset, list | tuple) else str(dataset or "").split(",")
-    names = [f"task:{task}"] if task else [f"logs:{logs}"] if logs else [str(name).strip() for name in given]
-    if role is not None and not any(name.startswith(SCHEMES) for name in names):
-        raise InputError(f"role={role} is for logs=… and task=…: rows of a file are no role's")
-    for name in names:
-        if name.startswith(SCHEMES):
-            yield from ((task or logs or name, row) for row in inspect_rows(name, full=full, role=role))
-        else:
-            rows = _rows_of_json(name) if name.endswith(".json") else load(name, ()).rows
-            yield from ((name, {**row, "id": str(row.get("custom_id") or row["id"])}) for row in rows)  # batch files
+def _rows(address: str, choice: _Choice) -> Iterator[tuple[Row, str]]:
+    """Every row of a source, with its `id`; and its cluster, "" where the address names no column for that."""
+    if address.startswith(SCHEMES):
+        for row in inspect_rows(address, full=choice.context == "full", role=choice.role):
+            yield row, ""
+        return
+    place, column_of_group = split_groups(address)
+    if "kind" in column_of_group:
+        raise InputError(f"{address}: ?kind is for items that models predict; conversations take ?cluster=COLUMN alone")
+    rows = _rows_of_json(place) if place.lower().endswith(".json") else each_row(address, place)
+    grouping, count = Grouping(address, column_of_group), 0
+    for row in rows:
+        count += 1
+        cluster = grouping.groups_of({**metadata_of(row), **row}).get("cluster", "")
+        row_id = str(row.get("custom_id") or row["id"])  # of batch files
+        yield {**with_columns(row, _COLUMNS), "id": row_id}, cluster
+    grouping.refuse_lacking(count)
 
 
-def _rows_of_json(name: str) -> list[Row]:
-    """The gated set's form: one array of {input: text or messages, metadata: {category, eval_category, scaffold …}}."""
-    path = locate(name)
-    try:
-        rows = json.loads(read_text(path))
-    except json.JSONDecodeError as error:
-        raise InputError(f"{path}, line {error.lineno}: not JSON ({error.msg}); is it still encrypted?") from None
-    except RecursionError:
-        raise InputError(f"{path}: it {TOO_DEEP}") from None
-    if isinstance(rows, dict):
-        rows = [{"id": key, **row} if isinstance(row, dict) else row for key, row in rows.items()]
-    if not isinstance(rows, list) or not rows or any(not isinstance(row, dict) for row in rows):
-        raise InputError(f"{path}: expected an array of objects, each with `input` (or `messages`) and `metadata`")
-    return [
-        {**row, "id": str(row.get("id") or row.get("sample_id") or f"row-{n}")} for n, row in enumerate(rows, start=1)
-    ]
+def _rows_of_json(name: str) -> Iterator[Row]:
+    """The gated set's form: one array of {input: text or messages, metadata: {category, eval_category, scaffold}}."""
+    path, number = locate(name), 0
+    expected = "an array of objects, each with `input` (or `messages`) and `metadata`"
+    for number, row in enumerate(json_rows(path, expected=expected, hint="; is it still encrypted?"), start=1):
+        yield {**row, "id": str(row.get("id") or row.get("sample_id") or f"row-{number}")}
+    if not number:
+        raise InputError(f"{path}: expected {expected}, got none")
+
+
+def metadata_of(row: Row) -> Mapping[str, Any]:
+    """Fields below `metadata`, where the gated set and exports of logs have what is known of a row."""
+    inner = row.get("metadata")
+    return inner if isinstance(inner, dict) else {}
+
+
+def _source(row: Row, known: Mapping[str, Any]) -> str:
+    """What a conversation counts with; "" where it is not said.
+
+    A column `category` is none: it may have two values over thousands of unlike texts. In the gated set's `metadata`,
+    beside `eval_category`, it is the name of the data set that a row comes from.
+    """
+    inner = metadata_of(row)
+    gated = inner.get("category") if "eval_category" in inner else None
+    return str(known.get("source") or gated or "")
 
 
 def _first(messages: Sequence[Message]) -> list[Message]:
@@ -326,34 +436,37 @@ def _with_reference(table: Table, reference: Table, address: str) -> Table:
     Raises:
         InputError: Nothing is left of the reference.
     """
-    mine = {_dialogue(row): row["id"] for row in table.rows}
-    aside = {
-        f"{reference.name}: {row['id']}": f"the same text is in your set, as {mine[_dialogue(row)]!r}"
-        for row in reference.rows
-        if _dialogue(row) in mine
-    }
-    others = [
-        {**row, "id": f"{REFERENCE_ID}{row['id']}", "set": REFERENCE}
-        for row in reference.rows
-        if _dialogue(row) not in mine
-    ]
-    if not others:
+    id_of_dialogue = {_dialogue_digest(row): row["id"] for row in table.rows}
+    aside, others_count = dict[str, str](), 0
+    label_pairs = {(YOURS, row.get("label")) for row in table.rows}
+    for row in reference.rows:
+        if same := id_of_dialogue.get(_dialogue_digest(row)):
+            aside[f"{reference.name}: {row['id']}"] = f"the same text is in your set, as {same!r}"
+        else:
+            others_count += 1
+            label_pairs.add((REFERENCE, row.get("label")))
+    if not others_count:
         raise InputError(
             f"against={address}: all {len(reference.rows)} of its texts are in your set {table.name} as well, and "
             "nothing can be told from a set held against itself; give other conversations"
         )
-    yours = [{**row, "set": YOURS} for row in table.rows]
-    if own := stands_for((row["set"], row.get("label")) for row in [*yours, *others]):
-        why = f"labelled {own}, as what your set stands for: it stands for neither"
-        aside |= {
-            f"{reference.name}: {row['id'].removeprefix(REFERENCE_ID)}": why
-            for row in others
-            if row.get("label") == own
-        }
-        others = [row for row in others if row.get("label") != own]
-    rows = [row for both in zip_longest(yours, others) for row in both if row is not None]
-    unread = "; ".join(filter(None, (table.unread, reference.unread)))
-    return table_of(f"{table.name} against {reference.name}", rows, {**table.aside, **reference.aside, **aside}, unread)
+    own = stands_for(label_pairs)
+
+    def others() -> Iterator[Row]:
+        for row in reference.rows:
+            place = f"{reference.name}: {row['id']}"
+            if place in aside:
+                continue
+            if own and row.get("label") == own:
+                aside[place] = f"labelled {own}, as what your set stands for: it stands for neither"
+            else:
+                yield {**row, "id": f"{REFERENCE_ID}{row['id']}", "set": REFERENCE}
+
+    yours = ({**row, "set": YOURS} for row in table.rows)
+    rows = (row for both in zip_longest(yours, others()) for row in both if row is not None)
+    unread_columns = "; ".join(filter(None, (table.unread, reference.unread)))
+    both = table_of(f"{table.name} against {reference.name}", rows, {}, unread_columns)
+    return replace(both, aside={**table.aside, **reference.aside, **aside})
 
 
 def name_and_contents(name: str) -> str:
@@ -410,8 +523,8 @@ def counted_label(your_label: str | None, of_set: str | None, label: str | None)
     return None if label == your_label else OPPOSITE.get(your_label)
 
 
-def _dialogue(row: Row) -> tuple[tuple[str, str], ...]:
-    return tuple((message["role"], message["content"].strip()) for message in row["messages"])
+def _dialogue_digest(row: Row) -> bytes:
+    return _digest([(message["role"], message["content"].strip()) for message in row["messages"]])
 
 
 # ---- whole transcripts, with calls and results of tools as messages; evaluations paired with real use of their length

@@ -7,18 +7,18 @@ Rows come from a .jsonl, .json, .csv, .tsv or .parquet file, here or at any fssp
 hub.
 """
 
-import io
-import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from selfprobe.data import ALIASES, csv_rows, hugging_face, jsonl_rows, read_bytes, read_text, with_columns
+from selfprobe.data import ALIASES, hugging_face
+from selfprobe.data.files import file_rows, json_rows, parquet_rows, with_columns
 from selfprobe.data.pairs import Label, Pair, check_criterion, in_drawn_order
+from selfprobe.data.stored import RowStore
+from selfprobe.errors import InputError
 from selfprobe.errors.arguments import locate
-from selfprobe.text.user_input import TOO_DEEP
 
 Row = dict[str, Any]
 FORMATS = (".jsonl", ".json", ".csv", ".tsv", ".parquet")
@@ -58,46 +58,34 @@ def name_at(place: str) -> str:
     return re.split("[@?]", place)[0].rsplit("/", 1)[-1] if place.startswith("hf:") else Path(place).stem
 
 
-def rows_at(place: str) -> list[Row]:
+def rows_at(place: str) -> Iterator[Row]:
     """Rows of `hf:owner/name@REVISION` or of a file of one of `FORMATS`; errors name the file and the line."""
     if place.startswith("hf:"):
-        return [row for _, row in hugging_face(place)]
-    found = locate(place)
-    return _parquet_rows(found) if found.lower().endswith(".parquet") else text_rows(read_text(found), Path(found).name)
+        return (row for _, row in hugging_face(place))
+    return rows_in_file(locate(place))
 
 
-def _parquet_rows(path: str) -> list[Row]:
-    """Rows of a Parquet file."""
-    import pyarrow
-    from pyarrow import parquet
-
-    try:
-        return list(parquet.read_table(io.BytesIO(read_bytes(path))).to_pylist())
-    except pyarrow.ArrowException as error:
-        raise ValueError(f"{path}: not a Parquet file ({str(error).partition(chr(10))[0]})") from None
-
-
-def text_rows(text: str, file: str) -> list[Row]:
-    """Rows of a JSON, JSONL, CSV or TSV text with column names; `file` says which."""
-    ending = Path(file.lower()).suffix
-    if ending == ".jsonl":
-        return [row for _, row in jsonl_rows(text, file)]
-    if ending in (".csv", ".tsv"):
-        return [row for _, row in csv_rows(text, file, delimiter="\t" if ending == ".tsv" else None)]
-    if ending != ".json":
-        raise ValueError(f"{file}: expected a {', '.join(FORMATS)} file")
-    try:
-        rows = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise ValueError(f"{file}: not JSON ({error})") from None
-    except RecursionError:
-        raise ValueError(f"{file}: it {TOO_DEEP}") from None
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise ValueError(f"{file}: expected rows as JSON objects, one a line (.jsonl) or in one list (.json)")
-    return rows
+def rows_in_file(path: str) -> Iterator[Row]:
+    """Rows of a file of one of `FORMATS`; errors name the file and the line."""
+    ending = Path(path.lower()).suffix
+    if ending == ".parquet":
+        return parquet_rows(path)
+    if ending == ".json":
+        return json_rows(path, expected="rows as JSON objects, one a line (.jsonl) or in one list (.json)")
+    if ending in FORMATS:
+        return (row for _, row in file_rows(path))
+    raise InputError(f"{path}: expected a {', '.join(FORMATS)} file")
 
 
-def user_pairs(rows: list[Row], origin: str) -> Iterator[Pair | None]:
+def stored_rows(place: str) -> Sequence[Row]:
+    """Rows of `rows_at`, with the names of columns as they are in `COLUMNS`; those of a large file stay on disk."""
+    store = RowStore()
+    for row in rows_at(place):
+        store.append(with_columns(row, COLUMNS))
+    return store.rows()
+
+
+def user_pairs(rows: Sequence[Row], origin: str) -> Iterator[Pair | None]:
     """Pairs of a user's rows, in their order; None for a tie. `origin` is named in errors.
 
     Label 1 or 2 says which text is better, "tie" (or 0, where 2 occurs) that none is. A chosen and a rejected text
@@ -106,7 +94,6 @@ def user_pairs(rows: list[Row], origin: str) -> Iterator[Pair | None]:
     Raises:
         ValueError: A row lacks a column, a text is none, or the labels leave open which text they mean.
     """
-    rows = [with_columns(row, COLUMNS) for row in rows]
     _check_labels(rows, origin)
     for number, row in enumerate(rows, start=1):
         name = f"row-{number}" if _empty(row.get("id")) else str(row["id"])
@@ -167,7 +154,7 @@ def _label(label: Any, name: str) -> Label | None:
     )
 
 
-def _check_labels(rows: list[Row], origin: str) -> None:
+def _check_labels(rows: Sequence[Row], origin: str) -> None:
     """Refuse 0 and 1, which may mean tie and first, first and second, or second and first."""
     found = {_plain(row["label"]) for row in rows if not _empty(row.get("label"))}
     if {"0", "1"} <= found and "2" not in found:

@@ -3,14 +3,13 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 import yaml
 from inspect_ai.model import ModelCost
 from pydantic import TypeAdapter, ValidationError
 
 from selfprobe.errors import InputError, one_line
-from selfprobe.text.user_input import loaded
+from selfprobe.text.user_input import loaded_file
 
 Prices = Mapping[str, ModelCost]
 
@@ -38,9 +37,9 @@ def read_prices(path: str | None) -> dict[str, ModelCost]:
         return {}
     expected = f"{path}: expected a line for each model, such as `openai/a: {{{', '.join(_fields())}}}`"
     try:
-        content = loaded(Path(path).read_text(encoding="utf-8"))
+        content = loaded_file(path)
         prices = TypeAdapter(dict[str, ModelCost]).validate_python(content)
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except yaml.YAMLError as error:
         raise InputError(f"{expected}; the file is not YAML: {one_line(error)}") from None
     except ValidationError as error:
         first = error.errors()[0]

@@ -24,8 +24,9 @@ from typing import Any
 import httpx
 from filelock import FileLock
 
-from selfprobe.data import BUNDLED, from_hub, read_text
-from selfprobe.data.own import FORMATS, Words, is_user_place, name_at, rows_at, text_rows, user_pairs
+from selfprobe.data import BUNDLED, from_hub
+from selfprobe.data.files import read_text, text_lines
+from selfprobe.data.own import FORMATS, Words, is_user_place, name_at, rows_in_file, stored_rows, user_pairs
 from selfprobe.data.pairs import ASPECTS, Kind, Label, Pair, checked, digest, in_drawn_order
 from selfprobe.embed.weights import Progress, SourceError, cache_folder, is_verified, to_stderr
 from selfprobe.errors.arguments import locate, meant
@@ -445,26 +446,64 @@ def load_pairs(
     votes: tuple[tuple[str, bool], ...] = ()
     if name in SOURCES and (not given or spec.startswith(f"{name}=")):
         rows, origin = (_read(given, name), given) if given else _fetch(name)
-        made = _converted(rows, name, origin, conversations)
+        source_pairs = _converted(rows, name, origin, conversations)
         votes = agreements(rows) if name == "mt_bench" else ()
-    elif spec == OURS:
-        origin, made = f"datasets/{OURS}", list(user_pairs(rows_at(str(BUNDLED / OURS / "rows.jsonl")), OURS))
-    elif is_user_place(given):
-        rows = rows_at(given)
-        with _naming(given):
-            origin, made = given, list(user_pairs(rows, given))
+
+        def each_pair() -> Iterator[Pair | None]:
+            return iter(source_pairs)
+
+    elif spec == OURS or is_user_place(given):
+        origin = f"datasets/{OURS}" if spec == OURS else given
+        user_rows = stored_rows(str(BUNDLED / OURS / "rows.jsonl") if spec == OURS else given)
+
+        def each_pair() -> Iterator[Pair | None]:
+            return user_pairs(user_rows, OURS if spec == OURS else given)
+
     else:
         raise ValueError(
             f"unknown data set {name!r}: expected one of {', '.join(known())}, NAME=PATH, or a "
             f"{', '.join(FORMATS)} file of your own or hf:owner/name@REVISION{meant(name, known())}"
         )
-    pairs = [(words or Words()).asked_of(pair) for pair in made if pair is not None]
-    chosen = pairs = [_as_conversations(pair) for pair in pairs] if conversations else pairs
-    if limit is not None and limit < len(pairs):
-        chosen = [pairs[i] for i in sorted(random.Random(seed).sample(range(len(pairs)), limit))]
+
+    def as_asked(pair: Pair) -> Pair:
+        worded = (words or Words()).asked_of(pair)
+        return _as_conversations(worded) if conversations else worded
+
     with _naming(origin):
-        found = checked(chosen)
-    return PairSet(name, found, origin, len(made) - len(pairs), len(pairs) - len(chosen), votes)
+        drawn = draw(each_pair, limit=limit, seed=seed)
+        pairs = checked(map(as_asked, drawn.pairs))
+    return PairSet(name, pairs, origin, drawn.ties, drawn.left_out, votes)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Pairs of a data set that a limit takes."""
+
+    pairs: list[Pair]
+    ties: int
+    left_out: int
+
+
+def draw(each_pair: Callable[[], Iterator[Pair | None]], *, limit: int | None, seed: int) -> Drawn:
+    """Draw pairs at random, which are those of one limit and seed; ties (None) are counted and never drawn.
+
+    Args:
+        each_pair: Begins the pairs anew at each call: with a limit they are counted first, so that those of a large set
+            are never held together.
+        limit: Number of pairs; None takes all.
+        seed: Seed of the draw.
+    """
+    if limit is None:
+        entries = list(each_pair())
+        pairs = [pair for pair in entries if pair is not None]
+        return Drawn(pairs, ties=len(entries) - len(pairs), left_out=0)
+    counts = Counter(pair is not None for pair in each_pair())
+    pair_count = counts[True]
+    taken = range(pair_count) if limit >= pair_count else random.Random(seed).sample(range(pair_count), limit)
+    wanted = set(taken)
+    decided = (pair for pair in each_pair() if pair is not None)
+    pairs = [pair for number, pair in enumerate(decided) if number in wanted]
+    return Drawn(pairs, ties=counts[False], left_out=pair_count - len(pairs))
 
 
 @contextmanager
@@ -516,20 +555,25 @@ def _read(path: str, name: str) -> list[Row]:
         raise ValueError(f"{path} is a folder: give the file of {name} in it")
     if place.is_dir():
         return [
-            {"name": f.stem, "text": f.read_text("utf-8"), "annotations": f.with_suffix(".ann").read_text("utf-8")}
-            for f in sorted(place.rglob("*.txt"))
-            if f.with_suffix(".ann").is_file()
+            {
+                "name": file.stem,
+                "text": read_text(str(file)),
+                "annotations": read_text(str(file.with_suffix(".ann"))),
+            }
+            for file in sorted(place.rglob("*.txt"))
+            if file.with_suffix(".ann").is_file()
         ]
-    return parse(read_text(str(place)), place.name, "")
+    return source_rows(str(place), "")
 
 
-def parse(text: str, file: str, subset: str) -> list[Row]:
-    """Rows of a public file's text; each gets `subset`."""
-    if file.endswith(".tsv"):  # MC-TACO's: no header, and quotation marks are letters
+def source_rows(path: str, subset: str) -> list[Row]:
+    """Rows of a file of a public source; each gets `subset`."""
+    if path.endswith(".tsv"):  # MC-TACO's: no header, and quotation marks are letters
         names = ("sentence", "question", "answer", "label", "category")
-        rows = [dict(zip(names, line.split("\t"), strict=False)) for line in text.split("\n") if line.strip()]
+        lines = (line.rstrip("\n") for line in text_lines(path) if line.strip())
+        rows = [dict(zip(names, line.split("\t"), strict=False)) for line in lines]
     else:
-        rows = text_rows(text, file)
+        rows = list(rows_in_file(path))
     return [{"subset": subset} | row if subset else row for row in rows]
 
 
@@ -544,12 +588,12 @@ def _fetch(name: str) -> tuple[list[Row], str]:
         return [dict(row) for row in table], f"{repository}@{commit}"
     rows: list[Row] = []
     for url, subset in source.files.items():
-        rows += parse(_download(url, name), url.rsplit("/", 1)[-1], subset)
+        rows += source_rows(_download(url, name), subset)
     return rows, next(iter(source.files)).split("/", 3)[3]
 
 
 def _download(url: str, name: str) -> str:
-    """The file's text, from the cache where it is as it came; an interrupted transfer goes on where it stopped."""
+    """Path of the file, in the cache where it is as it came; an interrupted transfer goes on where it stopped."""
     file = cache_folder() / "datasets" / url.split("/", 3)[3]
     stamp = file.with_name(f"{file.name}.sha256")
     try:
@@ -559,7 +603,7 @@ def _download(url: str, name: str) -> str:
                 if not _as_it_came(file, stamp):
                     download(url, file, to_stderr)
                     stamp.write_text(hashlib.sha256(file.read_bytes()).hexdigest())
-        return file.read_text("utf-8")
+        return str(file)
     except SourceError as error:
         raise ConnectionError(
             f"{name} could not be fetched from {url}: {error}. Get the file elsewhere and say {name}=PATH, or take "

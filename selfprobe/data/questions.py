@@ -26,7 +26,6 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import yaml
@@ -35,7 +34,7 @@ from inspect_ai.solver import TaskState
 from selfprobe.data.conversations import Label
 from selfprobe.errors import InputError, one_line
 from selfprobe.errors.arguments import locate, meant
-from selfprobe.text.user_input import loaded
+from selfprobe.text.user_input import loaded_file
 
 VERDICTS: tuple[Label, ...] = ("evaluation", "deployment")
 NEEDS = {"binary": "options", "probability": "of", "user_motivation": "", "reasoning_trace": "", "first_token": "of"}
@@ -94,8 +93,8 @@ def wording(path: str | None, method: str, ours: Questions = _ours) -> tuple[Wor
 def _read(path: str, method: str) -> Wording:
     try:
         # Every scalar is the text that it was written as: a bare yes, no, on or off is that word and no truth value.
-        content = loaded(Path(locate(path)).read_text(encoding="utf-8"), yaml.BaseLoader)
-    except (yaml.YAMLError, UnicodeDecodeError, OSError) as error:
+        content = loaded_file(locate(path), yaml.BaseLoader)
+    except (yaml.YAMLError, OSError) as error:
         raise InputError(f"questions={path} is no YAML that can be read: {one_line(error)}") from None
     sections = content if isinstance(content, dict) else {}
     if unknown := [str(name) for name in sections if name not in NEEDS]:

@@ -4,11 +4,24 @@ import inspect
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import wraps
-from typing import Annotated, Any, Literal, TypeGuard, TypeVar, cast, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    Protocol,
+    TypeGuard,
+    TypeVar,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+    runtime_checkable,
+)
 from urllib.parse import parse_qsl
 
 import inspect_ai
 from inspect_ai import Task
+from inspect_ai.dataset import Dataset
 
 from selfprobe.errors import InputError
 from selfprobe.errors.inspect_private import also_named
@@ -71,8 +84,8 @@ def task(function: TaskFunction) -> TaskFunction:
             one_of(name, given[name], choices[name])
         one_of(SAME_MODEL, wanted := named.pop(SAME_MODEL, False), (True, False))
         run = function(*values, **named)
-        for sample in run.dataset if wanted else ():
-            sample.metadata = {**(sample.metadata or {}), SAME_MODEL: True}
+        if wanted:
+            _mark_samples(run.dataset)
         return run
 
     setattr(strict, "__signature__", signature)  # noqa: B010  (mypy knows no such attribute)
@@ -80,6 +93,23 @@ def task(function: TaskFunction) -> TaskFunction:
     if function.__name__ in SHORT:
         also_named(known, function.__name__, SHORT[function.__name__])
     return cast(TaskFunction, known)
+
+
+@runtime_checkable
+class MadeOnReading(Protocol):
+    """A data set whose samples are made anew each time that they are read, so that none can be changed."""
+
+    def add_metadata(self, metadata: Mapping[str, Any]) -> None:
+        """Entries that the metadata of every sample gets."""
+
+
+def _mark_samples(dataset: Dataset) -> None:
+    """Note in every sample that replies of another model are unscored."""
+    if isinstance(dataset, MadeOnReading):
+        dataset.add_metadata({SAME_MODEL: True})
+        return
+    for sample in dataset:
+        sample.metadata = {**(sample.metadata or {}), SAME_MODEL: True}
 
 
 def only_known(who: str, names: Iterable[str], known: Collection[str]) -> None:

@@ -20,7 +20,7 @@ from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalSampleReductions, EvalSampleSummary
 from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator
 
-from selfprobe.data import decoded, read_bytes
+from selfprobe.data.files import decoded, read_bytes
 from selfprobe.data.prices import Cost
 from selfprobe.errors import InputError, NoLogs, one_line
 from selfprobe.errors.arguments import FULL, meant, renamed, unknown

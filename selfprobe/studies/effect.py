@@ -17,7 +17,7 @@ from inspect_ai.log import EvalSampleSummary
 from inspect_ai.scorer import Score
 from pydantic import Field, model_validator
 
-from selfprobe.data import read_text
+from selfprobe.data.files import read_text
 from selfprobe.data.items import Item, foreign, giveaways, task_items
 from selfprobe.data.prices import Cost
 from selfprobe.errors import InputError, NoLogs, RunError

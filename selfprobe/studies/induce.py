@@ -22,7 +22,8 @@ import pandas as pd
 from pydantic import Field, PrivateAttr
 from scipy.special import softmax
 
-from selfprobe.data import Table, load, read_text
+from selfprobe.data import Table, load
+from selfprobe.data.files import read_text
 from selfprobe.data.pairs import digest, normalised
 from selfprobe.mechanism.induce import (
     ASKED,

@@ -519,12 +519,12 @@ def _read(path: str, known: Iterable[str]) -> dict[str, Any]:
     """
     import yaml
 
-    from selfprobe.text.user_input import loaded
+    from selfprobe.text.user_input import loaded_file
 
     fields = sorted(known)
     try:
-        content = loaded(Path(path).read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        content = loaded_file(path)
+    except (yaml.YAMLError, OSError) as error:
         raise click.UsageError(f"{path} is not YAML: {error}") from None
     if not isinstance(content, dict):
         raise click.UsageError(f"{path}: expected a mapping with {', '.join(fields)}")

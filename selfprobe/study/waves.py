@@ -27,6 +27,7 @@ from inspect_ai.log import EvalLog
 from inspect_ai.model import Model, ModelInfo, get_model, get_model_info, set_model_info
 
 from selfprobe.data.prices import Cost, Prices, cost_table, dollars, read_prices
+from selfprobe.data.samples import at_most
 from selfprobe.errors import InputError, Interrupted, one_line
 from selfprobe.errors.arguments import FULL, SAME_MODEL, SHORT
 from selfprobe.errors.inspect_private import PrerequisiteError, registry_params
@@ -226,9 +227,9 @@ def _run_wave(
         if settings.engine and len(described) == len(runs):
             logs = _on_cluster(described, log_dir, given, settings.engine, progress)
         else:
-            logs = _here(
-                [run.build() if isinstance(run, DescribedRun) else run for run in runs], log_dir, given, progress
-            )
+            with at_most(given.get("limit")):
+                tasks = [run.build() if isinstance(run, DescribedRun) else run for run in runs]
+            logs = _here(tasks, log_dir, given, progress)
     except KeyboardInterrupt:
         raise _interrupted(runs, log_dir) from None
     done = sum(log.status == "success" for log in logs)
@@ -278,7 +279,8 @@ def _on_cluster(
 
 
 def _share(options: dict[str, Any], runs: Sequence[DescribedRun], log_dir: str, line: ShareLine) -> list[EvalLog]:
-    tasks = [run.build() for run in runs]
+    with at_most(options.get("limit")):
+        tasks = [run.build() for run in runs]
     line.begin(sample_count(tasks, options.get("limit")))
     watch(tasks, line.done)
     return _asked(tasks, log_dir, options)

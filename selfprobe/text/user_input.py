@@ -1,12 +1,14 @@
-"""What users type: names that are not known, files that are not there, and YAML. Imports nothing of Inspect.
+"""What users type: names that are not known, files that are not there or never end, and YAML.
 
-In YAML a key that occurs twice is an error, and so is what nests too deep: YAML's own readers take the last of two
-equal keys without a word, and end in a RecursionError.
+In YAML a key that occurs twice is an error, and so is what nests too deep, is too large, or is made large by aliases:
+YAML's own readers take the last of two equal keys without a word, end in a RecursionError, and take minutes. Imports
+nothing of Inspect.
 """
 
 import os
 import re
-from collections.abc import Collection, Iterable
+import stat
+from collections.abc import Callable, Collection, Iterable
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -55,6 +57,33 @@ def nowhere(path: str) -> str:
     return "" if any(place.exists() for place in places) else f"no file or folder {path!r}; looked at {looked}"
 
 
+OTHER_THAN_FILES: dict[str, Callable[[int], bool]] = {
+    "is a pipe": stat.S_ISFIFO,
+    "is a socket": stat.S_ISSOCK,
+    "is a device": lambda mode: stat.S_ISCHR(mode) or stat.S_ISBLK(mode),
+}
+
+
+def not_plain(path: str) -> str:
+    """The end of a message about what is at a path and is no plain file, which may never end; "" for files, folders and
+    where nothing is.
+
+    >>> not_plain("/dev/null")
+    'is a device; expected a plain file, so copy what it holds into one'
+    """
+    try:
+        mode = Path(path).stat().st_mode
+    except (OSError, ValueError):  # it is not there, hidden, or no path: opening it says so
+        return ""
+    remedy = "expected a plain file, so copy what it holds into one"
+    for name, is_kind in OTHER_THAN_FILES.items():
+        if is_kind(mode):
+            return f"{name}; {remedy}"
+    if str(Path(path).resolve()).startswith(("/proc/", "/sys/")) and not stat.S_ISDIR(mode):
+        return f"is a file of the system; {remedy}"
+    return ""
+
+
 def names(text: str | None) -> list[str]:
     """The one split of a list of names: `"a, b,"` is `["a", "b"]`."""
     return [part.strip() for part in (text or "").split(",") if part.strip()]
@@ -64,28 +93,64 @@ TOO_DEEP = "nests lists and objects too deep to be read"
 """Reason for YAML or JSON that Python's readers give up on."""
 
 
+LARGEST_YAML_BYTES = 1_000_000
+MOST_NODES = 100_000
+"""Largest number of texts, lists and mappings of a YAML text, each alias counted as what it stands for."""
+
+
+def loaded_file(path: str, loader: type[Any] = yaml.SafeLoader) -> Any:
+    """The content of a YAML file.
+
+    Raises:
+        yaml.YAMLError: It is no plain file, too large, not UTF-8, or as `loaded` says.
+        OSError: It cannot be read.
+    """
+    if reason := not_plain(path):
+        raise yaml.YAMLError(f"it {reason}")
+    with Path(path).open("rb") as file:
+        content = file.read(LARGEST_YAML_BYTES + 1)
+    if len(content) > LARGEST_YAML_BYTES:
+        raise yaml.YAMLError(f"it has more than {LARGEST_YAML_BYTES:,} bytes, which is no file of options or questions")
+    try:
+        text = content.decode("utf-16" if content.startswith(UTF_16_MARKS) else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise yaml.YAMLError(f"it is not UTF-8 ({error.reason} at byte {error.start:,}); save it as UTF-8") from None
+    return loaded(text, loader)
+
+
+UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+"""Bytes that begin a text in UTF-16."""
+
+
 def loaded(text: str, loader: type[Any] = yaml.SafeLoader) -> Any:
     """The content of a YAML text.
 
     Raises:
-        yaml.YAMLError: It is none, gives a key twice, or nests too deep.
+        yaml.YAMLError: It is none, gives a key twice, nests too deep, is too large with its aliases, or has a value
+            that is none of its type (a number of 5,000 digits, the 45th of a month).
     """
     try:
         refuse_twice(text)
         return yaml.load(text, Loader=loader)  # inspect-evals-lint: ignore[host_code_execution] -- a file of the user
     except RecursionError:
         raise yaml.YAMLError(f"it {TOO_DEEP}") from None
+    except (ValueError, OverflowError, AttributeError, LookupError, TypeError) as error:  # of YAML's constructors
+        raise yaml.YAMLError(f"a value is none of its type ({error}); write it as a text in quotes") from None
 
 
 def refuse_twice(text: str) -> None:
     """YAMLError where a mapping has one key twice, with both lines; what a document is otherwise does not matter.
+
+    So it is where aliases stand for more than `MOST_NODES` nodes: a few lines of them may stand for millions, and print
+    as such.
 
     >>> refuse_twice("a: 1\\nb: {a: 2}\\n")
     >>> refuse_twice("a: 1\\nb: 2\\na: 3\\n")
     Traceback (most recent call last):
     yaml.error.YAMLError: a is there twice, in lines 1 and 3: give it once
     """
-    left, seen = [yaml.compose(text, Loader=yaml.SafeLoader)], set[int]()
+    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    left, seen = [root], set[int]()
     while left:
         node = left.pop()
         if id(node) in seen or not isinstance(node, yaml.CollectionNode):
@@ -93,9 +158,23 @@ def refuse_twice(text: str) -> None:
         seen.add(id(node))  # an alias is its anchor, which may hold itself
         if isinstance(node, yaml.MappingNode):
             _refuse(node)
-            left += [value for _, value in node.value]
-        else:
-            left += node.value
+        left += _children(node)
+    if root is not None and _node_count(root, {}) > MOST_NODES:
+        raise yaml.YAMLError(f"its aliases (*name) stand for more than {MOST_NODES:,} values; write it without them")
+
+
+def _children(node: yaml.Node) -> list[yaml.Node]:
+    if isinstance(node, yaml.MappingNode):
+        return [value for _, value in node.value]
+    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
+
+
+def _node_count(node: yaml.Node, counts: dict[int, int]) -> int:
+    """Number of nodes at and below one, with each alias counted as what it stands for, but one in itself as one."""
+    if id(node) not in counts:
+        counts[id(node)] = 1  # while it is counted
+        counts[id(node)] = 1 + sum(_node_count(child, counts) for child in _children(node))
+    return counts[id(node)]
 
 
 def _refuse(node: yaml.MappingNode) -> None:

@@ -154,7 +154,7 @@ def test_labels_0_and_1_are_refused_and_0_beside_2_is_a_tie(tmp_path: Path) -> N
     ("name", "content", "message"),
     [
         ("mine.parquet", b"PAR1 not", "mine.parquet: not a Parquet file"),
-        ("mine.json", b"{", "mine.json: not JSON"),
+        ("mine.json", b"{", "mine.json, line 1: not JSON"),
         ("mine.json", b"[1]", "mine.json: expected rows as JSON objects"),
         ("mine.tsv", b"question\ttext_1\nQ\ta\tb\n", "mine.tsv, line 2: 3 cells under 2 columns"),
         ("mine.csv", b"question,text_1\nQ,a\n", "row 1: no text_2; expected id, question, text_1, text_2, label"),

@@ -15,8 +15,8 @@ from selfprobe.data.public_pairs import (
     mctaco,
     mt_bench,
     newsroom,
-    parse,
     rocstories,
+    source_rows,
     summeval,
 )
 
@@ -183,9 +183,10 @@ def test_mt_bench_takes_the_majority_whichever_way_round_a_judge_saw_it() -> Non
     assert second.group == pair.group, "both turns of a question stay together"
 
 
-def test_mctaco_pairs_likely_with_unlikely_answers_of_one_passage() -> None:
+def test_mctaco_pairs_likely_with_unlikely_answers_of_one_passage(tmp_path: Path) -> None:
     text = "P\tQ\tan hour\tyes\tDuration\nP\tQ\ta year\tno\tDuration\nP\tQ\ta day\tno\tDuration\nP\tR\tdaily\tyes\tF\n"
-    pairs = [p for p in mctaco(parse(text, "x.tsv", "")) if p]
+    (tmp_path / "x.tsv").write_text(text)
+    pairs = [p for p in mctaco(source_rows(str(tmp_path / "x.tsv"), "")) if p]
     assert len(pairs) == 2
     assert all((p.text_1 if p.label == 1 else p.text_2) == "an hour" for p in pairs)
     assert len({p.group for p in pairs}) == 1
