@@ -13,6 +13,7 @@
 
 import hashlib
 import json
+import math
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,7 +33,7 @@ from selfprobe.data.inspect_data import SCHEMES, inspect_rows
 from selfprobe.data.stored import Reordered, RowStore, StoredRows
 from selfprobe.errors import InputError, one_line, warn_once
 from selfprobe.errors.arguments import locate, meant
-from selfprobe.text.user_input import places_of
+from selfprobe.text.user_input import is_there, places_of
 
 Row = dict[str, Any]
 
@@ -64,6 +65,7 @@ _HUB_NAME = re.compile(r"\w[\w.-]*(/\w[\w.-]*)?")
 LONGEST_ID = 1000
 """Characters of a row's id, at most; a zip file takes 65,535 bytes of a name."""
 _UNNAMEABLE = re.compile("[\0\ud800-\udfff]")
+_CONTROL = re.compile("[\x01-\x1f\x7f-\x9f]")
 _NESTED = ("paraphrases", "messages", "one", "two")
 """Required columns that hold lists or objects, which are checked where they are read; any other holds a text."""
 
@@ -272,6 +274,10 @@ class KeptTables:
                 del self._tables[old]
         return table
 
+    def clear(self) -> None:
+        """Forget all."""
+        self._tables.clear()
+
 
 kept_tables = KeptTables()
 
@@ -283,7 +289,7 @@ def file_stamp(source: str) -> object:
         return address  # which is pinned
     if "://" in address or address.startswith(SCHEMES):
         return None
-    known = next((place.stat() for place in places_of(address) if place.exists()), None)
+    known = next((place.stat() for place in places_of(address) if is_there(place)), None)
     return (known.st_dev, known.st_ino, known.st_mtime_ns, known.st_size) if known else None
 
 
@@ -497,7 +503,7 @@ def canary(source: str) -> str | None:
 def _find(source: str) -> str:
     if source in bundled():
         return str(BUNDLED / source / "rows.jsonl")
-    there = next((place for place in places_of(source) if place.exists()), None)
+    there = next(filter(is_there, places_of(source)), None)
     kind = Path(source).suffix.lower()
     if kind not in (".jsonl", ".csv") and there is not None and there.is_dir():
         raise InputError(f"{source} is a folder; expected a .jsonl or .csv file, or a folder of logs as logs:{source}")
@@ -506,7 +512,7 @@ def _find(source: str) -> str:
         raise InputError(f"{source}: expected a .jsonl or .csv file in UTF-8, got {got}; {OTHER_KINDS[kind]}")
     if kind not in (".jsonl", ".csv"):
         raise InputError(
-            f"unknown data set {source!r}: expected one of {', '.join(bundled())}, a .jsonl or .csv file, "
+            f"unknown data set {source!r:.80}: expected one of {', '.join(bundled())}, a .jsonl or .csv file, "
             f"or hf:owner/name@revision{meant(source, bundled())}"
         )
     return locate(source)
@@ -596,8 +602,23 @@ def _checked(
         _check_cell(row[column], column, f"{source}, line {line}")
     if CANARY.fullmatch(str(row.get("canary"))):
         del row["canary"]
-    key = row.get("id")
-    return {**row, "id": f"line-{line}" if key is None or key == "" or key != key else str(key)}
+    return {**row, "id": id_text(row.get("id"), f"{source}, line {line}") or f"line-{line}"}
+
+
+def id_text(value: Any, where: str) -> str:
+    """An id in a file as text; "" for an empty cell.
+
+    Raises:
+        InputError: It is a list, an object or infinite, or holds what a terminal obeys; begins with `where`.
+    """
+    if value is None or value == "" or value != value:
+        return ""
+    if isinstance(value, list | dict | bytes) or value in (math.inf, -math.inf):
+        raise InputError(f"{where}: id must be a word or a number, got {str(value)[:40]!r}; give another id, or none")
+    text = str(value)
+    if _CONTROL.search(text):
+        raise InputError(f"{where}: id {text[:40]!r} holds a control character; give another id, or none")
+    return text
 
 
 def _check_cell(value: Any, column: str, where: str) -> None:

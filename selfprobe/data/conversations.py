@@ -41,6 +41,7 @@ from selfprobe.data import (
     Table,
     TableBuilder,
     each_row,
+    id_text,
     is_user_data,
     kept_tables,
     refuse_unnameable,
@@ -370,7 +371,9 @@ def _rows_of_json(name: str) -> Iterator[Row]:
     path, number = locate(name), 0
     expected = "an array of objects, each with `input` (or `messages`) and `metadata`"
     for number, row in enumerate(json_rows(path, expected=expected, hint="; is it still encrypted?"), start=1):
-        yield {**row, "id": str(row.get("id") or row.get("sample_id") or f"row-{number}")}
+        where = f"{path}, row {number}"
+        row_id = id_text(row.get("id"), where) or id_text(row.get("sample_id"), where) or f"row-{number}"
+        yield {**row, "id": row_id}
     if not number:
         raise InputError(f"{path}: expected {expected}, got none")
 
@@ -409,7 +412,7 @@ def _label(meta: Mapping[str, Any], where: str) -> Label | None:
             if found := _LABELS.get(re.sub(r"[\s-]+", "_", str(value).strip().lower())):
                 return found
             raise InputError(
-                f"{where}: {column} must be evaluation or deployment (or 1 or 0), got {value!r}; "
+                f"{where}: {column} must be evaluation or deployment (or 1 or 0), got {value!r:.80}; "
                 "or give -T label=… (--label)"
             )
     return None

@@ -128,6 +128,11 @@ def _decoded_chunks(chunks: Iterable[bytes], path: str) -> Iterator[str]:
         raise InputError(
             f"{path}: expected text in UTF-8, got a compressed file or a spreadsheet; decompress or export it"
         )
+    sample = beginning[:CHUNK_BYTES]
+    if not beginning.startswith(UTF_16) and sample.count(b"\0") * 4 > len(sample):
+        raise InputError(
+            f"{path}: expected text in UTF-8, got a binary file, or UTF-16 without its mark; save it as UTF-8"
+        )
     is_utf_16 = beginning.startswith(UTF_16)
     decoder = codecs.getincrementaldecoder("utf-16" if is_utf_16 else "utf-8-sig")()
     line_feeds = 0

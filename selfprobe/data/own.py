@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from selfprobe.data import ALIASES, hugging_face
+from selfprobe.data import ALIASES, hugging_face, id_text, refuse_unnameable
 from selfprobe.data.files import file_rows, json_rows, parquet_rows, with_columns
 from selfprobe.data.pairs import Label, Pair, check_criterion, in_drawn_order
 from selfprobe.data.stored import RowStore
@@ -96,7 +96,8 @@ def user_pairs(rows: Sequence[Row], origin: str) -> Iterator[Pair | None]:
     """
     _check_labels(rows, origin)
     for number, row in enumerate(rows, start=1):
-        name = f"row-{number}" if _empty(row.get("id")) else str(row["id"])
+        name = id_text(row.get("id"), f"{origin}, row {number}") or f"row-{number}"
+        refuse_unnameable(name, origin)
         group, subset = ("" if _empty(row.get(column)) else str(row[column]) for column in ("group", "subset"))
         if _has(row, CHOICES) and not _has(row, TEXTS):
             text_1, text_2, context = _chosen(row, f"{origin}, row {number}")
@@ -149,8 +150,8 @@ def _label(label: Any, name: str) -> Label | None:
     if (text := _plain(label)) in ("1", "2"):
         return 1 if text == "1" else 2
     raise ValueError(
-        f"row {name!r}: label must be 1, 2, 'tie' or left out, got {label!r}: write 1 where text_1 is the better one "
-        "and 2 where text_2 is"
+        f"row {name!r}: label must be 1, 2, 'tie' or left out, got {label!r:.80}: write 1 where text_1 is the better "
+        "one and 2 where text_2 is"
     )
 
 

@@ -470,13 +470,13 @@ def load_pairs(
         return _as_conversations(worded) if conversations else worded
 
     with _naming(origin):
-        drawn = draw(each_pair, limit=limit, seed=seed)
+        drawn = draw_pairs(each_pair, limit=limit, seed=seed)
         pairs = checked(map(as_asked, drawn.pairs))
     return PairSet(name, pairs, origin, drawn.ties, drawn.left_out, votes)
 
 
 @dataclass(frozen=True)
-class Drawn:
+class DrawnPairs:
     """Pairs of a data set that a limit takes."""
 
     pairs: list[Pair]
@@ -484,7 +484,7 @@ class Drawn:
     left_out: int
 
 
-def draw(each_pair: Callable[[], Iterator[Pair | None]], *, limit: int | None, seed: int) -> Drawn:
+def draw_pairs(each_pair: Callable[[], Iterator[Pair | None]], *, limit: int | None, seed: int) -> DrawnPairs:
     """Draw pairs at random, which are those of one limit and seed; ties (None) are counted and never drawn.
 
     Args:
@@ -496,14 +496,14 @@ def draw(each_pair: Callable[[], Iterator[Pair | None]], *, limit: int | None, s
     if limit is None:
         entries = list(each_pair())
         pairs = [pair for pair in entries if pair is not None]
-        return Drawn(pairs, ties=len(entries) - len(pairs), left_out=0)
+        return DrawnPairs(pairs, ties=len(entries) - len(pairs), left_out=0)
     counts = Counter(pair is not None for pair in each_pair())
     pair_count = counts[True]
     taken = range(pair_count) if limit >= pair_count else random.Random(seed).sample(range(pair_count), limit)
     wanted = set(taken)
     decided = (pair for pair in each_pair() if pair is not None)
     pairs = [pair for number, pair in enumerate(decided) if number in wanted]
-    return Drawn(pairs, ties=counts[False], left_out=pair_count - len(pairs))
+    return DrawnPairs(pairs, ties=counts[False], left_out=pair_count - len(pairs))
 
 
 @contextmanager

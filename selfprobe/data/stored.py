@@ -1,12 +1,12 @@
 """Rows of a table: few are a list, many lie in a temporary file, from which each is read when it is used."""
 
-import json
-import marshal
 import os
+import pickle
 import tempfile
+import weakref
 from array import array
 from collections.abc import Iterator, Sequence
-from typing import IO, Any, overload
+from typing import Any, overload
 
 from selfprobe.errors import InputError, one_line
 
@@ -17,13 +17,51 @@ HELD_BYTES = 16_000_000
 READ_BYTES = 1 << 20
 
 
-class StoredRows(Sequence[Row]):
-    """Rows that lie in a temporary file; each reading of one gives a new copy."""
+class RowFile:
+    """A temporary file of packed rows, which nobody else can open, and which goes with this process."""
 
-    def __init__(self, file: IO[bytes], ends: "array[int]") -> None:
+    def __init__(self) -> None:
+        try:
+            self._file = tempfile.TemporaryFile(buffering=READ_BYTES)  # noqa: SIM115 -- open as long as the rows
+        except OSError as error:
+            raise _no_space(error) from None
+        weakref.finalize(self, self._file.close)
+        self.ends = array("Q")
+        """Where each row ends."""
+
+    def append(self, packed: bytes) -> None:
+        """Add a row; raises InputError where the disk is full."""
+        try:
+            self._file.write(packed)
+        except OSError as error:
+            raise _no_space(error) from None
+        self.ends.append((self.ends[-1] if self.ends else 0) + len(packed))
+
+    def flush(self) -> None:
+        """Let everything be in the file; raises InputError where the disk is full."""
+        try:
+            self._file.flush()
+        except OSError as error:
+            raise _no_space(error) from None
+
+    def read(self, start: int, size: int) -> bytes:
+        """So many bytes from a place; threads may read at once."""
+        return os.pread(self._file.fileno(), size, start)
+
+
+def _no_space(error: OSError) -> InputError:
+    return InputError(
+        f"the rows of the data set do not fit into memory, and {tempfile.gettempdir()} cannot be written "
+        f"({one_line(error)}); free space there, or set TMPDIR to a folder with space"
+    )
+
+
+class StoredRows(Sequence[Row]):
+    """Rows that lie in a file; each reading of one gives a new copy."""
+
+    def __init__(self, file: RowFile) -> None:
         self._file = file
-        self._ends = ends
-        """Where each row ends in the file."""
+        self._ends = file.ends
 
     def __len__(self) -> int:
         return len(self._ends)
@@ -39,17 +77,20 @@ class StoredRows(Sequence[Row]):
             return [self[number] for number in range(*index.indices(len(self)))]
         number = range(len(self))[index]  # from the end, and IndexError, as a list has them
         start = self._ends[number - 1] if number else 0
-        packed = os.pread(self._file.fileno(), self._ends[number] - start, start)
-        return dict(marshal.loads(packed))
+        return _unpacked(self._file.read(start, self._ends[number] - start))
 
     def __iter__(self) -> Iterator[Row]:
         block, block_start, start = b"", 0, 0
         for end in self._ends:
             if end > block_start + len(block):
                 block_start = start
-                block = os.pread(self._file.fileno(), max(READ_BYTES, end - start), start)
-            yield marshal.loads(memoryview(block)[start - block_start : end - block_start])
+                block = self._file.read(start, max(READ_BYTES, end - start))
+            yield _unpacked(memoryview(block)[start - block_start : end - block_start])
             start = end
+
+
+def _unpacked(packed: bytes | memoryview) -> Row:
+    return dict(pickle.loads(packed))  # what this process wrote, into a file that nobody else can open
 
 
 class Reordered(Sequence[Row]):
@@ -75,73 +116,30 @@ class Reordered(Sequence[Row]):
 
 
 class RowStore:
-    """Rows in the order in which they come: a list until they take `HELD_BYTES`, then a temporary file.
-
-    Rows that go into a file hold what JSON holds: texts, numbers, truth values, None, lists and mappings.
-    """
+    """Rows in the order in which they come: a list until they take `HELD_BYTES`, then a temporary file."""
 
     def __init__(self) -> None:
         self._held = list[Row]()
         self._held_bytes = 0
-        self._file: IO[bytes] | None = None
-        self._ends = array("Q")
+        self._file: RowFile | None = None
 
     def append(self, row: Row) -> None:
-        """Add a row.
-
-        Raises:
-            InputError: The temporary file cannot be written.
-        """
-        packed = _packed(row)
-        if self._file is None:
-            self._held.append(row)
-            self._held_bytes += len(packed)
-            if self._held_bytes > HELD_BYTES:
-                self._move_into_file()
-        else:
-            self._write(packed)
+        """Add a row; raises InputError where the temporary file cannot be written."""
+        packed = pickle.dumps(row, pickle.HIGHEST_PROTOCOL)
+        if self._file is not None:
+            self._file.append(packed)
+            return
+        self._held.append(row)
+        self._held_bytes += len(packed)
+        if self._held_bytes > HELD_BYTES:
+            self._file = RowFile()
+            for earlier in self._held:
+                self._file.append(pickle.dumps(earlier, pickle.HIGHEST_PROTOCOL))
+            self._held = []
 
     def rows(self) -> Sequence[Row]:
-        """All rows; nothing is added after that.
-
-        Raises:
-            InputError: The temporary file cannot be written.
-        """
+        """All rows, after which none is added; raises InputError where the temporary file cannot be written."""
         if self._file is None:
             return self._held
-        try:
-            self._file.flush()
-        except OSError as error:
-            raise _no_space(error) from None
-        return StoredRows(self._file, self._ends)
-
-    def _move_into_file(self) -> None:
-        try:
-            self._file = tempfile.TemporaryFile(buffering=READ_BYTES)  # noqa: SIM115 -- open as long as the rows
-        except OSError as error:
-            raise _no_space(error) from None
-        for row in self._held:
-            self._write(_packed(row))
-        self._held = []
-
-    def _write(self, packed: bytes) -> None:
-        assert self._file is not None
-        try:
-            self._file.write(packed)
-        except OSError as error:
-            raise _no_space(error) from None
-        self._ends.append((self._ends[-1] if self._ends else 0) + len(packed))
-
-
-def _packed(row: Row) -> bytes:
-    try:
-        return marshal.dumps(row)
-    except ValueError:  # a value of a subclass, such as NumPy's of float
-        return marshal.dumps(json.loads(json.dumps(row)))
-
-
-def _no_space(error: OSError) -> InputError:
-    return InputError(
-        f"the rows of the data set do not fit into memory, and {tempfile.gettempdir()} cannot be written "
-        f"({one_line(error)}); free space there, or set TMPDIR to a folder with space"
-    )
+        self._file.flush()
+        return StoredRows(self._file)

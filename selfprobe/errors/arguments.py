@@ -25,8 +25,8 @@ from inspect_ai.dataset import Dataset
 
 from selfprobe.errors import InputError
 from selfprobe.errors.inspect_private import also_named
+from selfprobe.text.user_input import is_there, nowhere, places_of
 from selfprobe.text.user_input import meant as meant
-from selfprobe.text.user_input import nowhere, places_of
 from selfprobe.text.user_input import unknown as unknown
 
 TaskFunction = TypeVar("TaskFunction", bound=Callable[..., Task])
@@ -260,7 +260,7 @@ def locate(path: str) -> str:
         raise InputError(f"expected the path of a file or folder, got {path!r}")
     if "://" in path:
         return path
-    there = [place for place in places_of(path) if place.exists()]
+    there = [place for place in places_of(path) if is_there(place)]
     if len(there) > 1 and not there[0].samefile(there[1]):
         raise InputError(f"{path!r} may be {there[0]} or {there[1]}; give the whole path")
     if there:

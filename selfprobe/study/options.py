@@ -594,4 +594,6 @@ def _value(option: click.Option, value: Any, where: str) -> Any:
         option.type.convert(value, None, None)
     except click.BadParameter as error:
         raise click.UsageError(f"{where}: {error.message}") from None
+    except OverflowError:  # of a whole number
+        raise click.UsageError(f"{where}: expected a whole number, got {value!r}") from None
     return value

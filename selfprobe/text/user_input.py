@@ -53,8 +53,22 @@ def nowhere(path: str) -> str:
     ''
     """
     places = places_of(path)
-    looked = ", ".join(map(str, places))
-    return "" if any(place.exists() for place in places) else f"no file or folder {path!r}; looked at {looked}"
+    if any(map(is_there, places)):
+        return ""
+    if len(path) > LONGEST_PATH:
+        return f"no file or folder {path[:40]!r} …: a path has at most {LONGEST_PATH:,} characters, got {len(path):,}"
+    return f"no file or folder {path!r}; looked at {', '.join(map(str, places))}"
+
+
+LONGEST_PATH = 4000
+
+
+def is_there(place: Path) -> bool:
+    """True if something is at a place; False also for a text that is no path (too long, with a NUL)."""
+    try:
+        return place.exists()
+    except (OSError, ValueError):
+        return False
 
 
 OTHER_THAN_FILES: dict[str, Callable[[int], bool]] = {
@@ -93,7 +107,8 @@ TOO_DEEP = "nests lists and objects too deep to be read"
 """Reason for YAML or JSON that Python's readers give up on."""
 
 
-LARGEST_YAML_BYTES = 1_000_000
+LARGEST_YAML_BYTES = 300_000
+"""Bytes of a YAML file, at most: Python reads about 100,000 a second."""
 MOST_NODES = 100_000
 """Largest number of texts, lists and mappings of a YAML text, each alias counted as what it stands for."""
 
