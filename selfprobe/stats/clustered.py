@@ -221,6 +221,52 @@ def independent_variance(value: float, ours: int, others: int) -> float:
     return value * (1 - value) * (1 + size * (1 - value) / (2 - value) + size * value / (1 + value)) / (ours * others)
 
 
+def expected_auroc_half(value: float, positive: npt.ArrayLike, clusters: npt.ArrayLike) -> float:
+    """Half of the width of the interval that `clustered_auroc` gives where rows of a cluster are no more alike than
+    others, at this AUROC; NaN where a class has one cluster. The interval is wider where they are alike.
+
+    Args:
+        value: The AUROC, above 0 and below 1.
+        positive: Whether each row is of the first class, [row].
+        clusters: Cluster of each row, [row].
+
+    >>> rows = np.arange(40)
+    >>> round(expected_auroc_half(0.7, rows % 2 == 0, rows), 3), round(expected_auroc_half(0.7, rows < 20, rows % 4), 3)
+    (0.164, 0.247)
+    """
+    is_positive, labels = np.asarray(positive, dtype=bool), np.asarray(clusters)
+    held = [np.unique(np.unique(labels, return_inverse=True)[1][rows]) for rows in (is_positive, ~is_positive)]
+    if min(map(len, held)) < 2:
+        return math.nan
+    positives, negatives = int(is_positive.sum()), int((~is_positive).sum())
+    df = _welch(1 / positives, 1 / negatives, held, len(np.union1d(*held)))
+    variance = independent_variance(value, positives, negatives)
+    low, high = _logit_interval(value, value, variance, independent=variance, df=df)
+    return (high - low) / 2
+
+
+def detectable_difference(*sides: npt.ArrayLike) -> float:
+    """Smallest difference of two shares near one half that is seen with 80 % power, at 5 % on two sides.
+
+    The interval is that of `difference` of two `clustered_share`, of rows that are no more alike in their cluster than
+    others.
+
+    Args:
+        sides: Clusters of the rows of one side, [row], and those of the other.
+    """
+    errors, limits = list[float](), list[float]()
+    for clusters in sides:
+        counts = np.unique(np.asarray(clusters), return_counts=True)[1]
+        if len(counts) < 2:
+            return math.nan
+        errors.append(0.5 / math.sqrt(counts.sum()))
+        limits.append(-float(special.stdtrit(bell_mccaffrey(counts / counts.sum()), 0.025)) * errors[-1])
+    return math.hypot(*limits) + POWER_QUANTILE * math.hypot(*errors)
+
+
+POWER_QUANTILE = float(special.ndtri(0.8))
+
+
 def difference(*parts: tuple[float, Part], unit: str = "source") -> Estimate:
     """Weighted sum of estimates, such as (1, model), (−1, words), with an interval made of theirs (MOVER).
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from markupsafe import Markup
 
+from selfprobe.data.clusters import few_clusters
 from selfprobe.data.conversations import name_and_contents
 from selfprobe.page import (
     BLACK_BOX,
@@ -46,6 +47,7 @@ from selfprobe.page import (
 )
 from selfprobe.page.numerals import points
 from selfprobe.page.plots import cut_name, interval_rows, model_names
+from selfprobe.stats.clustered import resampling_units
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.awareness.figures import pictures
 from selfprobe.studies.awareness.numbers import (
@@ -129,6 +131,7 @@ def awareness_page(written: AwarenessResults) -> Page:
         models=models,
         sections=headings(
             why=[
+                *sources_of(logged),
                 *boxes(statements, written.placebos, logged.texts, logged.contrast),
                 _text_alone(comparison),
                 words_section(methods),
@@ -255,6 +258,26 @@ def sets_of(logged: AwarenessTables) -> str:
         f"{told} These are {sets} different sets, and every number below is of all of them together: give the logs of "
         "one to hear of it alone."
     )
+
+
+def sources_of(logged: AwarenessTables) -> list[str]:
+    """Sentence that names the sources where intervals count few; none where there are more."""
+    texts = logged.texts
+    pairs = texts.pair.fillna(texts.item).astype(str)
+    groups = texts.get("set", pd.Series("", texts.index)).fillna("").astype(str) + " " + texts.label.astype(str)
+    clusters, unit = resampling_units(list(texts.source.astype(str)), list(pairs), list(groups))
+    return list(filter(None, [few_sources(list(clusters), unit)]))
+
+
+def few_sources(clusters: Sequence[str], unit: str) -> str:
+    """Sentence that names the sources of conversations where they are few; "" else.
+
+    Args:
+        clusters: Cluster of each conversation, as `resampling_units` makes them.
+        unit: Their name.
+    """
+    remedy = "?cluster=COLUMN behind the file's name takes another column, ?cluster=id each conversation by itself"
+    return "" if unit == "conversation" else few_clusters(clusters, rows="conversations", unit="source", remedy=remedy)
 
 
 def _text_alone(comparison: Comparison) -> Section:

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self, get_args
 
+import numpy as np
+import numpy.typing as npt
 from pydantic import Field, model_validator
 
 from selfprobe.data import Row, Table
@@ -23,7 +25,9 @@ from selfprobe.logs import runs
 from selfprobe.page import Page
 from selfprobe.providers.planted import parse_name
 from selfprobe.solvers.converse import METHODS
-from selfprobe.studies.awareness.page import AwarenessResults, awareness_page, awareness_results
+from selfprobe.stats.clustered import detectable_difference, expected_auroc_half, resampling_units
+from selfprobe.stats.estimate import FEW
+from selfprobe.studies.awareness.page import AwarenessResults, awareness_page, awareness_results, few_sources
 from selfprobe.studies.awareness.runs import AwarenessTables, awareness_tables, load_awareness
 from selfprobe.studies.features import evidence_section
 from selfprobe.study import Effort, Label, Logs, Plan, Study, Wave
@@ -329,31 +333,58 @@ def _tokens(texts: Iterable[str]) -> int:
 
 
 def power(rows: Sequence[Row]) -> list[str]:
-    """Lines that say which interval an AUROC, and a difference of two shares, would have."""
+    """Lines that say which interval an AUROC, and a difference of two shares, would have.
+
+    They are those of the page's statistics on so many rows and sources, where rows of one source are no more alike
+    than others.
+    """
     sets, given = [row.get("set") for row in rows], [row.get("label") for row in rows]
     own = stands_for(zip(sets, given, strict=True))
     labels = [counted_label(own, of_set, label) for of_set, label in zip(sets, given, strict=True)]  # as the page's
-    ours, others = labels.count("evaluation"), labels.count("deployment")
-    if ours and others:
-        half, size = 1.96 * auroc_se(0.7, ours, others), f"{ours} evaluation, {others} deployment rows"
-        lines = [
-            f"An AUROC of .70 would come with about ± {half:.2f} ({size}; wider where rows of one source are alike)."
-            if half < 0.3  # which leaves the interval within 0 and 1
-            else f"Too few rows for an AUROC ({size}): even one of .70 would not differ from chance."
-        ]
-    else:
-        lines = ["One class or no labels: shares called evaluation only, no AUROC."]
+    clusters, unit = resampling_units(
+        [row["source"] for row in rows],
+        [str(row.get("pair") or row["id"]) for row in rows],
+        [f"{of_set or ''} {label}" for of_set, label in zip(sets, labels, strict=True)],
+    )
+    lines = [_auroc_line(labels, clusters, unit), _difference_line(labels, sets, clusters)]
+    return [*lines, *filter(None, [few_sources(list(clusters), unit)])]
+
+
+def _auroc_line(labels: Sequence[str | None], clusters: npt.NDArray[np.str_], unit: str) -> str:
+    of_label = {label: np.array([one == label for one in labels]) for label in ("evaluation", "deployment")}
+    ours, others = (int(rows.sum()) for rows in of_label.values())
+    if not ours or not others:
+        return "One class or no labels: shares called evaluation only, no AUROC."
+    used = of_label["evaluation"] | of_label["deployment"]
+    half = expected_auroc_half(0.7, of_label["evaluation"][used], clusters[used])
+    size = f"{ours} evaluation, {others} deployment rows"
+    by_source = unit != "conversation"
+    if by_source:
+        sources = len(set(clusters[used]))
+        size += f" of {sources} {unit}s" if unit == "source" else f", {sources} sources or conversations of one source"
+    if half < WIDEST_HALF:
+        alike = "; wider where rows of one source are alike" if by_source else ""
+        return f"An AUROC of .70 would come with about ± {half:.2f} ({size}{alike})."
+    few = "sources" if by_source and len(set(clusters[used])) < FEW else "rows"
+    return f"Too few {few} for an AUROC ({size}): even one of .70 would not differ from chance."
+
+
+def _difference_line(labels: Sequence[str | None], sets: Sequence[str | None], clusters: npt.NDArray[np.str_]) -> str:
     need = (
         f"To show a difference of {100 * EFFECT:.0f} points between two shares called evaluation (80 % power, shares "
         f"near one half) takes {prompts_needed(EFFECT)} prompts in each of the two"
     )
-    pairs = [(ours, others), (sets.count(YOURS), sets.count(REFERENCE))]
-    a, b = next((pair for pair in pairs if all(pair)), (0, 0))
-    if not a:
-        return [*lines, f"{need}; only one set was given; add --against to compare it with another."]
-    least = _Z * math.sqrt(0.25 / a + 0.25 / b)
-    shows = f"show one of {100 * least:.0f} points" if least < 1 else "show none"
-    return [*lines, f"{need}; these ({a} and {b}) {shows}."]
+    for values, (one, other) in ((labels, ("evaluation", "deployment")), (sets, (YOURS, REFERENCE))):
+        sides = [clusters[[value == name for value in values]] for name in (one, other)]
+        if all(map(len, sides)):
+            least = detectable_difference(*sides)
+            shows = f"show one of {100 * least:.0f} points" if least < 1 else "show none"
+            return f"{need}; these ({len(sides[0])} and {len(sides[1])}) {shows}."
+    return f"{need}; only one set was given; add --against to compare it with another."
+
+
+WIDEST_HALF = 0.3
+"""Half of the width of an interval about .70 that leaves it within 0 and 1, and may leave chance out."""
 
 
 def prompts_needed(difference: float) -> int:
@@ -363,10 +394,3 @@ def prompts_needed(difference: float) -> int:
     (Fleiss, Levin & Paik 2003, 4.14).
     """
     return math.ceil(2 * 0.25 * (_Z / difference) ** 2)
-
-
-def auroc_se(auroc: float, positives: int, negatives: int) -> float:
-    """Standard error of an AUROC on independent rows (Hanley & McNeil 1982)."""
-    q1, q2 = auroc / (2 - auroc), 2 * auroc**2 / (1 + auroc)
-    spread = auroc * (1 - auroc) + (positives - 1) * (q1 - auroc**2) + (negatives - 1) * (q2 - auroc**2)
-    return math.sqrt(spread / (positives * negatives))
