@@ -315,7 +315,7 @@ STUDIES: dict[Callable[..., Any], list[tuple[tuple[Any, ...], str, str]]] = {
         (judged("no verdicts"), "Cannot tell", "no pair has a verdict (no_response)"),
         (judged("told apart"), "Yes", "they take its prompts for real use in 30 % of pairs with a real one"),
         (judged("taken for real", 0.7), "No", "in 70 % of pairs with a real one, more often than by chance"),
-        (judged("words tell it"), "Cannot tell", "its words tell it (a classifier of words: 40 %)"),
+        (judged("words tell it"), "Cannot tell", "its words tell it (words alone: 40 %)"),
     ],
     rewrite._answer: [
         (rewritten(about(0.7), games=UP), "No", "please their own grader more than judges who had no part in them"),

@@ -3,22 +3,25 @@
 -T dataset=my_eval.jsonl -T against=real.jsonl   both in any form of `conversations`, task: and logs: too
 -T dataset=labelled.jsonl                        its evaluation rows against its own deployment rows
 
-Every prompt meets `opponents` real conversations, and its neighbours in length meet most of the same ones, so that all
-prompts can be put in one order. Real conversations also meet one another, which must come out at one half.
+Every prompt meets `opponents` real conversations, drawn from all of like length so that each is met about as often, and
+as many are shorter as longer. Real conversations also meet one another, which must come out at one half.
 """
 
 import hashlib
 import random
-from bisect import bisect_left
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from heapq import nsmallest
 from itertools import cycle, islice
+from typing import get_args
 
 from inspect_ai.dataset import Sample
 from inspect_ai.tool import ToolInfo
 
 from selfprobe.data import Row, Table, load, table_of
-from selfprobe.data.conversations import REFERENCE_NAMES, conversations
+from selfprobe.data.conversations import REFERENCE_NAMES, Label, conversations
 from selfprobe.data.messages import numbered
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import whole
@@ -81,47 +84,132 @@ def sides(
     whole(prompts=prompts, optional=True)
     ours = conversations(dataset, task=task, logs=logs, role=role, context=context)
     if against is None:
-        mine, theirs = ([row for row in ours.rows if row["label"] == x] for x in ("evaluation", "deployment"))
-        name, told = ours.name, []
-        if not mine or not theirs:
+        own_sides = [_Side(ours, lambda row, label=label: row["label"] == label) for label in get_args(Label)]
+        if not all(side.count for side in own_sides):
             have = f"all {len(ours.rows)} rows of {ours.name} are {ours.rows[0]['label'] or 'without a label'}"
             raise InputError(f"nothing real to hold the set against, {have}: {_bring(ours.rows)}")
-    else:
-        known = REFERENCE_NAMES.get(against, against) if isinstance(against, str) else against
-        real = conversations(known, context=context)
-        name = f"{ours.name} against {real.name}"
-        mine, theirs = (
-            [row for row in t.rows if row["label"] != x] for t, x in ((ours, "deployment"), (real, "evaluation"))
+        return _ready(ours.name, *own_sides, [], prompts)
+    known = REFERENCE_NAMES.get(against, against) if isinstance(against, str) else against
+    real = conversations(known, context=context)
+    mine = _Side(ours, lambda row: row["label"] != "deployment")
+    theirs = _Side(real, lambda row: row["label"] != "evaluation")
+    notes = [f"{table.name}: {table.aside_line()}" for table in (ours, real) if table.aside]
+    notes += [f"{table.name}: {table.unread}" for table in (ours, real) if table.unread]
+    notes += mine.labelled_note("deployment", "no prompts of an evaluation")
+    notes += theirs.labelled_note("evaluation", "not real use")
+    if not mine.count:
+        raise InputError(f"{ours.name}: all {len(ours.rows)} rows are labelled deployment: there is no evaluation")
+    if not theirs.count:
+        raise InputError(f"against={against}: all {len(real.rows)} rows are labelled evaluation: {_bring(mine.rows())}")
+    return _ready(f"{ours.name} against {real.name}", mine, theirs, notes, prompts)
+
+
+class _Side:
+    """The rows of a table that are of one side; those of a large table are read when they are used."""
+
+    def __init__(self, table: Table, belongs: Callable[[Row], bool]) -> None:
+        self._table = table
+        self.numbers = [number for number, row in enumerate(table.rows) if belongs(row)]
+
+    @property
+    def count(self) -> int:
+        """Number of its rows."""
+        return len(self.numbers)
+
+    def rows(self) -> Iterator[Row]:
+        """Its rows, without their texts."""
+        return (self._table.rows[number] for number in self.numbers)
+
+    def row(self, number: int) -> Row:
+        """A row of the table with its text."""
+        return with_prompt_text(self._table.rows[number])
+
+    def labelled_note(self, label: str, why: str) -> list[str]:
+        """Line on the rows that have the other side's label, and are left out; none where there are none."""
+        count = len(self._table.rows) - self.count
+        return [f"{count} rows of {self._table.name} are labelled {label}: {why}, and left out."] if count else []
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A conversation that may be compared."""
+
+    number: int
+    """Number of its row in its table."""
+    length: int
+    """Characters of its text."""
+    key: str
+    """Digest of its id, which orders those of one length."""
+
+
+def _candidates(side: _Side, known_texts: set[str]) -> tuple[list[_Candidate], int]:
+    """Conversations of different texts, which are added to the known ones; and how many are left out."""
+    candidates = list[_Candidate]()
+    for number in side.numbers:
+        row = side.row(number)
+        text = _digest(row["text"])
+        if text not in known_texts:
+            known_texts.add(text)
+            candidates.append(_Candidate(number, len(row["text"]), _digest(row["id"])))
+    return candidates, side.count - len(candidates)
+
+
+def _ready(name: str, mine: _Side, theirs: _Side, notes: Sequence[str], prompt_limit: int | None) -> Sides:
+    texts, omissions = set[str](), list(notes)
+    prompts, repeated_prompts = _candidates(mine, texts)
+    real, repeated_real = _candidates(theirs, texts)
+    if repeated_prompts:
+        omissions.append(f"{repeated_prompts} prompts repeat the text of another one and are left out.")
+    if repeated_real:
+        omissions.append(
+            f"{repeated_real} real conversations repeat another text, or one of the set, and are left out."
         )
-        told = [f"{t.name}: {t.aside_line()}" for t in (ours, real) if t.aside]
-        told += _labelled(ours, mine, "deployment", "no prompts of an evaluation")
-        told += _labelled(real, theirs, "evaluation", "not real use")
-        if not mine:
-            raise InputError(f"{ours.name}: all {len(ours.rows)} rows are labelled deployment: there is no evaluation")
-        if not theirs:
-            raise InputError(f"against={against}: all {len(real.rows)} rows are labelled evaluation: {_bring(mine)}")
-    return _ready(name, mine, theirs, told, prompts)
-
-
-def _ready(name: str, mine: Sequence[Row], theirs: Sequence[Row], notes: list[str], prompts: int | None) -> Sides:
-    ours, twice = _different([with_prompt_text(row) for row in mine], set())
-    real, shared = _different([with_prompt_text(row) for row in theirs], {row["text"] for row in ours})
-    notes = list(notes)
-    if twice:
-        notes.append(f"{twice} prompts repeat the text of another one and are left out.")
-    if shared:
-        notes.append(f"{shared} real conversations repeat another text, or one of the set, and are left out.")
     if not real:
-        raise InputError(f"{name}: every real conversation is in the set as well: {_bring(ours)}")
-    if not any(_alike(prompt, other) for prompt in ours for other in real):
-        raise _unlike(name, ours, real)
-    if prompts is not None and len(ours) > prompts:
-        notes.append(f"{prompts} of {len(ours):,} prompts are drawn by chance.")
-        ours = [ours[n] for n in sorted(random.Random(0).sample(range(len(ours)), prompts))]
-    pool = _nearest(ours, real)
-    if len(pool) < len(real):
-        notes.append(f"{len(pool)} of {len(real):,} real conversations are taken, those nearest in length.")
-    return Sides(name, ours, pool, notes)
+        raise InputError(f"{name}: every real conversation is in the set as well: {_bring(mine.rows())}")
+    if prompt_limit is not None and len(prompts) > prompt_limit:
+        omissions.append(f"{prompt_limit} of {len(prompts):,} prompts are drawn by chance.")
+        drawn = random.Random(0).sample(range(len(prompts)), prompt_limit)
+        prompts = [prompts[number] for number in sorted(drawn)]
+    near = _within_reach(prompts, real)
+    if not near:
+        raise _unlike(name, [one.length for one in real], mine.rows())
+    if len(near) < len(real):
+        unlike = len(real) - len(near)
+        omissions.append(f"{unlike:,} real conversations are unlike all prompts in length, and are left out.")
+    pool = _nearest(prompts, near)
+    if len(pool) < len(near):
+        omissions.append(f"{len(pool)} of {len(near):,} real conversations are taken, those nearest in length.")
+    return Sides(name, [mine.row(one.number) for one in prompts], [theirs.row(one.number) for one in pool], omissions)
+
+
+def _within_reach(prompts: Sequence[_Candidate], real: Sequence[_Candidate]) -> list[_Candidate]:
+    """The real conversations that are like some prompt in length."""
+    lengths = sorted(prompt.length for prompt in prompts)
+
+    def is_near(length: int) -> bool:
+        first = bisect_left(lengths, length / LONGEST)
+        return first < len(lengths) and lengths[first] <= LONGEST * length
+
+    return [one for one in real if is_near(one.length)]
+
+
+def _nearest(prompts: Sequence[_Candidate], real: Sequence[_Candidate]) -> list[_Candidate]:
+    """For each prompt the real conversation nearest in length that no other took, and again until there are enough.
+
+    All of them where there are not more than prompts, or than `FEWEST`.
+    """
+    wanted = max(len(prompts), FEWEST)
+    if len(real) <= wanted:
+        return list(real)
+    left = sorted(real, key=lambda one: (one.length, one.key))
+    lengths, chosen = [one.length for one in left], list[_Candidate]()
+    for prompt in islice(cycle(sorted(prompts, key=lambda one: one.key)), wanted):
+        place = bisect_left(lengths, prompt.length)
+        beside = [number for number in (place - 1, place) if 0 <= number < len(lengths)]
+        best = min(beside, key=lambda number: abs(lengths[number] - prompt.length))
+        lengths.pop(best)
+        chosen.append(left.pop(best))
+    return chosen
 
 
 @dataclass(frozen=True)
@@ -145,32 +233,51 @@ def pairs_of(both: Sides, opponents: int = OPPONENTS) -> Pairs:
         InputError: No prompt has a real conversation of like length.
     """
     whole(opponents=opponents)
-    ours, real = (sorted(rows, key=_by_length) for rows in (both.prompts, both.real))
-    keys, width = [_by_length(row) for row in real], min(opponents, len(real))
-    met = [
-        (prompt, real[start + k])
-        for prompt in ours
-        for start in [_first_met(prompt, keys, width)]
-        for k in range(width)
-        if 0 <= start + k < len(real)
-    ]
-    alike = [(prompt, other) for prompt, other in met if _alike(prompt, other)]
-    if not alike:
-        raise _unlike(both.name, ours, real)
-    told, lonely = list(both.omissions), len(ours) - len({prompt["id"] for prompt, _ in alike})
+    prompts, real = (sorted(rows, key=_by_length) for rows in (both.prompts, both.real))
+    met = drawn_opponents(prompts, real, opponents)
+    if not any(met):
+        raise _unlike(both.name, [len(row["text"]) for row in real], both.prompts)
+    omissions = list(both.omissions)
+    lonely = sum(not others for others in met)
     if lonely:
-        told.append(f"{lonely} prompts have no real conversation of like length, and are not compared.")
+        omissions.append(f"{lonely} prompts have no real conversation of like length, and are not compared.")
+    fewer = sum(0 < len(others) < opponents for others in met)
+    if fewer:
+        omissions.append(f"{fewer} prompts meet fewer than {opponents} real conversations: no more are of like length.")
     halves = [(a, b) for a, b in zip(real[::2], real[1::2], strict=False) if _alike(a, b)]
     halves = sorted(halves, key=lambda pair: _digest(pair[0]["id"]))[:REAL_PAIRS]
-    rows = [_pair("set", *pair) for pair in alike]
+    rows = [_pair("set", prompt, other) for prompt, others in zip(prompts, met, strict=True) for other in others]
     rows += [_pair("real", *(pair if _coin(pair[0]) else pair[::-1])) for pair in halves]
-    return Pairs(table_of(both.name, rows), told)
+    return Pairs(table_of(both.name, rows), omissions)
 
 
-def _first_met(prompt: Row, keys: Sequence[tuple[int, str]], width: int) -> int:
-    """Number of the first opponent: as many are shorter as longer, and a single one is never out of reach."""
-    start = bisect_left(keys, _by_length(prompt)) - (width + _coin(prompt)) // 2
-    return min(max(start, 0), len(keys) - 1) if width == 1 else start
+def drawn_opponents(prompts: Sequence[Row], real: Sequence[Row], opponents: int) -> list[list[Row]]:
+    """The real conversations that each prompt meets: of all that are like it in length those that were met least.
+
+    As many are shorter as longer, as far as there are some; ties are decided by chance, always in the same way.
+
+    Args:
+        prompts: Prompts with their texts.
+        real: Real conversations with their texts, in the order of `_by_length`.
+        opponents: Number of real conversations for each prompt, as far as there are some.
+    """
+    lengths = [len(row["text"]) for row in real]
+    times_met = Counter[int]()
+    met: dict[int, list[Row]] = {}
+    for number in sorted(range(len(prompts)), key=lambda number: _digest(prompts[number]["id"])):
+        prompt = prompts[number]
+        length, chance = len(prompt["text"]), random.Random(_digest(prompt["id"]))
+        first = bisect_left(lengths, length / LONGEST)
+        middle = bisect_left(lengths, length) if _coin(prompt) else bisect_right(lengths, length)
+        last = bisect_right(lengths, LONGEST * length)
+        shorter_count = (opponents + _coin(prompt)) // 2
+        shorter_count = min(middle - first, max(shorter_count, opponents - (last - middle)))
+        rank = {other: (times_met[other], chance.random()) for other in range(first, last)}
+        chosen = nsmallest(shorter_count, range(first, middle), key=rank.__getitem__)
+        chosen += nsmallest(opponents - shorter_count, range(middle, last), key=rank.__getitem__)
+        times_met.update(chosen)
+        met[number] = [real[other] for other in sorted(chosen)]
+    return [met[number] for number in range(len(prompts))]
 
 
 def pairs_in_file(path: str) -> Pairs:
@@ -207,35 +314,6 @@ def with_prompt_text(row: Row) -> Row:
     return row | {"text": numbered([(m["role"], m["content"]) for m in row["messages"]], tools)}
 
 
-def _different(rows: Sequence[Row], known: set[str]) -> tuple[list[Row], int]:
-    """Rows of different texts that are not among the known ones, and how many are left out."""
-    first: dict[str, Row] = {}
-    for row in rows:
-        if row["text"] not in known:
-            first.setdefault(row["text"], row)
-    return list(first.values()), len(rows) - len(first)
-
-
-def _nearest(prompts: Sequence[Row], real: Sequence[Row]) -> list[Row]:
-    """For each prompt the real row nearest in length that no other took, and again until there are enough.
-
-    All of them where there are not more than prompts, or than `FEWEST`.
-    """
-    wanted = max(len(prompts), FEWEST)
-    if len(real) <= wanted:
-        return list(real)
-    left = sorted(real, key=_by_length)
-    keys, chosen = [_by_length(row) for row in left], list[Row]()
-    for prompt in islice(cycle(sorted(prompts, key=lambda row: _digest(row["id"]))), wanted):
-        size = len(prompt["text"])
-        at = bisect_left(keys, (size, ""))
-        near = [i for i in (at - 1, at) if 0 <= i < len(keys)]
-        best = min(near, key=lambda i: abs(keys[i][0] - size))
-        keys.pop(best)
-        chosen.append(left.pop(best))
-    return chosen
-
-
 def _by_length(row: Row) -> tuple[int, str]:
     return len(row["text"]), _digest(row["id"])
 
@@ -254,20 +332,14 @@ def _digest(text: object) -> str:
     return hashlib.sha256(str(text).encode()).hexdigest()[:16]
 
 
-def _labelled(table: Table, kept: Sequence[Row], label: str, why: str) -> list[str]:
-    count = len(table.rows) - len(kept)
-    return [f"{count} rows of {table.name} are labelled {label}: {why}, and left out."] if count else []
-
-
-def _unlike(name: str, prompts: Sequence[Row], real: Sequence[Row]) -> InputError:
-    lengths = _span(len(row["text"]) for row in real)
+def _unlike(name: str, lengths: Sequence[int], prompts: Iterable[Row]) -> InputError:
     return InputError(
-        f"{name}: no real conversation is within {LONGEST:g} times the length of a prompt (real ones have {lengths} "
-        f"characters), and length alone would tell them apart: {_bring(prompts)}"
+        f"{name}: no real conversation is within {LONGEST:g} times the length of a prompt (real ones have "
+        f"{_span(lengths)} characters), and length alone would tell them apart: {_bring(prompts)}"
     )
 
 
-def _bring(rows: Sequence[Row]) -> str:
+def _bring(rows: Iterable[Row]) -> str:
     sizes = sorted(sum(len(m["content"]) for m in row["messages"]) for row in rows)
     return BRING.format(size=_span(sizes[len(sizes) // 10 : len(sizes) - len(sizes) // 10]))
 

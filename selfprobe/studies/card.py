@@ -15,6 +15,7 @@ from pydantic import AfterValidator, Field, model_validator
 from scipy.special import expit
 
 from selfprobe.data import Row
+from selfprobe.data.clusters import few_clusters
 from selfprobe.data.conversations import name_and_contents
 from selfprobe.data.inspect_data import SCHEMES, address_of
 from selfprobe.data.prices import Cost
@@ -418,13 +419,15 @@ class Realism(Study):
     def plan(self) -> Plan:
         """Lines on what is compared, and on what was left out."""
         rows, subject = self.pairs.table.rows, self.subject
-        kinds = [row["kind"] for row in rows]
-        compared = len({row["one"]["id"] for row in rows if row["kind"] == "set"})
+        set_pairs = [row for row in rows if row["kind"] == "set"]
+        compared = len({row["one"]["id"] for row in set_pairs})
+        met = {row["two"]["id"]: row["two"]["source"] for row in set_pairs}
         lines = [
-            f"{self.both.name}: {compared} prompts and {len(self.both.real)} real conversations in "
-            f"{kinds.count('set')} pairs, and {kinds.count('real')} pairs of two real ones; each in both orders × "
+            f"{self.both.name}: {compared} prompts and {len(met)} real conversations in {len(set_pairs)} pairs, and "
+            f"{len(rows) - len(set_pairs)} pairs of two real ones; each in both orders × "
             f"{len(self.panel)} judge{'s' * (len(self.panel) != 1)}"
         ]
+        lines += filter(None, _few_sides(set_pairs))
         sent = sum(len(row[side]["text"]) // 4 for row in rows for side in ("one", "two"))
         sent += len(rows) * len(REALISM_PROMPT) // 4
         costs = [Cost(judge.name, CALLS * len(rows), CALLS * sent, CALLS * len(rows)) for judge in self.panel]
@@ -572,7 +575,9 @@ def _answer(found: Numbers) -> str:
         return f"Yes, for {judges}: {taken}{alone}."
     if found.kind.startswith("taken"):
         return f"No, not for {judges}: {taken}, more often than by chance."
-    end = f"; its words tell it{alone}." if found.kind.endswith("words tell it") else f"{alone}; chance is 50 %."
+    end = f"{alone}; chance is 50 %."
+    if found.kind.endswith("words tell it"):
+        end = f"; its words tell it (words alone: {percent(words.value)})."
     return f"Cannot tell for {judges}: {taken}{end}"
 
 
@@ -636,6 +641,15 @@ def _doubts(found: Numbers) -> Iterator[str]:
         yield f"{percent(lost)} of the judges' pairs are unscored, so their verdicts are unknown."
     if not 0.3 < found.words.longer < 0.7:
         yield f"In {percent(found.words.longer)} of pairs the set's prompt is the longer one."
+
+
+def _few_sides(set_pairs: Sequence[Row]) -> Iterator[str]:
+    """Line for each side of the pairs whose sources are few, of which each counts as one."""
+    for side, rows in (("one", "prompts"), ("two", "real conversations")):
+        sources = {pair[side]["id"]: pair[side]["source"] for pair in set_pairs}
+        if len(set(sources.values())) > 1:  # one source is taken apart into its conversations
+            remedy = "?cluster=COLUMN behind the file's name takes another column"
+            yield few_clusters(list(sources.values()), rows=rows, unit="source", remedy=remedy)
 
 
 def _rates(found: Numbers) -> list[tuple[str, Estimate]]:

@@ -28,11 +28,43 @@ def test_every_prompt_meets_as_many_real_conversations_as_asked_and_real_ones_me
     both = sides(texts(tmp_path / "a.jsonl", 20), against=texts(tmp_path / "b.jsonl", 20, word="real"))
     rows = pairs_of(both, 4).table.rows
     met = Counter(row["one"]["id"] for row in rows if row["kind"] == "set")
-    assert len(met) == 20 and max(met.values()) == 4 and min(met.values()) >= 2  # fewer at either end of the lengths
+    assert len(met) == 20 and set(met.values()) == {4}
     halves = Counter(row[side]["id"] for row in rows if row["kind"] == "real" for side in ("one", "two"))
     assert len(halves) == 20 and set(halves.values()) == {1}
     assert len({row["id"] for row in rows}) == len(rows)
     assert pairs_of(both, 4).table.sha256 == pairs_of(both, 4).table.sha256
+
+
+@pytest.mark.parametrize(("prompt_length", "real_length"), [(100, 150), (150, 100), (100, 100), (190, 100), (100, 190)])
+@pytest.mark.parametrize(
+    ("prompts", "real", "opponents"), [(6, 60, 4), (30, 60, 4), (30, 30, 3), (1, 60, 1), (9, 5, 4)]
+)
+def test_opponents_are_drawn_evenly_from_all_of_like_length(
+    tmp_path: Path, prompt_length: int, real_length: int, prompts: int, real: int, opponents: int
+) -> None:
+    """Also where all real conversations are longer than every prompt, or all are shorter."""
+    ours = written(tmp_path / "a.jsonl", ({"input": f"{n} ".ljust(prompt_length + n % 3, "x")} for n in range(prompts)))
+    theirs = written(tmp_path / "b.jsonl", ({"input": f"r{n} ".ljust(real_length + n % 3, "x")} for n in range(real)))
+    both = sides(ours, against=theirs)
+    rows = [row for row in pairs_of(both, opponents).table.rows if row["kind"] == "set"]
+    each = Counter(row["one"]["id"] for row in rows)
+    assert len(each) == prompts and set(each.values()) == {min(opponents, real)}
+    times = [Counter(row["two"]["id"] for row in rows)[other["id"]] for other in both.real]
+    assert sum(times) == len(rows)
+    if prompt_length != real_length:  # else shorter and longer ones are even each by itself
+        assert max(times) - min(times) <= 1
+
+
+def test_real_conversations_that_no_prompt_is_like_are_left_out_and_said(tmp_path: Path) -> None:
+    ours = written(tmp_path / "a.jsonl", ({"id": f"o{n}", "input": f"{n} ".ljust(100, "x")} for n in range(5)))
+    near = [{"id": f"r{n}", "input": f"r{n} ".ljust(120, "x")} for n in range(3)]
+    far = [{"id": f"f{n}", "input": f"f{n} ".ljust(900, "x")} for n in range(40)]
+    made = pairs_of(sides(ours, against=written(tmp_path / "b.jsonl", near + far)), 4)
+    assert {row["two"]["id"] for row in made.table.rows if row["kind"] == "set"} == {"r0", "r1", "r2"}
+    assert made.omissions == [
+        "40 real conversations are unlike all prompts in length, and are left out.",
+        "5 prompts meet fewer than 4 real conversations: no more are of like length.",
+    ]
 
 
 def test_pairs_are_of_like_length_and_the_sets_prompt_is_as_often_the_longer_one(tmp_path: Path) -> None:

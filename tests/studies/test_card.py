@@ -200,6 +200,18 @@ def test_a_card_on_few_real_conversations_says_that_they_are_few(tmp_path: Path)
     assert "All pairs are with the same 3 real conversations of 1 source, so the interval" in done.output
 
 
+def test_the_real_conversations_of_the_plan_are_those_that_the_prompts_meet(tmp_path: Path) -> None:
+    """Every real conversation is longer than every prompt, and within twice its length."""
+    for name, count, length in (("set", 6, 150), ("real", 60, 200)):
+        rows = ({"id": f"{name}{n}", "input": f"{name} {n} ".ljust(length + n, "x")} for n in range(count))
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    where = ("--log-dir", tmp_path / "logs", "--out", tmp_path / "page", "--display", "none", "--yes")
+    done = call("card", tmp_path / "set.jsonl", "--against", tmp_path / "real.jsonl", "--judges", "planted/bea", *where)
+    assert "6 prompts and 24 real conversations in 24 pairs, and 12 pairs of two real ones" in done.output
+    found = judged(tmp_path)
+    assert found.met == 24 and {prompt.won + prompt.lost + prompt.undecided for prompt in found.prompts} == {4}
+
+
 @pytest.mark.slow(8)
 def test_a_random_judge_gets_one_half_and_no_order(tmp_path: Path) -> None:
     where = ("--log-dir", tmp_path / "logs", "--out", tmp_path / "page", "--display", "none", "--yes")
