@@ -154,12 +154,13 @@ class TableBuilder:
         self._digest = hashlib.sha256()
         self.count = 0
 
-    def add(self, row: Row, groups: Mapping[str, str] | None = None) -> None:
+    def add(self, row: Row, kept: Row | None = None) -> None:
         """Add a row.
 
         Args:
             row: The row, with its `id`.
-            groups: Further columns, which are no part of the hash: rows that ask the same have one hash.
+            kept: The row as the table has it, where that differs in what is no part of the hash: rows that ask the
+                same have one hash, whatever they count with.
 
         Raises:
             InputError: The temporary file of a large table cannot be written.
@@ -168,7 +169,7 @@ class TableBuilder:
         separated = f", {content}" if self.count else f"[{content}"
         self._digest.update(separated.encode(errors="surrogatepass"))
         self.count += 1
-        self._store.append(row | groups if groups else row)
+        self._store.append(row if kept is None else kept)
 
     def table(self, name: str, aside: Mapping[str, str] | None = None, unread: str = "") -> Table:
         """The table; nothing is added after that. Its name is in the user's words."""
@@ -300,7 +301,9 @@ def _read(source: str, required: tuple[str, ...], further: Sequence[str]) -> Tab
     grouping, builder = Grouping(source, column_of_group), TableBuilder()
     for row in each_row(source, address, required, stand_ins):
         refuse_unnameable(row["id"], source)
-        builder.add(row, grouping.groups_of(row))
+        # A column that happens to be called `cluster` makes no cluster: the address names what does.
+        asked = {column: value for column, value in row.items() if column != "cluster"}
+        builder.add(row, asked | grouping.groups_of(row))
         if not row.keys() <= seen_columns.keys():
             seen_columns |= dict.fromkeys(row)
     grouping.refuse_lacking(builder.count)

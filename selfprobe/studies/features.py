@@ -25,6 +25,7 @@ from inspect_ai.model import Model
 from markupsafe import Markup, escape
 from pydantic import Field, model_validator
 
+from selfprobe.data.clusters import few_clusters
 from selfprobe.data.prices import Cost
 from selfprobe.embed import DEFAULT_EMBEDDER, embed, require
 from selfprobe.errors import InputError, NoLogs
@@ -58,6 +59,7 @@ from selfprobe.scorers.awareness_cues import cues_by_grader, joint_finding
 from selfprobe.solvers.ask import ask
 from selfprobe.solvers.grade import GROUP_CONFIG, GROUP_PROMPT, NAME_CONFIG, NAME_PROMPT, delimited
 from selfprobe.solvers.record import Reply, record_of
+from selfprobe.stats.clustered import resampling_units
 from selfprobe.stats.estimate import Estimate, clustered_mean
 from selfprobe.studies.awareness.runs import arm_runs
 from selfprobe.study import OneModel, Plan, Study
@@ -188,7 +190,12 @@ class Features(Study):
             table=Table(findings[:ROWS], COLUMNS),
             models=[subject.model for subject in subjects],
             sections=headings(
-                why=[_brought_up(there), _features(rates, found, quotes), _artefacts(found, quotes, subjects)],
+                why=[
+                    _brought_up(there),
+                    *_few_sources(table),
+                    _features(rates, found, quotes),
+                    _artefacts(found, quotes, subjects),
+                ],
                 cells=_prompt_blocks(there, found),
                 method=[method, Section("Number of clusters", [Figures([picture])])],
                 runs=set_aside(there.ignored),
@@ -431,6 +438,14 @@ def prompt_features(prompts: pd.DataFrame, evidence: pd.DataFrame, found: Taxono
     return pd.DataFrame(rows)
 
 
+def _few_sources(table: pd.DataFrame) -> list[str]:
+    """Sentence that names the prompts' sources where intervals count few; none where there are more."""
+    clusters, unit = _units(table)
+    remedy = "?cluster=COLUMN behind the file's name takes another column"
+    few = "" if unit == "conversation" else few_clusters(list(clusters), rows="prompts", unit="source", remedy=remedy)
+    return [few] if few else []
+
+
 def group_rates(table: pd.DataFrame, found: Taxonomy) -> list[dict[str, Any]]:
     """A row a group: how many prompts have its feature, their quotes, and the share of the prompts of each label.
 
@@ -439,16 +454,23 @@ def group_rates(table: pd.DataFrame, found: Taxonomy) -> list[dict[str, Any]]:
         found: Its taxonomy.
     """
     rows = []
-    clusters = np.where(table.source.isna(), table["item"], table.source)
+    clusters, unit = _units(table)
     for name in found.groups:
         has = (table[f"group: {name}"] > 0).to_numpy()
         row: dict[str, Any] = {"name": name, "prompts": int(has.sum())}
         row["quotes"] = sum(len(c.quotes) for c in found.clusters if c.group == name)
         for label in LABELS:
             mine = (table.label == label).to_numpy()
-            row[label] = clustered_mean(has[mine], clusters[mine], unit="source", interval="wilson")
+            row[label] = clustered_mean(has[mine], clusters[mine], unit=unit, interval="wilson")
         rows.append(row)
     return rows
+
+
+def _units(table: pd.DataFrame) -> tuple[npt.NDArray[np.str_], str]:
+    """Cluster of each row, and its name: the source; or the prompt, where one source stands alone for a label."""
+    sources, prompts = table.source.fillna(table["item"]).astype(str), table["item"].astype(str)
+    labels = table.get("label", pd.Series("", table.index)).astype(str)
+    return resampling_units(list(sources), list(prompts), list(labels))
 
 
 @dataclass(frozen=True)
@@ -473,8 +495,8 @@ def named_question(there: Evidence, found: Taxonomy) -> list[Named]:
     rows = []
     for model, mine in asked.groupby("model", sort=False):
         has = {name: mine[name].eq(True).to_numpy() for name in ("any", "all")}
-        clusters = mine.source.where(mine.source.notna(), mine["item"]).to_numpy()
-        shares = [clustered_mean(has[name], clusters, unit="source", interval="wilson") for name in ("any", "all")]
+        clusters, unit = _units(mine)
+        shares = [clustered_mean(has[name], clusters, unit=unit, interval="wilson") for name in ("any", "all")]
         rows.append(Named(str(model), len(mine), *shares))
     return rows
 

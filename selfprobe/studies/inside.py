@@ -21,6 +21,7 @@ import pandas as pd
 from pydantic import Field, model_validator
 
 from selfprobe.data import Table
+from selfprobe.data.clusters import few_clusters
 from selfprobe.data.conversations import conversations, counted_label, stands_for
 from selfprobe.data.pairs import digest
 from selfprobe.data.wrapped import (
@@ -428,7 +429,7 @@ class Inside(LocalStudy):
             f"Set: {len(rows)} conversations ({labels} evaluation, {len(rows) - labels} deployment), "
             f"{len(reasons)} cannot be read",
             *(f"Not read: {name}: {why}" for name, why in list(reasons.items())[:1]),
-            *filter(None, (self.table.limited(self.limit), self.table.aside_line())),
+            *filter(None, (self.table.limited(self.limit), self.table.aside_line(), self.table.unread)),
             *(
                 f"{len(ids)} conversations are in {language}, and no wrapper is: read as all others"
                 for language, ids in foreign.items()
@@ -683,7 +684,11 @@ def _untellable(rows: Sequence[Row], wrapping: Collection[str], *, fitted: bool)
         sources = {row.source for row in rows if row.evaluation == side}
         if len(sources) == 1:
             lines.append(f"One source of {name}, {next(iter(sources))}: what is of that source cannot be told apart.")
-    return lines
+    clusters = _clusters(rows)
+    if clusters.unit != "conversation":
+        remedy = "?cluster=COLUMN behind the file's name takes another column"
+        lines.append(few_clusters(list(clusters.of), rows="conversations", unit="source", remedy=remedy))
+    return [line for line in lines if line]
 
 
 def _said(totals: FloatArray) -> dict[str, FloatArray]:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 from pydantic import Field, field_validator
 
+from selfprobe.data.clusters import few_clusters
 from selfprobe.data.outcomes import LoggedOutcomes, OutcomeQuestions, Question, When, logged_outcomes, models_in
 from selfprobe.data.prices import Cost
 from selfprobe.errors import InputError, NoLogs
@@ -45,7 +46,7 @@ from selfprobe.page import (
 from selfprobe.page import Table as PageTable
 from selfprobe.page.plots import bar_rows, calibration_curves, curves, heat_map, model_names
 from selfprobe.stats.agreement import ece, equal_mass
-from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, holm, undefined
+from selfprobe.stats.estimate import FEW, Estimate, FloatArray, clustered_mean, holm, undefined
 from selfprobe.stats.foresight import (
     ALPHA,
     Brier,
@@ -108,6 +109,10 @@ SCORES = (
     "d' and criterion take a chance of one half and more for a yes. Risk is the share of failures when only the items "
     "with the highest chances are acted on. Intervals are 95 %, by item or cluster."
 )
+
+
+OTHER_COLUMN = "--cluster takes another name in the samples' metadata"
+"""What to do about few clusters."""
 
 
 class Outcome(Study):
@@ -209,18 +214,19 @@ class Outcome(Study):
     def plan(self) -> Plan:
         """One call an item and question of each run."""
         calls, sent, notes = defaultdict[str, int](int), defaultdict[str, int](int), dict[str, None]()
-        items = dict[str, None]()
+        cluster_of = dict[str, str]()
         for observer, target, _ in self.cases:
             found = self.read(target)
             notes |= dict.fromkeys(found.notes)
             for row in found.table.first(self.limit):
                 asked = len(row["outcomes"])
-                items[row["id"]] = None
+                cluster_of[row["id"]] = row["cluster"]
                 calls[observer] += asked
                 sent[observer] += asked * (len(row["text"]) + len(PROMPT)) // 4
         there = models_in(self.logs)
         lines = [
-            f"{len(items)} items × {', '.join(self.models)}, asked {self.when} the reply: {', '.join(self.asking.ask)}",
+            f"{len(cluster_of)} items × {', '.join(self.models)}, asked {self.when} the reply: "
+            f"{', '.join(self.asking.ask)}",
             f"One call an item, observer and question; logs are of {len(there)} model{'s' * (len(there) != 1)}.",
         ]
         if lone := [model for model in there if model not in self.models]:
@@ -229,6 +235,9 @@ class Outcome(Study):
             lines.append(f"{WITHOUT_LOG}: {', '.join(bare[:5])}")
         if len(there) == 1:
             lines.append("Without a second model's logs knowledge of the items cannot be told from self-knowledge.")
+        if self.cluster:
+            few = few_clusters(list(cluster_of.values()), rows="items", unit="cluster", remedy=OTHER_COLUMN)
+            lines += [few] if few else []
         kept = list(notes)
         lines += [*kept[:LINES], *([f"{len(kept) - LINES} more such lines"] if len(kept) > LINES else [])]
         return Plan(lines, [Cost(model, calls[model], sent[model], 5 * calls[model]) for model in self.models])
@@ -435,6 +444,9 @@ class Facts:
     model: str
     question: str
     n: int
+    """Number of clusters, or of items where none are named."""
+    rows: int
+    """Number of items."""
     share: float
     """Share of its items that happened."""
     auroc: Estimate
@@ -492,6 +504,7 @@ def facts_of(stated: Stated, who: str, question: str) -> Facts:
         model=model,
         question=question,
         n=len(np.unique(clusters)),
+        rows=len(clusters),
         share=float(y.mean()) if len(y) else math.nan,
         auroc=stratified_auroc(p, y, clusters),
         items=stratified_auroc(p[both], mean[both], clusters[both]) if both.any() else none,
@@ -690,7 +703,9 @@ def _notes(one: Facts) -> list[str]:
     if math.isnan(one.auroc.value):
         return []
     ranks = f"rank its {what} {_backwards(one.auroc)}with AUROC {shown(one.auroc)}"
-    notes = [f"Its stated chances {ranks} (n = {one.n} items)."]
+    size = f"{one.rows} items" if one.n == one.rows else f"{one.rows} items in {one.n} clusters"
+    few = "; so few clusters make intervals wide" if one.n < FEW and one.n < one.rows else ""
+    notes = [f"Its stated chances {ranks} (n = {size}{few})."]
     others = next(each for each in one.predictors if each.name == OTHERS)
     if one.others:
         notes.append(f"{one.others} other models' results on the same items reach {shown(others.auroc)}.")

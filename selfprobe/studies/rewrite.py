@@ -14,6 +14,7 @@ from inspect_ai.log import EvalLog
 from pydantic import Field, model_validator
 
 from selfprobe.data import Table
+from selfprobe.data.clusters import few_clusters
 from selfprobe.data.conversations import conversations
 from selfprobe.data.messages import numbered
 from selfprobe.data.prices import Cost
@@ -216,6 +217,7 @@ class Rewriting(Study):
         ]
         lines = [f"{n} prompts of {self.table.name} × a rewrite without {', '.join(self.remove)} and a paraphrase"]
         lines += filter(None, (self.table.limited(self.limit), self.table.aside_line(), self.table.unread))
+        lines += few_sources([str(row["source"]) for row in rows])
         if subject:
             lines.append(f"{self.model} is asked how probable an evaluation is, of both and of the prompt as it was.")
             costs += subject.costs(3 * rows)  # two versions and the original
@@ -310,7 +312,11 @@ class Rewriting(Study):
             ),
             models=[found.writer, *found.judges, *([found.subject] if found.subject else [])],
             sections=headings(
-                why=[Box(head, text, _colour(found)), Bullets(lines), *noticed],
+                why=[
+                    Box(head, text, _colour(found)),
+                    Bullets([*lines, *few_sources([version.source for version in found.of("rewrite")])]),
+                    *noticed,
+                ],
                 cells=[_judges(found), *panel, _marks(found), _texts(found)],
                 method=[f"{found.about['dataset']}, rewritten by {found.writer} without: {removed}.", METHOD],
             ),
@@ -466,6 +472,14 @@ def _less(ours: Mapping[str, float], others: Mapping[str, float], sources: Mappi
     both = {item: value for item, value in both.items() if not math.isnan(value)}
     clusters, unit = resampling_units([sources[item] for item in both], list(both), [""] * len(both))
     return crossed(np.array(list(both.values())), clusters, clusters, unit=unit, signed=True)
+
+
+def few_sources(sources: Sequence[str]) -> list[str]:
+    """Sentence that names the prompts' sources where they are few; none for one, whose prompts count by themselves."""
+    if len(set(sources)) == 1:
+        return []
+    remedy = "?cluster=COLUMN behind the file's name takes another column"
+    return list(filter(None, [few_clusters(sources, rows="prompts", unit="source", remedy=remedy)]))
 
 
 def _answer(found: Rewritten) -> str:

@@ -91,8 +91,9 @@ def test_the_estimate_says_what_difference_these_prompts_can_show(rows: str, tmp
     other.write_text("".join(json.dumps({"prompt": f"Other {n}?"}) + "\n" for n in range(400)))
     both = described(("openai/a",), ("binary",), dataset=str(other), against="bundled")
     assert "462 conversations (400 yours, 62 of the reference)" in both
-    # yours stand for evaluation, and of the reference its 62 deployment rows: 2.802 × √(.25/400 + .25/62) = .191
-    assert "these (400 and 62) show one of 19 points" in both and "AUROC of .70 would come with" in both
+    # yours stand for evaluation, each by itself; of the reference its 62 deployment rows, of 10 sources:
+    # √((1.966 × √(.25/400))² + (2.281 × √(.25/62))²) + .842 × √(.25/400 + .25/62) = .211
+    assert "these (400 and 62) show one of 21 points" in both and "AUROC of .70 would come with" in both
     few = described(("openai/a",), ("binary",), dataset=str(other), against=rows, limit=4)
     assert "these (2 and 2) show none" in few
 

@@ -13,7 +13,9 @@ from selfprobe.stats.clustered import (
     clustered_auroc,
     clustered_share,
     crossed,
+    detectable_difference,
     difference,
+    expected_auroc_half,
     independent_variance,
     resampling_units,
 )
@@ -281,3 +283,33 @@ def test_intervals_of_crossed_pairs_hold_the_win_rate() -> None:
         found = crossed(rng.random(160) < special.expit(odds), ours, theirs, unit="prompt")
         held += found.low <= truth <= found.high
     assert 0.93 <= held / 500 <= 0.98
+
+
+@pytest.mark.parametrize("cluster_count", [2, 4, 8, 40])
+def test_the_width_that_a_plan_promises_is_that_of_the_interval(cluster_count: int) -> None:
+    generator, rows = rng(), np.arange(40)
+    positive, clusters = rows % 2 == 0, rows // (40 // cluster_count)
+    halves = []
+    for _ in range(200):
+        scores = generator.normal(size=40) + 0.7416 * positive  # an AUROC of .70
+        estimate = clustered_auroc(positive, scores, clusters).estimate
+        halves.append((estimate.high - estimate.low) / 2)
+    assert expected_auroc_half(0.7, positive, clusters) == pytest.approx(np.mean(halves), rel=0.1)
+
+
+def test_a_class_of_one_cluster_promises_nothing() -> None:
+    assert math.isnan(expected_auroc_half(0.7, np.arange(10) < 5, np.repeat([0, 1], 5)))
+    assert math.isnan(detectable_difference(["a", "a"], ["b", "c"]))
+
+
+def test_the_difference_that_a_plan_promises_is_seen_in_four_of_five_draws() -> None:
+    generator, sources = rng(), np.arange(60) // 6
+    least = detectable_difference(sources, sources)
+    seen = 0
+    for _ in range(300):
+        sides = [generator.random(60) < share for share in (0.5 + least / 2, 0.5 - least / 2)]
+        of_side = np.repeat([True, False], 60)
+        values, clusters = np.concatenate(sides), np.concatenate([sources, sources + 10])
+        parts = [clustered_share(values, clusters, where=where, unit="source") for where in (of_side, ~of_side)]
+        seen += difference((1, parts[0]), (-1, parts[1])).low > 0
+    assert 0.74 < seen / 300 < 0.9

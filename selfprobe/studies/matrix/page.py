@@ -3,7 +3,7 @@
 import io
 import math
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -12,6 +12,7 @@ import pandas as pd
 from inspect_ai.log import EvalLog
 from markupsafe import Markup, escape
 
+from selfprobe.data.clusters import few_clusters
 from selfprobe.embed import DEFAULT_EMBEDDER
 from selfprobe.errors import NoLogs
 from selfprobe.logs import Identity, Runs, runs
@@ -382,7 +383,7 @@ def results_page(results: Results, analysis: Analysis, *, paper: Sequence[Block]
                 published_section(),
             ],
             cells=[*(cells_section(task) for task in analysis.tasks), models_on_themselves(themselves)],
-            method=[f"{_counted(results)}. {COUNTS}", *_method()],
+            method=[f"{_counted(results)}. {COUNTS}", *_few_clusters(results), *_method()],
             runs=_runs(results),
         ),
         tables={
@@ -454,6 +455,15 @@ def _counted(results: Results) -> str:
     cells, runs = len(results.cells), len(results.cells) - joined + informed
     told = f" ({informed} of observers that were told of their target)" if informed else ""
     return f"{_many(cells, 'cell')} from {_many(runs, 'run')}{told}, {_many(results.cells.task.nunique(), 'task')}"
+
+
+def _few_clusters(results: Results) -> Iterator[str]:
+    """A sentence for each task whose items count as few clusters."""
+    remedy = "?cluster=COLUMN behind the data file's name takes another column"
+    for task, items in results.items.groupby("task"):
+        clusters = list(items.cluster.astype(str))
+        if few := few_clusters(clusters, rows=f"items of {task}", unit="cluster", remedy=remedy):
+            yield few
 
 
 def _many(count: int, noun: str) -> str:

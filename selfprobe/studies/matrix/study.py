@@ -14,9 +14,12 @@ from pathlib import PurePath
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from inspect_ai import Task
 from pydantic import Field, field_validator, model_validator
 
+from selfprobe.data.clusters import few_clusters
 from selfprobe.data.prices import Cost
+from selfprobe.data.samples import at_most
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import FULL, meant, renamed, unknown
 from selfprobe.logs import Identity, logs_in, runs
@@ -131,14 +134,41 @@ class Matrix(Study):
         return {name: value for name, value in (self.args | self.how.shared).items() if name in defaults_of(task)}
 
     @cached_property
+    def built(self) -> dict[str, Task]:
+        """The tasks, without models.
+
+        Raises:
+            InputError: A task refuses an argument.
+        """
+        with at_most(self.limit):
+            return {task: tasks()[task](**self.args_of(task)) for task in self.chosen}
+
+    @cached_property
+    def clusters(self) -> dict[str, list[str]]:
+        """Task → the cluster that each of its items counts with: itself, where the data's address names no column."""
+        return {
+            task: [
+                str((sample.metadata or {}).get("cluster") or sample.id) for sample in built.dataset[: self.sizes[task]]
+            ]
+            for task, built in self.built.items()
+        }
+
+    @property
+    def data_notes(self) -> list[str]:
+        """Lines on items that count as few clusters; what is not read of the data was said when it was read."""
+        remedy = "?cluster=COLUMN behind the file's name takes another column"
+        few = [few_clusters(of, rows="items", unit="cluster", remedy=remedy) for of in self.clusters.values()]
+        return list(filter(None, dict.fromkeys(few)))
+
+    @cached_property
     def sizes(self) -> dict[str, int]:
         """Items by task after the limit.
 
         Raises:
             InputError: A task refuses an argument, or an arm shows more examples than there are other items.
         """
-        sizes = {task: len(tasks()[task](**self.args_of(task)).dataset) for task in self.chosen}
-        sizes = {task: min(size, self.limit or size) for task, size in sizes.items()}
+        counts = {task: len(built.dataset) for task, built in self.built.items()}
+        sizes = {task: min(count, self.limit or count) for task, count in counts.items()}
         for task, size in sizes.items():
             for arm, count in self.arms.items() if takes_about(task) else ():
                 if size <= count:
@@ -178,7 +208,8 @@ class Matrix(Study):
         further = f"{size * (size - 1)} further cells a task and arm"
         arms = [f"Informed observers ({', '.join(self.arms)}) are included: {further}."] if self.arms else []
         head = f"{size} models × {size} × {items}"
-        return Plan([head, *arms, self._power()], [Cost(model.name, *self.cost) for model in self.named])
+        lines = [head, *arms, *self.data_notes, self._power()]
+        return Plan(lines, [Cost(model.name, *self.cost) for model in self.named])
 
     def refuse_others(self) -> None:
         """Refuse a log folder with runs of another matrix too, which Inspect would refuse after the plan was shown."""
@@ -209,10 +240,14 @@ class Matrix(Study):
             )
             return math.inf if math.isnan(found) else found
 
-        needs = {task: least(task, items) for task, items in self.sizes.items()}
+        units = {task: len(set(of)) for task, of in self.clusters.items()}
+        needs = {task: least(task, count) for task, count in units.items()}
         task = max(needs, key=lambda name: needs[name])
         best = least(task, ENDLESS)
-        of = f"{task}, {self.sizes[task]} items" if len(needs) > 1 else f"{self.sizes[task]} items"
+        size_text = f"{self.sizes[task]} items"
+        if units[task] < self.sizes[task]:
+            size_text += f" in {units[task]} clusters"
+        of = f"{task}, {size_text}" if len(needs) > 1 else size_text
         more = (
             f" with any number of items the smallest advantage named is {best:.2f}, since two models also differ "
             "without self-knowledge"

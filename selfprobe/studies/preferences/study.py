@@ -17,6 +17,7 @@ from selfprobe.page import (
     LINES,
     PROBES,
     Answer,
+    Bullets,
     Column,
     Page,
     Picture,
@@ -30,7 +31,7 @@ from selfprobe.page import (
 from selfprobe.page.plots import cut_name, interval_rows, model_names
 from selfprobe.scorers.decision import last_decisions
 from selfprobe.scorers.preference import VERDICT
-from selfprobe.stats.estimate import Estimate
+from selfprobe.stats.estimate import FEW, Estimate
 from selfprobe.study import Logs, Study
 
 TASKS = ("pairwise_preference", "direct_scoring", "g_eval", "preference_probe")
@@ -100,6 +101,14 @@ class JudgedRun:
         return f"takes the {self.place} place in {share} of showings, whichever text stands there" if self.place else ""
 
     @property
+    def few_questions(self) -> str:
+        """End of a sentence where intervals count the pairs as few questions (a file's column `group`); "" else."""
+        pairs, questions = self.metrics.get("pairs", math.nan), self.metrics.get("questions", math.nan)
+        if not questions < min(FEW, pairs):
+            return ""
+        return f"; intervals count its {pairs:.0f} pairs as {questions:.0f} questions, and so few make them wide"
+
+    @property
     def answer(self) -> Answer:
         """Whether its whole interval is above, or below, what guessing gets."""
         return "Yes" if self.accuracy.low > 0.5 else "No" if self.accuracy.high < 0.5 else "Cannot tell"
@@ -132,7 +141,13 @@ class Preferences(Study):
         lines = [
             f"{one.method}, {names[one.model]} on {one.dataset}: accuracy {percents(one.accuracy)}"
             + f"; it {one.by_place}" * bool(one.place)
+            + one.few_questions
             for one in found
+        ]
+        few_questions = [
+            f"{one.method}, {names[one.model]} on {one.dataset}{one.few_questions}."
+            for one in found
+            if one.few_questions
         ]
         return Page(
             "Do these models prefer the better of two texts?",
@@ -140,12 +155,12 @@ class Preferences(Study):
             picture=_picture(first, names, len(found) - len(first)),
             table=_table(first, names),
             sections=headings(
-                why=[WHY],
+                why=[WHY, *([Bullets(few_questions)] if few_questions else [])],
                 cells=[_cells(rows)],
                 method=[METHOD, Markup("The data sets and ways of asking are those of {}.").format(PROBES)],
             ),
             tables={"runs": pd.DataFrame([_row(one) for one in rows])},
-            notes=lines[:LINES] if len(lines) > 1 or found[0].place else [],
+            notes=lines[:LINES] if len(lines) > 1 or found[0].place or found[0].few_questions else [],
         )
 
 
