@@ -574,3 +574,52 @@ def test_a_column_that_is_read_in_the_place_of_another_is_a_line_and_in_the_log(
     assert load(path, ("question",)).metadata["unread"] == table.unread == f"{path}: `prompt` is read as `question`"
     assert [record.getMessage() for record in caplog.records] == [table.unread]
     assert load("open_questions", ("question",)).unread == ""
+
+
+def test_columns_that_no_prompt_holds_are_named_once_and_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """SQuAD's questions are about a `context`, which a question alone loses."""
+    warn_once.cache_clear()
+    row = {
+        "id": "a",
+        "question": "Who won?",
+        "context": "Denver won.",
+        "title": "Final",
+        "answers": {"text": ["Denver"]},
+    }
+    path = write(tmp_path / "squad.jsonl", json.dumps(row))
+    table = load(path, ("question",))
+    told = f"{path}: columns `context`, `title`, `answers` are not used"
+    assert load(path, "question").metadata["unread"] == table.unread == conversations(path).unread == told
+    assert [record.getMessage() for record in caplog.records] == [told]
+    assert load(path, "question", ["context", "title", "answers"]).unread == ""
+    assert (
+        load(f"{path}?kind=title", "question").unread == f"{path}?kind=title: columns `context`, `answers` are not used"
+    )
+    wide = write(tmp_path / "wide.jsonl", json.dumps(row | {f"c{n}": n for n in range(9)}))
+    assert load(wide, "question").unread.endswith("`context`, `title`, `answers`, `c0` and 8 more are not used")
+
+
+def test_one_required_column_may_be_a_text(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.jsonl", '{"question": "One?"}')
+    assert load(path, "question").rows == load(path, ("question",)).rows
+    with pytest.raises(InputError, match="no column 'word'; expected word, got question"):
+        load(path, "word")
+
+
+def test_a_column_of_the_hub_that_json_does_not_hold_is_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """WildChat has times, and sets with images have bytes: they ended in a traceback."""
+    from datetime import UTC, datetime
+
+    import selfprobe.data
+
+    class Hub:
+        column_names = ("question", "when", "picture")
+
+        def __iter__(self) -> Any:
+            yield {"question": "One?", "when": datetime(2024, 1, 2, tzinfo=UTC), "picture": {"bytes": b"x"}}
+
+    monkeypatch.setattr(selfprobe.data, "from_hub", lambda *_, **__: Hub())
+    [row] = load("hf:owner/name@abc", "question").rows
+    assert (row["when"], row["picture"]) == ("2024-01-02T00:00:00+00:00", {"bytes": "(bytes)"})

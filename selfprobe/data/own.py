@@ -2,6 +2,7 @@
 
     {"id": "a", "question": "2 + 2?", "text_1": "4", "text_2": "5", "label": 1}      # id, label, group, subset: if any
     {"prompt": "2 + 2?", "chosen": "4", "rejected": "5"}                            # texts, or lists of chat messages
+    {"chosen": "Human: 2 + 2?\\n\\nAssistant: 4", "rejected": "Human: 2 + 2?\\n\\nAssistant: 5"}   # as in HH-RLHF
 
 Rows come from a .jsonl, .json, .csv, .tsv or .parquet file, here or at any fsspec address, or from the Hugging Face
 hub.
@@ -13,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from selfprobe.data import ALIASES, hugging_face, id_text, refuse_unnameable
+from selfprobe.data import ALIASES, hugging_face, id_text, refuse_unnameable, unused_columns
 from selfprobe.data.files import file_rows, json_rows, parquet_rows, with_columns
 from selfprobe.data.pairs import Label, Pair, check_criterion, in_drawn_order
 from selfprobe.data.stored import RowStore
@@ -26,6 +27,8 @@ TEXTS = ("text_1", "text_2")
 CHOICES = ("chosen", "rejected")
 COLUMNS = (*TEXTS, *CHOICES, "id", "question", *ALIASES["question"], "label", "group", "subset")
 """Columns of a user's pairs, whose names may have capitals."""
+DIALOGUE_TURN = re.compile(r"(?:\A|\n\n)(Human|Assistant):")
+"""Beginning of a turn in a dialogue that is one text, as HH-RLHF has them."""
 CHAT = re.compile(r"""\s*\[\s*\{\s*['"](role|content|from)['"]\s*:""")
 """Beginning of a list of messages that somebody saved as the text of a cell."""
 
@@ -77,12 +80,26 @@ def rows_in_file(path: str) -> Iterator[Row]:
     raise InputError(f"{path}: expected a {', '.join(FORMATS)} file")
 
 
-def stored_rows(place: str) -> Sequence[Row]:
-    """Rows of `rows_at`, with the names of columns as they are in `COLUMNS`; those of a large file stay on disk."""
-    store = RowStore()
+@dataclass(frozen=True)
+class UserRows:
+    """Rows of a user's own pairs, with the names of columns as they are in `COLUMNS`."""
+
+    rows: Sequence[Row]
+    """The rows; those of a large file stay on disk."""
+    unread: str
+    """Sentence that names the columns that are not used; "" if there are none."""
+
+
+def stored_rows(place: str) -> UserRows:
+    """The rows of `rows_at`."""
+    store, seen_columns = RowStore(), dict[str, None]()
     for row in rows_at(place):
-        store.append(with_columns(row, COLUMNS))
-    return store.rows()
+        renamed = with_columns(row, COLUMNS)
+        if not renamed.keys() <= seen_columns.keys():
+            seen_columns |= dict.fromkeys(renamed)
+        store.append(renamed)
+    unused = unused_columns(seen_columns, {*COLUMNS, "canary"})
+    return UserRows(store.rows(), "".join(f"{place}: {line}" for line in unused))
 
 
 def user_pairs(rows: Sequence[Row], origin: str) -> Iterator[Pair | None]:
@@ -170,6 +187,9 @@ def _chosen(row: Row, place: str) -> tuple[Any, Any, Any]:
 
     Texts that are none are for `Pair` to refuse. ValueError where the two answer different conversations.
     """
+    dialogues = [_dialogue(row[column]) for column in CHOICES]
+    if all(dialogues):
+        return _last_turns(dialogues[0], dialogues[1], _question(row), place)
     chats = [_chat(row[column], place) for column in CHOICES]
     texts = [chat[-1]["content"] if chat else row[column] for chat, column in zip(chats, CHOICES, strict=True)]
     before = [chat[:-1] for chat in chats if len(chat) > 1]
@@ -191,6 +211,39 @@ def _chat(cell: Any, place: str) -> list[dict[str, Any]]:
     if not all(isinstance(m, dict) and isinstance(m.get("content"), str) for m in cell):
         raise ValueError(f"{place}: expected a text or a list of messages with role and content, got {str(cell)[:80]}")
     return cell
+
+
+def _dialogue(cell: Any) -> list[dict[str, Any]]:
+    """The messages of a text that is a dialogue of a human and an assistant; none where it is something else."""
+    text = cell.strip() if isinstance(cell, str) else ""
+    turns = list(DIALOGUE_TURN.finditer(text))
+    if len(turns) < 2 or turns[0].start() or turns[0][1] != "Human":
+        return []
+    ends = [*(turn.start() for turn in turns[1:]), len(text)]
+    return [{"role": turn[1], "content": text[turn.end() : end].strip()} for turn, end in zip(turns, ends, strict=True)]
+
+
+def _last_turns(
+    chosen: list[dict[str, Any]], rejected: list[dict[str, Any]], prompt: Any, place: str
+) -> tuple[str, str, Any]:
+    """What two dialogues add to their common beginning, and that beginning; or the prompt, if it is there and one turn.
+
+    Raises:
+        ValueError: They begin differently, or one of them is the beginning of the other.
+    """
+    pairs = zip(chosen, rejected, strict=False)
+    common = next(
+        (number for number, (one, other) in enumerate(pairs) if one != other), min(len(chosen), len(rejected))
+    )
+    rests = chosen[common:], rejected[common:]
+    if not common or not all(rests):
+        fault = "one is the beginning of the other" if common else "they begin with different questions"
+        raise ValueError(
+            f"{place}: chosen and rejected are dialogues of which {fault}; expected the same turns, and two last ones"
+        )
+    before = chosen[:common]
+    context = _told(before) if len(before) > 1 or _empty(prompt) else prompt
+    return _told(rests[0]), _told(rests[1]), context
 
 
 def _told(messages: list[dict[str, Any]]) -> str:

@@ -71,7 +71,8 @@ def preferences(
             score_prompt(loaded.pairs[0], 1)
     table = table_of(dataset, [record(pair) for pair in loaded.pairs])
     counts: dict[str, str | int] = {"origin": loaded.origin, "ties_left_out": loaded.ties, "not_drawn": loaded.left_out}
-    return PreferenceSet(table, {**table.metadata, **counts})
+    unread = {"unread": loaded.unread} if loaded.unread else {}
+    return PreferenceSet(table, {**table.metadata, **counts, **unread})
 
 
 def _text(argument: str, text: str | None) -> str:

@@ -29,6 +29,7 @@ from selfprobe.data.files import read_text, text_lines
 from selfprobe.data.own import FORMATS, Words, is_user_place, name_at, rows_in_file, stored_rows, user_pairs
 from selfprobe.data.pairs import ASPECTS, Kind, Label, Pair, checked, digest, in_drawn_order
 from selfprobe.embed.weights import Progress, SourceError, cache_folder, is_verified, to_stderr
+from selfprobe.errors import warn_once
 from selfprobe.errors.arguments import locate, meant
 
 Row = dict[str, Any]
@@ -354,6 +355,8 @@ class PairSet:
     agreements: tuple[tuple[str, bool], ...] = ()
     """Agreements of two human judges of one pair of answers, if the source has single votes; see
     `answers.agreements`."""
+    unread: str = ""
+    """Sentence that names the columns that are not used; "" if there are none."""
 
 
 def _raw(repository: str, commit: str, files: Mapping[str, str]) -> dict[str, str]:
@@ -444,6 +447,7 @@ def load_pairs(
         raise ValueError("the prompts of conversations have their own question: leave --question and --item out")
     name, given = name_and_place(spec)
     votes: tuple[tuple[str, bool], ...] = ()
+    unread = ""
     if name in SOURCES and (not given or spec.startswith(f"{name}=")):
         rows, origin = (_read(given, name), given) if given else _fetch(name)
         source_pairs = _converted(rows, name, origin, conversations)
@@ -455,9 +459,10 @@ def load_pairs(
     elif spec == OURS or is_user_place(given):
         origin = f"datasets/{OURS}" if spec == OURS else given
         user_rows = stored_rows(str(BUNDLED / OURS / "rows.jsonl") if spec == OURS else given)
+        unread = "" if spec == OURS else user_rows.unread
 
         def each_pair() -> Iterator[Pair | None]:
-            return user_pairs(user_rows, OURS if spec == OURS else given)
+            return user_pairs(user_rows.rows, OURS if spec == OURS else given)
 
     else:
         raise ValueError(
@@ -472,7 +477,9 @@ def load_pairs(
     with _naming(origin):
         drawn = draw_pairs(each_pair, limit=limit, seed=seed)
         pairs = checked(map(as_asked, drawn.pairs))
-    return PairSet(name, pairs, origin, drawn.ties, drawn.left_out, votes)
+    if unread:
+        warn_once(unread)
+    return PairSet(name, pairs, origin, drawn.ties, drawn.left_out, votes, unread)
 
 
 @dataclass(frozen=True)

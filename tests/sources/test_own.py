@@ -9,6 +9,7 @@ import pytest
 
 from selfprobe.data.own import Words
 from selfprobe.data.pairs import Pair, comparison_prompt, data_hash, plural, priming, record, score_prompt
+from selfprobe.data.preferences import preferences
 from selfprobe.data.public_pairs import PairSet, load_pairs
 from selfprobe.errors import InputError
 
@@ -213,3 +214,65 @@ def test_the_usual_question_leaves_hashes_as_they_were_and_another_changes_them(
 def test_a_question_that_is_no_comparative_is_refused(question: str) -> None:
     with pytest.raises(ValueError, match="the question must be a comparative, such as 'more honest'.*got"):
         Words(question)
+
+
+def dialogue(*turns: str) -> str:
+    """A dialogue as HH-RLHF has it, the human first."""
+    return "".join(f"\n\n{('Human', 'Assistant')[n % 2]}: {turn}" for n, turn in enumerate(turns))
+
+
+def test_dialogues_are_split_at_their_common_beginning(tmp_path: Path) -> None:
+    rows = [
+        {"chosen": dialogue("2 + 2?", "4"), "rejected": dialogue("2 + 2?", "5")},
+        {
+            "chosen": dialogue("Hi", "Hello", "2 + 2?\n\nNow!", "4"),
+            "rejected": dialogue("Hi", "Hello", "2 + 2?\n\nNow!", "5"),
+        },
+        {"chosen": dialogue("Hi", "A", "B", "C"), "rejected": dialogue("Hi", "D")},
+        {"prompt": "In short: 2 + 2?", "chosen": dialogue("2 + 2?", "4"), "rejected": dialogue("2 + 2?", "5")},
+    ]
+    pairs = read(tmp_path, *rows).pairs
+    assert [pair.context for pair in pairs] == [
+        "2 + 2?",
+        "Human: Hi\n\nAssistant: Hello\n\nHuman: 2 + 2?\n\nNow!",
+        "Hi",
+        "In short: 2 + 2?",
+    ]
+    better = [(pair.text_1, pair.text_2)[(pair.label or 0) - 1] for pair in pairs]
+    worse = [(pair.text_1, pair.text_2)[2 - (pair.label or 0)] for pair in pairs]
+    assert better == ["4", "4", "Assistant: A\n\nHuman: B\n\nAssistant: C", "4"] and worse == ["5", "5", "D", "5"]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "rejected", "fault"),
+    [
+        (dialogue("Hi", "A"), dialogue("Bye", "B"), "they begin with different questions"),
+        (dialogue("Hi", "A"), dialogue("Hi", "A"), "one is the beginning of the other"),
+        (dialogue("Hi", "A", "More", "B"), dialogue("Hi", "A"), "one is the beginning of the other"),
+    ],
+)
+def test_dialogues_without_two_last_turns_are_refused(tmp_path: Path, chosen: str, rejected: str, fault: str) -> None:
+    with pytest.raises(ValueError, match=rf"row 1: chosen and rejected are dialogues of which {fault}; expected the"):
+        read(tmp_path, {"chosen": chosen, "rejected": rejected})
+
+
+@pytest.mark.parametrize(
+    ("chosen", "rejected"),
+    [
+        ("Human: is a word here.", "Assistant: too."),
+        ("He said\n\nHuman: hi\n\nAssistant: ho", "x"),
+        ("Human: only one turn", "Human: another"),
+        (dialogue("Hi", "A"), "plain"),
+    ],
+)
+def test_texts_that_are_no_two_dialogues_stay_as_they_are(tmp_path: Path, chosen: str, rejected: str) -> None:
+    [pair] = read(tmp_path, {"prompt": "Q", "chosen": chosen, "rejected": rejected}).pairs
+    assert {pair.text_1, pair.text_2} == {chosen, rejected} and pair.context == "Q"
+
+
+def test_columns_of_pairs_that_are_not_used_are_named(tmp_path: Path) -> None:
+    row = {"prompt_id": "p1", "prompt": "2 + 2?", "chosen": "4", "rejected": "5", "score_chosen": 9}
+    loaded = read(tmp_path, row)
+    assert loaded.unread.endswith("mine.json: columns `prompt_id`, `score_chosen` are not used")
+    assert loaded.pairs[0].id == "row-1" and load_pairs("ours").unread == ""
+    assert preferences(loaded.origin).metadata["unread"] == loaded.unread
