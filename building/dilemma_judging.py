@@ -148,7 +148,7 @@ def _table(dataset: str | None, generation_log: str | None) -> Table:
         raise InputError("pass one of -T dataset=… and -T generation_log=…: the dilemmas to judge")
     if generation_log is not None:
         return in_thread(generated_dilemmas, generation_log)
-    return load(str(dataset), ("dilemma",))
+    return load(str(dataset), "dilemma", ("axes", "generation"))
 
 
 def generated_dilemmas(path: str) -> Table:

@@ -130,7 +130,7 @@ def ethical_dilemma(
             about and the others of `solvers.observe.Shared`.
     """
     whole(epochs=epochs, rollout_tokens=rollout_tokens)
-    asked = Prediction("ethical_dilemma", "ethical_dilemmas", ("dilemma",), **shared)
+    asked = Prediction("ethical_dilemma", "ethical_dilemmas", ("dilemma",), further=("axes",), **shared)
     if wording == "E2" and asked.arms != ("self",):
         raise InputError("wording=E2 asks a model about itself alone; leave out about, or use wording=G2")
     predict = {"self": PREDICT_E2_PROMPT} if wording == "E2" else PREDICT

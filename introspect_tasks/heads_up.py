@@ -72,7 +72,8 @@ def heads_up(
             although it is asked not to.
         shared: dataset (with a column `word`), effort and the others of `solvers.observe.WithData`.
     """
-    asked = Prediction("heads_up", "heads_up_words", ("word",), act_tokens=act_tokens, **shared)
+    further = ("category", "concreteness")
+    asked = Prediction("heads_up", "heads_up_words", ("word",), further=further, act_tokens=act_tokens, **shared)
     return asked.task(
         VERSION,
         guessed_word(),

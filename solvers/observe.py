@@ -246,6 +246,7 @@ class Prediction:
         data: str | Table,
         columns: Sequence[str] = (),
         *,
+        further: Sequence[str] = (),
         act_tokens: int | None = None,
         **shared: Unpack[Shared],
     ) -> None:
@@ -255,16 +256,18 @@ class Prediction:
             task: Name of the task.
             data: Its data set where the user names none, or its rows.
             columns: Columns that a row must have; a sample's input is the first.
+            further: Columns that the task uses where they are there; any other is named as not used.
             act_tokens: Longest reply of the target in tokens, where the user sets one.
             shared: Shared arguments of the task.
 
         Raises:
             InputError: An argument is wrong; see `load` and `replay_log`.
         """
-        only_known("Prediction", shared, ("act_tokens", *Shared.__optional_keys__))
+        only_known("Prediction", shared, ("act_tokens", "further", *Shared.__optional_keys__))
         whole(act_tokens=act_tokens, optional=True)
         dataset = shared.get("dataset")
-        self.table = data if isinstance(data, Table) else load(data if dataset is None else dataset, tuple(columns))
+        source = data if dataset is None else dataset
+        self.table = data if isinstance(data, Table) else load(source, tuple(columns), further)
         self.columns, self.arms = columns, arms_of(shared.get("about", "self"))
         self.effort, self.answer_tokens = shared.get("effort"), shared.get("answer_tokens")
         self.acting, self.short = user_settings(act_tokens, self.effort), user_settings(self.answer_tokens)

@@ -88,13 +88,13 @@ def sides(
         if not all(side.count for side in own_sides):
             have = f"all {len(ours.rows)} rows of {ours.name} are {ours.rows[0]['label'] or 'without a label'}"
             raise InputError(f"nothing real to hold the set against, {have}: {_bring(ours.rows)}")
-        return _ready(ours.name, *own_sides, [], prompts)
+        return _ready(ours.name, *own_sides, [f"{ours.unread}."] if ours.unread else [], prompts)
     known = REFERENCE_NAMES.get(against, against) if isinstance(against, str) else against
     real = conversations(known, context=context)
     mine = _Side(ours, lambda row: row["label"] != "deployment")
     theirs = _Side(real, lambda row: row["label"] != "evaluation")
     notes = [f"{table.name}: {table.aside_line()}" for table in (ours, real) if table.aside]
-    notes += [f"{table.name}: {table.unread}" for table in (ours, real) if table.unread]
+    notes += [f"{table.unread}." for table in (ours, real) if table.unread]
     notes += mine.labelled_note("deployment", "no prompts of an evaluation")
     notes += theirs.labelled_note("evaluation", "not real use")
     if not mine.count:

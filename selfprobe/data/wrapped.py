@@ -12,6 +12,8 @@ from selfprobe.text.kinds import language_of
 
 WRAPPERS, CONTINUATIONS, TEXTS = "awareness_wrappers", "awareness_continuations", "eval_awareness"
 """Bundled sets."""
+WRAPPER_FIELDS = ("system", "place", "length", "register", "language")
+"""Columns of wrappers that they may have besides those they need."""
 SLOT = "{task}"
 A_WRAPPER = 8
 """Task texts of each wrapper, two of each cell of format × label."""
@@ -52,7 +54,7 @@ def wrappers(dataset: str = WRAPPERS) -> list[Row]:
     Raises:
         InputError: A row's `{task}` is missing or double, or a wrapper has not one row of each label.
     """
-    rows = load(dataset, ("wrapper", "label", "text")).rows
+    rows = load(dataset, ("wrapper", "label", "text"), WRAPPER_FIELDS).rows
     held: dict[str, list[str]] = {}
     for row in rows:
         where = f"{dataset}, row {row['id']!r}"

@@ -110,7 +110,7 @@ class Lens(SpreadStudy):
     @cached_property
     def table(self) -> Table:
         """The dilemmas."""
-        table = load(self.dataset, ("dilemma",))
+        table = load(self.dataset, "dilemma", ("axes",))
         return replace(table, rows=table.first(self.limit)) if self.limit else table
 
     @cached_property
