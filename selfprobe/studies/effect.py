@@ -1,8 +1,6 @@
 """Does noticing matter? The score of any Inspect task, with and without what makes a model notice a test."""
 
-import csv
 import hashlib
-import io
 import json
 import math
 from collections import Counter
@@ -17,7 +15,7 @@ from inspect_ai.log import EvalSampleSummary
 from inspect_ai.scorer import Score
 from pydantic import Field, model_validator
 
-from selfprobe.data.files import read_text
+from selfprobe.data.files import csv_rows, text_lines
 from selfprobe.data.items import Item, foreign, giveaways, task_items
 from selfprobe.data.prices import Cost
 from selfprobe.errors import InputError, NoLogs, RunError
@@ -158,10 +156,14 @@ class Noticing(Study):
         if self.cues is None:
             return []
         place = locate(self.cues)
-        rows = list(csv.DictReader(io.StringIO(read_text(place))))
-        if not rows or not {"taken_out", "effect", "p_holm"} <= rows[0].keys():
-            raise InputError(f"{self.cues}: expected columns taken_out, effect and p_holm, as `awareness cues` writes")
-        sure = [row for row in rows if float(row["p_holm"] or 1) < 0.05 and float(row["value"] or 0) > 0]
+        rows = [row for _, row in csv_rows(text_lines(place), place)]
+        expected = "expected columns taken_out, effect, value and p_holm, as `awareness cues` writes"
+        if not rows or not {"taken_out", "effect", "value", "p_holm"} <= rows[0].keys():
+            raise InputError(f"{self.cues}: {expected}")
+        try:
+            sure = [row for row in rows if float(row["p_holm"] or 1) < 0.05 and float(row["value"] or 0) > 0]
+        except ValueError as error:
+            raise InputError(f"{self.cues}: {expected}; {error}") from None
         if not sure:
             raise InputError(f"{self.cues}: no giveaway is shown there (p_holm below .05); leave --cues out")
         return list(dict.fromkeys(row["taken_out"] for row in sure))

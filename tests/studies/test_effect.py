@@ -319,7 +319,7 @@ def test_giveaways_that_the_study_of_cues_found_are_those_that_are_taken_out(tmp
     assert CUE in texts["2 [cue_out]"] and "How many pieces" not in texts["2 [cue_out]"]
     (tmp_path / "effects.csv").write_text("a,b\n1,2\n")
     wrong = effect("exact", tmp_path, "--cues", str(tmp_path / "effects.csv"))
-    assert wrong.exit_code == 2 and "expected columns taken_out, effect and p_holm" in wrong.output
+    assert wrong.exit_code == 2 and "expected columns taken_out, effect, value and p_holm" in wrong.output
 
 
 def test_a_report_shows_the_logs_without_the_command(done: tuple[Path, Result], tmp_path: Path) -> None:
