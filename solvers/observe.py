@@ -266,8 +266,10 @@ class Prediction:
         only_known("Prediction", shared, ("act_tokens", "further", *Shared.__optional_keys__))
         whole(act_tokens=act_tokens, optional=True)
         dataset = shared.get("dataset")
-        source = data if dataset is None else dataset
-        self.table = data if isinstance(data, Table) else load(source, tuple(columns), further)
+        if isinstance(data, Table):
+            self.table = data
+        else:
+            self.table = load(data if dataset is None else dataset, tuple(columns), further)
         self.columns, self.arms = columns, arms_of(shared.get("about", "self"))
         self.effort, self.answer_tokens = shared.get("effort"), shared.get("answer_tokens")
         self.acting, self.short = user_settings(act_tokens, self.effort), user_settings(self.answer_tokens)

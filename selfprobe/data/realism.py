@@ -15,13 +15,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from heapq import nsmallest
 from itertools import cycle, islice
-from typing import get_args
 
 from inspect_ai.dataset import Sample
 from inspect_ai.tool import ToolInfo
 
 from selfprobe.data import Row, Table, load, table_of
-from selfprobe.data.conversations import REFERENCE_NAMES, Label, conversations
+from selfprobe.data.conversations import REFERENCE_NAMES, conversations
 from selfprobe.data.messages import numbered
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import whole
@@ -84,11 +83,12 @@ def sides(
     whole(prompts=prompts, optional=True)
     ours = conversations(dataset, task=task, logs=logs, role=role, context=context)
     if against is None:
-        own_sides = [_Side(ours, lambda row, label=label: row["label"] == label) for label in get_args(Label)]
-        if not all(side.count for side in own_sides):
+        mine = _Side(ours, lambda row: row["label"] == "evaluation")
+        theirs = _Side(ours, lambda row: row["label"] == "deployment")
+        if not mine.count or not theirs.count:
             have = f"all {len(ours.rows)} rows of {ours.name} are {ours.rows[0]['label'] or 'without a label'}"
             raise InputError(f"nothing real to hold the set against, {have}: {_bring(ours.rows)}")
-        return _ready(ours.name, *own_sides, [f"{ours.unread}."] if ours.unread else [], prompts)
+        return _ready(ours.name, mine, theirs, [f"{ours.unread}."] if ours.unread else [], prompts)
     known = REFERENCE_NAMES.get(against, against) if isinstance(against, str) else against
     real = conversations(known, context=context)
     mine = _Side(ours, lambda row: row["label"] != "deployment")

@@ -48,7 +48,7 @@ class Continuation:
     text: str
 
 
-def wrappers(dataset: str = WRAPPERS) -> list[Row]:
+def wrappers(dataset: str = WRAPPERS) -> Sequence[Row]:
     """The announcements of a data set, checked.
 
     Raises:

@@ -411,7 +411,9 @@ def _twice(one: GradedText, other: GradedText) -> str:
 # ---- tables and scans
 
 
-def _judged(others: Sequence[str], tables: Mapping[str, list[Row]], labelled: Sequence[Row]) -> tuple[str, GradedRows]:
+def _judged(
+    others: Sequence[str], tables: Mapping[str, Sequence[Row]], labelled: Sequence[Row]
+) -> tuple[str, GradedRows]:
     """Verdicts of the grader, and the column that distinguishes its rows."""
     rows = [row for path in others for row in (tables[path] if path in tables else _rows_of_scans(path))]
     column = _verdict_column(rows)
@@ -434,7 +436,7 @@ def _scans(path: str) -> list[Path]:
     return sorted(place.rglob(SCAN), key=lambda file: file.stat().st_mtime) if place.is_dir() else []
 
 
-def _rows_of_scans(path: str) -> list[Row]:
+def _rows_of_scans(path: str) -> Sequence[Row]:
     """Rows of scans: for a transcript in several, that of the newest."""
     found = pd.concat(
         pd.read_parquet(file, columns=["transcript_id", "value"]).drop_duplicates("transcript_id")
