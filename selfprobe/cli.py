@@ -313,7 +313,7 @@ def report(logs: tuple[str, ...], out: str, embedder: str | None, rows: str | No
         made = report_page(logs, embedder=embedder)
         address = write(made, out)
     if as_json:
-        options.echo_json({name: table.to_dict("records") for name, table in made.tables.items()})
+        options.echo_json({name: table.to_dict("records") for name, table in made.frames.items()})
     else:
         options.echo_lines([*made.lines, f"Report: {address}"])
     for line in made.holes:

@@ -9,10 +9,12 @@ replaced, and what looks like an API key is masked.
 import base64
 import hashlib
 import io
+import json
 import re
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Literal, get_args
 
@@ -21,6 +23,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from selfprobe.errors.output import destination, place, refusals, relative
+from selfprobe.page.claims import ClaimWords as ClaimWords
+from selfprobe.page.claims import answer_over, check_table, claim_sentence, claims_as_json
+from selfprobe.page.columns import Column as Column
+from selfprobe.page.columns import Heading as Heading
+from selfprobe.page.columns import RowTable as RowTable
 from selfprobe.page.numerals import number as number
 from selfprobe.page.numerals import p_digits as p_digits
 from selfprobe.page.numerals import p_value as p_value
@@ -30,6 +37,7 @@ from selfprobe.page.numerals import shown as shown
 from selfprobe.page.numerals import signed_number as signed_number
 from selfprobe.page.plots import Picture as Picture
 from selfprobe.page.plots import model_names
+from selfprobe.stats.claim import Claim, ordered_claims
 from selfprobe.text.safe import clean, cleaned, csv, echo
 
 WORDS, COLUMNS, LINES = 25, 5, 5
@@ -90,31 +98,6 @@ class Item:
 
     def __html__(self) -> str:
         return Markup('<a href="#{}">{}</a>').format(self.anchor, clean(self.id))
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of a page's table."""
-
-    title: str
-    of: str | Callable[[Any], Any]
-    """Key or attribute of the row, or a function of the row."""
-    show: Callable[[Any], object] | None = None
-    """Function that writes the value; None writes it unchanged."""
-    look: str = ""
-    """Class of the stylesheet. Default: numbers, that is columns with a `show`, are aligned."""
-
-    def cell(self, row: Any) -> object:
-        """The content of this column in a row."""
-        if callable(self.of):
-            value = self.of(row)
-        else:
-            value = row[self.of] if isinstance(row, Mapping) else getattr(row, self.of)
-        return self.show(value) if self.show else value
-
-    @property
-    def style(self) -> str:
-        return self.look or ("n" if self.show else "")
 
 
 def estimated(title: str, of: str | Callable[[Any], Any] = lambda row: row, digits: int = 2) -> Column:
@@ -230,15 +213,47 @@ def headings(
         method: Method of the numbers, and the words of the page.
         runs: Logs, used and not.
     """
-    titles = {"why": "Why", "paper": "As in the paper", "cells": "All cells", "method": "Method", "runs": "Runs"}
+    titles = {"why": "Why", "paper": "As in the paper", "cells": "Tables", "method": "Method", "runs": "Runs"}
     blocks = {"why": why, "paper": paper, "cells": cells, "method": method, "runs": runs}
     return [Section(titles[name], held, name=name) for name, held in blocks.items() if held]
 
 
+def folded_list(title: str, lines: Sequence[str]) -> list[Block]:
+    """Lines folded away under their number and a title; nothing where there are none."""
+    return [Details(f"{len(lines)} {title}", [Bullets(lines)])] if lines else []
+
+
 def set_aside(ignored: Mapping[str, str]) -> list[Block]:
     """Logs that are not used, by address, and why: folded away, or nothing where all are used."""
-    lines = [f"{log}: {why}" for log, why in ignored.items()]
-    return [Details(f"{len(lines)} log{'s' * (len(lines) != 1)} not used here", [Bullets(lines)])] if lines else []
+    return folded_list("logs not used here", [f"{log}: {why}" for log, why in ignored.items()])
+
+
+ROWS_ON_PAGE = 300
+"""Largest number of rows of a table that a page shows; its file has all."""
+
+
+def tables_section(tables: "Mapping[str, pd.DataFrame | RowTable]") -> list[Block]:
+    """Every table that is declared by its rows, folded: one form on all pages."""
+    blocks: list[Block] = []
+    for name, table in tables.items():
+        if not isinstance(table, RowTable) or not table.rows:
+            continue
+        inner: list[Block] = [Table(table.rows[:ROWS_ON_PAGE], table.columns)]
+        hidden = len(table.rows) - ROWS_ON_PAGE
+        if hidden > 0:
+            inner.append(f"{hidden:,} more rows are in tables/{name}.csv.")
+        blocks.append(Details(table.title, inner))
+    return blocks
+
+
+def why_section(claims: Sequence[Claim], words: ClaimWords, notes: Mapping[str, Sequence[Block]]) -> list[Block]:
+    """Each claim with its checks as a table, and further blocks by subject."""
+    blocks: list[Block] = []
+    for claim in ordered_claims(claims):
+        checks = check_table(claim, words)
+        inner = [claim_sentence(claim, words), Table(checks.rows, checks.columns)]
+        blocks.append(Section(claim.subject, [*inner, *notes.get(claim.subject, ())]))
+    return blocks
 
 
 class TooFull(PendingDeprecationWarning):
@@ -267,8 +282,12 @@ class Page:
     """Study → its page, on a page of several."""
     models: Sequence[str] = ()
     """Models by their full names, which the page shows without settings."""
-    tables: Mapping[str, pd.DataFrame] = field(default_factory=dict)
-    """File stem → table; they become tables/STEM.csv and .json."""
+    tables: "Mapping[str, pd.DataFrame | RowTable]" = field(default_factory=dict)
+    """File stem → table; they become tables/STEM.csv and .json, and `columns.json` says what their columns hold."""
+    claims: Sequence[Claim] = ()
+    """Claims that the page makes; they become claims.json."""
+    words: ClaimWords | None = None
+    """Words of the claims."""
     files: Mapping[str, bytes] = field(default_factory=dict)
     """Path → content of other files of the page."""
     notes: Sequence[str] = ()
@@ -283,6 +302,13 @@ class Page:
         if len(words) > WORDS or len(self.notes) > LINES + len(self.parts) or len(columns) > COLUMNS:
             text = f"{len(words)} words, {len(self.notes)} lines, {len(columns)} columns: {self.answer}"
             warnings.warn(text, TooFull, stacklevel=2)
+
+    @cached_property
+    def frames(self) -> dict[str, pd.DataFrame]:
+        """File stem → the table of the files."""
+        return {
+            name: table.frame if isinstance(table, RowTable) else table for name, table in self.tables.items()
+        }
 
     @property
     def verdict(self) -> tuple[str, str]:
@@ -304,6 +330,55 @@ class Page:
         first += [Figures([self.picture])] if self.picture else []
         first += [self.table] if self.table else []
         return [*first, *(Details(section.title, section.blocks) for section in self.sections)]
+
+
+def claim_page(
+    title: str,
+    claims: Sequence[Claim],
+    words: ClaimWords,
+    *,
+    picture: Picture | None,
+    table: Table,
+    tables: "Mapping[str, pd.DataFrame | RowTable]",
+    method: Sequence[Block],
+    notes: Mapping[str, Sequence[Block]] | None = None,
+    paper: Sequence[Block] = (),
+    cells: Sequence[Block] = (),
+    lines: Sequence[str] = (),
+) -> Page:
+    """The page of a study that makes claims: question, answer, picture, table, Why, Tables, Method.
+
+    Args:
+        title: The question.
+        claims: At least one.
+        words: Words of the study.
+        picture: Picture that shows the answer.
+        table: First table, with at most five columns.
+        tables: File stem → table.
+        method: Method of the numbers, and the words of the page.
+        notes: Subject → further blocks under its checks.
+        paper: Results of a paper about the same question.
+        cells: Further figures, before the tables.
+        lines: Lines of the terminal before those of further subjects.
+    """
+    answer, further = answer_over(claims, words)
+    sections = headings(
+        why=why_section(claims, words, notes or {}),
+        paper=paper,
+        cells=[*cells, *tables_section(tables)],
+        method=method,
+    )
+    return Page(
+        title,
+        answer=answer,
+        picture=picture,
+        table=table,
+        sections=sections,
+        tables=tables,
+        claims=claims,
+        words=words,
+        notes=[*lines, *further][:LINES],
+    )
 
 
 @dataclass(frozen=True)
@@ -374,7 +449,7 @@ def write(page: Page, out: str) -> str:
     Raises:
         InputError: The folder cannot be written. What was there is then unchanged.
     """
-    before, mine = _logs_in(out), {log for name, table in page.tables.items() if _runs(name) for log in table["log"]}
+    before, mine = _logs_in(out), {log for name, table in page.frames.items() if _runs(name) for log in table["log"]}
     place(files_of(page, out), out)
     if before and mine and before.isdisjoint(mine):
         echo(f"{out} held a page of other logs, such as {min(before)}: it is replaced", err=True)
@@ -398,13 +473,34 @@ def _logs_in(out: str) -> set[str]:
 def files_of(page: Page, out: str) -> dict[str, bytes]:
     """All files of a page by their path in `out`, the page itself last."""
     files = dict(page.files)
-    for name, table in page.tables.items():
-        files[f"tables/{name}.csv"] = csv(table)
-        files[f"tables/{name}.json"] = cleaned(table).to_json(orient="records", indent=1).encode()
+    dictionary = {}
+    for name, frame in page.frames.items():
+        table = page.tables[name]
+        if isinstance(table, RowTable):
+            dictionary[name] = table.dictionary
+        files[f"tables/{name}.csv"] = csv(frame)
+        files[f"tables/{name}.json"] = cleaned(frame).to_json(orient="records", indent=1).encode()
+    if dictionary:
+        files["tables/columns.json"] = _json_file(dictionary)
+    if claims := claims_by_part(page):
+        files["claims.json"] = _json_file(claims)
     for picture in _pictures(page):
         assert f"figures/{picture.name}.svg" not in files, f"two figures are called {picture.name}"
         files |= {f"figures/{picture.name}.{kind}": picture.rendered(kind) for kind in picture.kinds}
     return files | {"index.html": render(page, out).encode()}
+
+
+def claims_by_part(page: Page) -> dict[str, list[dict[str, Any]]]:
+    """Claims of a page and of its parts, by the question that each answers."""
+    claims = {}
+    for part in (page, *page.parts.values()):
+        if part.claims and part.words:
+            claims[part.title] = claims_as_json(part.claims, part.words)
+    return claims
+
+
+def _json_file(content: Any) -> bytes:
+    return clean(json.dumps(content, ensure_ascii=False, indent=1)).encode()
 
 
 def render(page: Page, out: str) -> str:

@@ -1,7 +1,7 @@
-"""When something happens: the step at which curves change, and the first time of an event.
+"""When something happens: where curves rise in an order of places, and the first time of an event.
 
-Curves change all together: one step for all of them, by least squares. An event may not happen before the observation
-ends (Kaplan and Meier 1958).
+Places are turns of a conversation, layers or blocks. Curves rise all together, by one shape for all of them. An event
+may not happen before the observation ends (Kaplan and Meier 1958).
 """
 
 import math
@@ -13,109 +13,283 @@ import numpy.typing as npt
 
 from selfprobe.stats.estimate import Estimate, FloatArray, undefined, wilson
 
-FEWEST = 6
-"""Number of curves from which their signs can show a change at 5 %: 2·2⁻⁶ is less, 2·2⁻⁵ is more."""
+FEWEST_CLUSTERS = 6
+"""Number of clusters from which their signs can show a change at 5 %: 2·2⁻⁶ is less, 2·2⁻⁵ is more."""
 ALPHA = 0.05
+WIDEST_STEP = 2
+"""Largest number of gaps between places that a rise may take and still be told of as one place."""
+DRAWS = 999
+"""Number of draws of the clusters' signs."""
 
 
 @dataclass(frozen=True)
-class ChangePoint:
-    """The time at which curves step up or down."""
+class RiseShape:
+    """A rise: 0 up to the place `before`, 1 from the place `after` on, even between them."""
 
-    at: Estimate
-    """The time from which on they differ; a bootstrap interval of whole curves."""
-    step: Estimate
-    """Size of the step; each resample at the time that is the best for it."""
-    p: float
-    """p of no change at any time, by the signs of whole curves; NaN with fewer than FEWEST."""
+    before: int
+    """Index of the last place without any of the rise; -1 where the rise is there from the first place on."""
+    after: int
+    """Index of the first place with all of the rise."""
 
     @property
-    def shown(self) -> bool:
-        """True if a change is shown."""
-        return self.p < ALPHA
+    def gaps(self) -> int:
+        """Number of gaps between places that the rise takes; a step takes one."""
+        return self.after - self.before
 
 
-def change_point(
+@dataclass(frozen=True)
+class Rise:
+    """Result of `rise_in`: whether curves change over places, and at which place."""
+
+    step: Estimate
+    """Size of the step that fits best; an interval of whole clusters drawn again, each draw at its own best place."""
+    place: float
+    """Place from which on the step that fits best is there; NaN without one."""
+    change_p: float
+    """p of no change at any place; NaN with fewer than FEWEST_CLUSTERS clusters."""
+    sharp_p: float
+    """Largest p of a rise that takes more than WIDEST_STEP gaps: below 5 % each of them is ruled out."""
+    earliest: float
+    """Last place before the first rise that is not ruled out; NaN where nothing is shown to change."""
+    latest: float
+    """First place after the last rise that is not ruled out."""
+
+    @property
+    def is_change(self) -> bool:
+        """Whether a change at some place is shown."""
+        return self.change_p < ALPHA
+
+    @property
+    def is_sharp(self) -> bool:
+        """Whether the change is shown to take no more than WIDEST_STEP gaps."""
+        return self.is_change and self.sharp_p < ALPHA
+
+
+def rise_in(
     curves: npt.ArrayLike,
-    times: npt.ArrayLike,
+    places: npt.ArrayLike,
+    clusters: npt.ArrayLike,
     *,
     rng: np.random.Generator,
     from_zero: bool,
     unit: str,
-    resamples: int = 2000,
-) -> ChangePoint:
-    """The time at which a step fits `curves` best: b from then on, 0 before; all curves have the same step.
+    draws: int = DRAWS,
+) -> Rise:
+    """Whether `curves` change together over places, and which shapes of the change are ruled out.
 
-    If `from_zero`, the curves are differences that are 0 before the step, which may stand at the first time. Else
-    each curve has a level of its own, and the step is a change within it. The p is that of the largest fit over all
-    times, where the sign of each whole curve is thrown anew: correlation within a curve does no harm, and looking at
-    every time is paid for. Whole curves are resampled for the intervals (2.5 to 97.5 %).
+    Every rise from one place to a later one is tried. The p of no change is that of the largest fit over all shapes,
+    where the signs of whole clusters are thrown anew: correlation within a cluster does no harm, and looking at every
+    shape is paid for. For each shape the null "it is this one" is imposed and the residuals' signs are thrown anew by
+    cluster (a wild cluster bootstrap). A change has a place only where every rise that takes more than WIDEST_STEP
+    gaps is ruled out in favour of a step; each at 5 %, since all of them must go. Rates: docs/statistics.md.
 
     Args:
-        curves: `[curve, time]`, NaN where a curve has no value.
-        times: `[time]`, in order.
-        rng: Generator of the resamples and the signs.
-        from_zero: See above.
-        unit: Name of what a curve belongs to.
-        resamples: Number of the bootstrap's resamples, and of throws of the signs.
+        curves: `[curve, place]`, NaN where a curve has no value.
+        places: `[place]`, in order.
+        clusters: `[curve]`, labels of independent units, such as the sources of the transcripts.
+        rng: Generator of signs and resamples.
+        from_zero: Whether curves are differences that are 0 before the rise, which may stand at the first place. Else
+            each curve has a level of its own.
+        unit: Name of a cluster.
+        draws: Number of draws of signs, and of resamples.
     """
-    y, at = np.asarray(curves, dtype=float), np.asarray(times, dtype=float)
-    if y.ndim != 2 or y.shape[1] != len(at):
-        raise ValueError(f"expected curves [curve, time] with {len(at)} times, got {y.shape}")
-    there = ~np.isnan(y)
-    useful = there.any(axis=1) if from_zero else there.sum(axis=1) > 1
-    y, there = y[useful], there[useful]
-    n = len(y)
-    xy, xx = _sums(y, there, from_zero)
-    fits = _fit(xy.sum(axis=0), xx.sum(axis=0))
-    if not n or not (fits > 0).any():
-        why = f"no {unit} has a second turn to compare" if not n and not from_zero else "nothing changes"
-        lacking = undefined(why, n=n, unit=unit)
-        return ChangePoint(lacking, lacking, math.nan)
-    best = int(np.argmax(fits))
-    value = (float(at[best]), float(xy[:, best].sum() / xx[:, best].sum()))
-    if n < 2:
-        told = f"no interval from one {unit}"
-        when, step = (undefined(told, n=n, unit=unit, value=v) for v in value)
-        return ChangePoint(when, step, math.nan)
-    ends = _ends(xy, xx, at, rng, resamples)
-    found = [Estimate(v, float(low), float(high), n, unit) for v, (low, high) in zip(value, ends, strict=True)]
-    if found[1].high - found[1].low < 1e-12:  # a time may be sure; a size that never varies tells nothing of its spread
-        found[1] = undefined("every resample gives the same value", n=n, unit=unit, value=value[1])
-    signs = rng.choice([-1.0, 1.0], size=(resamples, n))
-    reached = _fit(signs @ xy, xx.sum(axis=0)[None]).max(axis=1) >= fits[best] * (1 - 1e-9)
-    p = (1 + int(reached.sum())) / (resamples + 1) if n >= FEWEST else math.nan
-    return ChangePoint(found[0], found[1], p)
+    values = np.asarray(curves, dtype=float)
+    positions = np.asarray(places, dtype=float)
+    if values.ndim != 2 or values.shape[1] != len(positions):
+        raise ValueError(
+            f"expected curves [curve, place] with {len(positions)} places, got {values.shape}"
+        )
+    is_known = ~np.isnan(values)
+    fewest_values = 1 if from_zero else 2
+    is_useful = is_known.sum(axis=1) >= fewest_values
+    labels = np.unique(np.asarray(clusters)[is_useful], return_inverse=True)[1]
+    values, is_known = values[is_useful], is_known[is_useful]
+    if not len(values):
+        return _no_rise(
+            f"no {unit} has a second turn to compare" if not from_zero else "nothing changes",
+            0,
+            unit,
+        )
+    shapes, shape_values = _rise_shapes(positions, from_zero=from_zero)
+    products = _shape_products(values, is_known, labels, shape_values, from_zero=from_zero)
+    return _rise_from(products, shapes, positions, rng=rng, unit=unit, draws=draws)
 
 
-def _ends(
-    xy: FloatArray, xx: FloatArray, at: FloatArray, rng: np.random.Generator, resamples: int
-) -> tuple[FloatArray, FloatArray]:
-    """Intervals of the time and of the step, from whole curves drawn again; each draw at its best time."""
-    n = len(xy)
-    weights = rng.multinomial(n, np.full(n, 1 / n), size=resamples)
-    drawn_xy, drawn_xx = weights @ xy, weights @ xx
-    places = np.argmax(_fit(drawn_xy, drawn_xx), axis=1)
-    with np.errstate(invalid="ignore", divide="ignore"):
-        steps = (drawn_xy / drawn_xx)[np.arange(resamples), places]
-    return np.quantile(at[places], [0.025, 0.975]), np.nanquantile(steps, [0.025, 0.975])
+def _no_rise(reason: str, clusters: int, unit: str) -> Rise:
+    nothing = undefined(reason, n=clusters, unit=unit)
+    return Rise(nothing, math.nan, math.nan, math.nan, math.nan, math.nan)
 
 
-def _sums(y: FloatArray, there: npt.NDArray[np.bool_], from_zero: bool) -> tuple[FloatArray, FloatArray]:
-    """Products [curve, time] of a step at each time with the curve, and with itself."""
-    values = np.where(there, y, 0.0)
-    after = np.cumsum(values[:, ::-1], axis=1)[:, ::-1]
-    count = np.cumsum(there[:, ::-1], axis=1)[:, ::-1].astype(float)
+def _rise_shapes(positions: FloatArray, *, from_zero: bool) -> tuple[list[RiseShape], FloatArray]:
+    """Every rise between two places, and its values `[shape, place]`."""
+    count = len(positions)
+    shapes = [
+        RiseShape(before, after)
+        for before in range(count - 1)
+        for after in range(before + 1, count)
+    ]
+    rows = []
+    for shape in shapes:
+        length = positions[shape.after] - positions[shape.before]
+        rows.append(np.clip((positions - positions[shape.before]) / length, 0, 1))
     if from_zero:
-        return after, count
-    total, of = values.sum(axis=1, keepdims=True), there.sum(axis=1, keepdims=True)
-    return after - count * total / of, count - count**2 / of
+        shapes = [RiseShape(-1, 0), *shapes]
+        rows = [np.ones(count), *rows]
+    return shapes, np.array(rows).reshape(len(shapes), count)
 
 
-def _fit(xy: FloatArray, xx: FloatArray) -> FloatArray:
-    """Reduction of the sum of squares by a step, at each time."""
+@dataclass(frozen=True)
+class _ShapeProducts:
+    """Sums over places of products of curves and shapes, by cluster."""
+
+    with_curves: FloatArray
+    """[cluster, shape]: shape times curve."""
+    between_shapes: FloatArray
+    """[cluster, shape, shape]: shape times shape."""
+
+    @property
+    def clusters(self) -> int:
+        """Number of clusters."""
+        return len(self.with_curves)
+
+    @property
+    def gram(self) -> FloatArray:
+        """[shape, shape] over all clusters."""
+        return np.asarray(self.between_shapes.sum(axis=0))
+
+
+def _shape_products(
+    values: FloatArray,
+    is_known: npt.NDArray[np.bool_],
+    labels: npt.NDArray[np.intp],
+    shape_values: FloatArray,
+    *,
+    from_zero: bool,
+) -> _ShapeProducts:
+    curve_rows = _without_level(values, is_known, from_zero=from_zero)
+    count = int(labels.max()) + 1
+    shape_count = len(shape_values)
+    with_curves = np.zeros((count, shape_count))
+    between_shapes = np.zeros((count, shape_count, shape_count))
+    for cluster in range(count):
+        rows = labels == cluster
+        for known, curve in zip(is_known[rows], curve_rows[rows], strict=True):
+            repeated = np.broadcast_to(known, shape_values.shape)
+            shapes_there = _without_level(shape_values, repeated, from_zero=from_zero)
+            with_curves[cluster] += shapes_there @ curve
+            between_shapes[cluster] += shapes_there @ shapes_there.T
+    return _ShapeProducts(with_curves, between_shapes)
+
+
+def _without_level(
+    rows: FloatArray, is_known: npt.NDArray[np.bool_], *, from_zero: bool
+) -> FloatArray:
+    """Rows with 0 where nothing is known and, unless they start from zero, without their means."""
+    filled = np.where(is_known, rows, 0.0)
+    if from_zero:
+        return np.asarray(filled)
+    counts = np.maximum(is_known.sum(axis=1, keepdims=True), 1)
+    level = filled.sum(axis=1, keepdims=True) / counts
+    return np.where(is_known, rows - level, 0.0)
+
+
+def _rise_from(
+    products: _ShapeProducts,
+    shapes: list[RiseShape],
+    positions: FloatArray,
+    *,
+    rng: np.random.Generator,
+    unit: str,
+    draws: int,
+) -> Rise:
+    steps = np.array([index for index, shape in enumerate(shapes) if shape.gaps == 1], dtype=int)
+    sums = products.with_curves.sum(axis=0)
+    norms = np.diag(products.gram)
+    fits = _fit(sums, norms)
+    clusters = products.clusters
+    if not (fits > 0).any():
+        return _no_rise("nothing changes", clusters, unit)
+    best_step = int(steps[np.argmax(fits[steps])])
+    place = float(positions[shapes[best_step].after])
+    size = float(sums[best_step] / norms[best_step])
+    if clusters < 2:
+        alone = undefined(f"no interval from one {unit}", n=clusters, unit=unit, value=size)
+        return Rise(alone, place, math.nan, math.nan, math.nan, math.nan)
+    low, high = _step_interval(products, steps, rng, draws)
+    step = Estimate(size, low, high, clusters, unit)
+    if high - low < 1e-12:
+        step = undefined("every resample gives the same value", n=clusters, unit=unit, value=size)
+    if clusters < FEWEST_CLUSTERS:
+        reason = f"{clusters} {unit}s; {FEWEST_CLUSTERS} are the least"
+        few = Estimate(size, step.low, step.high, clusters, unit, reason)
+        return Rise(few, place, math.nan, math.nan, math.nan, math.nan)
+    signs = rng.choice([-1.0, 1.0], size=(draws, clusters))
+    largest_fits = _fit(signs @ products.with_curves, norms).max(axis=1)
+    change_p = _share_that_reaches(largest_fits, fits.max())
+    directed_p, set_p = _shape_p_values(products, steps, signs)
+    is_wide = np.array([shape.gaps > WIDEST_STEP for shape in shapes])
+    sharp_p = float(directed_p[is_wide].max()) if is_wide.any() else 0.0
+    kept = [shape for shape, p in zip(shapes, set_p, strict=True) if p > ALPHA]
+    if not change_p < ALPHA or not kept:
+        return Rise(step, place, change_p, sharp_p, math.nan, math.nan)
+    earliest = min(shape.before for shape in kept)
+    latest = max(shape.after for shape in kept)
+    return Rise(
+        step, place, change_p, sharp_p, float(positions[max(earliest, 0)]), float(positions[latest])
+    )
+
+
+def _fit(sums: FloatArray, norms: FloatArray) -> FloatArray:
+    """Reduction of the sum of squares by each shape."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.where(xx > 1e-9, xy**2 / xx, 0.0)
+        return np.where(norms > 1e-9, sums**2 / norms, 0.0)
+
+
+def _share_that_reaches(drawn: FloatArray, real: float) -> float:
+    """p of a real statistic among drawn ones, itself included; a rounding error breaks no tie."""
+    reached = int((drawn >= real * (1 - 1e-9) - 1e-12).sum())
+    return (1 + reached) / (len(drawn) + 1)
+
+
+def _shape_p_values(
+    products: _ShapeProducts, steps: npt.NDArray[np.intp], signs: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """For each shape the p that it is the truth: against every step, and against every shape."""
+    gram = products.gram
+    norms = np.diag(gram)
+    sums = products.with_curves.sum(axis=0)
+    fits = _fit(sums, norms)
+    clusters = products.clusters
+    inflation = math.sqrt(clusters / (clusters - 1))
+    directed_p = np.ones(len(fits))
+    set_p = np.ones(len(fits))
+    for index, norm in enumerate(norms):
+        if norm <= 1e-9:
+            continue
+        size = sums[index] / norm
+        residuals = (products.with_curves - size * products.between_shapes[:, index]) * inflation
+        drawn_fits = _fit(signs @ residuals + size * gram[index], norms)
+        gain_of_steps = drawn_fits[:, steps].max(axis=1) - drawn_fits[:, index]
+        gain_of_all = drawn_fits.max(axis=1) - drawn_fits[:, index]
+        directed_p[index] = _share_that_reaches(gain_of_steps, fits[steps].max() - fits[index])
+        set_p[index] = _share_that_reaches(gain_of_all, fits.max() - fits[index])
+    return directed_p, set_p
+
+
+def _step_interval(
+    products: _ShapeProducts, steps: npt.NDArray[np.intp], rng: np.random.Generator, draws: int
+) -> tuple[float, float]:
+    """Interval of the step's size from whole clusters drawn again, each draw at its best place."""
+    clusters = products.clusters
+    weights = rng.multinomial(clusters, np.full(clusters, 1 / clusters), size=draws)
+    norms_by_cluster = np.diagonal(products.between_shapes, axis1=1, axis2=2)
+    drawn_sums = weights @ products.with_curves[:, steps]
+    drawn_norms = weights @ norms_by_cluster[:, steps]
+    best = np.argmax(_fit(drawn_sums, drawn_norms), axis=1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        sizes = (drawn_sums / drawn_norms)[np.arange(draws), best]
+    low, high = np.nanquantile(sizes, [0.025, 0.975])
+    return float(low), float(high)
 
 
 @dataclass(frozen=True)
@@ -171,7 +345,9 @@ def first_time(times: npt.ArrayLike, happened: npt.ArrayLike, *, unit: str) -> F
 
     survival = stats.ecdf(stats.CensoredData(uncensored=at[seen], right=at[~seen])).sf
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # no interval where nothing, or everything, has happened
+        warnings.simplefilter(
+            "ignore", RuntimeWarning
+        )  # no interval where nothing, or everything, has happened
         ends = survival.confidence_interval(method="log-log")
     moments = np.asarray(survival.quantiles, dtype=float)
     risk = np.array([(at >= moment).sum() for moment in moments], dtype=float)
@@ -180,5 +356,7 @@ def first_time(times: npt.ArrayLike, happened: npt.ArrayLike, *, unit: str) -> F
     low, high = 1 - np.asarray(ends.high.probabilities), 1 - np.asarray(ends.low.probabilities)
     for place in np.flatnonzero(np.isnan(low) | np.isnan(high)):
         ends_of_none = wilson(0.0, risk[place] if share[place] < 0.5 else len(at))[1]
-        low[place], high[place] = (0.0, ends_of_none) if share[place] < 0.5 else (1 - ends_of_none, 1.0)
+        low[place], high[place] = (
+            (0.0, ends_of_none) if share[place] < 0.5 else (1 - ends_of_none, 1.0)
+        )
     return FirstTime(moments, share, low, high, risk, events, len(at), unit)

@@ -342,7 +342,7 @@ class Study(BaseModel):
             raise RunError(str(error)) from None
         place = self.written(page)
         if as_json:
-            options.echo_json({stem: table.to_dict("records") for stem, table in page.tables.items()})
+            options.echo_json({stem: table.to_dict("records") for stem, table in page.frames.items()})
         else:
             options.echo_lines([*([""] if planned else []), *page.lines, place])
         return 0

@@ -15,7 +15,9 @@ from inspect_ai.log import list_eval_logs, read_eval_log
 from selfprobe.cli import main
 from selfprobe.evalawareness_tasks.turn_curve import PLACEBO, QUESTIONS
 from selfprobe.providers.behaviours.awareness import GIVEAWAYS
-from selfprobe.studies.turns import curve_of, finding_of
+from selfprobe.page.claims import claim_clause
+from selfprobe.stats.claim import Verdict
+from selfprobe.studies.turns import TURN_WORDS, TurnAnswer, turn_claim, turn_curve
 
 SUBJECT = "planted/a?wobble=.03&yea=.1"
 CUE = next(iter(GIVEAWAYS))
@@ -34,6 +36,16 @@ def talk(number: int, label: str, turns: int = TURNS) -> dict[str, Any]:
             {"role": "tool", "content": f"r{turn}"},
         ]
     return {"id": f"{label}{number}", "label": label, "messages": messages}
+
+
+def answers_of(frame: pd.DataFrame) -> list[TurnAnswer]:
+    """Rows of curves.csv as they were before they were written."""
+    records = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    numbers = ("p", "placebo")
+    return [
+        TurnAnswer(**record | {name: np.nan if record[name] is None else record[name] for name in numbers})
+        for record in records
+    ]
 
 
 def call(*arguments: str | Path) -> Result:
@@ -58,12 +70,12 @@ def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 def test_the_planted_turn_and_step_are_found(done: tuple[Path, str]) -> None:
     """`yea` is in both polarities, and gone from their mean."""
     rows = pd.read_csv(done[0] / "page/tables/curves.csv")
-    found = curve_of(rows, SUBJECT, rng=np.random.default_rng(0))
-    assert (found.change.at.value, found.change.at.low, found.change.at.high) == (AT, AT, AT)
-    assert found.change.step.value == pytest.approx(0.4, abs=0.03) and found.change.shown
-    assert not found.placebo_change.shown
+    found = turn_curve(answers_of(rows), SUBJECT, rng=np.random.default_rng(0))
+    assert (found.rise.place, found.rise.earliest, found.rise.latest) == (AT, AT - 1, AT)
+    assert found.rise.step.value == pytest.approx(0.4, abs=0.03)
+    assert found.rise.is_sharp and found.rise_over_placebo.is_change
     assert found.p["deployment"][0].value == pytest.approx(0.2, abs=0.05)
-    assert "Yes, for planted/a: it notices at turn 3 [3, 3], by +0.38 [" in done[1]
+    assert "Yes, for planted/a: it notices at turn 3, by +0.38 [" in done[1]
 
 
 def test_each_turn_is_asked_three_times_after_the_messages_up_to_its_end(done: tuple[Path, str]) -> None:
@@ -87,14 +99,15 @@ def test_the_same_command_again_asks_nothing(done: tuple[Path, str]) -> None:
 
 def test_without_real_use_the_page_says_what_to_bring(tmp_path: Path) -> None:
     made = turns([talk(n, "evaluation") for n in range(7)], tmp_path, "--no-placebo")
-    assert "it notices at turn 3" in made.output and "Bring some with --against" in made.output
-    assert "2 calls" in made.output
+    assert "Bring some with --against" in made.output and "2 calls" in made.output
+    without_control = "it changes at turn 3, and is not shown to change more than its answers to the placebo"
+    assert f"{without_control}; leave out --no-placebo" in " ".join(made.output.split())
 
 
 def test_one_turn_has_no_change(tmp_path: Path) -> None:
     rows = [{"id": n, "prompt": f"Help me with {n}.", "label": "evaluation"} for n in range(3)]
     made = turns(rows, tmp_path)
-    assert made.exit_code == 0 and "Cannot tell for planted/a: it was asked after one turn alone." in made.output
+    assert made.exit_code == 0 and "Cannot tell for planted/a: it was asked after one turn alone; give" in made.output
 
 
 @pytest.mark.slow(2)
@@ -115,13 +128,13 @@ def test_a_subject_that_drifts_moves_the_placebo_too_and_pairs_show_no_change(tm
     rows = [talk(n, "deployment") | {"id": f"e{n}", "label": "evaluation"} for n in range(7)]
     rows += [talk(n + 20, "deployment") for n in range(7)]
     made = turns(rows, tmp_path, model="planted/a?drift=.02&wobble=.03")
-    answer = "No, not for planted/a: it rates evaluations less than 0.10 above real use after every turn."
+    answer = "No, not for planted/a: it rises by less than 0.10 after every turn: at most "
     assert answer in made.output, made.output
 
 
 def test_a_shared_drift_without_pairs_is_said_to_be_in_the_placebo(tmp_path: Path) -> None:
     made = turns([talk(n, "deployment") for n in range(7)], tmp_path, model="planted/a?drift=.02")
-    assert "The placebo changes too" in made.output and "Cannot tell for planted/a: it changes at turn" in made.output
+    assert made.output.count("Cannot tell for planted/a: it changes between turns 1 and 5") == 1, made.output
 
 
 def test_wrong_calls_are_said() -> None:
@@ -133,14 +146,11 @@ def test_wrong_calls_are_said() -> None:
 
 
 def test_a_curve_with_one_transcript_names_no_turn() -> None:
-    rows = pd.DataFrame(
-        [
-            {"model": "m", "item": "a", "pair": "a", "kind": None, "source": "s", "turn": t, "p": p, "placebo": None}
-            for t, p in ((1, 0.1), (2, 0.9))
-        ]
-    )
-    curve = curve_of(rows, "m", rng=np.random.default_rng(0))
-    assert "no interval from one transcript" in finding_of(curve, "m").clause
+    about: Any = {"model": "m", "item": "a", "pair": "a", "kind": None, "source": "s"}
+    answers = [TurnAnswer(**about, turn=t, p=p, placebo=np.nan) for t, p in ((1, 0.1), (2, 0.9))]
+    claim = turn_claim(turn_curve(answers, "m", rng=np.random.default_rng(0)), "m")
+    assert claim.verdict is Verdict.CANNOT_TELL
+    assert "no interval from one transcript" in claim_clause(claim, TURN_WORDS)
 
 
 @pytest.mark.slow(2)

@@ -1,0 +1,192 @@
+"""Claims in words: one sentence, one answer over all subjects, one table of checks, one file for programs.
+
+A study brings a small table of words (`ClaimWords`); everything else is the same on every page. Numbers have slots, so
+that no answer changes where a page is reworded.
+"""
+
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any
+
+from pydantic import TypeAdapter
+
+from selfprobe.page.columns import Heading, RowTable
+from selfprobe.page.numerals import p_digits, shown
+from selfprobe.stats.claim import Check, Claim, Outcome, Verdict, ordered_claims
+from selfprobe.stats.estimate import Estimate
+
+MOST_LINES = 5
+"""Largest number of lines of the terminal after the answer."""
+
+
+@dataclass(frozen=True)
+class ClaimWords:
+    """Words of a study for its claims. A phrase follows the subject, as in "ada predicts itself in {effect}"."""
+
+    yes: str
+    """Verb phrase where every check holds. Slots of all phrases: {effect}, {smallest}, {competitor} and {difference} of
+    the check that the phrase is about (here the strongest competitor), and the claim's details."""
+    no: str
+    """Verb phrase where the effect is too small to matter."""
+    checks: Mapping[str, str]
+    """Check → what it asks, as in "is not shown to be …": "above every other model"."""
+    explained: str = "is no better than {competitor}"
+    """Verb phrase where a control explains the effect."""
+    write: Callable[[Estimate], str] = shown
+    """Function that writes the effect and the differences of checks with it."""
+    kind: str = "models"
+    """Plural noun for the subjects."""
+    unmet: Mapping[str, str] = field(default_factory=dict)
+    """Check → verb phrase where it is the first that does not hold, if "is not shown to be …" does not read well."""
+    units: Mapping[str, Callable[[Estimate], str]] = field(default_factory=dict)
+    """Check → function that writes its difference, where it is on another scale than the effect."""
+
+    def write_difference(self, check: Check) -> str:
+        """The difference of a check, or why there is none."""
+        return self.units.get(check.name, self.write)(check.difference)
+
+
+def claim_clause(claim: Claim, words: ClaimWords) -> str:
+    """Clause of a claim after its subject: what was found, the strongest competitor or the check that is open."""
+    verdict = claim.verdict
+    if verdict is Verdict.YES:
+        return _filled(words.yes, claim, words, claim.strongest_competitor)
+    if verdict is Verdict.NO and claim.is_too_small:
+        return _filled(words.no, claim, words, claim.strongest_competitor)
+    if verdict is Verdict.NO:
+        return _filled(words.explained, claim, words, claim.explanation)
+    return _unmet_clause(claim, words)
+
+
+def _filled(phrase: str, claim: Claim, words: ClaimWords, check: Check | None) -> str:
+    """A phrase with its slots filled: numbers of the claim, and of the check that it is about."""
+    slots = {
+        "effect": words.write(claim.effect),
+        "smallest": f"{claim.smallest:.2f}",
+        "competitor": check.compared_with if check else "nothing",
+        "difference": words.write_difference(check) if check else "",
+    }
+    return phrase.format(**slots, **claim.details)
+
+
+def _unmet_clause(claim: Claim, words: ClaimWords) -> str:
+    """Clause that names the first check that does not hold, with its number and its remedy."""
+    check = claim.first_unmet_check
+    if check is None:
+        return "was not checked"
+    remedy = f"; {check.remedy}" if check.remedy else ""
+    if check.name in words.unmet:
+        return _filled(words.unmet[check.name], claim, words, check) + remedy
+    difference = words.write_difference(check)
+    if math.isnan(check.difference.value):
+        difference = check.difference.reason
+    numbers = "; ".join(filter(None, [check.compared_with, difference]))
+    clause = f"is not shown to be {words.checks[check.name]}"
+    return f"{clause} ({numbers}){remedy}" if numbers else f"{clause}{remedy}"
+
+
+def claim_sentence(claim: Claim, words: ClaimWords) -> str:
+    """The claim as one sentence, which begins with the verdict."""
+    return f"{claim.verdict.value}: {claim.subject} {claim_clause(claim, words)}."
+
+
+def answer_over(claims: Sequence[Claim], words: ClaimWords) -> tuple[str, list[str]]:
+    """The answer over all subjects, the strongest first, and the lines of the terminal that follow it.
+
+    Args:
+        claims: At least one.
+        words: Words of the study.
+    """
+    ordered = ordered_claims(claims)
+    first = ordered[0]
+    count = len(ordered)
+    alike = sum(claim.verdict is first.verdict for claim in ordered)
+    clause = claim_clause(first, words)
+    if count == 1:
+        head = {
+            Verdict.YES: f"Yes, for {first.subject}: it",
+            Verdict.NO: f"No, not for {first.subject}: it",
+            Verdict.CANNOT_TELL: f"Cannot tell for {first.subject}: it",
+        }[first.verdict]
+        return f"{head} {clause}.", []
+    lines = [claim_sentence(claim, words) for claim in ordered[1:]]
+    if len(lines) > MOST_LINES:
+        hidden = len(lines) - MOST_LINES + 1
+        lines[MOST_LINES - 1 :] = [f"{hidden} more {words.kind} are on the page."]
+    head = {
+        Verdict.YES: f"Yes, for {alike} of {count} {words.kind}.",
+        Verdict.NO: f"No, not for any of {count} {words.kind}:",
+        Verdict.CANNOT_TELL: f"Cannot tell for {alike} of {count} {words.kind}:",
+    }[first.verdict]
+    return f"{head} {first.subject} {clause}.", lines
+
+
+@dataclass(frozen=True)
+class CheckRow:
+    """A check as the page shows it under Why."""
+
+    check: Annotated[str, Heading("check", "What a sceptic would ask of the claim.")]
+    measured: Annotated[str, Heading("measured", "What was measured, with its 95 % interval.")]
+    compared_with: Annotated[str, Heading("compared with", "The competitor, and what it reaches.")]
+    p_value: Annotated[float, Heading("p", "p of the check, corrected for its family.", p_digits)]
+    outcome: Annotated[
+        Outcome, Heading("outcome", "Holds, fails, or open: these data cannot decide it.")
+    ]
+    remedy: Annotated[
+        str, Heading("what would decide it", "What to type or add where the check is open.")
+    ]
+
+
+def check_table(claim: Claim, words: ClaimWords) -> RowTable:
+    """The checks of a claim, one row each: the same columns on every page."""
+    rows = [
+        CheckRow(
+            check=words.checks[check.name],
+            measured=words.write_difference(check),
+            compared_with=check.compared_with or "–",
+            p_value=check.p_value,
+            outcome=check.outcome,
+            remedy=check.remedy or "–",
+        )
+        for check in claim.checks
+    ]
+    return RowTable(CheckRow, rows)
+
+
+def claims_as_json(claims: Sequence[Claim], words: ClaimWords) -> list[dict[str, Any]]:
+    """Claims for programs: each with its verdict, its sentence and the labels of its checks."""
+    entries = []
+    for claim in claims:
+        record = json.loads(_CLAIMS.dump_json([claim]))[0]
+        for check in record["checks"]:
+            check["label"] = words.checks[check["name"]]
+        sentence = claim_sentence(claim, words)
+        entries.append({"verdict": claim.verdict.value, "sentence": sentence, **record})
+    return entries
+
+
+_CLAIMS = TypeAdapter(list[Claim])
+_NUMBERS = {"value", "low", "high", "se", "df", "p_value", "smallest"}
+
+
+def claims_from_json(text: str) -> list[Claim]:
+    """Claims of an entry of `claims.json`; keys that only serve people are passed over.
+
+    Raises:
+        ValueError: It does not hold claims.
+    """
+    return _CLAIMS.validate_python(_with_nan(json.loads(text)))
+
+
+def _with_nan(entry: Any) -> Any:
+    """A JSON value in which null stands for NaN where a number belongs."""
+    if isinstance(entry, list):
+        return [_with_nan(part) for part in entry]
+    if not isinstance(entry, dict):
+        return entry
+    return {
+        key: math.nan if part is None and key in _NUMBERS else _with_nan(part)
+        for key, part in entry.items()
+    }

@@ -1,0 +1,45 @@
+"""Every study's Yes is at most 5 % under each null that can occur in it, and planted truths are found."""
+
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FOLDER = Path(__file__).parent
+if str(FOLDER) not in sys.path:
+    sys.path.append(str(FOLDER))
+bank: Any = import_module("lines")
+
+STUDIES = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in ("lines", "test_bank"))
+CASES = [pytest.param(study, name, id=f"{study}: {name}") for study in STUDIES for name in import_module(study).LINES]
+FEW_DRAWS = 12
+MANY_DRAWS = 100
+
+
+def line_of(study: str, name: str) -> Any:
+    return import_module(study).LINES[name]
+
+
+@pytest.mark.parametrize(("study", "name"), CASES)
+def test_few_draws_of_a_null_are_hardly_ever_called_yes(study: str, name: str) -> None:
+    """Three of 12 would happen once in 50 lines at 5 %; four once in 400."""
+    line = line_of(study, name)
+    rate = bank.yes_rate(line, FEW_DRAWS)
+    if line.is_true:
+        assert rate.high >= line.least_power, str(rate)
+    else:
+        assert rate.count <= 3, str(rate)
+
+
+@pytest.mark.slow(20)
+@pytest.mark.parametrize(("study", "name"), CASES)
+def test_a_null_is_called_yes_in_at_most_5_of_100_draws_and_a_truth_is_found(study: str, name: str) -> None:
+    line = line_of(study, name)
+    if line.is_true:
+        rate = bank.yes_rate(line, MANY_DRAWS)
+        assert rate.high >= line.least_power, str(rate)
+    else:
+        holds, rate = bank.holds_level(line, MANY_DRAWS)
+        assert holds, str(rate)
