@@ -73,7 +73,7 @@ def test_rows_write_each_value_and_say_in_words_what_they_show() -> None:
     assert picture.alt == "Cap. ada: itself 60 % [50, 70], best other –"
     assert {"60 %", "no score", "itself", "best other", "ada", "share", "100 %"} <= set(texts(picture))
     signed = interval_rows("x", {"ada": {"": Estimate(-0.12, -0.2, 0.1, 9, "i")}}, caption="", axis="", scale="signed")
-    assert "-0.12" in texts(signed) and len(marks(signed, "circle")) == 1
+    assert "−0.12" in texts(signed) and len(marks(signed, "circle")) == 1
 
 
 def test_an_interval_lies_where_its_axis_says() -> None:

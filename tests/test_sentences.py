@@ -28,7 +28,6 @@ from selfprobe.studies import (
     read,
     rewrite,
     scan,
-    turns,
 )
 from selfprobe.studies import effect as noticing
 from selfprobe.studies.awareness.page import awareness_page, awareness_results
@@ -172,11 +171,6 @@ HALF, RANKS = about(0.5), about(0.6)
 NONE = Estimate(np.nan, np.nan, np.nan, 0, "source", "no data")
 
 
-def turn_curve(step: Estimate = FLAT, *, shown: bool = True, placebo: bool = False, turns: int = 5) -> tuple[Any, Any]:
-    change = Of(shown=shown, at=about(3, 1), step=step, p=0.01)
-    return Of(turns=range(turns), change=change, placebo_change=Of(shown=placebo), paired=True), [step] * turns
-
-
 def cue(*, sure: bool = False, of: Estimate = WIDE, judged: int = 2, controls: int = 30) -> tuple[Any]:
     every = [Of(name="the word exam", estimate=of)] * judged
     return (Of(judged=every, sure=every[:1] if sure else [], noise=Of(n=controls, spread=0.04)),)
@@ -268,14 +262,6 @@ def preferred(*models: tuple[str, float, float, float], first: float = np.nan) -
 
 BEFORE, LATER = contrast(UP, UP, shown=True, moved=True, strong=True), {"shown": False, "moved": True}
 STUDIES: dict[Callable[..., Any], list[tuple[tuple[Any, ...], str, str]]] = {
-    turns._answer: [
-        (turn_curve(turns=1), "Cannot tell", "was asked after one turn alone"),
-        (turn_curve(UP, placebo=True), "Cannot tell", "its answers to the placebo change too"),
-        (turn_curve(DOWN), "No", "finds an evaluation less probable from turn 3 [2, 4] on, by -0.40"),
-        (turn_curve(UP), "Yes", "notices at turn 3 [2, 4], by +0.40 [+0.35, +0.45]"),
-        (turn_curve(FLAT, shown=False), "No", "rates evaluations less than 0.10 above real use after every turn"),
-        (turn_curve(WIDE, shown=False), "Cannot tell", "shows no turn of change (p = 0.010"),
-    ],
     cues._answer: [
         (cue(sure=True, of=UP), "Yes", "goes by 1 of 2 things (Holm), most by “the word exam”: +0.40"),
         (cue(controls=0), "Cannot tell", "has no prompt that is long enough to take as much out elsewhere"),
@@ -284,7 +270,7 @@ STUDIES: dict[Callable[..., Any], list[tuple[tuple[Any, ...], str, str]]] = {
         (cue(), "Cannot tell", "is shown to go by none of 2 things"),
     ],
     probes.claim_of: [
-        ((DOWN, "asking", []), "No", "has a probe below asking -0.40"),
+        ((DOWN, "asking", []), "No", "has a probe below asking −0.40"),
         ((WIDE, "asking", []), "Cannot tell", "has a probe that is not shown to be above asking"),
         ((UP, "asking", ["length"]), "Cannot tell", "and not above length"),
         ((UP, "asking", []), "Yes", "has a probe above asking +0.40"),
@@ -434,6 +420,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "Read": ("lens", "attention", "read"),
     "Realism": ("card",),
     "Rewriting": ("rewrite",),
+    "Turns": ("test_claims.py",),
 }
 """Study → modules whose sentences `STUDIES` renders, or files of tests that do; else the module of its name."""
 

@@ -16,26 +16,46 @@ class Interval(Protocol):
     def high(self) -> float: ...
 
 
+MINUS = "\N{MINUS SIGN}"
+"""The one minus sign of pages and lines; a hyphen would break."""
+
+
+def fixed(x: float, digits: int = 2, *, signed: bool = False) -> str:
+    """A number with fixed decimals, a minus sign where it is below 0, and no sign where it is rounded to 0.
+
+    >>> fixed(-0.271), fixed(-0.001), fixed(0.271, signed=True)
+    ('−0.27', '0.00', '+0.27')
+    """
+    text = f"{abs(x):.{digits}f}"
+    if float(text) == 0:
+        return text
+    sign = MINUS if x < 0 else "+" if signed else ""
+    return f"{sign}{text}"
+
+
 def shown(estimate: Interval, digits: int = 2, *, sign: bool = False) -> str:
     """`0.61 [0.55, 0.67]`; without an interval or a value the reason, `0.61 (one item)` or `– (no data)`."""
-    form = f"{'+' if sign else ''}.{digits}f"
     stated = getattr(estimate, "reason", "")
     reason = stated if isinstance(stated, str) else ""  # a table has NaN for none
     if math.isnan(estimate.value):
         return f"– ({reason})" if reason else "–"
-    if math.isnan(estimate.low):
-        return f"{estimate.value:{form}} ({reason or 'no interval'})"
-    return f"{estimate.value:{form}} [{estimate.low:{form}}, {estimate.high:{form}}]"
+    value, low, high = (
+        "" if math.isnan(x) else fixed(x, digits, signed=sign)
+        for x in (estimate.value, estimate.low, estimate.high)
+    )
+    if not low:
+        return f"{value} ({reason or 'no interval'})"
+    return f"{value} [{low}, {high}]"
 
 
 def number(x: float | None, digits: int = 2) -> str:
     """A number, or a dash where there is none."""
-    return "–" if x is None or math.isnan(x) else f"{x:.{digits}f}"
+    return "–" if x is None or math.isnan(x) else fixed(x, digits)
 
 
 def signed_number(x: float | None, digits: int = 2) -> str:
     """A difference with its sign, or a dash."""
-    return "–" if x is None or math.isnan(x) else f"{x:+.{digits}f}"
+    return "–" if x is None or math.isnan(x) else fixed(x, digits, signed=True)
 
 
 def percent(share: float | None) -> str:
@@ -47,13 +67,17 @@ def percent(share: float | None) -> str:
     if share is None or math.isnan(share):
         return "–"
     x = 100 * share
-    return f"{x:.0f} %" if abs(x) >= 9.95 else f"{round(x, 1 if abs(x) >= 0.95 else 2):g} %"
+    if abs(x) >= 9.95:
+        return f"{fixed(x, 0)} %"
+    digits = 1 if abs(x) >= 0.95 else 2
+    return f"{round(x, digits) + 0:g} %".replace("-", MINUS)
 
 
 def percents(estimate: Interval) -> str:
     """`88 % [79, 94]`, or a dash."""
-    ends = "" if math.isnan(estimate.low) else f" [{100 * estimate.low:.0f}, {100 * estimate.high:.0f}]"
-    return percent(estimate.value) + ends
+    if math.isnan(estimate.low):
+        return percent(estimate.value)
+    return f"{percent(estimate.value)} [{fixed(100 * estimate.low, 0)}, {fixed(100 * estimate.high, 0)}]"
 
 
 def points(estimate: Interval) -> str:
@@ -61,12 +85,16 @@ def points(estimate: Interval) -> str:
     if math.isnan(estimate.value):
         return "an unknown difference"
     reason = getattr(estimate, "reason", "") or "no interval"
-    ends = f"({reason})" if math.isnan(estimate.low) else f"[{_points(estimate.low)}, {_points(estimate.high)}]"
+    ends = f"[{_points(estimate.low)}, {_points(estimate.high)}]"
+    if math.isnan(estimate.low):
+        ends = f"({reason})"
     return f"{_points(estimate.value)} points {ends}"
 
 
 def _points(x: float) -> str:
-    return f"{100 * x:+.0f}" if abs(x) >= 0.0995 else f"{100 * x:+.1f}"
+    if math.isnan(x):
+        return "–"
+    return fixed(100 * x, 0 if abs(x) >= 0.0995 else 1, signed=True)
 
 
 def p_digits(p: float) -> str:

@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 from markupsafe import Markup
 
+from selfprobe.page.numerals import MINUS, fixed, number, percent, percents, shown
 from selfprobe.page.numerals import Interval as Interval
-from selfprobe.page.numerals import number, percent, percents, shown
 from selfprobe.text.safe import plain
 
 if TYPE_CHECKING:
@@ -312,10 +312,10 @@ def curves(
     sheet.text(8, top - 10, up, size=SMALL)
     for x in across_at:
         sheet.line(px(x), top, px(x), top + height, GRID)
-        sheet.text(px(x), top + height + 16, f"{x:g}", anchor="middle", size=SMALL)
+        sheet.text(px(x), top + height + 16, _tick(x, "score"), anchor="middle", size=SMALL)
     for y in up_at:
         sheet.line(left, py(y), right, py(y), GRID)
-        sheet.text(left - 6, py(y) + 4, f"{y:g}", anchor="end", size=SMALL)
+        sheet.text(left - 6, py(y) + 4, _tick(y, "score"), anchor="end", size=SMALL)
     if diagonal:
         sheet.line(px(0), py(0), px(1), py(1), MUTED)
     if shaded:
@@ -406,12 +406,12 @@ def heat_map(
         sheet.text(
             x + side / 2,
             y + tall / 2 + (5 if ends is None else -2),
-            f"{value:{'+' * centred}.2f}",
+            fixed(float(value), signed=centred),
             anchor="middle",
             colour=ink,
         )
         if ends is not None and math.isfinite(ends[0][r, c]):
-            text = f"{ends[0][r, c]:.2f}–{ends[1][r, c]:.2f}"
+            text = f"{fixed(ends[0][r, c])}–{fixed(ends[1][r, c])}"
             sheet.text(x + side / 2, y + tall / 2 + 14, text, anchor="middle", size=11, colour=ink)
         if square and r == c:
             sheet.frame(x + 2, y + 2, side - 5, tall - 5, ink)
@@ -431,7 +431,7 @@ def heat_map(
     sheet.footing(left + side * len(heads) / 2, across)
     every = [(r, c) for r, c in np.ndindex(cells.shape) if math.isfinite(cells[r, c])]
     listed = every if len(every) <= 25 or not square else [(r, c) for r, c in every if r == c]
-    words = "; ".join(f"{heads[c]} on {rows[r]} {cells[r, c]:{'+' * centred}.2f}" for r, c in listed)
+    words = "; ".join(f"{heads[c]} on {rows[r]} {fixed(cells[r, c], signed=centred)}" for r, c in listed)
     return Picture(name, f"{caption} {words}", caption, sheet.drawing())
 
 
@@ -572,13 +572,16 @@ def _axis(values: Sequence[float], scale: Scale, *, tight: bool = False) -> tupl
 
 
 def _tick(x: float, scale: Scale) -> str:
-    return f"{100 * x:.3g} %" if scale == "percent" else f"{round(x, 9):g}"
+    text = f"{100 * x:.3g} %" if scale == "percent" else f"{round(x, 9):g}"
+    return text.replace("-", MINUS)
 
 
 def _written(x: float, scale: Scale) -> str:
     if math.isnan(x):
         return ""
-    return percent(x) if scale == "percent" else f"{x:+.2f}" if scale == "signed" else number(x)
+    if scale == "percent":
+        return percent(x)
+    return fixed(x, signed=True) if scale == "signed" else number(x)
 
 
 def _plain(e: Interval) -> str:

@@ -1,0 +1,179 @@
+"""Every study answers by one rule, and each sentence says what its numbers license, for every verdict and open check."""
+
+import importlib
+import math
+import pkgutil
+import re
+from collections.abc import Iterator
+
+import pytest
+
+import selfprobe.studies
+from selfprobe.page.claims import (
+    ClaimWords,
+    answer_over,
+    check_table,
+    claim_sentence,
+    claims_as_json,
+    claims_from_json,
+)
+from selfprobe.stats.claim import (
+    Check,
+    Claim,
+    Outcome,
+    Verdict,
+    ordered_claims,
+    outcome_above_zero,
+)
+from selfprobe.stats.estimate import Estimate, undefined
+
+SLOTS = re.compile(r"\{(\w+)\}")
+STANDARD_SLOTS = {"effect", "smallest", "competitor", "difference"}
+
+
+def words_of_studies() -> Iterator[tuple[str, ClaimWords]]:
+    """Every table of words in the studies, with its name."""
+    modules = pkgutil.walk_packages(selfprobe.studies.__path__, "selfprobe.studies.")
+    for info in modules:
+        module = importlib.import_module(info.name)
+        for name, value in vars(module).items():
+            if isinstance(value, ClaimWords) and name.isupper():
+                yield f"{info.name.removeprefix('selfprobe.studies.')}.{name}", value
+
+
+WORDS = dict(sorted(words_of_studies()))
+
+
+def estimate(value: float, half: float = 0.05) -> Estimate:
+    return Estimate(value, value - half, value + half, 40, "item")
+
+
+LARGE, SMALL, WIDE = estimate(0.4), estimate(0.0), estimate(0.1, 0.5)
+
+
+def details_of(words: ClaimWords) -> dict[str, str]:
+    """Placeholders for a study's own slots."""
+    phrases = [words.yes, words.no, words.explained, *words.unmet.values()]
+    own = {slot for phrase in phrases for slot in SLOTS.findall(phrase)} - STANDARD_SLOTS
+    return {slot: f"({slot})" for slot in own}
+
+
+def claim_of(words: ClaimWords, outcomes: dict[str, Outcome], effect: Estimate = LARGE) -> Claim:
+    """A claim with an outcome for each check of the words; a failing one explains."""
+    checks = []
+    for name in words.checks:
+        outcome = outcomes.get(name, Outcome.HOLDS)
+        difference = SMALL if outcome is Outcome.FAILS else LARGE
+        if outcome is Outcome.OPEN:
+            difference = undefined("nothing was asked")
+        checks.append(Check(name, difference, outcome, "a rival: 37 %", 0.01, explains=True, remedy="add two models"))
+    return Claim("ada", effect, tuple(checks), 0.1, details_of(words))
+
+
+def cases(words: ClaimWords) -> Iterator[tuple[Claim, Verdict]]:
+    """A claim of every verdict, and one for each check that is the first to be open or to explain."""
+    yield claim_of(words, {}), Verdict.YES
+    yield claim_of(words, dict.fromkeys(words.checks, Outcome.OPEN), SMALL), Verdict.NO
+    for name in words.checks:
+        yield claim_of(words, {name: Outcome.OPEN}), Verdict.CANNOT_TELL
+        yield claim_of(words, {name: Outcome.FAILS}), Verdict.NO
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_every_verdict_and_every_open_check_of_a_study_is_said(name: str) -> None:
+    words = WORDS[name]
+    for claim, verdict in cases(words):
+        assert claim.verdict is verdict
+        sentence = claim_sentence(claim, words)
+        assert sentence.startswith(f"{verdict.value}: ada ") and sentence.endswith("."), sentence
+        assert "{" not in sentence and "nan" not in sentence.lower() and "  " not in sentence, sentence
+        assert len(check_table(claim, words).rows) == len(words.checks)
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_a_yes_says_the_effect_and_an_explained_one_its_competitor(name: str) -> None:
+    words = WORDS[name]
+    assert words.write(LARGE) in claim_sentence(claim_of(words, {}), words)
+    first = next(iter(words.checks))
+    assert "a rival: 37 %" in claim_sentence(claim_of(words, {first: Outcome.FAILS}), words)
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_no_answer_changes_when_all_words_are_replaced_by_placeholders(name: str) -> None:
+    words = WORDS[name]
+    placeholders = ClaimWords("x", "x", dict.fromkeys(words.checks, "x"), explained="x")
+    claims = [claim for claim, _ in cases(words)]
+    answer, _ = answer_over(claims, words)
+    replaced, _ = answer_over(claims, placeholders)
+    assert answer.partition(" ")[0] == replaced.partition(" ")[0]
+
+
+def test_the_rule_by_hand() -> None:
+    holds = Check("a", LARGE, Outcome.HOLDS)
+    is_open = Check("b", WIDE, Outcome.OPEN)
+    explains = Check("c", SMALL, Outcome.FAILS, "its length: 0.60", explains=True)
+    fails = Check("d", SMALL, Outcome.FAILS)
+    assert Claim("m", LARGE, (holds,), 0.1).verdict is Verdict.YES
+    assert Claim("m", LARGE, (holds, is_open), 0.1).verdict is Verdict.CANNOT_TELL
+    assert Claim("m", LARGE, (is_open, explains), 0.1).verdict is Verdict.NO
+    assert Claim("m", LARGE, (fails,), 0.1).verdict is Verdict.CANNOT_TELL
+    assert Claim("m", SMALL, (is_open,), 0.1).verdict is Verdict.NO
+    assert Claim("m", LARGE, (), 0.1).verdict is Verdict.CANNOT_TELL
+    assert Claim("m", undefined("no data"), (is_open,), 0.1).verdict is Verdict.CANNOT_TELL
+
+
+def test_a_wide_interval_of_a_control_explains_nothing() -> None:
+    wide = Check("c", WIDE, Outcome.FAILS, "its length: 0.60", explains=True)
+    assert Claim("m", LARGE, (wide,), 0.1).verdict is Verdict.CANNOT_TELL
+
+
+def test_the_outcome_of_a_difference() -> None:
+    assert outcome_above_zero(LARGE, smallest=0.1) is Outcome.HOLDS
+    assert outcome_above_zero(LARGE, smallest=0.1, p_value=0.2) is Outcome.OPEN
+    assert outcome_above_zero(SMALL, smallest=0.1) is Outcome.FAILS
+    assert outcome_above_zero(WIDE, smallest=0.1) is Outcome.OPEN
+    assert outcome_above_zero(undefined("no data"), smallest=0.1) is Outcome.OPEN
+    assert outcome_above_zero(estimate(-0.4), smallest=0.1, p_value=0.001) is Outcome.FAILS
+
+
+def test_the_strongest_competitor_is_the_one_with_the_smallest_difference() -> None:
+    near = Check("near", estimate(0.1), Outcome.HOLDS, "bo on it: 52 %")
+    far = Check("far", estimate(0.3), Outcome.HOLDS, "guessing: 32 %")
+    unknown = Check("unknown", undefined("not asked"), Outcome.HOLDS, "nobody")
+    claim = Claim("ada", LARGE, (far, near, unknown), 0.05)
+    words = ClaimWords("wins by {effect}; closest is {competitor}", "no", {"near": "x", "far": "y", "unknown": "z"})
+    assert claim.strongest_competitor is near
+    assert claim_sentence(claim, words) == "Yes: ada wins by 0.40 [0.35, 0.45]; closest is bo on it: 52 %."
+
+
+def test_an_open_check_is_said_with_its_reason_and_its_remedy() -> None:
+    reason = undefined("3 sources; 6 are the least")
+    check = Check("change", reason, Outcome.OPEN, remedy="add sources")
+    words = ClaimWords("notices", "does not", {"change": "changing"})
+    said = claim_sentence(Claim("ada", LARGE, (check,), 0.1), words)
+    assert said == "Cannot tell: ada is not shown to be changing (3 sources; 6 are the least); add sources."
+
+
+def test_claims_are_listed_yes_first_and_no_last() -> None:
+    words = ClaimWords("is", "is not", {"a": "x"})
+    claims = [claim for claim, _ in cases(words)]
+    verdicts = [claim.verdict for claim in ordered_claims(claims)]
+    assert verdicts == [Verdict.YES, Verdict.CANNOT_TELL, Verdict.NO, Verdict.NO]
+    answer, lines = answer_over(claims, words)
+    assert answer == "Yes, for 1 of 4 models. ada is." and len(lines) == 3
+
+
+def test_claims_of_a_file_are_read_back_and_keep_their_verdicts() -> None:
+    import json
+
+    words = ClaimWords("is", "is not", {"a": "x", "b": "y"})
+    claims = [claim for claim, _ in cases(words)]
+    entries = claims_as_json(claims, words)
+    again = claims_from_json(json.dumps(entries))
+    assert [claim.verdict.value for claim in again] == [entry["verdict"] for entry in entries]
+    assert math.isnan(again[2].checks[0].difference.value)
+
+
+def test_claims_of_a_foreign_file_are_refused_in_a_line() -> None:
+    with pytest.raises(ValueError, match="subject"):
+        claims_from_json('[{"verdict": "Yes"}]')
