@@ -306,9 +306,7 @@ class Page:
     @cached_property
     def frames(self) -> dict[str, pd.DataFrame]:
         """File stem → the table of the files."""
-        return {
-            name: table.frame if isinstance(table, RowTable) else table for name, table in self.tables.items()
-        }
+        return {name: table.frame if isinstance(table, RowTable) else table for name, table in self.tables.items()}
 
     @property
     def verdict(self) -> tuple[str, str]:
@@ -316,6 +314,12 @@ class Page:
         head = re.match(r".*?([.:;]|,(?! (in|for)\b))(?= )|.*", self.answer)
         assert head is not None
         return head[0], self.answer[head.end() :]
+
+    def _repr_html_(self) -> str:
+        """The page in a notebook, in a frame of its own."""
+        return Markup('<iframe srcdoc="{}" style="width:100%;height:44rem;border:0"></iframe>').format(
+            render(self, ".")
+        )
 
     @property
     def lines(self) -> list[str]:

@@ -131,12 +131,8 @@ class CheckRow:
     measured: Annotated[str, Heading("measured", "What was measured, with its 95 % interval.")]
     compared_with: Annotated[str, Heading("compared with", "The competitor, and what it reaches.")]
     p_value: Annotated[float, Heading("p", "p of the check, corrected for its family.", p_digits)]
-    outcome: Annotated[
-        Outcome, Heading("outcome", "Holds, fails, or open: these data cannot decide it.")
-    ]
-    remedy: Annotated[
-        str, Heading("what would decide it", "What to type or add where the check is open.")
-    ]
+    outcome: Annotated[Outcome, Heading("outcome", "Holds, fails, or open: these data cannot decide it.")]
+    remedy: Annotated[str, Heading("what would decide it", "What to type or add where the check is open.")]
 
 
 def check_table(claim: Claim, words: ClaimWords) -> RowTable:
@@ -186,7 +182,4 @@ def _with_nan(entry: Any) -> Any:
         return [_with_nan(part) for part in entry]
     if not isinstance(entry, dict):
         return entry
-    return {
-        key: math.nan if part is None and key in _NUMBERS else _with_nan(part)
-        for key, part in entry.items()
-    }
+    return {key: math.nan if part is None and key in _NUMBERS else _with_nan(part) for key, part in entry.items()}

@@ -40,8 +40,7 @@ def shown(estimate: Interval, digits: int = 2, *, sign: bool = False) -> str:
     if math.isnan(estimate.value):
         return f"– ({reason})" if reason else "–"
     value, low, high = (
-        "" if math.isnan(x) else fixed(x, digits, signed=sign)
-        for x in (estimate.value, estimate.low, estimate.high)
+        "" if math.isnan(x) else fixed(x, digits, signed=sign) for x in (estimate.value, estimate.low, estimate.high)
     )
     if not low:
         return f"{value} ({reason or 'no interval'})"

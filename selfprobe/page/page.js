@@ -1,10 +1,9 @@
 // Tables sort at a click on a heading (or Enter), and long ones can be filtered; a link opens what it leads to; paper has
-// all of a page; a picture becomes a PNG when it is asked for. The page is whole without it.
+// what is unfolded; a picture becomes a PNG when it is asked for. The page is whole without it.
 "use strict";
 const unfold = () => { for (let at = document.getElementById(location.hash.slice(1)); at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true; };
 addEventListener("hashchange", () => { unfold(); document.getElementById(location.hash.slice(1))?.scrollIntoView(); });
 unfold();
-addEventListener("beforeprint", () => document.querySelectorAll("details").forEach((part) => { part.open = true; }));
 for (const links of document.querySelectorAll("figcaption")) {
   if ([...links.querySelectorAll("a")].some((link) => link.textContent === "PNG")) continue;
   const png = Object.assign(document.createElement("a"), { className: "png", textContent: "PNG", href: "#" });

@@ -33,6 +33,21 @@ INK, SELF, OTHERS, MUTED = "#1b1f24", "#1b7837", "#2166ac", "#8a8f98"
 """Text, the paper's green for self and blue for others, and what steps back; distinct without colour vision too."""
 
 GRID = "#e4e6ea"
+PAPER = "#fff"
+CELL_INK = "#16191d"
+"""Dark text on a coloured cell, which stays dark on a dark page."""
+DARK = {
+    PAPER: "#15181c",
+    INK: "#e6e9ee",
+    GRID: "#39414c",
+    SELF: "#63c17f",
+    OTHERS: "#6fa8dc",
+    MUTED: "#a2abb7",
+    "#b35806": "#e59a55",
+    "#762a83": "#c79ad6",
+    "#01665e": "#4db6ac",
+}
+"""Colour → the one that takes its place where a reader prefers dark pages."""
 FAINT = 0.05
 """Least distance of the ends of a diverging scale from 0: smaller values stay pale."""
 
@@ -402,7 +417,7 @@ def heat_map(
             sheet.hole(x, y, side, tall)
             continue
         colour, ink = _shade(float(shades[r, c]), DIVERGING if centred else SEQUENTIAL)
-        sheet.rectangle(x, y, side - 1, tall - 1, colour)
+        sheet.cell(x, y, side - 1, tall - 1, colour)
         sheet.text(
             x + side / 2,
             y + tall / 2 + (5 if ends is None else -2),
@@ -506,6 +521,11 @@ class _Sheet:
     def rectangle(self, x: float, y: float, width: float, height: float, colour: str) -> None:
         self.marks.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{colour}"/>')
 
+    def cell(self, x: float, y: float, width: float, height: float, colour: str) -> None:
+        """A cell of a colour scale, the same on light and dark pages."""
+        shape = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
+        self.marks.append(f'<rect {shape} style="fill:{colour}"/>')
+
     def frame(self, x: float, y: float, width: float, height: float, colour: str) -> None:
         shape = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
         self.marks.append(f'<rect {shape} fill="none" stroke="{colour}" stroke-width="2"/>')
@@ -527,12 +547,25 @@ class _Sheet:
         self.marks.append(f'<polygon points="{_points([(x + dx, y + dy) for dx, dy in corners])}" fill="{colour}"/>')
 
     def drawing(self) -> Drawing:
-        """The whole picture, on white."""
+        """The whole picture, on white or, where a reader prefers dark pages, on black."""
         body = "\n".join(self.marks)
         head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{self.width:.0f}" height="{self.y:.0f}"'
         box = f'viewBox="0 0 {self.width:.0f} {self.y:.0f}" font-family="system-ui, sans-serif"'
-        back = f'<rect width="100%" height="100%" fill="#fff"/>{HATCHED if "#hatched" in body else ""}'
-        return Drawing(self.width, f"{head} {box}>\n{back}\n{body}\n</svg>\n".encode())
+        back = f'<rect width="100%" height="100%" fill="{PAPER}"/>{HATCHED if "#hatched" in body else ""}'
+        return Drawing(self.width, f"{head} {box}>\n{DARK_STYLE}\n{back}\n{body}\n</svg>\n".encode())
+
+
+def _dark_style() -> str:
+    """Style sheet that changes the colours of a picture where a reader prefers dark pages."""
+    rules = [
+        f'[{attribute}="{light}"]{{{attribute}:{dark}}}'
+        for light, dark in DARK.items()
+        for attribute in ("fill", "stroke")
+    ]
+    return f"<style>@media (prefers-color-scheme:dark){{{''.join(rules)}}}</style>"
+
+
+DARK_STYLE = _dark_style()
 
 
 HATCHED = (
@@ -608,7 +641,7 @@ def _shade(place: float, colours: Sequence[str]) -> tuple[str, str]:
     one, other = colours[math.floor(at)], colours[math.ceil(at)]
     mixed = [int(one[i : i + 2], 16) * (1 - at % 1) + int(other[i : i + 2], 16) * (at % 1) for i in (0, 2, 4)]
     light = (0.299 * mixed[0] + 0.587 * mixed[1] + 0.114 * mixed[2]) / 255
-    return f"#{''.join(f'{round(part):02x}' for part in mixed)}", INK if light > 0.5 else "#fff"
+    return f"#{''.join(f'{round(part):02x}' for part in mixed)}", CELL_INK if light > 0.5 else "#ffffff"
 
 
 def label(text: object) -> str:

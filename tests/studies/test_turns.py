@@ -14,8 +14,8 @@ from inspect_ai.log import list_eval_logs, read_eval_log
 
 from selfprobe.cli import main
 from selfprobe.evalawareness_tasks.turn_curve import PLACEBO, QUESTIONS
-from selfprobe.providers.behaviours.awareness import GIVEAWAYS
 from selfprobe.page.claims import claim_clause
+from selfprobe.providers.behaviours.awareness import GIVEAWAYS
 from selfprobe.stats.claim import Verdict
 from selfprobe.studies.turns import TURN_WORDS, TurnAnswer, turn_claim, turn_curve
 
