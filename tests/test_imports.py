@@ -241,6 +241,9 @@ TWICE = {
     "Item": "one measured thing: a row of data, two prompts of a patch, a line of a page, a judged conversation",
     "Table": "rows with their origin (`from selfprobe.data`), and the table of a page (`from selfprobe.page`)",
     "awareness": "the scorer of that name in logs, and the command",
+    "Check": "one requirement of a claim, and the command `selfprobe check`",
+    "Outcome": "what a check comes to, and the command `selfprobe outcome`",
+    "Verdict": "the answer of a claim, and the label that a vote gives",
 }
 """Public names that two rooms define, and why both keep theirs."""
 

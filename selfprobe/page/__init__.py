@@ -246,7 +246,7 @@ def tables_section(tables: "Mapping[str, pd.DataFrame | RowTable]") -> list[Bloc
     return blocks
 
 
-def why_section(claims: Sequence[Claim], words: ClaimWords, notes: Mapping[str, Sequence[Block]]) -> list[Block]:
+def claims_section(claims: Sequence[Claim], words: ClaimWords, notes: Mapping[str, Sequence[Block]]) -> list[Block]:
     """Each claim with its checks as a table, and further blocks by subject."""
     blocks: list[Block] = []
     for claim in ordered_claims(claims):
@@ -367,7 +367,7 @@ def claim_page(
     """
     answer, further = answer_over(claims, words)
     sections = headings(
-        why=why_section(claims, words, notes or {}),
+        why=claims_section(claims, words, notes or {}),
         paper=paper,
         cells=[*cells, *tables_section(tables)],
         method=method,

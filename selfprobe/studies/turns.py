@@ -156,7 +156,7 @@ class Turns(Study):
         Raises:
             NoLogs: No answer could be read.
         """
-        answers, transcripts = logged_turns(logs)
+        answers, transcripts = turn_rows(logs)
         answered_models = dict.fromkeys(row.model for row in answers if not math.isnan(row.p))
         if not answered_models:
             raise NoLogs(
@@ -265,7 +265,7 @@ class Transcript:
     lost: Annotated[int, Heading("unread", "Number of answers that are no number.")]
 
 
-def logged_turns(logs: Logs) -> tuple[list[TurnAnswer], list[Transcript]]:
+def turn_rows(logs: Logs) -> tuple[list[TurnAnswer], list[Transcript]]:
     """The answers of the finished runs, and the transcripts that they are about."""
     answers: list[TurnAnswer] = []
     transcripts: list[Transcript] = []
