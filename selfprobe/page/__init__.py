@@ -251,7 +251,8 @@ def claims_section(claims: Sequence[Claim], words: ClaimWords, notes: Mapping[st
     blocks: list[Block] = []
     for claim in ordered_claims(claims):
         checks = check_table(claim, words)
-        inner = [claim_sentence(claim, words), Table(checks.rows, checks.columns)]
+        sentence = claim_sentence(claim, words)
+        inner: list[Block] = [sentence, Table(checks.rows, checks.columns)]
         blocks.append(Section(claim.subject, [*inner, *notes.get(claim.subject, ())]))
     return blocks
 

@@ -426,7 +426,7 @@ def heat_map(
             colour=ink,
         )
         if ends is not None and math.isfinite(ends[0][r, c]):
-            text = f"{fixed(ends[0][r, c])}–{fixed(ends[1][r, c])}"
+            text = f"{fixed(float(ends[0][r, c]))}–{fixed(float(ends[1][r, c]))}"
             sheet.text(x + side / 2, y + tall / 2 + 14, text, anchor="middle", size=11, colour=ink)
         if square and r == c:
             sheet.frame(x + 2, y + 2, side - 5, tall - 5, ink)
@@ -446,7 +446,7 @@ def heat_map(
     sheet.footing(left + side * len(heads) / 2, across)
     every = [(r, c) for r, c in np.ndindex(cells.shape) if math.isfinite(cells[r, c])]
     listed = every if len(every) <= 25 or not square else [(r, c) for r, c in every if r == c]
-    words = "; ".join(f"{heads[c]} on {rows[r]} {fixed(cells[r, c], signed=centred)}" for r, c in listed)
+    words = "; ".join(f"{heads[c]} on {rows[r]} {fixed(float(cells[r, c]), signed=centred)}" for r, c in listed)
     return Picture(name, f"{caption} {words}", caption, sheet.drawing())
 
 
