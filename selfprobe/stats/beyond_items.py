@@ -144,9 +144,7 @@ def _pattern_groups(patterns: FloatArray, counts: FloatArray) -> list[_PatternGr
     return groups
 
 
-def _fitted_chances(
-    groups: list[_PatternGroup], patterns: FloatArray, counts: FloatArray
-) -> list[FloatArray]:
+def _fitted_chances(groups: list[_PatternGroup], patterns: FloatArray, counts: FloatArray) -> list[FloatArray]:
     """Chance of each pattern given its number of successes, at the skills of greatest conditional likelihood."""
     informative = counts.copy()
     informative[[0, -1]] = 0  # nobody or everybody solved the item
@@ -178,12 +176,9 @@ def _eigenvalue_p(
     rng: np.random.Generator,
     draws: int,
 ) -> float:
-    residuals = [
-        group.patterns - chance @ group.patterns for group, chance in zip(groups, chances, strict=True)
-    ]
+    residuals = [group.patterns - chance @ group.patterns for group, chance in zip(groups, chances, strict=True)]
     covariances = [
-        (chance[:, None] * residual).T @ residual
-        for chance, residual in zip(chances, residuals, strict=True)
+        (chance[:, None] * residual).T @ residual for chance, residual in zip(chances, residuals, strict=True)
     ]
     outer_products = [
         (residual[:, :, None] * residual[:, None, :]).reshape(len(residual), -1) for residual in residuals

@@ -120,11 +120,7 @@ class Claim:
     @property
     def strongest_competitor(self) -> Check | None:
         """The check with a competitor whose difference is smallest; None where nothing could be compared."""
-        compared = [
-            check
-            for check in self.checks
-            if check.compared_with and not math.isnan(check.difference.value)
-        ]
+        compared = [check for check in self.checks if check.compared_with and not math.isnan(check.difference.value)]
         return min(compared, key=lambda check: check.difference.value, default=None)
 
 

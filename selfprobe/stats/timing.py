@@ -96,9 +96,7 @@ def rise_in(
     values = np.asarray(curves, dtype=float)
     positions = np.asarray(places, dtype=float)
     if values.ndim != 2 or values.shape[1] != len(positions):
-        raise ValueError(
-            f"expected curves [curve, place] with {len(positions)} places, got {values.shape}"
-        )
+        raise ValueError(f"expected curves [curve, place] with {len(positions)} places, got {values.shape}")
     is_known = ~np.isnan(values)
     fewest_values = 1 if from_zero else 2
     is_useful = is_known.sum(axis=1) >= fewest_values
@@ -123,11 +121,7 @@ def _no_rise(reason: str, clusters: int, unit: str) -> Rise:
 def _rise_shapes(positions: FloatArray, *, from_zero: bool) -> tuple[list[RiseShape], FloatArray]:
     """Every rise between two places, and its values `[shape, place]`."""
     count = len(positions)
-    shapes = [
-        RiseShape(before, after)
-        for before in range(count - 1)
-        for after in range(before + 1, count)
-    ]
+    shapes = [RiseShape(before, after) for before in range(count - 1) for after in range(before + 1, count)]
     rows = []
     for shape in shapes:
         length = positions[shape.after] - positions[shape.before]
@@ -181,9 +175,7 @@ def _shape_products(
     return _ShapeProducts(with_curves, between_shapes)
 
 
-def _without_level(
-    rows: FloatArray, is_known: npt.NDArray[np.bool_], *, from_zero: bool
-) -> FloatArray:
+def _without_level(rows: FloatArray, is_known: npt.NDArray[np.bool_], *, from_zero: bool) -> FloatArray:
     """Rows with 0 where nothing is known and, unless they start from zero, without their means."""
     filled = np.where(is_known, rows, 0.0)
     if from_zero:
@@ -234,9 +226,7 @@ def _rise_from(
         return Rise(step, place, change_p, sharp_p, math.nan, math.nan)
     earliest = min(shape.before for shape in kept)
     latest = max(shape.after for shape in kept)
-    return Rise(
-        step, place, change_p, sharp_p, float(positions[max(earliest, 0)]), float(positions[latest])
-    )
+    return Rise(step, place, change_p, sharp_p, float(positions[max(earliest, 0)]), float(positions[latest]))
 
 
 def _fit(sums: FloatArray, norms: FloatArray) -> FloatArray:
@@ -345,9 +335,7 @@ def first_time(times: npt.ArrayLike, happened: npt.ArrayLike, *, unit: str) -> F
 
     survival = stats.ecdf(stats.CensoredData(uncensored=at[seen], right=at[~seen])).sf
     with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore", RuntimeWarning
-        )  # no interval where nothing, or everything, has happened
+        warnings.simplefilter("ignore", RuntimeWarning)  # no interval where nothing, or everything, has happened
         ends = survival.confidence_interval(method="log-log")
     moments = np.asarray(survival.quantiles, dtype=float)
     risk = np.array([(at >= moment).sum() for moment in moments], dtype=float)
@@ -356,7 +344,5 @@ def first_time(times: npt.ArrayLike, happened: npt.ArrayLike, *, unit: str) -> F
     low, high = 1 - np.asarray(ends.high.probabilities), 1 - np.asarray(ends.low.probabilities)
     for place in np.flatnonzero(np.isnan(low) | np.isnan(high)):
         ends_of_none = wilson(0.0, risk[place] if share[place] < 0.5 else len(at))[1]
-        low[place], high[place] = (
-            (0.0, ends_of_none) if share[place] < 0.5 else (1 - ends_of_none, 1.0)
-        )
+        low[place], high[place] = (0.0, ends_of_none) if share[place] < 0.5 else (1 - ends_of_none, 1.0)
     return FirstTime(moments, share, low, high, risk, events, len(at), unit)
