@@ -161,7 +161,7 @@ SPENT = ["log", "tokens"]
 
 
 def numbers(page: Page) -> dict[str, pd.DataFrame]:
-    return {name: table.drop(columns=SPENT, errors="ignore") for name, table in page.tables.items()}
+    return {name: table.drop(columns=SPENT, errors="ignore") for name, table in page.frames.items()}
 
 
 @pytest.mark.parametrize("make_logs", STUDIES)

@@ -110,7 +110,7 @@ def test_judges_logs_have_the_page_of_a_card(run_task: Run, tmp_path: Path) -> N
 def test_report_shows_logs_of_turns(run_task: Run, tmp_path: Path) -> None:
     run_task("selfprobe/turn_curve", "planted/ada", tmp_path, limit=4)
     made = report_page([str(tmp_path)])
-    assert set(made.tables["curves"].model) == {"planted/ada"} and made.title.startswith("Does a model notice")
+    assert set(made.frames["curves"].model) == {"planted/ada"} and "does a model notice" in made.title
 
 
 def test_one_log_of_no_study_is_one_log(logs: Path, tmp_path: Path) -> None:

@@ -190,7 +190,7 @@ def _eigenvalue_p(
     scale = np.sqrt(np.maximum(TIE, np.diag(expected)))
 
     def largest_eigenvalues(tables: list[FloatArray]) -> FloatArray:
-        """From the counts [draw, pattern] of each group."""
+        """Largest eigenvalue of each draw, from the counts [draw, pattern] of each group."""
         observed = np.zeros((len(tables[0]), models, models))
         for table, products in zip(tables, outer_products, strict=True):
             observed += (table @ products).reshape(-1, models, models)

@@ -222,7 +222,7 @@ class Patch(Lens):
         share = (
             f"Share of it{bare}" if there else "That is not shown to differ from 0, so there is no share of it. Change"
         )
-        why = f"{moves} ({int(shift.n)} dilemmas). {share} that a pattern brings is under All cells."
+        why = f"{moves} ({int(shift.n)} dilemmas). {share} that a pattern brings is under Tables."
         answer, clause = _answer(rows, shift, there)
         brings = (
             Column("share of the shift", "share", percent)

@@ -315,7 +315,10 @@ def turn_curve(answers: Sequence[TurnAnswer], model: str, *, rng: np.random.Gene
         for kind in kinds
     }
     has_placebo = bool(frame.placebo.notna().any())
-    clusters, cluster_name = _clusters(frame, is_paired=is_paired)
+    clusters_of_kind = {kind: _clusters(frame[frame.kind == kind] if kind else frame) for kind in kinds}
+    clusters, cluster_name = min(clusters_of_kind.values(), key=lambda labelled: labelled[0].nunique())
+    if is_paired and cluster_name != "source":
+        cluster_name = "pair"
 
     def difference_table(column: str) -> pd.DataFrame:
         first = tables[column, kinds[0]]
@@ -329,11 +332,11 @@ def turn_curve(answers: Sequence[TurnAnswer], model: str, *, rng: np.random.Gene
 
     differences = difference_table("p")
     since_first = differences if is_paired else differences.sub(differences[turns[0]], axis=0)
-    placebo_means = {kind: _means(tables["placebo", kind], clusters, cluster_name) for kind in kinds}
+    placebo_means = {kind: _means(tables["placebo", kind], *clusters_of_kind[kind]) for kind in kinds}
     return TurnCurve(
         model=model,
         turns=turns,
-        p={kind: _means(tables["p", kind], clusters, cluster_name) for kind in kinds},
+        p={kind: _means(tables["p", kind], *clusters_of_kind[kind]) for kind in kinds},
         placebo=placebo_means if has_placebo else {},
         difference=_means(differences, clusters, cluster_name) if is_paired else [],
         since_first=_means(since_first, clusters, cluster_name),
@@ -350,20 +353,15 @@ def _by_turn_table(frame: pd.DataFrame, column: str, kind: str, turns: list[int]
     return table.reindex(columns=turns).astype(float)
 
 
-def _clusters(frame: pd.DataFrame, *, is_paired: bool) -> tuple[pd.Series, str]:
+def _clusters(frame: pd.DataFrame) -> tuple[pd.Series, str]:
     """Unit (transcript or pair) → its cluster, and what a cluster is.
 
     Where the transcripts are of several sources the source is the cluster, else the transcript. A pair has a source on
-    either side: the side with fewer clusters counts.
+    either side: of its differences the side with fewer clusters counts.
     """
-    by_kind = {}
-    for kind, part in frame.fillna({"kind": ""}).groupby("kind" if is_paired else lambda _: ""):
-        units = part.drop_duplicates("unit")
-        labels, name = resampling_units(list(units.source), list(units.unit), [""] * len(units))
-        by_kind[kind] = (pd.Series(labels, index=list(units.unit)), name)
-    clusters, name = min(by_kind.values(), key=lambda labelled: labelled[0].nunique())
-    single = "pair" if is_paired else "transcript"
-    return clusters, "source" if name == "source" else single
+    units = frame.drop_duplicates("unit")
+    labels, name = resampling_units(list(units.source), list(units.unit), [""] * len(units))
+    return pd.Series(labels, index=list(units.unit)), "source" if name == "source" else "transcript"
 
 
 def _means(table: pd.DataFrame, clusters: pd.Series, unit: str) -> list[Estimate]:

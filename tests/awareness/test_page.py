@@ -202,7 +202,7 @@ def test_the_first_screen_says_for_whom_and_what_a_classifier_reaches(written: P
     )
     assert shown.table is not None and shown.picture is not None
     assert [column.title for column in shown.table.columns] == ["model", "answer", "tests", "real requests", "AUROC"]
-    assert [section.title for section in shown.sections] == ["Why", "As in the paper", "All cells", "Method", "Runs"]
+    assert [section.title for section in shown.sections] == ["Why", "As in the paper", "Tables", "Method", "Runs"]
 
 
 def test_without_labels_the_answer_says_so() -> None:

@@ -121,7 +121,9 @@ def test_after_a_study_a_line_says_how_to_start_the_server(gateway: Any, tmp_pat
     gateway.fault = "thought_kimi_vl"
     model = "openai-api/gate/thinker"  # a name of its own: the handle of another test's model keeps its address
     args = ["matrix", "--tasks", "kth_word", "--models", f"{model},planted/a", "--limit", "1", "--yes"]
-    done = CliRunner().invoke(main, [*args, "--display", "none", "--log-dir", str(tmp_path / "logs")])
+    done = CliRunner().invoke(
+        main, [*args, "--display", "none", "--log-dir", str(tmp_path / "logs"), "--out", str(tmp_path / "page")]
+    )
     assert f"  {model}: 5 replies held thoughts, which are split off here; {ADVICE}." in done.stderr.splitlines()
     assert "planted/a: " not in done.stderr
 

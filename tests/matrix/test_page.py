@@ -229,7 +229,7 @@ def test_the_first_screen_says_for_whom_and_what_comes_closest(matrix_results: C
     cells = [[column.cell(row) for column in made.table.columns] for row in made.table.rows]
     assert cells[0][:2] == ["m/a", "Yes"] and {row[1] for row in cells[1:]} <= {"No", "Cannot tell"}
     assert cells[0][2] in made.answer and "a: itself" in made.picture.alt
-    assert [section.title for section in made.sections] == ["Why", "As in the paper", "All cells", "Method", "Runs"]
+    assert [section.title for section in made.sections] == ["Why", "As in the paper", "Tables", "Method", "Runs"]
 
 
 def test_a_model_without_a_score_is_not_counted_among_those_with_an_answer(
@@ -266,7 +266,7 @@ def test_of_many_models_the_first_screen_shows_six(matrix_results: Callable[...,
     results = matrix_results({f"m/{letter}": 0.3 for letter in "abcdefgh"}, items=20)
     made = report.results_page(results, analyse(results, rng=np.random.default_rng(0)))
     assert made.table is not None and len(made.table.rows) == 6
-    assert made.picture is not None and "All cells show 2 more." in made.picture.caption
+    assert made.picture is not None and "Tables show 2 more." in made.picture.caption
 
 
 def test_a_single_task_has_no_average(written: Any) -> None:

@@ -446,17 +446,17 @@ def test_a_realism_card_is_the_same_in_whatever_order_pairs_finished() -> None:
 def turn_rows() -> pd.DataFrame:
     rng = np.random.default_rng(7)
     rows = [
-        {"model": "m", "item": f"{kind[0]}{k}", "pair": f"p{k}", "kind": kind, "source": "s", "turn": turn}
+        {"model": "m", "item": f"{kind[0]}{k}", "kind": kind, "source": "s", "pair": f"p{k}", "turn": turn}
         | {"p": round(float(0.3 + 0.3 * (turn > 3) * (kind == LABELS[1]) + rng.normal(0, 0.1)), 1), "placebo": 0.5}
         for kind, k, turn in product(LABELS, range(9), range(1, 7))
     ]
     return pd.DataFrame(rows)
 
 
-def turn_curve(rows: pd.DataFrame) -> Any:
-    curve = turns.curve_of(rows, "m", rng=np.random.default_rng(0))
-    finding = turns.finding_of(curve, "m")
-    return [curve, [finding.clause, *finding.notes], turns._rows_of([curve])]
+def turns_answered(rows: pd.DataFrame) -> Any:
+    answers = [turns.TurnAnswer(**row) for row in rows.to_dict("records")]
+    curve = turns.turn_curve(answers, "m", rng=np.random.default_rng(0))
+    return [curve, turns.turn_claim(curve, "m"), turns.turn_notes(curve, []), turns.turn_means([curve])]
 
 
 def cue_rows() -> pd.DataFrame:
@@ -517,7 +517,7 @@ def featured(rows: pd.DataFrame) -> Any:
 
 
 TABLES: dict[str, tuple[pd.DataFrame, Callable[[pd.DataFrame], Any]]] = {
-    "turns": (turn_rows(), turn_curve),
+    "turns": (turn_rows(), turns_answered),
     "cues": (cue_rows(), cues_found),
     "scan": (scan_rows(), scanned),
     "features": (table(), featured),

@@ -205,7 +205,7 @@ def test_tasks_of_inspect_evals_run_whole_with_their_own_tools_and_scorer(task: 
 def test_a_subject_that_reacts_to_any_rewording_is_called_that(tmp_path: Path) -> None:
     made = effect("exact", tmp_path, model="subject/picky")
     assert answer(made).startswith("No, not for subject/picky") or answer(made).startswith("Cannot tell")
-    assert "Any rewording moves the score: paraphrase less as_is -1.00" in made.output
+    assert "Any rewording moves the score: paraphrase less as_is −1.00" in made.output
 
 
 def test_a_subject_that_moves_with_the_line_alone_moves_told_arms_and_not_the_cues(tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_a_subject_that_moves_with_the_line_alone_moves_told_arms_and_not_the_cu
     effects = pd.read_csv(tmp_path / "page/tables/effects.csv").set_index("arm")
     assert effects.p_holm["told_test"] < 0.01 and effects.value["told_test"] == -1
     assert effects.value["cue_out"] == 0 and effects.value["told_use"] == 0
-    assert "Telling it that this is a test moves the score by -1.00" in made.output
+    assert "Telling it that this is a test moves the score by −1.00" in made.output
     assert "An instruction is no awareness." in made.output
 
 

@@ -413,7 +413,7 @@ def test_the_page_says_how_aspects_were_fitted(tmp_path: Path) -> None:
             "Cannot tell for gemma-2-2b-it: it has a probe above asking, by F1 +0.20 [+0.15, +0.23], and not above",
         ),
         (0.02, 0.1, "Cannot tell for gemma-2-2b-it: it has a probe that is not shown to be above asking"),
-        (-0.2, 0.1, "No, not for gemma-2-2b-it: it has a probe below asking, by F1 -0.20 [-0.25, -0.17]."),
+        (-0.2, 0.1, "No, not for gemma-2-2b-it: it has a probe below asking, by F1 −0.20 [−0.25, −0.17]."),
     ],
 )
 def test_yes_is_above_asking_and_above_what_the_texts_tell(

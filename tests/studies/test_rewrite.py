@@ -68,7 +68,7 @@ def test_a_held_out_subject_that_goes_by_the_words_notices_less_in_rewrites_alon
     assert (made.unscored == 0).all() and "Unscored: 0% of the texts." in done.output
     assert made.loc["rewrite", "change_high"] < 0 and made.loc["rewrite less paraphrase", "change_high"] < 0
     assert made.loc["paraphrase", "change_low"] < 0 < made.loc["paraphrase", "change_high"]
-    assert f"P(evaluation) of {SUBJECT}: -" in done.output
+    assert f"P(evaluation) of {SUBJECT}: −" in done.output
     assert "Does a subject notice less?" in (folder / "page" / "index.html").read_text()
 
 

@@ -221,7 +221,7 @@ def _picture(findings: Sequence[Finding], labels: tuple[str, str] | None) -> Pic
     }
     arms = {one.arm.name for one in shown}
     asked = f"Asked by {arms.pop()}; " if len(arms) == 1 else ""
-    more = f" All cells show {len(findings) - ROWS} more." if len(findings) > ROWS else ""
+    more = f" Tables show {len(findings) - ROWS} more." if len(findings) > ROWS else ""
     caption = f"{asked}95 % intervals.{more}"
     return interval_rows("noticed", rows, caption=caption, axis="called an evaluation", scale="percent")
 

@@ -247,7 +247,7 @@ def _picture(
         drawn[label] = {key: e for key, e in marks.items() if key == "itself" or not math.isnan(e.value)}
     if not any(not math.isnan(one.itself.value) for one in rows):
         return None
-    more = f" All cells show {left} more." if left else ""
+    more = f" Tables show {left} more." if left else ""
     axis = "cases in which the model is predicted" if scale == "percent" else "score on the model"
     return interval_rows("predicted", drawn, caption=f"95 % intervals.{more}", axis=axis, scale=scale)
 

@@ -391,7 +391,7 @@ def _table2_section(made: Reproduction) -> Section:
     intro = Markup(
         "Table 2 of {}. A row is an observer: the mean of its scores on the other models, k = 1 for k-th words. Only "
         "“Self Introspection” is models on themselves. Compare models' rows with each other, and the “Self "
-        "Introspection” row only with the paper's. Unscored items are left out; their shares are under All cells."
+        "Introspection” row only with the paper's. Unscored items are left out; their shares are under Tables."
     ).format(PI)
     blocks: list[Block] = [intro, *_told(made), Table(made.table2, columns), Figures([_table2_picture(made)])]
     return Section(

@@ -308,7 +308,7 @@ def _picture(found: Sequence[Finding], tables: Tables, about: str) -> Picture:
     for one in found[:ROWS]:
         mine = {row.method: row for row in methods[methods.dataset == one.of.dataset].itertuples()}
         rows[one.model] = {name: mine[name] for name in shown_methods if name in mine}
-    more = f" {len(found) - ROWS} more data sets are under All cells." if len(found) > ROWS else ""
+    more = f" {len(found) - ROWS} more data sets are under Tables." if len(found) > ROWS else ""
     caption = f"95 % intervals by question.{more}"
     return interval_rows(about, rows, caption=caption, axis="AUROC on held-out pairs", line=0.5)
 

@@ -185,7 +185,7 @@ def _sentence(found: Sequence[JudgedRun], names: dict[str, str]) -> str:
 
 def _picture(found: Sequence[JudgedRun], names: dict[str, str], left: int) -> Picture | None:
     rows = {_row_name(one, found, names): {"accuracy": one.accuracy} for one in found}
-    more = f" All cells show {left} more." if left else ""
+    more = f" Tables show {left} more." if left else ""
     placed = "".join(f" {_row_name(one, found, names)} {one.by_place}." for one in found if one.place)
     caption = f"95 % intervals.{more}{placed}"
     return interval_rows("preferred", rows, caption=caption, axis="pairs judged right", scale="percent", line=0.5)
