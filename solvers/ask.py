@@ -355,10 +355,15 @@ def _apart(prompt: str | list[ChatMessage]) -> str:
 def together(*solvers: Solver) -> Solver:
     """Run solvers at the same time on one state, such as an `act` and an `answer` that do not read each other.
 
-    Messages are in the solvers' order, whichever ends first.
+    Messages are in the solvers' order, whichever ends first. In a rehearsal one runs after the other: there a prompt
+    that shows acts to other items shows the item's own.
     """
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
+        if rehearsing():
+            for each in solvers:
+                state = await each(state, generate)
+            return state
         branches = [copy(state) for _ in solvers]
         async with create_task_group() as group:
             for each, branch in zip(solvers, branches, strict=True):

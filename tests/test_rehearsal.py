@@ -1,14 +1,18 @@
 """A plan counts what a task really sends: it plays the first items with a planted model."""
 
+import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 from inspect_ai.event import ModelEvent
+from inspect_ai.model import ModelOutput, get_model
 
 from selfprobe.errors import InputError
+from selfprobe.providers.planted import PlantedAPI
 from selfprobe.study import _registry
-from selfprobe.study.described import rehearsed
+from selfprobe.study.described import _rehearsed, rehearsed
 
 SETTINGS: dict[str, dict[str, Any]] = {
     "kth_word": {"k": "1,5", "resamples": 0, "about": "self,other"},
@@ -39,6 +43,21 @@ def test_an_observer_that_is_shown_replies_reads_more_for_each() -> None:
     assert own.count == named.count == two.count == five.count == 3
     assert own.tokens[0] < named.tokens[0] < two.tokens[0] < five.tokens[0]
     assert five.tokens[0] - two.tokens[0] == pytest.approx(1.5 * (two.tokens[0] - named.tokens[0]), rel=0.35)
+
+
+def test_a_plan_counts_the_same_where_replies_take_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    args = {"k": "1", "about": "shown:2"}
+    at_once = rehearsed("kth_word", args)
+    generate = PlantedAPI.generate
+
+    async def delayed(api: PlantedAPI, **call: Any) -> ModelOutput:
+        await asyncio.sleep(0.001)
+        return await generate(api, **call)
+
+    monkeypatch.setattr(PlantedAPI, "generate", delayed)
+    monkeypatch.setattr("selfprobe.study.described.get_model", partial(get_model, memoize=False))
+    monkeypatch.setattr("selfprobe.study.described._rehearsed", _rehearsed.__wrapped__)
+    assert rehearsed("kth_word", args) == at_once
 
 
 def test_a_text_that_is_quoted_counts_as_long_as_it_may_get() -> None:
