@@ -45,6 +45,30 @@ def transfer_table(fits: Mapping[str, Fits]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def shared_sets(out: Path, run: Mapping[str, Any], other: Path, other_run: Mapping[str, Any]) -> list[str]:
+    """Data sets of two runs that differ in their system turn alone.
+
+    Args:
+        out: Folder of a run.
+        run: Its description, as in its run.json; of it are read `revision`, `settings` and `datasets`.
+        other: Folder of the other run, which may be still to be made.
+        other_run: Its description.
+
+    Raises:
+        ValueError: They are of other models, settings or pairs, or share no data set.
+    """
+    for what in ("revision", "settings"):
+        if run[what] != other_run[what]:
+            raise ValueError(f"{out} and {other} have another {what}: run one again as the other, but for --system")
+    shared = [name for name in run["datasets"] if name in other_run["datasets"]]
+    if not shared:
+        raise ValueError(f"{out} and {other} share no data set")
+    for name in shared:
+        if run["datasets"][name]["hash"] != other_run["datasets"][name]["hash"]:
+            raise ValueError(f"{out} and {other} hold other pairs of {name}: run one again as the other")
+    return shared
+
+
 def prompted_run(out: Path, other: Path) -> pd.DataFrame:
     """Table "prompted" of the run in `other`: the probes of `out` on its states, read under another system turn.
 
@@ -59,12 +83,7 @@ def prompted_run(out: Path, other: Path) -> pd.DataFrame:
         ValueError: The two are not of one model, preset and data, or scored different pairs.
     """
     one, two = read_run(out), read_run(other)
-    for what in ("revision", "settings"):
-        if one[what] != two[what]:
-            raise ValueError(f"{out} and {other} have another {what}: run one again as the other, but for --system")
-    shared = [name for name in one["datasets"] if name in two["datasets"]]
-    if not shared:
-        raise ValueError(f"{out} and {other} share no data set")
+    shared = shared_sets(out, one, other, two)
     settings = FitSettings(**one["settings"])
     rows: list[dict[str, Any]] = []
     for name in shared:

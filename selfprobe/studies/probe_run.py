@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
@@ -248,7 +248,7 @@ class ProbeRun(SpreadStudy, TrainingStudy):
         check_sets(self.sets, self.fitting)
         check_scoring(self.sets, self.scoring)
         if self.against:
-            read_run(Path(self.against))  # refused before the work, which it comes after
+            read_run(Path(self.against))  # refused before a model is loaded
         _ = self.logged  # read before a model is loaded, as the sets are
         return [line for one in self.each for line in one.needed()]
 
@@ -274,6 +274,8 @@ class ProbeRun(SpreadStudy, TrainingStudy):
         from selfprobe.probes.model import wanted
 
         claim(self.folder, self.judge, self.sets)
+        if self.against and "probes" in self.parts:
+            self.refuse_other_run(Path(self.against))
         if "probes" not in self.parts:
             given = lessons(self.folder, self.judge, list(self.sets))
             return self.to_train(given) if "finetune" in self.parts else [f"{len(given)} probes to ablate"]
@@ -282,6 +284,20 @@ class ProbeRun(SpreadStudy, TrainingStudy):
             lines = self.to_read(untrained=untrained, copies=getattr(reader, "count", 1))
         after = ", ".join(part for part in self.parts if part != "probes")
         return [*lines, *([f"Then: {after}; what each takes is said when it begins"] if after else [])]
+
+    def refuse_other_run(self, against: Path) -> None:
+        """Refuse probes that could not read the states of this run, before these are read.
+
+        Raises:
+            ValueError: They are of another model, of other settings or of other pairs.
+        """
+        from selfprobe.data.pairs import data_hash
+        from selfprobe.probes.folder import read_run
+        from selfprobe.probes.transfer import shared_sets
+
+        hashes = {name: {"hash": data_hash(pair_set.pairs)} for name, pair_set in self.sets.items()}
+        this_run = {"revision": self.judge.revision, "settings": asdict(self.fitting), "datasets": hashes}
+        shared_sets(against, read_run(against), self.folder, this_run)
 
     def to_train(self, given: "Sequence[Lesson]") -> list[str]:
         """Lines on what each training takes.

@@ -35,6 +35,22 @@ def done(model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_probes_that_cannot_read_the_states_of_a_run_are_refused_before_it(
+    model: Path, done: Path, tmp_path: Path
+) -> None:
+    words = ("--question", "more honest", "--item", "answer")
+    new = ("run", "--model", model, "--out", tmp_path / "new", "--against", done / "out", "--no-random-weights")
+    mine, few = ("--datasets", f"mine={done / 'x.jsonl'}"), ("--seeds", 1, "--resamples", 100)
+    for told, given in (
+        ("out and .*new have another settings: run one again as the other, but for --system", (*mine, *words)),
+        ("out and .*new hold other pairs of mine: run one again as the other", (*mine, *few)),
+        ("out and .*new share no data set", ("--datasets", done / "x.jsonl", *words, *few)),
+    ):
+        ran = call(*map(str, (*new, *given)))
+        assert ran.exit_code == 2 and re.search(told, " ".join(ran.output.split())), ran.output
+        assert not (tmp_path / "new").exists(), "nothing was read"
+
+
 def refused(message: str, *given: str | Path) -> None:
     ran = call(*given)
     assert ran.exit_code == 2 and message in " ".join(ran.output.split()), ran.output
