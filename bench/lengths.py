@@ -97,7 +97,7 @@ def named(lengths: pd.DataFrame, family: pd.Series, rng: np.random.Generator) ->
         said = {m: lengths[rng.choice(apart[m])].to_numpy(dtype=float)[at] for m in models}
         of = Stated(
             items=tuple(map(str, at)),
-            texts=tuple(map(str, at)),
+            texts=dict.fromkeys(models, tuple(map(str, at))),
             clusters=np.arange(ITEMS),
             questions=("length",),
             observers={m: m for m in models},

@@ -16,11 +16,11 @@ from pydantic import Field, model_validator
 
 from selfprobe.data.prices import Cost
 from selfprobe.embed import DEFAULT_EMBEDDER, require
-from selfprobe.errors import InputError, RunError
+from selfprobe.errors import InputError, RunError, one_line
 from selfprobe.introspect_tasks.open_answers import SETS
 from selfprobe.page import Page
 from selfprobe.studies.matrix.diversity import OPEN
-from selfprobe.studies.matrix.page import matrix_page
+from selfprobe.studies.matrix.page import runs_page
 from selfprobe.study import Models, Plan, Study, Wave, command, described_study
 from selfprobe.study._registry import defaults_of, tasks
 from selfprobe.study.described import DescribedRun
@@ -34,6 +34,7 @@ class OpenAnswers(Study):
     """Ask models for open answers, three draws of each reply, and show how alike they are (paper 003, Table 1)."""
 
     reads: ClassVar[frozenset[str]] = frozenset()
+    also: ClassVar[frozenset[str]] = frozenset({OPEN})
     skips: ClassVar[bool] = False
 
     models: Models = Field(description=MODELS_HELP)
@@ -72,8 +73,8 @@ class OpenAnswers(Study):
         yield Wave(runs_, "Open answers")
 
     def shown(self) -> Page:
-        """The page of its log folder, as `selfprobe report` makes it."""
-        return matrix_page([self.log_dir], embedder=self.embedder)
+        """The page of its runs, as `selfprobe report` makes it."""
+        return runs_page(self.own_runs(self.limits), [self.log_dir], embedder=self.embedder)
 
 
 open_answers = command("open_answers", described_study(OpenAnswers))
@@ -82,4 +83,4 @@ if __name__ == "__main__":
     try:
         open_answers()
     except (InputError, RunError) as error:
-        sys.exit(f"Error: {error}")
+        sys.exit(f"Error: {one_line(error)}")

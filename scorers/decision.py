@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from inspect_ai.log import EvalSample
 from inspect_ai.scorer import Score
 
 from selfprobe.logs.decision import Decision as Decision
@@ -60,8 +61,8 @@ class Measure:
     frames: Callable[[Sequence[Any]], Any] | None = None
     """Function: an item's decisions → `scorers.frames.Frames`, for a task with `about` whose score is no mean of its
     values. None: `scorers.frames.frames`."""
-    others: Callable[[str], Mapping[str, tuple[float, float]]] | None = None
-    """Function: log of a run on itself → item → mean and largest similarity of its reply to the other items'."""
+    others: Callable[[Sequence[EvalSample]], Mapping[str, tuple[float, float]]] | None = None
+    """Function: samples of a run on itself → item → mean and largest similarity of its reply to the other items'."""
     graded: bool = True
     """Whether a decision is right or wrong, not a similarity or a distance."""
     act_only: frozenset[str] = frozenset()

@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 
 import numpy as np
+from inspect_ai.log import EvalSample
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
 from selfprobe.embed import Vectors, embed
-from selfprobe.logs import samples
 from selfprobe.scorers.decision import UNPARSED, Decision, Judged, observer_fault, predictions, score_of, target_fault
 from selfprobe.scorers.summary import Scores, counted_apart, judged, metric_of, noted, summarise, summary
 from selfprobe.solvers.record import Record, Reply
@@ -166,14 +166,14 @@ def with_floor(decisions: Sequence[Judged], vectors: Sequence[Vectors | None]) -
     return out
 
 
-def similarity_to_others(log: str) -> dict[str, tuple[float, float]]:
-    """Item → the mean and the largest cosine of its reply and those of the log's other items.
+def similarity_to_others(samples: Sequence[EvalSample]) -> dict[str, tuple[float, float]]:
+    """Item → the mean and the largest cosine of its reply and those of the other items.
 
     The mean is the floor. The largest is the score of an observer without a model that answers with the question whose
     reply is most similar to the text.
     """
     vectors: dict[str, Vectors] = {}
-    for sample in samples(log):
+    for sample in samples:
         held = [vector for score in (sample.scores or {}).values() if (vector := _vector(score)) is not None]
         if held:
             vectors.setdefault(str(sample.id), held[-1])

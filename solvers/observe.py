@@ -63,6 +63,8 @@ class Shared(WithData, total=False):
     """self, other ("another AI assistant", compared with its own reply), or both; another target: named, shown:N."""
     observer_log: str | None
     """A log, or a folder of logs, to take the observer's predictions from."""
+    shown_items: int | None
+    """Number of target_log's items, the first ones, whose replies about=shown:N may show. Default: all."""
 
 
 Kind = Literal["self", "other", "named", "shown"]
@@ -172,6 +174,8 @@ class Examples:
     acts: Replay
     table: Table
     shows: Example
+    items: int | None = None
+    """Number of the log's items, the first ones, whose replies may be shown; None is all."""
     seen: dict[tuple[str, str], str | None] = field(default_factory=dict, compare=False, repr=False)
     """Log and item → its text, once it is made."""
 
@@ -185,7 +189,7 @@ class Examples:
         """
         asked, text = str(state.sample_id), state.input_text
         kinds = {str(row["id"]): row.get("kind") or row.get("category") for row in self.table.rows}
-        others = [row for row in self.table.rows if str(row["id"]) != asked and text not in row.values()]
+        others = [row for row in self._rows() if str(row["id"]) != asked and text not in row.values()]
         others.sort(key=lambda row: (kinds[str(row["id"])] != kinds.get(asked), _drawn(asked, str(row["id"]))))
         found: dict[str, str] = {}
         for row in others:
@@ -197,6 +201,12 @@ class Examples:
                 "run the target on more items"
             )
         return found
+
+    def _rows(self) -> list[Row]:
+        if self.items is None:
+            return self.table.rows
+        first_items = set(self.acts.items[: self.items])
+        return [row for row in self.table.rows if str(row["id"]) in first_items]
 
     def _shown(self, row: Row) -> str | None:
         place = (self.acts.file, str(row["id"]))
@@ -264,7 +274,8 @@ class Prediction:
             InputError: An argument is wrong; see `load` and `replay_log`.
         """
         only_known("Prediction", shared, ("act_tokens", "further", *Shared.__optional_keys__))
-        whole(act_tokens=act_tokens, optional=True)
+        self.shown_items = shared.get("shown_items")
+        whole(act_tokens=act_tokens, shown_items=self.shown_items, optional=True)
         dataset = shared.get("dataset")
         if isinstance(data, Table):
             self.table = data
@@ -342,6 +353,8 @@ class Prediction:
     def _about(self, prompts: AboutPrompts, example: Example) -> PromptFunction:
         """Prompts; a model that is its own target is always asked about itself."""
         count = examples_of(self.arms[0])
+        if self.shown_items is not None and not count:
+            raise InputError(f"shown_items={self.shown_items} goes with about=shown:N, got about={','.join(self.arms)}")
         own = frame(self.arms if count is None else ("self",), prompts)
         if count is None:
             return own
@@ -352,7 +365,7 @@ class Prediction:
                 f"about={self.arms[0]} shows the target's recorded replies: pass target_log, a log of the target on "
                 "itself"
             )
-        examples = Examples(self.acts, self.table, example) if self.acts is not None else None
+        examples = Examples(self.acts, self.table, example, self.shown_items) if self.acts is not None else None
 
         def informed(state: TaskState) -> Prompts:
             if rehearsing():

@@ -72,6 +72,11 @@ class Replay:
             self.chosen[model] = self._find(model)
         return self.chosen[model]
 
+    @property
+    def items(self) -> list[str]:
+        """Ids of the log's items, in the order in which a limit takes them."""
+        return [str(item) for item in self.header.eval.dataset.sample_ids or []]
+
     def _find(self, model: str) -> EvalLog:
         there = in_thread(runs, [self.path])
         faults = [f"{log}: {why}" for log, why in there.aside.items()]

@@ -175,6 +175,18 @@ def test_inspects_private_modules_are_imported_in_one_place() -> None:
     assert not wrong, "take it from selfprobe.errors.inspect_private"
 
 
+def test_studies_read_samples_of_a_run_and_never_of_a_logs_address() -> None:
+    """A run knows how many of its items count (`Run.limit`); who reads its file sees them all."""
+    by_address = {"samples", "summaries", "transcripts"}
+    wrong = []
+    for path in sorted((ROOT / "selfprobe" / "studies").rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module in ("selfprobe.logs", "inspect_ai.log"):
+                names = [alias.name for alias in node.names]
+                wrong += [f"{name_of(path)}: {name}" for name in names if name in by_address or "read_eval" in name]
+    assert not wrong, "say run.samples, run.summaries or run.results"
+
+
 def test_heavy_libraries_are_imported_where_they_are_used() -> None:
     top = [
         (f"{name_of(path)} imports {name} at its top", name.split(".")[0])

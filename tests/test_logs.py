@@ -9,7 +9,17 @@ from inspect_ai.log import EvalSample, read_eval_log, read_eval_log_sample_summa
 from inspect_ai.scorer import Score
 
 from selfprobe.errors import InputError
-from selfprobe.logs import lost_replies, readable_logs, samples, summaries, task_of, values_of, without_request
+from selfprobe.logs import (
+    lost_replies,
+    metrics_in,
+    readable_logs,
+    runs,
+    samples,
+    summaries,
+    task_of,
+    values_of,
+    without_request,
+)
 from selfprobe.logs.packed import resolved
 from selfprobe.solvers.record import Reply, record_of
 
@@ -115,6 +125,20 @@ def test_a_sample_whose_store_is_in_its_events_alone_keeps_them(folder: Path, tm
         sample.store = {}
     write_eval_log(log, killed)
     assert all(record_of(sample).acts["answer"].text for sample in samples(killed))
+
+
+def test_a_run_with_a_limit_is_its_first_items_to_whoever_reads_it(folder: Path, run_task: Any, tmp_path: Path) -> None:
+    whole_runs = runs([str(folder)])
+    (whole_run,) = whole_runs.counted
+    (run,) = whole_runs.limited({whole_run.identity: 2}).counted
+    first_items = [str(item) for item in whole_run.header.eval.dataset.sample_ids or []][:2]
+    assert run.items() == set(first_items) and (run.item_count, run.planned_samples) == (2, 2)
+    for read_samples in (run.summaries, run.samples):
+        assert [str(sample.id) for sample in read_samples] == sorted(first_items)
+    alone = run_task("selfprobe/kth_word", "planted/a", tmp_path, limit=2)
+    assert dict(metrics_in(run.results)) == dict(metrics_in(alone.results)) != dict(metrics_in(whole_run.results))
+    (unlimited,) = whole_runs.limited({whole_run.identity: 9}).counted
+    assert unlimited.item_count == 3 and unlimited.results is whole_run.header.results
 
 
 def test_a_path_that_is_no_log_is_refused(tmp_path: Path) -> None:

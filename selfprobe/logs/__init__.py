@@ -23,6 +23,7 @@ import zstandard
 from fsspec.core import url_to_fs
 from inspect_ai.log import (
     EvalLog,
+    EvalResults,
     EvalSample,
     EvalSampleSummary,
     read_eval_log,
@@ -42,7 +43,12 @@ from selfprobe.errors.inspect_private import RecoveryNotAvailable, registry_look
 from selfprobe.errors.output import refusals
 from selfprobe.logs.decision import Decision, last_decisions
 from selfprobe.logs.files import LOG_ENDINGS, FolderFiles, files_in, misnamed, read_header
-from selfprobe.logs.invalidated import InvalidatedSamples, invalidated_samples, with_valid_results
+from selfprobe.logs.invalidated import (
+    InvalidatedSamples,
+    invalidated_samples,
+    results_of_samples,
+    with_valid_results,
+)
 from selfprobe.logs.packed import REFERENCE, refuse_bomb, resolved, sample_texts
 from selfprobe.text.safe import concealed
 
@@ -50,6 +56,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 T = TypeVar("T")
+Sample = TypeVar("Sample", EvalSample, EvalSampleSummary)
 
 UNREADABLE = (
     *(ValueError, OSError, EOFError, LookupError, TypeError, AttributeError, RecursionError, NotImplementedError),
@@ -248,6 +255,8 @@ class Run:
     """Logs of the same identity that do not count, the best first."""
     later: frozenset[str] = frozenset()
     """Logs among `others` that were made after it: by the time in the log, and in one second by the file's."""
+    limit: int | None = None
+    """Number of items that count, the first ones; None is all. Nobody who reads the run sees the others."""
 
     @property
     def next(self) -> "Run | None":
@@ -276,27 +285,73 @@ class Run:
 
     @property
     def planned_samples(self) -> int:
-        """Number of samples that the run was to have, epochs counted."""
-        return planned_samples(self.header)
+        """Number of samples that the run's items that count were to have, epochs counted."""
+        return self.item_count * (self.header.eval.config.epochs or 1)
 
-    @property
+    @cached_property
     def invalidated(self) -> InvalidatedSamples:
         """Samples of the run that are invalidated: they count nowhere."""
-        return invalidated_in(self.header)
+        invalidated = invalidated_in(self.header)
+        return invalidated if self.limit is None else invalidated.of_items(self.items())
 
-    def items(self, limit: int | None = None) -> set[str]:
-        """Ids of the run's items; with a limit those that a run of so many items asks."""
-        return {str(item) for item in (self.header.eval.dataset.sample_ids or [])[:limit]}
+    def items(self) -> set[str]:
+        """Ids of the run's items that count."""
+        return {str(item) for item in (self.header.eval.dataset.sample_ids or [])[: self.limit]}
+
+    @property
+    def item_count(self) -> int:
+        """Number of the run's items that count."""
+        logged_items = item_count(self.header)
+        return logged_items if self.limit is None else min(logged_items, self.limit)
 
     @cached_property
     def summaries(self) -> list[EvalSampleSummary]:
         """Scores and short metadata of the run's samples; see `summaries`."""
-        return summaries(self.log)
+        return self.read_summaries()
 
     @cached_property
     def samples(self) -> list[EvalSample]:
         """Whole samples of the run; see `samples`."""
-        return samples(self.log)
+        return self.read_samples()
+
+    def read_summaries(self, *, valid: bool = True) -> list[EvalSampleSummary]:
+        """`summaries`, which are not kept in memory."""
+        return self._counting(summaries(self.log, valid=valid))
+
+    def read_samples(self) -> list[EvalSample]:
+        """`samples`, which are not kept in memory."""
+        return self._counting(samples(self.log))
+
+    def samples_at(self, places: Collection[tuple[int | str, int]]) -> list[EvalSample]:
+        """Samples of these ids and epochs, which are not kept in memory; see `samples`.
+
+        Raises:
+            InputError: The log cannot be read.
+        """
+        if self.log.endswith(".json"):
+            return [sample for sample in self.read_samples() if (sample.id, sample.epoch) in places]
+
+        def read() -> list[EvalSample]:
+            return [resolved(sample) for sample in read_eval_log_samples_by_id(self.log, list(places))]
+
+        return _read(self.log, read)
+
+    @cached_property
+    def results(self) -> EvalResults | None:
+        """Metrics of the run; where its limit leaves items out, computed anew of those that count.
+
+        Raises:
+            InputError: The log cannot be read.
+        """
+        if self.item_count == item_count(self.header) or self.header.results is None:
+            return self.header.results
+        return results_of_samples(self.header.model_copy(update={"samples": self.read_samples()}))
+
+    def _counting(self, run_samples: list[Sample]) -> list[Sample]:
+        if self.limit is None:
+            return run_samples
+        items = self.items()
+        return [sample for sample in run_samples if str(sample.id) in items]
 
 
 @dataclass(frozen=True)
@@ -329,6 +384,14 @@ class Runs:
             if invalidated := str(run.invalidated):
                 lines.append(f"{run.identity.task} of {run.identity.model}: {invalidated}; they count nowhere.")
         return lines
+
+    def limited(self, limits: "Mapping[Identity, int | None]") -> "Runs":
+        """The runs, each with the first items alone.
+
+        Args:
+            limits: Identity → number of items that count; None, and no entry, is all.
+        """
+        return replace(self, counted=[replace(run, limit=limits.get(run.identity)) for run in self.counted])
 
 
 def runs(paths: Iterable[str], tasks: Collection[str] | None = None, *, repeats: bool = False) -> Runs:
@@ -697,9 +760,6 @@ def samples(log: str) -> list[EvalSample]:
     return _read(log, read)
 
 
-Sample = TypeVar("Sample", EvalSample, EvalSampleSummary)
-
-
 def valid_samples(log: str, every: Sequence[Sample]) -> list[Sample]:
     """The samples of a log without invalidated ones.
 
@@ -826,29 +886,29 @@ _UNSCORED = "unscored_"
 """Prefix of the metrics that count reasons; the reason follows."""
 
 
-def counted(header: EvalLog) -> float | None:
+def counted(results: EvalResults | None) -> float | None:
     """Number of items that a run's own metrics count; None where they count none of ours.
 
     An item can be unscored though each of its parts has a value, and count though it has no label to be scored by.
     """
-    counts = [value for name, value in metrics_in(header) if name == "n"]
+    counts = [value for name, value in metrics_in(results) if name == "n"]
     return sum(counts) if counts else None
 
 
-def unscored_in(header: EvalLog) -> str:
+def unscored_in(results: EvalResults | None) -> str:
     """Reason why most of a run is unscored, by its own metrics; "" where they do not say."""
-    reasons = {name: rate for name, rate in metrics_in(header) if name.startswith(_UNSCORED) and rate > 0}
+    reasons = {name: rate for name, rate in metrics_in(results) if name.startswith(_UNSCORED) and rate > 0}
     return max(reasons, key=lambda name: reasons[name], default="").removeprefix(_UNSCORED)
 
 
-def cut_in(header: EvalLog) -> dict[str, float]:
+def cut_in(results: EvalResults | None) -> dict[str, float]:
     """Task argument that limits replies → share of them that ended at its limit, where those are most of a run's."""
-    return {name.removeprefix(CUT): value for name, value in metrics_in(header) if name.startswith(CUT)}
+    return {name.removeprefix(CUT): value for name, value in metrics_in(results) if name.startswith(CUT)}
 
 
-def metrics_in(header: EvalLog) -> Iterator[tuple[str, float]]:
+def metrics_in(results: EvalResults | None) -> Iterator[tuple[str, float]]:
     """The metrics of all scores of a run, by name."""
-    for score in header.results.scores if header.results else []:
+    for score in results.scores if results else []:
         for name, metric in score.metrics.items():
             yield name, float(metric.value)
 

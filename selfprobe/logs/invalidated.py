@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -28,13 +28,19 @@ class InvalidatedSamples:
 
     provenance: Mapping[SamplePlace, ProvenanceData] = field(default_factory=dict)
     """Sample → by whom it was invalidated, when and why."""
-    sample_count: int = 0
-    """Number of samples in the log, invalidated ones too."""
+    places: Collection[SamplePlace] = ()
+    """All samples of the log, invalidated ones too."""
 
     @property
     def are_all(self) -> bool:
         """True if no sample of the log is left."""
-        return 0 < self.sample_count == len(self.provenance)
+        return 0 < len(self.places) == len(self.provenance)
+
+    def of_items(self, items: Collection[str]) -> "InvalidatedSamples":
+        """Those of these items alone."""
+        places = [place for place in self.places if str(place[0]) in items]
+        provenance = {place: self.provenance[place] for place in places if place in self.provenance}
+        return InvalidatedSamples(provenance, places)
 
     def __str__(self) -> str:
         """Sentence without its end: "20 of 30 samples are invalidated, by ada (wrong data)"; "" where none is."""
@@ -42,7 +48,7 @@ class InvalidatedSamples:
             return ""
         authors = Counter(map(author_and_reason, self.provenance.values())).most_common()
         verb = "is" if len(self.provenance) == 1 else "are"
-        sentence = f"{len(self.provenance)} of {self.sample_count} samples {verb} invalidated"
+        sentence = f"{len(self.provenance)} of {len(self.places)} samples {verb} invalidated"
         if len(authors) == 1:
             return f"{sentence}, {authors[0][0]}"
         named = [f"{count} {author}" for author, count in authors[:_NAMED_AUTHORS]]
@@ -70,12 +76,13 @@ def invalidated_samples(log: str) -> InvalidatedSamples:
 def _invalidated_samples(log: str, stamp: str) -> InvalidatedSamples:
     if not _is_flagged(log):
         return InvalidatedSamples()
-    provenance, count = dict[SamplePlace, ProvenanceData](), 0
+    provenance, places = dict[SamplePlace, ProvenanceData](), list[SamplePlace]()
     for sample in _raw_samples(log):
-        count += 1
+        place = sample["id"], sample["epoch"]
+        places.append(place)
         if edit := sample.get("invalidation"):
-            provenance[sample["id"], sample["epoch"]] = ProvenanceData.model_validate(edit)
-    return InvalidatedSamples(provenance, count)
+            provenance[place] = ProvenanceData.model_validate(edit)
+    return InvalidatedSamples(provenance, places)
 
 
 def _is_flagged(log: str) -> bool:
@@ -111,13 +118,23 @@ def with_valid_results(header: EvalLog) -> EvalLog:
 @lru_cache(maxsize=256)
 def _valid_results(log: str, stamp: str) -> EvalResults | None:
     whole = read_eval_log(log, exclude_fields=_TRANSCRIPT)
-    if whole.results is None:
-        return None
     whole.samples = [resolved(sample) for sample in whole.samples or [] if sample.invalidation is None]
-    whole.eval.task_file = None  # Inspect would run the file that the log names, to find its metrics
+    return results_of_samples(whole)
+
+
+def results_of_samples(log: EvalLog) -> EvalResults | None:
+    """Metrics of the samples that a log holds. One that is not installed here is left out.
+
+    Args:
+        log: A log with samples; it stays as it is.
+    """
+    if log.results is None:
+        return None
+    # Inspect would run the file that the log names, to find its metrics.
+    computed = log.model_copy(update={"eval": log.eval.model_copy(update={"task_file": None})})
     try:
-        recompute_metrics(whole)
+        recompute_metrics(computed)
     except (LookupError, ValueError, TypeError):
-        scores = [score.model_copy(update=_NO_METRICS) for score in whole.results.scores]
-        return whole.results.model_copy(update={"scores": scores})
-    return whole.results
+        scores = [score.model_copy(update=_NO_METRICS) for score in log.results.scores]
+        return log.results.model_copy(update={"scores": scores})
+    return computed.results

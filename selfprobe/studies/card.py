@@ -407,9 +407,9 @@ class Realism(Study):
         yield Wave([DescribedRun(TASK, args, judge) for judge in judges], "Pairs", PAIRS)
 
     @property
-    def identities(self) -> list[Identity]:
-        """Identities by which the runs of judges and subject are found."""
-        return [*super().identities, *(self.subject.identities if self.subject else ())]
+    def limits(self) -> dict[Identity, int | None]:
+        """Identity of each run of judges and subject → number of its items that count; None is all."""
+        return super().limits | (self.subject.limits if self.subject else {})
 
     @property
     def rounds(self) -> int:

@@ -27,6 +27,7 @@ from selfprobe.errors.arguments import FULL, meant, renamed, unknown
 from selfprobe.errors.output import place_file
 from selfprobe.logs import (
     UNREADABLE,
+    Identity,
     Run,
     about_of,
     args_of,
@@ -260,7 +261,7 @@ class Check(Study):
 
     def tell(self, *, as_json: bool, planned: bool) -> int:
         """Judge the logs, print and write what was asked for; the exit status."""
-        logged = read_logs(self.logs or [self.base])
+        logged = read_logs(self.logs or [self.base], self.limits if self.tasks else None)
         judge = self._against_itself if self.aa and not self.gates else self._judged
         status = judge(logged, as_json)
         if status and self.save:
@@ -402,13 +403,13 @@ class ReadRun:
         lost = 1 - self.scored / len(self.values) if self.values else 1.0
         if invalidated.are_all:
             return wrong
-        if not self.scored or counted(self.run.header) == 0:
+        if not self.scored or counted(self.run.results) == 0:
             wrong.append("nothing scored" + f" ({', '.join(list(self.reasons)[:3])})" * bool(self.reasons))
         elif lost > most:
             wrong.append(f"unscored {share_text(lost, most)} ({self.why}), more than {share_text(most)}")
         if disagreement := header_disagreement(self.run):
             wrong.append(disagreement)
-        cut = cut_in(self.run.header).items()
+        cut = cut_in(self.run.results).items()
         return wrong + [f"{part:.0%} of replies ended at the token limit; -T {arg}=… raises it" for arg, part in cut]
 
     @property
@@ -502,14 +503,18 @@ class CheckedLogs:
         return [baseline_run(read) for read in self.runs]
 
 
-def read_logs(paths: Iterable[str]) -> CheckedLogs:
+def read_logs(paths: Iterable[str], limits: Mapping[Identity, int | None] | None = None) -> CheckedLogs:
     """All logs of these files and folders.
+
+    Args:
+        paths: Files and folders.
+        limits: Identity of a run → number of its items that count; None, and no entry, is all.
 
     Raises:
         NoLogs: There is no log.
         InputError: A path does not exist.
     """
-    there = runs_in(named := list(paths))
+    there = runs_in(named := list(paths)).limited(limits or {})
     earlier, broken, found = dict[str, str](), dict(there.aside), list[ReadRun]()
     for run in there.counted:
         failed = [log for log in run.others if log.status != "success" and _is_open(run, replace(run, header=log))]
@@ -542,7 +547,7 @@ def _read(run: Run) -> ReadRun:
     if with_error := [sample for sample in samples if sample.error]:
         error = cause(run.log, with_error[0])
     in_log = len(samples) + len(run.invalidated.provenance)
-    wanted = max(run.planned_samples, in_log, header.results.total_samples if header.results else 0)
+    wanted = max(run.planned_samples, in_log, run.results.total_samples if run.results else 0)
     return ReadRun(run, wanted, whole, judged_table(run), one_line(error) if error else "")
 
 
@@ -589,7 +594,7 @@ def baseline_run(read: ReadRun) -> Kept:
             said[item].setdefault(decision.key, []).append(" ".join((decision.said or "").split())[:ANSWER])
         if decision.reasoned:
             reasoned[item].append(decision.key)
-    scores = header.results.scores if header.results else []
+    scores = read.run.results.scores if read.run.results else []
     metrics = {f"{score.name}.{name}": float(one.value) for score in scores for name, one in score.metrics.items()}
     first = next((name for score in scores for name in score.metrics), "score")  # the mean of its decisions
     known = defaults_of(read.task) if read.task in tasks_by_name() else {}

@@ -247,14 +247,6 @@ class Noticing(Study):
         yield Wave(asked, "Arms", "", {**JOINS, "limit": samples})
 
     @property
-    def items(self) -> int | None:
-        """Number of samples that are shown; each wave has a limit of its own."""
-        if self.limit is None:
-            return None
-        texts = self.versions if self.reworded else {}
-        return sum(sample_of(item, arm, texts) is not None for item in self.first for arm in self.wanted)
-
-    @property
     def rounds(self) -> int:
         """Calls that wait for one another: reword, check, reply, answer."""
         return 4 if self.reworded else 2
@@ -431,10 +423,10 @@ def _arm_rows(run: Run, how: ReadScores) -> pd.DataFrame:
     Raises:
         NoLogs: There is no such score, or it is text.
     """
-    items, rows = run.items(how.limit), list[dict[str, Any]]()
+    rows = list[dict[str, Any]]()
     for sample in run.summaries:
         about = sample.metadata.get(ABOUT) or {}
-        if str(sample.id) not in items or "arm" not in about:
+        if "arm" not in about:
             continue
         failed = sample.error is not None
         value = math.nan if failed or not sample.scores else _number_in(_chosen_score(sample, how.score), how.score)

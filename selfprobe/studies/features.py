@@ -30,7 +30,7 @@ from selfprobe.data.prices import Cost
 from selfprobe.embed import DEFAULT_EMBEDDER, embed, require
 from selfprobe.errors import InputError, NoLogs
 from selfprobe.errors.output import place
-from selfprobe.logs import invalidated_in, samples
+from selfprobe.logs import Run
 from selfprobe.page import (
     FINDING,
     LINES,
@@ -61,7 +61,7 @@ from selfprobe.solvers.grade import GROUP_CONFIG, GROUP_PROMPT, NAME_CONFIG, NAM
 from selfprobe.solvers.record import Reply, record_of
 from selfprobe.stats.clustered import resampling_units
 from selfprobe.stats.estimate import Estimate, clustered_mean
-from selfprobe.studies.awareness.runs import arm_runs
+from selfprobe.studies.awareness.runs import ARM, Arm, ArmRun, arm_runs
 from selfprobe.study import OneModel, Plan, Study
 from selfprobe.study.described import NamedModel
 from selfprobe.study.options import EMBEDDER_HELP, OUT_HELP
@@ -288,27 +288,46 @@ def evidence_in(logs: Sequence[str]) -> Evidence:
     Raises:
         NoLogs: There is no finished one.
     """
-    runs, ignored = arm_runs(logs)
-    motivations = {arm: run.header for arm, run in runs.items() if arm[0] == "user_motivation" and not arm[4]}
-    for arm, header in list(motivations.items()):
-        if further := arm[1].removeprefix(header.eval.model)[2:]:
-            ignored[header.location] = f"another run: {further}; give its logs alone to use it"
-            del motivations[arm]
-    if not motivations:
+    arms, ignored = arm_runs(logs)
+    evidence = evidence_of(arms, ignored)
+    if evidence is None:
         raise NoLogs(f"no finished log of user_motivation in {', '.join(logs)}; the evidence is in its answers")
+    return evidence
+
+
+def evidence_of(arms: Mapping[Arm, ArmRun], ignored: Mapping[str, str]) -> Evidence | None:
+    """The evidence in first runs of user_motivation, the placebo arm aside; None where there is none.
+
+    Args:
+        arms: Runs by arm.
+        ignored: Log → why it is not used.
+    """
+    unused = dict(ignored)
+    motivations = list[tuple[Arm, Run]]()
+    for arm, arm_run in arms.items():
+        of = dict(zip(ARM, arm, strict=False))
+        if of["method"] != "user_motivation" or of["placebo"] or of["run"] != 1:
+            continue
+        if further := str(of["model"]).removeprefix(arm_run.header.eval.model)[2:]:
+            unused[arm_run.run.log] = f"another run: {further}; give its logs alone to use it"
+        else:
+            motivations.append((arm, arm_run.run))
+    if not motivations:
+        return None
     quotes: list[dict[str, Any]] = []
     prompts: dict[tuple[str, str], dict[str, Any]] = {}
     graded: dict[tuple[str, str, str], dict[str, Any]] = {}
-    for arm, header in motivations.items():  # every model and perspective
-        if invalidated := str(invalidated_in(header)):
-            ignored[header.location] = invalidated
-        for sample in samples(header.location):
+    for arm, run in motivations:  # every model and perspective
+        model = run.header.eval.model
+        if invalidated := str(run.invalidated):
+            unused[run.log] = invalidated
+        for sample in run.read_samples():
             record, named = record_of(sample), {"data": str(arm[-1]), "item": str(sample.id)}
             messages = sample.input if isinstance(sample.input, list) else []
             about = {name: sample.metadata.get(name) for name in ("source", "label")}
             about["text"] = "\n\n".join(f"[{m.role}] {m.text}" for m in messages)
             row = prompts.setdefault((named["data"], named["item"]), named | about | {"asked": 0, "aware": 0})
-            of = named | {"model": header.eval.model}
+            of = named | {"model": model}
             for key, graders in cues_by_grader(record).items():
                 answer, cues = record.answers[key].text, joint_finding(graders)
                 row["asked"] += cues.aware is not None
@@ -318,7 +337,7 @@ def evidence_in(logs: Sequence[str]) -> Evidence:
                 quotes += [of | {"key": key, "answer": answer, "quote": quote} for quote in cues.quotes]
     columns = ["data", "item", "model", "key", "answer", "quote"]
     asked = pd.DataFrame(list(graded.values()), columns=[*columns[:3], "source"])
-    return Evidence(pd.DataFrame(quotes, columns=columns), pd.DataFrame(list(prompts.values())), asked, ignored)
+    return Evidence(pd.DataFrame(quotes, columns=columns), pd.DataFrame(list(prompts.values())), asked, unused)
 
 
 def inertia_curve(vectors: npt.NDArray[np.float64]) -> dict[int, float]:
@@ -565,14 +584,13 @@ def _brought_up(there: Evidence) -> str:
     )
 
 
-def evidence_section(logs: Sequence[str]) -> list[Section]:
+def evidence_section(arms: Mapping[Arm, ArmRun]) -> list[Section]:
     """Section that needs no call of a model: how often subjects bring up an evaluation, and on which prompts.
 
-    No section where no log of user_motivation is finished.
+    No section where no run of user_motivation is finished.
     """
-    try:
-        there = evidence_in(logs)
-    except NoLogs:
+    there = evidence_of(arms, {})
+    if there is None:
         return []
     further = (
         "To name and group the features that these point at takes a grader: selfprobe awareness features LOGS "

@@ -309,7 +309,8 @@ class Stated:
     """Stated chances and outcomes of all items, `[item]` in the order of `items`."""
 
     items: tuple[str, ...]
-    texts: tuple[str, ...]
+    texts: Mapping[str, tuple[str, ...]]
+    """Target → what its observers were shown of each item: after the reply, the target's own."""
     clusters: npt.NDArray[np.intp]
     questions: tuple[str, ...]
     observers: Mapping[str, str]
@@ -359,7 +360,8 @@ def stated_in(logs: Logs) -> Stated:
     """Statements and outcomes of the finished runs; the newest of those that several runs have."""
     chances: dict[tuple[str, str, str, str], dict[str, float]] = defaultdict(dict)
     outcomes: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
-    about_item: dict[str, tuple[str, str]] = {}
+    texts: dict[str, dict[str, str]] = defaultdict(dict)
+    clusters: dict[str, str] = {}
     rows = list[dict[str, Any]]()
     runs, order = list(reversed(logs.runs.finished)), list(logs.names)
     plain = {run.log: replace(run.identity, args=_without_target(run.identity.args), data="") for run in runs}
@@ -368,15 +370,14 @@ def stated_in(logs: Logs) -> Stated:
     ranked = sorted(runs, key=lambda run: order.index(run.identity))
     observers = {names[plain[run.log]]: run.identity.model for run in ranked}
     for run in runs:
-        args, asked = dict(run.identity.args), run.items(logs.limit)
+        args = dict(run.identity.args)
         who, about = names[plain[run.log]], args.get("about", "self")
         target = str((run.header.eval.metadata or {}).get("outcome_of"))
         bound = target if about == "named" or args.get("when") == "after" else ""
         for sample in run.summaries:
             item, metadata = str(sample.id), sample.metadata or {}
-            if item not in asked:
-                continue
-            about_item[item] = str(sample.input), str(metadata.get("cluster") or item)
+            texts[target][item] = str(sample.input)
+            clusters[item] = str(metadata.get("cluster") or item)
             for name, did in metadata.items():
                 if name.startswith(OF) and isinstance(did, dict):
                     for question, value in did.items():
@@ -387,7 +388,7 @@ def stated_in(logs: Logs) -> Stated:
                 keys = {"run": who, "about": about, "target": target, "item": item, "question": one.key}
                 truth = None if one.truth is None else float(one.truth)
                 rows.append(keys | {"stated": one.probability, "outcome": truth, "unscored": one.unscored})
-    items = tuple(sorted(about_item))
+    items = tuple(sorted(clusters))
     place = {item: at for at, item in enumerate(items)}
 
     def arrayed(values: Mapping[str, float]) -> FloatArray:
@@ -398,8 +399,8 @@ def stated_in(logs: Logs) -> Stated:
     questions = tuple(q for q in get_args(Question) if any(key[3] == q for key in chances))
     return Stated(
         items=items,
-        texts=tuple(about_item[item][0] for item in items),
-        clusters=np.unique([about_item[item][1] for item in items], return_inverse=True)[1],
+        texts={target: tuple(of_target.get(item, "") for item in items) for target, of_target in texts.items()},
+        clusters=np.unique([clusters[item] for item in items], return_inverse=True)[1],
         questions=questions,
         observers=observers,
         outcomes={key: arrayed(values) for key, values in outcomes.items()},
@@ -496,7 +497,8 @@ def facts_of(stated: Stated, who: str, question: str) -> Facts:
     sources: dict[str, FloatArray] = {OTHERS: mean} | {one: of[there] for one, of in said.items() if of is not None}
     framed = stated.said(who, "other", model, question)
     sources |= {} if framed is None else {OTHER: framed[there]}
-    sources |= _without_a_model([text for text, here in zip(stated.texts, there, strict=True) if here], y, clusters)
+    shown_texts = [text for text, here in zip(stated.texts[model], there, strict=True) if here]
+    sources |= _without_a_model(shown_texts, y, clusters)
     order = equal_mass(p, BINS) if len(p) else np.empty(0, dtype=np.intp)
     bins = [order == b for b in range(order.max() + 1)] if len(p) else []
     return Facts(

@@ -1,11 +1,13 @@
 """Prompts without their giveaways: a writer rewrites, a grader checks, and judges who had no part in it compare."""
 
+import hashlib
 import json
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from pathlib import PurePosixPath
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,10 +22,10 @@ from selfprobe.data.messages import numbered
 from selfprobe.data.prices import Cost
 from selfprobe.embed import DEFAULT_EMBEDDER
 from selfprobe.errors import NoLogs, RunError
-from selfprobe.errors.output import place_same
+from selfprobe.errors.output import place_file
 from selfprobe.evalawareness_tasks.pairwise_realism import REALISM_PROMPT, refuse_related
 from selfprobe.evalawareness_tasks.rewriting import CHECK_PROMPT, PARAPHRASE_PROMPT, REMOVE_PROMPT, features_of
-from selfprobe.logs import Identity, Run, Runs, runs
+from selfprobe.logs import Identity, Run, Runs, logs_in, runs
 from selfprobe.page import (
     Block,
     Box,
@@ -61,8 +63,10 @@ from selfprobe.text.user_input import names
 
 WRITER, METHOD_ASKED = "rewriting", "probability"
 """Tasks of the writer and of the subject."""
-VERSIONS, FILE = "versions", "versions.jsonl"
-"""Folder of the writer's logs below the log folder, and the file of what judges and the subject read."""
+VERSIONS = "versions"
+"""Folder of the writer's logs below the log folder."""
+FILE = "versions"
+"""Beginning of the names of the files that judges and the subject read."""
 SHOWN = 50
 """Number of prompts whose versions are on the page; all are in tables/versions.csv."""
 MARKS = {
@@ -147,9 +151,18 @@ class Rewriting(Study):
 
     @property
     def versions(self) -> "list[Version]":
-        """Versions in the writer's finished run."""
-        there = runs([f"{self.base}/{VERSIONS}"], self.reads).of(identities_of([self.writing])).finished
-        return [version for run in there for version in versions_of(run, self.items)]
+        """Versions in the writer's finished run; none before it ended."""
+        logs = logs_in(f"{self.base}/{VERSIONS}")
+        if not logs:
+            return []
+        limits = dict.fromkeys(identities_of([self.writing]), self.items)
+        there = runs(logs, self.reads).of(limits).limited(limits)
+        return [version for run in there.finished for version in versions_of(run)]
+
+    @property
+    def compared(self) -> "list[Version]":
+        """Versions that judges and the subject read."""
+        return [version for version in self.versions if version.compared]
 
     @property
     def subject(self) -> Awareness | None:
@@ -157,7 +170,8 @@ class Rewriting(Study):
         if self.model is None:
             return None
         own = {"models": (self.model,), "methods": (METHOD_ASKED,), "context": "full", "settings": self.how}
-        own |= {"dataset": f"{self.base}/{ASKED}/{FILE}", "reply_tokens": self.reply_tokens}
+        own |= {"dataset": self._address(ASKED, _lines(conversations_of(self.compared)))}
+        own |= {"reply_tokens": self.reply_tokens}
         return Awareness.taken(own | {"log_dir": f"{self.base}/{SUBJECT}"})
 
     def waves(self) -> Iterator[Wave]:
@@ -168,32 +182,33 @@ class Rewriting(Study):
         """
         yield Wave([self.writing], "Versions", VERSIONS)
         made = self.versions
-        usable = [version for version in made if version.check.value is not None]
-        if made and not usable:
+        compared = [version for version in made if version.compared]
+        if made and not compared:
             reasons = Counter(MARKS.get(str(version.check.unscored), version.check.unscored) for version in made)
             why = ", ".join(f"{reason} {n} of {len(made)}" for reason, n in reasons.most_common())
             raise RunError(f"no version of a prompt can be used: {why}. Nothing is compared; take another --writer")
-        if usable:
-            args = {"pairs": self._placed(PAIRS, map(pair_row, usable))} | self.how.shared
+        if compared:
+            args = {"pairs": self._placed(PAIRS, _lines(map(pair_row, compared)))} | self.how.shared
             readers = [*graders(self.grader), *map(NamedModel, self.judges)]
             asked = [DescribedRun(TASK, args, reader) for reader in readers]
             yield Wave(asked, "Pairs", PAIRS, {**JOINS, "limit": None})
-            self._placed(ASKED, conversations_of(usable))
+            self._placed(ASKED, _lines(conversations_of(compared)))
 
-    def _placed(self, folder: str, rows: Iterable[Mapping[str, Any]]) -> str:
-        """The rows as a file of this folder, from which every run reads them; the file."""
-        content = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
-        place_same(
-            {FILE: content},
-            f"{self.base}/{folder}",
-            "the prompts or the features to remove changed since",
-        )
-        return f"{self.base}/{folder}/{FILE}"
+    def _placed(self, folder: str, content: bytes) -> str:
+        """Address of a file with this content, from which every run reads it."""
+        address = self._address(folder, content)
+        place_file(content, address)
+        return address
+
+    def _address(self, folder: str, content: bytes) -> str:
+        """Address of a file with this content: versions of fewer prompts stand in a file of their own."""
+        return f"{self.base}/{folder}/{FILE}-{hashlib.sha256(content).hexdigest()[:12]}.jsonl"
 
     @property
-    def identities(self) -> list[Identity]:
-        """Identities by which the runs of writer, judges and subject are found."""
-        return [*super().identities, *(self.subject.identities if self.subject else ())]
+    def limits(self) -> dict[Identity, int | None]:
+        """Identity of each run of writer, judges and subject → number of its items that count; None is all."""
+        asked_subject = self.subject if self.compared else None
+        return super().limits | (asked_subject.limits if asked_subject else {})
 
     @property
     def rounds(self) -> int:
@@ -232,7 +247,7 @@ class Rewriting(Study):
         subjects = [NamedModel(self.model, self.how.model_args)] if self.model else []
         self.how.tried(*map(NamedModel, self.judges), *subjects)
         done = super().ask()
-        return (self.subject.ask() if self.subject and self.versions else True) and done
+        return (self.subject.ask() if self.subject and self.compared else True) and done
 
     @classmethod
     def comparable(cls, there: Runs) -> Runs:
@@ -247,7 +262,11 @@ class Rewriting(Study):
         asked = [run for run in there.finished if run.identity.task == METHOD_ASKED and of_versions(run.header)]
         items = {version.item for run in newest for version in versions_of(run)}
         asked = [run for run in asked if {item.partition(": ")[2] for item in run.items()} <= items]
-        return there.of([run.identity for run in [*newest, *compared, *asked[:1]]])
+        largest_of_judge: dict[Identity, Run] = {}
+        for run in sorted(compared, key=lambda run: run.item_count, reverse=True):
+            largest_of_judge.setdefault(replace(run.identity, data=""), run)
+        largest_asked = sorted(asked, key=lambda run: run.item_count, reverse=True)[:1]
+        return there.of([run.identity for run in [*newest, *largest_of_judge.values(), *largest_asked]])
 
     @classmethod
     def numbers(cls, logs: Logs) -> "Rewritten":
@@ -265,7 +284,7 @@ class Rewriting(Study):
         outside = panel_of({judge: made for judge, made in picks.items() if judge not in graded})
         inside = panel_of({judge: made for judge, made in picks.items() if judge in graded})
         by_arm, own = ({arm: [p for p in of if p.kind == arm] for arm in ARMS} for of in (outside, inside))
-        versions = versions_of(run, logs.limit)
+        versions = versions_of(run)
         sources = {version.item: version.source for version in versions}
         held_out = {arm: {p.one: p.won for p in mine} for arm, mine in by_arm.items()}
         asked = by_task[METHOD_ASKED]
@@ -359,6 +378,11 @@ class Version:
         return _with_last(self.messages, self.original)
 
     @property
+    def compared(self) -> bool:
+        """Whether it is compared with its original: it is no other task, and its check could be read."""
+        return self.check.value is not None
+
+    @property
     def usable(self) -> bool:
         """Whether the task stays and the features are gone, by the grader."""
         return self.check.value == 1
@@ -411,13 +435,13 @@ class Rewritten:
         return [version for version in self.versions if version.arm == arm]
 
 
-def versions_of(run: Run, limit: int | None = None) -> list[Version]:
-    """Both versions of every prompt, or of the prompts that a limit takes, from the writer's run."""
-    made, items = [], run.items(limit)
+def versions_of(run: Run) -> list[Version]:
+    """Both versions of every prompt from the writer's run."""
+    made = []
     for sample in run.samples:
         record, about, score = record_of(sample), sample.metadata, last_score(sample.scores)
         panel = (score.metadata or {}).get(PANEL, {}) if score else {}
-        for check in last_decisions(sample.scores) if str(sample.id) in items else ():
+        for check in last_decisions(sample.scores):
             text = record.answers[check.key].text
             messages = _with_last(about["messages"], text)
             after = numbered([(m["role"], m["content"]) for m in messages])
@@ -443,9 +467,14 @@ def pair_row(version: Version) -> dict[str, Any]:
     return {"id": f"{version.arm}: {version.item}", "kind": version.arm} | pair
 
 
+def _lines(rows: Iterable[Mapping[str, Any]]) -> bytes:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+
+
 def of_versions(header: EvalLog) -> bool:
     """Whether a subject was asked about versions of prompts and their originals."""
-    return str(header.eval.task_args.get("dataset", "")).endswith(f"{ASKED}/{FILE}")
+    dataset = PurePosixPath(str(header.eval.task_args.get("dataset", "")))
+    return dataset.parent.name == ASKED and dataset.name.startswith(FILE)
 
 
 def conversations_of(versions: Sequence[Version]) -> list[dict[str, Any]]:

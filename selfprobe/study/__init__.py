@@ -68,7 +68,7 @@ class Wave:
     folder: str = ""
     """Folder of its logs inside the study's folder; "" is the study's own."""
     further: Mapping[str, Any] | None = None
-    """Arguments of `eval_set`; None is `waves.JOINS`."""
+    """Arguments of `eval_set`; None is `waves.JOINS`. A `limit` here takes the place of the study's."""
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,7 @@ class Logs:
     """The logs of a study that are shown."""
 
     runs: "Runs"
-    limit: int | None = None
-    """Number of items of each run that are shown; None is all."""
+    """Its runs, each with the items that count alone."""
     names: "dict[Identity, str]" = field(default_factory=dict)
     """Name of each run: its model, and the settings in which runs of one model differ."""
     aside: "Mapping[str, str]" = field(default_factory=dict)
@@ -107,10 +106,9 @@ class Logs:
         from selfprobe.logs.decision import last_score
 
         for run in sorted(self.runs.finished, key=lambda run: list(self.names).index(run.identity)):
-            items = run.items(self.limit)
             for sample in run.samples:
                 score = last_score(sample.scores)
-                if score is not None and str(sample.id) in items:
+                if score is not None:
                     yield self.names[run.identity], run, sample, score
 
 
@@ -274,7 +272,7 @@ class Study(BaseModel):
             InputError: A model cannot be had, or the log folder cannot be written.
         """
         from selfprobe.logs import logs_in, readable_logs
-        from selfprobe.study.waves import JOINS, all_ended_well, run_wave
+        from selfprobe.study.waves import JOINS, all_ended_well, logged_runs, run_wave
 
         plan = self.plan()
         resumed = any(header.status != "success" for header in readable_logs(logs_in(self.base)).headers)
@@ -282,29 +280,47 @@ class Study(BaseModel):
             # The limit ends a run as Ctrl-C does, which the background of a shell ignores.
             signal.signal(signal.SIGINT, signal.default_int_handler)
         busy.calls = busy.Calls(sum(cost.calls for cost in plan.costs) if plan else 0, most=self.how.cost_limit)
-        logs = []
+        asked_runs = []
         try:
             for wave in self.waves():
-                further = {"limit": self.items, **(JOINS if wave.further is None else wave.further)}
+                limit = self.limit_of(wave)
+                further = {**(JOINS if wave.further is None else wave.further), "limit": limit}
                 folder = f"{self.base}/{wave.folder}".rstrip("/")
-                logs += run_wave(wave.runs, folder, title=wave.title, settings=self.how, resumed=resumed, **further)
+                logs = run_wave(wave.runs, folder, title=wave.title, settings=self.how, resumed=resumed, **further)
+                asked_runs += logged_runs(logs, limit)
         finally:
             busy.calls = busy.Calls()
-        return all_ended_well(logs)
+        return all_ended_well(asked_runs)
 
-    @property
-    def identities(self) -> "list[Identity]":
-        """The identities by which the study's runs are found."""
+    def limit_of(self, wave: Wave) -> int | None:
+        """Number of items of each run of a wave; None is all."""
+        limit: int | None = (wave.further or {}).get("limit", self.items)
+        return limit
+
+    def identities_in(self, wave: Wave) -> "list[Identity]":
+        """The identities by which the runs of a wave are found."""
         from selfprobe.study.described import identities_of
 
-        return identities_of(run for wave in self.waves() for run in wave.runs)
+        return identities_of(wave.runs)
+
+    @property
+    def limits(self) -> "dict[Identity, int | None]":
+        """Identity of each run of the study → number of its items that count; None is all."""
+        return {identity: self.limit_of(wave) for wave in self.waves() for identity in self.identities_in(wave)}
+
+    def own_runs(self, limits: "Mapping[Identity, int | None]") -> "Runs":
+        """The study's runs (`limits`); what else lies in its folder is set aside with the settings that differ."""
+        from selfprobe.logs import runs
+
+        there = runs([self.log_dir], sorted(self.reads | self.also), repeats=self.repeats)
+        return there.of(limits).limited(limits)
 
     def collected(self) -> Logs:
-        """The logs of the study's runs; what else lies in its folder is set aside with the settings that differ."""
-        from selfprobe.logs import runs, titles
+        """The logs of the study's runs."""
+        from selfprobe.logs import titles
 
-        mine, tasks = self.identities, sorted(self.reads | self.also)
-        return Logs(runs([self.log_dir], tasks, repeats=self.repeats).of(mine), self.items, titles(mine), self.aside)
+        limits = self.limits
+        return Logs(self.own_runs(limits), titles(limits), self.aside)
 
     def shown(self) -> "Page":
         """The page of the study's runs.
@@ -361,7 +377,7 @@ class Study(BaseModel):
         if not there.finished:
             aside = unfinished(there) | there.aside
             raise NoLogs(f"no finished log of {', '.join(sorted(cls.reads))}{first_of(aside)}", aside)
-        logs = Logs(there, None, titles(run.identity for run in reversed(there.finished)))
+        logs = Logs(there, titles(run.identity for run in reversed(there.finished)))
         return with_runs(cls.page(cls.numbers(logs)), there)
 
     @classmethod

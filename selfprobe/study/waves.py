@@ -32,16 +32,17 @@ from selfprobe.errors import InputError, Interrupted, one_line
 from selfprobe.errors.arguments import FULL, SAME_MODEL, SHORT
 from selfprobe.errors.inspect_private import PrerequisiteError, registry_params
 from selfprobe.logs import (
+    Run,
     cause,
     counted,
     cut_in,
+    identity_of,
     logs_in,
     metrics_in,
     readable_logs,
     restore,
     roles_of,
     short_task,
-    summaries,
     task_of,
     transcripts,
     unscored_in,
@@ -211,7 +212,8 @@ def run_wave(
     """
     with claimed(log_dir):
         if resumed:
-            _tell_kept([run for run in runs if isinstance(run, DescribedRun)], log_dir)
+            described = [run for run in runs if isinstance(run, DescribedRun)]
+            _tell_kept(described, log_dir, further.get("limit"))
         return _run_wave(runs, log_dir, title, settings, further)
 
 
@@ -234,25 +236,36 @@ def _run_wave(
         raise _interrupted(runs, log_dir) from None
     done = sum(log.status == "success" for log in logs)
     echo(f"  {done} of {len(runs)} runs done ({progress.clock()})", err=True)
-    _tell(logs, skippable=settings.skip_errors is False)
+    _tell(logged_runs(logs, further.get("limit")), skippable=settings.skip_errors is False)
     return logs
 
 
-def _tell_kept(described: Sequence[DescribedRun], log_dir: str) -> None:
+def logged_runs(logs: Sequence[EvalLog], limit: int | None) -> list[Run]:
+    """The runs of a wave's logs, each with the items that a limit takes; None is all."""
+    return [Run(log, identity_of(log), limit=limit) for log in logs]
+
+
+def _tell_kept(described: Sequence[DescribedRun], log_dir: str, limit: int | None) -> None:
     """A line on the replies of an earlier start; the progress then counts the calls that are left."""
     restore(log_dir)
-    there = runs_in(logs_in(log_dir), {run.task for run in described}).of(identities_of(described))
-    if kept := sum(_replies_in(run.log) for run in there.counted):
+    limits = dict.fromkeys(identities_of(described), limit)
+    there = runs_in(logs_in(log_dir), {run.task for run in described}).of(limits).limited(limits)
+    if kept := sum(map(_replies_in, there.counted)):
         busy.calls.expected = max(busy.calls.expected - kept, 0)
         used = "1 reply of the earlier start is" if kept == 1 else f"{kept:,} replies of the earlier start are"
         echo(f"{used} used; at most {busy.calls.expected:,} calls are left", err=True)
 
 
-def _replies_in(log: str) -> int:
-    """Number of replies that a resumed run takes from a log; a sample that failed is asked again."""
-    used = [one for one in transcripts(log) if one.error is None or one.error.message.startswith(CUT)]
-    events = [event for one in used for event in one.events if isinstance(event, ModelEvent)]
-    return sum(not event.pending and event.error is None for event in events)
+def _replies_in(run: Run) -> int:
+    """Number of replies that a resumed run takes from its log; a sample that failed is asked again."""
+    items = run.items()
+    reply_count = 0
+    for sample in transcripts(run.log):
+        asked_again = sample.error is not None and not sample.error.message.startswith(CUT)
+        if str(sample.id) in items and not asked_again:
+            calls = [event for event in sample.events if isinstance(event, ModelEvent)]
+            reply_count += sum(not call.pending and call.error is None for call in calls)
+    return reply_count
 
 
 def _here(tasks: Sequence[Task], log_dir: str, options: dict[str, Any], progress: Progress) -> list[EvalLog]:
@@ -374,26 +387,27 @@ def _unwritable(error: OSError | sqlite3.Error, log_dir: str) -> str:
     return f"cannot write logs into {log_dir}: {one_line(error)}"
 
 
-def all_ended_well(logs: Sequence[EvalLog]) -> bool:
+def all_ended_well(runs: Sequence[Run]) -> bool:
     """True if all runs of a study ended well; prints the models for which nothing at all could be scored.
 
     Args:
-        logs: Headers of the logs of all waves.
+        runs: Runs of all waves.
     """
     silent: dict[str, Counter[str]] = {}
     heard: set[str] = set()
-    ended = all(log.status == "success" for log in logs)
-    for log in logs:
-        if log.status != "success" or log.eval.model in heard:
+    ended = all(run.finished for run in runs)
+    for run in runs:
+        model = run.header.eval.model
+        if not run.finished or model in heard:
             continue
-        scores = [score for sample in summaries(log.location) for score in (sample.scores or {}).values()]
-        items = counted(log)  # of a set without labels no score has a value, and yet its items count
+        scores = [score for sample in run.read_summaries() for score in (sample.scores or {}).values()]
+        items = counted(run.results)  # of a set without labels no score has a value, and yet its items count
         if items or (items is None and any(values_of(score) for score in scores)):
-            heard.add(log.eval.model)
-        why = unscored_in(log) or "no reason given"  # of a run whose scores have a reason a key
-        silent.setdefault(log.eval.model, Counter()).update(score.reason or why for score in scores)
-    _tell_cut(logs)
-    _tell_inline_thoughts(logs)
+            heard.add(model)
+        why = unscored_in(run.results) or "no reason given"  # of a run whose scores have a reason a key
+        silent.setdefault(model, Counter()).update(score.reason or why for score in scores)
+    _tell_cut(runs)
+    _tell_inline_thoughts(runs)
     dumb = {model: reasons for model, reasons in silent.items() if model not in heard}
     for model, reasons in list(dumb.items())[:SHOWN]:
         [(reason, _)] = reasons.most_common(1) or [("no sample has a score", 0)]
@@ -401,25 +415,26 @@ def all_ended_well(logs: Sequence[EvalLog]) -> bool:
     return ended and not dumb
 
 
-def _tell_cut(logs: Sequence[EvalLog]) -> None:
+def _tell_cut(runs: Sequence[Run]) -> None:
     """A line for each model and argument, where most replies of runs ended at the limit."""
-    found = Counter((log.eval.model, name) for log in logs if log.status == "success" for name in cut_in(log))
-    for (model, name), runs in list(found.items())[:SHOWN]:
-        where = f"{runs} run{'s' * (runs != 1)}"
+    finished = [run for run in runs if run.finished]
+    cut_runs = Counter((run.header.eval.model, name) for run in finished for name in cut_in(run.results))
+    for (model, name), run_count in list(cut_runs.items())[:SHOWN]:
+        where = f"{run_count} run{'s' * (run_count != 1)}"
         echo(f"  {model}: most replies of {where} ended at the token limit; -T {name}=… raises it", err=True)
 
 
-def _tell_inline_thoughts(logs: Sequence[EvalLog]) -> None:
+def _tell_inline_thoughts(runs: Sequence[Run]) -> None:
     """A line for each model whose server left thoughts in its replies."""
-    thoughtful = [log for log in logs if log.status == "success" and _shows_thoughts(log)]
-    samples = [sample for log in thoughtful for sample in summaries(log.location)]
+    thoughtful = [run for run in runs if run.finished and _shows_thoughts(run)]
+    samples = [sample for run in thoughtful for sample in run.read_summaries()]
     for line in inline_thoughts_in(samples)[:SHOWN]:
         echo(f"  {line}", err=True)
 
 
-def _shows_thoughts(log: EvalLog) -> bool:
+def _shows_thoughts(run: Run) -> bool:
     """Whether a run's metrics say that a reply was reasoned or garbled."""
-    names = [name for name, value in metrics_in(log) if value > 0]
+    names = [name for name, value in metrics_in(run.results) if value > 0]
     return any(name.endswith(("reasoned_rate", "garbled")) for name in names)
 
 
@@ -461,11 +476,12 @@ class _Failures:
         return f"{self.runs} run{'s' * (self.runs != 1)} with errors{share}; the first: {one_line(self.first)}"
 
 
-def _tell(logs: Sequence[EvalLog], *, skippable: bool) -> None:
+def _tell(runs: Sequence[Run], *, skippable: bool) -> None:
     """A line for each model whose runs met errors."""
     failures: dict[str, _Failures] = {}
-    for log in logs:
-        seen = summaries(log.location)
+    for run in runs:
+        log = run.header
+        seen = run.read_summaries()
         errors = [summary for summary in seen if summary.error]
         if log.status == "success" and not errors:
             continue

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 from inspect_ai import eval as run_eval
-from inspect_ai.log import EvalLog, read_eval_log, write_eval_log
+from inspect_ai.log import EvalLog, write_eval_log
 from inspect_ai.model import GenerateConfig, ModelConfig
 
 from selfprobe.cli import main
@@ -161,10 +161,9 @@ def test_compare_names_what_is_unfinished_and_what_is_superseded(made: EvalLog, 
 
 
 def test_conversations_that_failed_are_counted(made: EvalLog) -> None:
-    header = read_eval_log(made.location, header_only=True)
     used, _ = arm_runs([made.location])
-    (run,) = used.values()
-    run.samples[0].error = "no such model"
-    assert list(missing([header], used)) == [
+    (arm_run,) = used.values()
+    arm_run.samples[0].error = "no such model"
+    assert list(missing([arm_run.run], used)) == [
         "binary of planted/a: 1 of 3 conversations failed and have no verdict (error)"
     ]

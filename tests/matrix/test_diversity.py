@@ -151,5 +151,9 @@ def test_the_example_asks_the_models_of_a_configuration_for_all_four_rows_of_the
         "paraphrase_recognition, sampled at 1": 15
     }
     assert set(table["items"]) == {1}
+    for limit in (2, 1):
+        more = CliRunner().invoke(ask, [*asking, "--limit", str(limit), "--yes"])
+        assert more.exit_code == 0, more.output
+        assert set(pd.read_csv(tmp_path / "out/tables/diversity.csv")["items"]) == {limit}
     one = CliRunner().invoke(ask, [*given, "--models", "planted/a", "--dry-run"])
     assert "Table 1 compares two models or more, got planted/a" in str(one.exception)

@@ -39,15 +39,6 @@ def test_python_gives_the_tables_that_the_command_gives(tmp_path: Path) -> None:
     assert (tmp_path / "page" / "index.html").is_file()
 
 
-@pytest.mark.slow(3)
-def test_its_page_is_of_the_items_that_it_was_asked_for(tmp_path: Path) -> None:
-    def shown(models: list[str], limit: int) -> pd.DataFrame:
-        study = Matrix(models=models, tasks=["kth_word"], limit=limit, log_dir=str(tmp_path), settings=QUIET)
-        return study.run().tables["cells"]
-
-    assert set(shown(MODELS, 5).n) == {5} and set(shown(MODELS, 3).n) == {3}
-
-
 def test_importing_the_package_imports_nothing_of_inspect_and_an_unknown_name_is_an_error() -> None:
     code = "import selfprobe, sys; print('inspect_ai' in sys.modules, hasattr(selfprobe, 'Matrx'))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

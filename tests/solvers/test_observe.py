@@ -27,6 +27,7 @@ class TargetLog:
     """A target's log, of which one item has an empty reply and one is missing."""
 
     file = "a.eval"
+    items = tuple(f"q{i}" for i in range(8))
 
     def of_item(self, item: str) -> list[dict[str, Reply]]:
         if item == "q9":
@@ -143,6 +144,19 @@ def test_items_of_the_same_kind_come_first_and_others_fill_up() -> None:
     for count, kinds in ((3, {"even"}), (4, {"even", "odd"})):
         shown = examples(table_of("t", rows))(state("q0", "What of 0?"), count)
         assert len(shown) == count and {rows[int(item[1:])]["kind"] for item in shown} == kinds
+
+
+def test_replies_to_items_beyond_those_that_may_be_shown_are_never_shown() -> None:
+    rows = [{"id": f"q{i}", "question": f"What of {i}?"} for i in range(8)]
+    few = Examples(TargetLog(), table_of("t", rows), example, items=4)  # type: ignore[arg-type]
+    assert set(few(state("q1", "What of 1?"), 99)) == {"q0", "q2", "q3"}
+    assert set(few(state("q7", "What of 7?"), 99)) == {"q0", "q1", "q2", "q3"}
+
+
+@pytest.mark.parametrize("about", ["self", "named", "self,other"])
+def test_items_to_show_without_replies_to_show_are_refused(about: str) -> None:
+    with pytest.raises(ValueError, match=f"shown_items=4 goes with about=shown:N, got about={about}$"):
+        kth_word(about=about, shown_items=4)
 
 
 def test_replies_that_cannot_be_read_are_not_shown_and_none_at_all_is_an_error() -> None:

@@ -29,7 +29,7 @@ def call(*arguments: str | Path) -> Result:
 
 def logs_in(folder: Path) -> Logs:
     there = runs([str(folder / "logs" / "pairs")], Realism.reads)
-    return Logs(there, None, titles(run.identity for run in there.finished))
+    return Logs(there, titles(run.identity for run in there.finished))
 
 
 def judged(folder: Path) -> Numbers:

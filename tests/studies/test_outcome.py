@@ -233,7 +233,10 @@ def stated(
         said[model, "self", "", "solve"] = special.expit(2 * latent).round(2)
     return Stated(
         items=tuple(f"t:{n}" for n in range(items)),
-        texts=tuple(f"{words[bool(o > 0)]} {n}" if texts else f"text {n}" for n, o in enumerate(own["m/a"])),
+        texts=dict.fromkeys(
+            MODELS,
+            tuple(f"{words[bool(o > 0)]} {n}" if texts else f"text {n}" for n, o in enumerate(own["m/a"])),
+        ),
         clusters=np.arange(items),
         questions=("solve",),
         observers={model: model for model in knows},

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 import pandas as pd
-from inspect_ai.log import EvalLog, EvalSample, EvalSampleSummary, read_eval_log_samples_by_id
+from inspect_ai.log import EvalLog, EvalSample, EvalSampleSummary
 from inspect_ai.model import ModelConfig
 from inspect_ai.tool import ToolInfo
 
@@ -22,21 +22,16 @@ from selfprobe.errors import InputError, NoLogs, one_line
 from selfprobe.logs import (
     HOW_CALLED,
     UNREADABLE,
+    Run,
     Runs,
     first_of,
-    invalidated_in,
-    item_count,
     lost_replies,
     roles_of,
     runs,
-    samples,
-    summaries,
     target_of,
     task_of,
 )
-from selfprobe.logs import Run as Counted
 from selfprobe.logs import runs as runs_in
-from selfprobe.logs.packed import resolved
 from selfprobe.page import Column, Section, Table, estimated, interval_columns, percent
 from selfprobe.scorers.awareness import Item, answers_with, quotes_in
 from selfprobe.scorers.decision import Decision, last_decisions, last_score
@@ -56,12 +51,17 @@ Place = tuple[str | int, int]
 
 @dataclass(frozen=True)
 class ArmRun:
-    """A log in use."""
+    """A run in use."""
 
-    header: EvalLog
+    run: Run
     samples: list[EvalSampleSummary]
     read: str = ""
     """Run whose replies it read: equal in logs of one study; "" where nobody looked."""
+
+    @property
+    def header(self) -> EvalLog:
+        """The run's log."""
+        return self.run.header
 
 
 def in_order(arms: Sequence[Sequence[ArmRun]], *, look: bool) -> list[list[tuple[ArmRun, str]]]:
@@ -79,8 +79,8 @@ def in_order(arms: Sequence[Sequence[ArmRun]], *, look: bool) -> list[list[tuple
     """
     every = [run for runs in arms for run in runs]
     if look or any(len(runs) > 1 for runs in arms):
-        read = reply_groups({run.header.location: run.samples for run in every})
-        arms = [[replace(run, read=f"replies {read[run.header.location]}") for run in runs] for runs in arms]
+        read = reply_groups({run.run.log: run for run in every})
+        arms = [[replace(run, read=f"replies {read[run.run.log]}") for run in runs] for runs in arms]
     made = {run.read: run.header for runs in arms for run in runs if _records(run)}
     readers = Counter(read for runs in arms for read in {run.read for run in runs})
     return [
@@ -99,10 +99,10 @@ def _in_order(
 ) -> list[tuple[ArmRun, str]]:
     created = [str(run.header.eval.created) for run in runs]
     newest = asked[created.index(max(created))]
-    lost = [len(invalidated_in(run.header).provenance) for run in runs]
+    lost = [len(arm_run.run.invalidated.provenance) for arm_run in runs]
     ranks = [
-        (-item_count(run.header), lost_samples, -readers[run.read], bool(settings_apart(of, newest)), at)
-        for run, lost_samples, of, at in zip(runs, lost, asked, created, strict=True)
+        (-arm_run.run.item_count, lost_samples, -readers[arm_run.read], bool(settings_apart(of, newest)), at)
+        for arm_run, lost_samples, of, at in zip(runs, lost, asked, created, strict=True)
     ]
     first, *others = sorted(range(len(runs)), key=ranks.__getitem__)
     known = {
@@ -115,21 +115,24 @@ def _mark(settings: Mapping[str, str | None]) -> str:
     return ", ".join(f"no {name}" if value is None else f"{name} {value}" for name, value in settings.items())
 
 
-def reply_groups(logs: Mapping[str, Sequence[EvalSampleSummary]]) -> dict[str, int]:
+def reply_groups(arm_runs: Mapping[str, ArmRun]) -> dict[str, int]:
     """The number of the group that each log is of; logs whose common conversations have equal replies are of one.
 
     Two runs that gave the same replies throughout, as a model at temperature 0 may, are of one group too.
 
     Args:
-        logs: The samples of each log, by location; all of one data set and one writer of replies.
+        arm_runs: The run of each log, by location; all of one data set and one writer of replies.
     """
-    places = {log: [(one.id, one.epoch) for one in rows if one.error is None] for log, rows in logs.items()}
+    places = {
+        log: [(sample.id, sample.epoch) for sample in arm_run.samples if sample.error is None]
+        for log, arm_run in arm_runs.items()
+    }
     held = Counter(place for of in places.values() for place in of)
     order = {place: at for at, place in enumerate(sorted(held, key=lambda place: (-held[place], str(place))))}
     found: dict[str, int] = {}
     groups: list[dict[Place, str]] = []
     for log in sorted(places, key=lambda log: len(places[log]), reverse=True):
-        replies = _replies(log, sorted(places[log], key=order.__getitem__)[:LOOKED])
+        replies = _replies(arm_runs[log].run, sorted(places[log], key=order.__getitem__)[:LOOKED])
         found[log] = next((at for at, group in enumerate(groups) if _same(replies, group)), len(groups))
         if found[log] == len(groups):
             groups.append({})
@@ -142,18 +145,12 @@ def _same(replies: Mapping[Place, str], group: Mapping[Place, str]) -> bool:
     return bool(common) and all(replies[place] == group[place] for place in common)
 
 
-def _replies(log: str, places: Sequence[Place]) -> dict[Place, str]:
+def _replies(run: Run, places: Sequence[Place]) -> dict[Place, str]:
     """Each reply with all that was recorded of it; none of a log that cannot be read."""
     try:
-        return {(one.id, one.epoch): act for one in _read_some(log, places) if (act := _act(one))}
-    except UNREADABLE:
+        return {(sample.id, sample.epoch): act for sample in run.samples_at(places) if (act := _act(sample))}
+    except InputError:
         return {}
-
-
-def _read_some(log: str, places: Sequence[Place]) -> list[EvalSample]:
-    if log.endswith(".json"):
-        return [one for one in samples(log) if (one.id, one.epoch) in places]
-    return [resolved(one) for one in read_eval_log_samples_by_id(log, places)]
 
 
 def _act(sample: EvalSample) -> str | None:
@@ -237,16 +234,14 @@ def arm_runs(paths: Iterable[str]) -> tuple[dict[Arm, ArmRun], dict[str, str]]:
     return {arm: run for arm, run in used.items() if arm[ARM.index("run")] == 1}, aside
 
 
-def arm_runs_of(
-    there: Runs, paths: Sequence[str], limit: int | None = None
-) -> tuple[dict[Arm, ArmRun], dict[str, str]]:
+def arm_runs_of(there: Runs, paths: Sequence[str]) -> tuple[dict[Arm, ArmRun], dict[str, str]]:
     """`arm_runs` of these runs with all second runs, for messages under the paths as they were typed.
 
     A run that was asked otherwise (another grader, effort, answer limit …) is no second run: it is an arm of its own.
     The model of each is named with its settings that differ.
     """
     aside, held = dict(there.aside), dict[Arm, list[ArmRun]]()
-    for counted in sorted(there.counted, key=lambda run: item_count(run.header), reverse=True):
+    for counted in sorted(there.counted, key=lambda run: run.item_count, reverse=True):
         log = counted.header
         if not counted.finished:
             aside[log.location] = counted.why_unfinished
@@ -254,7 +249,7 @@ def arm_runs_of(
             aside[log.location] = "not a selfprobe log: it names no data set"
         else:
             try:
-                run = _read(counted, limit)
+                run = _read(counted)
             except UNREADABLE as error:
                 aside[log.location] = one_line(error)
                 continue
@@ -263,7 +258,7 @@ def arm_runs_of(
         raise NoLogs(
             f"no finished log of `awareness run`{' in ' * bool(paths)}{', '.join(paths)}; "
             f"found {len(aside)} other or unfinished logs{first_of(aside)}"
-            + "".join(f"; {line}" for line in islice(missing([run.header for run in there.counted], {}), 3))
+            + "".join(f"; {line}" for line in islice(missing(there.counted, {}), 3))
         )
     used, by_writer = dict[Arm, ArmRun](), dict[tuple[str, str], list[Arm]]()
     for arm in held:  # those that read one model's replies to one data set
@@ -282,64 +277,58 @@ def arm_runs_of(
     return dict(sorted(used.items(), key=lambda pair: (METHODS.index(pair[0][0]), *map(str, pair[0][1:])))), aside
 
 
-def _read(counted: Counted, limit: int | None) -> ArmRun:
-    """A log's samples, each with a verdict or in error.
+def _read(counted: Run) -> ArmRun:
+    """A run's samples, each with a verdict or in error.
 
     Raises:
         InputError: It cannot be read, holds lost replies, or was scored by another scorer.
     """
-    log, items = counted.header, counted.items(limit)
+    log = counted.header
     if why := lost_replies(log):
         raise InputError(why)
-    rows = counted.summaries
-    run = ArmRun(log, rows if limit is None else [sample for sample in rows if str(sample.id) in items])
-    for sample in run.samples:
+    for sample in counted.summaries:
         if sample.scores and not last_decisions(sample.scores):
             raise InputError(
                 f"sample {sample.id}: expected a score of {task_of(log)}'s own scorer, got {', '.join(sample.scores)}; "
                 "`inspect score --action append` keeps the one beside others"
             )
-    return run
+    return ArmRun(counted, counted.summaries)
 
 
-def missing(headers: Sequence[EvalLog], used: Mapping[Arm, ArmRun], limit: int | None = None) -> Iterator[str]:
+def missing(counted: Sequence[Run], used: Mapping[Arm, ArmRun]) -> Iterator[str]:
     """One sentence for each arm and data set that is not whole.
 
     Args:
-        headers: Headers of all logs of the five methods, newest first.
+        counted: All runs of the five methods, newest first.
         used: Runs from `arm_runs`.
-        limit: Number of items of each run that count; None is all.
     """
     told = set[Arm]()
-    for log in headers:
+    for run in counted:
+        log = run.header
         if log.status != "success" and "dataset_sha256" in (log.eval.metadata or {}):
             arm = arm_of(log)
             if arm not in used and arm not in told:
                 told.add(arm)
                 status = "is running or was killed" if log.status == "started" else f"ended with {log.status}"
-                yield f"{arm_name(arm)} {status} after {_finished(log)} of {_asked(log, limit)} conversations; {RESUME}"
+                progress = f"after {_finished(run)} of {run.planned_samples} conversations"
+                yield f"{arm_name(arm)} {status} {progress}; {RESUME}"
     most = {arm[1:]: 0 for arm in used}
-    for arm, run in used.items():
-        most[arm[1:]] = max(most[arm[1:]], len(run.samples))
-    for arm, run in used.items():
-        failed = sum(sample.error is not None for sample in run.samples)
-        if (there := len(run.samples)) < (asked := max(_asked(run.header, limit), most[arm[1:]])):
-            invalidated = str(invalidated_in(run.header))
+    for arm, arm_run in used.items():
+        most[arm[1:]] = max(most[arm[1:]], len(arm_run.samples))
+    for arm, arm_run in used.items():
+        failed = sum(sample.error is not None for sample in arm_run.samples)
+        if (there := len(arm_run.samples)) < (asked := max(arm_run.run.planned_samples, most[arm[1:]])):
+            invalidated = str(arm_run.run.invalidated)
             why = f", since {invalidated}" if invalidated else ""
             yield f"{arm_name(arm)} has {there} of {asked} conversations{why}; {RESUME}"
         elif failed:
             yield f"{arm_name(arm)}: {failed} of {there} conversations failed and have no verdict (error)"
 
 
-def _asked(log: EvalLog, limit: int | None) -> int:
-    return min(item_count(log), limit or item_count(log)) * (log.eval.config.epochs or 1)
-
-
-def _finished(log: EvalLog) -> int:
-    if log.results is not None:
-        return log.results.completed_samples
+def _finished(run: Run) -> int:
+    """Number of samples that ended without an error; 0 where the log cannot be read."""
     try:
-        return len(summaries(log.location))
+        return sum(sample.error is None for sample in run.read_summaries())
     except UNREADABLE:
         return 0
 
@@ -442,6 +431,8 @@ class AwarenessTables:
     """Verdicts of each grader of a panel, by arm."""
     contrast: str = ""
     """Labels that your set and a reference stand for, where the labels are theirs (`told_by_set`)."""
+    arms: Mapping[Arm, ArmRun] = field(default_factory=dict)
+    """Runs that the tables are of."""
 
 
 def load_awareness(paths: Sequence[str]) -> AwarenessTables:
@@ -453,49 +444,48 @@ def load_awareness(paths: Sequence[str]) -> AwarenessTables:
     return awareness_tables(runs_in(paths, METHODS, repeats=True), paths)
 
 
-def awareness_tables(there: Runs, paths: Sequence[str] = (), limit: int | None = None) -> AwarenessTables:
+def awareness_tables(there: Runs, paths: Sequence[str] = ()) -> AwarenessTables:
     """Tables of the finished runs; raises as `load_awareness`.
 
     Args:
         there: Runs of the five methods.
         paths: Paths that were searched, for messages.
-        limit: Number of items of each run that count; None is all.
     """
     verdicts: list[dict[str, Any]] = []
     votes: list[dict[str, Any]] = []
     texts: dict[tuple[str, str], dict[str, Any]] = {}
     panels: dict[str, list[tuple[str, Panel]]] = {}
     runs = []
-    logs, ignored = arm_runs_of(there, paths, limit)
-    for arm, run in logs.items():
-        log = run.header
+    logs, ignored = arm_runs_of(there, paths)
+    for arm, arm_run in logs.items():
+        log = arm_run.header
         keys = dict(zip([*ARM, "data"], arm, strict=True))
         about = log.eval.metadata or {}
-        for sample in run.samples:
+        for sample in arm_run.samples:
             first, *rest = _decisions(sample, str(keys["method"]))
             row = keys | {"item": str(sample.id), "epoch": sample.epoch}
             known = {name: sample.metadata.get(name) for name in ABOUT}
-            also = {"decisions": about.get("decisions"), "log": log.location, "read": run.read}
+            also = {"decisions": about.get("decisions"), "log": log.location, "read": arm_run.read}
             also |= _counts(sample, first, rest)
             verdicts.append(row | known | first.model_dump() | also)
             votes += [row | decision.model_dump() for decision in rest]
-        if any((keys["data"], str(sample.id)) not in texts for sample in run.samples):
-            texts |= {(keys["data"], str(sample.id)): _text(sample) for sample in samples(log.location)}
-        scores = [(str(sample.id), last_score(sample.scores)) for sample in run.samples]
+        if any((keys["data"], str(sample.id)) not in texts for sample in arm_run.samples):
+            texts |= {(keys["data"], str(sample.id)): _text(sample) for sample in arm_run.run.read_samples()}
+        scores = [(str(sample.id), last_score(sample.scores)) for sample in arm_run.samples]
         panels[arm_name(arm)] = [(item, of) for item, s in scores if s and (of := (s.metadata or {}).get(PANEL))]
         graders = roles_of(log).get("grader", [])
         runs.append(
             keys
-            | {"dataset": about.get("dataset"), "log": log.location, "samples": len(run.samples)}
+            | {"dataset": about.get("dataset"), "log": log.location, "samples": len(arm_run.samples)}
             | {"set_aside": about.get("set_aside"), "unread": about.get("unread")}
             | {"grader": ", ".join(one.model for one in graders)}
-            | {"applied": "; ".join(f"{role}: {told}" for role, told in applied_in(run.samples).items())}
-            | {"remarks": " ".join(remarks_in(run.samples))}
+            | {"applied": "; ".join(f"{role}: {told}" for role, told in applied_in(arm_run.samples).items())}
+            | {"remarks": " ".join(remarks_in(arm_run.samples))}
         )
     rows = [{"data": data} | text for (data, _), text in texts.items()]
-    told = tuple(missing([run.header for run in there.counted], logs, limit))
+    told = tuple(missing(there.counted, logs))
     made, voted, asked, used = (pd.DataFrame(of) for of in (verdicts, votes, rows, runs))
-    return AwarenessTables(made, voted, asked, used, ignored, told, panels)
+    return AwarenessTables(made, voted, asked, used, ignored, told, panels, arms=logs)
 
 
 def _decisions(sample: EvalSampleSummary, method: str) -> list[Decision]:

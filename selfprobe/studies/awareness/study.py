@@ -275,7 +275,7 @@ class Awareness(Study):
         Raises:
             NoLogs: None is finished.
         """
-        return _written(awareness_tables(logs.runs, limit=logs.limit))
+        return _written(awareness_tables(logs.runs))
 
     @classmethod
     def page(cls, found: AwarenessResults) -> Page:
@@ -293,7 +293,7 @@ class Awareness(Study):
 
 
 def _written(logged: AwarenessTables) -> AwarenessResults:
-    return awareness_results(logged, evidence_section(list(logged.runs.log)))
+    return awareness_results(logged, evidence_section(logged.arms))
 
 
 def methods_of(names: Sequence[str]) -> tuple[str, ...]:

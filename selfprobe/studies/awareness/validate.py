@@ -19,7 +19,6 @@ import pandas as pd
 from selfprobe.data import Row, load
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import locate
-from selfprobe.logs import samples
 from selfprobe.page import percent, shown
 from selfprobe.scorers.awareness_cues import cues_by_grader, joint_finding, texts_of
 from selfprobe.solvers.converse import Perspective
@@ -67,11 +66,11 @@ def graded_texts(logs: Sequence[str]) -> Iterator[GradedText]:
     Raises:
         NoLogs: There is no finished awareness log.
     """
-    for arm, run in arm_runs(logs)[0].items():
+    for arm, arm_run in arm_runs(logs)[0].items():
         method, model, perspective, _, placebo, *_, data = arm
         if placebo:
             continue
-        for sample in samples(run.header.location):
+        for sample in arm_run.run.read_samples():
             record = record_of(sample)
             graders = cues_by_grader(record)
             for key, text in texts_of(record, graders).items():
@@ -84,7 +83,7 @@ def graded_texts(logs: Sequence[str]) -> Iterator[GradedText]:
                     text=text,
                     data=str(data),
                     aware=joint_finding(graders[key]).aware,
-                    log=run.header.location,
+                    log=arm_run.run.log,
                     method=str(method),
                 )
 

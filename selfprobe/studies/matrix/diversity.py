@@ -26,7 +26,7 @@ from markupsafe import Markup
 from selfprobe.embed import DEFAULT_EMBEDDER, Vectors, embed, require, unfetched
 from selfprobe.errors import InputError, NoLogs
 from selfprobe.errors.inspect_private import PrerequisiteError
-from selfprobe.logs import Run, first_of, lost_replies, read_best, runs, samples, target_of
+from selfprobe.logs import Run, Runs, first_of, lost_replies, read_best, runs, target_of
 from selfprobe.page import PI, Block, Column, Figures, Picture, Section, Table, estimated, number, set_aside
 from selfprobe.page.plots import interval_rows
 from selfprobe.solvers.record import record_of
@@ -87,17 +87,28 @@ class Drawn:
 
 
 def replies_in(paths: Sequence[str]) -> Drawn:
-    """Good replies by task, model and place, from logs or folders of logs; a row is of one setting (`choose_setting`).
+    """`replies_of` all logs under these files and folders.
 
     Raises:
         NoLogs: Fewer than two models in every task.
         InputError: A path that does not exist.
     """
+    return replies_of(runs(paths, {*measures(), OPEN}), paths)
+
+
+def replies_of(there: Runs, paths: Sequence[str] = ()) -> Drawn:
+    """Good replies by task, model and place; a row is of one setting (`choose_setting`).
+
+    Args:
+        there: Runs of matrix tasks, and of open answers.
+        paths: Paths that were searched, for messages.
+
+    Raises:
+        NoLogs: Fewer than two models in every task.
+    """
     known = measures()
-    there = runs(paths, {*known, OPEN})
-    ignored = dict(there.aside)
     choice = choose_setting(_cells(there.finished))
-    ignored |= choice.aside
+    ignored = {**there.aside, **choice.aside}
     found: dict[str, dict[str, dict[Place, str]]] = defaultdict(dict)
     for (row, model, _), run in sorted(choice.runs.items(), key=lambda pair: pair[0]):
         acts = None if run.identity.task == OPEN else known[row].acts
@@ -107,8 +118,8 @@ def replies_in(paths: Sequence[str]) -> Drawn:
     if not any(len(models) > 1 for models in found.values()):
         seen = "; ".join(f"{task}: {', '.join(models)}" for task, models in found.items()) or "no finished logs"
         raise NoLogs(
-            f"expected finished logs of two or more models on one of {', '.join([*known, OPEN])} in "
-            f"{', '.join(paths)}; got {seen}{first_of(ignored)}"
+            f"expected finished logs of two or more models on one of {', '.join([*known, OPEN])}"
+            f"{' in ' if paths else ''}{', '.join(paths)}; got {seen}{first_of(ignored)}"
         )
     several = {task: models for task, models in found.items() if len(models) > 1}
     return Drawn(several, ignored, [f"{row}: {told}" for row, told in choice.settings.items() if row in several])
@@ -198,7 +209,7 @@ def _good_replies(run: Run, acts: Sequence[str] | None) -> dict[Place, str]:
         raise InputError(why)
     return {
         (str(sample.id), sample.epoch, act): reply.text
-        for sample in samples(run.log)
+        for sample in run.read_samples()
         if sample.error is None
         for act, reply in record_of(sample).acts.items()
         if (acts is None or act in acts) and not reply.problem
@@ -223,18 +234,16 @@ def draw_diversity(rows: Sequence[SimilarityRow]) -> Picture:
     )
 
 
-def diversity_section(logs: Sequence[str], *, embedder: str) -> tuple[list[Section], dict[str, pd.DataFrame]]:
+def diversity_section(found: Sequence[Run], *, embedder: str) -> tuple[list[Section], dict[str, pd.DataFrame]]:
     """Table 1 as a section and its tables, or why there is none; no section where no task has two models.
 
     Args:
-        logs: Files and folders.
+        found: Runs of matrix tasks, and of open answers.
         embedder: What makes vectors of the replies; where it cannot be had, or must be fetched, the section says so.
     """
     tables = dict[str, pd.DataFrame]()
-    if not logs:
-        return [], {}
     try:
-        drawn = replies_in(logs)
+        drawn = replies_of(Runs(list(found)))
         if why := unfetched(embedder):
             raise PrerequisiteError(why)
         rows, items = anyio.run(lambda: measure(drawn.replies, embedder=embedder))

@@ -3,19 +3,18 @@
 import io
 import math
 import shlex
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from inspect_ai.log import EvalLog
 from markupsafe import Markup, escape
 
 from selfprobe.data.clusters import few_clusters
 from selfprobe.embed import DEFAULT_EMBEDDER
 from selfprobe.errors import NoLogs
-from selfprobe.logs import Identity, Runs, runs
+from selfprobe.logs import Run, Runs, runs
 from selfprobe.page import (
     LINES,
     PI,
@@ -59,7 +58,7 @@ from selfprobe.studies.matrix.sections import (
     self_table,
     why_section,
 )
-from selfprobe.studies.matrix.table import Results, left_out_of, read_matrices
+from selfprobe.studies.matrix.table import Results, left_out_of, matrices_of
 from selfprobe.study._registry import measures
 from selfprobe.text.safe import clean
 
@@ -284,48 +283,48 @@ MOST = 200
 """Largest number of samples whose replies a report embeds unasked: more take minutes."""
 
 
-def matrix_page(
-    logs: Sequence[str],
-    *,
-    embedder: str | None = DEFAULT_EMBEDDER,
-    of: Collection[Identity] | None = None,
-    limit: int | None = None,
-) -> Page:
-    """The page of the matrices in these logs; with several models also how alike their replies are.
-
-    Args:
-        logs: Files and folders.
-        embedder: What makes vectors of the replies; None: the default one, for at most `MOST` samples.
-        of: The runs that are shown; None is all.
-        limit: Number of items of each that are shown; None is all.
+def matrix_page(logs: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER) -> Page:
+    """`runs_page` of all logs under these files and folders.
 
     Raises:
         InputError: A path does not exist.
         NoLogs: There is no log of a matrix task among them.
     """
+    return runs_page(runs(logs), logs, embedder=embedder)
+
+
+def runs_page(there: Runs, paths: Sequence[str] = (), *, embedder: str | None = DEFAULT_EMBEDDER) -> Page:
+    """The page of the matrices of these runs; with several models also how alike their replies are.
+
+    Args:
+        there: Runs of matrix tasks, and of open answers.
+        paths: Paths that were searched, for messages.
+        embedder: What makes vectors of the replies; None: the default one, for at most `MOST` samples.
+
+    Raises:
+        NoLogs: There is no log of a matrix task among them.
+    """
+    open_answers = [run for run in there.finished if run.identity.task == OPEN]
     try:
-        results = read_matrices(logs, of=of, limit=limit)
+        results = matrices_of(there, paths)
     except NoLogs:
-        if of is not None or not (alone := runs(logs, {OPEN}).finished):
+        if not open_answers:
             raise
-        similar, tables = _alike([run.log for run in alone], [run.header for run in alone], embedder)
+        similar, tables = _alike(open_answers, embedder)
         return Page(TITLE, sections=similar, tables=tables, notes=diversity_lines(tables))
-    sampled = [run.log for run in results.runs if run.identity.task == OPEN]
+    sampled = {run.log for run in results.runs if run.identity.task == OPEN}
     results = replace(results, ignored={log: why for log, why in results.ignored.items() if log not in sampled})
-    counting = [*_counting(results), *sampled]
-    headers = {run.log: run.header for run in results.runs if run.log in counting}
-    similar, tables = _alike(counting, list(headers.values()), embedder)
+    counting = {*_counting(results), *sampled}
+    similar, tables = _alike([run for run in results.runs if run.log in counting], embedder)
     whole = results_page(results, analyse(results, rng=np.random.default_rng(0)), paper=similar)
     return replace(whole, tables={**whole.tables, **tables})
 
 
-def _alike(
-    logs: Sequence[str], headers: Sequence[EvalLog], embedder: str | None
-) -> tuple[list[Section], dict[str, pd.DataFrame]]:
-    samples = sum(log.results.total_samples for log in headers if log.results)
-    if embedder is None and samples > MOST:
-        return [not_measured(samples)], {}
-    return diversity_section(logs, embedder=embedder or DEFAULT_EMBEDDER)
+def _alike(found: Sequence[Run], embedder: str | None) -> tuple[list[Section], dict[str, pd.DataFrame]]:
+    sample_count = sum(run.planned_samples for run in found if run.header.results)
+    if embedder is None and sample_count > MOST:
+        return [not_measured(sample_count)], {}
+    return diversity_section(found, embedder=embedder or DEFAULT_EMBEDDER)
 
 
 def _counting(results: Results) -> list[str]:

@@ -374,7 +374,7 @@ def self_table(results: Results, matrices: Mapping[str, TaskMatrix]) -> pd.DataF
     own = results.decisions[results.decisions.target == results.decisions.observer]
     runs = {run.log: run for run in results.runs}
     metrics = {
-        (c.task, c.target): dict(metrics_in(runs[c.log].header)) if c.log in runs else {} for c in cells.itertuples()
+        (c.task, c.target): dict(metrics_in(runs[c.log].results)) if c.log in runs else {} for c in cells.itertuples()
     }
     rows = []
     for task, models in cells.groupby("task").target:

@@ -22,11 +22,11 @@ from selfprobe.data.prices import Cost
 from selfprobe.data.samples import at_most
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import FULL, meant, renamed, unknown
-from selfprobe.logs import Identity, logs_in, runs
+from selfprobe.logs import logs_in, runs
 from selfprobe.page import Page
 from selfprobe.solvers.observe import arms_of, examples_of
 from selfprobe.stats.pairs import FEWEST
-from selfprobe.studies.matrix.page import matrix_page
+from selfprobe.studies.matrix.page import matrix_page, runs_page
 from selfprobe.studies.matrix.rows import ENDLESS, planned
 from selfprobe.study import Models, Plan, Study, Wave
 from selfprobe.study._registry import defaults_of, measures, short_name, takes_about, tasks
@@ -37,6 +37,7 @@ from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
 SETS = {
     "target_log": "a matrix records and replays its own answers: leave target_log out",
     "observer_log": "a matrix records and replays its own answers: leave observer_log out",
+    "shown_items": "a matrix shows replies to the items of its --limit: leave shown_items out",
 }
 """Arguments of a single run that a matrix sets itself, and what to do."""
 BEFORE = {"asked": "named", "replayed": "self"}
@@ -299,20 +300,13 @@ class Matrix(Study):
         given = self.args_of(task) | recorded
         if arm:  # whom else a model is asked about concerns its run on itself
             given |= {"about": arm}
+        if self.limit == self.sizes[task] and examples_of(arm or "self"):  # the target's log may hold more
+            given |= {"shown_items": self.limit}
         return DescribedRun(task, given, observer, {"target": target} if recorded else {}, {"target": target.name})
-
-    @property
-    def identities(self) -> list[Identity]:
-        """Identities by which its own runs are found; no record is read for it."""
-        described = [run for wave in self.waves() for run in wave.runs]
-        return identities_of(
-            replace(run, args={name: value for name, value in run.args.items() if name != "target_log"})
-            for run in described
-        )
 
     def shown(self) -> Page:
         """The page of its own runs."""
-        return matrix_page([self.log_dir], embedder=None, of=self.identities, limit=self.limit)
+        return runs_page(self.own_runs(self.limits), [self.log_dir], embedder=None)
 
     @classmethod
     def reported(cls, paths: Sequence[str]) -> Page:

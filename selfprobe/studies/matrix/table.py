@@ -22,6 +22,7 @@ from selfprobe.logs import (
     UNREADABLE,
     Identity,
     Run,
+    Runs,
     about_of,
     args_of,
     cause,
@@ -29,10 +30,8 @@ from selfprobe.logs import (
     informed_of,
     lost_replies,
     none_found,
-    planned_samples,
     question_of,
     runs,
-    summaries,
     target_of,
     token_count,
     valid_samples,
@@ -72,7 +71,7 @@ class Samples:
     remarks: list[str]
     """See `sent.remarks_in`."""
     tokens: int
-    """Tokens of all calls of the run, those for invalidated samples and for items that are not shown too."""
+    """Tokens of all calls of the run's items, those for invalidated samples too."""
 
 
 def lost_in(log: EvalLog) -> str:
@@ -83,19 +82,19 @@ def lost_in(log: EvalLog) -> str:
         return ""
 
 
-def sample_rows(log: str, lost: str, items: Collection[str] | None) -> Samples | str:
-    """The rows of these items (None is all), or why there are none."""
-    if lost:
+def sample_rows(run: Run) -> Samples | str:
+    """The rows of a run, or why there are none."""
+    if lost := lost_in(run.header):
         return lost
     try:
-        every = summaries(log, valid=False)
-        seen = [sample for sample in valid_samples(log, every) if items is None or str(sample.id) in items]
+        every = run.read_summaries(valid=False)
+        seen = valid_samples(run.log, every)
         errors = [sample for sample in seen if sample.error]
         rows = [(str(s.id), s.epoch, decision) for s in seen for decision in last_decisions(s.scores)]
         return Samples(
             count=len(seen),
             errors=len(errors),
-            cause=cause(log, errors[0]) if errors else "",
+            cause=cause(run.log, errors[0]) if errors else "",
             decisions=[row for row in rows if not row[2].key.startswith(OTHER)],
             others=[row for row in rows if row[2].key.startswith(OTHER)],
             texts={str(s.id): question_of(s) for s in seen},
@@ -111,7 +110,7 @@ def sample_rows(log: str, lost: str, items: Collection[str] | None) -> Samples |
         return f"cannot be read: {one_line(error)}"
 
 
-def cell_of(cell: Sequence[str], run: Run, samples: Samples, limit: int | None) -> dict[str, Any]:
+def cell_of(cell: Sequence[str], run: Run, samples: Samples) -> dict[str, Any]:
     """The row of a cell that is a run; the columns are those of `Results.cells`."""
     log = run.header
     if run.finished and not samples.errors:
@@ -119,7 +118,7 @@ def cell_of(cell: Sequence[str], run: Run, samples: Samples, limit: int | None) 
     elif run.invalidated.are_all:
         status, reason = "failed", str(run.invalidated)
     else:
-        planned = len(log.eval.dataset.sample_ids or samples.texts) * (log.eval.config.epochs or 1)
+        planned = run.planned_samples or samples.count
         status = "failed"
         cut_off = f"the run was cut off; {samples.count} of {planned} samples are in its log"
         ended = f"run ended as {log.status}; {samples.errors} of {planned} samples in error"
@@ -141,7 +140,7 @@ def cell_of(cell: Sequence[str], run: Run, samples: Samples, limit: int | None) 
         "created": log.eval.created,
         "args": args_of(log),
         "settings": dict(run.identity.config),
-        "items": sorted(run.items(limit)),
+        "items": sorted(run.items()),
         "joined": False,
         "applied": samples.applied,
         "remarks": samples.remarks,
@@ -204,8 +203,9 @@ def no_log(ignored: Mapping[str, str]) -> str:
     return "there is no log of this cell" + (f" ({lost} log{'s' * (lost != 1)} cannot be read)" if lost else "")
 
 
-NOT_COMPARED = frozenset({"resamples", "about"})
-"""Task arguments that leave a cell's scores alone, or name its arm: the ceiling, whom the observer is asked about."""
+NOT_COMPARED = frozenset({"resamples", "about", "shown_items"})
+"""Task arguments that leave a cell's scores alone, or name its arm: the ceiling, whom the observer is asked about, and
+of which items it is shown replies."""
 
 
 @dataclass(frozen=True)
@@ -471,8 +471,19 @@ class TaskMatrix:
     """(target, observer) → reason of the hole."""
 
 
-def read_matrices(paths: Iterable[str], *, of: Collection[Identity] | None = None, limit: int | None = None) -> Results:
-    """Tables of all logs of a matrix's tasks under these files and folders (local or any fsspec address).
+def read_matrices(paths: Iterable[str]) -> Results:
+    """`matrices_of` all logs under these files and folders, local or any fsspec address.
+
+    Raises:
+        InputError: A path does not exist.
+        NoLogs: There is no selfprobe log.
+    """
+    named = list(paths)
+    return matrices_of(runs(named), named)
+
+
+def matrices_of(there: Runs, paths: Sequence[str] = ()) -> Results:
+    """Tables of the runs of a matrix's tasks.
 
     The cells of a task are of one setting (`cells.choose_setting`); the finished run of a cell with most items counts,
     then the newest (`logs.runs`); without a finished one it is "failed". Runs with an `effort` of their own give way to
@@ -480,38 +491,38 @@ def read_matrices(paths: Iterable[str], *, of: Collection[Identity] | None = Non
     models' runs on themselves.
 
     Args:
-        paths: Files and folders.
-        of: The runs that are wanted; None is all.
-        limit: Number of items of each that count; None is all.
+        there: Runs of these tasks, and of others.
+        paths: Paths that were searched, for messages.
 
     Raises:
-        InputError: A path does not exist.
         NoLogs: There is no selfprobe log.
     """
-    named, known = list(paths), measures()
-    there = runs(named) if of is None else runs(named).of(of)
+    known = measures()
     ignored = dict(there.aside)
-    ours, choice, read_all = _read(there.counted, ignored, limit)
+    ours, choice, read_all = _read(there.counted, ignored)
     chosen, read = _of_size(choice.runs, 3), _of_size(read_all, 3)
     told, read_told = _of_size(choice.runs, 4), _of_size(read_all, 4)
     if not chosen:
         why = "its observer was told of the target, and no model's run on itself is here to compare it with"
         ignored |= {run.log: why for run in told.values()}
-        raise NoLogs(none_found(named, ignored), ignored)
-    cells = [cell_of(cell, run, read[cell], limit) for cell, run in chosen.items()]
+        raise NoLogs(none_found(paths, ignored), ignored)
+    cells = [cell_of(cell, run, read[cell]) for cell, run in chosen.items()]
     joined = [pair for task, measure in known.items() if measure.observer == 0 for pair in joinable(task, chosen)]
     rows = {cell: samples.decisions for cell, samples in read.items()}
     rows |= {pair: crossed_rows(rows[own_cell(pair, 1)], rows[own_cell(pair, 2)], known[pair[0]]) for pair in joined}
     _add_others(rows, chosen)
     by_cell = {tuple(cell[name] for name in CELL): cell for cell in cells}
     cells += [joined_cell(pair, by_cell[own_cell(pair, 1)], by_cell[own_cell(pair, 2)]) for pair in joined]
+    # In an order that no run's end moves.
+    cells.sort(key=lambda cell: [cell[name] for name in CELL])
+    informed = [cell_of(cell, run, read_told[cell]) for cell, run in sorted(told.items())]
     return Results(
         cells=pd.DataFrame(cells),
         decisions=_decisions(rows),
         items=_items(read),
         ignored=ignored,
         runs=ours,
-        informed=pd.DataFrame([cell_of(cell, run, read_told[cell], limit) for cell, run in told.items()]),
+        informed=pd.DataFrame(informed),
         informed_decisions=_decisions({cell: samples.decisions for cell, samples in read_told.items()}, "arm"),
         frames=_frames({cell: samples for cell, samples in read.items() if chosen[cell].finished}),
         settings=choice.settings,
@@ -563,7 +574,7 @@ def _add_others(rows: dict[Cell, list[DecisionRow]], chosen: Mapping[Cell, Run])
         others = measures()[cell[0]].others
         if others is None or cell[1] != cell[2] or not run.finished:
             continue
-        found = others(run.log)
+        found = others(run.read_samples())
         for same in [one for one in rows if one[:2] == cell[:2]]:
             rows[same] = [
                 (item, epoch, _beside(decision, *found[item]) if item in found else decision)
@@ -575,9 +586,7 @@ def _beside(decision: Decision, mean: float, most: float) -> Decision:
     return decision.model_copy(update={"floor": mean, "plain": {"nearest other reply": most}})
 
 
-def _read(
-    found: Sequence[Run], ignored: dict[str, str], limit: int | None
-) -> tuple[list[Run], ChosenRuns, dict[Cell, Samples]]:
+def _read(found: Sequence[Run], ignored: dict[str, str]) -> tuple[list[Run], ChosenRuns, dict[Cell, Samples]]:
     """The runs of the suite, those that count, and their samples; why the others do not count goes into `ignored`.
 
     Where a log turns out to be useless, the next one of the same identity takes its place.
@@ -590,12 +599,9 @@ def _read(
         if not waiting:
             ignored |= choice.aside
             return ours, choice, {cell: read[run.log] for cell, run in choice.runs.items()}
-        headers = [run.header for run in waiting.values()]
-        count = sum(map(planned_samples, headers))
-        processes = max(1, min(cpu_count(), len(headers), count // SAMPLES_A_PROCESS))
-        read_now = Parallel(n_jobs=processes)(
-            delayed(sample_rows)(run.log, lost_in(run.header), limit and run.items(limit)) for run in waiting.values()
-        )
+        count = sum(run.planned_samples for run in waiting.values())
+        processes = max(1, min(cpu_count(), len(waiting), count // SAMPLES_A_PROCESS))
+        read_now = Parallel(n_jobs=processes)(delayed(sample_rows)(run) for run in waiting.values())
         for (cell, run), samples in zip(waiting.items(), read_now, strict=True):
             if isinstance(samples, Samples) and (samples.decisions or not _scored(run, samples)):
                 read[run.log] = samples

@@ -12,7 +12,7 @@ from inspect_ai.log import EvalLog
 from markupsafe import Markup
 
 from selfprobe.data.public_pairs import PairSet, name_and_place
-from selfprobe.logs import Run, Runs, runs, summaries
+from selfprobe.logs import Run, Runs, runs
 from selfprobe.page import (
     LINES,
     PROBES,
@@ -237,8 +237,8 @@ def _row(one: JudgedRun) -> dict[str, object]:
 
 
 def _judged_run(run: Run) -> JudgedRun:
-    """Numbers from the header of a finished run."""
-    scores = run.header.results.scores if run.header.results else []
+    """Numbers of a finished run."""
+    scores = run.results.scores if run.results else []
     # `inspect score` appends its own beside the task's.
     metrics = next((s.metrics for s in scores if "questions" in s.metrics), {})
     return JudgedRun(
@@ -280,7 +280,7 @@ def logged_margins(paths: Iterable[str], sets: Mapping[str, PairSet]) -> Margins
         times = Counter(each for run in logs for each in set(_names(run)))
         for run in logs:
             shortest = next((each for each in _names(run) if times[each] == 1), _names(run)[-1])
-            result.setdefault(name, {})[shortest] = _read(run.header, name, sets[name])
+            result.setdefault(name, {})[shortest] = _read(run, name, sets[name])
     return result
 
 
@@ -295,11 +295,11 @@ def _data_set(log: EvalLog) -> str:
     return name_and_place(str((log.eval.metadata or {}).get("dataset", "")))[0]
 
 
-def _read(log: EvalLog, name: str, pair_set: PairSet) -> dict[str, float]:
+def _read(run: Run, name: str, pair_set: PairSet) -> dict[str, float]:
     pairs = {pair.id: pair for pair in pair_set.pairs}
     read: dict[str, list[float]] = {}
     # A log holds its samples as they ended: by id, one log gives one message.
-    for sample in sorted(summaries(log.location), key=lambda one: str(one.id)):
+    for sample in sorted(run.read_summaries(), key=lambda one: str(one.id)):
         if str(sample.id) not in pairs or not sample.scores:
             continue
         pair = pairs[str(sample.id)]
@@ -308,12 +308,12 @@ def _read(log: EvalLog, name: str, pair_set: PairSet) -> dict[str, float]:
             continue
         if (sample.metadata or {}).get("shown") != pair.shown:
             raise ValueError(
-                f"{log.location} is of other pairs: pair {sample.id} of {name} has other texts there. Give logs of the "
+                f"{run.log} is of other pairs: pair {sample.id} of {name} has other texts there. Give logs of the "
                 "same data, asked in the same words (question, item)"
             )
         if verdict.truth != (pair.label and str(pair.label)):
             raise ValueError(
-                f"{log.location} is of other pairs: in {name}, pair {sample.id} has label {pair.label}, in the log "
+                f"{run.log} is of other pairs: in {name}, pair {sample.id} has label {pair.label}, in the log "
                 f"{verdict.truth}. Give logs of the same data"
             )
         if verdict.score is not None:
