@@ -202,7 +202,7 @@ class Examples:
             )
         return found
 
-    def _rows(self) -> list[Row]:
+    def _rows(self) -> Sequence[Row]:
         if self.items is None:
             return self.table.rows
         first_items = set(self.acts.items[: self.items])
