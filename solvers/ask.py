@@ -1,11 +1,11 @@
 """Send prompts that need not wait for each other, together."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
-from typing import Literal
+from typing import Any, Literal, TypeVar
 
 from anyio import create_task_group
 from inspect_ai.model import (
@@ -141,9 +141,8 @@ async def ask(
     model = role if isinstance(role, Model) else sole(role)
     _warn_of_overridden(model, merged(config, needs))
     wishes = merged(_patience(model), _limit(model), config)
-    replies: dict[str, Reply] = {}
 
-    async def one(name: str, prompt: str | list[ChatMessage]) -> None:
+    async def one(name: str, prompt: str | list[ChatMessage]) -> Reply:
         def send(settings: GenerateConfig) -> Awaitable[ModelOutput]:
             set_sampling(model, settings)
             return model.generate(prompt, tools, config=settings, cache=_cache(name))
@@ -151,7 +150,7 @@ async def ask(
         alone = prompt if isinstance(prompt, str) else prompt[0].text if len(prompt) == 1 else ""
         async with span(name):  # name of the call in the transcript
             with Asking(model, needs):
-                replies[name] = await agree(
+                return await agree(
                     model,
                     send,
                     wishes=wishes,
@@ -163,10 +162,37 @@ async def ask(
 
     # Each call's span would log what other calls write into the store meanwhile; the solver's span logs it once.
     with suspend_store_events():
-        async with create_task_group() as group:
-            for name, prompt in prompts.items():
-                group.start_soon(one, name, prompt)
-    return {name: of_asked(replies[name]) for name in prompts}
+        replies = await all_ended(one(name, prompt) for name, prompt in prompts.items())
+    return {name: of_asked(reply) for name, reply in zip(prompts, replies, strict=True)}
+
+
+T = TypeVar("T")
+
+
+async def all_ended(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Results of work that is done at once, in its order. Where some of it fails the rest ends first: it is paid for.
+
+    Args:
+        work: Coroutines that were not started.
+
+    Raises:
+        Exception: The first error.
+    """
+    results: dict[int, T] = {}
+    errors: list[Exception] = []
+
+    async def end(number: int, part: Coroutine[Any, Any, T]) -> None:
+        try:
+            results[number] = await part
+        except Exception as error:  # raised below
+            errors.append(error)
+
+    async with create_task_group() as group:
+        for number, part in enumerate(work):
+            group.start_soon(end, number, part)
+    if errors:
+        raise errors[0]
+    return [results[number] for number in sorted(results)]
 
 
 def of_asked(reply: Reply) -> Reply:
@@ -360,10 +386,13 @@ def together(*solvers: Solver) -> Solver:
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         branches = [copy(state) for _ in solvers]
-        async with create_task_group() as group:
-            for each, branch in zip(solvers, branches, strict=True):
-                branch.messages = list(state.messages)
-                group.start_soon(each, branch, generate)
+        for branch in branches:
+            branch.messages = list(state.messages)
+
+        async def solve_one(each: Solver, branch: TaskState) -> TaskState:
+            return await each(branch, generate)
+
+        await all_ended(solve_one(each, branch) for each, branch in zip(solvers, branches, strict=True))
         before = len(state.messages)
         for branch in branches:
             state.messages.extend(branch.messages[before:])

@@ -8,11 +8,11 @@ from collections.abc import Iterable
 
 from inspect_ai.model import GenerateConfig, ResponseSchema, get_model
 from inspect_ai.solver import Generate, Solver, TaskState, solver
-from inspect_ai.util import JSONSchema, collect
+from inspect_ai.util import JSONSchema
 
 from selfprobe.errors import warn_once
 from selfprobe.errors.inspect_private import PrerequisiteError
-from selfprobe.solvers.ask import PromptFunction, ask, in_a_run, panel
+from selfprobe.solvers.ask import PromptFunction, all_ended, ask, in_a_run, panel
 from selfprobe.solvers.record import Record, graded_name
 from selfprobe.solvers.sent import note
 
@@ -69,15 +69,12 @@ def grade(prompts: PromptFunction, *, config: GenerateConfig = GRADE) -> Solver:
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         wanted, graders = prompts(state), panel("grader")
-        if len(graders) == 1:
-            replies = await ask(wanted, role=graders[0], config=config, may_be_cut=False)
-        else:
-            each = await collect(*(ask(wanted, role=one, config=config, may_be_cut=False) for one in graders))
-            replies = {
-                graded_name(str(grader), name): reply
-                for grader, own_replies in zip(graders, each, strict=True)
-                for name, reply in own_replies.items()
-            }
+        each = await all_ended(ask(wanted, role=one, config=config, may_be_cut=False) for one in graders)
+        replies = {
+            graded_name(str(grader), name) if len(graders) > 1 else name: reply
+            for grader, own_replies in zip(graders, each, strict=True)
+            for name, reply in own_replies.items()
+        }
         state.store_as(Record).grades.update(replies)
         note(state, "grader", replies, config)
         return state

@@ -6,8 +6,8 @@ when that feature is used, so that a version of Inspect which moved it takes not
 
 import inspect
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import wraps
 from importlib import import_module
 from importlib.metadata import version
@@ -17,6 +17,9 @@ import rich
 
 # Draws the tables of a run's results.
 from inspect_ai._display.rich import display as _rich_display
+
+# Tells which logs of a set are complete, so that they are not asked again.
+from inspect_ai._eval import evalset
 
 # `inspect eval` prints this error's message alone, without a traceback.
 from inspect_ai._util.error import PrerequisiteError
@@ -74,6 +77,7 @@ __all__ = [
     "registry_lookup",
     "registry_params",
     "sample_active",
+    "sets_complete_only",
     "suspend_store_events",
 ]
 
@@ -198,6 +202,27 @@ def _draw_for_somebody() -> None:
 
 
 _draw_for_somebody()
+
+
+@contextmanager
+def sets_complete_only(is_whole: Callable[[Any], bool]) -> Iterator[None]:
+    """A block in which `eval_set` goes on with a log that ended well and is not whole.
+
+    Inspect takes it for complete although samples ended in an error, where errors are tolerated.
+
+    Args:
+        is_whole: Function from a log's header.
+    """
+    plain = evalset.log_samples_complete
+
+    def complete(log: Any, *args: Any, **kwargs: Any) -> bool:
+        return plain(log, *args, **kwargs) and is_whole(log.header)
+
+    vars(evalset)["log_samples_complete"] = complete
+    try:
+        yield
+    finally:
+        vars(evalset)["log_samples_complete"] = plain
 
 
 def also_named(task: Callable[..., Any], name: str, other: str) -> None:

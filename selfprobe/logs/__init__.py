@@ -733,7 +733,9 @@ def whole_sample(log: str, item: int | str, epoch: int) -> EvalSample:
     return _read(log, lambda: read_eval_log_sample(log, item, epoch, resolve_attachments="full"))
 
 
-def transcripts(log: str, *, epochs: int | None = None) -> Iterator[EvalSample]:
+def transcripts(
+    log: str, *, epochs: int | None = None, of: Collection[tuple[int | str, int]] | None = None
+) -> Iterator[EvalSample]:
     """The valid samples of a log one after another with events and all texts, without messages, store and scores.
 
     A few are in memory at a time; of a log in JSON all are.
@@ -741,11 +743,15 @@ def transcripts(log: str, *, epochs: int | None = None) -> Iterator[EvalSample]:
     Args:
         log: The log's file.
         epochs: The epochs from the first that are wanted; None is all.
+        of: Id and epoch of the samples that are wanted; None is all.
 
     Raises:
         InputError: The log cannot be read; names it.
     """
-    wanted = [(s.id, s.epoch) for s in summaries(log) if epochs is None or s.epoch <= epochs]
+    if of is None:
+        wanted = [(s.id, s.epoch) for s in summaries(log) if epochs is None or s.epoch <= epochs]
+    else:
+        wanted = list(of)
     try:
         refuse_bomb(log, samples=True)
         if log.endswith(".json"):
@@ -824,6 +830,23 @@ CUT = "cut_at_"
 """Prefix of the metrics that count cut replies; the argument follows."""
 _UNSCORED = "unscored_"
 """Prefix of the metrics that count reasons; the reason follows."""
+
+
+LEFT_OUT = "selfprobe"
+"""Name, in a log, of what left samples out whose replies an earlier log lacks (`solvers.replay`)."""
+
+
+def is_whole(header: EvalLog) -> bool:
+    """True if a run ended well and holds every sample that it was to have, none of them in error.
+
+    Samples that a task of somebody else stopped early are not missing.
+    """
+    results = header.results
+    if header.status != "success" or results is None:
+        return False
+    stopping = results.early_stopping
+    stopped = len(stopping.early_stops) if stopping and stopping.manager != LEFT_OUT else 0
+    return results.completed_samples + stopped >= results.total_samples
 
 
 def counted(header: EvalLog) -> float | None:

@@ -273,11 +273,11 @@ class Study(BaseModel):
             Interrupted: The user stopped it.
             InputError: A model cannot be had, or the log folder cannot be written.
         """
-        from selfprobe.logs import logs_in, readable_logs
+        from selfprobe.logs import is_whole, logs_in, readable_logs
         from selfprobe.study.waves import JOINS, all_ended_well, run_wave
 
         plan = self.plan()
-        resumed = any(header.status != "success" for header in readable_logs(logs_in(self.base)).headers)
+        resumed = not all(map(is_whole, readable_logs(logs_in(self.base)).headers))
         if self.how.cost_limit is not None and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
             # The limit ends a run as Ctrl-C does, which the background of a shell ignores.
             signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -22,19 +22,20 @@ from typing import Any
 
 from fsspec.core import url_to_fs
 from inspect_ai import Task, eval_set, task_with
-from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalLog
 from inspect_ai.model import Model, ModelInfo, get_model, get_model_info, set_model_info
+from inspect_ai.solver import TaskState
 
 from selfprobe.data.prices import Cost, Prices, cost_table, dollars, read_prices
 from selfprobe.data.samples import at_most
 from selfprobe.errors import InputError, Interrupted, one_line
 from selfprobe.errors.arguments import FULL, SAME_MODEL, SHORT
-from selfprobe.errors.inspect_private import PrerequisiteError, registry_params
+from selfprobe.errors.inspect_private import PrerequisiteError, registry_params, sets_complete_only
 from selfprobe.logs import (
     cause,
     counted,
     cut_in,
+    is_whole,
     logs_in,
     metrics_in,
     readable_logs,
@@ -49,8 +50,8 @@ from selfprobe.logs import (
     without_request,
 )
 from selfprobe.logs import runs as runs_in
-from selfprobe.logs.resuming import CUT, claimed, taken_up
-from selfprobe.solvers.sent import inline_thoughts_in
+from selfprobe.logs.resuming import answered_events, claimed, forget_replies, replies_kept
+from selfprobe.solvers.sent import every_model_heard, inline_thoughts_in
 from selfprobe.study.described import DescribedRun, NamedModel, available_model, identities_of
 from selfprobe.study.on_ray import (
     RayCluster,
@@ -61,7 +62,7 @@ from selfprobe.study.on_ray import (
     run_on_ray,
     shares_of,
 )
-from selfprobe.study.progress import Progress, sample_count, watch
+from selfprobe.study.progress import Progress, on_scored, sample_count, watch
 from selfprobe.text import busy
 from selfprobe.text.safe import echo
 
@@ -175,10 +176,12 @@ class RunSettings:
 SHOWN = 10
 """Models whose first error is shown; the others are counted."""
 
-JOINS: Mapping[str, Any] = {"log_dir_allow_dirty": True, "retry_on_error": 3}
-"""Arguments of a wave whose folder further models or arguments may join.
+JOINS: Mapping[str, Any] = {"log_dir_allow_dirty": True}
+"""Arguments of a wave whose folder further models or arguments may join."""
 
-A failed sample is asked again at once, so that a passing fault of a provider does not cost a model its run.
+ONE_PASS: Mapping[str, Any] = {"retry_attempts": 1, "retry_immediate": False, "retry_on_error": 3}
+"""Arguments of every wave. A failed sample is asked again at once, so that a passing fault of a provider does not cost a
+model its run; a failed run is not, since its samples would be new ones, which find no reply of the failed ones.
 """
 
 REFUSED = re.compile(r"\b(Authentication|PermissionDenied|NotFound|BadRequest)\w*Error\b|\b40[0134]\b|refused a call")
@@ -221,7 +224,7 @@ def _run_wave(
     progress = Progress(title, len(runs))
     chosen = {name: value for name, value in (settings.arguments | further).items() if value is not None}
     # Scores of half a run say nothing, and computing them after every sample is work.
-    given = {"retry_attempts": 1, "score_display": False, **chosen}
+    given = {**ONE_PASS, "score_display": False, **chosen}
     described = [run for run in runs if isinstance(run, DescribedRun)]
     try:
         if settings.engine and len(described) == len(runs):
@@ -249,10 +252,8 @@ def _tell_kept(described: Sequence[DescribedRun], log_dir: str) -> None:
 
 
 def _replies_in(log: str) -> int:
-    """Number of replies that a resumed run takes from a log; a sample that failed is asked again."""
-    used = [one for one in transcripts(log) if one.error is None or one.error.message.startswith(CUT)]
-    events = [event for one in used for event in one.events if isinstance(event, ModelEvent)]
-    return sum(not event.pending and event.error is None for event in events)
+    """Number of replies that a resumed run takes from a log."""
+    return sum(1 for sample in transcripts(log) for _ in answered_events(sample))
 
 
 def _here(tasks: Sequence[Task], log_dir: str, options: dict[str, Any], progress: Progress) -> list[EvalLog]:
@@ -300,11 +301,13 @@ def _asked(tasks: Sequence[Task], log_dir: str, options: Mapping[str, Any]) -> l
         if get_model_info(name) is None:  # Inspect refuses the price of a model that is not in its list
             set_model_info(name, ModelInfo())
     tasks = _as_there(tasks, log_dir)
+    on_scored(tasks, _forget)
     if not gc.get_freeze_count():  # else each full collection walks all that was imported: half a second, and often
         gc.freeze()
     try:
         # Where nothing is left to ask, Inspect says so on standard output, which is for results.
-        with taken_up(log_dir), redirect_stdout(sys.stderr if options.get("display") == "none" else sys.stdout):
+        told_to = sys.stderr if options.get("display") == "none" else sys.stdout
+        with replies_kept(log_dir), sets_complete_only(is_whole), every_model_heard(), redirect_stdout(told_to):
             _, logs = eval_set(
                 list(tasks), log_dir=log_dir, **{"max_tasks": len(tasks), "retry_cleanup": False, **options}
             )
@@ -316,6 +319,12 @@ def _asked(tasks: Sequence[Task], log_dir: str, options: Mapping[str, Any]) -> l
     if len(logs) < len(tasks) or any(log.status == "cancelled" for log in logs):
         raise KeyboardInterrupt
     return logs
+
+
+def _forget(task: Task, state: TaskState) -> None:
+    """Let the replies of a sample go, unless one of the scorers of its task failed: it is then asked again."""
+    if len(state.scores or {}) >= len(task.scorer or []):
+        forget_replies(state.uuid)
 
 
 def _as_there(tasks: Sequence[Task], log_dir: str) -> Sequence[Task]:
