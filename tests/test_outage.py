@@ -1,9 +1,11 @@
-"""A provider that fails for some prompts and then recovers costs no study a number, and no call is paid twice."""
+"""A provider that fails for some prompts and then recovers costs no study a number, and no reply is paid twice."""
 
 import io
+import json
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,8 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
 from inspect_ai import eval_set
+from inspect_ai.log import EvalLog
+from inspect_ai.model import Model, ModelOutput, ModelUsage, get_model
 
 from selfprobe.cli import main
 from selfprobe.study import waves
@@ -19,34 +23,34 @@ from selfprobe.study import waves
     r"`desk\.py`:\n\n```python\n(.*?)```", (Path(__file__).parent.parent / "docs/outcome.md").read_text(), re.S
 )
 FAKE = "openai-api/fake/"
+TWO = f"{FAKE}a,{FAKE}b"
 CONVERSATIONS = "eval_awareness_2"
-RUN = ("awareness", "run", "--models", f"{FAKE}a", "--grader", f"{FAKE}g", "--limit", "8", "--methods")
-REWRITE = (
-    *("realism", "rewrite", "{mine}", "--remove", "words of test items", "--judges", f"{FAKE}j"),
-    *("--writer", f"{FAKE}w", "--grader", f"{FAKE}g", "--model", f"{FAKE}s"),
-)
-CARD = ("realism", "card", CONVERSATIONS, "--judges", f"{FAKE}j", "--model", f"{FAKE}s", "--prompts", "6")
+SMALL = ("--limit", "8")
+READ = ("--grader", f"{FAKE}g")
+SUBJECT = ("--model", f"{FAKE}s")
+TAKEN_OUT = ("--remove", "words of test items", *READ)
+AWARENESS = ("awareness", "run", "--models", f"{FAKE}a", *READ, *SMALL)
 STUDIES: Mapping[str, Sequence[str]] = {
-    "matrix": ("matrix", "--models", f"{FAKE}a,{FAKE}b", "--tasks", "kth_word,paraphrase_recognition", "--limit", "8"),
-    "matrix with hints": ("matrix", "--models", f"{FAKE}a,{FAKE}b", "--tasks", "kth_word", "--limit", "8")
-    + ("--observers", "named"),
-    "awareness run": (*RUN, "all"),
-    "scan": ("awareness", "scan", "{logs}", "--grader", f"{FAKE}g"),
-    "turns": ("awareness", "turns", CONVERSATIONS, "--models", f"{FAKE}a", "--most", "2", "--limit", "8"),
-    "cues": ("awareness", "cues", CONVERSATIONS, "--models", f"{FAKE}a", "--grader", f"{FAKE}g", "--limit", "3"),
-    "effect": ("awareness", "effect", "{task}", "--models", f"{FAKE}a", "--grader", f"{FAKE}g", "--limit", "8"),
-    "features": ("awareness", "features", "{noticed}", "--clusters", "6", "--grader", f"{FAKE}g"),
-    "card": CARD,
-    "rewrite": REWRITE,
-    "outcome": ("outcome", "{logs}", "--models", f"{FAKE}a,{FAKE}b", "--score", "k1"),
-    "check": ("check", "--run", "kth_word", "--models", f"{FAKE}a,{FAKE}b", "--limit", "8"),
+    "turns": ("awareness", "turns", CONVERSATIONS, "--models", f"{FAKE}a", "--most", "2", *SMALL),
+    "matrix": ("matrix", "--models", TWO, "--tasks", "kth_word,paraphrase_recognition", *SMALL),
+    "matrix with hints": ("matrix", "--models", TWO, "--tasks", "kth_word", "--observers", "named", *SMALL),
+    "awareness run": (*AWARENESS, "--methods", "all"),
+    "awareness run with a panel": (*AWARENESS, "--methods", "user_motivation", "--grader", f"{FAKE}g,{FAKE}h"),
+    "scan": ("awareness", "scan", "{logs}", *READ),
+    "cues": ("awareness", "cues", CONVERSATIONS, "--models", f"{FAKE}a", *READ, "--limit", "3"),
+    "effect": ("awareness", "effect", "{task}", "--models", f"{FAKE}a", *READ, *SMALL),
+    "features": ("awareness", "features", "{noticed}", "--embedder", "openai/words", "--clusters", "6", *READ),
+    "card": ("realism", "card", CONVERSATIONS, "--judges", f"{FAKE}j", *SUBJECT, "--prompts", "6"),
+    "rewrite": ("realism", "rewrite", "{mine}", *TAKEN_OUT, "--writer", f"{FAKE}w", "--judges", f"{FAKE}j", *SUBJECT),
+    "outcome": ("outcome", "{logs}", "--models", TWO, "--score", "k1"),
+    "check": ("check", "--run", "kth_word", "--models", TWO, *SMALL),
 }
 FAST = ("turns",)
-QUIET = ("--yes", "--display", "none", "--max-retries", "0")
+CANNOT_SKIP = ("matrix", "matrix with hints", "features")
+"""Studies without --skip-errors."""
+CALLS_AT_ONCE = ("--yes", "--display", "none", "--max-retries", "0")
 SHARE = 0.06
-FOR_GOOD = {"400": SHARE / 3, "500": SHARE / 3}
-"""Faults of prompts that fail each time until the provider recovers."""
-PASSING = {"429": SHARE / 3, "503": SHARE / 3}
+"""Share of the calls that fail; of few calls six fail."""
 
 
 @pytest.fixture(autouse=True)
@@ -56,28 +60,40 @@ def events_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def files(tmp_path: Path, server: Any, run_task: Callable[..., Any]) -> Mapping[str, str]:
-    """What the commands read, by the name in braces; logs are made where a command names them."""
+def files(
+    tmp_path: Path, server: Any, embedder: str, run_task: Callable[..., EvalLog]
+) -> Callable[[Sequence[str]], dict[str, str]]:
+    """What commands read, by the name in braces; logs are made where a command names them."""
     (tmp_path / "desk.py").write_text(DESK)
     prompts = (f'{{"prompt": "Here are questions about town {n}. Choose the correct answers."}}\n' for n in range(8))
     (tmp_path / "mine.jsonl").write_text("".join(prompts))
-    return {
-        "{task}": str(tmp_path / "desk.py"),
-        "{mine}": str(tmp_path / "mine.jsonl"),
-        "{logs}": str(tmp_path / "logs"),
-    }
+
+    def made(arguments: Sequence[str]) -> dict[str, str]:
+        if "{logs}" in arguments:
+            for model in "ab":
+                run_task("selfprobe/kth_word", f"{FAKE}{model}", tmp_path / "logs", limit=8, epochs=1)
+        if "{noticed}" in arguments:
+            grader = {"grader": replying(lambda text: json.dumps({"aware": True, "quotes": [suspicion_in(text)]}))}
+            number = count()
+            subject = replying(lambda text: f"Hm. Test number {next(number)} of my kind, I guess.")
+            run_task("selfprobe/user_motivation", subject, tmp_path / "noticed", limit=8, model_roles=grader)
+        names = {"task": "desk.py", "mine": "mine.jsonl", "logs": "logs", "noticed": "noticed"}
+        return {f"{{{name}}}": str(tmp_path / file) for name, file in names.items()}
+
+    return made
 
 
-def logs_of_models(folder: str, run_task: Callable[..., Any]) -> None:
-    for model in "ab":
-        run_task("selfprobe/kth_word", f"{FAKE}{model}", Path(folder), limit=8, epochs=1)
+def suspicion_in(text: str) -> str:
+    return (re.findall(r"Test number \d+ of my kind", text) or [""])[0]
 
 
-def started(arguments: Sequence[str], files: Mapping[str, str], folder: Path, *more: str) -> Result:
-    typed = [files.get(part, part) for part in arguments]
-    places = ["--log-dir", str(folder / "runs")]
-    places += [] if arguments[0] == "check" else ["--out", str(folder / "page")]
-    return CliRunner().invoke(main, [*typed, *more, *places, *QUIET])
+def replying(reply: Callable[[str], str]) -> Model:
+    def answer(messages: list[Any], *_: Any) -> ModelOutput:
+        output = ModelOutput.from_content("mockllm/model", reply(messages[-1].text))
+        output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)  # else it counts with a network
+        return output
+
+    return get_model("mockllm/model", custom_outputs=answer, memoize=False)
 
 
 NOT_COMPARED = ["log", "created", "tokens"]
@@ -86,50 +102,52 @@ NOT_COMPARED = ["log", "created", "tokens"]
 
 def tables(folder: Path) -> dict[str, list[str]]:
     """Rows of the tables of a page by the table's name; logs are in the order in which they ended."""
-    found = dict[str, list[str]]()
+    rows_by_name = dict[str, list[str]]()
     for file in sorted(folder.rglob("tables/**/*.csv")):
         text = file.read_text().replace(str(folder), "")
         text = re.sub(r"[\w:./+-]*\d{4}-\d\d-\d\dT[\w+-]+(\.eval)?", "LOG", text)
         table = pd.read_csv(io.StringIO(text)) if text.strip() else pd.DataFrame()
         rows = table.drop(columns=NOT_COMPARED, errors="ignore").to_csv(index=False).splitlines()
-        found[str(file.relative_to(folder))] = sorted(rows) if file.name == "runs.csv" else rows
-    return found
+        rows_by_name[str(file.relative_to(folder))] = sorted(rows) if file.name == "runs.csv" else rows
+    return rows_by_name
 
 
+CASES = [(study, ()) for study in STUDIES]
+CASES += [(study, ("--skip-errors",)) for study in STUDIES if study not in CANNOT_SKIP]
 
-CANNOT_SKIP = {"matrix", "matrix with hints", "features"}
-CASES = [(study, how) for study in STUDIES for how in ("whole", "skipping") if how == "whole" or study not in CANNOT_SKIP]
 
-
-@pytest.mark.parametrize(("study", "how"), [pytest.param(*s, marks=[] if s[0] in FAST else pytest.mark.slow(20)) for s in CASES])
-def test_after_an_outage_the_same_command_has_the_undisturbed_tables_and_pays_no_call_twice(
-    study: str, how: str, server: Any, files: Mapping[str, str], tmp_path: Path, run_task: Callable[..., Any]
+@pytest.mark.parametrize(
+    ("study", "more"),
+    [pytest.param(*case, marks=() if case[0] in FAST else pytest.mark.slow(15)) for case in CASES],
+)
+def test_after_an_outage_the_same_command_has_the_undisturbed_tables_and_pays_no_reply_twice(
+    study: str, more: tuple[str, ...], server: Any, files: Callable[[Sequence[str]], dict[str, str]], tmp_path: Path
 ) -> None:
-    arguments = STUDIES[study]
-    if "{logs}" in arguments:
-        logs_of_models(files["{logs}"], run_task)
+    there = files(STUDIES[study])
+    typed = [there.get(part, part) for part in STUDIES[study]]
+
+    def started(folder: str, *more: str) -> Result:
+        page = () if study == "check" else ("--out", str(tmp_path / folder / "page"))
+        places = ("--log-dir", str(tmp_path / folder / "runs"), *page)
+        return CliRunner().invoke(main, [*typed, *more, *places, *CALLS_AT_ONCE])
+
     server.reset()
-    assert (done := started(arguments, files, tmp_path / "whole")).exit_code == 0, done.output
-    undisturbed = Counter(server.server.stats.answered)
+    undisturbed = started("undisturbed")
+    assert undisturbed.exit_code == 0, undisturbed.output
+    replies = Counter(server.answered)
+
     server.reset()
-    share = max(SHARE, 6 / undisturbed.total())
-    faults = {"400": share/4, "500": share/4, "429": share/4, "503": share/4}
-    server.configure({"*": {"faults": faults, "sticky": ("400", "500")}})
-    more = ("--skip-errors",) if how == "skipping" else ()
-    first = started(arguments, files, tmp_path / "broken", *more)
-    print(first.exit_code, first.output[-3000:])
-    print(server.stats())
-    assert server.stats()["faults"]
-    n1 = Counter(server.server.stats.answered).total()
+    share = min(max(SHARE, 6 / replies.total()), 0.8) / 4
+    for_good = {"400": share, "500": share}
+    server.configure({"*": {"faults": for_good | {"429": share, "503": share}, "sticky": tuple(for_good)}})
+    first = started("broken", *more)
+    print(first.output)
+    n1 = Counter(server.answered).total()
+    assert not more or re.search(r"  \d+ samples? (is|are) left out; the same command asks (it|them) again\.", first.stderr)
+    assert set(server.stats()["faults"]) & set(for_good), "nothing failed for good"
     server.configure({"*": {"faults": {}}})
-    second = started(arguments, files, tmp_path / "broken", *more)
-    print(second.output[-2000:])
+    second = started("broken", *more)
     assert second.exit_code == 0, second.output
-    answered = Counter(server.server.stats.answered)
-    print("undisturbed", undisturbed.total(), "first", n1, "second", answered.total() - n1, "twice", (answered - undisturbed).total())
-    a, b = tables(tmp_path / "broken"), tables(tmp_path / "whole")
-    for k in a:
-        for x, y in zip(a[k], b[k]):
-            if x != y: print("DIFF", k, x, "|||", y)
-    assert a == b
-    assert answered == undisturbed
+    print("undisturbed", replies.total(), "first", n1, "second", Counter(server.answered).total() - n1)
+    assert tables(tmp_path / "broken") == tables(tmp_path / "undisturbed")
+    assert server.answered == replies

@@ -78,20 +78,23 @@ def place_file(content: bytes, address: str) -> None:
     place({name: content}, folder or slash or ".")
 
 
-def place_same(files: Mapping[str, bytes], out: str, why: str) -> None:
+def place_same(files: Mapping[str, bytes], out: str, why: str, *, may_grow: bool = False) -> None:
     """Put files into a folder of runs that read them, as `place` does, or see that what lies there is the same.
 
     Args:
         files: Name → content.
         out: Folder to write into.
         why: Reason why the content may differ.
+        may_grow: Whether a file may have more lines than the one that is there.
 
     Raises:
         InputError: A file is there with other content, or the folder cannot be written.
     """
     system, inside = destination(out)
     for name, content in files.items():
-        if system.exists(f"{inside}/{name}") and system.cat_file(f"{inside}/{name}") != content:
+        there = system.cat_file(f"{inside}/{name}") if system.exists(f"{inside}/{name}") else content
+        grown = may_grow and set(there.splitlines()) < set(content.splitlines())
+        if there != content and not grown:
             again = "Go on with the same command, or give a new --log-dir"
             raise InputError(f"{out}/{name} holds other conversations: {why}. {again}")
     place(files, out)

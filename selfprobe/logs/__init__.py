@@ -193,7 +193,7 @@ def readable_logs(paths: Iterable[str], tasks: Collection[str] | None = None) ->
 
 HOW_CALLED = {"max_connections", "max_retries", "timeout", "attempt_timeout", "adaptive_connections", "batch", "cache"}
 """Generation settings that say how calls are sent, not what is asked."""
-_PATHS = {"dataset", "task", "logs", "against", "pairs", "questions", "target_log", "observer_log", "texts"}
+_PATHS = {"dataset", "task", "logs", "against", "pairs", "questions", "target_log", "observer_log", "texts", "clusters"}
 """Task arguments that say where something is found. What was found there has its hash in the log."""
 _ADDRESS = re.compile(r"url|key|header|port|organi[sz]ation|project|device|timeout|token$", re.IGNORECASE)
 """Model arguments that say how a model is reached, not which one it is."""
@@ -836,17 +836,22 @@ LEFT_OUT = "selfprobe"
 """Name, in a log, of what left samples out whose replies an earlier log lacks (`solvers.replay`)."""
 
 
-def is_whole(header: EvalLog) -> bool:
-    """True if a run ended well and holds every sample that it was to have, none of them in error.
+def missing_samples(header: EvalLog) -> int:
+    """Number of samples that a run was to have and that failed, were left out or were not asked.
 
-    Samples that a task of somebody else stopped early are not missing.
+    Those that a task of somebody else stopped early are not missing.
     """
     results = header.results
-    if header.status != "success" or results is None:
-        return False
+    if results is None:
+        return item_count(header) * (header.eval.config.epochs or 1)
     stopping = results.early_stopping
     stopped = len(stopping.early_stops) if stopping and stopping.manager != LEFT_OUT else 0
-    return results.completed_samples + stopped >= results.total_samples
+    return max(results.total_samples - results.completed_samples - stopped, 0)
+
+
+def is_whole(header: EvalLog) -> bool:
+    """True if a run ended well and no sample is missing."""
+    return header.status == "success" and not missing_samples(header)
 
 
 def counted(header: EvalLog) -> float | None:

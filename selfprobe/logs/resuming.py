@@ -14,9 +14,9 @@ import os
 import socket
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,8 @@ from selfprobe.errors.inspect_private import sample_active
 from selfprobe.errors.output import refusals
 from selfprobe.logs import (
     HOW_CALLED,
+    Identity,
+    identity_of,
     is_whole,
     logs_in,
     readable_logs,
@@ -196,21 +198,28 @@ _attempts: dict[str, _Attempt] | None = None
 
 
 @contextmanager
-def replies_kept(log_dir: str) -> Iterator[None]:
+def replies_kept(log_dir: str, items_asked: Mapping[Identity, Collection[str]]) -> Iterator[None]:
     """A block in which a sample that is asked anew takes the replies that it had; killed runs are restored first.
 
     Args:
         log_dir: Folder of the logs of one wave, or of one share of it.
+        items_asked: Run of the wave → its items.
 
     Raises:
         InputError: A log cannot be read.
     """
     global _attempts
     restore(log_dir)
+    headers = readable_logs(logs_in(log_dir)).headers  # an empty folder of a store is none
+    whole = {identity_of(header) for header in headers if is_whole(header)}
+    pending = {replace(run, data=""): items for run, items in items_asked.items() if run not in whole}
     message_ids = set[str]()
-    for log in readable_logs(logs_in(log_dir)).headers:  # an empty folder of a store is none
-        if not is_whole(log):
-            _take_up(log, message_ids)
+    for header in headers:
+        identity = identity_of(header)
+        # A run whose data set changed since is another one, and its replies to the same prompts are as good.
+        items = pending.get(replace(identity, data=""), ()) if identity not in items_asked else ()
+        if items or not is_whole(header):
+            _take_up(header, items, message_ids)
     _attempts = {}
     try:
         yield
@@ -219,21 +228,23 @@ def replies_kept(log_dir: str) -> Iterator[None]:
         _unused_replies.clear()
 
 
-def _take_up(log: EvalLog, message_ids: set[str]) -> None:
-    """Note the answered calls of the samples of a log that ended in an error, as those do that a kill cut off.
+def _take_up(header: EvalLog, items: Collection[str], message_ids: set[str]) -> None:
+    """Note the answered calls of samples of a log: of those that ended in an error or were cut off, and of these items.
 
     Args:
-        log: Header of the log.
+        header: Header of the log.
+        items: Items of which every sample counts.
         message_ids: Ids of the replies that are noted already: a later log can repeat those of an earlier one.
     """
-    failed = [(summary.id, summary.epoch) for summary in summaries(log.location) if summary.error]
-    for sample in transcripts(log.location, of=failed):
+    seen = summaries(header.location)
+    wanted = [(sample.id, sample.epoch) for sample in seen if sample.error or str(sample.id) in items]
+    for sample in transcripts(header.location, of=wanted):
         for event in answered_events(sample):
             message_id = str(event.output.message.id)
             if message_id not in message_ids:
                 message_ids.add(message_id)
                 asked = AskedCall(event.model, event.input, event.tools, event.tool_choice, event.config)
-                key = _key(task_of(log), sample.id, sample.epoch, asked)
+                key = _key(task_of(header), sample.id, sample.epoch, asked)
                 _unused_replies[key].append(event.output)
 
 

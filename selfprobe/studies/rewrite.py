@@ -181,19 +181,23 @@ class Rewriting(Study):
             self._placed(ASKED, conversations_of(usable))
 
     def _placed(self, folder: str, rows: Iterable[Mapping[str, Any]]) -> str:
-        """The rows as a file of this folder, from which every run reads them; the file."""
+        """The rows as a file of this folder, from which every run reads them; the file.
+
+        It may grow: the writer was not asked about further prompts before, or failed.
+
+        Raises:
+            InputError: A file is there with other versions of these prompts.
+        """
         content = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
-        place_same(
-            {FILE: content},
-            f"{self.base}/{folder}",
-            "the prompts or the features to remove changed since",
-        )
+        why = "the prompts or the features to remove changed since"
+        place_same({FILE: content}, f"{self.base}/{folder}", why, may_grow=True)
         return f"{self.base}/{folder}/{FILE}"
 
     @property
     def identities(self) -> list[Identity]:
         """Identities by which the runs of writer, judges and subject are found."""
-        return [*super().identities, *(self.subject.identities if self.subject else ())]
+        asked = self.subject if self.versions else None  # who is asked about a file that the writer's run makes
+        return [*super().identities, *(asked.identities if asked else ())]
 
     @property
     def rounds(self) -> int:

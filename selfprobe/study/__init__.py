@@ -395,6 +395,7 @@ def with_runs(page: "Page", there: "Runs") -> "Page":
     """The page with its last section, "Runs", and the table `runs`: the logs that it is made of, and their settings."""
     import pandas as pd
 
+    from selfprobe.logs import missing_samples
     from selfprobe.page import LINES, Column, Log, Section, Table, set_aside
     from selfprobe.solvers.sent import remarks_in
 
@@ -404,16 +405,31 @@ def with_runs(page: "Page", there: "Runs") -> "Page":
         for run in there.finished
     ]
     remarks = [f"{run.identity.task}, {line}" for run in there.finished for line in remarks_in(run.summaries)]
+    missing = [(run.identity, count) for run in there.finished if (count := missing_samples(run.header))]
+    left_out = [f"{identity.task}, {identity.model}: {_left_out(count)}." for identity, count in missing]
     names = ("task", "model", "items", "settings", "log")
     table = pd.DataFrame([row | {"log": row["log"].address} for row in rows], columns=names)
     aside = there.aside | unfinished(there)
     lines = [*there.invalidated_lines, *remarks]
-    blocks = [*lines, Table(rows, [Column(name, name) for name in names]), *set_aside(aside)]
+    blocks = [*left_out, *lines, Table(rows, [Column(name, name) for name in names]), *set_aside(aside)]
     sections = [*page.sections, Section("Runs", blocks, name="runs", menu="runs")]
     last = lines if len(lines) < 2 else [f"{lines[0]} {len(lines) - 1} more under Runs."]
+    if missing:
+        last = [f"{_left_out(sum(count for _, count in missing))}; the command of these runs asks again.", *last]
     notes = [*page.notes[: LINES - len(last)], *last]
     models = [*page.models, *(run.identity.model for run in there.finished)]
     return replace(page, sections=sections, tables={"runs": table, **page.tables}, notes=notes, models=models)
+
+
+def _left_out(samples: int) -> str:
+    """Words for samples that failed.
+
+    >>> _left_out(1), _left_out(3)
+    ('1 sample is left out, since its calls failed', '3 samples are left out, since their calls failed')
+    """
+    if samples == 1:
+        return "1 sample is left out, since its calls failed"
+    return f"{samples} samples are left out, since their calls failed"
 
 
 class StudyCommand(click.Command):

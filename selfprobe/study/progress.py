@@ -33,7 +33,7 @@ def watch(tasks: Sequence[Task], done: Callable[[Key], None]) -> None:
 
 
 def on_scored(tasks: Sequence[Task], scored: Callable[[Task, TaskState], None]) -> None:
-    """Have `scored` called with the task and the state of each sample that gets scores, after the task's own cleanup."""
+    """Have `scored` called with task and state of each sample that gets scores, after the task's own cleanup."""
     for task in tasks:
         _on_scored(task, scored)
 

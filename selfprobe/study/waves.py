@@ -23,7 +23,15 @@ from typing import Any
 from fsspec.core import url_to_fs
 from inspect_ai import Task, eval_set, task_with
 from inspect_ai.log import EvalLog
-from inspect_ai.model import Model, ModelInfo, get_model, get_model_info, set_model_info
+from inspect_ai.model import (
+    GenerateConfig,
+    Model,
+    ModelConfig,
+    ModelInfo,
+    get_model,
+    get_model_info,
+    set_model_info,
+)
 from inspect_ai.solver import TaskState
 
 from selfprobe.data.prices import Cost, Prices, cost_table, dollars, read_prices
@@ -32,9 +40,11 @@ from selfprobe.errors import InputError, Interrupted, one_line
 from selfprobe.errors.arguments import FULL, SAME_MODEL, SHORT
 from selfprobe.errors.inspect_private import PrerequisiteError, registry_params, sets_complete_only
 from selfprobe.logs import (
+    Identity,
     cause,
     counted,
     cut_in,
+    identified,
     is_whole,
     logs_in,
     metrics_in,
@@ -180,8 +190,10 @@ JOINS: Mapping[str, Any] = {"log_dir_allow_dirty": True}
 """Arguments of a wave whose folder further models or arguments may join."""
 
 ONE_PASS: Mapping[str, Any] = {"retry_attempts": 1, "retry_immediate": False, "retry_on_error": 3}
-"""Arguments of every wave. A failed sample is asked again at once, so that a passing fault of a provider does not cost a
-model its run; a failed run is not, since its samples would be new ones, which find no reply of the failed ones.
+"""Arguments of every wave.
+
+A failed sample is asked again at once, so that a passing fault of a provider does not cost a model its run. A failed
+run is not: its samples would be new ones, to which the replies of the failed ones do not belong.
 """
 
 REFUSED = re.compile(r"\b(Authentication|PermissionDenied|NotFound|BadRequest)\w*Error\b|\b40[0134]\b|refused a call")
@@ -237,7 +249,7 @@ def _run_wave(
         raise _interrupted(runs, log_dir) from None
     done = sum(log.status == "success" for log in logs)
     echo(f"  {done} of {len(runs)} runs done ({progress.clock()})", err=True)
-    _tell(logs, skippable=settings.skip_errors is False)
+    _tell(logs, skip_errors=settings.skip_errors)
     return logs
 
 
@@ -307,7 +319,13 @@ def _asked(tasks: Sequence[Task], log_dir: str, options: Mapping[str, Any]) -> l
     try:
         # Where nothing is left to ask, Inspect says so on standard output, which is for results.
         told_to = sys.stderr if options.get("display") == "none" else sys.stdout
-        with replies_kept(log_dir), sets_complete_only(is_whole), every_model_heard(), redirect_stdout(told_to):
+        items_asked = {_identity(task): {str(sample.id) for sample in task.dataset} for task in tasks}
+        with (
+            replies_kept(log_dir, items_asked),
+            sets_complete_only(is_whole),
+            every_model_heard(),
+            redirect_stdout(told_to),
+        ):
             _, logs = eval_set(
                 list(tasks), log_dir=log_dir, **{"max_tasks": len(tasks), "retry_cleanup": False, **options}
             )
@@ -319,6 +337,21 @@ def _asked(tasks: Sequence[Task], log_dir: str, options: Mapping[str, Any]) -> l
     if len(logs) < len(tasks) or any(log.status == "cancelled" for log in logs):
         raise KeyboardInterrupt
     return logs
+
+
+def _identity(task: Task) -> Identity:
+    """The identity by which the log of a task's run is found, as `DescribedRun.identified`."""
+    roles = {role: of if isinstance(of, list) else [of] for role, of in (task.model_roles or {}).items()}
+    bound = {role: [_described(model) for model in models] for role, models in roles.items()}
+    evaluated = _described(task.model)
+    evaluated = evaluated.model_copy(update={"config": task.config.merge(evaluated.config)})
+    return identified(short_task(task.name), evaluated, bound, registry_params(task), task.metadata or {})
+
+
+def _described(model: str | Model | None) -> ModelConfig:
+    if isinstance(model, Model):
+        return ModelConfig(model=str(model), config=model.config, args=model.model_args)
+    return ModelConfig(model=str(model), config=GenerateConfig(), args={})
 
 
 def _forget(task: Task, state: TaskState) -> None:
@@ -466,12 +499,18 @@ class _Failures:
     """True if the same call could do better another time: no wrong key, model or request."""
 
     def __str__(self) -> str:
-        share = f", {self.samples} samples" if self.samples else ""
-        return f"{self.runs} run{'s' * (self.runs != 1)} with errors{share}; the first: {one_line(self.first)}"
+        runs = "1 run" if self.runs == 1 else f"{self.runs} runs"
+        samples = {0: "", 1: ", 1 sample"}.get(self.samples, f", {self.samples} samples")
+        return f"{runs} with errors{samples}; the first: {one_line(self.first)}"
 
 
-def _tell(logs: Sequence[EvalLog], *, skippable: bool) -> None:
-    """A line for each model whose runs met errors."""
+def _tell(logs: Sequence[EvalLog], *, skip_errors: bool | None) -> None:
+    """A line for each model whose runs met errors, and what the same command does about them.
+
+    Args:
+        logs: Headers of the logs of a wave.
+        skip_errors: See `RunSettings`.
+    """
     failures: dict[str, _Failures] = {}
     for log in logs:
         seen = summaries(log.location)
@@ -484,13 +523,20 @@ def _tell(logs: Sequence[EvalLog], *, skippable: bool) -> None:
         said = [without_request(summary.error or "") for summary in errors]
         refused = len(errors) == len(seen) and all(map(REFUSED.search, said))
         model.runs, model.samples = model.runs + 1, model.samples + len(errors)
-        model.again |= log.status != "success" and not refused
+        model.again |= not refused
     for name, model in list(failures.items())[:SHOWN]:
         echo(f"  {name}: {model}", err=True)
     if len(failures) > SHOWN:
         echo(f"  and {len(failures) - SHOWN} further models", err=True)
-    if any(model.again for model in failures.values()):
-        skip = "; --skip-errors leaves out what fails for good" if skippable else ""
+    if not any(model.again for model in failures.values()):
+        return
+    if skip_errors:
+        left_out = sum(model.samples for model in failures.values())
+        samples = "1 sample is left out; the same command asks it" if left_out == 1 else ""
+        samples = samples or f"{left_out} samples are left out; the same command asks them"
+        echo(f"  {samples} again.", err=True)
+    else:
+        skip = "; --skip-errors leaves out what fails for good" if skip_errors is False else ""
         echo(f"  The same command asks again only for what failed{skip}.", err=True)
 
 

@@ -166,5 +166,5 @@ def test_conversations_that_failed_are_counted(made: EvalLog) -> None:
     (run,) = used.values()
     run.samples[0].error = "no such model"
     assert list(missing([header], used)) == [
-        "binary of planted/a: 1 of 3 conversations failed and have no verdict (error)"
+        f"binary of planted/a: 1 of 3 conversations failed and have no verdict (error); {RESUME}"
     ]

@@ -328,7 +328,7 @@ def missing(headers: Sequence[EvalLog], used: Mapping[Arm, ArmRun], limit: int |
             why = f", since {invalidated}" if invalidated else ""
             yield f"{arm_name(arm)} has {there} of {asked} conversations{why}; {RESUME}"
         elif failed:
-            yield f"{arm_name(arm)}: {failed} of {there} conversations failed and have no verdict (error)"
+            yield f"{arm_name(arm)}: {failed} of {there} conversations failed and have no verdict (error); {RESUME}"
 
 
 def _asked(log: EvalLog, limit: int | None) -> int:
