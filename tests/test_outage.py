@@ -143,7 +143,9 @@ def test_after_an_outage_the_same_command_has_the_undisturbed_tables_and_pays_no
     first = started("broken", *more)
     print(first.output)
     n1 = Counter(server.answered).total()
-    assert not more or re.search(r"  \d+ samples? (is|are) left out; the same command asks (it|them) again\.", first.stderr)
+    assert not more or re.search(
+        r"  \d+ samples? (is|are) left out; the same command asks (it|them) again\.", first.stderr
+    )
     assert set(server.stats()["faults"]) & set(for_good), "nothing failed for good"
     server.configure({"*": {"faults": {}}})
     second = started("broken", *more)

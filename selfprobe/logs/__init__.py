@@ -255,8 +255,8 @@ class Run:
         return replace(self, header=self.others[0], others=self.others[1:]) if self.others else None
 
     @property
-    def weight(self) -> tuple[bool, int, str, str]:
-        """Rank of a run, the largest is best: whether it is finished, valid samples, when it began and ended."""
+    def weight(self) -> tuple[bool, int, int, str, str]:
+        """Rank of a run, the largest is best: finished, version of its task, valid samples, when it began and ended."""
         return _weight(self.header)
 
     @property
@@ -332,7 +332,7 @@ class Runs:
 
 
 def runs(paths: Iterable[str], tasks: Collection[str] | None = None, *, repeats: bool = False) -> Runs:
-    """The logs that count: for each identity the finished one with most items, then the newest.
+    """The logs that count: for each identity the finished one of the latest task version, with most items, the newest.
 
     Args:
         paths: Files and folders, local or any fsspec address; see `readable_logs`.
@@ -364,9 +364,19 @@ def runs(paths: Iterable[str], tasks: Collection[str] | None = None, *, repeats:
     return Runs(counted, aside, there.no_logs)
 
 
-def _weight(header: EvalLog) -> tuple[bool, int, str, str]:
-    valid_count = planned_samples(header) - len(invalidated_in(header).provenance)
-    return _is_finished(header), valid_count, str(header.eval.created), header.stats.completed_at
+def _weight(header: EvalLog) -> tuple[bool, int, int, str, str]:
+    created = str(header.eval.created), header.stats.completed_at
+    return _is_finished(header), _version(header), _valid_count(header), *created
+
+
+def _version(header: EvalLog) -> int:
+    """Number with which the version of a run's task begins; 0 without one."""
+    number = re.match(r"\d+", str(header.eval.task_version))
+    return int(number[0]) if number else 0
+
+
+def _valid_count(header: EvalLog) -> int:
+    return planned_samples(header) - len(invalidated_in(header).provenance)
 
 
 def planned_samples(header: EvalLog) -> int:
@@ -410,7 +420,9 @@ def _superseded(header: EvalLog, by: EvalLog) -> str:
         return f"status {header.status}; {why}"
     if invalidated := str(invalidated_in(header)):
         return f"{invalidated}; {why}"
-    return why + " (it holds more items)" * (_weight(header)[1] < _weight(by)[1])
+    if _version(header) < _version(by):
+        return f"{why} (of version {_version(by)} of the task, this is of {_version(header)})"
+    return f"{why} (it holds more items)" if _valid_count(header) < _valid_count(by) else why
 
 
 def _share_samples(one: EvalLog, other: EvalLog) -> bool:
@@ -527,6 +539,20 @@ def _apart(one: Identity, other: Identity) -> list[str]:
     model = [f"of {one.model}, there {other.model}"] if one.model != other.model else []
     names = [name for name in sorted(mine.keys() | theirs.keys()) if mine.get(name) != theirs.get(name)]
     return model + [f"{name} is {mine.get(name, 'not set')}, there {theirs.get(name, 'not set')}" for name in names]
+
+
+def other_version(header: EvalLog, versions: Mapping[Identity, str]) -> str:
+    """Words for a log of one of these runs by another version of its task; "" where it is of this one or of no run.
+
+    Args:
+        header: Header of the log.
+        versions: Run → version of its task now; what follows a plus sign is the hash of its data.
+    """
+    identity = identity_of(header)
+    before, now = str(header.eval.task_version).partition("+")[0], versions.get(identity, "").partition("+")[0]
+    if before == now or not now:
+        return ""
+    return f"{identity.task} version {before}, which is version {now} now, with other prompts or scores"
 
 
 def titles(identities: Iterable[Identity]) -> dict[Identity, str]:

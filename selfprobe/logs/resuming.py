@@ -14,7 +14,7 @@ import os
 import socket
 import time
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -197,13 +197,25 @@ _attempts: dict[str, _Attempt] | None = None
 """Sample's uuid → its last attempt, of samples of this wave without a score; None outside of a wave."""
 
 
+@dataclass(frozen=True)
+class WaveRun:
+    """A run of a wave, before it is asked."""
+
+    identity: Identity
+    version: str
+    """Version of its task, which ends with the hash of its data."""
+    items: frozenset[str]
+
+
 @contextmanager
-def replies_kept(log_dir: str, items_asked: Mapping[Identity, Collection[str]]) -> Iterator[None]:
+def replies_kept(log_dir: str, wave_runs: Sequence[WaveRun]) -> Iterator[None]:
     """A block in which a sample that is asked anew takes the replies that it had; killed runs are restored first.
+
+    Where the task or the data changed since, samples take the replies to the prompts that are as they were.
 
     Args:
         log_dir: Folder of the logs of one wave, or of one share of it.
-        items_asked: Run of the wave → its items.
+        wave_runs: The runs of the wave.
 
     Raises:
         InputError: A log cannot be read.
@@ -211,13 +223,19 @@ def replies_kept(log_dir: str, items_asked: Mapping[Identity, Collection[str]]) 
     global _attempts
     restore(log_dir)
     headers = readable_logs(logs_in(log_dir)).headers  # an empty folder of a store is none
-    whole = {identity_of(header) for header in headers if is_whole(header)}
-    pending = {replace(run, data=""): items for run, items in items_asked.items() if run not in whole}
+    run_of = {header.location: (identity_of(header), str(header.eval.task_version)) for header in headers}
+    asked = {(run.identity, run.version) for run in wave_runs}
+    whole = {run_of[header.location] for header in headers if is_whole(header)}
+    pending_items = defaultdict[Identity, set[str]](set)
+    for run in wave_runs:
+        if (run.identity, run.version) not in whole:
+            pending_items[replace(run.identity, data="")] |= run.items
+
     message_ids = set[str]()
     for header in headers:
-        identity = identity_of(header)
-        # A run whose data set changed since is another one, and its replies to the same prompts are as good.
-        items = pending.get(replace(identity, data=""), ()) if identity not in items_asked else ()
+        identity, _ = run_of[header.location]
+        is_earlier = run_of[header.location] not in asked
+        items = pending_items.get(replace(identity, data=""), set()) if is_earlier else set()
         if items or not is_whole(header):
             _take_up(header, items, message_ids)
     _attempts = {}

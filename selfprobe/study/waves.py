@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field, fields
 from functools import cache, partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from fsspec.core import url_to_fs
@@ -48,6 +48,7 @@ from selfprobe.logs import (
     is_whole,
     logs_in,
     metrics_in,
+    other_version,
     readable_logs,
     restore,
     roles_of,
@@ -60,7 +61,7 @@ from selfprobe.logs import (
     without_request,
 )
 from selfprobe.logs import runs as runs_in
-from selfprobe.logs.resuming import answered_events, claimed, forget_replies, replies_kept
+from selfprobe.logs.resuming import WaveRun, answered_events, claimed, forget_replies, replies_kept
 from selfprobe.solvers.sent import every_model_heard, inline_thoughts_in
 from selfprobe.study.described import DescribedRun, NamedModel, available_model, identities_of
 from selfprobe.study.on_ray import (
@@ -314,14 +315,16 @@ def _asked(tasks: Sequence[Task], log_dir: str, options: Mapping[str, Any]) -> l
             set_model_info(name, ModelInfo())
     tasks = _as_there(tasks, log_dir)
     on_scored(tasks, _forget)
+    wave_runs = list(map(_wave_run, tasks))
+    if options.get("log_dir_allow_dirty"):
+        _tell_versions(wave_runs, log_dir)
     if not gc.get_freeze_count():  # else each full collection walks all that was imported: half a second, and often
         gc.freeze()
     try:
         # Where nothing is left to ask, Inspect says so on standard output, which is for results.
         told_to = sys.stderr if options.get("display") == "none" else sys.stdout
-        items_asked = {_identity(task): {str(sample.id) for sample in task.dataset} for task in tasks}
         with (
-            replies_kept(log_dir, items_asked),
+            replies_kept(log_dir, wave_runs),
             sets_complete_only(is_whole),
             every_model_heard(),
             redirect_stdout(told_to),
@@ -331,12 +334,25 @@ def _asked(tasks: Sequence[Task], log_dir: str, options: Mapping[str, Any]) -> l
             )
             _sweep(logs, log_dir)
     except PrerequisiteError as error:
-        raise InputError(_refusal(error, log_dir)) from None
+        raise InputError(_refusal(error, log_dir, wave_runs)) from None
     except (OSError, sqlite3.Error) as error:
         raise InputError(_unwritable(error, log_dir)) from None
     if len(logs) < len(tasks) or any(log.status == "cancelled" for log in logs):
         raise KeyboardInterrupt
     return logs
+
+
+def _tell_versions(wave_runs: Sequence[WaveRun], log_dir: str) -> None:
+    """A line for each task whose version rose since its runs in a folder were made."""
+    versions = {run.identity: run.version for run in wave_runs}
+    headers = [header for header in readable_logs(logs_in(log_dir)).headers if header.status == "success"]
+    others = [other_version(header, versions) for header in headers]
+    for other in filter(None, dict.fromkeys(others)):
+        echo(f"{log_dir} holds logs of {other}: what changed is asked anew", err=True)
+
+
+def _wave_run(task: Task) -> WaveRun:
+    return WaveRun(_identity(task), str(task.version), frozenset(str(sample.id) for sample in task.dataset))
 
 
 def _identity(task: Task) -> Identity:
@@ -554,8 +570,14 @@ def _interrupted(runs: Sequence[Task | DescribedRun], log_dir: str) -> Interrupt
     return Interrupted(f"Interrupted: {done}.")
 
 
-def _refusal(error: PrerequisiteError, log_dir: str) -> str:
+def _refusal(error: PrerequisiteError, log_dir: str, wave_runs: Sequence[WaveRun]) -> str:
     said = one_line(error)
     if "not associated with a task" not in said:
         return said
-    return other_runs(said.partition("'")[2].partition("'")[0], log_dir)
+    name = said.partition("'")[2].partition("'")[0]
+    versions = {run.identity: run.version for run in wave_runs}
+    for header in readable_logs([log_dir]).headers:
+        other = other_version(header, versions) if PurePath(header.location).name == name else ""
+        if other:
+            return f"{log_dir} holds a log ({name}) of {other}: give a new --log-dir"
+    return other_runs(name, log_dir)
