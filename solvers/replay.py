@@ -183,7 +183,7 @@ class LeftOut:
         return {}
 
 
-def left_out(*replays: Replay | None) -> EarlyStopping | None:
+def leave_out_failed(*replays: Replay | None) -> EarlyStopping | None:
     """The early stopping of a task that replays logs; None where it replays none."""
     there = tuple(replay for replay in replays if replay is not None)
     return LeftOut(there) if there else None

@@ -92,7 +92,7 @@ def whole(folder: Path) -> None:
 
 
 def answered(folder: Path) -> int:
-    """Calls whose reply is in a log. A sample that Inspect was writing when it was ended is in none."""
+    """Calls whose reply is in a log."""
     samples_there = [s for log in readable_logs([str(folder / "m")]).headers for s in transcripts(log.location)]
     events = [e for sample in samples_there for e in sample.events if isinstance(e, ModelEvent)]
     return sum(not e.pending and bool(e.output.choices) for e in events)

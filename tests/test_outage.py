@@ -3,6 +3,8 @@
 import io
 import json
 import re
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count
@@ -48,7 +50,7 @@ STUDIES: Mapping[str, Sequence[str]] = {
 FAST = ("turns",)
 CANNOT_SKIP = ("matrix", "matrix with hints", "features")
 """Studies without --skip-errors."""
-CALLS_AT_ONCE = ("--yes", "--display", "none", "--max-retries", "0")
+QUIET = ("--yes", "--display", "none", "--max-retries", "0")
 SHARE = 0.06
 """Share of the calls that fail; of few calls six fail."""
 
@@ -112,6 +114,44 @@ def tables(folder: Path) -> dict[str, list[str]]:
     return rows_by_name
 
 
+class Started:
+    """Starts of one study's command, each in a folder of the test."""
+
+    def __init__(self, study: str, server: Any, there: Mapping[str, str], folder: Path) -> None:
+        self.study, self.server, self.folder = study, server, folder
+        self.typed = [there.get(part, part) for part in STUDIES[study]]
+
+    def command(self, name: str, *more: str) -> list[str]:
+        page = () if self.study == "check" else ("--out", str(self.folder / name / "page"))
+        return [*self.typed, *more, "--log-dir", str(self.folder / name / "runs"), *page, *QUIET]
+
+    def start(self, name: str, *more: str) -> Result:
+        return CliRunner().invoke(main, self.command(name, *more))
+
+    def undisturbed(self) -> Counter[tuple[str, str]]:
+        """Replies of an undisturbed start, by model and request."""
+        self.server.reset()
+        done = self.start("undisturbed")
+        assert done.exit_code == 0, done.output
+        replies = Counter(self.server.answered)
+        self.server.reset()
+        return replies
+
+    def ends_as_undisturbed(self, name: str, *more: str) -> None:
+        """The command's next start completes, with the tables of the undisturbed one."""
+        done = self.start(name, *more)
+        assert done.exit_code == 0, done.output
+        assert tables(self.folder / name) == tables(self.folder / "undisturbed")
+
+
+Start = Callable[[str], Started]
+
+
+@pytest.fixture
+def study_of(server: Any, files: Callable[[Sequence[str]], dict[str, str]], tmp_path: Path) -> Start:
+    return lambda study: Started(study, server, files(STUDIES[study]), tmp_path)
+
+
 CASES = [(study, ()) for study in STUDIES]
 CASES += [(study, ("--skip-errors",)) for study in STUDIES if study not in CANNOT_SKIP]
 
@@ -121,35 +161,62 @@ CASES += [(study, ("--skip-errors",)) for study in STUDIES if study not in CANNO
     [pytest.param(*case, marks=() if case[0] in FAST else pytest.mark.slow(15)) for case in CASES],
 )
 def test_after_an_outage_the_same_command_has_the_undisturbed_tables_and_pays_no_reply_twice(
-    study: str, more: tuple[str, ...], server: Any, files: Callable[[Sequence[str]], dict[str, str]], tmp_path: Path
+    study: str, more: tuple[str, ...], server: Any, study_of: Start
 ) -> None:
-    there = files(STUDIES[study])
-    typed = [there.get(part, part) for part in STUDIES[study]]
+    starts = study_of(study)
+    replies = starts.undisturbed()
 
-    def started(folder: str, *more: str) -> Result:
-        page = () if study == "check" else ("--out", str(tmp_path / folder / "page"))
-        places = ("--log-dir", str(tmp_path / folder / "runs"), *page)
-        return CliRunner().invoke(main, [*typed, *more, *places, *CALLS_AT_ONCE])
-
-    server.reset()
-    undisturbed = started("undisturbed")
-    assert undisturbed.exit_code == 0, undisturbed.output
-    replies = Counter(server.answered)
-
-    server.reset()
     share = min(max(SHARE, 6 / replies.total()), 0.8) / 4
     for_good = {"400": share, "500": share}
     server.configure({"*": {"faults": for_good | {"429": share, "503": share}, "sticky": tuple(for_good)}})
-    first = started("broken", *more)
-    print(first.output)
-    n1 = Counter(server.answered).total()
-    assert not more or re.search(
-        r"  \d+ samples? (is|are) left out; the same command asks (it|them) again\.", first.stderr
-    )
+    first = starts.start("broken", *more)
     assert set(server.stats()["faults"]) & set(for_good), "nothing failed for good"
+    if more:
+        assert re.search(r"^  \d+ samples? (is|are) left out; the same command asks \w+ again\.$", first.stderr, re.M)
+
     server.configure({"*": {"faults": {}}})
-    second = started("broken", *more)
-    assert second.exit_code == 0, second.output
-    print("undisturbed", replies.total(), "first", n1, "second", Counter(server.answered).total() - n1)
-    assert tables(tmp_path / "broken") == tables(tmp_path / "undisturbed")
+    starts.ends_as_undisturbed("broken", *more)
     assert server.answered == replies
+
+
+STOPPED = """
+import os, signal
+from pathlib import Path
+from selfprobe.cli import main
+from selfprobe.solvers import sent
+
+received, keep = [0], sent.keep_reply
+
+def keep_reply(asked, reply):
+    if received[0] == {after}:
+        os.kill(os.getpid(), signal.{signal})
+    received[0] += 1
+    Path({count!r}).write_text(str(received[0]))
+    keep(asked, reply)
+
+sent.keep_reply = keep_reply
+main({command!r})
+"""
+SEVERAL_WAVES = ("matrix", "awareness run", "effect", "rewrite")
+STOPS = [("matrix", "SIGINT", 0.35), ("effect", "SIGTERM", 0.6)]
+STOPS += [(study, "SIGKILL", share) for study, share in zip(SEVERAL_WAVES, (0.3, 0.7, 0.5, 0.2), strict=True)]
+
+
+@pytest.mark.slow(25)
+@pytest.mark.parametrize(("study", "signal", "share"), STOPS)
+def test_after_a_stop_the_same_command_has_the_undisturbed_tables_and_asks_what_has_no_reply_yet(
+    study: str, signal: str, share: float, server: Any, study_of: Start, tmp_path: Path
+) -> None:
+    starts = study_of(study)
+    replies = starts.undisturbed()
+
+    count, command = tmp_path / "count", starts.command("broken", "--max-connections", "4")
+    given = {"after": int(share * replies.total()), "signal": signal, "count": str(count), "command": command}
+    stopped = subprocess.run([sys.executable, "-c", STOPPED.format(**given)], capture_output=True, check=False)
+    assert stopped.returncode == {"SIGKILL": -9, "SIGINT": 130, "SIGTERM": 143}[signal], stopped.stderr
+
+    received = int(count.read_text())
+    server.reset()
+    starts.ends_as_undisturbed("broken")
+    assert server.answered.total() == replies.total() - received
+    assert not server.answered - replies

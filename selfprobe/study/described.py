@@ -208,10 +208,10 @@ class DescribedRun:
 
 def identities_of(runs: Iterable[DescribedRun]) -> list[Identity]:
     """Identities by which the logs of these runs are found; a task is built once, whichever models it asks."""
-    return list(versions_of(runs))
+    return list(run_versions(runs))
 
 
-def versions_of(runs: Iterable[DescribedRun]) -> dict[Identity, str]:
+def run_versions(runs: Iterable[DescribedRun]) -> dict[Identity, str]:
     """Identity by which the log of each run is found → version of its task; see `identities_of`."""
     built: dict[str, Task] = {}
     versions = {}

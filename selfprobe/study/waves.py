@@ -38,7 +38,12 @@ from selfprobe.data.prices import Cost, Prices, cost_table, dollars, read_prices
 from selfprobe.data.samples import at_most
 from selfprobe.errors import InputError, Interrupted, one_line
 from selfprobe.errors.arguments import FULL, SAME_MODEL, SHORT
-from selfprobe.errors.inspect_private import PrerequisiteError, registry_params, sets_complete_only
+from selfprobe.errors.inspect_private import (
+    PrerequisiteError,
+    done_samples_logged,
+    registry_params,
+    sets_complete_only,
+)
 from selfprobe.logs import (
     Identity,
     cause,
@@ -326,6 +331,7 @@ def _asked(tasks: Sequence[Task], log_dir: str, options: Mapping[str, Any]) -> l
         with (
             replies_kept(log_dir, wave_runs),
             sets_complete_only(is_whole),
+            done_samples_logged(),
             every_model_heard(),
             redirect_stdout(told_to),
         ):

@@ -30,7 +30,7 @@ from selfprobe.studies.matrix.page import matrix_page
 from selfprobe.studies.matrix.rows import ENDLESS, planned
 from selfprobe.study import Models, Plan, Study, Wave
 from selfprobe.study._registry import defaults_of, measures, short_name, takes_about, tasks
-from selfprobe.study.described import DescribedRun, NamedModel, identities_of, rehearsed, versions_of
+from selfprobe.study.described import DescribedRun, NamedModel, identities_of, rehearsed, run_versions
 from selfprobe.study.on_ray import other_runs
 from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
 
@@ -215,7 +215,7 @@ class Matrix(Study):
         """Refuse a log folder with runs of another matrix too, which Inspect would refuse after the plan was shown."""
         super().refuse_others()
         folder = f"{self.base}/{DIAGONAL}"
-        versions = versions_of(next(self.waves()).runs)
+        versions = run_versions(next(self.waves()).runs)
         for run in runs(logs_in(folder)).counted:
             name = PurePath(run.log).name
             if run.identity not in versions:
