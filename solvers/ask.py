@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, 
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
+from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from anyio import create_task_group
@@ -35,7 +36,7 @@ from selfprobe.errors.inspect_private import (
     sample_active,
     suspend_store_events,
 )
-from selfprobe.solvers.negotiate import Asking, agree, merged
+from selfprobe.solvers.negotiate import Asking, Refused, agree, merged
 from selfprobe.solvers.record import SPLIT_BY_SERVER, Reply
 from selfprobe.solvers.sent import is_hugging_face, set_sampling
 
@@ -144,6 +145,7 @@ async def ask(
 
     async def one(name: str, prompt: str | list[ChatMessage]) -> Reply:
         def send(settings: GenerateConfig) -> Awaitable[ModelOutput]:
+            _refuse_after_failure()
             set_sampling(model, settings)
             return model.generate(prompt, tools, config=settings, cache=_cache(name))
 
@@ -169,30 +171,59 @@ async def ask(
 T = TypeVar("T")
 
 
-async def all_ended(work: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
-    """Results of work that is done at once, in its order. Where some of it fails the rest ends first: it is paid for.
+@dataclass
+class _Work:
+    """Work that is done at once, with the work that is done at once in it."""
+
+    failed: bool = False
+
+
+_work: ContextVar[_Work | None] = ContextVar("_work", default=None)
+
+
+async def all_ended(parts: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Results of work that is done at once, in its order.
+
+    Where a part fails, no further call is sent, and the calls that are under way end first: they are paid for.
 
     Args:
-        work: Coroutines that were not started.
+        parts: Coroutines that were not started.
 
     Raises:
         Exception: The first error.
     """
     results: dict[int, T] = {}
     errors: list[Exception] = []
+    work = _work.get() or _Work()
 
     async def end(number: int, part: Coroutine[Any, Any, T]) -> None:
         try:
             results[number] = await part
         except Exception as error:  # raised below
             errors.append(error)
+            work.failed = True
 
-    async with create_task_group() as group:
-        for number, part in enumerate(work):
-            group.start_soon(end, number, part)
+    before = _work.set(work)
+    try:
+        async with create_task_group() as group:
+            for number, part in enumerate(parts):
+                group.start_soon(end, number, part)
+    finally:
+        _work.reset(before)
     if errors:
         raise errors[0]
     return [results[number] for number in sorted(results)]
+
+
+def _refuse_after_failure() -> None:
+    """Raise instead of sending a call of work that failed.
+
+    Raises:
+        Refused: It did; the error of the part that failed is the work's.
+    """
+    work = _work.get()
+    if work is not None and work.failed:
+        raise Refused("not asked: another call of this sample failed")
 
 
 def of_asked(reply: Reply) -> Reply:

@@ -30,6 +30,7 @@ from inspect_ai._util.error import PrerequisiteError
 
 # The names of all installed tasks, to say which one was meant.
 from inspect_ai._util.registry import (
+    has_registry_params,
     registry_add,
     registry_find,
     registry_info,
@@ -78,6 +79,7 @@ __all__ = [
     "also_named",
     "check_overrides",
     "done_samples_logged",
+    "has_registry_params",
     "init_model_roles",
     "load_tasks",
     "registry_find",

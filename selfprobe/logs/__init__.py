@@ -869,15 +869,15 @@ def missing_samples(header: EvalLog) -> int:
     """
     results = header.results
     if results is None:
-        return item_count(header) * (header.eval.config.epochs or 1)
+        return planned_samples(header)
     stopping = results.early_stopping
     stopped = len(stopping.early_stops) if stopping and stopping.manager != LEFT_OUT else 0
     return max(results.total_samples - results.completed_samples - stopped, 0)
 
 
 def is_whole(header: EvalLog) -> bool:
-    """True if a run ended well and no sample is missing."""
-    return header.status == "success" and not missing_samples(header)
+    """True if a run ended well and no sample is missing or invalidated."""
+    return header.status == "success" and not header.invalidated and not missing_samples(header)
 
 
 def counted(header: EvalLog) -> float | None:

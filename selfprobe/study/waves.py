@@ -41,6 +41,7 @@ from selfprobe.errors.arguments import FULL, SAME_MODEL, SHORT
 from selfprobe.errors.inspect_private import (
     PrerequisiteError,
     done_samples_logged,
+    has_registry_params,
     registry_params,
     sets_complete_only,
 )
@@ -367,7 +368,8 @@ def _identity(task: Task) -> Identity:
     bound = {role: [_described(model) for model in models] for role, models in roles.items()}
     evaluated = _described(task.model)
     evaluated = evaluated.model_copy(update={"config": task.config.merge(evaluated.config)})
-    return identified(short_task(task.name), evaluated, bound, registry_params(task), task.metadata or {})
+    args = registry_params(task) if has_registry_params(task) else {}  # a task of a script may be no @task
+    return identified(short_task(task.name), evaluated, bound, args, task.metadata or {})
 
 
 def _described(model: str | Model | None) -> ModelConfig:
