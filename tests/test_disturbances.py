@@ -113,7 +113,7 @@ def test_after_a_clock_was_set_back_an_hour_the_new_logs_stay_and_nothing_is_ask
     at(0, terminated)
     assert matrix(tmp_path).exit_code == 0
     whole(tmp_path)
-    assert 0 < kept < 40 and 0 < CALLS[0] <= 40 - kept  # how many were whole depends on who else works here
+    assert kept and CALLS[0] == 40 - kept  # how many were answered depends on who else works here
     before = CALLS[0]
     assert matrix(tmp_path).exit_code == 0 and CALLS[0] == before
     whole(tmp_path)
