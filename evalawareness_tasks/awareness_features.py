@@ -17,9 +17,9 @@ from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 from inspect_ai.util import JSONSchema
 
-from selfprobe.data import Row, jsonl_rows, read_text, table_of
+from selfprobe.data import Row, each_row, table_of
 from selfprobe.errors import InputError, arguments
-from selfprobe.errors.arguments import locate, whole
+from selfprobe.errors.arguments import whole
 from selfprobe.scorers.decision import UNPARSED, Decision, decisions_of, score_of
 from selfprobe.scorers.summary import Scores, metric_of
 from selfprobe.solvers.act import answer
@@ -124,11 +124,10 @@ def awareness_features(clusters: str, groups: int = GROUPS) -> Task:
         groups: Largest number of groups at the top level.
     """
     whole(groups=groups)
-    place = locate(clusters)
-    rows = [row for _, row in jsonl_rows(read_text(place), place)]
-    if not rows:
-        raise InputError(f"{clusters} holds no cluster; `selfprobe awareness features` writes one a line")
-    table = table_of(place.rpartition("/")[2], rows)
+    rows = list(each_row(clusters, clusters))
+    for row in rows:
+        _check_quotes(row, clusters)
+    table = table_of(clusters.rpartition("/")[2], rows)
     return Task(
         dataset=MemoryDataset([clusters_to_sample(rows)], name=table.name),
         solver=[
@@ -140,6 +139,15 @@ def awareness_features(clusters: str, groups: int = GROUPS) -> Task:
         version=table.version(VERSION),
         metadata=task_metadata(table),
     )
+
+
+def _check_quotes(row: Row, clusters: str) -> None:
+    quotes = row.get("quotes")
+    if not isinstance(quotes, list) or not quotes or not all(isinstance(quote, str) for quote in quotes):
+        raise InputError(
+            f"{clusters}, id {row['id']}: expected `quotes`, a list of texts, got {str(quotes)[:80]}; `selfprobe "
+            "awareness features` writes such a file"
+        )
 
 
 def naming_prompts(state: TaskState) -> Prompts:
