@@ -6,11 +6,12 @@ import re
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count, zip_longest
 from pathlib import Path
 from typing import Any
 
+import click
 import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
@@ -153,6 +154,23 @@ Start = Callable[[str], Started]
 @pytest.fixture
 def study_of(server: Any, files: Callable[[Sequence[str]], dict[str, str]], tmp_path: Path) -> Start:
     return lambda study: Started(study, server, files(STUDIES[study]), tmp_path)
+
+
+def asking_commands(command: click.Command | None, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """Words of every command that asks models of providers."""
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            yield from asking_commands(command.get_command(context, name), (*words, name))
+    elif command is not None and "max_retries" in {param.name for param in command.params}:
+        yield words
+
+
+def test_every_command_that_asks_models_is_among_the_studies_below() -> None:
+    commands = list(asking_commands(main))
+    assert ("matrix",) in commands
+    typed = [tuple(arguments) for arguments in STUDIES.values()]
+    assert [words for words in commands if not any(part[: len(words)] == words for part in typed)] == []
 
 
 CASES = [(study, ()) for study in STUDIES]

@@ -14,7 +14,8 @@ from inspect_ai.log import EvalLog
 from inspect_ai.model import ChatCompletionChoice, ChatMessageAssistant, Model, ModelOutput, ModelUsage, get_model
 
 from selfprobe.cli import main
-from selfprobe.evalawareness_tasks.awareness_features import GROUP_PROMPT
+from selfprobe.errors import InputError
+from selfprobe.evalawareness_tasks.awareness_features import GROUP_PROMPT, awareness_features
 from selfprobe.page import Details, Page, Quoted
 from selfprobe.solvers.record import Reply, record_of
 from selfprobe.studies.features import (
@@ -223,6 +224,18 @@ def test_evidence_is_every_verified_quote_without_the_placebo_arm(logs: str) -> 
     assert len(prompts) == 12 and (prompts.asked == 3).all()
     assert prompts.aware.sum() == len(evidence) < 36 and set(evidence.key) == {"m1", "m2", "m3"}
     assert all(quote in answer for quote, answer in zip(evidence.quote, evidence.answer, strict=True))
+
+
+@pytest.mark.parametrize("quotes", [None, "I am tested", [], [1]])
+def test_a_cluster_without_quotes_is_refused_with_its_id(quotes: object, tmp_path: Path) -> None:
+    file = tmp_path / "clusters.jsonl"
+    file.write_text(json.dumps({"id": "c7", "quotes": quotes}) + "\n")
+    with pytest.raises(InputError) as refused:
+        awareness_features(str(file))
+    assert str(refused.value) == (
+        f"{file}, id c7: expected `quotes`, a list of texts, got {quotes}; `selfprobe awareness features` writes such "
+        "a file"
+    )
 
 
 def written(made: Made, logs: str, out: Path, embedder: str, reply: Callable[[str], str]) -> tuple[Page, str]:
