@@ -369,7 +369,7 @@ def every_model_heard() -> Iterator[None]:
         _listen(model)
         return await plain(model, *args, **call)
 
-    Model.generate = generate  # type: ignore[method-assign]
+    Model.generate = generate  # type: ignore[assignment, method-assign]
     try:
         yield
     finally:
