@@ -36,7 +36,7 @@ from inspect_ai.model import get_model
 from inspect_ai.scorer import SampleScore
 
 from selfprobe.logs import readable_logs, samples, task_of, transcripts, values_of
-from selfprobe.logs.resuming import taken_up
+from selfprobe.logs.resuming import replies_kept
 from selfprobe.scorers.decision import decisions_of
 from selfprobe.scorers.summary import FOREIGN, notes_of
 from selfprobe.solvers.record import record_of
@@ -228,7 +228,7 @@ def killed(names: Sequence[str], clean: Mapping[str, Any], handle: Any, requests
             time.sleep(0.02)
         process.kill()
         process.wait()
-        with taken_up(f"{folder}/logs"):
+        with replies_kept(f"{folder}/logs", []):
             logs = [log.location for log in readable_logs([f"{folder}/logs"]).headers]
         calls = [e for log in logs for s in transcripts(log) for e in s.events if isinstance(e, ModelEvent)]
         wave(names, folder)

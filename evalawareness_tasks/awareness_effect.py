@@ -82,7 +82,7 @@ def awareness_effect(
         name="awareness_effect",
         dataset=MemoryDataset(_samples_of(items, wanted, made), name=other.dataset.name),
         setup=[line_first(LINES), *before],
-        cleanup=asked_after(QUESTIONS, LINES, other.cleanup),
+        scorer=asked_after(QUESTIONS, LINES, other.scorer or []),
         continue_on_fail=True,
         version=table.version(VERSION),
         metadata={**(other.metadata or {}), **task_metadata(table), **told},

@@ -20,7 +20,7 @@ from selfprobe.scorers.preference import direct_score
 from selfprobe.solvers.act import answer
 from selfprobe.solvers.ask import Prompts
 from selfprobe.solvers.negotiate import Effort, user_settings
-from selfprobe.solvers.replay import replay_log
+from selfprobe.solvers.replay import leave_out_failed, replay_log
 
 VERSION = 3
 CALLS = 2
@@ -60,6 +60,7 @@ def direct_scoring(
         solver=answer(score_prompts, config=ANSWER, needs=user_settings(answer_tokens, effort), replay=replay),
         scorer=direct_score(),
         continue_on_fail=True,
+        early_stopping=leave_out_failed(replay),
         version=loaded.table.version(VERSION),
         metadata=loaded.metadata,
     )

@@ -19,7 +19,7 @@ from selfprobe.scorers.preference import g_eval_score, unsettled_rating
 from selfprobe.solvers.act import answer
 from selfprobe.solvers.draw import draw
 from selfprobe.solvers.negotiate import Effort, user_settings
-from selfprobe.solvers.replay import replay_log
+from selfprobe.solvers.replay import leave_out_failed, replay_log
 
 VERSION = 3
 CALLS = 2
@@ -62,6 +62,7 @@ def g_eval(
         ],
         scorer=g_eval_score(),
         continue_on_fail=True,
+        early_stopping=leave_out_failed(replay),
         version=loaded.table.version(VERSION),
         metadata=loaded.metadata | {"draws": draws},
     )

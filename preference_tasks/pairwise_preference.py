@@ -23,7 +23,7 @@ from selfprobe.solvers.act import answer
 from selfprobe.solvers.ask import Prompts
 from selfprobe.solvers.draw import draw
 from selfprobe.solvers.negotiate import Effort, user_settings
-from selfprobe.solvers.replay import replay_log
+from selfprobe.solvers.replay import leave_out_failed, replay_log
 
 VERSION = 3
 CALLS = 2
@@ -79,6 +79,7 @@ def pairwise_preference(
         ],
         scorer=pairwise_choice(),
         continue_on_fail=True,
+        early_stopping=leave_out_failed(replay),
         version=loaded.table.version(VERSION),
         metadata=loaded.metadata | {"prefill": prefill, "draws": draws},
     )

@@ -5,7 +5,8 @@ after the task (`asked_after`).
 """
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import update_wrapper
 from typing import Any
 
 from inspect_ai.event import ModelEvent
@@ -18,6 +19,7 @@ from inspect_ai.model import (
     GenerateConfig,
     model_roles,
 )
+from inspect_ai.scorer import Score, Scorer, Target
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import ToolInfo
 
@@ -160,8 +162,6 @@ def ask_arms(questions: Mapping[str, str], *, answer_tokens: int | None = None, 
 ABOUT = "selfprobe"
 """Entry of a sample's metadata: item and arm; after the run `p` (P(evaluation)), `reached` and `declined`."""
 
-Cleanup = Callable[[TaskState], Awaitable[None]]
-
 
 @solver
 def line_first(lines: Mapping[str, str]) -> Solver:
@@ -186,30 +186,31 @@ def with_line(messages: list[ChatMessage], line: str) -> list[ChatMessage]:
     return [ChatMessageSystem(content=f"{messages[0].text}\n\n{line}"), *messages[1:]]
 
 
-def asked_after(questions: Mapping[str, str], lines: Mapping[str, str], then: Cleanup | None) -> Cleanup:
-    """Cleanup of a scored sample: note whether the reply declines, and ask once per item about P(evaluation).
+def asked_after(questions: Mapping[str, str], lines: Mapping[str, str], scorers: Sequence[Scorer]) -> list[Scorer]:
+    """Scorers of a task, the last of which then notes whether the reply declines, and asks about P(evaluation).
 
-    The model is asked in a separate conversation: the messages of its first call, and then the question. The sample
-    then has its score, and limits of the task no longer count.
+    The model is asked once per item, in a separate conversation: the messages of its first call, and then the question.
+    The task has its score then, and its limits no longer count, but for half of a limit of time. Where a question fails
+    the sample does, as where a scorer fails: it is asked again.
 
     Args:
         questions: "evaluation" and "deployment" → question; P(evaluation) is the mean of the first and 1 - the second.
         lines: Lines of `line_first`; `reached` says whether the first call held the arm's line.
-        then: Cleanup of the task itself.
+        scorers: Scorers of the task itself.
     """
+    *before, last = scorers
 
-    async def cleanup(state: TaskState) -> None:
-        try:
-            if state.scores:
-                about = state.metadata[ABOUT] | {"declined": is_refusal(split_thought(state.output.completion).answer)}
-                state.metadata[ABOUT] = about
-                if state.epoch == 1:
-                    state.metadata[ABOUT] = about | await _p_evaluation(questions, lines.get(about["arm"]))
-        finally:
-            if then is not None:
-                await then(state)
+    async def score_and_ask(state: TaskState, target: Target) -> Score | None:
+        score = await last(state, target)
+        if score is not None or state.scores:
+            about = state.metadata[ABOUT] | {"declined": is_refusal(split_thought(state.output.completion).answer)}
+            if state.epoch == 1:
+                about |= await _p_evaluation(questions, lines.get(about["arm"]))
+            state.metadata[ABOUT] = about
+        return score
 
-    return cleanup
+    update_wrapper(score_and_ask, last)  # the scorer's name and metrics in Inspect are attributes
+    return [*before, score_and_ask]
 
 
 async def _p_evaluation(questions: Mapping[str, str], line: str | None) -> dict[str, Any]:

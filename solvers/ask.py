@@ -1,11 +1,12 @@
 """Send prompts that need not wait for each other, together."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
 
 from anyio import create_task_group
 from inspect_ai.model import (
@@ -35,7 +36,7 @@ from selfprobe.errors.inspect_private import (
     sample_active,
     suspend_store_events,
 )
-from selfprobe.solvers.negotiate import Asking, agree, merged
+from selfprobe.solvers.negotiate import Asking, Refused, agree, merged
 from selfprobe.solvers.record import SPLIT_BY_SERVER, Reply
 from selfprobe.solvers.sent import is_hugging_face, set_sampling
 
@@ -141,17 +142,17 @@ async def ask(
     model = role if isinstance(role, Model) else sole(role)
     _warn_of_overridden(model, merged(config, needs))
     wishes = merged(_patience(model), _limit(model), config)
-    replies: dict[str, Reply] = {}
 
-    async def one(name: str, prompt: str | list[ChatMessage]) -> None:
+    async def one(name: str, prompt: str | list[ChatMessage]) -> Reply:
         def send(settings: GenerateConfig) -> Awaitable[ModelOutput]:
+            _refuse_after_failure()
             set_sampling(model, settings)
             return model.generate(prompt, tools, config=settings, cache=_cache(name))
 
         alone = prompt if isinstance(prompt, str) else prompt[0].text if len(prompt) == 1 else ""
         async with span(name):  # name of the call in the transcript
             with Asking(model, needs):
-                replies[name] = await agree(
+                return await agree(
                     model,
                     send,
                     wishes=wishes,
@@ -163,10 +164,66 @@ async def ask(
 
     # Each call's span would log what other calls write into the store meanwhile; the solver's span logs it once.
     with suspend_store_events():
+        replies = await all_ended(one(name, prompt) for name, prompt in prompts.items())
+    return {name: of_asked(reply) for name, reply in zip(prompts, replies, strict=True)}
+
+
+T = TypeVar("T")
+
+
+@dataclass
+class _Work:
+    """Work that is done at once, with the work that is done at once in it."""
+
+    failed: bool = False
+
+
+_work: ContextVar[_Work | None] = ContextVar("_work", default=None)
+
+
+async def all_ended(parts: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Results of work that is done at once, in its order.
+
+    Where a part fails, no further call is sent, and the calls that are under way end first: they are paid for.
+
+    Args:
+        parts: Coroutines that were not started.
+
+    Raises:
+        Exception: The first error.
+    """
+    results: dict[int, T] = {}
+    errors: list[Exception] = []
+    work = _work.get() or _Work()
+
+    async def end(number: int, part: Coroutine[Any, Any, T]) -> None:
+        try:
+            results[number] = await part
+        except Exception as error:  # raised below
+            errors.append(error)
+            work.failed = True
+
+    before = _work.set(work)
+    try:
         async with create_task_group() as group:
-            for name, prompt in prompts.items():
-                group.start_soon(one, name, prompt)
-    return {name: of_asked(replies[name]) for name in prompts}
+            for number, part in enumerate(parts):
+                group.start_soon(end, number, part)
+    finally:
+        _work.reset(before)
+    if errors:
+        raise errors[0]
+    return [results[number] for number in sorted(results)]
+
+
+def _refuse_after_failure() -> None:
+    """Raise instead of sending a call of work that failed.
+
+    Raises:
+        Refused: It did; the error of the part that failed is the work's.
+    """
+    work = _work.get()
+    if work is not None and work.failed:
+        raise Refused("not asked: another call of this sample failed")
 
 
 def of_asked(reply: Reply) -> Reply:
@@ -365,10 +422,13 @@ def together(*solvers: Solver) -> Solver:
                 state = await each(state, generate)
             return state
         branches = [copy(state) for _ in solvers]
-        async with create_task_group() as group:
-            for each, branch in zip(solvers, branches, strict=True):
-                branch.messages = list(state.messages)
-                group.start_soon(each, branch, generate)
+        for branch in branches:
+            branch.messages = list(state.messages)
+
+        async def solve_one(each: Solver, branch: TaskState) -> TaskState:
+            return await each(branch, generate)
+
+        await all_ended(solve_one(each, branch) for each, branch in zip(solvers, branches, strict=True))
         before = len(state.messages)
         for branch in branches:
             state.messages.extend(branch.messages[before:])

@@ -30,7 +30,7 @@ from selfprobe.solvers import ask
 from selfprobe.solvers.ask import PromptFunction, Prompts, Settings, in_a_run, rehearsing, sole
 from selfprobe.solvers.negotiate import Effort, user_settings
 from selfprobe.solvers.record import Record, Reply
-from selfprobe.solvers.replay import Replay, of_same, replay_log
+from selfprobe.solvers.replay import Replay, leave_out_failed, of_same, replay_log
 
 SKILL = HeadlineMetric(metric="skill")
 """Headline of a task's log: the share of the way from the best baseline to a perfect score."""
@@ -425,6 +425,7 @@ class Prediction:
             scorer=scorer,
             epochs=None if epochs is None else Epochs(epochs, []),
             continue_on_fail=True,
+            early_stopping=leave_out_failed(self.acts, self.answers),
             headline_metric=headline,
             viewer=worst_first(name, *shown) if keys else None,
             version=self.table.version(version),

@@ -1,17 +1,23 @@
 """Replies from an earlier log instead of a model. Logs are the only memory: there is no separate cache."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Literal
 
-from inspect_ai.log import EvalLog
+from inspect_ai.dataset import Sample
+from inspect_ai.log import EvalLog, EvalSpec
+from inspect_ai.scorer import SampleScore
 from inspect_ai.solver import TaskState
+from inspect_ai.util import EarlyStop, EarlyStopping
+from pydantic import JsonValue
 
 from selfprobe.data import Table
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import locate
 from selfprobe.logs import (
+    LEFT_OUT,
     Run,
     about_of,
     as_typed,
@@ -21,6 +27,7 @@ from selfprobe.logs import (
     lost_replies,
     runs,
     samples,
+    summaries,
     target_of,
     task_defaults,
     task_of,
@@ -153,6 +160,40 @@ class Replay:
         return None
 
 
+@dataclass(frozen=True)
+class LeftOut:
+    """Inspect's early stopping of the samples that failed in a replayed log: nothing can be asked about them yet.
+
+    They are in no log of the run, and are asked when the replayed log has them (`logs.is_whole`).
+    """
+
+    replays: tuple[Replay, ...]
+
+    async def start_task(self, task: EvalSpec, samples: list[Sample], epochs: int) -> str:
+        """Name of what stops samples, for the log."""
+        return LEFT_OUT
+
+    async def schedule_sample(self, id: str | int, epoch: int) -> EarlyStop | None:
+        """The reason why a sample is left out; None where it is asked."""
+        with suppress(InputError):  # without a log to replay the sample itself fails, and says so
+            if any((str(id), epoch) in _failed(replay.file) for replay in self.replays):
+                return EarlyStop(id=id, epoch=epoch, reason="its calls failed in the log that is replayed")
+        return None
+
+    async def complete_sample(self, id: str | int, epoch: int, scores: dict[str, SampleScore]) -> None:
+        """Nothing: a sample does not depend on the others."""
+
+    async def complete_task(self) -> dict[str, JsonValue]:
+        """Nothing for the log."""
+        return {}
+
+
+def leave_out_failed(*replays: Replay | None) -> EarlyStopping | None:
+    """The early stopping of a task that replays logs; None where it replays none."""
+    there = tuple(replay for replay in replays if replay is not None)
+    return LeftOut(there) if there else None
+
+
 def of_same(replay: Replay | None, held: str, **asked: object) -> Replay | None:
     """Log to replay; replies asked for in another way are refused, since nothing else in a log shows that.
 
@@ -203,6 +244,12 @@ def _records(log: str) -> dict[Arm, dict[tuple[str, int], dict[str, Reply]]]:
     good = [s for s in in_thread(samples, log) if s.error is None]
     records = {(str(s.id), s.epoch): record_of(s) for s in good}
     return {"acts": {k: r.acts for k, r in records.items()}, "answers": {k: r.answers for k, r in records.items()}}
+
+
+@lru_cache(maxsize=128)
+def _failed(log: str) -> frozenset[tuple[str, int]]:
+    """Id and epoch of the samples that ended in an error."""
+    return frozenset((str(sample.id), sample.epoch) for sample in in_thread(summaries, log) if sample.error)
 
 
 @lru_cache(maxsize=128)

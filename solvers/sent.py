@@ -19,7 +19,7 @@ import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, contextmanager
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -32,7 +32,7 @@ from inspect_ai.solver import TaskState
 
 from selfprobe.errors import one_line
 from selfprobe.errors.arguments import SAME_MODEL
-from selfprobe.logs.resuming import take
+from selfprobe.logs.resuming import AskedCall, earlier_reply, keep_reply
 from selfprobe.solvers.record import (
     ENDING,
     SPLIT_BY_SERVER,
@@ -291,7 +291,7 @@ class _Requests:
     settings: list[Mapping[str, Any]] = field(default_factory=list)
     """Settings of each, the last one last."""
     earlier: bool = False
-    """Whether the reply is one of a killed run."""
+    """Whether the reply is one that the sample had before."""
 
 
 _requests: ContextVar[_Requests | None] = ContextVar("_requests", default=None)
@@ -335,7 +335,7 @@ _SETTING = re.compile(r"(?:^|\.)(?:" + "|".join(f"(?P<{name}>{of})" for name, of
 async def with_request(
     model: Model, call: Awaitable[ModelOutput]
 ) -> tuple[ModelOutput, Mapping[str, Any] | None, bool]:
-    """Output of a call, the settings of its request (`_read`), and whether it is the reply that a killed run had.
+    """Output of a call, the settings of its request (`_read`), and whether the sample had the reply before.
 
     The output has candidates for its first token alone, and so has the event in Inspect's log. The settings are None
     where the provider does not show its request, or the reply came from Inspect's cache.
@@ -358,6 +358,22 @@ async def with_request(
     if logprobs is not None:
         _keep_first(logprobs.content, reported)
     return output, requests.settings[-1] if requests.settings else None, requests.earlier
+
+
+@contextmanager
+def every_model_heard() -> Iterator[None]:
+    """A block in which calls of somebody else's solvers and scorers are listened to as our own are."""
+    plain = Model.generate
+
+    async def generate(model: Model, *args: Any, **call: Any) -> ModelOutput:
+        _listen(model)
+        return await plain(model, *args, **call)
+
+    Model.generate = generate  # type: ignore[assignment, method-assign]
+    try:
+        yield
+    finally:
+        Model.generate = plain  # type: ignore[method-assign]
 
 
 async def _cut(response: Any) -> None:
@@ -395,11 +411,15 @@ def _reported_in_body(token: dict[str, Any]) -> list[float]:
     return [candidate["logprob"] for candidate in token.get("top_logprobs") or [token]]
 
 
+_ASKED = ("input", "tools", "tool_choice", "config")
+"""Arguments of a provider's `generate`."""
+
+
 def _listen(model: Model) -> None:
     """Keep the requests of a model's provider, whoever calls it; an error sent under status 200 is an error.
 
     Inspect's events hold them for the first calls of a run alone, and for none with `log_model_api=False`; a request's
-    settings stay with its output. A call that a killed run had finished has its reply from there.
+    settings stay with its output. A call that was answered when its sample was asked before has its reply from there.
     """
     api = model.api
     if "generate" in vars(api):
@@ -409,9 +429,13 @@ def _listen(model: Model) -> None:
 
     async def generate(*args: Any, **call: Any) -> Any:
         noted = _requests.get()
-        if noted is not None and (before := take(str(model), call["input"], call["config"])):
-            noted.earlier = True
-            noted.settings += [before.metadata[SETTINGS]] if before.metadata and SETTINGS in before.metadata else []
+        given = dict(zip(_ASKED, args, strict=False)) | call
+        asked = AskedCall(str(model), list(given["input"]), *(given[name] for name in _ASKED[1:]))
+        before = earlier_reply(asked)
+        if before is not None:
+            if noted is not None:
+                noted.earlier = True
+                noted.settings += [before.metadata[SETTINGS]] if before.metadata and SETTINGS in before.metadata else []
             return before
         with _Receiving(api) as receiving:
             result: Any = await plain(*args, **call)
@@ -429,6 +453,8 @@ def _listen(model: Model) -> None:
             if isinstance(result[0], ModelOutput):
                 facts = {SETTINGS: noted.settings[-1], ENDING: _ending(result[1].response or {})}
                 result[0].metadata = {**(result[0].metadata or {}), **facts}
+        if isinstance(output, ModelOutput):
+            keep_reply(asked, output)
         return result
 
     setattr(api, "generate", generate)  # noqa: B010  (mypy lets nobody assign to a method)

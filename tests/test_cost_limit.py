@@ -3,14 +3,25 @@
 import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from selfprobe.cli import main
+from selfprobe.providers.planted import PlantedAPI
 from selfprobe.text.busy import Calls
 
-PRICES = "planted/ada: {input: 10.0, output: 10.0, input_cache_write: 0, input_cache_read: 0}\n"
+PRICES = "planted/limited: {input: 10.0, output: 10.0, input_cache_write: 0, input_cache_read: 0}\n"
+
+
+ANSWER, CALLS = PlantedAPI.generate, [0]
+
+
+async def counted(self: PlantedAPI, *given: Any, **named: Any) -> Any:
+    """Inspect keeps models from run to run, so this is one function for all tests, and the model is this file's."""
+    CALLS[0] += 1
+    return await ANSWER(self, *given, **named)
 
 
 def test_the_call_that_reaches_the_limit_interrupts_and_no_later_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -40,7 +51,7 @@ def test_a_limit_that_could_not_hold_is_refused(
     monkeypatch.chdir(tmp_path)
     Path("p.yaml").write_text(PRICES)
     call = ["awareness", "run", "--methods", "binary", "--limit", "4", "--cost-limit", "1", "--dry-run", *more]
-    done = CliRunner().invoke(main, call if "--models" in more else [*call, "--models", "planted/ada"])
+    done = CliRunner().invoke(main, call if "--models" in more else [*call, "--models", "planted/limited"])
     assert done.exit_code == 2 and said in done.output, done.output
 
 
@@ -54,10 +65,27 @@ def interrupts(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.mark.slow(6)
 @pytest.mark.usefixtures("interrupts")
-def test_a_run_stops_at_its_limit_and_the_same_command_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_stops_at_its_limit_and_the_same_command_asks_what_has_no_reply_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    CALLS[0] = 0
+    monkeypatch.setattr(PlantedAPI, "generate", counted)
     monkeypatch.chdir(tmp_path)
     Path("p.yaml").write_text(PRICES)
-    call = ["awareness", "run", "--models", "planted/ada", "--methods", "binary", "--limit", "40", "--prices", "p.yaml"]
+    call = [
+        "awareness",
+        "run",
+        "--models",
+        "planted/limited",
+        "--methods",
+        "binary",
+        "--limit",
+        "40",
+        "--prices",
+        "p.yaml",
+    ]
     stopped = CliRunner().invoke(main, [*call, "--yes", "--cost-limit", "0.001"])
     assert stopped.exit_code == 130 and "Stopped at --cost-limit, $0." in stopped.output, stopped.output
+    assert 0 < CALLS[0] < 40 * 6, "a reply and five questions each"
     assert CliRunner().invoke(main, [*call, "--yes", "--cost-limit", "100"]).exit_code == 0
+    assert CALLS[0] == 40 * 6

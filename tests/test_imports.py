@@ -57,7 +57,7 @@ WHITE = {"probes", "mechanism"}
 """Who may import it."""
 
 BY_NAME_ONLY = {"dilemma_generation.py", "dilemma_judging.py", "open_answers.py", "turn_scan.py", "cue_removal.py"}
-BY_NAME_ONLY |= {"arm_texts.py", "awareness_effect.py", "outcome.py"}
+BY_NAME_ONLY |= {"arm_texts.py", "awareness_effect.py", "awareness_features.py", "outcome.py"}
 """Tasks that make data, need logs or ask a hundred times: `inspect eval introspect_tasks` runs those that measure, and
 must not find these."""
 

@@ -23,6 +23,7 @@ from selfprobe.cli import main
 from selfprobe.errors import InputError
 from selfprobe.evalawareness_tasks.binary import awareness_binary
 from selfprobe.logs import logs_in, readable_logs
+from selfprobe.logs import runs as counted_runs
 from selfprobe.providers.planted import PlantedAPI
 from selfprobe.study import waves
 from selfprobe.study.progress import Progress
@@ -271,10 +272,10 @@ def test_a_second_start_says_how_many_replies_are_used_and_how_many_calls_are_le
     how = ("--log-dir", tmp_path / "t", "--yes", "--max-connections", "1", "--max-retries", "0")
     first = called(*command, *how)
     assert first.exit_code == 1 and "earlier start" not in first.stderr
-    left[0] = 100
+    left[0] = 8
     second = called(*command, *how)
-    assert second.exit_code == 0, second.output
-    assert "3 replies of the earlier start are used; at most 9 calls are left" in second.stderr.splitlines()
+    assert second.exit_code == 0 and left[0] == 0, second.output
+    assert "4 replies of the earlier start are used; at most 8 calls are left" in second.stderr.splitlines()
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
@@ -414,3 +415,43 @@ def test_a_folder_with_logs_under_a_tasks_old_and_new_name_has_those_of_both_fou
         assert {log.eval.task.rpartition("/")[2] for log in logs} == {"binary", "awareness_binary"}
     assert sorted(tmp_path.glob("*.eval")) == there, "nobody was asked again"
     assert sorted(log for log in reads if log.endswith(".eval")) == sorted(logs_in(str(tmp_path))), "each once"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("matrix", "--tasks", "kth_word", "--models", "planted/a,planted/b"),
+        ("check", "--run", "kth_word", "--models", "planted/a"),
+    ],
+)
+def test_a_folder_of_an_earlier_task_version_is_refused_with_both_versions(
+    command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    how = ("--limit", "2", "--yes", "--log-dir", tmp_path / "m")
+    assert called(*command, *how).exit_code in (0, 3)  # a check of two items cannot be good
+    monkeypatch.setattr("selfprobe.introspect_tasks.kth_word.VERSION", 1234)
+    done = called(*command, *how)
+    assert done.exit_code == 2, done.output
+    assert re.fullmatch(
+        r"Error: \S+ holds a log \(\S+\.eval\) of kth_word version \d, which is version 1234 now, with other prompts or "
+        r"scores: give a new --log-dir",
+        done.stderr.splitlines()[-1],
+    )
+
+
+def test_runs_of_an_earlier_task_version_are_told_and_count_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ("awareness", "run", "--methods", "binary", "--models", "planted/a", "--yes", "--log-dir", tmp_path)
+    assert called(*command, "--limit", "4").exit_code == 0
+    monkeypatch.setattr("selfprobe.evalawareness_tasks.binary.VERSION", 1234)
+    done = called(*command, "--limit", "2")
+    assert done.exit_code == 0, done.output
+    assert re.search(
+        r"^\S+/replies holds logs of binary version \d, which is version 1234 now, with other prompts or scores: what "
+        r"changed is asked anew$",
+        done.stderr,
+        re.MULTILINE,
+    )
+    [run] = counted_runs([str(tmp_path)]).counted
+    assert str(run.header.eval.task_version).startswith("1234+") and len(run.items()) == 2

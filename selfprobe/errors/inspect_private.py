@@ -6,23 +6,31 @@ when that feature is used, so that a version of Inspect which moved it takes not
 
 import inspect
 import logging
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from functools import wraps
 from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import rich
 
 # Draws the tables of a run's results.
 from inspect_ai._display.rich import display as _rich_display
+
+# Tells which logs of a set are complete, so that they are not asked again.
+from inspect_ai._eval import evalset
+
+# Writes the samples of a run into its log.
+from inspect_ai._eval.task.log import TaskLogger
 
 # `inspect eval` prints this error's message alone, without a traceback.
 from inspect_ai._util.error import PrerequisiteError
 
 # The names of all installed tasks, to say which one was meant.
 from inspect_ai._util.registry import (
+    has_registry_params,
     registry_add,
     registry_find,
     registry_info,
@@ -30,6 +38,9 @@ from inspect_ai._util.registry import (
     registry_params,
     set_registry_info,
 )
+
+# Hears of a sample's events before its log is written.
+from inspect_ai.hooks import _hooks
 
 # A killed run whose buffer is gone or belongs to another process: nothing to restore, and no error.
 from inspect_ai.log._recover import RecoveryNotAvailable
@@ -67,6 +78,8 @@ __all__ = [
     "active_model",
     "also_named",
     "check_overrides",
+    "done_samples_logged",
+    "has_registry_params",
     "init_model_roles",
     "load_tasks",
     "registry_find",
@@ -74,6 +87,7 @@ __all__ = [
     "registry_lookup",
     "registry_params",
     "sample_active",
+    "sets_complete_only",
     "suspend_store_events",
 ]
 
@@ -198,6 +212,58 @@ def _draw_for_somebody() -> None:
 
 
 _draw_for_somebody()
+
+
+@contextmanager
+def sets_complete_only(is_whole: Callable[[Any], bool]) -> Iterator[None]:
+    """A block in which `eval_set` goes on with a log that ended well and is not whole.
+
+    Inspect takes it for complete although samples ended in an error, where errors are tolerated.
+
+    Args:
+        is_whole: Function from a log's header.
+    """
+    plain = evalset.log_samples_complete
+
+    def complete(log: Any, *args: Any, **kwargs: Any) -> bool:
+        return plain(log, *args, **kwargs) and is_whole(log.header)
+
+    vars(evalset)["log_samples_complete"] = complete
+    try:
+        yield
+    finally:
+        vars(evalset)["log_samples_complete"] = plain
+
+
+@contextmanager
+def done_samples_logged() -> Iterator[None]:
+    """A block in which a sample that is done gets into its log, also where the run is interrupted meanwhile.
+
+    Between its score and its log a sample waits: for hooks that hear of its events, and for its turn to be written. One
+    that was cancelled there was in no log, with all its replies.
+    """
+    steps = [
+        (_hooks, "drain_sample_events"),
+        (TaskLogger, "complete_sample"),
+        (TaskLogger, "complete_sample_streaming"),
+    ]
+    plain = [getattr(owner, name) for owner, name in steps]
+
+    def shielded(step: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(step)
+        async def ended(*args: Any, **kwargs: Any) -> Any:
+            with anyio.CancelScope(shield=True):
+                return await step(*args, **kwargs)
+
+        return ended
+
+    for (owner, name), step in zip(steps, plain, strict=True):
+        setattr(owner, name, shielded(step))
+    try:
+        yield
+    finally:
+        for (owner, name), step in zip(steps, plain, strict=True):
+            setattr(owner, name, step)
 
 
 def also_named(task: Callable[..., Any], name: str, other: str) -> None:

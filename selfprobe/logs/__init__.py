@@ -200,7 +200,7 @@ def readable_logs(paths: Iterable[str], tasks: Collection[str] | None = None) ->
 
 HOW_CALLED = {"max_connections", "max_retries", "timeout", "attempt_timeout", "adaptive_connections", "batch", "cache"}
 """Generation settings that say how calls are sent, not what is asked."""
-_PATHS = {"dataset", "task", "logs", "against", "pairs", "questions", "target_log", "observer_log", "texts"}
+_PATHS = {"dataset", "task", "logs", "against", "pairs", "questions", "target_log", "observer_log", "texts", "clusters"}
 """Task arguments that say where something is found. What was found there has its hash in the log."""
 _ADDRESS = re.compile(r"url|key|header|port|organi[sz]ation|project|device|timeout|token$", re.IGNORECASE)
 """Model arguments that say how a model is reached, not which one it is."""
@@ -264,8 +264,8 @@ class Run:
         return replace(self, header=self.others[0], others=self.others[1:]) if self.others else None
 
     @property
-    def weight(self) -> tuple[bool, int, str, str]:
-        """Rank of a run, the largest is best: whether it is finished, valid samples, when it began and ended."""
+    def weight(self) -> tuple[bool, int, int, str, str]:
+        """Rank of a run, the largest is best: finished, version of its task, valid samples, when it began and ended."""
         return _weight(self.header)
 
     @property
@@ -293,6 +293,15 @@ class Run:
         """Samples of the run that are invalidated: they count nowhere."""
         invalidated = invalidated_in(self.header)
         return invalidated if self.limit is None else invalidated.of_items(self.items())
+
+    @property
+    def missing_samples(self) -> int:
+        """Number of samples of the items that count that failed, were left out or were not asked."""
+        missing = missing_samples(self.header)
+        if self.limit is None or not missing:
+            return missing
+        completed = sum(1 for summary in self.read_summaries(valid=False) if not summary.error)
+        return min(missing, max(self.planned_samples - completed, 0))
 
     def items(self) -> set[str]:
         """Ids of the run's items that count."""
@@ -395,7 +404,7 @@ class Runs:
 
 
 def runs(paths: Iterable[str], tasks: Collection[str] | None = None, *, repeats: bool = False) -> Runs:
-    """The logs that count: for each identity the finished one with most items, then the newest.
+    """The logs that count: for each identity the finished one of the latest task version, with most items, the newest.
 
     Args:
         paths: Files and folders, local or any fsspec address; see `readable_logs`.
@@ -427,9 +436,19 @@ def runs(paths: Iterable[str], tasks: Collection[str] | None = None, *, repeats:
     return Runs(counted, aside, there.no_logs)
 
 
-def _weight(header: EvalLog) -> tuple[bool, int, str, str]:
-    valid_count = planned_samples(header) - len(invalidated_in(header).provenance)
-    return _is_finished(header), valid_count, str(header.eval.created), header.stats.completed_at
+def _weight(header: EvalLog) -> tuple[bool, int, int, str, str]:
+    created = str(header.eval.created), header.stats.completed_at
+    return _is_finished(header), _version(header), _valid_count(header), *created
+
+
+def _version(header: EvalLog) -> int:
+    """Number with which the version of a run's task begins; 0 without one."""
+    number = re.match(r"\d+", str(header.eval.task_version))
+    return int(number[0]) if number else 0
+
+
+def _valid_count(header: EvalLog) -> int:
+    return planned_samples(header) - len(invalidated_in(header).provenance)
 
 
 def planned_samples(header: EvalLog) -> int:
@@ -473,7 +492,9 @@ def _superseded(header: EvalLog, by: EvalLog) -> str:
         return f"status {header.status}; {why}"
     if invalidated := str(invalidated_in(header)):
         return f"{invalidated}; {why}"
-    return why + " (it holds more items)" * (_weight(header)[1] < _weight(by)[1])
+    if _version(header) < _version(by):
+        return f"{why} (of version {_version(by)} of the task, this is of {_version(header)})"
+    return f"{why} (it holds more items)" if _valid_count(header) < _valid_count(by) else why
 
 
 def _share_samples(one: EvalLog, other: EvalLog) -> bool:
@@ -590,6 +611,20 @@ def _apart(one: Identity, other: Identity) -> list[str]:
     model = [f"of {one.model}, there {other.model}"] if one.model != other.model else []
     names = [name for name in sorted(mine.keys() | theirs.keys()) if mine.get(name) != theirs.get(name)]
     return model + [f"{name} is {mine.get(name, 'not set')}, there {theirs.get(name, 'not set')}" for name in names]
+
+
+def other_version(header: EvalLog, versions: Mapping[Identity, str]) -> str:
+    """Words for a log of one of these runs by another version of its task; "" where it is of this one or of no run.
+
+    Args:
+        header: Header of the log.
+        versions: Run → version of its task now; what follows a plus sign is the hash of its data.
+    """
+    identity = identity_of(header)
+    before, now = str(header.eval.task_version).partition("+")[0], versions.get(identity, "").partition("+")[0]
+    if before == now or not now:
+        return ""
+    return f"{identity.task} version {before}, which is version {now} now, with other prompts or scores"
 
 
 def titles(identities: Iterable[Identity]) -> dict[Identity, str]:
@@ -793,7 +828,9 @@ def whole_sample(log: str, item: int | str, epoch: int) -> EvalSample:
     return _read(log, lambda: read_eval_log_sample(log, item, epoch, resolve_attachments="full"))
 
 
-def transcripts(log: str, *, epochs: int | None = None) -> Iterator[EvalSample]:
+def transcripts(
+    log: str, *, epochs: int | None = None, of: Collection[tuple[int | str, int]] | None = None
+) -> Iterator[EvalSample]:
     """The valid samples of a log one after another with events and all texts, without messages, store and scores.
 
     A few are in memory at a time; of a log in JSON all are.
@@ -801,11 +838,15 @@ def transcripts(log: str, *, epochs: int | None = None) -> Iterator[EvalSample]:
     Args:
         log: The log's file.
         epochs: The epochs from the first that are wanted; None is all.
+        of: Id and epoch of the samples that are wanted; None is all.
 
     Raises:
         InputError: The log cannot be read; names it.
     """
-    wanted = [(s.id, s.epoch) for s in summaries(log) if epochs is None or s.epoch <= epochs]
+    if of is None:
+        wanted = [(s.id, s.epoch) for s in summaries(log) if epochs is None or s.epoch <= epochs]
+    else:
+        wanted = list(of)
     try:
         refuse_bomb(log, samples=True)
         if log.endswith(".json"):
@@ -884,6 +925,28 @@ CUT = "cut_at_"
 """Prefix of the metrics that count cut replies; the argument follows."""
 _UNSCORED = "unscored_"
 """Prefix of the metrics that count reasons; the reason follows."""
+
+
+LEFT_OUT = "selfprobe"
+"""Name, in a log, of what left samples out whose replies an earlier log lacks (`solvers.replay`)."""
+
+
+def missing_samples(header: EvalLog) -> int:
+    """Number of samples that a run was to have and that failed, were left out or were not asked.
+
+    Those that a task of somebody else stopped early are not missing.
+    """
+    results = header.results
+    if results is None:
+        return planned_samples(header)
+    stopping = results.early_stopping
+    stopped = len(stopping.early_stops) if stopping and stopping.manager != LEFT_OUT else 0
+    return max(results.total_samples - results.completed_samples - stopped, 0)
+
+
+def is_whole(header: EvalLog) -> bool:
+    """True if a run ended well and no sample is missing or invalidated."""
+    return header.status == "success" and not header.invalidated and not missing_samples(header)
 
 
 def counted(results: EvalResults | None) -> float | None:

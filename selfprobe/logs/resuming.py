@@ -1,11 +1,11 @@
-"""Resuming in a folder: one job at a time, and the calls that a killed run had finished are not asked again.
+"""Resuming in a folder: one job at a time, and a call that was answered is not asked again.
 
 A wave keeps a file in its folder that says who runs. It is made so that one of several can make it: O_EXCL on a disk, a
 conditional write in a store. A killed process leaves it there; the next one on the same machine sees that and takes it,
 also where another program has the killed one's number by then.
 
-Inspect restores the samples that were finished. For those under way its buffer holds each finished call with its reply;
-all of them would be asked again, which with many connections is most of a short run.
+Inspect asks a sample anew, with all its calls, where its run was killed or one of its calls failed: in a second start,
+and at once where a run tries failed samples again. Here such a sample takes the replies that it had.
 """
 
 import hashlib
@@ -14,8 +14,9 @@ import os
 import socket
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +26,24 @@ from fsspec.implementations.local import LocalFileSystem
 from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalLog, EvalSample
 from inspect_ai.model import ChatMessage, GenerateConfig, ModelOutput
+from inspect_ai.tool import ToolChoice, ToolInfo
 
 from selfprobe.errors import InputError, one_line
 from selfprobe.errors.inspect_private import sample_active
 from selfprobe.errors.output import refusals
-from selfprobe.logs import HOW_CALLED, logs_in, readable_logs, restore, short_task, summaries, task_of, transcripts
+from selfprobe.logs import (
+    HOW_CALLED,
+    Identity,
+    identity_of,
+    is_whole,
+    logs_in,
+    readable_logs,
+    restore,
+    short_task,
+    summaries,
+    task_of,
+    transcripts,
+)
 
 NAME = "running.json"
 """The file: host, process, when that started, and since when it runs here."""
@@ -140,73 +154,157 @@ def _start(process: psutil.Process) -> float:
     return round(float(process.create_time()) - float(boot), 2)
 
 
-CUT = "CancelledError"
-"""The error of a sample that was under way when its run ended."""
-
-_Call = tuple[str, ...]
+_CallKey = tuple[str, ...]
 """Task, model, sample, epoch, and a hash of what was asked with which settings."""
 
-_left: dict[_Call, list[ModelOutput]] = defaultdict(list)
-"""Replies that no call has taken; of equal calls the first one is first."""
+_unused_replies: dict[_CallKey, list[ModelOutput]] = defaultdict(list)
+"""Replies of samples that did not end well, which no call has taken; of equal calls the first one is first."""
+
+
+@dataclass(frozen=True)
+class AskedCall:
+    """What a model is asked."""
+
+    model: str
+    """Name of the model in Inspect."""
+    messages: Sequence[ChatMessage]
+    tools: Sequence[ToolInfo]
+    tool_choice: ToolChoice
+    config: GenerateConfig
+
+    @property
+    def digest(self) -> str:
+        """Hash of everything but the model; settings that say how a call is sent do not count."""
+        asked = [
+            *(message.model_dump(mode="json", exclude={"id"}, exclude_none=True) for message in self.messages),
+            *(tool.model_dump(mode="json", exclude_none=True) for tool in self.tools),
+            self.config.model_dump(mode="json", exclude=HOW_CALLED, exclude_none=True),
+        ]
+        choice = self.tool_choice if isinstance(self.tool_choice, str) else self.tool_choice.name
+        return hashlib.sha256(json.dumps([asked, choice], sort_keys=True).encode()).hexdigest()
+
+
+@dataclass
+class _Attempt:
+    """One attempt at a sample."""
+
+    id: str
+    """Inspect's id of the attempt; the sample has a uuid that all of its attempts share."""
+    replies: list[tuple[AskedCall, ModelOutput]] = field(default_factory=list)
+
+
+_attempts: dict[str, _Attempt] | None = None
+"""Sample's uuid → its last attempt, of samples of this wave without a score; None outside of a wave."""
+
+
+@dataclass(frozen=True)
+class WaveRun:
+    """A run of a wave, before it is asked."""
+
+    identity: Identity
+    version: str
+    """Version of its task, which ends with the hash of its data."""
+    items: frozenset[str]
 
 
 @contextmanager
-def taken_up(log_dir: str) -> Iterator[None]:
-    """A block in which calls are answered from what unfinished runs of a folder hold; those are restored first.
+def replies_kept(log_dir: str, wave_runs: Sequence[WaveRun]) -> Iterator[None]:
+    """A block in which a sample that is asked anew takes the replies that it had; killed runs are restored first.
+
+    Where the task or the data changed since, samples take the replies to the prompts that are as they were.
 
     Args:
         log_dir: Folder of the logs of one wave, or of one share of it.
+        wave_runs: The runs of the wave.
 
     Raises:
         InputError: A log cannot be read.
     """
+    global _attempts
     restore(log_dir)
-    seen = set[str]()
-    for log in readable_logs(logs_in(log_dir)).headers:  # an empty folder of a store is none
-        if log.status != "success" and any((s.error or "").startswith(CUT) for s in summaries(log.location)):
-            _keep(log, seen)
+    headers = readable_logs(logs_in(log_dir)).headers  # an empty folder of a store is none
+    run_of = {header.location: (identity_of(header), str(header.eval.task_version)) for header in headers}
+    asked = {(run.identity, run.version) for run in wave_runs}
+    whole = {run_of[header.location] for header in headers if is_whole(header)}
+    pending_items = defaultdict[Identity, set[str]](set)
+    for run in wave_runs:
+        if (run.identity, run.version) not in whole:
+            pending_items[replace(run.identity, data="")] |= run.items
+
+    message_ids = set[str]()
+    for header in headers:
+        identity, _ = run_of[header.location]
+        is_earlier = run_of[header.location] not in asked
+        items = pending_items.get(replace(identity, data=""), set()) if is_earlier else set()
+        if items or not is_whole(header):
+            _take_up(header, items, message_ids)
+    _attempts = {}
     try:
         yield
     finally:
-        _left.clear()
+        _attempts = None
+        _unused_replies.clear()
 
 
-def _keep(log: EvalLog, seen: set[str]) -> None:
-    """Note the finished calls of unfinished samples. A later log can repeat those of an earlier one (`seen`)."""
-    for sample in transcripts(log.location):
-        if sample.error is None or not sample.error.message.startswith(CUT):
-            continue
-        for event in _answered(sample):
-            message = str(event.output.message.id)
-            if message not in seen:
-                seen.add(message)
-                asked = _hash(event.input, event.config)
-                _left[task_of(log), event.model, str(sample.id), str(sample.epoch), asked].append(event.output)
+def _take_up(header: EvalLog, items: Collection[str], message_ids: set[str]) -> None:
+    """Note the answered calls of samples of a log: of those that ended in an error or were cut off, and of these items.
+
+    Args:
+        header: Header of the log.
+        items: Items of which every sample counts.
+        message_ids: Ids of the replies that are noted already: a later log can repeat those of an earlier one.
+    """
+    seen = summaries(header.location)
+    wanted = [(sample.id, sample.epoch) for sample in seen if sample.error or str(sample.id) in items]
+    for sample in transcripts(header.location, of=wanted):
+        for event in answered_events(sample):
+            message_id = str(event.output.message.id)
+            if message_id not in message_ids:
+                message_ids.add(message_id)
+                asked = AskedCall(event.model, event.input, event.tools, event.tool_choice, event.config)
+                key = _key(task_of(header), sample.id, sample.epoch, asked)
+                _unused_replies[key].append(event.output)
 
 
-def _answered(sample: EvalSample) -> Iterator[ModelEvent]:
+def answered_events(sample: EvalSample) -> Iterator[ModelEvent]:
+    """The calls of a sample that were answered."""
     for event in sample.events:
         if isinstance(event, ModelEvent) and not event.pending and event.error is None and event.output.choices:
             yield event
 
 
-def take(model: str, messages: Sequence[ChatMessage], config: GenerateConfig) -> ModelOutput | None:
-    """The reply that a killed run had to this call of the sample under way; each is taken once.
+def _key(task: str, sample_id: int | str | None, epoch: int, asked: AskedCall) -> _CallKey:
+    return task, asked.model, str(sample_id), str(epoch), asked.digest
 
-    Args:
-        model: Name of the model in Inspect.
-        messages: Messages of the call.
-        config: Settings of the call.
-    """
-    active = sample_active() if _left else None
-    if active is None:
+
+def earlier_reply(asked: AskedCall) -> ModelOutput | None:
+    """The reply that the sample under way had to this call when it was asked before; each is given once."""
+    active = sample_active()
+    if _attempts is None or active is None:
         return None
-    task, sample = short_task(active.task), active.sample.id
-    replies = _left.get((task, model, str(sample), str(active.epoch), _hash(messages, config)))
-    return replies.pop(0) if replies else None
+    task = short_task(active.task)
+    last_attempt = _attempts.get(active.sample_uuid)
+    if last_attempt is not None and last_attempt.id != active.id:  # it failed
+        for call, reply in last_attempt.replies:
+            _unused_replies[_key(task, active.sample.id, active.epoch, call)].append(reply)
+        del _attempts[active.sample_uuid]
+    unused = _unused_replies.get(_key(task, active.sample.id, active.epoch, asked)) if _unused_replies else None
+    if not unused:
+        return None
+    reply = unused.pop(0)
+    keep_reply(asked, reply)
+    return reply.model_copy(deep=True)
 
 
-def _hash(messages: Sequence[ChatMessage], config: GenerateConfig) -> str:
-    asked = [message.model_dump(mode="json", exclude={"id"}, exclude_none=True) for message in messages]
-    settings = config.model_dump(mode="json", exclude=HOW_CALLED, exclude_none=True)
-    return hashlib.sha256(json.dumps([asked, settings], sort_keys=True).encode()).hexdigest()
+def keep_reply(asked: AskedCall, reply: ModelOutput) -> None:
+    """Note the reply to a call of the sample under way, for a further attempt at the sample."""
+    active = sample_active()
+    if _attempts is not None and active is not None:
+        attempt = _attempts.setdefault(active.sample_uuid, _Attempt(active.id))
+        attempt.replies.append((asked, reply))
+
+
+def forget_replies(sample_uuid: str) -> None:
+    """Let the replies of a sample go that has its scores."""
+    if _attempts is not None:
+        _attempts.pop(sample_uuid, None)

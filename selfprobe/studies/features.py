@@ -7,10 +7,11 @@ Paper: names and groups by DeepSeek R1 0528; 15 top-level clusters, 2 of them ar
 available. Here: prompts of our own, and a cluster is judged an artefact while it is named, from its quotes.
 """
 
+import hashlib
 import io
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -21,7 +22,6 @@ import anyio
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from inspect_ai.model import Model
 from markupsafe import Markup, escape
 from pydantic import Field, model_validator
 
@@ -29,7 +29,15 @@ from selfprobe.data.clusters import few_clusters
 from selfprobe.data.prices import Cost
 from selfprobe.embed import DEFAULT_EMBEDDER, embed, require
 from selfprobe.errors import InputError, NoLogs
-from selfprobe.errors.output import place
+from selfprobe.errors.output import place, place_file
+from selfprobe.evalawareness_tasks.awareness_features import (
+    GROUP_PROMPT,
+    GROUPING,
+    GROUPS,
+    NAME_PROMPT,
+    features_in,
+    name_in,
+)
 from selfprobe.logs import Run
 from selfprobe.page import (
     FINDING,
@@ -56,17 +64,16 @@ from selfprobe.page import (
 )
 from selfprobe.page.plots import curves, interval_rows, model_names
 from selfprobe.scorers.awareness_cues import cues_by_grader, joint_finding
-from selfprobe.solvers.ask import ask
-from selfprobe.solvers.grade import GROUP_CONFIG, GROUP_PROMPT, NAME_CONFIG, NAME_PROMPT, delimited
 from selfprobe.solvers.record import Reply, record_of
 from selfprobe.stats.clustered import resampling_units
 from selfprobe.stats.estimate import Estimate, clustered_mean
 from selfprobe.studies.awareness.runs import ARM, Arm, ArmRun, arm_runs
-from selfprobe.study import OneModel, Plan, Study
-from selfprobe.study.described import NamedModel
-from selfprobe.study.options import EMBEDDER_HELP, OUT_HELP
+from selfprobe.study import OneModel, Plan, Study, Wave
+from selfprobe.study.described import DescribedRun, NamedModel
+from selfprobe.study.options import EMBEDDER_HELP, LOG_DIR_HELP, OUT_HELP
 from selfprobe.text.parse import json_object
 
+TASK = "awareness_features"
 GRID = range(50, 301, 10)
 """Numbers of clusters of the inertia curve (paper 002, footnote 2)."""
 READ, SHOWN, PROMPTS = 15, 20, 500
@@ -94,6 +101,8 @@ class Features(Study):
     """
 
     reads: ClassVar[frozenset[str]] = frozenset()  # `report` shows the evidence beside the methods
+    also: ClassVar[frozenset[str]] = frozenset({TASK})
+    skips: ClassVar[bool] = False
     starts: ClassVar[str] = "--clusters, which says what is named"
 
     logs: tuple[str, ...] = Field(min_length=1, examples=["LOGS"])
@@ -101,11 +110,11 @@ class Features(Study):
         None, ge=1, description="Number of clusters. Default: none, only the curve to choose by."
     )
     grader: OneModel | None = Field(None, description="Model that names the clusters; needed with --clusters.")
-    groups: int = Field(15, ge=1, description="Largest number of groups at the top level.")
+    groups: int = Field(GROUPS, ge=1, description="Largest number of groups at the top level.")
     embedder: str = Field(DEFAULT_EMBEDDER, description=EMBEDDER_HELP)
     limit: None = Field(None, exclude=True)
     out: str = Field("features", description=OUT_HELP)
-    log_dir: str = Field("", exclude=True)
+    log_dir: str = Field("logs/awareness_features", description=LOG_DIR_HELP)
 
     @model_validator(mode="after")
     def _has_a_grader(self) -> Self:
@@ -142,10 +151,34 @@ class Features(Study):
 
     @cached_property
     def found(self) -> "Taxonomy":
-        """Taxonomy by the grader, which is asked once."""
+        """Taxonomy by the grader's run.
+
+        Raises:
+            NoLogs: It did not end well.
+        """
+        replies = [record_of(sample).answers for run in self.collected().runs.finished for sample in run.samples]
+        if not replies:
+            raise NoLogs("the grader's run did not end well; see above. The same command goes on")
+        return taxonomy(self.members, replies[0])
+
+    def waves(self) -> Iterator[Wave]:
+        """The grader's run."""
         assert self.grader is not None, "_has_a_grader"
-        grader, quotes, members = NamedModel(self.grader).open(), list(self.evidence.quotes.quote), self.members
-        return anyio.run(lambda: taxonomy(quotes, members, grader, most=self.groups))
+        args = {"clusters": self.placed, "groups": self.groups} | self.how.shared
+        yield Wave([DescribedRun(TASK, args, NamedModel(self.grader, self.how.model_args))], "Features")
+
+    @cached_property
+    def placed(self) -> str:
+        """File with the quotes of each cluster that the grader reads; other evidence has another file."""
+        quotes = self.evidence.quotes.quote
+        rows = [
+            {"id": number, "quotes": [quotes[row] for row in rows_of_cluster[:READ]]}
+            for number, rows_of_cluster in enumerate(self.members, start=1)
+        ]
+        content = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+        address = f"{self.base}/clusters/{hashlib.sha256(content).hexdigest()[:12]}.jsonl"
+        place_file(content, address)
+        return address
 
     def tried(self) -> None:
         """Refuse an embedder or a grader that cannot be had."""
@@ -158,14 +191,11 @@ class Features(Study):
         if self.clusters is None or self.grader is None:
             return None
         there, count = self.evidence, self.clusters
-        naming = naming_prompts(list(there.quotes.quote), self.members).values()
-        sent = sum(len(prompt) // 4 for prompt in naming) + len(GROUP_PROMPT) // 4 + NAME * count
+        quotes = there.quotes.quote
+        shown_characters = sum(len(quotes[row]) for rows in self.members for row in rows[:READ])
+        sent = (shown_characters + count * len(NAME_PROMPT) + len(GROUP_PROMPT)) // 4 + NAME * count
         head = f"{len(there.quotes)} quotes about {len(there.prompts)} prompts, in {count} clusters that are named"
         return Plan([f"{head}, then grouped"], [Cost(self.grader, count + 1, sent, 2 * NAME * count)])
-
-    def ask(self) -> bool:
-        """Ask the grader; True where it named a cluster."""
-        return any(cluster.name for cluster in self.found.clusters)
 
     def shown(self) -> Page:
         """The page of the taxonomy; without --clusters the curve."""
@@ -379,46 +409,24 @@ def _kmeans(vectors: npt.NDArray[np.float64], clusters: int) -> Any:
     return KMeans(clusters, n_init=4, random_state=0).fit(vectors)
 
 
-def naming_prompts(quotes: Sequence[str], members: Sequence[tuple[int, ...]]) -> dict[str, str]:
-    """Prompts that ask the grader about each cluster, by its number."""
-    texts = ["\n".join(dict.fromkeys(quotes[i] for i in mine[:READ])) for mine in members]
-    return {str(n): NAME_PROMPT.format(material=delimited(text)) for n, text in enumerate(texts, start=1)}
-
-
-async def taxonomy(quotes: Sequence[str], members: Sequence[tuple[int, ...]], grader: Model, *, most: int) -> Taxonomy:
-    """Name the clusters and group the names, with 1 + len(members) calls at temperature 0.
+def taxonomy(members: Sequence[tuple[int, ...]], replies: Mapping[str, Reply]) -> Taxonomy:
+    """Clusters with their names and groups.
 
     Args:
-        quotes: The evidence.
         members: Rows of each cluster, nearest to its centre first.
-        grader: Model that names.
-        most: Largest number of groups at the top level.
+        replies: The grader's replies, by the number of a cluster from 1 on, and about the groups.
     """
-    replies = await ask(naming_prompts(quotes, members), role=grader, config=NAME_CONFIG, may_be_cut=False)
-    names = {int(n): _named(reply) for n, reply in replies.items()}
-    features = {n: found[0] for n, found in names.items() if found and not found[1]}
-    grouping, group_of = None, dict[int, str]()
-    if features:
-        listed = delimited("\n".join(f"{n}. {name}" for n, name in features.items()))
-        prompt = {"groups": GROUP_PROMPT.format(most=most, material=listed)}
-        grouping = (await ask(prompt, role=grader, config=GROUP_CONFIG, may_be_cut=False))["groups"]
-        group_of = groups_by_feature(grouping, features)
+    features = {int(number): name for number, name in features_in(replies).items()}
+    grouping = replies.get(GROUPING)
+    group_of = groups_by_feature(grouping, features) if grouping else {}
     clusters = []
-    for number, mine in enumerate(members, start=1):
-        name, artefact = names[number] or (None, False)
-        clusters.append(QuoteCluster(number, name, artefact, group_of.get(number), mine, replies[str(number)].text))
+    for number, rows in enumerate(members, start=1):
+        name, artefact = name_in(replies[str(number)]) or (None, False)
+        clusters.append(QuoteCluster(number, name, artefact, group_of.get(number), rows, replies[str(number)].text))
     sizes = Counter[str]()
     for cluster in clusters:
         sizes.update({cluster.group: len(cluster.quotes)} if cluster.group else {})
     return Taxonomy(tuple(clusters), tuple(g for g, _ in sizes.most_common()), grouping.text if grouping else "")
-
-
-def _named(reply: Reply) -> tuple[str, bool] | None:
-    found = None if reply.problem else json_object(reply.text)
-    if not found or set(found) != {"name", "artefact"}:
-        return None
-    name, artefact = found["name"], found["artefact"]
-    return (name.strip(), artefact) if isinstance(name, str) and name.strip() and isinstance(artefact, bool) else None
 
 
 def groups_by_feature(reply: Reply, features: Mapping[int, str]) -> dict[int, str]:

@@ -54,7 +54,16 @@ from selfprobe.text.user_input import names
 
 GRADE = 80
 """A rough guess of the tokens of a grade."""
-OURS = (*METHODS, "turn_scan", "turn_curve", "cue_removal", "pairwise_realism", "rewriting", "arm_texts")
+OURS = (
+    *METHODS,
+    "turn_scan",
+    "turn_curve",
+    "cue_removal",
+    "pairwise_realism",
+    "rewriting",
+    "arm_texts",
+    "awareness_features",
+)
 """Tasks that themselves ask about evaluations, or read what was said of them."""
 NOBODY = "none/none"
 """The evaluated model of a scan: Inspect's name for none."""

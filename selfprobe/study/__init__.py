@@ -271,11 +271,11 @@ class Study(BaseModel):
             Interrupted: The user stopped it.
             InputError: A model cannot be had, or the log folder cannot be written.
         """
-        from selfprobe.logs import logs_in, readable_logs
+        from selfprobe.logs import is_whole, logs_in, readable_logs
         from selfprobe.study.waves import JOINS, all_ended_well, logged_runs, run_wave
 
         plan = self.plan()
-        resumed = any(header.status != "success" for header in readable_logs(logs_in(self.base)).headers)
+        resumed = not all(map(is_whole, readable_logs(logs_in(self.base)).headers))
         if self.how.cost_limit is not None and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
             # The limit ends a run as Ctrl-C does, which the background of a shell ignores.
             signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -420,16 +420,31 @@ def with_runs(page: "Page", there: "Runs") -> "Page":
         for run in there.finished
     ]
     remarks = [f"{run.identity.task}, {line}" for run in there.finished for line in remarks_in(run.summaries)]
+    missing = [(run.identity, count) for run in there.finished if (count := run.missing_samples)]
+    left_out = [f"{identity.task}, {identity.model}: {_left_out(count)}." for identity, count in missing]
     names = ("task", "model", "items", "settings", "log")
     table = pd.DataFrame([row | {"log": row["log"].address} for row in rows], columns=names)
     aside = there.aside | unfinished(there)
     lines = [*there.invalidated_lines, *remarks]
-    blocks = [*lines, Table(rows, [Column(name, name) for name in names]), *set_aside(aside)]
+    blocks = [*left_out, *lines, Table(rows, [Column(name, name) for name in names]), *set_aside(aside)]
     sections = [*page.sections, Section("Runs", blocks, name="runs", menu="runs")]
     last = lines if len(lines) < 2 else [f"{lines[0]} {len(lines) - 1} more under Runs."]
+    if missing:
+        last = [f"{_left_out(sum(count for _, count in missing))}; the command of these runs asks again.", *last]
     notes = [*page.notes[: LINES - len(last)], *last]
     models = [*page.models, *(run.identity.model for run in there.finished)]
     return replace(page, sections=sections, tables={"runs": table, **page.tables}, notes=notes, models=models)
+
+
+def _left_out(samples: int) -> str:
+    """Words for samples that failed.
+
+    >>> _left_out(1), _left_out(3)
+    ('1 sample is left out, since its calls failed', '3 samples are left out, since their calls failed')
+    """
+    if samples == 1:
+        return "1 sample is left out, since its calls failed"
+    return f"{samples} samples are left out, since their calls failed"
 
 
 class StudyCommand(click.Command):

@@ -208,15 +208,20 @@ class DescribedRun:
 
 def identities_of(runs: Iterable[DescribedRun]) -> list[Identity]:
     """Identities by which the logs of these runs are found; a task is built once, whichever models it asks."""
-    known: dict[str, tuple[Mapping[str, Any], GenerateConfig]] = {}
-    out = []
+    return list(run_versions(runs))
+
+
+def run_versions(runs: Iterable[DescribedRun]) -> dict[Identity, str]:
+    """Identity by which the log of each run is found → version of its task; see `identities_of`."""
+    built: dict[str, Task] = {}
+    versions = {}
     for run in runs:
-        task = repr((run.task, sorted(run.args.items())))
-        if task not in known:
-            made = tasks()[run.task](**run.args)
-            known[task] = made.metadata or {}, made.config
-        out.append(run.identified(*known[task]))
-    return list(dict.fromkeys(out))
+        name = repr((run.task, sorted(run.args.items())))
+        if name not in built:
+            built[name] = tasks()[run.task](**run.args)
+        task = built[name]
+        versions[run.identified(task.metadata or {}, task.config)] = str(task.version)
+    return versions
 
 
 ITEMS = 2

@@ -28,20 +28,26 @@ def sample_count(tasks: Sequence[Task], limit: int | None) -> int:
 
 def watch(tasks: Sequence[Task], done: Callable[[Key], None]) -> None:
     """Have `done` called for each sample that gets scores; one that failed or was cut off has none."""
-    for number, task in enumerate(tasks):
-        _watch(number, task, done)
+    numbers = {id(task): number for number, task in enumerate(tasks)}
+    on_scored(tasks, lambda task, state: done((numbers[id(task)], state.sample_id, state.epoch)))
 
 
-def _watch(number: int, task: Task, done: Callable[[Key], None]) -> None:
+def on_scored(tasks: Sequence[Task], scored: Callable[[Task, TaskState], None]) -> None:
+    """Have `scored` called with task and state of each sample that gets scores, after the task's own cleanup."""
+    for task in tasks:
+        _on_scored(task, scored)
+
+
+def _on_scored(task: Task, scored: Callable[[Task, TaskState], None]) -> None:
     before = task.cleanup
 
-    async def count(state: TaskState) -> None:
+    async def cleanup(state: TaskState) -> None:
         if before is not None:
             await before(state)
         if state.scores:
-            done((number, state.sample_id, state.epoch))
+            scored(task, state)
 
-    task_with(task, cleanup=count)
+    task_with(task, cleanup=cleanup)
 
 
 class Progress:

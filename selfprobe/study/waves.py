@@ -17,28 +17,46 @@ from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field, fields
 from functools import cache, partial
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from fsspec.core import url_to_fs
 from inspect_ai import Task, eval_set, task_with
-from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalLog
-from inspect_ai.model import Model, ModelInfo, get_model, get_model_info, set_model_info
+from inspect_ai.model import (
+    GenerateConfig,
+    Model,
+    ModelConfig,
+    ModelInfo,
+    get_model,
+    get_model_info,
+    set_model_info,
+)
+from inspect_ai.solver import TaskState
 
 from selfprobe.data.prices import Cost, Prices, cost_table, dollars, read_prices
 from selfprobe.data.samples import at_most
 from selfprobe.errors import InputError, Interrupted, one_line
 from selfprobe.errors.arguments import FULL, SAME_MODEL, SHORT
-from selfprobe.errors.inspect_private import PrerequisiteError, registry_params
+from selfprobe.errors.inspect_private import (
+    PrerequisiteError,
+    done_samples_logged,
+    has_registry_params,
+    registry_params,
+    sets_complete_only,
+)
 from selfprobe.logs import (
+    Identity,
     Run,
     cause,
     counted,
     cut_in,
+    identified,
     identity_of,
+    is_whole,
     logs_in,
     metrics_in,
+    other_version,
     readable_logs,
     restore,
     roles_of,
@@ -50,8 +68,8 @@ from selfprobe.logs import (
     without_request,
 )
 from selfprobe.logs import runs as runs_in
-from selfprobe.logs.resuming import CUT, claimed, taken_up
-from selfprobe.solvers.sent import inline_thoughts_in
+from selfprobe.logs.resuming import WaveRun, answered_events, claimed, forget_replies, replies_kept
+from selfprobe.solvers.sent import every_model_heard, inline_thoughts_in
 from selfprobe.study.described import DescribedRun, NamedModel, available_model, identities_of
 from selfprobe.study.on_ray import (
     RayCluster,
@@ -62,7 +80,7 @@ from selfprobe.study.on_ray import (
     run_on_ray,
     shares_of,
 )
-from selfprobe.study.progress import Progress, sample_count, watch
+from selfprobe.study.progress import Progress, on_scored, sample_count, watch
 from selfprobe.text import busy
 from selfprobe.text.safe import echo
 
@@ -176,10 +194,14 @@ class RunSettings:
 SHOWN = 10
 """Models whose first error is shown; the others are counted."""
 
-JOINS: Mapping[str, Any] = {"log_dir_allow_dirty": True, "retry_on_error": 3}
-"""Arguments of a wave whose folder further models or arguments may join.
+JOINS: Mapping[str, Any] = {"log_dir_allow_dirty": True}
+"""Arguments of a wave whose folder further models or arguments may join."""
 
-A failed sample is asked again at once, so that a passing fault of a provider does not cost a model its run.
+ONE_PASS: Mapping[str, Any] = {"retry_attempts": 1, "retry_immediate": False, "retry_on_error": 3}
+"""Arguments of every wave.
+
+A failed sample is asked again at once, so that a passing fault of a provider does not cost a model its run. A failed
+run is not: its samples would be new ones, to which the replies of the failed ones do not belong.
 """
 
 REFUSED = re.compile(r"\b(Authentication|PermissionDenied|NotFound|BadRequest)\w*Error\b|\b40[0134]\b|refused a call")
@@ -223,7 +245,7 @@ def _run_wave(
     progress = Progress(title, len(runs))
     chosen = {name: value for name, value in (settings.arguments | further).items() if value is not None}
     # Scores of half a run say nothing, and computing them after every sample is work.
-    given = {"retry_attempts": 1, "score_display": False, **chosen}
+    given = {**ONE_PASS, "score_display": False, **chosen}
     described = [run for run in runs if isinstance(run, DescribedRun)]
     try:
         if settings.engine and len(described) == len(runs):
@@ -236,7 +258,7 @@ def _run_wave(
         raise _interrupted(runs, log_dir) from None
     done = sum(log.status == "success" for log in logs)
     echo(f"  {done} of {len(runs)} runs done ({progress.clock()})", err=True)
-    _tell(logged_runs(logs, further.get("limit")), skippable=settings.skip_errors is False)
+    _tell(logged_runs(logs, further.get("limit")), skip_errors=settings.skip_errors)
     return logs
 
 
@@ -257,15 +279,10 @@ def _tell_kept(described: Sequence[DescribedRun], log_dir: str, limit: int | Non
 
 
 def _replies_in(run: Run) -> int:
-    """Number of replies that a resumed run takes from its log; a sample that failed is asked again."""
+    """Number of replies that a resumed run takes from its log."""
     items = run.items()
-    reply_count = 0
-    for sample in transcripts(run.log):
-        asked_again = sample.error is not None and not sample.error.message.startswith(CUT)
-        if str(sample.id) in items and not asked_again:
-            calls = [event for event in sample.events if isinstance(event, ModelEvent)]
-            reply_count += sum(not call.pending and call.error is None for call in calls)
-    return reply_count
+    counted_samples = [sample for sample in transcripts(run.log) if str(sample.id) in items]
+    return sum(1 for sample in counted_samples for _ in answered_events(sample))
 
 
 def _here(tasks: Sequence[Task], log_dir: str, options: dict[str, Any], progress: Progress) -> list[EvalLog]:
@@ -313,22 +330,68 @@ def _asked(tasks: Sequence[Task], log_dir: str, options: Mapping[str, Any]) -> l
         if get_model_info(name) is None:  # Inspect refuses the price of a model that is not in its list
             set_model_info(name, ModelInfo())
     tasks = _as_there(tasks, log_dir)
+    on_scored(tasks, _forget)
+    wave_runs = list(map(_wave_run, tasks))
+    if options.get("log_dir_allow_dirty"):
+        _tell_versions(wave_runs, log_dir)
     if not gc.get_freeze_count():  # else each full collection walks all that was imported: half a second, and often
         gc.freeze()
     try:
         # Where nothing is left to ask, Inspect says so on standard output, which is for results.
-        with taken_up(log_dir), redirect_stdout(sys.stderr if options.get("display") == "none" else sys.stdout):
+        told_to = sys.stderr if options.get("display") == "none" else sys.stdout
+        with (
+            replies_kept(log_dir, wave_runs),
+            sets_complete_only(is_whole),
+            done_samples_logged(),
+            every_model_heard(),
+            redirect_stdout(told_to),
+        ):
             _, logs = eval_set(
                 list(tasks), log_dir=log_dir, **{"max_tasks": len(tasks), "retry_cleanup": False, **options}
             )
             _sweep(logs, log_dir)
     except PrerequisiteError as error:
-        raise InputError(_refusal(error, log_dir)) from None
+        raise InputError(_refusal(error, log_dir, wave_runs)) from None
     except (OSError, sqlite3.Error) as error:
         raise InputError(_unwritable(error, log_dir)) from None
     if len(logs) < len(tasks) or any(log.status == "cancelled" for log in logs):
         raise KeyboardInterrupt
     return logs
+
+
+def _tell_versions(wave_runs: Sequence[WaveRun], log_dir: str) -> None:
+    """A line for each task whose version rose since its runs in a folder were made."""
+    versions = {run.identity: run.version for run in wave_runs}
+    headers = [header for header in readable_logs(logs_in(log_dir)).headers if header.status == "success"]
+    others = [other_version(header, versions) for header in headers]
+    for other in filter(None, dict.fromkeys(others)):
+        echo(f"{log_dir} holds logs of {other}: what changed is asked anew", err=True)
+
+
+def _wave_run(task: Task) -> WaveRun:
+    return WaveRun(_identity(task), str(task.version), frozenset(str(sample.id) for sample in task.dataset))
+
+
+def _identity(task: Task) -> Identity:
+    """The identity by which the log of a task's run is found, as `DescribedRun.identified`."""
+    roles = {role: of if isinstance(of, list) else [of] for role, of in (task.model_roles or {}).items()}
+    bound = {role: [_described(model) for model in models] for role, models in roles.items()}
+    evaluated = _described(task.model)
+    evaluated = evaluated.model_copy(update={"config": task.config.merge(evaluated.config)})
+    args = registry_params(task) if has_registry_params(task) else {}  # a task of a script may be no @task
+    return identified(short_task(task.name), evaluated, bound, args, task.metadata or {})
+
+
+def _described(model: str | Model | None) -> ModelConfig:
+    if isinstance(model, Model):
+        return ModelConfig(model=str(model), config=model.config, args=model.model_args)
+    return ModelConfig(model=str(model), config=GenerateConfig(), args={})
+
+
+def _forget(task: Task, state: TaskState) -> None:
+    """Let the replies of a sample go, unless one of the scorers of its task failed: it is then asked again."""
+    if len(state.scores or {}) >= len(task.scorer or []):
+        forget_replies(state.uuid)
 
 
 def _as_there(tasks: Sequence[Task], log_dir: str) -> Sequence[Task]:
@@ -472,12 +535,18 @@ class _Failures:
     """True if the same call could do better another time: no wrong key, model or request."""
 
     def __str__(self) -> str:
-        share = f", {self.samples} samples" if self.samples else ""
-        return f"{self.runs} run{'s' * (self.runs != 1)} with errors{share}; the first: {one_line(self.first)}"
+        runs = "1 run" if self.runs == 1 else f"{self.runs} runs"
+        samples = {0: "", 1: ", 1 sample"}.get(self.samples, f", {self.samples} samples")
+        return f"{runs} with errors{samples}; the first: {one_line(self.first)}"
 
 
-def _tell(runs: Sequence[Run], *, skippable: bool) -> None:
-    """A line for each model whose runs met errors."""
+def _tell(runs: Sequence[Run], *, skip_errors: bool | None) -> None:
+    """A line for each model whose runs met errors, and what the same command does about them.
+
+    Args:
+        runs: The runs of a wave, each with the items that count.
+        skip_errors: See `RunSettings`.
+    """
     failures: dict[str, _Failures] = {}
     for run in runs:
         log = run.header
@@ -491,13 +560,20 @@ def _tell(runs: Sequence[Run], *, skippable: bool) -> None:
         said = [without_request(summary.error or "") for summary in errors]
         refused = len(errors) == len(seen) and all(map(REFUSED.search, said))
         model.runs, model.samples = model.runs + 1, model.samples + len(errors)
-        model.again |= log.status != "success" and not refused
+        model.again |= not refused
     for name, model in list(failures.items())[:SHOWN]:
         echo(f"  {name}: {model}", err=True)
     if len(failures) > SHOWN:
         echo(f"  and {len(failures) - SHOWN} further models", err=True)
-    if any(model.again for model in failures.values()):
-        skip = "; --skip-errors leaves out what fails for good" if skippable else ""
+    if not any(model.again for model in failures.values()):
+        return
+    if skip_errors:
+        left_out = sum(model.samples for model in failures.values())
+        samples = "1 sample is left out; the same command asks it" if left_out == 1 else ""
+        samples = samples or f"{left_out} samples are left out; the same command asks them"
+        echo(f"  {samples} again.", err=True)
+    else:
+        skip = "; --skip-errors leaves out what fails for good" if skip_errors is False else ""
         echo(f"  The same command asks again only for what failed{skip}.", err=True)
 
 
@@ -515,8 +591,14 @@ def _interrupted(runs: Sequence[Task | DescribedRun], log_dir: str) -> Interrupt
     return Interrupted(f"Interrupted: {done}.")
 
 
-def _refusal(error: PrerequisiteError, log_dir: str) -> str:
+def _refusal(error: PrerequisiteError, log_dir: str, wave_runs: Sequence[WaveRun]) -> str:
     said = one_line(error)
     if "not associated with a task" not in said:
         return said
-    return other_runs(said.partition("'")[2].partition("'")[0], log_dir)
+    name = said.partition("'")[2].partition("'")[0]
+    versions = {run.identity: run.version for run in wave_runs}
+    for header in readable_logs([log_dir]).headers:
+        other = other_version(header, versions) if PurePath(header.location).name == name else ""
+        if other:
+            return f"{log_dir} holds a log ({name}) of {other}: give a new --log-dir"
+    return other_runs(name, log_dir)

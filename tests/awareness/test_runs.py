@@ -165,5 +165,5 @@ def test_conversations_that_failed_are_counted(made: EvalLog) -> None:
     (arm_run,) = used.values()
     arm_run.samples[0].error = "no such model"
     assert list(missing([arm_run.run], used)) == [
-        "binary of planted/a: 1 of 3 conversations failed and have no verdict (error)"
+        f"binary of planted/a: 1 of 3 conversations failed and have no verdict (error); {RESUME}"
     ]

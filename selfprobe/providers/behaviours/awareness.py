@@ -37,10 +37,10 @@ from selfprobe.evalawareness_tasks import (
     user_motivation,
 )
 from selfprobe.evalawareness_tasks.awareness_effect import LINES
+from selfprobe.evalawareness_tasks.awareness_features import GROUP_PROMPT, NAME_PROMPT
 from selfprobe.evalawareness_tasks.pairwise_realism import REALISM_PROMPT
 from selfprobe.providers.mind import Mind, behaviour, chance, common_setting, dressing
 from selfprobe.solvers.converse import QUOTE_PROMPT, quoted
-from selfprobe.solvers.grade import GROUP_PROMPT, NAME_PROMPT
 from selfprobe.text.kinds import BENCHMARK, format_of
 from selfprobe.text.quotes import fold
 

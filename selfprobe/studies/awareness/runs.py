@@ -322,7 +322,7 @@ def missing(counted: Sequence[Run], used: Mapping[Arm, ArmRun]) -> Iterator[str]
             why = f", since {invalidated}" if invalidated else ""
             yield f"{arm_name(arm)} has {there} of {asked} conversations{why}; {RESUME}"
         elif failed:
-            yield f"{arm_name(arm)}: {failed} of {there} conversations failed and have no verdict (error)"
+            yield f"{arm_name(arm)}: {failed} of {there} conversations failed and have no verdict (error); {RESUME}"
 
 
 def _finished(run: Run) -> int:

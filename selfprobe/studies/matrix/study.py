@@ -22,7 +22,7 @@ from selfprobe.data.prices import Cost
 from selfprobe.data.samples import at_most
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import FULL, meant, renamed, unknown
-from selfprobe.logs import logs_in, runs
+from selfprobe.logs import logs_in, other_version, runs
 from selfprobe.page import Page
 from selfprobe.solvers.observe import arms_of, examples_of
 from selfprobe.stats.pairs import FEWEST
@@ -30,7 +30,7 @@ from selfprobe.studies.matrix.page import matrix_page, runs_page
 from selfprobe.studies.matrix.rows import ENDLESS, planned
 from selfprobe.study import Models, Plan, Study, Wave
 from selfprobe.study._registry import defaults_of, measures, short_name, takes_about, tasks
-from selfprobe.study.described import DescribedRun, NamedModel, identities_of, rehearsed
+from selfprobe.study.described import DescribedRun, NamedModel, rehearsed, run_versions
 from selfprobe.study.on_ray import other_runs
 from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
 
@@ -216,10 +216,13 @@ class Matrix(Study):
         """Refuse a log folder with runs of another matrix too, which Inspect would refuse after the plan was shown."""
         super().refuse_others()
         folder = f"{self.base}/{DIAGONAL}"
-        mine = set(identities_of(next(self.waves()).runs))
+        versions = run_versions(next(self.waves()).runs)
         for run in runs(logs_in(folder)).counted:
-            if run.identity not in mine:
-                raise InputError(other_runs(PurePath(run.log).name, folder))
+            name = PurePath(run.log).name
+            if run.identity not in versions:
+                raise InputError(other_runs(name, folder))
+            if other := other_version(run.header, versions):
+                raise InputError(f"{folder} holds a log ({name}) of {other}: give a new --log-dir")
 
     def _power(self) -> str:
         """The own advantage that such a matrix names, of the task that needs the largest one."""
