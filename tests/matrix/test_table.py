@@ -21,12 +21,13 @@ from inspect_ai.solver import TaskState
 
 from selfprobe.errors import InputError
 from selfprobe.introspect_tasks.kth_word import kth_word
+from selfprobe.logs import runs
 from selfprobe.scorers.decision import Decision, last_decisions, score_of
 from selfprobe.scorers.dilemma import ARMS, per_dilemma
 from selfprobe.scorers.word_matches import kth_word_match
 from selfprobe.studies.matrix import table as results_module
 from selfprobe.studies.matrix.page import matrix_page
-from selfprobe.studies.matrix.table import Results, matrix_of, read_matrices, scores_by_item
+from selfprobe.studies.matrix.table import Results, matrices_of, matrix_of, read_matrices, scores_by_item
 
 MODEL = "planted/a?access=.5&malformed=.2"
 
@@ -303,7 +304,7 @@ def test_the_kind_of_an_item_comes_from_its_data_set(run_task: Any, tmp_path: Pa
     assert items.to_dict() == {"q0": "even", "q1": "odd", "q2": "even", "z": ""}
 
 
-def test_tokens_are_those_of_all_starts_of_a_run(folder: Path, tmp_path: Path) -> None:
+def test_tokens_are_those_of_all_starts_of_a_run_for_the_items_that_count(folder: Path, tmp_path: Path) -> None:
     """The statistics of a run that was started again have the tokens of its last start."""
     tokens = read_matrices([str(folder)]).cells.tokens[0]
     log = copied(folder, tmp_path / "again.eval")
@@ -311,4 +312,6 @@ def test_tokens_are_those_of_all_starts_of_a_run(folder: Path, tmp_path: Path) -
     log.stats.model_usage = {}
     write_eval_log(log, str(tmp_path / "again.eval"))
     assert read_matrices([str(tmp_path)]).cells.tokens[0] == tokens
-    assert read_matrices([str(tmp_path)], limit=2).cells.tokens[0] == tokens
+    there = runs([str(tmp_path)])
+    limited = there.limited({run.identity: 2 for run in there.counted})
+    assert 0 < matrices_of(limited).cells.tokens[0] < tokens, "those of items beyond a limit are not on its page"
