@@ -107,6 +107,23 @@ def _local_path(address: str) -> Path:
     return Path(LocalFileSystem._strip_protocol(address)).absolute()
 
 
+def from_here(address: str) -> str:
+    """An address as seen from the folder that the command was called in: no path of the machine where there is none.
+
+    It is whole while Inspect works in a task file's folder, and on Windows where it lies on another drive.
+    """
+    if not is_local(address):
+        return address
+    path, here = _local_path(address), Path.cwd()
+    called_in = os.environ.get("PWD")
+    if called_in and Path(called_in).is_dir() and not here.samefile(called_in):
+        return str(path)
+    try:
+        return os.path.relpath(path, here)
+    except ValueError:
+        return str(path)
+
+
 def relative(log: str, out: str) -> str | None:
     """The link from a page in the folder `out` to a log; None if the log is on this machine and the page is not."""
     if not is_local(log):

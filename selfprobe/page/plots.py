@@ -23,7 +23,7 @@ from markupsafe import Markup
 
 from selfprobe.page.numerals import MINUS, fixed, number, percent, percents, shown
 from selfprobe.page.numerals import Interval as Interval
-from selfprobe.text.safe import plain
+from selfprobe.text.safe import clean
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -505,7 +505,7 @@ class _Sheet:
         turn = f' transform="rotate({turned} {x:.1f} {y:.1f})"' if turned else ""
         self.marks.append(
             f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" text-anchor="{anchor}" fill="{colour}"{turn}>'
-            f"{escape(plain(words))}</text>"
+            f"{escape(clean(words))}</text>"
         )
 
     def line(self, x0: float, y0: float, x1: float, y1: float, colour: str, *, dashes: str = "") -> None:
@@ -655,7 +655,7 @@ def _shade(place: float, colours: Sequence[str]) -> tuple[str, str]:
 
 def label(text: object) -> str:
     """A text of others, safe for matplotlib: no formula between dollar signs, no control character."""
-    drawn = plain(str(text)).replace("$", r"\$")
+    drawn = clean(str(text)).replace("$", r"\$")
     return f" {drawn}" if drawn.startswith("_") else drawn  # a legend leaves out what begins with _
 
 

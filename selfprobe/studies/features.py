@@ -66,6 +66,7 @@ from selfprobe.study import OneModel, Plan, Study
 from selfprobe.study.described import NamedModel
 from selfprobe.study.options import EMBEDDER_HELP, OUT_HELP
 from selfprobe.text.parse import json_object
+from selfprobe.text.safe import clean
 
 GRID = range(50, 301, 10)
 """Numbers of clusters of the inertia curve (paper 002, footnote 2)."""
@@ -668,4 +669,6 @@ def marked(text: str, quotes: Sequence[str]) -> Markup:
             at = text.find(quote, at + 1)
     edges = [0, *(np.flatnonzero(np.diff(on[: len(text)])) + 1), len(text)]
     parts = [(text[a:b], on[a]) for a, b in pairwise(edges) if b > a]
-    return Markup("").join(Markup("<mark>{}</mark>").format(part) if lit else escape(part) for part, lit in parts)
+    return Markup("").join(
+        Markup("<mark>{}</mark>").format(clean(part)) if lit else escape(clean(part)) for part, lit in parts
+    )

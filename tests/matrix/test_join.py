@@ -10,7 +10,7 @@ import pytest
 from inspect_ai.model import get_model
 
 from selfprobe.scorers.decision import NO_PREDICTION, Decision
-from selfprobe.studies.matrix.table import crossed, matrix_of, read_matrices
+from selfprobe.studies.matrix.table import crossed_columns, matrix_of, read_matrices
 
 FAULTY = (
     "planted/ada?access=.8&malformed=.2&empty=.1&act_refused=.2",
@@ -73,7 +73,7 @@ def test_a_fault_of_either_side_stays_the_reason(
     of_target: Decision, of_observer: Decision, value: float | None, unscored: str | None, task: str
 ) -> None:
     own = pd.DataFrame([vars(of_target), vars(of_observer)]).assign(task=task)
-    found = crossed(own, np.array([0]), np.array([1]))
+    found = crossed_columns(own, np.array([0]), np.array([1]))
     assert found["unscored"].tolist() == [unscored]
     assert found["value"].tolist() == pytest.approx([math.nan if value is None else value], nan_ok=True)
     assert (found["said"].tolist(), found["unread"].tolist()) == ([of_observer.said], [None])

@@ -60,7 +60,7 @@ from selfprobe.studies.matrix.sections import (
 )
 from selfprobe.studies.matrix.table import Results, left_out_of, matrices_of
 from selfprobe.study._registry import measures
-from selfprobe.text.safe import clean
+from selfprobe.text.safe import clean, cleaned
 
 ROWS = 6
 """Largest number of rows of picture and table."""
@@ -345,7 +345,7 @@ def results_page(results: Results, analysis: Analysis, *, paper: Sequence[Block]
     informed = informed_rows(results, analysis)
     themselves = self_table(results, {task.task: task.matrix for task in analysis.tasks})
     decisions = io.BytesIO()
-    results.decisions.to_parquet(decisions, index=False)
+    cleaned(results.decisions).to_parquet(decisions, index=False)
     alone = _alone(analysis, themselves)
     axes = axis_rows(results) if results.runs else []
     efforts, effort_tables = effort_sections(results.runs)

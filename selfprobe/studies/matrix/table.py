@@ -42,6 +42,7 @@ from selfprobe.scorers.frames import Frames, frames
 from selfprobe.solvers.observe import OTHER
 from selfprobe.solvers.sent import applied_in, remarks_in
 from selfprobe.study._registry import measures
+from selfprobe.text.safe import masked
 
 CELL = ["task", "target", "observer"]
 Cell = tuple[str, ...]
@@ -124,7 +125,7 @@ def cell_of(cell: Sequence[str], run: Run, samples: Samples) -> dict[str, Any]:
         cut_off = f"the run was cut off; {samples.count} of {planned} samples are in its log"
         ended = f"run ended as {log.status}; {samples.errors} of {planned} samples in error"
         reason = cut_off if log.status == "started" else ended
-        first = samples.cause or (log.error.message if log.error else "")
+        first = samples.cause or (masked(log.error.message) if log.error else "")
         reason += f": {first[:200]}" if first else ""
     return dict(zip([*CELL, "arm"], cell, strict=False)) | {
         "status": status,
@@ -199,7 +200,7 @@ def with_joined(own: pd.DataFrame, cells: Sequence[Cell]) -> pd.DataFrame:
     }
     whole_row = np.concatenate([np.arange(len(own)), np.where(of_observer[target_row], observer_row, target_row)])
     both_sides = np.flatnonzero(~of_target[target_row] & ~of_observer[target_row])
-    for name, values in crossed(own, target_row[both_sides], observer_row[both_sides]).items():
+    for name, values in crossed_columns(own, target_row[both_sides], observer_row[both_sides]).items():
         column = _with_none(own[name]) if values.dtype == object else own[name].to_numpy()
         columns[name] = column[whole_row]
         columns[name][len(own) + both_sides] = values
@@ -207,7 +208,7 @@ def with_joined(own: pd.DataFrame, cells: Sequence[Cell]) -> pd.DataFrame:
     return table.assign(**columns)[list(own.columns)]
 
 
-def crossed(
+def crossed_columns(
     own: pd.DataFrame, target_row: npt.NDArray[np.intp], observer_row: npt.NDArray[np.intp]
 ) -> dict[str, npt.NDArray[Any]]:
     """Observers' predictions of themselves, compared with other targets' truths; faults of either side stay reasons.
