@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,7 @@ CALLS: Mapping[str, Sequence[str]] = {
     "cues": ("awareness", "cues", "mine.jsonl", "--models", SOME),
     "noticing": ("awareness", "effect", "sums.py", "--models", SOME, "--grader", OTHER),
     "scan": ("awareness", "scan", "agents", "--grader", OTHER),
-    "features": ("awareness", "features", "quoted", "--grader", ALL, "--clusters", "2"),
+    "features": ("awareness", "features", "quoted", "--grader", ALL, "--clusters", "1"),
     "realism": ("realism", "card", "mine.jsonl", "--judges", SOME),
     "rewriting": (
         *("realism", "rewrite", "mine.jsonl", "--remove", "answer options"),
@@ -63,6 +64,12 @@ CALLS: Mapping[str, Sequence[str]] = {
     ),
 }
 """Study → a call of it in which a vendor refuses some calls."""
+
+QUOTING = (
+    *("awareness", "run", "--models", "planted/ada", "--methods", "user_motivation", "--grader", "planted/g"),
+    *("--limit", "40", "--log-dir", "quoted", "--out", "quoted-page", "--yes"),
+)
+"""Words of a call that makes the logs that `features` reads."""
 
 
 def test_the_table_of_calls_has_every_study_that_asks_a_model() -> None:
@@ -103,7 +110,9 @@ class Vendor:
 
     def call(self, *words: str) -> tuple[int, str]:
         """Exit status of a command and all that it printed, in which there is no part of the key."""
-        done = subprocess.run(words, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False)
+        program = str(Path(sys.executable).with_name(words[0]))
+        command = [program, *words[1:]]
+        done = subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False)
         printed = done.stdout + done.stderr
         refuse_pieces(printed, " ".join(words[:3]))
         assert "Traceback" not in printed, printed
@@ -120,7 +129,8 @@ def vendor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Vendor]:
     with running(Config(models=models)) as served:
         vendor = Vendor(served.base_url, folder)
         # Logs of plain Inspect, whose samples hold the vendor's words as they came.
-        run = ("inspect", "eval", "sums.py", "--log-dir", "agents", "--display", "none", "--no-fail-on-error")
+        inspect = str(Path(sys.executable).with_name("inspect"))
+        run = (inspect, "eval", "sums.py", "--log-dir", "agents", "--display", "none", "--no-fail-on-error")
         for model in (SOME, GOOD):
             subprocess.run([*run, "--model", model], cwd=folder, env=vendor.environment, check=True)
         yield vendor
@@ -130,17 +140,7 @@ def vendor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Vendor]:
 @pytest.mark.parametrize("study", CALLS)
 def test_no_output_of_a_study_has_a_part_of_a_key_that_the_vendor_repeats(vendor: Vendor, study: str) -> None:
     if study == "features":
-        quoted = (
-            "awareness",
-            "run",
-            "--models",
-            "planted/ada",
-            "--methods",
-            "user_motivation",
-            "--grader",
-            "planted/g",
-        )
-        vendor.call("selfprobe", *quoted, "--limit", "40", "--log-dir", "quoted", "--out", "quoted-page", "--yes")
+        vendor.call("selfprobe", *QUOTING)
     places = () if study == "features" else ("--log-dir", f"logs-{study}")
     out = () if study == "check" else ("--out", f"page-{study}")
     _, printed = vendor.call("selfprobe", *CALLS[study], *places, *out, "--yes")

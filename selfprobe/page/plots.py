@@ -23,7 +23,7 @@ from markupsafe import Markup
 
 from selfprobe.page.numerals import MINUS, fixed, number, percent, percents, shown
 from selfprobe.page.numerals import Interval as Interval
-from selfprobe.text.safe import clean
+from selfprobe.text.safe import clean, masked
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -160,8 +160,7 @@ def cut_name(name: str, longest: int = 26) -> str:
     >>> cut_name("planted/a, grader planted/g,planted/h")
     'a, grader g,h'
     """
-    last = re.sub(r"[^\s,?]*/", "", name.rstrip("/"))
-    return last if len(last) <= longest else f"{last[: longest // 2]}…{last[-longest // 2 + 1 :]}"
+    return _cut(re.sub(r"[^\s,?]*/", "", masked(name).rstrip("/")), longest)
 
 
 def model_names(models: Sequence[str]) -> dict[str, str]:
@@ -593,6 +592,7 @@ def _width(text: str, size: float = TEXT) -> float:
 
 
 def _cut(text: str, longest: int = 26) -> str:
+    text = masked(text)  # of a part of a secret nobody would know that it is one
     return text if len(text) <= longest else f"{text[: longest // 2]}…{text[-longest // 2 + 1 :]}"
 
 
