@@ -112,7 +112,9 @@ class Vendor:
         """Exit status of a command and all that it printed, in which there is no part of the key."""
         program = str(Path(sys.executable).with_name(words[0]))
         command = [program, *words[1:]]
-        done = subprocess.run(command, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, cwd=self.folder, env=self.environment, capture_output=True, text=True, check=False
+        )
         printed = done.stdout + done.stderr
         refuse_pieces(printed, " ".join(words[:3]))
         assert "Traceback" not in printed, printed

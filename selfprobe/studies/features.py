@@ -28,7 +28,7 @@ from pydantic import Field, model_validator
 from selfprobe.data.clusters import few_clusters
 from selfprobe.data.prices import Cost
 from selfprobe.embed import DEFAULT_EMBEDDER, embed, require
-from selfprobe.errors import InputError, NoLogs
+from selfprobe.errors import InputError, NoLogs, RunError, one_line
 from selfprobe.errors.output import place
 from selfprobe.logs import Run
 from selfprobe.page import (
@@ -58,6 +58,7 @@ from selfprobe.page.plots import curves, interval_rows, model_names
 from selfprobe.scorers.awareness_cues import cues_by_grader, joint_finding
 from selfprobe.solvers.ask import ask
 from selfprobe.solvers.grade import GROUP_CONFIG, GROUP_PROMPT, NAME_CONFIG, NAME_PROMPT, delimited
+from selfprobe.solvers.negotiate import Refused
 from selfprobe.solvers.record import Reply, record_of
 from selfprobe.stats.clustered import resampling_units
 from selfprobe.stats.estimate import Estimate, clustered_mean
@@ -143,10 +144,18 @@ class Features(Study):
 
     @cached_property
     def found(self) -> "Taxonomy":
-        """Taxonomy by the grader, which is asked once."""
+        """Taxonomy by the grader, which is asked once.
+
+        Raises:
+            RunError: The grader's vendor refused a call, or gave no answer after all retries.
+        """
         assert self.grader is not None, "_has_a_grader"
         grader, quotes, members = NamedModel(self.grader).open(), list(self.evidence.quotes.quote), self.members
-        return anyio.run(lambda: taxonomy(quotes, members, grader, most=self.groups))
+        try:
+            return anyio.run(lambda: taxonomy(quotes, members, grader, most=self.groups))
+        except* Refused as refusals:
+            refusal = one_line(first_error(refusals))
+        raise RunError(f"{refusal}. No cluster has a name: the same command asks again, or give another --grader")
 
     def tried(self) -> None:
         """Refuse an embedder or a grader that cannot be had."""
@@ -384,6 +393,12 @@ def naming_prompts(quotes: Sequence[str], members: Sequence[tuple[int, ...]]) ->
     """Prompts that ask the grader about each cluster, by its number."""
     texts = ["\n".join(dict.fromkeys(quotes[i] for i in mine[:READ])) for mine in members]
     return {str(n): NAME_PROMPT.format(material=delimited(text)) for n, text in enumerate(texts, start=1)}
+
+
+def first_error(group: BaseExceptionGroup[Refused]) -> Refused:
+    """The first error in groups of groups."""
+    error = group.exceptions[0]
+    return first_error(error) if isinstance(error, BaseExceptionGroup) else error
 
 
 async def taxonomy(quotes: Sequence[str], members: Sequence[tuple[int, ...]], grader: Model, *, most: int) -> Taxonomy:

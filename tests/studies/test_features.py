@@ -15,8 +15,11 @@ from inspect_ai.log import EvalLog
 from inspect_ai.model import ChatCompletionChoice, ChatMessageAssistant, Model, ModelOutput, ModelUsage, get_model
 
 from selfprobe.cli import main
+from selfprobe.errors import RunError
 from selfprobe.page import Details, Page, Quoted
+from selfprobe.solvers.negotiate import Refused
 from selfprobe.solvers.record import Reply
+from selfprobe.studies import features
 from selfprobe.studies.features import (
     GROUP_PROMPT,
     Evidence,
@@ -208,6 +211,19 @@ def test_evidence_is_every_verified_quote_without_the_placebo_arm(logs: str) -> 
     assert len(prompts) == 12 and (prompts.asked == 3).all()
     assert prompts.aware.sum() == len(evidence) < 36 and set(evidence.key) == {"m1", "m2", "m3"}
     assert all(quote in answer for quote, answer in zip(evidence.quote, evidence.answer, strict=True))
+
+
+def test_a_grader_that_refuses_is_one_line_with_what_to_do(
+    logs: str, embedder: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refused_taxonomy(*_: object, **__: object) -> Taxonomy:
+        raise ExceptionGroup("calls", [ExceptionGroup("inner", [Refused("m refused a call: no"), Refused("another")])])
+
+    monkeypatch.setattr(features, "taxonomy", refused_taxonomy)
+    study = Features(logs=(logs,), embedder=embedder, clusters=1, grader="planted/g")
+    remedy = "No cluster has a name: the same command asks again, or give another --grader"
+    with pytest.raises(RunError, match=f"^m refused a call: no. {remedy}$"):
+        study.ask()
 
 
 def written(logs: str, out: Path, embedder: str, reply: Callable[[str], str]) -> tuple[Page, str]:
