@@ -12,7 +12,7 @@ import fsspec
 import pytest
 
 from selfprobe.errors import InputError
-from selfprobe.errors.output import destination, is_local, place, place_file, refuse_unwritable
+from selfprobe.errors.output import destination, from_here, is_local, place, place_file, refuse_unwritable
 
 FILES = {"index.html": b"new page", "tables/a.csv": b"new table"}
 
@@ -114,6 +114,34 @@ def test_a_folder_that_cannot_be_made_is_refused_before_the_work_and_nothing_is_
         refuse_unwritable("/proc/x")
     refuse_unwritable(str(tmp_path / "a" / "b"))
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("file://{here}/logs/a.eval", "logs/a.eval"),
+        ("{here}/logs/a.eval", "logs/a.eval"),
+        ("logs/a.eval", "logs/a.eval"),
+        ("{above}/other/a b.eval", "../other/a b.eval"),
+        ("s3://bucket/a.eval", "s3://bucket/a.eval"),
+    ],
+)
+def test_a_local_address_is_seen_from_where_one_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str, shown: str
+) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("PWD", str(here))
+    assert from_here(address.format(here=here, above=tmp_path)) == shown
+
+
+def test_an_address_is_whole_while_the_command_works_in_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PWD", str(Path.cwd()))
+    monkeypatch.chdir(tmp_path)
+    assert from_here("a.eval") == str(tmp_path / "a.eval")
 
 
 def test_what_a_killed_process_left_in_a_folder_is_removed_by_the_next_one(tmp_path: Path) -> None:

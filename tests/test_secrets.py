@@ -5,15 +5,31 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pandas as pd
 import pytest
 from fakeserver import Config, Model, running
 
-from selfprobe.page import Box, Bullets, Column, Details, Figures, Item, Items, Page, Quoted, Section, Table, Texts
+from selfprobe.page import (
+    Box,
+    Bullets,
+    Column,
+    Details,
+    Figures,
+    Item,
+    Items,
+    Page,
+    Quoted,
+    RowTable,
+    Section,
+    Table,
+    Texts,
+)
 from selfprobe.page import write as write_page
+from selfprobe.page.columns import Heading
 from selfprobe.page.plots import heat_map
 from selfprobe.study import STUDIES_FILE
 
@@ -168,6 +184,14 @@ def test_no_output_of_reports_and_checks_of_such_logs_has_a_part_of_it(vendor: V
     refuse_pieces_in(vendor.folder)
 
 
+@dataclass(frozen=True)
+class RefusedRow:
+    """A call that was refused."""
+
+    why: Annotated[str, Heading("why", "Words of the vendor.")]
+    more: Annotated[tuple[str, ...], Heading("more", "More words of the vendor.")]
+
+
 def test_no_part_of_a_page_has_a_secret_whatever_block_it_stands_in(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,7 +210,10 @@ def test_no_part_of_a_page_has_a_secret_whatever_block_it_stands_in(
         lead=text,
         sections=[Section("All", [*blocks, *part.blocks], name="all")],
         parts={"part": part},
-        tables={"t": pd.DataFrame({"why": [text], "more": [[text]]})},
+        tables={
+            "frame": pd.DataFrame({"why": [text], "more": [[text]]}),
+            "rows": RowTable(RefusedRow, [RefusedRow(text, (text,))]),
+        },
         files={"report.md": text.encode()},
     )
     write_page(page, str(tmp_path))

@@ -144,7 +144,8 @@ def moments(x: FloatArray) -> Moments:
     factor = np.where(known, flat - mean[:, :, None], 0) / np.maximum(count, 1)[:, :, None]
     factor *= math.sqrt(n / max(n - 1, 1))
     if n > size * size:
-        factor = np.linalg.qr(factor.transpose(0, 2, 1), mode="r").transpose(0, 2, 1)
+        triangles = np.asarray(np.linalg.qr(factor.transpose(0, 2, 1), mode="r"))
+        factor = triangles.transpose(0, 2, 1)
     return Moments(mean, factor, count.astype(float), n, bool(np.isin(flat[known], (0, 1)).all()))
 
 
@@ -294,7 +295,7 @@ def _itself_above_others(
     """
     size = expert.shape[1]
     out = np.zeros(expert.shape)
-    for i in np.flatnonzero(expert.any(axis=0)):
+    for i in map(int, np.flatnonzero(expert.any(axis=0))):
         at = np.flatnonzero(expert[:, i])
         p_by_scale = []
         for y, factor, extra in on:

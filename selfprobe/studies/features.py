@@ -67,7 +67,7 @@ from selfprobe.study import OneModel, Plan, Study
 from selfprobe.study.described import NamedModel
 from selfprobe.study.options import EMBEDDER_HELP, OUT_HELP
 from selfprobe.text.parse import json_object
-from selfprobe.text.safe import clean
+from selfprobe.text.safe import clean, cleaned, without_secrets
 
 GRID = range(50, 301, 10)
 """Numbers of clusters of the inertia curve (paper 002, footnote 2)."""
@@ -189,7 +189,7 @@ class Features(Study):
         content = {"embedder": self.embedder, "grader": self.grader, "logs": list(self.logs), "inertia": curve}
         content |= {**asdict(found), "evidence": there.quotes.drop(columns="answer").to_dict("records")}
         parquet, rates, quotes = io.BytesIO(), group_rates(table, found), list(there.quotes.quote)
-        table.to_parquet(parquet, index=False)
+        cleaned(table).to_parquet(parquet, index=False)
         names = model_names([subject.model for subject in subjects])
         findings = strongest(_finding(subject, names[subject.model], there, found) for subject in subjects)
         method = METHOD.format(embedder=self.embedder, grader=self.grader)
@@ -217,7 +217,7 @@ class Features(Study):
             },
             files={
                 "prompts.parquet": parquet.getvalue(),
-                "taxonomy.json": json.dumps(content, ensure_ascii=False, indent=1).encode(),
+                "taxonomy.json": json.dumps(without_secrets(content), ensure_ascii=False, indent=1).encode(),
             },
             notes=[found.counted, *(f"  {row['quotes']:5} quotes  {row['name']}" for row in rates[: LINES - 1])],
         )

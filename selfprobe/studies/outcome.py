@@ -353,7 +353,7 @@ class Stated:
         """
         others = [place for name, place in self._places[question].items() if name not in (model, without)]
         results = self._results[question][:, there]
-        known = ~np.isnan(results).all(axis=1)
+        known: npt.NDArray[np.bool_] = np.any(~np.isnan(results), axis=1)
         return solved_alike(results[[self._places[question][model], *(place for place in others if known[place])]])
 
     @cached_property

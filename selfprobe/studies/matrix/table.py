@@ -223,8 +223,9 @@ def crossed_columns(
     """
     said, truth, unscored, unread = (_with_none(own[name]) for name in ("said", "truth", "unscored", "unread"))
     has_said, has_truth, has_unread = (own[name].notna().to_numpy() for name in ("said", "truth", "unread"))
-    target_fault = np.where(~has_truth | has_unread | has_said, unscored, None)
-    own_fault = np.where(has_truth, unscored, None)
+    nothing = np.full(len(own), None)
+    target_fault = np.where(~has_truth | has_unread | has_said, unscored, nothing)
+    own_fault = np.where(has_truth, unscored, nothing)
     observer_fault = np.where(has_unread, unread, np.where(pd.isna(own_fault), NO_PREDICTION, own_fault))
     observer_fault[has_said] = None
     reason = target_fault[target_row]
@@ -255,7 +256,7 @@ def crossed_columns(
 
 def _with_none(column: pd.Series) -> npt.NDArray[np.object_]:
     """The values of a column of texts, None where there is none."""
-    values = column.to_numpy(dtype=object, copy=True)
+    values: npt.NDArray[np.object_] = column.to_numpy(dtype=object, copy=True)
     values[column.isna().to_numpy()] = None
     return values
 
