@@ -131,21 +131,6 @@ def prediction(
     )
 
 
-def crossed_pairs(of_target: Decision, of_observer: Decision, right: Right) -> Decision:
-    """The observer's prediction of itself, compared with another target's truth at the same item.
-
-    Both are decisions of models on themselves, with one key. Faults of either side stay reasons.
-    """
-    hidden = of_target.truth is None or of_target.unread or of_target.said is not None
-    fault = of_target.unscored if hidden else None
-    own = of_observer.unscored if of_observer.truth is not None else None
-    missing = of_observer.unread or own or NO_PREDICTION
-    unscored = fault or (missing if of_observer.said is None else None)
-    value = None if unscored else float(right(str(of_observer.said), str(of_target.truth)))
-    told = {"said": of_observer.said, "unread": None, "reasoned": of_observer.reasoned}
-    return of_target.model_copy(update={"value": value, "unscored": unscored, **told})
-
-
 def predictions(decisions: Sequence[Decision]) -> str:
     """Predictions, each with its truth, for the log browser's list of samples: "k1 the (truth: a)"."""
     return ", ".join(f"{d.key} {d.said or '?'} (truth: {d.truth or '?'})" for d in decisions)

@@ -4,6 +4,7 @@ Exit status: 0 fine, 1 a run failed or cells are missing, 2 the command or its i
 143 terminated and 129 hung up (SIGTERM and SIGHUP, which end a run as Ctrl-C does); `check` has its own.
 """
 
+import io
 import os
 import signal
 import sys
@@ -151,6 +152,7 @@ class Selfprobe(click.Group):
     def main(self, *args: Any, **extra: Any) -> NoReturn:
         """Run the command and end the process with its status."""
         _refuse_closed_output()
+        _take_any_character()
         with self._terminable(), _called_from_here():
             try:
                 self._run(*args, **extra)
@@ -191,9 +193,10 @@ class Selfprobe(click.Group):
             yield
             return
         self.stopped = INTERRUPTED
-        before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
-        if before[signal.SIGHUP] == signal.SIG_IGN:  # nohup asks for that
-            del before[signal.SIGHUP]
+        before = {signal.SIGTERM: signal.getsignal(signal.SIGTERM)}
+        hangup = getattr(signal, "SIGHUP", None)  # Windows has none
+        if hangup is not None and signal.getsignal(hangup) != signal.SIG_IGN:  # nohup asks for that
+            before[hangup] = signal.getsignal(hangup)
         for number in before:
             signal.signal(number, self._terminate)
         try:
@@ -242,6 +245,13 @@ def _refuse_closed_output() -> None:
     """Have a standard output that is closed (`>&-`) fail when it is written, where Python writes nothing at all."""
     if sys.stdout is None:
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
+
+
+def _take_any_character() -> None:
+    """Have characters that an output's encoding lacks written as escapes: on Windows a pipe has cp1252, without `−`."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def _of_output(error: OSError) -> bool:

@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import fsspec
 import pytest
 
 from selfprobe.errors import InputError
-from selfprobe.errors.output import destination, is_local, place, place_file, refuse_unwritable
+from selfprobe.errors.output import destination, from_here, is_local, place, place_file, refuse_unwritable
 
 FILES = {"index.html": b"new page", "tables/a.csv": b"new table"}
 
@@ -113,3 +114,48 @@ def test_a_folder_that_cannot_be_made_is_refused_before_the_work_and_nothing_is_
         refuse_unwritable("/proc/x")
     refuse_unwritable(str(tmp_path / "a" / "b"))
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        ("file://{here}/logs/a.eval", "logs/a.eval"),
+        ("{here}/logs/a.eval", "logs/a.eval"),
+        ("logs/a.eval", "logs/a.eval"),
+        ("{above}/other/a b.eval", "../other/a b.eval"),
+        ("s3://bucket/a.eval", "s3://bucket/a.eval"),
+    ],
+)
+def test_a_local_address_is_seen_from_where_one_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, address: str, shown: str
+) -> None:
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("PWD", str(here))
+    assert from_here(address.format(here=here, above=tmp_path)) == shown
+
+
+def test_an_address_is_whole_while_the_command_works_in_another_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PWD", str(Path.cwd()))
+    monkeypatch.chdir(tmp_path)
+    assert from_here("a.eval") == str(tmp_path / "a.eval")
+
+
+def test_what_a_killed_process_left_in_a_folder_is_removed_by_the_next_one(tmp_path: Path) -> None:
+    program = (
+        "import os, sys\nfrom pathlib import Path\nfrom selfprobe.errors.output import place\n"
+        "Path.write_bytes = lambda path, content: os._exit(9)\nplace({'index.html': b'x'}, sys.argv[1])\n"
+    )
+    killed = subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=False)
+    assert killed.returncode == 9 and len(list(tmp_path.glob(".new-*"))) == 1
+    older_version, running, foreign = ".new-a1b2c3d4", f".new-{os.getppid()}-a1b2c3d4", ".new-my-own"
+    for name in (older_version, running, foreign):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "index.html").write_text("half a pag")
+    (tmp_path / ".new-link").symlink_to(tmp_path / foreign)
+    (tmp_path / ".new-file").write_text("mine")
+    place(FILES, str(tmp_path))
+    assert {path.name for path in tmp_path.glob(".new-*")} == {running, foreign, ".new-link", ".new-file"}

@@ -97,6 +97,16 @@ def test_a_heat_map_writes_each_score_with_its_interval() -> None:
     assert picture.alt == "c a on a 0.90; b on a 0.25; a on b 0.50; b on b 0.75"
 
 
+def test_a_heat_map_of_many_models_has_colours_alone() -> None:
+    names = [f"m{i}" for i in range(31)]
+    values = np.full((31, 31), 0.5)
+    values[3, 4] = math.nan
+    picture = heat_map("x", values, names, caption="c", low=values - 0.1, high=values + 0.1, under={"m0": 0.1})
+    assert set(texts(picture)) == {*names, "observer (predicts)", "target (is predicted)"}
+    assert len(marks(picture, "rect")) >= 31 * 31 and "m0 on m0 0.50" in picture.alt
+    assert len(picture.rendered("svg")) < 200_000
+
+
 def test_a_hole_is_hatched_and_says_so_and_is_never_a_zero() -> None:
     picture = heat_map("x", [[0.9, math.nan], [0.5, 0.7]], ["a", "b"], caption="c")
     assert [text for text in texts(picture) if re.match(r"\d|no", text)] == ["0.90", "no score", "0.50", "0.70"]

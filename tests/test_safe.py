@@ -7,7 +7,19 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from selfprobe.text.safe import clean, cleaned, concealed, csv, echo, harmless, json_escaped, masked, plain
+from selfprobe.errors import one_line
+from selfprobe.text.safe import (
+    clean,
+    cleaned,
+    concealed,
+    csv,
+    echo,
+    harmless,
+    json_escaped,
+    masked,
+    plain,
+    without_secrets,
+)
 
 
 def test_characters_that_a_terminal_obeys_are_replaced_and_lines_stay() -> None:
@@ -36,6 +48,120 @@ def test_characters_that_a_terminal_obeys_are_replaced_and_lines_stay() -> None:
 )
 def test_what_looks_like_a_key_is_cut_off_and_other_words_stay(text: str, shown: str) -> None:
     assert masked(text) == shown and clean(text) == shown
+
+
+LETTERS = "a1B2c3D4e5F6g7H8i9J0k1L2"
+TOKEN = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl"
+KEY_FORMS = {
+    **{f"{start}{LETTERS}": start for start in ("sk-", "AIza", "hf_", "gsk_", "fw_", "r8_", "npm_", "whsec_")},
+    **{f"{start}{LETTERS}": start for start in ("xai-", "pplx-", "csk-", "nvapi-", "glpat-", "xoxb-", "ya29.")},
+    **{f"{start}{LETTERS}": start for start in ("ghp_", "gho_", "github_pat_", "sk_live_", "lsv2_pt_", "tgp_v1_")},
+    "AKIAIOSFODNN7EXAMPLE": "AKIA",
+    "ASIAIOSFODNN7EXAMPLE": "ASIA",
+    "sk-ant-api03-a1B2c3D4e5": "sk-",
+    "sk-proj-a1B2***H8i9": "sk-",
+    "dapi0123456789abcdef0123456789abcdef": "dapi",
+    f"SG.{LETTERS}.{LETTERS}": "SG.",
+    TOKEN: "eyJ",
+}
+"""Key → what is left of it."""
+
+
+@pytest.mark.parametrize(("key", "left"), KEY_FORMS.items())
+def test_each_known_form_of_a_key_is_cut_off_wherever_it_stands(key: str, left: str) -> None:
+    for text in ("wrong key {}", "{}", '{{"error": "{}"}}', "({}), again", "x={}&y"):
+        assert key[len(left) : len(left) + 8] not in masked(text.format(key)), text
+    assert masked(f"wrong key {key} here") == f"wrong key {left}… here"
+
+
+def test_a_private_key_is_cut_off_also_where_its_end_is() -> None:
+    key = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nIBAAKC\n"
+    assert masked(f"a {key}-----END RSA PRIVATE KEY----- b") == "a -----BEGIN RSA PRIVATE KEY-----… b"
+    assert masked(f"a {key}") == "a -----BEGIN RSA PRIVATE KEY-----…"
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Authorization: Basic dXNlcjpwYXNz", "Authorization: Basic …"),
+        ('"authorization": "Token a1b2c3d4"', '"authorization": "Token …"'),
+        ('{"clientSecret": "abc-def-123"}', '{"clientSecret": "…"}'),
+        ("password=hunter2!", "password=…"),
+        ("accessToken='a1b2c3d4'", "accessToken='…'"),
+        ("private_key: 'a1b2c3d4'", "private_key: '…'"),
+    ],
+)
+def test_values_of_secret_names_in_a_text_are_cut_off(text: str, shown: str) -> None:
+    assert masked(text) == shown
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cohere-command-r and sk-learn-contrib",
+        "hf_hub_download, npm_config_registry, fw_version_number, pk_some_table",
+        "The secret: do not tell. The password: swordfish. The next token: banana",
+        "stop_token=</s>, tokenizer=abcdefgh",
+        "ASIA Pacific, xoxo, a basic question of authorization",
+    ],
+)
+def test_words_that_look_a_little_like_keys_stay(text: str) -> None:
+    assert masked(text) == text
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("OPENAI_API_KEY", "HF_TOKEN", "CLIENT_SECRET", "DB_PASSWORD", "GITHUB_PAT", "SESSION_JWT", "TOKEN"),
+        *("AWS_BEARER_TOKEN_BEDROCK", "OPENAI_API_KEY_2", "GOOGLE_CREDENTIALS", "some_api_key", "AWS_ACCESS_KEY_ID"),
+    ],
+)
+def test_the_value_of_a_secret_variable_is_masked_wherever_it_stands(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    assert masked("no plain/value+1 yet") == "no plain/value+1 yet"
+    monkeypatch.setenv(name, " plain/value+1\n")
+    assert masked("<plain/value+1> plain%2Fvalue%2B1 plain/value") == "<…> … plain/value"
+    monkeypatch.setenv(f"OTHER_{name}", "plain/value+1-and-more")
+    assert masked("plain/value+1-and-more") == "…", "the longest first"
+
+
+@pytest.mark.parametrize("name", ["PWD", "HOME", "MONKEY", "KEYBOARD", "TOKENIZERS_PARALLELISM", "MODEL"])
+def test_the_value_of_another_variable_stays(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, "plain/value+1")
+    assert masked("plain/value+1") == "plain/value+1"
+
+
+@pytest.mark.parametrize(
+    "value", ["", "x", "none", "test", "EMPTY", "abc1234", "placeholder", "123456789", "/me/key.json", "C:\\key.json"]
+)
+def test_a_short_or_common_value_of_a_secret_variable_masks_nothing(
+    monkeypatch: pytest.MonkeyPatch, value: str
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", value)
+    text = f"x none test EMPTY of the placeholder {value} 123456789"
+    assert masked(text) == text
+
+
+def test_a_secret_argument_that_was_seen_is_masked_in_every_message() -> None:
+    assert masked("wrong: seen-once-1") == "wrong: seen-once-1"
+    given = {"clientSecret": "seen-once-1", "nested": {"privateKey": ["seen-once-2"]}, "timeout": 3}
+    assert concealed(given) == {"clientSecret": "…", "nested": {"privateKey": ["…"]}, "timeout": 3}
+    assert masked("wrong: seen-once-1, seen-once-2") == "wrong: …, …"
+
+
+def test_texts_in_lists_and_mappings_of_a_table_and_of_json_are_masked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("X_TOKEN", "plain/value+1")
+    table = pd.DataFrame({"why": [["plain/value+1"], {"a": ("plain/value+1", 2)}, None]})
+    assert cleaned(table).why.tolist()[:2] == [["…"], {"a": ["…", 2]}]
+    assert "plain/value" not in csv(table).decode()
+    assert without_secrets({"a": ["plain/value+1", 1.5, None]}) == {"a": ["…", 1.5, None]}
+
+
+def test_an_error_is_masked_before_it_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("X_TOKEN", "plain/value+1")
+    for start in range(280, 301):
+        assert "plain" not in one_line("x" * start + " plain/value+1 " + "y" * 300)
 
 
 @pytest.mark.parametrize("cell", ["=1+1", "+1", "-1", "@x"])
@@ -73,6 +199,13 @@ def test_what_is_secret_of_a_models_arguments_is_concealed_and_the_rest_is_uncha
         "tokenizer": "x",
         "max_tokens": 5,
         "monkey": "y",
+        "clientSecret": "abc",
+        "accessToken": "abc",
+        "pwd": "abc",
+        "githubPat": "abc",
+        "jwt": "abc",
+        "connectionString": "abc",
+        "pattern": "abc",
         "client": marker,
         "timeout": None,
     }
@@ -83,6 +216,7 @@ def test_what_is_secret_of_a_models_arguments_is_concealed_and_the_rest_is_uncha
         "headers": [["…", "…"]],
         "api_key": "…",
         "hf_token": "…",
+        **dict.fromkeys(("clientSecret", "accessToken", "pwd", "githubPat", "jwt", "connectionString"), "…"),
         "base_url": "https://me:…@host",
     }
     assert concealed(concealed(given)) == concealed(given)

@@ -9,6 +9,8 @@ from inspect_ai._util.error import PrerequisiteError
 from rich.errors import MarkupError
 from rich.markup import escape, render
 
+from selfprobe.text.safe import clean, masked
+
 OURS = 2000
 """Largest number of characters of our own messages, which name files and what there is."""
 
@@ -46,7 +48,7 @@ class NoLogs(InputError):
 @cache
 def warn_once(text: str) -> None:
     """Print a warning, the first time in this process."""
-    logging.getLogger(__name__).warning(text)
+    logging.getLogger(__name__).warning(clean(text))
 
 
 @contextmanager
@@ -63,7 +65,7 @@ def as_input_errors() -> Iterator[None]:
 def one_line(error: BaseException | str, *, longest: int = LONGEST) -> str:
     """Text of an error on one line, or the error's kind if it has none.
 
-    Without rich's styles, and without control characters, which a terminal would obey.
+    Without rich's styles, without secrets, and without control characters, which a terminal would obey.
 
     Args:
         error: An error, or the text of one.
@@ -75,6 +77,6 @@ def one_line(error: BaseException | str, *, longest: int = LONGEST) -> str:
     if isinstance(error, PrerequisiteError) and not isinstance(error, InputError):  # whose text is as it was given
         with suppress(MarkupError):  # a message of another package that was not meant for rich
             text = render(text, emoji=False).plain
-    text = " ".join(text.split()).removeprefix("ERROR: ") or type(error).__name__
+    text = masked(" ".join(text.split())).removeprefix("ERROR: ") or type(error).__name__  # a cut would hide its form
     text = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
     return text if len(text) <= longest else f"{text[: longest - 1]}…"

@@ -180,6 +180,7 @@ def _conceal() -> None:
         return shown
 
     def take(model: Model, value: dict[str, Any]) -> None:
+        concealed(value)  # from now on secrets among them are masked in every message
         vars(model)["model_args"] = value
 
     def request(record: logging.LogRecord) -> bool:

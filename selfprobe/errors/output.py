@@ -1,6 +1,7 @@
 """Atomic writing of a folder of files: all of them or none, here or at any fsspec address."""
 
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -9,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import psutil
 from fsspec.core import url_to_fs
 from fsspec.implementations.local import LocalFileSystem
 
@@ -20,6 +22,9 @@ FOREIGN = {
     "azure.core.exceptions": "AzureError",
 }
 """Errors of S3, Google and Azure that are no OSError, such as missing credentials."""
+
+_NEW_FOLDER = re.compile(r"\.new-(?:(?P<process>\d{1,9})-)?\w+")
+"""Name of a folder whose files are not yet in their places; earlier versions named no process."""
 
 
 def destination(out: str) -> tuple[Any, str]:
@@ -48,7 +53,7 @@ def refuse_unwritable(out: str) -> None:
     if isinstance(system, LocalFileSystem):
         nearest = next(folder for folder in (Path(inside), *Path(inside).parents) if folder.is_dir())
         try:
-            Path(tempfile.mkdtemp(prefix=".new-", dir=nearest)).rmdir()
+            _new_folder(nearest).rmdir()
         except OSError as error:
             raise InputError(f"cannot write to {out}: {_told(error)}; give another --out") from None
 
@@ -107,11 +112,34 @@ def _local_path(address: str) -> Path:
     return Path(LocalFileSystem._strip_protocol(address)).absolute()
 
 
+def from_here(address: str) -> str:
+    """An address as seen from the folder that the command was called in: no path of the machine where there is none.
+
+    It is whole while Inspect works in a task file's folder, and on another drive of Windows.
+    """
+    if not is_local(address):
+        return address
+    path, here = _local_path(address), Path.cwd()
+    called_in = os.environ.get("PWD")
+    if called_in and Path(called_in).is_dir() and not here.samefile(called_in):
+        return str(path)
+    try:
+        return os.path.relpath(path, here)
+    except ValueError:
+        return str(path)
+
+
 def relative(log: str, out: str) -> str | None:
     """The link from a page in the folder `out` to a log; None if the log is on this machine and the page is not."""
     if not is_local(log):
         return log
-    return quote(Path(os.path.relpath(_local_path(log), _local_path(out))).as_posix()) if is_local(out) else None
+    if not is_local(out):
+        return None
+    try:
+        path = os.path.relpath(_local_path(log), _local_path(out))
+    except ValueError:  # on another drive of Windows
+        return _local_path(log).as_uri()
+    return quote(Path(path).as_posix())
 
 
 def _place_here(files: Mapping[str, bytes], folder: Path) -> None:
@@ -121,7 +149,8 @@ def _place_here(files: Mapping[str, bytes], folder: Path) -> None:
     if len(files) == 1 and _is_device(target := folder / next(iter(files))):
         target.write_bytes(next(iter(files.values())))
         return
-    beside = Path(tempfile.mkdtemp(prefix=".new-", dir=folder))
+    _remove_abandoned(folder)
+    beside = _new_folder(folder)
     try:
         for name, content in files.items():
             (beside / name).parent.mkdir(parents=True, exist_ok=True)
@@ -138,6 +167,21 @@ def _place_here(files: Mapping[str, bytes], folder: Path) -> None:
             raise
     finally:
         shutil.rmtree(beside, ignore_errors=True)
+
+
+def _new_folder(folder: Path) -> Path:
+    """A new folder in `folder`; its name has the process that writes into it."""
+    return Path(tempfile.mkdtemp(prefix=f".new-{os.getpid()}-", dir=folder))
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove the new folders of processes that were killed."""
+    for path in folder.glob(".new-*"):
+        name = _NEW_FOLDER.fullmatch(path.name)
+        if name is None or path.is_symlink() or not path.is_dir():
+            continue
+        if name["process"] is None or not psutil.pid_exists(int(name["process"])):
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def _is_device(place: Path) -> bool:

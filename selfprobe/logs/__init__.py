@@ -40,7 +40,7 @@ from inspect_ai.scorer import Score
 from selfprobe.errors import InputError, one_line
 from selfprobe.errors.arguments import SHORT, as_now, locate
 from selfprobe.errors.inspect_private import RecoveryNotAvailable, registry_lookup
-from selfprobe.errors.output import refusals
+from selfprobe.errors.output import from_here, refusals
 from selfprobe.logs.decision import Decision, last_decisions
 from selfprobe.logs.files import LOG_ENDINGS, FolderFiles, files_in, misnamed, read_header
 from selfprobe.logs.invalidated import (
@@ -50,7 +50,7 @@ from selfprobe.logs.invalidated import (
     with_valid_results,
 )
 from selfprobe.logs.packed import REFERENCE, refuse_bomb, resolved, sample_texts
-from selfprobe.text.safe import concealed
+from selfprobe.text.safe import concealed, masked
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -729,7 +729,7 @@ def _files(path: str) -> FolderFiles:
     if system.isdir(inside):
         return files_in(place)
     if place.endswith(LOG_ENDINGS):
-        return FolderFiles([place])
+        return FolderFiles([from_here(place)])
     if place.lower().endswith(LOG_ENDINGS):
         raise InputError(f"{path} cannot be read: {misnamed(place)}")
     raise InputError(f"{path} is no log: expected an Inspect log (.eval or .json), or a folder with logs")
@@ -916,8 +916,9 @@ def values_of(score: Score) -> dict[str, Any]:
 def cause(log: str, sample: EvalSampleSummary) -> str:
     """The error that a sample ended with; of a RetryError, which names none, the one that was retried."""
     error = read_eval_log_sample(log, sample.id, sample.epoch).error
-    words = without_request(error.message if error else sample.error or "")
-    raised = re.findall(r"^[\w.]+(?:Error|Exception|Timeout)\w*: .+$", error.traceback if error else "", re.MULTILINE)
+    words = masked(without_request(error.message if error else sample.error or ""))
+    traceback = masked(error.traceback if error else "")
+    raised = re.findall(r"^[\w.]+(?:Error|Exception|Timeout)\w*: .+$", traceback, re.MULTILINE)
     return str(raised[0]) if words.startswith("RetryError") and raised else words.rpartition("\n")[2]
 
 

@@ -11,7 +11,9 @@ from fsspec.core import url_to_fs
 from inspect_ai.log import EvalLog, list_eval_logs, read_eval_log
 
 from selfprobe.errors import InputError, one_line
+from selfprobe.errors.output import from_here
 from selfprobe.logs.packed import refuse_bomb
+from selfprobe.text.safe import concealed
 
 LOG_ENDINGS = (".eval", ".json")
 """Endings of the files that Inspect reads as logs."""
@@ -23,7 +25,7 @@ SNIFFED_BYTES = 65_536
 
 @dataclass(frozen=True)
 class FolderFiles:
-    """Files of a folder and all below it."""
+    """Files of a folder and all below it, by their addresses as seen from the current folder (`from_here`)."""
 
     logs: list[str]
     """Logs, newest first; those whose names begin with no time last."""
@@ -46,16 +48,16 @@ def files_in(folder: str) -> FolderFiles:
         listed = [info.name for info in list_eval_logs(folder)]
         system, inside = url_to_fs(folder)
         others = {system.unstrip_protocol(path) for path in system.find(inside)} - {*listed}
-        found = FolderFiles(listed)
+        found = FolderFiles([from_here(file) for file in listed])
         for file in sorted(file for file in others if file.lower().endswith(LOG_ENDINGS)):
             if PurePosixPath(file).name in COMPANIONS:
                 continue
             if not file.endswith(LOG_ENDINGS):
-                found.misnamed[file] = misnamed(file)
+                found.misnamed[from_here(file)] = misnamed(file)
             elif looks_like_log(file):
-                found.logs.append(file)
+                found.logs.append(from_here(file))
             else:
-                found.no_logs.append(file)
+                found.no_logs.append(from_here(file))
     except (OSError, ValueError) as error:  # rights, no such protocol
         raise InputError(f"the log folder {folder} cannot be read: {one_line(error)}; give another") from None
     return found
@@ -91,9 +93,19 @@ def read_header(file: str) -> EvalLog:
     """
     refuse_bomb(file)
     try:
-        return read_eval_log(file, header_only=True)
+        header = read_eval_log(file, header_only=True)
     except AssertionError as error:  # Inspect's own, of a log in JSON
         raise InputError(f"an entry of a log is missing or wrong ({one_line(error)})") from None
+    _note_secrets(header)
+    return header
+
+
+def _note_secrets(header: EvalLog) -> None:
+    """Have the secret arguments of a log's models masked in every message: a vendor's error may repeat one."""
+    concealed(header.eval.model_args)
+    for models in (header.eval.model_roles or {}).values():
+        for model in models if isinstance(models, list) else [models]:
+            concealed(model.args)
 
 
 def stamp(file: str) -> str:

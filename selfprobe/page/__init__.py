@@ -3,7 +3,7 @@
 A study says its question, its answer in one sentence, one picture and one small table; what stands behind them lies
 under closed headings (`headings`). `write` renders the page, the tables as CSV and JSON and the pictures as SVG, and
 puts all of them into a folder at once. Whatever a model, a provider or a user wrote is escaped; control characters are
-replaced, and what looks like an API key is masked.
+replaced, and secrets are masked.
 """
 
 import base64
@@ -38,7 +38,7 @@ from selfprobe.page.numerals import signed_number as signed_number
 from selfprobe.page.plots import Picture as Picture
 from selfprobe.page.plots import model_names
 from selfprobe.stats.claim import Claim, ordered_claims
-from selfprobe.text.safe import clean, cleaned, csv, echo
+from selfprobe.text.safe import clean, cleaned, csv, echo, json_escaped, masked, masker, plain, without_secrets
 
 WORDS, COLUMNS, LINES = 25, 5, 5
 """Largest number of words of an answer, columns of the first table, lines of the terminal after the answer."""
@@ -331,7 +331,7 @@ class Page:
     def blocks(self) -> list[Block]:
         """The page as a part of another one: its answer, picture and table, and its headings folded."""
         head, rest = self.verdict
-        first: list[Block] = [Markup("<strong>{}</strong>{}").format(head, rest)] if self.answer else []
+        first: list[Block] = [Markup("<strong>{}</strong>{}").format(clean(head), clean(rest))] if self.answer else []
         first += [Figures([self.picture])] if self.picture else []
         first += [self.table] if self.table else []
         return [*first, *(Details(section.title, section.blocks) for section in self.sections)]
@@ -454,10 +454,11 @@ def write(page: Page, out: str) -> str:
     Raises:
         InputError: The folder cannot be written. What was there is then unchanged.
     """
-    before, mine = _logs_in(out), {log for name, table in page.frames.items() if _runs(name) for log in table["log"]}
+    earlier_logs = _logs_in(out)
+    logs = {_file_name(log) for name, table in page.frames.items() if _runs(name) for log in table["log"]}
     place(files_of(page, out), out)
-    if before and mine and before.isdisjoint(mine):
-        echo(f"{out} held a page of other logs, such as {min(before)}: it is replaced", err=True)
+    if earlier_logs and logs and earlier_logs.isdisjoint(logs):
+        echo(f"{out} held a page of other logs, such as {min(earlier_logs)}: it is replaced", err=True)
     return f"{out.rstrip('/')}/index.html"
 
 
@@ -465,14 +466,20 @@ def _runs(name: str) -> bool:
     return name.rpartition("/")[2] == "runs"
 
 
+def _file_name(log: str) -> str:
+    """Name of a log's file, which is unique: a page may have been written from another folder."""
+    return log.rpartition("/")[2]
+
+
 def _logs_in(out: str) -> set[str]:
+    """Names of the logs of the page in a folder."""
     system, inside = destination(out)
     try:
         found = [*system.glob(f"{inside}/tables/runs.csv"), *system.glob(f"{inside}/tables/*/runs.csv")]
         tables = [pd.read_csv(io.BytesIO(system.cat_file(file))) for file in found]
     except (*refusals(), pd.errors.ParserError):  # what cannot be read is nobody's page
         return set()
-    return {str(log) for table in tables if "log" in table for log in table["log"]}
+    return {_file_name(str(log)) for table in tables if "log" in table for log in table["log"]}
 
 
 def files_of(page: Page, out: str) -> dict[str, bytes]:
@@ -489,6 +496,9 @@ def files_of(page: Page, out: str) -> dict[str, bytes]:
         files["tables/columns.json"] = _json_file(dictionary)
     if claims := claims_by_part(page):
         files["claims.json"] = _json_file(claims)
+    for name in files:
+        if name.endswith(".md"):
+            files[name] = masked(files[name].decode()).encode()
     for picture in _pictures(page):
         assert f"figures/{picture.name}.svg" not in files, f"two figures are called {picture.name}"
         files |= {f"figures/{picture.name}.{kind}": picture.rendered(kind) for kind in picture.kinds}
@@ -505,7 +515,7 @@ def claims_by_part(page: Page) -> dict[str, list[dict[str, Any]]]:
 
 
 def _json_file(content: Any) -> bytes:
-    return clean(json.dumps(content, ensure_ascii=False, indent=1)).encode()
+    return json_escaped(json.dumps(without_secrets(content), ensure_ascii=False, indent=1)).encode()
 
 
 def render(page: Page, out: str) -> str:
@@ -514,10 +524,14 @@ def render(page: Page, out: str) -> str:
     names = {model: name for model, name in model_names(full).items() if name != model}
     longest = re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True)))) if names else None
 
+    mask = masker()
+
     def finalized(value: Any) -> Any:
         if longest and isinstance(value, str) and not isinstance(value, Markup):
             value = longest.sub(lambda name: names[name[0]], value)
-        return _finalized(value, out)
+        if isinstance(value, Log):
+            return _link(value, out)
+        return plain(mask(value)) if isinstance(value, str) and not isinstance(value, Markup) else value
 
     environment = Environment(
         loader=PackageLoader("selfprobe.page", "."),
@@ -534,14 +548,11 @@ def render(page: Page, out: str) -> str:
     return environment.get_template("page.html").render(page=page, **inline)
 
 
-def _finalized(value: Any, out: str) -> Any:
-    """Output of a template: a link for a log, clean text for text that is not ours."""
-    if isinstance(value, Log):
-        name = clean(value.address.rpartition("/")[2])
-        href = relative(value.address, out)
-        code = Markup("<code>{}</code>").format(name)
-        return code if href is None else Markup('<a href="{}">{}</a>').format(href, code)
-    return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+def _link(log: Log, out: str) -> Markup:
+    """The name of a log, with a link to it from the page in the folder `out`."""
+    code = Markup("<code>{}</code>").format(clean(log.address.rpartition("/")[2]))
+    href = relative(log.address, out)
+    return code if href is None else Markup('<a href="{}">{}</a>').format(clean(href), code)
 
 
 def _pictures(page: Page) -> Iterator[Picture]:

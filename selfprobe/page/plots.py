@@ -23,7 +23,7 @@ from markupsafe import Markup
 
 from selfprobe.page.numerals import MINUS, fixed, number, percent, percents, shown
 from selfprobe.page.numerals import Interval as Interval
-from selfprobe.text.safe import plain
+from selfprobe.text.safe import clean, masked
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -160,8 +160,7 @@ def cut_name(name: str, longest: int = 26) -> str:
     >>> cut_name("planted/a, grader planted/g,planted/h")
     'a, grader g,h'
     """
-    last = re.sub(r"[^\s,?]*/", "", name.rstrip("/"))
-    return last if len(last) <= longest else f"{last[: longest // 2]}…{last[-longest // 2 + 1 :]}"
+    return _cut(re.sub(r"[^\s,?]*/", "", masked(name).rstrip("/")), longest)
 
 
 def model_names(models: Sequence[str]) -> dict[str, str]:
@@ -368,6 +367,10 @@ def calibration_curves(
     return curves(name, series, caption=caption, across=across, up=up, title=title, diagonal=True)
 
 
+MOST_WRITTEN = 900
+"""Largest number of cells of a heat map that holds their numbers."""
+
+
 def heat_map(
     name: str,
     values: npt.ArrayLike,
@@ -385,7 +388,7 @@ def heat_map(
     across: str = "observer (predicts)",
     down: str = "target (is predicted)",
 ) -> Picture:
-    """A matrix with its numbers written in, as the paper's Figures 8 to 12.
+    """A matrix with its numbers written in, as the paper's Figures 8 to 12; a large one has colours alone.
 
     Args:
         name: Stem of its file.
@@ -406,7 +409,10 @@ def heat_map(
     heads, square = list(rows if columns is None else columns), columns is None
     notes = {row: f"no model {x:.2f}" for row, x in (under or {}).items() if math.isfinite(x)}
     left = 16 + 18 * bool(down) + max(max(_width(_cut(row)), _width(notes.get(row, ""), SMALL)) for row in rows)
+    written = cells.size <= MOST_WRITTEN
     side, tall = (78.0, 44.0) if ends is not None else (64.0, 36.0)
+    if not written:
+        side, tall, notes = 20.0, 20.0, {}
     foot = max(_width(_cut(head)) for head in heads) * 0.6 + 22
     sheet = _Sheet(left + side * len(heads) + 24, title)
     top = sheet.y + 4
@@ -414,18 +420,19 @@ def heat_map(
     for (r, c), value in np.ndenumerate(cells):
         x, y = left + side * c, top + tall * r
         if not math.isfinite(value):
-            sheet.hole(x, y, side, tall)
+            sheet.hole(x, y, side, tall, named=written)
             continue
         colour, ink = _shade(float(shades[r, c]), DIVERGING if centred else SEQUENTIAL)
         sheet.cell(x, y, side - 1, tall - 1, colour)
-        sheet.text(
-            x + side / 2,
-            y + tall / 2 + (5 if ends is None else -2),
-            fixed(float(value), signed=centred),
-            anchor="middle",
-            colour=ink,
-        )
-        if ends is not None and math.isfinite(ends[0][r, c]):
+        if written:
+            sheet.text(
+                x + side / 2,
+                y + tall / 2 + (5 if ends is None else -2),
+                fixed(float(value), signed=centred),
+                anchor="middle",
+                colour=ink,
+            )
+        if written and ends is not None and math.isfinite(ends[0][r, c]):
             text = f"{fixed(float(ends[0][r, c]))}–{fixed(float(ends[1][r, c]))}"
             sheet.text(x + side / 2, y + tall / 2 + 14, text, anchor="middle", size=11, colour=ink)
         if square and r == c:
@@ -497,7 +504,7 @@ class _Sheet:
         turn = f' transform="rotate({turned} {x:.1f} {y:.1f})"' if turned else ""
         self.marks.append(
             f'<text x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" text-anchor="{anchor}" fill="{colour}"{turn}>'
-            f"{escape(plain(words))}</text>"
+            f"{escape(clean(words))}</text>"
         )
 
     def line(self, x0: float, y0: float, x1: float, y1: float, colour: str, *, dashes: str = "") -> None:
@@ -530,10 +537,11 @@ class _Sheet:
         shape = f'x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}"'
         self.marks.append(f'<rect {shape} fill="none" stroke="{colour}" stroke-width="2"/>')
 
-    def hole(self, x: float, y: float, width: float, height: float) -> None:
+    def hole(self, x: float, y: float, width: float, height: float, *, named: bool) -> None:
         """Mark of a cell without a score."""
         self.rectangle(x, y, width - 1, height - 1, "url(#hatched)")
-        self.text(x + width / 2, y + height / 2 + 4, "no score", anchor="middle", size=11)
+        if named:
+            self.text(x + width / 2, y + height / 2 + 4, "no score", anchor="middle", size=11)
 
     def mark(self, x: float, y: float, colour: str, shape: str) -> None:
         if shape == "circle":
@@ -584,6 +592,7 @@ def _width(text: str, size: float = TEXT) -> float:
 
 
 def _cut(text: str, longest: int = 26) -> str:
+    text = masked(text)  # of a part of a secret nobody would know that it is one
     return text if len(text) <= longest else f"{text[: longest // 2]}…{text[-longest // 2 + 1 :]}"
 
 
@@ -646,7 +655,7 @@ def _shade(place: float, colours: Sequence[str]) -> tuple[str, str]:
 
 def label(text: object) -> str:
     """A text of others, safe for matplotlib: no formula between dollar signs, no control character."""
-    drawn = plain(str(text)).replace("$", r"\$")
+    drawn = clean(str(text)).replace("$", r"\$")
     return f" {drawn}" if drawn.startswith("_") else drawn  # a legend leaves out what begins with _
 
 

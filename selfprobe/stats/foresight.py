@@ -85,22 +85,46 @@ class Ordered:
 def ordered(p: npt.ArrayLike, y: npt.ArrayLike, strata: npt.NDArray[np.intp] | None = None) -> Ordered:
     """Pairs in order among items of one stratum; without strata among all items."""
     stated, truth = np.asarray(p, dtype=float), np.asarray(y, dtype=float)
-    right, pairs = np.zeros(len(truth)), np.zeros(len(truth))
-    of = np.zeros(len(truth), dtype=np.intp) if strata is None else strata
-    order = np.argsort(of, kind="stable")
-    for rows in np.split(order, np.flatnonzero(np.diff(of[order])) + 1):
-        yes, no = truth[rows], 1 - truth[rows]
-        below_no, below_yes = _below(stated[rows], no), _below(stated[rows], yes)
-        right[rows] = yes * (below_no - no / 2) + no * (yes.sum() - below_yes - yes / 2)
-        pairs[rows] = yes * (no.sum() - no) + no * (yes.sum() - yes)
+    if not len(truth):
+        return Ordered(np.zeros(0), np.zeros(0))
+    stratum = np.zeros(len(truth), dtype=np.intp) if strata is None else strata
+    order = np.lexsort((stated, stratum))
+    yes, no = truth[order], 1 - truth[order]
+    new_stratum = np.diff(stratum[order], prepend=-1) != 0
+    new_stratum[0] = True
+    groups = _Groups(new_stratum, new_stratum | (np.diff(stated[order], prepend=math.nan) != 0))
+    in_order = yes * (groups.below(no) - no / 2) + no * (groups.total(yes) - groups.below(yes) - yes / 2)
+    all_pairs = yes * (groups.total(no) - no) + no * (groups.total(yes) - yes)
+    right, pairs = np.empty(len(truth)), np.empty(len(truth))
+    right[order], pairs[order] = in_order, all_pairs
     return Ordered(right, pairs)
 
 
-def _below(p: FloatArray, weight: FloatArray) -> FloatArray:
-    """[item]: the weight of the items below it, ties by half."""
-    values, at = np.unique(p, return_inverse=True)
-    each = np.bincount(at, weight, minlength=len(values))
-    return np.asarray((np.cumsum(each) - each / 2)[at])
+class _Groups:
+    """Items in the order of their strata, and of their chances within a stratum.
+
+    Args:
+        new_stratum: [item]: True for the first of a stratum.
+        new_chance: [item]: True for the first of those with equal chances in a stratum.
+    """
+
+    def __init__(self, new_stratum: npt.NDArray[np.bool_], new_chance: npt.NDArray[np.bool_]) -> None:
+        self.stratum_starts = np.flatnonzero(new_stratum)
+        self.stratum = np.cumsum(new_stratum) - 1
+        self.chance_starts = np.flatnonzero(new_chance)
+        self.chance = np.cumsum(new_chance) - 1
+
+    def total(self, weight: FloatArray) -> FloatArray:
+        """[item]: the weight of its stratum."""
+        return np.asarray(np.add.reduceat(weight, self.stratum_starts)[self.stratum])
+
+    def below(self, weight: FloatArray) -> FloatArray:
+        """[item]: the weight of the items of its stratum with a lower chance, and half of that with an equal one."""
+        equal = np.add.reduceat(weight, self.chance_starts)
+        up_to = np.cumsum(equal)
+        first_chance = self.chance[self.stratum_starts]
+        before_stratum = (up_to[first_chance] - equal[first_chance])[self.stratum]
+        return np.asarray((up_to - equal / 2)[self.chance] - before_stratum)
 
 
 def stratified_auroc(
@@ -169,7 +193,12 @@ def solved_alike(outcomes: npt.ArrayLike) -> npt.NDArray[np.intp]:
     total = np.where(known, values, 0).sum(axis=0).round(6)
     if len(np.unique(total)) > max(len(values) + 1, values.shape[1] / IN_A_STRATUM):
         total = np.round(total)
-    return np.asarray(np.unique(np.vstack([known, total]), axis=1, return_inverse=True)[1].ravel(), dtype=np.intp)
+    totals, total_codes = np.unique(total, return_inverse=True)
+    patterns = np.packbits(known, axis=0)  # whose results are known
+    if (patterns == patterns[:, :1]).all():
+        return np.asarray(total_codes, dtype=np.intp)
+    pattern_codes = np.unique(patterns, axis=1, return_inverse=True)[1].ravel()
+    return np.asarray(np.unique(pattern_codes * len(totals) + total_codes, return_inverse=True)[1], dtype=np.intp)
 
 
 @dataclass(frozen=True)

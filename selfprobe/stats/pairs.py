@@ -18,9 +18,9 @@ steps must hold, so that the largest p is the p (an intersection-union test, Ber
 where it is not, is in docs/statistics.md.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,8 @@ ELSEWHERE = 0.2
 ALIKE = 0.4
 """p, times M - 1, of a pair's residual, both ways together, below which s[i] must hold without what the pair shares."""
 TINY = 1e-12
+LEAST_VARIANCE = 1e-18
+"""Least variance of a contrast."""
 STEPS = ("above 0", "noise", "pairs", "above all pairs", "itself above others", "without its likest")
 """Conditions that must all hold for a model, in the order in which they are tested."""
 OVER_PAIRS = "above all pairs"
@@ -73,14 +75,20 @@ class Moments:
 
     mean: FloatArray
     """Means [R, cell]."""
-    cov: FloatArray
-    """Covariance of the means [R or 1, cell, cell]."""
+    factor: FloatArray
+    """Factor [R or 1, cell, part] of the covariance of the means, which is `factor @ factor.T`: as many parts as items,
+    at most as many as cells. The covariance itself would have a number for every two cells."""
     count: FloatArray
     """Number of items [R or 1, cell]."""
     units: float
     """Number of items that are resampled; unscored ones count too."""
     binary: bool
     """True if every score is 0 or 1."""
+
+    @property
+    def variance(self) -> FloatArray:
+        """Variances of the means [R or 1, cell]."""
+        return np.asarray(np.square(self.factor).sum(axis=2))
 
     @property
     def share(self) -> FloatArray:
@@ -105,13 +113,13 @@ def own_cells(x: npt.ArrayLike, *, floor: bool = False) -> OwnCells:
     if scores.ndim != 3 or scores.shape[0] != scores.shape[1]:
         raise ValueError(f"expected [target, observer, item], got shape {scores.shape}")
     size = len(scores)
-    found = moments(scores[None])
-    if size < FEWEST or np.isnan(found.mean).any() or found.units < 2:
+    measured = moments(scores[None])
+    if size < FEWEST or np.isnan(measured.mean).any() or measured.units < 2:
         nothing = np.full(size, np.nan)
         return OwnCells(dict.fromkeys(STEPS, nothing), {}, nothing, np.nan, np.zeros(size, dtype=bool))
-    steps, scales, over, spread = steps_of(found, floor=floor)
+    steps, scales, over, spread = steps_of(measured, floor=floor)
     first, fitting = ({name: p[0] for name, p in table.items()} for table in (steps, scales))
-    return OwnCells(first, fitting, over[0], float(spread[0]), _outsiders(found))
+    return OwnCells(first, fitting, over[0], float(spread[0]), _outsiders(measured))
 
 
 def completed(x: FloatArray) -> FloatArray:
@@ -133,71 +141,96 @@ def moments(x: FloatArray) -> Moments:
     known = ~np.isnan(flat)
     count = known.sum(axis=2)
     mean = np.where(count, np.where(known, flat, 0).sum(axis=2) / np.maximum(count, 1), np.nan)
-    part = np.where(known, flat - mean[:, :, None], 0) / np.maximum(count, 1)[:, :, None]
-    cov = part @ part.transpose(0, 2, 1) * (n / max(n - 1, 1))
-    return Moments(mean, cov, count.astype(float), n, bool(np.isin(flat[known], (0, 1)).all()))
+    factor = np.where(known, flat - mean[:, :, None], 0) / np.maximum(count, 1)[:, :, None]
+    factor *= math.sqrt(n / max(n - 1, 1))
+    if n > size * size:
+        triangles = np.asarray(np.linalg.qr(factor.transpose(0, 2, 1), mode="r"))
+        factor = triangles.transpose(0, 2, 1)
+    return Moments(mean, factor, count.astype(float), n, bool(np.isin(flat[known], (0, 1)).all()))
 
 
 def steps_of(
     measured: Moments, *, floor: bool = False
 ) -> tuple[dict[str, FloatArray], dict[str, FloatArray], FloatArray, FloatArray]:
     """Steps and scales of `OwnCells` [R, model], over [R, model] and spread [R], of four models or more."""
-    cells = measured.mean.shape[1]
-    size = round(cells**0.5)
-    of, models = _functionals(size), np.arange(size)
-    target, observer, df_sym, df_anti = of.target, of.observer, size * (size - 3) / 2, (size - 1) * (size - 2) / 2
-    off, own, df = target * size + observer, models * (size + 1), measured.units - 1
-    diagonal = np.einsum("rcc->rc", measured.cov)
-    short = np.maximum(measured.least - diagonal, 0)
-    variance = np.maximum(diagonal + short, TINY)
+    batch, cells = measured.mean.shape
+    size = math.isqrt(cells)
+    square = (batch, size, size)
+    models, (target, observer) = np.arange(size), np.nonzero(~np.eye(size, dtype=bool))
+    off, own = target * size + observer, models * (size + 1)
+    place = np.zeros((size, size), dtype=int)
+    place[target, observer] = np.arange(len(target))
+    swap = place[observer, target]
+    weights, df = FitWeights(size), measured.units - 1
+    df_sym, df_anti = size * (size - 3) / 2, (size - 1) * (size - 2) / 2
+    short = np.maximum(measured.least - measured.variance, 0)
+    variance = np.maximum(measured.variance + short, TINY)
+
     scales = _scales(measured.mean[:, off].min(axis=1, keepdims=True), floor=floor)
     noise, pairs, top, misfit, elsewhere, alike, column, without = ([] for _ in range(8))
     over = spread = np.empty(0)
     for name, (there, slope, back) in scales.items():
         level = measured.mean if name in AS_MEAN or name.startswith(ABOVE) else measured.share
-        y, d = there(level), slope(level)
-        cov = d[:, :, None] * measured.cov * d[:, None, :]
-        cov[:, np.arange(cells), np.arange(cells)] += d**2 * short
-        s, residual = y @ of.own.T, y @ of.residual.T
-        own_cov, residual_cov = of.own @ cov, of.residual @ cov
-        s_var, r_var = _squares(own_cov, of.own), _squares(residual_cov, of.residual)
-        with_back = np.einsum("rkc,kc->rk", residual_cov, of.residual[of.swap])
-        sym, anti = (residual + residual[:, of.swap]) / 2, (residual - residual[:, of.swap]) / 2
-        sym_var, anti_var = (
-            np.maximum((r_var + r_var[:, of.swap] + sign * 2 * with_back) / 4, TINY) for sign in (1, -1)
-        )
+        slopes = slope(level)
+        y = there(level).reshape(square)
+        factor = (slopes[:, :, None] * measured.factor).reshape(*square, -1)
+        extra = (slopes**2 * short).reshape(square)
+        beyond_fit = less_fit(y)
+        s = beyond_fit[:, models, models]
+        residual = beyond_fit[:, target, observer]
+        swapped = residual[:, swap]
+
+        noise_parts = less_fit(factor)
+        s_parts = noise_parts[:, models, models]
+        parts = noise_parts[:, target, observer]
+        swapped_parts = parts[:, swap]
+        s_var = np.square(s_parts).sum(axis=2) + weights.own_variance(extra)
+        s_var = np.maximum(s_var, LEAST_VARIANCE)
+        r_var = np.square(parts).sum(axis=2) + weights.by_relation(weights.residual**2, extra)
+        r_var = np.maximum(r_var, LEAST_VARIANCE)
+        with_back = (parts * swapped_parts).sum(axis=2)
+        with_back += weights.by_relation(weights.residual * weights.swapped, extra)
+
+        sym, anti = (residual + swapped) / 2, (residual - swapped) / 2
+        sym_var, anti_var = (np.maximum((r_var + r_var[:, swap] + sign * 2 * with_back) / 4, TINY) for sign in (1, -1))
         sym_square, anti_square = (sym**2).sum(axis=1) / df_sym, (anti**2).sum(axis=1) / df_anti
         sym_beyond = sym_square - sym_var.sum(axis=1) / df_sym
         anti_beyond = anti_square - anti_var.sum(axis=1) / df_anti
-        total = s_var + ((0.5 + of.h) * np.maximum(sym_beyond, 0) + 0.5 * np.maximum(anti_beyond, 0))[:, None]
-        sym_share, anti_share = (0.5 + of.h) * sym_square, 0.5 * anti_square
+        sym_weight = 0.5 + weights.fit_variance
+        pairs_var = sym_weight * np.maximum(sym_beyond, 0) + 0.5 * np.maximum(anti_beyond, 0)
+        total = s_var + pairs_var[:, None]
+        sym_share, anti_share = sym_weight * sym_square, 0.5 * anti_square
         each = sym_share**2 / df_sym + anti_share**2 / df_anti
         pooled = np.where(each > 0, (sym_share + anti_share) ** 2 / np.maximum(each, 1e-300), min(df_sym, df_anti))
         z = s / np.sqrt(total)
         noise.append(_tail(s / np.sqrt(s_var), df))
         pairs.append(_tail(z, np.clip(pooled, 1, df)[:, None]))
+
         both = (sym_beyond * df_sym + anti_beyond * df_anti) / (df_sym + df_anti)
-        width = r_var + np.maximum(both, 0)[:, None] * (of.residual**2).sum(axis=1)
+        width = r_var + np.maximum(both, 0)[:, None] * weights.residual_variance
         top.append(z > (residual / np.sqrt(width)).max(axis=1, keepdims=True))
-        elsewhere.append(_tail(residual / np.sqrt(r_var), df))
-        alike.append(_tail(sym / np.sqrt(sym_var), df))
-        fit = np.clip(back(y[:, off] - residual), -1, 2)
+        elsewhere.append(residual / np.sqrt(r_var))
+        alike.append(sym / np.sqrt(sym_var))
+        fit = np.clip(back(y[:, target, observer] - residual), -1, 2)
         misfit.append(((fit - measured.mean[:, off]) ** 2 / variance[:, off]).sum(axis=1))
-        column.append((y, cov))
+        column.append((y, factor, extra))
+
         # s[i] with what the pair (i, j) shares fitted is s[i] less a multiple of the pair's mean residual
-        shared = np.einsum("rkc,kc->rk", own_cov[:, target], of.residual + of.residual[of.swap]) / 2
-        lone = s[:, target] - of.share * sym
-        lone_var = np.maximum(s_var[:, target] - 2 * of.share * shared + of.share**2 * sym_var, TINY)
-        without.append(_tail(lone / np.sqrt(lone_var), df))
+        shared = (s_parts[:, target] * (parts + swapped_parts)).sum(axis=2) / 2
+        shared += weights.by_relation(weights.own * (weights.residual + weights.swapped) / 2, extra)
+        lone = s[:, target] - weights.pair_share * sym
+        lone_var = s_var[:, target] - 2 * weights.pair_share * shared + weights.pair_share**2 * sym_var
+        without.append(lone / np.sqrt(np.maximum(lone_var, TINY)))
         if name == "x":
             over, spread = s, np.sqrt(np.maximum(both, 0))
     free = df_sym + df_anti
     least = np.min(misfit, axis=0)
     kept = (np.array(misfit) - least <= CUT * np.maximum(least / free, 1))[:, :, None]
-    stands_out = np.max(elsewhere, axis=0) * (size - 1) < ELSEWHERE
+    # The largest p of all scales is that of the smallest z.
+    stands_out = _tail(np.min(elsewhere, axis=0), df) * (size - 1) < ELSEWHERE
     expert = np.stack([stands_out[:, observer == i].any(axis=1) for i in models], axis=1)
-    twin = np.max(alike, axis=0) * (size - 1) < ALIKE
-    lone_p = np.where(twin, np.max(without, axis=0), 0)
+    twin = _tail(np.min(alike, axis=0), df) * (size - 1) < ALIKE
+    lone_p = np.where(twin, _tail(np.min(without, axis=0), df), 0)
     steps = {
         "above 0": _tail(measured.mean[:, own] / np.sqrt(variance[:, own]), df),
         "noise": np.max(noise, axis=0),
@@ -212,45 +245,91 @@ def steps_of(
 
 def fit_alone(measured: Moments) -> FloatArray:
     """[cell]: cell means of one matrix by skill and predictability alone, on the scale that fits the others best."""
-    size = round(measured.mean.shape[1] ** 0.5)
+    size = math.isqrt(measured.mean.shape[1])
     target, observer = np.nonzero(~np.eye(size, dtype=bool))
-    columns, off = np.eye(size), target * size + observer
-    fit = np.linalg.pinv(np.hstack([columns[target], columns[observer]]))
+    off = target * size + observer
     fits = []
     for name, (there, _, back) in _scales(measured.mean[:, off].min(axis=1, keepdims=True), floor=False).items():
-        effects = fit @ there(measured.mean[0] if name in AS_MEAN else measured.share[0])[off]
-        cells = back((effects[:size, None] + effects[size:]).ravel())
+        level = measured.mean if name in AS_MEAN else measured.share
+        ease, skill = additive_effects(there(level[:1]).reshape(1, size, size))
+        cells = back((ease[0, :, None] + skill[0]).ravel())
         fits.append((float(np.square(cells - measured.mean[0])[off].sum()), cells))
     return np.asarray(np.clip(min(fits, key=lambda one: one[0])[1], 0, 1))
 
 
-def _itself_above_others(on: list[tuple[FloatArray, FloatArray]], expert: FloatArray, df: float) -> FloatArray:
+def additive_effects(y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Least-squares effects [R, model, …] of targets and of observers, with equal sums, on the off-diagonal cells.
+
+    Args:
+        y: [R, target, observer, …]; what stands on the diagonal is in no fit.
+    """
+    size = y.shape[1]
+    own = y[:, np.arange(size), np.arange(size)]
+    target_sums, observer_sums = y.sum(axis=2) - own, y.sum(axis=1) - own
+    effects_sum = target_sums.sum(axis=1, keepdims=True) / (2 * (size - 1))
+    target_sums, observer_sums = target_sums - effects_sum, observer_sums - effects_sum
+    determinant = size * (size - 2)
+    ease = ((size - 1) * target_sums + observer_sums) / determinant
+    skill = (target_sums + (size - 1) * observer_sums) / determinant
+    return ease, skill
+
+
+def less_fit(y: FloatArray) -> FloatArray:
+    """`y  # [R, target, observer, …]` less the additive fit to its off-diagonal cells: residuals; s on the diagonal."""
+    ease, skill = additive_effects(y)
+    return np.asarray(y - ease[:, :, None] - skill[:, None])
+
+
+def _itself_above_others(
+    on: list[tuple[FloatArray, FloatArray, FloatArray]], expert: npt.NDArray[np.bool_], df: float
+) -> FloatArray:
     """p [R, model] that an observer that stands out on another target beats itself on every other one.
 
     The contrast is its score on itself less that on j, compared with the others' scores on both.
+
+    Args:
+        on: Levels [R, target, observer], factor [R, target, observer, part] and further variances
+            [R, target, observer] of the cells, by scale.
+        expert: [R, model]: True for those that are tested.
+        df: Degrees of freedom of the noise.
     """
     size = expert.shape[1]
     out = np.zeros(expert.shape)
-    for i in np.flatnonzero(expert.any(axis=0)):
-        others = [j for j in range(size) if j != i]
-        weights = np.zeros((len(others), size, size))
-        for row, j in zip(weights, others, strict=True):
-            rest = [k for k in others if k != j]
-            row[i, i], row[j, i] = 1, -1
-            row[i, rest], row[j, rest] = -1 / len(rest), 1 / len(rest)
-        flat, at = weights.reshape(len(others), -1), np.flatnonzero(expert[:, i])
-        p = [_tail(y[at] @ flat.T / np.sqrt(_squares(flat @ cov[at], flat)), df) for y, cov in on]
-        out[at, i] = np.max(p, axis=(0, 2))
+    for i in map(int, np.flatnonzero(expert.any(axis=0))):
+        at = np.flatnonzero(expert[:, i])
+        p_by_scale = []
+        for y, factor, extra in on:
+            own, on_other, rest_own, rest_other = _cells_of_contrast(y[at], i)
+            contrast = own - on_other - (rest_own - rest_other) / (size - 2)
+            own, on_other, rest_own, rest_other = _cells_of_contrast(factor[at], i)
+            parts = own - on_other - (rest_own - rest_other) / (size - 2)
+            own, on_other, rest_own, rest_other = _cells_of_contrast(extra[at], i)
+            variance = np.square(parts).sum(axis=2) + own + on_other + (rest_own + rest_other) / (size - 2) ** 2
+            p_by_scale.append(_tail(contrast / np.sqrt(np.maximum(variance, LEAST_VARIANCE)), df))
+        out[at, i] = np.max(p_by_scale, axis=(0, 2))
     return out
 
 
-def _outsiders(found: Moments) -> npt.NDArray[np.bool_]:
+def _cells_of_contrast(cells: FloatArray, i: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """The own cell of i, i on each other target j, and the sums of the observers other than i and j on i and on j.
+
+    Args:
+        cells: [R, target, observer, …]. Results are [R, j, …].
+        i: A model.
+    """
+    others = np.delete(np.arange(cells.shape[1]), i)
+    sums = cells.sum(axis=2)
+    own, on_other = cells[:, i, i][:, None], cells[:, others, i]
+    rest_own = sums[:, i][:, None] - own - cells[:, i, others]
+    rest_other = sums[:, others] - on_other - cells[:, others, others]
+    return own, on_other, rest_own, rest_other
+
+
+def _outsiders(measured: Moments) -> npt.NDArray[np.bool_]:
     """The array `OwnCells.outsider` of one matrix."""
-    size = round(found.mean.shape[1] ** 0.5)
-    target, observer = np.nonzero(~np.eye(size, dtype=bool))
-    columns, off, out = np.eye(size), target * size + observer, np.zeros(size, dtype=bool)
-    effects = np.linalg.pinv(np.hstack([columns[target], columns[observer]])) @ special.logit(found.share[0, off])
-    ease, skill = effects[:size], effects[size:]
+    size = math.isqrt(measured.mean.shape[1])
+    out = np.zeros(size, dtype=bool)
+    (ease,), (skill,) = additive_effects(special.logit(measured.share[:1]).reshape(1, size, size))
     i = int(np.argmin(ease + skill))
     others = np.delete(np.arange(size), i)
     apart = np.sort((ease + skill)[others])
@@ -264,18 +343,14 @@ def _outsiders(found: Moments) -> npt.NDArray[np.bool_]:
     weights[np.ix_(others, others)] = -(1 - np.eye(size - 1)) / ((size - 1) * (size - 2))
     weights[i, i] = 1
     flat = weights.ravel()
-    better = found.mean[0] @ flat / np.sqrt(flat @ found.cov[0] @ flat + found.least[0, i * (size + 1)])
-    out[i] = _tail(better, found.units - 1) >= 0.05
+    variance = float(np.square(flat @ measured.factor[0]).sum())
+    better = measured.mean[0] @ flat / np.sqrt(variance + measured.least[0, i * (size + 1)])
+    out[i] = _tail(better, measured.units - 1) >= 0.05
     return out
 
 
 def _tail(z: FloatArray, df: FloatArray | float) -> FloatArray:
     return np.asarray(special.stdtr(df, -np.asarray(z)))
-
-
-def _squares(weighted: FloatArray, weights: FloatArray) -> FloatArray:
-    """Variances [R, k] of functionals, from `weights @ cov  # [R, k, cell]` and `weights  # [k, cell]`."""
-    return np.asarray(np.maximum(np.einsum("rkc,kc->rk", weighted, weights), 1e-18))
 
 
 Scale = tuple[
@@ -304,40 +379,58 @@ def _scales(lowest: FloatArray, *, floor: bool) -> dict[str, Scale]:
     return found | {f"{ABOVE} {share}": above(share * np.maximum(lowest, 0)) for share in shares}
 
 
-@dataclass(frozen=True)
-class _Functionals:
-    """Linear functionals of the cells of M models; k runs over the off-diagonal cells."""
+class FitWeights:
+    """Weights of the cells in s and in the residuals of an additive fit to the off-diagonal cells of M models.
 
-    own: FloatArray
-    """Weights of s [model, cell]."""
-    residual: FloatArray
-    """Weights of the residuals [k, cell]."""
-    target: npt.NDArray[np.intp]
-    observer: npt.NDArray[np.intp]
-    swap: npt.NDArray[np.intp]
-    """Index [k] of the same pair the other way round."""
-    h: float
-    share: float
-    """Multiple of the mean residual of a pair of i that s[i] loses when the pair's effect is fitted."""
+    What weight a cell (t', o') has in the residual of (t, o) depends on nothing but which of the four are the same
+    model. Seven relations, in this order: the same cell; the same pair the other way round; t' = t; o' = o; t' = o;
+    o' = t; none. A table of all weights would have a number for every two cells.
+    """
 
+    def __init__(self, size: int) -> None:
+        both, one, none = (shared - size / (size - 1) for shared in (2 * (size - 1), size - 1, 0))
+        fitted = np.array([both, 2 - size / (size - 1), one, one, 1 + none, 1 + none, none]) / (size * (size - 2))
+        self.size = size
+        self.residual = np.array([1.0, 0, 0, 0, 0, 0, 0]) - fitted
+        """[relation]: weights of the residual of (t, o)."""
+        self.swapped = self.residual[[1, 0, 4, 5, 2, 3, 6]]
+        """[relation]: weights of the residual of (o, t)."""
+        touching, apart = -1 / (size - 1), 1 / ((size - 1) * (size - 2))
+        self.own = np.array([touching, touching, touching, apart, apart, touching, apart])
+        """[relation]: weights of the off-diagonal cells in s[t]."""
+        cells_in_relation = np.array([1, 1, *[size - 2] * 4, (size - 2) * (size - 3)])
+        self.fit_variance = float(self.own**2 @ cells_in_relation)
+        """Variance of the fit at [i, i], in units of a cell's."""
+        self.residual_variance = float(self.residual**2 @ cells_in_relation)
+        """Variance of a residual, in units of a cell's."""
+        self.pair_share = (1 + self.own[0] + self.own[1]) / (self.residual[0] + self.residual[1])
+        """Multiple of the mean residual of a pair of i that s[i] loses when the pair's effect is fitted."""
 
-@lru_cache
-def _functionals(size: int) -> _Functionals:
-    target, observer = np.nonzero(~np.eye(size, dtype=bool))
-    columns, k = np.eye(size), np.arange(len(target))
-    design = np.hstack([columns[target], columns[observer]])
-    fit = np.linalg.pinv(design)
-    residual = np.zeros((len(k), size * size))
-    residual[:, target * size + observer] = np.eye(len(k)) - design @ fit
-    own = np.zeros((size, size * size))
-    own[:, target * size + observer] = -np.hstack([columns, columns]) @ fit
-    h = float((own[0] ** 2).sum())
-    own[np.arange(size), np.arange(size) * (size + 1)] = 1
-    place = np.full((size, size), -1)
-    place[target, observer] = k
-    swap = place[observer, target]
-    both = np.zeros(size * size)
-    both[[1, size]] = 1  # the pair (0, 1), both ways; all pairs are alike
-    held = residual[place[0, 1]] @ both  # what is left of the pair's effect in either of its residuals
-    share = (1 + float(own[0] @ both)) / float(held)
-    return _Functionals(own, residual, target, observer, swap, h, share)
+    def by_relation(self, weights: FloatArray, values: FloatArray) -> FloatArray:
+        """Sum [R, k] of weighted values over the off-diagonal cells, for each off-diagonal cell k = (t, o).
+
+        Args:
+            weights: [relation].
+            values: [R, target, observer].
+        """
+        target, observer = np.nonzero(~np.eye(self.size, dtype=bool))
+        own = values[:, np.arange(self.size), np.arange(self.size)]
+        target_sums, observer_sums = values.sum(axis=2) - own, values.sum(axis=1) - own
+        same, swap = values[:, target, observer], values[:, observer, target]
+        touching = [
+            target_sums[:, target] - same,
+            observer_sums[:, observer] - same,
+            target_sums[:, observer] - swap,
+            observer_sums[:, target] - swap,
+        ]
+        rest = target_sums.sum(axis=1, keepdims=True) - same - swap - sum(touching)
+        relations = np.stack([same, swap, *touching, rest], axis=2)
+        return np.asarray(relations @ weights)
+
+    def own_variance(self, values: FloatArray) -> FloatArray:
+        """Variance [R, model] of s, where `values  # [R, target, observer]` are variances of independent cells."""
+        own = values[:, np.arange(self.size), np.arange(self.size)]
+        touching = values.sum(axis=2) + values.sum(axis=1) - 2 * own
+        off_diagonal = values.sum(axis=(1, 2))[:, None] - own.sum(axis=1, keepdims=True)
+        apart = off_diagonal - touching
+        return np.asarray(own + self.own[0] ** 2 * touching + self.own[3] ** 2 * apart)

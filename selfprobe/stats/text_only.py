@@ -13,6 +13,7 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,25 +51,54 @@ def text_only_observer(
     repetition of it. Truths may be of many classes, rare ones included: a class absent from training is never named.
     Under 20 different questions: NaN.
     """
-    from sklearn.model_selection import GroupKFold
-
     texts, labels = np.asarray(questions, dtype=object), np.asarray(truths)
     if texts.shape != labels.shape or texts.ndim != 1 or folds < 2:
         raise ValueError(f"expected one truth a question and folds >= 2, got {labels.shape}, {texts.shape}, {folds}")
     hits, different = np.full(len(texts), math.nan), len(set(questions))
     if different < max(SMALLEST_TEXT_SAMPLE, folds):
         return TextOnly(hits, f"{different} different questions, a text classifier needs {SMALLEST_TEXT_SAMPLE}")
-    order = _order(texts, labels)
-    texts, labels = texts[order], labels[order]
-    for train, test in GroupKFold(folds, shuffle=True, random_state=seed).split(texts, groups=texts):
-        if len(set(labels[train])) == 1:  # nothing to choose between; scikit-learn refuses one class
-            predicted = np.full(len(test), labels[train][0])
+    order = _order(texts)
+    labels = labels[order]
+    label_codes = np.unique(labels.astype(str), return_inverse=True)[1]
+    for fold in _folds_of_texts(tuple(texts[order]), folds, seed):
+        if len(set(labels[fold.train])) == 1:  # nothing to choose between; scikit-learn refuses one class
+            predicted = np.full(len(fold.test), labels[fold.train][0])
         else:
+            by_label = np.argsort(label_codes[fold.train], kind="stable")
             # Many classes: lbfgs takes twice as long for the same predictions.
-            model = _fitted(texts[train], labels[train], pattern=r"\w+|[^\w\s]", c=10, solver="newton-cg")
-            predicted = model.predict(texts[test])
-        hits[order[test]] = [right(said, truth) for said, truth in zip(predicted, labels[test], strict=True)]
+            model = _regression(c=10, solver="newton-cg")
+            with _single_threaded():
+                model.fit(fold.train_words[by_label], labels[fold.train][by_label])
+            predicted = model.predict(fold.test_words)
+        hits[order[fold.test]] = [right(said, truth) for said, truth in zip(predicted, labels[fold.test], strict=True)]
     return TextOnly(hits)
+
+
+@dataclass(frozen=True)
+class _Fold:
+    """A fold of texts, with its words as numbers."""
+
+    train: IntArray
+    """Rows to train on."""
+    test: IntArray
+    train_words: Any
+    """TF-IDF [training row, word] of words and punctuation marks, sparse."""
+    test_words: Any
+
+
+@functools.lru_cache(maxsize=8)  # the models of a matrix were asked the same questions
+def _folds_of_texts(texts: tuple[str, ...], folds: int, seed: int) -> tuple[_Fold, ...]:
+    """Folds of texts; equal texts are in one fold."""
+    from sklearn.feature_extraction.text import TfidfVectorizer
+    from sklearn.model_selection import GroupKFold
+
+    rows = np.asarray(texts, dtype=object)
+    out = list[_Fold]()
+    for train, test in GroupKFold(folds, shuffle=True, random_state=seed).split(rows, groups=rows):
+        words = TfidfVectorizer(token_pattern=r"\w+|[^\w\s]", sublinear_tf=True)
+        train_words = words.fit_transform(rows[train])
+        out.append(_Fold(train, test, train_words, words.transform(rows[test])))
+    return tuple(out)
 
 
 def log_odds(
@@ -85,7 +115,7 @@ def log_odds(
     rows, positive, groups = rows[order], positive[order], groups[order]
     for train, test in _folds(positive, groups, each_apart):
         if len(set(positive[train])) == 2 and any(map(_WORD.search, rows[train])):
-            out[order[test]] = _fitted(rows[train], positive[train], longest=2).decision_function(rows[test])
+            out[order[test]] = _fitted(rows[train], positive[train]).decision_function(rows[test])
     return out
 
 
@@ -95,7 +125,7 @@ def log_odds_elsewhere(texts: Sequence[str], positive: npt.NDArray[np.bool_], ot
         return np.full(len(others), math.nan)
     rows = np.asarray(texts, dtype=object)
     order = _order(rows, positive)
-    fitted = _fitted(rows[order], positive[order], longest=2)
+    fitted = _fitted(rows[order], positive[order])
     return np.asarray(fitted.decision_function(np.asarray(others, dtype=object)), dtype=float)
 
 
@@ -132,26 +162,28 @@ def _stratified(positive: npt.NDArray[np.bool_], groups: npt.NDArray[Any]) -> It
         yield from StratifiedGroupKFold(folds, shuffle=True, random_state=0).split(positive, positive, groups)
 
 
-def _fitted(
-    texts: npt.NDArray[Any],
-    labels: npt.NDArray[Any],
-    *,
-    pattern: str = r"(?u)\b\w\w+\b",
-    longest: int = 1,
-    c: float = 1.0,
-    solver: str = "lbfgs",
-) -> Any:
-    """A fitted pipeline over words that match `pattern`, in runs of up to `longest`."""
+def _fitted(texts: npt.NDArray[Any], labels: npt.NDArray[Any]) -> Any:
+    """A fitted pipeline over words of two letters or more and pairs of them."""
     from sklearn.feature_extraction.text import TfidfVectorizer
-    from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
 
-    words = TfidfVectorizer(token_pattern=pattern, ngram_range=(1, longest), sublinear_tf=True)
-    model = make_pipeline(words, LogisticRegression(C=c, max_iter=2000, solver=solver))
-    # Several threads wait for one another here. That most truths are rare is the nature of k-th words.
+    words = TfidfVectorizer(ngram_range=(1, 2), sublinear_tf=True)
+    with _single_threaded():
+        return make_pipeline(words, _regression()).fit(texts, labels)
+
+
+def _regression(*, c: float = 1.0, solver: str = "lbfgs") -> Any:
+    from sklearn.linear_model import LogisticRegression
+
+    return LogisticRegression(C=c, max_iter=2000, solver=solver)
+
+
+@contextmanager
+def _single_threaded() -> Iterator[None]:
+    """A block of fits: several threads would wait for one another. That most truths are rare is no fault here."""
     with _pools().limit(limits=1), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="The number of unique classes", category=UserWarning)
-        return model.fit(texts, labels)
+        yield
 
 
 @functools.cache  # looking for them takes as long as a fit

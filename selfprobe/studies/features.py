@@ -72,6 +72,7 @@ from selfprobe.study import OneModel, Plan, Study, Wave
 from selfprobe.study.described import DescribedRun, NamedModel
 from selfprobe.study.options import EMBEDDER_HELP, LOG_DIR_HELP, OUT_HELP
 from selfprobe.text.parse import json_object
+from selfprobe.text.safe import clean, cleaned, without_secrets
 
 TASK = "awareness_features"
 GRID = range(50, 301, 10)
@@ -209,7 +210,7 @@ class Features(Study):
         content = {"embedder": self.embedder, "grader": self.grader, "logs": list(self.logs), "inertia": curve}
         content |= {**asdict(found), "evidence": there.quotes.drop(columns="answer").to_dict("records")}
         parquet, rates, quotes = io.BytesIO(), group_rates(table, found), list(there.quotes.quote)
-        table.to_parquet(parquet, index=False)
+        cleaned(table).to_parquet(parquet, index=False)
         names = model_names([subject.model for subject in subjects])
         findings = strongest(_finding(subject, names[subject.model], there, found) for subject in subjects)
         method = METHOD.format(embedder=self.embedder, grader=self.grader)
@@ -237,7 +238,7 @@ class Features(Study):
             },
             files={
                 "prompts.parquet": parquet.getvalue(),
-                "taxonomy.json": json.dumps(content, ensure_ascii=False, indent=1).encode(),
+                "taxonomy.json": json.dumps(without_secrets(content), ensure_ascii=False, indent=1).encode(),
             },
             notes=[found.counted, *(f"  {row['quotes']:5} quotes  {row['name']}" for row in rates[: LINES - 1])],
         )
@@ -676,4 +677,6 @@ def marked(text: str, quotes: Sequence[str]) -> Markup:
             at = text.find(quote, at + 1)
     edges = [0, *(np.flatnonzero(np.diff(on[: len(text)])) + 1), len(text)]
     parts = [(text[a:b], on[a]) for a, b in pairwise(edges) if b > a]
-    return Markup("").join(Markup("<mark>{}</mark>").format(part) if lit else escape(part) for part, lit in parts)
+    return Markup("").join(
+        Markup("<mark>{}</mark>").format(clean(part)) if lit else escape(clean(part)) for part, lit in parts
+    )

@@ -351,9 +351,24 @@ class Stated:
         Every model with outcomes counts, asked or not, except an observer of another model (`without`): what it knows
         of itself does not count against it.
         """
-        rest = (of[there] for other, of in self.of_others(model, question).items() if other != without)
-        known = [of for of in rest if not np.isnan(of).all()]
-        return solved_alike(np.vstack([self.outcomes[model, question][there], *known]))
+        others = [place for name, place in self._places[question].items() if name not in (model, without)]
+        results = self._results[question][:, there]
+        known: npt.NDArray[np.bool_] = np.any(~np.isnan(results), axis=1)
+        return solved_alike(results[[self._places[question][model], *(place for place in others if known[place])]])
+
+    @cached_property
+    def _places(self) -> dict[str, dict[str, int]]:
+        """Question → model → its row in `_results`."""
+        models = {question: [name for name, of in self.outcomes if of == question] for _, question in self.outcomes}
+        return {question: {name: place for place, name in enumerate(names)} for question, names in models.items()}
+
+    @cached_property
+    def _results(self) -> dict[str, FloatArray]:
+        """Question → outcomes [model, item]."""
+        return {
+            question: np.array([self.outcomes[name, question] for name in names])
+            for question, names in self._places.items()
+        }
 
 
 def stated_in(logs: Logs) -> Stated:

@@ -40,6 +40,7 @@ def available_model(name: str, **args: Any) -> Model:
     Raises:
         InputError: No such provider, no key, a wrong argument, no weights.
     """
+    concealed(args)  # from now on secrets among them are masked in every message
     try:
         return get_model(name, **args)
     except (PrerequisiteError, ValueError, TypeError, OSError, ImportError) as error:

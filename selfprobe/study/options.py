@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import click
 
-from selfprobe.text.safe import echo, json_escaped
+from selfprobe.text.safe import echo, json_escaped, without_secrets
 from selfprobe.text.user_input import names
 
 EXAMPLES: Mapping[str, tuple[str, str]] = {
@@ -460,7 +460,7 @@ def echo_json(value: Any) -> None:
     """Print results as JSON: dataclasses as objects, and what is undefined (NaN) as null."""
     import json
 
-    click.echo(json_escaped(json.dumps(_plain(value), indent=2, ensure_ascii=False, allow_nan=False)))
+    click.echo(json_escaped(json.dumps(without_secrets(_plain(value)), indent=2, ensure_ascii=False, allow_nan=False)))
 
 
 def echo_lines(lines: Iterable[str]) -> None:

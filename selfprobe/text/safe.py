@@ -1,11 +1,13 @@
 """Texts of others (names of models, replies, errors of providers), made safe to show."""
 
 import json
+import os
 import re
 from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import click
 
@@ -17,14 +19,40 @@ REPLACED = "\N{REPLACEMENT CHARACTER}"
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 """Control characters but for tab and line feed, what turns the direction of text around, and halves of characters."""
 
+KNOWN_FORMS = (
+    r"sk-(?=[\w*-]*[\d*])(?=[\w*-]{8})",  # OpenAI, Anthropic, OpenRouter, DeepSeek and others
+    r"(?:sk|rk|pk)_(?:live|test)_(?=\w{8})",
+    r"AIza(?=[\w*-]{8})",
+    r"ya29\.(?=[\w-]{8})",
+    r"(?:AKIA|ASIA)(?=[A-Z0-9*]{8})",
+    r"(?:hf|gsk)_(?=[A-Za-z0-9*]{10})",
+    r"(?:lsv2_pt|lsv2_sk|tgp_v1|dop_v1|whsec)_(?=\w{8})",
+    r"(?:fw|r8|npm)_(?=[A-Za-z0-9*]{16})",  # Fireworks, Replicate
+    r"(?:xai|pplx|csk|nvapi|glpat)-(?=[\w*-]{8})",
+    r"dapi(?=[0-9a-f]{16})",
+    r"(?:ghp|gho|ghu|ghs|ghr|github_pat)_(?=\w{8})",
+    r"xox[abeprs]-(?=[\w-]{8})",
+    r"SG\.(?=[\w-]{16,}\.)",
+    r"eyJ(?=[\w-]{8,}\.[\w-]{8,})",  # a JSON Web Token
+)
+"""Beginnings of keys that show by their form."""
+
 _KEYS = re.compile(
-    r"""(?ix)
-    ( \b(?:sk-|AIza|hf_|gsk_|xai-|pplx-|AKIA)(?=[\w*-]{8})   # keys that show by their beginning
-    | \bBearer\s+(?=\S{6})
-    | \b(?:\w*[-_])?key["']?\s*=\s*["']?(?=[^\s&"',;]{6})      # …key=VALUE
-    | \b(?:x-)?api[-_]?key["']?\s*:\s*["']?(?=[^\s&"',;]{6})   # a header, or JSON
-    ) [^\s&"',;)\]}]+
+    rf"""(?x)
+    ( \b(?:{"|".join(KNOWN_FORMS)})
+    | (?i: \bBearer\s+(?=\S{{6}})
+         | \bAuthorization["']?\s*[:=]\s*["']?(?:Basic|Token|Key|ApiKey)\s+(?=\S{{6}})
+         | \b(?:\w*[-_])?key["']?\s*=\s*["']?(?=[^\s&"',;]{{6}})      # …key=VALUE
+         | \b(?:x-)?api[-_]?key["']?\s*:\s*["']?(?=[^\s&"',;]{{6}})   # a header, or JSON
+         | \b[\w-]*(?:secret|password|passwd|pwd|access_?token|auth_?token|private_?key)["']?\s*
+           (?:=\s*["']?|:\s*["'])(?=[^\s&"',;]{{6}})
+      )
+    ) [^\s&"',;)\]}}]+
     """
+)
+
+_PRIVATE_KEY = re.compile(
+    r"(-----BEGIN [A-Z ]*PRIVATE KEY-----)(?:(?!-----END).)*(?:-----END [A-Z ]*PRIVATE KEY-----)?", re.DOTALL
 )
 
 _USER = re.compile(r"(?<=://)(?:([^/\s:@]{0,200}:)[^/\s]{1,500}|[^/\s:@]{8,500})@")
@@ -33,10 +61,20 @@ _QUERY = re.compile(
 )
 """Secrets in an address: user:password@ or token@, and ?token=…; the name stays."""
 
-_SECRET = re.compile(
-    r"(?i)(?:.*[-_ ])?(?:auth|authorization|cookie|passw(?:or)?d|passphrase|secret|credentials?|bearer|signature|sig"
-    r"|(?:api)?key|(?<!stop_)(?<!pad_)(?<!eos_)(?<!bos_)(?<!end_)token)"
+_SECRET_NAME = re.compile(
+    r"(?i)(?:.*[-_ ])?(?:auth|authorization|cookie|passw(?:or)?d|pwd|passphrase|secret|credentials?|bearer|signature"
+    r"|sig|pat|jwt|dsn|connection_string|(?:api)?key(?:_id)?|(?<!stop_)(?<!pad_)(?<!eos_)(?<!bos_)(?<!end_)token)"
 )
+_CAMEL_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_SECRET_VARIABLE = re.compile(
+    r"(?:.*_)?(?:KEY|KEY_ID|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?|PAT|JWT|DSN)(?:_(?:\d+|BEDROCK))?"
+)
+"""Names of environment variables whose values are secret."""
+_PATH = re.compile(r"\.{0,2}[/\\]|~|[A-Za-z]:[/\\]")
+SHORTEST_SECRET = 8
+"""Number of characters from which the value of a secret setting is masked wherever it stands."""
+SHORTEST_WORD = 16
+"""The same of a value of letters alone, such as `placeholder`."""
 _HEADERS = re.compile(r"(?i).*headers?")
 _PUBLIC = {"accept", "content-type", "user-agent", "anthropic-version", "anthropic-beta", "http-referer", "x-title"}
 """Headers that hold no secret; any other one may."""
@@ -52,13 +90,52 @@ def plain(text: str) -> str:
     return _CONTROL.sub(REPLACED, text.replace("\r\n", "\n"))
 
 
-@lru_cache(maxsize=4096)
 def masked(text: str) -> str:
-    """The text with what looks like an API key, or a password in an address, cut off.
+    """The text with what is, or looks like, an API key, or a password in an address, cut off.
 
+    Secrets are the values of secret settings, of the environment (`OPENAI_API_KEY`) and of model arguments
+    (`-M api_key=…`), from `SHORTEST_SECRET` characters on, and what shows by its form:
     `"wrong key sk-abc123def456"` is `"wrong key sk-…"`, `"https://me:pass@host"` is `"https://me:…@host"`.
     """
-    return _QUERY.sub(r"\1…", _USER.sub(lambda user: f"{user[1] or ''}{HIDDEN}@", _KEYS.sub(r"\1…", text)))
+    return masker()(text)
+
+
+def masker() -> Callable[[str], str]:
+    """The function `masked` of now, for many texts: the environment is looked up once."""
+    return _masker_of(known_secrets())
+
+
+@lru_cache(maxsize=8)
+def _masker_of(secrets: tuple[str, ...]) -> Callable[[str], str]:
+    values = re.compile("|".join(map(re.escape, secrets))) if secrets else None
+
+    @lru_cache(maxsize=4096)  # columns of tables repeat their texts
+    def mask(text: str) -> str:
+        if values:
+            text = values.sub(HIDDEN, text)
+        text = _PRIVATE_KEY.sub(rf"\1{HIDDEN}", text)
+        text = _KEYS.sub(rf"\1{HIDDEN}", text)
+        return _QUERY.sub(rf"\1{HIDDEN}", _USER.sub(lambda user: f"{user[1] or ''}{HIDDEN}@", text))
+
+    return mask
+
+
+_remembered = set[str]()
+"""Values of secret model arguments that were seen in this process."""
+
+
+def known_secrets() -> tuple[str, ...]:
+    """Values of secret settings, the longest first: of the environment, and of model arguments that were seen."""
+    values = {value for name, value in os.environ.items() if _SECRET_VARIABLE.fullmatch(name.upper())} | _remembered
+    maskable = filter(_is_maskable, map(str.strip, values))
+    secrets = {form for value in maskable for form in (value, quote(value, safe=""))}
+    return tuple(sorted(secrets, key=lambda secret: (-len(secret), secret)))
+
+
+def _is_maskable(value: str) -> bool:
+    """True if no common word, number or path would be masked with it."""
+    shortest = SHORTEST_WORD if value.isalpha() or value.isdigit() else SHORTEST_SECRET
+    return len(value) >= shortest and HIDDEN not in value and not _PATH.match(value)
 
 
 def concealed(value: Any, name: str = "") -> Any:
@@ -72,14 +149,22 @@ def concealed(value: Any, name: str = "") -> Any:
         name: Name of the value. What lies below a secret name is secret, and every header but a few is.
     """
     if isinstance(value, dict):
-        headers, secret = _HEADERS.fullmatch(name), _SECRET.fullmatch(name)
+        headers, secret = _HEADERS.fullmatch(name), _is_secret(name)
         hidden = {key for key in value if secret or (headers and str(key).lower() not in _PUBLIC)}
         return {key: concealed(each, "secret" if key in hidden else str(key)) for key, each in value.items()}
     if isinstance(value, list):
         return [concealed(each, "secret" if _HEADERS.fullmatch(name) else name) for each in value]
     if not isinstance(value, str):
         return value
-    return HIDDEN if value and _SECRET.fullmatch(name) else masked(value)
+    if value and _is_secret(name):
+        _remembered.add(value)  # a vendor's message may repeat it
+        return HIDDEN
+    return masked(value)
+
+
+def _is_secret(name: str) -> bool:
+    """True if a setting of this name is secret: `clientSecret` is as `client_secret`."""
+    return _SECRET_NAME.fullmatch(_CAMEL_CASE.sub("_", name)) is not None
 
 
 def harmless(cell: str) -> str:
@@ -88,7 +173,7 @@ def harmless(cell: str) -> str:
 
 
 def clean(text: str) -> str:
-    """The text without control characters and API keys."""
+    """The text without control characters and secrets."""
     return plain(masked(text))
 
 
@@ -107,14 +192,20 @@ def echo(text: object = "", *, err: bool = False, nl: bool = True) -> None:
         click.echo(clean(str(text)), err=err, nl=nl)
 
 
+def without_secrets(value: Any) -> Any:
+    """Mappings, lists and texts with secrets masked in every text."""
+    return _changed(value, masker())
+
+
 def json_escaped(text: str) -> str:
     """JSON in which characters that a terminal obeys are escapes, so that nothing is lost."""
     return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def cleaned(table: "pd.DataFrame") -> "pd.DataFrame":
-    """The table without control characters and API keys in its texts."""
-    return _mapped(table, clean)
+    """The table without control characters and secrets in its texts, also those in lists and mappings."""
+    mask = masker()
+    return _mapped(table, lambda text: plain(mask(text)))
 
 
 def csv(table: "pd.DataFrame") -> bytes:
@@ -134,9 +225,27 @@ def csv(table: "pd.DataFrame") -> bytes:
 
 
 def _mapped(table: "pd.DataFrame", change: Callable[[str], str]) -> "pd.DataFrame":
-    """The table with `change` done to every cell of text; numbers stay."""
+    """The table with `change` done to every text in it; numbers stay."""
     changed = table.copy()
     for column in changed.columns:
-        if changed[column].dtype.kind not in "biufc":
-            changed[column] = [change(v) if isinstance(v, str) else v for v in changed[column]]
+        values = changed[column]
+        if values.dtype.kind in "biufc" or not values.notna().any():
+            continue
+        if values.dtype != object:  # texts alone, of which many are equal
+            texts = {text: change(text) for text in values.unique() if isinstance(text, str)}
+            if any(text != after for text, after in texts.items()):
+                changed[column] = values.map(texts)
+        else:
+            changed[column] = [_changed(value, change) for value in values]
     return changed
+
+
+def _changed(value: Any, change: Callable[[str], str]) -> Any:
+    """A value with `change` done to its texts."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {key: _changed(each, change) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_changed(each, change) for each in value]
+    return value

@@ -1,14 +1,16 @@
 """A cell that needs no call is what a run of it would have been."""
 
+import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from inspect_ai.model import get_model
 
-from selfprobe.scorers.decision import NO_PREDICTION, Decision, crossed_pairs
-from selfprobe.studies.matrix.table import matrix_of, read_matrices
+from selfprobe.scorers.decision import NO_PREDICTION, Decision
+from selfprobe.studies.matrix.table import crossed_columns, matrix_of, read_matrices
 
 FAULTY = (
     "planted/ada?access=.8&malformed=.2&empty=.1&act_refused=.2",
@@ -46,20 +48,35 @@ def test_a_joined_cell_is_the_run_with_both_sides_replayed(
         pd.testing.assert_frame_equal(found, expected)
 
 
-def test_a_fault_of_either_side_stays_the_reason() -> None:
-    equal = str.__eq__
-    good = Decision(key="k1", value=1, truth="a", said="a")
-    refused = Decision(key="k1", unscored="target_refusal", said="a")
-    unread = Decision(key="k1", unscored="invalid_response_format", truth="b")
-    both = Decision(key="k1", unscored="target_refusal", unread="truncated")
-    assert crossed_pairs(good, good.model_copy(update={"said": "b"}), equal).value == 0
-    assert crossed_pairs(refused, good, equal).unscored == "target_refusal"
-    assert crossed_pairs(good, unread, equal).unscored == "invalid_response_format"
-    assert crossed_pairs(unread, good, equal).value == 0, "the truth is there, and the other's prediction"
-    assert crossed_pairs(good, refused, equal).value == 1, "a prediction counts though its own truth is hidden"
-    assert crossed_pairs(good, both, equal).unscored == "truncated"
-    old = Decision(key="k1", unscored="target_refusal")
-    assert crossed_pairs(good, old, equal).unscored == NO_PREDICTION
+GOOD = Decision(key="k1", value=1, truth="a", said="a")
+OTHER_WORD = Decision(key="k1", value=0, truth="a", said="b")
+REFUSED = Decision(key="k1", unscored="target_refusal", said="a")
+UNREAD = Decision(key="k1", unscored="invalid_response_format", truth="b")
+BOTH = Decision(key="k1", unscored="target_refusal", unread="truncated")
+OLD = Decision(key="k1", unscored="target_refusal")
+
+
+@pytest.mark.parametrize(
+    ("of_target", "of_observer", "value", "unscored"),
+    [
+        pytest.param(GOOD, OTHER_WORD, 0, None, id="another word is wrong"),
+        pytest.param(REFUSED, GOOD, None, "target_refusal", id="nothing to predict"),
+        pytest.param(GOOD, UNREAD, None, "invalid_response_format", id="no prediction that can be read"),
+        pytest.param(UNREAD, GOOD, 0, None, id="the truth is there, and the other's prediction"),
+        pytest.param(GOOD, REFUSED, 1, None, id="a prediction counts though its own truth is hidden"),
+        pytest.param(GOOD, BOTH, None, "truncated", id="of both faults the observer's own"),
+        pytest.param(GOOD, OLD, None, NO_PREDICTION, id="a log that keeps one reason for both"),
+    ],
+)
+@pytest.mark.parametrize("task", ["kth_word", "heads_up"])
+def test_a_fault_of_either_side_stays_the_reason(
+    of_target: Decision, of_observer: Decision, value: float | None, unscored: str | None, task: str
+) -> None:
+    own = pd.DataFrame([vars(of_target), vars(of_observer)]).assign(task=task)
+    found = crossed_columns(own, np.array([0]), np.array([1]))
+    assert found["unscored"].tolist() == [unscored]
+    assert found["value"].tolist() == pytest.approx([math.nan if value is None else value], nan_ok=True)
+    assert (found["said"].tolist(), found["unread"].tolist()) == ([of_observer.said], [None])
 
 
 def test_a_failed_run_on_itself_leaves_its_joined_cells_empty(run_task: Any, tmp_path: Path) -> None:

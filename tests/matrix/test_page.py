@@ -18,7 +18,7 @@ from selfprobe.page import Page as MadePage
 from selfprobe.page import write as write_page
 from selfprobe.studies.matrix import page as report
 from selfprobe.studies.matrix.numbers import Analysis, analyse
-from selfprobe.studies.matrix.sections import _of_its_log, self_table
+from selfprobe.studies.matrix.sections import _baselines, _of_its_log, self_table
 from selfprobe.studies.matrix.table import Results, matrix_of
 
 OWN = files("selfprobe.page").joinpath("page.js").read_text("utf-8")
@@ -207,9 +207,25 @@ def test_joined_cells_are_no_runs_and_informed_ones_are(matrix_results: Callable
     made = report.results_page(informed, analyse(results, rng=np.random.default_rng(0)))
     assert counted(made).startswith("4 cells from 3 runs (1 of observers that were told of their target), 1 task.")
     (details,) = (block for block in made.sections[-1].blocks if isinstance(block, Details))
-    assert details.summary == "All 5 cells"
+    assert details.summary == "All 3 runs"
+    assert details.blocks[1:] == ["2 cells are no runs: joined from both models' own, as tables/runs.csv lists."]
     alone = report.results_page(matrix_results({"m/a": 0.9}, items=20), Analysis(()))
     assert counted(alone).startswith("1 cell from 1 run, 1 task.")
+
+
+def test_the_page_of_many_models_leaves_its_largest_tables_to_the_files(
+    matrix_results: Callable[..., Results], tmp_path: Path
+) -> None:
+    models = {f"m/{place}": 0.5 for place in range(32)}
+    results = matrix_results(models, items=5)
+    analysis, text = write(results, tmp_path)
+    assert "tables/cells.csv has all 1,024 cells." in text and "The same as a table" not in text
+    assert len(pd.read_csv(tmp_path / "tables" / "cells.csv")) == 32**2
+    (row, *_) = analysis.tasks[0].rows
+    shown = [line["baseline"] for line in _baselines(analysis.tasks[0]).rows if line["model"] == row.model]
+    likest = sorted(row.stand_ins, key=lambda other: row.stand_ins[other].value)[:15]
+    assert len(row.stand_ins) == 31
+    assert {name.removesuffix("'s own replies") for name in shown if "replies" in name} == set(likest)
 
 
 def test_the_best_baseline_of_a_run_is_no_divergence() -> None:

@@ -17,6 +17,7 @@ from inspect_ai.tool import Tool, tool
 
 from selfprobe.data.outcomes import OutcomeQuestions, logged_outcomes, models_in
 from selfprobe.errors import InputError
+from selfprobe.errors.output import from_here
 
 USAGE = ModelUsage(input_tokens=1, output_tokens=7, total_tokens=8)
 Replies = Callable[[str], str | ModelOutput]
@@ -216,7 +217,7 @@ def test_logs_that_do_not_count_are_named_and_stop_nobody(tmp_path: Path) -> Non
     found = logged_outcomes(str(tmp_path), "mockllm/a", OutcomeQuestions())
     assert len(found.table.rows) == 6 and not any(found.others.values())
     cancelled, cut, unscored = sorted(found.notes, key=lambda note: ("cancelled" not in note, "cut.eval" not in note))
-    assert cancelled == f"file://{stopped.location} does not count: status cancelled"
+    assert cancelled == f"{from_here(str(stopped.location))} does not count: status cancelled"
     assert "cut.eval does not count: cannot be read: it is truncated, or no Inspect log" in cut
     assert unscored.startswith("plain: mockllm/b is not compared: ") and "has no scores" in unscored
     with pytest.raises(InputError, match=r"no log of mockllm/z in .* does not count: (status|cannot be read)"):

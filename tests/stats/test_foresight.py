@@ -2,6 +2,7 @@
 
 import math
 from collections import Counter
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -131,6 +132,29 @@ def test_a_share_counts_as_so_much_of_a_success_and_no_item_is_a_pair_with_itsel
     assert found.pairs.tolist() == [1.5, 1, 1.5] and found.auroc == 1
     assert ordered([0.2, 0.5, 0.9], [1, 0.5, 0]).auroc == 0
     assert ordered([0.5, 0.5], [1, 0]).auroc == 0.5
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_pairs_are_counted_within_strata_as_by_going_through_them(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    p, y, strata = draw.integers(0, 4, 20) / 4, draw.random(20), draw.integers(0, 3, 20)
+    right, pairs = np.zeros(20), np.zeros(20)
+    for i, j in permutations(range(20), 2):
+        if strata[i] == strata[j]:
+            in_order = float(p[i] > p[j]) + float(p[i] == p[j]) / 2
+            weight = y[i] * (1 - y[j])
+            for item in (i, j):
+                right[item] += weight * in_order
+                pairs[item] += weight
+    found = ordered(p, y, strata)
+    assert found.right == pytest.approx(right) and found.pairs == pytest.approx(pairs)
+    assert ordered([], []).right.tolist() == []
+
+
+def test_items_are_alike_where_the_same_models_results_are_known_and_as_many_succeeded() -> None:
+    outcomes = [[1, 0, 1, math.nan, 0, math.nan], [0, 1, 1, 1, 0, 1], [0, 0, 0, 0, 0, 1]]
+    first, second, third, fourth, fifth, sixth = solved_alike(outcomes).tolist()
+    assert first == second and len({first, third, fourth, fifth, sixth}) == 5
 
 
 def test_strata_compare_items_that_as_many_models_solved() -> None:

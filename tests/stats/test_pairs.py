@@ -2,13 +2,14 @@
 
 import math
 import time
+import tracemalloc
 
 import numpy as np
 import pytest
 from scipy import special
 
 from selfprobe.stats.estimate import holm
-from selfprobe.stats.pairs import STEPS, fit_alone, moments, own_cells
+from selfprobe.stats.pairs import STEPS, FitWeights, fit_alone, less_fit, moments, own_cells
 
 SCALES = {
     "x": lambda g: g,
@@ -47,6 +48,58 @@ def test_the_own_cell_above_the_fit_of_least_squares() -> None:
     effects, *_ = np.linalg.lstsq(design, a[target, observer], rcond=None)
     found = own_cells(np.repeat(a[:, :, None], 50, axis=2) + rng(2).normal(0, 1e-9, (5, 5, 50)))
     assert found.over == pytest.approx(np.diag(a) - effects[:5] - effects[5:], abs=1e-6)
+
+
+@pytest.mark.parametrize("size", [4, 5, 9])
+def test_residuals_and_their_variances_are_those_of_a_table_of_all_weights(size: int) -> None:
+    cells, models = size * size, np.arange(size)
+    target, observer = np.nonzero(~np.eye(size, dtype=bool))
+    pairs = np.arange(len(target))
+    design = np.zeros((len(target), 2 * size))
+    design[pairs, target] = design[pairs, size + observer] = 1
+    fit = np.linalg.pinv(design)
+    residual_weights = np.zeros((len(target), cells))
+    residual_weights[:, target * size + observer] = np.eye(len(target)) - design @ fit
+    own_weights = np.zeros((size, cells))
+    own_weights[:, target * size + observer] = -(fit[:size] + fit[size:])
+    own_weights[models, models * (size + 1)] = 1
+    place = np.zeros((size, size), dtype=int)
+    place[target, observer] = pairs
+    swapped_weights = residual_weights[place[observer, target]]
+
+    y = rng(3).normal(size=(2, size, size))
+    flat = y.reshape(2, cells)
+    beyond_fit = less_fit(y)
+    assert beyond_fit[:, target, observer] == pytest.approx(flat @ residual_weights.T)
+    assert beyond_fit[:, models, models] == pytest.approx(flat @ own_weights.T)
+
+    weights, noise = FitWeights(size), rng(4).random((2, size, size))
+    flat = noise.reshape(2, cells)
+    own_of_pair = own_weights[target]
+    by_relation = weights.by_relation
+    assert weights.own_variance(noise) == pytest.approx(flat @ np.square(own_weights).T)
+    assert by_relation(weights.residual**2, noise) == pytest.approx(flat @ np.square(residual_weights).T)
+    assert by_relation(weights.residual * weights.swapped, noise) == pytest.approx(
+        flat @ (residual_weights * swapped_weights).T
+    )
+    assert by_relation(weights.own * weights.residual, noise) == pytest.approx(
+        flat @ (own_of_pair * residual_weights).T
+    )
+    assert by_relation(weights.own * weights.swapped, noise) == pytest.approx(flat @ (own_of_pair * swapped_weights).T)
+    assert weights.fit_variance == pytest.approx(float(np.square(own_weights[0]).sum()) - 1)
+    assert weights.residual_variance == pytest.approx(float(np.square(residual_weights[0]).sum()))
+    both = own_weights[0, 1] + own_weights[0, size]
+    assert weights.pair_share == pytest.approx((1 + both) / (residual_weights[0, 1] + residual_weights[0, size]))
+
+
+@pytest.mark.parametrize("items", [7, 40])
+def test_the_factor_of_the_moments_is_that_of_the_covariance_of_the_means(items: int) -> None:
+    x = rng(5).random((4, 4, items))
+    found = moments(x[None])
+    assert found.factor.shape == (1, 16, min(items, 16))
+    covariance = np.cov(x.reshape(16, items)) / items
+    assert found.factor[0] @ found.factor[0].T == pytest.approx(covariance)
+    assert found.variance[0] == pytest.approx(np.diag(covariance))
 
 
 def test_the_spread_of_pairs_is_that_of_the_residuals_beyond_noise() -> None:
@@ -193,6 +246,16 @@ def test_eleven_models_and_four_hundred_items_take_milliseconds() -> None:
     for _ in range(5):
         own_cells(x)
     assert (time.process_time() - start) / 5 < 0.05  # some 3 ms
+
+
+def test_the_memory_of_many_models_grows_with_their_cells_and_not_with_pairs_of_cells() -> None:
+    x = hits(knower(80, 3), 20)
+    tracemalloc.start()
+    found = own_cells(x)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert np.isfinite(found.p).all() and found.p[3] == found.p.min()
+    assert peak < 100e6, "a number for every two of the 6,400 cells would take 328 MB"
 
 
 def test_what_is_no_matrix_is_refused() -> None:

@@ -120,13 +120,13 @@ def item_specific(
     taken_off = "the same answers compared with what the target did at other items"
     if len(alike) > 1:
         taken_off += f" that are alike (in {', '.join(list(alike)[1:])}, where that takes off more)"
-    paired = rows[rows.value.notna() & rows.truth.notna() & rows.said.notna()]
+    paired = (rows.value.notna() & rows.truth.notna() & rows.said.notna()).to_numpy()
     if measure.item_scores is not None:
         if rows.empty or not set(rows.key) <= set(measure.sides):  # empty where every cell is a hole
             return Specific(matrix.scores, np.full(hidden.shape[:2], np.nan), "")
         found = _shifted(rows, matrix, measure, _kinds(alike, matrix))
-    elif len(paired):
-        found = _by_pairs(paired, matrix, measure, alike)
+    elif paired.any():
+        found = _by_pairs(rows, paired, matrix, measure, alike)
     elif rows.floor.notna().any():
         off = rows.assign(value=rows.value - rows.floor).groupby([*CELL, "item"])[["value", "floor"]].mean()
         found = Specific(_grid(off.value, matrix), _nanmean(_grid(off.floor, matrix)), "")
@@ -142,38 +142,73 @@ def _kinds(alike: Mapping[str, pd.Series], matrix: TaskMatrix) -> pd.Series:
     return kind.reindex(matrix.items).fillna("").astype(str)
 
 
-def _by_pairs(rows: pd.DataFrame, matrix: TaskMatrix, measure: Measure, alike: Mapping[str, pd.Series]) -> Specific:
-    """All mismatched pairs of a cell and key, exactly."""
-    parts: dict[str, list[pd.DataFrame]] = {name: [] for name in alike}
-    for _, own in rows.groupby("key"):
-        said, truth = own.said.astype(str), own.truth.astype(str)
-        words = pd.Index(pd.unique(pd.concat([said, truth])))
-        a, b = words.get_indexer(said), words.get_indexer(truth)
-        graded = None if measure.right is operator.eq else _graded(words, a, b, measure)
-        items = pd.factorize(own.item)[0]
-        of = {name: pd.factorize(group.reindex(own.item))[0] for name, group in alike.items()}
-        values = {name: (np.zeros(len(own)), np.full(len(own), np.nan)) for name in alike}
-        for at in own.reset_index(drop=True).groupby(CELL).indices.values():
-            score = own.value.to_numpy()[at]
-            for name, group in of.items():
-                alike_at = _Alike(a[at], b[at], items[at], group[at])
-                sums = alike_at.matched() if graded is None else alike_at.graded(graded)
-                specific, habit = values[name]
-                specific[at], habit[at] = _without_habit(*sums, alike_at.kinds, score)
-        for name, (specific, habit) in values.items():
-            parts[name].append(own[[*CELL, "item"]].assign(specific=specific, habit=habit))
-    means = {
-        name: pd.concat(part).groupby([*CELL, "item"])[["specific", "habit"]].mean() for name, part in parts.items()
-    }
-    grids = {name: _grid(mean.specific, matrix) for name, mean in means.items()}
-    habits = {name: _nanmean(_grid(mean.habit, matrix)) for name, mean in means.items()}
+def _by_pairs(
+    rows: pd.DataFrame,
+    paired: npt.NDArray[np.bool_],
+    matrix: TaskMatrix,
+    measure: Measure,
+    alike: Mapping[str, pd.Series],
+) -> Specific:
+    """All mismatched pairs of a cell and key, exactly.
+
+    Args:
+        rows: Decisions of the task.
+        paired: [row]: True for those with a value, a truth and a prediction.
+        matrix: Its scores.
+        measure: Its grading rule.
+        alike: Result of `groups`.
+    """
+    models, item_names = pd.Index(matrix.models), pd.Index(matrix.items)
+    target, observer = (_codes(rows[name][paired], models) for name in CELL)
+    items = _codes(rows.item[paired], item_names)
+    cells = target * len(models) + observer
+    key_codes, keys = pd.factorize(rows.key[paired], sort=True)
+    value = rows.value[paired].to_numpy()
+    said, truth = rows.said[paired].astype(str), rows.truth[paired].astype(str)
+    words = pd.Index(said.unique()).union(pd.Index(truth.unique()))
+    said, truth = _codes(said, words), _codes(truth, words)
+    kinds = {name: pd.factorize(group.reindex(item_names))[0] for name, group in alike.items()}
+
+    size = len(models) ** 2 * len(item_names)
+    sums = {name: (np.zeros(size), np.zeros(size)) for name in alike}
+    counts = np.zeros(size)
+    for key in range(len(keys)):
+        of_key = np.flatnonzero(key_codes == key)
+        graded = None if measure.right is operator.eq else _graded(words, said[of_key], truth[of_key], measure)
+        # Equal words are counted in all cells of a target at once; other rules take a table of all pairs in a cell.
+        for at in _blocks(of_key, target if graded is None else cells):
+            cell_items = observer[at] * len(item_names) + items[at]
+            place = cells[at] * len(item_names) + items[at]
+            np.add.at(counts, place, 1)
+            for name, kind in kinds.items():
+                cell_kinds = observer[at] * (kind.max() + 1) + kind[items[at]]
+                alike_at = _Alike(said[at], truth[at], cell_items, cell_kinds)
+                pairs = alike_at.matched() if graded is None else alike_at.graded(graded)
+                for total, part in zip(sums[name], _without_habit(*pairs, cell_kinds, value[at]), strict=True):
+                    np.add.at(total, place, part)
+    shape = matrix.scores.shape
+    with np.errstate(invalid="ignore"):  # a place without a decision: NaN
+        grids = {name: (specific / counts).reshape(shape) for name, (specific, _) in sums.items()}
+        habits = {name: _nanmean((habit / counts).reshape(shape)) for name, (_, habit) in sums.items()}
     own_habits = [{name: float(habit[i, i]) for name, habit in habits.items()} for i in range(len(matrix.models))]
     scores, taken = grids[ALL].copy(), habits[ALL].copy()
     for i, own_habit in enumerate(own_habits):
-        known = {name: value for name, value in own_habit.items() if not np.isnan(value)}
-        largest = max(known, key=lambda name: known[name], default=ALL)
+        known_habits = {name: value for name, value in own_habit.items() if not np.isnan(value)}
+        largest = max(known_habits, key=lambda name: known_habits[name], default=ALL)
         scores[i], taken[i] = grids[largest][i], habits[largest][i]
     return Specific(scores, taken, "", tuple(own_habits))
+
+
+def _codes(column: pd.Series, names: pd.Index) -> Codes:
+    """Place [row] of each value among the names."""
+    codes, values = pd.factorize(column)  # else every row's text becomes an object of its own
+    return np.asarray(names.get_indexer(values)[codes])
+
+
+def _blocks(rows: Codes, codes: Codes) -> list[Codes]:
+    """The rows, apart by their code, each in order."""
+    order = rows[np.argsort(codes[rows], kind="stable")]
+    return np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
 
 
 def _graded(words: pd.Index, said: npt.NDArray[np.intp], truth: npt.NDArray[np.intp], measure: Measure) -> FloatArray:
@@ -186,13 +221,14 @@ def _graded(words: pd.Index, said: npt.NDArray[np.intp], truth: npt.NDArray[np.i
 
 @dataclass(frozen=True)
 class _Alike:
-    """The decisions of a cell and key, each [decision]."""
+    """The decisions of one key in a cell, or in several cells, each [decision]."""
 
     said: Codes
     truth: Codes
     items: Codes
+    """Items of each cell: those of several cells have codes of their own."""
     kinds: Codes
-    """Groups of items; pairs are drawn within them."""
+    """Groups of each cell's items; pairs are drawn within them."""
 
     def graded(self, table: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Sum of grades of each answer elsewhere, of each act by answers elsewhere, and the number of such pairs."""

@@ -1,5 +1,6 @@
 """Numbers and verdict of a matrix, from its tables, task by task (paper 003, §4.1 and G.3)."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from textwrap import shorten
@@ -251,14 +252,15 @@ def _paper_test(advantage: SelfAdvantage) -> ModelsTest:
 
 
 def _cells(results: Results, matrix: TaskMatrix, cluster: npt.NDArray[np.intp]) -> pd.DataFrame:
-    rows = results.decisions[results.decisions.task == matrix.task].groupby(["target", "observer"])
-    counted = rows.agg(unscored=("value", lambda v: float(v.isna().mean())), reasoned=("reasoned", "mean"))
+    rows = results.decisions_of(matrix.task)
+    unscored = rows.value.isna().groupby([rows.target, rows.observer]).mean().to_dict()
+    reasoned = rows.reasoned.groupby([rows.target, rows.observer]).mean().to_dict()
+    unit = unit_of(cluster)
     out = []
     for t, target in enumerate(matrix.models):
         for o, observer in enumerate(matrix.models):
-            estimate = clustered_mean(matrix.scores[t, o], cluster, unit=unit_of(cluster))
+            estimate = clustered_mean(matrix.scores[t, o], cluster, unit=unit)
             pair = (target, observer)
-            share = counted.loc[pair] if pair in counted.index else {"unscored": float("nan"), "reasoned": float("nan")}
             out.append(
                 {
                     "task": matrix.task,
@@ -269,8 +271,8 @@ def _cells(results: Results, matrix: TaskMatrix, cluster: npt.NDArray[np.intp]) 
                     "high": estimate.high,
                     "n": estimate.n,
                     "reason": estimate.reason,
-                    "unscored": share["unscored"],
-                    "reasoned": share["reasoned"],
+                    "unscored": unscored.get(pair, math.nan),
+                    "reasoned": reasoned.get(pair, math.nan),
                     "hole": matrix.holes.get(pair, "" if estimate.n else "nothing was scored"),
                 }
             )

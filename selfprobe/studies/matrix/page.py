@@ -60,7 +60,7 @@ from selfprobe.studies.matrix.sections import (
 )
 from selfprobe.studies.matrix.table import Results, left_out_of, matrices_of
 from selfprobe.study._registry import measures
-from selfprobe.text.safe import clean
+from selfprobe.text.safe import clean, cleaned
 
 ROWS = 6
 """Largest number of rows of picture and table."""
@@ -345,7 +345,7 @@ def results_page(results: Results, analysis: Analysis, *, paper: Sequence[Block]
     informed = informed_rows(results, analysis)
     themselves = self_table(results, {task.task: task.matrix for task in analysis.tasks})
     decisions = io.BytesIO()
-    results.decisions.to_parquet(decisions, index=False)
+    cleaned(results.decisions).to_parquet(decisions, index=False)
     alone = _alone(analysis, themselves)
     axes = axis_rows(results) if results.runs else []
     efforts, effort_tables = effort_sections(results.runs)
@@ -515,7 +515,9 @@ def _method() -> list[Block]:
 
 
 def _runs(results: Results) -> list[Block]:
-    rows, arms = [*results.cells.itertuples(), *results.informed.itertuples()], not results.informed.empty
+    joined = int(results.cells.joined.sum())
+    runs = results.cells[~results.cells.joined.astype(bool)]
+    rows, arms = [*runs.itertuples(), *results.informed.itertuples()], not results.informed.empty
     table = Table(
         rows,
         (
@@ -525,10 +527,14 @@ def _runs(results: Results) -> list[Block]:
             *(Column(name, name, str) for name in ("samples", "tokens")),
             Column("applied", lambda run: "; ".join(f"{role}: {told}" for role, told in run.applied.items())),
             Column("versions", lambda run: f"task {run.version}, selfprobe {run.selfprobe}, inspect {run.inspect}"),
-            Column("log", lambda run: "no run: joined from both models' own" if run.joined else Log(run.log)),
+            Column("log", lambda run: Log(run.log)),
         ),
     )
-    return [*_remarks(results), Details(f"All {_many(len(rows), 'cell')}", [table]), *set_aside(results.ignored)]
+    blocks: list[Block] = [table]
+    if joined:
+        verb = "is no run" if joined == 1 else "are no runs"
+        blocks.append(f"{_many(joined, 'cell')} {verb}: joined from both models' own, as tables/runs.csv lists.")
+    return [*_remarks(results), Details(f"All {_many(len(rows), 'run')}", blocks), *set_aside(results.ignored)]
 
 
 def _remarks(results: Results) -> list[str]:

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 from scipy import special
 
@@ -75,7 +76,7 @@ def powers(
             one for at in parts for one in powers(x[np.ix_(at, at)], tests=tests, rng=rng, floor=floor, alpha=alpha)
         )
     found = moments(x[None])
-    if size < FEWEST or np.isnan(found.mean).any() or not found.cov.max() > 1e-12:
+    if size < FEWEST or np.isnan(found.mean).any() or not found.variance.max() > 1e-12:
         return nothing  # every item scored alike: of the noise of other items nothing is known
     expected = fit_alone(found)
     draw = _drawing(found, expected, own_cells(x, floor=floor).spread, rng)
@@ -110,7 +111,8 @@ def planned(
     size, share = min(models, MOST), (1 + chance) / 2
     cells, spread = size * size, share * (1 - share) if right_or_wrong else LIKENESS**2
     mean = np.full((1, cells), share - chance)
-    found = Moments(mean, np.eye(cells)[None] * spread / items, np.full((1, cells), float(items)), items, False)
+    factor = np.eye(cells)[None] * math.sqrt(spread / items)
+    found = Moments(mean, factor, np.full((1, cells), float(items)), items, False)
     draw = _drawing(found, mean[0], PAIRS * share * (1 - share), rng)
     level = 0.05 / max(tests, models)
     return float(_reached(EFFECTS, lambda effect: _named(draw(effect, 1.0), False, level).mean(keepdims=True))[0])
@@ -125,11 +127,11 @@ def _drawing(
     """
     cells = len(expected)
     own = np.arange(0, cells, math.isqrt(cells) + 1)
-    values, vectors = np.linalg.eigh(found.cov[0])
+    values, vectors = np.linalg.eigh(found.factor[0] @ found.factor[0].T)
     draws = max(40, DRAWS // cells)
     noise = rng.normal(size=(draws, cells)) @ (vectors * np.sqrt(np.maximum(values, 0))).T
     differ = pairs * rng.normal(size=(draws, cells))
-    seen = np.maximum(np.diagonal(found.cov[0])[own], 1e-12)
+    seen = np.maximum(found.variance[0, own], 1e-12)
 
     def draw(effect: float, times: float) -> Moments:
         mean, width = expected.copy(), np.ones(cells)
@@ -138,9 +140,9 @@ def _drawing(
         share = np.clip(np.stack([mean[own], found.mean[0, own]]), limit, 1 - limit)
         after, before = share * (1 - share)
         width[own] = np.sqrt(np.minimum(after / before, 0.25 / (seen * found.count[0, own])))
-        cov = found.cov * width[:, None] * width / times
+        factor = found.factor * width[:, None] / math.sqrt(times)
         drawn = mean + differ + noise * width / math.sqrt(times)
-        return replace(found, mean=drawn, cov=cov, count=found.count * times, units=max(found.units * times, 2))
+        return replace(found, mean=drawn, factor=factor, count=found.count * times, units=max(found.units * times, 2))
 
     return draw
 
@@ -445,37 +447,60 @@ def stand_in_scores(results: Results, matrix: TaskMatrix, models: Sequence[str])
     not tell, or a number (`Measure.act`).
     """
     measure = measures()[matrix.task]
-    rows = results.decisions[results.decisions.task == matrix.task]
+    rows = results.decisions_of(matrix.task)
     own = rows[(rows.target == rows.observer) & rows.target.isin(list(models))]
     if measure.act:
         acted, said = measure.act
-        acts = own[own.key.map(measure.sides) == "target"]
-        pairs = [
-            [acts[acts.target == t].assign(observer=o), own[(own.target == o) & (own.key == acted)].assign(key=said)]
-            for t in models
-            for o in models
-        ]
+        acts = own[own.key.map(measure.sides) == "target"].drop(columns="observer")
+        as_predictions = own[own.key == acted].assign(key=said).drop(columns="target")
         told = [
-            pd.concat(pair).assign(target=pair[0].target.iloc[0], observer=pair[0].observer.iloc[0]) for pair in pairs
+            acts.merge(pd.DataFrame({"observer": models}), how="cross"),
+            as_predictions.merge(pd.DataFrame({"target": models}), how="cross"),
         ]
-        scored = scores_by_item(pd.concat(told)) if told else pd.Series(dtype=float)
+        scored = scores_by_item(pd.concat(told))
+        index = pd.MultiIndex.from_product([models, models, matrix.items])
+        shape = (len(models), len(models), len(matrix.items))
+        out = scored.reindex(index).to_numpy(dtype=float).reshape(shape)
     elif measure.text_tells and own.truth.notna().any():
-        known = own[own.truth.notna()][["target", "item", "epoch", "key", "truth"]]
-        at = known.merge(known, on=["item", "epoch", "key"], suffixes=("", "_of"))
-        if measure.right is operator.eq:
-            value = (at.truth == at.truth_of).astype(float)
-        else:
-            value = pd.Series(
-                [float(measure.right(str(a), str(b))) for a, b in zip(at.truth_of, at.truth, strict=True)], at.index
-            )
-        at = at.assign(observer=at.target_of, value=value)
-        scored = at.groupby(["target", "observer", "item"]).value.mean()
+        out = _equal_truths(own[own.truth.notna()], matrix.items, models, measure)
     else:
         return None
-    index = pd.MultiIndex.from_product([models, models, matrix.items])
-    shape = (len(models), len(models), len(matrix.items))
-    out = scored.reindex(index).to_numpy(dtype=float).reshape(shape)
     return None if np.isnan(out).all() else np.asarray(out)
+
+
+def _equal_truths(rows: pd.DataFrame, items: Sequence[str], models: Sequence[str], measure: Measure) -> FloatArray:
+    """[target, other model, item]: share of an item's questions at which the other's truth is right as a prediction.
+
+    Args:
+        rows: Decisions of models on themselves that have a truth.
+        items: Names of the items.
+        models: Names of the models.
+        measure: The task's grading rule.
+    """
+    rows = rows.assign(item=pd.Index(items).get_indexer(rows.item))
+    rows = rows[rows.item >= 0]
+    question = rows.groupby(["item", "epoch", "key"]).ngroup().to_numpy()  # sorted by item
+    item_of_question = np.zeros(question.max() + 1, dtype=np.intp)
+    item_of_question[question] = rows.item
+    first_questions = np.flatnonzero(np.diff(item_of_question, prepend=-1))
+    truth_codes, texts = pd.factorize(rows.truth)
+    truths = np.full((len(models), len(item_of_question)), -1)
+    truths[pd.Index(models).get_indexer(rows.target), question] = truth_codes
+
+    out = np.full((len(models), len(models), len(items)), np.nan)
+    for place, truth in enumerate(truths):
+        known = (truth >= 0) & (truths >= 0)
+        if measure.right is operator.eq:
+            right = known & (truths == truth)
+        else:
+            pairs, pair_of_question = np.unique(truths * len(texts) + truth, return_inverse=True)
+            graded = [bool(measure.right(texts[pair // len(texts)], texts[pair % len(texts)])) for pair in pairs]
+            right = known & np.array(graded)[pair_of_question.reshape(known.shape)]
+        counts = np.add.reduceat(known.astype(float), first_questions, axis=1)
+        hits = np.add.reduceat(right.astype(float), first_questions, axis=1)
+        share = np.where(counts > 0, hits / np.maximum(counts, 1), np.nan)
+        out[place][:, item_of_question[first_questions]] = share
+    return out
 
 
 def baseline_hits(
@@ -487,38 +512,72 @@ def baseline_hits(
     items that are alike in something, leave one out), and a classifier of the text. Else what the scorer found with
     measures of likeness (`Decision.plain`), or predictions that know nothing of the item (`Measure.blind`).
     """
-    rows = results.decisions[results.decisions.task == matrix.task]
+    rows = results.decisions_of(matrix.task)
     own = rows[(rows.target == rows.observer) & rows.target.isin(list(models))]
-    texts = results.items[results.items.task == matrix.task].set_index("item").input
-    measure, found = measures()[matrix.task], []
+    measure = measures()[matrix.task]
     blind = measure.blind(own) if measure.blind and len(own) else {}
+    own = own.sort_values("epoch", kind="stable").drop_duplicates(["target", "item", "key"])
+    texts = results.items[results.items.task == matrix.task].set_index("item").input
+    items = pd.Index(matrix.items)
+    item_texts = texts.reindex(items).to_numpy(dtype=object)
+    groups = {name: pd.factorize(of.reindex(items))[0] for name, of in alike.items()}
+    means = _MeanHits(len(models), items)
     for place, model in enumerate(models):
-        mine = own[own.target == model].sort_values("epoch", kind="stable").drop_duplicates(["item", "key"])
-        found += [(place, name, hit) for name, hit in _plain(mine)]
-        found += [
-            (place, name, of.xs(model, level="target")) for name, of in blind.items() if model in mine.target.values
-        ]
-        for _, group in mine[mine.truth.notna()].groupby("key"):
+        of_model = own[own.target == model]
+        for name, hits in _plain(of_model):
+            means.add(name, place, items.get_indexer(hits.index), hits.to_numpy(dtype=float))
+        for name, by_item in blind.items():
+            if model in of_model.target.values:
+                hits = by_item.xs(model, level="target")
+                means.add(name, place, items.get_indexer(hits.index), hits.to_numpy(dtype=float))
+        with_truth = of_model[of_model.truth.notna()]
+        item_codes = items.get_indexer(with_truth.item)
+        truths, keys = with_truth.truth.to_numpy(dtype=object), with_truth.key.to_numpy(dtype=object)
+        for key in sorted(set(keys)):
+            of_key = keys == key
+            truth, at = truths[of_key], item_codes[of_key]
             if not measure.text_tells:
-                found.append((place, "mode", _mode(group, measure)))
+                means.add("mode", place, at, mode_baseline(truth, at, right=measure.right))
                 continue
-            for name, of in alike.items():
-                parts = [_mode(part, measure) for _, part in group.groupby(of.reindex(group.item).to_numpy())]
-                found.append((place, "mode" if name == ALL else f"mode by {name}", pd.concat(parts)))
-            seen = text_only_observer(list(texts[group.item]), list(group.truth), right=measure.right)
-            found.append((place, "text only", pd.Series(seen.hits, group.item)))
-    hits: dict[str, FloatArray] = {}
-    for name in dict.fromkeys(name for _, name, _ in found):
-        hits[name] = np.full((len(models), len(matrix.items)), np.nan)
-        for place in range(len(models)):
-            if keys := [hit for at, called, hit in found if (at, called) == (place, name)]:
-                hits[name][place] = pd.concat(keys).groupby(level=0).mean().reindex(matrix.items).to_numpy()
-    return {name: hit for name, hit in hits.items() if not np.isnan(hit).all()}
+            for name, codes in groups.items():
+                label = "mode" if name == ALL else f"mode by {name}"
+                for code in np.unique(codes[at]):
+                    # The commonest truth of the others, ties shared; a group's only item has none.
+                    alike_at = codes[at] == code
+                    hits = mode_baseline(truth[alike_at], at[alike_at], right=measure.right)
+                    means.add(label, place, at[alike_at], hits)
+            seen = text_only_observer(list(item_texts[at]), list(truth), right=measure.right)
+            means.add("text only", place, at, seen.hits)
+    return means.by_name
 
 
-def _mode(rows: pd.DataFrame, measure: Measure) -> pd.Series:
-    """Item → how often the commonest truth of the others is right, ties shared; a group's only item has none."""
-    return pd.Series(mode_baseline(rows.truth, rows.item, right=measure.right), rows.item)
+class _MeanHits:
+    """Means of the hits of baselines over the keys of an item."""
+
+    def __init__(self, models: int, items: pd.Index) -> None:
+        self.shape = (models, len(items))
+        self.sums = dict[str, FloatArray]()
+        self.counts = dict[str, FloatArray]()
+
+    def add(self, name: str, place: int, items: npt.NDArray[np.intp], hits: FloatArray) -> None:
+        """Count `hits  # [row]` of a baseline, NaN where there is none, at these items, for the model at this place.
+
+        An item of -1 is none of the matrix.
+        """
+        sums = self.sums.setdefault(name, np.zeros(self.shape))
+        counts = self.counts.setdefault(name, np.zeros(self.shape))
+        known = ~np.isnan(hits) & (items >= 0)
+        np.add.at(sums[place], items[known], hits[known])
+        np.add.at(counts[place], items[known], 1)
+
+    @property
+    def by_name(self) -> dict[str, FloatArray]:
+        """Baseline → mean hits [model, item], NaN where there is none; without those that have no hit at all."""
+        out = dict[str, FloatArray]()
+        for name, counts in self.counts.items():
+            if counts.any():
+                out[name] = np.where(counts, self.sums[name] / np.maximum(counts, 1), np.nan)
+        return out
 
 
 def _plain(rows: pd.DataFrame) -> list[tuple[str, pd.Series]]:
@@ -529,7 +588,7 @@ def _plain(rows: pd.DataFrame) -> list[tuple[str, pd.Series]]:
 
 def baselines_left_out(results: Results, task: str, applied: Mapping[str, object]) -> dict[str, str]:
     """Why a baseline is not among those applied."""
-    told = results.decisions[results.decisions.task == task].truth.notna().any()
+    told = results.decisions_of(task).truth.notna().any()
     no_class = "" if told else "a truth of this task is no word or slot that could be guessed"
     reasons = {
         "mode": no_class or "too few truths to find a most frequent one",

@@ -155,11 +155,18 @@ def cells_section(task: TaskAnalysis) -> Section:
     """Every cell of a task, as a picture and as a table."""
     if task.cells.n.sum() == 0:
         return Section(task.task, [f"Nothing was scored: {task.holes}."], name=task.task)
+    picture = Figures([cells_picture(task)])
+    if len(task.cells) > CELLS_SHOWN:
+        return Section(task.task, [picture, f"tables/cells.csv has all {len(task.cells):,} cells."], name=task.task)
     cells = Table(
         list(task.cells.itertuples()),
         (Column("target", "target"), Column("observer", "observer"), *SCORED, Column("hole", "hole", look="hole")),
     )
-    return Section(task.task, [Figures([cells_picture(task)]), Details("The same as a table", [cells])], name=task.task)
+    return Section(task.task, [picture, Details("The same as a table", [cells])], name=task.task)
+
+
+CELLS_SHOWN = 1_000
+"""Largest number of cells of which a page has a table."""
 
 
 def _reasoned(task: TaskAnalysis) -> list[Block]:
@@ -256,7 +263,7 @@ def _baselines(task: TaskAnalysis) -> Table:
             "above it": shown(over),
         }
         for row in task.rows
-        for other, over in row.stand_ins.items()
+        for other, over in _closest_stand_ins(row)
     ]
     rows += [
         {"model": row.model, "baseline": f"its habit by {name}", "gets": number(habit), "above it": "taken off"}
@@ -264,6 +271,16 @@ def _baselines(task: TaskAnalysis) -> Table:
         for name, habit in row.habits.items()
     ]
     return Table(rows, tuple(Column(name, name) for name in ("model", "baseline", "gets", "above it")))
+
+
+def _closest_stand_ins(row: ModelRow) -> list[tuple[str, Estimate]]:
+    """The other models whose own replies come closest to a model, and how far it is above them, in their order."""
+    closest_names = sorted(row.stand_ins, key=lambda other: row.stand_ins[other].value)[:STAND_INS_SHOWN]
+    return [(other, over) for other, over in row.stand_ins.items() if other in closest_names]
+
+
+STAND_INS_SHOWN = 15
+"""Largest number of other models whose replies a page compares with a model, one a row."""
 
 
 def _statistics(task: TaskAnalysis) -> Table:

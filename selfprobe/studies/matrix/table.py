@@ -5,6 +5,7 @@ counts as the same measurement: of which setting a matrix is (`choose_setting`),
 """
 
 import math
+import operator
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -36,11 +37,12 @@ from selfprobe.logs import (
     token_count,
     valid_samples,
 )
-from selfprobe.scorers.decision import Decision, Measure, crossed_pairs, last_decisions
+from selfprobe.scorers.decision import NO_PREDICTION, Decision, last_decisions
 from selfprobe.scorers.frames import Frames, frames
 from selfprobe.solvers.observe import OTHER
 from selfprobe.solvers.sent import applied_in, remarks_in
 from selfprobe.study._registry import measures
+from selfprobe.text.safe import masked
 
 CELL = ["task", "target", "observer"]
 Cell = tuple[str, ...]
@@ -123,7 +125,7 @@ def cell_of(cell: Sequence[str], run: Run, samples: Samples) -> dict[str, Any]:
         cut_off = f"the run was cut off; {samples.count} of {planned} samples are in its log"
         ended = f"run ended as {log.status}; {samples.errors} of {planned} samples in error"
         reason = cut_off if log.status == "started" else ended
-        first = samples.cause or (log.error.message if log.error else "")
+        first = samples.cause or (masked(log.error.message) if log.error else "")
         reason += f": {first[:200]}" if first else ""
     return dict(zip([*CELL, "arm"], cell, strict=False)) | {
         "status": status,
@@ -160,18 +162,103 @@ def own_cell(cell: Cell, side: int) -> Cell:
     return (cell[0], cell[side], cell[side])
 
 
-def crossed_rows(of_target: list[DecisionRow], of_observer: list[DecisionRow], measure: Measure) -> list[DecisionRow]:
-    """Decisions of a cell that needs no call: the observer's predictions compared with the target's truths."""
-    theirs = {(item, epoch, decision.key): decision for item, epoch, decision in of_observer}
-    out: list[DecisionRow] = []
-    for item, epoch, decision in of_target:
-        other = theirs.get((item, epoch, decision.key))
-        side = measure.sides.get(decision.key)
-        if side == "target":
-            out.append((item, epoch, decision))
-        elif other is not None:
-            out.append((item, epoch, other if side == "observer" else crossed_pairs(decision, other, measure.right)))
-    return out
+def with_joined(own: pd.DataFrame, cells: Sequence[Cell]) -> pd.DataFrame:
+    """The decisions of runs, and then those of cells that need no call: columns of `Results.decisions`.
+
+    In such a cell the observer's predictions of itself are compared with the target's truths at the same questions.
+
+    Args:
+        own: Decisions of runs, among them those of the cells' models on themselves.
+        cells: The cells that are no run.
+    """
+    if not cells or own.empty:
+        return own
+    question = own.groupby(["item", "epoch", "key"], sort=False).ngroup().to_numpy()
+    sides = [measures()[task].sides.get(key) for task, key in zip(own.task, own.key, strict=True)]
+    of_target, of_observer = (np.array([side == name for side in sides]) for name in ("target", "observer"))
+    rows_by_cell: dict[Any, npt.NDArray[np.intp]] = own.groupby(CELL, sort=False).indices
+    row_by_question = {cell: np.full(question.max() + 1, -1) for cell in rows_by_cell}
+    for cell, rows in rows_by_cell.items():
+        row_by_question[cell][question[rows]] = rows
+
+    none = np.empty(0, dtype=np.intp)
+    target_rows, observer_rows, sizes = [none], [none], list[int]()
+    for cell in cells:
+        rows = rows_by_cell.get(own_cell(cell, 1), none)
+        observed = row_by_question.get(own_cell(cell, 2))
+        met = np.full(len(rows), -1) if observed is None else observed[question[rows]]
+        kept = of_target[rows] | (met >= 0)
+        target_rows.append(rows[kept])
+        observer_rows.append(met[kept])
+        sizes.append(int(kept.sum()))
+    target_row, observer_row = np.concatenate(target_rows), np.concatenate(observer_rows)
+
+    observers = pd.Series([cell[2] for cell in cells]).repeat(sizes)
+    columns: dict[str, Any] = {
+        "target": pd.concat([own.target, own.target.take(target_row)], ignore_index=True),
+        "observer": pd.concat([own.observer, observers], ignore_index=True),
+    }
+    whole_row = np.concatenate([np.arange(len(own)), np.where(of_observer[target_row], observer_row, target_row)])
+    both_sides = np.flatnonzero(~of_target[target_row] & ~of_observer[target_row])
+    for name, values in crossed_columns(own, target_row[both_sides], observer_row[both_sides]).items():
+        column = _with_none(own[name]) if values.dtype == object else own[name].to_numpy()
+        columns[name] = column[whole_row]
+        columns[name][len(own) + both_sides] = values
+    table = own.drop(columns=list(columns)).take(whole_row).reset_index(drop=True)
+    return table.assign(**columns)[list(own.columns)]
+
+
+def crossed_columns(
+    own: pd.DataFrame, target_row: npt.NDArray[np.intp], observer_row: npt.NDArray[np.intp]
+) -> dict[str, npt.NDArray[Any]]:
+    """Observers' predictions of themselves, compared with other targets' truths; faults of either side stay reasons.
+
+    Args:
+        own: Decisions of models on themselves.
+        target_row: [comparison]: row of the target's decision.
+        observer_row: [comparison]: row of the observer's decision at the same question.
+
+    Returns:
+        Column → values [comparison], of the columns that are not the target's.
+    """
+    said, truth, unscored, unread = (_with_none(own[name]) for name in ("said", "truth", "unscored", "unread"))
+    has_said, has_truth, has_unread = (own[name].notna().to_numpy() for name in ("said", "truth", "unread"))
+    nothing = np.full(len(own), None)
+    target_fault = np.where(~has_truth | has_unread | has_said, unscored, nothing)
+    own_fault = np.where(has_truth, unscored, nothing)
+    observer_fault = np.where(has_unread, unread, np.where(pd.isna(own_fault), NO_PREDICTION, own_fault))
+    observer_fault[has_said] = None
+    reason = target_fault[target_row]
+    reason = np.where(pd.isna(reason), observer_fault[observer_row], reason)
+
+    texts = pd.Index(pd.unique(np.concatenate([said.astype(str), truth.astype(str)])))
+    said_code, truth_code = texts.get_indexer(said.astype(str)), texts.get_indexer(truth.astype(str))
+    value = np.full(len(target_row), math.nan)
+    tasks, task_code = np.unique(own.task, return_inverse=True)
+    for code, task in enumerate(tasks):
+        at = np.flatnonzero((task_code[target_row] == code) & pd.isna(reason))
+        said_there, truth_there = said_code[observer_row[at]], truth_code[target_row[at]]
+        right = measures()[task].right
+        if right is operator.eq:
+            value[at] = said_there == truth_there
+            continue
+        pairs, place = np.unique(said_there * len(texts) + truth_there, return_inverse=True)
+        graded = [right(texts[pair // len(texts)], texts[pair % len(texts)]) for pair in pairs]
+        value[at] = np.array(graded, dtype=float)[place]
+    return {
+        "value": value,
+        "unscored": reason,
+        "said": said[observer_row],
+        "unread": np.full(len(target_row), None),
+        "reasoned": own.reasoned.to_numpy()[observer_row],
+    }
+
+
+def _with_none(column: pd.Series) -> npt.NDArray[np.object_]:
+    """The values of a column of texts, None where there is none."""
+    values: npt.NDArray[np.object_] = column.to_numpy(dtype=object, copy=True)
+    values[column.isna().to_numpy()] = None
+    return values
 
 
 def joined_cell(cell: Cell, target: dict[str, Any], observer: dict[str, Any]) -> dict[str, Any]:
@@ -456,6 +543,11 @@ class Results:
     elsewhere: Mapping[Cell, str] = field(default_factory=dict)
     """See `ChosenRuns`."""
 
+    def decisions_of(self, task: str) -> pd.DataFrame:
+        """The decisions of one task; no copy where there is no other: of 110 models they take 200 MB."""
+        of_task = self.decisions.task == task
+        return self.decisions if of_task.all() else self.decisions[of_task]
+
 
 @dataclass(frozen=True)
 class TaskMatrix:
@@ -508,9 +600,7 @@ def matrices_of(there: Runs, paths: Sequence[str] = ()) -> Results:
         raise NoLogs(none_found(paths, ignored), ignored)
     cells = [cell_of(cell, run, read[cell]) for cell, run in chosen.items()]
     joined = [pair for task, measure in known.items() if measure.observer == 0 for pair in joinable(task, chosen)]
-    rows = {cell: samples.decisions for cell, samples in read.items()}
-    rows |= {pair: crossed_rows(rows[own_cell(pair, 1)], rows[own_cell(pair, 2)], known[pair[0]]) for pair in joined}
-    _add_others(rows, chosen)
+    decisions = _decisions({cell: samples.decisions for cell, samples in read.items()})
     by_cell = {tuple(cell[name] for name in CELL): cell for cell in cells}
     cells += [joined_cell(pair, by_cell[own_cell(pair, 1)], by_cell[own_cell(pair, 2)]) for pair in joined]
     # In an order that no run's end moves.
@@ -518,7 +608,7 @@ def matrices_of(there: Runs, paths: Sequence[str] = ()) -> Results:
     informed = [cell_of(cell, run, read_told[cell]) for cell, run in sorted(told.items())]
     return Results(
         cells=pd.DataFrame(cells),
-        decisions=_decisions(rows),
+        decisions=_with_others(with_joined(decisions, joined), chosen),
         items=_items(read),
         ignored=ignored,
         runs=ours,
@@ -568,22 +658,21 @@ def _frames(read: Mapping[Cell, Samples]) -> dict[Cell, Frames]:
     return out
 
 
-def _add_others(rows: dict[Cell, list[DecisionRow]], chosen: Mapping[Cell, Run]) -> None:
-    """Give the decisions of each target its floor, and its runs on itself what the likest other reply gets."""
-    for cell, run in chosen.items():
-        others = measures()[cell[0]].others
-        if others is None or cell[1] != cell[2] or not run.finished:
+def _with_others(decisions: pd.DataFrame, chosen: Mapping[Cell, Run]) -> pd.DataFrame:
+    """The decisions with each target's floor, and with what the likest other reply gets, where the task has them."""
+    for (task, target, observer), run in chosen.items():
+        others = measures()[task].others
+        if others is None or target != observer or not run.finished:
             continue
-        found = others(run.read_samples())
-        for same in [one for one in rows if one[:2] == cell[:2]]:
-            rows[same] = [
-                (item, epoch, _beside(decision, *found[item]) if item in found else decision)
-                for item, epoch, decision in rows[same]
-            ]
-
-
-def _beside(decision: Decision, mean: float, most: float) -> Decision:
-    return decision.model_copy(update={"floor": mean, "plain": {"nearest other reply": most}})
+        similarities = others(run.read_samples())
+        at = (decisions.task == task) & (decisions.target == target) & decisions.item.isin(list(similarities))
+        mean_and_most = [similarities[item] for item in decisions.item[at]]
+        decisions.loc[at, "floor"] = [mean for mean, _ in mean_and_most]
+        plain = decisions.plain.to_numpy(dtype=object, copy=True)
+        for row, (_, most) in zip(np.flatnonzero(at), mean_and_most, strict=True):
+            plain[row] = {"nearest other reply": most}
+        decisions["plain"] = plain
+    return decisions
 
 
 def _read(found: Sequence[Run], ignored: dict[str, str]) -> tuple[list[Run], ChosenRuns, dict[Cell, Samples]]:
@@ -631,7 +720,7 @@ def matrix_of(results: Results, task: str, *, key: str | None = None) -> TaskMat
     """
     cells = results.cells[results.cells.task == task]
     models = sorted({*cells.target, *cells.observer})
-    rows = results.decisions[results.decisions.task == task]
+    rows = results.decisions_of(task)
     rows = rows if key is None else rows[rows.key == key]
     lost = no_log(results.ignored)
     holes = {(t, o): results.elsewhere.get((task, t, o), lost) for t in models for o in models}
@@ -644,25 +733,25 @@ def matrix_of(results: Results, task: str, *, key: str | None = None) -> TaskMat
             holes[pair] = odd[pair]
         else:
             del holes[pair]
-    counted = rows[~_in(rows, holes)]
-    items = sorted(set(counted.item)) or sorted(set(rows.item))
+    counted = _without(rows, holes)
+    items = sorted(counted.item.unique()) or sorted(rows.item.unique())
     scores = np.full((len(models), len(models), len(items)), math.nan)
     scored = scores_by_item(counted)
-    axes = zip((models, models, items), [*CELL[1:], "item"], strict=True)
-    places = [pd.Index(labels).get_indexer(scored.index.get_level_values(level)) for labels, level in axes]
+    axes = zip((models, models, items), scored.index.levels, scored.index.codes, strict=True)
+    places = [pd.Index(labels).get_indexer(names)[codes] for labels, names, codes in axes]
     scores[tuple(places)] = scored
     return TaskMatrix(task=task, models=models, items=items, scores=scores, holes=holes)
 
 
 def counted_rows(results: Results, matrix: TaskMatrix) -> pd.DataFrame:
     """The decisions of a matrix's cells that are no holes: what is left out moves no number of the others."""
-    rows = results.decisions[results.decisions.task == matrix.task]
-    return rows[~_in(rows, matrix.holes)]
+    return _without(results.decisions_of(matrix.task), matrix.holes)
 
 
-def _in(rows: pd.DataFrame, holes: Mapping[tuple[str, str], str]) -> npt.NDArray[np.bool_]:
-    pairs = zip(rows.target, rows.observer, strict=True)
-    return np.fromiter((pair in holes for pair in pairs), dtype=bool, count=len(rows))
+def _without(rows: pd.DataFrame, holes: Mapping[tuple[str, str], str]) -> pd.DataFrame:
+    if not holes:
+        return rows
+    return rows[~pd.MultiIndex.from_frame(rows[CELL[1:]]).isin(list(holes))]
 
 
 def scores_by_item(rows: pd.DataFrame) -> pd.Series:
@@ -671,7 +760,7 @@ def scores_by_item(rows: pd.DataFrame) -> pd.Series:
     Args:
         rows: Decisions of a single task, or none.
     """
-    (task,) = set(rows.task) or {""}
+    (task,) = rows.task.unique() if len(rows) else [""]
     measure = measures().get(task)
     return (measure.item_scores if measure and measure.item_scores else _mean_value)(rows)
 
