@@ -133,7 +133,20 @@ def test_the_value_of_another_variable_stays(monkeypatch: pytest.MonkeyPatch, na
 
 
 @pytest.mark.parametrize(
-    "value", ["", "x", "none", "test", "EMPTY", "abc1234", "placeholder", "123456789", "/me/key.json", "C:\\key.json"]
+    "value",
+    [
+        "",
+        "x",
+        "none",
+        "test",
+        "EMPTY",
+        "abc1234",
+        "placeholder",
+        "question_id",
+        "123456789",
+        "/me/key.json",
+        "C:\\key.json",
+    ],
 )
 def test_a_short_or_common_value_of_a_secret_variable_masks_nothing(
     monkeypatch: pytest.MonkeyPatch, value: str

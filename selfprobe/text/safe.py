@@ -74,7 +74,7 @@ _PATH = re.compile(r"\.{0,2}[/\\]|~|[A-Za-z]:[/\\]")
 SHORTEST_SECRET = 8
 """Number of characters from which the value of a secret setting is masked wherever it stands."""
 SHORTEST_WORD = 16
-"""The same of a value of letters alone, such as `placeholder`."""
+"""The same of a value of words or digits alone, such as `placeholder` or `question_id`."""
 _HEADERS = re.compile(r"(?i).*headers?")
 _PUBLIC = {"accept", "content-type", "user-agent", "anthropic-version", "anthropic-beta", "http-referer", "x-title"}
 """Headers that hold no secret; any other one may."""
@@ -134,7 +134,8 @@ def known_secrets() -> tuple[str, ...]:
 
 def _is_maskable(value: str) -> bool:
     """True if no common word, number or path would be masked with it."""
-    shortest = SHORTEST_WORD if value.isalpha() or value.isdigit() else SHORTEST_SECRET
+    letters = re.sub("[_ -]", "", value)
+    shortest = SHORTEST_WORD if letters.isalpha() or letters.isdigit() else SHORTEST_SECRET
     return len(value) >= shortest and HIDDEN not in value and not _PATH.match(value)
 
 
