@@ -184,7 +184,8 @@ class Selfprobe(click.Group):
         except _mendable() as error:
             from selfprobe.errors import OURS, RunError, one_line
 
-            _end(f"Error: {one_line(error, longest=OURS)}", FAILED if isinstance(error, RunError) else WRONG)
+            message = one_line(error, longest=OURS).replace(f"{Path.cwd()}{os.sep}", "")  # paths as they were typed
+            _end(f"Error: {message}", FAILED if isinstance(error, RunError) else WRONG)
         sys.exit(status if isinstance(status, int) else 0)
 
     @contextmanager

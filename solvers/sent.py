@@ -440,7 +440,7 @@ def _listen(model: Model) -> None:
         with _Receiving(api) as receiving:
             result: Any = await plain(*args, **call)
             if is_hugging_face(model):
-                result = _reported(api, result, call["config"])
+                result = _reported(api, result, asked.config)
             output = result[0] if isinstance(result, tuple) else result
             receiving.mark(output)  # an error that is handed back
             if isinstance(output, ModelOutput):
@@ -558,7 +558,9 @@ def _setting(path: str) -> str | None:
 
 def _effort(values: list[Any]) -> str | None:
     """Effort as a word where the vendor has words, else as the tokens to think with."""
-    first = next((value for value in values if value is not None), None)
+    given = [value for value in values if value is not None]
+    budgets = [value for value in given if isinstance(value, int) and not isinstance(value, bool)]
+    first = next(iter(budgets or given), None)
     if first in (False, 0, "disabled"):
         return "none"
     if isinstance(first, int) and first is not True:
@@ -576,7 +578,7 @@ def note(state: TaskState, role: str, replies: Mapping[str, Reply], asked: Gener
         asked: Settings that the method has for them.
     """
     lines = state.metadata.setdefault("applied", {})
-    ways = [lines[role]] if role in lines else []
+    ways = lines[role].split("; ") if role in lines else []
     ways += [line for reply in replies.values() if (line := _line(reply, asked))]
     if ways:
         lines[role] = "; ".join(dict.fromkeys(ways))
@@ -627,7 +629,8 @@ def _part(name: str, sent: str | float | None, asked: str | float | None) -> str
         return ""
     if asked is True:
         return name if sent else f"no {name}"
-    shown, wished = (f"{value:g}" if isinstance(value, float | int) else value for value in (sent, asked))
+    shown, wished = (f"{value:g}" if isinstance(value, float) else value for value in (sent, asked))
+    shown, wished = (str(value) if isinstance(value, int) else value for value in (shown, wished))
     if shown == wished:
         return f"{name} {wished}"
     return f"{name} {shown or 'not sent'} (asked: {wished})"

@@ -234,7 +234,7 @@ def by_three(log: EvalLog, uuids: list[str]) -> EvalLog:
     [
         (of_one, f"1 of 12 samples is {BY_ADA}"),
         (of_all, f"12 of 12 samples are {BY_ADA}"),
-        (by_three, "4 of 12 samples are invalidated, 2 by ada (wrong data), 1 by bo, others by 1 more"),
+        (by_three, "4 of 12 samples are invalidated, 2 by ada (wrong data), 1 by bo, 1 others"),
     ],
 )
 @pytest.mark.parametrize("ending", [".eval", ".json"])

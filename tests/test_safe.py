@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 from pathlib import Path
 
 import pandas as pd
@@ -9,6 +10,7 @@ import pytest
 
 from selfprobe.errors import one_line
 from selfprobe.text.safe import (
+    HIDDEN,
     clean,
     cleaned,
     concealed,
@@ -225,7 +227,7 @@ def test_what_is_secret_of_a_models_arguments_is_concealed_and_the_rest_is_uncha
     assert concealed(given) == given | {
         "default_headers": {"Authorization": "…", "X-Team": "…", "Content-Type": "text/plain"},
         "default_query": {"token": "…", "api-version": "2"},
-        "credentials": {"user": "…", "parts": ["…", 1]},
+        "credentials": {"user": "…", "parts": ["…", "…"]},
         "headers": [["…", "…"]],
         "api_key": "…",
         "hf_token": "…",
@@ -258,3 +260,28 @@ def test_no_other_module_prints(root: Path) -> None:
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("click.echo", "click.secho", "print")
     }
     assert printing == allowed
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"api_key": 12345678901234},
+        {"password": 12345678.5},
+        {"auth": ("user", "pass-word-1")},
+        {"cookies": {"session": "abc12345"}},
+        {"api_keys": ["abc12345x"]},
+        {"token": b"abc12345x"},
+    ],
+)
+def test_a_secret_is_hidden_whatever_its_type(arguments: dict[str, object]) -> None:
+    shown = json.dumps(concealed(arguments), ensure_ascii=False)
+    assert HIDDEN in shown and not re.search(r"\d{4}|user|pass-word", shown)
+
+
+def test_a_number_that_is_a_key_is_masked_where_a_vendor_repeats_it() -> None:
+    concealed({"api_key": 98765432101234567})
+    assert masked("Incorrect key: 98765432101234567") == f"Incorrect key: {HIDDEN}"
+
+
+def test_keys_of_mappings_are_masked_as_their_values_are() -> None:
+    assert without_secrets({"sk-abc123def456": 1}) == {f"sk-{HIDDEN}": 1}

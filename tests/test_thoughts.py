@@ -117,6 +117,22 @@ def test_whatever_a_thought_ends_with_its_closing_on_a_line_ends_it(end: str, an
     assert (split.answer, split.thought) == (answer, f"{THOUGHT}\n{end}")
 
 
+@pytest.mark.parametrize("end", ['I will say "rain"', "so `rain`", "say 'rain'", "so “rain”", '"It rains."'])
+@pytest.mark.parametrize(
+    "closing", ["</think>", "</seed:think>", "[/THINK]", "◁/think▷", "<channel|>", "assistantfinal"]
+)
+def test_a_quotation_at_the_end_of_a_thought_does_not_quote_its_closing(end: str, closing: str) -> None:
+    split = split_thought(f"The user wants one word. {end}{closing}{TEXT}")
+    assert split.answer == TEXT and split.thought == f"The user wants one word. {end}"
+
+
+def test_a_letter_that_is_cut_is_an_answer_and_a_reason_why_a_reply_stopped_is_no_thought() -> None:
+    assert [split_thought(letter, is_cut=True).answer for letter in ("a", "an", "<")] == ["a", "an", "<"]
+    reason = "<stop_reason>max_tokens</stop_reason>"
+    assert split_thought(reason) == Split(reason)
+    assert split_thought("</think><Answer>Yes</answer>").answer == "Yes"
+
+
 @pytest.mark.parametrize("is_cut", [True, False])
 @pytest.mark.parametrize("text", PROSE)
 def test_prose_and_code_about_markers_stay_as_they_are(text: str, is_cut: bool) -> None:

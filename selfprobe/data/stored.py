@@ -3,6 +3,7 @@
 import os
 import pickle
 import tempfile
+import threading
 import weakref
 from array import array
 from collections.abc import Iterator, Sequence
@@ -26,6 +27,7 @@ class RowFile:
         except OSError as error:
             raise _no_space(error) from None
         weakref.finalize(self, self._file.close)
+        self._reading = threading.Lock()
         self.ends = array("Q")
         """Where each row ends."""
 
@@ -46,7 +48,13 @@ class RowFile:
 
     def read(self, start: int, size: int) -> bytes:
         """So many bytes from a place; threads may read at once."""
-        return os.pread(self._file.fileno(), size, start)
+        if hasattr(os, "pread"):
+            return os.pread(self._file.fileno(), size, start)
+        with self._reading:  # Windows
+            self._file.seek(start)
+            packed: bytes = self._file.read(size)
+            self._file.seek(0, os.SEEK_END)
+            return packed
 
 
 def _no_space(error: OSError) -> InputError:

@@ -53,7 +53,7 @@ class InvalidatedSamples:
             return f"{sentence}, {authors[0][0]}"
         named = [f"{count} {author}" for author, count in authors[:_NAMED_AUTHORS]]
         if len(authors) > _NAMED_AUTHORS:
-            named.append(f"others by {len(authors) - _NAMED_AUTHORS} more")
+            named.append(f"{sum(count for _, count in authors[_NAMED_AUTHORS:])} others")
         return f"{sentence}, {', '.join(named)}"
 
 

@@ -47,6 +47,8 @@ from selfprobe.logs import (
 
 NAME = "running.json"
 """The file: host, process, when that started, and since when it runs here."""
+_SETTLING = 0.1
+"""Seconds after which a claim in place of a dead one is looked at again: two may have seen it die."""
 
 _SLACK = 2.0
 """Seconds by which two readings of a process's start may differ: the time of the boot is rounded."""
@@ -95,7 +97,11 @@ def _taken(system: Any, file: str, log_dir: str) -> bytes:
             system.rm_file(file)
         try:
             _create(system, file, claim)
+            time.sleep(_SETTLING)
+            is_ours = system.cat_file(file) == claim
         except FileExistsError:  # another one saw the same
+            is_ours = False
+        if not is_ours:
             raise InputError(_held(system, file, log_dir) or f"{log_dir} is in use: start again") from None
     return claim
 
@@ -104,7 +110,12 @@ def _create(system: Any, file: str, content: bytes) -> None:
     """Write a file that must not exist yet; FileExistsError if it does."""
     if isinstance(system, LocalFileSystem):
         with Path(file).open("xb") as out:
-            out.write(content)
+            try:
+                out.write(content)
+                out.flush()
+            except OSError:  # a full disk: an empty claim would hold the folder for ever
+                Path(file).unlink()
+                raise
     else:
         system.pipe_file(file, content, mode="create")
 

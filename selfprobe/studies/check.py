@@ -385,6 +385,12 @@ class ReadRun:
         """Number of values that are scored."""
         return sum(not one.unscored for _, one in self.values)
 
+    @property
+    def keys_without_score(self) -> list[str]:
+        """Keys, or scorers, that are unscored in every sample."""
+        scored_keys = {decision.key for _, decision in self.values if not decision.unscored}
+        return list(dict.fromkeys(decision.key for _, decision in self.values if decision.key not in scored_keys))
+
     def wrong(self, most: float) -> list[str]:
         """Faults of the run if a share of up to `most` of its values may be unscored; empty for a good run."""
         status, done, wrong = self.run.header.status, len(self.whole), list[str]()
@@ -407,6 +413,8 @@ class ReadRun:
             wrong.append("nothing scored" + f" ({', '.join(list(self.reasons)[:3])})" * bool(self.reasons))
         elif lost > most:
             wrong.append(f"unscored {share_text(lost, most)} ({self.why}), more than {share_text(most)}")
+        elif most < 1 and (keys := self.keys_without_score):
+            wrong.append(f"no sample has a score of {', '.join(keys[:3])}")
         if disagreement := header_disagreement(self.run):
             wrong.append(disagreement)
         cut = cut_in(self.run.results).items()

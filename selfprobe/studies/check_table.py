@@ -89,7 +89,9 @@ def _suite_rows(run: Run, decisions: Sequence[Sequence[Decision]]) -> Iterator[T
         if failed:
             row_decisions = [Decision(key=key, unscored=FAILED) for key in expected]
         else:
-            row_decisions = list(own) or [Decision(key=key, unscored=NO_SCORE) for key in expected]
+            own_keys = {decision.key for decision in own}
+            lacking_keys = [key for key in expected if key not in own_keys]
+            row_decisions = [*own, *(Decision(key=key, unscored=NO_SCORE) for key in lacking_keys)]
         for decision in row_decisions:
             yield TableRow(item, sample.epoch, decision, failed)
 
@@ -142,9 +144,11 @@ def number_of(value: object) -> float | None:
             value = float(value)
         except ValueError:
             return None
-    if not isinstance(value, int | float) or math.isnan(value):
+    if not isinstance(value, int | float):
         return None
-    return float(value) if abs(value) <= sys.float_info.max else math.copysign(math.inf, value)
+    if abs(value) > sys.float_info.max:  # also of a whole number that no float can be
+        return math.inf if value > 0 else -math.inf
+    return None if math.isnan(value) else float(value)
 
 
 def header_disagreement(run: Run) -> str:
@@ -153,9 +157,10 @@ def header_disagreement(run: Run) -> str:
     Then somebody edited the log, or left samples out of its metrics in a way that is not known here.
     """
     header = run.header
-    first_reducer = reducers_of(header)[0]
-    needs_several_epochs = parts_of(first_reducer)[0] in ("pass_at", "pass_k", "majority")
-    if header.results is None or header.invalidated or needs_several_epochs or known_reducer(first_reducer) is None:
+    reducers = reducers_of(header)
+    needs_several_epochs = any(parts_of(reducer)[0] in ("pass_at", "pass_k", "majority") for reducer in reducers)
+    is_known = all(known_reducer(reducer) is not None for reducer in reducers)
+    if header.results is None or header.invalidated or needs_several_epochs or not is_known:
         return ""
     places_by_name = defaultdict[str, set[tuple[str, int]]](set)
     for sample in run.summaries:

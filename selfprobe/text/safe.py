@@ -62,8 +62,9 @@ _QUERY = re.compile(
 """Secrets in an address: user:password@ or token@, and ?token=…; the name stays."""
 
 _SECRET_NAME = re.compile(
-    r"(?i)(?:.*[-_ ])?(?:auth|authorization|cookie|passw(?:or)?d|pwd|passphrase|secret|credentials?|bearer|signature"
-    r"|sig|pat|jwt|dsn|connection_string|(?:api)?key(?:_id)?|(?<!stop_)(?<!pad_)(?<!eos_)(?<!bos_)(?<!end_)token)"
+    r"(?i)(?:.*[-_ ])?(?:auth|authorization|cookies?|passw(?:or)?ds?|pwd|passphrase|secrets?|credentials?|bearer"
+    r"|signature|sig|pat|jwt|dsn|connection_string|(?:api)?key(?:_id)?|api[-_ ]?keys"
+    r"|(?<!stop_)(?<!pad_)(?<!eos_)(?<!bos_)(?<!end_)token)"
 )
 _CAMEL_CASE = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _SECRET_VARIABLE = re.compile(
@@ -146,21 +147,22 @@ def concealed(value: Any, name: str = "") -> Any:
     {'default_headers': {'Authorization': '…'}, 'token': '…', 'timeout': 3}
 
     Args:
-        value: A mapping of arguments, or what is in one; objects other than mappings, lists and texts are left alone.
+        value: A mapping of arguments, or what is in one; truth values and objects are left alone.
         name: Name of the value. What lies below a secret name is secret, and every header but a few is.
     """
     if isinstance(value, dict):
         headers, secret = _HEADERS.fullmatch(name), _is_secret(name)
         hidden = {key for key in value if secret or (headers and str(key).lower() not in _PUBLIC)}
         return {key: concealed(each, "secret" if key in hidden else str(key)) for key, each in value.items()}
-    if isinstance(value, list):
+    if isinstance(value, list | tuple):
         return [concealed(each, "secret" if _HEADERS.fullmatch(name) else name) for each in value]
-    if not isinstance(value, str):
-        return value
-    if value and _is_secret(name):
-        _remembered.add(value)  # a vendor's message may repeat it
+    if _is_secret(name) and isinstance(value, str | int | float | bytes) and not isinstance(value, bool):
+        if value == "":
+            return value
+        text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
+        _remembered.add(text)  # a vendor's message may repeat it
         return HIDDEN
-    return masked(value)
+    return masked(value) if isinstance(value, str) else value
 
 
 def _is_secret(name: str) -> bool:
@@ -246,7 +248,7 @@ def _changed(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):
-        return {key: _changed(each, change) for key, each in value.items()}
+        return {change(key) if isinstance(key, str) else key: _changed(each, change) for key, each in value.items()}
     if isinstance(value, list | tuple):
         return [_changed(each, change) for each in value]
     return value

@@ -46,6 +46,7 @@ _BRACKETS = re.compile(r"\[(?P<slash>/?)(?P<name>think|thinking|thoughts?|reason
 """[thinking], which is a stage direction where no [/thinking] follows."""
 
 _THOUGHT_NAME = re.compile(r"think|thought|reason|思考|推理", re.IGNORECASE)
+_NO_THOUGHT_NAME = re.compile(r"(?:stop|end|finish|close)[_-]?reason", re.IGNORECASE)
 _OTHER_NAMES = frozenset(
     "analysis scratchpad scratch_pad reflection reflect monologue inner_monologue internal_monologue deliberation "
     "rationale cot contemplation contemplator introspection planning brainstorming".split()
@@ -74,7 +75,9 @@ _BARE_WORD = r"(?=[A-Za-z][\w'’]*[,.!?:;]?(?:\s(?!\s*=)|\Z))"
 _BARE_OPENING = re.compile(rf"(?:analysis|commentary){_BARE_WORD}")
 _BARE_START = re.compile(r"analysis|commentary")
 _BARE_FINAL_NAME = re.compile("assistantfinal")
-_BARE_CLOSING = re.compile(r"(?<![\s\"'`(/])assistantfinal(?![\s\"'`.,;)/])|(?<=\n)assistantfinal(?=\S)")
+_BARE_CLOSING = re.compile(
+    r"(?:(?<![\s\"'`(/])|(?<=[\w.!?][\"'`]))assistantfinal(?![\s\"'`.,;)/])|(?<=\n)assistantfinal(?=\S|[ \t]*\n)"
+)
 _BARE_FINAL = re.compile(rf"(?:assistant)?final(?=[A-Z{{\"]){_BARE_WORD[:-1]}|[{{\"])")
 
 _PROSE_FORMS = (
@@ -103,7 +106,7 @@ _TURN_NAME = re.compile(
     re.IGNORECASE,
 )
 """Special tokens that stand between turns."""
-_TURN_HEADER = re.compile(r"\s*(?:assistant|model)\b[ \t]*\n?")
+_TURN_HEADER = re.compile(r"\s*(?:assistant|model)\b[ \t]*(?:\n|\Z|(?=<))")
 _CHANNEL_HEADER = re.compile(r"<\|open\|>\w+<\|sep\|>")  # Kimi K3's answer
 _TURN_FOLLOWS = re.compile(r"[ \t]*(?:\Z|\n|\w+\s*\n|<\||<｜)")
 _BOX = re.compile(r"<\|(?:begin|end)_of_box\|>")
@@ -126,6 +129,9 @@ _SUBJECT = re.compile(r"[ \t]+[a-z(–—-]")
 """What follows a marker that is the subject of a sentence."""
 _QUOTES = frozenset("`\"'“‘«([")
 _QUOTE_ENDS = re.compile(r"[\"'`](?:[\s,;:.)\]]|\Z)|[)\]]")
+_CLOSED_QUOTE = re.compile(r"[\w.,;:!?…][`\"']$|[”’»]$")
+"""End of a quotation, after which a marker is not quoted."""
+_SHORTEST_BEGINNING = 3  # characters of a cut reply that may begin a marker; a letter may be an answer
 _MOST_BLOCKS = 20  # thoughts of one reply
 _MOST_MARKERS = 500  # of one reply
 _SHORTEST_THOUGHT = 20  # characters between a tag and its end, below which a sentence may speak of them
@@ -244,10 +250,12 @@ def _begins_marker(text: str) -> bool:
     """Whether a cut reply is the beginning of an opening, and nothing more."""
     beginning = text.strip()
     openings = [HARMONY.opening, "analysis", "<thinking>", "<thought>", "<reasoning>", *(f.opening for f in FORMS)]
-    return beginning != "" and any(opening.startswith(beginning) for opening in openings)
+    return len(beginning) >= _SHORTEST_BEGINNING and any(opening.startswith(beginning) for opening in openings)
 
 
 def _is_thought(name: str) -> bool:
+    if _NO_THOUGHT_NAME.search(name):
+        return False
     return _THOUGHT_NAME.search(name) is not None or name.strip("|/").lower() in _OTHER_NAMES
 
 
@@ -336,7 +344,8 @@ def _stands(text: str, start: int, end: int, *, begins_line: bool = False, ends_
         return len(before) < 100
     if sentence[-1] == "\n":
         return True
-    if begins_line or sentence[-1] in _QUOTES:
+    is_quoted = sentence[-1] in _QUOTES and not _CLOSED_QUOTE.search(sentence)
+    if begins_line or is_quoted:
         return False
     follows = text[end : end + 1]
     if sentence[-1] in _EMPHASIS and follows == sentence[-1]:
@@ -494,8 +503,9 @@ class _Splitter:
         if self.thoughts is None and not self.follows_thought:
             return
         if opening := _ANSWER_TAG.match(self.body):
-            inside, _, _ = self.body[opening.end() :].partition(f"</{opening['name']}>")
-            self.body = inside.strip()
+            inside = self.body[opening.end() :]
+            closing = re.search(f"</{opening['name']}>", inside, re.IGNORECASE)
+            self.body = inside[: closing.start() if closing else None].strip()
 
     def _is_marked(self) -> bool:
         """Whether a marker is left where a chat format writes it."""
