@@ -16,12 +16,13 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from selfprobe.stats.foresight import ALPHA, above, auroc_above, ordered, solved_alike, stratified_auroc
+from selfprobe.stats.claim import Verdict
+from selfprobe.stats.foresight import ALPHA, ordered, solved_alike
 from selfprobe.stats.text_only import log_odds
-from selfprobe.studies.outcome import Stated, outcome_matrix
+from selfprobe.studies.outcome_numbers import StatedChances, all_facts, outcome_claim
 
-DRAWS, MATRICES, SIZE, ITEMS = 1000, 60, 8, 200
-"""Pairs and matrices that are drawn, models of a matrix, items of a draw."""
+MATRICES, SIZE, ITEMS = 60, 8, 200
+"""Number of sets of models that are drawn, of models of a set, and of items of a draw."""
 
 
 def read(folder: Path) -> tuple[pd.DataFrame, pd.Series, list[str]]:
@@ -61,53 +62,44 @@ def predicted(lengths: pd.DataFrame, family: pd.Series, texts: Sequence[str]) ->
 
 
 def called_self_knowledge(
-    lengths: pd.DataFrame, family: pd.Series, *, kin: bool, rng: np.random.Generator
+    lengths: pd.DataFrame, family: pd.Series, *, of_family: bool, rng: np.random.Generator
 ) -> tuple[float, float]:
-    """Share of draws in which another model's lengths look like self-knowledge: alone, and beside four rivals."""
-    long, names = (lengths > lengths.median()).astype(float), np.array(lengths.columns)
-    alone = beside = 0
-    for _ in range(DRAWS):
-        model = rng.choice(names)
-        same = (family[names] == family[model]).to_numpy() & (names != model)
-        if not (same if kin else ~same).any():
-            continue
-        stand_in = rng.choice(names[same if kin else ~same & (names != model)])
-        others = rng.choice(names[(names != model) & (names != stand_in)], 8, replace=False)
-        at = rng.choice(len(long), ITEMS, replace=False)
-        y, rest = long[model].to_numpy()[at], long[others].to_numpy()[at].T
-        p, strata = lengths[stand_in].to_numpy(dtype=float)[at], solved_alike(np.vstack([y, rest]))
-        shown = above(stratified_auroc(p, y, at, strata), 0.5) < ALPHA
-        mine = ordered(p, y, strata)
-        rivals = [
-            ordered(lengths[o].to_numpy(dtype=float)[at], y, solved_alike(np.vstack([y, np.delete(rest, n, 0)])))
-            for n, o in enumerate(others[:4])
-        ]
-        alone += shown
-        beside += shown and all(above(auroc_above(mine, rival, at), 0) < 0.05 for rival in rivals)
-    return alone / DRAWS, beside / DRAWS
+    """Share of models that "state" another model's lengths and are called Yes, and of those shown beyond observers.
 
-
-def named(lengths: pd.DataFrame, family: pd.Series, rng: np.random.Generator) -> float:
-    """Share of models that the matrix's verdict names, each "stating" the lengths of a model of another family."""
-    long, names, count = (lengths > lengths.median()).astype(float), np.array(lengths.columns), 0
+    Args:
+        lengths: Characters of each reply [item, model].
+        family: Family by model.
+        of_family: Whether each states the lengths of a model of its family, which is not asked, or of another one.
+        rng: Generator of the draws.
+    """
+    long = (lengths > lengths.median()).astype(float)
+    names = np.array(lengths.columns)
+    families = family[names].to_numpy()
+    judged = called = beyond = 0
     for _ in range(MATRICES):
         models = rng.choice(names, SIZE, replace=False)
-        apart = {m: names[(family[names] != family[m]).to_numpy() & ~np.isin(names, models)] for m in models}
-        at = rng.choice(len(long), ITEMS, replace=False)
-        said = {m: lengths[rng.choice(apart[m])].to_numpy(dtype=float)[at] for m in models}
-        of = Stated(
-            items=tuple(map(str, at)),
-            texts=dict.fromkeys(models, tuple(map(str, at))),
+        places = rng.choice(len(long), ITEMS, replace=False)
+        chances = {}
+        for model in models:
+            is_kin = families == family[model]
+            candidates = names[(is_kin if of_family else ~is_kin) & ~np.isin(names, models)]
+            if len(candidates):
+                stand_in = lengths[rng.choice(candidates)].to_numpy(dtype=float)[places]
+                chances[model, "self", "", "length"] = stand_in.argsort().argsort() / ITEMS
+        stated = StatedChances(
+            items=tuple(map(str, places)),
+            texts=dict.fromkeys(models, tuple(map(str, places))),
             clusters=np.arange(ITEMS),
             questions=("length",),
-            observers={m: m for m in models},
-            outcomes={(m, "length"): long[m].to_numpy()[at] for m in models},
-            chances={(m, "self", "", "length"): p for m, p in said.items()},
-            table=pd.DataFrame(),
+            observers={key[0]: key[0] for key in chances},
+            outcomes={(model, "length"): long[model].to_numpy()[places] for model in models},
+            chances=chances,
         )
-        verdict = outcome_matrix(of, "length", rng).verdict
-        count += len(verdict.models) if verdict else 0
-    return count / (MATRICES * SIZE)
+        for facts in all_facts(stated):
+            judged += 1
+            called += outcome_claim(facts, facts.run).verdict is Verdict.YES
+            beyond += facts.p_value < ALPHA
+    return called / judged, beyond / judged
 
 
 def main(folder: str) -> None:
@@ -117,12 +109,9 @@ def main(folder: str) -> None:
     found = predicted(lengths, family, texts)
     print(found.describe().loc[["count", "mean", "min", "max"]].round(2).T.to_string())
     rng = np.random.default_rng(0)
-    for kin, name in ((False, "of another family"), (True, "of its family")):
-        alone, beside = called_self_knowledge(lengths, family, kin=kin, rng=rng)
-        print(
-            f"statements that are lengths of a model {name}: beyond the items {alone:.1%}, beside rivals {beside:.1%}"
-        )
-    print(f"matrices of {SIZE}: {named(lengths, family, rng):.1%} of the models are named")
+    for of_family, name in ((False, "of another family"), (True, "of its family")):
+        called, beyond = called_self_knowledge(lengths, family, of_family=of_family, rng=rng)
+        print(f"statements that are lengths of a model {name}: Yes {called:.1%}, shown beyond observers {beyond:.1%}")
 
 
 if __name__ == "__main__":

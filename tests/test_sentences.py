@@ -24,7 +24,6 @@ from selfprobe.studies import (
     features,
     inside,
     lens,
-    outcome,
     read,
     rewrite,
     scan,
@@ -227,27 +226,6 @@ def parted(paper: float = 3, left: float = 4, *, n: int = 20, blocks: int = 6) -
     )
 
 
-def foresaw(
-    itself: Estimate,
-    *,
-    rival: tuple[float, Estimate] | None = (0.5, UP),
-    items: Estimate = HALF,
-    overall: Estimate = RANKS,
-    named: bool | None = None,
-    **more: Any,
-) -> tuple[Any, Any]:
-    """A model's facts, and whether the matrix names it (None: there is no verdict)."""
-    known = replace(items, se=(items.high - items.value) / 2, df=100)
-    best = (
-        []
-        if rival is None
-        else [Of(name="m/b", observer=True, beyond=about(rival[0]), below=replace(rival[1], se=0.02, df=100))]
-    )
-    facts = {"model": "m/a", "question": "solve", "n": 100, "share": 0.5, "auroc": overall, "items": known, "others": 4}
-    facts |= {"itself": itself, "predictors": best, "asked": len(best), "p": 0.001}
-    return Of(**facts | more), Of(verdict=None if named is None else Of(models=("m/a",) * named))
-
-
 def preferred(*models: tuple[str, float, float, float], first: float = np.nan) -> tuple[Any, ...]:
     """Runs, the best one first; `first`: the share of showings in which the first place is chosen."""
     places = {"said_1": first, "said_1_low": first, "said_1_high": first}
@@ -341,28 +319,6 @@ STUDIES: dict[Callable[..., Any], list[tuple[tuple[Any, ...], str, str]]] = {
         (parted(left=np.nan), "Cannot tell", "at block 3 [2, 4], and is not shown to separate it from irrelevant text"),
         (parted(), "Yes", "at block 3 [2, 4], from equally long irrelevant text at 4 [3, 5]"),
     ],
-    outcome._answer: [
-        (foresaw(UP, n=12), "Cannot tell", "has 12 items with an answer and an outcome; 20 are the least"),
-        (foresaw(UP, overall=NONE, share=1.0), "Cannot tell", "at 100 % of its items: outcomes do not differ"),
-        (foresaw(UP, others=0), "Cannot tell", "no other model's log shows what the items alone tell"),
-        (foresaw(about(0.8), rival=None), "Cannot tell", "ask a second model, which may do as well"),
-        (foresaw(about(0.8), rival=(0.79, FLAT)), "No", "with AUROC 0.80 [0.75, 0.85]; m/b reaches 0.79"),
-        (foresaw(about(0.8), rival=(0.81, WIDE)), "Cannot tell", "; m/b reaches 0.81"),
-        (foresaw(about(0.8)), "Cannot tell", "; 4 models with logs would tell"),
-        (foresaw(about(0.8), named=False), "Cannot tell", "; models here may differ as much without self-knowledge"),
-        (foresaw(about(0.8), named=True), "Yes", "ranks its successes beyond the items with AUROC 0.80 [0.75, 0.85]"),
-        (foresaw(NONE, p=0.5), "Cannot tell", "no two items of other outcome are alike for the other models"),
-        (foresaw(about(0.5, 0.2), p=0.5), "Cannot tell", "beyond the items 0.50 [0.30, 0.70], too wide to say"),
-        (foresaw(about(0.5), p=0.5), "No", "ranks neither items nor itself: AUROC 0.60"),
-        (foresaw(about(0.5), p=0.5, items=about(0.8)), "No", "ranks items, not itself: AUROC 0.60"),
-        (
-            foresaw(about(0.5), p=0.5, items=about(0.55, 0.2)),
-            "No",
-            "does not rank itself, nor is it shown to rank items",
-        ),
-        (foresaw(about(0.3), p=1.0), "No", "beyond the items backwards, 0.30 [0.25, 0.35]"),
-        (foresaw(about(0.3), p=1.0, overall=about(0.2)), "No", "ranks its successes backwards, with AUROC 0.20"),
-    ],
     preferences._sentence: [
         (
             preferred(("a", 0.7, 0.6, 0.8)),
@@ -414,7 +370,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "Induce": ("studies/test_induced_numbers.py",),
     "Matrix": ("test_sentences.py", "matrix/test_verdict.py"),
     "Noticing": ("effect",),
-    "Outcome": ("outcome", "studies/test_outcome.py"),
+    "Outcome": ("test_claims.py",),
     "Preferences": ("preferences.study",),
     "ProbeRun": ("preferences.page", "preferences/test_findings.py", "studies/test_probe_compare.py"),
     "Read": ("lens", "attention", "read"),

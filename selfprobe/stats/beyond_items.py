@@ -24,6 +24,8 @@ MOST_MODELS = 12
 """Largest number of models whose patterns are enumerated."""
 FITTING_STEPS = 200
 TIE = 1e-9
+LEFT_DECIMALS = 9
+"""Decimals of what is left: what a line leaves of a constant is no order of items."""
 
 
 def left_of_statement(stated: npt.ArrayLike, others: npt.ArrayLike) -> FloatArray:
@@ -47,7 +49,38 @@ def left_of_statement(stated: npt.ArrayLike, others: npt.ArrayLike) -> FloatArra
         return left
     slope, intercept = np.polyfit(item_logits[is_known], own_logits[is_known], 1)
     left[is_known] = own_logits[is_known] - (slope * item_logits[is_known] + intercept)
-    return left
+    return np.asarray(left.round(LEFT_DECIMALS))
+
+
+def without_own_outcomes(stated: npt.ArrayLike, outcomes: npt.ArrayLike, strata: npt.ArrayLike) -> FloatArray:
+    """An observer's chances less what they tell of its own outcomes, [item]: what it states of the items.
+
+    Among items that as many models solved, another model's success makes the observer's less likely. So what an
+    observer knows of itself, turned round, would count as knowledge of the other model.
+
+    Args:
+        stated: Chances that the observer stated, `[item]`, NaN where unknown.
+        outcomes: The observer's outcomes, `[item]`, NaN where unknown.
+        strata: Items on which as many models succeeded, the observer among them, `[item]`.
+    """
+    logits = special.logit(np.clip(np.asarray(stated, dtype=float), CLIP, 1 - CLIP))
+    own_outcomes = np.asarray(outcomes, dtype=float)
+    is_known = ~np.isnan(logits) & ~np.isnan(own_outcomes)
+    if not is_known.any():
+        return np.asarray(special.expit(logits))
+    labels = np.unique(np.asarray(strata)[is_known], return_inverse=True)[1]
+    centred_logits = _centred(logits[is_known], labels)
+    centred_outcomes = _centred(own_outcomes[is_known], labels)
+    spread = float(centred_outcomes @ centred_outcomes)
+    if spread > TIE:
+        slope = float(centred_outcomes @ centred_logits) / spread
+        logits[is_known] -= slope * (own_outcomes[is_known] - own_outcomes[is_known].mean())
+    return np.asarray(special.expit(logits))
+
+
+def _centred(values: FloatArray, labels: npt.NDArray[np.intp]) -> FloatArray:
+    """Values less the mean of their stratum."""
+    return np.asarray(values - (np.bincount(labels, values) / np.bincount(labels))[labels])
 
 
 def within_strata_p(

@@ -24,10 +24,21 @@ from selfprobe.cli import main
 from selfprobe.data.outcomes import OutcomeQuestions, logged_outcomes
 from selfprobe.errors import InputError
 from selfprobe.page import Bullets
+from selfprobe.page.claims import claim_clause
 from selfprobe.providers.behaviours.introspection import SUM_PROMPT
+from selfprobe.stats.claim import Claim, Verdict
 from selfprobe.stats.estimate import FloatArray
 from selfprobe.stats.foresight import ordered
-from selfprobe.studies.outcome import Outcome, OutcomeMatrix, Stated, facts_of, outcome_finding, outcome_matrix
+from selfprobe.studies.outcome import Outcome
+from selfprobe.studies.outcome_numbers import (
+    OUTCOME_WORDS,
+    OutcomeFacts,
+    StatedChances,
+    all_facts,
+    cross_means,
+    outcome_claim,
+    outcome_facts,
+)
 
 WORLDS = {
     "planted/ada?knows_items=.8&knows_own_skill=.8": (True, True),
@@ -99,6 +110,8 @@ def test_the_same_command_again_asks_nothing_and_report_shows_the_page(done: tup
     assert page.exit_code == 0 and "beyond the items with AUROC" in page.output
     shown = (done[0] / "report/index.html").read_text()
     assert "Do models know in advance what they can solve?" in shown and "Every observer on every target" in shown
+    assert len(json.loads((done[0] / "page/claims.json").read_text())) == len(WORLDS)
+    assert "knows_items" in json.loads((done[0] / "page/tables/columns.json").read_text())["findings"]
 
 
 def test_the_plan_says_the_calls_first_and_whose_logs_are_compared_only(logs: Path) -> None:
@@ -176,7 +189,9 @@ def test_without_another_models_log_nobody_is_said_to_know_itself(tmp_path: Path
     made = asked(tmp_path / "logged", tmp_path, models=ADA)
     assert made.exit_code == 0, made.output
     assert "Without a second model's logs knowledge of the items cannot be told from self-knowledge." in made.output
-    assert "Cannot tell for planted/ada" in made.output and "no other model's log shows" in made.output
+    assert (
+        "Cannot tell for planted/ada" in made.output and "beside logs of 0 other models; add logs of two" in made.output
+    )
 
 
 @pytest.mark.parametrize(
@@ -217,157 +232,223 @@ def test_a_report_compares_runs_with_one_truth_and_sets_the_others_aside(
 # ---- judged without a run
 
 MODELS = ("m/a", "m/b", "m/c", "m/d", "m/e")
+Statements = dict[tuple[str, str, str, str], FloatArray]
 
 
-def stated(
+def world(
     knows: dict[str, tuple[float, float]], *, items: int = 300, seed: int = 0, texts: bool = False, share: float = 0.0
-) -> Stated:
+) -> StatedChances:
     """Outcomes of five models, and chances of those that are asked, who know the items and themselves so far."""
     rng = np.random.default_rng(seed)
-    shared, own = rng.normal(size=items), {model: rng.normal(size=items) for model in MODELS}
-    outcomes = {(m, "solve"): (shared + own[m] + share > 0).astype(float) for m in MODELS}
+    shared = rng.normal(size=items)
+    skill_of_model = {model: rng.normal(size=items) for model in MODELS}
+    outcomes = {(model, "solve"): (shared + skill + share > 0).astype(float) for model, skill in skill_of_model.items()}
     words = {True: "easy plain short", False: "hard strange long"}
-    said: dict[tuple[str, str, str, str], FloatArray] = {}
+    chances: Statements = {}
     for model, (of_items, of_itself) in knows.items():
-        latent = of_items * shared + of_itself * own[model] + 0.4 * rng.normal(size=items)
-        said[model, "self", "", "solve"] = special.expit(2 * latent).round(2)
-    return Stated(
+        logits = of_items * shared + of_itself * skill_of_model[model] + 0.4 * rng.normal(size=items)
+        chances[model, "self", "", "solve"] = special.expit(2 * logits).round(2)
+    told = [f"{words[bool(skill > 0)]} {n}" if texts else f"text {n}" for n, skill in enumerate(skill_of_model["m/a"])]
+    return StatedChances(
         items=tuple(f"t:{n}" for n in range(items)),
-        texts=dict.fromkeys(
-            MODELS,
-            tuple(f"{words[bool(o > 0)]} {n}" if texts else f"text {n}" for n, o in enumerate(own["m/a"])),
-        ),
+        texts=dict.fromkeys(MODELS, tuple(told)),
         clusters=np.arange(items),
         questions=("solve",),
         observers={model: model for model in knows},
         outcomes=outcomes,
-        chances=said,
-        table=pd.DataFrame(),
+        chances=chances,
     )
 
 
-NOBODY = OutcomeMatrix((), np.empty((0, 0)), None)
-ALL = dict.fromkeys(MODELS, (1.0, 0.0)) | {"m/a": (1.0, 1.0), "m/b": (1.0, 1.0)}
+KNOWS_ITEMS, KNOWS_BOTH = (1.0, 0.0), (1.0, 1.0)
+ALL = dict.fromkeys(MODELS, KNOWS_ITEMS) | {"m/a": KNOWS_BOTH, "m/b": KNOWS_BOTH}
 """All know the items, two themselves."""
+THREE = {"m/a": KNOWS_BOTH, "m/b": KNOWS_ITEMS, "m/c": KNOWS_ITEMS}
 
 
-def answer(of: Stated, p: float = 0.001, matrix: OutcomeMatrix = NOBODY) -> tuple[str, str]:
-    found = outcome_finding(replace(facts_of(of, "m/a", "solve"), p=p), "m/a", matrix)
-    return found.answer, found.clause
+def claim_of(stated: StatedChances, **changed: Any) -> Claim:
+    facts = next(facts for facts in all_facts(stated) if facts.model == "m/a")
+    return outcome_claim(replace(facts, **changed), "m/a")
 
 
-def test_a_model_that_knows_itself_better_than_four_others_know_it_is_told_so() -> None:
-    of = stated(ALL)
-    kind, clause = answer(of, matrix=outcome_matrix(of, "solve", np.random.default_rng(0)))
-    assert kind == "Yes" and clause.startswith("ranks its successes beyond the items with AUROC 0.9"), clause
+def clause(claim: Claim) -> str:
+    return claim_clause(claim, OUTCOME_WORDS).replace("\N{NO-BREAK SPACE}", " ")
 
 
-def test_a_model_that_knows_itself_better_than_one_other_does_needs_more_models() -> None:
-    kind, clause = answer(stated({"m/a": (1, 1), "m/b": (1, 0)}))
-    assert kind == "Cannot tell" and clause.endswith("; 4 models with logs would tell"), clause
+def first_open(claim: Claim) -> str:
+    check = claim.first_unmet_check
+    return check.name if check else ""
 
 
-def test_a_single_observer_cannot_show_it() -> None:
-    kind, clause = answer(stated({"m/a": (1, 1)}))
-    assert kind == "Cannot tell" and "ask a second model, which may do as well" in clause
+def without_logs(stated: StatedChances, kept: int) -> StatedChances:
+    """The logs of the first models alone."""
+    outcomes = {key: results for key, results in stated.outcomes.items() if key[0] in MODELS[:kept]}
+    return replace(stated, outcomes=outcomes)
 
 
-def test_an_observer_that_does_as_well_takes_it_back() -> None:
-    of = stated({"m/a": (1, 1), "m/b": (1, 0)})
-    twin = of.chances["m/a", "self", "", "solve"] + 0.001 * np.random.default_rng(1).normal(size=300)
-    kind, clause = answer(replace(of, chances=of.chances | {("m/b", "self", "", "solve"): twin}))
-    assert kind in ("No", "Cannot tell") and "; m/b reaches 0.9" in clause
+@pytest.mark.parametrize("knows", [ALL, THREE], ids=["five models", "three models"])
+def test_a_model_that_knows_itself_is_told_so_with_its_strongest_competitor(
+    knows: dict[str, tuple[float, float]],
+) -> None:
+    claim = claim_of(world(knows))
+    assert claim.verdict is Verdict.YES, clause(claim)
+    assert re.fullmatch(
+        r"ranks its successes beyond the items with AUROC 0\.9\d \[.*\]; next is .*: 0\.\d\d", clause(claim)
+    )
+
+
+@pytest.mark.parametrize(
+    ("stated", "check", "says"),
+    [
+        (world(THREE, items=12), "items", "has 12 items with an answer and an outcome; 20 are the least"),
+        (world(THREE, share=99), "outcomes", "at 100 % of its items: outcomes do not differ; add items"),
+        (without_logs(world(THREE), 1), "other_logs", "beside logs of 0 other models; add logs of two other models"),
+        (without_logs(world(THREE), 2), "other_logs", "beside logs of 1 other models; add logs of two other models"),
+        (world({"m/a": KNOWS_BOTH}), "observers", "beside 0 other observers; ask two other models"),
+        (world({"m/a": KNOWS_BOTH, "m/b": KNOWS_ITEMS}), "observers", "beside 1 other observers; ask two other"),
+        (
+            world({"m/a": KNOWS_BOTH, "m/b": (0.2, 0.0), "m/c": (0.2, 0.0)}),
+            "informed_observers",
+            "and knows the items better than the other observers (+0.",
+        ),
+    ],
+    ids=["few items", "one class", "no other log", "one other log", "nobody asked", "one asked", "others know less"],
+)
+def test_what_is_missing_is_said_with_what_to_add(stated: StatedChances, check: str, says: str) -> None:
+    claim = claim_of(stated)
+    assert claim.verdict is Verdict.CANNOT_TELL
+    assert first_open(claim) == check and says in clause(claim), clause(claim)
+
+
+@pytest.mark.parametrize("items", [1, 2, 3])
+def test_a_handful_of_items_is_too_few(items: int) -> None:
+    claim = claim_of(world(THREE, items=items))
+    assert claim.verdict is Verdict.CANNOT_TELL and first_open(claim) == "items"
+
+
+def test_an_observer_that_knows_as_much_of_the_model_explains_it() -> None:
+    stated = world(ALL)
+    twin = stated.chances["m/a", "self", "", "solve"]
+    claim = claim_of(replace(stated, chances={**stated.chances} | {("m/c", "self", "", "solve"): twin}))
+    assert claim.verdict is not Verdict.YES
+    assert first_open(claim) == "above_observers" and "m/c: 0.9" in clause(claim), clause(claim)
 
 
 def test_what_the_text_tells_as_well_is_no_self_knowledge() -> None:
-    kind, clause = answer(stated({"m/a": (0, 0.3), "m/b": (1, 0)}, texts=True))
-    assert kind == "No" and "; text\N{NO-BREAK SPACE}alone reaches 0.8" in clause
+    claim = claim_of(world(THREE | {"m/a": (0.0, 0.3)}, texts=True))
+    assert claim.verdict is Verdict.NO
+    assert clause(claim).startswith("ranks its successes beyond the items no better than text alone: 0.8")
 
 
-def test_knowledge_of_the_items_is_called_that() -> None:
-    kind, clause = answer(stated({"m/a": (1, 0), "m/b": (1, 0)}, items=1200), p=0.4)
-    assert kind == "No" and clause.startswith("ranks items, not itself: AUROC 0.")
+def test_what_a_model_states_about_another_assistant_as_well_is_no_self_knowledge() -> None:
+    stated = world(ALL)
+    own = stated.chances["m/a", "self", "", "solve"]
+    claim = claim_of(replace(stated, chances={**stated.chances} | {("m/a", "other", "", "solve"): own}))
+    assert first_open(claim) == "above_other_assistant", clause(claim)
 
 
-def test_a_ranking_that_is_inverted_is_called_that() -> None:
-    of = stated({"m/a": (-1, 0), "m/b": (1, 0)}, items=1200)
-    one = outcome_finding(replace(facts_of(of, "m/a", "solve"), p=0.9), "m/a", NOBODY)
-    assert one.answer == "No" and re.match(r"ranks its successes backwards, with AUROC 0\.[0-3]", one.clause), (
-        one.clause
-    )
-    assert "rank its successes backwards, with AUROC" in one.notes[0]
-    kind, clause = answer(stated({"m/a": (1, -1), "m/b": (1, 0)}, items=1200), p=0.99)
-    assert kind == "No" and "beyond the items backwards, 0." in clause
-    alone = replace(of, outcomes={key: y for key, y in of.outcomes.items() if key[0] == "m/a"})
-    kind, clause = answer(alone)
-    assert kind == "Cannot tell" and clause.startswith("ranks its successes backwards, with AUROC 0.")
+def test_an_expert_of_a_relative_whose_outcomes_its_statements_rank_as_well_is_not_named() -> None:
+    """The relative is not asked; the model states how it comes out."""
+    stated = world(ALL)
+    rng = np.random.default_rng(1)
+    results = stated.outcomes["m/a", "solve"]
+    relative = np.where(rng.random(len(results)) < 0.8, results, 1 - results)
+    chances = {("m/a", "self", "", "solve"): special.expit(2 * relative - 1 + rng.normal(size=len(results)))}
+    outcomes = {**stated.outcomes} | {("m/z", "solve"): relative}
+    claim = claim_of(replace(stated, outcomes=outcomes, chances={**stated.chances} | chances))
+    assert first_open(claim) == "own_outcomes" and "m/z's outcomes: 0." in clause(claim), clause(claim)
 
 
-def test_few_items_one_class_and_no_other_model_cannot_tell() -> None:
-    assert (
-        "has 12 items with an answer and an outcome; 20 are the least" in answer(stated({"m/a": (1, 1)}, items=12))[1]
-    )
-    assert "at 100 % of its items: outcomes do not differ" in answer(stated({"m/a": (1, 1)}, share=99))[1]
-    of = stated({"m/a": (1, 1), "m/b": (1, 0)})
-    alone = replace(of, outcomes={key: y for key, y in of.outcomes.items() if key[0] == "m/a"})
-    assert "no other model's log shows" in answer(alone)[1]
+def test_knowledge_of_the_items_alone_is_no_and_its_numbers_are_said() -> None:
+    claim = claim_of(world(dict.fromkeys(MODELS, KNOWS_ITEMS), items=1200))
+    assert claim.verdict is Verdict.NO
+    assert re.match(r"ranks its successes with AUROC 0\.[78]\d .*, and beyond the items with 0\.[45]", clause(claim))
 
 
-def test_the_matrix_names_those_that_know_themselves_and_its_silence_takes_a_yes_back() -> None:
-    of = stated(ALL)
-    matrix = outcome_matrix(of, "solve", np.random.default_rng(0))
-    assert matrix.verdict is not None and set(matrix.verdict.models) == {"m/a", "m/b"}
-    assert np.diag(matrix.means)[:2].min() > 0.8 and abs(np.diag(matrix.means)[2:] - 0.5).max() < 0.15
-    silent = replace(matrix, verdict=replace(matrix.verdict, models=("m/b",)))
-    kind, clause = answer(of, matrix=silent)
-    assert kind == "Cannot tell" and clause.endswith("; models here may differ as much without self-knowledge")
+def test_a_ranking_that_is_inverted_is_no() -> None:
+    claim = claim_of(world(THREE | {"m/a": (1.0, -1.0)}, items=1200))
+    assert claim.verdict is Verdict.NO and ", and beyond the items with 0." in clause(claim)
+    assert claim.effect.high < 0
 
 
-@pytest.mark.slow(25)
-def test_a_matrix_of_models_that_know_the_items_alone_names_nobody_in_38_of_40_draws() -> None:
-    named = 0
-    for seed in range(40):
-        of = stated(dict.fromkeys(MODELS, (1.0, 0.0)), items=200, seed=seed)
-        verdict = outcome_matrix(of, "solve", np.random.default_rng(0)).verdict
-        named += bool(verdict and verdict.models)
-    assert named <= 2
+def test_a_constant_statement_is_never_yes() -> None:
+    stated = world(THREE)
+    constant = np.full(300, 0.7)
+    claim = claim_of(replace(stated, chances={**stated.chances} | {("m/a", "self", "", "solve"): constant}))
+    assert claim.verdict is not Verdict.YES and claim.effect.value == pytest.approx(0)
 
 
-def test_beyond_the_items_is_the_same_in_the_findings_and_in_the_matrix() -> None:
+def test_a_p_that_many_tests_spoil_leaves_the_claim_open() -> None:
+    claim = claim_of(world(THREE), p_value=0.03)
+    assert claim.verdict is Verdict.CANNOT_TELL and first_open(claim) == "beyond"
+    assert "and is not shown to do so beyond the items: 0.9" in clause(claim) and "(p = 0.030)" in clause(claim)
+
+
+def test_p_is_fine_enough_for_all_models_and_questions() -> None:
+    """With 30 models, the smallest p of 999 exchanges times 30 would be above the level."""
+    stated = world(THREE)
+    runs = {f"m/a {number}": "m/a" for number in range(30)}
+    chances = {(run, "self", "", "solve"): stated.chances["m/a", "self", "", "solve"] for run in runs}
+    facts = all_facts(replace(stated, observers={**stated.observers} | runs, chances={**stated.chances} | chances))
+    assert facts[0].p_value < 0.02
+
+
+def test_what_other_observers_know_of_themselves_is_no_knowledge_of_the_model() -> None:
+    """Among items that as many models solved, their success is the model's failure."""
+    excesses = []
+    for seed in range(4):
+        knows = dict.fromkeys(MODELS, (1.0, 1.5)) | {"m/a": KNOWS_ITEMS}
+        excesses.append(claim_of(world(knows, seed=seed, items=600)).effect.value)
+    assert abs(np.mean(excesses)) < 0.03, excesses
+
+
+def test_cells_are_beyond_the_items_as_the_findings_are() -> None:
     """A model whose log is there and that is not asked says which items are hard in both."""
-    of = stated({model: ALL[model] for model in MODELS[:4]})
-    there = np.ones(300, dtype=bool)
-    matrix = outcome_matrix(of, "solve", np.random.default_rng(0))
-    counts = np.array([of.outcomes[model, "solve"] for model in MODELS]).sum(axis=0)
+    stated = world({model: ALL[model] for model in MODELS[:4]})
+    is_there = np.ones(300, dtype=bool)
+    matrix = cross_means(stated, "solve")
+    counts = np.array([stated.outcomes[model, "solve"] for model in MODELS]).sum(axis=0)
     for t, model in enumerate(MODELS[:4]):
-        strata = of.alike(model, "solve", there)
+        strata = stated.strata(model, "solve", is_there)
         assert len(np.unique(strata)) == 6 and len({*zip(strata, counts, strict=True)}) == 6
-        own = of.own(model, "solve")
+        own = stated.about_itself(model, "solve")
         assert own is not None
-        assert matrix.means[t, t] == pytest.approx(np.nanmean(ordered(own, of.outcomes[model, "solve"], strata).scores))
+        scores = ordered(own, stated.outcomes[model, "solve"], strata).scores
+        assert matrix.means[t, t] == pytest.approx(np.nanmean(scores))
+    assert np.diag(matrix.means)[:2].min() > 0.8 and abs(np.diag(matrix.means)[2:] - 0.5).max() < 0.15
 
 
-def test_a_cluster_is_one_unit_and_three_models_have_no_verdict() -> None:
-    of = stated({"m/a": (1, 1), "m/b": (1, 0)}, items=100)
-    facts = facts_of(replace(of, clusters=np.arange(100) // 4), "m/a", "solve")
-    assert facts.n == facts.auroc.n == 25 and facts.others == 4 and facts.asked == 1
-    assert outcome_matrix(of, "solve", np.random.default_rng(0)).verdict is None
-    assert math.isnan(facts.p)
+def test_a_cluster_is_one_unit() -> None:
+    stated = replace(world(THREE, items=100), clusters=np.arange(100) // 4)
+    facts: OutcomeFacts = outcome_facts(stated, "m/a", "solve")
+    assert facts.n == facts.auroc.n == 25 and facts.others == 4 and facts.observers == 2
+    assert facts.items == 100 and 0 < facts.p_value < 0.01
 
 
 def test_with_two_models_the_others_self_knowledge_turned_round_is_no_knowledge_of_the_first() -> None:
     """Among items that one of two solved, the first's success is the second's failure."""
     rng = np.random.default_rng(0)
-    own = {model: rng.normal(size=300) for model in MODELS[:2]}
-    outcomes = {(model, "solve"): (own[model] > 0).astype(float) for model in own}
-    said = {
-        ("m/a", "self", "", "solve"): special.expit(own["m/a"] + rng.normal(size=300)),
-        ("m/b", "self", "", "solve"): special.expit(-own["m/b"]),
+    skill_of_model = {model: rng.normal(size=300) for model in MODELS[:2]}
+    outcomes = {(model, "solve"): (skill > 0).astype(float) for model, skill in skill_of_model.items()}
+    chances: Statements = {
+        ("m/a", "self", "", "solve"): special.expit(skill_of_model["m/a"] + rng.normal(size=300)),
+        ("m/b", "self", "", "solve"): special.expit(-skill_of_model["m/b"]),
     }
-    two = replace(stated({}), observers={m: m for m in own}, outcomes=outcomes, chances=said)
-    facts = facts_of(two, "m/a", "solve")
-    rival = next(each for each in facts.predictors if each.observer)
-    assert math.isnan(rival.beyond.value) and abs(rival.auroc.value - 0.5) < 0.1
-    found = outcome_finding(replace(facts, p=0.001), "m/a", NOBODY)
-    assert found.answer == "Cannot tell" and "4 models with logs would tell" in found.clause
-    assert np.isnan(outcome_matrix(two, "solve", rng).means[[0, 1], [1, 0]]).all()
+    observers = {model: model for model in skill_of_model}
+    two = replace(world({}), observers=observers, outcomes=outcomes, chances=chances)
+    facts = outcome_facts(two, "m/a", "solve")
+    rival = next(predictor for predictor in facts.predictors if predictor.is_observer)
+    assert math.isnan(rival.beyond_observers.value) and abs(rival.auroc.value - 0.5) < 0.1
+    claim = outcome_claim(facts, "m/a")
+    assert claim.verdict is Verdict.CANNOT_TELL and first_open(claim) == "other_logs"
+    assert np.isnan(cross_means(two, "solve").means[[0, 1], [1, 0]]).all()
+
+
+def test_domains_are_seen_in_the_outcomes_where_there_are_some() -> None:
+    rng = np.random.default_rng(0)
+    skills = rng.normal(size=(5, 2))[:, rng.integers(2, size=800)]
+    results = (rng.random(skills.shape) < special.expit(1.5 * skills)).astype(float)
+    stated = replace(world({}), outcomes={(model, "solve"): results[n] for n, model in enumerate(MODELS)})
+    assert stated.domains_p("solve") < 0.05
+    graded = replace(stated, outcomes={key: values * 0.5 for key, values in stated.outcomes.items()})
+    assert math.isnan(graded.domains_p("solve"))
