@@ -583,6 +583,11 @@ def write_auroc(excess: Estimate) -> str:
     return shown(replace(excess, value=excess.value + 0.5, low=excess.low + 0.5, high=excess.high + 0.5))
 
 
+def write_known_auroc(excess: Estimate) -> str:
+    """The AUROC, or a dash; why there is none stands in the tables."""
+    return "–" if math.isnan(excess.value) else write_auroc(excess)
+
+
 def write_count(count: Estimate) -> str:
     """A number of models or items."""
     return number(count.value, 0)
@@ -614,11 +619,10 @@ OUTCOME_WORDS = ClaimWords(
         "items": "has {difference} items with an answer and an outcome",
         "outcomes": "has {outcomes} at {share} of its items: outcomes do not differ",
         "other_logs": "ranks its {outcomes} with AUROC {auroc}, beside logs of {difference} other models",
-        "beyond": "ranks its {outcomes} with AUROC {auroc}, and is not shown to do so beyond the items: {difference} "
-        "({p})",
+        "beyond": "ranks its {outcomes} with AUROC {auroc}; beyond the items this is not shown: {difference} ({p})",
         "observers": "ranks its {outcomes} beyond the items with AUROC {effect}, beside {difference} other observers",
-        "informed_observers": "ranks its {outcomes} beyond the items with AUROC {effect}, and knows the items better "
-        "than the other observers ({difference})",
+        "informed_observers": "ranks its {outcomes} beyond the items with AUROC {effect}; other observers know the "
+        "items less ({difference})",
         "above_observers": "ranks its {outcomes} beyond the items with AUROC {effect}; {competitor}",
         "above_text": "ranks its {outcomes} beyond the items with AUROC {effect}; {competitor}",
         "above_length": "ranks its {outcomes} beyond the items with AUROC {effect}; {competitor}",
@@ -629,6 +633,7 @@ OUTCOME_WORDS = ClaimWords(
     units={
         "items": write_count,
         "other_logs": write_count,
+        "beyond": write_known_auroc,
         "observers": write_count,
         "informed_observers": write_difference,
         "above_observers": write_difference,
@@ -658,14 +663,14 @@ def outcome_claim(facts: OutcomeFacts, subject: str) -> Claim:
     checks = [
         _count_check("items", facts.n, FEWEST_ITEMS, f"{FEWEST_ITEMS} are the least"),
         Check("outcomes", overall, _holds(not math.isnan(overall.value)), remedy="add items"),
-        _count_check("other_logs", facts.others, FEWEST_OTHERS, "add logs of two other models on the same items"),
+        _count_check("other_logs", facts.others, FEWEST_OTHERS, "add logs of two others"),
         Check("beyond", effect, _holds(is_beyond), p_value=facts.p_value, remedy="add items"),
         _count_check("observers", facts.observers, FEWEST_OTHERS, "ask two other models"),
         Check(
             "informed_observers",
             facts.over_observers,
             _holds(facts.over_observers.value < OBSERVERS_MARGIN),
-            remedy="ask models that know the items as well",
+            remedy="ask stronger models",
         ),
         *_source_checks(facts, has_effect=is_beyond),
     ]

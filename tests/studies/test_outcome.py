@@ -90,7 +90,7 @@ def test_who_knows_the_items_and_who_knows_itself_comes_out_as_planted(done: tup
         assert (found.knows_items_low[model] > 0.5) == items, model
         assert (found.beyond_items_low[model] > 0.5) == itself, model
         assert (found.answer[model] == "Yes") <= itself
-    assert "planted/ada ranks its successes beyond the items with AUROC 0.9" in done[1]
+    assert "planted/cy ranks its successes beyond the items with AUROC 0.9" in done[1]
 
 
 @pytest.mark.slow(9)
@@ -110,7 +110,8 @@ def test_the_same_command_again_asks_nothing_and_report_shows_the_page(done: tup
     assert page.exit_code == 0 and "beyond the items with AUROC" in page.output
     shown = (done[0] / "report/index.html").read_text()
     assert "Do models know in advance what they can solve?" in shown and "Every observer on every target" in shown
-    assert len(json.loads((done[0] / "page/claims.json").read_text())) == len(WORLDS)
+    (claims,) = json.loads((done[0] / "page/claims.json").read_text()).values()
+    assert len(claims) == len(WORLDS)
     assert "knows_items" in json.loads((done[0] / "page/tables/columns.json").read_text())["findings"]
 
 
@@ -302,14 +303,14 @@ def test_a_model_that_knows_itself_is_told_so_with_its_strongest_competitor(
     [
         (world(THREE, items=12), "items", "has 12 items with an answer and an outcome; 20 are the least"),
         (world(THREE, share=99), "outcomes", "at 100 % of its items: outcomes do not differ; add items"),
-        (without_logs(world(THREE), 1), "other_logs", "beside logs of 0 other models; add logs of two other models"),
-        (without_logs(world(THREE), 2), "other_logs", "beside logs of 1 other models; add logs of two other models"),
+        (without_logs(world(THREE), 1), "other_logs", "beside logs of 0 other models; add logs of two others"),
+        (without_logs(world(THREE), 2), "other_logs", "beside logs of 1 other models; add logs of two others"),
         (world({"m/a": KNOWS_BOTH}), "observers", "beside 0 other observers; ask two other models"),
         (world({"m/a": KNOWS_BOTH, "m/b": KNOWS_ITEMS}), "observers", "beside 1 other observers; ask two other"),
         (
             world({"m/a": KNOWS_BOTH, "m/b": (0.2, 0.0), "m/c": (0.2, 0.0)}),
             "informed_observers",
-            "and knows the items better than the other observers (+0.",
+            "; other observers know the items less (+0.",
         ),
     ],
     ids=["few items", "one class", "no other log", "one other log", "nobody asked", "one asked", "others know less"],
@@ -381,7 +382,7 @@ def test_a_constant_statement_is_never_yes() -> None:
 def test_a_p_that_many_tests_spoil_leaves_the_claim_open() -> None:
     claim = claim_of(world(THREE), p_value=0.03)
     assert claim.verdict is Verdict.CANNOT_TELL and first_open(claim) == "beyond"
-    assert "and is not shown to do so beyond the items: 0.9" in clause(claim) and "(p = 0.030)" in clause(claim)
+    assert "; beyond the items this is not shown: 0.9" in clause(claim) and "(p = 0.030)" in clause(claim)
 
 
 def test_p_is_fine_enough_for_all_models_and_questions() -> None:
