@@ -121,7 +121,7 @@ def reply_once(
     Raises:
         InputError: `reply_tokens` is below 1.
     """
-    replay = replies_of(table, target_log, reply_tokens=reply_tokens, effort=effort)
+    replay = logged_replies(table, target_log, reply_tokens=reply_tokens, effort=effort)
 
     def conversation(state: TaskState) -> Prompts:
         return {"reply": _messages_of(state, str(sole("target")))}
@@ -131,7 +131,7 @@ def reply_once(
     return act(conversation, config=config, needs=needs, may_be_cut=True, replay=replay, tools=_tools_of)
 
 
-def replies_of(
+def logged_replies(
     table: Table, target_log: str | Replay | None, *, reply_tokens: int | None, effort: Effort | None
 ) -> Replay | None:
     """The replies of a log, for `reply_once`; None without a log.
@@ -288,7 +288,7 @@ class Conversations:
             against=shared.get("against"),
             context=shared.get("context", "first"),
         )
-        self.replay = replies_of(
+        self.replay = logged_replies(
             self.table,
             shared.get("target_log"),
             reply_tokens=shared.get("reply_tokens"),
