@@ -4,6 +4,8 @@
     python bench/claims.py --study turns --draws 1600  # one study
     python bench/claims.py --smoke                     # that it runs
 
+    python docs/parts.py claims rates/claims_rates.md
+
 The lines stand in tests/bank, a file a study; each makes the study's claim by the command's own code. Counts are kept
 in OUT/claims.json, so a stopped run goes on; the table is OUT/claims_rates.md, a part of docs/statistics.md.
 """

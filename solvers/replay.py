@@ -16,6 +16,7 @@ from pydantic import JsonValue
 from selfprobe.data import Table
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import locate
+from selfprobe.errors.output import from_anywhere
 from selfprobe.logs import (
     LEFT_OUT,
     Run,
@@ -68,8 +69,8 @@ class Replay:
 
     @property
     def file(self) -> str:
-        """Path of the log."""
-        return self.header.location
+        """Address of the log."""
+        return from_anywhere(self.header.location)
 
     @property
     def header(self) -> EvalLog:

@@ -646,7 +646,8 @@ def applied_in(seen: Iterable[EvalSampleSummary]) -> dict[str, str]:
         by_role = sample.metadata.get("applied")
         for role, way in by_role.items() if isinstance(by_role, dict) else ():
             ways.setdefault(str(role), Counter())["; ".join(sorted(str(way).split("; ")))] += 1
-    return {role: _ways(count) for role, count in ways.items()}
+    roles = sorted(ways, key=lambda role: (_ROLES.index(role) if role in _ROLES else len(_ROLES), role))
+    return {role: _ways(ways[role]) for role in roles}
 
 
 def answered_in(seen: Iterable[EvalSampleSummary | EvalSample]) -> dict[str, dict[str, Counter[str]]]:

@@ -214,7 +214,7 @@ def shared(*models: str) -> list[ModelShare]:
 
 def places(folder: Path) -> dict[str, str]:
     def of(log: EvalLog) -> str:
-        return str(Path(log.location.removeprefix("file://")).relative_to(folder).parent)
+        return str(Path(log.location.removeprefix("file://")).resolve().relative_to(folder.resolve()).parent)
 
     return {log.eval.model: of(log) for log in readable_logs([str(folder)]).headers}
 

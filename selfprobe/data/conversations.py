@@ -220,7 +220,7 @@ def _read_anew(choice: _Choice) -> Table:
         name, passed_over = choice.title or address, ""
         seen_columns = dict[str, None]()
         for row, cluster in _rows(address, choice):
-            where = f"{name}, row {row['id'][:80]!r}"
+            where = f"{name}, row {row['id'][-80:]!r}"
             if not row.keys() <= seen_columns.keys():
                 seen_columns |= dict.fromkeys(row)
             try:

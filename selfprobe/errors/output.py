@@ -112,6 +112,11 @@ def _local_path(address: str) -> Path:
     return Path(LocalFileSystem._strip_protocol(address)).absolute()
 
 
+def from_anywhere(address: str) -> str:
+    """An address that holds wherever Inspect works: in the folder of a task file, too."""
+    return str(_local_path(address)) if is_local(address) else address
+
+
 def from_here(address: str) -> str:
     """An address as seen from the folder that the command was called in: no path of the machine where there is none.
 

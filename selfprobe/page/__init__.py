@@ -236,7 +236,7 @@ def tables_section(tables: "Mapping[str, pd.DataFrame | RowTable]") -> list[Bloc
     """Every table that is declared by its rows, folded: one form on all pages."""
     blocks: list[Block] = []
     for name, table in tables.items():
-        if not isinstance(table, RowTable) or not table.rows:
+        if not isinstance(table, RowTable) or not table.is_on_page or not table.rows:
             continue
         inner: list[Block] = [Table(table.rows[:ROWS_ON_PAGE], table.columns)]
         hidden = len(table.rows) - ROWS_ON_PAGE

@@ -139,6 +139,8 @@ class RowTable:
 
     row_type: type
     rows: Sequence[Any]
+    is_on_page: bool = True
+    """Whether the page shows it; rows with ids whose texts are not on the page are in its files alone."""
 
     @property
     def title(self) -> str:

@@ -162,8 +162,8 @@ class Turns(Study):
             picture=first_picture(claims, curve_of_subject),
             table=Table(rows, columns_of(AnswerRow)),
             tables={
-                "curves": RowTable(TurnAnswer, numbers.answers),
-                "transcripts": RowTable(Transcript, numbers.transcripts),
+                "curves": RowTable(TurnAnswer, numbers.answers, is_on_page=False),
+                "transcripts": RowTable(Transcript, numbers.transcripts, is_on_page=False),
                 "means": RowTable(TurnMean, turn_means(numbers.curves)),
             },
             method=[MEANS, *placebo_method, *folded_list("transcripts set aside", aside_lines)],

@@ -68,7 +68,20 @@ def test_the_three_commands_run_on_what_awareness_features_wrote(
     roles = {"grader": "planted/g"}
     subject = "planted/a?voiced=.9&voiced_wrongly=.3"
     run_task("selfprobe/user_motivation", subject, Path(logs), limit=12, model_roles=roles)
-    named = ["awareness", "features", logs, "--embedder", embedder, "--clusters", "1", "--grader", "planted/g", "--yes"]
+    named = [
+        "awareness",
+        "features",
+        logs,
+        "--embedder",
+        embedder,
+        "--clusters",
+        "1",
+        "--grader",
+        "planted/g",
+        "--yes",
+        "--log-dir",
+        str(tmp_path / "named"),
+    ]
     assert CliRunner().invoke(main, [*named, "--out", first]).exit_code == 0
     for words in (
         ["count", logs, "--embedder", embedder],

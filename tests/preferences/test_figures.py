@@ -100,7 +100,7 @@ def test_a_method_without_a_score_is_said_and_not_drawn_as_zero(tmp_path: Any) -
 def test_numbers_in_the_report_carry_their_interval_or_the_reason() -> None:
     row = pd.Series(number())
     assert shown(row) == "0.60 [0.50, 0.70]"
-    assert shown(pd.Series(number(-0.01)), sign=True) == "-0.01 [-0.11, +0.09]"
+    assert shown(pd.Series(number(-0.01)), sign=True) == "−0.01 [−0.11, +0.09]"
     assert shown(pd.Series(number(np.nan, reason="") | {"reason": "one class"})) == "– (one class)"
     found = methods_text(tables()["methods"])
     assert len(found) == 2 * len(METHODS) and found.f1[0] == "0.60 [0.50, 0.70]"

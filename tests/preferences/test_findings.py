@@ -44,7 +44,7 @@ def test_the_sentence_holds_probe_asking_their_difference_and_every_control() ->
 
 def test_what_the_probe_is_not_shown_to_be_above_is_named_with_its_difference() -> None:
     said = finding_sentences(tables(margins={"no model (length)": 0.01, "prompting": -0.02}))[0]
-    assert said.endswith("Not shown to be above asking (-0.02 [-0.06, +0.02]); length (+0.01 [-0.03, +0.05]).")
+    assert said.endswith("Not shown to be above asking (−0.02 [−0.06, +0.02]); length (+0.01 [−0.03, +0.05]).")
     lucky = finding_sentences(
         tables(0.6, margins={"prompting": 0.1, "no model (TF-IDF)": 0.1, "no model (length)": 0.1})
     )[0]
@@ -82,8 +82,8 @@ def test_a_run_without_random_weights_does_not_name_them() -> None:
     [
         ({}, "", "Yes", "has a probe above asking, by AUROC +0.08 [+0.04, +0.12]"),
         ({"no model (length)": 0.01}, "", "Cannot tell", "has a probe above asking, by AUROC +0.08 [+0.04, +0.12], and not above length"),
-        ({"prompting": 0.01}, "", "Cannot tell", "has a probe that is not shown to be above asking, by AUROC +0.01 [-0.03, +0.05]"),
-        ({"prompting": -0.1}, "", "No", "has a probe below asking, by AUROC -0.10 [-0.14, -0.06]"),
+        ({"prompting": 0.01}, "", "Cannot tell", "has a probe that is not shown to be above asking, by AUROC +0.01 [−0.03, +0.05]"),
+        ({"prompting": -0.1}, "", "No", "has a probe below asking, by AUROC −0.10 [−0.14, −0.06]"),
         ({}, "LEAKS test labels", "Cannot tell", "has a probe that test labels or test texts reached"),
     ],
 )  # fmt: skip
