@@ -25,6 +25,7 @@ from inspect_ai.util import collect
 from selfprobe.data import Row, Table, load, table_of
 from selfprobe.errors import InputError, arguments
 from selfprobe.errors.arguments import is_number, whole
+from selfprobe.errors.output import from_anywhere
 from selfprobe.logs import Run, differing, in_thread, runs, samples
 from selfprobe.scorers.dilemma_making import (
     JUDGES,
@@ -203,8 +204,9 @@ def finished_runs(paths: Sequence[str], task: str) -> list[Run]:
             its = run.identity.task
             faults[run.log] = f"a log of {its}" if its != task else f"status {run.header.status}"
     superseded = {header.location for run in wanted for header in run.others}
+    given_files = {from_anywhere(path) for path in paths}
     for file, fault in faults.items():
-        if file not in superseded and any(file.endswith(path) for path in paths):
+        if file not in superseded and from_anywhere(file) in given_files:
             raise InputError(
                 f"{file}: expected a finished log of {task}, got {fault}; `inspect eval-retry` finishes a run"
             )

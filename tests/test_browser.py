@@ -22,7 +22,6 @@ from inspect_ai.model import get_model
 
 from selfprobe.cli import main
 from selfprobe.page import WORDS, Column, Details, Page, Section, Table, answer_words, number, percent, render
-from selfprobe.studies.features import Features
 from selfprobe.studies.matrix.numbers import analyse
 from selfprobe.studies.matrix.page import results_page as matrix_page
 from selfprobe.studies.report import report_page as report
@@ -134,8 +133,9 @@ def features(fixture: Fixture, folder: Path) -> str:
     """Two subjects of user_motivation, and the one feature that both name."""
     for model in ("planted/a?voiced=.9&voiced_wrongly=.3&voiced_placebo=1", "planted/b?voiced=.3"):
         fixture("run_task")("selfprobe/user_motivation", model, folder / "l", limit=12, **JUDGE)
-    study = Features(logs=(str(folder / "l"),), embedder=fixture("embedder"), clusters=1, grader="planted/g")
-    return render(study.shown(), str(folder))
+    given = ["awareness", "features", str(folder / "l"), "--embedder", fixture("embedder"), "--clusters", "1"]
+    given += ["--grader", "planted/g", "--yes", "--log-dir", str(folder / "named"), "--out", str(folder / "page")]
+    return page_in(folder / "page", CliRunner().invoke(main, given))
 
 
 def rewritten(fixture: Fixture, folder: Path) -> str:

@@ -114,7 +114,7 @@ def _local_path(address: str) -> Path:
 
 def from_anywhere(address: str) -> str:
     """An address that holds wherever Inspect works: in the folder of a task file, too."""
-    return str(_local_path(address)) if is_local(address) else address
+    return str(_local_path(address).resolve()) if is_local(address) else address
 
 
 def from_here(address: str) -> str:
