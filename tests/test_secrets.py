@@ -168,13 +168,13 @@ def test_no_output_of_a_study_has_a_part_of_a_key_that_the_vendor_repeats(vendor
 
 @pytest.mark.slow(25)
 def test_no_output_of_reports_and_checks_of_such_logs_has_a_part_of_it(vendor: Vendor) -> None:
-    vendor.call("selfprobe", *CALLS["matrix"], "--log-dir", "logs", "--out", "page", "--yes")
+    vendor.call("selfprobe", *CALLS["matrix"], "--log-dir", "all-logs", "--out", "page", "--yes")
     for words in (
-        ("report", "logs", "agents", "--out", "report"),
-        ("report", "logs", "--json", "--out", "report-json"),
-        *(("report", "logs", "--rows", f"rows.{ending}") for ending in ("csv", "json", "parquet")),
-        ("check", "logs", "agents", "--junit", "gate.xml", "--github"),
-        ("check", "logs", "agents", "--json"),
+        ("report", "all-logs", "agents", "--out", "report"),
+        ("report", "all-logs", "--json", "--out", "report-json"),
+        *(("report", "all-logs", "--rows", f"rows.{ending}") for ending in ("csv", "json", "parquet")),
+        ("check", "all-logs", "agents", "--junit", "gate.xml", "--github"),
+        ("check", "all-logs", "agents", "--json"),
     ):
         _, printed = vendor.call("selfprobe", *words)
         assert printed
