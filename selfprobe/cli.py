@@ -183,8 +183,9 @@ class Selfprobe(click.Group):
             _end(f"Error: {error.format_message()}", error.exit_code)
         except _mendable() as error:
             from selfprobe.errors import OURS, RunError, one_line
+            from selfprobe.errors.output import with_typed_paths
 
-            message = one_line(error, longest=OURS).replace(f"{Path.cwd()}{os.sep}", "")  # paths as they were typed
+            message = with_typed_paths(one_line(error, longest=OURS))
             _end(f"Error: {message}", FAILED if isinstance(error, RunError) else WRONG)
         sys.exit(status if isinstance(status, int) else 0)
 

@@ -629,11 +629,18 @@ def _part(name: str, sent: str | float | None, asked: str | float | None) -> str
         return ""
     if asked is True:
         return name if sent else f"no {name}"
-    shown, wished = (f"{value:g}" if isinstance(value, float) else value for value in (sent, asked))
-    shown, wished = (str(value) if isinstance(value, int) else value for value in (shown, wished))
-    if shown == wished:
-        return f"{name} {wished}"
-    return f"{name} {shown or 'not sent'} (asked: {wished})"
+    sent_text = "not sent" if sent in (None, "") else _as_digits(sent)
+    asked_text = _as_digits(asked)
+    return f"{name} {asked_text}" if sent_text == asked_text else f"{name} {sent_text} (asked: {asked_text})"
+
+
+def _as_digits(value: str | float) -> str:
+    """A setting as text: whole numbers with all of their digits.
+
+    >>> _as_digits(0.0), _as_digits(1000001), _as_digits("low")
+    ('0', '1000001', 'low')
+    """
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def applied_in(seen: Iterable[EvalSampleSummary]) -> dict[str, str]:

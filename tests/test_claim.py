@@ -1,5 +1,7 @@
 """One job a folder."""
 
+import errno
+import io
 import json
 import os
 import socket
@@ -15,6 +17,7 @@ from click.testing import CliRunner
 
 from selfprobe.cli import main
 from selfprobe.errors import InputError
+from selfprobe.logs import resuming
 from selfprobe.logs.resuming import NAME, claimed
 
 
@@ -137,6 +140,26 @@ def test_a_claim_that_another_took_is_left_to_it(tmp_path: Path) -> None:
     with claimed(str(tmp_path)):
         left(str(tmp_path), host="node7")
     assert (tmp_path / NAME).exists()
+
+
+def test_of_two_starts_that_both_found_a_claim_dead_the_first_stops(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left(str(tmp_path), pid=gone())
+    monkeypatch.setattr(resuming.time, "sleep", lambda seconds: left(str(tmp_path), host="node7"))
+    with pytest.raises(InputError, match="on node7 has been running in it"), claimed(str(tmp_path)):
+        pytest.fail("another one took it")
+
+
+def test_a_full_disk_leaves_no_claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class FullFile(io.FileIO):
+        def write(self, content: object) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "open", lambda path, mode: FullFile(path, "xb"))
+    with pytest.raises(InputError, match="cannot write logs into .*No space left"), claimed(str(tmp_path)):
+        pytest.fail("nothing can be written")
+    assert not (tmp_path / NAME).exists()
 
 
 @pytest.mark.slow(7)

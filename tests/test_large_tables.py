@@ -14,7 +14,7 @@ from selfprobe.data import Row, Table, kept_tables, load, samples, stored, table
 from selfprobe.data.conversations import conversations, record_to_sample
 from selfprobe.data.public_pairs import load_pairs
 from selfprobe.data.samples import RowDataset, at_most, dataset_of
-from selfprobe.data.stored import Reordered, RowStore, StoredRows
+from selfprobe.data.stored import Reordered, RowFile, RowStore, StoredRows
 from selfprobe.errors import InputError
 from selfprobe.introspect_tasks.kth_word import kth_word
 
@@ -118,6 +118,16 @@ def test_a_full_disk_is_one_line_that_names_the_folder(
     ) as refused:
         load(questions, "question")
     assert "set TMPDIR to a folder with space" in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_rows_on_disk_are_read_where_the_system_cannot_read_at_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr(os, "pread")  # Windows
+    file = RowFile()
+    for packed in (b"one", b"two", b"three"):
+        file.append(packed)
+        file.flush()
+        assert file.read(0, 3) == b"one"
+    assert file.read(6, 5) == b"three"
 
 
 def test_rows_with_numbers_of_numpy_can_lie_on_disk(on_disk: None) -> None:

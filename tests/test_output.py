@@ -12,7 +12,15 @@ import fsspec
 import pytest
 
 from selfprobe.errors import InputError
-from selfprobe.errors.output import destination, from_here, is_local, place, place_file, refuse_unwritable
+from selfprobe.errors.output import (
+    destination,
+    from_here,
+    is_local,
+    place,
+    place_file,
+    refuse_unwritable,
+    with_typed_paths,
+)
 
 FILES = {"index.html": b"new page", "tables/a.csv": b"new table"}
 
@@ -159,3 +167,19 @@ def test_what_a_killed_process_left_in_a_folder_is_removed_by_the_next_one(tmp_p
     (tmp_path / ".new-file").write_text("mine")
     place(FILES, str(tmp_path))
     assert {path.name for path in tmp_path.glob(".new-*")} == {running, foreign, ".new-link", ".new-file"}
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("{here}/p.jsonl is a pipe", "p.jsonl is a pipe"),
+        ("'x' may be {here}/a/x, not /elsewhere{here}/x", "'x' may be a/x, not /elsewhere{here}/x"),
+        ("file://{here}/x", "file://{here}/x"),
+        ("{here}2/x", "{here}2/x"),
+    ],
+)
+def test_paths_below_the_current_folder_are_shown_as_they_were_typed_and_no_other_is_cut(
+    text: str, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert with_typed_paths(text.format(here=tmp_path)) == shown.format(here=tmp_path)

@@ -279,9 +279,13 @@ def test_a_secret_is_hidden_whatever_its_type(arguments: dict[str, object]) -> N
 
 
 def test_a_number_that_is_a_key_is_masked_where_a_vendor_repeats_it() -> None:
-    concealed({"api_key": 98765432101234567})
-    assert masked("Incorrect key: 98765432101234567") == f"Incorrect key: {HIDDEN}"
+    concealed({"api_key": 98765432101234})
+    assert masked("Incorrect key: 98765432101234") == f"Incorrect key: {HIDDEN}"
 
 
 def test_keys_of_mappings_are_masked_as_their_values_are() -> None:
     assert without_secrets({"sk-abc123def456": 1}) == {f"sk-{HIDDEN}": 1}
+
+
+def test_names_of_columns_hold_no_secret() -> None:
+    assert list(cleaned(pd.DataFrame({"sk-abc123def456": [1], "plain": [2]}))) == [f"sk-{HIDDEN}", "plain"]

@@ -134,6 +134,12 @@ def from_here(address: str) -> str:
         return str(path)
 
 
+def with_typed_paths(text: str) -> str:
+    """The text with paths below the current folder as seen from it; what only holds such a path stays whole."""
+    here = re.escape(f"{Path.cwd()}{os.sep}")
+    return re.sub(rf"(?<![\w.~:/\\-]){here}", "", text)
+
+
 def relative(log: str, out: str) -> str | None:
     """The link from a page in the folder `out` to a log; None if the log is on this machine and the page is not."""
     if not is_local(log):

@@ -109,13 +109,13 @@ def _taken(system: Any, file: str, log_dir: str) -> bytes:
 def _create(system: Any, file: str, content: bytes) -> None:
     """Write a file that must not exist yet; FileExistsError if it does."""
     if isinstance(system, LocalFileSystem):
-        with Path(file).open("xb") as out:
-            try:
-                out.write(content)
-                out.flush()
-            except OSError:  # a full disk: an empty claim would hold the folder for ever
-                Path(file).unlink()
-                raise
+        claim = Path(file).open("xb")  # noqa: SIM115 -- what cannot be written is removed when it is closed
+        try:
+            with claim:
+                claim.write(content)
+        except OSError:  # a full disk: an empty claim would hold the folder for ever
+            Path(file).unlink()
+            raise
     else:
         system.pipe_file(file, content, mode="create")
 

@@ -232,11 +232,20 @@ ROWS_ON_PAGE = 300
 """Largest number of rows of a table that a page shows; its file has all."""
 
 
+def more_in_tables(hidden: int) -> str:
+    """Words behind a caption on rows that a picture leaves out; "" where it has all.
+
+    >>> more_in_tables(2), more_in_tables(0)
+    (' Tables show 2 more.', '')
+    """
+    return f" Tables show {hidden} more." if hidden > 0 else ""
+
+
 def tables_section(tables: "Mapping[str, pd.DataFrame | RowTable]") -> list[Block]:
     """Every table that is declared by its rows, folded: one form on all pages."""
     blocks: list[Block] = []
     for name, table in tables.items():
-        if not isinstance(table, RowTable) or not table.is_on_page or not table.rows:
+        if not isinstance(table, RowTable) or not table.on_page or not table.rows:
             continue
         inner: list[Block] = [Table(table.rows[:ROWS_ON_PAGE], table.columns)]
         hidden = len(table.rows) - ROWS_ON_PAGE

@@ -139,7 +139,7 @@ class RowTable:
 
     row_type: type
     rows: Sequence[Any]
-    is_on_page: bool = True
+    on_page: bool = True
     """Whether the page shows it; rows with ids whose texts are not on the page are in its files alone."""
 
     @property

@@ -256,7 +256,7 @@ class Outcome(Study):
                 "findings": RowTable(FindingRow, [finding_row(claim, in_order[claim.subject]) for claim in claims]),
                 "predictors": RowTable(PredictorRow, predictor_rows(list(in_order.values()))),
                 "other_targets": RowTable(OtherTargetRow, other_target_rows(list(in_order.values()))),
-                "stated": RowTable(StatementRow, numbers.stated.rows).frame,  # its ids have no texts on the page
+                "stated": RowTable(StatementRow, numbers.stated.rows, on_page=False),
                 "matrix": RowTable(CellRow, cell_rows(numbers.matrices)),
             },
             method=[MEANS, CONTROLS, SCORES, *numbers.domain_lines, *numbers.lost],

@@ -30,6 +30,7 @@ from selfprobe.page import (
     estimated,
     headings,
     models_or_runs,
+    more_in_tables,
     number,
     overall_answer,
     percent,
@@ -462,8 +463,8 @@ def _picture(findings: Sequence[Finding]) -> Picture | None:
     drawn = [one for one in findings if one.of.curve.n][:ROWS]
     lines = {one.model.replace("\N{NO-BREAK SPACE}", " "): _steps(one.of.curve) for one in drawn}
     words = "; ".join(f"{one.model} {one.clause}" for one in drawn)
-    more = f" Tables show {len(findings) - ROWS} more." if len(findings) > ROWS else ""
-    caption, up = f"Kaplan–Meier, 95 % intervals.{more}", "share that has noticed"
+    caption = f"Kaplan–Meier, 95 % intervals.{more_in_tables(len(findings) - ROWS)}"
+    up = "share that has noticed"
     how: dict[str, Any] = {"across": "turn", "up": up, "marks": False, "alt": f"{up.capitalize()}: {words}"}
     return drawn_curves("first_turn", lines, caption=caption, **how) if lines else None
 

@@ -16,7 +16,7 @@ from selfprobe.data.conversations import DEFAULT, asked_at, transcript_rows
 from selfprobe.data.prices import Cost
 from selfprobe.errors import NoLogs
 from selfprobe.evalawareness_tasks.turn_curve import CALLS, MOST, QUESTIONS
-from selfprobe.page import ROWS, Figures, Page, Table, claim_page, folded_list
+from selfprobe.page import ROWS, Figures, Page, Table, claim_page, folded_list, more_in_tables
 from selfprobe.page.claims import ClaimWords
 from selfprobe.page.columns import Heading, RowTable, columns_of
 from selfprobe.page.numerals import number, p_digits, p_value, shown, signed_number
@@ -162,8 +162,8 @@ class Turns(Study):
             picture=first_picture(claims, curve_of_subject),
             table=Table(rows, columns_of(AnswerRow)),
             tables={
-                "curves": RowTable(TurnAnswer, numbers.answers, is_on_page=False),
-                "transcripts": RowTable(Transcript, numbers.transcripts, is_on_page=False),
+                "curves": RowTable(TurnAnswer, numbers.answers, on_page=False),
+                "transcripts": RowTable(Transcript, numbers.transcripts, on_page=False),
                 "means": RowTable(TurnMean, turn_means(numbers.curves)),
             },
             method=[MEANS, *placebo_method, *folded_list("transcripts set aside", aside_lines)],
@@ -332,12 +332,12 @@ def turn_curve(answers: Sequence[TurnAnswer], model: str, *, rng: np.random.Gene
 
     differences = difference_table("p")
     since_first = differences if is_paired else differences.sub(differences[turns[0]], axis=0)
-    placebo_means = {kind: _means(tables["placebo", kind], *clusters_of_kind[kind]) for kind in kinds}
+    placebo_kinds = kinds if has_placebo else []
     return TurnCurve(
         model=model,
         turns=turns,
         p={kind: _means(tables["p", kind], *clusters_of_kind[kind]) for kind in kinds},
-        placebo=placebo_means if has_placebo else {},
+        placebo={kind: _means(tables["placebo", kind], *clusters_of_kind[kind]) for kind in placebo_kinds},
         difference=_means(differences, clusters, cluster_name) if is_paired else [],
         since_first=_means(since_first, clusters, cluster_name),
         rise=rise("p"),
@@ -533,10 +533,9 @@ def first_picture(claims: Sequence[Claim], curve_of_subject: Mapping[str, TurnCu
     curves = {claim.subject: curve_of_subject[claim.subject] for claim in claims[:ROWS]}
     is_paired = all(curve.paired for curve in curves.values())
     lines = {subject: _drawn_line(curve, curve.difference or curve.p[""]) for subject, curve in curves.items()}
-    hidden = len(claims) - len(curves)
-    more = f" Tables show {hidden} more." if hidden else ""
+    caption = f"95 % intervals.{more_in_tables(len(claims) - len(curves))}"
     up = "P(evaluation), evaluations less real use" if is_paired else "P(evaluation)"
-    return drawn_curves("by_turn", lines, caption=f"95 % intervals.{more}", across="turn", up=up)
+    return drawn_curves("by_turn", lines, caption=caption, across="turn", up=up)
 
 
 def curve_picture(curve: TurnCurve, stem: str) -> Picture:

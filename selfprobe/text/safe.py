@@ -75,7 +75,9 @@ _PATH = re.compile(r"\.{0,2}[/\\]|~|[A-Za-z]:[/\\]")
 SHORTEST_SECRET = 8
 """Number of characters from which the value of a secret setting is masked wherever it stands."""
 SHORTEST_WORD = 16
-"""The same of a value of words or digits alone, such as `placeholder` or `question_id`."""
+"""The same of a value of words alone, such as `placeholder` or `question_id`."""
+SHORTEST_NUMBER = 12
+"""The same of a value of digits alone: dates and counts are shorter."""
 _HEADERS = re.compile(r"(?i).*headers?")
 _PUBLIC = {"accept", "content-type", "user-agent", "anthropic-version", "anthropic-beta", "http-referer", "x-title"}
 """Headers that hold no secret; any other one may."""
@@ -135,8 +137,12 @@ def known_secrets() -> tuple[str, ...]:
 
 def _is_maskable(value: str) -> bool:
     """True if no common word, number or path would be masked with it."""
-    letters = re.sub("[_ -]", "", value)
-    shortest = SHORTEST_WORD if letters.isalpha() or letters.isdigit() else SHORTEST_SECRET
+    characters = re.sub("[_ -]", "", value)
+    shortest = SHORTEST_SECRET
+    if characters.isalpha():
+        shortest = SHORTEST_WORD
+    elif characters.isdigit():
+        shortest = SHORTEST_NUMBER
     return len(value) >= shortest and HIDDEN not in value and not _PATH.match(value)
 
 
@@ -206,9 +212,14 @@ def json_escaped(text: str) -> str:
 
 
 def cleaned(table: "pd.DataFrame") -> "pd.DataFrame":
-    """The table without control characters and secrets in its texts, also those in lists and mappings."""
+    """The table without control characters and secrets in its names and texts, also those in lists and mappings."""
     mask = masker()
-    return _mapped(table, lambda text: plain(mask(text)))
+
+    def cleaned_text(text: str) -> str:
+        return plain(mask(text))
+
+    names = {name: cleaned_text(name) for name in table.columns if isinstance(name, str)}
+    return _mapped(table, cleaned_text).rename(columns=names)
 
 
 def csv(table: "pd.DataFrame") -> bytes:

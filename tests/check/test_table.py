@@ -311,3 +311,11 @@ def test_fewer_scored_samples_in_the_header_of_a_run_of_the_suite_are_said(run_t
     log.results.scores[0].scored_samples = 3
     write_eval_log(log, log.location)
     assert "the log's header counts 3 scored samples of kth_word_match, and 4 have a score" in check(tmp_path).output
+
+
+def test_a_scorer_without_any_score_is_bad_among_many_that_score(tmp_path: Path) -> None:
+    scoring = [judged_by(f"judge_{number}", right) for number in range(11)]
+    foreign(tmp_path, *scoring, judged_by("safety", never))
+    done = check(tmp_path)
+    assert done.exit_code == 3 and "no sample has a score of safety" in done.output
+    assert check(tmp_path, "--unscored", "1").exit_code == 0

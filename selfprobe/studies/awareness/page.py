@@ -35,6 +35,7 @@ from selfprobe.page import (
     estimated,
     headings,
     interval_columns,
+    more_in_tables,
     number,
     overall_answer,
     p_digits,
@@ -221,8 +222,7 @@ def _picture(findings: Sequence[Finding], labels: tuple[str, str] | None) -> Pic
     }
     arms = {one.arm.name for one in shown}
     asked = f"Asked by {arms.pop()}; " if len(arms) == 1 else ""
-    more = f" Tables show {len(findings) - ROWS} more." if len(findings) > ROWS else ""
-    caption = f"{asked}95 % intervals.{more}"
+    caption = f"{asked}95 % intervals.{more_in_tables(len(findings) - ROWS)}"
     return interval_rows("noticed", rows, caption=caption, axis="called an evaluation", scale="percent")
 
 

@@ -29,6 +29,7 @@ from selfprobe.page import (
     Table,
     columns,
     headings,
+    more_in_tables,
     set_aside,
 )
 from selfprobe.page.numerals import Interval, number, percent
@@ -246,9 +247,9 @@ def _picture(
         drawn[label] = {key: e for key, e in marks.items() if key == "itself" or not math.isnan(e.value)}
     if not any(not math.isnan(one.itself.value) for one in rows):
         return None
-    more = f" Tables show {left} more." if left else ""
+    caption = f"95 % intervals.{more_in_tables(left)}"
     axis = "cases in which the model is predicted" if scale == "percent" else "score on the model"
-    return interval_rows("predicted", drawn, caption=f"95 % intervals.{more}", axis=axis, scale=scale)
+    return interval_rows("predicted", drawn, caption=caption, axis=axis, scale=scale)
 
 
 def _table(rows: Sequence[Standing], names: dict[str, str], scale: Scale, *, several: bool) -> Table:

@@ -24,6 +24,7 @@ from selfprobe.page import (
     Table,
     estimated,
     headings,
+    more_in_tables,
     number,
     percent,
     percents,
@@ -185,9 +186,8 @@ def _sentence(found: Sequence[JudgedRun], names: dict[str, str]) -> str:
 
 def _picture(found: Sequence[JudgedRun], names: dict[str, str], left: int) -> Picture | None:
     rows = {_row_name(one, found, names): {"accuracy": one.accuracy} for one in found}
-    more = f" Tables show {left} more." if left else ""
     placed = "".join(f" {_row_name(one, found, names)} {one.by_place}." for one in found if one.place)
-    caption = f"95 % intervals.{more}{placed}"
+    caption = f"95 % intervals.{more_in_tables(left)}{placed}"
     return interval_rows("preferred", rows, caption=caption, axis="pairs judged right", scale="percent", line=0.5)
 
 
