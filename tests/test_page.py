@@ -12,6 +12,7 @@ from markupsafe import Markup
 import selfprobe.page
 from selfprobe.errors import InputError
 from selfprobe.errors.output import relative
+from selfprobe.logs import Identity
 from selfprobe.page import (
     PI,
     Column,
@@ -199,3 +200,35 @@ def test_a_page_of_other_logs_is_replaced_with_a_line(tmp_path: Path, capsys: py
     assert capsys.readouterr().err == ""
     write(of("d.eval"), str(tmp_path))
     assert "held a page of other logs, such as b.eval: it is replaced" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("models", "sentence"),
+    [
+        (["openai/gpt-5"], ""),
+        (["planted/ada?access=.8"], "is no real model"),
+        (["mockllm/model", "openai/gpt-5"], "mockllm/model is no real model"),
+        (["planted/ada", "planted/bo"], "its models are no real ones"),
+        (["planted/a", "planted/b", "planted/c", "hf/x"], "planted/a, planted/b and 1 more are no real models"),
+    ],
+)
+def test_a_page_says_on_its_first_screen_which_models_are_simulated(models: list[str], sentence: str) -> None:
+    page = page_of(models=models)
+    html = render(page, "out")
+    assert sentence in page.simulated and bool(page.simulated) == bool(sentence)
+    assert ('class="simulated"' in html.partition("<nav>")[0]) == bool(sentence)
+
+
+def test_a_page_of_several_studies_says_it_for_the_models_of_each() -> None:
+    part = Page("Part?", answer="No, not for planted/ada: nothing.", models=["planted/ada"])
+    assert "planted/ada is no real model" in Page("All", parts={"part": part}).simulated
+
+
+def test_a_grader_that_is_simulated_is_among_the_models_of_a_run() -> None:
+    identity = Identity("awareness_effect", "openai/gpt-5", roles=(("grader", "planted/judge,openai/gpt-4o"),))
+    assert identity.models == ["openai/gpt-5", "planted/judge", "openai/gpt-4o"]
+
+
+def test_a_notebook_shows_a_page_in_a_frame_of_its_own() -> None:
+    frame = page_of("A paragraph.")._repr_html_()
+    assert frame.startswith("<iframe srcdoc=") and "A paragraph." in frame and "<script" not in frame

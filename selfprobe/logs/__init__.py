@@ -232,6 +232,11 @@ class Identity:
         return dict(self.roles).get("target", self.model)
 
     @property
+    def models(self) -> list[str]:
+        """The evaluated model and those of all roles."""
+        return [self.model, *(model for _, names in self.roles for model in names.split(","))]
+
+    @property
     def settings(self) -> dict[str, str]:
         """Settings other than task and model: name → value, for people."""
         data = {"data set": self.data[:12]} if self.data else {}

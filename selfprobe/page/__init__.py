@@ -38,6 +38,7 @@ from selfprobe.page.numerals import signed_number as signed_number
 from selfprobe.page.plots import Picture as Picture
 from selfprobe.page.plots import model_names
 from selfprobe.stats.claim import Claim, ordered_claims
+from selfprobe.text.families import is_simulated
 from selfprobe.text.safe import clean, cleaned, csv, echo, json_escaped, masked, masker, plain, without_secrets
 
 WORDS, COLUMNS, LINES = 25, 5, 5
@@ -266,6 +267,29 @@ def claims_section(claims: Sequence[Claim], words: ClaimWords, notes: Mapping[st
     return blocks
 
 
+MOST_NAMES = 2
+"""Largest number of simulated models that a page names."""
+
+
+def simulated_sentence(models: Sequence[str]) -> str:
+    """Sentence on the models among these that answer by a rule; "" where all are real.
+
+    >>> simulated_sentence(["openai/a"]), simulated_sentence(["planted/ada", "openai/a"])
+    ('', 'Simulated: planted/ada is no real model, and no number here says anything of one.')
+    """
+    simulated = [model for model in models if is_simulated(model)]
+    if not simulated:
+        return ""
+    if len(simulated) == 1:
+        return f"Simulated: {simulated[0]} is no real model, and no number here says anything of one."
+    if len(simulated) == len(models):
+        return "Simulated: its models are no real ones, and no number here says anything of a real one."
+    names = ", ".join(simulated[:MOST_NAMES])
+    hidden = len(simulated) - MOST_NAMES
+    more = f" and {hidden} more" if hidden > 0 else ""
+    return f"Simulated: {names}{more} are no real models; numbers with them say nothing of a real one."
+
+
 class TooFull(PendingDeprecationWarning):
     """A first screen that holds more than it may: an error in tests, and no reason to lose a finished page."""
 
@@ -330,6 +354,17 @@ class Page:
         return Markup('<iframe srcdoc="{}" style="width:100%;height:44rem;border:0"></iframe>').format(
             render(self, ".")
         )
+
+    @property
+    def all_models(self) -> list[str]:
+        """Full names of the models of the page and of its parts, each once."""
+        pages = (self, *self.parts.values())
+        return list(dict.fromkeys(model for page in pages for model in page.models))
+
+    @property
+    def simulated(self) -> str:
+        """Sentence on the models that are no real ones; "" where all are real."""
+        return simulated_sentence(self.all_models)
 
     @property
     def lines(self) -> list[str]:
@@ -529,8 +564,7 @@ def _json_file(content: Any) -> bytes:
 
 def render(page: Page, out: str) -> str:
     """The page as HTML; links to logs lead from the folder `out`."""
-    full = list(dict.fromkeys(model for one in (page, *page.parts.values()) for model in one.models))
-    names = {model: name for model, name in model_names(full).items() if name != model}
+    names = {model: name for model, name in model_names(page.all_models).items() if name != model}
     longest = re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True)))) if names else None
 
     mask = masker()

@@ -432,7 +432,7 @@ def with_runs(page: "Page", there: "Runs") -> "Page":
     if missing:
         last = [f"{_left_out(sum(count for _, count in missing))}; the command of these runs asks again.", *last]
     notes = [*page.notes[: LINES - len(last)], *last]
-    models = [*page.models, *(run.identity.model for run in there.finished)]
+    models = [*page.models, *(model for run in there.finished for model in run.identity.models)]
     return replace(page, sections=sections, tables={"runs": table, **page.tables}, notes=notes, models=models)
 
 

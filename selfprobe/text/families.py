@@ -24,6 +24,19 @@ _MAKERS = {
 """Maker → what the names of its models hold."""
 
 
+SIMULATED_PROVIDERS = ("planted", "mockllm")
+"""Providers of models that answer by a rule: what they say is known before, and says nothing of a real model."""
+
+
+def is_simulated(model: str) -> bool:
+    """Whether the model of this full name answers by a rule.
+
+    >>> is_simulated("planted/ada?access=.8"), is_simulated("openai/gpt-5")
+    (True, False)
+    """
+    return model.partition("/")[0] in SIMULATED_PROVIDERS
+
+
 def families(model: str) -> frozenset[str]:
     """The families of a model, by its name in Inspect; a distillate has two.
 
