@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from matplotlib.figure import Figure
 from scipy import special
 
-from selfprobe.page.plots import INK, MUTED, OTHERS, SELF, dots, name_rows, new_axes
+from selfprobe.page.plots import GRID, INK, MUTED, OTHERS, SELF
 
 Counts = Mapping[str, Mapping[str, int]]
 BEFORE: Mapping[str, Sequence[int]] = json.loads((Path(__file__).parent / "before.json").read_text())
@@ -287,7 +288,9 @@ def _picture(
     if not cells:
         return
     names, columns = list(dict.fromkeys(cell.name for cell in cells)), _columns(cells, column)
-    figure, ax = new_axes(width=8, height=1.2 + 0.3 * len(names))
+    figure = Figure(figsize=(8, 1.2 + 0.3 * len(names)), layout="constrained", dpi=110)
+    ax = figure.add_subplot()
+    ax.spines[["top", "right"]].set_visible(False)
     for line in lines:
         ax.axvline(line, color=INK, linewidth=1, linestyle=":")
     models, items = sorted({cell.models for cell in cells}), sorted({cell.items for cell in cells})
@@ -297,10 +300,14 @@ def _picture(
         at = np.array([names.index(cell.name) for cell in here]) + shift
         colour = COLOURS[items.index(here[0].items) % len(COLOURS)]
         marker = MARKERS[models.index(here[0].models) % len(MARKERS)]
-        dots(ax, at, [cell.share for cell in here], colour=colour, marker=marker, name=one)
-    for drawn in ax.lines:
-        drawn.set_markersize(3)
-    name_rows(ax, [name.removeprefix("null, ").removeprefix("open, ") for name in names])
+        shares = np.array([(cell.share.value, cell.share.low, cell.share.high) for cell in here])
+        middle, low, high = shares.T
+        ends = np.array([middle - low, high - middle]).clip(min=0)
+        ax.errorbar(middle, at, xerr=ends, color=colour, label=one, fmt=marker, capsize=3, markersize=3)
+    ax.set_yticks(range(len(names)), [name.removeprefix("null, ").removeprefix("open, ") for name in names])
+    ax.invert_yaxis()
+    ax.grid(axis="x", color=GRID)
+    ax.set_axisbelow(True)
     ax.set_xlabel(f"{label}, with 95 % interval")
     figure.legend(frameon=False, fontsize=8, loc="outside lower center", ncols=len(columns))
     figure.savefig(file, dpi=80)

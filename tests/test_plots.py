@@ -9,6 +9,8 @@ import pytest
 
 from selfprobe.page import Picture
 from selfprobe.page.plots import (
+    DARK,
+    SERIES,
     bar_rows,
     calibration_curves,
     curves,
@@ -16,9 +18,8 @@ from selfprobe.page.plots import (
     cut_names,
     heat_map,
     interval_rows,
-    legend_below,
     model_names,
-    new_axes,
+    scatter,
 )
 from selfprobe.stats.estimate import Estimate, undefined
 
@@ -31,7 +32,7 @@ def texts(picture: Picture) -> list[str]:
 
 
 def marks(picture: Picture, kind: str) -> list[ElementTree.Element]:
-    return ElementTree.fromstring(picture.rendered("svg")).findall(f"{{http://www.w3.org/2000/svg}}{kind}")
+    return ElementTree.fromstring(picture.drawing.svg).findall(f"{{http://www.w3.org/2000/svg}}{kind}")
 
 
 def every(names: list[str], estimate: Estimate) -> list[Picture]:
@@ -56,7 +57,7 @@ def test_any_name_can_be_drawn_and_is_text() -> None:
 
 
 def test_the_same_numbers_give_the_same_bytes() -> None:
-    assert [p.rendered("svg") for p in every(["a"], SEEN)] == [p.rendered("svg") for p in every(["a"], SEEN)]
+    assert [p.drawing.svg for p in every(["a"], SEEN)] == [p.drawing.svg for p in every(["a"], SEEN)]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +65,7 @@ def test_the_same_numbers_give_the_same_bytes() -> None:
 )
 def test_what_is_undefined_or_all_alike_can_be_drawn(estimate: Estimate) -> None:
     for picture in every(["a", "b"], estimate):
-        assert "nan" not in picture.rendered("svg").decode()
+        assert "nan" not in picture.drawing.svg.decode()
 
 
 def test_rows_write_each_value_and_say_in_words_what_they_show() -> None:
@@ -104,7 +105,7 @@ def test_a_heat_map_of_many_models_has_colours_alone() -> None:
     picture = heat_map("x", values, names, caption="c", low=values - 0.1, high=values + 0.1, under={"m0": 0.1})
     assert set(texts(picture)) == {*names, "observer (predicts)", "target (is predicted)"}
     assert len(marks(picture, "rect")) >= 31 * 31 and "m0 on m0 0.50" in picture.alt
-    assert len(picture.rendered("svg")) < 200_000
+    assert len(picture.drawing.svg) < 200_000
 
 
 def test_a_hole_is_hatched_and_says_so_and_is_never_a_zero() -> None:
@@ -156,13 +157,20 @@ def test_a_model_is_called_without_its_settings_or_by_those_that_differ() -> Non
     assert cut_names(["planted/ada?access=.8", "openai/gpt-4o"]) == ["ada", "gpt-4o"]
 
 
-def test_a_legend_below_stays_within_a_narrow_figure_and_names_nothing_twice() -> None:
-    figure, ax = new_axes(width=4.2, height=3)
-    for name in ("best layer on shuffled labels (mean to 95 %)", "supervised", "prompting", "no model (length)") * 2:
-        ax.plot([0, 1], [0, 1], label=name)
-    legend_below(figure, ax)
-    figure.draw_without_rendering()
-    [legend] = figure.legends
-    box = legend.get_window_extent()
-    assert box.x0 >= 0 and box.x1 <= figure.bbox.x1 and len(legend.get_texts()) == 4
-    assert ax.get_window_extent().height > 0.5 * figure.bbox.height
+def test_places_along_an_axis_may_have_names_and_lie_inside_of_it() -> None:
+    picture = curves("x", {"a": ([0, 1], [SEEN, SEEN])}, caption="", across="", up="", ticks={0: "none", 1: "high"})
+    places = {text.text: float(text.get("x") or 0) for text in marks(picture, "text")}
+    dots = [float(dot.get("cx") or 0) for dot in marks(picture, "circle") if float(dot.get("cy") or 0) > 40]
+    assert dots == [places["none"], places["high"]]
+
+
+def test_points_of_each_group_have_a_mark_of_their_own() -> None:
+    groups = {"one": ([0.0, 1.0], [-1.0, 2.0]), "other": ([3.0], [0.0])}
+    picture = scatter("x", groups, caption="c", across="first", up="second")
+    in_legend = 1
+    assert len(marks(picture, "circle")) == 2 + in_legend and picture.alt == "c one: 2 points; other: 1 points"
+
+
+def test_ten_series_differ_in_mark_and_dashes_or_in_colour_and_each_colour_has_a_dark_one() -> None:
+    assert len(set(SERIES)) == len({(mark, dashes) for _, mark, dashes in SERIES}) == 10
+    assert {colour for colour, _, _ in SERIES} <= set(DARK)

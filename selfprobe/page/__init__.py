@@ -545,7 +545,7 @@ def files_of(page: Page, out: str) -> dict[str, bytes]:
             files[name] = masked(files[name].decode()).encode()
     for picture in _pictures(page):
         assert f"figures/{picture.name}.svg" not in files, f"two figures are called {picture.name}"
-        files |= {f"figures/{picture.name}.{kind}": picture.rendered(kind) for kind in picture.kinds}
+        files[f"figures/{picture.name}.svg"] = picture.drawing.svg
     return files | {"index.html": render(page, out).encode()}
 
 

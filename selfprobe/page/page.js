@@ -5,7 +5,6 @@ const unfold = () => { for (let at = document.getElementById(location.hash.slice
 addEventListener("hashchange", () => { unfold(); document.getElementById(location.hash.slice(1))?.scrollIntoView(); });
 unfold();
 for (const links of document.querySelectorAll("figcaption")) {
-  if ([...links.querySelectorAll("a")].some((link) => link.textContent === "PNG")) continue;
   const png = Object.assign(document.createElement("a"), { className: "png", textContent: "PNG", href: "#" });
   png.addEventListener("click", () => {
     const image = links.parentElement.querySelector("img"), canvas = document.createElement("canvas"), times = 3;

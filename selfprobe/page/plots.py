@@ -1,19 +1,17 @@
-"""The figure kit: five shapes, each a function from data to a `Picture`; and what figures of matplotlib share.
+"""The figure kit: six shapes, each a function from data to a `Picture`.
 
-`heat_map`, `interval_rows`, `bar_rows`, `curves` and `calibration_curves` write SVG themselves: a page of thirty
-figures is drawn in a tenth of a second, and nobody waits for matplotlib. Names that others chose are cleaned first.
+`heat_map`, `interval_rows`, `bar_rows`, `curves`, `calibration_curves` and `scatter` write SVG themselves: a page of
+thirty figures is drawn in a tenth of a second, dark where a reader prefers dark pages. Names that others chose are
+cleaned first.
 """
 
 import base64
-import io
 import math
 import re
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from html import escape
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 from unicodedata import east_asian_width
 from urllib.parse import parse_qsl
 
@@ -24,10 +22,6 @@ from markupsafe import Markup
 from selfprobe.page.numerals import MINUS, fixed, number, percent, percents, shown
 from selfprobe.page.numerals import Interval as Interval
 from selfprobe.text.safe import clean, masked
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 INK, SELF, OTHERS, MUTED = "#1b1f24", "#1b7837", "#2166ac", "#8a8f98"
 """Text, the paper's green for self and blue for others, and what steps back; distinct without colour vision too."""
@@ -46,6 +40,8 @@ DARK = {
     "#b35806": "#e59a55",
     "#762a83": "#c79ad6",
     "#01665e": "#4db6ac",
+    "#c51b7d": "#f1a1cf",
+    "#8c510a": "#d8b365",
 }
 """Colour → the one that takes its place where a reader prefers dark pages."""
 FAINT = 0.05
@@ -58,6 +54,10 @@ SERIES = (
     ("#b35806", "triangle", "9 3 2 3"),
     ("#762a83", "circle", "4 2"),
     ("#01665e", "square", "1 2"),
+    ("#c51b7d", "diamond", "9 3"),
+    ("#8c510a", "triangle", "5 5"),
+    (INK, "circle", "1 4"),
+    (INK, "square", "3 1"),
 )
 """Colour, mark and dashes of the first series, the second, …: distinguishable without colours."""
 
@@ -86,12 +86,6 @@ Scale = Literal["score", "percent", "signed"]
 Rows = Mapping[str, Mapping[str, Interval]]
 """Row → series → estimate, in the order in which they are drawn."""
 
-COLOURS = ("#1b7837", "#2166ac", "#b35806", "#762a83", "#4d4d4d", "#01665e")
-STYLES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)))
-"""Lines of matplotlib differ in style as well as in colour."""
-LEGEND_MARK, LEGEND_LETTER, LEGEND_LINE = 0.55, 0.063, 0.16
-"""Inches of a legend at font size 8: beside a name, of a letter, of a line."""
-
 
 @dataclass(frozen=True)
 class Drawing:
@@ -109,49 +103,17 @@ class Picture:
     name: str
     alt: str
     caption: str
-    figure: "Drawing | Figure"
-    """Axes of one of the five shapes, or of matplotlib."""
+    drawing: Drawing
 
     @property
     def source(self) -> Markup:
         """The figure as an SVG data URL."""
-        return Markup("data:image/svg+xml;base64,{}").format(base64.b64encode(self.rendered("svg")).decode())
+        return Markup("data:image/svg+xml;base64,{}").format(base64.b64encode(self.drawing.svg).decode())
 
     @property
     def wide(self) -> bool:
         """True if the picture has a row of its own: a wider one is too small to read in half of the page's width."""
-        if isinstance(self.figure, Drawing):
-            return self.figure.width > 1.5 * WIDTH
-        return float(self.figure.get_figwidth()) > 9
-
-    @property
-    def kinds(self) -> tuple[str, ...]:
-        """The files beside the page. A browser makes a PNG of an SVG when a reader asks for it (page.js)."""
-        return ("svg",) if isinstance(self.figure, Drawing) else ("svg", "png")
-
-    def rendered(self, kind: str) -> bytes:
-        """The figure as "svg" or, one of matplotlib, "png"; the same bytes for the same numbers."""
-        if isinstance(self.figure, Drawing):
-            assert kind == "svg", kind
-            return self.figure.svg
-        if kind not in self._drawn:
-            import matplotlib
-
-            out = io.BytesIO()
-            with warnings.catch_warnings():
-                warnings.filterwarnings("ignore", "Glyph .* missing from")  # a model's name in Chinese
-                if (layout := self.figure.get_layout_engine()) is not None:
-                    layout.execute(self.figure)  # the same for every kind
-                    self.figure.set_layout_engine(None)  # with any other, each `savefig` draws once for nothing
-                with matplotlib.rc_context({"svg.hashsalt": "selfprobe", "svg.fonttype": "none"}):
-                    self.figure.savefig(out, format=kind, metadata={"Date": None} if kind == "svg" else None)
-            self._drawn[kind] = out.getvalue()
-        return self._drawn[kind]
-
-    @cached_property
-    def _drawn(self) -> dict[str, bytes]:
-        """Kind → picture: page and file hold the same bytes, and drawing ten models takes a second."""
-        return {}
+        return self.drawing.width > 1.5 * WIDTH
 
 
 def cut_name(name: str, longest: int = 26) -> str:
@@ -283,6 +245,55 @@ def _rows(
     return Picture(name, f"{caption} {words}", caption, sheet.drawing())
 
 
+@dataclass(frozen=True)
+class _Plane:
+    """Place of a picture's axes: from numbers to pixels."""
+
+    x_low: float
+    x_high: float
+    y_low: float
+    y_high: float
+    top: float
+    height: float
+    left: float = 58.0
+    right: float = WIDTH - 16
+
+    def x(self, value: float) -> float:
+        """Pixels from the left."""
+        return self.left + (value - self.x_low) / (self.x_high - self.x_low) * (self.right - self.left)
+
+    def y(self, value: float) -> float:
+        """Pixels from above."""
+        return self.top + self.height - (value - self.y_low) / (self.y_high - self.y_low) * self.height
+
+    @property
+    def bottom(self) -> float:
+        """Pixels of the lower end from above."""
+        return self.top + self.height
+
+    def draw_grid(self, sheet: "_Sheet", x_ticks: Mapping[float, str], y_ticks: Mapping[float, str], up: str) -> None:
+        """Lines and numbers of both axes, and the title of the y axis."""
+        sheet.text(8, self.top - 10, up, size=SMALL)
+        for value, name in x_ticks.items():
+            sheet.line(self.x(value), self.top, self.x(value), self.bottom, GRID)
+            sheet.text(self.x(value), self.bottom + 16, name, anchor="middle", size=SMALL)
+        for value, name in y_ticks.items():
+            sheet.line(self.left, self.y(value), self.right, self.y(value), GRID)
+            sheet.text(self.left - 6, self.y(value) + 4, name, anchor="end", size=SMALL)
+
+    def draw_across(self, sheet: "_Sheet", across: str) -> None:
+        """The title of the x axis."""
+        sheet.y = self.bottom + 22
+        sheet.footing((self.left + self.right) / 2, across)
+
+
+def _tick_names(ticks: Sequence[float]) -> dict[float, str]:
+    return {tick: _tick(tick, "score") for tick in ticks}
+
+
+UNIT_TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+
 def curves(
     name: str,
     series: Mapping[str, tuple[Sequence[float], Sequence[Interval]]],
@@ -295,6 +306,8 @@ def curves(
     marks: bool = True,
     alt: str = "",
     shaded: tuple[float, float] | None = None,
+    ticks: Mapping[float, str] | None = None,
+    line: float | None = None,
 ) -> Picture:
     """Lines with a band between the ends of their intervals.
 
@@ -308,50 +321,86 @@ def curves(
         marks: Whether each estimate has a mark.
         alt: The picture in words; without it every estimate is listed.
         shaded: Ends of a span of the x axis.
+        ticks: Place along the x axis → its name, where places are no plain numbers.
+        line: A height at which nothing is shown, such as 0 or guessing.
     """
     xs = [float(x) for at, _ in series.values() for x in at]
     ys = [y for _, es in series.values() for e in es for y in (e.value, e.low, e.high) if math.isfinite(y)]
-    x0, x1, across_at = (0.0, 1.0, [0, 0.25, 0.5, 0.75, 1]) if diagonal else _axis(xs, "score", tight=True)
-    y0, y1, up_at = (0.0, 1.0, [0, 0.25, 0.5, 0.75, 1]) if diagonal else _axis(ys, "score")
+    if line is not None:
+        ys.append(line)
+    x_low, x_high, x_ticks = (0.0, 1.0, list(UNIT_TICKS)) if diagonal else _axis(xs, "score", tight=True)
+    y_low, y_high, y_ticks = (0.0, 1.0, list(UNIT_TICKS)) if diagonal else _axis(ys, "score")
+    x_names = dict(ticks) if ticks else _tick_names(x_ticks)
+    if ticks:
+        x_low, x_high = _with_margin(min(ticks), max(ticks))
     sheet = _Sheet(WIDTH, title)
     sheet.legend({key: SERIES[i % len(SERIES)] for i, key in enumerate(series)})
-    left, right, top, height = 58.0, WIDTH - 16, sheet.y + 24, 330.0 if diagonal else 240.0
-
-    def px(x: float) -> float:
-        return left + (x - x0) / (x1 - x0) * (right - left)
-
-    def py(y: float) -> float:
-        return top + height - (y - y0) / (y1 - y0) * height
-
-    sheet.text(8, top - 10, up, size=SMALL)
-    for x in across_at:
-        sheet.line(px(x), top, px(x), top + height, GRID)
-        sheet.text(px(x), top + height + 16, _tick(x, "score"), anchor="middle", size=SMALL)
-    for y in up_at:
-        sheet.line(left, py(y), right, py(y), GRID)
-        sheet.text(left - 6, py(y) + 4, _tick(y, "score"), anchor="end", size=SMALL)
+    plane = _Plane(x_low, x_high, y_low, y_high, top=sheet.y + 24, height=330.0 if diagonal else 240.0)
+    plane.draw_grid(sheet, x_names, _tick_names(y_ticks), up)
     if diagonal:
-        sheet.line(px(0), py(0), px(1), py(1), MUTED)
+        sheet.line(plane.x(0), plane.y(0), plane.x(1), plane.y(1), MUTED)
+    if line is not None:
+        sheet.line(plane.left, plane.y(line), plane.right, plane.y(line), MUTED, dashes="4 3")
     if shaded:
-        first, last = (min(max(px(x), left), right) for x in shaded)
-        sheet.area([(first, top), (last, top), (last, top + height), (first, top + height)], MUTED)
+        first, last = (min(max(plane.x(x), plane.left), plane.right) for x in shaded)
+        sheet.area([(first, plane.top), (last, plane.top), (last, plane.bottom), (first, plane.bottom)], MUTED)
     for i, (at, estimates) in enumerate(series.values()):
         colour, mark, dashes = SERIES[i % len(SERIES)]
-        points = [(px(x), e) for x, e in zip(at, estimates, strict=True) if math.isfinite(e.value)]
+        points = [(plane.x(x), e) for x, e in zip(at, estimates, strict=True) if math.isfinite(e.value)]
         banded = [(x, e) for x, e in points if not math.isnan(e.low)]
         if len(banded) > 1:
-            edge = [(x, py(e.high)) for x, e in banded] + [(x, py(e.low)) for x, e in reversed(banded)]
+            edge = [(x, plane.y(e.high)) for x, e in banded] + [(x, plane.y(e.low)) for x, e in reversed(banded)]
             sheet.area(edge, colour)
-        sheet.path([(x, py(e.value)) for x, e in points], colour, dashes)
+        sheet.path([(x, plane.y(e.value)) for x, e in points], colour, dashes)
         for x, e in points if marks else ():
-            sheet.mark(x, py(e.value), colour, mark)
-    sheet.y = top + height + 22
-    sheet.footing((left + right) / 2, across)
+            sheet.mark(x, plane.y(e.value), colour, mark)
+    plane.draw_across(sheet, across)
     words = "; ".join(
         f"{key}: {', '.join(f'{x:g} {_plain(e)}' for x, e in zip(at, es, strict=True))}"
         for key, (at, es) in series.items()
     )
     return Picture(name, alt or f"{caption} {words}", caption, sheet.drawing())
+
+
+def _with_margin(low: float, high: float) -> tuple[float, float]:
+    """Ends of an axis with room beside its first and last place."""
+    margin = 0.08 * ((high - low) or 1.0)
+    return low - margin, high + margin
+
+
+def scatter(
+    name: str,
+    groups: Mapping[str, tuple[Sequence[float], Sequence[float]]],
+    *,
+    caption: str,
+    across: str,
+    up: str,
+    title: str = "",
+) -> Picture:
+    """Points of several groups, each with a colour and a mark of its own.
+
+    Args:
+        name: Stem of its file.
+        groups: Name → places of its points along the x and the y axis.
+        caption: What a reader sees under it.
+        across, up: Titles of the axes.
+        title: Above it.
+    """
+    xs = [float(x) for places, _ in groups.values() for x in places]
+    ys = [float(y) for _, places in groups.values() for y in places]
+    x_low, x_high, x_ticks = _axis(xs, "signed")
+    y_low, y_high, y_ticks = _axis(ys, "signed")
+    sheet = _Sheet(WIDTH, title)
+    sheet.legend({key: (*SERIES[i % len(SERIES)][:2], "") for i, key in enumerate(groups)})
+    plane = _Plane(x_low, x_high, y_low, y_high, top=sheet.y + 24, height=300.0)
+    plane.draw_grid(sheet, _tick_names(x_ticks), _tick_names(y_ticks), up)
+    for i, (x_places, y_places) in enumerate(groups.values()):
+        colour, mark, _ = SERIES[i % len(SERIES)]
+        for x, y in zip(x_places, y_places, strict=True):
+            sheet.mark(plane.x(float(x)), plane.y(float(y)), colour, mark)
+    plane.draw_across(sheet, across)
+    counts = "; ".join(f"{key}: {len(places)} points" for key, (places, _) in groups.items())
+    return Picture(name, f"{caption} {counts}", caption, sheet.drawing())
 
 
 def calibration_curves(
@@ -651,121 +700,3 @@ def _shade(place: float, colours: Sequence[str]) -> tuple[str, str]:
     mixed = [int(one[i : i + 2], 16) * (1 - at % 1) + int(other[i : i + 2], 16) * (at % 1) for i in (0, 2, 4)]
     light = (0.299 * mixed[0] + 0.587 * mixed[1] + 0.114 * mixed[2]) / 255
     return f"#{''.join(f'{round(part):02x}' for part in mixed)}", CELL_INK if light > 0.5 else "#ffffff"
-
-
-def label(text: object) -> str:
-    """A text of others, safe for matplotlib: no formula between dollar signs, no control character."""
-    drawn = clean(str(text)).replace("$", r"\$")
-    return f" {drawn}" if drawn.startswith("_") else drawn  # a legend leaves out what begins with _
-
-
-def write_cells(
-    ax: "Axes",
-    image: Any,
-    values: npt.NDArray[np.float64],
-    text: Callable[[int, int], str],
-    *,
-    diagonal: bool = True,
-) -> None:
-    """Write into each cell (row, column) of a drawn matrix; holes are hatched, the diagonal is framed if wanted."""
-    from matplotlib.patches import Rectangle
-
-    for (y, x), value in np.ndenumerate(values):
-        if not np.isfinite(value):
-            hole: dict[str, Any] = {"facecolor": "#f3f4f6", "edgecolor": MUTED, "hatch": "///", "linewidth": 0}
-            ax.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, **hole))
-            ax.text(x, y, "no\nscore", ha="center", va="center", fontsize=7, color=INK)
-            continue
-        red, green, blue, _ = image.cmap(image.norm(value))
-        ink = "white" if 0.299 * red + 0.587 * green + 0.114 * blue < 0.5 else INK
-        ax.text(x, y, text(y, x), ha="center", va="center", fontsize=8, color=ink)
-        if diagonal and x == y:
-            ax.add_patch(Rectangle((x - 0.48, y - 0.48), 0.96, 0.96, fill=False, edgecolor=ink, linewidth=1.8))
-
-
-def dots(
-    ax: "Axes",
-    at: npt.ArrayLike,
-    estimates: Sequence[Interval],
-    *,
-    colour: str,
-    marker: str = "o",
-    name: str = "",
-    upright: bool = False,
-    joined: bool = False,
-) -> None:
-    """A dot with its interval for each estimate, in rows at the heights `at`, or upright beside one another.
-
-    Args:
-        ax: Axes to draw on.
-        at: Places on the other axis.
-        estimates: An undefined value has no dot, an undefined interval no line.
-        colour, marker: Colour and marker of all dots.
-        name: Name in the legend.
-        upright: Whether values go upwards.
-        joined: Whether a line joins the dots.
-    """
-    middle, ends = _middle_and_ends(estimates)
-    how: dict[str, Any] = {"fmt": f"{marker}-" if joined else marker, "capsize": 3, "markersize": 5}
-    if upright:
-        ax.errorbar(at, middle, yerr=ends, color=colour, label=name, **how)
-    else:
-        ax.errorbar(middle, at, xerr=ends, color=colour, label=name, **how)
-
-
-def bars(
-    ax: "Axes",
-    at: npt.ArrayLike,
-    estimates: Sequence[Interval],
-    *,
-    colours: str | Sequence[str],
-    width: float,
-    name: str = "",
-    upright: bool = False,
-) -> None:
-    """A bar from 0 with its interval for each estimate, lying or upright; an undefined value has no bar."""
-    middle, ends = _middle_and_ends(estimates)
-    if upright:
-        ax.bar(at, np.nan_to_num(middle), width=width, color=colours, label=name)
-        ax.errorbar(at, middle, yerr=ends, fmt="none", ecolor=INK, capsize=2, linewidth=1)
-    else:
-        ax.barh(at, np.nan_to_num(middle), height=width, color=colours, label=name)
-        ax.errorbar(middle, at, xerr=ends, fmt="none", ecolor=INK, capsize=2, linewidth=1)
-
-
-def name_rows(ax: "Axes", names: Sequence[object], *, grid: bool = True) -> None:
-    """Names of others down the side, the first on top."""
-    ax.set_yticks(range(len(names)), [label(name) for name in names])
-    ax.invert_yaxis()
-    if grid:
-        ax.grid(axis="x", color=GRID)
-        ax.set_axisbelow(True)
-
-
-def new_axes(*, width: float, height: float) -> "tuple[Figure, Axes]":
-    """A figure of one plot in the house's look; sizes in inches."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained", dpi=110)
-    ax = figure.add_subplot()
-    for side in ("top", "right"):
-        ax.spines[side].set_visible(False)
-    return figure, ax
-
-
-def legend_below(figure: "Figure", ax: "Axes") -> None:
-    """The legend of `ax` under the whole figure, each name once, in as many columns as the figure is wide."""
-    found = dict(zip(*reversed(ax.get_legend_handles_labels()), strict=True))
-    if not found:
-        return
-    wide = LEGEND_MARK + LEGEND_LETTER * max(map(len, found))
-    columns = min(4, len(found), max(1, int(figure.get_figwidth() // wide)))
-    figure.set_figheight(figure.get_figheight() + LEGEND_LINE * (-(-len(found) // columns) - 1))
-    placed: dict[str, Any] = {"loc": "outside lower center", "ncols": columns}
-    figure.legend(list(found.values()), list(found), frameon=False, fontsize=8, **placed)
-
-
-def _middle_and_ends(estimates: Sequence[Interval]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Values [estimate], and how far the interval goes below and above them [2, estimate]; NaN where undefined."""
-    middle, low, high = np.array([(e.value, e.low, e.high) for e in estimates], dtype=float).reshape(-1, 3).T
-    return middle, np.array([middle - low, high - middle]).clip(min=0)

@@ -25,7 +25,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import combinations, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 
@@ -54,9 +54,6 @@ from selfprobe.probes.folder import read_run
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.preferences import figures
 from selfprobe.studies.preferences.page import TEXT_ONLY, claim_of, text_table
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 _SIZE = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)([BbMm])(?![a-zA-Z0-9])")
 _UNITS = {"b": 1e9, "m": 1e6}
@@ -666,15 +663,6 @@ def _picture(findings: Sequence[Finding]) -> Picture:
     return interval_rows("above", rows, caption=caption, axis="F1, probe less asking", line=0)
 
 
-def _slug(name: object) -> str:
-    """A name as a file has it."""
-    return re.sub(r"[^\w.-]+", "-", str(name)).strip("-.") or "model"
-
-
-def _figure(name: str, caption: str, figure: "Figure") -> Figures:
-    return Figures([Picture(name, f"{caption}: the numbers are in the tables", caption, figure)])
-
-
 def _sets(tables: Tables) -> Iterator[tuple[str, pd.DataFrame]]:
     """Each group and data set with its scores."""
     for table, column in (("groups", "group"), ("scores", "dataset")):
@@ -688,8 +676,8 @@ def _sizes(tables: Tables) -> Iterator[Block]:
         title = f"{name} ({PAPERS[name]})" if name in PAPERS else name
         drawn = rows[rows.parameters.notna() & (rows.metric == "f1") & rows.value.notna()]
         if len(drawn):
-            stem = f"{'means' if name in GROUPS else 'size'}-{_slug(name)}"
-            yield _figure(stem, f"{title}, by size", figures.by_size(drawn, title=title))
+            stem = figures.stem_of("means" if name in GROUPS else "size", name)
+            yield Figures(figures.size_pictures(drawn, title=title, stem=stem))
 
 
 def _by_method(rows: pd.DataFrame) -> pd.DataFrame:
@@ -713,7 +701,7 @@ def _counts(tables: Tables) -> Iterator[Block]:
 
 def _layers(tables: Tables) -> Iterator[Block]:
     for name, rows in tables["depth"].groupby("dataset", sort=False):
-        yield _figure(f"depth-{_slug(name)}", f"{name}, by layer", figures.by_depth(rows, title=f"{name}, by layer"))
+        yield Figures(figures.depth_pictures(rows, title=f"{name}, by layer", stem=figures.stem_of("depth", name)))
     if "rise" in tables:
         yield RISE
         yield text_table(tables["rise"].drop(columns=["family", "parameters"]).round(2))
@@ -730,7 +718,7 @@ def _transfer(tables: Tables) -> Iterator[Block]:
         wide = cells.pivot(index="tested_on", columns="trained_on", values="cell").loc[names, names]
         yield f"{model}: F1, supervised / unsupervised; rows tested on, columns trained on."
         yield text_table(wide.rename_axis(None, axis=1).reset_index())
-    yield from _by("model", "table1", tables, _transfer_map)
+    yield from _by("model", "table1", tables, _transfer_maps)
     if "general" in tables:
         yield GENERAL
         yield text_table(tables["general"])
@@ -741,27 +729,28 @@ def _ends_of(row: Any, kind: str) -> Estimate:
     return Estimate(value, low, high, row.n, "question")
 
 
-def _transfer_map(rows: pd.DataFrame) -> "Figure":
+def _transfer_maps(rows: pd.DataFrame, stem: str) -> list[Picture]:
     keys = ["tested_on", "trained_on", "metric"]
     long = [
         rows[keys].assign(probe=kind, **{end: rows[f"{kind}_{end}"] for end in ("value", "low", "high")})
         for kind in PROBES
     ]
-    return figures.transfer(pd.concat(long, ignore_index=True))
+    return figures.transfer_pictures(pd.concat(long, ignore_index=True), stem=stem)
 
 
-def _by(column: str, name: str, tables: Tables, draw: "Callable[[pd.DataFrame], Figure]") -> Iterator[Block]:
-    """A picture of a table for each model, or data set."""
+def _by(column: str, name: str, tables: Tables, draw: "Callable[..., list[Picture]]") -> Iterator[Block]:
+    """Pictures of a table for each model, or data set, under its name."""
     if name in tables:
-        for one, rows in tables[name].groupby(column, sort=False):
-            yield _figure(f"{name}-{_slug(one)}", str(one), draw(rows))
+        for value, rows in tables[name].groupby(column, sort=False):
+            yield str(value)
+            yield Figures(draw(rows, stem=figures.stem_of(name, value)))
 
 
 def _ablation(tables: Tables) -> Iterator[Block]:
     if "table2" not in tables:
         return
     table = tables["table2"]
-    yield _figure("table2", "Change of F1 with a direction taken out", figures.changes(table))
+    yield Figures(figures.change_pictures(table, stem="table2"))
     rows = table[table.direction != "none"]
     rows = rows.assign(change=[shown(row, sign=True) for row in rows.itertuples()])
     cells = rows.pivot_table(
@@ -774,11 +763,11 @@ PAPER: "Mapping[str, Callable[[Tables], Iterator[Block]]]" = {
     "By size (figures 1 to 3, 12 to 23)": _sizes,
     "By layer (figures 6, 7)": _layers,
     "Probes of one data set on another (table 1)": _transfer,
-    "Directions (figure 5)": lambda tables: _by("model", "cosine", tables, figures.cosine_figure),
-    "LLMBar (figures 4, 8 to 11)": lambda tables: _by("model", "adversarial", tables, figures.adversarial),
+    "Directions (figure 5)": lambda tables: _by("model", "cosine", tables, figures.cosine_pictures),
+    "LLMBar (figures 4, 8 to 11)": lambda tables: _by("model", "adversarial", tables, figures.adversarial_pictures),
     "A direction taken out (table 2)": _ablation,
     "First two components (figure 1, left)": lambda tables: _by(
-        "dataset", "components", tables, lambda rows: figures.components(rows, by="model")
+        "dataset", "components", tables, partial(figures.component_pictures, by="model")
     ),
 }
 """Headings of what the paper shows → how it is made here."""

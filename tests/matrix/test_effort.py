@@ -15,7 +15,7 @@ from selfprobe.logs import runs
 from selfprobe.page import write
 from selfprobe.scorers.decision import last_decisions
 from selfprobe.scorers.dilemma import dilemma_estimates, dilemmas_of, infinite_kl
-from selfprobe.studies.matrix.effort import draw_effort, effort_points, sweeps
+from selfprobe.studies.matrix.effort import effort_pictures, effort_points, sweeps
 from selfprobe.studies.matrix.page import matrix_page as matrix_page
 from selfprobe.studies.matrix.table import read_matrices
 
@@ -48,7 +48,7 @@ def test_points_come_in_the_order_of_effort_with_the_metrics_values(logs: Path, 
 def test_the_report_has_the_figure_and_the_numbers(logs: Path, tmp_path: Path) -> None:
     result = CliRunner().invoke(main, ["report", str(logs), "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
-    assert (tmp_path / "figures/effort.png").read_bytes().startswith(b"\x89PNG")
+    assert "KL(p‖p′), prediction" in (tmp_path / "figures/effort.svg").read_text("utf-8")
     table = pd.read_csv(tmp_path / "tables/effort.csv")
     assert list(table.effort) == ["default", "none", "high"]
     points, _ = effort_points(runs([str(logs)]).counted)
@@ -57,8 +57,9 @@ def test_the_report_has_the_figure_and_the_numbers(logs: Path, tmp_path: Path) -
 
 def test_a_single_dilemma_has_no_interval_and_is_drawn_all_the_same(run_task: Any, data: str, tmp_path: Path) -> None:
     run_task(ethical_dilemma(dataset=data, epochs=1), "planted/a", tmp_path, limit=1)
-    draw_effort(effort_points(runs([str(tmp_path)]).counted)[0]).savefig(tmp_path / "one.svg")
-    assert (tmp_path / "one.svg").exists()
+    points, _ = effort_points(runs([str(tmp_path)]).counted)
+    [picture] = effort_pictures(points)
+    assert b"nan" not in picture.drawing.svg and "at default" in picture.alt
 
 
 def test_of_two_runs_of_one_effort_the_last_counts(logs: Path, run_task: Any, data: str, tmp_path: Path) -> None:

@@ -1,13 +1,13 @@
-"""Figures of made-up tables: what is drawn, with which labels; how they look is for the eye."""
+"""Pictures of made-up tables: what is drawn, with which labels; how they look is for the eye."""
 
 from typing import Any
+from xml.etree import ElementTree
 
-import matplotlib.figure
 import numpy as np
 import pandas as pd
 import pytest
 
-from selfprobe.page import shown
+from selfprobe.page import Picture, shown
 from selfprobe.studies.preferences import figures
 from selfprobe.studies.preferences.page import best, markdown, methods_text
 
@@ -60,41 +60,81 @@ def tables(sets: tuple[str, ...] = ("llmbar", "mt_bench")) -> dict[str, pd.DataF
     }  # fmt: skip
 
 
-def test_every_table_has_its_figure_and_an_absent_one_none() -> None:
-    made = figures.drawn_figures(tables())
+def texts(picture: Picture) -> list[str]:
+    root = ElementTree.fromstring(picture.drawing.svg)
+    return [text.text or "" for text in root.findall("{http://www.w3.org/2000/svg}text")]
+
+
+def test_every_table_has_its_pictures_and_an_absent_one_none() -> None:
+    made = figures.drawn_pictures(tables())
     assert set(made) == {"methods", "layers", "transfer", "cosine", "adversarial", "ablation", "components"}
-    assert all(isinstance(f, matplotlib.figure.Figure) for f in made.values())
-    assert set(figures.drawn_figures({})) == set()
+    names = [picture.name for pictures in made.values() for picture in pictures]
+    assert len(names) == len(set(names)) and "methods-llmbar" in names
+    assert not any(b"nan" in picture.drawing.svg for pictures in made.values() for picture in pictures)
+    assert figures.drawn_pictures({}) == {}
 
 
-def test_many_data_sets_take_several_lines_of_panels() -> None:
+def test_each_data_set_has_a_picture() -> None:
     sets = tuple(f"set{i}" for i in range(7))
-    figure = figures.methods_figure(tables(sets)["methods"])
-    assert len(figure.axes) == 7
-    assert [ax.get_title(loc="left") for ax in figure.axes] == [f"{s} (40 questions)" for s in sets]
+    pictures = figures.method_pictures(tables(sets)["methods"])
+    assert [texts(picture)[0] for picture in pictures] == [f"{name} (40 questions)" for name in sets]
 
 
 def test_a_curve_stands_above_what_luck_finds_without_its_sign() -> None:
     given = tables(("llmbar",))
     given["floors"].loc[given["floors"].over.str.contains("signs"), "high"] = 0.99
-    (ax,) = figures.layers(given["layers"], given["floors"], given["methods"]).axes
-    band = next(p for p in ax.patches)
-    assert band.get_extents().transformed(ax.transData.inverted()).intervaly == pytest.approx([0.55, 0.62])
-    labels = ax.get_legend_handles_labels()[1]
-    assert "best layer on shuffled labels (mean to 95 %)" in labels and "prompting" in labels
+    [picture] = figures.layer_pictures(given["layers"], given["floors"], given["methods"])
+    assert {"best layer on shuffled labels (mean to 95 %)", "prompting", "supervised"} <= set(texts(picture))
+    heights = {text.text: float(text.get("y") or 0) for text in ElementTree.fromstring(picture.drawing.svg)
+               if text.tag.endswith("text") and text.get("text-anchor") == "end"}  # fmt: skip
+    pixels = heights["0"] - heights["1"]
+    areas = [shape.get("points", "") for shape in ElementTree.fromstring(picture.drawing.svg) if shape.get("opacity")]
+    ends = sorted({float(point.split(",")[1]) for point in areas[-1].split()})
+    assert (ends[1] - ends[0]) / pixels == pytest.approx(0.62 - 0.55, abs=0.002)
 
 
-def test_natural_subsets_come_first_and_bold() -> None:
-    (ax,) = figures.adversarial(tables()["adversarial"]).axes
-    shown_as = [(t.get_text().partition("\n")[0], t.get_fontweight()) for t in ax.get_xticklabels()]
-    assert shown_as == [("Natural", "bold"), ("Manual", "normal"), ("Neighbor", "normal")]
+def test_natural_subsets_come_first_and_are_named_so() -> None:
+    [picture] = figures.adversarial_pictures(tables()["adversarial"])
+    names = [text for text in texts(picture) if text.partition(",")[0] in ("Natural", "Manual", "Neighbor")]
+    assert names == ["Natural, natural", "Manual", "Neighbor"]
 
 
-def test_a_method_without_a_score_is_said_and_not_drawn_as_zero(tmp_path: Any) -> None:
+def test_a_method_without_a_score_is_said_and_not_drawn_as_zero() -> None:
     table = tables(("llmbar",))["methods"]
     table.loc[table.method == "prompting", ["value", "low", "high"]] = np.nan
-    (ax,) = figures.methods_figure(table).axes
-    assert "no score" in [t.get_text() for t in ax.texts]
+    [picture] = figures.method_pictures(table)
+    assert "no score" in texts(picture)
+
+
+def test_models_of_several_sizes_are_a_line_a_method_and_a_picture_a_family() -> None:
+    rows = [
+        number(0.5 + size / 2e10, family=family, parameters=size, method=method, metric="f1")
+        for family in ("Llama", "Qwen") for size in (1e9, 8e9) for method in ("supervised", "prompting")
+    ]  # fmt: skip
+    pictures = figures.size_pictures(pd.DataFrame(rows), title="LLMBar", stem="size-llmbar")
+    assert [picture.name for picture in pictures] == ["size-llmbar-Llama", "size-llmbar-Qwen"]
+    assert {"1B", "8B", "supervised", "prompting"} <= set(texts(pictures[0]))
+
+
+def test_of_random_directions_the_one_that_takes_most_is_drawn() -> None:
+    rows = [
+        number(change, dataset="llmbar", model="m", direction=direction)
+        for direction, change in (("none", 0.0), ("supervised", -0.3), ("random 1", -0.1), ("random 2", -0.2))
+    ]
+    [picture] = figures.change_pictures(pd.DataFrame(rows), stem="table2")
+    assert "supervised −0.30" in picture.alt and "random −0.20" in picture.alt
+
+
+def test_models_are_lines_by_depth() -> None:
+    rows = [number(0.6, probe="supervised", model=m, depth=d, metric="f1") for m in "ab" for d in (0.2, 0.8)]
+    [picture] = figures.depth_pictures(pd.DataFrame(rows), title="llmbar", stem="depth-llmbar")
+    assert {"a", "b", "llmbar: supervised"} <= set(texts(picture))
+
+
+def test_the_loss_of_a_judge_stands_beside_that_of_a_coin() -> None:
+    rows = pd.DataFrame([{"dataset": "d", "training": "adapter", "step": s, "loss": 0.7 - s / 100} for s in range(9)])
+    [picture] = figures.loss_pictures(rows)
+    assert {"adapter", "1 or 2 at random", "d"} <= set(texts(picture))
 
 
 def test_numbers_in_the_report_carry_their_interval_or_the_reason() -> None:
@@ -110,13 +150,12 @@ def test_numbers_in_the_report_carry_their_interval_or_the_reason() -> None:
 
 def test_cosines_are_drawn_as_magnitudes() -> None:
     given = tables()["cosine"].assign(cosine=-0.2, absolute=0.86)
-    written = {text.get_text() for ax in figures.cosine_figure(given).axes for text in ax.texts}
-    assert written == {"0.86"}
+    pictures = figures.cosine_pictures(given)
+    assert {text for picture in pictures for text in texts(picture) if text[:1].isdigit()} == {"0.86"}
 
 
 def test_components_are_coloured_by_the_better_text() -> None:
-    one, two = figures.components(tables()["components"], by="dataset").axes
-    assert one.get_title(loc="left") == "llmbar, block 4" and two.get_title(loc="left") == "mt_bench, block 4"
-    better_1, better_2 = one.collections
-    assert len(better_1.get_offsets()) == len(better_2.get_offsets()) == 5
-    assert one.get_xlabel() == "first component (40 % of the variance)"
+    first, second = figures.component_pictures(tables()["components"], by="dataset")
+    assert texts(first)[0] == "llmbar, block 4" and texts(second)[0] == "mt_bench, block 4"
+    assert "text 1 is better: 5 points; text 2 is better: 5 points" in first.alt
+    assert "first component (40 % of the variance)" in texts(first)

@@ -85,11 +85,15 @@ def test_run_says_its_plan_then_what_was_found_and_where(done: tuple[Path, Resul
         "activations", "figures", "tables", "run.json", "report.md", "index.html",
         *(f"{d}-{k}.safetensors" for d in ("one", "two") for k in ("supervised", "unsupervised")),
     }  # fmt: skip
-    assert {f.stem for f in (out / "figures").iterdir()} == {
-        *("probes", "methods", "layers", "transfer", "cosine", "components")
+    pictures = {picture.stem for picture in (out / "figures").iterdir()}
+    assert pictures == {
+        "probes",
+        *(f"{table}-{dataset}" for table in ("methods", "layers", "components") for dataset in ("one", "two")),
+        *(f"{table}-{kind}" for table in ("transfer", "cosine") for kind in ("supervised", "unsupervised")),
+        "cosine-supervised-and-unsupervised",
     }
     report = (out / "report.md").read_text()
-    assert "| one | supervised |" in report and "![By layer](figures/layers.png)" in report
+    assert "| one | supervised |" in report and "](figures/layers-one.svg)" in report
     page = (out / "index.html").read_text()
     names = {"dataset", "probe", "method", "metric", "less", "note", "origin", "reasons", "trained on", "tested on"}
     names |= {"answer", "data set"}
@@ -187,7 +191,10 @@ def test_ablate_uses_the_probes_of_the_folder_and_against_a_run_under_another_sy
         "one",
         "two",
     }
-    assert (out / "figures" / "ablation.png").stat().st_size > 5000
+    assert {picture.name for picture in (out / "figures").glob("ablation-*")} == {
+        "ablation-one.svg",
+        "ablation-two.svg",
+    }
     assert "Asking with a direction taken out" in (out / "report.md").read_text()
 
 

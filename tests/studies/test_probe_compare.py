@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from selfprobe import cli
 from selfprobe.stats.estimate import Estimate
-from selfprobe.studies.preferences.figures import LINES, size_text
+from selfprobe.studies.preferences.figures import SIZED_METHODS, size_text
 from selfprobe.studies.probe_compare import (
     case_counts,
     compare_runs,
@@ -244,9 +244,9 @@ def test_the_command_writes_page_tables_and_pictures(three: list[str], tmp_path:
     assert "Report: " in ran.output and len(ran.output.splitlines()) < 8
     made = {file.relative_to(tmp_path / "out").as_posix() for file in (tmp_path / "out").rglob("*.*")}
     for name in (
-        "index.html", "tables/scores.csv", "tables/groups.csv", "tables/table1.csv", "figures/means-text-quality.png",
-        "figures/size-newsroom.png", "figures/depth-hanna.svg", "figures/table1-gemma-2-2b-it.png",
-        "figures/cosine-gemma-2-2b-it.png",
+        "index.html", "tables/scores.csv", "tables/groups.csv", "tables/table1.csv", "figures/means-text-quality-gemma-2.svg",
+        "figures/size-newsroom-gemma-2.svg", "figures/depth-hanna-supervised.svg",
+        "figures/table1-gemma-2-2b-it-supervised.svg", "figures/cosine-gemma-2-2b-it-supervised.svg",
     ):  # fmt: skip
         assert name in made, made
     page = (tmp_path / "out/index.html").read_text()
@@ -390,7 +390,7 @@ def test_fine_tuned_judges_stand_beside_the_probes_and_leave_no_hole(tmp_path: P
     assert judged[["dataset", "value"]].to_numpy().tolist() == [["hanna", 0.66]]
     assert len(found.tables["scores"].query("method == 'supervised' and dataset == 'hanna' and metric == 'f1'")) == 1
     assert not any("no mean" in hole for hole in found.holes), "the probes have all three sets"
-    assert "fine-tuned judge" in {method for method, _, _ in LINES}
+    assert "fine-tuned judge" in SIZED_METHODS
     assert call(place, "--out", tmp_path / "out").exit_code == 0
     assert "fine-tuned judge" in (tmp_path / "out/index.html").read_text()
 

@@ -3,24 +3,19 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 
 from selfprobe.errors import InputError
 from selfprobe.logs import Run, effort_of, first_of, informed_of, read_best, target_of
 from selfprobe.page import Figures, Picture, Section, interval_columns, set_aside, shown
-from selfprobe.page.plots import dots, label
+from selfprobe.page.plots import curves, cut_name
 from selfprobe.scorers.decision import last_decisions
 from selfprobe.scorers.dilemma import dilemma_estimates, dilemmas_of, infinite_kl
 from selfprobe.scorers.frames import split
 from selfprobe.solvers.negotiate import EFFORTS as LADDER
 from selfprobe.stats.estimate import Estimate
 from selfprobe.studies.matrix.table import NOT_COMPARED, SWEPT, Cell, ChosenRuns, choose_setting
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
 
 EFFORTS = ("default", *LADDER)
 """Efforts in the figure's order; "default" is a run without the argument."""
@@ -116,27 +111,38 @@ def _point(run: Run) -> EffortPoint:
     )
 
 
-def draw_effort(points: Sequence[EffortPoint]) -> "Figure":
-    """Both divergences by effort with 95 % intervals, a panel for each pair of models."""
-    from matplotlib.figure import Figure
-
+def effort_pictures(points: Sequence[EffortPoint]) -> list[Picture]:
+    """Both divergences by effort with 95 % intervals, a picture for each pair of models."""
+    run_efforts = {point.effort for point in points}
+    efforts = [effort for effort in EFFORTS if effort in run_efforts]
     pairs = list(dict.fromkeys((point.target, point.observer) for point in points))
-    efforts = [effort for effort in EFFORTS if any(point.effort == effort for point in points)]
-    figure = Figure(figsize=(1.5 + 4 * len(pairs), 3.6), layout="constrained")
-    panels = figure.subplots(1, len(pairs), sharey=True, squeeze=False)[0]
-    for panel, (target, observer) in zip(panels, pairs, strict=True):
-        own = [point for point in points if (point.target, point.observer) == (target, observer)]
-        at = np.array([efforts.index(point.effort) for point in own])
-        direct, predicted = [point.kl_direct for point in own], [point.kl_predicted for point in own]
-        dots(panel, at + 0.06, direct, name="KL(p‖p*), gut answer", colour="C0", marker="s", upright=True, joined=True)
-        dots(panel, at - 0.06, predicted, name="KL(p‖p′), prediction", colour="C1", upright=True, joined=True)
-        panel.set_xticks(range(len(efforts)), efforts)
-        panel.set_xlabel("effort of the reasoning")
-        panel.set_title(label(target if target == observer else f"{observer} on {target}"), fontsize="medium")
-    panels[0].set_ylabel("mean KL over dilemmas (nats)")
-    panels[0].set_ylim(bottom=0)
-    panels[-1].legend(frameon=False, fontsize="small")
-    return figure
+    pictures = []
+    for number, (target, observer) in enumerate(pairs, start=1):
+        pair_points = [point for point in points if (point.target, point.observer) == (target, observer)]
+        places = [float(efforts.index(point.effort)) for point in pair_points]
+        pair_name = target if target == observer else f"{observer} on {target}"
+        picture = curves(
+            "effort" if len(pairs) == 1 else f"effort-{number}",
+            {
+                "KL(p‖p*), gut answer": (places, [point.kl_direct for point in pair_points]),
+                "KL(p‖p′), prediction": (places, [point.kl_predicted for point in pair_points]),
+            },
+            caption=f"{pair_name}: how far the predicted and the gut answer are from the conclusion, by effort (the "
+            "paper's Figure 3).",
+            across="effort of the reasoning",
+            up="mean KL over dilemmas (nats)",
+            title=cut_name(pair_name, longest=50),
+            ticks={float(place): effort for place, effort in enumerate(efforts)},
+            alt=f"KL in nats. {'; '.join(map(_point_text, pair_points))}",
+        )
+        pictures.append(picture)
+    return pictures
+
+
+def _point_text(point: EffortPoint) -> str:
+    infinite = f" ({point.infinite} infinite left out)" if point.infinite else ""
+    prediction = f"prediction {shown(point.kl_predicted)}, gut answer {shown(point.kl_direct)}"
+    return f"{point.observer} on {point.target} at {point.effort}: {prediction}{infinite}"
 
 
 def effort_sections(found: Sequence[Run]) -> tuple[list[Section], dict[str, pd.DataFrame]]:
@@ -153,19 +159,5 @@ def effort_sections(found: Sequence[Run]) -> tuple[list[Section], dict[str, pd.D
         {key: x for name in KINDS for key, x in interval_columns(name, getattr(p, name)).items()} for p in points
     ]
     table = pd.DataFrame([vars(point) | columns for point, columns in zip(points, numbers, strict=True)])
-    blocks = [Figures([_picture(points)]), *set_aside(ignored)]
+    blocks = [Figures(effort_pictures(points)), *set_aside(ignored)]
     return [Section(title, blocks, name="effort", menu="effort")], {"effort": table}
-
-
-def _picture(points: Sequence[EffortPoint]) -> Picture:
-    numbers = "; ".join(
-        f"{p.observer} on {p.target} at {p.effort}: prediction {shown(p.kl_predicted)}, gut answer {shown(p.kl_direct)}"
-        f"{_left_out(p)}"
-        for p in points
-    )
-    caption = "How far the predicted and the gut answer are from the conclusion, by effort (the paper's Figure 3)."
-    return Picture("effort", f"KL in nats. {numbers}", caption, draw_effort(points))
-
-
-def _left_out(point: EffortPoint) -> str:
-    return f" ({point.infinite} infinite left out)" if point.infinite else ""

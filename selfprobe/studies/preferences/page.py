@@ -273,7 +273,7 @@ def probe_page(out: Path, about: Literal["probes", "judges"] = "probes") -> Page
     answer, notes = overall_answer(found, "data sets")
     sections, lines = list[Section](), [f"# {TITLES[about].format(model)}", "", answer, "", LEAD, ""]
     lines += [*(f"- {sentence}" for sentence in said), "", lead]
-    drawn = figures.drawn_figures(tables)
+    pictures = figures.drawn_pictures(tables)
     for name, caption in (*CAPTIONS.items(), ("data", "Data")):
         if name not in tables:
             continue
@@ -283,9 +283,9 @@ def probe_page(out: Path, about: Literal["probes", "judges"] = "probes") -> Page
         if name == "layers":
             blocks.append(LUCK)
             lines += ["", LUCK]
-        if name in drawn:
-            blocks.append(Figures([Picture(name, f"{caption}: the numbers of the table above", caption, drawn[name])]))
-            lines += ["", f"![{caption}](figures/{name}.png)"]
+        if name in pictures:
+            blocks.append(Figures(pictures[name]))
+            lines += ["", *(f"![{picture.caption}](figures/{picture.name}.svg)" for picture in pictures[name])]
         sections.append(Section(caption, blocks, name=name))
     return Page(
         TITLES[about].format(model),
