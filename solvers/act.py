@@ -17,7 +17,7 @@ from selfprobe.solvers.ask import (
 from selfprobe.solvers.negotiate import merged
 from selfprobe.solvers.record import Record
 from selfprobe.solvers.replay import Replay
-from selfprobe.solvers.sent import note
+from selfprobe.solvers.reply_notes import note_replies
 
 
 @solver
@@ -57,7 +57,7 @@ def act(
                 wanted, role="target", config=wishes, needs=needs, may_be_cut=may_be_cut, tools=tools(state)
             )
         state.store_as(Record).acts.update(replies)
-        note(state, "target", replies, merged(wishes, needs))
+        note_replies(state, "target", replies, merged(wishes, needs))
         show(state, wanted, replies)
         return state
 
@@ -95,7 +95,7 @@ def answer(
         else:
             replies = await ask(wanted, role=None, config=wishes, needs=needs, may_be_cut=False, tools=tools(state))
         state.store_as(Record).answers.update(replies)
-        note(state, "observer", replies, merged(wishes, needs))
+        note_replies(state, "observer", replies, merged(wishes, needs))
         show(state, wanted, replies)
         return state
 

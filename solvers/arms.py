@@ -27,7 +27,7 @@ from selfprobe.data.items import Prompt, Unit, elsewhere, overlap, units_of, wit
 from selfprobe.solvers.ask import ask, in_a_run, require_model, sole
 from selfprobe.solvers.negotiate import Effort, user_settings
 from selfprobe.solvers.record import Record, Reply
-from selfprobe.solvers.sent import note
+from selfprobe.solvers.reply_notes import note_replies
 from selfprobe.text.kinds import is_refusal
 from selfprobe.text.parse import stated_probability
 from selfprobe.text.quotes import fold
@@ -103,7 +103,7 @@ def paraphrased(prompt: Callable[[str], str]) -> Solver:
         asked = {name: prompt(text) for name, text in texts.items()}
         replies = await ask(asked, role="grader", config=_REWRITE, may_be_cut=False)
         state.store_as(Record).grades.update(replies)
-        note(state, "grader", replies, _REWRITE)
+        note_replies(state, "grader", replies, _REWRITE)
         return state
 
     return solve
@@ -153,7 +153,7 @@ def ask_arms(questions: Mapping[str, str], *, answer_tokens: int | None = None, 
             tools = [ToolInfo.model_validate(tool) for tool in json.loads(given)]
             replies = await ask(prompts, role=None, config=_COLD, needs=needs, may_be_cut=False, tools=tools)
             record.answers = {**record.answers, **replies}
-            note(state, "observer", replies, _COLD.merge(needs))
+            note_replies(state, "observer", replies, _COLD.merge(needs))
         return state
 
     return solve

@@ -38,7 +38,7 @@ from selfprobe.errors.inspect_private import (
 )
 from selfprobe.solvers.negotiate import Asking, Refused, agree, merged
 from selfprobe.solvers.record import SPLIT_BY_SERVER, Reply
-from selfprobe.solvers.sent import is_hugging_face, set_sampling
+from selfprobe.solvers.seeded_transformers import is_hugging_face, set_sampling
 
 Prompts = Mapping[str, str | list[ChatMessage]]
 """Prompts to send, by the name under which the reply is recorded."""

@@ -11,7 +11,7 @@ from selfprobe.errors import warn_once
 from selfprobe.errors.inspect_private import PrerequisiteError
 from selfprobe.solvers.ask import PromptFunction, all_ended, ask, in_a_run, panel
 from selfprobe.solvers.record import Record, graded_name
-from selfprobe.solvers.sent import note
+from selfprobe.solvers.reply_notes import note_replies
 
 NO_GRADER = (
     "this task needs a grader model to read the subject's text: add --model-role grader=openai/gpt-5-mini, or any "
@@ -73,7 +73,7 @@ def grade(prompts: PromptFunction, *, config: GenerateConfig = GRADE) -> Solver:
             for name, reply in own_replies.items()
         }
         state.store_as(Record).grades.update(replies)
-        note(state, "grader", replies, config)
+        note_replies(state, "grader", replies, config)
         return state
 
     return solve

@@ -27,7 +27,9 @@ from selfprobe.errors import one_line
 from selfprobe.errors.arguments import one_of, whole
 from selfprobe.errors.inspect_private import sample_active
 from selfprobe.solvers.record import Reply, reply_from, split_completion
-from selfprobe.solvers.sent import applied, came_of_a_response, with_request, words_of
+from selfprobe.solvers.request_settings import applied
+from selfprobe.solvers.sent import with_request
+from selfprobe.solvers.server_responses import came_of_a_response, words_of
 from selfprobe.text import busy
 
 _ROOM = 8192

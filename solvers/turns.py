@@ -21,7 +21,7 @@ from selfprobe.logs.invalidated import author_and_reason
 from selfprobe.solvers.ask import Prompts, Tools, ask, require_model
 from selfprobe.solvers.negotiate import Effort, user_settings
 from selfprobe.solvers.record import Record, reply_from
-from selfprobe.solvers.sent import note
+from selfprobe.solvers.reply_notes import note_replies
 
 COLD = GenerateConfig(temperature=0, cache_prompt=True)
 """Settings without sampling: Anthropic's models cache only if asked to, others by themselves."""
@@ -57,7 +57,7 @@ def by_turn(
         for asked in prompts(state).values():
             replies = await ask(asked, role=None, config=COLD, needs=needs, may_be_cut=False, tools=offered)
             record.answers = {**record.answers, **replies}
-            note(state, "observer", replies, COLD.merge(needs))
+            note_replies(state, "observer", replies, COLD.merge(needs))
             if any(reply.stop_reason == "model_length" for reply in replies.values()):
                 break
         return state

@@ -369,7 +369,7 @@ class ReadRun:
 
     @property
     def asked(self) -> Counter[str]:
-        """Settings that the evaluated model was really asked with (`solvers.sent`) → samples; none for other suites."""
+        """Settings that the evaluated model was really asked with (`reply_notes`) → samples; none for other suites."""
         told = [sample.metadata.get("applied") for sample in self.whole]
         ways = [way.get("observer", way.get("target")) for way in told if isinstance(way, dict)]
         return Counter("; ".join(sorted(str(way).split("; "))) for way in ways if way)

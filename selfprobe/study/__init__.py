@@ -412,7 +412,7 @@ def with_runs(page: "Page", there: "Runs") -> "Page":
     import pandas as pd
 
     from selfprobe.page import LINES, Column, Log, Section, Table, set_aside
-    from selfprobe.solvers.sent import remarks_in
+    from selfprobe.solvers.reply_notes import remarks_in
 
     rows: list[dict[str, Any]] = [
         {"task": run.identity.task, "model": run.identity.model, "items": len(run.items()), "log": Log(run.log)}

@@ -69,7 +69,8 @@ from selfprobe.logs import (
 )
 from selfprobe.logs import runs as runs_in
 from selfprobe.logs.resuming import WaveRun, answered_events, claimed, forget_replies, replies_kept
-from selfprobe.solvers.sent import every_model_heard, inline_thoughts_in
+from selfprobe.solvers.reply_notes import inline_thoughts_in
+from selfprobe.solvers.sent import every_model_heard
 from selfprobe.study.described import DescribedRun, NamedModel, available_model, identities_of
 from selfprobe.study.on_ray import (
     RayCluster,

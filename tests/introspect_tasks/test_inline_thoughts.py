@@ -19,7 +19,7 @@ from selfprobe.scorers.decision import last_decisions
 from selfprobe.solvers.ask import ask
 from selfprobe.solvers.negotiate import terms_of
 from selfprobe.solvers.record import Reply, record_of
-from selfprobe.solvers.sent import inline_thoughts_in, remarks_in
+from selfprobe.solvers.reply_notes import inline_thoughts_in, remarks_in
 from selfprobe.studies.report import report_page
 
 Run = Callable[..., EvalLog]

@@ -12,7 +12,7 @@ from inspect_ai.model import GenerateConfig, ModelAPI, ModelOutput, modelapi
 
 from selfprobe.solvers.act import act
 from selfprobe.solvers.record import record_of
-from selfprobe.solvers.sent import applied_in
+from selfprobe.solvers.reply_notes import applied_in
 
 
 def test_one_way_of_sending_is_told_once_whatever_the_order_of_its_calls() -> None:

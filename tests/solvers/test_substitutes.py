@@ -17,7 +17,7 @@ from selfprobe.errors import warn_once
 from selfprobe.scorers.decision import Decision, last_decisions
 from selfprobe.solvers import ask
 from selfprobe.solvers.record import is_another, record_of
-from selfprobe.solvers.sent import answered_in, substitutes_in
+from selfprobe.solvers.reply_notes import answered_in, substitutes_in
 from selfprobe.studies.report import report_page
 
 Run = Callable[..., EvalLog]

@@ -38,7 +38,7 @@ from selfprobe.scorers.decision import Decision, last_decisions, last_score
 from selfprobe.scorers.votes import PANEL, SAMPLE_ERROR, Ballot, Panel, ballot, grader_pairs
 from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.record import record_of
-from selfprobe.solvers.sent import applied_in, remarks_in
+from selfprobe.solvers.reply_notes import applied_in, remarks_in
 from selfprobe.text.safe import concealed, masked
 
 LOOKED = 16

@@ -40,7 +40,7 @@ from selfprobe.logs import (
 from selfprobe.scorers.decision import NO_PREDICTION, Decision, last_decisions
 from selfprobe.scorers.frames import Frames, frames
 from selfprobe.solvers.observe import OTHER
-from selfprobe.solvers.sent import applied_in, remarks_in
+from selfprobe.solvers.reply_notes import applied_in, remarks_in
 from selfprobe.study._registry import measures
 from selfprobe.text.safe import masked
 
