@@ -11,7 +11,8 @@ from gateways import EMPTY_THOUGHTS, INLINE_THOUGHTS, LEFT_OVER, TEXT, THOUGHT, 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from selfprobe.text.thoughts import FORMS, HARMONY, HARMONY_TURN, Split, answer_opening, split_thought
+from selfprobe.text.thought_markers import FORMS, HARMONY, HARMONY_TURN, answer_opening
+from selfprobe.text.thoughts import Split, split_thought
 
 REAL_REPLIES = Path(__file__).parents[2] / "shared" / "data" / "real_replies" / "replies.jsonl.gz"
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from jinja2 import TemplateError
 
 from selfprobe.data.pairs import CONTRAST, Pair, comparison_prompt, digest, priming
-from selfprobe.text.thoughts import answer_opening
+from selfprobe.text.thought_markers import answer_opening
 
 FIXED_DATE = "26 Jul 2024"
 """Date for Llama 3's templates, which print today's where none is given: states must not depend on the day."""

@@ -1,9 +1,8 @@
 """A reply as a server sent it, split into the model's thought and its answer.
 
-`FORMS`, `TAG` and the channels of gpt-oss are the one table of the markers that chat formats write around a thought. A
-server that knows its model's format takes them out (vLLM and SGLang with --reasoning-parser, llama.cpp with
---reasoning-format); what another one leaves in the text is split here. The opening is optional: most templates write
-it into the prompt.
+`selfprobe.text.thought_markers` has the table of the markers that chat formats write around a thought. A server that
+knows its model's format takes them out (vLLM and SGLang with --reasoning-parser, llama.cpp with --reasoning-format);
+what another one leaves in the text is split here. The opening is optional: most templates write it into the prompt.
 
 A marker counts where a chat format writes it. One inside of a sentence, in quotation marks or in code is a text about
 markers, and stays.
@@ -12,62 +11,23 @@ markers, and stays.
 import json
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 
-
-@dataclass(frozen=True)
-class Form:
-    """How a chat format marks a thought, in letters that nobody writes by accident."""
-
-    opening: str
-    closing: str
-
-
-FORMS = (
-    Form("[THINK]", "[/THINK]"),  # Magistral
-    Form("◁think▷", "◁/think▷"),  # Kimi-VL
-    Form("<|open|>think<|sep|>", "<|close|>think<|sep|>"),  # Kimi K3
-    Form("<|channel>thought", "<channel|>"),  # Gemma 4
-    Form("<unused94>thought", "<unused95>"),  # MedGemma
-    Form("[unused16]", "[unused17]"),  # openPangu
-    Form("<|inner_prefix|>", "<|inner_suffix|>"),  # Apertus
-    Form("<|im_start|>think", "<|im_start|>answer"),  # s1
+from selfprobe.text.thought_markers import (
+    FORMS,
+    HARMONY,
+    MARKER_START,
+    MOST_MARKERS,
+    THOUGHT_NAME,
+    Marker,
+    marker_at,
+    markers_in,
 )
 
-TAG = re.compile(
-    r"<(?P<slash>/?)(?P<name>[\w:.|｜▁/-]{2,60}?)(?:\s+[\w:-]+\s*=[^<>]{0,200})?\s*(?P<void>/?)>", re.IGNORECASE
-)
-"""<think>, <seed:think>, <|START_THINKING|>, </ifm|think>, also with attributes; `_is_thought` says which count."""
-
-_BRACKETS = re.compile(r"\[(?P<slash>/?)(?P<name>think|thinking|thoughts?|reasoning)\]", re.IGNORECASE)
-"""[thinking], which is a stage direction where no [/thinking] follows."""
-
-_THOUGHT_NAME = re.compile(r"think|thought|reason|思考|推理", re.IGNORECASE)
-_NO_THOUGHT_NAME = re.compile(r"(?:stop|end|finish|close)[_-]?reason", re.IGNORECASE)
-_OTHER_NAMES = frozenset(
-    "analysis scratchpad scratch_pad reflection reflect monologue inner_monologue internal_monologue deliberation "
-    "rationale cot contemplation contemplator introspection planning brainstorming".split()
-)
-_NAME_PARTS = re.compile(r"[a-z]+")
-_OPENING_PARTS = frozenset(("begin", "start", "open", "of"))
-_CLOSING_PARTS = frozenset(("end", "close", "stop"))
 _MODELS_OWN_TAGS = frozenset(("think", "thinking"))
 """Tags that are a chat format's wherever a line begins with them; Inspect cuts the first of them out, too."""
-
-_HARMONY_HEADER = r"(?:<\|start\|>\s*)?(?:assistant\s*)?<\|channel\|>\s*"
-_HARMONY_OPENING = re.compile(
-    _HARMONY_HEADER + r"(?:\Z|(?:analysis|commentary)\b[^<]{0,200}(?:<\|constrain\|>[^<]{0,60})?(?:<\|message\|>|\Z))"
-)
-_HARMONY_CLOSING = re.compile(
-    r"(?:<\|(?:end|call)\|>\s*)?" + _HARMONY_HEADER + r"final\b[^<]{0,60}(?:<\|constrain\|>[^<]{0,60})?<\|message\|>"
-)
-HARMONY = Form("<|channel|>analysis<|message|>", "<|channel|>final<|message|>")
-"""The channels of gpt-oss: the reply is what the final channel holds."""
-HARMONY_TURN = "<|start|>assistant"
-"""End of gpt-oss' generation prompt, which leaves the channel to the model."""
 
 # A server that drops special tokens leaves the names of the channels: "analysisOkay, …assistantfinalThe rain".
 # "analysisResult = 3" is code, and not the channel.
@@ -133,7 +93,6 @@ _CLOSED_QUOTE = re.compile(r"[\w.,;:!?…][`\"']$|[”’»]$")
 """End of a quotation, after which a marker is not quoted."""
 _SHORTEST_BEGINNING = 3  # characters of a cut reply that may begin a marker; a letter may be an answer
 _MOST_BLOCKS = 20  # thoughts of one reply
-_MOST_MARKERS = 500  # of one reply
 _SHORTEST_THOUGHT = 20  # characters between a tag and its end, below which a sentence may speak of them
 
 _MUSING = re.compile(
@@ -143,19 +102,6 @@ _MUSING = re.compile(
     re.IGNORECASE,
 )
 """A model that speaks of its user to itself, as thoughts begin."""
-
-
-@dataclass(frozen=True)
-class Marker:
-    """One marker in a text."""
-
-    start: int
-    end: int
-    key: str
-    """What an opening and its closing have in common."""
-    is_closing: bool
-    is_special: bool
-    """Whether it is no tag of plain letters."""
 
 
 @dataclass(frozen=True)
@@ -203,47 +149,11 @@ def split_thought(
     return split
 
 
-def answer_opening(prompt: str) -> str | None:
-    """What ends an empty thought after a prompt that opens one, so that the answer begins; None after any other.
-
-    >>> answer_opening("<｜Assistant｜><think>\\n"), answer_opening("[THINK]"), answer_opening("Hello.")
-    ('\\n\\n</think>\\n\\n', '[/THINK]', None)
-    """
-    ended = prompt.rstrip()
-    if ended.endswith(HARMONY_TURN):
-        return HARMONY.closing
-    if ended.endswith(HARMONY.opening):
-        return f"<|end|>{HARMONY_TURN}{HARMONY.closing}"
-    for form in FORMS:
-        if ended.endswith(form.opening):
-            return form.closing
-    last = ended.rfind("<")
-    tag = TAG.fullmatch(ended, last) if last != -1 else None
-    marker = _tag_marker(tag) if tag else None
-    if tag is None or marker is None or marker.is_closing:
-        return None
-    if "|" in tag["name"] and not tag["name"].startswith("|"):  # <ifm|think>
-        return f"</{tag['name']}>"
-    if marker.is_special and _OPENING_PARTS & set(_NAME_PARTS.findall(tag["name"].lower())):
-        return re.sub("start|begin", lambda found: "END" if found[0].isupper() else "end", tag[0], flags=re.IGNORECASE)
-    return f"</{tag['name']}>" if marker.is_special else f"\n\n</{tag['name']}>\n\n"
-
-
-# ---- markers
-
-
-_FORM_MARKER = re.compile(
-    "|".join(
-        f"(?P<opening{number}>{re.escape(form.opening)})|(?P<closing{number}>{re.escape(form.closing)})"
-        for number, form in enumerate(FORMS)
-    )
-)
-_MARKER_START = re.compile(r"[<\[◁]")
 _BARE_MARKER = ("assistantfinal", "analysis", "commentary", "final", "thought\n", "Here")
 
 
 def _may_hold_markers(text: str) -> bool:
-    return _MARKER_START.search(text) is not None or "assistantfinal" in text or text.lstrip().startswith(_BARE_MARKER)
+    return MARKER_START.search(text) is not None or "assistantfinal" in text or text.lstrip().startswith(_BARE_MARKER)
 
 
 def _begins_marker(text: str) -> bool:
@@ -251,53 +161,6 @@ def _begins_marker(text: str) -> bool:
     beginning = text.strip()
     openings = [HARMONY.opening, "analysis", "<thinking>", "<thought>", "<reasoning>", *(f.opening for f in FORMS)]
     return len(beginning) >= _SHORTEST_BEGINNING and any(opening.startswith(beginning) for opening in openings)
-
-
-def _is_thought(name: str) -> bool:
-    if _NO_THOUGHT_NAME.search(name):
-        return False
-    return _THOUGHT_NAME.search(name) is not None or name.strip("|/").lower() in _OTHER_NAMES
-
-
-def _tag_marker(tag: re.Match[str]) -> Marker | None:
-    """Marker of a tag; None for one that has nothing to do with thoughts."""
-    name = tag["name"]
-    if not _is_thought(name):
-        return None
-    parts = _NAME_PARTS.findall(name.lower())
-    closes = bool(tag["slash"] or tag["void"]) or "/" in name or bool(_CLOSING_PARTS.intersection(parts))
-    key = " ".join(part for part in parts if part not in _OPENING_PARTS | _CLOSING_PARTS)
-    return Marker(*tag.span(), key, closes, is_special=re.fullmatch(r"/?[\w-]+", name) is None)
-
-
-def _marker_at(text: str, position: int) -> Marker | None:
-    """Marker that begins at a position."""
-    if found := _HARMONY_CLOSING.match(text, position):
-        return Marker(*found.span(), "channel", True, True)
-    if found := _HARMONY_OPENING.match(text, position):
-        return Marker(*found.span(), "channel", False, True)
-    if found := _FORM_MARKER.match(text, position):
-        group = str(found.lastgroup)
-        number = group.removeprefix("opening").removeprefix("closing")
-        return Marker(*found.span(), f"form {number}", group.startswith("closing"), True)
-    if brackets := _BRACKETS.match(text, position):
-        closing = re.compile(rf"\[/{brackets['name']}\]", re.IGNORECASE)
-        is_pair = bool(brackets["slash"]) or closing.search(text, brackets.end()) is not None
-        return Marker(*brackets.span(), brackets["name"].lower(), bool(brackets["slash"]), False) if is_pair else None
-    tag = TAG.match(text, position)
-    return _tag_marker(tag) if tag else None
-
-
-def _markers(text: str) -> Iterator[Marker]:
-    """Markers of a text in order, wherever they stand."""
-    end, count = 0, 0
-    for start in _MARKER_START.finditer(text):
-        if start.start() < end or count >= _MOST_MARKERS:
-            continue
-        if marker := _marker_at(text, start.start()):
-            end = marker.end
-            count += 1
-            yield marker
 
 
 class _Code:
@@ -402,7 +265,7 @@ class _Splitter:
         """Take special tokens off the start, such as those of the assistant's turn."""
         body = self.body.lstrip()
         found = _CHANNEL_HEADER.match(body) or _SPECIAL_TOKEN.match(body)
-        if found is None or _marker_at(body, 0) is not None or _SUBJECT.match(body, found.end()):
+        if found is None or marker_at(body, 0) is not None or _SUBJECT.match(body, found.end()):
             return False
         is_struck_through = found[0] == "<s>" and "</s>" in body.rstrip().removesuffix("</s>")
         if is_struck_through:
@@ -416,7 +279,7 @@ class _Splitter:
         body = self.body.lstrip()
         if self._take_leading_words(body):
             return True
-        opening = _marker_at(body, 0)
+        opening = marker_at(body, 0)
         if opening is None:
             return False
         if opening.is_closing:
@@ -465,7 +328,7 @@ class _Splitter:
         """Take thoughts between parts of the answer, as Inspect does with <think>."""
         for _ in range(_MOST_BLOCKS):
             body, code = self.body, _Code(self.body)
-            for opening in _markers(body):
+            for opening in markers_in(body):
                 own = opening.is_special or opening.key in _MODELS_OWN_TAGS
                 if opening.is_closing or not own or code.holds(opening.start) or not _opens_here(body, opening):
                     continue
@@ -486,7 +349,7 @@ class _Splitter:
         """Cut the answer at the token that ends the model's turn; what follows is nobody's."""
         self.body = _BOX.sub("", self.body)
         body, code = self.body, _Code(self.body)
-        for token in islice(_SPECIAL_TOKEN.finditer(body), _MOST_MARKERS):
+        for token in islice(_SPECIAL_TOKEN.finditer(body), MOST_MARKERS):
             start, end = token.span()
             if code.holds(start) or not self._stands_alone(token):
                 self.quotes_tokens = True
@@ -513,12 +376,12 @@ class _Splitter:
         bare = _BARE_CLOSING.search(body)
         if _LABEL_ALONE.match(body.lstrip()) or (bare and not code.holds(bare.start())):
             return True
-        for marker in _markers(body):
-            known = marker.is_special or _THOUGHT_NAME.search(marker.key) is not None
+        for marker in markers_in(body):
+            known = marker.is_special or THOUGHT_NAME.search(marker.key) is not None
             here = _closes_here(body, marker) if marker.is_closing else _opens_here(body, marker)
             if known and here and not code.holds(marker.start) and not self._is_subject(marker):
                 return True
-        for token in islice(_SPECIAL_TOKEN.finditer(body), _MOST_MARKERS):
+        for token in islice(_SPECIAL_TOKEN.finditer(body), MOST_MARKERS):
             is_special = token[0].startswith(("<|", "<｜")) and not self.quotes_tokens
             if is_special and self._stands_alone(token) and not code.holds(token.start()):
                 return True
@@ -534,7 +397,7 @@ class _Splitter:
 
     def _is_subject(self, marker: Marker) -> bool:
         """Whether a marker belongs to the tags that the body's first sentence speaks of."""
-        opening = _marker_at(self.body, 0)
+        opening = marker_at(self.body, 0)
         if self.is_cut or opening is None or opening.is_closing:
             return False
         closing = _closing_of(self.body, opening)
@@ -572,7 +435,7 @@ def _is_pair_in_line(text: str, closing: Marker) -> bool:
     """Whether an opening stands before a closing in the same sentence: "put it between <think> and </think>"."""
     line_start = text.rfind("\n", 0, closing.start) + 1
     line = text[max(line_start, closing.start - 1000) : closing.start]
-    opened = [marker for marker in _markers(line) if marker.key == closing.key and not marker.is_closing]
+    opened = [marker for marker in markers_in(line) if marker.key == closing.key and not marker.is_closing]
     follows = text[closing.end : closing.end + 2]
     goes_on = follows != "\n\n" and (not follows or (not follows[0].isalnum() and follows[0] != "{"))
     return bool(opened) and goes_on
@@ -589,7 +452,7 @@ def _is_mentioned(body: str, opening: Marker, closing: Marker | None) -> bool:
 
 def _closing_of(body: str, opening: Marker) -> Marker | None:
     """The closing of the opening at the start of a text; of thoughts in each other the outer one's."""
-    same = [marker for marker in _markers(body) if marker.key == opening.key and marker.start >= opening.end]
+    same = [marker for marker in markers_in(body) if marker.key == opening.key and marker.start >= opening.end]
     depth = 1
     standing = []
     for marker in same:
@@ -612,7 +475,7 @@ def _lone_closing(body: str) -> Marker | None:
     code = _Code(body)
     is_open: set[str] = set()
     is_quoted: set[str] = set()
-    for marker in _markers(body):
+    for marker in markers_in(body):
         if code.holds(marker.start):
             if not marker.is_closing:
                 is_quoted.add(marker.key)
