@@ -86,34 +86,61 @@ class Replay:
         return [str(item) for item in self.header.eval.dataset.sample_ids or []]
 
     def _find(self, model: str) -> EvalLog:
-        there = in_thread(runs, [self.path])
-        faults = [f"{log}: {why}" for log, why in there.aside.items()]
-        fit = list[Run]()
-        for run in there.counted:
-            if fault := self._mismatch(run.header, model) or in_thread(lost_replies, run.header):
+        """The header of the log that holds the replies of a model.
+
+        Raises:
+            InputError: No log fits, or several do whose settings differ.
+        """
+        fitting_runs = self._fitting_runs(model)
+        asked_settings = dict(self.asked)
+        settings_by_run = [self._settings(run) for run in fitting_runs]
+        for run, settings in zip(fitting_runs, settings_by_run, strict=True):
+            if settings == asked_settings:
+                return run.header
+        are_alike = all(settings == settings_by_run[0] for settings in settings_by_run)
+        has_reply_limit = asked_settings.get("reply_tokens", NONE) != NONE
+        if are_alike and not has_reply_limit:
+            return fitting_runs[0].header
+        raise InputError(
+            f"{self.path} holds {self.arm} of {model} with other settings: {self._differences(settings_by_run)}; "
+            "give the log itself"
+        )
+
+    def _fitting_runs(self, model: str) -> list[Run]:
+        """Runs at the path that hold replies of a model to this data set.
+
+        Raises:
+            InputError: There is none; names the first five faults.
+        """
+        found_runs = in_thread(runs, [self.path])
+        faults = [f"{log}: {reason}" for log, reason in found_runs.aside.items()]
+        fitting_runs = []
+        for run in found_runs.counted:
+            fault = self._mismatch(run.header, model) or in_thread(lost_replies, run.header)
+            if fault:
                 faults.append(f"{run.log}: {fault}")
             else:
-                fit.append(run)
-        if not fit:
+                fitting_runs.append(run)
+        if not fitting_runs:
             raise InputError(
                 f"no log to replay {self.arm} from in {self.path}: expected a finished {self.tasks} log of {model} on "
                 f"{self.table.name}; found {'; '.join(faults[:5]) or 'no logs'}"
             )
-        settings = [self._settings(run) for run in fit]
-        equal = [run for run, its in zip(fit, settings, strict=True) if its == dict(self.asked)]
-        limit = dict(self.asked).get("reply_tokens", NONE)
-        if not equal and (any(its != settings[0] for its in settings) or limit != NONE):
-            names = sorted({name for its in settings for name in its if its[name] != dict(self.asked)[name]})
-            differ = ", ".join(f"{name} {' or '.join(sorted({its[name] for its in settings}))}" for name in names)
-            raise InputError(
-                f"{self.path} holds {self.arm} of {model} with other settings: {differ}; give the log itself"
-            )
-        return (equal or fit)[0].header
+        return fitting_runs
 
     def _settings(self, run: Run) -> dict[str, str]:
         """Settings of a log's run that this run is asked with too."""
-        args = run.header.eval.task_args
-        return {name: as_typed(args.get(name)) for name, _ in self.asked}
+        task_args = run.header.eval.task_args
+        return {name: as_typed(task_args.get(name)) for name, _ in self.asked}
+
+    def _differences(self, settings_by_run: list[dict[str, str]]) -> str:
+        """Each setting that is not this run's, with the values of the logs."""
+        parts = []
+        for name, asked_value in sorted(self.asked):
+            values = {settings[name] for settings in settings_by_run}
+            if values != {asked_value}:
+                parts.append(f"{name} {' or '.join(sorted(values))}")
+        return ", ".join(parts)
 
     def __call__(self, state: TaskState, names: Iterable[str]) -> dict[str, Reply]:
         """Named replies of this sample and epoch.
@@ -141,24 +168,27 @@ class Replay:
         epochs = _by_item(self.file, self.arm).get(item, [])
         return [{name: of_asked(reply) for name, reply in replies.items()} for replies in epochs]
 
-    def _mismatch(self, log: EvalLog, model: str) -> str | None:
-        if task_of(log) not in ((self.task,) if isinstance(self.task, str) else self.task):
-            return f"it is a log of {task_of(log)}, this run is {self.tasks}"
-        sha256 = (log.eval.metadata or {}).get("dataset_sha256")
+    def _mismatch(self, header: EvalLog, model: str) -> str | None:
+        """Why a log does not hold the replies of a model to this data set; None where it does."""
+        accepted_tasks = (self.task,) if isinstance(self.task, str) else self.task
+        if task_of(header) not in accepted_tasks:
+            return f"it is a log of {task_of(header)}, this run is {self.tasks}"
+        sha256 = (header.eval.metadata or {}).get("dataset_sha256")
         if sha256 != self.table.sha256:
             return f"its data set has hash {str(sha256)[:12]}, this run's ({self.table.name}) {self.table.sha256[:12]}"
-        its = target_of(log) if self.arm == "acts" else log.eval.model
-        if its != model:
-            return f"it holds {self.arm} of {its}, this run needs those of {model}"
-        if self.arm == "answers" and (arm := informed_of(log)):
-            return f"its observer was told of {target_of(log)} (about={arm})"
-        if self.arm == "answers" and about_of(log) == "other":
-            return "its observer was asked about another assistant alone (about=other)"
-        if log.status != "success":
-            return f"it is not finished (status {log.status}); finish it with `inspect eval-retry`"
-        if (invalidated := invalidated_in(log)).are_all:
-            return str(invalidated)
-        return None
+        replying_model = target_of(header) if self.arm == "acts" else header.eval.model
+        if replying_model != model:
+            return f"it holds {self.arm} of {replying_model}, this run needs those of {model}"
+        if self.arm == "answers":
+            hint = informed_of(header)
+            if hint:
+                return f"its observer was told of {target_of(header)} (about={hint})"
+            if about_of(header) == "other":
+                return "its observer was asked about another assistant alone (about=other)"
+        if header.status != "success":
+            return f"it is not finished (status {header.status}); finish it with `inspect eval-retry`"
+        invalidated = invalidated_in(header)
+        return str(invalidated) if invalidated.are_all else None
 
 
 @dataclass(frozen=True)
@@ -191,8 +221,8 @@ class LeftOut:
 
 def leave_out_failed(*replays: Replay | None) -> EarlyStopping | None:
     """The early stopping of a task that replays logs; None where it replays none."""
-    there = tuple(replay for replay in replays if replay is not None)
-    return LeftOut(there) if there else None
+    given_replays = tuple(replay for replay in replays if replay is not None)
+    return LeftOut(given_replays) if given_replays else None
 
 
 def of_same(replay: Replay | None, held: str, **asked: object) -> Replay | None:
@@ -205,12 +235,14 @@ def of_same(replay: Replay | None, held: str, **asked: object) -> Replay | None:
     """
     if replay is None or not in_a_run():  # a matrix builds tasks first, both waves with the same arguments
         return replay
-    args = replay.header.eval.task_args
+    task_args = replay.header.eval.task_args
     for name, value in asked.items():
-        its, ours = as_typed(args[name]) if name in args else task_defaults(replay.tasks).get(name), as_typed(value)
-        if its != ours:
+        asked_value = as_typed(value)
+        log_value = as_typed(task_args[name]) if name in task_args else task_defaults(replay.tasks).get(name)
+        if log_value != asked_value:
             raise InputError(
-                f"{replay.file} holds {held} of {name} {its}, this run is of {name} {ours}; give both the same"
+                f"{replay.file} holds {held} of {name} {log_value}, this run is of {name} {asked_value}; give both the "
+                "same"
             )
     return replay
 
@@ -242,9 +274,15 @@ def replay_log(path: str | None, task: str | tuple[str, ...], table: Table, arm:
 
 @lru_cache(maxsize=128)  # a matrix replays a diagonal log once per cell
 def _records(log: str) -> dict[Arm, dict[tuple[str, int], dict[str, Reply]]]:
-    good = [s for s in in_thread(samples, log) if s.error is None]
-    records = {(str(s.id), s.epoch): record_of(s) for s in good}
-    return {"acts": {k: r.acts for k, r in records.items()}, "answers": {k: r.answers for k, r in records.items()}}
+    acts: dict[tuple[str, int], dict[str, Reply]] = {}
+    answers: dict[tuple[str, int], dict[str, Reply]] = {}
+    for sample in in_thread(samples, log):
+        if sample.error is not None:
+            continue
+        record = record_of(sample)
+        acts[str(sample.id), sample.epoch] = record.acts
+        answers[str(sample.id), sample.epoch] = record.answers
+    return {"acts": acts, "answers": answers}
 
 
 @lru_cache(maxsize=128)
