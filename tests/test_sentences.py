@@ -36,7 +36,6 @@ from selfprobe.studies.awareness.verdict import Kind
 from selfprobe.studies.inside import ALMOST, ELSEWHERE, SAID
 from selfprobe.studies.matrix.numbers import analyse
 from selfprobe.studies.matrix.page import results_page as matrix_page
-from selfprobe.studies.preferences import page as probes
 from selfprobe.studies.preferences import study as preferences
 from tests.awareness import test_verdict as subjects
 
@@ -261,12 +260,6 @@ STUDIES: dict[Callable[..., Any], list[tuple[tuple[Any, ...], str, str]]] = {
         (cue(of=FLAT), "No", "raises P(evaluation) by less than 0.10 for each of 2 things"),
         (cue(), "Cannot tell", "is shown to go by none of 2 things"),
     ],
-    probes.claim_of: [
-        ((DOWN, "asking", []), "No", "has a probe below asking −0.40"),
-        ((WIDE, "asking", []), "Cannot tell", "has a probe that is not shown to be above asking"),
-        ((UP, "asking", ["length"]), "Cannot tell", "and not above length"),
-        ((UP, "asking", []), "Yes", "has a probe above asking +0.40"),
-    ],
     read._answer: [
         (patched((0.3, 0.7), there=False), "Cannot tell", "is not shown to answer otherwise under the other prompt"),
         (patched((np.nan, np.nan)), "Cannot tell", "dilemmas are too few for an interval"),
@@ -386,7 +379,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "Noticing": ("effect",),
     "Outcome": ("test_claims.py",),
     "Preferences": ("preferences.study",),
-    "ProbeRun": ("preferences.page", "preferences/test_findings.py", "studies/test_probe_compare.py"),
+    "ProbeRun": ("test_claims.py",),
     "Read": ("lens", "attention", "read"),
     "Realism": ("card",),
     "Rewriting": ("rewrite",),
