@@ -23,7 +23,6 @@ from selfprobe.studies import (
     cues,
     every,
     features,
-    inside,
     lens,
     read,
     rewrite,
@@ -33,7 +32,6 @@ from selfprobe.studies import effect as noticing
 from selfprobe.studies.awareness.page import awareness_page, awareness_results
 from selfprobe.studies.awareness.runs import PLAIN
 from selfprobe.studies.awareness.verdict import Kind
-from selfprobe.studies.inside import ALMOST, ELSEWHERE, SAID
 from selfprobe.studies.matrix.numbers import analyse
 from selfprobe.studies.matrix.page import results_page as matrix_page
 from selfprobe.studies.preferences import study as preferences
@@ -218,13 +216,6 @@ def scanned(noticed: int, n: int = 5, lost: str | None = None) -> tuple[Any]:
     return (Of(model="m", task="t", noticed=noticed, curve=curve, late=8, rows=rows),)
 
 
-def held(kind: str, *, said: bool = False, less: Estimate = WIDE) -> tuple[Any]:
-    here = Of(auroc=about(0.7), over={ELSEWHERE: less})
-    every = {name: Of(shown=said, auroc=about(0.6)) for name in (ALMOST, *SAID.values())}
-    latent = Of(kind=kind, here=here, across=about(0.7), p=0.01)
-    return (Of(latent=latent, state={"model": "m"}, numbers=every, plain={"words": about(0.6)}),)
-
-
 def cited(*clusters: str | None, artefact: bool = False) -> tuple[Any, ...]:
     """A subject of 40 conversations with a quote in each of these clusters."""
     quotes = pd.DataFrame({"model": ["m"] * len(clusters), "data": "d", "item": range(len(clusters))})
@@ -302,16 +293,6 @@ STUDIES: dict[Callable[..., Any], list[tuple[tuple[Any, ...], str, str]]] = {
         (scanned(0, n=10), "No", "brings an evaluation up in 0 of 10 transcripts"),
         (scanned(0, n=10, lost="tie"), "Cannot tell", "brings an evaluation up in 0 of 10 transcripts"),
     ],
-    inside.finding_of: [
-        (held("evaluation"), "Yes", "holds it beyond words and length, AUROC 0.70"),
-        (held("nothing", said=True), "Yes", "almost says it, beyond words and length"),
-        (held("words", less=DOWN), "No", "holds less than the words of other sources tell"),
-        (held("words"), "Cannot tell", "is not shown to hold more than words, length or an untrained copy tell"),
-        (held("format"), "Cannot tell", "holds the format of the text, and is not shown to hold more"),
-        (held("wrapper"), "Cannot tell", "holds what each wrapper says, and is not shown to hold what they share"),
-        (held("nothing"), "Cannot tell", "is not shown to hold it"),
-        (held("one class"), "Cannot tell", "was read on one class alone"),
-    ],
     features._finding: [
         (cited("exam style", "exam style"), "Yes", "names 1 feature, most often “exam style” (2 prompts)"),
         (cited("exam style", None), "Yes", "names 1 feature, most often “exam style” (1 prompt)"),
@@ -374,6 +355,7 @@ def test_every_answer_of_a_study_is_said_with_what_it_licenses(of: Callable[...,
 PLACES: dict[str, tuple[str, ...]] = {
     "Awareness": ("test_sentences.py",),
     "Check": ("check/test_gate.py", "check/test_changes.py"),
+    "Inside": ("test_claims.py",),
     "Induce": ("studies/test_induced_numbers.py",),
     "Matrix": ("test_sentences.py", "matrix/test_verdict.py"),
     "Noticing": ("effect",),

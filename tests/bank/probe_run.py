@@ -1,7 +1,8 @@
 """Worlds of `probe run`: what the layers of a model hold of pairs, what it answers when asked, and what texts tell."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -76,7 +77,7 @@ def world(given: World) -> Callable[[np.random.Generator], Claim]:
         def values(knows: float, layers: int = 1) -> FloatArray:
             own = given.noise(rng, (layers, len(groups)))
             common = given.noise(rng, (layers, len(given.sizes)))[:, groups]
-            return knows * sign + np.sqrt(1 - given.shared) * own + np.sqrt(given.shared) * common
+            return np.asarray(knows * sign + np.sqrt(1 - given.shared) * own + np.sqrt(given.shared) * common)
 
         splits = [halves(groups, seed) for seed in range(SEEDS)]
         learnt = np.zeros((SEEDS, len(groups)), dtype=bool)
@@ -108,13 +109,13 @@ def world(given: World) -> Callable[[np.random.Generator], Claim]:
             "above_random_direction": tested(values(0.0))[1],
             "above_random_weights": tested(values(0.0, given.layers))[1],
         }
-        shared = {"first_better": truth, "groups": groups, "metric": "auroc", "resamples": RESAMPLES}
+        auroc = partial(estimate, first_better=truth, groups=groups, metric="auroc", resamples=RESAMPLES, learnt=learnt)
         leads = {
-            control.check: Lead(0.5, estimate(probe, **shared, learnt=learnt, less=controls[control.check]))
+            control.check: Lead(0.5, auroc(probe, less=controls[control.check]))
             for control in CONTROLS
             if control.check in controls
         }
-        score = estimate(probe, **shared, learnt=learnt)
+        score = auroc(probe)
         floor = selection_floor(
             every, truth, groups, both_signs=False, metric="auroc", shuffles=40, rng=rng, reached=score.value
         )
@@ -134,7 +135,8 @@ def world(given: World) -> Callable[[np.random.Generator], Claim]:
 
 
 UNEQUAL = (40, 20, 12, 8, 6, 5, 4, 3, 2, 2, *(1,) * 18)
-EQUAL = {"probe": 0.6, "asking": 0.6}
+EQUAL = World(probe=0.6, asking=0.6, layers=1)
+"""Its answers know as much as its states."""
 LINES: Lines = {
     "labels at random, 12 layers": Line(world(World())),
     "labels at random, the best of 48 layers": Line(world(World(layers=48))),
@@ -143,18 +145,16 @@ LINES: Lines = {
     ),
     "a reader of the length of the texts": Line(world(World(length=0.8, reads_length=True))),
     "asked, it answers with 1 or 2 in 3 %, and its states know": Line(world(World(probe=1.0, answer_mass=0.03))),
-    "its answers know as much as its states, normal": Line(world(World(**EQUAL, layers=1))),
-    "its answers know as much, t with 3 degrees": Line(world(World(**EQUAL, layers=1, noise=heavy_tailed))),
-    "its answers know as much, exponential": Line(world(World(**EQUAL, layers=1, noise=skewed))),
-    "its answers know as much, three quarters exactly 0": Line(world(World(**EQUAL, layers=1, noise=rounded))),
-    "its answers know as much, 28 unequal questions (1 to 40)": Line(
-        world(World(**EQUAL, layers=1, sizes=UNEQUAL, shared=0.5))
-    ),
+    "its answers know as much as its states, normal": Line(world(EQUAL)),
+    "its answers know as much, t with 3 degrees": Line(world(replace(EQUAL, noise=heavy_tailed))),
+    "its answers know as much, exponential": Line(world(replace(EQUAL, noise=skewed))),
+    "its answers know as much, three quarters exactly 0": Line(world(replace(EQUAL, noise=rounded))),
+    "its answers know as much, 28 unequal questions (1 to 40)": Line(world(replace(EQUAL, sizes=UNEQUAL, shared=0.5))),
     "its answers know as much, 3 sources × 40 with shared shocks": Line(
-        world(World(**EQUAL, layers=1, sizes=(40,) * 3, shared=0.5, shared_labels=True))
+        world(replace(EQUAL, sizes=(40,) * 3, shared=0.5, shared_labels=True))
     ),
     "its answers know as much, 6 sources × 20 with shared shocks": Line(
-        world(World(**EQUAL, layers=1, sizes=(20,) * 6, shared=0.5, shared_labels=True))
+        world(replace(EQUAL, sizes=(20,) * 6, shared=0.5, shared_labels=True))
     ),
     "at the ceiling: both know all": Line(world(World(probe=4.0, asking=4.0))),
     "states know by 1 sd, answers by .2": Line(world(World(probe=1.0, asking=0.2)), True, 0.9),
