@@ -24,7 +24,6 @@ from selfprobe.studies import (
     every,
     features,
     lens,
-    read,
     rewrite,
     scan,
 )
@@ -186,12 +185,6 @@ def cue(*, sure: bool = False, of: Estimate = WIDE, judged: int = 2, controls: i
     return (Of(judged=every, sure=every[:1] if sure else [], noise=Of(n=controls, spread=0.04)),)
 
 
-def patched(own: tuple[float, float], text: float = 0.1, there: bool = True) -> tuple[Any, Any, bool]:
-    rows = pd.DataFrame({"group": ["shift", "relevant run", "control: pattern of the irrelevant text, given blocks"]})
-    rows = rows.assign(reason="", share=[1, 0.5, text], share_low=[1, own[0], text], share_high=[1, own[1], text])
-    return rows, about(0.2), there
-
-
 def contrast(score: Estimate, cause: Estimate, *, shown: bool, moved: bool, strong: bool, within: bool = False) -> Any:
     of = {"score": Of(estimate=score, p=0.01), "cause": Of(estimate=cause), "dose": Of(strong=strong, f=20.0)}
     return Of(arm="cue_out", shown=shown, moved=moved, holm=0.01, within=lambda smallest: within, **of)
@@ -250,13 +243,6 @@ STUDIES: dict[Callable[..., Any], list[tuple[tuple[Any, ...], str, str]]] = {
         (cue(judged=0), "Cannot tell", "has 30 edits elsewhere"),
         (cue(of=FLAT), "No", "raises P(evaluation) by less than 0.10 for each of 2 things"),
         (cue(), "Cannot tell", "is shown to go by none of 2 things"),
-    ],
-    read._answer: [
-        (patched((0.3, 0.7), there=False), "Cannot tell", "is not shown to answer otherwise under the other prompt"),
-        (patched((np.nan, np.nan)), "Cannot tell", "dilemmas are too few for an interval"),
-        (patched((-0.3, -0.1)), "No", "of the shift with the relevant run's pattern"),
-        (patched((0.3, 0.7)), "Yes", "with that of irrelevant text"),
-        (patched((0.3, 0.7), text=0.4), "Cannot tell", "with that of irrelevant text"),
     ],
     attention._answer: [
         ((WIDE, 3), "Cannot tell", "looks neither more widely nor more narrowly at block 3"),
@@ -362,7 +348,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "Outcome": ("test_claims.py",),
     "Preferences": ("preferences.study",),
     "ProbeRun": ("test_claims.py",),
-    "Read": ("lens", "attention", "read"),
+    "Read": ("lens", "attention", "test_claims.py"),
     "Realism": ("card",),
     "Rewriting": ("rewrite",),
     "Turns": ("test_claims.py",),
