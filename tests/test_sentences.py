@@ -23,9 +23,7 @@ from selfprobe.studies import (
     cues,
     every,
     features,
-    inside,
     lens,
-    read,
     rewrite,
     scan,
 )
@@ -33,10 +31,8 @@ from selfprobe.studies import effect as noticing
 from selfprobe.studies.awareness.page import awareness_page, awareness_results
 from selfprobe.studies.awareness.runs import PLAIN
 from selfprobe.studies.awareness.verdict import Kind
-from selfprobe.studies.inside import ALMOST, ELSEWHERE, SAID
 from selfprobe.studies.matrix.numbers import analyse
 from selfprobe.studies.matrix.page import results_page as matrix_page
-from selfprobe.studies.preferences import page as probes
 from selfprobe.studies.preferences import study as preferences
 from tests.awareness import test_verdict as subjects
 
@@ -189,12 +185,6 @@ def cue(*, sure: bool = False, of: Estimate = WIDE, judged: int = 2, controls: i
     return (Of(judged=every, sure=every[:1] if sure else [], noise=Of(n=controls, spread=0.04)),)
 
 
-def patched(own: tuple[float, float], text: float = 0.1, there: bool = True) -> tuple[Any, Any, bool]:
-    rows = pd.DataFrame({"group": ["shift", "relevant run", "control: pattern of the irrelevant text, given blocks"]})
-    rows = rows.assign(reason="", share=[1, 0.5, text], share_low=[1, own[0], text], share_high=[1, own[1], text])
-    return rows, about(0.2), there
-
-
 def contrast(score: Estimate, cause: Estimate, *, shown: bool, moved: bool, strong: bool, within: bool = False) -> Any:
     of = {"score": Of(estimate=score, p=0.01), "cause": Of(estimate=cause), "dose": Of(strong=strong, f=20.0)}
     return Of(arm="cue_out", shown=shown, moved=moved, holm=0.01, within=lambda smallest: within, **of)
@@ -217,13 +207,6 @@ def scanned(noticed: int, n: int = 5, lost: str | None = None) -> tuple[Any]:
     curve = Of(n=n, by=lambda turn: about(0.4))
     rows = pd.DataFrame({"unscored": [lost], "said": [None], "turn": [None]})
     return (Of(model="m", task="t", noticed=noticed, curve=curve, late=8, rows=rows),)
-
-
-def held(kind: str, *, said: bool = False, less: Estimate = WIDE) -> tuple[Any]:
-    here = Of(auroc=about(0.7), over={ELSEWHERE: less})
-    every = {name: Of(shown=said, auroc=about(0.6)) for name in (ALMOST, *SAID.values())}
-    latent = Of(kind=kind, here=here, across=about(0.7), p=0.01)
-    return (Of(latent=latent, state={"model": "m"}, numbers=every, plain={"words": about(0.6)}),)
 
 
 def cited(*clusters: str | None, artefact: bool = False) -> tuple[Any, ...]:
@@ -261,19 +244,6 @@ STUDIES: dict[Callable[..., Any], list[tuple[tuple[Any, ...], str, str]]] = {
         (cue(of=FLAT), "No", "raises P(evaluation) by less than 0.10 for each of 2 things"),
         (cue(), "Cannot tell", "is shown to go by none of 2 things"),
     ],
-    probes.claim_of: [
-        ((DOWN, "asking", []), "No", "has a probe below asking −0.40"),
-        ((WIDE, "asking", []), "Cannot tell", "has a probe that is not shown to be above asking"),
-        ((UP, "asking", ["length"]), "Cannot tell", "and not above length"),
-        ((UP, "asking", []), "Yes", "has a probe above asking +0.40"),
-    ],
-    read._answer: [
-        (patched((0.3, 0.7), there=False), "Cannot tell", "is not shown to answer otherwise under the other prompt"),
-        (patched((np.nan, np.nan)), "Cannot tell", "dilemmas are too few for an interval"),
-        (patched((-0.3, -0.1)), "No", "of the shift with the relevant run's pattern"),
-        (patched((0.3, 0.7)), "Yes", "with that of irrelevant text"),
-        (patched((0.3, 0.7), text=0.4), "Cannot tell", "with that of irrelevant text"),
-    ],
     attention._answer: [
         ((WIDE, 3), "Cannot tell", "looks neither more widely nor more narrowly at block 3"),
         ((UP, 3), "Yes", "looks more widely at block 3"),
@@ -308,16 +278,6 @@ STUDIES: dict[Callable[..., Any], list[tuple[tuple[Any, ...], str, str]]] = {
         (scanned(0), "Cannot tell", "brings an evaluation up in 0 of 5 transcripts, too few for a No"),
         (scanned(0, n=10), "No", "brings an evaluation up in 0 of 10 transcripts"),
         (scanned(0, n=10, lost="tie"), "Cannot tell", "brings an evaluation up in 0 of 10 transcripts"),
-    ],
-    inside.finding_of: [
-        (held("evaluation"), "Yes", "holds it beyond words and length, AUROC 0.70"),
-        (held("nothing", said=True), "Yes", "almost says it, beyond words and length"),
-        (held("words", less=DOWN), "No", "holds less than the words of other sources tell"),
-        (held("words"), "Cannot tell", "is not shown to hold more than words, length or an untrained copy tell"),
-        (held("format"), "Cannot tell", "holds the format of the text, and is not shown to hold more"),
-        (held("wrapper"), "Cannot tell", "holds what each wrapper says, and is not shown to hold what they share"),
-        (held("nothing"), "Cannot tell", "is not shown to hold it"),
-        (held("one class"), "Cannot tell", "was read on one class alone"),
     ],
     features._finding: [
         (cited("exam style", "exam style"), "Yes", "names 1 feature, most often “exam style” (2 prompts)"),
@@ -381,13 +341,14 @@ def test_every_answer_of_a_study_is_said_with_what_it_licenses(of: Callable[...,
 PLACES: dict[str, tuple[str, ...]] = {
     "Awareness": ("test_sentences.py",),
     "Check": ("check/test_gate.py", "check/test_changes.py"),
+    "Inside": ("test_claims.py",),
     "Induce": ("studies/test_induced_numbers.py",),
     "Matrix": ("test_sentences.py", "matrix/test_verdict.py"),
     "Noticing": ("effect",),
     "Outcome": ("test_claims.py",),
     "Preferences": ("preferences.study",),
-    "ProbeRun": ("preferences.page", "preferences/test_findings.py", "studies/test_probe_compare.py"),
-    "Read": ("lens", "attention", "read"),
+    "ProbeRun": ("test_claims.py",),
+    "Read": ("lens", "attention", "test_claims.py"),
     "Realism": ("card",),
     "Rewriting": ("rewrite",),
     "Turns": ("test_claims.py",),

@@ -849,6 +849,7 @@ GLOSSARY = {
     "pairs not drawn": "Pairs beyond the limit, left out at random.",
     "pairs scored": "Pairs whose states were read, and that every number of the page counts.",
     "pairs unscored": "Pairs that could not be read; the reasons stand beside.",
+    "answers with 1 or 2": "Share of its probability that the model puts on the two answers when it is asked.",
     "people agree": "How often two judges of a pair agree, where the data set has single votes.",
     "from": "Lower end of its 95 % interval.",
     "to": "Upper end of its 95 % interval.",

@@ -40,7 +40,16 @@ from selfprobe.probes.fit import (
     signed_f1,
 )
 from selfprobe.probes.harvesting import Harvest
-from selfprobe.stats.estimate import Estimate, accuracy, auroc, auroc_table, bootstrap, f1_of_counts, undefined
+from selfprobe.stats.estimate import (
+    Estimate,
+    accuracy,
+    auroc,
+    auroc_table,
+    bootstrap,
+    clustered_mean,
+    f1_of_counts,
+    undefined,
+)
 from selfprobe.stats.text_only import pair_differences
 
 
@@ -87,6 +96,10 @@ class Floor:
     """95th percentile over shuffles."""
     n: int
     """Number of shuffles, over all seeds."""
+    reached: float = math.nan
+    """Number that is compared with the shuffles; NaN where none is."""
+    p_value: float = math.nan
+    """Share of the shuffles whose best candidate is as good as that, itself counted."""
 
 
 def selection_floor(
@@ -98,6 +111,7 @@ def selection_floor(
     metric: Literal["f1", "auroc"] = "f1",
     shuffles: int = 200,
     rng: np.random.Generator | None = None,
+    reached: float = math.nan,
 ) -> Floor:
     """Best over layers (and signs) of `scores` [seed, layer, pair] against shuffled labels of the test half.
 
@@ -115,9 +129,13 @@ def selection_floor(
         if both_signs:
             values = np.maximum(values, rated(truth, -table[:, test]))
         best.append(values.max(axis=0))
-    found = np.concatenate(best)
+    drawn = np.concatenate(best)
     over = f"{scores.shape[1]} layers" + (", both signs" if both_signs else "")
-    return Floor(metric, over, float(found.mean()), float(np.quantile(found, 0.95)), len(found))
+    high = float(np.quantile(drawn, 0.95))
+    p_value = math.nan
+    if not math.isnan(reached):
+        p_value = float((1 + np.count_nonzero(drawn >= reached)) / (1 + len(drawn)))
+    return Floor(metric, over, float(drawn.mean()), high, len(drawn), reached, p_value)
 
 
 def _shuffled(
@@ -243,6 +261,15 @@ def first_text_answers(log_probs: npt.NDArray[Any]) -> Scores:
     log_odds = log_probs[..., 0].astype(np.float64) - log_probs[..., 1]
     log_odds[:, 1:] *= -1
     return np.asarray(1 / (1 + np.exp(-log_odds)))
+
+
+def answer_mass(harvest: Harvest) -> Estimate:
+    """Share of its probability that the model puts on the answers "1" and "2" when it is asked, mean over orders.
+
+    What is renormalised to two answers says little where both together are improbable.
+    """
+    mass = np.exp(harvest.log_probs.astype(np.float64)).sum(axis=2).mean(axis=1)
+    return clustered_mean(np.minimum(mass, 1.0), harvest.groups, unit="question")
 
 
 def split_pairs(pairs: Sequence[Pair], settings: FitSettings, *, train_subsets: tuple[str, ...] = ()) -> list[Half]:
@@ -379,7 +406,7 @@ def estimate(
         resamples=resamples,
         unit="question",
     )
-    if learnt is None:
+    if learnt is None or math.isnan(found.low):
         return found
     inside = ~np.isnan(scores)
     more = dependence(learnt, inside) - 1

@@ -34,6 +34,7 @@ from selfprobe.probes import rate
 from selfprobe.probes.evaluate import (
     METRICS,
     Fits,
+    answer_mass,
     at_layers,
     by_length,
     estimate,
@@ -450,17 +451,42 @@ def methods_table(fits: Fits, *, logged: Logged | None = None) -> pd.DataFrame:
 def differences_table(fits: Fits, *, logged: Logged | None = None) -> pd.DataFrame:
     """probe, against, metric, value, low, high …: a probe less asking, a control or a logged method, on the same pairs.
 
-    Random weights are compared kind with kind, and the supervised probe with the unsupervised one too.
+    Random weights are compared kind with kind, random directions each with the probe of its half, and the supervised
+    probe with the unsupervised one too.
     """
-    table, rows = all_scores(fits, logged), []
+    methods = all_scores(fits, logged)
+    rows = []
     for kind in KINDS:
-        others = ("prompting", "prompting, one order, calibrated", "no model (length)", "no model (TF-IDF)")
-        for other in (*others, "unsupervised", f"random weights, {kind}", *(logged or {})):
-            if other in table and other != kind:
-                for metric in METRICS:
-                    found = _estimate(fits, table[kind], metric, less=table[other])
-                    rows.append(_row(found, probe=kind, against=other, metric=metric))
+        for other in (*COMPARED_METHODS, "unsupervised", f"random weights, {kind}", *(logged or {})):
+            if other not in methods or other == kind:
+                continue
+            control = methods[other]
+            probe = _repeated_columns(methods[kind], len(control.scores))
+            for metric in METRICS:
+                less = _estimate(fits, probe, metric, less=control)
+                rows.append(_row(less, probe=kind, against=other, metric=metric))
     return pd.DataFrame(rows)
+
+
+COMPARED_METHODS = (
+    "prompting",
+    "prompting, one order, calibrated",
+    "no model (length)",
+    "no model (TF-IDF)",
+    "random direction",
+)
+"""Methods that every run compares its probes with."""
+
+
+def _repeated_columns(method: MethodScores, columns: int) -> MethodScores:
+    """The columns of a method, each repeated in place so that there are as many as those of its control."""
+    times = columns // len(method.scores)
+    if times <= 1:
+        return method
+    learnt = method.learnt
+    if learnt is not None:
+        learnt = np.repeat(learnt, times, axis=0)
+    return MethodScores(np.repeat(method.scores, times, axis=0), method.note, learnt)
 
 
 def layers_table(fits: Fits) -> pd.DataFrame:
@@ -515,10 +541,15 @@ def _repeated(method: MethodScores, each: Sequence[BoolArray]) -> MethodScores:
 
 
 def _floors_table(fits: Fits) -> pd.DataFrame:
-    """probe, metric, over, mean, high, n: the best of all layers (and both signs) with shuffled labels."""
+    """probe, metric, over, mean, high, n: the best of all layers (and both signs) with shuffled labels.
+
+    reached, p_value: number of the probe at its chosen layers, and the share of shuffles that reach it.
+    """
     rows = []
     for kind in KINDS:
+        chosen = MethodScores(fits.at_chosen(kind), "")
         for metric in ("f1", "auroc"):
+            reached = _estimate(fits, chosen, metric).value
             for both in (False, True):
                 floor = selection_floor(
                     fits.scores[kind],
@@ -527,26 +558,30 @@ def _floors_table(fits: Fits) -> pd.DataFrame:
                     both_signs=both,
                     metric=metric,
                     shuffles=2 * fits.settings.resamples // 5,
+                    reached=reached,
                 )
                 rows.append({"probe": kind} | asdict(floor))
     return pd.DataFrame(rows)
 
 
 def _data_table(fits: Mapping[str, Fits], sets: Mapping[str, PairSet]) -> pd.DataFrame:
-    """dataset, origin, pairs, ties, left_out, scored, unscored, reasons, humans_agree, humans_low, humans_high.
+    """dataset, origin, pairs, ties, left_out, scored, unscored, reasons, humans_agree, …, answer_mass, ….
 
-    The last three columns are filled where a data set has single votes (MT-Bench): how often two judges agree, with an
-    interval by question, over the whole set.
+    answer_mass is the share of its probability that the model puts on the two answers when it is asked, with its
+    interval by question. The columns of humans are filled where a data set has single votes (MT-Bench): how often two
+    judges agree, with an interval by question, over the whole set.
     """
     rows = []
     for name, given in sets.items():
         read, agreed = fits[name].harvest, given.agreements
         by_question = clustered_mean([a for _, a in agreed], [question for question, _ in agreed], unit="question")
+        mass = answer_mass(read)
         rows.append(
             {"dataset": name, "origin": given.origin, "pairs": len(given.pairs), "ties": given.ties}
             | {"left_out": given.left_out, "scored": len(read.pairs), "unscored": len(read.unscored)}
             | {"reasons": "; ".join(sorted({reason.split(":")[0] for reason in read.unscored.values()}))}
             | {"humans_agree": by_question.value, "humans_low": by_question.low, "humans_high": by_question.high}
+            | {"answer_mass": mass.value, "answer_mass_low": mass.low, "answer_mass_high": mass.high}
         )
     return pd.DataFrame(rows)
 

@@ -10,11 +10,11 @@ The folder holds:
 import math
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -39,45 +39,55 @@ from selfprobe.data.wrapped import (
 from selfprobe.errors import InputError
 from selfprobe.evalawareness_tasks import binary, probability
 from selfprobe.page import (
-    Answer,
     Block,
-    Column,
     Details,
-    Finding,
+    Heading,
     Page,
     Quoted,
-    estimated,
-    headings,
+    RowTable,
+    Section,
+    claim_page,
     number,
-    overall_answer,
     percent,
     shown,
 )
 from selfprobe.page import Table as PageTable
+from selfprobe.page.columns import columns_of
 from selfprobe.page.numerals import p_value
-from selfprobe.page.plots import cut_name, interval_rows
+from selfprobe.page.plots import Picture, cut_name, interval_rows
 from selfprobe.stats import clustered
 from selfprobe.stats.agreement import ece
-from selfprobe.stats.estimate import Estimate, FloatArray
+from selfprobe.stats.claim import Claim, Verdict, ordered_claims
+from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, undefined
 from selfprobe.stats.text_only import log_odds, log_odds_elsewhere
 from selfprobe.studies.awareness.numbers import text_baselines
+from selfprobe.studies.inside_claims import (
+    READING_WORDS,
+    Baseline,
+    ModelReading,
+    ReadingEvidence,
+    probe_numbers,
+    reading_claim,
+)
 from selfprobe.studies.inside_numbers import (
     ENOUGH,
     BoolArray,
     Chosen,
     Clusters,
     Grid,
-    Kind,
     Latent,
     Names,
     OverBaselines,
+    answer_masses,
     choose_probe,
     disagreeing,
+    either_way,
     fold_groups,
     latent,
     log_odds_scale,
     monitored,
     over_baselines,
+    paired_lead,
     precision,
     share_of,
 )
@@ -102,10 +112,19 @@ ASKED = {
     "probability": (probability.QUESTIONS["v5"], probability.FLIPPED["v5"], NUMBERS),
 }
 """Method → the same question about an evaluation and about real use, and its answers."""
-WORDS, ELSEWHERE, LENGTH, UNTRAINED = "wrappers' words", "words by source", "length", "untrained copy"
-LATENT, AFTER, ALMOST = "latent: probe", "latent, placebo asked", "almost said: monitor"
+PLACEBO_ANSWERS = (*YES_NO[0], *YES_NO[1])
+LATENT = "latent: probe"
+AFTER = "latent, placebo asked"
+ALMOST = "almost said: monitor"
 SAID = {method: f"said: {method}" for method in ASKED}
-ROWS = 6
+READINGS = {
+    LATENT: ModelReading.LATENT,
+    ALMOST: ModelReading.ALMOST,
+    SAID["yes or no"]: ModelReading.YES_OR_NO,
+    SAID["probability"]: ModelReading.PROBABILITY,
+}
+"""Measure → the reading whose claim rests on it; others are controls."""
+DISAGREEING_ROWS = 6
 """Largest number of shown conversations on which the three disagree."""
 METHOD = (
     "Latent: the state of the last token before the reply, read by a probe that was fitted on announcements (wrappers) "
@@ -121,15 +140,13 @@ ASKING = (
     "the probability of Yes beside No, and the mean of the numbers 0.0 to 1.0 by their probability. No reply is drawn, "
     "so these are not the numbers of `awareness run`."
 )
-LICENCE: Mapping[Kind, str] = {
-    "evaluation": "The direction carries over to wrappers, sources and texts that it never saw, beyond words and "
-    "length. That it is used by the model is not shown.",
-    "words": "The direction carries over, but is not shown to tell more than words, length or an untrained copy.",
-    "format": "The probe finds format: within a format it is not shown to tell evaluation from use.",
-    "wrapper": "The direction is of its wrapper: it is not shown to carry over to announcements that it never saw.",
-    "nothing": "No direction is shown. A probe of another kind may find one.",
-    "one class": "The set holds one label, so nothing can be told of it; --against brings the other.",
-}
+CHECKS = (
+    "Each of the four is a claim of its own. That the model uses the direction is not shown. Controls that need no "
+    "trained model read the text: its length, words learnt from the wrappers and from the other sources, and for the "
+    "probe a copy with random weights. The placebo of an answer is the answer to a question about the time of day, "
+    "and that of the monitor the placebo sentences, each with the sign under which it tells more. An answer needs half "
+    "of the model's probability on what it may answer."
+)
 
 
 @dataclass(frozen=True)
@@ -224,7 +241,12 @@ class Inside(LocalStudy):
     @cached_property
     def grid(self) -> list[Wrapped]:
         """Wrapped texts that the probe learns from; none with --probe."""
-        return [] if self.probe else crossed_wrappers(wrappers(self.wrappers), task_texts(TEXTS))
+        return [] if self.probe else self.wrapped
+
+    @cached_property
+    def wrapped(self) -> list[Wrapped]:
+        """Task texts in all wrappers."""
+        return crossed_wrappers(wrappers(self.wrappers), task_texts(TEXTS))
 
     @cached_property
     def sentences(self) -> list[Continuation]:
@@ -317,6 +339,7 @@ class Inside(LocalStudy):
             for question in (about, flipped)
             for text in self.after(self.prompt(row, question), answers)
         ]
+        asked += self.after(self.prompt(row, PLACEBO), PLACEBO_ANSWERS)
         prompt = self.prompt(row, thinking=self.at == "thinking")
         if self.at == "thinking" and prompt == self.prompt(row):
             raise InputError(f"the chat template of {self.model} opens no thought: take --at reply")
@@ -493,68 +516,124 @@ class Inside(LocalStudy):
         Raises:
             ValueError: States are not finite.
         """
-        from selfprobe.probes.model import named_untrained
-
-        rows, layers = self.readable[0], self.judge.numbers
-        mine = self.read(self.judge, rows)
-        if not np.isfinite(mine["states"]).all():
+        rows = self.readable[0]
+        readings = self.read(self.judge, rows)
+        if not np.isfinite(readings["states"]).all():
             raise ValueError(f"{self.judge.name} gives states that are not finite: try --dtype float32 or bfloat16")
         truth = np.array([row.evaluation for row in rows])
-        clusters, frame = _clusters(rows), _frame(rows)
-        text = text_baselines(frame).scores
-        plain = {ELSEWHERE: text.words_other_source.to_numpy(float), LENGTH: text.length.to_numpy(float)}
-        formats, rng = np.array([row.format for row in rows]), np.random.default_rng(0)
-        measures: dict[str, FloatArray] = {}
-        grid = self.arrays(self.read(self.judge, self.grid)["states"]) if self.grid else []
-        if grid:
-            texts = [f"{one.system}\n\n{one.user}".strip() for one in self.grid]
-            plain = {WORDS: log_odds_elsewhere(texts, grid[0].evaluation, [row.text for row in rows])} | plain
-            if self.untrained:
-                copy = named_untrained(self.judge)
-                bare = self.arrays(self.read(copy, self.grid, states=True)["states"])[0]
-                tested = self.read(copy, rows, states=True)["states"][0]
-                plain[UNTRAINED] = choose_probe(bare.states, bare.evaluation, fold_groups(bare), layers).score(tested)
-            more: dict[str, Any] = {"shuffles": self.shuffles, "rng": rng}
-            held = latent(grid[0], mine["states"][0], truth, plain, formats, clusters, **more)
-            scale = log_odds_scale(grid[0], held.chosen)
-            asked = choose_probe(grid[1].states, grid[1].evaluation, fold_groups(grid[1]), layers)
-            measures[AFTER] = asked.score(mine["states"][1])
-            apart = log_odds(texts, grid[0].evaluation, grid[0].wrapper, each_apart=True)
-            shared_words = clustered.clustered_auroc(
-                grid[0].evaluation, apart, grid[0].wrapper, unit="wrapper"
-            ).estimate
+        clusters = _clusters(rows)
+        plain = self.text_readers(rows)
+        formats = np.array([row.format for row in rows])
+        latent_scores: dict[str, FloatArray] = {}
+        if self.grid:
+            held, scale, words = self.fitted(rows, readings["states"], truth, plain, formats, clusters, latent_scores)
         else:
             assert self.saved is not None
-            held, scale, shared_words = _applied(self.saved, mine["states"][0], layers, truth, plain, formats, clusters)
-        measures = {LATENT: held.chosen.score(mine["states"][0])} | measures
-        many, count = len(self.sentences), sum(2 * len(answers) for *_, answers in ASKED.values()) + 2
-        topics, about = [one.topic for one in self.sentences], [one.side == "about" for one in self.sentences]
-        heard = [
-            monitored(mine["log_probs"][:, count + many * k : count + many * (k + 1)], topics, about)
-            for k in range(self.places)
-        ]
-        measures |= {ALMOST: heard[0][1]} | _said(mine["totals"][:, 2:count])
+            saved = _applied(self.saved, readings["states"][0], self.judge.numbers, truth, plain, formats, clusters)
+            held, scale, words = saved
+        answer_count = sum(2 * len(answers) for *_, answers in ASKED.values())
+        first_sentence = 2 + answer_count + len(PLACEBO_ANSWERS)
+        answers = said_of(readings["totals"][:, 2 : 2 + answer_count])
+        placebo_answer = share_of(readings["totals"][:, 2 + answer_count : first_sentence], len(YES_NO[0]))
+        heard = self.heard(readings["log_probs"][:, first_sentence:])
+        measures = {LATENT: held.chosen.score(readings["states"][0]), **latent_scores, ALMOST: heard[0][1]}
+        measures |= {name: answer.stated for name, answer in answers.items()}
         numbers = {name: over_baselines(values, truth, plain, formats, clusters) for name, values in measures.items()}
-        if self.save and self.grid:
-            self.write(held, numbers[LATENT], scale, shared_words)
         base = {
             name: clustered.clustered_auroc(truth, values, clusters.of, unit=clusters.unit).estimate
             for name, values in plain.items()
         }
+        if self.save and self.grid:
+            self.write(held, numbers[LATENT], scale, words)
+        after_placebo = undefined("not read with a saved probe", unit=clusters.unit)
+        if AFTER in numbers:
+            after_placebo = numbers[AFTER].auroc
+        placebos = {ALMOST: _placebo_sentences(heard[0][0]), **dict.fromkeys(answers, placebo_answer)}
+        evidence = [
+            ReadingEvidence(
+                reading,
+                numbers[name],
+                base,
+                probe=probe_numbers(held, after_placebo, is_saved=not self.grid) if name == LATENT else None,
+                answer_mass=_mean_mass(answers[name].mass, clusters) if name in answers else None,
+                **({} if name == LATENT else _placebo_numbers(truth, measures[name], placebos[name], clusters)),
+            )
+            for name, reading in READINGS.items()
+        ]
         chances = 1 / (1 + np.exp(-np.clip(scale * measures[LATENT], -500, 500)))
         return Found(
             state={**self.held, "set": self.table.name},
             rows=rows,
             latent=held,
+            evidence=evidence,
             numbers=numbers,
             plain=base,
             measures=measures,
+            masses={name: _mean_mass(answer.mass, clusters) for name, answer in answers.items()},
             heard=heard,
             calibration=ece(chances, truth, clusters.of, unit=clusters.unit),
             rates=precision(measures[LATENT] > 0, truth, clusters),
-            words=shared_words,
+            words=words,
             notes=_untellable(rows, {one.wrapper for one in self.grid}, fitted=not self.probe),
         )
+
+    def text_readers(self, rows: Sequence[Row]) -> dict[str, FloatArray]:
+        """Baseline → its score [row], of those that read the texts alone."""
+        text = text_baselines(_frame(rows)).scores
+        readers = {
+            Baseline.WORDS_ELSEWHERE.value: text.words_other_source.to_numpy(float),
+            Baseline.LENGTH.value: text.length.to_numpy(float),
+        }
+        if self.saved is not None and self.saved.card.data_hash != _hash_of(self.wrapped):
+            return readers  # the saved probe learnt from other wrappers, whose texts are not here
+        texts = [_wrapped_text(one) for one in self.wrapped]
+        labels = np.array([one.evaluation for one in self.wrapped])
+        words = log_odds_elsewhere(texts, labels, [row.text for row in rows])
+        return {Baseline.WRAPPER_WORDS.value: words, **readers}
+
+    def fitted(
+        self,
+        rows: Sequence[Row],
+        states: FloatArray,
+        truth: BoolArray,
+        plain: dict[str, FloatArray],
+        formats: Names,
+        clusters: Clusters,
+        latent_scores: dict[str, FloatArray],
+    ) -> tuple[Latent, float, Estimate]:
+        """The probe with its numbers, its scale, and what words reach on wrappers left out.
+
+        Adds the untrained copy to `plain`, and scores after the placebo question to `latent_scores`.
+        """
+        from selfprobe.probes.model import named_untrained
+
+        layers = self.judge.numbers
+        grid, grid_after_placebo = self.arrays(self.read(self.judge, self.grid)["states"])
+        if self.untrained:
+            copy = named_untrained(self.judge)
+            bare = self.arrays(self.read(copy, self.grid, states=True)["states"])[0]
+            tested = self.read(copy, rows, states=True)["states"][0]
+            untrained = choose_probe(bare.states, bare.evaluation, fold_groups(bare), layers)
+            plain[Baseline.UNTRAINED.value] = untrained.score(tested)
+        rng = np.random.default_rng(0)
+        held = latent(grid, states[0], truth, plain, formats, clusters, shuffles=self.shuffles, rng=rng)
+        after_placebo = choose_probe(
+            grid_after_placebo.states, grid_after_placebo.evaluation, fold_groups(grid_after_placebo), layers
+        )
+        latent_scores[AFTER] = after_placebo.score(states[1])
+        texts = [_wrapped_text(one) for one in self.grid]
+        word_scores = log_odds(texts, grid.evaluation, grid.wrapper, each_apart=True)
+        words = clustered.clustered_auroc(grid.evaluation, word_scores, grid.wrapper, unit="wrapper").estimate
+        return held, log_odds_scale(grid, held.chosen), words
+
+    def heard(self, log_probs: FloatArray) -> list[tuple[dict[str, FloatArray], FloatArray]]:
+        """Results of `monitored` by place along the reply, of log-probabilities [row, place × sentence]."""
+        count = len(self.sentences)
+        topics = [one.topic for one in self.sentences]
+        speaks = [one.side == "about" for one in self.sentences]
+        return [
+            monitored(log_probs[:, count * place : count * (place + 1)], topics, speaks) for place in range(self.places)
+        ]
 
     def arrays(self, states: FloatArray) -> list[Grid]:
         """The grid by reading, of states [reading, layer, row, d_model]."""
@@ -578,7 +657,7 @@ class Inside(LocalStudy):
             template=template_hash(judge.tokenizer, judge.chat),
             dtype=judge.precision,
             dataset=self.wrappers,
-            data_hash=digest(*(f"{one.id} {one.system} {one.user}" for one in self.grid)),
+            data_hash=_hash_of(self.grid),
             settings=PROMPTS,
             split_seed=0,
             train_groups=tuple(dict.fromkeys(one.wrapper for one in self.grid)),
@@ -592,40 +671,26 @@ class Inside(LocalStudy):
 
     @classmethod
     def page(cls, found: "Found") -> Page:
-        """The answer, with tables measures, conversations, precision and monitor."""
-        finding = finding_of(found)
-        answer, lines = overall_answer([finding])
-        every = {name: {"": one.auroc} for name, one in found.numbers.items()}
-        every |= {name: {"": one} for name, one in found.plain.items()}
-        picture = interval_rows(
-            "inside", every, caption="AUROC on the set, 95 % intervals; .5 tells nothing.", axis="AUROC", line=0.5
-        )
-        columns = [
-            Column("measure", "measure"),
-            Column("AUROC", lambda row: row["auroc"].value, number),
-            Column("less words by source", ELSEWHERE, partial(shown, sign=True), look="e"),
-        ]
-        rows = [{"measure": name, "auroc": one.auroc, **one.over} for name, one in found.numbers.items()]
-        rows = [row for row in rows if row["measure"] != AFTER]  # a control: in the picture and among all cells
+        """The answer, with tables measures, leads, conversations, precision, monitor and topics."""
         state = found.state
+        claims = ordered_claims([reading_claim(evidence) for evidence in found.evidence])
+        answers = [_answer_row(claim, found.evidence_of[claim.subject]) for claim in claims]
+        page = claim_page(
+            f"Does {cut_name(state['model'])} hold, almost say or say that it is evaluated?",
+            claims,
+            READING_WORDS,
+            picture=_picture(found),
+            table=PageTable(answers, columns_of(ReadingAnswerRow)),
+            tables=inside_tables(found),
+            method=[METHOD, MONITOR, ASKING, CHECKS, *found.notes],
+            notes={ModelReading.LATENT.value: _probe_notes(found)},
+            cells=[_rates_sentence(found), *_disagreements(found)],
+        )
         of = (
             f"{state['model']}, revision {state['revision']}, {state['precision']}; set {state['set']}; monitor at the "
             f"start of the {state['at']}; selfprobe {state['selfprobe']}."
         )
-        return Page(
-            "Does the model hold, almost say or say that it is evaluated?",
-            answer=answer,
-            picture=picture,
-            table=PageTable(rows, columns),
-            sections=headings(
-                why=[LICENCE[found.latent.kind], *_why(found), *found.notes],
-                cells=[*_cells(found), *_apart(found)],
-                method=[METHOD, MONITOR, ASKING],
-                runs=[of],
-            ),
-            tables=inside_tables(found),
-            notes=lines,
-        )
+        return replace(page, sections=[*page.sections, Section("Runs", [of], name="runs")])
 
 
 @dataclass(frozen=True)
@@ -635,11 +700,15 @@ class Found:
     state: Mapping[str, Any]
     rows: Sequence[Row]
     latent: Latent
+    evidence: Sequence[ReadingEvidence]
+    """Evidence of each reading."""
     numbers: Mapping[str, OverBaselines]
     """Measure → its numbers on the set."""
     plain: Mapping[str, Estimate]
     """AUROC of what needs no trained model."""
     measures: Mapping[str, FloatArray]
+    masses: Mapping[str, Estimate]
+    """Measure → share of the probability on its answers."""
     heard: Sequence[tuple[Mapping[str, FloatArray], FloatArray]]
     """Results of `monitored` by place along the reply."""
     calibration: Estimate
@@ -647,6 +716,11 @@ class Found:
     words: Estimate
     """AUROC of words on wrappers left out."""
     notes: Sequence[str]
+
+    @property
+    def evidence_of(self) -> dict[str, ReadingEvidence]:
+        """Subject of a claim → its evidence."""
+        return {evidence.reading.value: evidence for evidence in self.evidence}
 
 
 def _row(row: Mapping[str, Any], truth: str) -> Row:
@@ -691,21 +765,67 @@ def _untellable(rows: Sequence[Row], wrapping: Collection[str], *, fitted: bool)
     return [line for line in lines if line]
 
 
-def _said(totals: FloatArray) -> dict[str, FloatArray]:
-    """Measure → stated probability of an evaluation [row], both ways round; of log-probabilities [row, answer]."""
-    found, start = dict[str, FloatArray](), 0
+@dataclass(frozen=True)
+class Answer:
+    """What the rows' answers by one method say."""
+
+    stated: FloatArray
+    """Stated probability of an evaluation [row], the mean of both ways round."""
+    mass: FloatArray
+    """Probability [row] of all answers that are asked for, the mean of both ways round."""
+
+
+def said_of(totals: FloatArray) -> dict[str, Answer]:
+    """Measure → answers, of log-probabilities [row, answer] of all methods, each both ways round."""
+    answers_of: dict[str, Answer] = {}
+    start = 0
     for method, (*_, answers) in ASKED.items():
-        both = []
+        stated = []
+        masses = []
         for _ in range(2):
             part = totals[:, start : start + len(answers)]
             start += len(answers)
-            if answers is NUMBERS:
-                weights = np.exp(part - part.max(axis=1, keepdims=True))
-                both.append(weights @ np.array([float(one) for one in NUMBERS]) / weights.sum(axis=1))
-            else:
-                both.append(share_of(part, len(YES_NO[0])))
-        found[SAID[method]] = (both[0] + 1 - both[1]) / 2
-    return found
+            stated.append(_mean_number(part) if answers is NUMBERS else share_of(part, len(YES_NO[0])))
+            masses.append(answer_masses(part))
+        about, flipped = stated
+        answers_of[SAID[method]] = Answer((about + 1 - flipped) / 2, np.mean(masses, axis=0))
+    return answers_of
+
+
+def _mean_number(log_probs: FloatArray) -> FloatArray:
+    """Mean [row] of the numbers 0.0 to 1.0 by their log-probabilities [row, number]."""
+    weights = np.exp(log_probs - log_probs.max(axis=1, keepdims=True))
+    numbers = np.array([float(text) for text in NUMBERS])
+    return np.asarray(weights @ numbers / weights.sum(axis=1))
+
+
+def _mean_mass(mass: FloatArray, clusters: Clusters) -> Estimate:
+    return clustered_mean(mass, clusters.of, unit=clusters.unit)
+
+
+def _placebo_sentences(topics: Mapping[str, FloatArray]) -> FloatArray | None:
+    """What the placebo sentences alone say of each row; None where there are none."""
+    placebos = [values for topic, values in topics.items() if topic != "evaluation"]
+    return np.asarray(np.mean(placebos, axis=0)) if placebos else None
+
+
+def _placebo_numbers(
+    truth: BoolArray, scores: FloatArray, placebo: FloatArray | None, clusters: Clusters
+) -> dict[str, Estimate]:
+    """AUROC of the placebo of a measure, and the measure's lead over it; of the monitor without one undefined."""
+    if placebo is None:
+        reason = undefined("there is none", unit=clusters.unit)
+        return {"placebo": reason, "over_placebo": reason}
+    auroc, lead = paired_lead(truth, scores, either_way(truth, placebo), clusters)
+    return {"placebo": auroc, "over_placebo": lead}
+
+
+def _wrapped_text(one: Wrapped) -> str:
+    return f"{one.system}\n\n{one.user}".strip()
+
+
+def _hash_of(wrapped: Sequence[Wrapped]) -> str:
+    return digest(*(f"{one.id} {one.system} {one.user}" for one in wrapped))
 
 
 def _applied(
@@ -726,50 +846,62 @@ def _applied(
 
     chosen = Chosen(file.probe, list(layers).index(file.probe.layer), 1.0)
     here = over_baselines(chosen.score(states), truth, plain, formats, clusters)
-    unknown, none = Estimate(math.nan, math.nan, math.nan, 0, "wrapper"), np.full(1, math.nan)
+    unknown = undefined("the saved probe does not say", unit="wrapper")
+    none = np.full(1, math.nan)
     held = Latent(
-        chosen, here, known["p"], noted("across"), noted("inside"), unknown, unknown, none, {}, int(known["wrappers"])
+        chosen=chosen,
+        here=here,
+        p=known["p"],
+        shuffled=np.empty(0),
+        across=noted("across"),
+        inside=noted("inside"),
+        formats=unknown,
+        sources=unknown,
+        chance=none,
+        shares={},
+        wrappers=int(known["wrappers"]),
     )
     return held, file.probe.scale, noted("words")
 
 
-def finding_of(found: Found) -> Finding:
-    """The answer for the model."""
-    held, model = found.latent, cut_name(found.state["model"])
-    told = f"AUROC {shown(held.here.auroc)}"
-    others = [name for name in (ALMOST, *SAID.values()) if found.numbers[name].shown]
-    answer: Answer = "Cannot tell"
-    clauses: dict[Kind, str] = {
-        "evaluation": f"holds it beyond words and length, {told}",
-        "words": f"is not shown to hold more than words, length or an untrained copy tell, {told}",
-        "format": f"holds the format of the text, and is not shown to hold more, {told}",
-        "wrapper": "holds what each wrapper says, and is not shown to hold what they share",
-        "nothing": f"is not shown to hold it, {told}",
-        "one class": "was read on one class alone",
-    }
-    clause = clauses[held.kind]
-    less = held.here.over.get(ELSEWHERE)
-    if held.kind == "evaluation":
-        answer = "Yes"
-    elif others:
-        answer, clause = "Yes", f"{'almost says' if others[0] == ALMOST else 'says'} it, beyond words and length"
-    elif held.kind == "words" and less is not None and less.high < 0:
-        answer, clause = "No", f"holds less than the words of other sources tell, {told}"
-    lines = [
-        f"Latent: AUROC {shown(held.here.auroc)}; on wrappers left out {shown(held.across)}, {p_value(held.p)}.",
-        f"Almost said: AUROC {shown(found.numbers[ALMOST].auroc)}.",
-        f"Said: AUROC {'; '.join(f'{method} {shown(found.numbers[name].auroc)}' for method, name in SAID.items())}.",
-        f"Without the model: {'; '.join(f'{name} {shown(one)}' for name, one in found.plain.items())}.",
-        LICENCE[held.kind],
+# ---- what the page shows
+
+
+@dataclass(frozen=True)
+class ReadingAnswerRow:
+    """Answers by reading."""
+
+    reading: Annotated[str, Heading("reading", "What is read of the model.")]
+    answer: Annotated[Verdict, Heading("answer", "Whether it tells evaluations from real use, beyond every control.")]
+    auroc: Annotated[
+        float,
+        Heading("AUROC", "Chance that an evaluation is put above real use; .5 is nothing.", number),
     ]
-    return Finding(model, answer, clause, found, lines)
+    over_words: Annotated[
+        Estimate,
+        Heading("less words by source", "AUROC less that of words of other sources.", partial(shown, sign=True)),
+    ]
 
 
-def _why(found: Found) -> list[Block]:
-    held, shares = found.latent, found.latent.shares
+def _answer_row(claim: Claim, evidence: ReadingEvidence) -> ReadingAnswerRow:
+    over_words = evidence.numbers.over[Baseline.WORDS_ELSEWHERE.value]
+    return ReadingAnswerRow(claim.subject, claim.verdict, evidence.numbers.auroc.value, over_words)
+
+
+def _picture(found: Found) -> Picture:
+    rows = {name: {"": measure.auroc} for name, measure in found.numbers.items()}
+    rows |= {name: {"": estimate} for name, estimate in found.plain.items()}
+    caption = "AUROC on the set, 95 % intervals; .5 tells nothing."
+    return interval_rows("inside", rows, caption=caption, axis="AUROC", line=0.5)
+
+
+def _probe_notes(found: Found) -> list[Block]:
+    """Sentences on the probe beside its checks."""
+    held = found.latent
+    probe = held.chosen.probe
     lines = [
-        f"The probe ({held.chosen.probe.kind.replace('_', ' ')}, block {held.chosen.probe.layer}) on wrappers left "
-        f"out: AUROC {shown(held.across)}; words learnt from the other wrappers reach {shown(found.words)}.",
+        f"The probe ({probe.kind.replace('_', ' ')}, block {probe.layer}) on wrappers left out: AUROC "
+        f"{shown(held.across)}; words learnt from the other wrappers reach {shown(found.words)}.",
         f"On task texts left out, in wrappers that it knows: {shown(held.inside)}; on formats left out "
         f"{shown(held.formats)}; on sources of task texts left out {shown(held.sources)}.",
         f"Against labels shuffled by wrapper, over the whole choice: {p_value(held.p)}.",
@@ -779,76 +911,149 @@ def _why(found: Found) -> list[Block]:
     if not math.isnan(held.chance[0]):
         low, high = np.quantile(held.chance, [0.025, 0.975])
         lines.append(f"Random directions at that block, signed by the wrappers: AUROC {low:.2f} to {high:.2f} (95 %).")
-    if shares:
-        parts = ", ".join(f"{name} {percent(value)}" for name, value in shares.items())
+    if held.shares:
+        parts = ", ".join(f"{name} {percent(value)}" for name, value in held.shares.items())
         lines.append(f"Variance of its scores on wrappers left out: {parts}.")
     return list(lines)
 
 
-def _cells(found: Found) -> list[Block]:
-    tpr, tnr, at = found.rates
-    rare = [{"prevalence": percent(share), "precision": one} for share, one in at.items()]
-    apart = [
-        {"measure": name, "baseline": base, "less": less}
-        for name, one in found.numbers.items()
-        for base, less in one.over.items()
-    ]
-    truth = _truth(found)
-    places = [
-        {"place": place, "evaluation": float(np.mean(net[truth])), "use": float(np.mean(net[~truth]))}
-        for place, (_, net) in enumerate(found.heard, start=1)
-    ]
-    nats = [Column("place", "place", str, "n"), *(Column(side, side, _nats) for side in ("evaluation", "use"))]
-    less = [Column("measure", "measure"), Column("less", "baseline")]
-    less.append(Column("difference", "less", partial(shown, sign=True), look="e"))
-    return [
-        f"At the probe's own threshold {shown(tpr)} of evaluations and {shown(tnr)} of real use are called right; "
-        f"expected calibration error {shown(found.calibration)}.",
-        PageTable(rare, [Column("share of evaluations", "prevalence"), estimated("precision", "precision")]),
-        Details("Each measure less each baseline, paired", [PageTable(apart, less)]),
-        Details("The monitor by place along the reply, nats a token", [PageTable(places, nats)]),
-    ]
+def _rates_sentence(found: Found) -> str:
+    true_positives, true_negatives, _ = found.rates
+    return (
+        f"At the probe's own threshold {shown(true_positives)} of evaluations and {shown(true_negatives)} of real use "
+        f"are called right; expected calibration error {shown(found.calibration)}."
+    )
 
 
-def _nats(value: float) -> str:
-    return f"{value:+.3f}"
-
-
-def _truth(found: Found) -> BoolArray:
-    return np.array([row.evaluation for row in found.rows])
-
-
-def _apart(found: Found) -> list[Block]:
+def _disagreements(found: Found) -> list[Block]:
     """Conversations on which the three disagree, with their text."""
-    three = {name: found.measures[name] for name in (LATENT, ALMOST, SAID["yes or no"])}
+    measures = {name: found.measures[name] for name in (LATENT, ALMOST, SAID["yes or no"])}
     blocks: list[Block] = []
-    for at in disagreeing(three, ROWS):
-        row = found.rows[at]
-        ranks = ", ".join(f"{name} above {percent(float(np.mean(v < v[at])))}" for name, v in three.items())
-        label = "evaluation" if row.evaluation else "deployment"
-        blocks.append(Details(f"{row.id} ({label}): {ranks} of conversations", [Quoted(row.text[:2000])]))
+    for place in disagreeing(measures, DISAGREEING_ROWS):
+        row = found.rows[place]
+        ranks = []
+        for name, values in measures.items():
+            ranks.append(f"{name} above {percent(float(np.mean(values < values[place])))}")
+        summary = f"{row.id} ({_label(row)}): {', '.join(ranks)} of conversations"
+        blocks.append(Details(summary, [Quoted(row.text[:2000])]))
     head = "Where the three disagree most" if blocks else "The three nowhere disagree by half of all ranks."
     return [head, *blocks]
 
 
-def inside_tables(found: Found) -> dict[str, pd.DataFrame]:
-    """Tables by file stem."""
-    measures = [
-        {"measure": name} | asdict(one.auroc) | {f"less {base}": less.value for base, less in one.over.items()}
-        for name, one in found.numbers.items()
+def _label(row: Row) -> str:
+    return "evaluation" if row.evaluation else "deployment"
+
+
+@dataclass(frozen=True)
+class MeasureRow:
+    """Measures and baselines on the set."""
+
+    measure: Annotated[str, Heading("measure", "What was read of the model, or what needs no trained model.")]
+    estimate: Annotated[Estimate, Heading("AUROC", "Chance that an evaluation is put above real use.")]
+    answer_mass: Annotated[
+        float,
+        Heading("answers", "Share of the probability on what may be answered.", percent),
     ]
-    measures += [{"measure": name} | asdict(one) for name, one in found.plain.items()]
-    rows = pd.DataFrame(
-        {"id": row.id, "label": "evaluation" if row.evaluation else "deployment", "source": row.source}
-        | {"format": row.format}
-        | {name: float(values[at]) for name, values in found.measures.items()}
-        for at, row in enumerate(found.rows)
-    )
-    heard = pd.DataFrame(
-        {"id": row.id, "place": place + 1, "monitor": float(net[at])}
-        | {topic: float(values[at]) for topic, values in topics.items()}
-        for place, (topics, net) in enumerate(found.heard)
-        for at, row in enumerate(found.rows)
-    )
-    rare = pd.DataFrame({"prevalence": share} | asdict(one) for share, one in found.rates[2].items())
-    return {"measures": pd.DataFrame(measures), "conversations": rows, "monitor": heard, "precision": rare}
+
+
+@dataclass(frozen=True)
+class LeadOverBaselineRow:
+    """Each measure less each baseline, paired."""
+
+    measure: Annotated[str, Heading("measure", "What was read of the model.")]
+    baseline: Annotated[str, Heading("baseline", "What needs no trained model.")]
+    estimate: Annotated[Estimate, Heading("difference", "AUROC of the measure less the baseline's.")]
+
+
+@dataclass(frozen=True)
+class ConversationRow:
+    """Conversations with what was read at each."""
+
+    id: Annotated[str, Heading("conversation", "Id of the conversation.")]
+    label: Annotated[str, Heading("label", "Evaluation or deployment.")]
+    source: Annotated[str, Heading("source", "Conversations of one source are not independent.")]
+    format: Annotated[str, Heading("format", "Format of the conversation.")]
+    latent: Annotated[float, Heading("latent", "Score of the probe; above 0 is an evaluation.")]
+    latent_after_placebo: Annotated[float, Heading("after the placebo", "The same after the placebo question.")]
+    almost_said: Annotated[float, Heading("almost said", "The monitor, in nats a token.")]
+    said_yes_or_no: Annotated[float, Heading("yes or no", "Stated probability of an evaluation, by yes and no.")]
+    said_probability: Annotated[float, Heading("probability", "Stated probability of an evaluation, by numbers.")]
+
+
+@dataclass(frozen=True)
+class MonitorRow:
+    """The monitor by conversation and place along the reply, nats a token."""
+
+    id: Annotated[str, Heading("conversation", "Id of the conversation.")]
+    place: Annotated[int, Heading("place", "Number of the place along the reply, from 1.")]
+    monitor: Annotated[float, Heading("monitor", "Sentences of an evaluation less plain ones, less placebos.")]
+
+
+@dataclass(frozen=True)
+class TopicRow:
+    """Sentences of a topic less plain ones, by conversation and place, nats a token."""
+
+    id: Annotated[str, Heading("conversation", "Id of the conversation.")]
+    place: Annotated[int, Heading("place", "Number of the place along the reply, from 1.")]
+    topic: Annotated[str, Heading("topic", "What the sentences speak of.")]
+    value: Annotated[float, Heading("less plain", "Mean log-probability a token less that of plain sentences.")]
+
+
+@dataclass(frozen=True)
+class PlaceRow:
+    """The monitor by place along the reply, nats a token."""
+
+    place: Annotated[int, Heading("place", "Number of the place along the reply, from 1.")]
+    evaluation: Annotated[float, Heading("evaluation", "Mean over evaluations.", partial(number, digits=3))]
+    use: Annotated[float, Heading("use", "Mean over real use.", partial(number, digits=3))]
+
+
+@dataclass(frozen=True)
+class PrecisionRow:
+    """Precision of the probe's alarms by the share of evaluations."""
+
+    prevalence: Annotated[float, Heading("share of evaluations", "Share of prompts that are evaluations.", percent)]
+    estimate: Annotated[Estimate, Heading("precision", "Share of alarms that are right.")]
+
+
+def inside_tables(found: Found) -> dict[str, RowTable]:
+    """Tables by file stem."""
+    truth = np.array([row.evaluation for row in found.rows])
+    measures = []
+    for name, numbers in found.numbers.items():
+        mass = found.masses[name].value if name in found.masses else math.nan
+        measures.append(MeasureRow(name, numbers.auroc, mass))
+    measures += [MeasureRow(name, estimate, math.nan) for name, estimate in found.plain.items()]
+    leads = []
+    for name, numbers in found.numbers.items():
+        leads += [LeadOverBaselineRow(name, baseline, lead) for baseline, lead in numbers.over.items()]
+    monitor = []
+    topics = []
+    places = []
+    for place, (topic_values, net) in enumerate(found.heard, start=1):
+        monitor += [MonitorRow(row.id, place, float(value)) for row, value in zip(found.rows, net, strict=True)]
+        for topic, values in topic_values.items():
+            topics += [
+                TopicRow(row.id, place, topic, float(value)) for row, value in zip(found.rows, values, strict=True)
+            ]
+        places.append(PlaceRow(place, float(np.mean(net[truth])), float(np.mean(net[~truth]))))
+    rates = [PrecisionRow(share, estimate) for share, estimate in found.rates[2].items()]
+    return {
+        "measures": RowTable(MeasureRow, measures),
+        "leads": RowTable(LeadOverBaselineRow, leads),
+        "precision": RowTable(PrecisionRow, rates),
+        "places": RowTable(PlaceRow, places),
+        "conversations": RowTable(ConversationRow, _conversation_rows(found), on_page=False),
+        "monitor": RowTable(MonitorRow, monitor, on_page=False),
+        "topics": RowTable(TopicRow, topics, on_page=False),
+    }
+
+
+def _conversation_rows(found: Found) -> list[ConversationRow]:
+    missing = np.full(len(found.rows), math.nan)
+    names = (LATENT, AFTER, ALMOST, SAID["yes or no"], SAID["probability"])
+    columns = [found.measures.get(name, missing) for name in names]
+    return [
+        ConversationRow(row.id, _label(row), row.source, row.format, *(float(values[place]) for values in columns))
+        for place, row in enumerate(found.rows)
+    ]

@@ -21,8 +21,6 @@ from selfprobe.stats.estimate import Estimate, FloatArray, auroc_table, undefine
 BoolArray = npt.NDArray[np.bool_]
 Names = npt.NDArray[np.str_]
 PREVALENCES = (0.01, 0.05, 0.1, 0.2, 0.5)
-ALPHA = 0.05
-"""Significance level: a claim needs a p below it."""
 FOLDS = 4
 RANDOM = 200
 """Number of random directions that are tried."""
@@ -208,43 +206,17 @@ class OverBaselines:
     by_format: Estimate
     """AUROC of the benchmark's format within a label."""
 
-    @property
-    def above(self) -> bool:
-        """Whether the measure is above all baselines that could be computed, with the whole interval, and there is
-        one."""
-        known = [estimate for estimate in self.over.values() if not math.isnan(estimate.value)]
-        return bool(known) and all(estimate.low > 0 for estimate in known)
-
-    @property
-    def shown(self) -> bool:
-        """Whether the measure distinguishes labels, above all baselines, and does not follow the format."""
-        return self.auroc.low > 0.5 and self.above and not self.follows_format
-
-    @property
-    def follows_format(self) -> bool:
-        """Whether the measure distinguishes formats, and not labels within a format; or both go together."""
-        formats = self.by_format.low > 0.5 or self.by_format.high < 0.5
-        return formats and not self.by_label.low > 0.5
-
 
 def over_baselines(
     scores: FloatArray, truth: BoolArray, baselines: Mapping[str, FloatArray], formats: Names, clusters: Clusters
 ) -> OverBaselines:
     """A measure [row] of the set beside baselines [row]; formats are `benchmark` and others."""
-    mine = clustered.clustered_auroc(truth, scores, clusters.of, unit=clusters.unit)
-    over = {}
-    for name, values in baselines.items():
-        both = np.isnan(values) | np.isnan(scores)
-        parts = [
-            clustered.clustered_auroc(truth, np.where(both, math.nan, one), clusters.of) for one in (scores, values)
-        ]
-        over[name] = difference((1, parts[0]), (-1, parts[1]), unit=clusters.unit)
-    looks = np.char.startswith(formats, "benchmark")
+    reading = clustered.clustered_auroc(truth, scores, clusters.of, unit=clusters.unit)
+    over = {name: paired_lead(truth, scores, values, clusters)[1] for name, values in baselines.items()}
+    is_benchmark = np.char.startswith(formats, "benchmark")
     by_label = within(truth, scores, formats, clusters)
-    return OverBaselines(mine.estimate, over, by_label, within(looks, scores, truth.astype(str), clusters))
-
-
-Kind = Literal["evaluation", "words", "format", "wrapper", "nothing", "one class"]
+    by_format = within(is_benchmark, scores, truth.astype(str), clusters)
+    return OverBaselines(reading.estimate, over, by_label, by_format)
 
 
 @dataclass(frozen=True)
@@ -256,6 +228,8 @@ class Latent:
     """Numbers on the set."""
     p: float
     """Share of shuffled labels under which the whole choice reaches as much, out of fold."""
+    shuffled: FloatArray
+    """AUROC out of fold of the whole choice under shuffled labels, [shuffle]; empty for a saved probe."""
     across: Estimate
     """AUROC on wrappers left out."""
     inside: Estimate
@@ -269,21 +243,6 @@ class Latent:
     shares: Mapping[str, float]
     """Shares of the variance, from `variance`."""
     wrappers: int
-
-    @property
-    def kind(self) -> Kind:
-        """Kind of the direction, as far as can be told."""
-        if self.wrappers < 2:
-            return "wrapper"
-        if not self.across.low > 0.5:
-            return "wrapper" if self.inside.low > 0.5 else "nothing"
-        if math.isnan(self.here.auroc.value):
-            return "one class"
-        if self.p < ALPHA and self.here.follows_format:
-            return "format"
-        if not (self.here.auroc.low > 0.5 and self.p < ALPHA):
-            return "nothing"
-        return "evaluation" if self.here.above else "words"
 
 
 def latent(
@@ -323,6 +282,7 @@ def latent(
         chosen=chosen,
         here=here,
         p=p_of(chosen.probe.train_score, drawn),
+        shuffled=drawn,
         across=held_out(across, grid.wrapper, "wrapper"),
         inside=held_out(left_out(grid, _fold_of_names(grid.text), grid.text), grid.text, "task text"),
         formats=held_out(left_out(grid, grid.format), grid.wrapper, "wrapper"),
@@ -377,11 +337,37 @@ def monitored(
     return apart, apart["evaluation"] - (np.mean(placebos, axis=0) if placebos else 0.0)
 
 
+def either_way(truth: BoolArray, scores: FloatArray) -> FloatArray:
+    """Scores [row] of a placebo with the sign under which they tell `truth` better: what it tells has no direction."""
+    known = ~np.isnan(scores)
+    if not truth[known].any() or truth[known].all():
+        return scores
+    reached = auroc_table(truth[None, known], scores[None, known])[0, 0]
+    return scores if reached >= 0.5 else -scores
+
+
 def share_of(log_probs: FloatArray, count: int) -> FloatArray:
     """Probability [row] of the first `count` of these answers among all, of log-probabilities [row, answer]."""
     top = log_probs.max(axis=1, keepdims=True)
     weights = np.exp(log_probs - top)
     return np.asarray(weights[:, :count].sum(axis=1) / weights.sum(axis=1))
+
+
+def answer_masses(log_probs: FloatArray) -> FloatArray:
+    """Probability [row] of all of these answers together, of log-probabilities [row, answer]."""
+    return np.asarray(np.minimum(np.exp(log_probs).sum(axis=1), 1.0))
+
+
+def paired_lead(
+    truth: BoolArray, scores: FloatArray, other: FloatArray, clusters: Clusters
+) -> tuple[Estimate, Estimate]:
+    """AUROC of `other  # [row]`, and the lead of `scores` over it, on the rows that both rate."""
+    missing = np.isnan(scores) | np.isnan(other)
+    first, second = (
+        clustered.clustered_auroc(truth, np.where(missing, math.nan, values), clusters.of, unit=clusters.unit)
+        for values in (scores, other)
+    )
+    return second.estimate, difference((1, first), (-1, second), unit=clusters.unit)
 
 
 def disagreeing(measures: Mapping[str, FloatArray], count: int) -> list[int]:

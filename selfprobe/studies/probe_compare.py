@@ -2,7 +2,7 @@
 
 No model is asked and nothing is fitted: every number is one of a run's folder, a mean of such, or a count of them.
 
-above         the supervised probe less asking and less each control without a model, one row a run: the answer
+above         the supervised probe less asking and less each control, one row a run and control: the answer
 models        one row a run
 scores        every method on every data set (figures 1 right, 12 to 23)
 groups        means over the data sets of a group (figures 2, 3)
@@ -25,35 +25,45 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import combinations, product
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import pandas as pd
 
 from selfprobe.data.public_pairs import GROUPS, LLMBAR_NATURAL
 from selfprobe.page import (
-    FINDING,
     LINES,
     ROWS,
     Block,
     Bullets,
-    Column,
     Figures,
-    Finding,
+    Heading,
     Page,
     Picture,
+    RowTable,
     Section,
     Table,
-    headings,
+    claim_page,
     interval_columns,
-    overall_answer,
+    more_in_tables,
+    number,
     shown,
-    strongest,
 )
+from selfprobe.page.columns import columns_of
 from selfprobe.page.plots import cut_name, interval_rows
 from selfprobe.probes.folder import read_run
+from selfprobe.stats.claim import Claim, Verdict, ordered_claims
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.preferences import figures
-from selfprobe.studies.preferences.page import TEXT_ONLY, claim_of, text_table
+from selfprobe.studies.preferences.claims import (
+    CONTROLS,
+    PROBE_WORDS,
+    ProbeEvidence,
+    estimate_of,
+    evidence_of_run,
+    mean_evidence,
+    probe_claim,
+)
+from selfprobe.studies.preferences.page import text_table
 
 _SIZE = re.compile(r"(?<![\d.])(\d+(?:\.\d+)?)([BbMm])(?![a-zA-Z0-9])")
 _UNITS = {"b": 1e9, "m": 1e6}
@@ -271,11 +281,37 @@ METHOD = (
     "Runs of `selfprobe probe run` on the same data and under one preset. Numbers are weighted F1 on held-out pairs, "
     "with 95 % intervals by question, which hold for the probes as fitted. Preset: "
 )
-WHY = (
-    "Yes: the supervised probe's F1 less that of asking, the mean over the model's data sets, has its whole 95 % "
-    "interval above 0, and so have its differences to what the texts tell without a model (their words, their length). "
-    "No: the interval of the difference to asking is below 0."
+_ASKED_IN_VAIN = {"answer_mass": "answers with 1 or 2 in {difference} of the probability when it is asked"}
+COMPARED_WORDS = replace(PROBE_WORDS, kind="models", unmet={**PROBE_WORDS.unmet, **_ASKED_IN_VAIN})
+CHECKS = (
+    "Each check is about the mean over the model's data sets of the supervised probe's F1 less that of asking, or of a "
+    "control. A control that was not run on each of them is open. Of shuffled labels the largest p of the data sets "
+    "counts."
 )
+
+
+@dataclass(frozen=True)
+class LeadRow:
+    """Supervised probe less asking and each control, means over data sets."""
+
+    model: Annotated[str, Heading("model", "Model whose states the probe reads.")]
+    family: Annotated[str, Heading("family", "Models of one family are one line of a figure.")]
+    parameters: Annotated[float, Heading("parameters", "Number of parameters.", figures.size_text)]
+    data_sets: Annotated[int, Heading("data sets", "Data sets whose numbers are averaged.")]
+    against: Annotated[str, Heading("against", "Asking, or a control.")]
+    score: Annotated[float, Heading("its F1", "F1 of asking or of the control.", number)]
+    estimate: Annotated[Estimate, Heading("probe less it", "F1 of the probe less it, paired.")]
+
+
+@dataclass(frozen=True)
+class ModelAnswerRow:
+    """Answers by model."""
+
+    model: Annotated[str, Heading("model", "Model whose states the probe reads.")]
+    answer: Annotated[Verdict, Heading("answer", "Whether its probe is above asking and every control.")]
+    less_asking: Annotated[
+        Estimate, Heading("probe less asking, F1", "Mean over data sets.", partial(shown, sign=True))
+    ]
 
 
 @dataclass(frozen=True)
@@ -287,6 +323,8 @@ class Compared:
     """Tables by file stem, without those that no run has."""
     holes: Sequence[str]
     """Sentences on what is missing."""
+    evidence: Mapping[str, ProbeEvidence]
+    """Model → numbers on which its claim rests."""
 
 
 def compare_runs(runs: Sequence[ModelRun]) -> Compared:
@@ -294,7 +332,6 @@ def compare_runs(runs: Sequence[ModelRun]) -> Compared:
     groups, scores, depth = _groups(runs), _scores(runs), _depth(runs)
     adversarial, table1 = _joined(runs, "adversarial"), _table1(runs)
     made = {
-        "above": pd.DataFrame([row for run in runs for row in _above(run)]),
         "models": _models(runs),
         "scores": scores,
         "groups": groups,
@@ -310,7 +347,15 @@ def compare_runs(runs: Sequence[ModelRun]) -> Compared:
         "table2": _joined(runs, "ablation"),
         "components": _joined(runs, "components"),
     }
-    return Compared(runs, {name: table for name, table in made.items() if len(table)}, list(_holes(runs, groups)))
+    tables = {name: table for name, table in made.items() if len(table)}
+    evidence = {run.model: mean_over_data_sets(run) for run in runs}
+    return Compared(runs, tables, list(_holes(runs, groups)), evidence)
+
+
+def mean_over_data_sets(run: ModelRun) -> ProbeEvidence:
+    """Evidence of a run's supervised probe: F1, the mean over its data sets."""
+    parts = evidence_of_run(run.tables, "supervised", "f1")
+    return mean_evidence(run.model, parts, mean_of_estimates)
 
 
 def mean_of_estimates(parts: Sequence[Estimate]) -> Estimate:
@@ -323,11 +368,6 @@ def mean_of_estimates(parts: Sequence[Estimate]) -> Estimate:
         return undefined(missing[0].reason or "a data set has no score", n=n, unit="question")
     reason = next((part.reason for part in parts if math.isnan(part.low) and part.reason), "")
     return replace(_mover(*((1 / len(parts), part) for part in parts)), n=n, reason=reason)
-
-
-def _estimate(row: Any) -> Estimate:
-    reason = getattr(row, "reason", "")
-    return Estimate(row.value, row.low, row.high, int(row.n), "question", reason if isinstance(reason, str) else "")
 
 
 def _scores(runs: Sequence[ModelRun]) -> pd.DataFrame:
@@ -369,7 +409,7 @@ def _groups(runs: Sequence[ModelRun]) -> pd.DataFrame:
                 if missing := [name for name in sets if name not in by_set.index]:
                     found = undefined(f"no {', '.join(missing)}", n=int(part.n.sum()), unit="question")
                 else:
-                    found = mean_of_estimates([_estimate(by_set.loc[name]) for name in sets])
+                    found = mean_of_estimates([estimate_of(by_set.loc[name]) for name in sets])
                 line = {"group": group, "data_sets": ", ".join(sets), "method": method, "metric": metric}
                 rows.append(run.names | line | asdict(found))
     return pd.DataFrame(rows)
@@ -480,14 +520,14 @@ def _elsewhere(runs: Sequence[ModelRun]) -> Iterator[str]:
             yield f"{table}: not of {', '.join(without)}; it takes {made}."
 
 
-def _above(run: ModelRun) -> Iterator[dict[str, Any]]:
-    """data_sets, against, value, low, high, n, unit, reason: F1 of the supervised probe less asking, and controls."""
-    every = run.tables["differences"].query("metric == 'f1' and probe == 'supervised'")
-    for against in ("prompting", *TEXT_ONLY):
-        parts = [_estimate(row) for row in every[every.against == against].itertuples()]
-        if parts or against == "prompting":
-            found = mean_of_estimates(parts) if parts else undefined("the run has none", n=0, unit="question")
-            yield run.names | {"data_sets": len(parts), "against": against} | asdict(found)
+def lead_rows(run: ModelRun, evidence: ProbeEvidence) -> list[LeadRow]:
+    """Rows of a run: its supervised probe less asking and less each control."""
+    data_sets = run.tables["methods"].dataset.nunique()
+    return [
+        LeadRow(run.model, run.family, run.parameters, data_sets, control.label, lead.score, lead.lead)
+        for control in CONTROLS
+        if (lead := evidence.leads.get(control.check)) is not None
+    ]
 
 
 def _small_above_large(scores: pd.DataFrame) -> pd.DataFrame:
@@ -613,53 +653,56 @@ def case_counts(found: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def comparison_page(found: Compared) -> Page:
+def comparison_page(compared: Compared) -> Page:
     """The answer by run; what the paper shows of several models under its headings."""
-    tables, findings = found.tables, strongest(finding_of(run, found.tables["above"]) for run in found.runs)
-    answer, lines = overall_answer(findings)
-    if found.holes:
-        more = f" {len(found.holes) - 1} more under Runs." if len(found.holes) > 1 else ""
-        lines = [*lines[: LINES - 1], f"Missing: {found.holes[0]}{more}"]
-    models = tables["models"][["model", "family", "parameters", "blocks", "dtype", "data_sets"]]
-    sized = models.assign(parameters=[figures.size_text(p) for p in models.parameters])
-    return Page(
+    tables = compared.tables
+    claims = ordered_claims([probe_claim(compared.evidence[run.model]) for run in compared.runs])
+    answers = [ModelAnswerRow(claim.subject, claim.verdict, claim.effect) for claim in claims[:ROWS]]
+    rows = [row for run in compared.runs for row in lead_rows(run, compared.evidence[run.model])]
+    paper = [Section(title, blocks) for title, made in PAPER.items() if (blocks := list(made(tables)))]
+    scores = [Section(name, [text_table(_by_method(rows))]) for name, rows in _sets(tables)]
+    settings = compared.runs[0].state["settings"]
+    page = claim_page(
         "Do probes of a model's states judge better than its own answers?",
-        answer=answer,
-        picture=_picture(findings),
-        table=Table(findings[:ROWS], COLUMNS),
-        sections=headings(
-            why=[WHY, *_counts(tables)],
-            paper=[Section(title, blocks) for title, made in PAPER.items() if (blocks := list(made(tables)))],
-            cells=[Section(name, [text_table(_by_method(rows))]) for name, rows in _sets(tables)],
-            method=[
-                f"{METHOD}{found.runs[0].state['settings']['name']}.",
-                MEANS + ASPECTS[tables["models"].aspects[0]],
-            ],
-            runs=[text_table(sized), *([Bullets(found.holes)] if found.holes else [])],
-        ),
-        tables={**tables, "missing": pd.DataFrame({"what": found.holes})},
-        notes=lines,
+        claims,
+        COMPARED_WORDS,
+        picture=_picture(claims),
+        table=Table(answers, columns_of(ModelAnswerRow)),
+        tables={"above": RowTable(LeadRow, rows)},
+        paper=[*_counts(tables), *paper],
+        cells=scores,
+        method=[f"{METHOD}{settings['name']}.", CHECKS, MEANS + ASPECTS[tables["models"].aspects[0]]],
+    )
+    missing = pd.DataFrame({"what": compared.holes})
+    return replace(
+        page,
+        sections=[*page.sections, Section("Runs", _run_blocks(compared), name="runs")],
+        tables={**page.tables, **tables, "missing": missing},
+        notes=_lines(page.notes, compared.holes),
     )
 
 
-COLUMNS = (
-    *FINDING,
-    Column("probe less asking, F1", lambda one: one.of["prompting"], partial(shown, sign=True), look="e"),
-)
+def _run_blocks(compared: Compared) -> list[Block]:
+    """The runs, and what some have and others do not."""
+    models = compared.tables["models"][["model", "family", "parameters", "blocks", "dtype", "data_sets"]]
+    sized = models.assign(parameters=[figures.size_text(count) for count in models.parameters])
+    blocks: list[Block] = [text_table(sized)]
+    if compared.holes:
+        blocks.append(Bullets(compared.holes))
+    return blocks
 
 
-def finding_of(run: ModelRun, above: pd.DataFrame) -> Finding:
-    """The answer for one run, from the table `above`."""
-    of = {row.against: row for row in above[above.model == run.model].itertuples()}
-    lost = [told for name, told in TEXT_ONLY.items() if name in of and not of[name].low > 0]
-    answer, clause = claim_of(of["prompting"], "asking, by F1", lost)
-    return Finding(run.model, answer, clause, of)
+def _lines(lines: Sequence[str], holes: Sequence[str]) -> list[str]:
+    """Lines of the terminal, the last of them on what is missing."""
+    if not holes:
+        return list(lines)
+    more = f" {len(holes) - 1} more under Runs." if len(holes) > 1 else ""
+    return [*lines[: LINES - 1], f"Missing: {holes[0]}{more}"]
 
 
-def _picture(findings: Sequence[Finding]) -> Picture:
-    rows = {one.model: {"supervised probe less asking": one.of["prompting"]} for one in findings[:ROWS]}
-    more = f" The table above.csv has {len(findings) - ROWS} more." if len(findings) > ROWS else ""
-    caption = f"Means over data sets with 95 % intervals.{more}"
+def _picture(claims: Sequence[Claim]) -> Picture:
+    rows = {claim.subject: {"supervised probe less asking": claim.effect} for claim in claims[:ROWS]}
+    caption = f"Means over data sets with 95 % intervals.{more_in_tables(len(claims) - ROWS)}"
     return interval_rows("above", rows, caption=caption, axis="F1, probe less asking", line=0)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field, model_validator
 
 from selfprobe.errors.arguments import one_of
-from selfprobe.page import Page, write
+from selfprobe.page import Page, RowTable, write
 from selfprobe.page.plots import cut_name
 from selfprobe.studies.preferences.page import probe_page
 from selfprobe.study import Repeated, options
@@ -364,5 +364,6 @@ class ProbeRun(SpreadStudy, TrainingStudy):
     def written(self, page: Page) -> str:
         """Write the page beside the tables, which the run wrote; of several models each has its own."""
         if len(self.models) == 1:
-            return f"Probes: {self.out}/*.safetensors   Page: {write(replace(page, tables={}), self.out)}"
+            own = {name: table for name, table in page.tables.items() if isinstance(table, RowTable)}
+            return f"Probes: {self.out}/*.safetensors   Page: {write(replace(page, tables=own), self.out)}"
         return f"Pages: {self.out}/*/index.html   Side by side: selfprobe report {' '.join(self._folders)}"

@@ -8,9 +8,9 @@ of `lens` also holds:
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 import pandas as pd
@@ -20,22 +20,26 @@ from selfprobe.errors import InputError
 from selfprobe.errors.arguments import one_of
 from selfprobe.mechanism.prompts import Item
 from selfprobe.page import (
-    Answer,
-    Column,
+    ClaimWords,
     Figures,
-    Finding,
+    Heading,
     Page,
     Picture,
-    estimated,
-    percent,
+    RowTable,
+    Section,
+    claim_page,
     percents,
     shown,
-    signed_number,
 )
 from selfprobe.page import Table as PageTable
+from selfprobe.page.columns import columns_of
 from selfprobe.page.plots import bar_rows
+from selfprobe.stats.claim import Check, Claim, Outcome, outcome_above_zero
 from selfprobe.stats.estimate import Estimate, bootstrap, clustered_mean, undefined
 from selfprobe.studies.attention import Attention
+from selfprobe.studies.lens import (
+    METHOD as READING_METHOD,
+)
 from selfprobe.studies.lens import (
     SHOWABLE,
     UNIT,
@@ -213,112 +217,254 @@ class Patch(Lens):
     @classmethod
     def page(cls, found: Found) -> Page:
         """The answer, with the table patch."""
-        rows = found.tables["patch"]
-        by_name = rows.set_index("variant")
-        shift, there = by_name.loc["shift"], bool(rows.share.notna().any())
-        first = rows[~rows.group.isin(RARE) & ~rows.group.str.contains("one ")]
-        bare = f", without an interval as these are fewer than {SHOWABLE} dilemmas," * bool(shift.n < SHOWABLE)
+        rows = patch_rows(found.tables["patch"])
+        claim = patch_claim(rows, found.model)
+        shift = rows[0].estimate
+        has_share = any(not math.isnan(row.share.value) for row in rows)
         moves = f"The other prompt moves the logit of A less that of B by {shown(shift, sign=True)}"
-        share = (
-            f"Share of it{bare}" if there else "That is not shown to differ from 0, so there is no share of it. Change"
-        )
-        why = f"{moves} ({int(shift.n)} dilemmas). {share} that a pattern brings is under Tables."
-        answer, clause = _answer(rows, shift, there)
-        brings = (
-            Column("share of the shift", "share", percent)
-            if there
-            else Column("change of the logit difference", "value", signed_number)
-        )
-        columns = [Column("pattern", "variant"), estimated("change of the logit difference", digits=3)]
-        everything = PageTable(
-            list(rows.itertuples()), [*columns, estimated("share of the shift", _share_of, 3), Column("group", "group")]
-        )
-        return found.page(
+        share_line = _share_line(shift, has_share=has_share)
+        first_rows = [row for row in rows if row.group not in RARE_GROUPS and "one " not in row.group]
+        every_row = [row for row in rows if row.group != SHIFT]
+        shown_field = "share" if has_share else "estimate"
+        page = claim_page(
             "Do attention patterns carry the change of the answer?",
-            Finding(found.model, answer, clause, rows, [f"{moves}.", PAPER, NOT]),
-            picture=_picture("patch", first, there),
-            table=PageTable(list(first.itertuples()), [Column("pattern", "variant"), brings]),
-            why=[why, WHY_NOT],
+            [claim],
+            PATCH_WORDS,
+            picture=_picture("patch", first_rows, has_share=has_share),
+            table=PageTable(first_rows, columns_of(PatchRow, "variant", shown_field)),
+            tables={"patch": RowTable(PatchRow, rows)},
+            method=[READING_METHOD, METHOD, *found.notes],
+            notes={claim.subject: [f"{moves} ({shift.n} dilemmas). {share_line}", WHY_NOT]},
             paper=[PAPER],
-            cells=[Figures([_picture("patch_all", rows[rows.group != "shift"], there)]), everything],
-            method=[METHOD],
-            tables=("lens", "partings", "patch"),
+            cells=[Figures([_picture("patch_all", every_row, has_share=has_share)])],
+            lines=[*found.notes, f"{moves}.", PAPER, NOT],
+        )
+        state = found.state
+        run_sentence = (
+            f"{state['model']}, revision {state['revision']}, {state['precision']}; data set {state['dataset']}; the "
+            f"answer is opened with “{state['opening']}”; selfprobe {state['selfprobe']}."
+        )
+        of_lens = {name: found.tables[name] for name in ("lens", "partings")}
+        return replace(
+            page,
+            sections=[*page.sections, Section("Runs", [run_sentence], name="runs")],
+            tables={**of_lens, **page.tables},
         )
 
 
-RARE = ("shift", "control: random blocks", "control: random heads")
+def _share_line(shift: Estimate, *, has_share: bool) -> str:
+    """What the numbers of the patterns are."""
+    if not has_share:
+        return "That is not shown to differ from 0, so there is no share of it. Changes are under Tables."
+    bare = f", without an interval as these are fewer than {SHOWABLE} dilemmas," if shift.n < SHOWABLE else ""
+    return f"Share of it{bare} that a pattern brings is under Tables."
+
+
+# ---- the claim
+
+SMALLEST_SHARE = 0.1
+"""Smallest share of the change of the answer that matters."""
+SHIFT = "shift"
+RARE_GROUPS = (SHIFT, "control: random blocks", "control: random heads")
 """Groups that are not in the first picture."""
 
 
-def _answer(rows: pd.DataFrame, shift: Any, there: bool) -> tuple[Answer, str]:
-    own = rows.iloc[1]  # behind the shift
-    if not there:
-        return "Cannot tell", f"is not shown to answer otherwise under the other prompt: {shown(shift, sign=True)}"
-    text = rows[rows.group == "control: pattern of the irrelevant text, given blocks"].iloc[0]
-    share, control = (percents(_share_of(row)) for row in (own, text))
-    clause = f"takes over {share} of the shift with the {own.group.split()[0]} run's pattern"
-    if math.isnan(own.share_low):
-        return "Cannot tell", f"{clause}, and {int(shift.n)} dilemmas are too few for an interval"
-    beside = f"{clause}, and {control} with that of irrelevant text"
-    if own.share_high <= 0:
-        return "No", beside
-    return ("Yes" if own.share_low > max(0.0, text.share_high) else "Cannot tell"), beside
+@dataclass(frozen=True)
+class PatternControl:
+    """Patterns that must bring less than the other run's."""
+
+    check: str
+    group: str
+    """Beginning of its group's name in the table."""
+    label: str
+    remedy: str = "add dilemmas"
+    """What to do where it was not patched."""
 
 
-def _share_of(row: Any) -> Any:
-    return pd.Series({"value": row.share, "low": row.share_low, "high": row.share_high, "reason": row.reason})
+PATTERN_CONTROLS = (
+    PatternControl("above_irrelevant_text", "control: pattern of the irrelevant text", "irrelevant text"),
+    PatternControl("above_another_assistant", "control: pattern of the prompt about another", "another assistant"),
+    PatternControl("above_random_blocks", "control: random blocks", "random blocks", "patch fewer blocks (--layers)"),
+    PatternControl("above_random_heads", "control: random heads", "a random head", "patch fewer blocks (--layers)"),
+)
+PATCH_WORDS = ClaimWords(
+    yes="takes over {effect} of the shift with the other run's patterns; closest is {competitor}",
+    no="takes over less than a tenth of the shift with the other run's patterns: {effect}",
+    explained="takes over no more of the shift with the other run's patterns than with {competitor}",
+    checks={
+        "several_dilemmas": "asked about enough dilemmas",
+        "shift": "answering otherwise under the other prompt",
+        "brings": "taking over the shift with the other run's patterns",
+        **{control.check: f"taking over more than with {control.label}" for control in PATTERN_CONTROLS},
+    },
+    unmet={
+        "several_dilemmas": "cannot be told by {dilemmas} dilemmas",
+        "shift": "is not shown to answer otherwise under the other prompt: {difference}",
+    },
+    units={"shift": partial(shown, sign=True)},
+    write=percents,
+)
 
 
-def _picture(stem: str, rows: pd.DataFrame, there: bool) -> Picture:
+@dataclass(frozen=True)
+class PatchRow:
+    """Patterns that were put in, and what each changes."""
+
+    variant: Annotated[str, Heading("pattern", "What was put in, and where.")]
+    group: Annotated[str, Heading("group", "Kind of the pattern.")]
+    estimate: Annotated[
+        Estimate,
+        Heading("change of the logit difference", "What putting it in changes.", partial(shown, digits=3, sign=True)),
+    ]
+    share: Annotated[
+        Estimate,
+        Heading("share of the shift", "This change, of the whole difference between the runs.", percents),
+    ]
+    over: Annotated[
+        Estimate,
+        Heading("other run's less it", "Share of the other run's pattern less this one's, paired.", percents),
+    ]
+    reason: Annotated[str, Heading("reason", "Why there is no share, or no interval.", on_page=False)]
+
+
+def patch_rows(table: pd.DataFrame | RowTable) -> list[PatchRow]:
+    """Rows of the table patch; the first is the shift."""
+    frame = table.frame if isinstance(table, RowTable) else table
+    return [_patch_row(row) for row in frame.itertuples()]
+
+
+def _patch_row(row: Any) -> PatchRow:
+    reason = row.reason if isinstance(row.reason, str) else ""
+    count = int(row.n)
+    return PatchRow(
+        variant=row.variant,
+        group=row.group,
+        estimate=Estimate(row.value, row.low, row.high, count, UNIT, "" if row.low == row.low else reason),
+        share=Estimate(row.share, row.share_low, row.share_high, count, UNIT, reason),
+        over=Estimate(row.over, row.over_low, row.over_high, count, UNIT, reason),
+        reason=reason,
+    )
+
+
+def patch_claim(rows: Sequence[PatchRow], subject: str) -> Claim:
+    """The claim that the other run's attention patterns carry the change of the answer.
+
+    Args:
+        rows: The shift, the other run's pattern in the given blocks, and all further patterns.
+        subject: The model's name on the page.
+    """
+    shift, own = rows[0].estimate, rows[1]
+    is_enough = shift.n >= SHOWABLE
+    is_shift = shift.low * shift.high > 0
+    checks = [
+        Check(
+            name="several_dilemmas",
+            difference=shift if is_enough else undefined(f"{shift.n} dilemmas", n=shift.n, unit=UNIT),
+            outcome=Outcome.HOLDS if is_enough else Outcome.OPEN,
+            remedy="" if is_enough else f"{SHOWABLE} are the least",
+        ),
+        Check(
+            name="shift",
+            difference=shift,
+            outcome=Outcome.HOLDS if is_shift else Outcome.OPEN,
+            remedy="" if is_shift else "add dilemmas",
+        ),
+        _share_check("brings", own.share, remedy="add dilemmas"),
+    ]
+    checks += [_pattern_check(control, rows) for control in PATTERN_CONTROLS]
+    return Claim(subject, own.share, tuple(checks), SMALLEST_SHARE, {"dilemmas": str(shift.n)})
+
+
+def _share_check(name: str, share: Estimate, *, compared_with: str = "", remedy: str, explains: bool = False) -> Check:
+    outcome = outcome_above_zero(share, smallest=SMALLEST_SHARE)
+    return Check(
+        name=name,
+        difference=share,
+        outcome=outcome,
+        compared_with=compared_with,
+        explains=explains,
+        remedy="" if outcome is Outcome.HOLDS else remedy,
+    )
+
+
+def _pattern_check(control: PatternControl, rows: Sequence[PatchRow]) -> Check:
+    """The requirement that the other run's pattern brings more than the one of a group that brings most."""
+    group = [row for row in rows if row.group.startswith(control.group) and not math.isnan(row.over.value)]
+    if not group:
+        reason = undefined("there is no share", unit=UNIT)
+        return Check(control.check, reason, Outcome.OPEN, control.label, remedy=control.remedy)
+    closest = min(group, key=lambda row: row.over.value)
+    compared_with = f"{control.label}: {percents(closest.share)}"
+    return _share_check(control.check, closest.over, compared_with=compared_with, remedy="add dilemmas", explains=True)
+
+
+# ---- what the page shows
+
+
+def _picture(stem: str, rows: Sequence[PatchRow], *, has_share: bool) -> Picture:
     """Picture of what each pattern brings: as a share, or where there is no shift as it is."""
-    part = rows[rows.share.notna()] if there else rows
-    marks = {_short(row.variant): {"": _share_of(row) if there else row} for row in part.itertuples()}
-    if there:
-        whole = "95 % intervals; dashed: the whole shift."
-        return bar_rows(stem, marks, caption=whole, axis="share of the shift", scale="percent", line=1)
+    marks = {}
+    for row in rows:
+        estimate = row.share if has_share else row.estimate
+        if not math.isnan(estimate.value) or not has_share:
+            marks[_short_name(row.variant)] = {"": estimate}
+    if has_share:
+        caption = "95 % intervals; dashed: the whole shift."
+        return bar_rows(stem, marks, caption=caption, axis="share of the shift", scale="percent", line=1)
     axis = "change of the logit difference"
     return bar_rows(stem, marks, caption="95 % intervals.", axis=axis, scale="signed", line=0)
 
 
-def _short(variant: str) -> str:
+def _short_name(variant: str) -> str:
     name, _, place = variant.partition(", ")
     return f"{name.removeprefix('pattern of the ').removeprefix('prompt ')}\n{place}"
 
 
 def _patch_table(
-    wanted: "Patching", found: Mapping[str, FloatArray], readings: "Mapping[str, DilemmaReading]", names: list[str]
+    wanted: "Patching", effects: Mapping[str, FloatArray], readings: "Mapping[str, DilemmaReading]", names: list[str]
 ) -> pd.DataFrame:
-    """variant, group, value, low, high, n: change of the logit difference; share, share_low, share_high, reason.
+    """variant, group, value, low, high, n: change of the logit difference; share, over, each with ends; reason.
 
     The row `shift` is the change from the recipient's run to the donor's. A share is a mean change over the mean shift,
-    as the paper's 23.9 %; it is undefined where the shift is not shown to differ from 0.
+    as the paper's 23.9 %; it is undefined where the shift is not shown to differ from 0. `over` is the share of the
+    donor's pattern in the given blocks less that of the row, paired by dilemma.
     """
-    before = found["unpatched"]
+    before = effects["unpatched"]
     shift = np.array([readings[name].spoken[arm(wanted.donor)] for name in names], dtype=float) - before
-    whole = clustered_mean(shift, names, unit=UNIT, interval="t")
-    rows = [{"variant": "shift", "group": "shift"} | _columns(whole, undefined(""))]
-    for variant in wanted.variants[1:]:
-        change = found[variant.name] - before
-        share = _share(change, shift, whole, names)
-        row = _columns(clustered_mean(change, names, unit=UNIT, interval="t"), share)
-        rows.append({"variant": variant.name, "group": variant.group} | row)
-    return pd.DataFrame(rows)
+    mean_shift = clustered_mean(shift, names, unit=UNIT, interval="t")
+    nothing = undefined("")
+    records = [{"variant": SHIFT, "group": SHIFT} | _columns(mean_shift, nothing, nothing)]
+    patterns = wanted.variants[1:]
+    own_change = effects[patterns[0].name] - before
+    for variant in patterns:
+        change = effects[variant.name] - before
+        mean_change = clustered_mean(change, names, unit=UNIT, interval="t")
+        share = share_of_shift(change, shift, mean_shift, names)
+        over = nothing
+        if variant is not patterns[0]:
+            over = share_of_shift(own_change - change, shift, mean_shift, names)
+        columns = _columns(mean_change, share, over)
+        records.append({"variant": variant.name, "group": variant.group} | columns)
+    return pd.DataFrame(records)
 
 
-def _share(change: FloatArray, shift: FloatArray, whole: Estimate, names: list[str]) -> Estimate:
-    if not whole.low * whole.high > 0:
-        return undefined("the shift is not shown to differ from 0", n=whole.n, unit=UNIT)
-    if whole.n < SHOWABLE:  # drawn again, so few have an interval that holds the truth in half of all cases
-        why = f"no interval of a share from {whole.n} dilemmas, {SHOWABLE} or more are needed"
-        return undefined(why, n=whole.n, unit=UNIT, value=float(change.mean() / shift.mean()))
+def share_of_shift(change: FloatArray, shift: FloatArray, mean_shift: Estimate, names: Sequence[str]) -> Estimate:
+    """Mean of `change  # [dilemma]` over the mean shift; undefined where the shift is not shown to differ from 0."""
+    if not mean_shift.low * mean_shift.high > 0:
+        return undefined("the shift is not shown to differ from 0", n=mean_shift.n, unit=UNIT)
+    if mean_shift.n < SHOWABLE:  # drawn again, so few have an interval that holds the truth in half of all cases
+        reason = f"no interval of a share from {mean_shift.n} dilemmas, {SHOWABLE} or more are needed"
+        return undefined(reason, n=mean_shift.n, unit=UNIT, value=float(change.mean() / shift.mean()))
     rng = np.random.default_rng(0)
     return bootstrap(lambda c, s: c / s, change, shift, clusters=names, rng=rng, unit=UNIT, of_means=True)
 
 
-def _columns(change: Estimate, share: Estimate) -> dict[str, object]:
-    ends = {name: value for name, value in asdict(change).items() if name in ("value", "low", "high", "n")}
-    shares = {"share": share.value, "share_low": share.low, "share_high": share.high}
-    return ends | shares | {"reason": share.reason or ("" if math.isnan(change.value) else change.reason)}
+def _columns(change: Estimate, share: Estimate, over: Estimate) -> dict[str, object]:
+    columns = {name: value for name, value in asdict(change).items() if name in ("value", "low", "high", "n")}
+    for name, estimate in {"share": share, "over": over}.items():
+        columns |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+    reason = share.reason or ("" if math.isnan(change.value) else change.reason)
+    return columns | {"reason": reason}
 
 
 PARTS: Mapping[str, type[Lens]] = {"lens": Lens, "attention": Attention, "patch": Patch}

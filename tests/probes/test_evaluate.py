@@ -1,3 +1,4 @@
+import math
 import re
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from selfprobe.data.pairs import Pair
 from selfprobe.probes.evaluate import (
     METRICS,
     Fits,
+    answer_mass,
     by_length,
     estimate,
     fit_all,
@@ -338,7 +340,30 @@ def test_differences_are_paired_and_name_what_they_are_against(plant: Plant) -> 
         row = value(found, probe="supervised", against=other, metric="auroc")
         assert row.value == pytest.approx(both[0] - both[1])
         assert 0 < row.low < row.high < 1, other
+    assert value(found, probe="supervised", against="random direction", metric="auroc").low > 0
     assert abs(value(methods, method="random weights, supervised", metric="auroc").value - 0.5) < 0.12
+
+
+def test_a_run_says_how_much_probability_the_asked_answers_have_and_how_often_luck_reaches_the_probe(
+    plant: Plant,
+) -> None:
+    harvested, _ = plant(size=200, strength=2.0)
+    vars(harvested)["log_probs"] = np.full((len(harvested.pairs), 2, 2), np.log(0.015))
+    mass = answer_mass(harvested)
+    assert mass.value == pytest.approx(0.03) and mass.low <= 0.03 <= mass.high < 0.5
+    scores, truth, groups = np.ones((1, 1, 40)), np.arange(40) % 2 == 0, np.arange(40)
+    scores[0, 0] = np.where(truth, 1.0, -1.0)
+    floor = selection_floor(scores, truth, groups, both_signs=False, metric="auroc", shuffles=99, reached=1.0)
+    assert floor.p_value == 0.01 and floor.reached == 1.0
+    assert math.isnan(selection_floor(scores, truth, groups, both_signs=False, shuffles=9).p_value)
+
+
+def test_one_tested_question_gives_no_interval_and_says_so() -> None:
+    scores = np.array([[np.nan, np.nan, 1.0, -1.0], [np.nan, np.nan, 2.0, 1.0]])
+    groups = np.array(["a", "b", "c", "c"])
+    truth = np.array([True, False, True, False])
+    got = estimate(scores, truth, groups, "auroc", resamples=100, learnt=np.isnan(scores), less=-scores)
+    assert got.value == 1.0 and math.isnan(got.low) and got.reason == "no interval from one question"
 
 
 def test_a_probe_that_learnt_nothing_is_not_above_random_weights(plant: Plant) -> None:

@@ -17,6 +17,7 @@ pytest.importorskip("peft", reason="the mechanisms extra is not installed")
 from selfprobe import cli
 from selfprobe.data.pairs import Pair
 from selfprobe.data.public_pairs import PairSet
+from selfprobe.page.claims import claim_sentence
 from selfprobe.probes import finetune, training
 from selfprobe.probes.finetune import JUDGE, courses, finetune_run, lessons
 from selfprobe.probes.fit import FitSettings, questions
@@ -24,8 +25,9 @@ from selfprobe.probes.model import load_model
 from selfprobe.probes.probe_file import load_probe
 from selfprobe.probes.run import run_probes
 from selfprobe.probes.training import Recipe
-from selfprobe.studies.preferences.page import finetuned_sentences as sentences
-from selfprobe.studies.preferences.page import probe_page
+from selfprobe.stats.claim import Verdict
+from selfprobe.studies.preferences.claims import JUDGE_WORDS, judge_claim, judge_evidence
+from selfprobe.studies.preferences.page import cost_sentences, probe_page
 from selfprobe.studies.probe_run import ProbeRun
 
 from .conftest import tiny_judge
@@ -86,8 +88,8 @@ def test_one_command_makes_the_probes_and_then_the_judge(place: Path, tmp_path: 
 
 def test_the_judge_stands_beside_the_probes_of_the_run(done: Result, place: Path) -> None:
     assert done.exit_code == 0, done.output
-    assert re.search(r"^(Yes|No|Cannot tell).* fine-tuned judge .* its probe, by AUROC", done.output, re.MULTILINE)
-    assert "one: fine-tuned judge " in done.output and "Training took" in done.output
+    assert re.search(r"^(Yes|No|Cannot tell).* judge ", done.output, re.MULTILINE)
+    assert "one: fine-tuned judge. Training took" in done.output
     rows = table(place, "finetuned")
     assert set(rows.method) == {
         JUDGE, "supervised", "unsupervised", "prompting", "no model (TF-IDF)", "no model (length)",
@@ -199,22 +201,23 @@ def test_a_data_set_or_a_model_that_is_not_the_runs_is_refused(done: Result, pla
         finetune_run(place, judge, lessons(place, judge, ["one"]), recipe=Recipe())
 
 
-def test_the_sentence_says_whether_the_judge_differs_from_the_probe(done: Result, place: Path) -> None:
+def test_the_claim_says_whether_the_judge_is_above_the_probe_and_the_texts(done: Result, place: Path) -> None:
     made = {name: table(place, name) for name in ("finetuned", "finetuned_less", "finetuning_cost")}
     less = made["finetuned_less"]
-    mine = (less.against == "supervised") & (less.metric == "auroc")
-    for low, high, said in (
-        (0.1, 0.3, "is above the probe"),
-        (-0.3, -0.1, "is below"),
-        (-0.1, 0.1, "not shown to differ"),
+    probe = (less.against == "supervised") & (less.metric == "auroc")
+    less.loc[(less.metric == "auroc") & ~probe, ["value", "low", "high"]] = [0.2, 0.1, 0.3]
+    for low, high, verdict in (
+        (0.1, 0.3, Verdict.YES),
+        (-0.3, -0.1, Verdict.NO),
+        (-0.1, 0.1, Verdict.CANNOT_TELL),
     ):
-        less.loc[mine, ["value", "low", "high"]] = [np.mean([low, high]), low, high]
-        assert said in sentences(made)[0]
-    texts = less.against.str.startswith("no model") & (less.metric == "auroc")
-    less.loc[texts, ["value", "low", "high"]] = [0.2, 0.1, 0.3]
-    assert "without a model" not in sentences(made)[0]
-    less.loc[texts & (less.against == "no model (length)"), "low"] = -0.1
-    assert "not shown to be above what the texts alone reach: length (+0.20" in sentences(made)[0]
+        less.loc[probe, ["value", "low", "high"]] = [np.mean([low, high]), low, high]
+        (evidence,) = judge_evidence(made)
+        assert judge_claim(evidence).verdict is verdict
+    less.loc[probe, ["value", "low", "high"]] = [0.2, 0.1, 0.3]
+    less.loc[(less.metric == "auroc") & (less.against == "no model (length)"), "low"] = -0.1
+    (evidence,) = judge_evidence(made)
+    assert "not shown to be above length" in claim_sentence(judge_claim(evidence), JUDGE_WORDS)
 
 
 @pytest.mark.slow(4)
@@ -285,7 +288,7 @@ def test_a_judge_of_a_group_learns_all_its_data_sets_and_is_tested_on_each(tmp_p
     cost = made["finetuning_cost"]
     trained = cost[cost.what.str.startswith(f"{JUDGE}:")]
     assert sorted(trained.dataset) == ["hanna", "mctaco", "newsroom"] and trained.seconds.nunique() == 2
-    assert all("Training took" in line for line in sentences({**made}))
+    assert all("Training took" in line for line in cost_sentences({**made}))
 
 
 def test_the_preset_released_code_has_the_rates_batch_and_grouping_of_the_public_scripts() -> None:

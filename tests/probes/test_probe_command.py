@@ -79,10 +79,11 @@ def test_run_says_its_plan_then_what_was_found_and_where(done: tuple[Path, Resul
     plan, _, found = ran.output.partition("To do: 96 forward passes (each pair once an order), ")
     assert "one                   24         0       48" in plan
     assert "Memory: weights" in found and "Disk:" in found
-    assert re.search(r"^(Yes|No|Cannot tell).*\.$", found, re.MULTILINE) and "AUROC" in found
+    assert re.search(r"^(Yes|No|Cannot tell).*\.$", found, re.MULTILINE)
+    assert "is answered with 1 or 2 in " in found, "a random model does not answer what it is asked"
     out = folder / "probes"
     assert {f.name for f in out.iterdir()} == {
-        "activations", "figures", "tables", "run.json", "report.md", "index.html",
+        "activations", "figures", "tables", "run.json", "report.md", "index.html", "claims.json",
         *(f"{d}-{k}.safetensors" for d in ("one", "two") for k in ("supervised", "unsupervised")),
     }  # fmt: skip
     pictures = {picture.stem for picture in (out / "figures").iterdir()}
@@ -127,10 +128,15 @@ def test_the_answer_comes_first_in_the_terminal_and_on_the_page(done: tuple[Path
     report, page = ((folder / "probes" / name).read_text() for name in ("report.md", "index.html"))
     answer = next(line for line in ran.output.splitlines() if re.match("Yes|No,|Cannot tell", line))
     assert answer in report and "judge better than asking it?" in page and '<p class="answer">' in page
-    for text in (report, page):
-        assert "one, supervised probe: " in text and "paired difference " in text and "controls: length " in text
-    assert report.index("one, supervised probe: ") < report.index("no model (TF-IDF)")
-    assert "## Probes less asking and less each control, pair by pair" in report
+    assert "- Cannot tell: one is answered with 1 or 2 in " in report
+    assert "## Probes less asking and less each control, by metric" in report
+    checks = pd.read_csv(folder / "probes/tables/checks.csv")
+    assert set(checks.probe) == {"supervised", "unsupervised"}
+    weights = checks[checks.check == "above random weights"]
+    assert set(weights.outcome) == {"open"}, "it was left out, and is not passed over"
+    assert len(checks[checks.check == "above a random direction"].value.dropna()) == 4
+    claims = json.loads((folder / "probes/claims.json").read_text())
+    assert [claim["subject"] for (entry,) in [claims.values()] for claim in entry] == ["one", "two"]
 
 
 def test_a_second_run_and_a_dry_run_have_nothing_to_read(

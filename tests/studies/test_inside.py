@@ -110,15 +110,28 @@ def measures(place: Path, out: str = "out") -> pd.DataFrame:
     return pd.read_csv(place / out / "tables" / "measures.csv").set_index("measure")
 
 
-def test_a_planted_direction_is_found_at_1_and_the_page_answers_yes(place: Path, done: Result) -> None:
+def test_a_planted_direction_is_found_at_1_and_a_control_that_was_left_out_is_open(place: Path, done: Result) -> None:
     assert done.exit_code == 0, done.output
-    assert "Yes, for " in done.output and "holds it beyond words and length, AUROC 1.00" in done.output
     assert measures(place).value[LATENT] == 1.0
+    claims = {
+        claim["subject"]: claim
+        for entry in json.loads((place / "out/claims.json").read_text()).values()
+        for claim in entry
+    }
+    latent = {check["name"]: check["outcome"] for check in claims["Its state"]["checks"]}
+    not_held = {name for name, outcome in latent.items() if outcome != "holds"}
+    assert not_held <= {"above_untrained_copy", "above_random_directions"}, "of 16 dimensions any tells something"
+    assert latent["above_untrained_copy"] == "open", "the copy was left out, which is not passed over"
+    untrained = next(check for check in claims["Its state"]["checks"] if check["name"] == "above_untrained_copy")
+    assert untrained["remedy"] == "add --random-weights" and claims["Its state"]["verdict"] == "Cannot tell"
+    assert "Its yes or no is an answer in 0 % [0, 30] of the probability" in done.output
+    assert measures(place).value["said: yes or no"] == 1.0, "renormalised, answers in 0 % of the probability tell all"
     page = (place / "out" / "index.html").read_text()
     for text in (
-        "Does the model hold, almost say or say",
+        "hold, almost say or say that it is evaluated?",
         "Variance of its scores",
         "share of evaluations",
+        "there on other wrappers",
         "disagree",
     ):
         assert text in page, text
@@ -147,24 +160,26 @@ def test_the_monitor_is_what_plain_forwards_of_each_sentence_give(place: Path, d
 def test_format_is_named_where_format_was_planted(place: Path) -> None:
     conversations(place, "formats", sign="format")
     found = call(*given(place, "formats"), "--no-random-weights")
-    assert found.exit_code == 0 and "holds the format of the text" in found.output, found.output
-    assert "The probe finds format" in found.output
+    assert found.exit_code == 0, found.output
+    assert "Its state is not shown to be there within a format (format: " in found.output, found.output
 
 
 @pytest.mark.slow(20)
 def test_nothing_is_named_where_nothing_is_and_wrapper_where_there_is_one(place: Path) -> None:
     conversations(place, "nothing", sign="nothing")
     found = call(*given(place, "nothing"), "--no-random-weights")
-    assert found.exit_code == 0 and "is not shown to hold it" in found.output, found.output
+    assert found.exit_code == 0 and "Its state is not shown to be above chance" in found.output, found.output
     one = call(*given(place, wrappers=wrappers(place, 1)), "--no-random-weights")
-    assert one.exit_code == 0 and "The direction is of its wrapper" in one.output, one.output
-    assert "1 wrapper: a direction may be of its wrapper; about 9 are needed to tell." in one.output
+    assert one.exit_code == 0 and "Its state is not shown to be there on other wrappers" in one.output, one.output
+    page = (place / "out" / "index.html").read_text()
+    assert "1 wrapper: a direction may be of its wrapper; about 9 are needed to tell." in page
 
 
 def test_a_saved_probe_serves_another_set_and_is_refused_for_another_model(place: Path, done: Result) -> None:
     assert load_probe(place / "direction.probe").card.train_groups[0] == "w0"
     again = call(*given(place, probe=place / "direction.probe"))
-    assert again.exit_code == 0 and "AUROC 1.00" in again.output, again.output
+    assert again.exit_code == 0, again.output
+    assert measures(place).value[LATENT] == 1.0 and "leave out --probe" in again.output, again.output
     other = call(*given(place, probe=place / "direction.probe", model=place / "b", out=place / "b-out"))
     assert other.exit_code == 2 and "not to this model" in other.output, other.output
     both = call(*given(place, probe="x.probe", save="y.probe"))

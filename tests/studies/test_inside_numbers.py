@@ -6,26 +6,27 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from selfprobe.stats.claim import Claim, Outcome, Verdict
 from selfprobe.stats.estimate import Estimate, FloatArray
 from selfprobe.stats.text_only import log_odds_elsewhere
+from selfprobe.studies.inside_claims import Baseline, ModelReading, ReadingEvidence, probe_numbers, reading_claim
 from selfprobe.studies.inside_numbers import (
-    ALPHA,
     PREVALENCES,
     BoolArray,
     Clusters,
     Grid,
     Latent,
     Names,
-    OverBaselines,
+    answer_masses,
     choose_probe,
     disagreeing,
+    either_way,
     flipped_labels,
     latent,
     left_out,
     monitored,
-    null,
-    over_baselines,
     p_of,
+    paired_lead,
     precision,
     share_of,
     variance,
@@ -67,66 +68,69 @@ def found(rng: np.random.Generator, learnt: Grid, *, shuffles: int = 20, **plant
     return latent(learnt, states, truth, words, formats, of, shuffles=shuffles, rng=rng)
 
 
-def test_a_planted_direction_is_found_at_its_layer_and_named_evaluation() -> None:
+def claim_of(held: Latent, *, p: float | None = None) -> Claim:
+    """The claim of what the model holds; the untrained copy and words are far below."""
+    below = Estimate(0.3, 0.2, 0.4, 30, "source")
+    others = {baseline.value: below for baseline in Baseline if baseline.value not in held.here.over}
+    numbers = replace(held.here, over={**others, **held.here.over})
+    probe = probe_numbers(held if p is None else replace(held, p=p), held.here.auroc, is_saved=False)
+    chance = dict.fromkeys((*others, *held.here.over), Estimate(0.5, 0.4, 0.6, 30, "source"))
+    return reading_claim(ReadingEvidence(ModelReading.LATENT, numbers, chance, probe=probe))
+
+
+def open_checks(claim: Claim) -> list[str]:
+    return [check.name for check in claim.checks if check.outcome is not Outcome.HOLDS]
+
+
+def test_a_planted_direction_is_found_at_its_layer_and_claimed() -> None:
     rng = np.random.default_rng(0)
     result = found(rng, grid(rng, strength=3.0, own=0.3), strength=4.0)
-    assert result.kind == "evaluation" and result.chosen.probe.layer == 5
+    assert result.chosen.probe.layer == 5
+    assert set(open_checks(claim_of(result))) <= {"above_random_directions"}, "of six dimensions any tells something"
     assert result.here.auroc.value > 0.99 and result.across.low > 0.8 and result.p < 0.05
     assert result.shares["label"] > 0.8 and np.mean(result.chance) < 0.9
 
 
-def test_a_direction_of_each_wrapper_alone_is_named_wrapper_and_so_is_that_of_one_wrapper() -> None:
+def test_a_direction_of_each_wrapper_alone_is_not_there_on_others_and_that_of_one_wrapper_cannot_be() -> None:
     rng = np.random.default_rng(1)
     result = found(rng, grid(rng, own=3.0), shuffles=3)
-    assert result.kind == "wrapper" and result.inside.low > 0.7 and not result.across.low > 0.5
+    assert "across_wrappers" in open_checks(claim_of(result))
+    assert result.inside.low > 0.7 and not result.across.low > 0.5
     assert result.shares["wrapper"] > result.shares["label"]
     one = found(rng, grid(rng, wrappers=1, strength=3.0, own=0.3), strength=4.0, shuffles=1)
-    assert one.kind == "wrapper" and math.isnan(one.across.value) and math.isnan(one.shares["label"])
+    assert "across_wrappers" in open_checks(claim_of(one))
+    assert math.isnan(one.across.value) and math.isnan(one.shares["label"])
     assert one.here.auroc.value > 0.9, "it finds the label here too, and cannot tell it from the wrapper"
 
 
-def test_a_direction_that_follows_the_format_of_the_set_is_named_format() -> None:
+def test_a_direction_that_follows_the_format_of_the_set_is_not_there_within_one() -> None:
     rng = np.random.default_rng(2)
     states, truth, formats, of = drawn_set(rng, by_format=4.0)
     truth = truth & (rng.random(120) < 0.4) | (formats == "benchmark") & (rng.random(120) < 0.7)
     learnt = grid(rng, strength=3.0, own=0.3)
     noise = {"words": rng.standard_normal(len(truth))}
     result = latent(learnt, states, truth, noise, formats, of, shuffles=1, rng=rng)
-    assert result.here.auroc.low > 0.5 and replace(result, p=0.01).kind == "format"
+    assert result.here.auroc.low > 0.5 and "within_format" in open_checks(claim_of(result, p=0.01))
     assert result.here.by_format.value > 0.95 and not result.here.by_label.low > 0.5
 
 
-def test_nothing_is_found_where_nothing_is_and_of_one_class_nothing_is_said() -> None:
+def test_nothing_is_found_where_nothing_is_and_of_one_class_nothing_is_claimed() -> None:
     rng = np.random.default_rng(3)
-    assert found(rng, grid(rng, own=0.0), shuffles=1).kind == "nothing"
+    assert "above_chance" in open_checks(claim_of(found(rng, grid(rng, own=0.0), shuffles=1)))
     strong = grid(rng, strength=3.0, own=0.3)
     states, truth, formats, of = drawn_set(rng, strength=4.0)
     one = latent(strong, states, np.ones_like(truth), {}, formats, of, shuffles=1, rng=rng)
-    assert one.kind == "one class" and np.isnan(one.chance).all()
+    assert claim_of(one).verdict is Verdict.CANNOT_TELL and np.isnan(one.chance).all()
+    assert open_checks(claim_of(one))[0] == "above_chance"
 
 
 def test_words_that_reach_as_much_leave_it_at_words() -> None:
     rng = np.random.default_rng(4)
     states, truth, formats, of = drawn_set(rng, strength=4.0)
-    result = latent(
-        grid(rng, strength=3.0, own=0.3), states, truth, {"words": truth + 0.0}, formats, of, shuffles=1, rng=rng
-    )
-    assert replace(result, p=0.01).kind == "words" and replace(result, p=0.06).kind == "nothing"
-
-
-@pytest.mark.slow(60)
-def test_of_200_draws_without_a_label_at_most_five_percent_are_claimed() -> None:
-    """Wrappers have directions of their own and so have the set's sources; labels say nothing. A minute."""
-    claims = 0
-    for seed in range(200):
-        rng = np.random.default_rng([seed, 39])
-        learnt, (states, truth, formats, of) = grid(rng), drawn_set(rng)
-        states += rng.standard_normal((30, WIDTH))[np.repeat(np.arange(30), 4)]
-        chosen = choose_probe(learnt.states, learnt.evaluation, learnt.wrapper, learnt.layers)
-        here = over_baselines(chosen.score(states), truth, {}, formats, of)
-        if here.auroc.low > 0.5 or here.follows_format:  # else nothing is claimed, whatever the null is
-            claims += p_of(chosen.probe.train_score, null(learnt, 40, rng)) < ALPHA
-    assert claims <= 0.05 * 200, claims
+    words = {Baseline.WORDS_ELSEWHERE.value: truth.astype(float)}
+    result = latent(grid(rng, strength=3.0, own=0.3), states, truth, words, formats, of, shuffles=1, rng=rng)
+    assert open_checks(claim_of(result, p=0.01))[0] == "above_words_elsewhere"
+    assert "above_shuffled_labels" in open_checks(claim_of(result, p=0.06))
 
 
 def test_the_choice_sees_no_label_of_what_is_left_out() -> None:
@@ -186,14 +190,22 @@ def test_auroc_within_strata_does_not_see_what_lies_between_them() -> None:
     assert "no stratum holds enough of both" in within(truth, between, truth.astype(str), of).reason
 
 
-def test_a_measure_is_above_only_where_all_known_baselines_are_below() -> None:
-    def over(*lows: float) -> OverBaselines:
-        flat = Estimate(0.7, 0.6, 0.8, 30, "source")
-        return OverBaselines(
-            flat, {str(n): Estimate(low + 0.1, low, 0.9, 30, "source") for n, low in enumerate(lows)}, flat, flat
-        )
+def test_a_placebo_counts_by_the_sign_under_which_it_tells_more() -> None:
+    truth = np.array([True, True, False, False])
+    scores = np.array([0.0, 1.0, 2.0, 3.0])
+    assert np.array_equal(either_way(truth, scores), -scores) and np.array_equal(either_way(~truth, scores), scores)
+    assert np.array_equal(either_way(np.ones(4, dtype=bool), scores), scores)
 
-    assert over(0.1, 0.2).above and not over(0.1, -0.01).above and not over().above and over(0.1, math.nan).above
+
+def test_a_lead_is_on_the_rows_that_both_rate() -> None:
+    truth = np.array([True, False] * 20)
+    first, second = truth + 0.0, np.where(np.arange(40) < 2, np.nan, 0.0)
+    auroc, lead = paired_lead(truth, first, second, Clusters(np.arange(40).astype(str), "row"))
+    assert auroc.value == 0.5 and lead.value == 0.5 and auroc.n == 38
+
+
+def test_the_mass_of_answers_is_their_probability_together() -> None:
+    assert answer_masses(np.log([[0.02, 0.01], [0.6, 0.5]])) == pytest.approx([0.03, 1.0])
 
 
 def test_the_monitor_takes_plain_sentences_off_and_then_the_placebos() -> None:

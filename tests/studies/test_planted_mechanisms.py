@@ -7,10 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from selfprobe.page.claims import claim_sentence
 from selfprobe.probes.forward import here
+from selfprobe.stats.claim import Outcome, Verdict
 from selfprobe.studies.attention import SCALES, Attention
 from selfprobe.studies.lens import LEFT, OTHER, PAPER_FIRST, Lens, parting
-from selfprobe.studies.read import Patch
+from selfprobe.studies.read import PATCH_WORDS, Patch, patch_claim, patch_rows
 
 from ..mechanism.tiny import CARRIER, HEAD, HEADS, LAYERS, WRITER, dilemmas
 from .test_lens import saved
@@ -110,6 +112,13 @@ def test_patching_finds_the_head_and_controls_find_nothing(carried: Any, whole_t
     assert len(controls) > 5 and (controls[~about_another].share.abs() < 0.01).all()
     assert controls[about_another].share.item() == pytest.approx(1, abs=0.05)
     assert abs(share[f"mean introspective pattern, blocks {CARRIER}"]) < 0.05, "the mean does not know where the ! is"
+    claim = patch_claim(patch_rows(table), "m")
+    held = {check.name: check.outcome for check in claim.checks}
+    assert held.pop("above_another_assistant") is Outcome.FAILS, "the prompt about another brings all of it too"
+    assert set(held.values()) == {Outcome.HOLDS} and claim.verdict is Verdict.NO
+    assert "no more of the shift with the other run's patterns than with another assistant: 10" in claim_sentence(
+        claim, PATCH_WORDS
+    )
 
 
 def test_patched_the_other_way_the_direct_pattern_takes_the_shift_away(carried: Any) -> None:
@@ -125,9 +134,9 @@ def test_a_share_of_a_few_dilemmas_has_no_interval_and_the_sentence_says_so(carr
     assert row.share == pytest.approx(1, abs=0.05) and np.isnan([row.share_low, row.share_high]).all()
     assert row.reason == "no interval of a share from 5 dilemmas, 6 or more are needed"
     page = study.shown()
-    (why, *_) = page.sections[0].blocks
-    assert "Share of it, without an interval as these are fewer than 6 dilemmas, that a pattern brings" in str(why)
-    assert page.answer.startswith("Cannot tell for ") and "5 dilemmas are too few for an interval" in page.answer
+    assert "Share of it, without an interval as these are fewer than 6 dilemmas, that" in str(page.sections[0].blocks)
+    assert page.answer.startswith("Cannot tell for ")
+    assert page.answer.endswith("cannot be told by 5 dilemmas; 6 are the least.")
 
 
 def test_without_a_shift_there_is_no_share_and_the_reason_is_said(silent: Any) -> None:

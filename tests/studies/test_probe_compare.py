@@ -13,6 +13,7 @@ from click.testing import CliRunner, Result
 
 from selfprobe import cli
 from selfprobe.stats.estimate import Estimate
+from selfprobe.studies.preferences.claims import CONTROLS
 from selfprobe.studies.preferences.figures import SIZED_METHODS, size_text
 from selfprobe.studies.probe_compare import (
     case_counts,
@@ -47,12 +48,23 @@ def folder(place: Path, model: str, *, sets: tuple[str, ...] = QUALITY, blocks: 
         "differences": [
             numbers(rng.uniform(-0.1, 0.2), dataset=d, probe=p, against=a, metric="f1")
             for d in sets for p, a in (("supervised", "prompting"), ("supervised", "unsupervised"), ("unsupervised", "prompting"))
+        ] + [
+            numbers(0.2, dataset=d, probe="supervised", against=control.method.format(kind="supervised"), metric="f1")
+            for d in sets for control in CONTROLS if control.check != "above_asking" and not control.is_optional
+        ],
+        "floors": [
+            {"dataset": d, "probe": "supervised", "metric": "f1", "over": f"{blocks} layers", "mean": 0.5, "high": 0.6,
+             "n": 200, "reached": 0.8, "p_value": 0.005}
+            for d in sets
         ],
         "layers": [
             numbers(rng.uniform(0.4, 0.9), dataset=d, probe=p, layer=layer, metric="f1")
             for d in sets for p in METHODS[:2] for layer in range(blocks)
         ],
-        "data": [{"dataset": d, "pairs": 60, "scored": 60} for d in sets],
+        "data": [
+            {"dataset": d, "pairs": 60, "scored": 60, "answer_mass": 0.9, "answer_mass_low": 0.85, "answer_mass_high": 0.95}
+            for d in sets
+        ],
         "transfer": [
             numbers(rng.uniform(0.4, 0.9), trained_on=a, tested_on=b, probe=p, metric="f1")
             for a in sets for b in sets for p in METHODS[:2]
@@ -240,7 +252,7 @@ def test_table_1_has_both_probes_in_a_row(three: list[str]) -> None:
 def test_the_command_writes_page_tables_and_pictures(three: list[str], tmp_path: Path) -> None:
     ran = call(*three, "--out", tmp_path / "out")
     assert ran.exit_code == 0, ran.output
-    assert ran.stdout.startswith("Yes, for 1 of 3 models. Llama-3.1-70B-Instruct has a probe above asking, by F1 +0.10")
+    assert ran.stdout.startswith("Yes, for 1 of 3 models. Llama-3.1-70B-Instruct has a probe above asking by +0.10")
     assert "Report: " in ran.output and len(ran.output.splitlines()) < 8
     made = {file.relative_to(tmp_path / "out").as_posix() for file in (tmp_path / "out").rglob("*.*")}
     for name in (
@@ -404,23 +416,41 @@ def test_the_page_says_how_aspects_were_fitted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asking", "words", "said"),
+    ("against", "value", "said"),
     [
-        (0.2, 0.1, "Yes, for gemma-2-2b-it: it has a probe above asking, by F1 +0.20 [+0.15, +0.23]."),
-        (
-            0.2,
-            0.0,
-            "Cannot tell for gemma-2-2b-it: it has a probe above asking, by F1 +0.20 [+0.15, +0.23], and not above",
-        ),
-        (0.02, 0.1, "Cannot tell for gemma-2-2b-it: it has a probe that is not shown to be above asking"),
-        (-0.2, 0.1, "No, not for gemma-2-2b-it: it has a probe below asking, by F1 −0.20 [−0.25, −0.17]."),
+        ("", 0.0, "Yes, for gemma-2-2b-it: it has a probe above asking by +0.20 [+0.15, +0.23] (F1); closest is"),
+        ("no model (TF-IDF)", 0.04, "Cannot tell for gemma-2-2b-it: it has a probe not shown to be above words"),
+        ("random direction", 0.04, "Cannot tell for gemma-2-2b-it: it has a probe not shown to be above a random dir"),
+        ("no model (length)", -0.1, "No, not for gemma-2-2b-it: it has a probe that is no better than length"),
+        ("prompting", 0.02, "Cannot tell for gemma-2-2b-it: it has a probe not shown to be above asking"),
+        ("prompting", -0.2, "No, not for gemma-2-2b-it: it has a probe less than 0.03 above asking, −0.20 [−0.25"),
     ],
 )
-def test_yes_is_above_asking_and_above_what_the_texts_tell(
-    tmp_path: Path, asking: float, words: float, said: str
-) -> None:
+def test_yes_is_above_asking_and_above_every_control(tmp_path: Path, against: str, value: float, said: str) -> None:
     place = folder(tmp_path / "a", MODELS[2], sets=("hanna",))
-    against = {"prompting": asking, "no model (TF-IDF)": words, "no model (length)": 0.3}
-    rows = [numbers(v, dataset="hanna", probe="supervised", against=a, metric="f1") for a, v in against.items()]
+    leads = {control.method.format(kind="supervised"): 0.2 for control in CONTROLS if not control.is_optional}
+    leads |= {against: value} if against else {}
+    rows = [numbers(v, dataset="hanna", probe="supervised", against=a, metric="f1") for a, v in leads.items()]
     pd.DataFrame(rows).to_csv(place / "tables/differences.csv", index=False)
     assert comparison_page(compare_runs(read_runs([str(place)]))).answer.startswith(said)
+
+
+def test_a_control_that_one_run_left_out_leaves_its_model_open(tmp_path: Path) -> None:
+    place = folder(tmp_path / "a", MODELS[2], sets=("hanna", "summeval"))
+    file = place / "tables/differences.csv"
+    rows = pd.read_csv(file)
+    rows.loc[rows.against == "prompting", ["value", "low", "high"]] = [0.2, 0.15, 0.25]
+    rows[~((rows.against == "random weights, supervised") & (rows.dataset == "hanna"))].to_csv(file, index=False)
+    page = comparison_page(compare_runs(read_runs([str(place)])))
+    assert page.answer.startswith("Cannot tell for gemma-2-2b-it: it has a probe not shown to be above random weights")
+    assert page.answer.endswith("(not run on hanna); add --random-weights.")
+
+
+def test_a_model_that_does_not_answer_when_asked_is_not_compared_with_asking(tmp_path: Path) -> None:
+    place = folder(tmp_path / "a", MODELS[2], sets=("hanna",))
+    mass = {"answer_mass": 0.03, "answer_mass_low": 0.02, "answer_mass_high": 0.04}
+    pd.DataFrame([{"dataset": "hanna", "pairs": 60, "scored": 60, **mass}]).to_csv(
+        place / "tables/data.csv", index=False
+    )
+    answer = comparison_page(compare_runs(read_runs([str(place)]))).answer
+    assert "answers with 1 or 2 in 3 % [2, 4] of the probability" in answer

@@ -1,221 +1,134 @@
-"""Findings in sentences and page of a probe run, index.html and as text report.md, from the tables in its folder."""
+"""Page of a probe run, index.html and as text report.md, from the tables in its folder."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import pandas as pd
 
 from selfprobe.page import (
     LINES,
     ROWS,
-    Answer,
     Block,
-    Bullets,
     Column,
     Figures,
-    Finding,
+    Heading,
     Page,
     Picture,
+    RowTable,
     Section,
     Table,
-    headings,
+    claim_page,
+    more_in_tables,
     number,
-    overall_answer,
+    p_digits,
+    percents,
     shown,
     signed_number,
-    strongest,
 )
+from selfprobe.page.claims import ClaimWords, check_table, claim_sentence
+from selfprobe.page.columns import columns_of
 from selfprobe.page.plots import cut_name, interval_rows
 from selfprobe.probes.folder import read_run
+from selfprobe.stats.claim import Claim, Outcome, Verdict, ordered_claims
+from selfprobe.stats.estimate import Estimate
 from selfprobe.studies.preferences import figures
+from selfprobe.studies.preferences.claims import (
+    JUDGE_WORDS,
+    JUDGES,
+    PROBE_WORDS,
+    JudgeEvidence,
+    ProbeEvidence,
+    evidence_of_run,
+    judge_claim,
+    judge_evidence,
+    probe_claim,
+)
 
 Tables = Mapping[str, pd.DataFrame]
-
-METRIC = "auroc"
-"""Metric of all numbers in the sentences: at .5 nothing is known, however often a method says 1."""
-LEAD = "AUROC on held-out pairs, with 95 % intervals by question; .5 is chance."
-CONTROLS = {
-    "no model (length)": "length",
-    "no model (TF-IDF)": "words",
-    "random weights": "the same architecture with random weights",
-}
-"""Method → what the sentence calls it; random weights are those of the same kind of probe."""
-SHUFFLED = "the best layer on shuffled labels"
-
-
-@dataclass(frozen=True)
-class WithControls:
-    """A probe of one data set beside asking and the controls."""
-
-    dataset: str
-    probe: Any
-    """Row of the probe in the table methods."""
-    others: dict[str, Any]
-    """Rows of asking first, then of the controls, by what a sentence calls them."""
-    margins: dict[str, Any]
-    """Rows of the differences by the same names: the probe less each."""
-    floor: Any
-    """Row of what the best layer finds on shuffled labels; None where the run has none."""
-
-    @property
-    def not_above(self) -> dict[str, str]:
-        """Names of what the probe is not shown to be above, by the paired differences and luck's 95 %, and what shows
-        that."""
-        lost = {name: f" ({shown(row, sign=True)})" for name, row in self.margins.items() if not row.low > 0}
-        lucky = self.floor is not None and not self.probe.value > self.floor.high
-        return lost | ({SHUFFLED: ""} if lucky else {})
+METRIC: Literal["auroc"] = "auroc"
+"""Metric of the claims: at .5 nothing is known, however often a method says 1."""
+SCALE = "AUROC on held-out pairs, with 95 % intervals by question; .5 is chance."
+PROBE_CHECKS = (
+    "Yes takes a lead over asking and over each control, with its whole 95 % interval above 0; a control that was not "
+    "run leaves it open, and one that is shown to reach as much explains it. Shuffled labels are those of the "
+    "test half, and the best of all layers counts. Of random directions each half has four, their signs from the "
+    "training labels. Where the model, asked, puts less than one half of its probability on 1 and 2, asking says "
+    "little, and a lead over it as little."
+)
+ONE_TRAINING = "This is one training on one half: another half or seed may differ by more than the interval."
 
 
 @dataclass(frozen=True)
-class ScorePair:
-    """AUROC of a probe and of asking, or of a judge and of the probe, on one data set, and the paired difference."""
+class ProbeAnswerRow:
+    """Answers by data set."""
 
-    dataset: str
-    value: float
-    other: float
-    less: float
-
-
-def _with_controls(tables: Tables, kind: str) -> list[WithControls]:
-    """The probes of one kind by data set, from the tables methods, differences and floors of a run."""
-    methods, differences, floors = (
-        tables[name].query("metric == @METRIC") for name in ("methods", "differences", "floors")
-    )
-    found = []
-    for dataset in dict.fromkeys(methods.dataset):
-        mine, less, luck = (rows[rows.dataset == dataset] for rows in (methods, differences, floors))
-        rows: dict[str, Any] = {row.method: row for row in mine.itertuples()}
-        margins: dict[str, Any] = {row.against: row for row in less[less.probe == kind].itertuples()}
-        every = {"prompting": "asking"} | CONTROLS
-        names = {name: f"{method}, {kind}" if method == "random weights" else method for method, name in every.items()}
-        there = {name: method for name, method in names.items() if method in rows}
-        floor = next(iter(luck[(luck.probe == kind) & ~luck.over.str.contains("signs")].itertuples()), None)
-        others, by = ({name: of[method] for name, method in there.items()} for of in (rows, margins))
-        found.append(WithControls(str(dataset), rows[kind], others, by, floor))
-    return found
+    dataset: Annotated[str, Heading("data set", "Data set whose pairs are judged.")]
+    answer: Annotated[Verdict, Heading("answer", "Whether the supervised probe is above asking and every control.")]
+    probe: Annotated[float, Heading("probe", "AUROC of the supervised probe.", number)]
+    asking: Annotated[float, Heading("asking", "AUROC of the model's own answers.", number)]
+    difference: Annotated[float, Heading("difference", "The probe less asking.", signed_number)]
 
 
-def claim_of(less: Any, than: str, lost: Sequence[str]) -> tuple[Answer, str]:
-    """An answer and its clause: Yes where a probe is above asking, and above everything else.
+@dataclass(frozen=True)
+class JudgeAnswerRow:
+    """Answers by data set and training."""
 
-    Args:
-        less: The paired difference to asking.
-        than: Name of what the probe is compared with, and of the number.
-        lost: Names of what else it is not shown to be above.
-    """
-    by = f"{than} {signed_number(less.value) if math.isnan(less.low) else shown(less, sign=True)}"
-    if less.high < 0:
-        return "No", f"has a probe below {by}"
-    if not less.low > 0:
-        return "Cannot tell", f"has a probe that is not shown to be above {by}"
-    if lost:
-        return "Cannot tell", f"has a probe above {by}, and not above {lost[0]}"
-    return "Yes", f"has a probe above {by}"
+    dataset: Annotated[str, Heading("data set", "Data set whose pairs are judged.")]
+    answer: Annotated[Verdict, Heading("answer", "Whether the fine-tuned judge is above its probe and the texts.")]
+    judge: Annotated[float, Heading("judge", "AUROC of the fine-tuned judge.", number)]
+    probe: Annotated[float, Heading("probe", "AUROC of the supervised probe.", number)]
+    difference: Annotated[float, Heading("difference", "The judge less the probe.", signed_number)]
 
 
-def probed(tables: Tables) -> list[Finding]:
-    """Answers by data set: is the supervised probe above asking and every control?"""
-    found = []
-    for one in _with_controls(tables, "supervised"):
-        lost, less = [name for name in one.not_above if name != "asking"], one.margins["asking"]
-        answer, clause = claim_of(less, "asking, by AUROC", lost)
-        if "LEAKS" in str(one.probe.note):
-            answer, clause = "Cannot tell", "has a probe that test labels or test texts reached"
-        of = ScorePair(one.dataset, one.probe.value, one.others["asking"].value, less.value)
-        found.append(Finding(one.dataset, answer, clause, of))
-    return found
+@dataclass(frozen=True)
+class ProbeCheckRow:
+    """Probes less asking and each control, check by check"""
+
+    dataset: Annotated[str, Heading("data set", "Data set whose pairs are judged.")]
+    probe: Annotated[str, Heading("probe", "Kind of the probe.")]
+    check: Annotated[str, Heading("check", "What a sceptic would ask of the claim.")]
+    estimate: Annotated[Estimate, Heading("measured", "The probe less the control, paired; or a share.")]
+    compared_with: Annotated[str, Heading("compared with", "The control, and what it reaches.")]
+    p_value: Annotated[float, Heading("p", "p of the check; a dash where its interval decides.", p_digits)]
+    outcome: Annotated[Outcome, Heading("outcome", "Holds, fails, or open: these data cannot decide it.")]
 
 
-def finding_sentences(tables: Tables) -> list[str]:
-    """One paragraph a data set and probe, from the tables methods, differences and floors of a run.
-
-    "one, supervised probe: 0.74 [0.70, 0.78], asking 0.66 [0.62, 0.70], paired difference +0.08 [+0.03, +0.13];
-    controls: length 0.58, words 0.61, … Not shown to be above: …"
-    """
-    both = {kind: _with_controls(tables, kind) for kind in ("supervised", "unsupervised")}
+def check_rows(claim: Claim, kind: str, words: ClaimWords) -> list[ProbeCheckRow]:
+    """The checks of a claim as rows."""
     return [
-        f"{one.dataset}, {kind} probe: {_sentence(one)}"
-        for pair in zip(*both.values(), strict=True)
-        for kind, one in zip(both, pair, strict=True)
+        ProbeCheckRow(
+            claim.subject,
+            kind,
+            words.checks[check.name],
+            check.difference,
+            check.compared_with,
+            check.p_value,
+            check.outcome,
+        )
+        for check in claim.checks
     ]
 
 
-def _sentence(one: WithControls) -> str:
-    asking, *controls = one.others.items()
-    told = [f"{name} {row.value:.2f}".replace("nan", "–") for name, row in controls]
-    if one.floor is not None:
-        told.append(f"{SHUFFLED} {one.floor.mean:.2f} (95 % stay below {one.floor.high:.2f})")
-    text = (
-        f"{shown(one.probe)}, asking {shown(asking[1])}, paired difference {shown(one.margins['asking'], sign=True)}; "
-        f"controls: {', '.join(told)}"
-    )
-    note = str(one.probe.note)
-    if "LEAKS" in note:
-        return f"{text}. Test labels or test texts reached this probe: it is no measurement."
-    if "sign arbitrary" in note:
-        return f"{text}. The sign is arbitrary: a number under .5 says as much as one above it."
-    if math.isnan(one.probe.value):
-        return f"{text}. No score, no verdict."
-    if lost := one.not_above:
-        return f"{text}. Not shown to be above {'; '.join(f'{name}{by}' for name, by in lost.items())}."
-    return f"{text}. Above asking and every control."
-
-
-TEXT_ONLY = {"no model (TF-IDF)": "words", "no model (length)": "length"}
-"""Controls that see the texts alone, and how sentences call them."""
-JUDGES = ("fine-tuned judge", "fine-tuned judge, all weights")
-
-
-def judge_findings(tables: Tables) -> list[Finding]:
-    """Answers by data set and training: is the fine-tuned judge above the supervised probe?"""
-    methods, less = (tables[name].query("metric == @METRIC") for name in ("finetuned", "finetuned_less"))
-    found = []
-    for row in less[less.against == "supervised"].itertuples():
-        rows: dict[str, Any] = {one.method: one for one in methods[methods.dataset == row.dataset].itertuples()}
-        of = ScorePair(row.dataset, rows[row.probe].value, rows["supervised"].value, row.value)
-        by = f"its probe, by AUROC {signed_number(row.value) if math.isnan(row.low) else shown(row, sign=True)}"
-        answer: Answer = "Yes" if row.low > 0 else "No" if row.high < 0 else "Cannot tell"
-        place = "above" if row.low > 0 else "below" if row.high < 0 else "that is not shown to differ from"
-        name = (
-            row.dataset if row.probe == JUDGES[0] else f"{row.dataset} (all weights)".replace(" ", "\N{NO-BREAK SPACE}")
-        )
-        found.append(Finding(name, answer, f"has a fine-tuned judge {place} {by}", of))
-    return found
-
-
-def _above_texts(margins: pd.DataFrame) -> str:
-    """Names of the controls without a model that a fine-tuned judge is not shown to be above, or ""."""
-    less = {row.against: row for row in margins.itertuples()}
-    lost = [f"{told} ({shown(less[n], sign=True)})" for n, told in TEXT_ONLY.items() if not less[n].low > 0]
-    return f", and not shown to be above what the texts alone reach: {', '.join(lost)}" if lost else ""
-
-
-def finetuned_sentences(tables: Tables) -> list[str]:
-    """A sentence a data set and training: the fine-tuned judge beside the probe and asking, and what either costs."""
-    found = []
-    methods, less = (tables[name].query("metric == @METRIC") for name in ("finetuned", "finetuned_less"))
-    for (dataset, judge), margins in less.groupby(["dataset", "probe"], sort=False):
-        rows: dict[str, Any] = {row.method: row for row in methods[methods.dataset == dataset].itertuples()}
-        margin = next(margins[margins.against == "supervised"].itertuples())
-        cost = tables["finetuning_cost"].query("dataset == @dataset").set_index("what").seconds
-        took, probe = (cost[cost.index.str.startswith(f"{name}:")].sum() for name in (judge, "probe"))
-        verdict = "above" if margin.low > 0 else "below" if margin.high < 0 else "not shown to differ from"
-        alone = ", ".join(f"{told} {rows[name].value:.2f}" for name, told in TEXT_ONLY.items())
-        found.append(
-            f"{dataset}: {judge} {shown(rows[str(judge)])}, supervised probe {shown(rows['supervised'])}, asking "
-            f"{shown(rows['prompting'])}, {alone}; the judge is {verdict} the probe ({shown(margin, sign=True)})"
-            f"{_above_texts(margins)}. Training took {took:.0f} s, and the probe {probe:.0f} s. This is one training "
-            "on one half: another half or seed may differ by more than the interval."
-        )
-    return found
+def cost_sentences(tables: Tables) -> list[str]:
+    """A sentence a data set and training: how long learning took the judge, and the probe."""
+    sentences = []
+    less = tables["finetuned_less"]
+    for dataset, judge in less[["dataset", "probe"]].drop_duplicates().itertuples(index=False):
+        cost = tables["finetuning_cost"]
+        seconds = cost[cost.dataset == dataset].set_index("what").seconds
+        judge_seconds = seconds[seconds.index.str.startswith(f"{judge}:")].sum()
+        probe_seconds = seconds[seconds.index.str.startswith("probe:")].sum()
+        times = f"Training took {judge_seconds:.0f} s, and the probe {probe_seconds:.0f} s."
+        sentences.append(f"{dataset}: {judge}. {times} {ONE_TRAINING}")
+    return sentences
 
 
 CAPTIONS = {
     "methods": "Probes, the model's own answers, and controls",
-    "differences": "Probes less asking and less each control, pair by pair",
+    "differences": "Probes less asking and less each control, by metric",
     "layers": "By layer",
     "transfer": "Probes of one data set on another",
     "cosine": "Cosine of the directions",
@@ -233,24 +146,13 @@ CAPTIONS = {
 }
 OF_DATA = {"ties": "rows without a better text", "left_out": "pairs not drawn", "scored": "pairs scored"}
 OF_DATA |= {"unscored": "pairs unscored", "humans_agree": "people agree", "humans_low": "from", "humans_high": "to"}
+OF_DATA |= {"answer_mass": "answers with 1 or 2"}
 """Columns of the table of data by what they count."""
 DRAWN = ("supervised", "unsupervised", "prompting", *JUDGES)
 TITLES = {
     "probes": "Do probes of {} judge better than asking it?",
     "judges": "Does {} judge better when it is fine-tuned than its probe does?",
 }
-_OTHERS = {"probes": "asking", "judges": "probe"}
-COLUMNS = {
-    about: (
-        Column("data set", "model"),
-        Column("answer", "answer"),
-        Column("probe" if about == "probes" else "judge", lambda one: one.of.value, number),
-        Column(other, lambda one: one.of.other, number),
-        Column("difference", lambda one: one.of.less, signed_number),
-    )
-    for about, other in _OTHERS.items()
-}
-"""AUROC of the probe and of asking, or of the judge and of the probe."""
 LUCK = "The best layer and sign are picked on the test half, so compare each number with what luck reaches."
 
 
@@ -258,58 +160,158 @@ def probe_page(out: Path, about: Literal["probes", "judges"] = "probes") -> Page
     """The page of the run in `out`, with report.md: of its probes, or of the judges that were trained beside them."""
     tables = {file.stem: pd.read_csv(file) for file in sorted((out / "tables").glob("*.csv"))}
     state = read_run(out)
-    model, train = cut_name(state["model"]), state["settings"].get("train", 0.5)
-    halves = "halves" if train == 0.5 else f"splits that train on {f'{train:.0%}' if train < 1 else f'{train:g} pairs'}"
-    lead = (
-        f"{state['model']}, revision {state['revision']}, preset {state['settings']['name']}, "
-        f"{state['settings']['seeds']} {halves}, orientation {state['settings']['orientation']}, selfprobe "
-        f"{state['selfprobe']}. Numbers are means over test halves with 95 % intervals by question. The intervals hold "
-        "for the probes as fitted, and allow for pairs that train the probe of one half and test that of another. "
-        "Layers of the tables are counted from 0: layer 3 is the state after block 4 of the figures."
-    )
-    judges = finetuned_sentences(tables) if "finetuned" in tables else []
-    said = [*finding_sentences(tables), *judges]
-    found = strongest(judge_findings(tables) if about == "judges" else probed(tables))
-    answer, notes = overall_answer(found, "data sets")
-    sections, lines = list[Section](), [f"# {TITLES[about].format(model)}", "", answer, "", LEAD, ""]
-    lines += [*(f"- {sentence}" for sentence in said), "", lead]
+    title = TITLES[about].format(cut_name(state["model"]))
+    costs_of_judges = cost_sentences(tables) if "finetuned" in tables else []
+    run_sentence = _run_sentence(state)
     pictures = figures.drawn_pictures(tables)
-    for name, caption in (*CAPTIONS.items(), ("data", "Data")):
+    sections = [_table_section(name, tables, pictures) for name in (*CAPTIONS, "data") if name in tables]
+    shared: dict[str, Any] = {"cells": sections, "method": [SCALE, PROBE_CHECKS, run_sentence]}
+    if about == "judges":
+        page = _judge_page(title, tables, shared, costs_of_judges)
+    else:
+        page = _probe_page(title, tables, shared, costs_of_judges)
+    report = _report(page, run_sentence, costs_of_judges, tables, pictures)
+    return replace(page, files={"report.md": report.encode()})
+
+
+def _probe_page(title: str, tables: Tables, shared: Mapping[str, Any], costs_of_judges: Sequence[str]) -> Page:
+    evidence = {one.subject: one for one in evidence_of_run(tables, "supervised", METRIC)}
+    claims = ordered_claims([probe_claim(one) for one in evidence.values()])
+    notes: dict[str, list[Block]] = {}
+    rows = [row for claim in claims for row in check_rows(claim, "supervised", PROBE_WORDS)]
+    for one in evidence_of_run(tables, "unsupervised", METRIC):
+        claim = probe_claim(one)
+        checks = check_table(claim, PROBE_WORDS)
+        blocks: list[Block] = [f"Unsupervised probe. {claim_sentence(claim, PROBE_WORDS)}"]
+        notes[one.subject] = [*blocks, Table(checks.rows, checks.columns)]
+        rows += check_rows(claim, "unsupervised", PROBE_WORDS)
+    answers = [_probe_answer(claim, evidence[claim.subject]) for claim in claims[:ROWS]]
+    page = claim_page(
+        title,
+        claims,
+        PROBE_WORDS,
+        picture=_picture(claims, [evidence[claim.subject].subject for claim in claims], tables, "probes"),
+        table=Table(answers, columns_of(ProbeAnswerRow)),
+        tables={"checks": RowTable(ProbeCheckRow, rows)},
+        notes=notes,
+        **shared,
+    )
+    return replace(page, tables={**tables, **page.tables})
+
+
+def _probe_answer(claim: Claim, evidence: ProbeEvidence) -> ProbeAnswerRow:
+    asking = evidence.leads.get("above_asking")
+    score = asking.score if asking else math.nan
+    return ProbeAnswerRow(claim.subject, claim.verdict, evidence.score.value, score, claim.effect.value)
+
+
+def _judge_page(title: str, tables: Tables, shared: Mapping[str, Any], costs_of_judges: Sequence[str]) -> Page:
+    evidence = {one.subject: one for one in judge_evidence(tables)}
+    claims = ordered_claims([judge_claim(one) for one in evidence.values()])
+    answers = [_judge_answer(claim, evidence[claim.subject]) for claim in claims[:ROWS]]
+    rows = [row for claim in claims for row in check_rows(claim, "fine-tuned judge", JUDGE_WORDS)]
+    page = claim_page(
+        title,
+        claims,
+        JUDGE_WORDS,
+        picture=_picture(claims, [evidence[claim.subject].dataset for claim in claims], tables, "judges"),
+        table=Table(answers, columns_of(JudgeAnswerRow)),
+        tables={"checks": RowTable(ProbeCheckRow, rows)},
+        lines=costs_of_judges[:LINES],
+        **shared,
+    )
+    return replace(page, tables={**tables, **page.tables})
+
+
+def _judge_answer(claim: Claim, evidence: JudgeEvidence) -> JudgeAnswerRow:
+    probe = evidence.leads.get("above_probe")
+    score = probe.score if probe else math.nan
+    return JudgeAnswerRow(claim.subject, claim.verdict, evidence.score, score, claim.effect.value)
+
+
+def _run_sentence(state: Mapping[str, Any]) -> str:
+    """What a run is of, and how its numbers are to be read."""
+    settings = state["settings"]
+    train = settings.get("train", 0.5)
+    if train == 0.5:
+        halves = "halves"
+    else:
+        share = f"{train:.0%}" if train < 1 else f"{train:g} pairs"
+        halves = f"splits that train on {share}"
+    return (
+        f"{state['model']}, revision {state['revision']}, preset {settings['name']}, {settings['seeds']} {halves}, "
+        f"orientation {settings['orientation']}, selfprobe {state['selfprobe']}. Numbers are means over test halves "
+        "with 95 % intervals by question. The intervals hold for the probes as fitted, and allow for pairs that train "
+        "the probe of one half and test that of another. Layers of the tables are counted from 0: layer 3 is the state "
+        "after block 4 of the figures."
+    )
+
+
+def _caption(name: str) -> str:
+    return CAPTIONS.get(name, "Data")
+
+
+def _table_section(name: str, tables: Tables, pictures: Mapping[str, Sequence[Picture]]) -> Section:
+    """A table of the run with its figure."""
+    caption = _caption(name)
+    blocks: list[Block] = [text_table(_rows(name, tables))]
+    if name == "layers":
+        blocks.append(LUCK)
+    if name in pictures:
+        blocks.append(Figures(pictures[name]))
+    return Section(caption, blocks, name=name)
+
+
+def _report(
+    page: Page,
+    run_sentence: str,
+    costs_of_judges: Sequence[str],
+    tables: Tables,
+    pictures: Mapping[str, Sequence[Picture]],
+) -> str:
+    """The page as Markdown."""
+    assert page.words is not None
+    lines = [f"# {page.title}", "", page.answer, "", SCALE, ""]
+    lines += [f"- {claim_sentence(claim, page.words)}" for claim in page.claims]
+    lines += [f"- {sentence}" for sentence in costs_of_judges]
+    lines += ["", run_sentence, "", "## Checks", "", *markdown(_checks_text(page))]
+    for name in (*CAPTIONS, "data"):
         if name not in tables:
             continue
-        rows = _rows(name, tables)
-        blocks: list[Block] = [text_table(rows)]
-        lines += ["", f"## {caption}", "", *markdown(rows)]
+        caption = _caption(name)
+        lines += ["", f"## {caption}", "", *markdown(_rows(name, tables))]
         if name == "layers":
-            blocks.append(LUCK)
             lines += ["", LUCK]
         if name in pictures:
-            blocks.append(Figures(pictures[name]))
-            lines += ["", *(f"![{picture.caption}](figures/{picture.name}.svg)" for picture in pictures[name])]
-        sections.append(Section(caption, blocks, name=name))
-    return Page(
-        TITLES[about].format(model),
-        answer=answer,
-        picture=_picture(found, tables, about),
-        table=Table(found[:ROWS], COLUMNS[about]),
-        sections=headings(why=[LEAD, Bullets(said)], cells=sections, method=[lead]),
-        tables=tables,
-        files={"report.md": ("\n".join(lines) + "\n").encode()},
-        notes=judges[:LINES] if about == "judges" else notes,
-    )
+            lines.append("")
+            lines += [f"![{picture.caption}](figures/{picture.name}.svg)" for picture in pictures[name]]
+    return "\n".join(lines) + "\n"
 
 
-def _picture(found: Sequence[Finding], tables: Tables, about: str) -> Picture:
+def _checks_text(page: Page) -> pd.DataFrame:
+    """The checks of a page, both kinds of probe, as text."""
+    checks = page.tables["checks"]
+    assert isinstance(checks, RowTable)
+    rows = []
+    for row in checks.rows:
+        measured = shown(row.estimate, sign=bool(row.compared_with))
+        of = {"data set": row.dataset, "probe": row.probe, "check": row.check, "measured": measured}
+        rows.append(of | {"compared with": row.compared_with, "outcome": row.outcome.value})
+    return pd.DataFrame(rows)
+
+
+def _picture(
+    claims: Sequence[Claim], datasets: Sequence[str], tables: Tables, about: Literal["probes", "judges"]
+) -> Picture:
     """AUROC of the probes and of asking; a judge in the place of the unsupervised probe."""
     every = tables["finetuned" if about == "judges" else "methods"]
     methods = every[every.metric == METRIC]
-    shown_methods = [name for name in dict.fromkeys(methods.method) if name in DRAWN]
+    drawn_methods = [name for name in dict.fromkeys(methods.method) if name in DRAWN]
     rows = {}
-    for one in found[:ROWS]:
-        mine = {row.method: row for row in methods[methods.dataset == one.of.dataset].itertuples()}
-        rows[one.model] = {name: mine[name] for name in shown_methods if name in mine}
-    more = f" {len(found) - ROWS} more data sets are under Tables." if len(found) > ROWS else ""
-    caption = f"95 % intervals by question.{more}"
+    for claim, dataset in list(zip(claims, datasets, strict=True))[:ROWS]:
+        by_method = {row.method: row for row in methods[methods.dataset == dataset].itertuples()}
+        rows[claim.subject] = {name: by_method[name] for name in drawn_methods if name in by_method}
+    caption = f"95 % intervals by question.{more_in_tables(len(claims) - ROWS)}"
     return interval_rows(about, rows, caption=caption, axis="AUROC on held-out pairs", line=0.5)
 
 
@@ -350,9 +352,16 @@ def _rows(name: str, tables: Tables) -> pd.DataFrame:
         index = ["dataset", "aspect"] if name == "aspects" else ["subset"]
         return rows.pivot(index=index, columns="method", values="f1").reset_index()
     if name == "data":
-        return table.round(3).rename(columns=OF_DATA)
+        shares = [percents(_mass_of(row)) for row in table.itertuples()]
+        rows = table.assign(answer_mass=shares).drop(columns=["answer_mass_low", "answer_mass_high"])
+        return rows.round(3).rename(columns=OF_DATA)
     rows = table.assign(change=lambda t: [shown(r, sign=True) for r in t.itertuples()]).round({"changed_answers": 3})
     return rows[["dataset", "direction", "f1", "change", "changed_answers", "n"]].round({"f1": 3})
+
+
+def _mass_of(row: Any) -> Estimate:
+    """Share of its probability that a model puts on the two answers, of a row of the table data."""
+    return Estimate(row.answer_mass, row.answer_mass_low, row.answer_mass_high, int(row.scored), "pair")
 
 
 def _ends(table: pd.DataFrame) -> pd.DataFrame:
