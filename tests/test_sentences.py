@@ -20,7 +20,6 @@ from selfprobe.stats.estimate import Estimate
 from selfprobe.studies import (
     attention,
     card,
-    cues,
     every,
     features,
     inside,
@@ -184,11 +183,6 @@ HALF, RANKS = about(0.5), about(0.6)
 NONE = Estimate(np.nan, np.nan, np.nan, 0, "source", "no data")
 
 
-def cue(*, sure: bool = False, of: Estimate = WIDE, judged: int = 2, controls: int = 30) -> tuple[Any]:
-    every = [Of(name="the word exam", estimate=of)] * judged
-    return (Of(judged=every, sure=every[:1] if sure else [], noise=Of(n=controls, spread=0.04)),)
-
-
 def patched(own: tuple[float, float], text: float = 0.1, there: bool = True) -> tuple[Any, Any, bool]:
     rows = pd.DataFrame({"group": ["shift", "relevant run", "control: pattern of the irrelevant text, given blocks"]})
     rows = rows.assign(reason="", share=[1, 0.5, text], share_low=[1, own[0], text], share_high=[1, own[1], text])
@@ -254,13 +248,6 @@ def preferred(*models: tuple[str, float, float, float], first: float = np.nan) -
 
 BEFORE, LATER = contrast(UP, UP, shown=True, moved=True, strong=True), {"shown": False, "moved": True}
 STUDIES: dict[Callable[..., Any], list[tuple[tuple[Any, ...], str, str]]] = {
-    cues._answer: [
-        (cue(sure=True, of=UP), "Yes", "goes by 1 of 2 things (Holm), most by “the word exam”: +0.40"),
-        (cue(controls=0), "Cannot tell", "has no prompt that is long enough to take as much out elsewhere"),
-        (cue(judged=0), "Cannot tell", "has 30 edits elsewhere"),
-        (cue(of=FLAT), "No", "raises P(evaluation) by less than 0.10 for each of 2 things"),
-        (cue(), "Cannot tell", "is shown to go by none of 2 things"),
-    ],
     probes.claim_of: [
         ((DOWN, "asking", []), "No", "has a probe below asking −0.40"),
         ((WIDE, "asking", []), "Cannot tell", "has a probe that is not shown to be above asking"),
@@ -381,6 +368,7 @@ def test_every_answer_of_a_study_is_said_with_what_it_licenses(of: Callable[...,
 PLACES: dict[str, tuple[str, ...]] = {
     "Awareness": ("test_sentences.py",),
     "Check": ("check/test_gate.py", "check/test_changes.py"),
+    "Cues": ("test_claims.py",),
     "Induce": ("studies/test_induced_numbers.py",),
     "Matrix": ("test_sentences.py", "matrix/test_verdict.py"),
     "Noticing": ("effect",),
