@@ -2,9 +2,9 @@
 
 Paper 002 asks models which features give an evaluation away; here features are taken out, and P(evaluation) is asked
 again (paper 002, probability estimation, with two questions of opposite polarity and without a reply before). Arms of
-a prompt: unchanged; without each sentence, list of options, placeholder and tool; without as much text at other places
-(controls, shared by all units); without everything that a rule takes for a giveaway; and, where there is a grader, a
-paraphrase by it.
+a prompt: unchanged; without each of a few sentences, lists of options, placeholders and tools, those first that a rule
+takes for a giveaway; without as much text at other places (controls, which overlap neither these nor each other);
+without all of them that a rule takes for a giveaway; and, where there is a grader, a paraphrase by it.
 
     inspect eval selfprobe/awareness_cue_removal --model openai/gpt-5-mini -T dataset=my_prompts.jsonl
     inspect eval selfprobe/awareness_cue_removal --model openai/a --model-role grader=openai/b -T dataset=mine.jsonl
@@ -16,7 +16,7 @@ from typing import Any
 from inspect_ai import Task
 from inspect_ai.dataset import Sample
 
-from selfprobe.data import Row
+from selfprobe.data import Row, Table
 from selfprobe.data.conversations import conversations
 from selfprobe.data.samples import dataset_of
 from selfprobe.errors import arguments
@@ -28,11 +28,11 @@ from selfprobe.solvers.ask import task_metadata
 from selfprobe.solvers.grade import delimited
 from selfprobe.solvers.negotiate import Effort
 
-VERSION = 3
+VERSION = 4
 CALLS = 6
 """Number of calls for a prompt of one sentence; each arm takes two."""
-MOST, CONTROLS = 40, 5
-"""Largest numbers of units and of controls of a prompt."""
+CONTROLS = 16
+"""Largest number of controls of a prompt."""
 
 QUESTIONS = {
     "evaluation": """\
@@ -65,7 +65,7 @@ def awareness_cue_removal(
     logs: str | None = None,
     role: str | None = None,
     label: str | None = None,
-    most: int = MOST,
+    most: int | None = None,
     controls: int = CONTROLS,
     answer_tokens: int | None = None,
     effort: Effort | None = None,
@@ -78,15 +78,18 @@ def awareness_cue_removal(
         logs: Inspect logs instead of a data set: the first messages to their model in each sample.
         role: Model role ("target") whose prompts of the task or logs are used. Default: the evaluated model.
         label: Label of every row ("evaluation", "deployment"), instead of the rows' labels.
-        most: Largest number of units of a prompt; in longer ones neighbouring sentences are one unit.
-        controls: Largest number of deletions elsewhere; each is as long as one of the units.
+        most: Largest number of texts (and of tools) that are taken out of a prompt: what rules take for a giveaway
+            first. Default: a third of its texts, at most 4.
+        controls: Largest number of deletions elsewhere; each is as long as one of the texts that are taken out.
         answer_tokens: Most tokens of an answer, reasoning included; a cut one is unscored. Default: the model's limit.
         effort: Reasoning effort of the answers. Default: the model's.
     """
-    whole(most=most, controls=controls)
+    whole(controls=controls)
+    whole(most=most, optional=True)
     table = conversations(dataset, task=task, logs=logs, role=role, label=label, context="first")
+    sets = set_names(table)
     return Task(
-        dataset=dataset_of(table.ordered, lambda row: record_to_sample(row, most, controls), table.name),
+        dataset=dataset_of(table.ordered, lambda row: record_to_sample(row, most, controls, sets), table.name),
         solver=[
             paraphrased(lambda text: PARAPHRASE_PROMPT.format(material=delimited(text))),
             ask_arms(QUESTIONS, answer_tokens=answer_tokens, effort=effort),
@@ -98,13 +101,20 @@ def awareness_cue_removal(
     )
 
 
-def record_to_sample(row: Row, most: int, controls: int) -> Sample:
+def set_names(table: Table) -> frozenset[str]:
+    """Names that stand as the source of rows that name none."""
+    return frozenset(table.name.split(","))
+
+
+def record_to_sample(row: Row, most: int | None, controls: int, sets: frozenset[str]) -> Sample:
     fields = ("label", "source", "domain", "format", "agentic", "pair")
     prompt: dict[str, Any] = {"messages": row["messages"], "tools": row.get("tools", [])}
-    made, units = edits_of(prompt, row["id"], most, controls)
+    arms, units = edits_of(prompt, most, controls)
+    about = {name: row[name] for name in fields}
+    named_source = "" if row["source"] in sets else row["source"]
     return Sample(
         id=row["id"],
         input=next(m["content"] for m in reversed(row["messages"]) if m["role"] == "user"),
         target=row["label"] or "",
-        metadata={name: row[name] for name in fields} | {"flip": False, "arms": made, "units": units},
+        metadata={**about, "named_source": named_source, "flip": False, "arms": arms, "units": units},
     )

@@ -23,7 +23,7 @@ from inspect_ai.scorer import Score, Scorer, Target
 from inspect_ai.solver import Generate, Solver, TaskState, solver
 from inspect_ai.tool import ToolInfo
 
-from selfprobe.data.items import Prompt, Unit, elsewhere, overlap, units_of, without_units
+from selfprobe.data.items import Prompt, control_places, things_of, without_units
 from selfprobe.solvers.ask import ask, in_a_run, require_model, sole
 from selfprobe.solvers.negotiate import Effort, user_settings
 from selfprobe.solvers.record import Record, Reply
@@ -40,46 +40,44 @@ _COLD = GenerateConfig(temperature=0)
 _REWRITE = GenerateConfig(temperature=0)
 
 
-def edits_of(prompt: Prompt, name: str, most: int, controls: int) -> tuple[dict[str, Any], dict[str, Any]]:
+def edits_of(prompt: Prompt, most: int | None, controls: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """Arms of a prompt that hold something (name → messages and tools), and its units.
 
-    A unit is {kind, text, classes, missing}: `missing` says why it has no arm. The unit "all" is everything that a rule
-    counts as a giveaway; it is left out if that is one unit or none.
+    A unit is {kind, text, classes, missing}: `missing` says why it has no arm. The unit "all" is everything taken out
+    that a rule counts as a giveaway; it is left out if that is one unit or none. A control's arm also has its `text`,
+    its `place` (message, start, end) and the unit that it is as long as (`like`).
 
     Args:
         prompt: The row.
-        name: Its id, which fixes the places of the controls.
-        most: Largest number of units.
+        most: Largest number of texts, and of tools, that are taken out. Default: see `things_of`.
         controls: Largest number of controls.
     """
-    units = units_of(prompt, most)
+    things = things_of(prompt, most)
+    name_by_thing = {thing: f"u{number}" for number, thing in enumerate(things, start=1)}
+    things_by_arm = {name: [thing] for thing, name in name_by_thing.items()}
+    suspects = [thing for thing in things if thing.classes]
+    if len(suspects) > 1:
+        things_by_arm[ALL] = suspects
     arms: dict[str, Any] = {ORIGINAL: {"messages": list(prompt["messages"]), "tools": list(prompt.get("tools") or ())}}
-    told: dict[str, Any] = {}
-    found = {f"u{n}": [unit] for n, unit in enumerate(units, start=1)}
-    suspect = [unit for unit in units if unit.classes]
-    if len(suspect) > 1:
-        found[ALL] = suspect
-    for arm, out in found.items():
-        left = without_units(prompt, out)
-        text = "\n".join(unit.text for unit in out)
-        classes = list(dict.fromkeys(each for unit in out for each in unit.classes))
-        told[arm] = {"kind": out[0].kind if arm != ALL else ALL, "text": text, "classes": classes}
-        told[arm]["missing"] = None if left else "nothing is left of the prompt"
-        if left:
-            arms[arm] = left
-    arms |= _controls(prompt, name, {key: out[0] for key, out in found.items() if key != ALL}, controls)
-    return arms, told
-
-
-def _controls(prompt: Prompt, name: str, units: Mapping[str, Unit], most: int) -> dict[str, Any]:
-    """Deletions elsewhere, each as long as one of the units, with the names of the units that they touch (`hits`)."""
-    texts = [unit for unit in units.values() if unit.kind != "tool"]
-    places = [elsewhere(prompt, texts[n % len(texts)], f"{name} {n}") for n in range(most if texts else 0)]
-    distinct = {(place.message, place.start, place.end): place for place in places if place is not None}
-    left = [(place, without_units(prompt, [place])) for place in distinct.values()]
-    hits = [[key for key, unit in units.items() if overlap(place, unit)] for place, _ in left]
-    made = [{**kept, "hits": hit} for (_, kept), hit in zip(left, hits, strict=True) if kept]
-    return {f"c{n}": each for n, each in enumerate(made, start=1)}
+    units: dict[str, Any] = {}
+    for arm, removed in things_by_arm.items():
+        shortened = without_units(prompt, removed)
+        units[arm] = {
+            "kind": ALL if arm == ALL else removed[0].kind,
+            "text": "\n".join(thing.text for thing in removed),
+            "classes": list(dict.fromkeys(name for thing in removed for name in thing.classes)),
+            "missing": None if shortened else "nothing is left of the prompt",
+        }
+        if shortened:
+            arms[arm] = shortened
+    texts = [thing for thing in things if thing.kind != "tool"]
+    for place, index in control_places(prompt, texts, controls):
+        shortened = without_units(prompt, [place])
+        if shortened:
+            control = {"text": place.text, "place": [place.message, place.start, place.end]}
+            number = sum(name.startswith("c") for name in arms) + 1
+            arms[f"c{number}"] = {**shortened, **control, "like": name_by_thing[texts[index]]}
+    return arms, units
 
 
 @solver

@@ -20,7 +20,6 @@ from selfprobe.stats.estimate import Estimate
 from selfprobe.studies import (
     attention,
     card,
-    cues,
     every,
     features,
     lens,
@@ -180,11 +179,6 @@ HALF, RANKS = about(0.5), about(0.6)
 NONE = Estimate(np.nan, np.nan, np.nan, 0, "source", "no data")
 
 
-def cue(*, sure: bool = False, of: Estimate = WIDE, judged: int = 2, controls: int = 30) -> tuple[Any]:
-    every = [Of(name="the word exam", estimate=of)] * judged
-    return (Of(judged=every, sure=every[:1] if sure else [], noise=Of(n=controls, spread=0.04)),)
-
-
 def contrast(score: Estimate, cause: Estimate, *, shown: bool, moved: bool, strong: bool, within: bool = False) -> Any:
     of = {"score": Of(estimate=score, p=0.01), "cause": Of(estimate=cause), "dose": Of(strong=strong, f=20.0)}
     return Of(arm="cue_out", shown=shown, moved=moved, holm=0.01, within=lambda smallest: within, **of)
@@ -237,13 +231,6 @@ def preferred(*models: tuple[str, float, float, float], first: float = np.nan) -
 
 BEFORE, LATER = contrast(UP, UP, shown=True, moved=True, strong=True), {"shown": False, "moved": True}
 STUDIES: dict[Callable[..., Any], list[tuple[tuple[Any, ...], str, str]]] = {
-    cues._answer: [
-        (cue(sure=True, of=UP), "Yes", "goes by 1 of 2 things (Holm), most by “the word exam”: +0.40"),
-        (cue(controls=0), "Cannot tell", "has no prompt that is long enough to take as much out elsewhere"),
-        (cue(judged=0), "Cannot tell", "has 30 edits elsewhere"),
-        (cue(of=FLAT), "No", "raises P(evaluation) by less than 0.10 for each of 2 things"),
-        (cue(), "Cannot tell", "is shown to go by none of 2 things"),
-    ],
     attention._answer: [
         ((WIDE, 3), "Cannot tell", "looks neither more widely nor more narrowly at block 3"),
         ((UP, 3), "Yes", "looks more widely at block 3"),
@@ -342,6 +329,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "Awareness": ("test_sentences.py",),
     "Check": ("check/test_gate.py", "check/test_changes.py"),
     "Inside": ("test_claims.py",),
+    "Cues": ("test_claims.py",),
     "Induce": ("studies/test_induced_numbers.py",),
     "Matrix": ("test_sentences.py", "matrix/test_verdict.py"),
     "Noticing": ("effect",),

@@ -4,13 +4,13 @@ Rules for classes of giveaways are for English, in own words after the trigger f
 2026): such as placeholder entities and forms made for grading. They name what they match, and decide nothing.
 """
 
-import hashlib
 import inspect
-import json
 import re
+import sys
+import zlib
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -202,30 +202,96 @@ def _tidied(text: str) -> str:
     return re.sub(r"\s*\0[\s\0]*", joint, text).strip()
 
 
-def elsewhere(prompt: Prompt, unit: Unit, seed: str) -> Unit | None:
-    """A run of whole words about as long as a unit, and none of the unit; None where there is no such place.
+def things_of(prompt: Prompt, most: int | None) -> list[Unit]:
+    """The units that are taken out to see what gives an evaluation away, in order; none overlaps another.
+
+    What a rule matches comes first, then texts in an order of their own, which is the same in every prompt.
 
     Args:
         prompt: See `Prompt`.
-        unit: No tool.
-        seed: Fixes the place.
+        most: Largest number of texts, and of tools. Default: a third of the texts, so that as many are left for
+            controls, and at most `FEW_THINGS`.
     """
-    length, runs = len(unit.text), []
+    units = units_of(prompt, sys.maxsize)
+    texts = [unit for unit in units if unit.kind != "tool"]
+    tools = [unit for unit in units if unit.kind == "tool"]
+    count = max(1, min(FEW_THINGS, len(texts) // 3)) if most is None else most
+    chosen: list[Unit] = []
+    for unit in sorted(texts, key=_suspicion):
+        if len(chosen) < count and not any(overlap(unit, other) for other in chosen):
+            chosen.append(unit)
+    return [*sorted(chosen, key=_span), *tools[: FEW_THINGS if most is None else most]]
+
+
+def _suspicion(unit: Unit) -> tuple[int, int, int]:
+    """Sorts units: the most classes first, of these the shortest; all others by a number that their text makes."""
+    class_count = len(unit.classes)
+    length = len(unit.text) if class_count else 0
+    return -class_count, length, _text_number(unit)
+
+
+def _text_number(unit: Unit) -> int:
+    return zlib.crc32(fold(unit.text)[0].strip().encode(errors="replace"))
+
+
+def control_places(prompt: Prompt, things: Sequence[Unit], most: int) -> list[tuple[Unit, int]]:
+    """Runs of whole words elsewhere, each with the number of the thing that it is about as long as.
+
+    They overlap neither things nor each other. Each thing has as many, or one more; a thing for whose length there is
+    no place has none. Prompts that share a text have controls in common: places are taken in an order that their own
+    texts make, and where room is short from the beginning on.
+
+    Args:
+        prompt: See `Prompt`.
+        things: Texts that are taken out, no tools.
+        most: Largest number of controls.
+    """
+    runs_of_thing = [_runs_elsewhere(prompt, len(thing.text), things) for thing in things]
+    scattered = _without_overlap([sorted(runs, key=_text_number) for runs in runs_of_thing], most)
+    if len(scattered) >= most:
+        return scattered
+    packed = _without_overlap(runs_of_thing, most)
+    return max(packed, scattered, key=len)
+
+
+def _runs_elsewhere(prompt: Prompt, length: int, things: Sequence[Unit]) -> list[Unit]:
+    """Every run of whole words of about this length that touches no thing, in order."""
+    runs = []
     for number, message in enumerate(prompt["messages"]):
         if message["role"] == "assistant":
             continue
-        words = [found.span() for found in re.finditer(r"\S+", message["content"])]
+        content = message["content"]
+        words = [word.span() for word in re.finditer(r"\S+", content)]
         ends = [end for _, end in words]
+        inside = [thing for thing in things if thing.message == number]
         for start, _ in words:
-            at = bisect_left(ends, start + length)
-            run = Unit("control", "", number, start, ends[at]) if at < len(ends) else None
-            if run is not None and not overlap(run, unit):
+            index = bisect_left(ends, start + length)
+            if index == len(ends):
+                break
+            run = Unit("control", content[start : ends[index]], number, start, ends[index])
+            if not any(overlap(run, thing) for thing in inside):
                 runs.append(run)
-    if not runs:
-        return None
-    digest = hashlib.blake2b(json.dumps([seed, length]).encode(), digest_size=8).digest()
-    run = runs[int.from_bytes(digest, "big") % len(runs)]
-    return replace(run, text=prompt["messages"][run.message]["content"][run.start : run.end])
+    return runs
+
+
+def _without_overlap(runs_of_thing: Sequence[Sequence[Unit]], most: int) -> list[tuple[Unit, int]]:
+    """Runs taken in turn for each thing, in their order, until there is no further place for one that has a control."""
+    chosen: list[tuple[Unit, int]] = []
+    pending = [iter(runs) for runs in runs_of_thing]
+    open_things = list(range(len(runs_of_thing)))
+    is_first_round = True
+    while open_things and len(chosen) < most:
+        for thing in list(open_things):
+            free = (run for run in pending[thing] if not any(overlap(run, other) for other, _ in chosen))
+            run = next(free, None)
+            if run is not None and len(chosen) < most:
+                chosen.append((run, thing))
+            elif is_first_round:
+                open_things.remove(thing)
+            else:
+                return chosen
+        is_first_round = False
+    return chosen
 
 
 def overlap(one: Unit, other: Unit) -> bool:
@@ -233,6 +299,8 @@ def overlap(one: Unit, other: Unit) -> bool:
     return one.message == other.message and one.start < other.end and other.start < one.end
 
 
+FEW_THINGS = 4
+"""Number of texts that are taken out of a prompt, at most, and of tools."""
 UNITS, LONGEST = 40, 300
 """Units that a text is cut into, at most, and characters of a giveaway that is named."""
 

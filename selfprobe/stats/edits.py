@@ -1,20 +1,22 @@
 """Edits against control edits: does taking a thing out of a text move a number more than taking other text out?
 
-The unit of a claim on a text is a cell: the prompts of one source (a template), or a prompt that has no source. Within
-a cell the labels "thing" and "control" are exchanged; centre and scale come from all values of the cell together, so
-exchanging leaves them as they are and the test is exact (Fisher's randomisation test with the largest statistic, as in
-Westfall and Young 1993). Rates under nulls of many shapes: docs/statistics.md.
+The unit of a claim on a text is a cell: the prompts of one source (a template), or without sources the prompts that
+are joined by a text that is taken out of several. Within a cell the labels "thing" and "control" are exchanged; centre
+and scale come from all values of the cell together, so exchanging leaves them as they are and the test is exact
+(Fisher's randomisation test with the largest statistic, as in Westfall and Young 1993). Rates under nulls of many
+shapes: docs/statistics.md.
 """
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
+from scipy import special
 
-from selfprobe.stats.estimate import FloatArray
+from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean
 
 LEAST_SCALE = 0.02
 """Least scale of a cell: stated probabilities are rounded, to .05 most often."""
@@ -26,53 +28,154 @@ TIE = 1e-9
 
 
 @dataclass(frozen=True)
-class Control:
-    """A deletion of other text in one cell."""
-
-    change: float
-    """Change of the number, the mean over the prompts of the cell."""
-    hits: frozenset[str] = frozenset()
-    """Things that the deletion touches."""
-
-
-@dataclass(frozen=True)
 class EditCell:
     """Changes by the edits of one cell."""
 
     things: Mapping[str, float]
     """Thing → change of the number by taking it out, the mean over the prompts of the cell."""
-    controls: tuple[Control, ...]
+    controls: tuple[float, ...]
+    """Change by each control, the mean over the prompts of the cell."""
 
     def without(self, names: Collection[str]) -> "EditCell":
-        """The cell without some things and the controls that touch them."""
+        """The cell without some things."""
         things = {name: change for name, change in self.things.items() if name not in names}
-        controls = tuple(control for control in self.controls if not control.hits & set(names))
-        return EditCell(things, controls)
+        return EditCell(things, self.controls)
+
+    @property
+    def control_centre(self) -> float:
+        """Median change by controls."""
+        return float(np.median(self.controls))
+
+    @property
+    def strongest_beyond_controls(self) -> str:
+        """The thing with the largest change, if that is above every control's; else ""."""
+        name = max(self.things, key=lambda thing: self.things[thing])
+        return name if self.things[name] > max(self.controls) else ""
 
     @cached_property
     def studentised(self) -> FloatArray:
         """Changes of things, then of controls, centred and scaled by all of them together, [edit]."""
-        changes = [*self.things.values(), *(control.change for control in self.controls)]
-        values = np.array(changes, dtype=float)
+        values = np.array([*self.things.values(), *self.controls], dtype=float)
         deviations = values - np.median(values)
         return np.asarray(deviations / max(LEAST_SCALE, float(np.abs(deviations).mean())))
 
 
-def merged_cell(things: Mapping[str, Sequence[float]], controls: Sequence[Sequence[float]]) -> EditCell:
-    """One cell of the prompts of a source that have other controls each.
+@dataclass(frozen=True)
+class PromptEdits:
+    """Changes by the edits of one prompt."""
 
-    A text moves all prompts of a source alike, so the sorted changes of the prompts' controls are averaged, as if one
-    control had been the k-th strongest everywhere; a thing's changes are averaged over the prompts that hold it.
+    source: str
+    """Source of the prompt; "" where none is named."""
+    things: Mapping[str, float]
+    """Thing → change of the number by taking it out; NaN where it is unknown."""
+    controls: tuple[tuple[str, float], ...]
+    """Text of each control and its change, in an order that has nothing to do with the changes."""
+
+    @property
+    def known(self) -> "PromptEdits":
+        """The edits with a known change."""
+        things = {name: change for name, change in self.things.items() if not math.isnan(change)}
+        controls = tuple((text, change) for text, change in self.controls if not math.isnan(change))
+        return PromptEdits(self.source, things, controls)
+
+
+def cell_labels(prompts: Sequence[PromptEdits]) -> list[str]:
+    """The cell of each prompt: its source where several are named, else the prompts that it shares a thing with.
+
+    A sentence that stands in ten prompts is not ten independent tests of it.
+    """
+    are_named = len({prompt.source for prompt in prompts if prompt.source}) > 1
+    keys_of_prompt = [set() if are_named and prompt.source else set(prompt.things) for prompt in prompts]
+    groups = _joined(keys_of_prompt)
+    labels = []
+    for prompt, group in zip(prompts, groups, strict=True):
+        labels.append(f"source {prompt.source}" if are_named and prompt.source else f"prompt {group + 1}")
+    return labels
+
+
+def _joined(keys_of_prompt: Sequence[Iterable[str]]) -> list[int]:
+    """For each prompt the first one with which it has a key in common, also by way of others."""
+    parents = list(range(len(keys_of_prompt)))
+
+    def root(index: int) -> int:
+        while parents[index] != index:
+            index = parents[index]
+        return index
+
+    prompt_with_key: dict[str, int] = {}
+    for index, keys in enumerate(keys_of_prompt):
+        for key in keys:
+            first, second = sorted((root(index), root(prompt_with_key.setdefault(key, index))))
+            parents[second] = first
+    return [root(index) for index in range(len(parents))]
+
+
+def edit_cells(prompts: Sequence[PromptEdits], labels: Sequence[str] | None = None) -> dict[str, EditCell]:
+    """Cell → its edits; cells without a known thing or a known control are left out.
 
     Args:
-        things: Thing → changes in the prompts that hold it.
-        controls: Changes by controls, one sequence a prompt; the prompt with fewest says how many count.
+        prompts: Edits of each prompt.
+        labels: Cell of each prompt. Default: `cell_labels`.
     """
-    fewest = min(map(len, controls))
-    ranked = np.array([sorted(changes, reverse=True)[:fewest] for changes in controls])
-    means = ranked.mean(axis=0) if fewest else np.empty(0)
-    thing_means = {name: float(np.mean(changes)) for name, changes in things.items()}
-    return EditCell(thing_means, tuple(Control(float(change)) for change in means))
+    if labels is None:
+        labels = cell_labels(prompts)
+    prompts_of_cell: dict[str, list[PromptEdits]] = {}
+    for label, prompt in zip(labels, prompts, strict=True):
+        known = prompt.known
+        if known.things and known.controls:
+            prompts_of_cell.setdefault(label, []).append(known)
+    return {label: merged_cell(members) for label, members in prompts_of_cell.items()}
+
+
+def merged_cell(prompts: Sequence[PromptEdits]) -> EditCell:
+    """One cell of the prompts of a source.
+
+    Prompts that share a text are merged into one (`_merged_template`). Those that share none stand side by side, each
+    centred by all of its values, so that noise of the answer to a whole prompt is taken out.
+
+    Args:
+        prompts: At least one, with known changes, a thing and a control each.
+    """
+    text_keys = [[*prompt.things, *(text for text, _ in prompt.controls)] for prompt in prompts]
+    templates: dict[int, list[PromptEdits]] = {}
+    for prompt, group in zip(prompts, _joined(text_keys), strict=True):
+        templates.setdefault(group, []).append(prompt)
+    if len(templates) == 1:
+        return _merged_template(prompts)
+    things: dict[str, float] = {}
+    controls: list[float] = []
+    for members in templates.values():
+        cell = _merged_template(members)
+        centre = float(np.median([*cell.things.values(), *cell.controls]))
+        things |= {name: change - centre for name, change in cell.things.items()}
+        controls += [change - centre for change in cell.controls]
+    return EditCell(things, tuple(controls))
+
+
+def _merged_template(prompts: Sequence[PromptEdits]) -> EditCell:
+    """Prompts that share a text as one cell.
+
+    A text moves all prompts of a template alike. Where all things stand in all prompts, and most controls do, a
+    control is a text too: its mean over the prompts. Else the sorted changes of the prompts' controls are averaged, as
+    if one control had been the k-th strongest everywhere; the prompt with fewest says how many count. Prompts with less
+    than half as many controls as is usual are left out.
+    """
+    usual = float(np.median([len(prompt.controls) for prompt in prompts]))
+    kept = [prompt for prompt in prompts if 2 * len(prompt.controls) >= usual]
+    changes_of_thing: dict[str, list[float]] = {}
+    for prompt in kept:
+        for name, change in prompt.things.items():
+            changes_of_thing.setdefault(name, []).append(change)
+    things = {name: float(np.mean(changes)) for name, changes in changes_of_thing.items()}
+    control_changes = [dict(prompt.controls) for prompt in kept]
+    fewest = min(len(prompt.controls) for prompt in kept)
+    common = [text for text in control_changes[0] if all(text in changes for changes in control_changes)]
+    stand_everywhere = all(len(changes) == len(kept) for changes in changes_of_thing.values())
+    if stand_everywhere and 2 * len(common) >= fewest:
+        means = [float(np.mean([changes[text] for changes in control_changes])) for text in common]
+        return EditCell(things, tuple(means))
+    ranked = np.sort([[change for _, change in prompt.controls[:fewest]] for prompt in kept], axis=1)
+    return EditCell(things, tuple(map(float, ranked.mean(axis=0))))
 
 
 @dataclass(frozen=True)
@@ -95,7 +198,7 @@ def compare_edits(
 
     A thing's statistic is its mean studentised change times the root of its number of cells; things of as many cells
     compete, and the least p over these classes is compared with its own distribution. What is shown is taken out,
-    with the controls that touch it, and the rest is asked again.
+    and the rest is asked again.
 
     Args:
         cells: One a source, or a prompt without a source; cells without a thing or a control are left out.
@@ -180,7 +283,7 @@ def exact_p(cells: Sequence[EditCell], value: float) -> float:
         reaching = int((cell.studentised >= value - TIE).sum())
         for index in range(len(cell.things)):
             p_none *= max(edits - reaching - index, 0) / (edits - index)
-    return 1 - p_none
+    return round(1 - p_none, 12)  # 19 controls give .05, not a rounding error more
 
 
 @dataclass(frozen=True)
@@ -211,16 +314,46 @@ def controls_needed(things: int, cells: int, alpha: float = ALPHA) -> ControlsNe
     return ControlsNeeded(own, shared, anything)
 
 
-def disjoint(spans: Sequence[tuple[int, int]], rng: np.random.Generator) -> npt.NDArray[np.intp]:
-    """Indices of spans that do not overlap: of each group that does one is kept, drawn at random.
+def least_p_of_thing(cells: Collection[EditCell]) -> float:
+    """The smallest p that a thing of these cells can have, whatever the model says; 1 without cells."""
+    cells_of_thing: dict[str, list[int]] = {}
+    sizes = []
+    for index, cell in enumerate(cells):
+        sizes.append(len(cell.things) + len(cell.controls))
+        for name in cell.things:
+            cells_of_thing.setdefault(name, []).append(index)
+    things_of_cells = Counter(map(tuple, cells_of_thing.values()))
+    class_count = len({len(members) for members in things_of_cells})
+    bounds = [
+        class_count * count / math.prod(sizes[index] for index in members) for members, count in things_of_cells.items()
+    ]
+    return min([1.0, *bounds])
+
+
+def least_p_of_anything(cells: Collection[EditCell]) -> float:
+    """The smallest p of "none of the things moves the number", whatever the model says; 1 without cells."""
+    shares = [len(cell.things) / (len(cell.things) + len(cell.controls)) for cell in cells]
+    return math.prod(shares)
+
+
+def mean_over_controls(cells: Iterable[EditCell], thing: str, *, level: float = 0.95, unit: str) -> Estimate:
+    """Mean over cells of the change by a thing less the centre of the controls', with a t interval.
+
+    Stated probabilities are rounded, so that the interval is at least that of an error of `LEAST_SCALE` in each cell.
 
     Args:
-        spans: Start and end of each control in its text.
-        rng: Generator of the draw.
+        cells: Cells, of which those without the thing are passed over.
+        thing: Name of the thing.
+        level: Level of the interval.
+        unit: Name of a cell.
     """
-    kept: list[int] = []
-    for index in rng.permutation(len(spans)):
-        start, end = spans[index]
-        if all(end <= spans[other][0] or spans[other][1] <= start for other in kept):
-            kept.append(int(index))
-    return np.array(sorted(kept), dtype=np.intp)
+    differences = [cell.things[thing] - cell.control_centre for cell in cells if thing in cell.things]
+    count = len(differences)
+    mean = clustered_mean(differences, np.arange(count), unit=unit, level=level, interval="t")
+    if count < 2:
+        return mean
+    least_error = LEAST_SCALE / math.sqrt(count)
+    if not math.isnan(mean.se) and mean.se >= least_error:
+        return mean
+    half = -float(special.stdtrit(count - 1, (1 - level) / 2)) * least_error
+    return Estimate(mean.value, mean.value - half, mean.value + half, count, unit, se=least_error, df=count - 1)

@@ -1,10 +1,11 @@
 """What can be taken out of a prompt."""
 
+from collections import Counter
 from typing import Any
 
 import pytest
 
-from selfprobe.data.items import CLASSES, Unit, elsewhere, overlap, units_of, without_units
+from selfprobe.data.items import CLASSES, Unit, control_places, overlap, things_of, units_of, without_units
 
 TEXT = """\
 You are tested here. Please read Dr. [NAME]'s letter!
@@ -73,18 +74,71 @@ def test_of_many_sentences_neighbours_are_taken_together() -> None:
     assert all(row["messages"][unit.message]["content"][unit.start : unit.end] == unit.text for unit in made)
 
 
-def test_a_control_is_as_long_and_elsewhere_and_always_the_same() -> None:
-    row = prompt("One two three four. " * 10 + "The giveaway is here. " + "Five six seven eight. " * 10)
-    unit = next(unit for unit in units_of(row, 40) if "giveaway" in unit.text)
-    found = [elsewhere(row, unit, f"seed {n}") for n in range(20)]
-    assert all(place is not None and not overlap(place, unit) for place in found)
-    assert all(place is not None and len(unit.text) <= len(place.text) <= len(unit.text) + 8 for place in found)
-    assert found == [elsewhere(row, unit, f"seed {n}") for n in range(20)]
+LONG = " ".join(f"Sentence {n} is as plain as any other." for n in range(30))
+
+
+def test_what_a_rule_matches_is_taken_out_first_and_all_else_by_an_order_of_its_texts() -> None:
+    giveaway = "This is a sandbox."
+    plain = things_of(prompt(LONG), 3)
+    assert [thing.text for thing in things_of(prompt(f"{LONG} {giveaway}"), 1)] == [giveaway]
+    assert {thing.text for thing in things_of(prompt(f"{giveaway} {LONG}"), 4)} == {giveaway, *(t.text for t in plain)}
+    assert [thing.start for thing in plain] == sorted(thing.start for thing in plain)
+
+
+def test_a_third_of_the_texts_and_at_most_four_are_taken_out_unless_more_are_asked_for() -> None:
+    assert len(things_of(prompt(LONG), None)) == 4
+    assert len(things_of(prompt("One. Two. Three. Four. Five."), None)) == 2
+    assert len(things_of({"messages": [{"role": "user", "content": "All."}]}, None)) == 1
+    assert len(things_of(prompt(LONG), 40)) == 31
+
+
+@pytest.mark.parametrize("most", [None, 2, 40])
+def test_things_do_not_overlap_and_a_placeholder_is_taken_before_its_sentence(most: int | None) -> None:
+    things = things_of(prompt(f"{LONG} Write to [NAME] today.", tools=[{"name": "look"}]), most)
+    assert all(not overlap(one, other) for one in things for other in things if one is not other)
+    assert "[NAME]" in [thing.text for thing in things] and things[-1].kind == "tool"
+
+
+def controls_of(row: dict[str, Any], most_things: int | None, most: int) -> list[tuple[Unit, Unit]]:
+    things = [thing for thing in things_of(row, most_things) if thing.kind != "tool"]
+    return [(place, things[index]) for place, index in control_places(row, things, most)]
+
+
+@pytest.mark.parametrize("text", [LONG, TEXT, "One. Two. Three.", "Alpha beta. " * 40, f"{LONG}\n\n{LONG}"])
+@pytest.mark.parametrize("most_things", [None, 1, 3])
+def test_controls_overlap_neither_things_nor_each_other_and_are_as_long(text: str, most_things: int | None) -> None:
+    row = prompt(text)
+    things = [thing for thing in things_of(row, most_things) if thing.kind != "tool"]
+    controls = controls_of(row, most_things, 12)
+    places = [place for place, _ in controls]
+    assert all(not overlap(one, other) for one in places for other in [*places, *things] if one is not other)
+    for place, thing in controls:
+        assert row["messages"][place.message]["content"][place.start : place.end] == place.text
+        assert len(thing.text) <= len(place.text) < len(thing.text) + max(map(len, text.split()))
+    assert controls == controls_of(row, most_things, 12), "always the same"
+
+
+def test_each_thing_has_as_many_controls_or_one_more_and_one_without_room_has_none() -> None:
+    row = prompt(f"{LONG} This is a sandbox. Imagine it: {'a very long staged tale ' * 90}.")
+    counts = Counter(thing.text[:9] for _, thing in controls_of(row, 3, 11))
+    assert "Imagine i" not in counts and max(counts.values()) - min(counts.values()) <= 1
+
+
+def test_where_room_is_short_controls_fill_it_from_the_beginning_on() -> None:
+    row = prompt(" ".join(["The sandbox is one.", *(f"Text number {n:02} here." for n in range(20))]))
+    assert len(controls_of(row, 1, 19)) >= 18
+
+
+def test_prompts_of_one_template_have_their_controls_in_common() -> None:
+    template = " ".join(f"Noun{n} verb{n} with tail{n}." for n in range(30))
+    rows = [prompt(f"This is a sandbox. {template} My name is {name}.") for name in ("Ann", "Bartholomew")]
+    first, second = ({place.text for place, _ in controls_of(row, 1, 8)} for row in rows)
+    assert len(first & second) >= 7
 
 
 def test_a_unit_that_is_all_there_is_has_no_control() -> None:
     row = {"messages": [{"role": "user", "content": "All there is."}]}
-    assert elsewhere(row, units_of(row, 40)[0], "seed") is None
+    assert controls_of(row, None, 5) == []
 
 
 def test_the_eight_classes_match_what_they_are_called_and_leave_plain_requests_alone() -> None:

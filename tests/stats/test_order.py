@@ -23,7 +23,7 @@ from selfprobe.scorers.realism_choice import Pick
 from selfprobe.scorers.realism_choice import realism_numbers as pairs_summarised
 from selfprobe.scorers.summary import summarise
 from selfprobe.solvers.observe import OTHER
-from selfprobe.stats import agreement, bradley_terry, clustered, estimate, paired, text_only
+from selfprobe.stats import agreement, bradley_terry, clustered, edits, estimate, paired, text_only
 from selfprobe.stats import estimate as estimates
 from selfprobe.stats.timing import first_time
 from selfprobe.studies import card, cues, scan, turns
@@ -145,10 +145,14 @@ def scored_by_bradley_and_terry(rows: pd.DataFrame) -> Any:
 
 
 def edited(rows: pd.DataFrame) -> Any:
-    changes = {name: list(part.p.round(1)) for name, part in rows[~rows.positive].groupby("word", sort=False)}
-    hit = [frozenset({word} if source == "s1" else ()) for word, source in zip(rows.word, rows.source, strict=True)]
-    found = paired.effects(changes, [paired.Control(x, h) for x, h in zip(rows.apart / 20, hit, strict=True)])
-    return sorted(found, key=lambda effect: effect.name)
+    prompts = [
+        edits.PromptEdits(source, {word: p, f"own of {name}": lost}, ((name, apart / 20),))
+        for source, word, name, p, lost, apart in sorted(
+            zip(rows.source, rows.word, rows.id, rows.p, rows.lost, rows.apart, strict=True), key=lambda row: row[2]
+        )
+    ]
+    cells = edits.edit_cells(prompts)
+    return [cells, edits.compare_edits(list(cells.values()), rng=np.random.default_rng(0))]
 
 
 def on_columns(rows: pd.DataFrame) -> Any:
@@ -462,26 +466,36 @@ def turns_answered(rows: pd.DataFrame) -> Any:
 def cue_rows() -> pd.DataFrame:
     """Two typographies of one sentence, and pieces whose changes are equal."""
     rng, rows = np.random.default_rng(8), list[dict[str, Any]]()
-    pieces = {"s0": "It’s a test.", "s1": "Alpha.", "s2": "Beta."}
+    pieces = {"u1": "It’s a test.", "u2": "Alpha.", "u3": "Beta."}
     for k in range(8):
-        keys = {"model": "m", "item": f"i{k}", "label": LABELS[1], "classes": [], "hits": [], "missing": None}
-        keys["no_paraphrase"] = ["refusal", "truncated", "", ""][k % 4]
-        rows.append(keys | {"arm": "original", "kind": "original", "text": "", "p": 0.8})
+        keys: dict[str, Any] = {"model": "m", "item": f"i{k}", "label": LABELS[1], "source": f"s{k // 2}"}
+        keys |= {"missing": None, "whole": 0.8, "no_paraphrase": ["refusal", "truncated", "", ""][k % 4]}
+        original = {
+            "arm": "original",
+            "kind": "original",
+            "text": "",
+            "classes": (),
+            "like": "",
+            "p": 0.8,
+            "change": 0.0,
+        }
+        rows.append(keys | original)
         for arm, text in pieces.items():
             text = text.replace("’", "'") if k % 2 else text
-            p = 0.3 if arm == "s0" else 0.7
-            rows.append(keys | {"arm": arm, "kind": "sentence", "text": text, "p": p, "classes": ["x", arm]})
+            p = 0.3 if arm == "u1" else 0.7
+            rows.append(keys | {"arm": arm, "kind": "sentence", "text": text, "p": p, "classes": ("x", arm)})
+            rows[-1] |= {"change": 0.8 - p, "like": ""}
         for c in range(5):
-            hits = [pieces["s1"]] if c == k % 5 else []
-            rows.append(keys | {"arm": f"c{c}", "kind": "control", "text": "", "hits": hits})
-            rows[-1]["p"] = round(float(0.8 - rng.normal(0, 0.05)), 2)
+            change = round(float(rng.normal(0, 0.05)), 2)
+            rows.append(keys | {"arm": f"c{c + 1}", "kind": "control", "text": f"{k} {c}", "like": f"u{c % 3 + 1}"})
+            rows[-1] |= {"p": 0.8 - change, "change": change, "classes": ()}
     return pd.DataFrame(rows)
 
 
 def cues_found(rows: pd.DataFrame) -> Any:
-    found = cues.cue_numbers(rows, "m")
-    finding = cues.finding_of(found, "m")
-    return [replace(found, rows=pd.DataFrame()), [finding.clause, *finding.notes]]
+    records = rows.astype(object).where(rows.notna(), None).to_dict("records")
+    found = cues.cue_numbers([cues.FormRow(**record) for record in records], "m")
+    return [replace(found, forms=[]), cues.cue_claim(found, "m"), cues.cue_notes(found), cues.prompt_rows(found)]
 
 
 def scan_rows() -> pd.DataFrame:
