@@ -29,7 +29,6 @@ from selfprobe.studies import (
     rewrite,
     scan,
 )
-from selfprobe.studies import effect as noticing
 from selfprobe.studies.awareness.page import awareness_page, awareness_results
 from selfprobe.studies.awareness.runs import PLAIN
 from selfprobe.studies.awareness.verdict import Kind
@@ -195,15 +194,6 @@ def patched(own: tuple[float, float], text: float = 0.1, there: bool = True) -> 
     return rows, about(0.2), there
 
 
-def contrast(score: Estimate, cause: Estimate, *, shown: bool, moved: bool, strong: bool, within: bool = False) -> Any:
-    of = {"score": Of(estimate=score, p=0.01), "cause": Of(estimate=cause), "dose": Of(strong=strong, f=20.0)}
-    return Of(arm="cue_out", shown=shown, moved=moved, holm=0.01, within=lambda smallest: within, **of)
-
-
-def effect(*cues: Any, told: tuple[Any, ...] = (), edge: str = "") -> tuple[Any]:
-    return (Of(cues=cues, instructed=told, edge=edge, smallest=0.05, arm=lambda name: Of(score=about(1.0))),)
-
-
 def judged(kind: str, share: float = 0.3, words: float = 0.4) -> tuple[Any]:
     panel = Of(win_rate=about(share), unscored={"no_response": 1.0})
     return (Of(kind=kind, panel=panel, words=Of(win_rate=about(words)), judges=["a", "b"]),)
@@ -252,7 +242,6 @@ def preferred(*models: tuple[str, float, float, float], first: float = np.nan) -
     return runs, {m: m for m, *_ in models}
 
 
-BEFORE, LATER = contrast(UP, UP, shown=True, moved=True, strong=True), {"shown": False, "moved": True}
 STUDIES: dict[Callable[..., Any], list[tuple[tuple[Any, ...], str, str]]] = {
     cues._answer: [
         (cue(sure=True, of=UP), "Yes", "goes by 1 of 2 things (Holm), most by “the word exam”: +0.40"),
@@ -278,16 +267,6 @@ STUDIES: dict[Callable[..., Any], list[tuple[tuple[Any, ...], str, str]]] = {
         ((WIDE, 3), "Cannot tell", "looks neither more widely nor more narrowly at block 3"),
         ((UP, 3), "Yes", "looks more widely at block 3"),
         ((DOWN, 3), "No", "looks more narrowly at block 3"),
-    ],
-    noticing._answer: [
-        (effect(BEFORE), "Yes", "scores higher by 0.40"),
-        (effect(), "Cannot tell", "has no arm that can be compared with its control"),
-        (effect(told=(BEFORE,)), "Cannot tell", "an instruction is no awareness"),
-        (effect(contrast(WIDE, UP, strong=True, **LATER), edge="ceiling"), "Cannot tell", "at the ceiling"),
-        (effect(contrast(UP, FLAT, shown=True, moved=False, strong=True)), "Cannot tell", ": not by noticing"),
-        (effect(contrast(WIDE, FLAT, shown=False, moved=False, strong=False)), "Cannot tell", "is not led to notice"),
-        (effect(contrast(FLAT, UP, strong=True, within=True, **LATER)), "No", "although P(evaluation) rises by 0.40"),
-        (effect(contrast(WIDE, UP, strong=True, **LATER)), "Cannot tell", "no effect is shown, and none ruled out"),
     ],
     card._answer: [
         (judged("no verdicts"), "Cannot tell", "no pair has a verdict (no_response)"),
@@ -383,7 +362,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "Check": ("check/test_gate.py", "check/test_changes.py"),
     "Induce": ("studies/test_induced_numbers.py",),
     "Matrix": ("test_sentences.py", "matrix/test_verdict.py"),
-    "Noticing": ("effect",),
+    "Noticing": ("test_claims.py",),
     "Outcome": ("test_claims.py",),
     "Preferences": ("preferences.study",),
     "ProbeRun": ("preferences.page", "preferences/test_findings.py", "studies/test_probe_compare.py"),
