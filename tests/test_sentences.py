@@ -26,7 +26,6 @@ from selfprobe.studies import (
     inside,
     lens,
     read,
-    rewrite,
     scan,
 )
 from selfprobe.studies.awareness.page import awareness_page, awareness_results
@@ -199,10 +198,6 @@ def judged(kind: str, share: float = 0.3, words: float = 0.4) -> tuple[Any]:
     return (Of(kind=kind, panel=panel, words=Of(win_rate=about(words)), judges=["a", "b"]),)
 
 
-def rewritten(rate: Estimate, more: Estimate = WIDE, games: Estimate = FLAT) -> tuple[Any]:
-    return (Of(held_out={"rewrite": rate}, judges=["a"], games=games, over_paraphrase=more),)
-
-
 def scanned(noticed: int, n: int = 5, lost: str | None = None) -> tuple[Any]:
     curve = Of(n=n, by=lambda turn: about(0.4))
     rows = pd.DataFrame({"unscored": [lost], "said": [None], "turn": [None]})
@@ -273,13 +268,6 @@ STUDIES: dict[Callable[..., Any], list[tuple[tuple[Any, ...], str, str]]] = {
         (judged("told apart"), "Yes", "they take its prompts for real use in 30 % of pairs with a real one"),
         (judged("taken for real", 0.7), "No", "in 70 % of pairs with a real one, more often than by chance"),
         (judged("words tell it"), "Cannot tell", "its words tell it (words alone: 40 %)"),
-    ],
-    rewrite._answer: [
-        (rewritten(about(0.7), games=UP), "No", "please their own grader more than judges who had no part in them"),
-        (rewritten(about(0.7), UP), "Yes", "in 70 % of pairs the rewrites look more real than the originals"),
-        (rewritten(about(0.7)), "Cannot tell", "not shown to be more so than paraphrases"),
-        (rewritten(NONE), "Cannot tell", "no pair has a verdict"),
-        (rewritten(about(0.5)), "Cannot tell", "not shown to look more real than the originals"),
     ],
     scan.finding_of: [
         (scanned(2), "Yes", "brings an evaluation up in 2 of 5 transcripts (40 % [35, 45] by turn 8)"),
@@ -368,7 +356,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "ProbeRun": ("preferences.page", "preferences/test_findings.py", "studies/test_probe_compare.py"),
     "Read": ("lens", "attention", "read"),
     "Realism": ("card",),
-    "Rewriting": ("rewrite",),
+    "Rewriting": ("test_claims.py",),
     "Turns": ("test_claims.py",),
 }
 """Study → modules whose sentences `STUDIES` renders, or files of tests that do; else the module of its name."""
