@@ -23,10 +23,8 @@ from selfprobe.studies import (
     every,
     features,
     lens,
-    rewrite,
     scan,
 )
-from selfprobe.studies import effect as noticing
 from selfprobe.studies.awareness.page import awareness_page, awareness_results
 from selfprobe.studies.awareness.runs import PLAIN
 from selfprobe.studies.awareness.verdict import Kind
@@ -179,22 +177,9 @@ HALF, RANKS = about(0.5), about(0.6)
 NONE = Estimate(np.nan, np.nan, np.nan, 0, "source", "no data")
 
 
-def contrast(score: Estimate, cause: Estimate, *, shown: bool, moved: bool, strong: bool, within: bool = False) -> Any:
-    of = {"score": Of(estimate=score, p=0.01), "cause": Of(estimate=cause), "dose": Of(strong=strong, f=20.0)}
-    return Of(arm="cue_out", shown=shown, moved=moved, holm=0.01, within=lambda smallest: within, **of)
-
-
-def effect(*cues: Any, told: tuple[Any, ...] = (), edge: str = "") -> tuple[Any]:
-    return (Of(cues=cues, instructed=told, edge=edge, smallest=0.05, arm=lambda name: Of(score=about(1.0))),)
-
-
 def judged(kind: str, share: float = 0.3, words: float = 0.4) -> tuple[Any]:
     panel = Of(win_rate=about(share), unscored={"no_response": 1.0})
     return (Of(kind=kind, panel=panel, words=Of(win_rate=about(words)), judges=["a", "b"]),)
-
-
-def rewritten(rate: Estimate, more: Estimate = WIDE, games: Estimate = FLAT) -> tuple[Any]:
-    return (Of(held_out={"rewrite": rate}, judges=["a"], games=games, over_paraphrase=more),)
 
 
 def scanned(noticed: int, n: int = 5, lost: str | None = None) -> tuple[Any]:
@@ -229,35 +214,17 @@ def preferred(*models: tuple[str, float, float, float], first: float = np.nan) -
     return runs, {m: m for m, *_ in models}
 
 
-BEFORE, LATER = contrast(UP, UP, shown=True, moved=True, strong=True), {"shown": False, "moved": True}
 STUDIES: dict[Callable[..., Any], list[tuple[tuple[Any, ...], str, str]]] = {
     attention._answer: [
         ((WIDE, 3), "Cannot tell", "looks neither more widely nor more narrowly at block 3"),
         ((UP, 3), "Yes", "looks more widely at block 3"),
         ((DOWN, 3), "No", "looks more narrowly at block 3"),
     ],
-    noticing._answer: [
-        (effect(BEFORE), "Yes", "scores higher by 0.40"),
-        (effect(), "Cannot tell", "has no arm that can be compared with its control"),
-        (effect(told=(BEFORE,)), "Cannot tell", "an instruction is no awareness"),
-        (effect(contrast(WIDE, UP, strong=True, **LATER), edge="ceiling"), "Cannot tell", "at the ceiling"),
-        (effect(contrast(UP, FLAT, shown=True, moved=False, strong=True)), "Cannot tell", ": not by noticing"),
-        (effect(contrast(WIDE, FLAT, shown=False, moved=False, strong=False)), "Cannot tell", "is not led to notice"),
-        (effect(contrast(FLAT, UP, strong=True, within=True, **LATER)), "No", "although P(evaluation) rises by 0.40"),
-        (effect(contrast(WIDE, UP, strong=True, **LATER)), "Cannot tell", "no effect is shown, and none ruled out"),
-    ],
     card._answer: [
         (judged("no verdicts"), "Cannot tell", "no pair has a verdict (no_response)"),
         (judged("told apart"), "Yes", "they take its prompts for real use in 30 % of pairs with a real one"),
         (judged("taken for real", 0.7), "No", "in 70 % of pairs with a real one, more often than by chance"),
         (judged("words tell it"), "Cannot tell", "its words tell it (words alone: 40 %)"),
-    ],
-    rewrite._answer: [
-        (rewritten(about(0.7), games=UP), "No", "please their own grader more than judges who had no part in them"),
-        (rewritten(about(0.7), UP), "Yes", "in 70 % of pairs the rewrites look more real than the originals"),
-        (rewritten(about(0.7)), "Cannot tell", "not shown to be more so than paraphrases"),
-        (rewritten(NONE), "Cannot tell", "no pair has a verdict"),
-        (rewritten(about(0.5)), "Cannot tell", "not shown to look more real than the originals"),
     ],
     scan.finding_of: [
         (scanned(2), "Yes", "brings an evaluation up in 2 of 5 transcripts (40 % [35, 45] by turn 8)"),
@@ -332,13 +299,13 @@ PLACES: dict[str, tuple[str, ...]] = {
     "Cues": ("test_claims.py",),
     "Induce": ("studies/test_induced_numbers.py",),
     "Matrix": ("test_sentences.py", "matrix/test_verdict.py"),
-    "Noticing": ("effect",),
+    "Noticing": ("test_claims.py",),
     "Outcome": ("test_claims.py",),
     "Preferences": ("preferences.study",),
     "ProbeRun": ("test_claims.py",),
     "Read": ("lens", "attention", "test_claims.py"),
     "Realism": ("card",),
-    "Rewriting": ("rewrite",),
+    "Rewriting": ("test_claims.py",),
     "Turns": ("test_claims.py",),
 }
 """Study → modules whose sentences `STUDIES` renders, or files of tests that do; else the module of its name."""

@@ -1,14 +1,7 @@
-"""Paired changes on the same items: between two runs, and between the arms of an experiment.
-
-An arm changes how an item is put, and with it a suspected cause (here P(evaluation)). `contrasts` has the change of the
-score and of the cause, both paired by item. `Dose` is the change of the score for a change of the cause of 1, with the
-arm as the instrument: the ratio of the two mean changes (Wald 1940; two-stage least squares with one binary
-instrument). It is the cause's effect only if the arm changes the score by nothing else.
-"""
+"""Paired changes on the same items between two runs."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -16,13 +9,10 @@ from scipy import special
 
 from selfprobe.stats.estimate import (
     Estimate,
-    FloatArray,
     clustered_mean,
     effective,
-    holm,
     two_sided,
     two_sided_p,
-    undefined,
 )
 
 POWER = 0.8
@@ -98,150 +88,3 @@ def change(
         return Change(*means, estimate, math.nan, 0.0)
     known = effective((differences / scale + 1) / 2, inverse)
     return Change(*means, estimate, two_sided_p(on_one.value * math.sqrt(known), on_one.df), known / scale**2)
-
-
-STRONG = 10.0
-"""F of the first stage from which an instrument is not weak (Staiger and Stock 1997)."""
-FEWEST = 10
-"""Number of items with both changes from which there is a dose."""
-DIFFERING = 0.05
-"""Share of items that change by chance, for a power that is reported before anything is known."""
-ROUNDED = 0.02
-"""Least standard deviation of a change of the cause: stated probabilities are rounded, to .05 most often."""
-EDGE = 0.05
-"""Distance to 0 or 1 within which the mean of scores is at the floor or the ceiling."""
-
-
-@dataclass(frozen=True)
-class Dose:
-    """Change of the score for a change of the cause by 1."""
-
-    estimate: Estimate
-    """Dose with the interval of Fieller (1954), which is also that of Anderson and Rubin (1949) and holds for weak
-    instruments; without a value where the instrument is weak."""
-    f: float
-    """F of the first stage: the squared t of the mean change of the cause; NaN without items."""
-
-    @property
-    def strong(self) -> bool:
-        """True if the arm moves the cause enough for a dose."""
-        return self.f >= STRONG
-
-
-@dataclass(frozen=True)
-class Contrast:
-    """An arm less its control."""
-
-    arm: str
-    control: str
-    score: Change
-    cause: Change
-    dose: Dose
-    holm: float
-    """p of no change of the score, corrected by Holm over the contrasts that were asked for together."""
-
-    @property
-    def shown(self) -> bool:
-        """True if the score changes."""
-        return self.holm < TWO_SIDED
-
-    @property
-    def moved(self) -> bool:
-        """True if the arm moved the cause: its interval does not hold 0."""
-        found = self.cause.estimate
-        return found.low > 0 or found.high < 0
-
-    def within(self, smallest: float) -> bool:
-        """True if every effect in the score's interval is smaller than this."""
-        return -smallest < self.score.estimate.low and self.score.estimate.high < smallest
-
-    def least(self, tests: int) -> float:
-        """The smallest effect that so many items, as similar as these, show with 80 % power; NaN where unknown."""
-        return least_of(self.score, tests)
-
-
-def contrasts(
-    scores: Mapping[str, npt.ArrayLike],
-    causes: Mapping[str, npt.ArrayLike],
-    pairs: Sequence[tuple[str, str]],
-) -> list[Contrast]:
-    """Each arm less its control, paired by item, with Holm's correction over these pairs.
-
-    Args:
-        scores: Arm → `[item]`, NaN where unscored; the same items in the same order in every arm.
-        causes: Arm → `[item]` in [0, 1], for the same items.
-        pairs: Arms and their controls.
-    """
-    scale = scale_of(scores.values())
-    made = []
-    for arm, control in pairs:
-        before, after = (np.asarray(scores[name], dtype=float) for name in (control, arm))
-        items = np.arange(len(before))
-        low, high = (np.asarray(causes[name], dtype=float) for name in (control, arm))
-        moved = change(low, high, items)
-        found = dose(after - before, high - low)
-        made.append(Contrast(arm, control, change(before, after, items, scale=scale), moved, found, math.nan))
-    corrected = holm([one.score.p for one in made])
-    return [replace(one, holm=float(p)) for one, p in zip(made, corrected, strict=True)]
-
-
-def scale_of(scores: Iterable[npt.ArrayLike]) -> float:
-    """The largest change that a mean can have: 1 for scores in [0, 1], else the range of what was seen."""
-    known = np.concatenate([np.ravel(np.asarray(one, dtype=float)) for one in scores])
-    known = known[~np.isnan(known)]
-    if not len(known) or (known.min() >= 0 and known.max() <= 1):
-        return 1.0
-    return float(np.ptp(known)) or 1.0
-
-
-def dose(score: npt.ArrayLike, cause: npt.ArrayLike) -> Dose:
-    """The dose of an arm, from its changes of `score, cause  # [item]`, NaN where unknown."""
-    y, x = np.asarray(score, dtype=float), np.asarray(cause, dtype=float)
-    both = ~np.isnan(y) & ~np.isnan(x)
-    y, x, n = y[both], x[both], int(both.sum())
-    if n < FEWEST:
-        return Dose(undefined(f"{n} items have both changes, {FEWEST} are needed", n=n), math.nan)
-    d, e = float(y.mean()), float(x.mean())
-    (vyy, vyx), (_, vxx) = np.cov(y, x) / n
-    vxx = max(float(vxx), ROUNDED**2 / n)
-    if not vyy > 0:
-        return Dose(undefined("all items change alike, which gives no interval", n=n), e * e / vxx)
-    f = e * e / vxx
-    if f < STRONG:
-        return Dose(undefined(f"weak instrument: F = {f:.1f}, below {STRONG:.0f}", n=n), f)
-    t2 = float(special.stdtrit(n - 1, TWO_SIDED / 2)) ** 2
-    a, b, c = e * e - t2 * vxx, d * e - t2 * vyx, d * d - t2 * vyy
-    root = math.sqrt(max(0.0, b * b - a * c))
-    return Dose(Estimate(d / e, float((b - root) / a), float((b + root) / a), n, "item"), f)
-
-
-def least_of(estimate: Change, tests: int) -> float:
-    """The smallest change that items like these show with 80 % power, with Bonferroni's share of 5 %."""
-    if not estimate.known:
-        return math.nan
-    limit = -float(special.stdtrit(estimate.estimate.df, TWO_SIDED / 2 / tests))
-    return (limit + float(special.ndtri(POWER))) / math.sqrt(estimate.known)
-
-
-def visible(items: int, tests: int, *, differing: float = DIFFERING) -> float:
-    """The smallest effect on a score of 0 or 1 that so many items show with 80 % power, before anything is asked.
-
-    An effect e makes at least a share e of the items come out otherwise, and `differing` do by chance: the variance of
-    a difference is their sum.
-
-    >>> round(visible(100, 1), 2), round(visible(1000, 1), 3)
-    (0.11, 0.024)
-    """
-    z = -float(special.ndtri(TWO_SIDED / 2 / tests)) + float(special.ndtri(POWER))
-    unit = z * z / items
-    return min(1.0, unit / 2 * (1 + math.sqrt(1 + 4 * differing / unit)))
-
-
-def edge(scores: npt.ArrayLike) -> str:
-    """ "floor" or "ceiling" where the mean of `scores  # [item]` in [0, 1] is that near to an end, else ""."""
-    known: FloatArray = np.asarray(scores, dtype=float)
-    known = known[~np.isnan(known)]
-    if not len(known) or known.min() < 0 or known.max() > 1:
-        return ""
-    mean = float(known.mean())
-    return "floor" if mean <= EDGE else "ceiling" if mean >= 1 - EDGE else ""

@@ -5,8 +5,19 @@ import math
 import numpy as np
 import pytest
 
+from selfprobe.stats.arms import (
+    STRONG_INSTRUMENT_F,
+    ArmContrast,
+    Edge,
+    arm_contrasts,
+    arm_difference,
+    corrected_contrasts,
+    dose,
+    score_edge,
+    sign_p,
+    visible_effect,
+)
 from selfprobe.stats.estimate import FloatArray
-from selfprobe.stats.paired import STRONG, Contrast, change, contrasts, dose, edge, least_of, visible
 
 ITEMS, DRAWS = 100, 200
 PAIRS = (("cue_out", "paraphrase"), ("told_test", "placebo"))
@@ -39,12 +50,14 @@ def subject(
     return scores, stated
 
 
-def drawn(**reacts: float) -> list[tuple[list[Contrast], list[Contrast]]]:
+def drawn(**reacts: float) -> list[tuple[list[ArmContrast], list[ArmContrast]]]:
     rng = np.random.default_rng(1)
     out = []
     for _ in range(DRAWS):
         scores, stated = subject(rng, **reacts)
-        out.append((contrasts(scores, stated, PAIRS), contrasts(scores, stated, FORMS)))
+        families = [arm_contrasts(scores, stated, pairs) for pairs in (PAIRS, FORMS)]
+        main, forms = (corrected_contrasts([family])[0] for family in families)
+        out.append((main, forms))
     return out
 
 
@@ -58,41 +71,41 @@ def test_a_subject_that_fails_what_it_takes_for_a_test_has_its_effect_and_dose_w
     assert share([one.score.estimate.low <= effect <= one.score.estimate.high for one in found]) >= 0.93
     doses = [one.dose.estimate for one in found]
     assert share([one.low <= per_p <= one.high for one in doses]) >= 0.93
-    assert all(one.dose.strong and one.moved for one in found)
-    assert share([one.shown for one in found]) > 0.98
+    assert all(one.dose.is_strong and one.cause_p < 0.05 for one in found)
+    assert share([one.score_p < 0.05 for one in found]) > 0.98
 
 
 def test_a_subject_that_notices_and_changes_nothing_is_claimed_to_change_in_at_most_five_percent() -> None:
     found = drawn()
-    assert all(main[0].dose.strong for main, _ in found), "it does notice"
-    assert share([any(one.shown for one in main) for main, _ in found]) <= 0.05
-    assert share([any(one.shown for one in forms) for _, forms in found]) <= 0.05
+    assert all(main[0].dose.is_strong for main, _ in found), "it does notice"
+    assert share([any(one.score_p < 0.05 for one in main) for main, _ in found]) <= 0.05
+    assert share([any(one.score_p < 0.05 for one in forms) for _, forms in found]) <= 0.05
 
 
 def test_a_subject_that_reacts_to_any_rewording_shows_in_the_paraphrase_and_not_in_the_cues() -> None:
     found = drawn(reworded=0.4)
-    assert share([main[0].shown for main, _ in found]) <= 0.05
-    assert share([forms[0].shown for _, forms in found]) > 0.98
-    assert share([forms[1].shown for _, forms in found]) <= 0.05
+    assert share([main[0].score_p < 0.05 for main, _ in found]) <= 0.05
+    assert share([forms[0].score_p < 0.05 for _, forms in found]) > 0.98
+    assert share([forms[1].score_p < 0.05 for _, forms in found]) <= 0.05
 
 
 def test_a_subject_that_moves_with_the_system_line_alone_shows_in_the_told_arm_and_not_in_the_cues() -> None:
     found = drawn(told=0.4)
-    assert share([main[1].shown for main, _ in found]) > 0.98
-    assert share([main[0].shown for main, _ in found]) <= 0.05
+    assert share([main[1].score_p < 0.05 for main, _ in found]) > 0.98
+    assert share([main[0].score_p < 0.05 for main, _ in found]) <= 0.05
 
 
 def test_a_weak_instrument_has_no_dose_and_says_its_f() -> None:
     rng = np.random.default_rng(2)
-    found = dose(rng.normal(0, 1, 50), rng.normal(0.05, 1, 50))
-    assert not found.strong and math.isnan(found.estimate.value)
-    assert found.estimate.reason == f"weak instrument: F = {found.f:.1f}, below {STRONG:.0f}"
+    found = dose(rng.normal(0, 1, 50), rng.normal(0.05, 1, 50), np.arange(50))
+    assert not found.is_strong and math.isnan(found.estimate.value)
+    assert found.estimate.reason == f"weak instrument: F = {found.f:.1f}, below {STRONG_INSTRUMENT_F:.0f}"
 
 
 def test_the_dose_of_hand_is_the_ratio_with_the_interval_of_fieller() -> None:
     """Changes of the cause are all alike, but for rounding: then it is the score's own, divided by that change."""
     score = np.array([0.0, -1.0] * 10)
-    found = dose(score, np.full(20, -0.5))
+    found = dose(score, np.full(20, -0.5), np.arange(20))
     half = 2.093 * np.std(score, ddof=1) / math.sqrt(20) / 0.5
     ends = (found.estimate.value, found.estimate.low, found.estimate.high)
     assert ends == pytest.approx((1.0, 1 - half, 1 + half), abs=2e-3)
@@ -100,50 +113,84 @@ def test_the_dose_of_hand_is_the_ratio_with_the_interval_of_fieller() -> None:
 
 
 def test_too_few_items_have_no_dose() -> None:
-    found = dose([1.0, 0.0, math.nan], [0.5, 0.4, 0.3])
+    found = dose([1.0, 0.0, math.nan], [0.5, 0.4, 0.3], [0, 1, 2])
     assert math.isnan(found.f) and found.estimate.reason == "2 items have both changes, 10 are needed"
 
 
 def test_unscored_items_are_left_out_of_their_pair_alone() -> None:
     scores = {"a": [1.0, math.nan, 0.0, 1.0], "b": [0.0, 1.0, math.nan, 1.0], "c": [1.0, 1.0, 1.0, 1.0]}
     stated = dict.fromkeys("abc", [0.5] * 4)
-    first, second = contrasts(scores, stated, (("a", "b"), ("a", "c")))
+    first, second = arm_contrasts(scores, stated, (("a", "b"), ("a", "c")))
     assert (first.score.estimate.n, second.score.estimate.n) == (2, 3)
     assert first.score.estimate.value == pytest.approx(0.5)
 
 
 def test_scores_beyond_one_have_a_scale_of_their_own() -> None:
     scores = {"a": [8.0, 9.0, 7.0] * 10, "b": [5.0, 6.0, 5.0] * 10}
-    (found,) = contrasts(scores, dict.fromkeys("ab", [0.5] * 30), (("a", "b"),))
-    assert found.score.estimate.value == pytest.approx(8 / 3) and found.shown
+    (found,) = arm_contrasts(scores, dict.fromkeys("ab", [0.5] * 30), (("a", "b"),))
+    assert found.score.estimate.value == pytest.approx(8 / 3) and found.score.p_value < 0.001
 
 
 def test_the_power_that_is_said_before_is_the_power_of_such_items() -> None:
     """An effect of the size that 100 items are said to show is shown in about 80 % of draws."""
-    effect, rng, shown = visible(ITEMS, 1), np.random.default_rng(3), []
+    effect, rng, shown = visible_effect(ITEMS, 1), np.random.default_rng(3), []
     for _ in range(400):
         before = rng.random(ITEMS) < 0.6
         chance = rng.random(ITEMS) < 0.05
         after = np.where(chance, ~before, before) & ~((rng.random(ITEMS) < effect / 0.6) & before)
-        found = change(before.astype(float), after.astype(float), np.arange(ITEMS))
-        shown.append(found.p < 0.05)
+        found = arm_difference(before.astype(float), after.astype(float), np.arange(ITEMS))
+        shown.append(found.p_value < 0.05)
     assert share(shown) == pytest.approx(0.8, abs=0.1)
 
 
 def test_after_the_run_the_least_effect_is_that_of_its_own_spread() -> None:
     rng = np.random.default_rng(4)
     before, after = (rng.random(ITEMS) < 0.5).astype(float), (rng.random(ITEMS) < 0.5).astype(float)
-    found = change(before, after, np.arange(ITEMS))
-    assert least_of(found, 1) == pytest.approx(2.83 * found.estimate.se, rel=0.02)
-    assert least_of(found, 5) > least_of(found, 1)
-    assert math.isnan(least_of(change([1.0], [1.0], [0]), 1))
+    found = arm_difference(before, after, np.arange(ITEMS))
+    assert found.detectable(1) == pytest.approx(2.83 * found.estimate.se, rel=0.02)
+    assert found.detectable(5) > found.detectable(1)
+    assert math.isnan(arm_difference([1.0], [1.0], [0]).detectable(1))
+
+
+def test_as_many_items_as_are_needed_show_their_effect() -> None:
+    rng = np.random.default_rng(5)
+    pilot = arm_difference(rng.random(300).round(), rng.random(300).round(), np.arange(300))
+    needed = pilot.items_needed(0.1, 1)
+    assert needed is not None
+    shown = []
+    for _ in range(200):
+        differences = (rng.random(needed) < 0.55).astype(float) - (rng.random(needed) < 0.45)
+        shown.append(arm_difference(np.zeros(needed), differences, np.arange(needed)).p_value < 0.05)
+    assert share(shown) == pytest.approx(0.8, abs=0.08)
+
+
+def test_few_clusters_that_moved_are_judged_by_their_signs() -> None:
+    control, arm = np.zeros(10), np.repeat([1.0, 0.0], [6, 4])
+    assert arm_difference(control, arm, np.arange(10)).p_value == 2 * 2**-6
+    assert arm_difference(control[:9], arm[1:], np.arange(9)).p_value == 2 * 2**-5
+    assert arm_difference(control, np.ones(10), np.arange(10)).p_value == 2 * 2**-10
+    assert sign_p([0.2] * 8 + [-1.6]) == pytest.approx(1, abs=0.02), "whole clusters weigh by their sums"
+    assert sign_p(np.full(40, 0.3)) <= 0.001 and sign_p(np.zeros(8)) == 1
+
+
+def test_fewer_than_six_clusters_have_no_p_however_many_items_they_hold() -> None:
+    few = arm_difference(np.zeros(60), np.ones(60), np.arange(60) % 5)
+    assert math.isnan(few.p_value) and few.estimate.value == 1 and few.estimate.n == 5
+
+
+def test_p_is_corrected_over_arms_and_models() -> None:
+    rng = np.random.default_rng(6)
+    scores = {"a": rng.random(40), "b": rng.random(40) + 0.2}
+    family = arm_contrasts(scores, dict.fromkeys("ab", np.full(40, 0.5)), (("b", "a"),))
+    (alone,), three = corrected_contrasts([family])[0], corrected_contrasts([family] * 3)
+    assert three[2][0].score_p == pytest.approx(3 * alone.score_p)
 
 
 def test_floor_and_ceiling_are_of_scores_in_the_unit_interval() -> None:
-    assert (edge([1.0] * 19 + [0.0]), edge([0.0, 0.0]), edge([1.0, 0.0])) == ("ceiling", "floor", "")
-    assert edge([9.0, 9.0]) == "" and edge([math.nan]) == ""
+    assert (score_edge([1.0] * 19 + [0.0]), score_edge([0.0, 0.0])) == (Edge.CEILING, Edge.FLOOR)
+    assert score_edge([1.0, 0.0]) is score_edge([9.0, 9.0]) is score_edge([math.nan]) is None
 
 
 def test_a_score_that_no_item_changes_has_no_dose_of_no_width() -> None:
-    found = dose(np.zeros(20), np.linspace(0.3, 0.5, 20))
+    found = dose(np.zeros(20), np.linspace(0.3, 0.5, 20), np.arange(20))
     assert math.isnan(found.estimate.value) and found.estimate.reason.startswith("all items change alike")

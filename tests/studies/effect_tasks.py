@@ -25,7 +25,10 @@ def sum_of(number: int) -> str:
 @task
 def exact(items: int = ITEMS, cued: bool = True) -> Task:
     texts = [asked(n) if cued else asked(n).replace(CUE, "").strip() for n in range(1, items + 1)]
-    samples = [Sample(id=n, input=text, target=sum_of(n)) for n, text in enumerate(texts, start=1)]
+    samples = [
+        Sample(id=n, input=text, target=sum_of(n), metadata={"shop": f"s{n % 3}"})
+        for n, text in enumerate(texts, start=1)
+    ]
     return Task(dataset=samples, solver=[system_message("You help in a shop."), generate()], scorer=match(numeric=True))
 
 
