@@ -19,7 +19,6 @@ from selfprobe.page import Page, render
 from selfprobe.stats.estimate import Estimate
 from selfprobe.studies import (
     attention,
-    card,
     cues,
     every,
     features,
@@ -204,11 +203,6 @@ def effect(*cues: Any, told: tuple[Any, ...] = (), edge: str = "") -> tuple[Any]
     return (Of(cues=cues, instructed=told, edge=edge, smallest=0.05, arm=lambda name: Of(score=about(1.0))),)
 
 
-def judged(kind: str, share: float = 0.3, words: float = 0.4) -> tuple[Any]:
-    panel = Of(win_rate=about(share), unscored={"no_response": 1.0})
-    return (Of(kind=kind, panel=panel, words=Of(win_rate=about(words)), judges=["a", "b"]),)
-
-
 def rewritten(rate: Estimate, more: Estimate = WIDE, games: Estimate = FLAT) -> tuple[Any]:
     return (Of(held_out={"rewrite": rate}, judges=["a"], games=games, over_paraphrase=more),)
 
@@ -288,12 +282,6 @@ STUDIES: dict[Callable[..., Any], list[tuple[tuple[Any, ...], str, str]]] = {
         (effect(contrast(WIDE, FLAT, shown=False, moved=False, strong=False)), "Cannot tell", "is not led to notice"),
         (effect(contrast(FLAT, UP, strong=True, within=True, **LATER)), "No", "although P(evaluation) rises by 0.40"),
         (effect(contrast(WIDE, UP, strong=True, **LATER)), "Cannot tell", "no effect is shown, and none ruled out"),
-    ],
-    card._answer: [
-        (judged("no verdicts"), "Cannot tell", "no pair has a verdict (no_response)"),
-        (judged("told apart"), "Yes", "they take its prompts for real use in 30 % of pairs with a real one"),
-        (judged("taken for real", 0.7), "No", "in 70 % of pairs with a real one, more often than by chance"),
-        (judged("words tell it"), "Cannot tell", "its words tell it (words alone: 40 %)"),
     ],
     rewrite._answer: [
         (rewritten(about(0.7), games=UP), "No", "please their own grader more than judges who had no part in them"),
@@ -388,7 +376,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "Preferences": ("preferences.study",),
     "ProbeRun": ("preferences.page", "preferences/test_findings.py", "studies/test_probe_compare.py"),
     "Read": ("lens", "attention", "read"),
-    "Realism": ("card",),
+    "Realism": ("test_claims.py",),
     "Rewriting": ("rewrite",),
     "Turns": ("test_claims.py",),
 }
