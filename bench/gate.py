@@ -2,6 +2,8 @@
 
     python bench/gate.py                 # 1,000 pairs a line, some minutes
     python bench/gate.py --out docs/gate_rates.md; python docs/parts.py gate docs/gate_rates.md   # into the page
+    python bench/gate.py --nights        # how often one baseline has an alarm in 30 or 200 nights, and what lowers that
+    python bench/gate.py --nights --out nights.md; python docs/parts.py nights nights.md
     python bench/gate.py --smoke         # that it runs; the rates mean nothing
 
 Scores are drawn, no model runs. Each item has a chance of its own to be right, in both runs the same; with a change
@@ -20,6 +22,7 @@ for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_threads, "1")
 
 import numpy as np  # noqa: E402
+from scipy import special  # noqa: E402
 
 from selfprobe.studies.check_numbers import Kept, Pair, changes_of  # noqa: E402
 
@@ -187,13 +190,105 @@ def table(pairs: int, say: Callable[[str], None]) -> list[str]:
     return found
 
 
+NIGHTS = 200
+BASELINES = 1000
+SHORT = 30
+"""Number of nights of the first columns."""
+NIGHT = Line("a night", 100)
+BASELINE_EPOCHS = (1, 2, 5, 10)
+RULES = (
+    "each run that is worse",
+    "a run that is worse, and so is a second one of that night",
+    "two nights in a row",
+    "worse than each of two baselines",
+)
+"""Rules by which a night has an alarm."""
+
+
+def item_means(chances: Floats, epochs: int, nights: int, rng: np.random.Generator) -> Floats:
+    """Mean score of each item in each night's run, `[night, item]`, for `chances  # [item, key]`."""
+    counts = rng.binomial(epochs, np.broadcast_to(chances, (nights, *chances.shape)))
+    return np.asarray(counts.mean(axis=2) / epochs)
+
+
+def is_worse(before: Floats, after: Floats) -> Floats:
+    """Whether each night's run is "worse" than a baseline; what `changes_of` says where ten items moved or more.
+
+    Args:
+        before: Mean score of each item of the baseline, `[item]`.
+        after: The same of each night, `[night, item]`.
+    """
+    differences = after - before
+    count = differences.shape[1]
+    means = differences.mean(axis=1)
+    half_widths = -special.stdtrit(count - 1, 0.025) * differences.std(axis=1, ddof=1) / np.sqrt(count)
+    is_within = (means - half_widths > -SMALLEST) & (means + half_widths < SMALLEST)
+    return np.asarray((means + half_widths < 0) & ~is_within)
+
+
+def alarms(epochs: int, seed: int, *, fall: float = 0.0, nights: int = NIGHTS) -> Floats:
+    """Whether each rule has an alarm in each night of one baseline, `[rule, night]`."""
+    rng = np.random.default_rng([epochs, seed])
+    a = NIGHT.mean * NIGHT.spread
+    b = (1 - NIGHT.mean) * NIGHT.spread
+    chances = rng.beta(a, b, (NIGHT.items, NIGHT.keys))
+    baseline, other_baseline = item_means(chances, epochs, 2, rng)
+    now = _lowered(chances, fall)
+    first_runs = item_means(now, 1, nights, rng)
+    second_runs = item_means(now, 1, nights, rng)
+    is_first_worse = is_worse(baseline, first_runs)
+    in_a_row = is_first_worse & np.append(False, is_first_worse[:-1])
+    return np.array(
+        [
+            is_first_worse,
+            is_first_worse & is_worse(baseline, second_runs),
+            in_a_row,
+            is_first_worse & is_worse(other_baseline, first_runs),
+        ]
+    )
+
+
+NIGHT_HEADINGS = (
+    "epochs of the baseline", "alarm", "a night", "within 30 nights", "within 200",
+    "nights of the worst baseline in 20", "fell by .05: a night", "by .10",
+)  # fmt: skip
+
+
+def nights_table(baselines: int) -> list[str]:
+    """A row for each number of epochs of the baseline and each rule."""
+    rows = ["|" + "|".join(NIGHT_HEADINGS) + "|", "|---" * len(NIGHT_HEADINGS) + "|"]
+    for epochs in BASELINE_EPOCHS:
+        unchanged = np.array([alarms(epochs, seed) for seed in range(baselines)])  # [baseline, rule, night]
+        found = [
+            np.array([alarms(epochs, seed, fall=fall, nights=SHORT) for seed in range(baselines)])
+            for fall in (SMALLEST, 2 * SMALLEST)
+        ]
+        for number, rule in enumerate(RULES):
+            nights = unchanged[:, number]
+            shares = [
+                nights.mean(),
+                nights[:, :SHORT].any(axis=1).mean(),
+                nights.any(axis=1).mean(),
+                np.quantile(nights.mean(axis=1), 0.95),
+                *(fallen[:, number, 1:].mean() for fallen in found),
+            ]
+            cells = [str(epochs), rule, *(f"{100 * share:.1f} %" for share in shares)]
+            rows.append("|" + "|".join(cells) + "|")
+    return rows
+
+
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=PAIRS)
     parser.add_argument("--out", type=Path, help="Markdown to write.")
     parser.add_argument("--smoke", action="store_true", help="Four pairs a line.")
+    parser.add_argument("--nights", action="store_true", help="Alarms of one baseline over many nights.")
     given = parser.parse_args(arguments)
-    found = table(4 if given.smoke else given.pairs, lambda line: print(line, flush=True))
+    if given.nights:
+        found = nights_table(4 if given.smoke else BASELINES)
+        print("\n".join(found))
+    else:
+        found = table(4 if given.smoke else given.pairs, lambda line: print(line, flush=True))
     if given.out:
         given.out.write_text("\n".join(found) + "\n", encoding="utf-8")
 

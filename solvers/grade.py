@@ -12,6 +12,7 @@ from selfprobe.errors.inspect_private import PrerequisiteError
 from selfprobe.solvers.ask import PromptFunction, all_ended, ask, in_a_run, panel
 from selfprobe.solvers.record import Record, graded_name
 from selfprobe.solvers.reply_notes import note_replies
+from selfprobe.text.families import simulated_reader_fault
 
 NO_GRADER = (
     "this task needs a grader model to read the subject's text: add --model-role grader=openai/gpt-5-mini, or any "
@@ -40,12 +41,17 @@ def needs_grader() -> Solver:
     """Fail before anything is asked when no model is bound to the role `grader`. Asks nothing.
 
     Raises:
-        PrerequisiteError: No grader, or one twice: while the task is built where the run's models are known by then,
-            else at each sample.
+        PrerequisiteError: No grader, one twice, or a simulated one of a real model: while the task is built where the
+            run's models are known by then, else at each sample.
     """
     if in_a_run():
         _require_grader()
-        if line := self_graded([str(get_model())], map(str, panel("grader"))):
+        subject = str(get_model())
+        grader_names = [str(grader) for grader in panel("grader")]
+        for name in grader_names:
+            if fault := simulated_reader_fault(name, [subject], "--model-role grader="):
+                raise PrerequisiteError(fault)
+        if line := self_graded([subject], grader_names):
             warn_once(line)
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:

@@ -32,3 +32,21 @@ def test_a_line_is_told_with_and_without_a_change(gate: Any, monkeypatch: pytest
     table = gate.table(2, said.append)
     assert table == said and len(table) == 4
     assert table[-1].startswith("|the hardest fifth unscored after|1.000|0.000|0.000|")
+
+
+def test_the_nights_go_by_the_verdict_of_the_command(gate: Any) -> None:
+    """The fast rule of `is_worse` is that of `changes_of`, of runs that changed and of those that did not."""
+    for seed in range(24):
+        fall = 0.08 * (seed % 2)
+        [(before, after)] = gate.drawn(gate.NIGHT, np.random.default_rng(seed), fall)
+        means = [[np.mean(list(cell.values())) for cell in run.items.values()] for run in (before, after)]
+        [row] = gate.changes_of([(before, after)], smallest=gate.SMALLEST)
+        assert gate.is_worse(np.array(means[0]), np.array([means[1]]))[0] == (row.verdict == "worse")
+
+
+def test_a_second_run_lowers_false_alarms_and_more_epochs_of_the_baseline_do_not(gate: Any) -> None:
+    once = np.array([gate.alarms(1, seed) for seed in range(60)])  # [baseline, rule, night]
+    five_epochs = np.array([gate.alarms(5, seed) for seed in range(60)])
+    ever, ever_with_five = (nights.any(axis=2).mean(axis=0) for nights in (once, five_epochs))
+    assert ever[1] < ever[0] / 2 and ever_with_five[1] < ever_with_five[0] / 2
+    assert ever_with_five[0] > ever[0]

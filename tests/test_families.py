@@ -2,7 +2,7 @@
 
 import pytest
 
-from selfprobe.text.families import families, related, same_model
+from selfprobe.text.families import families, related, same_model, simulated_reader_fault
 
 
 @pytest.mark.parametrize(
@@ -84,3 +84,14 @@ def test_another_size_version_date_or_maker_is_another_model(asked: str, answere
 def test_every_name_is_itself() -> None:
     for name in ("a", "openai/gpt-4o", "x/0613", "2024-08-06", "openai-api/gate/m:free", "planted/ada?access=.8"):
         assert same_model(name, name)
+
+
+def test_a_simulated_grader_of_a_real_model_is_refused_and_of_a_simulated_one_is_not() -> None:
+    for reader in ("planted/g", "planted/g?notices=.5", "mockllm/model"):
+        fault = simulated_reader_fault(reader, ["planted/a", "openai/gpt-5"], "--grader ")
+        assert fault == (
+            f"{reader} is simulated: it answers by a fixed rule and cannot read the texts of openai/gpt-5; give a "
+            "model that reads, such as --grader openai/gpt-5-mini"
+        )
+        assert simulated_reader_fault(reader, ["planted/a", "none/none"], "--grader ") == ""
+    assert simulated_reader_fault("openai/gpt-5-mini", ["openai/gpt-5"], "--grader ") == ""

@@ -19,7 +19,6 @@ from selfprobe.page import Page, render
 from selfprobe.stats.estimate import Estimate
 from selfprobe.studies import (
     attention,
-    card,
     every,
     features,
     lens,
@@ -177,11 +176,6 @@ HALF, RANKS = about(0.5), about(0.6)
 NONE = Estimate(np.nan, np.nan, np.nan, 0, "source", "no data")
 
 
-def judged(kind: str, share: float = 0.3, words: float = 0.4) -> tuple[Any]:
-    panel = Of(win_rate=about(share), unscored={"no_response": 1.0})
-    return (Of(kind=kind, panel=panel, words=Of(win_rate=about(words)), judges=["a", "b"]),)
-
-
 def scanned(noticed: int, n: int = 5, lost: str | None = None) -> tuple[Any]:
     curve = Of(n=n, by=lambda turn: about(0.4))
     rows = pd.DataFrame({"unscored": [lost], "said": [None], "turn": [None]})
@@ -219,12 +213,6 @@ STUDIES: dict[Callable[..., Any], list[tuple[tuple[Any, ...], str, str]]] = {
         ((WIDE, 3), "Cannot tell", "looks neither more widely nor more narrowly at block 3"),
         ((UP, 3), "Yes", "looks more widely at block 3"),
         ((DOWN, 3), "No", "looks more narrowly at block 3"),
-    ],
-    card._answer: [
-        (judged("no verdicts"), "Cannot tell", "no pair has a verdict (no_response)"),
-        (judged("told apart"), "Yes", "they take its prompts for real use in 30 % of pairs with a real one"),
-        (judged("taken for real", 0.7), "No", "in 70 % of pairs with a real one, more often than by chance"),
-        (judged("words tell it"), "Cannot tell", "its words tell it (words alone: 40 %)"),
     ],
     scan.finding_of: [
         (scanned(2), "Yes", "brings an evaluation up in 2 of 5 transcripts (40 % [35, 45] by turn 8)"),
@@ -306,6 +294,10 @@ PLACES: dict[str, tuple[str, ...]] = {
     "Read": ("lens", "attention", "test_claims.py"),
     "Realism": ("card",),
     "Rewriting": ("test_claims.py",),
+    "ProbeRun": ("preferences.page", "preferences/test_findings.py", "studies/test_probe_compare.py"),
+    "Read": ("lens", "attention", "read"),
+    "Realism": ("test_claims.py",),
+    "Rewriting": ("rewrite",),
     "Turns": ("test_claims.py",),
 }
 """Study → modules whose sentences `STUDIES` renders, or files of tests that do; else the module of its name."""

@@ -9,7 +9,7 @@ from inspect_ai.model import ModelCost
 from pydantic import TypeAdapter, ValidationError
 
 from selfprobe.errors import InputError, one_line
-from selfprobe.text.families import SIMULATED_PROVIDERS
+from selfprobe.text.families import NO_MODEL, SIMULATED_PROVIDERS
 from selfprobe.text.user_input import loaded_file
 
 Prices = Mapping[str, ModelCost]
@@ -98,7 +98,7 @@ LOCAL = ("embedded", "hf", "llama-cpp-python", "ollama", "transformer_lens")
 LOCAL_LIMIT = 200
 """Tokens of a reply of a model on this machine where nobody sets a limit."""
 FREE = {
-    **dict.fromkeys((*SIMULATED_PROVIDERS, "none"), "free (simulated)"),
+    **dict.fromkeys((*SIMULATED_PROVIDERS, NO_MODEL), "free (simulated)"),
     **dict.fromkeys(LOCAL, "free (runs here)"),
 }
 """Provider → why its calls cost nothing, where no price is given."""

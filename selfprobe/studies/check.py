@@ -51,6 +51,7 @@ from selfprobe.studies.check_numbers import (
     FAILED,
     NO_SCORE,
     UNBOUND,
+    UNNAMED_SCORE,
     Kept,
     MetricChange,
     RunPairs,
@@ -87,8 +88,9 @@ UNSCORED_HELP = f"Largest share of unscored values in a good run. Default: {MOST
 SETS = ("target_log", "observer_log")
 """Task arguments that concern another model, or an earlier run."""
 LUCK = (
-    "A baseline's own luck stays: of unchanged models one baseline in five has an alarm within 30 nights, and 5 to 7 % "
-    "have two in a row. Before acting, take a baseline of several epochs."
+    "A model that did not change has an alarm within 30 nights with one baseline in four. Run it again before you act: "
+    "with 6 % of baselines both runs of a night are worse. A baseline of several epochs has more alarms (40 %), not "
+    "fewer; only the worst luck is smaller."
 )
 
 
@@ -604,7 +606,9 @@ def baseline_run(read: ReadRun) -> Kept:
             reasoned[item].append(decision.key)
     scores = read.run.results.scores if read.run.results else []
     metrics = {f"{score.name}.{name}": float(one.value) for score in scores for name, one in score.metrics.items()}
-    first = next((name for score in scores for name in score.metrics), "score")  # the mean of its decisions
+    score_name = next((name for score in scores for name in score.metrics), UNNAMED_SCORE)  # the mean of its decisions
+    if not any(decision.value is not None for _, decision in values):
+        score_name = UNNAMED_SCORE  # the log has other numbers alone, such as the ceiling
     known = defaults_of(read.task) if read.task in tasks_by_name() else {}
     set_ = {k: v for k, v in args_of(header).items() if v is not None and k not in ELSEWHERE}
     roles = {role: ", ".join(one.model for one in models) for role, models in roles_of(header).items()}
@@ -621,7 +625,7 @@ def baseline_run(read: ReadRun) -> Kept:
         plan="" if ours else _digest([(step.solver, step.params) for step in header.plan.steps]),
         prompts=_prompts(read.run, samples),
         applied=dict(read.asked) if ours else _settings(read),
-        metric="accuracy" if read.task in METHODS else first if read.task in measures() else "",
+        metric="accuracy" if read.task in METHODS else score_name if read.task in measures() else "",
         metrics={name: round(value, DIGITS) for name, value in metrics.items() if math.isfinite(value)},
         items=dict(sorted(items.items())),
         blind=_blind(read, values, clusters),

@@ -21,6 +21,8 @@ FAILED = "error"
 """Reason why a decision of a failed sample has no value."""
 NO_SCORE = "no score"
 """Reason of a value where the scorer gave none: Inspect's scorers may return None."""
+UNNAMED_SCORE = "score"
+"""Name of the score of a run in which nothing was scored: its log does not say what the score is called."""
 FEWEST = 5
 """Smallest number of clusters for which a skill is compared; with fewer the score is."""
 SAME_WAY = 0.05
@@ -350,6 +352,8 @@ def _score(old: Kept, new: Kept, keys: Sequence[str], lower: Collection[str], re
     """The row of a score; a skill where something can be guessed without a model."""
     clusters, before, after = _sides(old, new, _cells(old, new, keys), reducer)
     name = new.metric or keys[0]
+    if name == UNNAMED_SCORE:
+        name = old.metric or name
     if len(new.reducers) > 1:
         name = f"{name} ({reducer})"
     down = name in lower

@@ -27,6 +27,7 @@ from selfprobe.solvers.ask import rehearsal
 from selfprobe.solvers.record import Record, Reply, reply_from
 from selfprobe.study._registry import measures, tasks
 from selfprobe.text import user_input
+from selfprobe.text.families import simulated_reader_fault
 from selfprobe.text.safe import concealed
 
 
@@ -143,7 +144,8 @@ def graders(
             where it is listed twice.
 
     Raises:
-        InputError: The list is empty, has a model twice, or has a subject once.
+        InputError: The list is empty, has a model twice, has a subject once, or has a simulated model that would read
+            texts of a real one.
     """
     listed, one = user_input.names(names) if isinstance(names, str) else list(names or ()), option.removesuffix("s")
     if names is not None and not listed:
@@ -155,6 +157,8 @@ def graders(
         if count == 1 and own:
             remedy = f"take another --{option}, or list it twice (--{option} {name},{name}) if you mean that"
             raise InputError(f"{name} would grade its own texts: {remedy}")
+        if fault := simulated_reader_fault(name, subjects or (), f"--{option} "):
+            raise InputError(fault)
     return tuple(map(NamedModel, dict.fromkeys(listed)))
 
 

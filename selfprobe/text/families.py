@@ -5,6 +5,7 @@ may share its idea of what a test looks like.
 """
 
 import re
+from collections.abc import Iterable
 
 _MAKERS = {
     "openai": r"gpt|chatgpt|davinci|\bo[134](?![a-z\d])",
@@ -26,6 +27,8 @@ _MAKERS = {
 
 SIMULATED_PROVIDERS = ("planted", "mockllm")
 """Providers of models that answer by a rule: what they say is known before, and says nothing of a real model."""
+NO_MODEL = "none"
+"""Inspect's provider of no model at all."""
 
 
 def is_simulated(model: str) -> bool:
@@ -49,6 +52,27 @@ def families(model: str) -> frozenset[str]:
     tail = name.rpartition("/")[2]
     found = frozenset(maker for maker, pattern in _MAKERS.items() if re.search(pattern, tail))
     return found if found and not name.startswith("planted/") else frozenset({name})
+
+
+def simulated_reader_fault(reader: str, subjects: Iterable[str], option: str) -> str:
+    """Sentence that refuses a simulated grader of a real model's texts; "" where there is nothing to refuse.
+
+    It goes by a rule of its own, and its No would look like one of somebody who read them.
+
+    Args:
+        reader: Name of the grader or judge.
+        subjects: Models whose texts it would read.
+        option: What a user types before the name of a real one.
+    """
+    real_subjects = [
+        subject for subject in subjects if not is_simulated(subject) and subject.partition("/")[0] != NO_MODEL
+    ]
+    if not is_simulated(reader) or not real_subjects:
+        return ""
+    return (
+        f"{reader} is simulated: it answers by a fixed rule and cannot read the texts of {real_subjects[0]}; give a "
+        f"model that reads, such as {option}openai/gpt-5-mini"
+    )
 
 
 def related(one: str, other: str) -> bool:

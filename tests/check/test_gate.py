@@ -473,6 +473,23 @@ def test_items_that_turned_are_listed_with_both_answers_ten_in_text_and_all_in_j
 
 
 def test_an_alarm_says_that_a_baselines_luck_stays_and_a_good_gate_does_not(write: Write, baseline: str) -> None:
-    said = "one baseline in five has an alarm within 30 nights"
+    said = "has an alarm within 30 nights with one baseline in four. Run it again"
     assert said in check(write("now", fallen), "--baseline", baseline).output
     assert said not in check(write("same"), "--baseline", baseline).output
+
+
+@pytest.mark.parametrize("task", ["kth_word", "ethical_dilemma", "prompt_reconstruction"])
+def test_a_run_in_which_nothing_was_scored_keeps_the_name_of_the_score(
+    run_task: Any, tmp_path: Path, task: str
+) -> None:
+    """Its log has other numbers alone; the first of them was taken for the score: "ceiling"."""
+    run_task(f"selfprobe/{task}", "planted/a", tmp_path / "before", limit=2)
+    run_task(f"selfprobe/{task}", "planted/a?refused=1", tmp_path / "now", limit=2)
+    rows = json.loads(check(tmp_path / "before", "--against", tmp_path / "before", "--json").stdout)["rows"]
+    name_before = rows[0]["metric"]
+    done = check(tmp_path / "now", "--against", tmp_path / "before", "--json")
+    assert done.exit_code == 3
+    names = [row["metric"] for row in json.loads(done.stdout)["rows"]]
+    assert names[0] in (name_before, "accuracy", "similarity", "score") and "ceiling" not in names
+    alone = check(tmp_path / "now", "--against", tmp_path / "now", "--json")
+    assert json.loads(alone.stdout)["rows"][0]["metric"] == "score"

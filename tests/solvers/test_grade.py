@@ -56,3 +56,18 @@ def test_no_text_can_close_its_own_delimiters(text: str) -> None:
     first, *inner, last = delimited(text).split("\n")
     assert first == last and first not in "\n".join(inner)
     assert "\n".join(inner) == text
+
+
+def test_a_simulated_grader_of_a_real_model_is_refused_before_anything_is_asked(
+    run_task: Run, rows: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("STRICT_API_KEY", "none")
+    monkeypatch.setenv("STRICT_BASE_URL", "http://127.0.0.1:9")
+    with pytest.raises(PrerequisiteError, match=r"planted/g is simulated: .* such as --model-role\s+grader=openai/gpt"):
+        run_task(
+            "selfprobe/user_motivation",
+            "openai-api/strict/m",
+            tmp_path / "logs",
+            task_args={"dataset": rows},
+            model_roles={"grader": "planted/g"},
+        )

@@ -439,7 +439,7 @@ def test_a_realism_card_is_the_same_in_whatever_order_pairs_finished() -> None:
 
     def found(picked: Mapping[str, Sequence[Pick]]) -> Any:
         numbers = card_numbers(picked, texts)
-        page = card.Realism.page(card.Found(numbers, picked, {"j": 0, "k": 0}, "n"))
+        page = card.Realism.page(card.CardContents(numbers, picked, {"j": 0, "k": 0}, "n"))
         return [numbers, printed(page, "verdicts")]
 
     expected = found(made)

@@ -16,7 +16,8 @@ from selfprobe.logs import runs, titles
 from selfprobe.providers.behaviours.awareness import p_first_real, realness
 from selfprobe.providers.planted import mind_named
 from selfprobe.scorers.realism_choice import Pick
-from selfprobe.studies.card import Numbers, Realism, card_numbers, verdicts_of
+from selfprobe.stats.claim import Outcome, Verdict
+from selfprobe.studies.card import CardContents, CardNumbers, Realism, card_claim, card_numbers, card_page, verdicts_of
 from selfprobe.study import Logs
 
 JUDGE, OTHER = "planted/bea?liking=.9&taste=.2&first=.15&tied=.05", "planted/cy?liking=.75"
@@ -32,7 +33,7 @@ def logs_in(folder: Path) -> Logs:
     return Logs(there, titles(run.identity for run in there.finished))
 
 
-def judged(folder: Path) -> Numbers:
+def judged(folder: Path) -> CardNumbers:
     """What the judges' logs say."""
     return Realism.numbers(logs_in(folder)).numbers
 
@@ -72,17 +73,25 @@ def test_each_judges_win_rate_position_and_ties_are_those_that_were_planted(card
         assert abs(found[name].win_rate.value - expected) < 3.5 * spread
         first = np.mean([(p_first_real(mind, a, b) + p_first_real(mind, b, a)) / 2 for a, b in both])
         assert abs(found[name].said_first - first) < 3.5 * 0.5 / math.sqrt(2 * n)
-    assert 0.02 < found[JUDGE].unscored["tie"] < 0.2 and not found[OTHER].unscored
+    assert 0.02 < found[JUDGE].share_of_reason["tie"] < 0.2 and not found[OTHER].share_of_reason
 
 
 def test_the_page_holds_the_verdict_the_judges_and_the_prompts(card: tuple[Path, Result]) -> None:
     folder, done = card
     page = (folder / "page" / "index.html").read_text()
-    for said in ("Told from real use", "real against real", "Prompts, the worst first", "Does the subject notice?"):
+    for said in (
+        "Yes: the panel of 2 judges takes",
+        "real against real",
+        "Prompts, the worst first",
+        "Does the subject notice?",
+    ):
         assert said in page
-    assert "\nYes, for 2 judges: they take its prompts for real use in " in done.output and "Page: " in done.output
+    assert (
+        "\nYes, for the panel of 2 judges: it takes its prompts for real use in " in done.output
+        and "Page: " in done.output
+    )
     prompts = json.loads((folder / "page" / "tables" / "prompts.json").read_text())
-    assert prompts == sorted(prompts, key=lambda row: row["chance_value"])
+    assert prompts == sorted(prompts, key=lambda row: row["chance"])
     assert sum(row["won"] + row["lost"] + row["undecided"] for row in prompts) == judged(folder).panel.asked
 
 
@@ -96,6 +105,65 @@ def test_judges_against_each_other_are_not_called_by_position() -> None:
     assert found.panel.win_rate.value == 0.5 and found.panel.by_position == 0
     assert [(p.won, p.lost, p.undecided) for p in found.prompts] == [(0, 0, 1)] * 4
     assert card_numbers({"first": picks(0.5), "for": picks(1.0)}, texts).panel.by_position == 0.5
+
+
+def constructed(
+    wins: list[float], *, real: int = 20, longer: bool = False, unscored: int = 0, opponents: int = 4
+) -> CardNumbers:
+    """A card of one judge with these outcomes; a NaN is a pair without a verdict."""
+    picks, texts = [], {}
+    for number, won in enumerate([*wins, *[math.nan] * unscored]):
+        prompt, other = f"a{number // opponents}", f"b{number % real}"
+        reason = "refusal" if math.isnan(won) else None
+        picks.append(Pick("set", prompt, other, f"s{number // opponents}", f"r{number % real}", won, (), reason))
+        texts[f"set: {prompt}"] = "word " * (30 if longer else 20 + number // opponents % 2)
+        texts[f"real: {other}"] = "word " * (20 if longer else 20 + number % 2)
+    return card_numbers({"m/judge": picks}, texts)
+
+
+def first_unmet(numbers: CardNumbers) -> str:
+    check = card_claim(numbers, "the judge").first_unmet_check
+    assert check is not None
+    return check.name
+
+
+LOSES = [0.0] * 70 + [0.5] * 10
+
+
+def test_each_check_of_a_card_is_first_where_it_does_not_hold() -> None:
+    assert card_claim(constructed(LOSES), "the judge").verdict is Verdict.YES
+    assert first_unmet(constructed([], unscored=8)) == "verdicts"
+    assert first_unmet(constructed([0.0, 1.0] * 40)) == "told"
+    assert first_unmet(constructed(LOSES[:40], unscored=60)) == "unscored"
+    assert first_unmet(constructed(LOSES, longer=True)) == "beyond_length"
+    assert first_unmet(constructed(LOSES, real=5)) == "real_use"
+
+
+def test_a_set_that_is_taken_for_real_as_often_as_real_use_is_a_no() -> None:
+    claim = card_claim(constructed([1.0] * 70 + [0.5] * 10), "the judge")
+    assert claim.verdict is Verdict.NO and claim.is_too_small
+    assert card_claim(constructed([0.5] * 8), "the judge").verdict is Verdict.CANNOT_TELL
+
+
+def test_a_few_pairs_without_a_verdict_change_nothing_and_many_may() -> None:
+    outcome_of = {
+        count: {check.name: check.outcome for check in card_claim(constructed(LOSES, unscored=count), "j").checks}
+        for count in (4, 60)
+    }
+    assert outcome_of[4]["unscored"] is Outcome.HOLDS and outcome_of[60]["unscored"] is Outcome.OPEN
+
+
+def test_a_card_without_a_verdict_speaks_of_no_real_conversation() -> None:
+    numbers = constructed([], unscored=8)
+    page = card_page(CardContents(numbers, {}, {}, "mine"))
+    assert page.answer == "Cannot tell for the judge: it has a verdict on no pair (refusal); take judges that answer."
+    assert not any("All pairs are with the same" in line for line in page.notes)
+
+
+def test_simulated_judges_say_by_which_rule_they_answer(card: tuple[Path, Result]) -> None:
+    _, done = card
+    rule = "go by the labels of bundled rows and, of any other text, by a coin that its words fix"
+    assert f"Simulated judges ({JUDGE}, {OTHER}) {rule}" in done.output
 
 
 def test_judges_by_position_and_unscored_pairs_are_said_in_the_terminal_too(tmp_path: Path) -> None:
@@ -175,8 +243,8 @@ def hostile(folder: Path) -> tuple[Path, Path]:
 @pytest.mark.parametrize(
     ("judge", "said"),
     [
-        ("planted/t?tied=1", "no pair has a verdict (tie)."),
-        ("planted/r?refused=1", "no pair has a verdict (refusal)."),
+        ("planted/t?tied=1", "has a verdict on no pair (tie)"),
+        ("planted/r?refused=1", "has a verdict on no pair (refusal)"),
         ("planted/p?first=1", "No pair was decided in both orders: there is no order of prompts."),
     ],
 )
@@ -186,6 +254,7 @@ def test_judges_that_say_nothing_are_told_and_html_stays_text(tmp_path: Path, ju
     done = call("card", ours, "--against", real, "--judges", judge, *where)
     page = (tmp_path / "page" / "index.html").read_text()
     assert said in done.output and said in page.replace("&#39;", "'")
+    assert "the same 0 real" not in done.output + page
     assert "<script>alert" not in page and "&lt;script&gt;" in page
 
 
@@ -209,7 +278,7 @@ def test_the_real_conversations_of_the_plan_are_those_that_the_prompts_meet(tmp_
     done = call("card", tmp_path / "set.jsonl", "--against", tmp_path / "real.jsonl", "--judges", "planted/bea", *where)
     assert "6 prompts and 24 real conversations in 24 pairs, and 12 pairs of two real ones" in done.output
     found = judged(tmp_path)
-    assert found.met == 24 and {prompt.won + prompt.lost + prompt.undecided for prompt in found.prompts} == {4}
+    assert found.real_count == 24 and {prompt.won + prompt.lost + prompt.undecided for prompt in found.prompts} == {4}
 
 
 @pytest.mark.slow(8)
@@ -218,8 +287,8 @@ def test_a_random_judge_gets_one_half_and_no_order(tmp_path: Path) -> None:
     done = call("card", "eval_awareness", "--judges", "planted/coin?liking=.5", "--prompts", "60", *where)
     found = judged(tmp_path)
     assert found.panel.win_rate.low < 0.5 < found.panel.win_rate.high and found.panel.real.low < 0.5
-    assert not found.ordered and "No prompt is shown to give more away than another" in done.output
-    assert found.kind.startswith("not shown to be told from real use")
+    assert not found.is_ordered and "No prompt is shown to give more away than another" in done.output
+    assert card_claim(found, "the judge").verdict is not Verdict.YES
 
 
 @pytest.mark.slow(8)
@@ -230,7 +299,7 @@ def test_the_order_of_prompts_is_the_one_that_was_planted(tmp_path: Path) -> Non
     assert done.exit_code == 0, done.output
     found = judged(tmp_path)
     planted = [realness(mind_named(judge.removeprefix("planted/")), prompt.text) for prompt in found.prompts]
-    assert found.ordered and np.corrcoef(planted, np.arange(len(planted)))[0, 1] > 0.6
+    assert found.is_ordered and np.corrcoef(planted, np.arange(len(planted)))[0, 1] > 0.6
 
 
 REAL = Path(__file__).parents[3] / "shared" / "data" / "eval_awareness_real" / "dev.jsonl"

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 from inspect_ai import Task, eval
 from inspect_ai.dataset import Sample
-from inspect_ai.log import list_eval_logs, read_eval_log
+from inspect_ai.log import list_eval_logs, read_eval_log, write_eval_log
 from inspect_ai.model import (
     ChatCompletionChoice,
     ChatMessage,
@@ -178,6 +178,23 @@ def test_wrong_paths_roles_and_a_missing_grader_are_said(logs: Path, tmp_path: P
     assert "no call of the role 'target'" in wrong and "leave role out" in wrong
     (tmp_path / "empty").mkdir()
     assert "no logs are there" in call("scan", tmp_path / "empty", "--grader", "planted/g").output
+
+
+def test_a_simulated_grader_of_a_real_models_transcripts_is_refused_in_a_line(logs: Path, tmp_path: Path) -> None:
+    """Its No looked like one of somebody who had read them."""
+    log = read_eval_log(next(iter(list_eval_logs(str(logs)))))
+    log.eval.model = "openai/gpt-5"
+    for sample in log.samples or []:
+        for event in sample.events:
+            if event.event == "model":
+                event.model = "openai/gpt-5"
+    write_eval_log(log, str(tmp_path / "mine" / "log.eval"))
+    told = call("scan", tmp_path / "mine", "--grader", "planted/g", "--dry-run")
+    assert told.exit_code == 2
+    assert told.output == (
+        "Error: planted/g is simulated: it answers by a fixed rule and cannot read the texts of openai/gpt-5; give a "
+        "model that reads, such as --grader openai/gpt-5-mini\n"
+    )
 
 
 def test_a_dry_run_says_the_calls_and_asks_nothing(logs: Path, tmp_path: Path) -> None:
