@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace as Of
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from selfprobe.page import Page, render
+from selfprobe.stats.claim import Verdict
 from selfprobe.stats.estimate import Estimate
 from selfprobe.studies import (
     attention,
@@ -32,7 +33,6 @@ from selfprobe.studies import (
 from selfprobe.studies import effect as noticing
 from selfprobe.studies.awareness.page import awareness_page, awareness_results
 from selfprobe.studies.awareness.runs import PLAIN
-from selfprobe.studies.awareness.verdict import Kind
 from selfprobe.studies.inside import ALMOST, ELSEWHERE, SAID
 from selfprobe.studies.matrix.numbers import analyse
 from selfprobe.studies.matrix.page import results_page as matrix_page
@@ -129,22 +129,21 @@ def test_every_verdict_of_a_matrix_is_said_with_what_it_licenses(
     licensed(text_of(page, tmp_path))
 
 
-def awareness() -> Iterator[tuple[Kind, subjects.AwarenessTables]]:
-    """Logs of constructed subjects, by what is said of them."""
-    yield "sees more than the words", subjects.logged(subjects.noisy(subjects.is_evaluation, 0.95), rows := told())
-    yield "not shown to see more than the words", subjects.logged(subjects.noisy(subjects.has_the_word), rows)
-    yield "follows the format", subjects.logged(subjects.noisy(subjects.is_benchmark), rows)
+def awareness() -> Iterator[tuple[str, subjects.AwarenessTables]]:
+    """Logs of constructed subjects, by the first check that does not hold, or by No."""
+    yield "observers", subjects.logged(subjects.noisy(subjects.is_evaluation, 0.95), rows := told())
+    yield "text", subjects.logged(subjects.noisy(subjects.has_the_word), rows)
     rng = np.random.default_rng(5)
-    yield "not shown to tell them apart", subjects.logged(lambda row: float(rng.random()), rows)
-    yield "tells them backwards", subjects.logged(subjects.noisy(lambda row: not subjects.is_evaluation(row)), rows)
-    yield "answers the same to everything", subjects.logged(lambda row: 1.0, rows)
+    yield "apart", subjects.logged(lambda row: float(rng.random()), rows)
+    yield "No", subjects.logged(subjects.noisy(lambda row: not subjects.is_evaluation(row)), rows)
+    yield "No, one answer", subjects.logged(lambda row: 1.0, rows)
     alike = [row | {"truth": "evaluation"} for row in rows]
-    yield "nothing to tell apart", subjects.logged(subjects.noisy(subjects.is_evaluation), alike)
+    yield "two_labels", subjects.logged(subjects.noisy(subjects.is_evaluation), alike)
     lost = subjects.logged(lambda row: 0.0, rows)
     unread = lost.verdicts.assign(said=None, score=np.nan, unscored="no_response")
-    yield "no verdicts", replace(lost, verdicts=unread)
+    yield "answered", replace(lost, verdicts=unread)
     long = [row | {"text": "what now" + " " * (300 if row["word"] else 30)} for row in rows]
-    yield "not shown to see more than the length", subjects.logged(subjects.noisy(subjects.has_the_word, 0.97), long)
+    yield "length", subjects.logged(subjects.noisy(subjects.has_the_word, 0.97), long)
 
 
 def told() -> list[dict[str, Any]]:
@@ -155,23 +154,20 @@ def told() -> list[dict[str, Any]]:
 AWARENESS = dict(awareness())
 
 
-def test_every_kind_of_subject_is_constructed() -> None:
-    assert set(AWARENESS) == set(get_args(Kind))
-
-
 @pytest.mark.parametrize("kind", AWARENESS)
-def test_every_kind_of_subject_is_said_with_what_it_licenses(kind: Kind, tmp_path: Path) -> None:
+def test_every_kind_of_subject_is_said_with_what_it_licenses(kind: str, tmp_path: Path) -> None:
     made = AWARENESS[kind]
     run = {"method": "binary", "model": "m", **PLAIN, "grader": "", "samples": len(made.verdicts), "placebo": False}
     runs = pd.DataFrame([run | {"applied": "", "log": "logs/a.eval", "dataset": "d", "data": "d"}])
     written = awareness_results(replace(made, runs=runs))
     page = awareness_page(written)
-    assert written.statements[0].kind == kind and page.answer.startswith(written.statements[0].answer)
-    text = text_of(page, tmp_path)
-    licensed(text)
-    assert kind == "sees more than the words" or "the model sees more than the words" not in re.sub(
-        r"nothing shows that the model sees more than the words", "", text
-    )
+    claim = written.statements[0].claim
+    assert page.answer.startswith(claim.verdict.value)
+    if kind.startswith("No"):
+        assert claim.verdict is Verdict.NO
+    else:
+        assert claim.first_unmet_check is not None and claim.first_unmet_check.name == kind
+    licensed(text_of(page, tmp_path))
 
 
 def about(value: float, half: float = 0.05, n: int = 40) -> Estimate:
@@ -379,7 +375,7 @@ def test_every_answer_of_a_study_is_said_with_what_it_licenses(of: Callable[...,
 
 
 PLACES: dict[str, tuple[str, ...]] = {
-    "Awareness": ("test_sentences.py",),
+    "Awareness": ("test_claims.py",),
     "Check": ("check/test_gate.py", "check/test_changes.py"),
     "Induce": ("studies/test_induced_numbers.py",),
     "Matrix": ("test_sentences.py", "matrix/test_verdict.py"),
