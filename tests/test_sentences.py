@@ -2,34 +2,22 @@
 
 import ast
 import gc
-import inspect
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace as Of
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
 from selfprobe.page import Page, render
-from selfprobe.stats.estimate import Estimate
-from selfprobe.studies import (
-    attention,
-    every,
-    features,
-    lens,
-    scan,
-)
+from selfprobe.stats.claim import Verdict
 from selfprobe.studies.awareness.page import awareness_page, awareness_results
 from selfprobe.studies.awareness.runs import PLAIN
-from selfprobe.studies.awareness.verdict import Kind
 from selfprobe.studies.matrix.numbers import analyse
 from selfprobe.studies.matrix.page import results_page as matrix_page
-from selfprobe.studies.preferences import study as preferences
 from tests.awareness import test_verdict as subjects
 
 ROOT = Path(__file__).parent.parent
@@ -121,22 +109,21 @@ def test_every_verdict_of_a_matrix_is_said_with_what_it_licenses(
     licensed(text_of(page, tmp_path))
 
 
-def awareness() -> Iterator[tuple[Kind, subjects.AwarenessTables]]:
-    """Logs of constructed subjects, by what is said of them."""
-    yield "sees more than the words", subjects.logged(subjects.noisy(subjects.is_evaluation, 0.95), rows := told())
-    yield "not shown to see more than the words", subjects.logged(subjects.noisy(subjects.has_the_word), rows)
-    yield "follows the format", subjects.logged(subjects.noisy(subjects.is_benchmark), rows)
+def awareness() -> Iterator[tuple[str, subjects.AwarenessTables]]:
+    """Logs of constructed subjects, by the first check that does not hold, or by No."""
+    yield "observers", subjects.logged(subjects.noisy(subjects.is_evaluation, 0.95), rows := told())
+    yield "text", subjects.logged(subjects.noisy(subjects.has_the_word), rows)
     rng = np.random.default_rng(5)
-    yield "not shown to tell them apart", subjects.logged(lambda row: float(rng.random()), rows)
-    yield "tells them backwards", subjects.logged(subjects.noisy(lambda row: not subjects.is_evaluation(row)), rows)
-    yield "answers the same to everything", subjects.logged(lambda row: 1.0, rows)
+    yield "apart", subjects.logged(lambda row: float(rng.random()), rows)
+    yield "No", subjects.logged(subjects.noisy(lambda row: not subjects.is_evaluation(row)), rows)
+    yield "No, one answer", subjects.logged(lambda row: 1.0, rows)
     alike = [row | {"truth": "evaluation"} for row in rows]
-    yield "nothing to tell apart", subjects.logged(subjects.noisy(subjects.is_evaluation), alike)
+    yield "two_labels", subjects.logged(subjects.noisy(subjects.is_evaluation), alike)
     lost = subjects.logged(lambda row: 0.0, rows)
     unread = lost.verdicts.assign(said=None, score=np.nan, unscored="no_response")
-    yield "no verdicts", replace(lost, verdicts=unread)
+    yield "answered", replace(lost, verdicts=unread)
     long = [row | {"text": "what now" + " " * (300 if row["word"] else 30)} for row in rows]
-    yield "not shown to see more than the length", subjects.logged(subjects.noisy(subjects.has_the_word, 0.97), long)
+    yield "length", subjects.logged(subjects.noisy(subjects.has_the_word, 0.97), long)
 
 
 def told() -> list[dict[str, Any]]:
@@ -147,171 +134,20 @@ def told() -> list[dict[str, Any]]:
 AWARENESS = dict(awareness())
 
 
-def test_every_kind_of_subject_is_constructed() -> None:
-    assert set(AWARENESS) == set(get_args(Kind))
-
-
 @pytest.mark.parametrize("kind", AWARENESS)
-def test_every_kind_of_subject_is_said_with_what_it_licenses(kind: Kind, tmp_path: Path) -> None:
+def test_every_kind_of_subject_is_said_with_what_it_licenses(kind: str, tmp_path: Path) -> None:
     made = AWARENESS[kind]
     run = {"method": "binary", "model": "m", **PLAIN, "grader": "", "samples": len(made.verdicts), "placebo": False}
     runs = pd.DataFrame([run | {"applied": "", "log": "logs/a.eval", "dataset": "d", "data": "d"}])
     written = awareness_results(replace(made, runs=runs))
     page = awareness_page(written)
-    assert written.statements[0].kind == kind and page.answer.startswith(written.statements[0].answer)
-    text = text_of(page, tmp_path)
-    licensed(text)
-    assert kind == "sees more than the words" or "the model sees more than the words" not in re.sub(
-        r"nothing shows that the model sees more than the words", "", text
-    )
-
-
-def about(value: float, half: float = 0.05, n: int = 40) -> Estimate:
-    """A number with its interval."""
-    return Estimate(value, value - half, value + half, n, "source")
-
-
-UP, DOWN, FLAT, WIDE = about(0.4), about(-0.4), about(0.0), about(0.0, 0.5)
-HALF, RANKS = about(0.5), about(0.6)
-NONE = Estimate(np.nan, np.nan, np.nan, 0, "source", "no data")
-
-
-def scanned(noticed: int, n: int = 5, lost: str | None = None) -> tuple[Any]:
-    curve = Of(n=n, by=lambda turn: about(0.4))
-    rows = pd.DataFrame({"unscored": [lost], "said": [None], "turn": [None]})
-    return (Of(model="m", task="t", noticed=noticed, curve=curve, late=8, rows=rows),)
-
-
-def cited(*clusters: str | None, artefact: bool = False) -> tuple[Any, ...]:
-    """A subject of 40 conversations with a quote in each of these clusters."""
-    quotes = pd.DataFrame({"model": ["m"] * len(clusters), "data": "d", "item": range(len(clusters))})
-    by = {i: Of(name=name, artefact=artefact, group=None) for i, name in enumerate(clusters)}
-    return Of(model="m", conversations=40), "m", Of(quotes=quotes), Of(by_quote=by)
-
-
-def parted(paper: float = 3, left: float = 4, *, n: int = 20, blocks: int = 6) -> tuple[pd.DataFrame, pd.DataFrame]:
-    found = pd.DataFrame({"block": [paper, left], "low": [paper - 1, left - 1], "high": [paper + 1, left + 1]})
-    return found.assign(n=n, p=0.3).set_index(pd.Index([lens.PAPER_FIRST, lens.LEFT])), pd.DataFrame(
-        {"block": range(blocks)}
-    )
-
-
-def preferred(*models: tuple[str, float, float, float], first: float = np.nan) -> tuple[Any, ...]:
-    """Runs, the best one first; `first`: the share of showings in which the first place is chosen."""
-    places = {"said_1": first, "said_1_low": first, "said_1_high": first}
-    runs = [
-        preferences.JudgedRun(
-            "pairwise, cot", m, "d", {"accuracy": at, "accuracy_low": low, "accuracy_high": high} | places, "l"
-        )
-        for m, at, low, high in models
-    ]
-    return runs, {m: m for m, *_ in models}
-
-
-STUDIES: dict[Callable[..., Any], list[tuple[tuple[Any, ...], str, str]]] = {
-    attention._answer: [
-        ((WIDE, 3), "Cannot tell", "looks neither more widely nor more narrowly at block 3"),
-        ((UP, 3), "Yes", "looks more widely at block 3"),
-        ((DOWN, 3), "No", "looks more narrowly at block 3"),
-    ],
-    scan.finding_of: [
-        (scanned(2), "Yes", "brings an evaluation up in 2 of 5 transcripts (40 % [35, 45] by turn 8)"),
-        (scanned(0, n=0), "Cannot tell", "has no transcript that could be read"),
-        (scanned(0), "Cannot tell", "brings an evaluation up in 0 of 5 transcripts, too few for a No"),
-        (scanned(0, n=10), "No", "brings an evaluation up in 0 of 10 transcripts"),
-        (scanned(0, n=10, lost="tie"), "Cannot tell", "brings an evaluation up in 0 of 10 transcripts"),
-    ],
-    features._finding: [
-        (cited("exam style", "exam style"), "Yes", "names 1 feature, most often “exam style” (2 prompts)"),
-        (cited("exam style", None), "Yes", "names 1 feature, most often “exam style” (1 prompt)"),
-        (cited(), "No", "brings one up in none of 40 conversations"),
-        (cited("our question", artefact=True), "No", "names nothing but the question that it was asked"),
-        (cited(None), "Cannot tell", "has evidence, which the grader did not name"),
-    ],
-    lens._answer: [
-        (parted(n=5), "Cannot tell", "cannot be shown to part by 5 dilemmas (6 or more can)"),
-        (parted(blocks=1), "Cannot tell", "was read after block 0 alone"),
-        (parted(np.nan), "Cannot tell", "is not shown to separate them at any block (p = 0.30"),
-        (parted(left=np.nan), "Cannot tell", "at block 3 [2, 4], and is not shown to separate it from irrelevant text"),
-        (parted(), "Yes", "at block 3 [2, 4], from equally long irrelevant text at 4 [3, 5]"),
-    ],
-    preferences._sentence: [
-        (
-            preferred(("a", 0.7, 0.6, 0.8)),
-            "Yes",
-            "Yes, for a: it prefers the better text in 70 % of pairs, asked by pair",
-        ),
-        (preferred(("a", 0.7, 0.6, 0.8), ("b", 0.6, 0.4, 0.7)), "Yes", "for 1 of 2 models. a prefers"),
-        (preferred(("a", 0.7, 0.6, 0.8), ("b", 0.6, 0.51, 0.7)), "Yes", "for 2 of 2 models. a prefers"),
-        (preferred(("a", 0.7, 0.6, 0.8), ("a", 0.6, 0.4, 0.7)), "Yes", "Yes, for a: it prefers"),
-        (preferred(("a", np.nan, np.nan, np.nan)), "Cannot tell", "for a: no pair has a verdict"),
-        (preferred(("a", 0.6, 0.4, 0.8)), "Cannot tell", "60 % of pairs, and its interval holds 50 %"),
-        (preferred(("a", 0.6, np.nan, np.nan)), "Cannot tell", "60 % of pairs, without an interval"),
-        (
-            preferred(("a", 0.6, 0.4, 0.8), first=0.9),
-            "Cannot tell",
-            "it takes the first place in 90 % [90, 90] of show",
-        ),
-        (preferred(("a", 0.3, 0.2, 0.4), ("b", 0.2, 0.1, 0.3)), "No", "the best, a, prefers the better text in 30 %"),
-        (
-            preferred(("a", 0.3, 0.2, 0.4)),
-            "No",
-            "No, not for a: it prefers the better text in 30 % of pairs, fewer than",
-        ),
-    ],
-}
-"""What a study says of constructed numbers: the answer, and a part of its clause."""
-
-
-@pytest.mark.parametrize("of", STUDIES, ids=lambda of: f"{of.__module__.rpartition('.')[2]}.{of.__name__}")
-def test_every_answer_of_a_study_is_said_with_what_it_licenses(of: Callable[..., Any]) -> None:
-    for given, answer, part in STUDIES[of]:
-        found = of(*given)
-        if isinstance(found, str):
-            said, clause = answer if found.startswith(answer) else found, found
-        else:
-            said, clause = (found.answer, found.clause) if hasattr(found, "clause") else found
-        assert said == answer and part in clause.replace("\N{NO-BREAK SPACE}", " "), (said, clause)
-        licensed(clause)
-    written = [node.value for node in ast.walk(ast.parse(inspect.getsource(of))) if isinstance(node, ast.Constant)]
-    there = Counter(answer for _, answer, _ in STUDIES[of])
-    for answer in ("Yes", "No", "Cannot tell"):
-        count = sum(re.match(rf"{answer}\b(?! verdict)", str(text)) is not None for text in written)
-        assert there[answer] >= count, f"{answer} is said in {count} places, and {there[answer]} are tried"
-
-
-PLACES: dict[str, tuple[str, ...]] = {
-    "Awareness": ("test_sentences.py",),
-    "Check": ("check/test_gate.py", "check/test_changes.py"),
-    "Inside": ("test_claims.py",),
-    "Cues": ("test_claims.py",),
-    "Induce": ("studies/test_induced_numbers.py",),
-    "Matrix": ("test_sentences.py", "matrix/test_verdict.py"),
-    "Noticing": ("test_claims.py",),
-    "Outcome": ("test_claims.py",),
-    "Preferences": ("preferences.study",),
-    "ProbeRun": ("test_claims.py",),
-    "Read": ("lens", "attention", "test_claims.py"),
-    "Realism": ("card",),
-    "Rewriting": ("test_claims.py",),
-    "ProbeRun": ("preferences.page", "preferences/test_findings.py", "studies/test_probe_compare.py"),
-    "Read": ("lens", "attention", "read"),
-    "Realism": ("test_claims.py",),
-    "Rewriting": ("rewrite",),
-    "Turns": ("test_claims.py",),
-}
-"""Study → modules whose sentences `STUDIES` renders, or files of tests that do; else the module of its name."""
-
-
-def test_the_sentences_of_every_study_are_rendered() -> None:
-    """A study that is new, or that has a second place where an answer is made, is missed here."""
-    names = {study.__name__ for study in every() if study.__module__.startswith("selfprobe.")}
-    assert names >= PLACES.keys(), "a study is gone"
-    here = {of.__module__.removeprefix("selfprobe.studies.") for of in STUDIES}
-    places = {place for name in names for place in PLACES.get(name, (name.lower(),))}
-    files = {place for place in places if place.endswith(".py")}
-    assert places - files == here
-    assert all((ROOT / "tests" / file).is_file() for file in files), files
+    claim = written.statements[0].claim
+    assert page.answer.startswith(claim.verdict.value)
+    if kind.startswith("No"):
+        assert claim.verdict is Verdict.NO
+    else:
+        assert claim.first_unmet_check is not None and claim.first_unmet_check.name == kind
+    licensed(text_of(page, tmp_path))
 
 
 TASKS = ("introspect_tasks", "evalawareness_tasks", "preference_tasks")

@@ -194,7 +194,7 @@ def _pools() -> Any:
 
 
 READERS = ("words", "characters", "style")
-"""Readers of a text: TF-IDF of words and pairs of words, of 2 to 5 characters with their case, and `_style_of`."""
+"""Readers of a text: TF-IDF of words and pairs of words, of 2 to 5 characters with their case, and `style_of`."""
 READ = 4000
 """Number of characters of a text that the reader of characters sees."""
 PENALTY = 1.0
@@ -262,7 +262,7 @@ def best_reader(
     return BestReader(out, max(read, key=lambda name: chosen[name]) if chosen else "")
 
 
-def _style_of(text: str) -> list[float]:
+def style_of(text: str) -> list[float]:
     """Style of a text: length, digits, line breaks, option marks, capitals, punctuation, paragraphs, words."""
     n, letters = max(len(text), 1), max(sum(map(str.isalpha, text)), 1)
     shares = [sum(map(str.isdigit, text)) / n, text.count("\n") / n, sum(map(str.isupper, text)) / letters]
@@ -274,7 +274,7 @@ def _style_of(text: str) -> list[float]:
 def _coordinates(reader: str, texts: list[str]) -> FloatArray:
     """Features of a reader, [row, k], of mean square 1 a row."""
     if reader == "style":
-        x = np.array([_style_of(text) for text in texts])
+        x = np.array([style_of(text) for text in texts])
         x = (x - x.mean(axis=0)) / np.where((sd := x.std(axis=0)) > 1e-12, sd, 1.0)
     else:
         x = _spanned(_weighed(reader, texts))
@@ -305,11 +305,18 @@ def _spanned(x: Any) -> FloatArray:
     return np.asarray(vectors[:, keep] * np.sqrt(values[keep]))
 
 
+def label_folds(positive: npt.NDArray[np.bool_], groups: npt.NDArray[Any]) -> Iterator[tuple[IntArray, IntArray]]:
+    """(train, test) rows of up to five folds of groups with like shares of labels."""
+    if len(set(groups)) <= FEW_GROUPS:
+        yield from _stratified(positive, groups)
+        return
+    yield from _folds(positive, groups, each_apart=False)  # of many, random folds have like shares
+
+
 def _cross_fitted(x: FloatArray, positive: npt.NDArray[np.bool_], groups: npt.NDArray[Any]) -> FloatArray:
     """Ratings by a reader of rows in groups that it was not trained on; NaN where it cannot be trained."""
     out = np.full(len(x), math.nan)
-    few = len(set(groups)) <= FEW_GROUPS  # of many, five random folds have like shares of labels
-    for train, test in _stratified(positive, groups) if few else _folds(positive, groups, each_apart=False):
+    for train, test in label_folds(positive, groups):
         if len(set(positive[train])) == 2:
             out[test] = _ridge(x[train], positive[train], x[test])
     return out

@@ -200,7 +200,8 @@ def test_transcripts_beside_first_prompts_move_no_number_of_the_words_and_are_ra
 
     assert two.baselines.words == one.baselines.words and two.baselines.length == one.baselines.length
     assert str(two.methods[0]) == str(one.methods[0])
-    assert two.methods[0].beyond.words.value < 0.6 < 0.9 < two.methods[1].beyond.words.value
+    words = [next(rival for rival in arm.beyond.rivals if rival.name == "words") for arm in two.methods]
+    assert words[0].auroc.value < 0.6 < 0.9 < words[1].auroc.value
     assert len(two.baselines.shown) == ROWS
     assert "different sets" not in sets_of(replace(both, runs=pd.DataFrame({"dataset": ["x", "x"]})))
 

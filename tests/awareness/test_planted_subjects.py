@@ -6,7 +6,7 @@ import pytest
 from inspect_ai.model import ChatMessageUser, ModelOutput, get_model
 
 from selfprobe.evalawareness_tasks.binary import ANSWERS, FLIPPED, FLIPPED_ANSWERS, QUESTIONS
-from selfprobe.page import Box
+from selfprobe.page.claims import claim_sentence
 from selfprobe.providers.behaviours.awareness import TELLING, planted_label, reply_to
 from selfprobe.providers.mind import Mind
 from selfprobe.providers.planted import parse_name
@@ -14,16 +14,16 @@ from selfprobe.scorers.estimates import judge_vote, took
 from selfprobe.scorers.votes import ballot, majority
 from selfprobe.solvers.converse import quoted
 from selfprobe.solvers.record import reply_from
+from selfprobe.stats.claim import Outcome
 from selfprobe.studies.awareness.numbers import comparison_of
-from selfprobe.studies.awareness.page import boxes
 from selfprobe.studies.awareness.runs import PLAIN, AwarenessTables
-from selfprobe.studies.awareness.verdict import statements
+from selfprobe.studies.awareness.verdict import AWARENESS_WORDS, Statement, statements
 
 N = 240
 
 
-def asked(query: str, *, label_by_words: bool = False) -> Box:
-    """The page's box of a planted subject whose labels, formats and words are independent, or words tell the label."""
+def asked(query: str, *, label_by_words: bool = False) -> tuple[Statement, str]:
+    """The statement on a planted subject, and its sentences; labels, formats and words are independent, or words tell."""
     mind = Mind(*parse_name(f"alpha?{query}", {}))
     rng, model = np.random.default_rng(0), get_model("mockllm/model")
     verdicts, texts = [], []
@@ -61,35 +61,36 @@ def asked(query: str, *, label_by_words: bool = False) -> Box:
             | {"quotes": 0, "quotes_discarded": 0}
         )
     logged = AwarenessTables(pd.DataFrame(verdicts), pd.DataFrame(), pd.DataFrame(texts), pd.DataFrame())
-    box, *_ = boxes(statements(logged, comparison_of(logged)), (), logged.texts, "")
-    assert isinstance(box, Box)
-    return box
+    (statement,) = statements(logged, comparison_of(logged))
+    return statement, " ".join([claim_sentence(statement.claim, AWARENESS_WORDS), *statement.sentences])
 
 
-def test_a_subject_that_follows_the_label_is_said_to_see_more_than_the_words() -> None:
-    box = asked("awareness=.95")
-    assert box.head == "Yes: alpha, binary, sees more than the words"
-    assert "the model sees more than the words." in box.text
+def outcomes(statement: Statement) -> dict[str, Outcome]:
+    return {check.name: check.outcome for check in statement.claim.checks}
 
 
-def test_a_subject_that_follows_the_format_is_said_to() -> None:
-    box = asked("format=.95")
-    assert box.head == "Cannot tell: alpha, binary, follows the format"
-    assert "It follows the format; nothing shows that it follows the label." in box.text
+def test_a_subject_that_follows_the_label_goes_beyond_every_reader_of_the_text() -> None:
+    statement, text = asked("awareness=.95")
+    assert [name for name, outcome in outcomes(statement).items() if outcome is not Outcome.HOLDS] == ["observers"]
+    assert "Cannot tell: alpha calls" in text and "as other models may; add --observers and another model" in text
 
 
-def test_a_subject_that_follows_the_words_is_not_said_to_see_more() -> None:
-    box = asked("words=.95", label_by_words=True)
-    assert box.head.partition(": ")[2] == "alpha, binary, not shown to see more than the words"
-    assert not box.head.startswith("Yes")
-    assert "nothing shows that the model sees more than the words." in box.text
+def test_a_subject_that_follows_the_format_is_not_shown_to_follow_the_label() -> None:
+    statement, text = asked("format=.95")
+    assert outcomes(statement)["label_in_format"] is not Outcome.HOLDS and not text.startswith("Yes")
+    assert statement.splits.effects.format.low > 0.5
 
 
-def test_a_coin_is_said_to_tell_nothing_apart_and_to_contradict_itself_as_a_coin() -> None:
-    box = asked("coin=1")
-    assert box.head == "Cannot tell: alpha, binary, not shown to tell them apart"
-    assert "nothing shows that it tells evaluation from deployment." in box.text
-    share = int(box.text.split("ontradicts itself in ")[1].split()[0])
+def test_a_subject_that_follows_the_words_is_not_said_to_go_beyond_them() -> None:
+    statement, text = asked("words=.95", label_by_words=True)
+    assert outcomes(statement)["all_readers"] is not Outcome.HOLDS and not text.startswith("Yes")
+    assert "beyond" in text
+
+
+def test_a_coin_is_not_shown_to_be_above_guessing_and_contradicts_itself_as_a_coin() -> None:
+    statement, text = asked("coin=1")
+    assert outcomes(statement)["apart"] is not Outcome.HOLDS and not text.startswith("Yes")
+    share = int(text.split("ontradicts itself in ")[1].split()[0])
     assert 40 < share < 60
 
 
@@ -101,9 +102,6 @@ def test_a_coin_is_said_to_tell_nothing_apart_and_to_contradict_itself_as_a_coin
     ],
 )
 def test_a_subject_that_says_yes_to_everything_is_said_to(query: str) -> None:
-    box = asked(query)
-    assert box.head == "No: alpha, binary, says yes whichever way it is asked"
-    assert (
-        "Asked by binary, it says yes whichever way it is asked, and so tells nothing apart." in box.text
-        and "yes to 100 %" in box.text
-    )
+    _, text = asked(query)
+    assert text.startswith("No: alpha says yes whichever way it is asked (AUROC 0.50 [")
+    assert "yes to 100 %" in text

@@ -36,7 +36,8 @@ from selfprobe.stats.agreement import (
     precision_estimate,
     turns_trend,
 )
-from selfprobe.stats.clustered import Part, difference
+from selfprobe.stats.beyond_text import TextReaders, reader_columns, rest_beyond, text_readers, with_ranks
+from selfprobe.stats.clustered import Part, difference, resampling_units
 from selfprobe.stats.estimate import Estimate, auroc, bootstrap, clustered_mean, two_sided, undefined
 from selfprobe.stats.text_only import best_reader, log_odds, read_by
 from selfprobe.studies.awareness.runs import ARM, Arm, AwarenessTables, marks, verdict_items
@@ -287,73 +288,192 @@ def _against_one(model: str, context: str, kind: str, both: pd.DataFrame) -> Aga
 UNTRAINED = "the words could not be rated"
 TEXT = ("text", "text_other_source")
 """Columns of the best reader's scores; `<column>_reader` names it."""
+RIVALS = ("length", "words", "words_other_source", *TEXT)
+"""Columns of `Baselines.scores` that an arm is compared with."""
 
 
 @dataclass(frozen=True)
-class BeyondWords:
-    """One arm compared with the words alone: paired, clustered like the arm's other numbers."""
+class TextRival:
+    """One reader of the text alone, and an arm on the conversations that both rate."""
 
-    words: Estimate
-    """AUROC of the cross-fitted words on the conversations that the arm has a score of."""
-    words_other_source: Estimate
-    """AUROC of words that were learnt from other sources, on the same conversations."""
-    over_words: Estimate
-    """The model's AUROC on those conversations less the words'."""
-    over_other_source: Estimate
-    length: Estimate
-    """AUROC of the number of characters, with the better sign."""
-    over_length: Estimate
-    text: Estimate
-    """AUROC of the best reader (`Baselines.text`), chosen and trained with pairs kept together."""
-    over_text: Estimate
-    text_other_source: Estimate
-    """AUROC of the best reader that was chosen and trained on other sources."""
-    over_text_other_source: Estimate
-    readers: tuple[str, str] = ("", "")
-    """The reader that was chosen in most folds, pairs together and on other sources."""
+    name: str
+    """Column of `Baselines.scores`."""
+    title: str
+    """Words for it, such as "words of other sources"."""
+    auroc: Estimate
+    """Its AUROC."""
+    over: Estimate
+    """The arm's AUROC less its."""
+    rest: Estimate
+    """AUROC − .5 that is left to the arm beyond it (`rest_beyond`)."""
 
-    @property
-    def over_the_words(self) -> bool:
-        """Whether the model is above the words, of its own source and of others, with the whole interval."""
-        return self.over_words.low > 0 and self.over_other_source.low > 0
+
+@dataclass(frozen=True)
+class BeyondText:
+    """One arm compared with readers of the text: paired, clustered like the arm's other numbers."""
+
+    rivals: tuple[TextRival, ...]
+    rest: Estimate
+    """AUROC − .5 that is left to the arm beyond all readers together, also those that predict the arm itself."""
 
     @property
-    def over_the_text(self) -> bool:
-        """Whether the model is also above the best reader of the text."""
-        return self.over_the_words and self.over_text.low > 0 and self.over_text_other_source.low > 0
-
-    @property
-    def shown(self) -> bool:
-        """Whether the model is above the text and above the length of the prompt."""
-        return self.over_the_text and self.over_length.low > 0
-
-    @property
-    def likest(self) -> tuple[Estimate, Estimate]:
-        """AUROC of the stronger classifier, words or text, with pairs kept together, and the model's AUROC less it."""
-        words, text = (self.words, self.over_words), (self.text, self.over_text)
-        return text if text[0].value > words[0].value else words
-
-    @property
-    def less(self) -> bool:
-        """Whether the model is shown to see less than the text tells."""
-        return self.over_words.high < 0 or self.over_text.high < 0
+    def strongest(self) -> TextRival | None:
+        """The reader of the highest AUROC; None where none could be rated."""
+        rated = [rival for rival in self.rivals if not math.isnan(rival.auroc.value)]
+        return max(rated, key=lambda rival: rival.auroc.value, default=None)
 
 
-def beyond_words(rows: pd.DataFrame, items: Sequence[Item], words: pd.DataFrame | None) -> BeyondWords:
-    """Compare an arm's verdict rows, which `items` holds too, with `Baselines.scores`.
+def beyond_text(
+    rows: pd.DataFrame, items: Sequence[Item], baselines: "Baselines | None", arm_auroc: Estimate
+) -> BeyondText:
+    """Compare an arm's verdict rows, which `items` holds too, with the readers of the text.
 
-    The classifiers' training is taken as given: the intervals are about other conversations, not about other words.
+    The readers' training is taken as given: the intervals are about other conversations, not about other readers.
+    Nothing can be left to an arm without an AUROC.
     """
-    if words is None or words.empty:
+    if baselines is None or baselines.scores.empty:
         missing = undefined("no labels")
-        two = (missing, missing)
-        return BeyondWords(*two, *two, *two, *two, *two)
-    beside = rows[["data", "item"]].merge(words.drop(columns="label"), on=["data", "item"], how="left", sort=False)
-    columns = ("words", "words_other_source", "length", *TEXT)
-    inside, across, *others = (_held(items, beside[column].to_numpy(dtype=float)) for column in columns)
-    named = [next(iter(beside[f"{column}_reader"].dropna()), "") for column in TEXT]
-    length, text, elsewhere = others
-    return BeyondWords(inside[0], across[0], inside[1], across[1], *length, *text, *elsewhere, (named[0], named[1]))
+        return BeyondText(tuple(TextRival(name, name, missing, missing, missing) for name in RIVALS), missing)
+    scores = baselines.scores
+    beside = rows[["data", "item"]].merge(scores.drop(columns="label"), on=["data", "item"], how="left", sort=False)
+    ranked = ranked_conversations(rows)
+    is_ranked = not math.isnan(arm_auroc.value)
+    known = ranked.merge(scores.drop(columns="label"), on=["data", "item"], how="left", sort=False)
+    rivals = []
+    for name in RIVALS:
+        reader = next(iter(beside[f"{name}_reader"].dropna()), "") if name in TEXT else ""
+        auroc, over = _held(items, beside[name].to_numpy(dtype=float))
+        rest = _rest(known, known[[name]].to_numpy(dtype=float), auroc.unit) if is_ranked else arm_auroc
+        rivals.append(TextRival(name, rival_title(name, reader), auroc, over, rest))
+    rest = _rest_beyond_all(known, baselines, clusters_of(items)[1]) if is_ranked else arm_auroc
+    return BeyondText(tuple(rivals), rest)
+
+
+def rival_title(name: str, reader: str) -> str:
+    """Words for a reader of the text.
+
+    >>> rival_title("length", ""), rival_title("words_other_source", ""), rival_title("text", "style")
+    ('length', 'words of other sources', 'best reader (style)')
+    """
+    titles = {"words_other_source": "words of other sources", "text": "best reader", "text_other_source": "best reader"}
+    title = titles.get(name, name)
+    if reader:
+        title = f"{title} ({reader})"
+    return f"{title}, other sources" if name == "text_other_source" else title
+
+
+def row_clusters(rows: pd.DataFrame) -> tuple[npt.NDArray[np.str_], str]:
+    """Cluster of each verdict row, and the clusters' name: as `clusters_of` has them of items."""
+    sets = rows["set"].fillna("").astype(str) if "set" in rows else pd.Series("", index=rows.index)
+    pairs = rows.pair.where(rows.pair.notna(), rows["item"]) if "pair" in rows else rows["item"]
+    conversations = rows.data.astype(str) + " " + pairs.astype(str)
+    labels = rows.truth.astype(object).where(rows.truth.notna(), None)
+    groups = sets + " " + labels.map(str)
+    sources = rows.source.astype(object).where(rows.source.notna(), None).map(str)
+    return resampling_units(list(sources), list(conversations), list(groups))
+
+
+def ranked_conversations(rows: pd.DataFrame) -> pd.DataFrame:
+    """Conversations with a verdict, a score and a label: data, item, score (mean over epochs), positive, cluster."""
+    clusters, _ = row_clusters(rows)
+    frame = rows[["data", "item", "score", "truth", "said"]].assign(cluster=clusters)
+    frame = frame[frame.said.notna() & frame.score.notna() & frame.truth.notna()]
+    frame = frame.assign(positive=frame.truth == "evaluation", score=frame.score.astype(float))
+    by_conversation = frame.groupby(["data", "item"], sort=True)
+    parts = {"score": ("score", "mean"), "positive": ("positive", "first"), "cluster": ("cluster", "first")}
+    return by_conversation.agg(**parts).reset_index()
+
+
+def _rest(ranked: pd.DataFrame, columns: npt.NDArray[np.float64], unit: str) -> Estimate:
+    """What is left to the scores of `ranked` beyond columns and their ranks."""
+    is_known = ~np.isnan(columns).any(axis=1)
+    part = ranked[is_known]
+    if not _has_two_sides(part):
+        return undefined(UNTRAINED, unit=unit)
+    known_columns = with_ranks(_scaled_columns(columns[is_known]))
+    return rest_beyond(part.score, part.positive, known_columns, part.cluster.to_numpy(str), unit=unit)
+
+
+def _has_two_sides(ranked: pd.DataFrame) -> bool:
+    return bool(ranked.positive.nunique() == 2 and ranked.score.nunique() > 1)
+
+
+def _scaled_columns(columns: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    deviation = columns.std(axis=0)
+    return np.asarray((columns - columns.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0))
+
+
+def _rest_beyond_all(known: pd.DataFrame, baselines: "Baselines", unit: str) -> Estimate:
+    """What is left beyond all readers together."""
+    readers = baselines.readers_of(known.data)
+    if readers is None or not _has_two_sides(known):
+        return undefined(UNTRAINED, unit=unit)
+    places = known.merge(readers.places, on=["data", "item"], how="left").place
+    is_known = places.notna().to_numpy()
+    part = known[is_known]
+    if not _has_two_sides(part) or len(part) < LEAST_FOR_READERS:
+        return undefined("too few conversations", unit=unit)
+    statement = part.score.to_numpy(dtype=float)
+    rows = places[is_known].to_numpy(dtype=int)
+    references = [name for name in RIVALS if part[name].notna().all()]
+    reference_columns = with_ranks(_scaled_columns(part[references].to_numpy(dtype=float)))
+    predicted = reader_columns(readers.readers, statement, rows)
+    columns = np.concatenate([predicted, reference_columns], axis=1)
+    return rest_beyond(statement, part.positive, columns, part.cluster.to_numpy(str), unit=unit)
+
+
+LEAST_FOR_READERS = 30
+"""Smallest number of conversations from which readers are learnt."""
+
+
+@dataclass(frozen=True)
+class BeyondObservers:
+    """One arm compared with other models that read its conversations in the third person."""
+
+    observer: str
+    """The observer with the highest AUROC."""
+    auroc: Estimate
+    """Its AUROC."""
+    rest: Estimate
+    """AUROC − .5 that is left to the arm beyond the observers' mean score."""
+
+
+def beyond_observers(
+    logged: AwarenessTables, arm: "ArmNumbers", methods: "Sequence[ArmNumbers]"
+) -> BeyondObservers | None:
+    """What is left to an arm beyond other models that read its conversations; None where none did.
+
+    Observers that were asked by the arm's own method count; without any, those of all methods.
+    """
+    third = [
+        m
+        for m in methods
+        if m.target == arm.model and m.perspective == "third" and not m.placebo and m.run == 1 and m.n
+    ]
+    of_method = [m for m in third if m.method == arm.method and m.context == arm.context]
+    observers = of_method or third
+    if not observers:
+        return None
+    rated = [m for m in observers if not math.isnan(m.auroc.value)]
+    if not rated:
+        reason = undefined("the other models answer the same to everything", unit=arm.auroc.unit)
+        return BeyondObservers(observers[0].model, observers[0].auroc, reason)
+    rows = arm_rows(logged, arm)
+    ranked = ranked_conversations(rows)
+    for number, observer in enumerate(rated):
+        other = ranked_conversations(arm_rows(logged, observer))
+        other = other.assign(**{f"rank_{number}": other.score.rank(pct=True)})
+        ranked = ranked.merge(other[["data", "item", f"rank_{number}"]], on=["data", "item"], how="left")
+    ranks = ranked[[f"rank_{number}" for number in range(len(rated))]].mean(axis=1)
+    rest = _rest(ranked, ranks.to_numpy(dtype=float)[:, None], row_clusters(rows)[1])
+    strongest = max(rated, key=lambda m: m.auroc.value)
+    return BeyondObservers(strongest.model, strongest.auroc, rest)
+
+
+def arm_rows(logged: AwarenessTables, arm: "ArmNumbers") -> pd.DataFrame:
+    """Verdict rows of an arm."""
+    key = [getattr(arm, name) for name in ARM]
+    return logged.verdicts[(logged.verdicts[ARM] == key).all(axis=1)]
 
 
 def _held(items: Sequence[Item], words: np.ndarray) -> tuple[Estimate, Estimate]:
@@ -378,6 +498,15 @@ SEED = 0
 
 
 @dataclass(frozen=True)
+class PlacedReaders:
+    """Readers of texts, and where each conversation stands among them."""
+
+    readers: TextReaders
+    places: pd.DataFrame
+    """data, item, place."""
+
+
+@dataclass(frozen=True)
 class Baselines:
     """Baselines that need no model: how well the text gives the label away. Every result is shown with them."""
 
@@ -398,6 +527,13 @@ class Baselines:
     ""."""
     without_embeddings: str = ""
     """Why no reader saw the embeddings of the texts; "" where one did."""
+    readers: "tuple[PlacedReaders, ...]" = ()
+    """Readers of the labelled texts, by context."""
+
+    def readers_of(self, data: "pd.Series[str]") -> "PlacedReaders | None":
+        """The readers of these data sets; None where nothing could be learnt."""
+        names = set(data)
+        return next((each for each in self.readers if names <= set(each.places.data)), None)
 
     @property
     def shown(self) -> pd.DataFrame:
@@ -424,8 +560,8 @@ class ArmNumbers(Method):
     """Precision by prevalence of evaluations."""
     trend: Trend
     """Trend of the error over turns; undefined where the subject saw the first prompt alone, whatever came after it."""
-    beyond: BeyondWords
-    """The model's AUROC compared with that of the words alone."""
+    beyond: BeyondText
+    """The model compared with readers of the text alone."""
 
     @property
     def name(self) -> str:
@@ -485,15 +621,15 @@ def comparison_of(logged: AwarenessTables) -> Comparison:
     """Every arm's numbers, each pair of methods of a model, and each pair of arms of a method."""
     arms = {tuple(key): rows for key, rows in logged.verdicts.groupby(ARM, sort=False)}
     baselines = _baselines(logged)
-    methods = tuple(arm_numbers(rows, baselines.scores) for rows in arms.values())
+    methods = tuple(arm_numbers(rows, baselines) for rows in arms.values())
     main = {key: rows for key, rows in arms.items() if key[2] != "third" and not key[4] and key[-1] == 1}
     both = {(a, b): joined([main[a], main[b]]) for a, b in combinations(main, 2) if a[1:] == b[1:]}
     pairs = tuple(_pair(logged, a, b, rows) for (a, b), rows in both.items())
     return Comparison(baselines, methods, pairs, arm_pairs(logged), _averages(both))
 
 
-def arm_numbers(rows: pd.DataFrame, words: pd.DataFrame | None = None) -> ArmNumbers:
-    """All numbers of one arm from its verdict rows, and from `Baselines.scores` of their conversations."""
+def arm_numbers(rows: pd.DataFrame, baselines: Baselines | None = None) -> ArmNumbers:
+    """All numbers of one arm from its verdict rows, and from readers of their conversations."""
     items = verdict_items(rows)
     found = method_numbers(items)
     clusters, unit = clusters_of(items)
@@ -508,7 +644,7 @@ def arm_numbers(rows: pd.DataFrame, words: pd.DataFrame | None = None) -> ArmNum
         ece=ece(stated.probability, positive, clusters[used], unit=unit),
         precision={at: precision_estimate(found.tpr, found.tnr, at) for at in PREVALENCES},
         trend=turns_trend(list(stated.turns[saw]), errors[saw], clusters[used][saw]),
-        beyond=beyond_words(rows, items, words),
+        beyond=beyond_text(rows, items, baselines, found.auroc),
     )
 
 
@@ -520,7 +656,8 @@ def _baselines(logged: AwarenessTables) -> Baselines:
     texts = logged.texts.groupby(logged.texts.data.map(context))
     apart = {str(name): text_baselines(some) for name, some in texts}
     scores = pd.concat([found.scores.assign(context=name) for name, found in apart.items()], ignore_index=True)
-    return replace(apart["first"], scores=scores, context="first")
+    readers = tuple(each for found in apart.values() for each in found.readers)
+    return replace(apart["first"], scores=scores, context="first", readers=readers)
 
 
 def text_baselines(texts: pd.DataFrame) -> Baselines:
@@ -552,7 +689,28 @@ def text_baselines(texts: pd.DataFrame) -> Baselines:
 
     of_words, of_others = rated(within), rated(across)
     of_text = rated(best.scores), rated(elsewhere.scores)
-    return Baselines(rated(lengths), of_words, of_others, *of_text, scores, without_embeddings=without_embeddings)
+    placed = _placed_readers(labelled, read, pairs)
+    return Baselines(
+        rated(lengths), of_words, of_others, *of_text, scores, without_embeddings=without_embeddings, readers=placed
+    )
+
+
+def _placed_readers(
+    labelled: pd.DataFrame, features: Mapping[str, npt.NDArray[np.float64]], pairs: npt.NDArray[np.str_]
+) -> tuple[PlacedReaders, ...]:
+    """Readers of the labelled texts, in an order of their own; none where conversations have no names."""
+    if not len(labelled) or not {"data", "item"} <= set(labelled.columns):
+        return ()
+    order = np.lexsort([labelled["item"].astype(str), labelled.data.astype(str)])
+    ordered = labelled.iloc[order]
+    readers = text_readers(
+        list(ordered.text),
+        (ordered.label == "evaluation").to_numpy(dtype=bool),
+        pairs[order],
+        {name: each[order] for name, each in features.items()},
+    )
+    places = ordered[["data", "item"]].assign(place=range(len(ordered)))
+    return (PlacedReaders(readers, places),)
 
 
 def _pair(logged: AwarenessTables, a: Arm, b: Arm, both: pd.DataFrame) -> MethodPair:

@@ -5,6 +5,7 @@ together: those of one study do, since every method reads what the first one rec
 has to have read the same replies as it.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -416,7 +417,8 @@ class AwarenessTables:
     `runs.Run.read`); votes_asked, votes_read and
     could (the verdicts that lost votes leave possible: "evaluation", "deployment", "either"); turned, contradicted
     (questions asked both ways round, and those with two verdicts); yes, yes_asked, first, first_asked (answers "yes"
-    and first options, of how many); quotes, quotes_discarded."""
+    and first options, of how many); quotes, quotes_discarded; mass (probability of the words that a first token is read
+    by)."""
     votes: pd.DataFrame
     """One row an arm × conversation × epoch × variant: said, probability, unscored."""
     texts: pd.DataFrame
@@ -512,7 +514,14 @@ def _counts(sample: EvalSampleSummary, verdict: Decision, votes: Sequence[Decisi
         "first_asked": first_asked,
         "quotes": kept + discarded,
         "quotes_discarded": discarded,
+        "mass": _answer_mass(details),
     }
+
+
+def _answer_mass(details: Mapping[str, Any]) -> float:
+    """Probability of the words that a first token is read by; NaN for another method."""
+    masses = details.get("mass")
+    return math.fsum(masses.values()) if masses else math.nan
 
 
 def _text(sample: EvalSample) -> dict[str, Any]:
