@@ -27,7 +27,6 @@ from selfprobe.studies import (
     lens,
     read,
     rewrite,
-    scan,
 )
 from selfprobe.studies import effect as noticing
 from selfprobe.studies.awareness.page import awareness_page, awareness_results
@@ -213,12 +212,6 @@ def rewritten(rate: Estimate, more: Estimate = WIDE, games: Estimate = FLAT) -> 
     return (Of(held_out={"rewrite": rate}, judges=["a"], games=games, over_paraphrase=more),)
 
 
-def scanned(noticed: int, n: int = 5, lost: str | None = None) -> tuple[Any]:
-    curve = Of(n=n, by=lambda turn: about(0.4))
-    rows = pd.DataFrame({"unscored": [lost], "said": [None], "turn": [None]})
-    return (Of(model="m", task="t", noticed=noticed, curve=curve, late=8, rows=rows),)
-
-
 def held(kind: str, *, said: bool = False, less: Estimate = WIDE) -> tuple[Any]:
     here = Of(auroc=about(0.7), over={ELSEWHERE: less})
     every = {name: Of(shown=said, auroc=about(0.6)) for name in (ALMOST, *SAID.values())}
@@ -302,13 +295,6 @@ STUDIES: dict[Callable[..., Any], list[tuple[tuple[Any, ...], str, str]]] = {
         (rewritten(NONE), "Cannot tell", "no pair has a verdict"),
         (rewritten(about(0.5)), "Cannot tell", "not shown to look more real than the originals"),
     ],
-    scan.finding_of: [
-        (scanned(2), "Yes", "brings an evaluation up in 2 of 5 transcripts (40 % [35, 45] by turn 8)"),
-        (scanned(0, n=0), "Cannot tell", "has no transcript that could be read"),
-        (scanned(0), "Cannot tell", "brings an evaluation up in 0 of 5 transcripts, too few for a No"),
-        (scanned(0, n=10), "No", "brings an evaluation up in 0 of 10 transcripts"),
-        (scanned(0, n=10, lost="tie"), "Cannot tell", "brings an evaluation up in 0 of 10 transcripts"),
-    ],
     inside.finding_of: [
         (held("evaluation"), "Yes", "holds it beyond words and length, AUROC 0.70"),
         (held("nothing", said=True), "Yes", "almost says it, beyond words and length"),
@@ -390,6 +376,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "Read": ("lens", "attention", "read"),
     "Realism": ("card",),
     "Rewriting": ("rewrite",),
+    "Scan": ("test_claims.py",),
     "Turns": ("test_claims.py",),
 }
 """Study → modules whose sentences `STUDIES` renders, or files of tests that do; else the module of its name."""

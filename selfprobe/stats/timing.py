@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from selfprobe.stats.estimate import Estimate, FloatArray, undefined, wilson
 
@@ -317,13 +318,19 @@ class FirstTime:
         return float(reached[0]) if len(reached) else math.nan
 
 
-def first_time(times: npt.ArrayLike, happened: npt.ArrayLike, *, unit: str) -> FirstTime:
+def first_time(
+    times: npt.ArrayLike, happened: npt.ArrayLike, *, unit: str, clusters: npt.ArrayLike | None = None
+) -> FirstTime:
     """Kaplan and Meier's estimate of the share of units in which it has happened, by time.
+
+    Intervals are Kaplan and Meier's on the log-log scale. Where clusters hold several units each is at least as wide as
+    the one from leaving out one cluster at a time (jackknife on that scale, t with clusters − 1 degrees of freedom).
 
     Args:
         times: Time of the event, `[unit]`; where there was none, the last time that was seen.
         happened: Whether there was an event, `[unit]`, bool.
-        unit: Name of a unit; units are independent, and how long one was seen says nothing about the event.
+        unit: Name of a unit; how long one was seen says nothing about the event.
+        clusters: Label of the independent group of each unit, `[unit]`. Default: units are independent.
     """
     at, seen = np.asarray(times, dtype=float), np.asarray(happened, dtype=bool)
     if at.shape != seen.shape or at.ndim != 1:
@@ -342,7 +349,44 @@ def first_time(times: npt.ArrayLike, happened: npt.ArrayLike, *, unit: str) -> F
     events = np.array([(seen & (at == moment)).sum() for moment in moments], dtype=float)
     share = 1 - np.asarray(survival.probabilities, dtype=float)
     low, high = 1 - np.asarray(ends.high.probabilities), 1 - np.asarray(ends.low.probabilities)
+    labels = np.arange(len(at)) if clusters is None else np.unique(np.asarray(clusters), return_inverse=True)[1]
+    cluster_count = int(labels.max()) + 1
     for place in np.flatnonzero(np.isnan(low) | np.isnan(high)):
-        ends_of_none = wilson(0.0, risk[place] if share[place] < 0.5 else len(at))[1]
-        low[place], high[place] = (0.0, ends_of_none) if share[place] < 0.5 else (1 - ends_of_none, 1.0)
+        reaching = at >= moments[place]
+        nothing_happened = share[place] < 0.5
+        counted = labels[reaching] if nothing_happened else labels
+        ends_of_none = wilson(0.0, len(np.unique(counted)))[1]
+        low[place], high[place] = (0.0, ends_of_none) if nothing_happened else (1 - ends_of_none, 1.0)
+    if 1 < cluster_count < len(at):
+        cluster_low, cluster_high = _left_out_interval(at, seen, labels, moments, share)
+        low, high = np.fmin(low, cluster_low), np.fmax(high, cluster_high)
     return FirstTime(moments, share, low, high, risk, events, len(at), unit)
+
+
+def _left_out_interval(
+    at: FloatArray,
+    seen: npt.NDArray[np.bool_],
+    labels: npt.NDArray[np.intp],
+    moments: FloatArray,
+    share: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Ends [time] from leaving out one cluster at a time, on the log-log scale; NaN where nothing, or all, happened."""
+    count = int(labels.max()) + 1
+    members = np.eye(count)[labels]  # [unit, cluster]
+    at_risk = (at[:, None] >= moments).astype(float)  # [unit, time]
+    event = (seen[:, None] & (at[:, None] == moments)).astype(float)
+    risk_without = at_risk.sum(axis=0) - members.T @ at_risk  # [cluster, time]
+    events_without = event.sum(axis=0) - members.T @ event
+    survived = np.cumprod(1 - events_without / np.maximum(risk_without, 1), axis=1)
+    half_a_unit = 0.5 / len(at)
+    surviving = np.clip(survived, half_a_unit, 1 - half_a_unit)
+    scale = np.log(-np.log(surviving))
+    deviations = scale - scale.mean(axis=0)
+    error = np.sqrt((count - 1) / count * (deviations**2).sum(axis=0))
+    half = -float(special.stdtrit(count - 1, 0.025)) * error
+    with np.errstate(invalid="ignore", divide="ignore"):
+        centre = np.log(-np.log(1 - share))
+        low = 1 - np.exp(-np.exp(centre - half))
+        high = 1 - np.exp(-np.exp(centre + half))
+    is_inside = (share > 0) & (share < 1)
+    return np.where(is_inside, low, np.nan), np.where(is_inside, high, np.nan)

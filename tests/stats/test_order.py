@@ -487,16 +487,18 @@ def cues_found(rows: pd.DataFrame) -> Any:
 def scan_rows() -> pd.DataFrame:
     rows = table()
     return pd.DataFrame(
-        {"task": "t", "model": "m", "log": "l", "sample": rows.id, "label": None, "turns": 6, "read": 6}
-        | {"first": rows.turns.where(rows.said), "noticed": rows.said, "seen": rows.turns.where(rows.said, 6)}
+        {"task": "t", "model": "m", "log": "l", "sample": rows.id, "source": rows.source, "label": None, "turns": 6}
+        | {"read": 6, "first": rows.turns.where(rows.said), "noticed": rows.said}
+        | {"seen": rows.turns.where(rows.said, 6)}
         | {"unscored": np.where(rows.again, None, np.where(np.arange(60) % 2 == 0, "refusal", "truncated"))}
         | {"quotes": 1, "discarded": 0, "full": 3, "summary": 2, "hidden": 1}
     )
 
 
 def scanned(rows: pd.DataFrame) -> Any:
-    quotes = pd.DataFrame(columns=["task", "model", "log", "sample", "turn", "part", "quote"])
-    return printed(scan.Scan.page(scan.Found(rows, quotes, "g", Logs(Runs([])))), "transcripts")
+    records = rows.astype(object).where(rows.notna(), None).to_dict("records")
+    transcripts = [scan.ScannedTranscript(**record) for record in records]
+    return printed(scan.Scan.page(scan.ScanNumbers(transcripts, [], ["g"], Logs(Runs([])))), "transcripts")
 
 
 def featured(rows: pd.DataFrame) -> Any:
