@@ -22,7 +22,6 @@ from selfprobe.studies import (
     card,
     cues,
     every,
-    features,
     inside,
     lens,
     read,
@@ -219,13 +218,6 @@ def held(kind: str, *, said: bool = False, less: Estimate = WIDE) -> tuple[Any]:
     return (Of(latent=latent, state={"model": "m"}, numbers=every, plain={"words": about(0.6)}),)
 
 
-def cited(*clusters: str | None, artefact: bool = False) -> tuple[Any, ...]:
-    """A subject of 40 conversations with a quote in each of these clusters."""
-    quotes = pd.DataFrame({"model": ["m"] * len(clusters), "data": "d", "item": range(len(clusters))})
-    by = {i: Of(name=name, artefact=artefact, group=None) for i, name in enumerate(clusters)}
-    return Of(model="m", conversations=40), "m", Of(quotes=quotes), Of(by_quote=by)
-
-
 def parted(paper: float = 3, left: float = 4, *, n: int = 20, blocks: int = 6) -> tuple[pd.DataFrame, pd.DataFrame]:
     found = pd.DataFrame({"block": [paper, left], "low": [paper - 1, left - 1], "high": [paper + 1, left + 1]})
     return found.assign(n=n, p=0.3).set_index(pd.Index([lens.PAPER_FIRST, lens.LEFT])), pd.DataFrame(
@@ -305,13 +297,6 @@ STUDIES: dict[Callable[..., Any], list[tuple[tuple[Any, ...], str, str]]] = {
         (held("nothing"), "Cannot tell", "is not shown to hold it"),
         (held("one class"), "Cannot tell", "was read on one class alone"),
     ],
-    features._finding: [
-        (cited("exam style", "exam style"), "Yes", "names 1 feature, most often “exam style” (2 prompts)"),
-        (cited("exam style", None), "Yes", "names 1 feature, most often “exam style” (1 prompt)"),
-        (cited(), "No", "brings one up in none of 40 conversations"),
-        (cited("our question", artefact=True), "No", "names nothing but the question that it was asked"),
-        (cited(None), "Cannot tell", "has evidence, which the grader did not name"),
-    ],
     lens._answer: [
         (parted(n=5), "Cannot tell", "cannot be shown to part by 5 dilemmas (6 or more can)"),
         (parted(blocks=1), "Cannot tell", "was read after block 0 alone"),
@@ -367,6 +352,7 @@ def test_every_answer_of_a_study_is_said_with_what_it_licenses(of: Callable[...,
 PLACES: dict[str, tuple[str, ...]] = {
     "Awareness": ("test_sentences.py",),
     "Check": ("check/test_gate.py", "check/test_changes.py"),
+    "Features": ("test_claims.py",),
     "Induce": ("studies/test_induced_numbers.py",),
     "Matrix": ("test_sentences.py", "matrix/test_verdict.py"),
     "Noticing": ("effect",),
