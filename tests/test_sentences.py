@@ -18,12 +18,10 @@ import pytest
 from selfprobe.page import Page, render
 from selfprobe.stats.estimate import Estimate
 from selfprobe.studies import (
-    attention,
     card,
     cues,
     every,
     inside,
-    lens,
     read,
     rewrite,
 )
@@ -218,13 +216,6 @@ def held(kind: str, *, said: bool = False, less: Estimate = WIDE) -> tuple[Any]:
     return (Of(latent=latent, state={"model": "m"}, numbers=every, plain={"words": about(0.6)}),)
 
 
-def parted(paper: float = 3, left: float = 4, *, n: int = 20, blocks: int = 6) -> tuple[pd.DataFrame, pd.DataFrame]:
-    found = pd.DataFrame({"block": [paper, left], "low": [paper - 1, left - 1], "high": [paper + 1, left + 1]})
-    return found.assign(n=n, p=0.3).set_index(pd.Index([lens.PAPER_FIRST, lens.LEFT])), pd.DataFrame(
-        {"block": range(blocks)}
-    )
-
-
 def preferred(*models: tuple[str, float, float, float], first: float = np.nan) -> tuple[Any, ...]:
     """Runs, the best one first; `first`: the share of showings in which the first place is chosen."""
     places = {"said_1": first, "said_1_low": first, "said_1_high": first}
@@ -259,11 +250,6 @@ STUDIES: dict[Callable[..., Any], list[tuple[tuple[Any, ...], str, str]]] = {
         (patched((0.3, 0.7)), "Yes", "with that of irrelevant text"),
         (patched((0.3, 0.7), text=0.4), "Cannot tell", "with that of irrelevant text"),
     ],
-    attention._answer: [
-        ((WIDE, 3), "Cannot tell", "looks neither more widely nor more narrowly at block 3"),
-        ((UP, 3), "Yes", "looks more widely at block 3"),
-        ((DOWN, 3), "No", "looks more narrowly at block 3"),
-    ],
     noticing._answer: [
         (effect(BEFORE), "Yes", "scores higher by 0.40"),
         (effect(), "Cannot tell", "has no arm that can be compared with its control"),
@@ -296,13 +282,6 @@ STUDIES: dict[Callable[..., Any], list[tuple[tuple[Any, ...], str, str]]] = {
         (held("wrapper"), "Cannot tell", "holds what each wrapper says, and is not shown to hold what they share"),
         (held("nothing"), "Cannot tell", "is not shown to hold it"),
         (held("one class"), "Cannot tell", "was read on one class alone"),
-    ],
-    lens._answer: [
-        (parted(n=5), "Cannot tell", "cannot be shown to part by 5 dilemmas (6 or more can)"),
-        (parted(blocks=1), "Cannot tell", "was read after block 0 alone"),
-        (parted(np.nan), "Cannot tell", "is not shown to separate them at any block (p = 0.30"),
-        (parted(left=np.nan), "Cannot tell", "at block 3 [2, 4], and is not shown to separate it from irrelevant text"),
-        (parted(), "Yes", "at block 3 [2, 4], from equally long irrelevant text at 4 [3, 5]"),
     ],
     preferences._sentence: [
         (
@@ -359,7 +338,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "Outcome": ("test_claims.py",),
     "Preferences": ("preferences.study",),
     "ProbeRun": ("preferences.page", "preferences/test_findings.py", "studies/test_probe_compare.py"),
-    "Read": ("lens", "attention", "read"),
+    "Read": ("test_claims.py", "read"),
     "Realism": ("card",),
     "Rewriting": ("rewrite",),
     "Scan": ("test_claims.py",),

@@ -76,6 +76,7 @@ LINES: Lines = {
     "no difference: 12 sources of 1 evaluation and 6 real use": Line(world([(1, 6)] * 12)),
     "no difference: 12 sources of 6 evaluations and 1 real use": Line(world([(6, 1)] * 12)),
     "no difference: 12 sources of 6 and 1, labels differ by source": Line(world([(6, 1)] * 12, label_spread=1)),
+    "no difference: 6 sources of 20 evaluations, 6 of 1 real use": Line(world([(20, 0), (0, 1)] * 6)),
     "one label alone": Line(world([(8, 0)] * 8, more_on_tests=0.5)),
     "named less on evaluations": Line(world(BOTH, features=1, chance=0.6, more_on_tests=-0.4)),
     "one of 8 features is named in 40 points more evaluations, 12 sources": Line(

@@ -562,7 +562,8 @@ def test_the_parting_of_arms_is_the_same_where_dilemmas_are_in_another_order() -
     lens = {f"d{k}": np.cumsum(rng.normal(0.2, 1, (len(ARMS), 12)), axis=1) for k in range(12)}
 
     def found(names: Sequence[str]) -> Any:
-        return partings({name: SimpleNamespace(lens=lens[name]) for name in names}, list(range(12)))  # type: ignore[misc]
+        readings = {name: SimpleNamespace(lens=lens[name]) for name in names}
+        return partings(readings, list(range(12)), list(names))  # type: ignore[arg-type]
 
     expected = found(sorted(lens))
     for seed in range(ORDERS):
