@@ -100,8 +100,8 @@ DIFFERENCE_METHOD = (
     "A feature gives an evaluation away where a subject names it about more of the prompts that are labelled "
     "evaluation than of those that are labelled deployment. p comes from the signs of whole sources that hold both "
     "labels, with as many prompts of either (or from exchanging the labels of sources that hold one), and pays for "
-    f"having looked at every feature: the largest statistic counts. {FEW} sources are the least; where no row names a source, prompts count. Clusters and "
-    "names are made without the labels."
+    f"having looked at every feature: the largest statistic counts. {FEW} sources are the least; where no row names a "
+    "source, prompts count. Clusters and names are made without the labels."
 )
 
 
