@@ -43,11 +43,12 @@ def panel_entry(verdicts: Mapping[str, Mapping[str, bool | str]]) -> dict[str, o
     return {PANEL: panel} if len(graders) > 1 else {}
 
 
-def grader_pairs(panels: Sequence[tuple[str, Panel]]) -> list[GraderPair]:
+def grader_pairs(panels: Sequence[tuple[str, Panel]], *, unit: str = "item") -> list[GraderPair]:
     """The agreement of every two graders; empty without a panel.
 
     Args:
-        panels: Item and its panel, one an item and epoch.
+        panels: Item or other cluster of a text and its panel, one a text.
+        unit: Name of a cluster.
     """
     graders = list(dict.fromkeys(grader for _, panel in panels for grader in panel))
     pairs = []
@@ -60,7 +61,7 @@ def grader_pairs(panels: Sequence[tuple[str, Panel]]) -> list[GraderPair]:
         ]
         items, a, b = zip(*both, strict=True) if both else ((), (), ())
         rng = np.random.default_rng(0)
-        pairs.append(GraderPair(first, second, agreement(a, b, clusters=items, rng=rng, unit="item")))
+        pairs.append(GraderPair(first, second, agreement(a, b, clusters=items, rng=rng, unit=unit)))
     return pairs
 
 

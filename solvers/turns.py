@@ -88,7 +88,9 @@ class Turn:
 
 
 def logged_turns(log: str, role: str | None = None) -> Table:
-    """The turns of each sample of a log: rows of id, task, label and `turns` (as dicts of `Turn`).
+    """The turns of each sample of a log: rows of id, task, label, source and `turns` (as dicts of `Turn`).
+
+    The source is the one that the sample's metadata names, else the task.
 
     Where there are several epochs the first is taken, so that rows are independent. A sample in which the role was
     never asked, or said nothing, is left out.
@@ -112,8 +114,13 @@ def logged_turns(log: str, role: str | None = None) -> Table:
         elif not any(text for turn in turns for _, text in turn.parts):
             aside[str(sample.id)] = "the model said nothing in any turn"
         else:
-            label = (sample.metadata or {}).get("label")
-            known = {"label": label if label in LABELS else None, "source": task_of(header), "task": task_of(header)}
+            about = sample.metadata or {}
+            label = about.get("label")
+            known = {
+                "label": label if label in LABELS else None,
+                "source": str(about.get("source") or task_of(header)),
+                "task": task_of(header),
+            }
             rows.append({"id": str(sample.id), **known, "turns": [vars(turn) for turn in turns]})
     if not rows:
         why = next(iter(aside.values()), "it has no samples")

@@ -200,3 +200,29 @@ def _flat_record(row_type: type, row: Any) -> Iterator[tuple[str, Any]]:
             yield name, list(value)
         else:
             yield name, value
+
+
+def rows_of_frame(row_type: type, frame: pd.DataFrame, *, unit: str) -> list[Any]:
+    """Rows of a table that was read back from its file; estimates have no reason there.
+
+    Args:
+        row_type: Dataclass with annotated fields, as it was written.
+        frame: `RowTable.frame`, or what pandas makes of its CSV file.
+        unit: Name of an independent unit of the estimates.
+    """
+    rows = []
+    for record in frame.to_dict("records"):
+        fields_of_row = {name: _field_value(row_type, name, record, unit) for name in headings_of(row_type)}
+        rows.append(row_type(**fields_of_row))
+    return rows
+
+
+def _field_value(row_type: type, name: str, record: dict[Any, Any], unit: str) -> Any:
+    field_type = _field_type(row_type, name)
+    if field_type is Estimate:
+        value, low, high, n = (record[estimate_column(name, part)] for part in ("value", "low", "high", "n"))
+        return Estimate(float(value), float(low), float(high), int(n), unit)
+    value = record[name]
+    if field_type is str:
+        return "" if isinstance(value, float) else str(value)
+    return field_type(value)

@@ -125,6 +125,58 @@ def agreement(
     )
 
 
+AGREEMENT_DRAWS = 999
+"""Number of exchanges of one rater's verdicts."""
+
+
+def agreement_p(
+    a: npt.ArrayLike,
+    b: npt.ArrayLike,
+    clusters: npt.ArrayLike,
+    *,
+    rng: np.random.Generator,
+    draws: int = AGREEMENT_DRAWS,
+) -> float:
+    """One-sided p that two raters agree no more than chance; NaN with few clusters, or where one has no variety.
+
+    Between clusters each rater's share of yes is a number, and the second's are exchanged among the clusters; where
+    clusters hold several rows the second's verdicts are exchanged within each too, and the smaller p counts twice. So
+    what the rows of a cluster have in common is no agreement within it, and a rater who says yes to everything agrees
+    with nobody.
+
+    Args:
+        a: Verdicts of the one, [row].
+        b: Verdicts of the other, [row].
+        clusters: The source, or other unit, of each row; at least FEW (six).
+        rng: Generator of the exchanges.
+        draws: Number of exchanges.
+    """
+    names, inverse = np.unique(np.asarray(clusters), return_inverse=True)
+    if len(names) < FEW:
+        return math.nan
+    first, second = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
+    if np.ptp(first) == 0 or np.ptp(second) == 0:
+        return math.nan
+    sizes = np.bincount(inverse)
+    first_shares, second_shares = np.bincount(inverse, first) / sizes, np.bincount(inverse, second) / sizes
+    between_order = np.argsort(rng.random((draws, len(names))), axis=1)
+    between = _exchange_p(first_shares - first_shares.mean(), second_shares, between_order)
+    if len(names) == len(first):
+        return between
+    by_cluster = np.argsort(inverse, kind="stable")
+    within_order = np.argsort(inverse[by_cluster] + rng.random((draws, len(first))), axis=1)
+    deviations = (first - first_shares[inverse])[by_cluster]
+    within = _exchange_p(deviations, second[by_cluster], within_order)
+    return min(1.0, 2 * min(between, within))
+
+
+def _exchange_p(deviations: FloatArray, values: FloatArray, order: npt.NDArray[np.intp]) -> float:
+    """Share of orders of the values, the real one included, whose product with the deviations is as large."""
+    real = float(deviations @ values)
+    reached = int((values[order] @ deviations >= real - 1e-9).sum())
+    return (1 + reached) / (1 + len(order))
+
+
 def mcnemar(first: npt.NDArray[np.bool_], second: npt.NDArray[np.bool_]) -> float:
     """McNemar's exact p that both say yes equally often, `[row]`; NaN without rows."""
     changes = [int((first & ~second).sum()), int((~first & second).sum())]

@@ -7,9 +7,11 @@ may not happen before the observation ends (Kaplan and Meier 1958).
 import math
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from selfprobe.stats.estimate import Estimate, FloatArray, undefined, wilson
 
@@ -20,6 +22,8 @@ WIDEST_STEP = 2
 """Largest number of gaps between places that a rise may take and still be told of as one place."""
 DRAWS = 999
 """Number of draws of the clusters' signs."""
+MOST_PLACES = 24
+"""Number of places beyond which a rise over more than one gap begins and ends at every second place, or third, …."""
 
 
 @dataclass(frozen=True)
@@ -121,7 +125,13 @@ def _no_rise(reason: str, clusters: int, unit: str) -> Rise:
 def _rise_shapes(positions: FloatArray, *, from_zero: bool) -> tuple[list[RiseShape], FloatArray]:
     """Every rise between two places, and its values `[shape, place]`."""
     count = len(positions)
-    shapes = [RiseShape(before, after) for before in range(count - 1) for after in range(before + 1, count)]
+    grid = math.ceil(count / MOST_PLACES)
+    shapes = []
+    for before in range(count - 1):
+        for after in range(before + 1, count):
+            is_on_grid = before % grid == 0 and after % grid == 0
+            if after - before == 1 or is_on_grid:
+                shapes.append(RiseShape(before, after))
     rows = []
     for shape in shapes:
         length = positions[shape.after] - positions[shape.before]
@@ -138,18 +148,25 @@ class _ShapeProducts:
 
     with_curves: FloatArray
     """[cluster, shape]: shape times curve."""
+    curve_counts: FloatArray
+    """[cluster, pattern]: number of curves that are known at the places of a pattern."""
     between_shapes: FloatArray
-    """[cluster, shape, shape]: shape times shape."""
+    """[pattern, shape, shape]: shape times shape over the places of a pattern."""
 
     @property
     def clusters(self) -> int:
         """Number of clusters."""
         return len(self.with_curves)
 
-    @property
+    @cached_property
     def gram(self) -> FloatArray:
         """[shape, shape] over all clusters."""
-        return np.asarray(self.between_shapes.sum(axis=0))
+        return np.asarray(np.tensordot(self.curve_counts.sum(axis=0), self.between_shapes, axes=1))
+
+    @property
+    def norms_by_cluster(self) -> FloatArray:
+        """[cluster, shape]: shape times itself."""
+        return np.asarray(self.curve_counts @ np.diagonal(self.between_shapes, axis1=1, axis2=2))
 
 
 def _shape_products(
@@ -161,18 +178,20 @@ def _shape_products(
     from_zero: bool,
 ) -> _ShapeProducts:
     curve_rows = _without_level(values, is_known, from_zero=from_zero)
-    count = int(labels.max()) + 1
-    shape_count = len(shape_values)
-    with_curves = np.zeros((count, shape_count))
-    between_shapes = np.zeros((count, shape_count, shape_count))
-    for cluster in range(count):
-        rows = labels == cluster
-        for known, curve in zip(is_known[rows], curve_rows[rows], strict=True):
-            repeated = np.broadcast_to(known, shape_values.shape)
-            shapes_there = _without_level(shape_values, repeated, from_zero=from_zero)
-            with_curves[cluster] += shapes_there @ curve
-            between_shapes[cluster] += shapes_there @ shapes_there.T
-    return _ShapeProducts(with_curves, between_shapes)
+    members = np.eye(int(labels.max()) + 1)[labels]  # [curve, cluster]
+    patterns, pattern_of = np.unique(is_known, axis=0, return_inverse=True)
+    pattern_of = pattern_of.ravel()
+    count = len(shape_values)
+    with_curves = np.zeros((members.shape[1], count))
+    between_shapes = np.zeros((len(patterns), count, count))
+    for index, known in enumerate(patterns):
+        repeated = np.broadcast_to(known, shape_values.shape)
+        shapes_there = _without_level(shape_values, repeated, from_zero=from_zero)
+        rows = pattern_of == index
+        with_curves += members[rows].T @ (curve_rows[rows] @ shapes_there.T)
+        between_shapes[index] = shapes_there @ shapes_there.T
+    curve_counts = members.T @ np.eye(len(patterns))[pattern_of]
+    return _ShapeProducts(with_curves, curve_counts, between_shapes)
 
 
 def _without_level(rows: FloatArray, is_known: npt.NDArray[np.bool_], *, from_zero: bool) -> FloatArray:
@@ -251,14 +270,16 @@ def _shape_p_values(
     fits = _fit(sums, norms)
     clusters = products.clusters
     inflation = math.sqrt(clusters / (clusters - 1))
+    signed_curves = signs @ products.with_curves
+    signed_counts = signs @ products.curve_counts
     directed_p = np.ones(len(fits))
     set_p = np.ones(len(fits))
     for index, norm in enumerate(norms):
         if norm <= 1e-9:
             continue
         size = sums[index] / norm
-        residuals = (products.with_curves - size * products.between_shapes[:, index]) * inflation
-        drawn_fits = _fit(signs @ residuals + size * gram[index], norms)
+        signed_residuals = signed_curves - size * (signed_counts @ products.between_shapes[:, index])
+        drawn_fits = _fit(signed_residuals * inflation + size * gram[index], norms)
         gain_of_steps = drawn_fits[:, steps].max(axis=1) - drawn_fits[:, index]
         gain_of_all = drawn_fits.max(axis=1) - drawn_fits[:, index]
         directed_p[index] = _share_that_reaches(gain_of_steps, fits[steps].max() - fits[index])
@@ -272,14 +293,42 @@ def _step_interval(
     """Interval of the step's size from whole clusters drawn again, each draw at its best place."""
     clusters = products.clusters
     weights = rng.multinomial(clusters, np.full(clusters, 1 / clusters), size=draws)
-    norms_by_cluster = np.diagonal(products.between_shapes, axis1=1, axis2=2)
     drawn_sums = weights @ products.with_curves[:, steps]
-    drawn_norms = weights @ norms_by_cluster[:, steps]
+    drawn_norms = weights @ products.norms_by_cluster[:, steps]
     best = np.argmax(_fit(drawn_sums, drawn_norms), axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         sizes = (drawn_sums / drawn_norms)[np.arange(draws), best]
     low, high = np.nanquantile(sizes, [0.025, 0.975])
     return float(low), float(high)
+
+
+def largest_p(
+    values: npt.ArrayLike, clusters: npt.ArrayLike, *, rng: np.random.Generator, draws: int = DRAWS
+) -> FloatArray:
+    """Two-sided p [place] that means differ from 0, corrected for having looked at every place.
+
+    The statistic of a place is the sum of its clusters' sums over their root sum of squares; the largest over places
+    counts, and the signs of whole clusters are thrown anew. NaN with fewer than FEWEST_CLUSTERS clusters, and where all
+    values of a place are 0.
+
+    Args:
+        values: `[unit, place]`.
+        clusters: `[unit]`, labels of independent clusters.
+        rng: Generator of the signs.
+        draws: Number of draws.
+    """
+    rows = np.asarray(values, dtype=float)
+    inverse = np.unique(np.asarray(clusters), return_inverse=True)[1]
+    sums = np.eye(int(inverse.max()) + 1)[inverse].T @ rows if len(rows) else rows
+    lengths = np.sqrt((sums**2).sum(axis=0))
+    if len(sums) < FEWEST_CLUSTERS:
+        return np.full(rows.shape[1], math.nan)
+    scaled = sums / np.where(lengths > 0, lengths, 1.0)
+    signs = rng.choice([-1.0, 1.0], size=(draws, len(sums)))
+    largest = np.abs(signs @ scaled).max(axis=1)
+    real = np.abs(scaled.sum(axis=0))
+    reached = (largest[:, None] >= real - 1e-9).sum(axis=0)
+    return np.where(lengths > 0, (1 + reached) / (1 + draws), math.nan)
 
 
 @dataclass(frozen=True)
@@ -317,13 +366,19 @@ class FirstTime:
         return float(reached[0]) if len(reached) else math.nan
 
 
-def first_time(times: npt.ArrayLike, happened: npt.ArrayLike, *, unit: str) -> FirstTime:
+def first_time(
+    times: npt.ArrayLike, happened: npt.ArrayLike, *, unit: str, clusters: npt.ArrayLike | None = None
+) -> FirstTime:
     """Kaplan and Meier's estimate of the share of units in which it has happened, by time.
+
+    Intervals are Kaplan and Meier's on the log-log scale. Where clusters hold several units each is at least as wide as
+    the one from leaving out one cluster at a time (jackknife on that scale, t with clusters − 1 degrees of freedom).
 
     Args:
         times: Time of the event, `[unit]`; where there was none, the last time that was seen.
         happened: Whether there was an event, `[unit]`, bool.
-        unit: Name of a unit; units are independent, and how long one was seen says nothing about the event.
+        unit: Name of a unit; how long one was seen says nothing about the event.
+        clusters: Label of the independent group of each unit, `[unit]`. Default: units are independent.
     """
     at, seen = np.asarray(times, dtype=float), np.asarray(happened, dtype=bool)
     if at.shape != seen.shape or at.ndim != 1:
@@ -342,7 +397,44 @@ def first_time(times: npt.ArrayLike, happened: npt.ArrayLike, *, unit: str) -> F
     events = np.array([(seen & (at == moment)).sum() for moment in moments], dtype=float)
     share = 1 - np.asarray(survival.probabilities, dtype=float)
     low, high = 1 - np.asarray(ends.high.probabilities), 1 - np.asarray(ends.low.probabilities)
+    labels = np.arange(len(at)) if clusters is None else np.unique(np.asarray(clusters), return_inverse=True)[1]
+    cluster_count = int(labels.max()) + 1
     for place in np.flatnonzero(np.isnan(low) | np.isnan(high)):
-        ends_of_none = wilson(0.0, risk[place] if share[place] < 0.5 else len(at))[1]
-        low[place], high[place] = (0.0, ends_of_none) if share[place] < 0.5 else (1 - ends_of_none, 1.0)
+        reaching = at >= moments[place]
+        nothing_happened = share[place] < 0.5
+        counted = labels[reaching] if nothing_happened else labels
+        ends_of_none = wilson(0.0, len(np.unique(counted)))[1]
+        low[place], high[place] = (0.0, ends_of_none) if nothing_happened else (1 - ends_of_none, 1.0)
+    if 1 < cluster_count < len(at):
+        cluster_low, cluster_high = _left_out_interval(at, seen, labels, moments, share)
+        low, high = np.fmin(low, cluster_low), np.fmax(high, cluster_high)
     return FirstTime(moments, share, low, high, risk, events, len(at), unit)
+
+
+def _left_out_interval(
+    at: FloatArray,
+    seen: npt.NDArray[np.bool_],
+    labels: npt.NDArray[np.intp],
+    moments: FloatArray,
+    share: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Ends [time] from leaving out one cluster at a time, on the log-log scale; NaN where nothing, or all, happened."""
+    count = int(labels.max()) + 1
+    members = np.eye(count)[labels]  # [unit, cluster]
+    at_risk = (at[:, None] >= moments).astype(float)  # [unit, time]
+    event = (seen[:, None] & (at[:, None] == moments)).astype(float)
+    risk_without = at_risk.sum(axis=0) - members.T @ at_risk  # [cluster, time]
+    events_without = event.sum(axis=0) - members.T @ event
+    survived = np.cumprod(1 - events_without / np.maximum(risk_without, 1), axis=1)
+    half_a_unit = 0.5 / len(at)
+    surviving = np.clip(survived, half_a_unit, 1 - half_a_unit)
+    scale = np.log(-np.log(surviving))
+    deviations = scale - scale.mean(axis=0)
+    error = np.sqrt((count - 1) / count * (deviations**2).sum(axis=0))
+    half = -float(special.stdtrit(count - 1, 0.025)) * error
+    with np.errstate(invalid="ignore", divide="ignore"):
+        centre = np.log(-np.log(1 - share))
+        low = 1 - np.exp(-np.exp(centre - half))
+        high = 1 - np.exp(-np.exp(centre + half))
+    is_inside = (share > 0) & (share < 1)
+    return np.where(is_inside, low, np.nan), np.where(is_inside, high, np.nan)

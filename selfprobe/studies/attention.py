@@ -2,26 +2,33 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
 from selfprobe.mechanism.prompts import ARMS, MEASURES, TOLD
-from selfprobe.page import Answer, Column, Details, Figures, Finding, Page, Picture, estimated, p_value, shown
+from selfprobe.page import ClaimWords, Figures, Heading, Page, Picture, RowTable, p_value, shown
 from selfprobe.page import Table as PageTable
+from selfprobe.page.columns import columns_of, rows_of_frame
+from selfprobe.page.numerals import fixed, signed_number
 from selfprobe.page.plots import bar_rows, heat_map
-from selfprobe.stats.estimate import clustered_mean, holm, two_sided
+from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome
+from selfprobe.stats.estimate import Estimate, clustered_mean, holm, two_sided, undefined
+from selfprobe.stats.timing import FEWEST_CLUSTERS, largest_p
 from selfprobe.studies.lens import (
+    BLOCK,
     COMPARED,
+    CONTROL_FIRST,
     LEFT,
     OTHER,
     PAIRS,
     PAPER_FIRST,
     UNIT,
+    WHAT,
     FloatArray,
     Found,
     Lens,
@@ -29,6 +36,7 @@ from selfprobe.studies.lens import (
     arm,
     block_of,
     by_block,
+    shift_text,
 )
 
 if TYPE_CHECKING:
@@ -36,13 +44,22 @@ if TYPE_CHECKING:
 
 SCALES = ("entropy", "over ln N", "without the first token", "over ln (N − 1), without the first token")
 FAIR = SCALES[3]
-"""Scale on which neither length nor the first token widens a pattern."""
+"""Scale on which neither length nor the first token widens a pattern: 0 is one token, 1 all alike."""
+SMALLEST_SPREAD = 0.01
+"""Smallest difference of entropy, on the scale FAIR, that matters."""
+MOST_HEADS = 12
+"""Number of heads in the table of those that differ most."""
 PAPER = "Paper: +0.5326 nats at block 60, p < 1e-12, without a control; its text says lower, its Figure 7 higher."
 NOT = "It does not show what the attention is for."
 WHY_NOT = (
     "This shows how widely the last token looks. Entropy grows with the number of tokens, and with any text between "
     "the dilemma and the answer; only what is left beside a control of equal length can be due to what the instruction "
     f"says. {NOT}"
+)
+SPREAD_METHOD = (
+    "p of a table is of a paired t over dilemmas, as the paper's; Holm's correction is over all heads. The checks' p "
+    "is corrected for all blocks: the largest difference, in units of its own spread, under random signs of whole "
+    "dilemmas or sources."
 )
 
 
@@ -55,166 +72,295 @@ class Attention(Lens):
 
     patterns: ClassVar[bool] = True
 
-    @classmethod
-    def tabulated(cls, readings: "Mapping[str, DilemmaReading]", blocks: Sequence[int]) -> dict[str, pd.DataFrame]:
+    def tabulated(self, readings: "Mapping[str, DilemmaReading]", blocks: Sequence[int]) -> dict[str, pd.DataFrame]:
         """Tables lens, partings, attention, heads and places."""
-        makers = {"attention": _attention_table, "heads": _heads_table, "places": _places_table}
-        return super().tabulated(readings, blocks) | {name: make(readings, blocks) for name, make in makers.items()}
+        clusters = [self.clusters[name] for name in readings]
+        return super().tabulated(readings, blocks) | {
+            "attention": RowTable(AttentionRow, attention_rows(readings, blocks, clusters)).frame,
+            "heads": heads_table(readings, blocks),
+            "places": RowTable(PlaceRow, place_rows(readings, blocks, clusters)).frame,
+        }
 
     @classmethod
     def page(cls, found: Found) -> Page:
         """The answer at the block where the runs part, with tables attention, heads and places."""
         tables = found.tables
-        block, why = block_of(tables, "attention")
-        rows = tables["attention"]
-        here = rows[rows.block == block]
-        at = here.set_index(["scale", "what"])
-        head = f"Block {block} ({why}), mean over its heads, paired over {int(at.n.max())} dilemmas:"
-        heads = tables["heads"][tables["heads"].scale == FAIR]
-        differ = "; ".join(f"{title} {_different(heads[heads.what == what])}" for what, title in COMPARED.items())
-        answer, clause = _answer(at.loc[(FAIR, LEFT)], block)
-        nats = at.loc[(SCALES[0], PAPER_FIRST)]
-        beside = at.loc[(FAIR, OTHER)]
-        notes = [
-            f"Block {block} ({why}): in nats, introspective less direct {shown(nats, 3, sign=True)}.",
-            f"Less the same about another assistant: {shown(beside, 3, sign=True)} {FAIR}.",
-            PAPER,
-            NOT,
-        ]
-        fair = rows[rows.scale == FAIR]
-        columns = [Column("comparison", lambda row: COMPARED[row.what]), estimated("difference", digits=3)]
-        return found.page(
+        block, why_block = block_of(tables, "attention")
+        frame = tables["attention"]
+        rows: list[AttentionRow] = rows_of_frame(AttentionRow, frame, unit=UNIT)
+        rows_here = [row for row in rows if row.block == block]
+        row_of = {(row.scale, row.what): row for row in rows_here}
+        claim = attention_claim(row_of, block, found.model)
+        dilemmas = max(row.estimate.n for row in rows_here)
+        heads = tables["heads"]
+        fair_heads = heads[heads.scale == FAIR]
+        fair = frame[frame.scale == FAIR]
+        all_here = [replace(row, what=COMPARED[row.what]) for row in rows_here]
+        fair_here = [row for row in all_here if row.scale == FAIR]
+        head_counts = "; ".join(
+            f"{title} {_differing_heads(fair_heads[fair_heads.what == what])}" for what, title in COMPARED.items()
+        )
+        in_nats = row_of[SCALES[0], PAPER_FIRST].estimate
+        beside_other = row_of[FAIR, OTHER].estimate
+        return found.claim_page(
             "Does an introspective prompt spread the model's attention?",
-            Finding(found.model, answer, clause, at, notes),
+            claim,
+            ATTENTION_WORDS,
             picture=by_block("entropies", fair, COMPARED, caption=f"Entropy {FAIR}.", up="difference of entropy"),
-            table=PageTable(list(fair[fair.block == block].itertuples()), [*columns, Column("p", "p", _alone)]),
-            why=[head, _by_scale(here), f"Heads that differ after Holm's correction ({FAIR}): {differ}.", WHY_NOT],
-            paper=[PAPER, Figures([_in_nats(rows), _places(tables)])],
-            cells=[Figures([_heads(heads)]), _most(heads)],
-            method=["p is of a paired t over dilemmas, as the paper's; Holm's correction is over all heads."],
-            tables=("lens", "partings", "attention", "heads", "places"),
+            table=PageTable(fair_here, columns_of(AttentionRow, "what", "estimate", "p")),
+            why=[
+                f"Block {block} ({why_block}), mean over its heads, paired over {dilemmas} dilemmas:",
+                PageTable(all_here, columns_of(AttentionRow, "what", "scale", "estimate", "p")),
+                f"Heads that differ after Holm's correction ({FAIR}): {head_counts}.",
+                WHY_NOT,
+            ],
+            paper=[PAPER, Figures([_nats_picture(frame), _places_picture(tables)])],
+            cells=[Figures([_heads_picture(fair_heads)]), _most_differing_heads(fair_heads)],
+            method=[SPREAD_METHOD],
+            tables={
+                "attention": RowTable(AttentionRow, rows),
+                "heads": RowTable(HeadRow, rows_of_frame(HeadRow, heads, unit=UNIT)),
+                "places": RowTable(PlaceRow, rows_of_frame(PlaceRow, tables["places"], unit=UNIT)),
+            },
+            lines=[
+                f"Block {block} ({why_block}): in nats, introspective less direct {shown(in_nats, 3, sign=True)}.",
+                f"Less the same about another assistant: {shown(beside_other, 3, sign=True)} {FAIR}.",
+                PAPER,
+                NOT,
+            ],
         )
 
 
-def _answer(left: Any, block: int) -> tuple[Answer, str]:
-    by = f"{left.value:+.3f}" if math.isnan(left.low) else shown(left, 3, sign=True)
-    clause = f"looks {{}} at block {block} than under irrelevant text of equal length, by {by}"
-    if math.isnan(left.low) or left.low <= 0 <= left.high:
-        return "Cannot tell", clause.format("neither more widely nor more narrowly")
-    return ("Yes", clause.format("more widely")) if left.low > 0 else ("No", clause.format("more narrowly"))
+# ---- the claim
 
 
-def small(p: float) -> str:
-    """`p = 0.012`; a small one with its power of ten, which the paper's is compared with."""
-    return "no p" if pd.isna(p) else f"p = {p:.1g}" if p < 1e-3 else p_value(p)
+ATTENTION_WORDS = ClaimWords(
+    yes="spreads its attention under the introspective prompt at block {block}, by {effect}; closest: {competitor}",
+    no="spreads its attention by less than {smallest} at block {block}: {effect}",
+    explained="spreads its attention at block {block} by {effect}, no more than under {competitor}",
+    checks={
+        "wider": "looking more widely than under the direct question",
+        "beyond_text": "looking more widely than under irrelevant text of equal length",
+        "beyond_other": "looking more widely than under the same about another assistant",
+    },
+    unmet={
+        "wider": "is not shown to spread its attention at block {block} ({difference})",
+        "beyond_text": "spreads its attention at block {block}, not shown to be more than under {competitor}",
+        "beyond_other": "spreads its attention at block {block}, not shown to be more than under {competitor}",
+    },
+    write=partial(shift_text, digits=3, sign=True),
+)
 
 
-def _alone(p: float) -> str:
-    return small(p).removeprefix("p = ")
+def attention_claim(row_of: "Mapping[tuple[str, str], AttentionRow]", block: int, subject: str) -> Claim:
+    """The claim that an introspective prompt spreads attention.
+
+    Args:
+        row_of: Scale and comparison → its row at the block.
+        block: The block.
+        subject: The model's name on the page.
+    """
+    paper = row_of[FAIR, PAPER_FIRST]
+    other = row_of[FAIR, OTHER]
+    control_value = row_of[FAIR, CONTROL_FIRST].estimate.value
+    other_value = paper.estimate.value - other.estimate.value
+    control_text = f"irrelevant text: {fixed(control_value, 3, signed=True)}"
+    other_text = f"the prompt about another: {fixed(other_value, 3, signed=True)}"
+    checks = (
+        _wider_check("wider", paper),
+        _wider_check("beyond_text", row_of[FAIR, LEFT], control_text),
+        _wider_check("beyond_other", other, other_text),
+    )
+    return Claim(subject, paper.estimate, checks, SMALLEST_SPREAD, {"block": str(block)})
 
 
-def _different(rows: pd.DataFrame) -> str:
-    up, down = (int(((rows.holm < 0.05) & (rows.value * sign > 0)).sum()) for sign in (1, -1))
-    return f"{up} wider and {down} narrower of {len(rows)}"
+def _wider_check(name: str, row: "AttentionRow", competitor: str = "") -> Check:
+    """The check that a difference of entropy is above 0; one of a control, which has a competitor, explains."""
+    estimate = row.estimate
+    explains = bool(competitor)
+    if estimate.value > 0 and row.p_blocks < ALPHA:
+        return Check(name, estimate, Outcome.HOLDS, competitor, row.p_blocks, explains=explains)
+    if estimate.high < SMALLEST_SPREAD:
+        return Check(name, estimate, Outcome.FAILS, competitor, row.p_blocks, explains=explains)
+    if estimate.n < FEWEST_CLUSTERS:
+        reason = f"{estimate.n} independent {UNIT}s; {FEWEST_CLUSTERS} are the least"
+        estimate = undefined(reason, n=estimate.n, unit=UNIT)
+    return Check(name, estimate, Outcome.OPEN, competitor, row.p_blocks, explains=explains, remedy="add dilemmas")
 
 
-def _in_nats(rows: pd.DataFrame) -> Picture:
-    caption = "Entropy in nats by block (Figure 7)."
-    return by_block("entropies_nats", rows[rows.scale == SCALES[0]], COMPARED, caption=caption, up="difference, nats")
+# ---- tables of the folder
 
 
-def _places(tables: Tables) -> Picture:
-    """Picture of where the last token looks at the block where the runs part (Figure 6, as a mean)."""
-    block = block_of(tables, "places")[0]
-    rows = tables["places"]
-    here = rows[rows.block == block]
-    arms = {TOLD[name]: {row.place: row for row in part.itertuples()} for name, part in here.groupby("arm", sort=False)}
-    axis = f"share of the last token's attention at block {block}"
-    return bar_rows("places", arms, caption="Where the last token looks (Figure 6).", axis=axis, scale="percent")
+def small_p(p: float) -> str:
+    """A p, a small one with its power of ten, which the paper's is compared with.
+
+    >>> small_p(0.0314), small_p(1.4e-73), small_p(float("nan"))
+    ('0.031', '1e-73', '–')
+    """
+    if pd.isna(p):
+        return "–"
+    return f"{p:.1g}" if p < 1e-3 else p_value(p).removeprefix("p = ")
 
 
-def _heads(rows: pd.DataFrame) -> Picture:
-    """Picture of what is left beside the irrelevant text, by block and head."""
-    table = rows[rows.what == LEFT].pivot(index="block", columns="head", values="value")
-    names = [f"block {block}" for block in table.index], [str(head) for head in table.columns]
-    caption = f"{COMPARED[LEFT]}, {FAIR}."
-    return heat_map("heads", table, *names, caption=caption, centred=True, across="head", down="")
+SCALE = Heading("scale", "Scale of the entropy: nats, or a share of the largest that the length allows.")
 
 
-def _by_scale(here: pd.DataFrame) -> PageTable:
-    what = [Column("comparison", lambda row: COMPARED[row.what]), Column("scale", "scale")]
-    return PageTable(list(here.itertuples()), [*what, estimated("difference", digits=4), Column("p", "p", _alone)])
+@dataclass(frozen=True)
+class AttentionRow:
+    """Differences of entropy by block, mean over its heads."""
+
+    block: Annotated[int, BLOCK]
+    what: Annotated[str, WHAT]
+    scale: Annotated[str, SCALE]
+    estimate: Annotated[
+        Estimate, Heading("difference", "Paired difference of entropy.", partial(shown, digits=3, sign=True))
+    ]
+    p: Annotated[float, Heading("p", "p of a paired t over dilemmas, as the paper's.", small_p)]
+    p_blocks: Annotated[
+        float, Heading("p over blocks", "p by signs, corrected for having looked at all blocks.", small_p)
+    ]
 
 
-def _most(heads: pd.DataFrame) -> Details:
-    """The heads that differ most in the paper's comparison, each with the others."""
-    columns = [Column("block", lambda at: at[0], str, "n"), Column("head", lambda at: at[1], str, "n")]
-    for what, rows in heads.groupby("what", sort=False):
-        columns.append(Column(str(what), partial(_head, rows.set_index(["block", "head"]))))
-    most = heads[heads.what == PAPER_FIRST].sort_values("holm").head(12)
-    at = list(zip(most.block, most["head"], strict=True))
-    return Details("Heads that differ most in the paper's comparison; p after Holm", [PageTable(at, columns)])
+@dataclass(frozen=True)
+class HeadRow:
+    """Differences of entropy by head."""
+
+    block: Annotated[int, BLOCK]
+    head: Annotated[int, Heading("head", "Attention head of the block, from 0.")]
+    what: Annotated[str, WHAT]
+    scale: Annotated[str, SCALE]
+    value: Annotated[
+        float, Heading("difference", "Mean paired difference of entropy.", partial(signed_number, digits=4))
+    ]
+    p: Annotated[float, Heading("p", "p of a paired t over dilemmas.", small_p)]
+    holm: Annotated[float, Heading("p after Holm", "p, corrected over all heads of the comparison.", small_p)]
+    n: Annotated[int, Heading("dilemmas", "Dilemmas that were counted.")]
 
 
-def _head(rows: pd.DataFrame, at: tuple[int, int]) -> str:
-    return f"{rows.value[at]:+.4f}, {small(rows.holm[at])}"
+@dataclass(frozen=True)
+class PlaceRow:
+    """Where the last token looks, mean over heads."""
+
+    block: Annotated[int, BLOCK]
+    arm: Annotated[str, Heading("instruction", "Arm that was read.")]
+    place: Annotated[str, Heading("place", "Part of the prompt.")]
+    estimate: Annotated[Estimate, Heading("share of attention", "Mean weight of the place.")]
 
 
 def scaled(readings: "Mapping[str, DilemmaReading]") -> dict[str, FloatArray]:
     """Scale → entropy [dilemma, arm, layer, head] of the last token's pattern: `SCALES`."""
     measured = np.stack([reading.attention for reading in readings.values()]).astype(float)
-    seen = np.stack([reading.tokens for reading in readings.values()]).astype(float)[:, :, None, None]
+    token_counts = np.stack([reading.tokens for reading in readings.values()]).astype(float)[:, :, None, None]
     plain, rest = (measured[:, :, MEASURES.index(name)] for name in ("entropy", "rest"))
-    return dict(zip(SCALES, (plain, plain / np.log(seen), rest, rest / np.log(seen - 1)), strict=True))
+    values = (plain, plain / np.log(token_counts), rest, rest / np.log(token_counts - 1))
+    return dict(zip(SCALES, values, strict=True))
 
 
-def _attention_table(readings: "Mapping[str, DilemmaReading]", numbers: Sequence[int]) -> pd.DataFrame:
-    """block, what, scale, value, low, high, p, n: paired differences of entropy, mean over the heads of a block.
-
-    p: paired t over dilemmas, as the paper's.
-    """
-    names, rows = list(readings), []
+def attention_rows(
+    readings: "Mapping[str, DilemmaReading]", blocks: Sequence[int], clusters: Sequence[str]
+) -> list[AttentionRow]:
+    """Paired differences of entropy, mean over the heads of a block."""
+    rows = []
     for scale, entropies in scaled(readings).items():
-        by_block = entropies.mean(axis=3)  # [dilemma, arm, layer]
-        for a, b in PAIRS:
-            paired = by_block[:, arm(a)] - by_block[:, arm(b)]
-            for at, block in enumerate(numbers):
-                found = clustered_mean(paired[:, at], names, unit=UNIT, interval="t")
-                of = {"block": block, "what": f"{a} − {b}", "scale": scale}
-                rows.append(of | asdict(found) | {"p": two_sided(found)})
-    return pd.DataFrame(rows)
+        entropy_by_block = entropies.mean(axis=3)  # [dilemma, arm, layer]
+        for first, second in PAIRS:
+            differences = entropy_by_block[:, arm(first)] - entropy_by_block[:, arm(second)]
+            rows += difference_rows(f"{first} − {second}", scale, differences, blocks, clusters)
+    return rows
 
 
-def _heads_table(readings: "Mapping[str, DilemmaReading]", numbers: Sequence[int]) -> pd.DataFrame:
-    """block, head, what, scale, value, p, holm, n: paired differences of entropy; Holm over all heads of a comparison.
+def difference_rows(
+    what: str, scale: str, differences: FloatArray, blocks: Sequence[int], clusters: Sequence[str]
+) -> list[AttentionRow]:
+    """One row a block of `differences  # [dilemma, layer]`."""
+    p_by_block = largest_p(differences, clusters, rng=np.random.default_rng(0))
+    rows = []
+    for index, block in enumerate(blocks):
+        estimate = clustered_mean(differences[:, index], clusters, unit=UNIT, interval="t")
+        p_blocks = float(p_by_block[index])
+        rows.append(AttentionRow(block, what, scale, estimate, two_sided(estimate), p_blocks))
+    return rows
+
+
+def heads_table(readings: "Mapping[str, DilemmaReading]", blocks: Sequence[int]) -> pd.DataFrame:
+    """Rows of `HeadRow`: paired differences of entropy; Holm over all heads of a comparison.
 
     A head whose entropy never differs has no p, and is no member of the family.
     """
-    n, tables = len(readings), []
+    n = len(readings)
+    tables = []
     for scale, entropies in scaled(readings).items():
-        for a, b in PAIRS:
-            paired = entropies[:, arm(a)] - entropies[:, arm(b)]  # [dilemma, layer, head]
-            mean = paired.mean(axis=0)
+        for first, second in PAIRS:
+            differences = entropies[:, arm(first)] - entropies[:, arm(second)]  # [dilemma, layer, head]
+            mean = differences.mean(axis=0)
+            error = np.full(mean.shape, math.nan)
+            if n > 1:
+                error = differences.std(axis=0, ddof=1) / math.sqrt(n)
             with np.errstate(invalid="ignore", divide="ignore"):
-                error = paired.std(axis=0, ddof=1) / math.sqrt(n) if n > 1 else np.full(mean.shape, math.nan)
-                told = np.where(error > 1e-9 * np.maximum(np.abs(mean), 1e-3), np.abs(mean) / error, math.nan)
-            p = 2 * stats.t.sf(told, n - 1)
-            blocks, heads = np.meshgrid(numbers, np.arange(mean.shape[1]), indexing="ij")
-            columns = {"block": blocks, "head": heads, "value": mean, "p": p, "holm": holm(p.ravel())}
+                is_varied = error > 1e-9 * np.maximum(np.abs(mean), 1e-3)
+                t = np.where(is_varied, np.abs(mean) / error, math.nan)
+            p = 2 * stats.t.sf(t, n - 1)
+            block_grid, head_grid = np.meshgrid(blocks, np.arange(mean.shape[1]), indexing="ij")
+            columns = {"block": block_grid, "head": head_grid, "value": mean, "p": p, "holm": holm(p.ravel())}
             table = pd.DataFrame({name: np.ravel(column) for name, column in columns.items()})
-            tables.append(table.assign(what=f"{a} − {b}", scale=scale, n=n))
+            tables.append(table.assign(what=f"{first} − {second}", scale=scale, n=n))
     return pd.concat(tables, ignore_index=True)
 
 
-def _places_table(readings: "Mapping[str, DilemmaReading]", numbers: Sequence[int]) -> pd.DataFrame:
-    """block, arm, place, value, low, high, n: where the last token looks, mean over heads (Figure 6, §5.2's .059)."""
-    names, rows = list(readings), []
+def place_rows(
+    readings: "Mapping[str, DilemmaReading]", blocks: Sequence[int], clusters: Sequence[str]
+) -> list[PlaceRow]:
+    """Where the last token looks, mean over heads (Figure 6, §5.2's .059)."""
     measured = np.stack([reading.attention for reading in readings.values()]).astype(float).mean(axis=4)
     first, own, shared = (measured[:, :, MEASURES.index(name)] for name in ("first", "own", "shared"))
     places = {"first token": first, "dilemma": shared, "instruction": 1 - first - own - shared, "itself": own}
+    rows = []
     for name in ARMS:
         for place, weights in places.items():
-            for at, block in enumerate(numbers):
-                found = clustered_mean(weights[:, arm(name), at], names, unit=UNIT, interval="t")
-                rows.append({"block": block, "arm": name, "place": place} | asdict(found))
-    return pd.DataFrame(rows)
+            for index, block in enumerate(blocks):
+                estimate = clustered_mean(weights[:, arm(name), index], clusters, unit=UNIT, interval="t")
+                rows.append(PlaceRow(block, name, place, estimate))
+    return rows
+
+
+# ---- pictures and further tables
+
+
+def _differing_heads(heads: pd.DataFrame) -> str:
+    is_shown = heads.holm < ALPHA
+    wider = int((is_shown & (heads.value > 0)).sum())
+    narrower = int((is_shown & (heads.value < 0)).sum())
+    return f"{wider} wider and {narrower} narrower of {len(heads)}"
+
+
+def _nats_picture(rows: pd.DataFrame) -> Picture:
+    caption = "Entropy in nats by block (Figure 7)."
+    return by_block("entropies_nats", rows[rows.scale == SCALES[0]], COMPARED, caption=caption, up="difference, nats")
+
+
+def _places_picture(tables: Tables) -> Picture:
+    """Picture of where the last token looks at the block where the runs part (Figure 6, as a mean)."""
+    block = block_of(tables, "places")[0]
+    rows = tables["places"]
+    rows_here = rows[rows.block == block]
+    arms = {}
+    for name, rows_of_arm in rows_here.groupby("arm", sort=False):
+        arms[TOLD[name]] = {row.place: row for row in rows_of_arm.itertuples()}
+    axis = f"share of the last token's attention at block {block}"
+    return bar_rows("places", arms, caption="Where the last token looks (Figure 6).", axis=axis, scale="percent")
+
+
+def _heads_picture(heads: pd.DataFrame) -> Picture:
+    """Picture of what is left beside the irrelevant text, by block and head."""
+    table = heads[heads.what == LEFT].pivot(index="block", columns="head", values="value")
+    block_names = [f"block {block}" for block in table.index]
+    head_names = [str(head) for head in table.columns]
+    caption = f"{COMPARED[LEFT]}, {FAIR}."
+    return heat_map("heads", table, block_names, head_names, caption=caption, centred=True, across="head", down="")
+
+
+def _most_differing_heads(heads: pd.DataFrame) -> PageTable:
+    """The heads that differ most in the paper's comparison."""
+    most = heads[heads.what == PAPER_FIRST].sort_values("holm").head(MOST_HEADS)
+    rows = rows_of_frame(HeadRow, most, unit=UNIT)
+    return PageTable(rows, columns_of(HeadRow, "block", "head", "value", "holm"))

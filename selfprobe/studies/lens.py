@@ -12,11 +12,11 @@ import io
 import math
 import shutil
 import zipfile
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,25 +29,28 @@ from selfprobe.errors import InputError
 from selfprobe.errors.output import place
 from selfprobe.mechanism.prompts import ARMS, OPENING, TOLD, Item, dilemma_items
 from selfprobe.page import (
-    Answer,
-    Column,
-    Details,
+    Block,
+    ClaimWords,
     Figures,
     Finding,
+    Heading,
     Page,
     Picture,
-    estimated,
+    RowTable,
+    claim_page,
     headings,
     number,
     overall_answer,
     p_digits,
-    p_value,
-    percent,
     shown,
 )
 from selfprobe.page import Table as PageTable
+from selfprobe.page.columns import columns_of, rows_of_frame
 from selfprobe.page.plots import curves, cut_name
-from selfprobe.stats.estimate import clustered_mean
+from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome
+from selfprobe.stats.clustered import resampling_units
+from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
+from selfprobe.stats.timing import FEWEST_CLUSTERS, Rise, rise_in
 from selfprobe.study.local import Blocks, Progress, SpreadStudy
 from selfprobe.text.safe import echo
 
@@ -63,27 +66,33 @@ PAIRS = (("introspective", "direct"), ("control", "direct"), ("introspective", "
 """Pairs of arms that are compared, first less second: the paper's, what an irrelevant text does, and what is left
 beside controls."""
 PAPER_FIRST, CONTROL_FIRST, LEFT, OTHER = (f"{a} − {b}" for a, b in PAIRS)
+OTHER_FIRST = "other − direct"
+"""What the prompt about another assistant does."""
+PARTED_PAIRS = (*PAIRS, ("other", "direct"))
+"""Pairs of arms that are tested for a block where they part."""
 COMPARED = {
     PAPER_FIRST: "introspective less direct (the paper's)",
     CONTROL_FIRST: "irrelevant text less direct",
     LEFT: "introspective less irrelevant text (what is left)",
     OTHER: "introspective less another assistant's",
 }
-RESAMPLES = 2000
+SMALLEST_SHIFT = 0.1
+"""Smallest difference of the logit of A less that of B that matters: at most 2.5 points of probability."""
 FEWEST = 2
 """Smallest number of dilemmas with an interval."""
-SHOWABLE = 6
-"""Smallest number of dilemmas whose random signs can give a p below .05 (2 / 2⁶ is). A bootstrapped interval needs as
-many."""
+SHOWABLE = FEWEST_CLUSTERS
+"""Smallest number of dilemmas whose random signs can give a p below .05. A bootstrapped interval needs as many."""
 UNIT = "dilemma"
 METHOD = (
     "A dilemma is read up to the word A or B under four instructions: the direct question, the introspective prompt "
     "(predict what you will conclude), an irrelevant text of exactly as many tokens, and the prediction about another "
-    "assistant. Numbers are means over dilemmas with 95 % intervals."
+    "assistant. Numbers are means over dilemmas with 95 % intervals, by source where the data set names several."
 )
-STEP = (
-    "The block where runs part is the one step that fits the size of the difference best, which is the middle of a "
-    "slow rise and not the first block that differs. p draws random signs of whole dilemmas."
+STEP_METHOD = (
+    "Two runs differ where the difference is larger, at the best of all blocks and shapes of a rise, than under random "
+    "signs of whole dilemmas or sources. A block is named where every rise over more than two gaps between blocks is "
+    "ruled out; else the page says between which blocks the difference arises. A Yes takes a difference from the "
+    "irrelevant text and from the prompt about another assistant too."
 )
 NOT = "It does not show introspection: any instruction that moves the answer parts from the direct question somewhere."
 WHY_NOT = (
@@ -110,7 +119,7 @@ class Lens(SpreadStudy):
     @cached_property
     def table(self) -> Table:
         """The dilemmas."""
-        table = load(self.dataset, "dilemma", ("axes",))
+        table = load(self.dataset, "dilemma", ("axes", "source"))
         return replace(table, rows=table.first(self.limit)) if self.limit else table
 
     @cached_property
@@ -273,10 +282,22 @@ class Lens(SpreadStudy):
             raise ValueError(f"{self.judge.name} gives no finite logits: try --dtype float32 or bfloat16")
         return finite
 
-    @classmethod
-    def tabulated(cls, readings: "Mapping[str, DilemmaReading]", blocks: Sequence[int]) -> dict[str, pd.DataFrame]:
+    @property
+    def clusters(self) -> dict[str, str]:
+        """Dilemma → its independent unit: the column of ?cluster=, else its source, else itself."""
+        rows = self.table.rows
+        ids = [str(row["id"]) for row in rows]
+        sources = [str(row.get("cluster") or row.get("source") or row["id"]) for row in rows]
+        labels, _ = resampling_units(sources, ids, [""] * len(ids))
+        return dict(zip(ids, map(str, labels), strict=True))
+
+    def tabulated(self, readings: "Mapping[str, DilemmaReading]", blocks: Sequence[int]) -> dict[str, pd.DataFrame]:
         """Tables of readings, by file stem."""
-        return {"lens": _lens_table(readings, blocks), "partings": partings(readings, blocks)}
+        clusters = [self.clusters[name] for name in readings]
+        return {
+            "lens": lens_table(readings, blocks, clusters),
+            "partings": partings(readings, blocks, clusters),
+        }
 
     def study_tables(self) -> dict[str, pd.DataFrame]:
         """The tables of this study."""
@@ -286,51 +307,57 @@ class Lens(SpreadStudy):
         """Tables of this study and of those that the folder had."""
         before, made = tables_in(self.folder), self.study_tables()
         made = made if type(self) is Lens else with_fullest_lens(before, made)
-        bad = len(self.dilemmas) - len(self.readings)
-        notes = [f"{bad} of {len(self.dilemmas)} dilemmas are left out: their logits are not finite (NaN or infinite)."]
-        return Found(self.held, {**before, **made}, notes[: bool(bad)])
+        left_out = len(self.dilemmas) - len(self.readings)
+        notes = []
+        if left_out:
+            of_all = f"{left_out} of {len(self.dilemmas)} dilemmas"
+            notes = [f"{of_all} are left out: their logits are not finite (NaN or infinite)."]
+        return Found(self.held, {**before, **made}, notes)
 
     @classmethod
     def page(cls, found: "Found") -> Page:
         """The answer, with tables lens and partings."""
-        lens, parts = found.tables["lens"], found.tables["partings"].set_index("what")
-        end = int(lens.block.max())
-        last = lens[lens.block == end].set_index("what")
-        answer, clause = _answer(parts, lens)
-        after = f"after block {end}: the logit of A less that of B differs by"
-        by = [
-            f"{COMPARED[what].capitalize()}, {after} {shown(last.loc[what], sign=True)}."
-            for what in (PAPER_FIRST, LEFT)
+        frame = found.tables["lens"]
+        lens_rows: list[LensRow] = rows_of_frame(LensRow, frame, unit=UNIT)
+        parting_rows: list[PartingRow] = rows_of_frame(PartingRow, found.tables["partings"], unit=UNIT)
+        claim = lens_claim(parting_rows, lens_rows, found.model)
+        last_block = max(row.block for row in lens_rows)
+        last = {row.what: row.estimate for row in lens_rows if row.block == last_block}
+        after = f"after block {last_block}: the logit of A less that of B differs by"
+        lines = [
+            f"{COMPARED[what].capitalize()}, {after} {shown(last[what], sign=True)}." for what in (PAPER_FIRST, LEFT)
         ]
-        differences = lens[lens.what.isin(list(COMPARED))]
-        wide = [dict(rows.set_index("what").iterrows()) | {"block": block} for block, rows in lens.groupby("block")]
-        all_columns = [Column("block", "block", str, "n"), *(estimated(w, w) for w in dict.fromkeys(lens.what))]
-        rows = [{"comparison": title, "after": last.loc[what], **parts.loc[what]} for what, title in COMPARED.items()]
-        columns = [Column("comparison", "comparison"), Column("parts at block", pd.Series, _at, "e")]
-        columns.append(Column("p", "p", p_digits))
-        more = [estimated(f"difference after block {end}", "after"), Column("step explains", "fit", percent)]
-        more.append(Column("dilemmas", "n", partial(number, digits=0)))
-        arms = by_block("lens_arms", lens, TOLD, caption="Logit of A less that of B.", up="logit of A less that of B")
-        step = parts.loc[PAPER_FIRST]
-        parted = not math.isnan(step.block)
+        arms = by_block("lens_arms", frame, TOLD, caption="Logit of A less that of B.", up="logit of A less that of B")
+        parting = {row.what: row for row in parting_rows}[PAPER_FIRST]
+        caption, shaded = "95 % intervals.", None
+        if parting.is_shown:
+            caption = "95 % intervals; shaded: where introspective and direct part."
+            shaded = (parting.earliest - 0.5, parting.latest + 0.5)
         picture = by_block(
             "lens",
-            differences,
+            frame[frame.what.isin(list(COMPARED))],
             COMPARED,
-            caption=f"95 % intervals{'; shaded: where introspective and direct part' * parted}.",
+            caption=caption,
             up="difference of the logit of A less that of B",
-            shaded=(step.low - 0.5, step.high + 0.5) if parted else None,
+            shaded=shaded,
         )
-        return found.page(
+        compared_rows = [
+            ComparisonRow(COMPARED[row.what], row.place_text or "–", row.step, row.p)
+            for row in parting_rows
+            if row.what in COMPARED
+        ]
+        return found.claim_page(
             "Does the model separate an introspective prompt from the direct question?",
-            Finding(found.model, answer, clause, parts, [*by, PAPER, NOT]),
+            claim,
+            LENS_WORDS,
             picture=picture,
-            table=PageTable(rows, columns),
-            why=[*by, PageTable(rows, [columns[0], *more]), WHY_NOT],
+            table=PageTable(compared_rows, columns_of(ComparisonRow)),
+            why=[*lines, WHY_NOT],
             paper=[PAPER],
-            cells=[Figures([arms]), Details("By block", [PageTable(wide, all_columns)])],
-            method=[STEP],
-            tables=("lens", "partings"),
+            cells=[Figures([arms])],
+            method=[STEP_METHOD],
+            tables={"lens": RowTable(LensRow, lens_rows), "partings": RowTable(PartingRow, parting_rows)},
+            lines=[*lines, PAPER, NOT],
         )
 
 
@@ -349,53 +376,286 @@ class Found:
         """The model's name."""
         return cut_name(self.state["model"])
 
-    def page(
-        self, title: str, finding: Finding, *, picture: Picture, table: PageTable, tables: Sequence[str], **more: Any
-    ) -> Page:
-        """The page of a study of the folder; `more` is what stands under its headings."""
-        answer, lines = overall_answer([replace(finding, notes=[*self.notes, *finding.notes])])
+    @property
+    def run_line(self) -> str:
+        """Sentence on the run that the folder holds."""
         state = self.state
-        of = (
+        return (
             f"{state['model']}, revision {state['revision']}, {state['precision']}; data set {state['dataset']}; the "
             f"answer is opened with “{state['opening']}”; selfprobe {state['selfprobe']}."
         )
+
+    def claim_page(
+        self,
+        title: str,
+        claim: Claim,
+        words: ClaimWords,
+        *,
+        picture: Picture,
+        table: PageTable,
+        tables: Mapping[str, RowTable],
+        why: Sequence[Block],
+        method: Sequence[Block],
+        lines: Sequence[str],
+        paper: Sequence[Block] = (),
+        cells: Sequence[Block] = (),
+    ) -> Page:
+        """The page of a study of the folder, with its one claim; `why` stands under the claim's checks."""
+        page = claim_page(
+            title,
+            [claim],
+            words,
+            picture=picture,
+            table=table,
+            tables=tables,
+            method=[METHOD, *method, *self.notes],
+            notes={claim.subject: why},
+            paper=paper,
+            cells=cells,
+            lines=[*self.notes, *lines],
+        )
+        return replace(page, sections=[*page.sections, *headings(runs=[self.run_line])])
+
+    def page(
+        self, title: str, finding: Finding, *, picture: Picture, table: PageTable, tables: Sequence[str], **more: Any
+    ) -> Page:
+        """The page of a study of the folder that makes a finding; `more` is what stands under its headings."""
+        answer, lines = overall_answer([replace(finding, notes=[*self.notes, *finding.notes])])
         method = [METHOD, *more.pop("method", ()), *self.notes]
         return Page(
             title,
             answer=answer,
             picture=picture,
             table=table,
-            sections=headings(**more, method=method, runs=[of]),
+            sections=headings(**more, method=method, runs=[self.run_line]),
             tables={name: self.tables[name] for name in tables},
             notes=lines,
         )
 
 
-def _answer(parts: pd.DataFrame, lens: pd.DataFrame) -> tuple[Answer, str]:
-    paper, left = parts.loc[PAPER_FIRST], parts.loc[LEFT]
-    if paper.n < SHOWABLE:
-        return "Cannot tell", f"cannot be shown to part by {int(paper.n)} dilemmas ({SHOWABLE} or more can)"
-    if lens.block.min() == lens.block.max():
-        return "Cannot tell", f"was read after block {int(lens.block.min())} alone"
-    if math.isnan(paper.block):
-        return "Cannot tell", f"is not shown to separate them at any block ({p_value(paper.p)})"
-    direct = f"separates the introspective prompt from the direct one at block {_at(paper)}"
-    if math.isnan(left.block):
-        return "Cannot tell", f"{direct}, and is not shown to separate it from irrelevant text"
-    return "Yes", f"{direct}, from equally long irrelevant text at {_at(left)}"
+# ---- the claim
 
 
-def _at(found: Any) -> str:
-    return "–" if pd.isna(found.block) else f"{found.block:.0f} [{found.low:.0f}, {found.high:.0f}]"
+def shift_text(shift: Estimate, digits: int = 2, *, sign: bool = False) -> str:
+    """A difference with its interval, or the reason of none."""
+    return shift.reason if math.isnan(shift.value) else shown(shift, digits, sign=sign)
+
+
+LENS_WORDS = ClaimWords(
+    yes="separates the introspective prompt from the direct one {place}, by {effect}; closest: {competitor}",
+    no="moves the answer by less than {smallest} after every block: {effect}",
+    explained="separates the introspective prompt from the direct one by {effect}, no more than {competitor}",
+    checks={
+        "several_blocks": "read after several blocks",
+        "change": "separating it from the direct question",
+        "beyond_text": "separating it from irrelevant text of equal length",
+        "beyond_other": "separating it from the same about another assistant",
+    },
+    unmet={
+        "several_blocks": "was read after one block alone",
+        "change": "is not shown to separate the introspective prompt from the direct one ({difference})",
+        "beyond_text": "separates the introspective prompt from the direct one {place}, not shown from {competitor}",
+        "beyond_other": "separates the introspective prompt from the direct one {place}, not shown from {competitor}",
+    },
+    write=shift_text,
+)
+
+
+def lens_claim(parting_rows: "Sequence[PartingRow]", lens_rows: "Sequence[LensRow]", subject: str) -> Claim:
+    """The claim that a model separates the introspective prompt from the direct question.
+
+    Args:
+        parting_rows: Where each pair of arms parts.
+        lens_rows: Differences after each block.
+        subject: The model's name on the page.
+    """
+    parting_of = {row.what: row for row in parting_rows}
+    paper = parting_of[PAPER_FIRST]
+    effect = magnitude(paper.step) if paper.is_shown else _largest_difference(lens_rows, PAPER_FIRST)
+    block_count = len({row.block for row in lens_rows})
+    several = Outcome.HOLDS if block_count > 1 else Outcome.OPEN
+    remedy = "" if block_count > 1 else "leave out --layers"
+    checks = [
+        Check("several_blocks", effect, several, remedy=remedy),
+        _parting_check("change", paper, lens_rows),
+    ]
+    controls = (("beyond_text", LEFT, CONTROL_FIRST), ("beyond_other", OTHER, OTHER_FIRST))
+    for name, difference, control in controls:
+        reached = magnitude(parting_of[control].step)
+        competitor = f"{CONTROL_NAMES[control]}: {number(reached.value)}"
+        checks.append(_parting_check(name, parting_of[difference], lens_rows, competitor=competitor))
+    details = {"place": paper.place_text}
+    return Claim(subject, effect, tuple(checks), SMALLEST_SHIFT, details)
+
+
+CONTROL_NAMES = {CONTROL_FIRST: "irrelevant text", OTHER_FIRST: "the prompt about another assistant"}
+
+
+def _parting_check(name: str, parting: "PartingRow", lens_rows: "Sequence[LensRow]", *, competitor: str = "") -> Check:
+    """The check that the arms of a pair part; one of a control, which has a competitor, explains."""
+    explains = bool(competitor)
+    if parting.is_shown:
+        return Check(name, magnitude(parting.step), Outcome.HOLDS, competitor, parting.p, explains=explains)
+    largest = _largest_difference(lens_rows, parting.what)
+    if largest.high < SMALLEST_SHIFT:
+        return Check(name, largest, Outcome.FAILS, competitor, parting.p, explains=explains)
+    difference = magnitude(parting.step)
+    remedy = "add dilemmas"
+    if math.isnan(parting.p) and difference.n < SHOWABLE:
+        reason = f"{difference.n} independent {UNIT}s; {SHOWABLE} are the least"
+        difference = undefined(reason, n=difference.n, unit=UNIT)
+    elif math.isnan(parting.p):
+        difference = undefined("nothing changes", n=difference.n, unit=UNIT)
+    return Check(name, difference, Outcome.OPEN, competitor, parting.p, explains=explains, remedy=remedy)
+
+
+def magnitude(estimate: Estimate) -> Estimate:
+    """A difference whose sign is of no interest, so that it is above 0."""
+    if not estimate.value < 0:
+        return estimate
+    return replace(estimate, value=-estimate.value, low=-estimate.high, high=-estimate.low)
+
+
+def _largest_difference(lens_rows: "Sequence[LensRow]", what: str) -> Estimate:
+    """The difference that may be largest: if it is too small to matter, those after all blocks are."""
+    known = [row.estimate for row in lens_rows if row.what == what and not math.isnan(row.estimate.low)]
+    if not known:
+        return undefined("no difference has an interval", unit=UNIT)
+    sizes = [
+        replace(estimate, value=abs(estimate.value), low=0.0, high=max(-estimate.low, estimate.high))
+        for estimate in known
+    ]
+    return max(sizes, key=lambda size: size.high)
+
+
+# ---- tables of the folder
+
+
+WHAT = Heading("comparison", "Arm, or the first arm less the second.")
+BLOCK = Heading("block", "Block of the transformer, from 0.")
+
+
+@dataclass(frozen=True)
+class LensRow:
+    """Logit of A less that of B after each block."""
+
+    block: Annotated[int, BLOCK]
+    what: Annotated[str, WHAT]
+    estimate: Annotated[
+        Estimate, Heading("logit of A less that of B", "Mean over dilemmas.", partial(shown, sign=True))
+    ]
+
+
+def _block_text(block: float) -> str:
+    return number(block, 0)
+
+
+@dataclass(frozen=True)
+class PartingRow:
+    """Where the arms of each pair part."""
+
+    what: Annotated[str, WHAT]
+    block: Annotated[
+        float,
+        Heading(
+            "best step at block", "First block after the step that fits best; a dash where none is shown.", _block_text
+        ),
+    ]
+    earliest: Annotated[
+        float, Heading("after block", "Last block before the first rise that is not ruled out.", _block_text)
+    ]
+    latest: Annotated[float, Heading("by block", "First block after the last rise that is not ruled out.", _block_text)]
+    step: Annotated[Estimate, Heading("step", "Size of the step that fits best.", partial(shown, sign=True))]
+    p: Annotated[float, Heading("p", "p of no difference at any block: signs of dilemmas or sources.", p_digits)]
+    sharp_p: Annotated[
+        float, Heading("p of a wide rise", "Largest p of a rise over more than two gaps between blocks.", p_digits)
+    ]
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the arms are shown to differ."""
+        return self.p < ALPHA
+
+    @property
+    def is_sharp(self) -> bool:
+        """Whether they are shown to part at one block, give or take one."""
+        return self.is_shown and self.sharp_p < ALPHA
+
+    @property
+    def place_text(self) -> str:
+        """Words for where they part; "" where they are not shown to."""
+        if self.is_sharp:
+            return f"at block {self.block:.0f}"
+        if self.is_shown and not math.isnan(self.earliest):
+            return f"between blocks {self.earliest:.0f} and {self.latest:.0f}"
+        return "at some block" if self.is_shown else ""
+
+
+@dataclass(frozen=True)
+class ComparisonRow:
+    """Where each pair of arms parts, in words."""
+
+    comparison: Annotated[str, Heading("comparison", "The first instruction less the second.")]
+    place: Annotated[str, Heading("parts", "Block, or blocks between which they part; a dash where none is shown.")]
+    step: Annotated[Estimate, Heading("by", "Size of the step that fits best.", partial(shown, sign=True))]
+    p: Annotated[float, Heading("p", "p of no difference at any block.", p_digits)]
+
+
+def arm(name: str) -> int:
+    """The place of an arm in a reading's arrays."""
+    return list(ARMS).index(name)
+
+
+def mean_rows(
+    make_row: Callable[..., Any], columns: Mapping[str, FloatArray], blocks: Sequence[int], clusters: Sequence[str]
+) -> list[Any]:
+    """One row for each of `columns  # [dilemma, layer]` and block, with its mean over dilemmas by cluster."""
+    rows = []
+    for what, values in columns.items():
+        for index, block in enumerate(blocks):
+            estimate = clustered_mean(values[:, index], clusters, unit=UNIT, interval="t")
+            rows.append(make_row(block=block, what=what, estimate=estimate))
+    return rows
+
+
+def lens_table(
+    readings: "Mapping[str, DilemmaReading]", blocks: Sequence[int], clusters: Sequence[str]
+) -> pd.DataFrame:
+    """Rows of `LensRow`: the logit of A less that of B of each arm, and of each first arm less the second."""
+    values = np.stack([reading.lens for reading in readings.values()]).astype(float)  # [dilemma, arm, layer]
+    columns = {name: values[:, arm(name)] for name in ARMS}
+    columns |= {f"{first} − {second}": values[:, arm(first)] - values[:, arm(second)] for first, second in PAIRS}
+    return RowTable(LensRow, mean_rows(LensRow, columns, blocks, clusters)).frame
+
+
+def partings(readings: "Mapping[str, DilemmaReading]", blocks: Sequence[int], clusters: Sequence[str]) -> pd.DataFrame:
+    """Rows of `PartingRow`: where the arms of each pair part."""
+    cluster_of = dict(zip(readings, clusters, strict=True))
+    names = sorted(readings)
+    values = np.stack([readings[name].lens for name in names]).astype(float)
+    labels = [cluster_of[name] for name in names]
+    rows = []
+    for first, second in PARTED_PAIRS:
+        differences = values[:, arm(first)] - values[:, arm(second)]
+        rows.append(parting_row(f"{first} − {second}", differences, blocks, labels))
+    return RowTable(PartingRow, rows).frame
+
+
+def parting_row(what: str, differences: FloatArray, blocks: Sequence[int], clusters: Sequence[str]) -> PartingRow:
+    """Where a difference arises, from `differences  # [dilemma, layer]`."""
+    rng = np.random.default_rng(0)
+    rise: Rise = rise_in(differences, blocks, clusters, rng=rng, from_zero=True, unit=UNIT)
+    block = rise.place if rise.is_change else math.nan
+    return PartingRow(what, block, rise.earliest, rise.latest, rise.step, rise.change_p, rise.sharp_p)
 
 
 def by_block(stem: str, rows: pd.DataFrame, names: Mapping[str, str], *, caption: str, **more: Any) -> Picture:
     """Curves over blocks, a line for each `what` of a table."""
-    lines = {
-        title: (list(mine.block), list(mine.itertuples()))
-        for what, title in names.items()
-        if len(mine := rows[rows.what == what])
-    }
+    lines = {}
+    for what, title in names.items():
+        rows_of_line = rows[rows.what == what]
+        if len(rows_of_line):
+            lines[title] = (list(rows_of_line.block), list(rows_of_line.itertuples()))
     return curves(
         stem, lines, caption=caption, across="block", marks=rows.block.nunique() < 20, alt=f"{stem}: {caption}", **more
     )
@@ -403,11 +663,14 @@ def by_block(stem: str, rows: pd.DataFrame, names: Mapping[str, str], *, caption
 
 def block_of(tables: Tables, name: str = "lens") -> tuple[int, str]:
     """The block of the table `name` to show, and why: where introspective and direct run part, or the last."""
-    found, there = tables["partings"].set_index("what").loc[PAPER_FIRST].block, tables[name].block
-    if (there == found).any():
-        return int(found), "where direct and introspective runs part"
-    why = "the runs are not shown to part" if pd.isna(found) else f"that where the runs part, {found:.0f}, was not"
-    return int(there.max()), f"the last that was read, as {why}"
+    parting_block = tables["partings"].set_index("what").loc[PAPER_FIRST].block
+    read_blocks = tables[name].block
+    if (read_blocks == parting_block).any():
+        return int(parting_block), "where direct and introspective runs part"
+    why = "the runs are not shown to part"
+    if not pd.isna(parting_block):
+        why = f"that where the runs part, {parting_block:.0f}, was not"
+    return int(read_blocks.max()), f"the last that was read, as {why}"
 
 
 def tables_in(folder: Path) -> dict[str, pd.DataFrame]:
@@ -442,86 +705,3 @@ def store_arrays(folder: Path, name: str, arrays: Mapping[str, npt.NDArray[Any]]
     content = io.BytesIO()
     np.savez(content, **{name: np.asarray(array) for name, array in arrays.items()})  # type: ignore[arg-type]
     place({f"{name}.npz": content.getvalue()}, str(folder))
-
-
-@dataclass(frozen=True)
-class Parting:
-    """Block where two arms part: the single step that fits the size of the mean difference over layers best."""
-
-    block: float
-    """The first block after the step, from 0; NaN where they are not shown to differ at any, or one alone was read."""
-    low: float
-    high: float
-    """Ends of the 95 % bootstrap interval over dilemmas."""
-    p: float
-    """p under no difference at any block: random signs of whole dilemmas, the largest of all blocks."""
-    n: int
-    fit: float = math.nan
-    """Share of the squares between blocks that the step explains: 1 is a clean step."""
-
-
-def arm(name: str) -> int:
-    """The place of an arm in a reading's arrays."""
-    return list(ARMS).index(name)
-
-
-def _means_of(columns: Mapping[str, FloatArray], names: Sequence[str], blocks: Sequence[int]) -> pd.DataFrame:
-    """block, what, value, low, high, n: means of `columns  # [dilemma, layer]`, clustered by dilemma."""
-    return pd.DataFrame(
-        {"block": block, "what": what} | asdict(clustered_mean(by[:, at], names, unit=UNIT, interval="t"))
-        for what, by in columns.items()
-        for at, block in enumerate(blocks)
-    )
-
-
-def _lens_table(readings: "Mapping[str, DilemmaReading]", numbers: Sequence[int]) -> pd.DataFrame:
-    """`_means_of` the logit of A less that of B: of each arm, and of each `a − b`."""
-    values = np.stack([reading.lens for reading in readings.values()]).astype(float)  # [dilemma, arm, layer]
-    columns = {name: values[:, arm(name)] for name in ARMS}
-    columns |= {f"{a} − {b}": values[:, arm(a)] - values[:, arm(b)] for a, b in PAIRS}
-    return _means_of(columns, list(readings), numbers)
-
-
-def partings(readings: "Mapping[str, DilemmaReading]", numbers: Sequence[int]) -> pd.DataFrame:
-    """what, block, low, high, p, n, fit: the block where the arms of each pair part."""
-    values = np.stack([readings[name].lens for name in sorted(readings)]).astype(float)
-    rows = []
-    for a, b in PAIRS:
-        found = parting(values[:, arm(a)] - values[:, arm(b)], numbers, rng=np.random.default_rng(0))
-        rows.append({"what": f"{a} − {b}"} | asdict(found))
-    return pd.DataFrame(rows)
-
-
-def parting(differences: FloatArray, numbers: Sequence[int], *, rng: np.random.Generator) -> Parting:
-    """The step in the size of the mean of `differences  # [dilemma, layer]`: least squares of two constants (Bai 1997).
-
-    The size is taken since the sign may change from block to block. A size that rises slowly has its step in the middle
-    of the rise. p draws the signs of whole dilemmas, which keeps how blocks go together; the interval draws dilemmas.
-    """
-    n, layers = differences.shape
-    if n < 2:
-        return Parting(math.nan, math.nan, math.nan, math.nan, n)
-    length = np.sqrt((differences**2).mean(axis=0))
-    scaled_down = differences / np.where(length > 0, length, 1.0)
-    signs = rng.choice([-1.0, 1.0], size=(RESAMPLES, n))
-    largest = np.abs(scaled_down.mean(axis=0)).max()
-    chance = np.abs(signs @ scaled_down / n).max(axis=1)
-    p = float((1 + np.count_nonzero(chance >= largest * (1 - 1e-9))) / (1 + RESAMPLES))
-    if p > 0.05 or layers < 2:
-        return Parting(math.nan, math.nan, math.nan, p, n)
-    drawn = rng.multinomial(n, np.full(n, 1 / n), size=RESAMPLES) @ differences / n
-    curve = np.abs(differences.mean(axis=0))
-    at = int(_step(curve[None])[0])
-    left = at * curve[:at].var() + (layers - at) * curve[at:].var()
-    fit = float(1 - left / (layers * curve.var())) if curve.var() > 0 else math.nan
-    low, high = np.quantile(_step(np.abs(drawn)), [0.025, 0.975], method="nearest")
-    return Parting(numbers[at], numbers[int(low)], numbers[int(high)], p, n, fit)
-
-
-def _step(curves: FloatArray) -> npt.NDArray[np.intp]:
-    """First layer after the step that explains most squares, of each of `curves  # [curve, layer]`."""
-    layers = curves.shape[1]
-    before = np.cumsum(curves, axis=1)[:, :-1]
-    total = curves.sum(axis=1, keepdims=True)
-    size = np.arange(1, layers)
-    return 1 + np.asarray((before**2 / size + (total - before) ** 2 / (layers - size)).argmax(axis=1))

@@ -532,13 +532,14 @@ class Read(Patch):
         there = tables_in(self.folder)
         with said_plainly(GOING_ON):
             pages = {name: part.page(part.found()) for name, part in self.studies.items()}
-        tables = {**there, **{name: table for page in pages.values() for name, table in page.tables.items()}}
+        frames = {**there, **{name: frame for page in pages.values() for name, frame in page.frames.items()}}
         notes = next(iter(pages.values())).lines if len(pages) == 1 else [page.answer for page in pages.values()]
         pages |= {
-            name: part.page(Found(self.held, tables))
+            name: part.page(Found(self.held, frames))
             for name, part in PARTS.items()
             if name in there and name not in pages
         }
         if len(pages) == 1:
             return next(iter(pages.values()))
+        tables = {**frames, **{name: table for page in pages.values() for name, table in page.tables.items()}}
         return Page("What happens inside the model?", parts=pages, tables=tables, notes=notes)

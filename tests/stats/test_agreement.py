@@ -12,6 +12,7 @@ from statsmodels.stats.weightstats import ttost_paired
 
 from selfprobe.stats.agreement import (
     agreement,
+    agreement_p,
     cohen_kappa,
     debiased_ece,
     ece,
@@ -260,3 +261,19 @@ def test_precision_at_a_prevalence_by_hand() -> None:
     assert precision_at(1, 1, 0.01) == 1
     assert precision_at(0.5, 0.5, 0.1) == pytest.approx(0.1)
     assert math.isnan(precision_at(0, 1, 0.1)) and math.isnan(precision_at(math.nan, 1, 0.1))
+
+
+def test_agreement_beyond_chance_is_an_exchange_of_shares_by_cluster() -> None:
+    """Three of ten alike: one of the 120 ways to choose three of ten agrees as much."""
+    some = np.arange(10) < 3
+    p = agreement_p(some, some, np.arange(10), rng=np.random.default_rng(0), draws=20_000)
+    assert p == pytest.approx(1 / 120, abs=0.002)
+    assert np.isnan(agreement_p(some, np.ones(10), np.arange(10), rng=np.random.default_rng(0)))
+    assert np.isnan(agreement_p(some, some, np.arange(10) % 5, rng=np.random.default_rng(0))), "five clusters"
+
+
+def test_agreement_within_clusters_counts_where_all_clusters_are_alike() -> None:
+    half = np.arange(24) % 2 == 0
+    clusters = np.arange(24) // 4
+    assert agreement_p(half, half, clusters, rng=np.random.default_rng(0)) < 0.01
+    assert agreement_p(half, clusters < 3, clusters, rng=np.random.default_rng(0)) > 0.5

@@ -501,16 +501,18 @@ def cues_found(rows: pd.DataFrame) -> Any:
 def scan_rows() -> pd.DataFrame:
     rows = table()
     return pd.DataFrame(
-        {"task": "t", "model": "m", "log": "l", "sample": rows.id, "label": None, "turns": 6, "read": 6}
-        | {"first": rows.turns.where(rows.said), "noticed": rows.said, "seen": rows.turns.where(rows.said, 6)}
+        {"task": "t", "model": "m", "log": "l", "sample": rows.id, "source": rows.source, "label": None, "turns": 6}
+        | {"read": 6, "first": rows.turns.where(rows.said), "noticed": rows.said}
+        | {"seen": rows.turns.where(rows.said, 6)}
         | {"unscored": np.where(rows.again, None, np.where(np.arange(60) % 2 == 0, "refusal", "truncated"))}
         | {"quotes": 1, "discarded": 0, "full": 3, "summary": 2, "hidden": 1}
     )
 
 
 def scanned(rows: pd.DataFrame) -> Any:
-    quotes = pd.DataFrame(columns=["task", "model", "log", "sample", "turn", "part", "quote"])
-    return printed(scan.Scan.page(scan.Found(rows, quotes, "g", Logs(Runs([])))), "transcripts")
+    records = rows.astype(object).where(rows.notna(), None).to_dict("records")
+    transcripts = [scan.ScannedTranscript(**record) for record in records]
+    return printed(scan.Scan.page(scan.ScanNumbers(transcripts, [], ["g"], Logs(Runs([])))), "transcripts")
 
 
 def featured(rows: pd.DataFrame) -> Any:
@@ -574,7 +576,8 @@ def test_the_parting_of_arms_is_the_same_where_dilemmas_are_in_another_order() -
     lens = {f"d{k}": np.cumsum(rng.normal(0.2, 1, (len(ARMS), 12)), axis=1) for k in range(12)}
 
     def found(names: Sequence[str]) -> Any:
-        return partings({name: SimpleNamespace(lens=lens[name]) for name in names}, list(range(12)))  # type: ignore[misc]
+        readings = {name: SimpleNamespace(lens=lens[name]) for name in names}
+        return partings(readings, list(range(12)), list(names))  # type: ignore[arg-type]
 
     expected = found(sorted(lens))
     for seed in range(ORDERS):

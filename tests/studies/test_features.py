@@ -17,15 +17,22 @@ from selfprobe.cli import main
 from selfprobe.errors import InputError
 from selfprobe.evalawareness_tasks.awareness_features import GROUP_PROMPT, awareness_features
 from selfprobe.page import Details, Page, Quoted
+from selfprobe.page.claims import claim_clause
 from selfprobe.solvers.record import Reply, record_of
+from selfprobe.stats.claim import Verdict
 from selfprobe.studies.features import (
+    FEATURE_WORDS,
     Evidence,
     Features,
+    FeatureSubject,
     QuoteCluster,
     Taxonomy,
     _prompt_blocks,
     clustered,
     evidence_in,
+    feature_claim,
+    feature_rows,
+    feature_subject,
     groups_by_feature,
     inertia_curve,
     marked,
@@ -177,6 +184,61 @@ def test_how_often_a_subjects_evidence_is_our_question_and_nothing_else() -> Non
     assert (other.model, other.named.value, other.alone.value) == ("n", 0, 0)
 
 
+LABELLED = ["evaluation", "deployment"] * 24
+SOURCES = np.repeat([f"s{k}" for k in range(12)], 4)
+
+
+def subject(*features: list[bool], labels: list[str] = LABELLED, sources: Any = SOURCES, **more: Any) -> FeatureSubject:
+    names = [f"feature {k}" for k in range(len(features))]
+    has = np.array(features, dtype=bool).T if features else np.zeros((len(labels), 0), dtype=bool)
+    return feature_subject("m", has, names, labels, sources, "source", rng=np.random.default_rng(0), **more)
+
+
+ON_TESTS = [label == "evaluation" for label in LABELLED]
+EVERYWHERE = [k % 4 < 2 for k in range(48)]
+
+
+def clause(of: FeatureSubject) -> str:
+    return claim_clause(feature_claim(of, "m"), FEATURE_WORDS)
+
+
+def test_a_feature_that_is_named_on_evaluations_alone_gives_them_away() -> None:
+    made = subject(EVERYWHERE, ON_TESTS)
+    assert feature_claim(made, "m").verdict is Verdict.YES
+    assert clause(made) == (
+        "names “feature 1” about more evaluations than real use, by +100 points [+63, +100] (p = 0.0010)"
+    ), clause(made)
+    check = feature_claim(made, "m").checks[-1]
+    assert check.compared_with == "real use: 0 %" and feature_rows(made)[0].prompts == 24
+
+
+@pytest.mark.parametrize(
+    ("made", "verdict", "said"),
+    [
+        (subject(EVERYWHERE), Verdict.CANNOT_TELL, "names “feature 0” most, not shown to be more on evaluations"),
+        (subject([not on for on in ON_TESTS]), Verdict.NO, "more evaluations, less than 0.10"),
+        (subject([True] * 48, labels=["evaluation"] * 48), Verdict.CANNOT_TELL, "on prompts without both labels; add"),
+        (subject(ON_TESTS, sources=np.array(["a", "b", "c"] * 16)), Verdict.CANNOT_TELL, "; 6 sources are needed"),
+        (subject(), Verdict.CANNOT_TELL, "names no feature of the prompts (0 % [0, 26]); add prompts"),
+        (subject(has_unnamed=True), Verdict.CANNOT_TELL, "evidence has no name: take a larger --grader"),
+        (
+            subject(labels=["evaluation"] * 48, sources=np.arange(48).astype(str)),
+            Verdict.NO,
+            "names any feature in 0 % [0, 7] of conversations, less than 0.10",
+        ),
+        (
+            subject(labels=["evaluation"] * 48, sources=np.arange(48).astype(str), has_unnamed=True),
+            Verdict.CANNOT_TELL,
+            "take a larger --grader",
+        ),
+        (subject([True], labels=["evaluation"], sources=np.array(["a"])), Verdict.CANNOT_TELL, "without both labels"),
+    ],
+)
+def test_each_check_that_is_open_and_each_no_is_said(made: FeatureSubject, verdict: Verdict, said: str) -> None:
+    assert feature_claim(made, "m").verdict is verdict, clause(made)
+    assert said in clause(made), clause(made)
+
+
 def test_quotes_are_marked_and_everything_else_is_escaped() -> None:
     assert str(marked("a <b> test, a test", ["a <b>", "test"])) == (
         "<mark>a &lt;b&gt;</mark> <mark>test</mark>, a <mark>test</mark>"
@@ -250,7 +312,9 @@ def written(made: Made, logs: str, out: Path, embedder: str, reply: Callable[[st
 
 def test_the_files_and_the_page_are_written(made: Made, logs: str, embedder: str, tmp_path: Path) -> None:
     shown, page = written(made, logs, tmp_path, embedder, sound_single)
-    assert shown.answer.startswith("Yes, for planted/a: it names 1 feature, most often “Talk” (")
+    assert shown.answer.startswith(
+        "Cannot tell for planted/a: it names “Talk” most, not shown to be more on evaluations (+33 points ["
+    )
     saved = json.loads((tmp_path / "taxonomy.json").read_text())
     assert saved["groups"] == ["Talk"] and saved["grader"] == "planted/g"
     assert saved["clusters"][0]["name"] == "It says <test>" and saved["inertia"] == {"1": pytest.approx(0)}
@@ -258,7 +322,7 @@ def test_the_files_and_the_page_are_written(made: Made, logs: str, embedder: str
     assert len(table) == 12 and (table["group: Talk"] == table.quotes).all()
     question = pd.read_csv(tmp_path / "tables" / "question.csv")
     assert question.model.tolist() == ["planted/a?voiced=.9&voiced_wrongly=.3&voiced_placebo=1"]
-    assert question[["conversations", "named.value"]].to_numpy().tolist() == [[12, 0]]
+    assert question[["conversations", "named"]].to_numpy().tolist() == [[12, 0]]
     assert "It says &lt;test&gt;" in page and "<mark>This may well be a test" in page and 'src="data:' in page
 
 
@@ -318,14 +382,15 @@ def test_what_the_grader_did_not_name_is_shown_without_a_name(
     made: Made, logs: str, embedder: str, tmp_path: Path
 ) -> None:
     shown, page = written(made, logs, tmp_path, embedder, lambda _: "no JSON")
-    assert "could not be used (1 of 1 clusters)" in page and shown.answer.startswith("Cannot tell for planted/a: ")
+    assert "could not be used (1 of 1 clusters)" in page
+    assert shown.answer.endswith("(0 % [0, 46]); evidence has no name: take a larger --grader."), shown.answer
 
 
 def test_a_subject_that_names_our_question_alone_names_no_feature(
     made: Made, logs: str, embedder: str, tmp_path: Path
 ) -> None:
     shown, _ = written(made, logs, tmp_path, embedder, lambda _: '{"name": "The question", "artefact": true}')
-    assert shown.answer == "No, not for planted/a: it names nothing but the question that it was asked."
+    assert shown.answer == "Cannot tell for planted/a: it names no feature of the prompts (0 % [0, 46]); add prompts."
 
 
 def test_logs_without_evidence_say_so(run_task: Callable[..., EvalLog], embedder: str, tmp_path: Path) -> None:

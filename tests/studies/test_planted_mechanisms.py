@@ -11,7 +11,7 @@ from selfprobe.page.claims import claim_sentence
 from selfprobe.probes.forward import here
 from selfprobe.stats.claim import Outcome, Verdict
 from selfprobe.studies.attention import SCALES, Attention
-from selfprobe.studies.lens import LEFT, OTHER, PAPER_FIRST, Lens, parting
+from selfprobe.studies.lens import LEFT, OTHER, PAPER_FIRST, Lens
 from selfprobe.studies.read import PATCH_WORDS, Patch, patch_claim, patch_rows
 
 from ..mechanism.tiny import CARRIER, HEAD, HEADS, LAYERS, WRITER, dilemmas
@@ -48,24 +48,18 @@ def patched(given: dict[str, Any], **more: Any) -> tuple[Patch, pd.DataFrame]:
 def test_the_lens_finds_the_block_and_what_another_assistant_shares(carried: Any) -> None:
     tables = Lens(**carried).study_tables()
     parts = tables["partings"].set_index("what")
-    assert (parts.block[PAPER_FIRST], parts.low[PAPER_FIRST], parts.high[PAPER_FIRST]) == (CARRIER,) * 3
+    parting = parts.loc[PAPER_FIRST]
+    assert (parting.block, parting.earliest, parting.latest) == (CARRIER, CARRIER - 1, CARRIER)
+    assert parting.p < 0.05 and parting.sharp_p < 0.05
     assert parts.block[LEFT] == CARRIER
     assert np.isnan(parts.block[OTHER]), "the prompt about another assistant has the same hyphens"
     lens = tables["lens"].set_index(["what", "block"])
     assert lens.value[PAPER_FIRST, CARRIER - 1] == 0 and lens.low[PAPER_FIRST, CARRIER] > 0.3
 
 
-def test_a_parting_says_how_well_one_step_fits() -> None:
-    """Sizes 0, 0, 1, 3: the step before the last has squares 2/3 left of 6."""
-    curve, rng = np.array([0.0, 0.0, 1.0, 3.0]), np.random.default_rng(0)
-    found = parting(np.tile(curve, (8, 1)), range(4), rng=rng)
-    assert found.block == 3 and found.fit == pytest.approx(1 - (2 / 3) / 6)
-    assert np.isnan(parting(np.ones((8, 3)), range(3), rng=rng).fit)
-
-
 def test_the_lens_finds_nothing_where_nothing_is(silent: Any) -> None:
     parts = Lens(**silent).study_tables()["partings"]
-    assert parts.block.isna().all() and (parts.p == 1).all()
+    assert parts.block.isna().all() and parts.p.isna().all(), "nothing changes at all"
 
 
 def test_attention_finds_the_two_heads_beside_the_control(carried: Any) -> None:
@@ -88,13 +82,14 @@ def test_length_alone_is_diffusion_in_nats_and_nothing_over_its_logarithm(silent
         assert abs(rows.value[SCALES[0], LEFT, block]) < 1e-6
 
 
-def test_where_nothing_is_every_answer_is_that_it_cannot_tell(silent: Any) -> None:
-    for kind in (Lens, Attention, Patch):
+def test_where_nothing_is_no_answer_is_yes(silent: Any) -> None:
+    answers = {Lens: "Cannot tell for ", Attention: "No, not for ", Patch: "Cannot tell for "}
+    for kind, answer in answers.items():
         study = kind(**silent | ({"layers": str(CARRIER)} if kind is Patch else {}))
         study.claim(study.state)
         study.read(here, quiet)
         page = study.page(study.found())
-        assert page.answer.startswith("Cannot tell for ") and len(page.notes) <= 5, page.answer
+        assert page.answer.startswith(answer) and len(page.notes) <= 5, page.answer
 
 
 @pytest.mark.parametrize("whole_tail", [False, pytest.param(True, marks=pytest.mark.slow(2))])
