@@ -34,8 +34,6 @@ from selfprobe.studies.awareness.page import awareness_page, awareness_results
 from selfprobe.studies.awareness.runs import PLAIN
 from selfprobe.studies.awareness.verdict import Kind
 from selfprobe.studies.inside import ALMOST, ELSEWHERE, SAID
-from selfprobe.studies.matrix.numbers import analyse
-from selfprobe.studies.matrix.page import results_page as matrix_page
 from selfprobe.studies.preferences import page as probes
 from selfprobe.studies.preferences import study as preferences
 from tests.awareness import test_verdict as subjects
@@ -103,30 +101,6 @@ def licensed(text: str) -> None:
     for pattern, why in UNLICENSED.items():
         found = re.search(pattern, text, re.IGNORECASE)
         assert not found or ("promise" in pattern and PROMISE in found[0]), f"{found[0]}: {why}"
-
-
-NOBODY = dict.fromkeys((f"m/{name}" for name in "abcde"), 0.4)
-MATRICES: dict[str, tuple[dict[str, float], int, str]] = {
-    "supported": (NOBODY | {"m/a": 0.95}, 80, "Yes, for 1 of 5 models"),
-    "not supported": (NOBODY, 800, "No, "),
-    "underpowered": (NOBODY, 20, "Cannot tell for "),
-    "not told apart": (dict.fromkeys(NOBODY, 0.55), 60, "Cannot tell for "),
-    "two models": ({"m/a": 0.9, "m/b": 0.1}, 40, "Cannot tell for m/a and m/b: two models"),
-    "three models": ({"m/a": 0.9, "m/b": 0.1, "m/c": 0.1}, 40, "Cannot tell for "),
-}
-
-
-@pytest.mark.parametrize("kind", MATRICES)
-def test_every_verdict_of_a_matrix_is_said_with_what_it_licenses(
-    kind: str, matrix_results: Callable[..., Any], tmp_path: Path
-) -> None:
-    access, items, answer = MATRICES[kind]
-    results = matrix_results(access, items=items)
-    analysis = analyse(results, rng=np.random.default_rng(0))
-    page = matrix_page(results, analysis)
-    assert page.answer.startswith(answer), page.answer
-    assert analysis.tasks[0].verdict.kind == (kind if len(access) > 3 else "underpowered")
-    licensed(text_of(page, tmp_path))
 
 
 def awareness() -> Iterator[tuple[Kind, subjects.AwarenessTables]]:
@@ -382,7 +356,7 @@ PLACES: dict[str, tuple[str, ...]] = {
     "Awareness": ("test_sentences.py",),
     "Check": ("check/test_gate.py", "check/test_changes.py"),
     "Induce": ("studies/test_induced_numbers.py",),
-    "Matrix": ("test_sentences.py", "matrix/test_verdict.py"),
+    "Matrix": ("test_claims.py",),
     "Noticing": ("effect",),
     "Outcome": ("test_claims.py",),
     "Preferences": ("preferences.study",),

@@ -237,8 +237,8 @@ def test_the_first_screen_says_for_whom_and_what_comes_closest(matrix_results: C
     results = matrix_results({"m/a?x=1": 0.95, "m/b": 0.0, "m/c": 0.0, "m/d": 0.0, "m/e": 0.0}, items=80)
     made = report.results_page(results, analyse(results, rng=np.random.default_rng(0)))
     assert re.fullmatch(
-        r"Yes, for 1 of 5 models\. m/a predicts itself in \d\d % of cases; the best other model predicts it in [\d.]+ %"
-        r"(, guessing without a model [\d.]+ %)?\.",
+        r"Yes, for 1 of 5 models\. m/a scores \d\d % on itself, \+0\.\d\d \[.*\] above what skill gives \(p = 0\.\d+\); "
+        r"m/[b-e] on it: [\d.]+ %\.",
         made.answer,
     )
     assert made.table is not None and made.picture is not None
@@ -255,16 +255,14 @@ def test_a_model_without_a_score_is_not_counted_among_those_with_an_answer(
     rows = results.decisions
     rows.loc[(rows.target == "m/f") | (rows.observer == "m/f"), "value"] = np.nan
     made = report.results_page(results, analyse(results, rng=np.random.default_rng(0)))
-    assert made.answer.startswith("Yes, for 1 of 5 scored models. m/a predicts itself")
+    assert made.answer.startswith("Yes, for 1 of 6 models. m/a scores ")
     assert made.lines[1] == "No score, so no answer, for m/f."
 
 
 def test_two_models_get_no_answer_and_the_reason(matrix_results: Callable[..., Results]) -> None:
     results = matrix_results({"m/a": 0.9, "m/b": 0.1}, items=40)
     made = report.results_page(results, analyse(results, rng=np.random.default_rng(0)))
-    assert made.answer == (
-        "Cannot tell for m/a and m/b: two models cannot show how much two models differ without self-knowledge; add three."
-    )
+    assert made.answer == ("Cannot tell for 2 of 2 models: m/a has too few models beside it; add 3 models or more.")
 
 
 def test_tasks_of_different_models_are_not_counted_for_the_models_of_one(
@@ -275,7 +273,7 @@ def test_tasks_of_different_models_are_not_counted_for_the_models_of_one(
     tables = {name: pd.concat([getattr(one, name) for one in (two, three)]) for name in ("cells", "decisions", "items")}
     results = replace(two, **tables)
     made = report.results_page(results, analyse(results, rng=np.random.default_rng(0)))
-    assert made.answer.startswith("Cannot tell in 2 of 2 tasks, of 2 to 3 models each. In kth_word two models cannot ")
+    assert made.answer.startswith("Cannot tell for 5 of 5 models: m/b in kth_word has too few models beside it; add 3 ")
 
 
 def test_of_many_models_the_first_screen_shows_six(matrix_results: Callable[..., Results]) -> None:

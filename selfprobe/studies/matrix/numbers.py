@@ -1,4 +1,4 @@
-"""Numbers and verdict of a matrix, from its tables, task by task (paper 003, §4.1 and G.3)."""
+"""Numbers and claims of a matrix, from its tables, task by task (paper 003, §4.1 and G.3)."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from selfprobe.stats.claim import Claim
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, holm, undefined
 from selfprobe.stats.pairs import FEWEST
 from selfprobe.studies.matrix.advantage import (
@@ -35,7 +36,7 @@ from selfprobe.studies.matrix.rows import (
     stand_in_scores,
 )
 from selfprobe.studies.matrix.table import Results, TaskMatrix, counted_rows, matrix_of
-from selfprobe.studies.matrix.verdict import Verdict, judge_matrix
+from selfprobe.studies.matrix.verdict import MatrixFacts, matrix_claims
 from selfprobe.study._registry import measures, takes_about
 from selfprobe.text import busy
 
@@ -88,7 +89,8 @@ class TaskAnalysis:
     """One-sided item-level p of T."""
     p_holm: float
     """The p of T, Holm-adjusted over the tasks of the matrix."""
-    verdict: Verdict
+    claims: tuple[Claim, ...] = ()
+    """The claim of each model of `matrix.models`, those that are left out too."""
 
 
 @dataclass(frozen=True)
@@ -111,32 +113,42 @@ def _judged(tasks: Sequence[TaskAnalysis], results: Results) -> list[TaskAnalysi
     """Analyses with p corrected over all tasks, for T and, over all their models too, for the names."""
     totals = holm([task.p for task in tasks]).tolist() if tasks else []
     family = iter(holm([row.p for task in tasks for row in task.rows]).tolist())
-    out = []
+    rows_of_tasks = [row for task in tasks for row in task.rows]
+    judged = []
     for task, p_total in zip(tasks, totals, strict=True):
         p_rows = tuple(next(family) for _ in task.rows)
-        said = task.verdict
-        if task.advantage is not None:
-            said = judge_matrix(
-                task.rows,
-                p_holm=p_rows,
-                total=task.total,
-                permutation=task.permutation,
-                means=task.advantage.means,
-                frames=takes_about(task.task) and all(cell[0] != task.task for cell in results.frames),
-                informed=takes_about(task.task),
-                replies=measures()[task.task].replies,
-            )
-        if len(task.models) < 3 and task.left_out:
-            fell = f" Left out: {', '.join(task.left_out)} ({task.holes})."
-            said = replace(said, sentence=said.sentence + fell * (fell not in said.sentence))
-        if several := results.settings.get(task.task, ""):
-            said = replace(said, sentence=f"{said.sentence} {several}", caution=f"{said.caution} {several}".strip())
-        out.append(replace(task, p_holm=float(p_total), rows_p_holm=p_rows, verdict=said))
-    return out
+        claims = matrix_claims(_facts(task), family=rows_of_tasks)
+        judged.append(replace(task, p_holm=float(p_total), rows_p_holm=p_rows, claims=claims))
+    return judged
+
+
+def _facts(task: TaskAnalysis) -> MatrixFacts:
+    """The numbers of a task that its claims are made of."""
+    measure = measures()[task.task]
+    return MatrixFacts(
+        models=task.matrix.models,
+        rows=task.rows,
+        holes={model: _holes_of(model, task) for model in task.left_out},
+        means=task.advantage.means if task.advantage else np.full((1, 1), np.nan),
+        permutation=task.permutation,
+        total=task.total,
+        can_be_told=takes_about(task.task),
+        replies=measure.replies,
+        is_graded=measure.graded,
+    )
+
+
+def _holes_of(model: str, task: TaskAnalysis) -> str:
+    """The first hole of a model's cells, with its reason."""
+    empty = dict.fromkeys(sorted(unscored_cells(task.matrix)), "nothing was scored") | dict(task.matrix.holes)
+    for (target, observer), reason in empty.items():
+        if model in (target, observer):
+            return f"{target} seen by {observer}: {shorten(reason, 120, placeholder='…')}"
+    return "its cells have no score"
 
 
 def _task(results: Results, matrix: TaskMatrix, tests: int, rng: np.random.Generator) -> TaskAnalysis:
-    """The numbers of a task; its verdict stands when all tasks are known (`_judged`)."""
+    """The numbers of a task; its claims are made when all tasks are known (`_judged`)."""
     busy.set_stage(f"{matrix.task}: statistics")
     models = complete_models(matrix)
     at = [matrix.models.index(model) for model in models]
@@ -186,11 +198,6 @@ def _task(results: Results, matrix: TaskMatrix, tests: int, rng: np.random.Gener
         test=_paper_test(advantage) if advantage else None,
         p=advantage.p if advantage else float("nan"),
         p_holm=float("nan"),
-        verdict=Verdict(
-            "underpowered",
-            f"Five models are the least; fewer than two are complete ({reason}).",
-            "fewer than two have all their cells",
-        ),
     )
 
 

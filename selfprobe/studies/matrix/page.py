@@ -5,7 +5,7 @@ import math
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,15 +32,17 @@ from selfprobe.page import (
     more_in_tables,
     set_aside,
 )
+from selfprobe.page.claims import answer_over, claim_sentence
 from selfprobe.page.numerals import Interval, number, percent
 from selfprobe.page.plots import Scale, cut_name, interval_rows, model_names
+from selfprobe.stats.claim import VERDICT_ORDER, Claim, Verdict, ordered_claims
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.stats.pairs import OVER_PAIRS
 from selfprobe.studies.matrix.diversity import OPEN, TITLE, diversity_lines, diversity_section, not_measured
 from selfprobe.studies.matrix.effort import effort_sections
 from selfprobe.studies.matrix.numbers import Analysis, TaskAnalysis, analyse
 from selfprobe.studies.matrix.reproduction import paper_sections, paper_tables, reproduce
-from selfprobe.studies.matrix.rows import EFFECT, ModelRow
+from selfprobe.studies.matrix.rows import EFFECT
 from selfprobe.studies.matrix.sections import (
     axes_section,
     axes_table,
@@ -60,12 +62,13 @@ from selfprobe.studies.matrix.sections import (
     why_section,
 )
 from selfprobe.studies.matrix.table import Results, left_out_of, matrices_of
+from selfprobe.studies.matrix.verdict import MATRIX_WORDS, NEAR_COPY_CAUTION
 from selfprobe.study._registry import measures
 from selfprobe.text.safe import clean, cleaned
 
 ROWS = 6
 """Largest number of rows of picture and table."""
-ORDER = ("Yes", "Cannot tell", "No")
+ORDER = tuple(verdict.value for verdict in VERDICT_ORDER)
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ class Standing:
 
     task: str
     model: str
-    answer: Literal["Yes", "No", "Cannot tell"]
+    answer: str
     itself: Interval
     other: Interval
     """The best other model's score on it."""
@@ -115,9 +118,10 @@ def first_screen(analysis: Analysis, themselves: pd.DataFrame) -> FirstScreen:
     names = {name: text.replace(" ", "\N{NO-BREAK SPACE}") for name, text in model_names(_models(standings)).items()}
     strongest = [next(one for one in standings if one.task == task) for task in tasks]
     several = len(tasks) > 1
+    claims = claims_by_name(analysis, names, several=several)
     shown = (sorted(strongest, key=standings.index) if several else standings)[:ROWS]
     return FirstScreen(
-        _sentence(analysis, standings, tasks, names, scale),
+        _renamed(answer_over(claims, MATRIX_WORDS)[0], names) if claims else _only(standings, names, scale),
         _picture(shown, names, scale, several=several, left=len(strongest if several else standings) - len(shown)),
         _table(shown, names, scale, several=several),
         _notes(analysis, names, several=several),
@@ -131,6 +135,7 @@ def _models(standings: Sequence[Standing]) -> list[str]:
 def _standings(task: TaskAnalysis) -> list[Standing]:
     """A task's models, each on itself; those without a complete row by their cells alone."""
     rows = {row.model: row for row in task.rows}
+    claims = {claim.subject: claim for claim in task.claims}
     cells = {(cell.target, cell.observer): cell for cell in task.cells.itertuples()}
     out = []
     for model in task.matrix.models:
@@ -141,7 +146,7 @@ def _standings(task: TaskAnalysis) -> list[Standing]:
             Standing(
                 task=task.task,
                 model=model,
-                answer=_answer(task, row) if row else "Cannot tell",
+                answer=claims[model].verdict.value,
                 itself=row.score if row else cells[model, model],
                 other=cells[model, row.rival] if row else best or undefined("no other model"),
                 guess=row.guess if row else undefined("no baseline without a complete row"),
@@ -150,61 +155,20 @@ def _standings(task: TaskAnalysis) -> list[Standing]:
     return out
 
 
-def _answer(task: TaskAnalysis, row: ModelRow) -> Literal["Yes", "No", "Cannot tell"]:
-    """Answer for one model: where others are named, No needs that an advantage of interest in it would have been
-    seen."""
-    if task.verdict.answer != "Yes":
-        return task.verdict.answer
-    if row.model in task.verdict.models:
-        return "Yes"
-    return "No" if row.power.detects <= EFFECT else "Cannot tell"
-
-
 def _standing_alone(row: Any) -> Standing:
     """A model that no other one was compared with; a row of `sections.self_table`."""
     guess = Estimate(row.baseline, math.nan, math.nan, 0, "item", reason="no interval")
-    return Standing(row.task, row.model, "Cannot tell", row, undefined("no other model"), guess)
+    return Standing(row.task, row.model, Verdict.CANNOT_TELL.value, row, undefined("no other model"), guess)
 
 
-def _sentence(
-    analysis: Analysis, standings: Sequence[Standing], tasks: Sequence[str], names: dict[str, str], scale: Scale
-) -> str:
-    by_answer = {answer: [t for t in analysis.tasks if t.verdict.answer == answer] for answer in ORDER}
-    models = len({model for task in analysis.tasks for model in task.models})
-    lone = {model for task in analysis.tasks for model in task.left_out} - {m for t in analysis.tasks for m in t.models}
-    compared = f"{models} scored models" if lone else f"{models} models"
-    if yes := by_answer["Yes"]:
-        first = next(one for one in standings if one.answer == "Yes")
-        named = len({model for task in yes for model in task.verdict.models})
-        if len(tasks) == 1:
-            return f"Yes, for {named} of {compared}. {_reached(first, names, scale)}"
-        head = f"Yes, for {named} of {compared} in {len(yes)} of {len(tasks)} tasks."
-        return f"{head} In {first.task} {_reached(first, names, scale, brief=True)}"
-    if not analysis.tasks:
-        return _only(standings, names, scale)
-    if opened := by_answer["Cannot tell"]:
-        count = len(opened) + len(tasks) - len(analysis.tasks)
-        who, reason = _who(opened[0].matrix.models, names), _renamed(opened[0].verdict.reason, names)
-        if len(tasks) == 1:
-            return f"Cannot tell for {who}: {reason}."
-        settled = {task.task for task in by_answer["No"]}
-        groups = {
-            frozenset(one.model for one in standings if one.task == task) for task in tasks if task not in settled
-        }
-        scope = f"for {who} in {count} of {len(tasks)} tasks"
-        if len(groups) > 1:
-            sizes = dict.fromkeys([min(map(len, groups)), max(map(len, groups))])
-            scope = f"in {count} of {len(tasks)} tasks, of {' to '.join(map(str, sizes))} models each"
-        return f"Cannot tell {scope}. In {opened[0].task} {reason}."
-    if len(tasks) == 1:
-        [task] = by_answer["No"]
-        who = f"any of {compared}" if models > 2 else _who(task.matrix.models, names)
-        return f"No, not for {who}: {_renamed(task.verdict.reason, names)}."
-    if len(by_answer["No"]) < len(tasks):
-        count = len(tasks) - len(analysis.tasks)
-        return f"Cannot tell for {compared} in {count} of {len(tasks)} tasks; No in the others."
-    why = "none predicts itself beyond what skill, habits and every other model here explain"
-    return f"No, not for any of {compared} in {len(tasks)} tasks: {why}."
+def claims_by_name(analysis: Analysis, names: dict[str, str], *, several: bool) -> list[Claim]:
+    """The claims of all tasks, by the names that people call their models."""
+    claims = []
+    for task in analysis.tasks:
+        for claim in task.claims:
+            where = f" in {task.task}" if several else ""
+            claims.append(replace(claim, subject=f"{names.get(claim.subject, claim.subject)}{where}"))
+    return claims
 
 
 def _only(standings: Sequence[Standing], names: dict[str, str], scale: Scale) -> str:
@@ -220,17 +184,6 @@ def _only(standings: Sequence[Standing], names: dict[str, str], scale: Scale) ->
     guess = percent(one.guess.value) if scale == "percent" else number(one.guess.value)
     without = "" if math.isnan(one.guess.value) else f", guessing without a model {guess}"
     return f"Cannot tell for {who} alone: {reached}{without}; comparing takes five models."
-
-
-def _reached(one: Standing, names: dict[str, str], scale: Scale, *, brief: bool = False) -> str:
-    """A named model's score, and what comes closest; in brief where the tasks are named too."""
-    who, guess = names[one.model], "no model" if brief else "guessing without a model"
-    if scale == "percent":
-        text = f"{who} predicts itself in {percent(one.itself.value)} of cases"
-        text += f"; the best other model predicts it in {percent(one.other.value)}"
-        return text + ("." if math.isnan(one.guess.value) else f", {guess} {percent(one.guess.value)}.")
-    text = f"{who} scores {number(one.itself.value)} on itself; the best other model {number(one.other.value)}"
-    return text + ("." if math.isnan(one.guess.value) else f", {guess} {number(one.guess.value)}.")
 
 
 def _who(models: Sequence[str], names: dict[str, str]) -> str:
@@ -268,15 +221,13 @@ def _table(rows: Sequence[Standing], names: dict[str, str], scale: Scale, *, sev
 
 
 def _notes(analysis: Analysis, names: dict[str, str], *, several: bool) -> tuple[str, ...]:
-    lines = []
-    for task in sorted(analysis.tasks, key=lambda task: ORDER.index(task.verdict.answer)) if several else ():
-        why = f"for {', '.join(task.verdict.models)}" if task.verdict.models else task.verdict.reason
-        lines.append(_renamed(f"{task.task}: {task.verdict.answer}, {why}.", names))
+    claims = ordered_claims(claims_by_name(analysis, names, several=several))
+    lines = [_renamed(claim_sentence(claim, MATRIX_WORDS), names) for claim in claims[1:]]
     if len(lines) > 4:
-        lines[3:] = [f"{len(lines) - 3} more tasks are on the page."]
+        lines[3:] = [f"{len(lines) - 3} more answers are on the page."]
     if unscored := sorted({model for task in analysis.tasks for model in task.left_out}):
         lines.insert(0, f"No score, so no answer, for {', '.join(names[model] for model in unscored)}.")
-    cautions = dict.fromkeys(_renamed(task.verdict.caution, names) for task in analysis.tasks if task.verdict.caution)
+    cautions = [NEAR_COPY_CAUTION.format(model=claim.subject) for claim in claims if claim.verdict is Verdict.YES]
     return (*lines, *cautions)[:LINES]
 
 
@@ -551,7 +502,7 @@ def _advantage_table(analysis: Analysis) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     for task in analysis.tasks:
         if task.advantage is None:
-            rows.append({"task": task.task, "model": "all", "verdict": task.verdict.kind, "why": task.verdict.sentence})
+            rows += [{"task": task.task, "model": claim.subject, **_claim_columns(claim)} for claim in task.claims]
             continue
         total = task.advantage.total
         rows.append(
@@ -563,15 +514,18 @@ def _advantage_table(analysis: Analysis) -> pd.DataFrame:
                 "p_holm": task.p_holm,
                 "p_permutation": task.permutation.p,
                 "p_wilcoxon": task.test.wilcoxon_p if task.test else math.nan,
-                "verdict": task.verdict.kind,
-                "why": task.verdict.sentence,
             }
         )
-        rows += [
-            {"task": task.task, "model": m.model, **columns(m.advantage), **_row_columns(task, m.model)}
-            for m in task.advantage.models
-        ]
+        claims = {claim.subject: claim for claim in task.claims}
+        for model in task.advantage.models:
+            of_row = _row_columns(task, model.model)
+            of_claim = _claim_columns(claims[model.model])
+            rows.append({"task": task.task, "model": model.model, **columns(model.advantage), **of_row, **of_claim})
     return pd.DataFrame(rows)
+
+
+def _claim_columns(claim: Claim) -> dict[str, Any]:
+    return {"verdict": claim.verdict.value, "why": claim_sentence(claim, MATRIX_WORDS)}
 
 
 def _row_columns(task: TaskAnalysis, model: str) -> dict[str, Any]:

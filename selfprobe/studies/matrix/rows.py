@@ -25,8 +25,8 @@ import pandas as pd
 from scipy import special
 
 from selfprobe.scorers.decision import Measure
-from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, mode_baseline
-from selfprobe.stats.pairs import AS_NEEDED, FEWEST, Moments, fit_alone, moments, own_cells, steps_of
+from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, mode_baseline, undefined
+from selfprobe.stats.pairs import AS_NEEDED, FEWEST, Moments, OwnCells, fit_alone, moments, own_cells, steps_of
 from selfprobe.stats.text_only import SMALLEST_TEXT_SAMPLE, text_only_observer
 from selfprobe.studies.matrix.habit import ALL, Specific
 from selfprobe.studies.matrix.table import Results, TaskMatrix, odd_cells, scores_by_item
@@ -149,7 +149,7 @@ def _drawing(
 
 def _named(drawn: Moments, floor: bool, level: float) -> FloatArray:
     """Share of matrices in which a model is named, [model]."""
-    steps = steps_of(drawn, floor=floor)[0]
+    steps = steps_of(drawn, floor=floor).steps
     return np.asarray((np.max(list(steps.values()), axis=0) < level).mean(axis=0))
 
 
@@ -290,6 +290,8 @@ class ModelRow:
     """The other observer that predicts it best."""
     rival_score: float
     """Score of the rival observer."""
+    over_rival: Estimate
+    """Score on itself minus the rival's, on the items that both have."""
     over: Mapping[str, Estimate]
     """Baseline → score on itself minus the baseline's, on the same items."""
     guess: Estimate
@@ -301,14 +303,20 @@ class ModelRow:
     scales: Mapping[str, float]
     """Scale → one-sided p that its own cell is above what skill and predictability give and the noise; NaN where the
     other cells reject the scale."""
-    above_fit: float
-    """Item-specific score of its own cell above what skill and predictability give."""
+    advantage: Estimate
+    """Item-specific score of its own cell above what skill and predictability give; the interval pays for the noise of
+    the items, for how much pairs of models differ, and for the scale."""
     pairs: float
     """Standard deviation by which pairs of these models differ without self-knowledge."""
     outsider: bool
     """Whether a stranger to look-alikes would have these cells too; see `stats.pairs.OwnCells`."""
     power: Power
     """Power of this matrix for this model."""
+
+    @property
+    def above_fit(self) -> float:
+        """The value of `advantage`."""
+        return self.advantage.value
 
     @property
     def test_p(self) -> float:
@@ -413,18 +421,28 @@ def model_rows(
                 habits=specific.by[i] if specific.by else {},
                 rival=models[j],
                 rival_score=float(means[i, j]),
+                over_rival=_above(score, scores[i, j], interval),
                 over={name: estimate for name, estimate in over.items() if estimate.n},
                 guess=clustered_mean(np.where(np.isnan(score), math.nan, best), items),
                 stand_ins={other: estimate for other, estimate in stood.items() if other != model and estimate.n},
                 steps={name: float(p[i]) for name, p in found.steps.items()},
                 scales={name: float(p[i]) for name, p in found.scales.items()},
-                above_fit=float(found.over[i]),
+                advantage=_own_advantage(found, i, len(items)),
                 pairs=found.spread,
                 outsider=bool(found.outsider[i]),
                 power=could[i],
             )
         )
     return tuple(out)
+
+
+def _own_advantage(own: OwnCells, model: int, items: int) -> Estimate:
+    """The advantage of a model on itself over what skill and predictability give."""
+    if math.isnan(own.over[model]):
+        reason = f"{FEWEST} models and items that all observers score are the least"
+        return undefined(reason, n=items)
+    low, high = float(own.over_low[model]), float(own.over_high[model])
+    return Estimate(float(own.over[model]), low, high, items, "item")
 
 
 def with_own_missing(specific: Specific) -> FloatArray:

@@ -14,13 +14,13 @@ from selfprobe.logs import Run, metrics_in
 from selfprobe.page import (
     PI,
     Block,
-    Box,
     Column,
     Details,
     Figures,
     Picture,
     Section,
     Table,
+    claims_section,
     columns,
     estimated,
     interval_columns,
@@ -30,7 +30,6 @@ from selfprobe.page import (
     percent,
     shown,
 )
-from selfprobe.page.numerals import with_short_p
 from selfprobe.page.plots import cut_names, heat_map, interval_rows
 from selfprobe.scorers.decision import last_decisions
 from selfprobe.scorers.dilemma import dilemma_estimates, dilemmas_of, infinite_kl
@@ -43,6 +42,7 @@ from selfprobe.studies.matrix.numbers import Analysis, TaskAnalysis, item_cluste
 from selfprobe.studies.matrix.published import PLACES, SELF, TABLE_2
 from selfprobe.studies.matrix.rows import EFFECT, InformedObserver, ModelRow, closest, informed_observers
 from selfprobe.studies.matrix.table import Results, TaskMatrix, matrix_of
+from selfprobe.studies.matrix.verdict import MATRIX_WORDS
 
 
 def cells_picture(task: TaskAnalysis) -> Picture:
@@ -131,10 +131,7 @@ def _self_and_others(task: TaskAnalysis) -> tuple[list[Estimate], list[Estimate]
 
 def why_section(task: TaskAnalysis) -> Section:
     """The verdict of a task, each model's own row, the tests, and what skill and difficulty leave."""
-    verdict = task.verdict
-    whom = f", for {', '.join(verdict.models)}" if verdict.models else f": {verdict.reason}"
-    colour = verdict.kind.partition(" ")[0]
-    blocks: list[Block] = [Box(f"{verdict.answer}{whom}.", with_short_p(verdict.sentence), colour)]
+    blocks: list[Block] = claims_section(task.claims, MATRIX_WORDS, {})
     if task.left_out:
         left_out = ", ".join(task.left_out)
         blocks.append(f"Left out of the statistics, because cells of theirs are holes: {left_out}.")
