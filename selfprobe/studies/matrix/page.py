@@ -307,6 +307,7 @@ def results_page(results: Results, analysis: Analysis, *, paper: Sequence[Block]
     names = model_names(models := sorted({model for table in named for model in (*table.target, *table.observer)}))
     notes = [
         *_remarks(results),
+        *results.settings.values(),
         *first.notes,
         *alone,
         *frames_told(results, {task.task for task in analysis.tasks}),
@@ -320,6 +321,7 @@ def results_page(results: Results, analysis: Analysis, *, paper: Sequence[Block]
         models=models,
         sections=headings(
             why=[
+                *map(escape, results.settings.values()),
                 *(why_section(task) for task in analysis.tasks),
                 *(escape(clean(_renamed(line, names))) for line in alone),
                 *informed_alone(informed, analysis),

@@ -53,9 +53,9 @@ MATRIX_WORDS = ClaimWords(
     unmet={
         "beyond_skill": "is not shown to be above what skill gives ({difference})",
         "enough_models": "has too few models beside it",
-        "complete": "has cells without a score ({difference})",
-        "variation": "cannot show an advantage: {difference}",
-        "scored_by_all": "cannot be compared: {difference}",
+        "complete": "has cells without a score",
+        "variation": "cannot show an advantage: {reason}",
+        "scored_by_all": "cannot be compared: {reason}",
         "no_outsider": "scores {score} on itself, and may only be a stranger to models that are alike",
     },
     explained="scores {score} on itself, less than {smallest} above {competitor}",
@@ -173,14 +173,14 @@ def _claim_without_row(model: str, facts: MatrixFacts) -> Claim:
     """The claim of a model that cannot be compared, with the first reason."""
     gates = _gates(model, facts)
     effect = undefined(_first_open_reason(gates))
-    return Claim(model, effect, tuple(gates), SMALLEST_ADVANTAGE, _details(None, math.nan, facts))
+    return Claim(model, effect, tuple(gates), SMALLEST_ADVANTAGE, _details(None, gates, math.nan, facts))
 
 
 def _first_open_reason(gates: Sequence[Check]) -> str:
     for gate in gates:
         if gate.outcome is not Outcome.HOLDS:
             return gate.difference.reason
-    return "it has no row"
+    return ""
 
 
 def _gates(model: str, facts: MatrixFacts) -> list[Check]:
@@ -235,7 +235,7 @@ def _gates(model: str, facts: MatrixFacts) -> list[Check]:
 def _does_vary(facts: MatrixFacts) -> bool:
     """Whether anything differs between cells or items."""
     is_spread = any(row.score.se > 0 for row in facts.rows)
-    return is_spread or not len(facts.rows) or np.ptp(facts.means) > 1e-9
+    return is_spread or not facts.rows or bool(np.ptp(facts.means) > 1e-9)
 
 
 def _row_of(model: str, facts: MatrixFacts) -> ModelRow | None:
@@ -248,7 +248,7 @@ def _row_of(model: str, facts: MatrixFacts) -> ModelRow | None:
 def _row_claim(row: ModelRow, p_of_check: PByCheck, facts: MatrixFacts, alpha: float) -> Claim:
     """The claim of a model that has all its cells."""
     checks = _gates(row.model, facts)
-    details = _details(row, max(p_of_check.values(), default=math.nan), facts)
+    details = _details(row, checks, max(p_of_check.values(), default=math.nan), facts)
     if checks[-1].outcome is not Outcome.HOLDS:
         reason = _first_open_reason(checks)
         return Claim(row.model, undefined(reason), tuple(checks), SMALLEST_ADVANTAGE, details)
@@ -266,9 +266,10 @@ def _row_claim(row: ModelRow, p_of_check: PByCheck, facts: MatrixFacts, alpha: f
     return Claim(row.model, row.advantage, tuple(checks), SMALLEST_ADVANTAGE, details)
 
 
-def _details(row: ModelRow | None, p: float, facts: MatrixFacts) -> dict[str, str]:
+def _details(row: ModelRow | None, gates: Sequence[Check], p: float, facts: MatrixFacts) -> dict[str, str]:
+    """Slots of the words: the score on itself, the p of the claim, and why nothing can be compared."""
     score = row.score.value if row else math.nan
-    return {"score": _score_text(score, facts), "p": p_value(p)}
+    return {"score": _score_text(score, facts), "p": p_value(p), "reason": _first_open_reason(gates)}
 
 
 def _score_text(score: float, facts: MatrixFacts) -> str:
