@@ -19,7 +19,7 @@ where it is not, is in docs/statistics.md.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -134,6 +134,25 @@ def own_cells(x: npt.ArrayLike, *, floor: bool = False) -> OwnCells:
     )
 
 
+def own_noise(measured: Moments) -> tuple[FloatArray, FloatArray]:
+    """Standard errors of own cells above an additive fit to the others, [R, model]: as scored, and of logarithms."""
+    batch, cells = measured.mean.shape
+    size = math.isqrt(cells)
+    square = (batch, size, size)
+    models = np.arange(size)
+    weights = FitWeights(size)
+    short = np.maximum(measured.least - measured.variance, 0)
+    errors = []
+    for slopes in (np.ones_like(measured.mean), 1 / measured.share):
+        factor = (slopes[:, :, None] * measured.factor).reshape(*square, -1)
+        parts = less_fit(factor)[:, models, models]
+        extra = (slopes**2 * short).reshape(square)
+        variance = np.square(parts).sum(axis=2) + weights.own_variance(extra)
+        errors.append(np.sqrt(np.maximum(variance, LEAST_VARIANCE)))
+    of_scores, of_logarithms = errors
+    return of_scores, of_logarithms
+
+
 def completed(x: FloatArray) -> FloatArray:
     """[R, target, observer, item]: own missing scores are wrong where another observer has one; then whole rows."""
     if not np.isnan(x).any():
@@ -173,8 +192,8 @@ class BatchSteps:
     spread: FloatArray
 
 
-def steps_of(measured: Moments, *, floor: bool = False) -> BatchSteps:
-    """Evidence in the own cells of R matrices of four models or more."""
+def steps_of(measured: Moments, *, floor: bool = False, scale_names: Sequence[str] = ()) -> BatchSteps:
+    """Evidence in the own cells of R matrices of four models or more, on all scales or on those that are named."""
     batch, cells = measured.mean.shape
     size = math.isqrt(cells)
     square = (batch, size, size)
@@ -189,6 +208,7 @@ def steps_of(measured: Moments, *, floor: bool = False) -> BatchSteps:
     variance = np.maximum(measured.variance + short, TINY)
 
     scales = _scales(measured.mean[:, off].min(axis=1, keepdims=True), floor=floor)
+    scales = {name: scale for name, scale in scales.items() if not scale_names or name in scale_names}
     noise, pairs, top, misfit, elsewhere, alike, column, without = ([] for _ in range(8))
     lows, highs = list[FloatArray](), list[FloatArray]()
     over = spread = np.empty(0)

@@ -27,6 +27,7 @@ from scipy import special
 from selfprobe.scorers.decision import Measure
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, mode_baseline, undefined
 from selfprobe.stats.pairs import AS_NEEDED, FEWEST, Moments, OwnCells, fit_alone, moments, own_cells, steps_of
+from selfprobe.stats.shared_items import own_cells_of_hits
 from selfprobe.stats.text_only import SMALLEST_TEXT_SAMPLE, text_only_observer
 from selfprobe.studies.matrix.habit import ALL, Specific
 from selfprobe.studies.matrix.table import Results, TaskMatrix, odd_cells, scores_by_item
@@ -401,7 +402,8 @@ def model_rows(
         return ()
     given = with_own_missing(specific)
     floor = not graded and not specific.taken_off
-    found, items = own_cells(given, floor=floor), np.arange(scores.shape[2])
+    items = np.arange(scores.shape[2])
+    found = own_cells_of_hits(given, scores, stand_ins) if graded else own_cells(given, floor=floor)
     none = [Power(math.nan, math.nan)] * len(models)
     could = powers(given, tests=tests, rng=rng, floor=floor) if power and len(models) >= FEWEST else none
     means, out = np.nanmean(scores, axis=2), []
