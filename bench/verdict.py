@@ -38,7 +38,7 @@ from truths import Drawn, Line, cells, drawn, lines  # noqa: E402
 
 from selfprobe.stats.claim import Claim, Verdict, ordered_claims  # noqa: E402
 from selfprobe.stats.estimate import holm  # noqa: E402
-from selfprobe.studies.matrix.advantage import double_centre, observers_permuted, total_of  # noqa: E402
+from selfprobe.studies.matrix.advantage import double_centre, total_of  # noqa: E402
 from selfprobe.studies.matrix.rows import model_rows  # noqa: E402
 from selfprobe.studies.matrix.verdict import MatrixFacts, matrix_claims, named_models  # noqa: E402
 
@@ -130,7 +130,7 @@ def judged(given: Drawn, rng: np.random.Generator, *, whole: bool = True) -> tup
             rows=rows,
             holes={},
             means=np.nanmean(x, axis=2),
-            permutation=observers_permuted(centred, rng=rng),
+            centred=centred,
             total=total_of(specific.scores),
         )
     )

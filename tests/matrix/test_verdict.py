@@ -16,7 +16,7 @@ from scipy import stats as scipy_stats
 from selfprobe.page.claims import claim_sentence
 from selfprobe.stats.claim import Claim, Verdict
 from selfprobe.stats.estimate import Estimate, clustered_mean, holm, undefined
-from selfprobe.studies.matrix.advantage import Permutation, double_centre, observers_permuted, total_of
+from selfprobe.studies.matrix.advantage import double_centre, named_permuted, observers_permuted, total_of
 from selfprobe.studies.matrix.habit import Specific
 from selfprobe.studies.matrix.rows import INFORMED, above_zero, model_rows
 from selfprobe.studies.matrix.verdict import (
@@ -41,7 +41,7 @@ def facts_of(
     *,
     hits_: dict[str, np.ndarray] | None = None,
     habit: float = math.nan,
-    permutation: Permutation | None = None,
+    centred: np.ndarray | None = None,
     can_be_told: bool = False,
     graded: bool = True,
     stand_ins: np.ndarray | None = None,
@@ -51,13 +51,12 @@ def facts_of(
     models = names or [f"m{i}" for i in range(len(x))]
     specific = Specific(x, np.full(x.shape[:2], habit), "")
     rows = model_rows(models, x, specific, hits_ or {}, tests=len(x), rng=rng(seed), graded=graded, stand_ins=stand_ins)
-    centred = double_centre(np.nanmean(x, axis=2))
     return MatrixFacts(
         models=models,
         rows=rows,
         holes={},
         means=np.nanmean(x, axis=2),
-        permutation=permutation or observers_permuted(centred, rng=rng(seed)),
+        centred=double_centre(np.nanmean(x, axis=2)) if centred is None else centred,
         total=total_of(x, models),
         can_be_told=can_be_told,
         is_graded=graded,
@@ -225,7 +224,7 @@ def test_three_models_name_nobody_however_clear(models: int, more: int) -> None:
 
 def test_one_model_alone_cannot_tell() -> None:
     nothing = np.full((1, 1), math.nan)
-    facts = MatrixFacts(["m"], (), {}, nothing, Permutation(math.nan, 0, True), undefined("no other model"))
+    facts = MatrixFacts(["m"], (), {}, nothing, nothing, undefined("no other model"))
     (claim,) = matrix_claims(facts)
     assert said(claim) == "Cannot tell: m has too few models beside it; add 4 models or more."
 
@@ -327,15 +326,35 @@ def test_what_blocks_a_name_is_said_so_that_one_can_act_on_it() -> None:
 def test_a_permutation_test_that_disagrees_is_not_overruled_by_names() -> None:
     x = hits(np.full((5, 5), 0.3) + 0.5 * np.eye(5), 200, rng())
     assert len(named(claims_of(x))) == 5
-    claims = claims_of(x, permutation=Permutation(0.2, 120, True))
+    claims = claims_of(x, centred=np.roll(np.eye(5), 1, axis=1))
     assert named(claims) == () and {first_unmet(claim) for claim in claims.values()} == {"above_shuffled"}
+
+
+def test_the_order_of_observers_is_held_against_the_named_models_alone() -> None:
+    """Two of eight with access are lost in the sum over all eight, whose others are below the fit."""
+    centred = np.diag([0.5, 0.5, *[-0.3] * 6]) + 0.01
+    assert observers_permuted(centred, rng=rng()).p > 0.05
+    assert named_permuted(centred, [0, 1]).p == pytest.approx(1 / math.perm(8, 2))
+    drawn = named_permuted(np.diag(np.arange(10.0)), list(range(10)))
+    assert not drawn.exact and drawn.p == pytest.approx(1 / 10_000)
 
 
 def test_where_orders_could_never_be_rare_there_is_no_check_of_them() -> None:
     x = hits(np.full((5, 5), 0.3) + 0.6 * np.diag([0, 1, 0, 0, 0]), 100, rng())
-    claims = claims_of(x, permutation=Permutation(0.2, 120, True))
+    claims = claims_of(x, centred=np.zeros((5, 5)))
     assert named(claims) == ("m1",)
     assert "above_shuffled" not in [check.name for check in claims["m1"].checks]
+
+
+def test_a_baseline_that_is_right_at_other_items_explains_nothing() -> None:
+    x = hits(np.full((5, 5), 0.2) + 0.3 * np.diag([1, 0, 0, 0, 0]), 400, rng(3))
+    guess = np.zeros((5, 400))
+    guess[0] = x[0, 0]
+    alike = claims_of(x, list("abcde"), hits_={"text only": guess})["a"]
+    assert alike.verdict is Verdict.NO and alike.explanation is not None
+    guess[0] = 1 - x[0, 0]
+    elsewhere = claims_of(x, list("abcde"), hits_={"text only": guess})["a"]
+    assert elsewhere.verdict is Verdict.CANNOT_TELL and first_unmet(elsewhere) == "above_baselines"
 
 
 def test_the_largest_p_of_a_models_checks_is_holms_of_its_largest_p() -> None:

@@ -73,7 +73,9 @@ class TaskAnalysis:
     worst: tuple[float, float]
     """T if all that is missing spoke against it, and if all spoke for it; NaN where scores are not in [0, 1]."""
     permutation: Permutation
-    """Permutation test of the item-specific scores' observers."""
+    """Permutation test of the item-specific scores' observers, all models together."""
+    centred: FloatArray
+    """Double-centred means of the item-specific scores of the complete models, [target, observer]."""
     taken_off: str
     """Description of what was taken off a score to have the item-specific one; empty where nothing could be."""
     rows: tuple[ModelRow, ...]
@@ -130,7 +132,7 @@ def _facts(task: TaskAnalysis) -> MatrixFacts:
         rows=task.rows,
         holes={model: _holes_of(model, task) for model in task.left_out},
         means=task.advantage.means if task.advantage else np.full((1, 1), np.nan),
-        permutation=task.permutation,
+        centred=task.centred,
         total=task.total,
         can_be_told=takes_about(task.task),
         replies=measure.replies,
@@ -168,8 +170,10 @@ def _task(results: Results, matrix: TaskMatrix, tests: int, rng: np.random.Gener
     specific = replace(specific, scores=cluster_means(specific.scores, cluster))
     total = total_of(specific.scores, models) if enough else undefined("fewer than two models are complete")
     shuffled = Permutation(float("nan"), 0, True)
+    centred = np.full((len(models),) * 2, np.nan)
     if enough and total.n:
-        shuffled = observers_permuted(double_centre(np.nanmean(specific.scores, axis=2)), rng=rng)
+        centred = double_centre(np.nanmean(specific.scores, axis=2))
+        shuffled = observers_permuted(centred, rng=rng)
     empty = dict.fromkeys(sorted(unscored_cells(matrix)), "nothing was scored") | dict(matrix.holes)
     holes = [(t, o, shorten(why, 120, placeholder="…")) for (t, o), why in list(empty.items())[:3]]
     reason = "; ".join(f"{t} seen by {o}: {why}" for t, o, why in holes)
@@ -188,6 +192,7 @@ def _task(results: Results, matrix: TaskMatrix, tests: int, rng: np.random.Gener
         complete=total_of(scores[:, :, ~np.isnan(scores).any(axis=(0, 1))], models) if enough else total,
         worst=total_bounds(scores) if enough else (float("nan"),) * 2,
         permutation=shuffled,
+        centred=centred,
         taken_off=specific.taken_off,
         rows=model_rows(models, scores, specific, hits, tests=tests, rng=rng, graded=graded, stand_ins=stood)
         if enough

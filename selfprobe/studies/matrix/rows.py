@@ -295,6 +295,8 @@ class ModelRow:
     """Score on itself minus the rival's, on the items that both have."""
     over: Mapping[str, Estimate]
     """Baseline → score on itself minus the baseline's, on the same items."""
+    where_missed: Mapping[str, Estimate]
+    """Baseline or other model → item-specific score on itself at the items that its prediction misses."""
     guess: Estimate
     """The score of the best baseline that needs no model, with its interval; undefined without any."""
     stand_ins: Mapping[str, Estimate]
@@ -366,6 +368,12 @@ def _above(score: FloatArray, hit: FloatArray, interval: Literal["difference", "
     return clustered_mean(score - hit, items, interval=interval)
 
 
+def _mean_where_missed(scores: FloatArray, hits: FloatArray) -> Estimate:
+    """Mean of the scores [item] at the items that a prediction misses by half or more."""
+    missed = np.where(hits <= 0.5, scores, np.nan)
+    return clustered_mean(missed, np.arange(len(scores)), interval="t")
+
+
 def above_zero(estimate: Estimate) -> float:
     """One-sided p of a mean with a t interval; where all values are equal the items' signs speak (sign test)."""
     if estimate.se > 0:
@@ -414,6 +422,9 @@ def model_rows(
         least = {name: e.value for name, e in over.items() if name != INFORMED and e.n}
         best = hits[min(least, key=lambda name: least[name])][i] if least else np.full(len(items), math.nan)
         stood = {} if stand_ins is None else {o: _above(score, stand_ins[i, k], interval) for k, o in enumerate(models)}
+        predictions = {name: hit[i] for name, hit in hits.items()}
+        if stand_ins is not None:
+            predictions |= {other: stand_ins[i, k] for k, other in enumerate(models) if other != model}
         out.append(
             ModelRow(
                 model=model,
@@ -425,6 +436,10 @@ def model_rows(
                 rival_score=float(means[i, j]),
                 over_rival=_above(score, scores[i, j], interval),
                 over={name: estimate for name, estimate in over.items() if estimate.n},
+                where_missed={
+                    name: _mean_where_missed(specific.scores[i, i], predicted)
+                    for name, predicted in predictions.items()
+                },
                 guess=clustered_mean(np.where(np.isnan(score), math.nan, best), items),
                 stand_ins={other: estimate for other, estimate in stood.items() if other != model and estimate.n},
                 steps={name: float(p[i]) for name, p in found.steps.items()},

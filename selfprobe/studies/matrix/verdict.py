@@ -22,7 +22,7 @@ from selfprobe.page.numerals import number, p_value, percent, shown
 from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, Verdict, outcome_above_zero
 from selfprobe.stats.estimate import Estimate, FloatArray, holm, undefined
 from selfprobe.stats.pairs import FEWEST, OVER_PAIRS
-from selfprobe.studies.matrix.advantage import Permutation
+from selfprobe.studies.matrix.advantage import named_permuted
 from selfprobe.studies.matrix.rows import EFFECT, INFORMED, ModelRow, above_zero
 
 ADVISED_MODELS = 8
@@ -77,8 +77,8 @@ class MatrixFacts:
     """Model that has cells without a score → the reason."""
     means: FloatArray
     """Cell means [target, observer] of the complete models, as scored."""
-    permutation: Permutation
-    """Permutation test of the item-specific scores' observers."""
+    centred: FloatArray
+    """Double-centred means of the item-specific scores [target, observer] of the complete models."""
     total: Estimate
     """T of the item-specific scores."""
     can_be_told: bool = False
@@ -106,9 +106,13 @@ def matrix_claims(
     for model in facts.models:
         if model not in claims:
             claims[model] = _claim_without_row(model, facts)
-    named = [model for model, claim in claims.items() if claim.verdict is Verdict.YES]
-    for model in named:
-        claims[model] = _with_permutation(claims[model], facts, len(named), alpha)
+    named = [place for place, row in enumerate(facts.rows) if claims[row.model].verdict is Verdict.YES]
+    # Fewer than 1 / alpha orders of so few models among so many could never disagree.
+    if named and 1 / math.perm(len(facts.rows), len(named)) < alpha:
+        shuffled_check = _shuffled_check(named, facts, alpha)
+        for place in named:
+            claim = claims[facts.rows[place].model]
+            claims[claim.subject] = replace(claim, checks=(*claim.checks, shuffled_check))
     return tuple(claims[model] for model in facts.models)
 
 
@@ -323,6 +327,8 @@ class _Competitor:
     label: str
     difference: Estimate
     p_value: float
+    where_missed: Estimate
+    """Item-specific score of the model at the items that this one misses: above 0 it knows what this one does not."""
 
 
 def _competitor_checks(
@@ -338,6 +344,9 @@ def _competitor_checks(
     for competitor in compared:
         # A competitor with a smaller p keeps the corrected p of the hardest: it is above that one too.
         outcome = outcome_above_zero(competitor.difference, smallest=SMALLEST_ADVANTAGE, p_value=p, alpha=alpha)
+        if outcome is Outcome.FAILS and above_zero(competitor.where_missed) < alpha:
+            # It is right where this one is wrong, so that this one does not explain it.
+            outcome = Outcome.OPEN
         reached = row.score.value - competitor.difference.value
         checks.append(
             Check(
@@ -361,7 +370,7 @@ def _competitor_remedy(competitor: _Competitor) -> str:
 
 def _baseline_checks(row: ModelRow, p: float, facts: MatrixFacts, alpha: float) -> list[Check]:
     competitors = [
-        _Competitor(f"guessing without a model ({name})", difference, row.over_p[name])
+        _Competitor(f"guessing without a model ({name})", difference, row.over_p[name], row.where_missed[name])
         for name, difference in row.over.items()
         if name != INFORMED
     ]
@@ -371,13 +380,15 @@ def _baseline_checks(row: ModelRow, p: float, facts: MatrixFacts, alpha: float) 
 def _informed_checks(row: ModelRow, p: float, facts: MatrixFacts, alpha: float) -> list[Check]:
     if INFORMED not in row.over:
         return []
-    competitor = _Competitor(f"the closest {INFORMED}", row.over[INFORMED], row.over_p[INFORMED])
+    competitor = _Competitor(
+        f"the closest {INFORMED}", row.over[INFORMED], row.over_p[INFORMED], row.where_missed[INFORMED]
+    )
     return _competitor_checks("above_informed", row, [competitor], p, facts, alpha)
 
 
 def _stand_in_checks(row: ModelRow, p: float, facts: MatrixFacts, alpha: float) -> list[Check]:
     competitors = [
-        _Competitor(f"{other}'s own {facts.replies}", difference, above_zero(difference))
+        _Competitor(f"{other}'s own {facts.replies}", difference, above_zero(difference), row.where_missed[other])
         for other, difference in row.stand_ins.items()
     ]
     return _competitor_checks("above_stand_ins", row, competitors, p, facts, alpha)
@@ -409,16 +420,15 @@ def _outsider_check(row: ModelRow, facts: MatrixFacts) -> Check:
     return Check("no_outsider", undefined(reason), Outcome.OPEN, remedy=ways)
 
 
-def _with_permutation(claim: Claim, facts: MatrixFacts, named: int, alpha: float) -> Claim:
-    """A claim that holds, with the check of the observers' order, where so few orders leave the named in place."""
-    if 1 / math.perm(len(facts.rows), named) >= alpha:
-        return claim
-    p = facts.permutation.p
-    check = Check(
+def _shuffled_check(named: Sequence[int], facts: MatrixFacts, alpha: float) -> Check:
+    """The named models' own cells against those of observers in another order."""
+    p = named_permuted(facts.centred, named).p
+    mean_advantage = float(np.mean([facts.centred[place, place] for place in named]))
+    holds = p < alpha
+    return Check(
         name="above_shuffled",
-        difference=facts.total,
-        outcome=Outcome.HOLDS if p < alpha else Outcome.OPEN,
+        difference=undefined("no interval", n=len(named), unit="model", value=mean_advantage),
+        outcome=Outcome.HOLDS if holds else Outcome.OPEN,
         p_value=p,
-        remedy="" if p < alpha else "add models",
+        remedy="" if holds else "add models",
     )
-    return replace(claim, checks=(*claim.checks, check))
