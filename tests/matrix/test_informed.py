@@ -219,9 +219,9 @@ def test_a_cell_that_measured_something_else_is_a_hole_and_no_control(results: R
 def test_the_page_shows_the_closest_informed_observer_and_all_of_them(results: Results) -> None:
     page = results_page(results, Analysis((analysed(results),)))
     text = page.html() if hasattr(page, "html") else str(page.sections)
-    assert len(page.tables["informed"]) == 30
-    assert {"target_over_value", "arm", "hole"} <= set(page.tables["informed"])
-    assert "closest informed observer" in text and "told of their target (30)" in text
+    assert len(page.frames["informed"]) == 30
+    assert {"target_over", "arm", "hole"} <= set(page.frames["informed"])
+    assert "closest informed observer" in text and "Observers that were told of their target" in text
 
 
 @pytest.mark.slow(31)
@@ -232,8 +232,7 @@ def test_a_single_target_and_its_informed_observers_need_no_matrix(results: Resu
         results, cells=cells, decisions=decisions, informed=results.informed[results.informed.target == ADA]
     )
     page = results_page(alone, Analysis(()))
-    assert "kth_word: observers that were told of their target" in [part.title for part in page.sections[0].inner]
-    assert len(page.tables["informed"]) == 5 and len(page.notes) == 5
+    assert len(page.frames["informed"]) == 5 and len(page.notes) == 5
     assert page.notes[1].startswith("kth_word, planted/bo (shown:5) on planted/ada: 0.")
     assert "planted/ada on itself minus this" in page.notes[1] and page.holes == []
 

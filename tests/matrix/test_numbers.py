@@ -14,7 +14,7 @@ from selfprobe.stats.claim import Verdict
 from selfprobe.studies.matrix.numbers import analyse
 from selfprobe.studies.matrix.reproduction import reproduce
 from selfprobe.studies.matrix.rows import INFORMED, NOT_RUN
-from selfprobe.studies.matrix.sections import self_table
+from selfprobe.studies.matrix.sections import own_scores
 from selfprobe.studies.matrix.table import Results
 from selfprobe.studies.matrix.verdict import MATRIX_WORDS, named_models
 
@@ -246,8 +246,8 @@ def test_one_cluster_is_called_a_cluster_and_no_item(matrix_results: Make) -> No
     results = matrix_results(FIVE)
     (task,) = analysed(replace(results, items=results.items.assign(cluster="all"))).tasks
     assert task.total.reason == "no interval from one item or cluster" and verdicts(task) == {Verdict.CANNOT_TELL}
-    (row, *_) = self_table(replace(results, items=results.items.assign(cluster="all")), {}).to_dict("records")
-    assert row["reason"] == "no interval from one cluster"
+    (row, *_) = own_scores(replace(results, items=results.items.assign(cluster="all")), {})
+    assert row.reason == "no interval from one cluster"
 
 
 def dilemmas(matrix_results: Make, sees: dict[str, float]) -> Results:

@@ -132,9 +132,9 @@ def test_an_outsider_among_look_alikes_is_named_only_beside_an_informed_observer
     e = claims_of(x, list("abcde"), can_be_told=True)["e"]
     assert e.verdict is Verdict.CANNOT_TELL and first_unmet(e) == "no_outsider"
     assert said(e).endswith(
-        "may only be a stranger to models that are alike; run --observers shown:5, or add models like it."
+        "may stand out only because the other models resemble each other; run --observers shown:5, or add models like it."
     )
-    assert said(claims_of(x, list("abcde"))["e"]).endswith("alike; add models like it.")
+    assert said(claims_of(x, list("abcde"))["e"]).endswith("each other; add models like it.")
     told = claims_of(x, list("abcde"), hits_={INFORMED: np.full((5, 400), 0.5)}, can_be_told=True)
     assert named(told) == ("e",)
 

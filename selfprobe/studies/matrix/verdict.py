@@ -56,7 +56,11 @@ MATRIX_WORDS = ClaimWords(
         "complete": "has cells without a score",
         "variation": "cannot show an advantage: {reason}",
         "scored_by_all": "cannot be compared: {reason}",
-        "no_outsider": "scores {score} on itself, and may only be a stranger to models that are alike",
+        "above_baselines": "is not shown to be above {competitor} ({difference})",
+        "above_informed": "is not shown to be above {competitor} ({difference})",
+        "above_stand_ins": "is not shown to be above {competitor} ({difference})",
+        "above_habit": "is not shown to be above {competitor} ({difference})",
+        "no_outsider": "may stand out only because the other models resemble each other",
     },
     explained="scores {score} on itself, less than {smallest} above {competitor}",
     write=partial(shown, sign=True),
@@ -230,7 +234,7 @@ def _gates(model: str, facts: MatrixFacts) -> list[Check]:
             name="scored_by_all",
             difference=undefined(reason),
             outcome=Outcome.HOLDS if is_scored else Outcome.OPEN,
-            remedy="" if is_scored else "take more items, or run what is unscored again",
+            remedy="" if is_scored else "run what is unscored again",
         )
     )
     return gates
@@ -365,7 +369,7 @@ def _competitor_checks(
 def _competitor_remedy(competitor: _Competitor) -> str:
     if competitor.difference.value > 0:
         return "take more items"
-    return f"more items would not help: take items on which {competitor.label} fails"
+    return "take other items"
 
 
 def _baseline_checks(row: ModelRow, p: float, facts: MatrixFacts, alpha: float) -> list[Check]:
