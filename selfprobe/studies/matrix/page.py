@@ -39,7 +39,6 @@ from selfprobe.page.numerals import number, percent, signed_number
 from selfprobe.page.plots import Scale, cut_name, interval_rows, model_names
 from selfprobe.stats.claim import Claim, Verdict, strongest_claims
 from selfprobe.stats.estimate import Estimate, undefined
-from selfprobe.studies.matrix.advantage import Permutation
 from selfprobe.studies.matrix.diversity import OPEN, TITLE, diversity_lines, diversity_section, not_measured
 from selfprobe.studies.matrix.effort import effort_sections
 from selfprobe.studies.matrix.numbers import Analysis, TaskAnalysis, analyse
@@ -330,7 +329,7 @@ def _lone_subject(own_row: OwnScore, names: Mapping[str, str]) -> MatrixSubject:
         rows=(),
         holes={own_row.model: own_row.hole} if own_row.hole else {},
         means=np.full((1, 1), math.nan),
-        permutation=Permutation(math.nan, 0, True),
+        centred=np.full((1, 1), math.nan),
         total=undefined("one model"),
     )
     (claim,) = matrix_claims(facts)
