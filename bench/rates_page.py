@@ -17,7 +17,7 @@ BEFORE: Mapping[str, Sequence[int]] = json.loads((Path(__file__).parent / "befor
 """Line and size → supported matrices and all, under the rule before version 0.3."""
 LIMIT = 0.05
 COVER = 0.93, 0.97
-KINDS = ("supported", "not told apart", "not supported", "underpowered")
+KINDS = ("Yes", "Cannot tell", "No")
 KINDS_AT = ((5, 100),)
 """Sizes of which every verdict is shown."""
 PARTS = ("null", "real", "sibling", "access", "open", "learner", "detects", "interval")

@@ -36,10 +36,11 @@ from intervals import MODELS, intervals  # noqa: E402
 from rates_page import KINDS_AT, PARTS, write  # noqa: E402
 from truths import Drawn, Line, cells, drawn, lines  # noqa: E402
 
+from selfprobe.stats.claim import Claim, Verdict, ordered_claims  # noqa: E402
 from selfprobe.stats.estimate import holm  # noqa: E402
-from selfprobe.studies.matrix.advantage import double_centre, observers_permuted, total_of  # noqa: E402
+from selfprobe.studies.matrix.advantage import double_centre, total_of  # noqa: E402
 from selfprobe.studies.matrix.rows import model_rows  # noqa: E402
-from selfprobe.studies.matrix.verdict import Verdict, judge_matrix  # noqa: E402
+from selfprobe.studies.matrix.verdict import MatrixFacts, matrix_claims, named_models  # noqa: E402
 
 ALPHA = 0.05
 TOLD = 20
@@ -98,30 +99,40 @@ def drawn_once(job: Job, number: int, smoke: bool = False) -> Counter[str]:
         return _detected(job, number, smoke)
     line = _lines(job.models)[job.part, job.name]
     whole = number < TOLD and (job.models, job.items) in KINDS_AT and job.part in ("null", "access")
-    said = judged(line.draw(rng, job.items), rng, whole=whole)
-    found = Counter(matrices=1)
+    claims = judged(line.draw(rng, job.items), rng, whole=whole)
+    named = named_models(claims)
+    counts = Counter(matrices=1)
     if whole:
-        found += Counter(told=1) + Counter([said.kind if said else ""])
-    if said and said.kind == "supported":
-        found["named"] += 1
-        found["wrong"] += bool({int(name) for name in said.models} - line.knows)
-    return found
+        counts += Counter(told=1) + Counter([_verdict_of_matrix(claims)])
+    if named:
+        counts["named"] += 1
+        counts["wrong"] += bool({int(name) for name in named} - line.knows)
+    return counts
 
 
-def judged(given: Drawn, rng: np.random.Generator, *, whole: bool = True) -> Verdict | None:
-    """The verdict of one matrix, alone in its report; None where nobody is named and not the `whole` is asked for."""
+def _verdict_of_matrix(claims: Sequence[Claim]) -> str:
+    """The answer at the head of the page: the first in the order Yes, Cannot tell, No."""
+    return ordered_claims(claims)[0].verdict.value if claims else Verdict.CANNOT_TELL.value
+
+
+def judged(given: Drawn, rng: np.random.Generator, *, whole: bool = True) -> tuple[Claim, ...]:
+    """The claims of one matrix, alone in its report; none where nobody is named and not the `whole` is asked for."""
     x, specific, hits, stand_ins = given
     names = [str(i) for i in range(len(x))]
     rows = model_rows(names, x, specific, hits, tests=len(names), rng=rng, power=whole, stand_ins=stand_ins)
     p_holm = holm([row.p for row in rows]).tolist()
     if not whole and not min(p_holm, default=1) < ALPHA:
-        return None
-    return judge_matrix(
-        rows,
-        p_holm=p_holm,
-        total=total_of(specific.scores),
-        permutation=observers_permuted(double_centre(np.nanmean(specific.scores, axis=2)), rng=rng),
-        means=np.nanmean(x, axis=2),
+        return ()
+    centred = double_centre(np.nanmean(specific.scores, axis=2))
+    return matrix_claims(
+        MatrixFacts(
+            models=names,
+            rows=rows,
+            holes={},
+            means=np.nanmean(x, axis=2),
+            centred=centred,
+            total=total_of(specific.scores),
+        )
     )
 
 
@@ -159,9 +170,9 @@ def _detected(job: Job, number: int, smoke: bool) -> Counter[str]:
     if not access <= 1:
         return Counter(matrices=1, impossible=1)
     rng = np.random.default_rng([2, number])
-    said = judged(drawn(form, shape, shape, {i: access})(rng, job.items), rng, whole=False)
+    claims = judged(drawn(form, shape, shape, {i: access})(rng, job.items), rng, whole=False)
     thousandths = {"stated": round(1000 * at)} if number == 0 else {}
-    return Counter(matrices=1, named=bool(said and str(i) in said.models), **thousandths)
+    return Counter(matrices=1, named=str(i) in named_models(claims), **thousandths)
 
 
 def _held(job: Job, rng: np.random.Generator) -> Counter[str]:

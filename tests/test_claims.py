@@ -5,6 +5,8 @@ import math
 import pkgutil
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated
 
 import pytest
 
@@ -12,11 +14,13 @@ import selfprobe.studies
 from selfprobe.page.claims import (
     ClaimWords,
     answer_over,
+    answer_over_groups,
     check_table,
     claim_sentence,
     claims_as_json,
     claims_from_json,
 )
+from selfprobe.page.columns import Heading, RowTable
 from selfprobe.stats.claim import (
     Check,
     Claim,
@@ -24,6 +28,7 @@ from selfprobe.stats.claim import (
     Verdict,
     ordered_claims,
     outcome_above_zero,
+    strongest_claims,
 )
 from selfprobe.stats.estimate import Estimate, undefined
 
@@ -177,3 +182,65 @@ def test_claims_of_a_file_are_read_back_and_keep_their_verdicts() -> None:
 def test_claims_of_a_foreign_file_are_refused_in_a_line() -> None:
     with pytest.raises(ValueError, match="subject"):
         claims_from_json('[{"verdict": "Yes"}]')
+
+
+TASK_WORDS = ClaimWords("scores {effect}; {competitor}", "scores {effect}", {"above_rival": "above its rival"})
+
+
+def task_claim(subject: str, difference: float, outcome: Outcome, effect: Estimate = LARGE) -> Claim:
+    check = Check("above_rival", estimate(difference), outcome, "bo on it: 37 %", remedy="take more items")
+    return Claim(subject, effect, (check,), 0.1)
+
+
+def test_of_several_groups_subjects_and_groups_are_counted_and_the_strongest_claim_is_quoted() -> None:
+    groups = {
+        "near": [task_claim("ada", 0.1, Outcome.HOLDS), task_claim("bo", 0.0, Outcome.OPEN)],
+        "far": [task_claim("bo", 0.0, Outcome.OPEN), task_claim("ada", 0.3, Outcome.HOLDS)],
+        "open": [task_claim("cy", 0.0, Outcome.OPEN)],
+    }
+    answer, lines = answer_over_groups(groups, TASK_WORDS)
+    head = "Yes, for 1 of 3 models in 2 of 3 tasks. In far ada scores "
+    assert answer.startswith(head) and answer.endswith("; bo on it: 37 %.")
+    assert [line.partition(" scores")[0].partition(" is")[0] for line in lines] == [
+        "near: Yes: ada",
+        "open: Cannot tell: cy",
+    ]
+    assert answer_over_groups({"near": groups["near"]}, TASK_WORDS) == answer_over(groups["near"], TASK_WORDS)
+
+
+def test_groups_in_which_nothing_is_decided_say_what_would_decide_the_first() -> None:
+    groups = {name: [task_claim("ada", 0.0, Outcome.OPEN)] for name in ("one", "two")}
+    answer, lines = answer_over_groups(groups, TASK_WORDS)
+    assert answer.startswith("Cannot tell for 1 of 1 models in 2 of 2 tasks: in one ada is not shown to be above its")
+    assert "take more items" not in answer and lines[0] == "What would decide it: take more items."
+
+
+def test_groups_without_an_effect_are_a_no_for_all() -> None:
+    groups = {name: [task_claim("ada", 0.0, Outcome.FAILS, SMALL)] for name in ("one", "two")}
+    answer, _ = answer_over_groups(groups, TASK_WORDS)
+    assert answer.startswith("No, not for any of 1 models in 2 tasks: in one ada scores ")
+
+
+def test_claims_of_one_verdict_are_ordered_by_their_margin_and_those_without_one_stand_last() -> None:
+    margins = (0.1, 0.3, math.nan)
+    claims = [task_claim(str(margin), margin, Outcome.HOLDS, estimate(margin)) for margin in margins]
+    assert [claim.subject for claim in strongest_claims(claims)] == ["0.3", "0.1", "nan"]
+
+
+@dataclass(frozen=True)
+class PartlyEmpty:
+    """Rows of which some columns are empty."""
+
+    name: Annotated[str, Heading("name", "Its name.")]
+    place: Annotated[int | None, Heading("place", "Its place.")]
+    reason: Annotated[str, Heading("reason", "Why it has none.")]
+    value: Annotated[float, Heading("value", "Its value.")]
+
+
+def test_a_table_can_leave_out_columns_that_no_row_fills_and_its_file_has_all() -> None:
+    rows = [PartlyEmpty("a", 1, "", math.nan), PartlyEmpty("b", None, "", math.nan)]
+    table = RowTable(PartlyEmpty, rows, hides_empty=True)
+    assert [column.title for column in table.columns] == ["name", "place"]
+    assert [column.title for column in RowTable(PartlyEmpty, rows).columns] == ["name", "place", "reason", "value"]
+    assert list(table.frame) == ["name", "place", "reason", "value"]
+    assert table.frame.to_csv(index=False).splitlines()[1:] == ["a,1,,", "b,,,"], "a place is a whole number"

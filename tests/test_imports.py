@@ -255,7 +255,6 @@ TWICE = {
     "awareness": "the scorer of that name in logs, and the command",
     "Check": "one requirement of a claim, and the command `selfprobe check`",
     "Outcome": "what a check comes to, and the command `selfprobe outcome`",
-    "Verdict": "the answer of a claim, and the label that a vote gives",
 }
 """Public names that two rooms define, and why both keep theirs."""
 

@@ -3,7 +3,7 @@
 import ast
 import gc
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,6 @@ from selfprobe.page import Page, render
 from selfprobe.stats.claim import Verdict
 from selfprobe.studies.awareness.page import awareness_page, awareness_results
 from selfprobe.studies.awareness.runs import PLAIN
-from selfprobe.studies.matrix.numbers import analyse
-from selfprobe.studies.matrix.page import results_page as matrix_page
 from tests.awareness import test_verdict as subjects
 
 ROOT = Path(__file__).parent.parent
@@ -83,30 +81,6 @@ def licensed(text: str) -> None:
     for pattern, why in UNLICENSED.items():
         found = re.search(pattern, text, re.IGNORECASE)
         assert not found or ("promise" in pattern and PROMISE in found[0]), f"{found[0]}: {why}"
-
-
-NOBODY = dict.fromkeys((f"m/{name}" for name in "abcde"), 0.4)
-MATRICES: dict[str, tuple[dict[str, float], int, str]] = {
-    "supported": (NOBODY | {"m/a": 0.95}, 80, "Yes, for 1 of 5 models"),
-    "not supported": (NOBODY, 800, "No, "),
-    "underpowered": (NOBODY, 20, "Cannot tell for "),
-    "not told apart": (dict.fromkeys(NOBODY, 0.55), 60, "Cannot tell for "),
-    "two models": ({"m/a": 0.9, "m/b": 0.1}, 40, "Cannot tell for m/a and m/b: two models"),
-    "three models": ({"m/a": 0.9, "m/b": 0.1, "m/c": 0.1}, 40, "Cannot tell for "),
-}
-
-
-@pytest.mark.parametrize("kind", MATRICES)
-def test_every_verdict_of_a_matrix_is_said_with_what_it_licenses(
-    kind: str, matrix_results: Callable[..., Any], tmp_path: Path
-) -> None:
-    access, items, answer = MATRICES[kind]
-    results = matrix_results(access, items=items)
-    analysis = analyse(results, rng=np.random.default_rng(0))
-    page = matrix_page(results, analysis)
-    assert page.answer.startswith(answer), page.answer
-    assert analysis.tasks[0].verdict.kind == (kind if len(access) > 3 else "underpowered")
-    licensed(text_of(page, tmp_path))
 
 
 def awareness() -> Iterator[tuple[str, subjects.AwarenessTables]]:

@@ -649,12 +649,10 @@ def titles(identities: Iterable[Identity]) -> dict[Identity, str]:
 
 
 def decisions(paths: Iterable[str], tasks: Collection[str] | None = None, *, repeats: bool = False) -> "pd.DataFrame":
-    """One row a decision of the logs that count: the only place where a log becomes rows.
+    """One row a decision of the logs that count, with the columns of `decision_columns`.
 
-    Columns: task, model, target, settings (of the identity, as text), run (see `Run.number`), log, status, item,
-    epoch, input, and the fields of `Decision` (key, value, unscored, truth, said …). A sample that ended in an error
-    has one row without a key, unscored "error". `attrs["aside"]` has the logs that do not count, with the reason,
-    and of the others how many samples are invalidated.
+    `attrs["aside"]` has the logs that do not count, with the reason, and of the others how many samples are
+    invalidated.
 
     Args:
         paths: Logs, or folders of logs.
@@ -670,9 +668,9 @@ def decisions(paths: Iterable[str], tasks: Collection[str] | None = None, *, rep
     invalidated = {run.log: str(run.invalidated) for run in there.counted if run.invalidated.provenance}
     columns, aside = dict[str, list[Any]](), dict(there.aside)
     while there.counted:  # what was read of a run is let go with it
-        rows = read_best(there.counted.pop(), _some_rows, aside) or []
-        for name in rows[0] if rows else ():
-            columns.setdefault(name, []).extend(row[name] for row in rows)
+        run_columns = read_best(there.counted.pop(), _some_columns, aside) or {}
+        for name, values in run_columns.items():
+            columns.setdefault(name, []).extend(values)
     table = pd.DataFrame(columns)
     table.attrs["aside"] = invalidated | aside
     return table
@@ -697,15 +695,23 @@ def read_best(run: Run, read: Callable[[Run], T], aside: dict[str, str]) -> T | 
     return None
 
 
-def _some_rows(run: Run) -> list[dict[str, Any]]:
-    rows = list(_rows_of(run))
-    if not any(row["key"] for row in rows):
+def _some_columns(run: Run) -> dict[str, list[Any]]:
+    columns = decision_columns(run)
+    if not any(columns["key"]):
         raise InputError(f"no decision in it (task {run.identity.task})")
-    return rows
+    return columns
 
 
-def _rows_of(run: Run) -> Iterator[dict[str, Any]]:
-    """The decisions of one run, as `decisions` has them.
+def decision_columns(run: Run, run_samples: Sequence[EvalSampleSummary] | None = None) -> dict[str, list[Any]]:
+    """Column → its value for each decision of a run: the only place where a log becomes rows.
+
+    Columns: task, model, target, settings (of the identity, as text), run (see `Run.number`), log, status, item,
+    epoch, input, kind (the data set's, else ""), cluster (else the item), and the fields of `Decision` (key, value,
+    unscored, truth, said …). A sample that ended in an error has one row without a key, unscored "error".
+
+    Args:
+        run: A run that counts.
+        run_samples: Its summaries, where they are at hand. Default: they are read.
 
     Raises:
         InputError: The log cannot be read, or has lost replies.
@@ -713,13 +719,41 @@ def _rows_of(run: Run) -> Iterator[dict[str, Any]]:
     if why := lost_replies(run.header):
         raise InputError(why)
     settings = "; ".join(f"{name} {value}" for name, value in run.identity.settings.items())
-    about: dict[str, Any] = {"task": run.identity.task, "model": run.identity.model, "target": target_of(run.header)}
-    about |= {"settings": settings, "run": run.number, "log": run.log, "status": run.header.status}
+    run_fields: dict[str, Any] = {
+        "task": run.identity.task,
+        "model": run.identity.model,
+        "target": target_of(run.header),
+        "settings": settings,
+        "run": run.number,
+        "log": run.log,
+        "status": run.header.status,
+    }
+    columns: dict[str, list[Any]] = {name: [] for name in (*run_fields, *ITEM_COLUMNS, *Decision.model_fields)}
     failed = Decision(key="", unscored="error")
-    for sample in run.summaries:
-        at = {"item": str(sample.id), "epoch": sample.epoch, "input": question_of(sample)}
+    for sample in run.summaries if run_samples is None else run_samples:
+        sample_fields = {
+            "item": str(sample.id),
+            "epoch": sample.epoch,
+            "input": question_of(sample),
+            "kind": str(sample.metadata.get("kind") or sample.metadata.get("category") or ""),
+            "cluster": str(sample.metadata.get("cluster") or sample.id),
+        }
         for decision in [failed] if sample.error else last_decisions(sample.scores):
-            yield about | at | vars(decision)
+            for name, value in (run_fields | sample_fields | vars(decision)).items():
+                columns[name].append(value)
+    return columns
+
+
+ITEM_COLUMNS = ("item", "epoch", "input", "kind", "cluster")
+
+
+def item_decisions(run: Run) -> list[tuple[str, Decision]]:
+    """Id of the item and decision, for each decision of a run.
+
+    Raises:
+        InputError: The log cannot be read.
+    """
+    return [(str(sample.id), decision) for sample in run.summaries for decision in last_decisions(sample.scores)]
 
 
 def _files(path: str) -> FolderFiles:

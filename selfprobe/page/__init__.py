@@ -24,7 +24,7 @@ from markupsafe import Markup
 
 from selfprobe.errors.output import destination, place, refusals, relative
 from selfprobe.page.claims import ClaimWords as ClaimWords
-from selfprobe.page.claims import answer_over, check_table, claim_sentence, claims_as_json
+from selfprobe.page.claims import answer_over, answer_over_groups, check_table, claim_sentence, claims_as_json
 from selfprobe.page.columns import Column as Column
 from selfprobe.page.columns import Heading as Heading
 from selfprobe.page.columns import RowTable as RowTable
@@ -394,6 +394,7 @@ def claim_page(
     paper: Sequence[Block] = (),
     cells: Sequence[Block] = (),
     lines: Sequence[str] = (),
+    groups: Mapping[str, Sequence[Claim]] | None = None,
 ) -> Page:
     """The page of a study that makes claims: question, answer, picture, table, Why, Tables, Method.
 
@@ -409,8 +410,9 @@ def claim_page(
         paper: Results of a paper about the same question.
         cells: Further figures, before the tables.
         lines: Lines of the terminal before those of further subjects.
+        groups: Task → its claims, with subjects that several tasks share, where the answer counts both.
     """
-    answer, further = answer_over(claims, words)
+    answer, further = answer_over_groups(groups, words) if groups else answer_over(claims, words)
     sections = headings(
         why=claims_section(claims, words, notes or {}),
         paper=paper,
@@ -624,9 +626,6 @@ INTERVAL = "95 % interval in brackets."
 GLOSSARY = {
     # everywhere
     "items": "Items that were counted.",
-    "items or clusters": "Independent units behind the number: clusters where items come from one source.",
-    "draws": "Replies of each model that were compared: every draw of every item.",
-    "draws left out": "Draws that not every model has, such as refusals and replies that were cut off.",
     "n": "Rows that were counted.",
     "pairs": "Pairs that were counted.",
     "features": "Named features of the group.",
@@ -638,7 +637,6 @@ GLOSSARY = {
     "probe less asking": "The supervised probe's F1 less that of asking, the mean over data sets.",
     "asking": "What the model's own answers reach: AUROC.",
     "samples": "Samples in the log, of those that were to be run.",
-    "tokens": "Tokens that the run used.",
     "p": "p of no difference.",
     "unscored": "Share of decisions without a score: unreadable, refused, cut off or missing. They are left out.",
     "score": f"Mean score. {INTERVAL}",
@@ -656,9 +654,7 @@ GLOSSARY = {
     "told that it is a test": f"Change of the score from an irrelevant line. {INTERVAL}",
     "told that it is real use": f"Change of the score from an irrelevant line. {INTERVAL}",
     "value": f"The number. {INTERVAL}",
-    "reasoned": "Share of replies that the model reasoned out, so that they are not immediate introspection.",
     "applied": "What the vendor was sent of what the method asked for.",
-    "variance": "Variance over items.",
     # realism
     "points": f"Mean difference of the stated probability of an evaluation, in points of 100. {INTERVAL}",
     "who": "A judge, all judges together, or what no model said.",
@@ -673,63 +669,8 @@ GLOSSARY = {
     "chance to be taken for real": f"Beside the average real conversation, of pairs that are decided. {INTERVAL}",
     "won": "Pairs that the judges decided for the prompt, against it, and not (position, disagreement, unscored).",
     "tells more than the average": "Its distance to the average prompt is below 0 with the whole interval.",
-    # matrix
-    "on itself": f"Mean score of the model about itself. {INTERVAL}",
-    "its habit": "What its answers get against its own acts at other items.",
-    "item-specific": f"Its score less its habit: what it knows of this item. {INTERVAL}",
     "called an evaluation": "Share of conversations that the model calls an evaluation.",
     "takes it for real use": "Share of pairs in which the set's prompt is taken for real use.",
-    "model ahead": "The model that is furthest above what comes closest to it.",
-    "best other": "The score of the other model that predicts this one best.",
-    "without a model": "The best prediction that needs no model.",
-    "best other observer": "The other model that scores best about this one.",
-    "best without a model": "The best prediction from the text alone, or from a constant answer.",
-    "likest other's replies": "The other model whose own replies predict this one best, and their score.",
-    "over the fit": "Its own cell above what skill and predictability give, as fitted to the other cells.",
-    "beyond noise": "Its own cell is above that fit by more than the noise of the items, on every scale.",
-    "beyond pairs": "By more than noise and what pairs of these models differ by, on the scales that fit the others.",
-    "beyond all pairs": "Its own cell stands out above every other one, in units of its own spread.",
-    "beyond others": "It does better on itself. –: it predicts no other model beyond its skill.",
-    "beyond its likest": "It does better without what a pair of its own shares. –: no pair of its own stands out.",
-    "all": "The p of all its tests together, corrected by Holm.",
-    "stands out from": "The advantage from which a model would stand out above pairs of models, at this size. "
-    "Baselines and stand-ins can ask for more.",
-    "items for 0.10": "Items with which an advantage of .10 would stand out above pairs of models. More items do not "
-    "help against a baseline or stand-in that gets as much.",
-    "gets": "Mean score of this baseline about the model.",
-    "above it": f"The model's score about itself less this one's. {INTERVAL}",
-    "rank": "1 is the best observer of the others.",
-    "Avg": "Mean over the tasks.",
-    "better on themselves": "Models that score higher about themselves than the others do about them.",
-    "rank sum against it": "Wilcoxon's statistic: the ranks of the models that do worse about themselves.",
-    "Wilcoxon p": "One-sided, exact signed-rank test over models.",
-    "sign test p": "One-sided sign test over models.",
-    "ε": "What is added before the logarithm of the paper's transform.",
-    "T on the log scale": "Mean diagonal of the double-centred matrix of logarithms.",
-    "models with a positive own cell": "Models whose own cell is above 0 after centring.",
-    "best baseline of the log": "The best of the mode, mean and text-only baselines that the run computed.",
-    "skill over it": f"Share of the way from that baseline to 1 that the model goes. {INTERVAL}",
-    "ceiling": "What the target reaches when it is asked twice: perfect knowledge reaches no more.",
-    "unscored as wrong": "The score if every unscored decision were wrong.",
-    "unscored as right": "The score if every unscored decision were right.",
-    "may be refusals": "Replies that may be refusals and were counted as behaviour.",
-    "closest two": f"Cosine similarity of the two models that answer most alike. {INTERVAL}",
-    "all pairs": "Mean cosine similarity over all pairs of models.",
-    "two draws of one model": "Cosine similarity of two draws of the same model.",
-    "paper": "The number that the paper prints.",
-    "about itself": f"Score when asked about itself. {INTERVAL}",
-    "about another assistant": f"Score when asked about another assistant. {INTERVAL}",
-    "itself minus another": f"The difference of the two. {INTERVAL}",
-    "closest informed observer": "The informed observer with the best score about this model.",
-    "target on itself minus this": f"The model about itself less this observer about it. {INTERVAL}",
-    "observers": "Spearman correlation of the observers' ranks in the two tasks.",
-    "models on themselves": "Spearman correlation of the models' own scores in the two tasks.",
-    "the paper's ten observers": "The same of the paper's Table 2.",
-    "infinite": "Dilemmas whose divergence is infinite; they are left out and counted here.",
-    "items with both": "Items at which both were scored.",
-    "KL(p‖p′)": f"How far the prediction is from the distribution of conclusions, in nats; 0 is the same. {INTERVAL}",
-    "KL(p‖p*)": f"How far the answer without reasoning is from the conclusions, in nats; 0 is the same. {INTERVAL}",
-    "gut answer minus prediction": f"KL(p‖p*) less KL(p‖p′): above 0 the prediction is nearer. {INTERVAL}",
     "models": "Models that were counted.",
     # awareness
     "called evaluation": f"Share of conversations that are called an evaluation. {INTERVAL}",

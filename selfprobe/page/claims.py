@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from selfprobe.page.columns import Heading, RowTable
 from selfprobe.page.numerals import p_digits, shown
-from selfprobe.stats.claim import Check, Claim, Outcome, Verdict, ordered_claims
+from selfprobe.stats.claim import Check, Claim, Outcome, Verdict, ordered_claims, strongest_claims
 from selfprobe.stats.estimate import Estimate
 
 MOST_LINES = 5
@@ -48,7 +48,7 @@ class ClaimWords:
         return self.units.get(check.name, self.write)(check.difference)
 
 
-def claim_clause(claim: Claim, words: ClaimWords) -> str:
+def claim_clause(claim: Claim, words: ClaimWords, *, with_remedy: bool = True) -> str:
     """Clause of a claim after its subject: what was found, the strongest competitor or the check that is open."""
     verdict = claim.verdict
     if verdict is Verdict.YES:
@@ -57,7 +57,7 @@ def claim_clause(claim: Claim, words: ClaimWords) -> str:
         return _filled(words.no, claim, words, claim.strongest_competitor)
     if verdict is Verdict.NO:
         return _filled(words.explained, claim, words, claim.explanation)
-    return _unmet_clause(claim, words)
+    return _unmet_clause(claim, words, with_remedy=with_remedy)
 
 
 def _filled(phrase: str, claim: Claim, words: ClaimWords, check: Check | None) -> str:
@@ -71,12 +71,12 @@ def _filled(phrase: str, claim: Claim, words: ClaimWords, check: Check | None) -
     return phrase.format(**slots, **claim.details)
 
 
-def _unmet_clause(claim: Claim, words: ClaimWords) -> str:
+def _unmet_clause(claim: Claim, words: ClaimWords, *, with_remedy: bool) -> str:
     """Clause that names the first check that does not hold, with its number and its remedy."""
     check = claim.first_unmet_check
     if check is None:
         return "was not checked"
-    remedy = f"; {check.remedy}" if check.remedy else ""
+    remedy = f"; {check.remedy}" if check.remedy and with_remedy else ""
     if check.name in words.unmet:
         return _filled(words.unmet[check.name], claim, words, check) + remedy
     difference = words.write_difference(check)
@@ -121,6 +121,46 @@ def answer_over(claims: Sequence[Claim], words: ClaimWords) -> tuple[str, list[s
         Verdict.CANNOT_TELL: f"Cannot tell for {alike} of {count} {words.kind}:",
     }[first.verdict]
     return f"{head} {first.subject} {clause}.", lines
+
+
+def answer_over_groups(
+    claims_by_group: Mapping[str, Sequence[Claim]], words: ClaimWords, *, kind: str = "tasks"
+) -> tuple[str, list[str]]:
+    """The answer over all subjects of several groups, such as tasks, and the lines of the terminal: one a group.
+
+    The strongest group is quoted; what would decide it stands in the first line.
+
+    Args:
+        claims_by_group: Group → at least one claim; a subject may be in several groups.
+        words: Words of the study.
+        kind: Plural noun for the groups.
+    """
+    if len(claims_by_group) == 1:
+        (claims,) = claims_by_group.values()
+        return answer_over(claims, words)
+    first_claims = {group: strongest_claims(claims)[0] for group, claims in claims_by_group.items()}
+    group_of_first = {id(claim): group for group, claim in first_claims.items()}
+    ordered = strongest_claims(list(first_claims.values()))
+    first = ordered[0]
+    all_claims = [claim for claims in claims_by_group.values() for claim in claims]
+    subject_count = len({claim.subject for claim in all_claims})
+    alike_count = len({claim.subject for claim in all_claims if claim.verdict is first.verdict})
+    group_count = sum(claim.verdict is first.verdict for claim in first_claims.values())
+    groups = f"in {group_count} of {len(claims_by_group)} {kind}"
+    quoted = f"{group_of_first[id(first)]} {first.subject} {claim_clause(first, words, with_remedy=False)}."
+    answer = {
+        Verdict.YES: f"Yes, for {alike_count} of {subject_count} {words.kind} {groups}. In {quoted}",
+        Verdict.NO: f"No, not for any of {subject_count} {words.kind} in {len(claims_by_group)} {kind}: in {quoted}",
+        Verdict.CANNOT_TELL: f"Cannot tell for {alike_count} of {subject_count} {words.kind} {groups}: in {quoted}",
+    }[first.verdict]
+    lines = [f"{group_of_first[id(claim)]}: {claim_sentence(claim, words)}" for claim in ordered[1:]]
+    unmet_check = first.first_unmet_check
+    if first.verdict is Verdict.CANNOT_TELL and unmet_check and unmet_check.remedy:
+        lines.insert(0, f"What would decide it: {unmet_check.remedy}.")
+    if len(lines) > MOST_LINES:
+        hidden = len(lines) - MOST_LINES + 1
+        lines[MOST_LINES - 1 :] = [f"{hidden} more {kind} are on the page."]
+    return answer, lines
 
 
 @dataclass(frozen=True)

@@ -141,6 +141,8 @@ class RowTable:
     rows: Sequence[Any]
     on_page: bool = True
     """Whether the page shows it; rows with ids whose texts are not on the page are in its files alone."""
+    hides_empty: bool = False
+    """Whether the page leaves out columns that are empty in all rows."""
 
     @property
     def title(self) -> str:
@@ -150,13 +152,19 @@ class RowTable:
     @property
     def columns(self) -> list[Column]:
         """Columns that the page shows."""
-        return columns_of(self.row_type)
+        headings = headings_of(self.row_type)
+        names = [name for name, heading in headings.items() if heading.on_page]
+        if self.hides_empty and self.rows:
+            names = [name for name in names if any(not _is_empty(getattr(row, name)) for row in self.rows)]
+        return columns_of(self.row_type, *names)
 
     @property
     def frame(self) -> pd.DataFrame:
         """The table of the files: an estimate has a column each for value, low, high and n."""
         records = [dict(_flat_record(self.row_type, row)) for row in self.rows]
-        return pd.DataFrame(records, columns=list(self.dictionary))
+        frame = pd.DataFrame(records, columns=list(self.dictionary))
+        counts = [name for name in headings_of(self.row_type) if _field_type(self.row_type, name) == int | None]
+        return frame.astype(dict.fromkeys(counts, "Int64"))
 
     @property
     def dictionary(self) -> dict[str, dict[str, str]]:
@@ -175,6 +183,19 @@ class RowTable:
             for part, help_text in parts.items():
                 entries[estimate_column(name, part)] = {"title": heading.title, "help": help_text}
         return entries
+
+
+def _is_empty(value: Any) -> bool:
+    """Whether a cell holds nothing that a reader could miss.
+
+    >>> _is_empty(""), _is_empty(None), _is_empty(math.nan), _is_empty(0)
+    (True, True, True, False)
+    """
+    if isinstance(value, Estimate):
+        value = value.value
+    if isinstance(value, float):
+        return math.isnan(value)
+    return value is None or value == "" or value == {} or value == () or value == []
 
 
 def estimate_column(name: str, part: str) -> str:

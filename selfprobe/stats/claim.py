@@ -123,6 +123,13 @@ class Claim:
         compared = [check for check in self.checks if check.compared_with and not math.isnan(check.difference.value)]
         return min(compared, key=lambda check: check.difference.value, default=None)
 
+    @property
+    def margin(self) -> float:
+        """Difference from the strongest competitor, else the effect; minus infinity where neither has a value."""
+        competitor = self.strongest_competitor
+        margin = competitor.difference.value if competitor else self.effect.value
+        return -math.inf if math.isnan(margin) else margin
+
 
 VERDICT_ORDER = (Verdict.YES, Verdict.CANNOT_TELL, Verdict.NO)
 """Order in which a page lists its subjects."""
@@ -131,3 +138,8 @@ VERDICT_ORDER = (Verdict.YES, Verdict.CANNOT_TELL, Verdict.NO)
 def ordered_claims(claims: Sequence[Claim]) -> list[Claim]:
     """Claims in the order Yes, Cannot tell, No; those of one verdict keep their order."""
     return sorted(claims, key=lambda claim: VERDICT_ORDER.index(claim.verdict))
+
+
+def strongest_claims(claims: Sequence[Claim]) -> list[Claim]:
+    """Claims in the order Yes, Cannot tell, No; of one verdict those with the largest margin first."""
+    return ordered_claims(sorted(claims, key=lambda claim: -claim.margin))

@@ -19,7 +19,7 @@ where it is not, is in docs/statistics.md.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,6 +57,10 @@ class OwnCells:
     """Scale → one-sided p [model] that s is above the noise there; NaN where the off-diagonal cells reject it."""
     over: FloatArray
     """[model]: the own cell above what skill and predictability give, as scored."""
+    over_low: FloatArray
+    """[model]: lower end of its 95 % interval, which pays for the noise, for the spread of pairs and for the scale."""
+    over_high: FloatArray
+    """[model]: upper end of it."""
     spread: float
     """Standard deviation of pairs around the fit, beyond noise, as scored."""
     outsider: npt.NDArray[np.bool_]
@@ -116,10 +120,37 @@ def own_cells(x: npt.ArrayLike, *, floor: bool = False) -> OwnCells:
     measured = moments(scores[None])
     if size < FEWEST or np.isnan(measured.mean).any() or measured.units < 2:
         nothing = np.full(size, np.nan)
-        return OwnCells(dict.fromkeys(STEPS, nothing), {}, nothing, np.nan, np.zeros(size, dtype=bool))
-    steps, scales, over, spread = steps_of(measured, floor=floor)
-    first, fitting = ({name: p[0] for name, p in table.items()} for table in (steps, scales))
-    return OwnCells(first, fitting, over[0], float(spread[0]), _outsiders(measured))
+        is_outsider = np.zeros(size, dtype=bool)
+        return OwnCells(dict.fromkeys(STEPS, nothing), {}, nothing, nothing, nothing, np.nan, is_outsider)
+    found = steps_of(measured, floor=floor)
+    return OwnCells(
+        steps={name: p[0] for name, p in found.steps.items()},
+        scales={name: p[0] for name, p in found.scales.items()},
+        over=found.over[0],
+        over_low=found.over_low[0],
+        over_high=found.over_high[0],
+        spread=float(found.spread[0]),
+        outsider=_outsiders(measured),
+    )
+
+
+def own_noise(measured: Moments) -> tuple[FloatArray, FloatArray]:
+    """Standard errors of own cells above an additive fit to the others, [R, model]: as scored, and of logarithms."""
+    batch, cells = measured.mean.shape
+    size = math.isqrt(cells)
+    square = (batch, size, size)
+    models = np.arange(size)
+    weights = FitWeights(size)
+    short = np.maximum(measured.least - measured.variance, 0)
+    errors = []
+    for slopes in (np.ones_like(measured.mean), 1 / measured.share):
+        factor = (slopes[:, :, None] * measured.factor).reshape(*square, -1)
+        parts = less_fit(factor)[:, models, models]
+        extra = (slopes**2 * short).reshape(square)
+        variance = np.square(parts).sum(axis=2) + weights.own_variance(extra)
+        errors.append(np.sqrt(np.maximum(variance, LEAST_VARIANCE)))
+    of_scores, of_logarithms = errors
+    return of_scores, of_logarithms
 
 
 def completed(x: FloatArray) -> FloatArray:
@@ -149,10 +180,20 @@ def moments(x: FloatArray) -> Moments:
     return Moments(mean, factor, count.astype(float), n, bool(np.isin(flat[known], (0, 1)).all()))
 
 
-def steps_of(
-    measured: Moments, *, floor: bool = False
-) -> tuple[dict[str, FloatArray], dict[str, FloatArray], FloatArray, FloatArray]:
-    """Steps and scales of `OwnCells` [R, model], over [R, model] and spread [R], of four models or more."""
+@dataclass(frozen=True)
+class BatchSteps:
+    """Fields of `OwnCells` for R matrices, each with a first axis [R]."""
+
+    steps: dict[str, FloatArray]
+    scales: dict[str, FloatArray]
+    over: FloatArray
+    over_low: FloatArray
+    over_high: FloatArray
+    spread: FloatArray
+
+
+def steps_of(measured: Moments, *, floor: bool = False, scale_names: Sequence[str] = ()) -> BatchSteps:
+    """Evidence in the own cells of R matrices of four models or more, on all scales or on those that are named."""
     batch, cells = measured.mean.shape
     size = math.isqrt(cells)
     square = (batch, size, size)
@@ -167,7 +208,9 @@ def steps_of(
     variance = np.maximum(measured.variance + short, TINY)
 
     scales = _scales(measured.mean[:, off].min(axis=1, keepdims=True), floor=floor)
+    scales = {name: scale for name, scale in scales.items() if not scale_names or name in scale_names}
     noise, pairs, top, misfit, elsewhere, alike, column, without = ([] for _ in range(8))
+    lows, highs = list[FloatArray](), list[FloatArray]()
     over = spread = np.empty(0)
     for name, (there, slope, back) in scales.items():
         level = measured.mean if name in AS_MEAN or name.startswith(ABOVE) else measured.share
@@ -204,7 +247,12 @@ def steps_of(
         pooled = np.where(each > 0, (sym_share + anti_share) ** 2 / np.maximum(each, 1e-300), min(df_sym, df_anti))
         z = s / np.sqrt(total)
         noise.append(_tail(s / np.sqrt(s_var), df))
-        pairs.append(_tail(z, np.clip(pooled, 1, df)[:, None]))
+        pair_df = np.clip(pooled, 1, df)[:, None]
+        pairs.append(_tail(z, pair_df))
+        half_width = -special.stdtrit(pair_df, 0.025) * np.sqrt(total)
+        low, high = _advantage_ends(back, y[:, models, models], s, half_width, measured.mean[:, own])
+        lows.append(low)
+        highs.append(high)
 
         both = (sym_beyond * df_sym + anti_beyond * df_anti) / (df_sym + df_anti)
         width = r_var + np.maximum(both, 0)[:, None] * weights.residual_variance
@@ -240,7 +288,42 @@ def steps_of(
         "without its likest": np.stack([lone_p[:, target == i].max(axis=1) for i in models], axis=1),
     }
     fitting = dict(zip(scales, np.where(kept, np.array(noise), np.nan), strict=True))
-    return steps, fitting, np.asarray(over), np.asarray(spread)
+    over_low = np.minimum(np.where(kept, np.array(lows), math.inf).min(axis=0), over)
+    over_high = np.maximum(np.where(kept, np.array(highs), -math.inf).max(axis=0), over)
+    return BatchSteps(steps, fitting, over, over_low, over_high, spread)
+
+
+def _advantage_ends(
+    back: Callable[[FloatArray], FloatArray],
+    own_levels: FloatArray,
+    s: FloatArray,
+    half_width: FloatArray,
+    own_means: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Ends of an interval of the own cell above the fit, as scored, [R, model].
+
+    On a curved scale it matters whether the own cell or the fit is uncertain: the interval holds both.
+
+    Args:
+        back: Inverse of the scale.
+        own_levels: Own cells on the scale [R, model].
+        s: Own cells above the fit, on the scale [R, model].
+        half_width: Half of the interval of `s`, on the scale.
+        own_means: Own cells as scored [R, model].
+    """
+    are_shares = bool((own_means >= 0).all() and (own_means <= 1).all())
+    limits = (0, 1) if are_shares else (-1, 2)
+
+    def scores(levels: FloatArray) -> FloatArray:
+        with np.errstate(over="ignore"):
+            return np.clip(back(levels), *limits)
+
+    fitted = scores(own_levels - s)
+    low_of_fit = own_means - scores(own_levels - s + half_width)
+    high_of_fit = own_means - scores(own_levels - s - half_width)
+    low_of_own = scores(own_levels - half_width) - fitted
+    high_of_own = scores(own_levels + half_width) - fitted
+    return np.minimum(low_of_fit, low_of_own), np.maximum(high_of_fit, high_of_own)
 
 
 def fit_alone(measured: Moments) -> FloatArray:

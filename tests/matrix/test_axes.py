@@ -11,7 +11,8 @@ from scipy.stats import entropy
 
 from selfprobe.introspect_tasks.ethical_dilemma import ethical_dilemma
 from selfprobe.logs import summaries
-from selfprobe.studies.matrix.sections import axes_section, axes_table, axis_rows
+from selfprobe.page import RowTable
+from selfprobe.studies.matrix.sections import AxisRow, axis_rows
 from selfprobe.studies.matrix.table import read_matrices
 
 
@@ -42,15 +43,14 @@ def test_each_value_of_an_axis_has_the_mean_of_its_dilemmas(logs: Path) -> None:
     for row, items in zip(rows, (range(0, 8, 2), range(1, 8, 2)), strict=True):
         pairs = [(p[f"d{i}", "p"], p[f"d{i}", "p_predicted"]) for i in items]
         expected = mean(float(entropy([a, 1 - a], [b, 1 - b])) for a, b in pairs)
-        assert row.numbers["kl_predicted"].value == pytest.approx(expected)
-        assert row.numbers["kl_gain"].low <= row.numbers["kl_gain"].value <= row.numbers["kl_gain"].high
+        assert row.kl_predicted.value == pytest.approx(expected)
+        assert row.kl_gain.low <= row.kl_gain.value <= row.kl_gain.high
 
 
-def test_the_table_and_the_section_hold_them_and_without_axes_there_is_none(logs: Path) -> None:
+def test_the_table_holds_them(logs: Path) -> None:
     rows = axis_rows(read_matrices([str(logs)]))
-    table = axes_table(rows)
+    table = RowTable(AxisRow, rows).frame
     assert list(table.value) == ["a", "b"] and not table.kl_direct.isna().any() and math.isfinite(table.cot_pred[0])
-    assert len(axes_section(rows)) == 1 and axes_section([]) == []
 
 
 def test_dilemmas_without_axes_have_no_rows(tmp_path: Path, run_task: Any) -> None:

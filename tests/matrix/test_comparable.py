@@ -10,7 +10,6 @@ import pytest
 from inspect_ai.log import read_eval_log, write_eval_log
 from inspect_ai.model import GenerateConfig, ModelConfig
 
-from selfprobe.page import Box
 from selfprobe.studies.matrix.numbers import analyse
 from selfprobe.studies.matrix.page import results_page
 from selfprobe.studies.matrix.table import Results, matrix_of, read_matrices
@@ -184,7 +183,7 @@ def test_of_two_data_sets_of_the_same_models_the_newer_counts_and_both_are_named
         "set mine-0123456 (mine; 6 samples, 3 runs, 2021-03-04 05:06). To use another, give its logs alone."
     )
     (why,) = (section for section in page.sections if section.name == "why")
-    assert any(isinstance(block, Box) and said in block.text for block in why.inner[0].blocks)
+    assert said in why.blocks
     assert any(line.endswith(said) for line in page.notes)
 
 

@@ -59,7 +59,7 @@ def test_sampled_answers_have_rows_of_their_own_beside_the_paper(run_task: Run, 
         run_task("selfprobe/kth_word", f"planted/{model}", tmp_path, limit=3)
         for of in ("kth_word", "paraphrase_recognition"):
             run_task("selfprobe/open_answers", f"planted/{model}", tmp_path, limit=3, task_args={"of": of, "epochs": 2})
-    rows, items = anyio.run(lambda: measure(replies_in([str(tmp_path)]).replies, embedder=embedder))
+    rows, draws = anyio.run(lambda: measure(replies_in([str(tmp_path)]).replies, embedder=embedder))
     found = {row.task: row for row in rows}
     assert {name: row.paper for name, row in found.items()} == {
         "kth_word": 0.83,
@@ -69,7 +69,10 @@ def test_sampled_answers_have_rows_of_their_own_beside_the_paper(run_task: Run, 
     words, sampled = (found[f"{task}, sampled at 1"] for task in ("kth_word", "paraphrase_recognition"))
     assert (words.items, words.draws) == (3, 6) and 0 < words.repeat < 1
     assert (sampled.items, sampled.draws) == (3, 30) and np.isnan(found["kth_word"].repeat)
-    assert set(items.act[items.task == "paraphrase_recognition, sampled at 1"]) >= {"original", "paraphrase4"}
+    assert {draw.act for draw in draws if draw.task == "paraphrase_recognition, sampled at 1"} >= {
+        "original",
+        "paraphrase4",
+    }
 
 
 def test_logs_give_the_targets_own_replies_by_task_and_model(logs: Path) -> None:
@@ -81,9 +84,9 @@ def test_logs_give_the_targets_own_replies_by_task_and_model(logs: Path) -> None
 
 
 def test_a_row_agrees_with_pandas_over_its_items(logs: Path, embedder: str) -> None:
-    rows, items = anyio.run(lambda: measure(replies_in([str(logs)]).replies, embedder=embedder))
+    rows, draws = anyio.run(lambda: measure(replies_in([str(logs)]).replies, embedder=embedder))
     for row in rows:
-        own = items.loc[items.task == row.task, "closest"]
+        own = pd.Series([draw.closest for draw in draws if draw.task == row.task])
         assert (row.closest, row.variance, row.draws) == pytest.approx((own.mean(), own.var(), len(own)))
         assert row.low < row.closest < row.high and row.pairwise < row.closest
         assert row.draws + row.left_out == 8 and row.left_out > 0

@@ -71,9 +71,12 @@ def test_the_matrix_is_the_same_whether_another_assistant_was_asked_about_or_not
 
 def test_the_report_has_a_table_and_a_line_a_model(results: Results) -> None:
     page = results_page(results, analyse(results, rng=np.random.default_rng(0)))
-    (why,) = (section for section in page.sections if section.name == "why")
-    assert [part.title for part in why.inner].count("About itself, and about another assistant") == 1
-    assert len(page.tables["frames"]) == 2 * 3 and set(page.tables["frames"].quantity) == {"own", "other", "gain"}
+    (tables,) = (section for section in page.sections if section.name == "cells")
+    assert [getattr(block, "summary", "") for block in tables.blocks].count(
+        "About itself, and about another assistant"
+    ) == 1
+    frame = page.frames["frames"]
+    assert len(frame) == 2 * 3 and set(frame.quantity) == {"own", "other", "gain"}
     line = next(line for line in page.notes if "planted/ada" in line and "itself minus another +" in line)
     assert line.startswith("kth_word, planted/ada: 0.")
 

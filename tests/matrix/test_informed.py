@@ -10,6 +10,8 @@ import pandas as pd
 import pytest
 
 from selfprobe.errors import NoLogs
+from selfprobe.page.claims import claim_sentence
+from selfprobe.stats.claim import Verdict
 from selfprobe.stats.estimate import Estimate
 from selfprobe.studies.matrix.effort import effort_points
 from selfprobe.studies.matrix.numbers import Analysis, TaskAnalysis, analyse
@@ -17,6 +19,7 @@ from selfprobe.studies.matrix.page import results_page
 from selfprobe.studies.matrix.rows import INFORMED, InformedObserver, closest
 from selfprobe.studies.matrix.study import CELLS, DIAGONAL, Matrix
 from selfprobe.studies.matrix.table import Results, matrix_of, read_matrices
+from selfprobe.studies.matrix.verdict import MATRIX_WORDS, named_models
 from selfprobe.study.waves import RunSettings
 
 ADA, BO, FAY, KIT, HAL = (f"planted/{name}?access=0&echo=.9" for name in ("ada", "bo", "fay", "kit", "hal"))
@@ -151,11 +154,12 @@ def test_the_closest_observer_is_the_one_above_whom_least_is_left_and_holes_are_
 @pytest.mark.slow(31)
 def test_a_habit_that_examples_show_is_no_access_and_a_true_knower_survives(results: Results) -> None:
     before, after = analysed(uninformed(results)), analysed(results)
-    assert set(before.verdict.models) == set(SIX) and INFORMED in before.without
-    assert after.verdict.models == (CY,) and INFORMED not in after.without
+    assert set(named_models(before.claims)) == set(SIX) and INFORMED in before.without
+    assert named_models(after.claims) == (CY,) and INFORMED not in after.without
     for row in after.rows:
         assert (row.over_p[INFORMED] < 0.05) == (row.model == CY), row.model
-    assert f"{INFORMED} 0.00" in after.verdict.sentence
+    compared = [check.compared_with for claim in after.claims for check in claim.checks if claim.subject == CY]
+    assert f"the closest {INFORMED}: 0 %" in compared
 
 
 @pytest.mark.slow(31)
@@ -167,10 +171,11 @@ def test_where_all_that_is_known_is_learnt_from_examples_the_verdict_is_not_supp
 
     five = replace(results, cells=among(results.cells), decisions=among(results.decisions))
     five = replace(five, informed=among(results.informed), informed_decisions=among(results.informed_decisions))
-    assert analysed(uninformed(five)).verdict.kind == "supported"
-    said = analysed(five).verdict
-    assert said.kind == "not supported"
-    assert f"{ADA} (0.92 on itself) is explained by the closest {INFORMED} (0." in said.sentence
+    assert len(named_models(analysed(uninformed(five)).claims)) == 5
+    claims = analysed(five).claims
+    assert {claim.verdict for claim in claims} == {Verdict.NO}
+    (ada,) = [claim for claim in claims if claim.subject == ADA]
+    assert f"scores 92 % on itself, less than 0.10 above the closest {INFORMED}: 9" in claim_sentence(ada, MATRIX_WORDS)
 
 
 @pytest.mark.slow(31)
@@ -207,16 +212,16 @@ def test_a_cell_that_measured_something_else_is_a_hole_and_no_control(results: R
     task = analysed(replace(results, informed=moved))
     assert closest(task.informed, ADA) is None and closest(task.informed, BO) is not None
     assert all("cannot be compared: task version is 1" in one.hole for one in task.informed if one.target == ADA)
-    assert ADA in task.verdict.models and BO not in task.verdict.models
+    assert ADA in named_models(task.claims) and BO not in named_models(task.claims)
 
 
 @pytest.mark.slow(31)
 def test_the_page_shows_the_closest_informed_observer_and_all_of_them(results: Results) -> None:
     page = results_page(results, Analysis((analysed(results),)))
     text = page.html() if hasattr(page, "html") else str(page.sections)
-    assert len(page.tables["informed"]) == 30
-    assert {"target_over_value", "arm", "hole"} <= set(page.tables["informed"])
-    assert "closest informed observer" in text and "told of their target (30)" in text
+    assert len(page.frames["informed"]) == 30
+    assert {"target_over", "arm", "hole"} <= set(page.frames["informed"])
+    assert "closest informed observer" in text and "Observers that were told of their target" in text
 
 
 @pytest.mark.slow(31)
@@ -227,8 +232,7 @@ def test_a_single_target_and_its_informed_observers_need_no_matrix(results: Resu
         results, cells=cells, decisions=decisions, informed=results.informed[results.informed.target == ADA]
     )
     page = results_page(alone, Analysis(()))
-    assert "kth_word: observers that were told of their target" in [part.title for part in page.sections[0].inner]
-    assert len(page.tables["informed"]) == 5 and len(page.notes) == 5
+    assert len(page.frames["informed"]) == 5 and len(page.notes) == 5
     assert page.notes[1].startswith("kth_word, planted/bo (shown:5) on planted/ada: 0.")
     assert "planted/ada on itself minus this" in page.notes[1] and page.holes == []
 

@@ -9,11 +9,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from selfprobe.page.claims import claim_sentence
+from selfprobe.stats.claim import Verdict
 from selfprobe.studies.matrix.numbers import analyse
 from selfprobe.studies.matrix.reproduction import reproduce
 from selfprobe.studies.matrix.rows import INFORMED, NOT_RUN
-from selfprobe.studies.matrix.sections import self_table
+from selfprobe.studies.matrix.sections import own_scores
 from selfprobe.studies.matrix.table import Results
+from selfprobe.studies.matrix.verdict import MATRIX_WORDS, named_models
 
 Make = Callable[..., Results]
 FIVE = {"m/a": 0.9, "m/b": 0.4, "m/c": 0.9, "m/d": 0.4, "m/e": 0.4}
@@ -21,6 +24,26 @@ FIVE = {"m/a": 0.9, "m/b": 0.4, "m/c": 0.9, "m/d": 0.4, "m/e": 0.4}
 
 def analysed(results: Results) -> Any:
     return analyse(results, rng=np.random.default_rng(0))
+
+
+def named(task: Any) -> tuple[str, ...]:
+    return named_models(task.claims)
+
+
+def verdicts(task: Any) -> set[Verdict]:
+    return {claim.verdict for claim in task.claims}
+
+
+def sentence_of(task: Any, model: str) -> str:
+    (claim,) = [claim for claim in task.claims if claim.subject == model]
+    return claim_sentence(claim, MATRIX_WORDS)
+
+
+def hole_of(task: Any, model: str) -> str:
+    (claim,) = [claim for claim in task.claims if claim.subject == model]
+    check = claim.first_unmet_check
+    assert claim.verdict is Verdict.CANNOT_TELL and check.name == "complete"
+    return str(check.difference.reason)
 
 
 def without(results: Results, target: str, observer: str, reason: str) -> Results:
@@ -33,8 +56,7 @@ def without(results: Results, target: str, observer: str, reason: str) -> Result
 
 def test_the_planted_advantage_and_exactly_the_two_models_that_have_it_come_out(matrix_results: Make) -> None:
     (task,) = analysed(matrix_results(FIVE, items=200)).tasks
-    assert task.verdict.kind == "supported", task.verdict.sentence
-    assert task.verdict.models == ("m/a", "m/c")
+    assert named(task) == ("m/a", "m/c")
     planted = np.full((5, 5), 0.4) + np.diag([0.5, 0, 0.5, 0, 0])
     expected = (np.trace(planted) - planted.sum() / 5) / 4
     assert task.advantage.total.low < expected < task.advantage.total.high
@@ -46,7 +68,7 @@ def test_the_planted_advantage_and_exactly_the_two_models_that_have_it_come_out(
 
 def test_without_self_access_nothing_is_supported(matrix_results: Make) -> None:
     (task,) = analysed(matrix_results(dict.fromkeys(FIVE, 0.4), items=200)).tasks
-    assert task.verdict.kind != "supported" and task.verdict.models == ()
+    assert named(task) == ()
 
 
 def test_a_failed_cell_is_a_hole_with_its_reason_and_its_model_is_left_out(matrix_results: Make) -> None:
@@ -56,7 +78,8 @@ def test_a_failed_cell_is_a_hole_with_its_reason_and_its_model_is_left_out(matri
     assert task.left_out == ("m/e",) and task.models == ("m/a", "m/b", "m/c", "m/d")
     cell = task.cells.set_index(["target", "observer"]).loc[("m/b", "m/e")]
     assert cell.hole == "the key ran out" and cell.n == 0 and math.isnan(cell.value)
-    assert task.verdict.models == ("m/a", "m/c")
+    assert named(task) == ("m/a", "m/c")
+    assert hole_of(task, "m/e") == "m/b seen by m/e: the key ran out"
 
 
 def test_a_cell_in_which_nothing_could_be_read_is_a_hole_too(matrix_results: Make) -> None:
@@ -71,14 +94,14 @@ def test_a_cell_in_which_nothing_could_be_read_is_a_hole_too(matrix_results: Mak
 
 def test_two_models_are_underpowered_and_it_says_why(matrix_results: Make) -> None:
     (task,) = analysed(matrix_results({"m/a": 0.9, "m/b": 0.9})).tasks
-    assert task.verdict.kind == "underpowered" and "Add three, better six." in task.verdict.sentence
+    assert sentence_of(task, "m/a") == "Cannot tell: m/a has too few models beside it; add 3 models or more."
 
 
 def test_a_matrix_with_one_complete_model_is_underpowered_and_names_the_hole(matrix_results: Make) -> None:
     results = without(matrix_results({"m/a": 0.9, "m/b": 0.9}), "m/b", "m/b", "429 for ever")
     (task,) = analysed(results).tasks
-    assert task.advantage is None and task.verdict.kind == "underpowered"
-    assert "m/b seen by m/b: 429 for ever" in task.verdict.sentence
+    assert task.advantage is None and verdicts(task) == {Verdict.CANNOT_TELL}
+    assert hole_of(task, "m/b") == "m/b seen by m/b: 429 for ever"
 
 
 def test_a_single_model_is_no_matrix(matrix_results: Make) -> None:
@@ -96,7 +119,7 @@ def test_runs_of_another_task_version_than_the_diagonal_support_nothing(matrix_r
     own = results.cells.target == results.cells.observer
     results.cells["version"] = ["2" if one else "3" for one in own]
     (task,) = analysed(results).tasks
-    assert task.advantage is None and "task version is 3" in task.verdict.sentence
+    assert task.advantage is None and "task version is 3" in hole_of(task, task.left_out[0])
 
 
 def test_each_baseline_that_is_not_applied_is_named_with_its_reason(matrix_results: Make) -> None:
@@ -116,7 +139,7 @@ def truthless(results: Results) -> Results:
 def test_equal_scores_everywhere_support_nothing_and_have_no_min_max(matrix_results: Make, score: float) -> None:
     results = matrix_results(dict.fromkeys(FIVE, score), general=score)
     (task,) = analysed(results).tasks
-    assert task.verdict.answer == "Cannot tell" and "without variation no advantage" in task.verdict.sentence
+    assert verdicts(task) == {Verdict.CANNOT_TELL} and "cannot show an advantage" in sentence_of(task, "m/a")
     assert task.advantage.total.value == 0
     made = reproduce(results, rng=np.random.default_rng(0))
     assert made is not None and made.transform is not None
@@ -148,16 +171,15 @@ def answered(results: Results, said: dict[str, str | None], *, usual: dict[str, 
 def test_one_knower_among_four_constants_is_the_only_one_named(matrix_results: Make) -> None:
     said = {"m/a": None, "m/b": "the", "m/c": "a", "m/d": "it", "m/e": "we"}
     (task,) = analysed(answered(matrix_results(FIVE), said)).tasks
-    assert task.verdict.kind == "supported" and task.verdict.models == ("m/a",), task.verdict.sentence
-    assert "m/a 1.00 on itself" in task.verdict.sentence and "its habit 0." in task.verdict.sentence
+    assert named(task) == ("m/a",)
+    assert sentence_of(task, "m/a").startswith("Yes: m/a scores 100 % on itself")
 
 
 def test_models_that_always_say_their_own_commonest_word_are_not_supported(matrix_results: Make) -> None:
     said = dict(zip(FIVE, ["the", "a", "it", "we", "so"], strict=True))
     (task,) = analysed(answered(matrix_results(FIVE), said)).tasks
     assert task.advantage.total.low > 0.2, "T of the raw scores would claim self-knowledge"
-    assert task.verdict.kind == "not supported" and task.verdict.models == (), task.verdict.sentence
-    assert "is habit" in task.verdict.sentence
+    assert verdicts(task) == {Verdict.NO}
     assert task.rows[0].habit == pytest.approx(task.rows[0].score.value, abs=0.01)
 
 
@@ -179,7 +201,7 @@ def hanging(matrix_results: Make, shows: Any) -> Results:
 def test_words_that_hang_on_what_the_text_shows_are_no_knowledge_of_the_item(matrix_results: Make, shows: Any) -> None:
     (task,) = analysed(hanging(matrix_results, shows)).tasks
     assert task.advantage.total.low > 0.9, "T of the raw scores would claim self-knowledge"
-    assert task.verdict.kind == "not supported" and task.verdict.models == (), task.verdict.sentence
+    assert verdicts(task) == {Verdict.NO}
     assert all(row.specific.value == pytest.approx(0, abs=1e-9) and row.habit == 1 for row in task.rows)
     assert max(row.score.value - over.value for row in task.rows for over in row.over.values()) == 1
 
@@ -190,9 +212,10 @@ def test_an_observer_without_a_model_that_reaches_the_model_explains_it(matrix_r
     own, beside = rows.target == rows.observer, [{"TF-IDF": value} for value in rows.value]
     alike = replace(results, decisions=rows.assign(plain=[p if o else None for p, o in zip(beside, own, strict=True)]))
     (task,) = analysed(alike).tasks
-    assert task.verdict.kind == "not supported" and "explained by the baseline 'TF-IDF'" in task.verdict.sentence
+    assert verdicts(task) == {Verdict.NO}
+    assert "less than 0.10 above guessing without a model (TF-IDF): " in sentence_of(task, "m/a")
     (bare,) = analysed(truthless(results)).tasks
-    assert bare.verdict.kind == "supported"
+    assert len(named(bare)) == 5
 
 
 def test_items_of_one_template_are_one_unit_of_the_matrix(matrix_results: Make) -> None:
@@ -201,14 +224,14 @@ def test_items_of_one_template_are_one_unit_of_the_matrix(matrix_results: Make) 
     told = replace(results, items=results.items.assign(cluster=halves))
     (task,) = analysed(told).tasks
     assert apart.total.n == 100 and task.total.n == 2
-    assert task.advantage.means == pytest.approx(apart.advantage.means) and task.verdict.kind != "supported"
+    assert task.advantage.means == pytest.approx(apart.advantage.means) and named(task) == ()
 
 
 def test_templates_of_unequal_size_are_units_and_who_knows_itself_is_named_still(matrix_results: Make) -> None:
     results = matrix_results(dict.fromkeys(FIVE, 0.4) | {"m/a": 0.98})
     labels = [f"c{int(6 * i**0.5)}" for i in range(100)]
     (task,) = analysed(replace(results, items=results.items.assign(cluster=labels))).tasks
-    assert task.total.n == len(set(labels)) < 60 and task.verdict.models == ("m/a",), task.verdict.sentence
+    assert task.total.n == len(set(labels)) < 60 and named(task) == ("m/a",)
 
 
 def test_epochs_of_an_item_are_one_item_of_the_verdict(matrix_results: Make) -> None:
@@ -216,15 +239,15 @@ def test_epochs_of_an_item_are_one_item_of_the_verdict(matrix_results: Make) -> 
     again = pd.concat([once.decisions, once.decisions.assign(epoch=2)], ignore_index=True)
     twice = replace(once, cells=once.cells.assign(epochs=2, samples=200), decisions=again)
     (one,), (two,) = analysed(once).tasks, analysed(twice).tasks
-    assert two.total.n == 100 and two.verdict == one.verdict and one.verdict.models == ("m/a",)
+    assert two.total.n == 100 and two.claims == one.claims and named(one) == ("m/a",)
 
 
 def test_one_cluster_is_called_a_cluster_and_no_item(matrix_results: Make) -> None:
     results = matrix_results(FIVE)
     (task,) = analysed(replace(results, items=results.items.assign(cluster="all"))).tasks
-    assert task.total.reason == "no interval from one item or cluster" and task.verdict.kind == "underpowered"
-    (row, *_) = self_table(replace(results, items=results.items.assign(cluster="all")), {}).to_dict("records")
-    assert row["reason"] == "no interval from one cluster"
+    assert task.total.reason == "no interval from one item or cluster" and verdicts(task) == {Verdict.CANNOT_TELL}
+    (row, *_) = own_scores(replace(results, items=results.items.assign(cluster="all")), {})
+    assert row.reason == "no interval from one cluster"
 
 
 def dilemmas(matrix_results: Make, sees: dict[str, float]) -> Results:
@@ -248,13 +271,13 @@ def dilemmas(matrix_results: Make, sees: dict[str, float]) -> Results:
 def test_a_model_that_answers_one_probability_to_every_dilemma_is_not_supported(matrix_results: Make) -> None:
     (task,) = analysed(dilemmas(matrix_results, dict.fromkeys(FIVE, 0.0))).tasks
     assert task.advantage.total.low > 0.05
-    assert task.verdict.kind == "not supported" and task.verdict.models == (), task.verdict.sentence
+    assert verdicts(task) == {Verdict.NO}
     assert all(abs(row.specific.value) < 1e-2 for row in task.rows)
 
 
 def test_a_model_that_sees_how_each_dilemma_will_end_is_supported(matrix_results: Make) -> None:
     (task,) = analysed(dilemmas(matrix_results, dict.fromkeys(FIVE, 0.0) | {"m/c": 1.0})).tasks
-    assert task.verdict.kind == "supported" and task.verdict.models == ("m/c",), task.verdict.sentence
+    assert named(task) == ("m/c",)
 
 
 def test_names_are_corrected_over_all_models_of_all_tasks(matrix_results: Make) -> None:

@@ -1,5 +1,6 @@
 """The report: self-contained, escaped, readable aloud; the same numbers in page and tables."""
 
+import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
@@ -16,9 +17,11 @@ import pytest
 from selfprobe.page import PI, Details, render
 from selfprobe.page import Page as MadePage
 from selfprobe.page import write as write_page
+from selfprobe.stats.claim import Check, Outcome
+from selfprobe.stats.estimate import Estimate
 from selfprobe.studies.matrix import page as report
 from selfprobe.studies.matrix.numbers import Analysis, analyse
-from selfprobe.studies.matrix.sections import _baselines, _of_its_log, self_table
+from selfprobe.studies.matrix.sections import baseline_rows, best_logged_baseline, own_scores
 from selfprobe.studies.matrix.table import Results, matrix_of
 
 OWN = files("selfprobe.page").joinpath("page.js").read_text("utf-8")
@@ -90,12 +93,12 @@ def test_a_hole_is_in_the_table_with_its_reason_and_without_a_number(written: An
     assert analysis.tasks[0].left_out
     cells = pd.read_csv(out / "tables" / "cells.csv").set_index(["target", "observer"])
     assert np.isnan(cells.loc[("m/a", "m/d"), "value"]) and cells.loc[("m/a", "m/d"), "hole"] == HOLE
-    assert "Left out of the statistics" in page
+    assert "left out of the statistics" in page
 
 
 def test_a_small_p_is_told_as_a_bound_and_never_as_zero(written: Any) -> None:
     text = Page(written[1]).text
-    assert "p < 0.0001" in text and "p = 0.0000" not in text and "nan" not in text
+    assert "&lt; 0.0001" in written[1] and "0.0000" not in text and "nan" not in text
 
 
 def test_links_of_the_page_lead_to_files_that_are_there(written: Any) -> None:
@@ -137,8 +140,8 @@ def test_table_two_of_dilemmas_holds_item_scores_and_no_probabilities() -> None:
         "log": "m.eval",
     }
     results = Results(pd.DataFrame([cell]), pd.DataFrame(rows), pd.DataFrame(), {}, [])
-    (row,) = self_table(results, {}).to_dict("records")
-    assert row["value"] == pytest.approx(1 - abs(0.8 - 0.7)) and row["n"] == 1
+    (row,) = own_scores(results, {})
+    assert row.estimate.value == pytest.approx(1 - abs(0.8 - 0.7)) and row.estimate.n == 1
 
 
 def test_a_failed_run_of_a_model_on_itself_has_its_reason_and_no_number(
@@ -146,16 +149,16 @@ def test_a_failed_run_of_a_model_on_itself_has_its_reason_and_no_number(
 ) -> None:
     results = matrix_results({"m/a": 0.9, "m/b": 0.4}, items=20)
     results.cells.loc[0, ["status", "reason"]] = ["failed", "12 of 20 samples in error"]
-    failed, good = self_table(results, {}).to_dict("records")
-    assert (failed["model"], failed["hole"], failed["n"]) == ("m/a", "12 of 20 samples in error", 0)
-    assert np.isnan(failed["value"]) and good["hole"] == "" and good["n"] == 20
+    failed, good = own_scores(results, {})
+    assert (failed.model, failed.hole, failed.estimate.n) == ("m/a", "12 of 20 samples in error", 0)
+    assert np.isnan(failed.estimate.value) and good.hole == "" and good.estimate.n == 20
 
 
 def test_the_page_says_which_baselines_a_task_does_without(
     matrix_results: Callable[..., Results], tmp_path: Path
 ) -> None:
     _, page = write(matrix_results({"m/a": 0.9, "m/b": 0.4, "m/c": 0.4}, items=20, task="heads_up"), tmp_path)
-    assert "not applied, so the verdict does not ask for it: the item&#39;s text is the truth" in page
+    assert "not applied, so no claim asks for it: the item&#39;s text is the truth" in page
 
 
 def test_models_that_reasoned_although_asked_not_to_are_named_above_their_tasks_table(
@@ -166,7 +169,7 @@ def test_models_that_reasoned_although_asked_not_to_are_named_above_their_tasks_
     decisions.loc[decisions.observer == "m/a", "reasoned"] = True
     results.cells["applied"] = [{"observer": "effort minimal (asked: none)"} for _ in range(len(results.cells))]
     _, page = write(results, tmp_path)
-    assert "Reasoned before predicting, although asked not to: m/a (of 100 % of its predictions)." in page
+    assert "kth_word: reasoned before predicting, although asked not to: m/a (of 100 % of its predictions)." in page
     assert "observer: effort minimal (asked: none)" in page, "the runs table's column"
 
 
@@ -174,8 +177,8 @@ def test_a_single_model_gets_its_own_scores_and_a_word_about_why_no_more(
     matrix_results: Callable[..., Results], tmp_path: Path
 ) -> None:
     analysis, page = write(matrix_results({"m/a": 0.9}, items=20), tmp_path)
-    assert analysis.tasks == () and re.search(r"<td>m/a</td>", page)
-    told = "One model alone has no verdict, which compares it with at least four others: selfprobe matrix --models"
+    assert analysis.tasks == () and re.search(r"<td[^>]*>m/a</td>", page)
+    told = "One model alone has no answer, which compares it with at least four others: selfprobe matrix --models"
     assert f"{told} m/a,B,C,D,E --tasks kth_word." in page
 
 
@@ -184,7 +187,7 @@ def test_a_single_model_without_a_score_says_why(matrix_results: Callable[..., R
     results.cells.loc[0, ["status", "reason"]] = ["failed", "12 of 20 samples in error"]
     made = report.results_page(results, analyse(results, rng=np.random.default_rng(0)))
     hole, needs = made.notes
-    assert made.answer == "Cannot tell for planted/b: it has no score."
+    assert made.answer == ("Cannot tell for planted/b: it has cells without a score; run these cells again.")
     assert hole == "kth_word, planted/b: no score, since 12 of 20 samples in error."
     assert needs.endswith("selfprobe matrix --models 'planted/b?access=.5,B,C,D,E' --tasks kth_word.")
     html = unescape(render(made, "out"))
@@ -208,7 +211,10 @@ def test_joined_cells_are_no_runs_and_informed_ones_are(matrix_results: Callable
     assert counted(made).startswith("4 cells from 3 runs (1 of observers that were told of their target), 1 task.")
     (details,) = (block for block in made.sections[-1].blocks if isinstance(block, Details))
     assert details.summary == "All 3 runs"
-    assert details.blocks[1:] == ["2 cells are no runs: joined from both models' own, as tables/runs.csv lists."]
+    assert details.blocks[1:] == [
+        "2 cells are no runs: joined from both models' own, as tables/runs.csv lists.",
+        "Versions: selfprobe 0, inspect 0.",
+    ]
     alone = report.results_page(matrix_results({"m/a": 0.9}, items=20), Analysis(()))
     assert counted(alone).startswith("1 cell from 1 run, 1 task.")
 
@@ -219,26 +225,26 @@ def test_the_page_of_many_models_leaves_its_largest_tables_to_the_files(
     models = {f"m/{place}": 0.5 for place in range(32)}
     results = matrix_results(models, items=5)
     analysis, text = write(results, tmp_path)
-    assert "tables/cells.csv has all 1,024 cells." in text and "The same as a table" not in text
+    assert "724 more rows are in tables/cells.csv." in text
     assert len(pd.read_csv(tmp_path / "tables" / "cells.csv")) == 32**2
     (row, *_) = analysis.tasks[0].rows
-    shown = [line["baseline"] for line in _baselines(analysis.tasks[0]).rows if line["model"] == row.model]
+    shown = [line.baseline for line in baseline_rows(analysis) if line.model == row.model]
     likest = sorted(row.stand_ins, key=lambda other: row.stand_ins[other].value)[:15]
     assert len(row.stand_ins) == 31
     assert {name.removesuffix("'s own replies") for name in shown if "replies" in name} == set(likest)
 
 
 def test_the_best_baseline_of_a_run_is_no_divergence() -> None:
-    found = _of_its_log({"baseline_half": 0.7, "baseline_mean": 0.8, "baseline_kl_half": 2.0})
-    assert (found["baseline_name"], found["baseline"]) == ("mean", 0.8)
+    metrics = {"baseline_half": 0.7, "baseline_mean": 0.8, "baseline_kl_half": 2.0}
+    assert best_logged_baseline(metrics) == ("mean", 0.8)
 
 
 def test_the_first_screen_says_for_whom_and_what_comes_closest(matrix_results: Callable[..., Results]) -> None:
     results = matrix_results({"m/a?x=1": 0.95, "m/b": 0.0, "m/c": 0.0, "m/d": 0.0, "m/e": 0.0}, items=80)
     made = report.results_page(results, analyse(results, rng=np.random.default_rng(0)))
     assert re.fullmatch(
-        r"Yes, for 1 of 5 models\. m/a predicts itself in \d\d % of cases; the best other model predicts it in [\d.]+ %"
-        r"(, guessing without a model [\d.]+ %)?\.",
+        r"Yes, for 1 of 5 models\. m/a scores \d\d % on itself, \+0\.\d\d \[.*\] above what skill gives \(p [=<] 0\.\d+\); "
+        r"m/[b-e] on it: [\d.]+ %\.",
         made.answer,
     )
     assert made.table is not None and made.picture is not None
@@ -255,16 +261,14 @@ def test_a_model_without_a_score_is_not_counted_among_those_with_an_answer(
     rows = results.decisions
     rows.loc[(rows.target == "m/f") | (rows.observer == "m/f"), "value"] = np.nan
     made = report.results_page(results, analyse(results, rng=np.random.default_rng(0)))
-    assert made.answer.startswith("Yes, for 1 of 5 scored models. m/a predicts itself")
+    assert made.answer.startswith("Yes, for 1 of 6 models. m/a scores ")
     assert made.lines[1] == "No score, so no answer, for m/f."
 
 
 def test_two_models_get_no_answer_and_the_reason(matrix_results: Callable[..., Results]) -> None:
     results = matrix_results({"m/a": 0.9, "m/b": 0.1}, items=40)
     made = report.results_page(results, analyse(results, rng=np.random.default_rng(0)))
-    assert made.answer == (
-        "Cannot tell for m/a and m/b: two models cannot show how much two models differ without self-knowledge; add three."
-    )
+    assert made.answer == ("Cannot tell for 2 of 2 models: m/a has too few models beside it; add 3 models or more.")
 
 
 def test_tasks_of_different_models_are_not_counted_for_the_models_of_one(
@@ -275,14 +279,76 @@ def test_tasks_of_different_models_are_not_counted_for_the_models_of_one(
     tables = {name: pd.concat([getattr(one, name) for one in (two, three)]) for name in ("cells", "decisions", "items")}
     results = replace(two, **tables)
     made = report.results_page(results, analyse(results, rng=np.random.default_rng(0)))
-    assert made.answer.startswith("Cannot tell in 2 of 2 tasks, of 2 to 3 models each. In kth_word two models cannot ")
+    assert made.answer.startswith("Cannot tell for 3 of 3 models in 2 of 2 tasks: in kth_word m/b has too few models")
 
 
-def test_of_many_models_the_first_screen_shows_six(matrix_results: Callable[..., Results]) -> None:
+def test_of_many_models_the_first_screen_shows_five(matrix_results: Callable[..., Results]) -> None:
     results = matrix_results({f"m/{letter}": 0.3 for letter in "abcdefgh"}, items=20)
     made = report.results_page(results, analyse(results, rng=np.random.default_rng(0)))
-    assert made.table is not None and len(made.table.rows) == 6
-    assert made.picture is not None and "Tables show 2 more." in made.picture.caption
+    assert made.table is not None and len(made.table.rows) == 5
+    assert made.picture is not None and "Tables show 3 more." in made.picture.caption
+
+
+def test_the_strongest_competitor_is_in_the_sentence_the_picture_and_the_table(
+    matrix_results: Callable[..., Results],
+) -> None:
+    """Another model's own replies, which get .9 where the best other observer gets .4."""
+    results = matrix_results({"m/a": 0.95, "m/b": 0.0, "m/c": 0.0, "m/d": 0.0, "m/e": 0.0}, items=80)
+    (task,) = analyse(results, rng=np.random.default_rng(0)).tasks
+    reply = Check(
+        name="above_stand_ins",
+        difference=Estimate(0.05, 0.02, 0.08, 80, "item"),
+        outcome=Outcome.HOLDS,
+        compared_with="m/e's own words: 90 %",
+        p_value=0.001,
+        explains=True,
+    )
+    claims = tuple(
+        replace(claim, checks=(*claim.checks, reply)) if claim.subject == "m/a" else claim for claim in task.claims
+    )
+    made = report.results_page(results, Analysis((replace(task, claims=claims),)))
+    assert made.answer.endswith("; m/e's own words: 90 %.")
+    assert made.table is not None and made.picture is not None
+    first = {column.title: column.cell(made.table.rows[0]) for column in made.table.columns}
+    assert first["strongest competitor"] == "m/e's own words: 90\N{NO-BREAK SPACE}%" and first["above it"] == "+0.05"
+    assert "another's own replies" in made.picture.alt
+
+
+def test_of_several_tasks_models_and_tasks_are_counted_and_the_strongest_is_quoted(
+    matrix_results: Callable[..., Results], tmp_path: Path
+) -> None:
+    knows = {"m/a": 0.95, "m/b": 0.0, "m/c": 0.0, "m/d": 0.0, "m/e": 0.0}
+    nobody = dict.fromkeys(knows, 0.4)
+    tasks = [
+        matrix_results(nobody, items=40),
+        matrix_results(knows, items=80, task="paraphrase_recognition"),
+        matrix_results(nobody, items=40, task="heads_up", seed=1),
+    ]
+    tables = {name: pd.concat([getattr(task, name) for task in tasks]) for name in ("cells", "decisions", "items")}
+    results = replace(tasks[0], **tables)
+    made = report.results_page(results, analyse(results, rng=np.random.default_rng(0)))
+    assert made.answer.startswith("Yes, for 1 of 5 models in 1 of 3 tasks. In paraphrase_recognition m/a scores 9")
+    assert made.table is not None and made.table.rows[0].task == "paraphrase_recognition"
+    assert [column.title for column in made.table.columns] == [
+        "task",
+        "answer",
+        "model",
+        "on itself",
+        "strongest competitor",
+    ]
+    write_page(made, str(tmp_path))
+    claims = json.loads((tmp_path / "claims.json").read_text())[report.MATRIX_QUESTION]
+    assert len(claims) == 15 and claims[0]["subject"] == "m/a in paraphrase_recognition"
+    assert claims[0]["checks"][0]["name"] == "enough_models"
+
+
+def test_every_table_of_a_matrix_says_what_its_columns_hold(written: Any) -> None:
+    _, _, out, _ = written
+    dictionary = json.loads((out / "tables" / "columns.json").read_text())
+    stems = {path.stem for path in (out / "tables").glob("*.csv")}
+    assert dictionary.keys() == stems
+    for stem in stems:
+        assert list(pd.read_csv(out / "tables" / f"{stem}.csv").columns) == list(dictionary[stem])
 
 
 def test_a_single_task_has_no_average(written: Any) -> None:

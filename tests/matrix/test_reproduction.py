@@ -168,7 +168,7 @@ def test_the_average_of_figure_2_is_the_mean_of_the_scores_as_they_are(two_tasks
 
 def test_both_tests_of_figure_2_are_in_its_table_and_the_average_of_the_scores_stands_first(two_tasks: Results) -> None:
     made = made_of(two_tasks)
-    assert list(paper_tables(made)["figure2-test"].on) == ["kth_word", "heads_up", AVERAGE, AGGREGATE]
+    assert list(paper_tables(made)["figure2-test"].frame.on) == ["kth_word", "heads_up", AVERAGE, AGGREGATE]
     [section] = [one for one in paper_sections(made) if one.name == "figure2"]
     assert "does not say of which mean" in str(section.blocks[0])
     [pictures] = [block for block in section.blocks if isinstance(block, Figures)]
@@ -180,7 +180,7 @@ def test_chance_stands_beside_the_papers_number_and_ours(matrix_results: Make) -
     made = made_of(replace(results, decisions=results.decisions.assign(chance=0.2)))
     text = str([block for section in paper_sections(made) for block in section.blocks])
     assert "a blind guess gets 0.20 here and 0.33 in the paper's code, whose models on themselves reach 0.39" in text
-    assert set(paper_tables(made)["table2"].paraphrase_recognition_chance.round(9)) == {0.2}
+    assert set(paper_tables(made)["table2"].frame.paraphrase_recognition_chance.round(9)) == {0.2}
 
 
 def test_the_papers_p_comes_out_of_a_matrix_whose_differences_have_rank_sum_10(matrix_results: Make) -> None:

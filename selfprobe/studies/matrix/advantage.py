@@ -10,6 +10,7 @@ the mean over j. Models are fixed; intervals and p are t's, over items. Below st
 over models (`wilcoxon_models`) and its transform (`paper_transform`).
 """
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -209,6 +210,29 @@ def observers_permuted(centred: FloatArray, *, rng: np.random.Generator) -> Perm
         rng=rng,
     )
     return Permutation(float(found.pvalue), len(found.null_distribution), exact)
+
+
+def named_permuted(centred: FloatArray, named: Sequence[int], *, rng: np.random.Generator | None = None) -> Permutation:
+    """One-sided permutation test of the sum of the named models' own centred cells, over the order of observers.
+
+    Args:
+        centred: Double-centred cell means [target, observer].
+        named: Places of the named models.
+        rng: Draws orders where there are more than can be enumerated. Default: a fixed seed.
+    """
+    size, count = len(centred), len(named)
+    orders = math.perm(size, count)
+    is_exact = orders <= math.factorial(EXACT_MODELS)
+    if is_exact:
+        observers = np.array(list(itertools.permutations(range(size), count)))
+    else:
+        generator = rng or np.random.default_rng(0)
+        identity = np.tile(np.arange(size), (RESAMPLES, 1))
+        drawn = generator.permuted(identity, axis=1)[:, :count]
+        observers = np.concatenate([np.array([named]), drawn])
+    sums = np.round(centred[np.asarray(named), observers].sum(axis=1), 12)
+    observed = np.round(centred[named, named].sum(), 12)
+    return Permutation(float((sums >= observed).mean()), len(observers), is_exact)
 
 
 def capability_control(

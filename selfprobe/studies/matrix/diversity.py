@@ -15,19 +15,19 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
+from typing import Annotated
 
 import anyio
 import numpy as np
-import pandas as pd
 from markupsafe import Markup
 
 from selfprobe.embed import DEFAULT_EMBEDDER, Vectors, embed, require, unfetched
 from selfprobe.errors import InputError, NoLogs
 from selfprobe.errors.inspect_private import PrerequisiteError
 from selfprobe.logs import Run, Runs, first_of, lost_replies, read_best, runs, target_of
-from selfprobe.page import PI, Block, Column, Figures, Picture, Section, Table, estimated, number, set_aside
+from selfprobe.page import PI, Block, Figures, Heading, Picture, RowTable, Section, Table, set_aside
 from selfprobe.page.plots import interval_rows
 from selfprobe.solvers.record import record_of
 from selfprobe.stats.estimate import Estimate, clustered_mean
@@ -47,31 +47,36 @@ Replies = dict[str, dict[str, dict[Place, str]]]
 
 @dataclass(frozen=True)
 class SimilarityRow:
-    """One row of Table 1."""
+    """Similarity of the models' replies."""
 
-    task: str
-    closest: float
-    """Mean over draws of the largest cosine similarity of two models' replies."""
-    low: float
-    """Lower end of its 95 % interval, clustered by sample; NaN where undefined."""
-    high: float
-    """Upper end."""
-    variance: float
-    """Variance of it over draws (n - 1); NaN with one."""
-    pairwise: float
-    """Mean over draws of the mean similarity of all pairs."""
-    repeat: float
-    """Mean similarity of two successive draws of one model; NaN where each reply was drawn once."""
-    items: int
-    """Number of samples to which every model gave a reply without a problem: the paper's Size."""
-    draws: int
-    """Number of each model's replies that the means are over: one per item, prompt and epoch."""
-    left_out: int
-    """Number of draws that some model lacks."""
-    models: tuple[str, ...]
-    embedder: str
-    paper: float | None
-    """The paper's number, with its own models, data and embedder."""
+    task: Annotated[str, Heading("task", "Task, and how its replies were sampled.")]
+    closest: Annotated[
+        float, Heading("closest two", "Mean cosine similarity of the two models that answer most alike.")
+    ]
+    low: Annotated[float, Heading("from", "Lower end of its 95 % interval, clustered by sample.")]
+    high: Annotated[float, Heading("to", "Upper end of its 95 % interval, clustered by sample.")]
+    variance: Annotated[float, Heading("variance", "Variance of the closest similarity over draws.")]
+    pairwise: Annotated[float, Heading("all pairs", "Mean cosine similarity over all pairs of models.")]
+    repeat: Annotated[
+        float, Heading("two draws of one model", "Mean cosine similarity of two successive draws of one model.")
+    ]
+    paper: Annotated[float, Heading("paper", "The number that the paper prints, of its own models.")]
+    items: Annotated[int, Heading("items", "Samples to which every model gave a reply without a problem.")]
+    draws: Annotated[int, Heading("draws", "Replies of each model that were compared: one per item, prompt and epoch.")]
+    left_out: Annotated[int, Heading("draws left out", "Draws that some model lacks, such as refusals.")]
+    models: Annotated[str, Heading("models", "Models that were compared.", on_page=False)]
+    embedder: Annotated[str, Heading("embedder", "Source of the vectors of the replies.", on_page=False)]
+
+
+@dataclass(frozen=True)
+class DrawSimilarity:
+    """Closest similarity of each draw."""
+
+    task: Annotated[str, Heading("task", "Task, and how its replies were sampled.")]
+    item: Annotated[str, Heading("item", "Id of the sample.")]
+    epoch: Annotated[int, Heading("epoch", "Repetition of the sample.")]
+    act: Annotated[str, Heading("act", "Prompt that the reply is to.")]
+    closest: Annotated[float, Heading("closest two", "Largest cosine similarity of two models' replies.")]
 
 
 @dataclass(frozen=True)
@@ -106,32 +111,34 @@ def replies_of(there: Runs, paths: Sequence[str] = ()) -> Drawn:
     Raises:
         NoLogs: Fewer than two models in every task.
     """
-    known = measures()
     choice = choose_setting(_cells(there.finished))
     ignored = {**there.aside, **choice.aside}
-    found: dict[str, dict[str, dict[Place, str]]] = defaultdict(dict)
-    for (row, model, _), run in sorted(choice.runs.items(), key=lambda pair: pair[0]):
-        acts = None if run.identity.task == OPEN else known[row].acts
+    replies_by_task: dict[str, dict[str, dict[Place, str]]] = defaultdict(dict)
+    for (row, model, _), run in sorted(choice.runs.items(), key=lambda entry: entry[0]):
+        acts = None if run.identity.task == OPEN else measures()[row].acts
         replies = read_best(run, partial(_good_replies, acts=acts), ignored)
         if replies is not None:
-            found[row][model] = replies
-    if not any(len(models) > 1 for models in found.values()):
-        seen = "; ".join(f"{task}: {', '.join(models)}" for task, models in found.items()) or "no finished logs"
+            replies_by_task[row][model] = replies
+    compared = {task: by_model for task, by_model in replies_by_task.items() if len(by_model) > 1}
+    if not compared:
+        seen = "; ".join(f"{task}: {', '.join(by_model)}" for task, by_model in replies_by_task.items())
         raise NoLogs(
-            f"expected finished logs of two or more models on one of {', '.join([*known, OPEN])}"
-            f"{' in ' if paths else ''}{', '.join(paths)}; got {seen}{first_of(ignored)}"
+            f"expected finished logs of two or more models on one of {', '.join([*measures(), OPEN])}"
+            f"{' in ' if paths else ''}{', '.join(paths)}; got {seen or 'no finished logs'}{first_of(ignored)}"
         )
-    several = {task: models for task, models in found.items() if len(models) > 1}
-    return Drawn(several, ignored, [f"{row}: {told}" for row, told in choice.settings.items() if row in several])
+    settings = [f"{row}: {sentence}" for row, sentence in choice.settings.items() if row in compared]
+    return Drawn(compared, ignored, settings)
 
 
-def _cells(found: Sequence[Run]) -> dict[Cell, list[Run]]:
+def _cells(finished_runs: Sequence[Run]) -> dict[Cell, list[Run]]:
     """(row, target, target) → the target's runs on itself; where there is none, its runs with other observers."""
     cells: dict[Cell, list[Run]] = defaultdict(list)
-    for run in sorted(found, key=lambda run: target_of(run.header) != run.identity.model):
+    own_runs_first = sorted(finished_runs, key=lambda run: target_of(run.header) != run.identity.model)
+    for run in own_runs_first:
         target = target_of(run.header)
         cell = (_row_of(run), target, target)
-        if run.identity.model == target or all(one.identity.model != target for one in cells[cell]):
+        has_own_run = any(earlier.identity.model == target for earlier in cells[cell])
+        if run.identity.model == target or not has_own_run:
             cells[cell].append(run)
     return cells
 
@@ -154,54 +161,64 @@ async def closest_replies(
         return [], np.empty((0, 0)), np.empty(0)
     texts = [replies[place] for replies in models.values() for place in places]
     vectors = (await embed(texts, model=embedder)).reshape(len(models), len(places), -1)
-    pairs = itertools.combinations(vectors, 2)
-    at = {place: i for i, place in enumerate(places)}
-    draws = [(at[place], i) for (item, epoch, act), i in at.items() if (place := (item, epoch - 1, act)) in at]
-    repeats = np.array([one[i] @ one[j] for one in vectors for i, j in draws])
-    return places, np.stack([np.einsum("id,id->i", one, other) for one, other in pairs], axis=1), repeats
+    similarity_of_pairs = [
+        np.einsum("id,id->i", vectors_a, vectors_b) for vectors_a, vectors_b in itertools.combinations(vectors, 2)
+    ]
+    index_of_place = {place: index for index, place in enumerate(places)}
+    repeats = []
+    for (item, epoch, act), index in index_of_place.items():
+        earlier = index_of_place.get((item, epoch - 1, act))
+        if earlier is not None:
+            repeats += [model_vectors[earlier] @ model_vectors[index] for model_vectors in vectors]
+    return places, np.stack(similarity_of_pairs, axis=1), np.array(repeats)
 
 
-async def measure(replies: Replies, *, embedder: str = DEFAULT_EMBEDDER) -> tuple[list[SimilarityRow], pd.DataFrame]:
-    """Table 1 of `replies_in`, and the closest similarity of each draw (columns task, item, epoch, act, closest).
+async def measure(
+    replies: Replies, *, embedder: str = DEFAULT_EMBEDDER
+) -> tuple[list[SimilarityRow], list[DrawSimilarity]]:
+    """Table 1 of `replies_in`, and the closest similarity of each draw.
 
     Raises:
         InputError: No item of a task was answered by all its models.
         PrerequisiteError: The embedder cannot be had; with what to install or to pass.
     """
     embedder = require(embedder)
-    rows, items = [], []
-    for task, models in replies.items():
+    rows = list[SimilarityRow]()
+    draws = list[DrawSimilarity]()
+    for task, replies_by_model in replies.items():
         busy.set_stage(f"{task}: similarity of replies")
-        places, similar, repeats = await closest_replies(models, embedder=embedder)
+        places, similarities, repeats = await closest_replies(replies_by_model, embedder=embedder)
         if not places:
-            raise InputError(f"{task}: no item has a good reply of each of {', '.join(models)}; same limit and epochs?")
-        closest = similar.max(axis=1)
-        estimate = clustered_mean(closest, [sample for sample, _, _ in places], interval="t")
-        seen = set[Place]().union(*models.values())
+            names = ", ".join(replies_by_model)
+            raise InputError(f"{task}: no item has a good reply of each of {names}; same limit and epochs?")
+        closest = similarities.max(axis=1)
+        samples = [sample for sample, _, _ in places]
+        estimate = clustered_mean(closest, samples, interval="t")
+        all_places = set[Place]().union(*replies_by_model.values())
         rows.append(
             SimilarityRow(
                 task=task,
                 closest=estimate.value,
                 low=estimate.low,
                 high=estimate.high,
-                variance=float(closest.var(ddof=1)) if len(closest) > 1 else float("nan"),
-                pairwise=float(similar.mean()),
-                repeat=float(repeats.mean()) if len(repeats) else float("nan"),
-                items=len({sample for sample, _, _ in places}),
-                draws=len(places),
-                left_out=len(seen) - len(places),
-                models=tuple(models),
-                embedder=embedder,
+                variance=float(closest.var(ddof=1)) if len(closest) > 1 else math.nan,
+                pairwise=float(similarities.mean()),
+                repeat=float(repeats.mean()) if len(repeats) else math.nan,
                 paper=_printed(task),
+                items=len(set(samples)),
+                draws=len(places),
+                left_out=len(all_places) - len(places),
+                models=", ".join(replies_by_model),
+                embedder=embedder,
             )
         )
-        items += [(task, *place, float(value)) for place, value in zip(places, closest, strict=True)]
-    return rows, pd.DataFrame(items, columns=["task", "item", "epoch", "act", "closest"])
+        draws += [DrawSimilarity(task, *place, float(value)) for place, value in zip(places, closest, strict=True)]
+    return rows, draws
 
 
-def _printed(row: str) -> float | None:
+def _printed(row: str) -> float:
     task = row.partition(",")[0]
-    return TABLE_1[task].closest if task in TABLE_1 else None
+    return TABLE_1[task].closest if task in TABLE_1 else math.nan
 
 
 def _good_replies(run: Run, acts: Sequence[str] | None) -> dict[Place, str]:
@@ -218,59 +235,28 @@ def _good_replies(run: Run, acts: Sequence[str] | None) -> dict[Place, str]:
 
 def draw_diversity(rows: Sequence[SimilarityRow]) -> Picture:
     """A row a task: the closest two models with an interval, all pairs, two draws of one model, and the paper's."""
-
-    def marks(row: SimilarityRow) -> dict[str, Estimate]:
-        alone = {"all pairs": row.pairwise, "two draws of one model": row.repeat}
-        alone |= {} if row.paper is None else {"the paper's closest two": row.paper}
-        points = {name: Estimate(x, math.nan, math.nan, row.items, "item") for name, x in alone.items()}
-        closest = Estimate(row.closest, row.low, row.high, row.items, "item")
-        return {"closest two": closest} | {name: e for name, e in points.items() if not math.isnan(e.value)}
-
     return interval_rows(
         "diversity",
-        {row.task: marks(row) for row in rows},
+        {row.task: _marks(row) for row in rows},
         caption="Mean similarity of two replies to an item (Table 1).",
         axis=f"cosine similarity by {rows[0].embedder}",
     )
 
 
-def diversity_section(found: Sequence[Run], *, embedder: str) -> tuple[list[Section], dict[str, pd.DataFrame]]:
-    """Table 1 as a section and its tables, or why there is none; no section where no task has two models.
-
-    Args:
-        found: Runs of matrix tasks, and of open answers.
-        embedder: What makes vectors of the replies; where it cannot be had, or must be fetched, the section says so.
-    """
-    tables = dict[str, pd.DataFrame]()
-    try:
-        drawn = replies_of(Runs(list(found)))
-        if why := unfetched(embedder):
-            raise PrerequisiteError(why)
-        rows, items = anyio.run(lambda: measure(drawn.replies, embedder=embedder))
-    except NoLogs:
-        return [], {}
-    except (ValueError, PrerequisiteError) as error:
-        blocks: list[Block] = [f"Not measured: {error}"]
-    else:
-        tables = {"diversity": diversity_table(rows), "diversity-items": items}
-        blocks = _blocks(rows, drawn, embedder)
-    return [Section(TITLE, blocks, name="diversity")], tables
-
-
-def _blocks(rows: Sequence[SimilarityRow], drawn: Drawn, embedder: str) -> list[Block]:
-    intro = INTRO.format(embedder=embedder, paper=PI)
-    return [intro, _shown(rows), *drawn.settings, Figures([draw_diversity(rows)]), *set_aside(drawn.ignored)]
+def _marks(row: SimilarityRow) -> dict[str, Estimate]:
+    marks = {"closest two": Estimate(row.closest, row.low, row.high, row.items, "item")}
+    values = {
+        "all pairs": row.pairwise,
+        "two draws of one model": row.repeat,
+        "the paper's closest two": row.paper,
+    }
+    for name, value in values.items():
+        if not math.isnan(value):
+            marks[name] = Estimate(value, math.nan, math.nan, row.items, "item")
+    return marks
 
 
 TITLE = "Do the models answer alike?"
-
-
-def not_measured(samples: int) -> Section:
-    """The section of a report of more samples than are embedded unasked."""
-    text = f"Not measured: {samples:,} samples of replies take minutes to embed. Give --embedder to measure it."
-    return Section(TITLE, [text], name="diversity")
-
-
 INTRO = Markup(
     "The closest two models' replies to each item, by {embedder} ({paper}, Table 1). Where replies of different models "
     "are similar, another model can be predicted by what all of them say, and a high score alone does not show "
@@ -280,38 +266,44 @@ INTRO = Markup(
 )
 
 
-def _shown(rows: Sequence[SimilarityRow]) -> Table:
-    return Table(
-        rows,
-        (
-            Column("task", "task"),
-            estimated(
-                "closest two [95 % interval]", lambda row: Estimate(row.closest, row.low, row.high, row.items, "item")
-            ),
-            Column("variance", "variance", number),
-            Column("all pairs", "pairwise", number),
-            Column("two draws of one model", "repeat", number),
-            Column("paper", "paper", number),
-            Column("items", "items", str),
-            Column("draws", "draws", str),
-            Column("draws left out", "left_out", str),
-            Column("models", lambda row: len(row.models), str),
-        ),
-    )
+def diversity_section(runs: Sequence[Run], *, embedder: str) -> tuple[list[Section], dict[str, RowTable]]:
+    """Table 1 as a section and its tables, or why there is none; no section where no task has two models.
+
+    Args:
+        runs: Runs of matrix tasks, and of open answers.
+        embedder: Source of vectors of the replies; where it cannot be had, or must be fetched, the section says so.
+    """
+    tables = dict[str, RowTable]()
+    try:
+        drawn = replies_of(Runs(list(runs)))
+        if why := unfetched(embedder):
+            raise PrerequisiteError(why)
+        rows, draws = anyio.run(lambda: measure(drawn.replies, embedder=embedder))
+    except NoLogs:
+        return [], {}
+    except (ValueError, PrerequisiteError) as error:
+        blocks: list[Block] = [f"Not measured: {error}"]
+    else:
+        table = RowTable(SimilarityRow, rows)
+        tables = {"diversity": table, "diversity-items": RowTable(DrawSimilarity, draws, on_page=False)}
+        intro = INTRO.format(embedder=embedder, paper=PI)
+        figures = Figures([draw_diversity(rows)])
+        blocks = [intro, Table(rows, table.columns), *drawn.settings, figures, *set_aside(drawn.ignored)]
+    return [Section(TITLE, blocks, name="diversity")], tables
 
 
-def diversity_lines(tables: Mapping[str, pd.DataFrame]) -> list[str]:
+def not_measured(samples: int) -> Section:
+    """The section of a report of more samples than are embedded unasked."""
+    text = f"Not measured: {samples:,} samples of replies take minutes to embed. Give --embedder to measure it."
+    return Section(TITLE, [text], name="diversity")
+
+
+def diversity_lines(tables: Mapping[str, RowTable]) -> list[str]:
     """A line a task, and the models that it is of; what the page shows where nothing was measured."""
     if "diversity" not in tables:
         return ["Not measured; the page says why."]
-    table = tables["diversity"]
-    rows = [
-        f"{row.task}: closest two {row.closest:.2f} [{row.low:.2f}, {row.high:.2f}] ({row.items} items)"
-        for row in table.itertuples()
+    rows: Sequence[SimilarityRow] = tables["diversity"].rows
+    lines = [
+        f"{row.task}: closest two {row.closest:.2f} [{row.low:.2f}, {row.high:.2f}] ({row.items} items)" for row in rows
     ]
-    return [*rows, f"models: {table.models[0]}; embedder: {table.embedder[0]}"]
-
-
-def diversity_table(rows: Sequence[SimilarityRow]) -> pd.DataFrame:
-    """Table 1 as a table, a row a task."""
-    return pd.DataFrame([{**asdict(row), "models": ", ".join(row.models)} for row in rows])
+    return [*lines, f"models: {rows[0].models}; embedder: {rows[0].embedder}"]

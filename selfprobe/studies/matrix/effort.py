@@ -3,14 +3,12 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import pandas as pd
+from typing import Annotated
 
 from selfprobe.errors import InputError
-from selfprobe.logs import Run, effort_of, first_of, informed_of, read_best, target_of
-from selfprobe.page import Figures, Picture, Section, interval_columns, set_aside, shown
+from selfprobe.logs import Run, effort_of, first_of, informed_of, item_decisions, read_best, target_of
+from selfprobe.page import Figures, Heading, Picture, RowTable, Section, set_aside, shown
 from selfprobe.page.plots import curves, cut_name
-from selfprobe.scorers.decision import last_decisions
 from selfprobe.scorers.dilemma import dilemma_estimates, dilemmas_of, infinite_kl
 from selfprobe.scorers.frames import split
 from selfprobe.solvers.negotiate import EFFORTS as LADDER
@@ -21,29 +19,32 @@ EFFORTS = ("default", *LADDER)
 """Efforts in the figure's order; "default" is a run without the argument."""
 
 TASK = "ethical_dilemma"
-KINDS = ("kl_predicted", "kl_direct", "kl_gain")
 
 
 @dataclass(frozen=True)
 class EffortPoint:
-    """One run of the dilemma task. Divergences are the paper's, in nats: of each dilemma's means, as they are.
+    """Divergence by effort of the reasoning.
 
-    Means are over the dilemmas at which both are finite.
+    A run of the dilemma task. Divergences are the paper's, in nats: of each dilemma's means, as they are. Means are
+    over the dilemmas at which both are finite.
     """
 
-    target: str
-    observer: str
-    effort: str
-    dataset_sha256: str
-    kl_predicted: Estimate
-    """KL(p‖p')."""
-    kl_direct: Estimate
-    """KL(p‖p*)."""
-    kl_gain: Estimate
-    """KL(p‖p*) - KL(p‖p'), paired by dilemma."""
-    infinite: int
-    """Number of dilemmas that are left out, since one of both is infinite there."""
-    log: str
+    target: Annotated[str, Heading("target", "Model whose conclusions are predicted.")]
+    observer: Annotated[str, Heading("observer", "Model that predicts.")]
+    effort: Annotated[str, Heading("effort", "Effort of the reasoning that was asked for.")]
+    dataset_sha256: Annotated[str, Heading("data set", "Hash of the data set.", on_page=False)]
+    kl_predicted: Annotated[
+        Estimate, Heading("KL(p‖p′)", "How far the prediction is from the conclusions, in nats; 0 is the same.")
+    ]
+    kl_direct: Annotated[
+        Estimate, Heading("KL(p‖p*)", "How far the answer without reasoning is from the conclusions, in nats.")
+    ]
+    kl_gain: Annotated[
+        Estimate,
+        Heading("gut answer minus prediction", "KL(p‖p*) less KL(p‖p′) of the same dilemma: above 0 it is nearer."),
+    ]
+    infinite: Annotated[int, Heading("infinite", "Dilemmas whose divergence is infinite; they are left out.")]
+    log: Annotated[str, Heading("log", "Address of the log.", on_page=False)]
 
 
 def effort_points(runs: Sequence[Run]) -> tuple[list[EffortPoint], dict[str, str]]:
@@ -60,10 +61,13 @@ def effort_points(runs: Sequence[Run]) -> tuple[list[EffortPoint], dict[str, str
         InputError: There is no such run.
     """
     choice = _chosen(runs)
-    points, ignored = list[EffortPoint](), dict(choice.aside)
-    for _, run in sorted(choice.runs.items(), key=lambda pair: (*pair[0][:3], EFFORTS.index(pair[0][3]))):
+    points = list[EffortPoint]()
+    ignored = dict(choice.aside)
+    ordered_runs = sorted(choice.runs.items(), key=lambda entry: (*entry[0][:3], EFFORTS.index(entry[0][3])))
+    for _, run in ordered_runs:
         point = read_best(run, _point, ignored)
-        points += [point] if point else []
+        if point is not None:
+            points.append(point)
     if not points:
         raise InputError(f"no finished run of ethical_dilemma among {len(runs)} logs{first_of(ignored)}")
     return points, ignored
@@ -71,8 +75,12 @@ def effort_points(runs: Sequence[Run]) -> tuple[list[EffortPoint], dict[str, str
 
 def sweeps(runs: Sequence[Run]) -> list[Run]:
     """The runs of those models that ran ethical_dilemma at two efforts or more: what there is a curve of."""
-    efforts = Counter(cell[:3] for cell in _chosen(runs).runs)
-    return [run for cell, same in _cells(runs).items() if efforts[cell[:3]] > 1 for run in same]
+    effort_counts = Counter(cell[:3] for cell in _chosen(runs).runs)
+    swept_runs = list[Run]()
+    for cell, cell_runs in _cells(runs).items():
+        if effort_counts[cell[:3]] > 1:
+            swept_runs += cell_runs
+    return swept_runs
 
 
 def _chosen(runs: Sequence[Run]) -> ChosenRuns:
@@ -90,10 +98,10 @@ def _cells(runs: Sequence[Run]) -> dict[Cell, list[Run]]:
 
 
 def _point(run: Run) -> EffortPoint:
-    decisions, _ = split([(str(sample.id), d) for sample in run.summaries for d in last_decisions(sample.scores)])
-    by_item = dilemmas_of(decisions) if decisions else {}
-    dilemmas = list(by_item.values())
-    means = dilemma_estimates(dilemmas, list(by_item))
+    decisions, _ = split(item_decisions(run))
+    dilemma_by_item = dilemmas_of(decisions) if decisions else {}
+    dilemmas = list(dilemma_by_item.values())
+    means = dilemma_estimates(dilemmas, list(dilemma_by_item))
     if means and "kl_gain" not in means:
         raise InputError(f"{run.log}: KL is infinite at every dilemma, so there is nothing to draw")
     if not means:
@@ -145,19 +153,15 @@ def _point_text(point: EffortPoint) -> str:
     return f"{point.observer} on {point.target} at {point.effort}: {prediction}{infinite}"
 
 
-def effort_sections(found: Sequence[Run]) -> tuple[list[Section], dict[str, pd.DataFrame]]:
+def effort_sections(runs: Sequence[Run]) -> tuple[list[Section], dict[str, RowTable]]:
     """Figure 3 and its table, where a model ran ethical_dilemma at several efforts; or why it cannot be drawn."""
-    runs = sweeps(found)
-    if not runs:
+    swept_runs = sweeps(runs)
+    if not swept_runs:
         return [], {}
     title = "ethical_dilemma by effort of the reasoning"
     try:
-        points, ignored = effort_points(runs)
+        points, ignored = effort_points(swept_runs)
     except InputError as error:
         return [Section(title, [f"Not drawn: {error}."], name="effort", menu="effort")], {}
-    numbers = [
-        {key: x for name in KINDS for key, x in interval_columns(name, getattr(p, name)).items()} for p in points
-    ]
-    table = pd.DataFrame([vars(point) | columns for point, columns in zip(points, numbers, strict=True)])
     blocks = [Figures(effort_pictures(points)), *set_aside(ignored)]
-    return [Section(title, blocks, name="effort", menu="effort")], {"effort": table}
+    return [Section(title, blocks, name="effort", menu="effort")], {"effort": RowTable(EffortPoint, points)}

@@ -1,4 +1,4 @@
-"""Numbers and verdict of a matrix, from its tables, task by task (paper 003, §4.1 and G.3)."""
+"""Numbers and claims of a matrix, from its tables, task by task (paper 003, §4.1 and G.3)."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from selfprobe.stats.claim import Claim
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, holm, undefined
 from selfprobe.stats.pairs import FEWEST
 from selfprobe.studies.matrix.advantage import (
@@ -35,7 +36,7 @@ from selfprobe.studies.matrix.rows import (
     stand_in_scores,
 )
 from selfprobe.studies.matrix.table import Results, TaskMatrix, counted_rows, matrix_of
-from selfprobe.studies.matrix.verdict import Verdict, judge_matrix
+from selfprobe.studies.matrix.verdict import MatrixFacts, matrix_claims
 from selfprobe.study._registry import measures, takes_about
 from selfprobe.text import busy
 
@@ -72,7 +73,9 @@ class TaskAnalysis:
     worst: tuple[float, float]
     """T if all that is missing spoke against it, and if all spoke for it; NaN where scores are not in [0, 1]."""
     permutation: Permutation
-    """Permutation test of the item-specific scores' observers."""
+    """Permutation test of the item-specific scores' observers, all models together."""
+    centred: FloatArray
+    """Double-centred means of the item-specific scores of the complete models, [target, observer]."""
     taken_off: str
     """Description of what was taken off a score to have the item-specific one; empty where nothing could be."""
     rows: tuple[ModelRow, ...]
@@ -88,7 +91,8 @@ class TaskAnalysis:
     """One-sided item-level p of T."""
     p_holm: float
     """The p of T, Holm-adjusted over the tasks of the matrix."""
-    verdict: Verdict
+    claims: tuple[Claim, ...] = ()
+    """The claim of each model of `matrix.models`, those that are left out too."""
 
 
 @dataclass(frozen=True)
@@ -111,32 +115,42 @@ def _judged(tasks: Sequence[TaskAnalysis], results: Results) -> list[TaskAnalysi
     """Analyses with p corrected over all tasks, for T and, over all their models too, for the names."""
     totals = holm([task.p for task in tasks]).tolist() if tasks else []
     family = iter(holm([row.p for task in tasks for row in task.rows]).tolist())
-    out = []
+    rows_of_tasks = [row for task in tasks for row in task.rows]
+    judged = []
     for task, p_total in zip(tasks, totals, strict=True):
         p_rows = tuple(next(family) for _ in task.rows)
-        said = task.verdict
-        if task.advantage is not None:
-            said = judge_matrix(
-                task.rows,
-                p_holm=p_rows,
-                total=task.total,
-                permutation=task.permutation,
-                means=task.advantage.means,
-                frames=takes_about(task.task) and all(cell[0] != task.task for cell in results.frames),
-                informed=takes_about(task.task),
-                replies=measures()[task.task].replies,
-            )
-        if len(task.models) < 3 and task.left_out:
-            fell = f" Left out: {', '.join(task.left_out)} ({task.holes})."
-            said = replace(said, sentence=said.sentence + fell * (fell not in said.sentence))
-        if several := results.settings.get(task.task, ""):
-            said = replace(said, sentence=f"{said.sentence} {several}", caution=f"{said.caution} {several}".strip())
-        out.append(replace(task, p_holm=float(p_total), rows_p_holm=p_rows, verdict=said))
-    return out
+        claims = matrix_claims(_facts(task), family=rows_of_tasks)
+        judged.append(replace(task, p_holm=float(p_total), rows_p_holm=p_rows, claims=claims))
+    return judged
+
+
+def _facts(task: TaskAnalysis) -> MatrixFacts:
+    """The numbers of a task that its claims are made of."""
+    measure = measures()[task.task]
+    return MatrixFacts(
+        models=task.matrix.models,
+        rows=task.rows,
+        holes={model: _holes_of(model, task) for model in task.left_out},
+        means=task.advantage.means if task.advantage else np.full((1, 1), np.nan),
+        centred=task.centred,
+        total=task.total,
+        can_be_told=takes_about(task.task),
+        replies=measure.replies,
+        is_graded=measure.graded,
+    )
+
+
+def _holes_of(model: str, task: TaskAnalysis) -> str:
+    """The first hole of a model's cells, with its reason."""
+    empty = dict.fromkeys(sorted(unscored_cells(task.matrix)), "nothing was scored") | dict(task.matrix.holes)
+    for (target, observer), reason in empty.items():
+        if model in (target, observer):
+            return f"{target} seen by {observer}: {shorten(reason, 120, placeholder='…')}"
+    return "its cells have no score"
 
 
 def _task(results: Results, matrix: TaskMatrix, tests: int, rng: np.random.Generator) -> TaskAnalysis:
-    """The numbers of a task; its verdict stands when all tasks are known (`_judged`)."""
+    """The numbers of a task; its claims are made when all tasks are known (`_judged`)."""
     busy.set_stage(f"{matrix.task}: statistics")
     models = complete_models(matrix)
     at = [matrix.models.index(model) for model in models]
@@ -156,8 +170,10 @@ def _task(results: Results, matrix: TaskMatrix, tests: int, rng: np.random.Gener
     specific = replace(specific, scores=cluster_means(specific.scores, cluster))
     total = total_of(specific.scores, models) if enough else undefined("fewer than two models are complete")
     shuffled = Permutation(float("nan"), 0, True)
+    centred = np.full((len(models),) * 2, np.nan)
     if enough and total.n:
-        shuffled = observers_permuted(double_centre(np.nanmean(specific.scores, axis=2)), rng=rng)
+        centred = double_centre(np.nanmean(specific.scores, axis=2))
+        shuffled = observers_permuted(centred, rng=rng)
     empty = dict.fromkeys(sorted(unscored_cells(matrix)), "nothing was scored") | dict(matrix.holes)
     holes = [(t, o, shorten(why, 120, placeholder="…")) for (t, o), why in list(empty.items())[:3]]
     reason = "; ".join(f"{t} seen by {o}: {why}" for t, o, why in holes)
@@ -176,6 +192,7 @@ def _task(results: Results, matrix: TaskMatrix, tests: int, rng: np.random.Gener
         complete=total_of(scores[:, :, ~np.isnan(scores).any(axis=(0, 1))], models) if enough else total,
         worst=total_bounds(scores) if enough else (float("nan"),) * 2,
         permutation=shuffled,
+        centred=centred,
         taken_off=specific.taken_off,
         rows=model_rows(models, scores, specific, hits, tests=tests, rng=rng, graded=graded, stand_ins=stood)
         if enough
@@ -186,11 +203,6 @@ def _task(results: Results, matrix: TaskMatrix, tests: int, rng: np.random.Gener
         test=_paper_test(advantage) if advantage else None,
         p=advantage.p if advantage else float("nan"),
         p_holm=float("nan"),
-        verdict=Verdict(
-            "underpowered",
-            f"Five models are the least; fewer than two are complete ({reason}).",
-            "fewer than two have all their cells",
-        ),
     )
 
 

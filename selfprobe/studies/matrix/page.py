@@ -1,11 +1,11 @@
-"""The page of a matrix: its answer, the statistics behind it, the paper's tables and figures, and its tables."""
+"""The page of a matrix: its answer, the claims behind it, the paper's tables and figures, and its tables."""
 
 import io
 import math
 import shlex
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
@@ -18,269 +18,70 @@ from selfprobe.logs import Run, Runs, runs
 from selfprobe.page import (
     LINES,
     PI,
+    ROWS,
     Block,
     Column,
     Details,
     Figures,
+    Heading,
     Log,
     Page,
     Picture,
+    RowTable,
     Section,
     Table,
-    columns,
-    headings,
+    claim_page,
     more_in_tables,
     set_aside,
 )
-from selfprobe.page.numerals import Interval, number, percent
+from selfprobe.page.columns import columns_of
+from selfprobe.page.numerals import number, percent, signed_number
 from selfprobe.page.plots import Scale, cut_name, interval_rows, model_names
+from selfprobe.stats.claim import Claim, Verdict, strongest_claims
 from selfprobe.stats.estimate import Estimate, undefined
-from selfprobe.stats.pairs import OVER_PAIRS
 from selfprobe.studies.matrix.diversity import OPEN, TITLE, diversity_lines, diversity_section, not_measured
 from selfprobe.studies.matrix.effort import effort_sections
 from selfprobe.studies.matrix.numbers import Analysis, TaskAnalysis, analyse
 from selfprobe.studies.matrix.reproduction import paper_sections, paper_tables, reproduce
-from selfprobe.studies.matrix.rows import EFFECT, ModelRow
+from selfprobe.studies.matrix.rows import ModelRow
 from selfprobe.studies.matrix.sections import (
-    axes_section,
-    axes_table,
+    AXES_TEXT,
+    FRAMES_TEXT,
+    AxisRow,
+    BaselineRow,
+    CellRow,
+    FrameRow,
+    InformedRow,
+    ModelNumbers,
+    OwnScore,
+    TestRow,
     axis_rows,
-    cells_section,
-    frames_section,
-    frames_table,
-    frames_told,
-    informed_alone,
-    informed_frame,
+    baseline_rows,
+    cell_rows,
+    frame_lines,
+    frame_rows,
+    informed_lines,
     informed_rows,
-    informed_told,
-    models_on_themselves,
+    model_numbers,
     others_picture,
-    published_section,
-    self_table,
-    why_section,
+    own_scores,
+    reasoned_lines,
+    task_figures,
+    test_rows,
 )
 from selfprobe.studies.matrix.table import Results, left_out_of, matrices_of
+from selfprobe.studies.matrix.verdict import (
+    MATRIX_WORDS,
+    NEAR_COPY_CAUTION,
+    SMALLEST_ADVANTAGE,
+    MatrixFacts,
+    matrix_claims,
+)
 from selfprobe.study._registry import measures
 from selfprobe.text.safe import clean, cleaned
 
-ROWS = 6
-"""Largest number of rows of picture and table."""
-ORDER = ("Yes", "Cannot tell", "No")
-
-
-@dataclass(frozen=True)
-class Standing:
-    """Score of one model on itself, and what comes closest."""
-
-    task: str
-    model: str
-    answer: Literal["Yes", "No", "Cannot tell"]
-    itself: Interval
-    other: Interval
-    """The best other model's score on it."""
-    guess: Interval
-    """The best prediction that needs no model."""
-
-    @property
-    def lead(self) -> float:
-        """Lead over the best of the others; NaN counts as nothing."""
-        rest = [x for x in (self.other.value, self.guess.value) if not math.isnan(x)]
-        return -math.inf if math.isnan(self.itself.value) else self.itself.value - max(rest, default=0)
-
-
-@dataclass(frozen=True)
-class FirstScreen:
-    """Part of the page that a reader sees before anything is opened."""
-
-    answer: str
-    picture: Picture | None
-    table: Table
-    notes: tuple[str, ...]
-    """A line a task for the terminal, where there are several; and which control could still overturn the result."""
-
-
-def first_screen(analysis: Analysis, themselves: pd.DataFrame) -> FirstScreen:
-    """The answer over all tasks of a matrix.
-
-    Args:
-        analysis: The tasks of several models.
-        themselves: Rows of `sections.self_table`: tasks of a single model are in no analysis.
-    """
-    known = {task.task for task in analysis.tasks}
-    lone = [row for row in themselves.itertuples() if row.task not in known]
-    standings = [one for task in analysis.tasks for one in _standings(task)] + [_standing_alone(row) for row in lone]
-    standings.sort(key=lambda one: (ORDER.index(one.answer), -one.lead))
-    tasks = list(dict.fromkeys([task.task for task in analysis.tasks] + [row.task for row in lone]))
-    scale: Scale = "percent" if all(measures()[task].graded for task in tasks) else "score"
-    names = {name: text.replace(" ", "\N{NO-BREAK SPACE}") for name, text in model_names(_models(standings)).items()}
-    strongest = [next(one for one in standings if one.task == task) for task in tasks]
-    several = len(tasks) > 1
-    shown = (sorted(strongest, key=standings.index) if several else standings)[:ROWS]
-    return FirstScreen(
-        _sentence(analysis, standings, tasks, names, scale),
-        _picture(shown, names, scale, several=several, left=len(strongest if several else standings) - len(shown)),
-        _table(shown, names, scale, several=several),
-        _notes(analysis, names, several=several),
-    )
-
-
-def _models(standings: Sequence[Standing]) -> list[str]:
-    return sorted({one.model for one in standings})
-
-
-def _standings(task: TaskAnalysis) -> list[Standing]:
-    """A task's models, each on itself; those without a complete row by their cells alone."""
-    rows = {row.model: row for row in task.rows}
-    cells = {(cell.target, cell.observer): cell for cell in task.cells.itertuples()}
-    out = []
-    for model in task.matrix.models:
-        others = [cells[model, one] for one in task.matrix.models if one != model]
-        best = max(others, key=lambda cell: -math.inf if math.isnan(cell.value) else cell.value, default=None)
-        row = rows.get(model)
-        out.append(
-            Standing(
-                task=task.task,
-                model=model,
-                answer=_answer(task, row) if row else "Cannot tell",
-                itself=row.score if row else cells[model, model],
-                other=cells[model, row.rival] if row else best or undefined("no other model"),
-                guess=row.guess if row else undefined("no baseline without a complete row"),
-            )
-        )
-    return out
-
-
-def _answer(task: TaskAnalysis, row: ModelRow) -> Literal["Yes", "No", "Cannot tell"]:
-    """Answer for one model: where others are named, No needs that an advantage of interest in it would have been
-    seen."""
-    if task.verdict.answer != "Yes":
-        return task.verdict.answer
-    if row.model in task.verdict.models:
-        return "Yes"
-    return "No" if row.power.detects <= EFFECT else "Cannot tell"
-
-
-def _standing_alone(row: Any) -> Standing:
-    """A model that no other one was compared with; a row of `sections.self_table`."""
-    guess = Estimate(row.baseline, math.nan, math.nan, 0, "item", reason="no interval")
-    return Standing(row.task, row.model, "Cannot tell", row, undefined("no other model"), guess)
-
-
-def _sentence(
-    analysis: Analysis, standings: Sequence[Standing], tasks: Sequence[str], names: dict[str, str], scale: Scale
-) -> str:
-    by_answer = {answer: [t for t in analysis.tasks if t.verdict.answer == answer] for answer in ORDER}
-    models = len({model for task in analysis.tasks for model in task.models})
-    lone = {model for task in analysis.tasks for model in task.left_out} - {m for t in analysis.tasks for m in t.models}
-    compared = f"{models} scored models" if lone else f"{models} models"
-    if yes := by_answer["Yes"]:
-        first = next(one for one in standings if one.answer == "Yes")
-        named = len({model for task in yes for model in task.verdict.models})
-        if len(tasks) == 1:
-            return f"Yes, for {named} of {compared}. {_reached(first, names, scale)}"
-        head = f"Yes, for {named} of {compared} in {len(yes)} of {len(tasks)} tasks."
-        return f"{head} In {first.task} {_reached(first, names, scale, brief=True)}"
-    if not analysis.tasks:
-        return _only(standings, names, scale)
-    if opened := by_answer["Cannot tell"]:
-        count = len(opened) + len(tasks) - len(analysis.tasks)
-        who, reason = _who(opened[0].matrix.models, names), _renamed(opened[0].verdict.reason, names)
-        if len(tasks) == 1:
-            return f"Cannot tell for {who}: {reason}."
-        settled = {task.task for task in by_answer["No"]}
-        groups = {
-            frozenset(one.model for one in standings if one.task == task) for task in tasks if task not in settled
-        }
-        scope = f"for {who} in {count} of {len(tasks)} tasks"
-        if len(groups) > 1:
-            sizes = dict.fromkeys([min(map(len, groups)), max(map(len, groups))])
-            scope = f"in {count} of {len(tasks)} tasks, of {' to '.join(map(str, sizes))} models each"
-        return f"Cannot tell {scope}. In {opened[0].task} {reason}."
-    if len(tasks) == 1:
-        [task] = by_answer["No"]
-        who = f"any of {compared}" if models > 2 else _who(task.matrix.models, names)
-        return f"No, not for {who}: {_renamed(task.verdict.reason, names)}."
-    if len(by_answer["No"]) < len(tasks):
-        count = len(tasks) - len(analysis.tasks)
-        return f"Cannot tell for {compared} in {count} of {len(tasks)} tasks; No in the others."
-    why = "none predicts itself beyond what skill, habits and every other model here explain"
-    return f"No, not for any of {compared} in {len(tasks)} tasks: {why}."
-
-
-def _only(standings: Sequence[Standing], names: dict[str, str], scale: Scale) -> str:
-    """The answer where every task has a single model."""
-    one = standings[0] if standings else None
-    who = _who(_models(standings), names) if standings else "any model"
-    if len(standings) != 1 or one is None:
-        return f"Cannot tell for {who}: each task has a single model, and comparing takes five."
-    if math.isnan(one.itself.value):
-        return f"Cannot tell for {who}: it has no score."
-    at = percent(one.itself.value) if scale == "percent" else number(one.itself.value)
-    reached = f"it predicts itself in {at} of cases" if scale == "percent" else f"it scores {at} on itself"
-    guess = percent(one.guess.value) if scale == "percent" else number(one.guess.value)
-    without = "" if math.isnan(one.guess.value) else f", guessing without a model {guess}"
-    return f"Cannot tell for {who} alone: {reached}{without}; comparing takes five models."
-
-
-def _reached(one: Standing, names: dict[str, str], scale: Scale, *, brief: bool = False) -> str:
-    """A named model's score, and what comes closest; in brief where the tasks are named too."""
-    who, guess = names[one.model], "no model" if brief else "guessing without a model"
-    if scale == "percent":
-        text = f"{who} predicts itself in {percent(one.itself.value)} of cases"
-        text += f"; the best other model predicts it in {percent(one.other.value)}"
-        return text + ("." if math.isnan(one.guess.value) else f", {guess} {percent(one.guess.value)}.")
-    text = f"{who} scores {number(one.itself.value)} on itself; the best other model {number(one.other.value)}"
-    return text + ("." if math.isnan(one.guess.value) else f", {guess} {number(one.guess.value)}.")
-
-
-def _who(models: Sequence[str], names: dict[str, str]) -> str:
-    return " and ".join(names[model] for model in models) if len(models) < 3 else f"{len(models)} models"
-
-
-def _picture(
-    rows: Sequence[Standing], names: dict[str, str], scale: Scale, *, several: bool, left: int
-) -> Picture | None:
-    drawn = {}
-    for one in rows:
-        marks = {"itself": one.itself, "best other model": one.other, "without a model": one.guess}
-        label = f"{one.task}\n{cut_name(names[one.model])}" if several else cut_name(names[one.model])
-        drawn[label] = {key: e for key, e in marks.items() if key == "itself" or not math.isnan(e.value)}
-    if not any(not math.isnan(one.itself.value) for one in rows):
-        return None
-    caption = f"95 % intervals.{more_in_tables(left)}"
-    axis = "cases in which the model is predicted" if scale == "percent" else "score on the model"
-    return interval_rows("predicted", drawn, caption=caption, axis=axis, scale=scale)
-
-
-def _table(rows: Sequence[Standing], names: dict[str, str], scale: Scale, *, several: bool) -> Table:
-    write = percent if scale == "percent" else number
-
-    def score(of: str) -> Column:
-        title = {"itself": "on itself", "other": "best other", "guess": "without a model"}[of]
-        return Column(title, lambda one: getattr(one, of).value, write)
-
-    model = Column("model", lambda one: names[one.model])
-    if several:
-        task = Column("task", lambda one: Markup("_<wbr>").join(one.task.split("_")))
-        ahead = Column("model ahead", lambda one: names[one.model])
-        return Table(rows, (task, Column("answer", "answer"), ahead, score("itself"), score("other")))
-    return Table(rows, (model, Column("answer", "answer"), score("itself"), score("other"), score("guess")))
-
-
-def _notes(analysis: Analysis, names: dict[str, str], *, several: bool) -> tuple[str, ...]:
-    lines = []
-    for task in sorted(analysis.tasks, key=lambda task: ORDER.index(task.verdict.answer)) if several else ():
-        why = f"for {', '.join(task.verdict.models)}" if task.verdict.models else task.verdict.reason
-        lines.append(_renamed(f"{task.task}: {task.verdict.answer}, {why}.", names))
-    if len(lines) > 4:
-        lines[3:] = [f"{len(lines) - 3} more tasks are on the page."]
-    if unscored := sorted({model for task in analysis.tasks for model in task.left_out}):
-        lines.insert(0, f"No score, so no answer, for {', '.join(names[model] for model in unscored)}.")
-    cautions = dict.fromkeys(_renamed(task.verdict.caution, names) for task in analysis.tasks if task.verdict.caution)
-    return (*lines, *cautions)[:LINES]
-
-
-MOST = 200
+MATRIX_QUESTION = "Does a model predict itself better than others predict it?"
+EMBEDDED_SAMPLES = 200
 """Largest number of samples whose replies a report embeds unasked: more take minutes."""
 
 
@@ -294,45 +95,46 @@ def matrix_page(logs: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER)
     return runs_page(runs(logs), logs, embedder=embedder)
 
 
-def runs_page(there: Runs, paths: Sequence[str] = (), *, embedder: str | None = DEFAULT_EMBEDDER) -> Page:
+def runs_page(matrix_runs: Runs, paths: Sequence[str] = (), *, embedder: str | None = DEFAULT_EMBEDDER) -> Page:
     """The page of the matrices of these runs; with several models also how alike their replies are.
 
     Args:
-        there: Runs of matrix tasks, and of open answers.
+        matrix_runs: Runs of matrix tasks, and of open answers.
         paths: Paths that were searched, for messages.
-        embedder: What makes vectors of the replies; None: the default one, for at most `MOST` samples.
+        embedder: Source of vectors of the replies; None: the default one, for at most `EMBEDDED_SAMPLES` samples.
 
     Raises:
         NoLogs: There is no log of a matrix task among them.
     """
-    open_answers = [run for run in there.finished if run.identity.task == OPEN]
+    open_runs = [run for run in matrix_runs.finished if run.identity.task == OPEN]
     try:
-        results = matrices_of(there, paths)
+        results = matrices_of(matrix_runs, paths)
     except NoLogs:
-        if not open_answers:
+        if not open_runs:
             raise
-        similar, tables = _alike(open_answers, embedder)
-        return Page(TITLE, sections=similar, tables=tables, notes=diversity_lines(tables))
-    sampled = {run.log for run in results.runs if run.identity.task == OPEN}
-    results = replace(results, ignored={log: why for log, why in results.ignored.items() if log not in sampled})
-    counting = {*_counting(results), *sampled}
-    similar, tables = _alike([run for run in results.runs if run.log in counting], embedder)
-    whole = results_page(results, analyse(results, rng=np.random.default_rng(0)), paper=similar)
-    return replace(whole, tables={**whole.tables, **tables})
+        sections, tables = _similarity(open_runs, embedder)
+        return Page(TITLE, sections=sections, tables=tables, notes=diversity_lines(tables))
+    open_logs = {run.log for run in results.runs if run.identity.task == OPEN}
+    ignored = {log: reason for log, reason in results.ignored.items() if log not in open_logs}
+    results = replace(results, ignored=ignored)
+    similarity_logs = {*_logs_of_cells(results), *open_logs}
+    sections, tables = _similarity([run for run in results.runs if run.log in similarity_logs], embedder)
+    page = results_page(results, analyse(results, rng=np.random.default_rng(0)), paper=sections)
+    return replace(page, tables={**page.tables, **tables})
 
 
-def _alike(found: Sequence[Run], embedder: str | None) -> tuple[list[Section], dict[str, pd.DataFrame]]:
-    sample_count = sum(run.planned_samples for run in found if run.header.results)
-    if embedder is None and sample_count > MOST:
+def _similarity(similarity_runs: Sequence[Run], embedder: str | None) -> tuple[list[Section], dict[str, RowTable]]:
+    sample_count = sum(run.planned_samples for run in similarity_runs if run.header.results)
+    if embedder is None and sample_count > EMBEDDED_SAMPLES:
         return [not_measured(sample_count)], {}
-    return diversity_section(found, embedder=embedder or DEFAULT_EMBEDDER)
+    return diversity_section(similarity_runs, embedder=embedder or DEFAULT_EMBEDDER)
 
 
-def _counting(results: Results) -> list[str]:
+def _logs_of_cells(results: Results) -> list[str]:
     """The logs of cells that are no holes."""
-    out = left_out_of(results.cells)
+    holes = left_out_of(results.cells)
     cells = results.cells[~results.cells.joined.astype(bool)]
-    return [cell.log for cell in cells.itertuples() if (cell.task, cell.target, cell.observer) not in out]
+    return [cell.log for cell in cells.itertuples() if (cell.task, cell.target, cell.observer) not in holes]
 
 
 def results_page(results: Results, analysis: Analysis, *, paper: Sequence[Block] = ()) -> Page:
@@ -343,118 +145,463 @@ def results_page(results: Results, analysis: Analysis, *, paper: Sequence[Block]
         analysis: Their numbers.
         paper: More that stands under “As in the paper”.
     """
+    own_rows = own_scores(results, {task.task: task.matrix for task in analysis.tasks})
     informed = informed_rows(results, analysis)
-    themselves = self_table(results, {task.task: task.matrix for task in analysis.tasks})
-    decisions = io.BytesIO()
-    cleaned(results.decisions).to_parquet(decisions, index=False)
-    alone = _alone(analysis, themselves)
-    axes = axis_rows(results) if results.runs else []
+    axes = axis_rows(results)
     efforts, effort_tables = effort_sections(results.runs)
-    reproduced = reproduce(results, rng=np.random.default_rng(0))
-    first = first_screen(analysis, themselves)
-    named = [results.cells, *([results.informed] if len(results.informed) else [])]
-    names = model_names(models := sorted({model for table in named for model in (*table.target, *table.observer)}))
+    reproduction = reproduce(results, rng=np.random.default_rng(0))
+    models = _models_of(results)
+    names = {model: name.replace(" ", "\N{NO-BREAK SPACE}") for model, name in model_names(models).items()}
+    subjects = strongest_subjects(matrix_subjects(analysis, own_rows, names))
+    tasks = list(dict.fromkeys(subject.task for subject in subjects))
+    has_several_tasks = len(tasks) > 1
+    lone_lines = [_renamed(line, names) for line in _lone_lines(analysis, own_rows)]
+    claims = [subject.page_claim(has_several_tasks) for subject in subjects]
+    scale: Scale = "percent" if all(measures()[task].graded for task in tasks) else "score"
+    first_rows = _first_of_tasks(subjects) if has_several_tasks else subjects
+    tables = _shown_tables(results, analysis, own_rows, informed, axes)
+    page = claim_page(
+        MATRIX_QUESTION,
+        claims,
+        MATRIX_WORDS,
+        picture=first_picture(first_rows, scale, has_several_tasks=has_several_tasks),
+        table=first_table(first_rows[:ROWS], scale, has_several_tasks=has_several_tasks),
+        tables=tables,
+        method=_method(results, analysis, axes),
+        paper=[*paper_sections(reproduction), *_task_by_task_section(analysis), *paper, *efforts],
+        cells=[block for task in analysis.tasks for block in task_figures(task)],
+        groups={task: [subject.claim for subject in subjects if subject.task == task] for task in tasks},
+    )
+    why, *further_sections = page.sections
+    lone_blocks = [escape(clean(line)) for line in lone_lines]  # a command keeps its models' names
+    why = replace(why, blocks=[*results.settings.values(), *why.blocks, *lone_blocks])
+    sections = [why, *further_sections, _runs_section(results)]
     notes = [
         *_remarks(results),
-        *first.notes,
-        *alone,
-        *frames_told(results, {task.task for task in analysis.tasks}),
+        *results.settings.values(),
+        *_unscored_lines(analysis, names),
+        *page.notes,
+        *_caution_lines(subjects),
+        *lone_lines,
+        *frame_lines(results, {task.task for task in analysis.tasks}),
+        *informed_lines(informed, analysis),
     ]
-    notes += informed_told(informed, analysis)
-    return Page(
-        title="Does a model predict itself better than others predict it?",
-        answer=first.answer,
-        picture=first.picture,
-        table=first.table,
+    file_tables = {"runs": RowTable(RunRow, run_rows(results.cells)), **paper_tables(reproduction), **effort_tables}
+    return replace(
+        page,
+        sections=sections,
         models=models,
-        sections=headings(
-            why=[
-                *(why_section(task) for task in analysis.tasks),
-                *(escape(clean(_renamed(line, names))) for line in alone),
-                *informed_alone(informed, analysis),
-                *frames_section(results),
-            ],
-            paper=[
-                *paper_sections(reproduced),
-                *_others(analysis),
-                *paper,
-                *efforts,
-                *axes_section(axes),
-                published_section(),
-            ],
-            cells=[*(cells_section(task) for task in analysis.tasks), models_on_themselves(themselves)],
-            method=[f"{_counted(results)}. {COUNTS}", *_few_clusters(results), *_method()],
-            runs=_runs(results),
-        ),
-        tables={
-            "cells": pd.concat([task.cells for task in analysis.tasks]) if analysis.tasks else pd.DataFrame(),
-            "runs": results.cells,
-            "advantage": _advantage_table(analysis),
-            "self": themselves,
-            **paper_tables(reproduced),
-            **effort_tables,
-            **({"axes": axes_table(axes)} if axes else {}),
-            **({"frames": frames_table(results)} if results.frames else {}),
-            **({"informed": informed_frame(informed)} if informed else {}),
-        },
-        files={"tables/decisions.parquet": decisions.getvalue()},
+        tables={**page.tables, **file_tables},
+        files={"tables/decisions.parquet": _decisions_file(results)},
         notes=[_renamed(note, names) for note in notes[:LINES]],
-        holes=_holes(analysis.tasks, results.cells)
-        + [f"{task}, {one.observer} ({one.arm}) on {one.target}: {one.hole}" for task, one in informed if one.hole],
+        holes=_hole_lines(analysis, results, informed),
     )
 
 
-COUNTS = "Scores count what could be read; what could not is shown as unscored, never guessed."
+def _models_of(results: Results) -> list[str]:
+    """All targets and observers, by their full names."""
+    tables = [results.cells, results.informed] if len(results.informed) else [results.cells]
+    return sorted({model for table in tables for model in (*table.target, *table.observer)})
 
 
-def _others(analysis: Analysis) -> list[Section]:
-    """Figure 2 of each task; of a single one it stands under Figure 2 already."""
-    pictures = [others_picture(task) for task in analysis.tasks if task.advantage]
-    if len(pictures) < 2:
-        return []
-    return [Section("Figure 2, task by task", [Figures(pictures)])]
+def _decisions_file(results: Results) -> bytes:
+    content = io.BytesIO()
+    cleaned(results.decisions).to_parquet(content, index=False)
+    return content.getvalue()
 
 
-def _renamed(text: str, names: dict[str, str]) -> str:
+def _renamed(text: str, names: Mapping[str, str]) -> str:
     """A line with its models by the names that people call them; a command keeps theirs."""
-    line, command, rest = text.partition("selfprobe matrix ")
+    line, command, command_rest = text.partition("selfprobe matrix ")
     for model in sorted(names, key=len, reverse=True):
         line = line.replace(model, names[model])
-    return line + command + rest
+    return line + command + command_rest
 
 
-def _alone(analysis: Analysis, themselves: pd.DataFrame) -> list[str]:
-    """Why tasks that a single model ran on itself have no verdict; the other tasks have one."""
-    lone = themselves[~themselves.task.isin([task.task for task in analysis.tasks])] if len(themselves) else themselves
-    if not len(lone):
+# ---- models in tasks, and what comes closest to them
+
+
+COMPETITOR_LABELS = {
+    "above_observers": "best other model",
+    "above_baselines": "without a model",
+    "above_informed": "informed observer",
+    "above_stand_ins": "another's own replies",
+    "above_habit": "its habit",
+}
+"""Check with a competitor → its name in the picture."""
+
+
+@dataclass(frozen=True)
+class MatrixSubject:
+    """A model in a task: its claim, its score on itself, and what its competitors reach."""
+
+    task: str
+    claim: Claim
+    """The claim, by the model's name on the page."""
+    score: Estimate
+    """Score on itself."""
+    competitors: Mapping[str, Estimate]
+    """Name of the competitor in the picture → its score on the model."""
+    closest: str
+    """The strongest competitor with its score, as in the sentence; "" where nothing was compared."""
+    above_closest: float
+    """Score on itself less the strongest competitor's."""
+
+    def page_claim(self, has_several_tasks: bool) -> Claim:
+        """The claim with the task in its subject, where there are several."""
+        if not has_several_tasks:
+            return self.claim
+        return replace(self.claim, subject=f"{self.claim.subject} in {self.task}")
+
+
+def matrix_subjects(analysis: Analysis, own_rows: Sequence[OwnScore], names: Mapping[str, str]) -> list[MatrixSubject]:
+    """Every model of every task, those that no other one was compared with too.
+
+    Args:
+        analysis: The tasks of several models.
+        own_rows: Models on themselves.
+        names: Model → its name on the page.
+    """
+    subjects = []
+    analysed_tasks = {task.task for task in analysis.tasks}
+    for task in analysis.tasks:
+        row_by_model = {row.model: row for row in task.rows}
+        for claim in task.claims:
+            row = row_by_model.get(claim.subject)
+            renamed = _renamed_claim(claim, names)
+            subjects.append(_subject(task, claim.subject, row, renamed, names))
+    for own_row in own_rows:
+        if own_row.task not in analysed_tasks:
+            subjects.append(_lone_subject(own_row, names))
+    return subjects
+
+
+def _renamed_claim(claim: Claim, names: Mapping[str, str]) -> Claim:
+    """A claim with its models by their names on the page."""
+    checks = [
+        replace(
+            check,
+            compared_with=_renamed(check.compared_with, names),
+            remedy=_renamed(check.remedy, names),
+            difference=replace(check.difference, reason=_renamed(check.difference.reason, names)),
+        )
+        for check in claim.checks
+    ]
+    return replace(claim, subject=names[claim.subject], checks=tuple(checks))
+
+
+def _subject(
+    task: TaskAnalysis, model: str, row: ModelRow | None, claim: Claim, names: Mapping[str, str]
+) -> MatrixSubject:
+    estimate_by_cell = {
+        (cell.target, cell.observer): Estimate(cell.value, cell.low, cell.high, cell.n, "item", reason=cell.reason)
+        for cell in task.cells.itertuples()
+        if cell.target == model
+    }
+    score = row.score if row else estimate_by_cell[model, model]
+    others = {other: estimate_by_cell[model, other] for other in task.matrix.models if other != model}
+    scored_others = {other: estimate for other, estimate in others.items() if not math.isnan(estimate.value)}
+    rival = max(scored_others, key=lambda other: scored_others[other].value, default=None)
+    competitors = {COMPETITOR_LABELS["above_observers"]: scored_others[rival]} if rival else {}
+    if row and not math.isnan(row.guess.value):
+        competitors[COMPETITOR_LABELS["above_baselines"]] = row.guess
+    strongest = claim.strongest_competitor
+    if strongest is not None:
+        label = COMPETITOR_LABELS[strongest.name]
+        reached = score.value - strongest.difference.value
+        known = competitors.get(label)
+        if known is None or abs(known.value - reached) > 0.005:
+            competitors[label] = undefined("no interval", n=score.n, value=reached)
+        return MatrixSubject(task.task, claim, score, competitors, strongest.compared_with, strongest.difference.value)
+    closest = ""
+    above_closest = math.nan
+    if rival:
+        write = percent if measures()[task.task].graded else number
+        closest = f"{names[rival]} on it: {write(scored_others[rival].value)}"
+        above_closest = score.value - scored_others[rival].value
+    return MatrixSubject(task.task, claim, score, competitors, closest, above_closest)
+
+
+def _lone_subject(own_row: OwnScore, names: Mapping[str, str]) -> MatrixSubject:
+    """A model that no other one was compared with."""
+    facts = MatrixFacts(
+        models=[own_row.model],
+        rows=(),
+        holes={own_row.model: own_row.hole} if own_row.hole else {},
+        means=np.full((1, 1), math.nan),
+        centred=np.full((1, 1), math.nan),
+        total=undefined("one model"),
+    )
+    (claim,) = matrix_claims(facts)
+    competitors = {}
+    closest = ""
+    if not math.isnan(own_row.baseline):
+        write = percent if measures()[own_row.task].graded else number
+        competitors[COMPETITOR_LABELS["above_baselines"]] = undefined("no interval", value=own_row.baseline)
+        closest = f"guessing without a model ({own_row.baseline_name}): {write(own_row.baseline)}"
+    return MatrixSubject(
+        task=own_row.task,
+        claim=_renamed_claim(claim, names),
+        score=own_row.estimate,
+        competitors=competitors,
+        closest=closest,
+        above_closest=own_row.estimate.value - own_row.baseline,
+    )
+
+
+def strongest_subjects(subjects: Sequence[MatrixSubject]) -> list[MatrixSubject]:
+    """Subjects in the order of `strongest_claims`."""
+    subject_by_claim = {id(subject.claim): subject for subject in subjects}
+    return [subject_by_claim[id(claim)] for claim in strongest_claims([subject.claim for subject in subjects])]
+
+
+def _first_of_tasks(subjects: Sequence[MatrixSubject]) -> list[MatrixSubject]:
+    """The strongest subject of each task, in their order."""
+    first_by_task: dict[str, MatrixSubject] = {}
+    for subject in subjects:
+        first_by_task.setdefault(subject.task, subject)
+    return list(first_by_task.values())
+
+
+# ---- the first screen
+
+
+@dataclass(frozen=True)
+class AnswerRow:
+    """Answer for one model, or for the model that is furthest ahead in a task."""
+
+    task: Annotated[str, Heading("task", "Task of the matrix.")]
+    answer: Annotated[Verdict, Heading("answer", "Whether the model predicts itself better than the others explain.")]
+    model: Annotated[str, Heading("model", "Model that predicts itself; of several tasks the one ahead.")]
+    score: Annotated[float, Heading("on itself", "Mean score of the model about itself.")]
+    closest: Annotated[str, Heading("strongest competitor", "What comes closest to the model, with its score on it.")]
+    above_it: Annotated[float, Heading("above it", "On itself less the strongest competitor.", signed_number)]
+
+
+def first_table(subjects: Sequence[MatrixSubject], scale: Scale, *, has_several_tasks: bool) -> Table:
+    """The answer by model; of several tasks by task."""
+    rows = [
+        AnswerRow(
+            task=subject.task,
+            answer=subject.claim.verdict,
+            model=subject.claim.subject,
+            score=subject.score.value,
+            closest=subject.closest.replace(" %", "\N{NO-BREAK SPACE}%") or "–",
+            above_it=subject.above_closest,
+        )
+        for subject in subjects
+    ]
+    names = ["model", "answer", "score", "closest", "above_it"]
+    if has_several_tasks:
+        names = ["task", "answer", "model", "score", "closest"]
+    columns = [_scaled(column, scale) for column in columns_of(AnswerRow, *names)]
+    return Table(rows, columns)
+
+
+def _scaled(column: Column, scale: Scale) -> Column:
+    """A column of the first table with scores in percent where they are shares, and tasks that may break."""
+    if column.of == "score" and scale == "percent":
+        return replace(column, show=percent)
+    if column.of == "task":
+        return replace(column, show=lambda task: Markup("_<wbr>").join(task.split("_")))
+    return column
+
+
+def first_picture(subjects: Sequence[MatrixSubject], scale: Scale, *, has_several_tasks: bool) -> Picture | None:
+    """Each model on itself beside its competitors; of several tasks the model ahead in each."""
+    scored = [subject for subject in subjects if not math.isnan(subject.score.value)]
+    if not scored:
+        return None
+    drawn = scored[:ROWS]
+    rows = {}
+    for subject in drawn:
+        name = cut_name(subject.claim.subject)
+        label = f"{subject.task}\n{name}" if has_several_tasks else name
+        rows[label] = {"itself": subject.score, **subject.competitors}
+    caption = f"95 % intervals.{more_in_tables(len(subjects) - len(drawn))}"
+    axis = "cases in which the model is predicted" if scale == "percent" else "score on the model"
+    return interval_rows("predicted", rows, caption=caption, axis=axis, scale=scale)
+
+
+def _unscored_lines(analysis: Analysis, names: Mapping[str, str]) -> list[str]:
+    """A line on models that no answer is about."""
+    unscored = sorted({model for task in analysis.tasks for model in task.left_out})
+    return [f"No score, so no answer, for {', '.join(names[model] for model in unscored)}."] if unscored else []
+
+
+def _caution_lines(subjects: Sequence[MatrixSubject]) -> list[str]:
+    """A line for each model with a Yes on what could still overturn it."""
+    named = [subject.claim.subject for subject in subjects if subject.claim.verdict is Verdict.YES]
+    return [NEAR_COPY_CAUTION.format(model=model) for model in dict.fromkeys(named)]
+
+
+def _lone_lines(analysis: Analysis, own_rows: Sequence[OwnScore]) -> list[str]:
+    """Why tasks that a single model ran on itself have no answer, and what to type."""
+    analysed_tasks = {task.task for task in analysis.tasks}
+    lone_rows = [row for row in own_rows if row.task not in analysed_tasks]
+    if not lone_rows:
         return []
-    holes = [f"{row.task}, {row.model}: no score, since {row.hole}." for row in lone.itertuples() if row.hole]
-    names, tasks = list(dict.fromkeys(lone.model)), ",".join(dict.fromkeys(lone.task))
-    models = shlex.quote(",".join([*names, "B", "C", "D", "E"][: max(5, len(names))]))
-    return [
-        *holes,
-        f"One model alone has no verdict, which compares it with at least four others: selfprobe matrix --models "
-        f"{models} --tasks {tasks}.",
-    ]
+    lines = [f"{row.task}, {row.model}: no score, since {row.hole}." for row in lone_rows if row.hole]
+    models = list(dict.fromkeys(row.model for row in lone_rows))
+    placeholders = ["B", "C", "D", "E"][: max(5 - len(models), 0)]
+    tasks = ",".join(dict.fromkeys(row.task for row in lone_rows))
+    lines.append(
+        "One model alone has no answer, which compares it with at least four others: selfprobe matrix --models "
+        f"{shlex.quote(','.join([*models, *placeholders]))} --tasks {tasks}."
+    )
+    return lines
 
 
-def _holes(tasks: Sequence[TaskAnalysis], cells: pd.DataFrame) -> list[str]:
+def _hole_lines(analysis: Analysis, results: Results, informed: Sequence[InformedRow]) -> list[str]:
     """The cells without a score, and why; none that is joined from runs, which are named where they are holes."""
-    joined = {(cell.task, cell.target, cell.observer) for cell in cells[cells.joined.astype(bool)].itertuples()}
-    return [
-        f"{t.task}, {observer} on {target}: {why}"
-        for t in tasks
-        for (target, observer), why in t.matrix.holes.items()
-        if (t.task, target, observer) not in joined
-    ]
+    joined_cells = results.cells[results.cells.joined.astype(bool)]
+    joined = {(cell.task, cell.target, cell.observer) for cell in joined_cells.itertuples()}
+    lines = []
+    for task in analysis.tasks:
+        for (target, observer), reason in task.matrix.holes.items():
+            if (task.task, target, observer) not in joined:
+                lines.append(f"{task.task}, {observer} on {target}: {reason}")
+    lines += [f"{row.task}, {row.observer} ({row.arm}) on {row.target}: {row.hole}" for row in informed if row.hole]
+    return lines
+
+
+# ---- tables, method, runs
+
+
+def _shown_tables(
+    results: Results,
+    analysis: Analysis,
+    own_rows: Sequence[OwnScore],
+    informed: Sequence[InformedRow],
+    axes: Sequence[AxisRow],
+) -> dict[str, RowTable]:
+    """Tables of the page under Tables, by file stem."""
+    tables = {
+        "cells": RowTable(CellRow, cell_rows(analysis), hides_empty=True),
+        "advantage": RowTable(ModelNumbers, model_numbers(analysis), hides_empty=True),
+        "tests": RowTable(TestRow, test_rows(analysis)),
+        "baselines": RowTable(BaselineRow, baseline_rows(analysis)),
+        "self": RowTable(OwnScore, own_rows, hides_empty=True),
+        "axes": RowTable(AxisRow, axes),
+        "frames": RowTable(FrameRow, frame_rows(results)),
+        "informed": RowTable(InformedRow, informed, hides_empty=True),
+    }
+    optional = ("axes", "frames", "informed")
+    return {name: table for name, table in tables.items() if table.rows or name not in optional}
+
+
+def _task_by_task_section(analysis: Analysis) -> list[Section]:
+    """Figure 2 of each task; of a single one it stands under Figure 2 already."""
+    pictures = [others_picture(task) for task in analysis.tasks if task.advantage]
+    return [Section("Figure 2, task by task", [Figures(pictures)])] if len(pictures) > 1 else []
+
+
+COUNTING_TEXT = "Scores count what could be read; what could not is shown as unscored, never guessed."
+
+
+@dataclass(frozen=True)
+class Term:
+    """Words of the page, for people who have not read the paper."""
+
+    word: Annotated[str, Heading("word", "Word of this page.")]
+    meaning: Annotated[str, Heading("what it says", "Meaning of the word.")]
+
+
+METHOD_TERMS = (
+    Term(
+        "cell",
+        "The observer's answers, compared with what the target did when it ran on itself: all observers face one "
+        "truth. In a join the other observer's answer is what it said of itself: it was not asked about the target.",
+    ),
+    Term(
+        "T",
+        "The mean of the diagonal above what row and column means predict. It is an estimate and no test: skill times "
+        "predictability looks the same.",
+    ),
+    Term(
+        "skill",
+        "How well a model predicts the other models. In the table of models on themselves: the share of the way from "
+        "the best baseline to 1 that the model goes.",
+    ),
+    Term("habit", "What a model's answers get against its acts at other items."),
+    Term("item-specific", "The score that is left without the habit."),
+    Term("ceiling", "What the target reaches when it is asked twice: perfect knowledge reaches no more."),
+    Term(
+        "without a model",
+        "The best of the predictions that need no model: the commonest answer, a classifier of the item's text, and "
+        "what a task adds.",
+    ),
+    Term(
+        "informed observer",
+        "An observer that was told the target's name, or shown replies of the target to other items. Where there is "
+        "one, a named model must know more of itself than the one that comes closest to it.",
+    ),
+    Term(
+        "over the fit",
+        "A model's own cell less what its skill and predictability give, as fitted to the other cells.",
+    ),
+    Term(
+        "pairs",
+        "How much particular models know of one another anyhow (shared data, distillation). More items do not make it "
+        "less.",
+    ),
+    Term(
+        "likest other's replies",
+        "What another model's own replies get as predictions of this model, from the logs.",
+    ),
+    Term(
+        "answer",
+        "Yes where every check under Why holds: the own cell stands out above skill, noise and the spread of all other "
+        "pairs, item-specific, and the score is above each competitor's. Unscored replies of its own count as wrong, "
+        "and each p is corrected by Holm over all models and tasks. No where the advantage is shown to be below "
+        f"{SMALLEST_ADVANTAGE:.2f}, or a competitor to reach as much. Else these data cannot decide it: the check "
+        "that is open says what would.",
+    ),
+    Term(
+        "what can still pass",
+        "Habits that hang on something in the question which the baselines do not see; a likeness of few models that "
+        "none of the others has.",
+    ),
+)
+
+
+def _method(results: Results, analysis: Analysis, axes: Sequence[AxisRow]) -> list[Block]:
+    terms = RowTable(Term, METHOD_TERMS)
+    tests = Markup(
+        "The question is that of {}. Tests: <code>selfprobe/stats/pairs.py</code>, "
+        "<code>selfprobe/studies/matrix/habit.py</code>, <code>verdict.py</code>; "
+        "how often they are right: <code>docs/statistics.md</code>."
+    ).format(PI)
+    lines = list(_few_clusters(results))
+    for task in analysis.tasks:
+        if task.left_out:
+            lines.append(
+                f"{task.task}: left out of the statistics, because cells of theirs are holes: "
+                f"{', '.join(task.left_out)}."
+            )
+        lines += reasoned_lines(task)
+    if results.frames:
+        lines.append(FRAMES_TEXT)
+    if axes:
+        lines.append(AXES_TEXT)
+    return [f"{_counted(results)}. {COUNTING_TEXT}", *lines, Table(terms.rows, terms.columns), tests]
 
 
 def _counted(results: Results) -> str:
     """Cells, the runs that they come from, and tasks."""
-    joined, informed = int(results.cells.joined.sum()), len(results.informed)
-    cells, runs = len(results.cells), len(results.cells) - joined + informed
-    told = f" ({informed} of observers that were told of their target)" if informed else ""
-    return f"{_many(cells, 'cell')} from {_many(runs, 'run')}{told}, {_many(results.cells.task.nunique(), 'task')}"
+    joined_count = int(results.cells.joined.sum())
+    informed_count = len(results.informed)
+    cell_count = len(results.cells)
+    run_count = cell_count - joined_count + informed_count
+    informed = f" ({informed_count} of observers that were told of their target)" if informed_count else ""
+    cells = _plural(cell_count, "cell")
+    tasks = _plural(results.cells.task.nunique(), "task")
+    return f"{cells} from {_plural(run_count, 'run')}{informed}, {tasks}"
+
+
+def _plural(count: int, noun: str) -> str:
+    """A number with its noun: "1 run", "2 runs"."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _few_clusters(results: Results) -> Iterator[str]:
@@ -462,130 +609,75 @@ def _few_clusters(results: Results) -> Iterator[str]:
     remedy = "?cluster=COLUMN behind the data file's name takes another column"
     for task, items in results.items.groupby("task"):
         clusters = list(items.cluster.astype(str))
-        if few := few_clusters(clusters, rows=f"items of {task}", unit="cluster", remedy=remedy):
-            yield few
+        sentence = few_clusters(clusters, rows=f"items of {task}", unit="cluster", remedy=remedy)
+        if sentence:
+            yield sentence
 
 
-def _many(count: int, noun: str) -> str:
-    return f"{count} {noun}{'s' * (count != 1)}"
+def _write_applied(applied: Mapping[str, str]) -> str:
+    return "; ".join(f"{role}: {settings}" for role, settings in applied.items())
 
 
-METHOD = {
-    "cell": "The observer's answers, compared with what the target did when it ran on itself: all observers face one "
-    "truth. In a join the other observer's answer is what it said of itself: it was not asked about the target.",
-    "T": "The mean of the diagonal above what row and column means predict. It is an estimate and no test: skill times "
-    "predictability looks the same.",
-    "skill": "How well a model predicts the other models. In the table of models on themselves: the share of the way "
-    "from the best baseline to 1 that the model goes.",
-    "habit": "What a model's answers get against its acts at other items.",
-    "item-specific": "The score that is left without the habit.",
-    "ceiling": "What the target reaches when it is asked twice: perfect knowledge reaches no more.",
-    "without a model": "The best of the predictions that need no model: the commonest answer, a classifier of the "
-    "item's text, and what a task adds.",
-    "closest": "Of the other observers, or of the informed ones, the one with the best score on the named model: the "
-    "model must know more of itself than that one.",
-    "informed observer": "An observer that was told the target's name, or shown replies of the target to other items. "
-    "Where there is one, a named model must know more of itself than the one that comes closest to it.",
-    "over the fit": "A model's own cell less what its skill and predictability give, as fitted to the other cells.",
-    "pairs": "How much particular models know of one another anyhow (shared data, distillation). More items do not "
-    "make it less.",
-    "likest other's replies": "What another model's own replies get as predictions of this model, from the logs.",
-    "Yes": "A named model's own cell stands out above skill, noise and the spread of all other pairs, item-specific; "
-    "it is above each baseline and each other model's own replies on its own row. Its own unscored replies count as "
-    "wrong. The p is corrected by Holm over all models and tasks, and the permutation of the observers agrees where "
-    "it can. In the tables: supported.",
-    "No": "Nothing is above 0, or a baseline explains it; an advantage of interest would have been seen. In the "
-    "tables: not supported.",
-    "Cannot tell": "Something is above 0, but skill or the likeness of models could look like this (in the tables: "
-    f"not told apart), or this size could not see an advantage of {EFFECT:.2f} in one model (underpowered). With three "
-    "models nobody can be named.",
-    "what can still pass": "Habits that hang on something in the question which the baselines do not see; a likeness "
-    "of few models that none of the others has.",
-}
-"""The words of the page, for people who have not read the paper."""
+@dataclass(frozen=True)
+class RunRow:
+    """Runs and joined cells."""
+
+    task: Annotated[str, Heading("task", "Task of the matrix.")]
+    target: Annotated[str, Heading("target", "Model that is predicted.")]
+    observer: Annotated[str, Heading("observer", "Model that predicts.")]
+    arm: Annotated[str, Heading("told", "Hint about the target that the observer got.")]
+    status: Annotated[str, Heading("status", "Whether the run is complete.")]
+    reason: Annotated[str, Heading("why", "Reason of a run that is not complete.")]
+    log: Annotated[str, Heading("log", "Address of the log, or of both that are joined.", on_page=False)]
+    samples: Annotated[int, Heading("samples", "Samples in the log.")]
+    errors: Annotated[int, Heading("errors", "Samples that ended in an error.")]
+    epochs: Annotated[int, Heading("epochs", "Repetitions of each item.", on_page=False)]
+    tokens: Annotated[int, Heading("tokens", "Tokens that the run used.")]
+    applied: Annotated[
+        dict[str, str],
+        Heading("applied", "What the vendor was sent of what the method asked for.", _write_applied),
+    ]
+    version: Annotated[str, Heading("task version", "Version of the task, and a hash of its data.")]
+    selfprobe: Annotated[str | None, Heading("selfprobe", "Version of selfprobe.", on_page=False)]
+    inspect: Annotated[str | None, Heading("inspect", "Version of Inspect.", on_page=False)]
+    dataset: Annotated[str | None, Heading("data set", "Name of the data set.", on_page=False)]
+    dataset_sha256: Annotated[str | None, Heading("data set", "Hash of the data set.", on_page=False)]
+    created: Annotated[str, Heading("created", "Time at which the run began.", on_page=False)]
+    args: Annotated[dict[str, Any], Heading("arguments", "Arguments of the task.", on_page=False)]
+    settings: Annotated[dict[str, str], Heading("settings", "Generation settings of the models.", on_page=False)]
+    items: Annotated[list[str], Heading("items", "Ids of the items.", on_page=False)]
+    joined: Annotated[bool, Heading("joined", "Whether the cell is joined from two runs.", on_page=False)]
+    remarks: Annotated[list[str], Heading("remarks", "Remarks on how the models answered.", on_page=False)]
 
 
-def _method() -> list[Block]:
-    rows = Table(list(METHOD.items()), (Column("word", lambda row: row[0]), Column("what it says", lambda row: row[1])))
-    tests = Markup(
-        "The question is that of {}. Tests: <code>selfprobe/stats/pairs.py</code>, "
-        "<code>selfprobe/studies/matrix/habit.py</code>, <code>verdict.py</code>; "
-        "how often they are right: <code>docs/statistics.md</code>."
-    ).format(PI)
-    return [rows, tests]
+def run_rows(cells: pd.DataFrame) -> list[RunRow]:
+    """Rows of `Results.cells`, or of `Results.informed`."""
+    defaults: dict[str, Any] = {field.name: None for field in fields(RunRow)} | {"arm": ""}
+    records = cells.to_dict("records")
+    return [RunRow(**(defaults | {str(name): value for name, value in record.items()})) for record in records]
 
 
-def _runs(results: Results) -> list[Block]:
-    joined = int(results.cells.joined.sum())
-    runs = results.cells[~results.cells.joined.astype(bool)]
-    rows, arms = [*runs.itertuples(), *results.informed.itertuples()], not results.informed.empty
-    table = Table(
-        rows,
-        (
-            *(Column(name, name) for name in ("task", "target", "observer", "status")),
-            *([Column("told", lambda run: getattr(run, "arm", ""))] if arms else []),
-            Column("why", "reason", look="hole"),
-            *(Column(name, name, str) for name in ("samples", "tokens")),
-            Column("applied", lambda run: "; ".join(f"{role}: {told}" for role, told in run.applied.items())),
-            Column("versions", lambda run: f"task {run.version}, selfprobe {run.selfprobe}, inspect {run.inspect}"),
-            Column("log", lambda run: Log(run.log)),
-        ),
-    )
-    blocks: list[Block] = [table]
-    if joined:
-        verb = "is no run" if joined == 1 else "are no runs"
-        blocks.append(f"{_many(joined, 'cell')} {verb}: joined from both models' own, as tables/runs.csv lists.")
-    return [*_remarks(results), Details(f"All {_many(len(rows), 'run')}", blocks), *set_aside(results.ignored)]
+def _runs_section(results: Results) -> Section:
+    joined_count = int(results.cells.joined.sum())
+    own_runs = results.cells[~results.cells.joined.astype(bool)]
+    rows = [*run_rows(own_runs), *run_rows(results.informed)]
+    table = RowTable(RunRow, rows, hides_empty=True)
+    log_column = Column("log", lambda run: Log(run.log))
+    blocks: list[Block] = [Table(rows, [*table.columns, log_column])]
+    if joined_count:
+        verb = "is no run" if joined_count == 1 else "are no runs"
+        cells = _plural(joined_count, "cell")
+        blocks.append(f"{cells} {verb}: joined from both models' own, as tables/runs.csv lists.")
+    versions = dict.fromkeys(f"selfprobe {row.selfprobe}, inspect {row.inspect}" for row in rows)
+    blocks.append(f"Versions: {'; '.join(versions)}.")
+    details = Details(f"All {_plural(len(rows), 'run')}", blocks)
+    return Section("Runs", [*_remarks(results), details, *set_aside(results.ignored)], name="runs")
 
 
 def _remarks(results: Results) -> list[str]:
     """Remarks on how models answered, by task (see `sent.remarks_in`), and on samples that are invalidated."""
     cells = [cell for table in (results.cells, results.informed) for cell in table.itertuples()]
-    shown_logs = {cell.log for cell in cells}
-    shown_runs = Runs([run for run in results.runs if run.log in shown_logs])
+    cell_logs = {cell.log for cell in cells}
+    cell_runs = Runs([run for run in results.runs if run.log in cell_logs])
     remarks = [f"{cell.task}, {line}" for cell in cells for line in getattr(cell, "remarks", ())]
-    return [*remarks, *shown_runs.invalidated_lines]
-
-
-def _advantage_table(analysis: Analysis) -> pd.DataFrame:
-    rows: list[dict[str, Any]] = []
-    for task in analysis.tasks:
-        if task.advantage is None:
-            rows.append({"task": task.task, "model": "all", "verdict": task.verdict.kind, "why": task.verdict.sentence})
-            continue
-        total = task.advantage.total
-        rows.append(
-            {
-                "task": task.task,
-                "model": "all",
-                **columns(total),
-                "p": task.p,
-                "p_holm": task.p_holm,
-                "p_permutation": task.permutation.p,
-                "p_wilcoxon": task.test.wilcoxon_p if task.test else math.nan,
-                "verdict": task.verdict.kind,
-                "why": task.verdict.sentence,
-            }
-        )
-        rows += [
-            {"task": task.task, "model": m.model, **columns(m.advantage), **_row_columns(task, m.model)}
-            for m in task.advantage.models
-        ]
-    return pd.DataFrame(rows)
-
-
-def _row_columns(task: TaskAnalysis, model: str) -> dict[str, Any]:
-    """Values of a model's own row for the table of advantages."""
-    return next(
-        (
-            {"p": row.p, "p_holm": p, "habit": row.habit, "item_specific": row.specific.value}
-            | {f"p_{step.replace(' ', '_')}": row.p_of(step) for step in row.steps if step != OVER_PAIRS}
-            | {"beyond_all_pairs": None if math.isnan(row.steps[OVER_PAIRS]) else row.steps[OVER_PAIRS] == 0}
-            | {"over_fit": row.above_fit, "pairs": row.pairs}
-            | {"likest": row.stand_in[0], "likest_replies": row.stand_in[1]}
-            | {"detects": row.power.detects, "items_needed": row.power.items}
-            for row, p in zip(task.rows, task.rows_p_holm, strict=True)
-            if row.model == model
-        ),
-        {},
-    )
+    return [*remarks, *cell_runs.invalidated_lines]

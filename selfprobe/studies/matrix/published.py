@@ -8,6 +8,9 @@ Pred, and -4 % in Paraphrase, for the eleventh model, GLM-4 32B, which has no ro
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Annotated
+
+from selfprobe.page import Heading, RowTable
 
 SELF = "Self Introspection"
 """The paper's name of the row of models on themselves."""
@@ -70,6 +73,27 @@ TABLE_2: Mapping[str, Mapping[str, float]] = {
     }.items()
 }
 """Percent, by task, in the paper's order (by their mean, its column Avg)."""
+
+
+@dataclass(frozen=True)
+class PublishedScores:
+    """Table 2 of the paper as printed."""
+
+    observer: Annotated[str, Heading("observer", "Model by the paper's name; the last one is models on themselves.")]
+    kth_word: Annotated[float, Heading("kth_word", "Percent right of the first word.")]
+    ethical_dilemma: Annotated[float, Heading("ethical_dilemma", "Score of the predicted distribution in percent.")]
+    paraphrase_recognition: Annotated[float, Heading("paraphrase_recognition", "Percent of right choices.")]
+    heads_up: Annotated[float, Heading("heads_up", "Percent of right guesses.")]
+    average: Annotated[float, Heading("Avg", "Mean of the four tasks.")]
+
+
+def published_scores() -> RowTable:
+    """Table 2 as printed."""
+    rows = []
+    for model, scores in TABLE_2.items():
+        average = sum(scores.values()) / len(scores)
+        rows.append(PublishedScores(observer=model, average=average, **scores))
+    return RowTable(PublishedScores, rows)
 
 
 @dataclass(frozen=True)

@@ -9,27 +9,27 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations
+from typing import Annotated
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 from markupsafe import Markup
 
 from selfprobe.page import (
     PI,
     Block,
     Bullets,
-    Column,
     Details,
     Figures,
+    Heading,
     Picture,
+    RowTable,
     Section,
     Table,
-    estimated,
-    interval_columns,
     number,
     p_digits,
     plots,
+    signed_number,
 )
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, spearman, undefined
 from selfprobe.studies.matrix.advantage import (
@@ -42,7 +42,15 @@ from selfprobe.studies.matrix.advantage import (
     wilcoxon_models,
 )
 from selfprobe.studies.matrix.numbers import cluster_means, complete_models, item_clusters, unit_of, unscored_cells
-from selfprobe.studies.matrix.published import CHANCE, PLACES, SELF, TABLE_2, WILCOXON_P, paper_name
+from selfprobe.studies.matrix.published import (
+    CHANCE,
+    PLACES,
+    SELF,
+    TABLE_2,
+    WILCOXON_P,
+    paper_name,
+    published_scores,
+)
 from selfprobe.studies.matrix.sections import self_against_others
 from selfprobe.studies.matrix.table import Results, TaskMatrix, matrix_of
 
@@ -148,63 +156,78 @@ class Reproduction:
 
 def reproduce(results: Results, *, rng: np.random.Generator) -> Reproduction | None:
     """All of the paper's tables of a matrix; None where no task of the paper has two models."""
-    here = [task for task in PLACES if task in set(results.cells.task)]
-    tasks = [made for task in here if len((made := _task(results, task)).matrix.models) > 1]
+    present_tasks = set(results.cells.task)
+    tasks = [_task(results, task) for task in PLACES if task in present_tasks]
+    tasks = [task for task in tasks if len(task.matrix.models) > 1]
     if not tasks:
         return None
-    usable = [task for task in tasks if task.models]
-    common = tuple(m for m in usable[0].models if all(m in t.models for t in usable)) if usable else ()
-    figure2 = [_self_and_others(task) for task in usable]
-    transform, epsilons = None, tuple[EpsilonRow, ...]()
-    if len(common) > 1:
-        means = {task.task: _means(task.among(common)) for task in usable}
-        transform, epsilons = paper_transform(means, EPSILON), epsilon_sensitivity(means)
-        if len(usable) > 1:
-            figure2.append(_averaged(usable, common))
+    usable_tasks = [task for task in tasks if task.models]
+    common_models = _common_models(usable_tasks)
+    figure2 = [_self_and_others(task) for task in usable_tasks]
+    transform: PaperTransform | None = None
+    epsilons = tuple[EpsilonRow, ...]()
+    if len(common_models) > 1:
+        means = {task.task: _means(task.among(common_models)) for task in usable_tasks}
+        transform = paper_transform(means, EPSILON)
+        epsilons = epsilon_sensitivity(means)
+        if len(usable_tasks) > 1:
+            figure2.append(_averaged(usable_tasks, common_models))
         if not np.isnan(transform.aggregate).any():
-            figure2.append(_aggregate(usable, common, transform, rng))
+            figure2.append(_aggregate(usable_tasks, common_models, transform, rng))
     table2 = _table2(tasks)
+    task_names = [task.task for task in tasks]
+    task_pairs = combinations([task.task for task in usable_tasks], 2)
     return Reproduction(
         tasks=tuple(tasks),
-        missing=tuple(task for task in PLACES if task not in {one.task for one in tasks}),
+        missing=tuple(task for task in PLACES if task not in task_names),
         table2=table2,
         figure2=tuple(figure2),
-        models=common,
+        models=common_models,
         transform=transform,
-        by_task={task.task: paper_transform({task.task: _means(task.scores)}, EPSILON) for task in usable},
+        by_task={task.task: paper_transform({task.task: _means(task.scores)}, EPSILON) for task in usable_tasks},
         epsilons=epsilons,
-        transfer=tuple(_transfer(pair, table2, figure2) for pair in combinations([t.task for t in usable], 2)),
+        transfer=tuple(_transfer(pair, table2, figure2) for pair in task_pairs),
     )
+
+
+def _common_models(tasks: Sequence[PaperTask]) -> tuple[str, ...]:
+    """Models that are complete in every task, in the order of the first one."""
+    if not tasks:
+        return ()
+    complete_everywhere = set(tasks[0].models).intersection(*(task.models for task in tasks))
+    return tuple(model for model in tasks[0].models if model in complete_everywhere)
 
 
 def _task(results: Results, task: str) -> PaperTask:
     key = PLACES[task].key
     matrix = matrix_of(results, task, key=key)
-    models = complete_models(matrix)
-    asked = key is None or (results.decisions_of(task).key == key).any()
-    why = "nothing was scored" if asked else f"{key} was not asked, which is what the paper's number counts"
-    empty = dict.fromkeys(sorted(unscored_cells(matrix)), why) | dict(matrix.holes)
-    kept = tuple(models) if len(models) > 1 else ()
+    complete = complete_models(matrix)
+    models = tuple(complete) if len(complete) > 1 else ()
     rows = results.decisions_of(task)
-    chance = rows.chance[rows.key == key] if key else rows.chance
+    counted = rows if key is None else rows[rows.key == key]
+    was_asked = key is None or len(counted) > 0
+    reason = "nothing was scored" if was_asked else f"{key} was not asked, which is what the paper's number counts"
+    reason_by_cell = dict.fromkeys(sorted(unscored_cells(matrix)), reason) | dict(matrix.holes)
     return PaperTask(
         task=task,
         matrix=matrix,
-        models=kept,
-        left_out={model: _why(model, kept, empty) for model in matrix.models if model not in kept},
+        models=models,
+        left_out={model: _why(model, models, reason_by_cell) for model in matrix.models if model not in models},
         cluster=item_clusters(results, matrix),
-        chance=float(chance.mean()),
+        chance=float(counted.chance.mean()),
     )
 
 
-def _why(model: str, kept: Sequence[str], empty: Mapping[tuple[str, str], str]) -> str:
+def _why(model: str, kept_models: Sequence[str], reason_by_cell: Mapping[tuple[str, str], str]) -> str:
     """The first hole of a model, one with the models that are kept first."""
-    holes = sorted((pair for pair in empty if model in pair), key=lambda pair: not {*pair} <= {model, *kept})
+    allowed = {model, *kept_models}
+    holes = [pair for pair in reason_by_cell if model in pair]
+    holes.sort(key=lambda pair: not set(pair) <= allowed)
     if not holes:
         return "fewer than two models are complete"
     target, observer = holes[0]
     where = "on itself" if target == observer else f"{observer} on {target}"
-    return f"{where}: {empty[holes[0]]}"
+    return f"{where}: {reason_by_cell[holes[0]]}"
 
 
 def mean_of_cells(cells: FloatArray, cluster: npt.NDArray[np.intp]) -> Estimate:
@@ -223,10 +246,14 @@ def mean_of_cells(cells: FloatArray, cluster: npt.NDArray[np.intp]) -> Estimate:
 
 def _table2(tasks: Sequence[PaperTask]) -> tuple[Table2Row, ...]:
     models = list(dict.fromkeys(model for task in tasks for model in task.matrix.models))
-    lines = [_line(model, {task.task: _entry(task, model) for task in tasks}) for model in [*models, SELF]]
+    lines = []
+    for model in [*models, SELF]:
+        scores = {task.task: _entry(task, model) for task in tasks}
+        lines.append(_line(model, scores))
     lines.sort(key=lambda line: (math.isnan(line.average.value), -line.average.value, line.model))
-    order = [line.model for line in lines if line.model != SELF and not math.isnan(line.average.value)]
-    return tuple(replace(line, rank=order.index(line.model) + 1) if line.model in order else line for line in lines)
+    ranked_models = [line.model for line in lines if line.model != SELF and not math.isnan(line.average.value)]
+    rank_of_model = {model: rank for rank, model in enumerate(ranked_models, start=1)}
+    return tuple(replace(line, rank=rank_of_model.get(line.model)) for line in lines)
 
 
 def _line(model: str, scores: Mapping[str, Estimate]) -> Table2Row:
@@ -239,8 +266,8 @@ def _mean_of_tasks(scores: Sequence[Estimate]) -> Estimate:
     """The mean of scores on different tasks, whose items are independent."""
     if len(scores) == 1:  # the mean of one number is that number, with its interval
         return scores[0]
-    value = float(np.mean([one.value for one in scores]))
-    se = math.sqrt(sum(one.se**2 for one in scores)) / len(scores)
+    value = float(np.mean([score.value for score in scores]))
+    se = math.sqrt(sum(score.se**2 for score in scores)) / len(scores)
     if math.isnan(se):
         return undefined("a task's scores are all equal", n=len(scores), value=value)
     return Estimate(value, value - 1.96 * se, value + 1.96 * se, len(scores), "task", se=se)
@@ -266,19 +293,22 @@ def _self_and_others(task: PaperTask) -> SelfAndOthers:
 def _averaged(tasks: Sequence[PaperTask], models: Sequence[str]) -> SelfAndOthers:
     """Figure 2 on the mean of the tasks' scores as they are."""
     sides = [_both_sides(task, models) for task in tasks]
-    own, others = ([_mean_of_tasks(parts) for parts in zip(*side, strict=True)] for side in zip(*sides, strict=True))
-    return SelfAndOthers(AVERAGE, tuple(models), tuple(own), tuple(others), _tested(own, others))
+    own = tuple(_mean_of_tasks(scores) for scores in zip(*(own for own, _ in sides), strict=True))
+    others = tuple(_mean_of_tasks(scores) for scores in zip(*(others for _, others in sides), strict=True))
+    return SelfAndOthers(AVERAGE, tuple(models), own, others, _tested(own, others))
 
 
 def _both_sides(task: PaperTask, models: Sequence[str]) -> tuple[tuple[Estimate, ...], tuple[Estimate, ...]]:
     """[model]: each of these on itself, and the mean of the others on it."""
-    scores, at = task.among(models), range(len(models))
-    own = tuple(mean_of_cells(scores[i, [i]], task.cluster) for i in at)
-    return own, tuple(mean_of_cells(np.delete(scores[i], i, axis=0), task.cluster) for i in at)
+    scores = task.among(models)
+    places = range(len(models))
+    own = tuple(mean_of_cells(scores[place, [place]], task.cluster) for place in places)
+    others = tuple(mean_of_cells(np.delete(scores[place], place, axis=0), task.cluster) for place in places)
+    return own, others
 
 
 def _tested(own: Sequence[Estimate], others: Sequence[Estimate]) -> ModelsTest:
-    return wilcoxon_models([one.value for one in own], [one.value for one in others])
+    return wilcoxon_models([score.value for score in own], [score.value for score in others])
 
 
 def resampled_means(scores: FloatArray, rng: np.random.Generator, resamples: int) -> FloatArray:
@@ -337,118 +367,312 @@ def _means(scores: FloatArray) -> FloatArray:
 
 
 def _transfer(pair: tuple[str, str], table2: Sequence[Table2Row], figure2: Sequence[SelfAndOthers]) -> Transfer:
-    observers = [[line.scores[task].value for line in table2 if line.model != SELF] for task in pair]
-    own = {one.name: dict(zip(one.models, one.own, strict=True)) for one in figure2}
-    both = [model for model in own[pair[0]] if model in own[pair[1]]]
-    printed = [[row[task] for model, row in TABLE_2.items() if model != SELF] for task in pair]
+    observer_scores = [[line.scores[task].value for line in table2 if line.model != SELF] for task in pair]
+    own_scores = {part.name: dict(zip(part.models, part.own, strict=True)) for part in figure2}
+    both = [model for model in own_scores[pair[0]] if model in own_scores[pair[1]]]
+    printed_scores = [[row[task] for model, row in TABLE_2.items() if model != SELF] for task in pair]
     return Transfer(
         pair,
-        observers=spearman(*observers),
-        own=spearman(*([own[task][model].value for model in both] for task in pair)),
-        paper=spearman(*printed),
+        observers=spearman(*observer_scores),
+        own=spearman(*([own_scores[task][model].value for model in both] for task in pair)),
+        paper=spearman(*printed_scores),
     )
 
 
-def paper_sections(made: Reproduction | None) -> list[Section]:
-    """Sections as in the paper, without an average over one task; none where no task of the paper has two models."""
-    if made is None:
-        return []
-    return [_table2_section(made), _figure2_section(made), *_matrices_section(made)]
+# ---- tables
 
 
-def paper_tables(made: Reproduction | None) -> dict[str, pd.DataFrame]:
+@dataclass(frozen=True)
+class ObserverRow:
+    """The paper's Table 2: observers on the others."""
+
+    rank: Annotated[int | None, Heading("rank", "1 is the best observer of the others.")]
+    observer: Annotated[str, Heading("observer", "Model that predicts; “Self Introspection” is models on themselves.")]
+    kth_word: Annotated[Estimate, Heading("kth_word", "Mean score on the other models, k = 1.")]
+    ethical_dilemma: Annotated[Estimate, Heading("ethical_dilemma", "Mean score on the other models.")]
+    paraphrase_recognition: Annotated[Estimate, Heading("paraphrase_recognition", "Mean score on the other models.")]
+    heads_up: Annotated[Estimate, Heading("heads_up", "Mean score on the other models.")]
+    avg: Annotated[Estimate, Heading("Avg", "Mean over the tasks.")]
+    tasks_averaged: Annotated[str, Heading("tasks averaged", "Number of the paper's tasks that Avg is over.")]
+    hole: Annotated[str, Heading("hole", "Reason of a score that is missing.")]
+    kth_word_targets: Annotated[int, Heading("targets", "Number of targets behind kth_word.", on_page=False)]
+    ethical_dilemma_targets: Annotated[
+        int, Heading("targets", "Number of targets behind ethical_dilemma.", on_page=False)
+    ]
+    paraphrase_recognition_targets: Annotated[
+        int, Heading("targets", "Number of targets behind paraphrase_recognition.", on_page=False)
+    ]
+    heads_up_targets: Annotated[int, Heading("targets", "Number of targets behind heads_up.", on_page=False)]
+    kth_word_chance: Annotated[float, Heading("chance", "Score of a blind guess in kth_word.", on_page=False)]
+    ethical_dilemma_chance: Annotated[
+        float, Heading("chance", "Score of a blind guess in ethical_dilemma.", on_page=False)
+    ]
+    paraphrase_recognition_chance: Annotated[
+        float, Heading("chance", "Score of a blind guess in paraphrase_recognition.", on_page=False)
+    ]
+    heads_up_chance: Annotated[float, Heading("chance", "Score of a blind guess in heads_up.", on_page=False)]
+    paper_row: Annotated[str | None, Heading("paper's row", "The paper's name of the model.", on_page=False)]
+    paper_kth_word: Annotated[float, Heading("paper", "The paper's number in kth_word.", on_page=False)]
+    paper_ethical_dilemma: Annotated[float, Heading("paper", "The paper's number in ethical_dilemma.", on_page=False)]
+    paper_paraphrase_recognition: Annotated[
+        float, Heading("paper", "The paper's number in paraphrase_recognition.", on_page=False)
+    ]
+    paper_heads_up: Annotated[float, Heading("paper", "The paper's number in heads_up.", on_page=False)]
+
+
+def observer_rows(reproduction: Reproduction) -> list[ObserverRow]:
+    """One row an observer, and one for models on themselves."""
+    return [_observer_row(reproduction, line) for line in reproduction.table2]
+
+
+def _observer_row(reproduction: Reproduction, line: Table2Row) -> ObserverRow:
+    task_by_name = {task.task: task for task in reproduction.tasks}
+    printed_name = SELF if line.model == SELF else paper_name(line.model)
+    printed_scores = TABLE_2.get(printed_name or "", {})
+    fields: dict[str, Estimate | float | int] = {}
+    for name in PLACES:
+        task = task_by_name.get(name)
+        score = line.scores.get(name, undefined(f"no model ran {name}"))
+        is_scored = task is not None and not math.isnan(score.value)
+        targets = len(task.models) if task else 0
+        if line.model != SELF:
+            targets -= 1
+        fields[name] = score
+        fields[f"{name}_targets"] = targets if is_scored else 0
+        fields[f"{name}_chance"] = task.chance if task else math.nan
+        fields[f"paper_{name}"] = printed_scores.get(name, math.nan) / 100
+    has_average = not math.isnan(line.average.value)
+    holes = [f"{name}: {score.reason}" for name, score in line.scores.items() if math.isnan(score.value)]
+    return ObserverRow(
+        rank=line.rank,
+        observer=line.model,
+        avg=line.average,
+        tasks_averaged=f"{len(reproduction.tasks)} of {len(PLACES)}" if has_average else "",
+        hole="; ".join(holes),
+        paper_row=printed_name if printed_scores else None,
+        **fields,  # type: ignore[arg-type]  # four tasks × four columns
+    )
+
+
+@dataclass(frozen=True)
+class SelfAndOthersRow:
+    """The paper's Figure 2: each model on itself and the others on it."""
+
+    on: Annotated[str, Heading("on", "Task, or the mean of several.")]
+    model: Annotated[str, Heading("model", "Model that is predicted.")]
+    own: Annotated[Estimate, Heading("on itself", "Its score on itself.")]
+    others: Annotated[Estimate, Heading("the others on it", "Mean score of the others on it.")]
+    difference: Annotated[float, Heading("difference", "On itself less the others on it.", signed_number)]
+
+
+def self_and_others_rows(reproduction: Reproduction) -> list[SelfAndOthersRow]:
+    """One row a task (or mean) and model."""
+    rows = []
+    for part in reproduction.figure2:
+        for model, own, others in zip(part.models, part.own, part.others, strict=True):
+            rows.append(SelfAndOthersRow(part.name, model, own, others, own.value - others.value))
+    return rows
+
+
+@dataclass(frozen=True)
+class ModelsTestRow:
+    """Tests of the paper's Figure 2."""
+
+    on: Annotated[str, Heading("on", "Task, or the mean of several.")]
+    decision: Annotated[str, Heading("counted", "The one decision that counts, as in the paper; empty for all.")]
+    models: Annotated[int, Heading("models", "Models that were compared.")]
+    n: Annotated[int, Heading("differ", "Models with a difference other than 0.")]
+    wins: Annotated[int, Heading("better on themselves", "Models that score higher on themselves than the others do.")]
+    rank_sum: Annotated[
+        float,
+        Heading(
+            "rank sum against it",
+            "Wilcoxon's statistic: the ranks of the models that do worse on themselves.",
+            partial(number, digits=1),
+        ),
+    ]
+    wilcoxon_p: Annotated[float, Heading("Wilcoxon p", "One-sided, exact signed-rank test over models.", p_digits)]
+    sign_p: Annotated[float, Heading("sign test p", "One-sided sign test over models.", p_digits)]
+
+
+def models_test_rows(reproduction: Reproduction) -> list[ModelsTestRow]:
+    """One row a task, and one a mean of several."""
+    rows = []
+    for part in reproduction.figure2:
+        decision = PLACES[part.name].key if part.name in PLACES else None
+        rows.append(
+            ModelsTestRow(
+                on=part.name,
+                decision=decision or "",
+                models=len(part.models),
+                n=part.test.n,
+                wins=part.test.wins,
+                rank_sum=part.test.rank_sum,
+                wilcoxon_p=part.test.wilcoxon_p,
+                sign_p=part.test.sign_p,
+            )
+        )
+    return rows
+
+
+@dataclass(frozen=True)
+class TaskRanksRow:
+    """Likeness of two tasks' rankings of the models."""
+
+    task: Annotated[str, Heading("task", "One task.")]
+    other_task: Annotated[str, Heading("other task", "The other task.")]
+    observers: Annotated[
+        Estimate, Heading("observers", "Spearman correlation of the observers' ranks in the two tasks.")
+    ]
+    own: Annotated[
+        Estimate, Heading("models on themselves", "Spearman correlation of the models' own scores in the two tasks.")
+    ]
+    paper_observers: Annotated[Estimate, Heading("the paper's ten observers", "The same of the paper's Table 2.")]
+
+
+@dataclass(frozen=True)
+class GridRow:
+    """Cells of the paper's transform."""
+
+    target: Annotated[str, Heading("target", "Model that is predicted.")]
+    observer: Annotated[str, Heading("observer", "Model that predicts.")]
+    value: Annotated[float, Heading("value", "Normalised score (A), or what is left without row and column (C).")]
+
+
+@dataclass(frozen=True)
+class EpsilonSensitivity:
+    """The paper's statistic by ε."""
+
+    epsilon: Annotated[float, Heading("ε", "What is added before the logarithm.", lambda epsilon: f"{epsilon:g}")]
+    raw: Annotated[bool, Heading("raw scores", "Whether the scores are taken as they are, without min-max.")]
+    advantage: Annotated[
+        float,
+        Heading(
+            "T on the log scale",
+            "Mean diagonal of the double-centred matrix of logarithms.",
+            partial(number, digits=3),
+        ),
+    ]
+    positive: Annotated[
+        int, Heading("models with a positive own cell", "Models whose own cell is above 0 after centring.")
+    ]
+
+
+def paper_tables(reproduction: Reproduction | None) -> dict[str, RowTable]:
     """Tables of the paper by file stem."""
-    if made is None:
+    if reproduction is None:
         return {}
+    ranks = [
+        TaskRanksRow(*transfer.tasks, transfer.observers, transfer.own, transfer.paper)
+        for transfer in reproduction.transfer
+    ]
+    epsilons = [EpsilonSensitivity(row.eps, row.raw, row.advantage, row.positive) for row in reproduction.epsilons]
     tables = {
-        "table2": _table2_frame(made),
-        "figure2": _figure2_frame(made),
-        "figure2-test": _tests_frame(made),
-        "task-ranks": _transfer_frame(made),
+        "table2": RowTable(ObserverRow, observer_rows(reproduction), hides_empty=True),
+        "table2-printed": published_scores(),
+        "figure2": RowTable(SelfAndOthersRow, self_and_others_rows(reproduction)),
+        "figure2-test": RowTable(ModelsTestRow, models_test_rows(reproduction)),
+        "task-ranks": RowTable(TaskRanksRow, ranks),
+        "epsilons": RowTable(EpsilonSensitivity, epsilons),
     }
-    if made.transform is not None:
-        tables |= _grids("figure8", made.transform, made.models)
-    for task in made.tasks:
-        if task.task in made.by_task:
-            tables |= _grids(f"figure{PLACES[task.task].figure}", made.by_task[task.task], task.models)
+    if reproduction.transform is not None:
+        tables |= _grids("figure8", reproduction.transform, reproduction.models)
+    for task in reproduction.tasks:
+        if task.task in reproduction.by_task:
+            tables |= _grids(f"figure{PLACES[task.task].figure}", reproduction.by_task[task.task], task.models)
     return tables
 
 
-def _table2_section(made: Reproduction) -> Section:
-    columns = (
-        Column("rank", lambda line: line.rank or "", look="n"),
-        Column("observer", _name),
-        *(estimated(f"{task.task}, {_targets(len(task.models))}", partial(_score, task.task)) for task in made.tasks),
-        *([estimated("Avg", "average")] if len(made.tasks) > 1 else []),
-    )
-    printed = [{"model": model, **scores, "Avg": sum(scores.values()) / 4} for model, scores in TABLE_2.items()]
-    columns_ = (
-        Column("observer", "model"),
-        *(Column(task, task, number) for task in PLACES),
-        Column("Avg", "Avg", number),
-    )
-    summary = "The paper's Table 2 as printed (percent; 11 models, other items, no intervals)"
+def _grids(figure: str, transform: PaperTransform, models: Sequence[str]) -> dict[str, RowTable]:
+    """A and C, one row a target and observer; pages show them as pictures."""
+    tables = {}
+    for letter, grid in (("A", transform.aggregate), ("C", transform.centred)):
+        rows = []
+        for target, values in zip(models, grid, strict=True):
+            rows += [GridRow(target, observer, float(value)) for observer, value in zip(models, values, strict=True)]
+        tables[f"{figure}-{letter}"] = RowTable(GridRow, rows, on_page=False)
+    return tables
+
+
+# ---- sections
+
+
+def paper_sections(reproduction: Reproduction | None) -> list[Section]:
+    """Sections as in the paper, without an average over one task; none where no task of the paper has two models."""
+    if reproduction is None:
+        return []
+    return [_table2_section(reproduction), _figure2_section(reproduction), *_transform_section(reproduction)]
+
+
+def _shown_table(table: RowTable) -> Table:
+    return Table(table.rows, table.columns)
+
+
+def _table2_section(reproduction: Reproduction) -> Section:
     intro = Markup(
         "Table 2 of {}. A row is an observer: the mean of its scores on the other models, k = 1 for k-th words. Only "
         "“Self Introspection” is models on themselves. Compare models' rows with each other, and the “Self "
         "Introspection” row only with the paper's. Unscored items are left out; their shares are under Tables."
     ).format(PI)
-    blocks: list[Block] = [intro, *_told(made), Table(made.table2, columns), Figures([_table2_picture(made)])]
-    return Section(
-        "The paper's Table 2: observers on the others",
-        [*blocks, Details(summary, [Table(printed, columns_)])],
-        name="table2",
-    )
+    tables = paper_tables(reproduction)
+    printed_title = "The paper's Table 2 as printed (percent; 11 models, other items, no intervals)"
+    blocks: list[Block] = [
+        intro,
+        *_table2_remarks(reproduction),
+        _shown_table(tables["table2"]),
+        Figures([_table2_picture(reproduction)]),
+        Details(printed_title, [_shown_table(tables["table2-printed"])]),
+    ]
+    return Section("The paper's Table 2: observers on the others", blocks, name="table2")
 
 
-def _score(task: str, line: Table2Row) -> Estimate:
-    return line.scores[task]
-
-
-def _targets(models: int) -> str:
-    return f"{models} models" if models else "no score"
-
-
-def _name(line: Table2Row) -> str:
-    return f"{SELF} (mean of all models on themselves)" if line.model == SELF else line.model
-
-
-def _told(made: Reproduction) -> list[Block]:
+def _table2_remarks(reproduction: Reproduction) -> list[Block]:
     """Chance, what is missing, and that columns are over different models where they are."""
-    guessed = [task for task in made.tasks if not math.isnan(task.chance) and task.task in CHANCE]
-    out = [
-        f"{task.task}: a blind guess gets {number(task.chance)} here and {number(CHANCE[task.task])} in the paper's "
-        f"code, whose models on themselves reach {number(TABLE_2[SELF][task.task] / 100)}."
-        for task in guessed
-    ]
-    out += [
-        f"{task.task}: {model} is left out, since {why}." for task in made.tasks for model, why in task.left_out.items()
-    ]
-    if made.missing and len(made.tasks) > 1:
-        out.append(f"Avg is over {len(made.tasks)} of the paper's four tasks; not here: {', '.join(made.missing)}.")
-    sets = {task.task: task.models for task in made.tasks if task.models}
-    if len(set(sets.values())) > 1:
-        names = "; ".join(f"{task}: {', '.join(models)}" for task, models in sets.items())
-        out.append(f"The columns are over different models, so compare within a column only. {names}.")
-    return [Bullets(out)] if out else []
+    remarks = []
+    for task in reproduction.tasks:
+        if not math.isnan(task.chance) and task.task in CHANCE:
+            printed = number(TABLE_2[SELF][task.task] / 100)
+            remarks.append(
+                f"{task.task}: a blind guess gets {number(task.chance)} here and {number(CHANCE[task.task])} in the "
+                f"paper's code, whose models on themselves reach {printed}."
+            )
+    for task in reproduction.tasks:
+        remarks += [f"{task.task}: {model} is left out, since {why}." for model, why in task.left_out.items()]
+    if reproduction.missing and len(reproduction.tasks) > 1:
+        missing = ", ".join(reproduction.missing)
+        remarks.append(f"Avg is over {len(reproduction.tasks)} of the paper's four tasks; not here: {missing}.")
+    models_by_task = {task.task: task.models for task in reproduction.tasks if task.models}
+    if len(set(models_by_task.values())) > 1:
+        names = "; ".join(f"{task}: {', '.join(models)}" for task, models in models_by_task.items())
+        remarks.append(f"The columns are over different models, so compare within a column only. {names}.")
+    return [Bullets(remarks)] if remarks else []
 
 
-def _table2_picture(made: Reproduction) -> Picture:
-    tasks = [task.task for task in made.tasks]
-    several = len(tasks) > 1
-    rows = [[line.scores[task] for task in tasks] + [line.average] * several for line in made.table2]
-    short = dict(zip(models := [line.model for line in made.table2], plots.cut_names(models), strict=True))
-    names = [SELF if line.model == SELF else f"{line.rank or '–'}. {short[line.model]}" for line in made.table2]
+def _table2_picture(reproduction: Reproduction) -> Picture:
+    tasks = [task.task for task in reproduction.tasks]
+    columns = [PLACES[task].column for task in tasks]
+    has_average = len(tasks) > 1
+    if has_average:
+        columns.append("Avg")
+    rows = []
+    for line in reproduction.table2:
+        scores = [line.scores[task] for task in tasks]
+        rows.append([*scores, line.average] if has_average else scores)
+    models = [line.model for line in reproduction.table2]
+    short_names = dict(zip(models, plots.cut_names(models), strict=True))
+    names = []
+    for line in reproduction.table2:
+        names.append(SELF if line.model == SELF else f"{line.rank or '–'}. {short_names[line.model]}")
     return plots.heat_map(
         "table2",
-        [[one.value for one in row] for row in rows],
+        [[score.value for score in row] for row in rows],
         names,
-        [*(PLACES[task].column for task in tasks), *["Avg"] * several],
+        columns,
         caption="Mean score of each observer on the other models, coloured within a column; framed: the models on "
         "themselves.",
         title="Observers on the other models",
-        low=[[one.low for one in row] for row in rows],
-        high=[[one.high for one in row] for row in rows],
+        low=[[score.low for score in row] for row in rows],
+        high=[[score.high for score in row] for row in rows],
         by_column=True,
         framed=names.index(SELF),
         across="",
@@ -456,55 +680,7 @@ def _table2_picture(made: Reproduction) -> Picture:
     )
 
 
-def _table2_frame(made: Reproduction) -> pd.DataFrame:
-    rows = []
-    for line in made.table2:
-        row: dict[str, object] = {"observer": line.model, "rank": line.rank}
-        entries = {task.task: line.scores[task.task] for task in made.tasks} | {"avg": line.average}
-        for name, one in entries.items():
-            row |= interval_columns(name, one)
-            if name != "avg":
-                row[f"{name}_targets"] = _count(made, name, line)
-                row[f"{name}_chance"] = next(task.chance for task in made.tasks if task.task == name)
-        averaged = f"{len(made.tasks)} of {len(PLACES)}"
-        row["tasks_averaged"] = "" if math.isnan(line.average.value) else averaged
-        row["hole"] = "; ".join(
-            f"{name}: {one.reason}" for name, one in entries.items() if name != "avg" and math.isnan(one.value)
-        )
-        printed = SELF if line.model == SELF else paper_name(line.model)
-        row["paper_row"] = printed if printed in TABLE_2 else None
-        row |= {f"paper_{name}": TABLE_2[str(printed)][name] / 100 for name in PLACES if printed in TABLE_2}
-        rows.append(row)
-    return pd.DataFrame(rows).astype({"rank": "Int64"})
-
-
-def _count(made: Reproduction, name: str, line: Table2Row) -> int:
-    """Cells whose mean an entry is."""
-    models = next(task.models for task in made.tasks if task.task == name)
-    return 0 if math.isnan(line.scores[name].value) else len(models) - (line.model != SELF)
-
-
-def _figure2_section(made: Reproduction) -> Section:
-    tests = Table(
-        _figure2(made),
-        (
-            Column("on", _counted),
-            Column("models", lambda one: len(one.models), str),
-            Column("better on themselves", lambda one: f"{one.test.wins} of {one.test.n}"),
-            Column("rank sum against it", lambda one: number(one.test.rank_sum, 1), look="n"),
-            Column("Wilcoxon p", lambda one: p_digits(one.test.wilcoxon_p), look="n"),
-            Column("sign test p", lambda one: p_digits(one.test.sign_p), look="n"),
-        ),
-    )
-    ranks = Table(
-        made.transfer,
-        (
-            Column("tasks", lambda one: " and ".join(one.tasks)),
-            estimated("observers (rows of Table 2)", "observers"),
-            estimated("models on themselves", "own"),
-            estimated("the paper's ten observers", "paper"),
-        ),
-    )
+def _figure2_section(reproduction: Reproduction) -> Section:
     intro = (
         "Each model's score on itself is compared with the mean of the others on it: a signed-rank test over models, "
         f"one-sided, exact. The paper prints p = {p_digits(WILCOXON_P)} and does not say of which mean of its tasks. "
@@ -512,109 +688,53 @@ def _figure2_section(made: Reproduction) -> Section:
         f"{AGGREGATE.capitalize()}: the mean of the min-max normalised tasks (G.3). The two can fall on different "
         "sides of .05. Neither removes skill or predictability; the answer above does."
     )
-    told = "How alike two tasks rank the models (Spearman); the paper: strong performance on one does not transfer."
-    blocks: list[Block] = [intro, tests, Figures([_figure2_picture(one) for one in _pictured(made)])]
-    blocks += [told, ranks] if ranks.rows else []
-    return Section(
-        "The paper's Figure 2: each model on itself against the others",
-        blocks,
-        name="figure2",
-    )
+    tables = paper_tables(reproduction)
+    has_aggregate = len(reproduction.by_task) > 1
+    shown_parts = [part for part in reproduction.figure2 if part.name != AGGREGATE or has_aggregate]
+    shown_names = [part.name for part in shown_parts]
+    test_rows = [row for row in tables["figure2-test"].rows if row.on in shown_names]
+    pictured = [part for part in shown_parts if part.name == AVERAGE] or shown_parts[-1:]
+    blocks: list[Block] = [intro]
+    if test_rows:
+        blocks.append(_shown_table(replace(tables["figure2-test"], rows=test_rows, hides_empty=True)))
+        blocks.append(Figures([_figure2_picture(part) for part in pictured]))
+    if tables["task-ranks"].rows:
+        blocks.append(
+            "How alike two tasks rank the models (Spearman); the paper: strong performance on one does not transfer."
+        )
+        blocks.append(_shown_table(tables["task-ranks"]))
+    return Section("The paper's Figure 2: each model on itself against the others", blocks, name="figure2")
 
 
-def _counted(one: SelfAndOthers) -> str:
-    """A task, and the one decision of it that counts here, as in the paper."""
-    key = PLACES[one.name].key if one.name in PLACES else None
-    return f"{one.name}, {key} alone" if key else one.name
-
-
-def _figure2(made: Reproduction) -> list[SelfAndOthers]:
-    """Each task, and the aggregate where it is of several."""
-    return [one for one in made.figure2 if one.name != AGGREGATE or len(made.by_task) > 1]
-
-
-def _pictured(made: Reproduction) -> list[SelfAndOthers]:
-    """The average of the tasks, or the one task that is here."""
-    there = _figure2(made)
-    return [one for one in there if one.name == AVERAGE] or there[-1:]
-
-
-def _figure2_picture(one: SelfAndOthers) -> Picture:
-    what = "mean of the tasks" if one.name == AVERAGE else one.name
-    names = plots.cut_names(one.models)
+def _figure2_picture(part: SelfAndOthers) -> Picture:
+    title = "mean of the tasks" if part.name == AVERAGE else part.name
+    names = plots.cut_names(part.models)
+    pairs = zip(part.own, part.others, strict=True)
     return self_against_others(
         "figure2",
-        {name: (a, b) for name, a, b in zip(names, one.own, one.others, strict=True)},
-        caption=f"The paper's Figure 2, {what}: each model on itself, and the mean of the others on it.",
-        title=f"{what}: itself against the others",
+        dict(zip(names, pairs, strict=True)),
+        caption=f"The paper's Figure 2, {title}: each model on itself, and the mean of the others on it.",
+        title=f"{title}: itself against the others",
     )
 
 
-def _figure2_frame(made: Reproduction) -> pd.DataFrame:
-    return pd.DataFrame(
-        [
-            {"on": one.name, "model": model}
-            | interval_columns("self", own)
-            | interval_columns("others", others)
-            | {"difference": own.value - others.value}
-            for one in made.figure2
-            for model, own, others in zip(one.models, one.own, one.others, strict=True)
-        ]
-    )
-
-
-def _tests_frame(made: Reproduction) -> pd.DataFrame:
-    return pd.DataFrame(
-        [
-            {"on": one.name, "models": len(one.models), "n": one.test.n, "wins": one.test.wins}
-            | {"rank_sum": one.test.rank_sum, "wilcoxon_p": one.test.wilcoxon_p, "sign_p": one.test.sign_p}
-            for one in made.figure2
-        ]
-    )
-
-
-def _transfer_frame(made: Reproduction) -> pd.DataFrame:
-    return pd.DataFrame(
-        [
-            {"task": one.tasks[0], "other_task": one.tasks[1], "n": one.observers.n}
-            | interval_columns("observers", one.observers)
-            | interval_columns("self", one.own)
-            | interval_columns("paper_observers", one.paper)
-            for one in made.transfer
-        ]
-    )
-
-
-def _grids(figure: str, transform: PaperTransform, models: Sequence[str]) -> dict[str, pd.DataFrame]:
-    """A and C as tables, a row a target and a column an observer."""
-    return {
-        f"{figure}-{letter}": pd.DataFrame(grid, columns=list(models)).assign(target=list(models))[["target", *models]]
-        for letter, grid in (("A", transform.aggregate), ("C", transform.centred))
-    }
-
-
-def _matrices_section(made: Reproduction) -> list[Section]:
+def _transform_section(reproduction: Reproduction) -> list[Section]:
     """The transform over all tasks, where there are several, and of each."""
-    apart = [
-        picture
-        for task in made.tasks
-        if task.task in made.by_task
-        for picture in _pictures(f"figure{PLACES[task.task].figure}", task.task, made.by_task[task.task], task.models)
-    ]
-    if made.transform is None or len(made.by_task) < 2:
-        return [Section("The paper's transform", [TRANSFORM, Figures(apart)], name="transform")] if apart else []
-    epsilons = Table(
-        made.epsilons,
-        (
-            Column("ε", lambda row: f"{row.eps:g}{', raw scores' if row.raw else ''}"),
-            Column("T on the log scale", "advantage", lambda x: number(x, 3)),
-            Column("models with a positive own cell", "positive", lambda count: f"{count} of {len(made.models)}"),
-        ),
-    )
-    reasons = [f"{task} is left out of A: {why}." for task, why in made.transform.reasons.items()]
-    blocks: list[Block] = [TRANSFORM, OF_EPSILON, epsilons, *reasons]
-    blocks += [Figures(_pictures("figure8", "all tasks", made.transform, made.models))]
-    blocks += [Details("The same of each task (Figures 9 to 12)", [Figures(apart)])] if apart else []
+    task_pictures = []
+    for task in reproduction.tasks:
+        if task.task in reproduction.by_task:
+            figure = f"figure{PLACES[task.task].figure}"
+            task_pictures += _grid_pictures(figure, task.task, reproduction.by_task[task.task], task.models)
+    if reproduction.transform is None or len(reproduction.by_task) < 2:
+        if not task_pictures:
+            return []
+        return [Section("The paper's transform", [TRANSFORM, Figures(task_pictures)], name="transform")]
+    reasons = [f"{task} is left out of A: {why}." for task, why in reproduction.transform.reasons.items()]
+    pictures = _grid_pictures("figure8", "all tasks", reproduction.transform, reproduction.models)
+    epsilons = paper_tables(reproduction)["epsilons"]
+    blocks: list[Block] = [TRANSFORM, OF_EPSILON, _shown_table(epsilons), *reasons, Figures(pictures)]
+    if task_pictures:
+        blocks.append(Details("The same of each task (Figures 9 to 12)", [Figures(task_pictures)]))
     return [Section("The paper's transform over all tasks", blocks, name="transform")]
 
 
@@ -626,7 +746,7 @@ OF_EPSILON = (
 )
 
 
-def _pictures(figure: str, of: str, transform: PaperTransform, models: Sequence[str]) -> list[Picture]:
+def _grid_pictures(figure: str, scope: str, transform: PaperTransform, models: Sequence[str]) -> list[Picture]:
     """A and C as heat maps; a task whose scores are all equal has neither."""
     if np.isnan(transform.aggregate).all():
         return []
@@ -636,15 +756,15 @@ def _pictures(figure: str, of: str, transform: PaperTransform, models: Sequence[
             f"{figure}-A",
             transform.aggregate,
             names,
-            caption=f"Min-max normalised scores, A (G.3): {of}.",
-            title=f"A: normalised scores, {of}",
+            caption=f"Min-max normalised scores, A (G.3): {scope}.",
+            title=f"A: normalised scores, {scope}",
         ),
         plots.heat_map(
             f"{figure}-C",
             transform.centred,
             names,
-            caption=f"C, double-centred ln(A + ε), ε = {transform.eps:g}: {of}.",
-            title=f"C: double-centred ln(A + ε), {of}",
+            caption=f"C, double-centred ln(A + ε), ε = {transform.eps:g}: {scope}.",
+            title=f"C: double-centred ln(A + ε), {scope}",
             centred=True,
         ),
     ]

@@ -25,8 +25,9 @@ import pandas as pd
 from scipy import special
 
 from selfprobe.scorers.decision import Measure
-from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, mode_baseline
-from selfprobe.stats.pairs import AS_NEEDED, FEWEST, Moments, fit_alone, moments, own_cells, steps_of
+from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, mode_baseline, undefined
+from selfprobe.stats.pairs import AS_NEEDED, FEWEST, Moments, OwnCells, fit_alone, moments, own_cells, steps_of
+from selfprobe.stats.shared_items import own_cells_of_hits
 from selfprobe.stats.text_only import SMALLEST_TEXT_SAMPLE, text_only_observer
 from selfprobe.studies.matrix.habit import ALL, Specific
 from selfprobe.studies.matrix.table import Results, TaskMatrix, odd_cells, scores_by_item
@@ -149,7 +150,7 @@ def _drawing(
 
 def _named(drawn: Moments, floor: bool, level: float) -> FloatArray:
     """Share of matrices in which a model is named, [model]."""
-    steps = steps_of(drawn, floor=floor)[0]
+    steps = steps_of(drawn, floor=floor).steps
     return np.asarray((np.max(list(steps.values()), axis=0) < level).mean(axis=0))
 
 
@@ -290,8 +291,12 @@ class ModelRow:
     """The other observer that predicts it best."""
     rival_score: float
     """Score of the rival observer."""
+    over_rival: Estimate
+    """Score on itself minus the rival's, on the items that both have."""
     over: Mapping[str, Estimate]
     """Baseline → score on itself minus the baseline's, on the same items."""
+    where_missed: Mapping[str, Estimate]
+    """Baseline or other model → item-specific score on itself at the items that its prediction misses."""
     guess: Estimate
     """The score of the best baseline that needs no model, with its interval; undefined without any."""
     stand_ins: Mapping[str, Estimate]
@@ -301,14 +306,20 @@ class ModelRow:
     scales: Mapping[str, float]
     """Scale → one-sided p that its own cell is above what skill and predictability give and the noise; NaN where the
     other cells reject the scale."""
-    above_fit: float
-    """Item-specific score of its own cell above what skill and predictability give."""
+    advantage: Estimate
+    """Item-specific score of its own cell above what skill and predictability give; the interval pays for the noise of
+    the items, for how much pairs of models differ, and for the scale."""
     pairs: float
     """Standard deviation by which pairs of these models differ without self-knowledge."""
     outsider: bool
     """Whether a stranger to look-alikes would have these cells too; see `stats.pairs.OwnCells`."""
     power: Power
     """Power of this matrix for this model."""
+
+    @property
+    def above_fit(self) -> float:
+        """The value of `advantage`."""
+        return self.advantage.value
 
     @property
     def test_p(self) -> float:
@@ -357,6 +368,12 @@ def _above(score: FloatArray, hit: FloatArray, interval: Literal["difference", "
     return clustered_mean(score - hit, items, interval=interval)
 
 
+def _mean_where_missed(scores: FloatArray, hits: FloatArray) -> Estimate:
+    """Mean of the scores [item] at the items that a prediction misses by half or more."""
+    missed = np.where(hits <= 0.5, scores, np.nan)
+    return clustered_mean(missed, np.arange(len(scores)), interval="t")
+
+
 def above_zero(estimate: Estimate) -> float:
     """One-sided p of a mean with a t interval; where all values are equal the items' signs speak (sign test)."""
     if estimate.se > 0:
@@ -393,7 +410,8 @@ def model_rows(
         return ()
     given = with_own_missing(specific)
     floor = not graded and not specific.taken_off
-    found, items = own_cells(given, floor=floor), np.arange(scores.shape[2])
+    items = np.arange(scores.shape[2])
+    found = own_cells_of_hits(given, scores, stand_ins) if graded else own_cells(given, floor=floor)
     none = [Power(math.nan, math.nan)] * len(models)
     could = powers(given, tests=tests, rng=rng, floor=floor) if power and len(models) >= FEWEST else none
     means, out = np.nanmean(scores, axis=2), []
@@ -404,6 +422,9 @@ def model_rows(
         least = {name: e.value for name, e in over.items() if name != INFORMED and e.n}
         best = hits[min(least, key=lambda name: least[name])][i] if least else np.full(len(items), math.nan)
         stood = {} if stand_ins is None else {o: _above(score, stand_ins[i, k], interval) for k, o in enumerate(models)}
+        predictions = {name: hit[i] for name, hit in hits.items()}
+        if stand_ins is not None:
+            predictions |= {other: stand_ins[i, k] for k, other in enumerate(models) if other != model}
         out.append(
             ModelRow(
                 model=model,
@@ -413,18 +434,32 @@ def model_rows(
                 habits=specific.by[i] if specific.by else {},
                 rival=models[j],
                 rival_score=float(means[i, j]),
+                over_rival=_above(score, scores[i, j], interval),
                 over={name: estimate for name, estimate in over.items() if estimate.n},
+                where_missed={
+                    name: _mean_where_missed(specific.scores[i, i], predicted)
+                    for name, predicted in predictions.items()
+                },
                 guess=clustered_mean(np.where(np.isnan(score), math.nan, best), items),
                 stand_ins={other: estimate for other, estimate in stood.items() if other != model and estimate.n},
                 steps={name: float(p[i]) for name, p in found.steps.items()},
                 scales={name: float(p[i]) for name, p in found.scales.items()},
-                above_fit=float(found.over[i]),
+                advantage=_own_advantage(found, i, len(items)),
                 pairs=found.spread,
                 outsider=bool(found.outsider[i]),
                 power=could[i],
             )
         )
     return tuple(out)
+
+
+def _own_advantage(own: OwnCells, model: int, items: int) -> Estimate:
+    """The advantage of a model on itself over what skill and predictability give."""
+    if math.isnan(own.over[model]):
+        reason = f"{FEWEST} models and items that all observers score are the least"
+        return undefined(reason, n=items)
+    low, high = float(own.over_low[model]), float(own.over_high[model])
+    return Estimate(float(own.over[model]), low, high, items, "item")
 
 
 def with_own_missing(specific: Specific) -> FloatArray:

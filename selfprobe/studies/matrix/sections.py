@@ -1,73 +1,103 @@
-"""Sections under the closed headings of a matrix: tasks, models on themselves, informed observers, frames, axes."""
+"""Tables and pictures of a matrix: cells, models on themselves, competitors, tests, informed observers, axes."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import pandas as pd
-from markupsafe import Markup
 
-from selfprobe.logs import Run, metrics_in
+from selfprobe.logs import Run, item_decisions, metrics_in
 from selfprobe.page import (
-    PI,
     Block,
-    Box,
-    Column,
-    Details,
     Figures,
+    Heading,
     Picture,
-    Section,
-    Table,
-    columns,
-    estimated,
-    interval_columns,
     number,
     p_digits,
-    p_value,
     percent,
     shown,
 )
-from selfprobe.page.numerals import with_short_p
 from selfprobe.page.plots import cut_names, heat_map, interval_rows
-from selfprobe.scorers.decision import last_decisions
 from selfprobe.scorers.dilemma import dilemma_estimates, dilemmas_of, infinite_kl
 from selfprobe.scorers.frames import split
+from selfprobe.stats.claim import Claim, Verdict
 from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
-from selfprobe.stats.pairs import OVER_PAIRS, STEPS
+from selfprobe.stats.pairs import OVER_PAIRS
 from selfprobe.studies.matrix.advantage import SelfAdvantage
 from selfprobe.studies.matrix.effort import TASK
 from selfprobe.studies.matrix.numbers import Analysis, TaskAnalysis, item_clusters, unit_of
-from selfprobe.studies.matrix.published import PLACES, SELF, TABLE_2
+from selfprobe.studies.matrix.published import PLACES
 from selfprobe.studies.matrix.rows import EFFECT, InformedObserver, ModelRow, closest, informed_observers
 from selfprobe.studies.matrix.table import Results, TaskMatrix, matrix_of
+
+write_three_digits = partial(shown, digits=3)
+signed_estimate = partial(shown, sign=True)
+
+# ---- cells
+
+
+@dataclass(frozen=True)
+class CellRow:
+    """Every cell: each observer on each target."""
+
+    task: Annotated[str, Heading("task", "Task of the matrix.")]
+    target: Annotated[str, Heading("target", "Model that is predicted.")]
+    observer: Annotated[str, Heading("observer", "Model that predicts.")]
+    estimate: Annotated[Estimate, Heading("score", "Mean score of the cell.")]
+    reason: Annotated[str, Heading("no interval", "Reason of an interval that is missing.", on_page=False)]
+    unscored: Annotated[float, Heading("unscored", "Share of decisions without a score; they are left out.", percent)]
+    reasoned: Annotated[float, Heading("reasoned", "Share of predictions that the observer reasoned out.", percent)]
+    hole: Annotated[str, Heading("hole", "Reason of a cell without a score.")]
+
+
+def cell_rows(analysis: Analysis) -> list[CellRow]:
+    """One row a task, target and observer."""
+    rows = []
+    for task in analysis.tasks:
+        unit = unit_of(task.cluster)
+        for cell in task.cells.itertuples():
+            estimate = Estimate(cell.value, cell.low, cell.high, cell.n, unit, reason=cell.reason)
+            rows.append(
+                CellRow(
+                    task=task.task,
+                    target=cell.target,
+                    observer=cell.observer,
+                    estimate=estimate,
+                    reason=cell.reason,
+                    unscored=cell.unscored,
+                    reasoned=cell.reasoned,
+                    hole=cell.hole,
+                )
+            )
+    return rows
 
 
 def cells_picture(task: TaskAnalysis) -> Picture:
     """The matrix of a task, holes included."""
     models = list(task.matrix.models)
     names = cut_names(models)
+    name_of_model = dict(zip(models, names, strict=True))
 
     def grid(column: str) -> pd.DataFrame:
         return task.cells.pivot(index="target", columns="observer", values=column).loc[models, models]
 
-    guesses = {row.model: row.without_a_model[1] for row in task.rows}
-    chance = "" if np.isnan(task.chance) else f" A blind guess gets {task.chance:.2f}."
-    holes = f" Hatched: {len(task.matrix.holes)} of {len(models) ** 2} cells have no finished run." * bool(
-        task.matrix.holes
-    )
+    caption = "Scores with 95 % intervals by item; framed: models on themselves. “No model”: the best baseline."
+    if not np.isnan(task.chance):
+        caption += f" A blind guess gets {task.chance:.2f}."
+    if task.matrix.holes:
+        caption += f" Hatched: {len(task.matrix.holes)} of {len(models) ** 2} cells have no finished run."
     return heat_map(
         f"{task.task}-matrix",
         grid("value"),
         names,
-        caption="Scores with 95 % intervals by item; framed: models on themselves. “No model”: the best baseline."
-        f"{chance}{holes}",
+        caption=caption,
         title=f"{task.task}: score of each observer on each target",
         low=grid("low"),
         high=grid("high"),
-        under={name: guesses[model] for name, model in zip(names, models, strict=True) if model in guesses},
+        under={name_of_model[row.model]: row.without_a_model[1] for row in task.rows},
     )
 
 
@@ -78,7 +108,7 @@ def centred_picture(task: TaskAnalysis, advantage: SelfAdvantage) -> Picture:
         advantage.centred,
         cut_names(task.models),
         caption="What is left of a cell without the observer's skill and the target's difficulty, if these add up. "
-        "Skill times difficulty makes the diagonal violet too, so no verdict rests on this picture.",
+        "Skill times difficulty makes the diagonal violet too, so no answer rests on this picture.",
         title=f"{task.task}: row and column means removed",
         centred=True,
     )
@@ -100,343 +130,460 @@ def advantage_picture(task: TaskAnalysis, advantage: SelfAdvantage) -> Picture:
 
 def others_picture(task: TaskAnalysis) -> Picture:
     """Each model on itself, and the mean of the others on it."""
-    names, (itself, others) = cut_names(task.models), _self_and_others(task)
+    names = cut_names(task.models)
     return self_against_others(
         f"{task.task}-self-others",
-        {name: (a, b) for name, a, b in zip(names, itself, others, strict=True)},
+        dict(zip(names, _self_and_others(task), strict=True)),
         caption="How well each model predicts itself, and how well the others predict it on average.",
         title=f"{task.task}: itself against the others",
     )
 
 
 def self_against_others(
-    name: str, models: dict[str, tuple[Estimate, Estimate]], *, caption: str, title: str
+    name: str, scores_by_model: Mapping[str, tuple[Estimate, Estimate]], *, caption: str, title: str
 ) -> Picture:
     """The paper's Figure 2: name → its score on itself and the mean of the others on it."""
-    rows = {model: {"predicts itself": a, "mean of the others on it": b} for model, (a, b) in models.items()}
+    rows = {
+        model: {"predicts itself": own, "mean of the others on it": others}
+        for model, (own, others) in scores_by_model.items()
+    }
     return interval_rows(name, rows, caption=caption, axis="score, 95 % interval by item", title=title)
 
 
-def _self_and_others(task: TaskAnalysis) -> tuple[list[Estimate], list[Estimate]]:
-    at = [task.matrix.models.index(model) for model in task.models]
-    scores = task.matrix.scores[np.ix_(at, at)]  # [target, observer, item]
-    items = task.cluster
-    own, others = [], []
-    for i in range(len(at)):
-        own.append(clustered_mean(scores[i, i], items))
-        rest = np.delete(scores[i], i, axis=0)
-        others.append(clustered_mean(rest.ravel(), np.tile(items, len(rest))))
-    return own, others
+def _self_and_others(task: TaskAnalysis) -> list[tuple[Estimate, Estimate]]:
+    """[model]: its score on itself, and the mean of the others on it."""
+    places = [task.matrix.models.index(model) for model in task.models]
+    scores = task.matrix.scores[np.ix_(places, places)]  # [target, observer, item]
+    pairs = []
+    for place in range(len(places)):
+        others = np.delete(scores[place], place, axis=0)
+        own_mean = clustered_mean(scores[place, place], task.cluster)
+        others_mean = clustered_mean(others.ravel(), np.tile(task.cluster, len(others)))
+        pairs.append((own_mean, others_mean))
+    return pairs
 
 
-def why_section(task: TaskAnalysis) -> Section:
-    """The verdict of a task, each model's own row, the tests, and what skill and difficulty leave."""
-    verdict = task.verdict
-    whom = f", for {', '.join(verdict.models)}" if verdict.models else f": {verdict.reason}"
-    colour = verdict.kind.partition(" ")[0]
-    blocks: list[Block] = [Box(f"{verdict.answer}{whom}.", with_short_p(verdict.sentence), colour)]
-    if task.left_out:
-        left_out = ", ".join(task.left_out)
-        blocks.append(f"Left out of the statistics, because cells of theirs are holes: {left_out}.")
-    blocks += _reasoned(task)
-    blocks += [_model_rows(task)] if task.rows else []
-    if task.advantage:
-        pictures = [centred_picture(task, task.advantage)]
-        pictures += [advantage_picture(task, task.advantage)] if task.advantage.models else []
-        blocks += [_statistics(task), Figures(pictures)]
-    blocks += [Details(f"All baselines and habits of {task.task}", [_baselines(task)])] if task.rows else []
-    if task.informed:
-        title = f"Observers of {task.task} that were told of their target ({len(task.informed)})"
-        blocks += [Details(title, [informed_table(task.informed)])]
-    return Section(task.task, blocks, name=task.task)
-
-
-def cells_section(task: TaskAnalysis) -> Section:
-    """Every cell of a task, as a picture and as a table."""
+def task_figures(task: TaskAnalysis) -> list[Block]:
+    """Pictures of every cell of a task, and of what skill and difficulty leave of them."""
     if task.cells.n.sum() == 0:
-        return Section(task.task, [f"Nothing was scored: {task.holes}."], name=task.task)
-    picture = Figures([cells_picture(task)])
-    if len(task.cells) > CELLS_SHOWN:
-        return Section(task.task, [picture, f"tables/cells.csv has all {len(task.cells):,} cells."], name=task.task)
-    cells = Table(
-        list(task.cells.itertuples()),
-        (Column("target", "target"), Column("observer", "observer"), *SCORED, Column("hole", "hole", look="hole")),
-    )
-    return Section(task.task, [picture, Details("The same as a table", [cells])], name=task.task)
+        return [f"{task.task}: nothing was scored: {task.holes}."]
+    pictures = [cells_picture(task)]
+    if task.advantage:
+        pictures.append(centred_picture(task, task.advantage))
+        if task.advantage.models:
+            pictures.append(advantage_picture(task, task.advantage))
+    return [Figures(pictures)]
 
 
-CELLS_SHOWN = 1_000
-"""Largest number of cells of which a page has a table."""
-
-
-def _reasoned(task: TaskAnalysis) -> list[Block]:
-    """Sentence on models that reasoned although they were asked not to: their rows are of another kind."""
-    own = task.cells[(task.cells.target == task.cells.observer) & (task.cells.reasoned > REASONED)]
-    if own.empty:
-        return []
-    named = ", ".join(f"{cell.observer} (of {percent(cell.reasoned)} of its predictions)" for cell in own.itertuples())
-    rest = len(task.matrix.models) - len(own)
-    return [
-        f"Reasoned before predicting, although asked not to: {named}. What such a model says of itself was reasoned "
-        "out, and is no immediate introspection"
-        + (f": compare its row with the other {rest} with that in mind." if rest else ".")
-    ]
-
-
-REASONED = 0.05
+REASONED_SHARE = 0.05
 """Share of a model's predictions that came with reasoning, above which its row is named."""
 
-SCORED = (
-    estimated("score [95 % interval]"),
-    Column("items or clusters", "n", str),
-    Column("unscored", "unscored", percent),
-    Column("reasoned", "reasoned", percent),
-)
-"""Columns of a cell's score."""
 
-
-HEADS = dict(
-    zip(
-        STEPS[1:],
-        ("beyond noise", "beyond pairs", "beyond all pairs", "beyond others", "beyond its likest"),
-        strict=True,
+def reasoned_lines(task: TaskAnalysis) -> list[str]:
+    """Sentence on models that reasoned although they were asked not to: their rows are of another kind."""
+    own_cells = task.cells[(task.cells.target == task.cells.observer) & (task.cells.reasoned > REASONED_SHARE)]
+    if own_cells.empty:
+        return []
+    names = ", ".join(
+        f"{cell.observer} (of {percent(cell.reasoned)} of its predictions)" for cell in own_cells.itertuples()
     )
-)
-"""Step → its head in the table."""
+    sentence = (
+        f"{task.task}: reasoned before predicting, although asked not to: {names}. What such a model says of itself "
+        "was reasoned out, and is no immediate introspection"
+    )
+    other_count = len(task.matrix.models) - len(own_cells)
+    if other_count:
+        sentence += f": compare its row with the other {other_count} with that in mind"
+    return [f"{sentence}."]
 
 
-def _model_rows(task: TaskAnalysis) -> Table:
-    """Table of what each model's claim rests on, a row each."""
-    corrected = dict(zip((row.model for row in task.rows), task.rows_p_holm, strict=True))
-    own = task.cells[task.cells.target == task.cells.observer].set_index("target").unscored
+# ---- what each model's claim rests on
 
-    def best_baseline(row: ModelRow) -> str:
-        best, reached = row.without_a_model
-        return f"{best} {number(reached)}" if best else "–"
 
-    def informed(row: ModelRow) -> str:
-        best = closest(task.informed, row.model)
-        return f"{best.observer} ({best.arm}) {number(best.score.value)}" if best else "–"
+@dataclass(frozen=True)
+class ModelNumbers:
+    """Numbers behind the claim of each model."""
 
-    def likest(row: ModelRow) -> str:
-        other, reached = row.stand_in
-        return f"{other} {number(reached)}" if other else "–"
-
-    def step(name: str) -> Column:
-        if name == OVER_PAIRS:
-            return Column(HEADS[name], lambda row: "no" if row.steps[name] else "yes")
-        return Column(f"{HEADS[name]}: p", lambda row: p_digits(row.p_of(name)), look="n")
-
-    return Table(
-        list(task.rows),
-        (
-            Column("model", "model"),
-            Column("on itself", lambda row: shown(row.score), look="e"),
-            Column("unscored", lambda row: percent(own[row.model])),
-            Column("its habit", lambda row: number(row.habit)),
-            Column("item-specific", lambda row: shown(row.specific), look="e"),
-            Column("best other observer", lambda row: f"{row.rival} {number(row.rival_score)}"),
-            Column("best without a model", best_baseline),
-            *([Column("closest informed observer", informed)] if task.informed else []),
-            *([Column("likest other's replies", likest)] if any(row.stand_ins for row in task.rows) else []),
-            Column("over the fit", lambda row: number(row.above_fit)),
-            *map(step, HEADS),
-            Column("all, Holm: p", lambda row: p_digits(corrected[row.model]), look="n"),
-            Column("stands out from", lambda row: number(row.power.detects)),
-            Column(f"items for {EFFECT:.2f}", lambda row: number(row.power.items, 0)),
+    task: Annotated[str, Heading("task", "Task of the matrix.")]
+    model: Annotated[str, Heading("model", "Model that predicts itself.")]
+    verdict: Annotated[Verdict, Heading("answer", "Whether it predicts itself better than the others explain.")]
+    score: Annotated[Estimate, Heading("on itself", "Mean score of the model about itself.")]
+    unscored: Annotated[float, Heading("unscored", "Share of its decisions without a score.", percent, on_page=False)]
+    habit: Annotated[float, Heading("its habit", "What its answers get against its own acts at other items.")]
+    item_specific: Annotated[
+        Estimate, Heading("item-specific", "Its score less its habit: what it knows of this item.")
+    ]
+    rival: Annotated[
+        str, Heading("best other observer", "The other model that scores best about this one.", on_page=False)
+    ]
+    rival_score: Annotated[float, Heading("its score", "Score of the best other observer.", on_page=False)]
+    baseline: Annotated[str, Heading("best without a model", "The best prediction that needs no model.", on_page=False)]
+    baseline_score: Annotated[
+        float, Heading("its score", "Score of the best prediction that needs no model.", on_page=False)
+    ]
+    informed: Annotated[
+        str, Heading("closest informed observer", "The informed observer that comes closest to the model.")
+    ]
+    informed_score: Annotated[float, Heading("its score", "Score of the closest informed observer.")]
+    likest: Annotated[
+        str,
+        Heading("likest other's replies", "The other model whose own replies predict this one best.", on_page=False),
+    ]
+    likest_replies: Annotated[float, Heading("their score", "Score of these replies as predictions.", on_page=False)]
+    estimate: Annotated[
+        Estimate, Heading("additive advantage", "Its own cell above what row and column means predict.")
+    ]
+    over_fit: Annotated[
+        Estimate,
+        Heading("over the fit", "Its own cell above what skill and predictability give, as fitted to the other cells."),
+    ]
+    pairs: Annotated[
+        float, Heading("pairs differ by", "How much pairs of these models differ without self-knowledge.", number)
+    ]
+    p: Annotated[float, Heading("p", "The largest p of all its tests.", p_digits)]
+    p_holm: Annotated[float, Heading("p, Holm", "The same, corrected over all models and tasks.", p_digits)]
+    p_noise: Annotated[
+        float,
+        Heading(
+            "beyond noise",
+            "Its own cell is above the fit by more than the noise of the items, on every scale.",
+            p_digits,
         ),
+    ]
+    p_pairs: Annotated[
+        float,
+        Heading("beyond pairs", "By more than noise and what pairs of these models differ by.", p_digits),
+    ]
+    beyond_all_pairs: Annotated[
+        bool | None,
+        Heading("beyond all pairs", "Its own cell stands out above every other one, in units of its own spread."),
+    ]
+    p_itself_above_others: Annotated[
+        float,
+        Heading("beyond others", "It does better on itself. –: it predicts no other model beyond its skill.", p_digits),
+    ]
+    p_without_its_likest: Annotated[
+        float,
+        Heading(
+            "beyond its likest",
+            "It does better without what a pair of its own shares. –: no pair of its own stands out.",
+            p_digits,
+        ),
+    ]
+    p_above_0: Annotated[float, Heading("above 0", "Its item-specific score is above 0.", p_digits)]
+    detects: Annotated[
+        float,
+        Heading(
+            "stands out from",
+            "The advantage from which a model would stand out above pairs of models, at this size; baselines and "
+            "stand-ins can ask for more.",
+        ),
+    ]
+    items_needed: Annotated[
+        float,
+        Heading(
+            f"items for {EFFECT:.2f}",
+            f"Items with which an advantage of {EFFECT:.2f} would stand out above pairs of models.",
+            partial(number, digits=0),
+        ),
+    ]
+
+
+def model_numbers(analysis: Analysis) -> list[ModelNumbers]:
+    """One row a task and model that has all its cells."""
+    numbers = []
+    for task in analysis.tasks:
+        claim_by_model = {claim.subject: claim for claim in task.claims}
+        own_cells = task.cells[task.cells.target == task.cells.observer].set_index("target")
+        additive = {model.model: model.advantage for model in task.advantage.models} if task.advantage else {}
+        for row, p_holm in zip(task.rows, task.rows_p_holm, strict=True):
+            numbers.append(
+                _numbers_of_model(
+                    task,
+                    row,
+                    claim_by_model[row.model],
+                    p_holm=p_holm,
+                    unscored=float(own_cells.unscored[row.model]),
+                    additive=additive.get(row.model, undefined("no additive fit")),
+                )
+            )
+    return numbers
+
+
+def _numbers_of_model(
+    task: TaskAnalysis, row: ModelRow, claim: Claim, *, p_holm: float, unscored: float, additive: Estimate
+) -> ModelNumbers:
+    baseline, baseline_score = row.without_a_model
+    likest, likest_score = row.stand_in
+    informed = closest(task.informed, row.model)
+    over_pairs = row.steps[OVER_PAIRS]
+    return ModelNumbers(
+        task=task.task,
+        model=row.model,
+        verdict=claim.verdict,
+        score=row.score,
+        unscored=unscored,
+        habit=row.habit,
+        item_specific=row.specific,
+        rival=row.rival,
+        rival_score=row.rival_score,
+        baseline=baseline,
+        baseline_score=baseline_score,
+        informed=f"{informed.observer} ({informed.arm})" if informed else "",
+        informed_score=informed.score.value if informed else math.nan,
+        likest=likest,
+        likest_replies=likest_score,
+        estimate=additive,
+        over_fit=row.advantage,
+        pairs=row.pairs,
+        p=row.p,
+        p_holm=p_holm,
+        p_noise=row.p_of("noise"),
+        p_pairs=row.p_of("pairs"),
+        beyond_all_pairs=None if math.isnan(over_pairs) else over_pairs == 0,
+        p_itself_above_others=row.p_of("itself above others"),
+        p_without_its_likest=row.p_of("without its likest"),
+        p_above_0=row.p_of("above 0"),
+        detects=row.power.detects,
+        items_needed=row.power.items,
     )
 
 
-def _baselines(task: TaskAnalysis) -> Table:
-    """Table of baselines that need no model, for each model: what one gets, and how far the model is above it."""
-    rows = [
-        {"model": row.model, "baseline": name, "gets": number(row.baselines[name]), "above it": shown(over)}
-        for row in task.rows
-        for name, over in row.over.items()
-    ]
-    rows += [
-        {
-            "model": row.model,
-            "baseline": f"{other}'s own replies",
-            "gets": number(row.score.value - over.value),
-            "above it": shown(over),
-        }
-        for row in task.rows
-        for other, over in _closest_stand_ins(row)
-    ]
-    rows += [
-        {"model": row.model, "baseline": f"its habit by {name}", "gets": number(habit), "above it": "taken off"}
-        for row in task.rows
-        for name, habit in row.habits.items()
-    ]
-    return Table(rows, tuple(Column(name, name) for name in ("model", "baseline", "gets", "above it")))
+@dataclass(frozen=True)
+class BaselineRow:
+    """Baselines, other models' own replies and habits of each model."""
+
+    task: Annotated[str, Heading("task", "Task of the matrix.")]
+    model: Annotated[str, Heading("model", "Model that is predicted.")]
+    baseline: Annotated[str, Heading("baseline", "Prediction that is no observer's, or a habit of the model.")]
+    gets: Annotated[float, Heading("gets", "Mean score of this baseline about the model.")]
+    above_it: Annotated[Estimate, Heading("above it", "The model's score about itself less this one's.")]
+
+
+MOST_STAND_INS = 15
+"""Largest number of other models whose replies are compared with a model, one a row."""
+
+
+def baseline_rows(analysis: Analysis) -> list[BaselineRow]:
+    """One row a task, model and baseline; of stand-ins the closest ones."""
+    rows = []
+    for task in analysis.tasks:
+        for row in task.rows:
+            for name, over in row.over.items():
+                rows.append(BaselineRow(task.task, row.model, name, row.baselines[name], over))
+            for other, over in _closest_stand_ins(row):
+                name = f"{other}'s own replies"
+                rows.append(BaselineRow(task.task, row.model, name, row.score.value - over.value, over))
+            for name, habit in row.habits.items():
+                rows.append(BaselineRow(task.task, row.model, f"its habit by {name}", habit, undefined("taken off")))
+    return rows
 
 
 def _closest_stand_ins(row: ModelRow) -> list[tuple[str, Estimate]]:
     """The other models whose own replies come closest to a model, and how far it is above them, in their order."""
-    closest_names = sorted(row.stand_ins, key=lambda other: row.stand_ins[other].value)[:STAND_INS_SHOWN]
+    closest_names = sorted(row.stand_ins, key=lambda other: row.stand_ins[other].value)[:MOST_STAND_INS]
     return [(other, over) for other, over in row.stand_ins.items() if other in closest_names]
 
 
-STAND_INS_SHOWN = 15
-"""Largest number of other models whose replies a page compares with a model, one a row."""
+@dataclass(frozen=True)
+class TestRow:
+    """Tests of each task over all its models."""
+
+    task: Annotated[str, Heading("task", "Task of the matrix.")]
+    quantity: Annotated[str, Heading("quantity", "What was computed.")]
+    estimate: Annotated[Estimate, Heading("value", "The number.", write_three_digits)]
+    p: Annotated[float, Heading("p", "One-sided p.", p_digits)]
+    p_holm: Annotated[float, Heading("p, Holm", "The same, corrected over the tasks.", p_digits)]
+    note: Annotated[str, Heading("what it says", "How the number is made.")]
 
 
-def _statistics(task: TaskAnalysis) -> Table:
-    """The tests of one task, a row each: quantity, value, what it says."""
-    assert task.advantage is not None and task.capability is not None and task.test is not None
-    total, shuffled, test = task.advantage.total, task.permutation, task.test
+def test_rows(analysis: Analysis) -> list[TestRow]:
+    """The tests of each task that has two complete models."""
+    rows = []
+    for task in analysis.tasks:
+        if task.advantage is not None:
+            rows += _tests_of_task(task, task.advantage)
+    return rows
+
+
+def _tests_of_task(task: TaskAnalysis, advantage: SelfAdvantage) -> list[TestRow]:
+    assert task.capability is not None and task.test is not None
     unit = unit_of(task.cluster)
+    if_wrong, if_right = (number(bound, 3) for bound in task.worst)
+    shuffled = task.permutation
+    all_orders = ", all of them" if shuffled.exact else ""
+    taken_off = f"each score minus what {task.taken_off} reach" if task.taken_off else "nothing could be taken off"
+    capability_gap = "" if math.isnan(task.capability.low) else task.capability.reason
+    no_number = undefined("a test alone")
     rows = [
-        (
+        TestRow(
+            task.task,
             "self advantage T",
-            shown(total, 3),
-            f"(trace − ΣA/M)/(M − 1), t interval over {total.n} {unit}s; one-sided {p_value(task.p)}, Holm over tasks "
-            f"{p_value(task.p_holm)}",
+            advantage.total,
+            task.p,
+            task.p_holm,
+            f"(trace − ΣA/M)/(M − 1), t interval over {advantage.total.n} {unit}s",
         ),
-        (
-            "the same, item-specific",
-            shown(task.total, 3),
-            f"each score minus what {task.taken_off} reach" if task.taken_off else "nothing could be taken off",
-        ),
-        (
+        TestRow(task.task, "T, item-specific", task.total, math.nan, math.nan, taken_off),
+        TestRow(
+            task.task,
             "T where every cell is scored",
-            shown(task.complete, 3),
-            f"{task.complete.n} {unit}s; if all that is unscored in these models' runs spoke against it T would "
-            f"be {number(task.worst[0], 3)}, if for it {number(task.worst[1], 3)}",
+            task.complete,
+            math.nan,
+            math.nan,
+            f"{task.complete.n} {unit}s; if all that is unscored in these models' runs spoke against it T would be "
+            f"{if_wrong}, if for it {if_right}",
         ),
-        ("over like observers", shown(task.capability, 3), "capability control" + _left_out(task.capability)),
-        *(
-            (f"over “{name}”", "–", f"not applied, so the verdict does not ask for it: {why}")
-            for name, why in task.without.items()
+        TestRow(
+            task.task,
+            "over like observers",
+            task.capability,
+            math.nan,
+            math.nan,
+            "; ".join(filter(None, ["capability control", capability_gap])),
         ),
-        (
+        TestRow(
+            task.task,
             "permutation of observers",
-            p_value(shuffled.p),
-            f"of the item-specific scores; {shuffled.count} orders{', all of them' if shuffled.exact else ''}; needs "
-            "four models to reach .05, and more where few of them have access",
+            no_number,
+            shuffled.p,
+            math.nan,
+            f"of the item-specific scores; {shuffled.count} orders{all_orders}; needs four models to reach .05, and "
+            "more where few of them have access",
         ),
-        (
+        TestRow(
+            task.task,
             "Wilcoxon over models",
-            p_value(test.wilcoxon_p),
-            Markup(
-                "the test of {} (p = 0.021 there): {} of {} models score higher on themselves{}; skill not removed"
-            ).format(PI, test.wins, test.n, _over_all(task.task)),
+            no_number,
+            task.test.wilcoxon_p,
+            math.nan,
+            f"the paper's test (p = 0.021 there): {task.test.wins} of {task.test.n} models score higher on themselves"
+            f"{_all_decisions(task.task)}; skill not removed",
         ),
     ]
-    heads = ("quantity", "value [95 % interval]", "what it says")
-    lines = [dict(zip(heads, row, strict=True)) for row in rows]
-    return Table(lines, tuple(Column(head, head, look="e" * ("value" in head)) for head in heads))
+    for name, reason in task.without.items():
+        note = f"not applied, so no claim asks for it: {reason}"
+        rows.append(TestRow(task.task, f"over “{name}”", undefined("not applied"), math.nan, math.nan, note))
+    return rows
 
 
-def _over_all(task: str) -> str:
+def _all_decisions(task: str) -> str:
     """What a test counts of a task of which the paper's Figure 2 counts one decision alone; else ""."""
     key = PLACES[task].key if task in PLACES else None
     return f" over all decisions of an item, where Figure 2 counts {key} alone" if key else ""
 
 
-def _left_out(estimate: Estimate) -> str:
-    """What an interval that there is leaves out; `shown` gives the reason of one that there is not."""
-    return f"; {estimate.reason}" if estimate.reason and not math.isnan(estimate.low) else ""
+# ---- models on themselves
 
 
-BESIDE = {
-    "baseline": "best baseline of the log",
-    "skill": "skill over it",
-    "ceiling": "ceiling",
-    "worst_case": "unscored as wrong",
-    "best_case": "unscored as right",
-    "unsure_refusal": "may be refusals",
-    "foreign_reply": "may be a proxy's",
-    "kl_predicted": "KL(p‖p′)",
-    "kl_direct": "KL(p‖p*)",
-}
-"""Metrics of a run's log beside the score → their columns' heads."""
+@dataclass(frozen=True)
+class OwnScore:
+    """Models on themselves."""
 
-ENDS = ("_low", "_high")
-"""Endings of the names of a metric's interval in a log."""
-
-
-def models_on_themselves(own: pd.DataFrame) -> Section:
-    beside = [name for name in BESIDE if not own[name].isna().all()] if len(own) else []
-    columns_ = (
-        *(Column("task", "task"), Column("model", "model"), *SCORED),
-        *(Column(BESIDE[name], partial(_with_ends, name), look="e") for name in beside),
-        Column("why unscored", "why_unscored"),
-        Column("hole", "hole", look="hole"),
-    )
-    return Section("Models on themselves", [Table(list(own.itertuples()), columns_)], name="self")
-
-
-def published_section() -> Section:
-    """Section on what the paper prints of models on themselves."""
-    mean = {"model": "mean of 11 models on themselves", **TABLE_2[SELF]}
-    known = tuple(Column(task, task, number) for task in TABLE_2[SELF])
-    hint = Markup(
-        "The last row of Table 2 of {}, in percent: another data set, other models, no intervals and no unscored "
-        "rates, for orientation only. Its k-th words are first words (k1 in a run's log)."
-    ).format(PI)
-    return Section(
-        "The published mean of models on themselves", [hint, Table([mean], (Column("model", "model"), *known))]
-    )
+    task: Annotated[str, Heading("task", "Task of the matrix.")]
+    model: Annotated[str, Heading("model", "Model that predicts itself.")]
+    estimate: Annotated[Estimate, Heading("score", "Mean score about itself.")]
+    reason: Annotated[str, Heading("no interval", "Reason of an interval that is missing.", on_page=False)]
+    baseline: Annotated[float, Heading("best baseline of the log", "The best of the baselines that the run computed.")]
+    baseline_name: Annotated[str, Heading("which", "Name of this baseline.")]
+    skill: Annotated[float, Heading("skill over it", "Share of the way from that baseline to 1 that the model goes.")]
+    skill_low: Annotated[float, Heading("skill from", "Lower end of its 95 % interval.")]
+    skill_high: Annotated[float, Heading("skill to", "Upper end of its 95 % interval.")]
+    ceiling: Annotated[float, Heading("ceiling", "What the target reaches when it is asked twice.")]
+    ceiling_low: Annotated[float, Heading("ceiling from", "Lower end of its 95 % interval.")]
+    ceiling_high: Annotated[float, Heading("ceiling to", "Upper end of its 95 % interval.")]
+    worst_case: Annotated[float, Heading("unscored as wrong", "The score if every unscored decision were wrong.")]
+    best_case: Annotated[float, Heading("unscored as right", "The score if every unscored decision were right.")]
+    unsure_refusal: Annotated[
+        float, Heading("may be refusals", "Share of replies that may be refusals and were counted as behaviour.")
+    ]
+    foreign_reply: Annotated[float, Heading("may be a proxy's", "Share of replies that may be of another model.")]
+    kl_predicted: Annotated[
+        float, Heading("KL(p‖p′)", "How far the prediction is from the conclusions, in nats; 0 is the same.")
+    ]
+    kl_predicted_low: Annotated[float, Heading("KL(p‖p′) from", "Lower end of its 95 % interval.")]
+    kl_predicted_high: Annotated[float, Heading("KL(p‖p′) to", "Upper end of its 95 % interval.")]
+    kl_direct: Annotated[
+        float, Heading("KL(p‖p*)", "How far the answer without reasoning is from the conclusions, in nats.")
+    ]
+    kl_direct_low: Annotated[float, Heading("KL(p‖p*) from", "Lower end of its 95 % interval.")]
+    kl_direct_high: Annotated[float, Heading("KL(p‖p*) to", "Upper end of its 95 % interval.")]
+    unscored: Annotated[float, Heading("unscored", "Share of decisions without a score; they are left out.", percent)]
+    why_unscored: Annotated[str, Heading("why unscored", "Reasons with their shares, the commonest first.")]
+    reasoned: Annotated[float, Heading("reasoned", "Share of predictions that the model reasoned out.", percent)]
+    hole: Annotated[str, Heading("hole", "Reason of a score that is missing.")]
 
 
-def self_table(results: Results, matrices: Mapping[str, TaskMatrix]) -> pd.DataFrame:
-    """Table 2 with intervals: each model on itself, task by task, from the item scores that the matrices hold.
+LOGGED_METRICS = (
+    "skill",
+    "skill_low",
+    "skill_high",
+    "ceiling",
+    "ceiling_low",
+    "ceiling_high",
+    "worst_case",
+    "best_case",
+    "unsure_refusal",
+    "foreign_reply",
+    "kl_predicted",
+    "kl_predicted_low",
+    "kl_predicted_high",
+    "kl_direct",
+    "kl_direct_low",
+    "kl_direct_high",
+)
+"""Metrics of a run's log beside the score."""
 
-    `matrices`: those at hand, by task; a task of a single model has none in an analysis.
+
+def own_scores(results: Results, matrices: Mapping[str, TaskMatrix]) -> list[OwnScore]:
+    """Each model on itself, task by task, from the item scores that the matrices hold.
+
+    Args:
+        results: The tables.
+        matrices: Those at hand, by task; a task of a single model has none in an analysis.
     """
-    cells = results.cells[results.cells.target == results.cells.observer]
-    own = results.decisions[results.decisions.target == results.decisions.observer]
-    runs = {run.log: run for run in results.runs}
-    metrics = {
-        (c.task, c.target): dict(metrics_in(runs[c.log].results)) if c.log in runs else {} for c in cells.itertuples()
-    }
+    own_cells = results.cells[results.cells.target == results.cells.observer]
+    own_decisions = results.decisions[results.decisions.target == results.decisions.observer]
+    run_by_log = {run.log: run for run in results.runs}
     rows = []
-    for task, models in cells.groupby("task").target:
-        matrix = matrices.get(str(task)) or matrix_of(results, str(task))
+    for task_name, task_cells in own_cells.groupby("task"):
+        task = str(task_name)
+        matrix = matrices.get(task) or matrix_of(results, task)
         clusters = item_clusters(results, matrix)
-        for model in sorted(models):
+        log_by_model = dict(zip(task_cells.target, task_cells.log, strict=True))
+        for model in sorted(log_by_model):
+            run = run_by_log.get(log_by_model[model])
+            decisions = own_decisions[(own_decisions.task == task) & (own_decisions.target == model)]
             place = matrix.models.index(model)
-            group = own[(own.task == task) & (own.target == model)]
             estimate = clustered_mean(matrix.scores[place, place], clusters, unit=unit_of(clusters))
+            metrics = dict(metrics_in(run.results)) if run else {}
+            baseline_name, baseline = best_logged_baseline(metrics)
             rows.append(
-                {
-                    "task": task,
-                    "model": model,
-                    **columns(estimate),
-                    "reason": estimate.reason,
-                    **_of_its_log(metrics.get((str(task), str(model)), {})),
-                    "unscored": float(group.value.isna().mean()),
-                    "why_unscored": _reasons(group.unscored),
-                    "reasoned": float(group.reasoned.mean()),
-                    "hole": matrix.holes.get((model, model), "" if estimate.n else "nothing was scored"),
-                }
+                OwnScore(
+                    task=task,
+                    model=model,
+                    estimate=estimate,
+                    reason=estimate.reason,
+                    baseline=baseline,
+                    baseline_name=baseline_name,
+                    unscored=float(decisions.value.isna().mean()),
+                    why_unscored=_reasons(decisions.unscored),
+                    reasoned=float(decisions.reasoned.mean()),
+                    hole=matrix.holes.get((model, model), "" if estimate.n else "nothing was scored"),
+                    **{name: metrics.get(name, math.nan) for name in LOGGED_METRICS},
+                )
             )
-    return pd.DataFrame(rows)
+    return rows
 
 
-def _of_its_log(found: Mapping[str, float]) -> dict[str, float | str]:
-    """What else the table of models on themselves shows; NaN where the run's log has no such number."""
-    head, divergence = "baseline_", "baseline_kl_"
+def best_logged_baseline(metrics: Mapping[str, float]) -> tuple[str, float]:
+    """Name and score of the best baseline among a run's metrics; ("", NaN) without any. A divergence is none."""
     baselines = {
-        name.removeprefix(head): value
-        for name, value in found.items()
-        if name.startswith(head) and not name.startswith(divergence)
+        name.removeprefix("baseline_"): value
+        for name, value in metrics.items()
+        if name.startswith("baseline_") and not name.startswith("baseline_kl_")
     }
-    best = max(baselines, key=lambda name: baselines[name], default="")
-    wanted = [f"{name}{end}" for name in BESIDE if name != "baseline" for end in ("", *ENDS)]
-    numbers = {name: found.get(name, math.nan) for name in wanted}
-    return {**numbers, "baseline": baselines.get(best, math.nan), "baseline_name": best}
-
-
-def _with_ends(name: str, row: Any) -> str:
-    """A number of the table with its interval, where the log has one."""
-    low, high = (getattr(row, f"{name}{end}", math.nan) for end in ENDS)
-    ends = "" if math.isnan(low) else f" [{number(low)}, {number(high)}]"
-    of = f" ({row.baseline_name})" if name == "baseline" and row.baseline_name else ""
-    return number(getattr(row, name)) + ends + of
+    return max(baselines.items(), key=lambda entry: entry[1], default=("", math.nan))
 
 
 def _reasons(unscored: pd.Series) -> str:
@@ -445,205 +592,190 @@ def _reasons(unscored: pd.Series) -> str:
     return ", ".join(f"{reason} {percent(count / len(unscored))}" for reason, count in counts.items())
 
 
-Told = tuple[str, InformedObserver]
-"""A task and one observer."""
+# ---- informed observers
 
 
-def informed_rows(results: Results, analysis: Analysis) -> list[Told]:
+@dataclass(frozen=True)
+class InformedRow:
+    """Observers that were told of their target."""
+
+    task: Annotated[str, Heading("task", "Task of the matrix.")]
+    target: Annotated[str, Heading("target", "Model that is predicted.")]
+    observer: Annotated[str, Heading("observer", "Model that predicts.")]
+    arm: Annotated[str, Heading("told", "Hint about the target: its name, or replies of it to other items.")]
+    estimate: Annotated[Estimate, Heading("score", "Mean score of the observer.")]
+    target_over: Annotated[
+        Estimate,
+        Heading("target on itself minus this", "The model about itself less this observer about it.", signed_estimate),
+    ]
+    unscored: Annotated[float, Heading("unscored", "Share of decisions without a score; they are left out.", percent)]
+    hole: Annotated[str, Heading("hole", "Reason why it is not used.")]
+
+
+def informed_rows(results: Results, analysis: Analysis) -> list[InformedRow]:
     """Informed observers of all tasks, including those with a single model on itself, which are in no analysis."""
-    out = [(task.task, one) for task in analysis.tasks for one in task.informed]
-    known = {task.task for task in analysis.tasks}
-    others = sorted(set(results.informed.task) - known) if not results.informed.empty else []
-    for task in others:
-        if (results.cells.task == task).any():
-            out += [(task, one) for one in informed_observers(results, matrix_of(results, task))]
-    return out
+    rows = [_informed_row(task.task, observer) for task in analysis.tasks for observer in task.informed]
+    if results.informed.empty:
+        return rows
+    analysed_tasks = {task.task for task in analysis.tasks}
+    run_tasks = set(results.cells.task)
+    for task in sorted(set(results.informed.task) - analysed_tasks):
+        if task in run_tasks:
+            rows += [
+                _informed_row(task, observer) for observer in informed_observers(results, matrix_of(results, task))
+            ]
+    return rows
 
 
-def informed_table(observers: Sequence[InformedObserver]) -> Table:
-    """A row an observer and target."""
-    return Table(
-        observers,
-        (
-            *(Column(name, name) for name in ("target", "observer")),
-            Column("told", "arm"),
-            estimated("score [95 % interval]", "score"),
-            Column("target on itself minus this", lambda one: shown(one.over, sign=True), look="e"),
-            Column("unscored", "unscored", percent),
-            Column("hole", "hole", look="hole"),
-        ),
+def _informed_row(task: str, observer: InformedObserver) -> InformedRow:
+    return InformedRow(
+        task=task,
+        target=observer.target,
+        observer=observer.observer,
+        arm=observer.arm,
+        estimate=observer.score,
+        target_over=observer.over,
+        unscored=observer.unscored,
+        hole=observer.hole,
     )
 
 
-def informed_alone(rows: Sequence[Told], analysis: Analysis) -> list[Section]:
-    """A section for each task whose observers are in no section of a matrix."""
-    tasks = dict.fromkeys(task for task, _ in rows if task not in {one.task for one in analysis.tasks})
+def informed_lines(rows: Iterable[InformedRow], analysis: Analysis) -> list[str]:
+    """A line each for the terminal, of the tasks without a matrix; a matrix says it in its claims."""
+    analysed_tasks = {task.task for task in analysis.tasks}
     return [
-        Section(
-            f"{task}: observers that were told of their target",
-            [informed_table([one for name, one in rows if name == task])],
-            name=f"informed-{task}",
-            menu=f"{task}, informed",
-        )
-        for task in tasks
+        f"{row.task}, {row.observer} ({row.arm}) on {row.target}: {shown(row.estimate)}; "
+        f"{row.target} on itself minus this {shown(row.target_over, sign=True)}"
+        for row in rows
+        if row.task not in analysed_tasks and not row.hole
     ]
 
 
-def informed_told(rows: Sequence[Told], analysis: Analysis) -> list[str]:
-    """A line each for the terminal, of the tasks without a matrix; a matrix says it in its verdict."""
-    known = {task.task for task in analysis.tasks}
-    return [
-        f"{task}, {one.observer} ({one.arm}) on {one.target}: {shown(one.score)}; "
-        f"{one.target} on itself minus this {shown(one.over, sign=True)}"
-        for task, one in rows
-        if task not in known and not one.hole
-    ]
+# ---- frames: itself and another assistant
 
 
-def informed_frame(rows: Sequence[Told]) -> pd.DataFrame:
-    """Informed observers for other programs."""
-    return pd.DataFrame(
-        [
-            {"task": task, "target": one.target, "observer": one.observer, "arm": one.arm, **columns(one.score)}
-            | {f"target_over_{name}": value for name, value in columns(one.over).items()}
-            | {"unscored": one.unscored, "hole": one.hole}
-            for task, one in rows
-        ]
-    )
-
-
-INTRO = (
-    "The same model and item, asked about itself and about “another AI assistant”; both answers are compared with "
-    "what the model does itself (-T about=self,other). Itself minus another is what its picture of itself adds to its "
-    "picture of an assistant; it needs no other model. The interval is paired, over items."
+FRAMES_TEXT = (
+    "About itself, and about another assistant: the same model and item, asked about itself and about “another AI "
+    "assistant”; both answers are compared with what the model does itself (-T about=self,other). The difference "
+    "(gain) is what its picture of itself adds to its picture of an assistant; it needs no other model. The interval "
+    "is paired, over items."
 )
 
 
-def frames_section(results: Results) -> list[Section]:
-    """A row a model and task, where a run asked both."""
-    if not results.frames:
-        return []
-    table = Table(
-        sorted(results.frames.items()),
-        (
-            Column("task", lambda row: row[0][0]),
-            Column("model", lambda row: row[0][1]),
-            estimated("about itself", lambda row: row[1].own),
-            estimated("about another assistant", lambda row: row[1].other),
-            Column("itself minus another", lambda row: shown(row[1].gain, sign=True), look="e"),
-            Column("items with both", lambda row: str(row[1].gain.n)),
-            Column("unscored, another", lambda row: percent(row[1].unscored)),
-        ),
-    )
-    return [Section("About itself, and about another assistant", [INTRO, table], name="frames", menu="own frame")]
+@dataclass(frozen=True)
+class FrameRow:
+    """About itself, and about another assistant."""
 
-
-def frames_table(results: Results) -> pd.DataFrame:
-    """Frames for other programs: one row a task, model and quantity (own, other, gain)."""
-    return pd.DataFrame(
-        [
-            {"task": cell[0], "model": cell[1], "quantity": name, **columns(getattr(found, name))}
-            for cell, found in sorted(results.frames.items())
-            for name in ("own", "other", "gain")
-        ]
-    )
-
-
-def frames_told(results: Results, tasks: Collection[str]) -> list[str]:
-    """A line a model of these tasks, for the terminal."""
-    return [
-        f"{cell[0]}, {cell[1]}: {shown(found.own)} about itself, {shown(found.other)} about another assistant, "
-        f"itself minus another {shown(found.gain, sign=True)}"
-        for cell, found in sorted(results.frames.items())
-        if cell[0] in tasks
+    task: Annotated[str, Heading("task", "Task of the matrix.")]
+    model: Annotated[str, Heading("model", "Model that was asked.")]
+    quantity: Annotated[str, Heading("asked about", "Itself (own), another assistant (other), or their difference.")]
+    estimate: Annotated[Estimate, Heading("score", "Mean score, or the difference of the two.")]
+    unscored: Annotated[
+        float, Heading("unscored, another", "Share of the answers about another assistant without a score.", percent)
     ]
 
 
-SHOWN = ("kl_predicted", "kl_direct", "kl_gain", "cot_pred")
+def frame_rows(results: Results) -> list[FrameRow]:
+    """One row a task, model and quantity (own, other, gain)."""
+    rows = []
+    for (task, model, *_), frames in sorted(results.frames.items()):
+        for quantity, estimate in (("own", frames.own), ("other", frames.other), ("gain", frames.gain)):
+            rows.append(FrameRow(task, model, quantity, estimate, frames.unscored))
+    return rows
+
+
+def frame_lines(results: Results, tasks: Collection[str]) -> list[str]:
+    """A line a model of these tasks, for the terminal."""
+    return [
+        f"{task}, {model}: {shown(frames.own)} about itself, {shown(frames.other)} about another assistant, "
+        f"itself minus another {shown(frames.gain, sign=True)}"
+        for (task, model, *_), frames in sorted(results.frames.items())
+        if task in tasks
+    ]
+
+
+# ---- axes of dilemmas
+
+
+AXES_TEXT = (
+    "ethical_dilemma by what the dilemmas are about (table by axis): divergences in nats, over the dilemmas at which "
+    "both are finite. Many values are compared there: of twenty, one differs by chance."
+)
+INFINITE_EVERYWHERE = undefined("KL is infinite everywhere")
 
 
 @dataclass(frozen=True)
 class AxisRow:
-    """The dilemmas of one value of an axis, of a model on itself."""
+    """ethical_dilemma by what the dilemmas are about."""
 
-    model: str
-    axis: str
-    """Name of the axis in the data set: "conflict", "relationship", "domain", "ambiguity"."""
-    value: str
-    dilemmas: int
-    """Number of scored dilemmas."""
-    infinite: int
-    """Number of scored dilemmas that are left out of the means of KL since one of both is infinite."""
-    numbers: dict[str, Estimate]
-    """Estimates of SHOWN; see `dilemma_estimates`."""
+    model: Annotated[str, Heading("model", "Model that predicts itself.")]
+    axis: Annotated[str, Heading("axis", "Axis in the data set, such as conflict or domain.")]
+    value: Annotated[str, Heading("value", "Value of the axis.")]
+    dilemmas: Annotated[int, Heading("dilemmas", "Scored dilemmas.")]
+    infinite: Annotated[int, Heading("infinite", "Scored dilemmas whose divergence is infinite; they are left out.")]
+    kl_predicted: Annotated[
+        Estimate, Heading("KL(p‖p′)", "How far the prediction is from the conclusions, in nats; 0 is the same.")
+    ]
+    kl_direct: Annotated[
+        Estimate, Heading("KL(p‖p*)", "How far the answer without reasoning is from the conclusions, in nats.")
+    ]
+    kl_gain: Annotated[
+        Estimate, Heading("gut answer minus prediction", "KL(p‖p*) less KL(p‖p′): above 0 the prediction is nearer.")
+    ]
+    cot_pred: Annotated[Estimate, Heading("cot_pred", "1 less the distance of predicted and actual share.")]
 
 
 def axis_rows(results: Results) -> list[AxisRow]:
     """A row a model, axis and value, of the finished runs of models on themselves; none where no dilemma has axes."""
-    cells, runs = results.cells, {run.log: run for run in results.runs}
-    own = cells[(cells.task == TASK) & (cells.target == cells.observer) & (cells.status == "complete")]
-    return [row for cell in own.itertuples() if cell.log in runs for row in _rows(str(cell.target), runs[cell.log])]
-
-
-def _rows(model: str, run: Run) -> list[AxisRow]:
-    seen = run.summaries
-    axes = {str(s.id): given for s in seen if isinstance(given := s.metadata.get("axes"), dict)}
-    if not axes:
+    if not results.runs:
         return []
-    decisions, _ = split([(str(s.id), d) for s in seen for d in last_decisions(s.scores)])
-    dilemmas = {item: one for item, one in dilemmas_of(decisions).items() if not one.unscored and item in axes}
-    clusters = {str(s.id): str(s.metadata.get("cluster") or s.id) for s in seen}
-    rows = []
-    for axis in dict.fromkeys(name for given in axes.values() for name in given):
-        for value in sorted({str(axes[item][axis]) for item in dilemmas if axis in axes[item]}):
-            here = [item for item in dilemmas if str(axes[item].get(axis)) == value]
-            found = dilemma_estimates([dilemmas[item] for item in here], [clusters[item] for item in here])
-            numbers = {name: found.get(name, undefined("KL is infinite everywhere")) for name in SHOWN}
-            rows.append(
-                AxisRow(model, axis, value, len(here), infinite_kl([dilemmas[i] for i in here])["either"], numbers)
-            )
+    cells = results.cells
+    own_cells = cells[(cells.task == TASK) & (cells.target == cells.observer) & (cells.status == "complete")]
+    run_by_log = {run.log: run for run in results.runs}
+    rows = list[AxisRow]()
+    for cell in own_cells.itertuples():
+        if cell.log in run_by_log:
+            rows += _axis_rows_of_run(str(cell.target), run_by_log[cell.log])
     return rows
 
 
-def axes_section(rows: Sequence[AxisRow]) -> list[Section]:
-    """Section with the rows of axes, folded by model."""
-    if not rows:
+def _axis_rows_of_run(model: str, run: Run) -> list[AxisRow]:
+    axes_of_item: dict[str, dict[str, Any]] = {}
+    cluster_of_item: dict[str, str] = {}
+    for sample in run.summaries:
+        axes = sample.metadata.get("axes")
+        if isinstance(axes, dict):
+            axes_of_item[str(sample.id)] = axes
+        cluster_of_item[str(sample.id)] = str(sample.metadata.get("cluster") or sample.id)
+    if not axes_of_item:
         return []
-    columns = (
-        Column("axis", "axis"),
-        Column("value", "value"),
-        Column("dilemmas", "dilemmas", str),
-        *(estimated(title, partial(_number, name)) for name, title in _TITLES.items()),
-        Column("infinite", "infinite", str),
-    )
-    told = (
-        "Divergences in nats with 95 % intervals over dilemmas, over those at which both are finite. Many values are "
-        "compared here: of twenty, one differs by chance."
-    )
-    models = list(dict.fromkeys(row.model for row in rows))
-    tables = [Details(model, [Table([row for row in rows if row.model == model], columns)]) for model in models]
-    return [Section("ethical_dilemma by what the dilemmas are about", [told, *tables], name="axes", menu="axes")]
-
-
-def _number(name: str, row: AxisRow) -> Estimate:
-    return row.numbers[name]
-
-
-_TITLES = {
-    "kl_predicted": "KL(p‖p′)",
-    "kl_direct": "KL(p‖p*)",
-    "kl_gain": "gut answer minus prediction",
-    "cot_pred": "cot_pred",
-}
-
-
-def axes_table(rows: Sequence[AxisRow]) -> pd.DataFrame:
-    """Table of axes, a row a model, axis and value."""
-    return pd.DataFrame(
-        [
-            {"model": row.model, "axis": row.axis, "value": row.value, "dilemmas": row.dilemmas}
-            | {"infinite": row.infinite}
-            | {key: x for name, one in row.numbers.items() for key, x in interval_columns(name, one).items()}
-            for row in rows
-        ]
-    )
+    decisions, _ = split(item_decisions(run))
+    dilemma_of_item = {
+        item: dilemma
+        for item, dilemma in dilemmas_of(decisions).items()
+        if not dilemma.unscored and item in axes_of_item
+    }
+    items_of_value: dict[tuple[str, str], list[str]] = {}
+    axis_names = dict.fromkeys(axis for axes in axes_of_item.values() for axis in axes)
+    for axis in axis_names:
+        items_with_axis = [item for item in dilemma_of_item if axis in axes_of_item[item]]
+        for value in sorted({str(axes_of_item[item][axis]) for item in items_with_axis}):
+            items_of_value[axis, value] = [item for item in items_with_axis if str(axes_of_item[item][axis]) == value]
+    rows = []
+    for (axis, value), items in items_of_value.items():
+        dilemmas = [dilemma_of_item[item] for item in items]
+        estimates = dilemma_estimates(dilemmas, [cluster_of_item[item] for item in items])
+        rows.append(
+            AxisRow(
+                model=model,
+                axis=axis,
+                value=value,
+                dilemmas=len(items),
+                infinite=infinite_kl(dilemmas)["either"],
+                kl_predicted=estimates.get("kl_predicted", INFINITE_EVERYWHERE),
+                kl_direct=estimates.get("kl_direct", INFINITE_EVERYWHERE),
+                kl_gain=estimates.get("kl_gain", INFINITE_EVERYWHERE),
+                cot_pred=estimates.get("cot_pred", INFINITE_EVERYWHERE),
+            )
+        )
+    return rows

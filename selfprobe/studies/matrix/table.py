@@ -27,17 +27,18 @@ from selfprobe.logs import (
     about_of,
     args_of,
     cause,
+    decision_columns,
     differing,
     informed_of,
     lost_replies,
     none_found,
-    question_of,
     runs,
     target_of,
     token_count,
     valid_samples,
 )
-from selfprobe.scorers.decision import NO_PREDICTION, Decision, last_decisions
+from selfprobe.logs.decision import Decision
+from selfprobe.scorers.decision import NO_PREDICTION
 from selfprobe.scorers.frames import Frames, frames
 from selfprobe.solvers.observe import OTHER
 from selfprobe.solvers.reply_notes import applied_in, remarks_in
@@ -47,27 +48,18 @@ from selfprobe.text.safe import masked
 CELL = ["task", "target", "observer"]
 Cell = tuple[str, ...]
 """Task, target and observer; of an observer that is told of its target, how (`header.informed_of`) too."""
-DecisionRow = tuple[str, int, Decision]
-"""Item, epoch and what was decided there."""
 
 
 @dataclass(frozen=True)
-class Samples:
-    """The sample summaries of a log as rows, which go from process to process faster."""
+class RunContent:
+    """The content of a run's log, as far as a matrix uses it."""
 
-    count: int
-    errors: int
-    cause: str
+    sample_count: int
+    error_count: int
+    first_error: str
     """Error that ended the first sample in error."""
-    decisions: list[DecisionRow]
-    others: list[DecisionRow]
-    """Decisions about another assistant, which no cell counts (`scorers.frames`)."""
-    texts: dict[str, str]
-    """Item → its input."""
-    kinds: dict[str, str]
-    """Item → the data set's kind of it, where it has one."""
-    clusters: dict[str, str]
-    """Item → what it comes from, where the run names that."""
+    columns: dict[str, list[Any]]
+    """Decisions, see `logs.decision_columns`."""
     applied: dict[str, str]
     """See `sent.applied_in`."""
     remarks: list[str]
@@ -75,79 +67,85 @@ class Samples:
     tokens: int
     """Tokens of all calls of the run's items, those for invalidated samples too."""
 
+    @property
+    def has_decisions(self) -> bool:
+        """Whether some decision is no mere error."""
+        return any(self.columns["key"])
+
 
 def lost_in(log: EvalLog) -> str:
-    """See `logs.lost_replies`; a log that cannot be read at all is told apart where its samples are read."""
+    """See `logs.lost_replies`; a log that cannot be read at all is found out where its samples are read."""
     try:
         return lost_replies(log)
     except InputError:
         return ""
 
 
-def sample_rows(run: Run) -> Samples | str:
-    """The rows of a run, or why there are none."""
+def run_content(run: Run) -> RunContent | str:
+    """The content of a run's log, or why there is none."""
     if lost := lost_in(run.header):
         return lost
     try:
-        every = run.read_summaries(valid=False)
-        seen = valid_samples(run.log, every)
-        errors = [sample for sample in seen if sample.error]
-        rows = [(str(s.id), s.epoch, decision) for s in seen for decision in last_decisions(s.scores)]
-        return Samples(
-            count=len(seen),
-            errors=len(errors),
-            cause=cause(run.log, errors[0]) if errors else "",
-            decisions=[row for row in rows if not row[2].key.startswith(OTHER)],
-            others=[row for row in rows if row[2].key.startswith(OTHER)],
-            texts={str(s.id): question_of(s) for s in seen},
-            kinds={
-                str(s.id): str(kind) for s in seen if (kind := s.metadata.get("kind") or s.metadata.get("category"))
-            },
-            clusters={str(s.id): str(of) for s in seen if (of := s.metadata.get("cluster"))},
-            applied=applied_in(seen),
-            remarks=remarks_in(seen),
-            tokens=token_count(every),
+        all_samples = run.read_summaries(valid=False)
+        run_samples = valid_samples(run.log, all_samples)
+        samples_in_error = [sample for sample in run_samples if sample.error]
+        return RunContent(
+            sample_count=len(run_samples),
+            error_count=len(samples_in_error),
+            first_error=cause(run.log, samples_in_error[0]) if samples_in_error else "",
+            columns=decision_columns(run, run_samples),
+            applied=applied_in(run_samples),
+            remarks=remarks_in(run_samples),
+            tokens=token_count(all_samples),
         )
     except UNREADABLE as error:
         return f"cannot be read: {one_line(error)}"
 
 
-def cell_of(cell: Sequence[str], run: Run, samples: Samples) -> dict[str, Any]:
+def cell_of(cell: Sequence[str], run: Run, content: RunContent) -> dict[str, Any]:
     """The row of a cell that is a run; the columns are those of `Results.cells`."""
     log = run.header
-    if run.finished and not samples.errors:
-        status, reason = "complete", ""
-    elif run.invalidated.are_all:
-        status, reason = "failed", str(run.invalidated)
-    else:
-        planned = run.planned_samples or samples.count
-        status = "failed"
-        cut_off = f"the run was cut off; {samples.count} of {planned} samples are in its log"
-        ended = f"run ended as {log.status}; {samples.errors} of {planned} samples in error"
-        reason = cut_off if log.status == "started" else ended
-        first = samples.cause or (masked(log.error.message) if log.error else "")
-        reason += f": {first[:200]}" if first else ""
+    metadata = log.eval.metadata or {}
+    status, reason = _status_and_reason(run, content)
     return dict(zip([*CELL, "arm"], cell, strict=False)) | {
         "status": status,
         "reason": reason,
         "log": log.location,
-        "samples": samples.count,
-        "errors": samples.errors,
+        "samples": content.sample_count,
+        "errors": content.error_count,
         "epochs": log.eval.config.epochs or 1,
         "version": str(log.eval.task_version),
-        "dataset": log.eval.metadata.get("dataset") if log.eval.metadata else None,
-        "dataset_sha256": log.eval.metadata.get("dataset_sha256") if log.eval.metadata else None,
-        "selfprobe": log.eval.metadata.get("selfprobe") if log.eval.metadata else None,
+        "dataset": metadata.get("dataset"),
+        "dataset_sha256": metadata.get("dataset_sha256"),
+        "selfprobe": metadata.get("selfprobe"),
         "inspect": log.eval.packages.get("inspect_ai"),
         "created": log.eval.created,
         "args": args_of(log),
         "settings": dict(run.identity.config),
         "items": sorted(run.items()),
         "joined": False,
-        "applied": samples.applied,
-        "remarks": samples.remarks,
-        "tokens": samples.tokens,
+        "applied": content.applied,
+        "remarks": content.remarks,
+        "tokens": content.tokens,
     }
+
+
+def _status_and_reason(run: Run, content: RunContent) -> tuple[str, str]:
+    """Status of a cell that is a run, and the reason where it is not complete."""
+    if run.finished and not content.error_count:
+        return "complete", ""
+    if run.invalidated.are_all:
+        return "failed", str(run.invalidated)
+    log = run.header
+    planned = run.planned_samples or content.sample_count
+    if log.status == "started":
+        reason = f"the run was cut off; {content.sample_count} of {planned} samples are in its log"
+    else:
+        reason = f"run ended as {log.status}; {content.error_count} of {planned} samples in error"
+    first_error = content.first_error
+    if not first_error and log.error:
+        first_error = masked(log.error.message)
+    return "failed", f"{reason}: {first_error[:200]}" if first_error else reason
 
 
 def joinable(task: str, chosen: Mapping[Cell, Run]) -> list[Cell]:
@@ -589,73 +587,101 @@ def matrices_of(there: Runs, paths: Sequence[str] = ()) -> Results:
     Raises:
         NoLogs: There is no selfprobe log.
     """
-    known = measures()
     ignored = dict(there.aside)
-    ours, choice, read_all = _read(there.counted, ignored)
-    chosen, read = _of_size(choice.runs, 3), _of_size(read_all, 3)
-    told, read_told = _of_size(choice.runs, 4), _of_size(read_all, 4)
-    if not chosen:
+    suite_runs, choice, contents = _read(there.counted, ignored)
+    plain_runs = _of_size(choice.runs, PLAIN)
+    plain_contents = _of_size(contents, PLAIN)
+    informed_runs = _of_size(choice.runs, INFORMED)
+    informed_contents = _of_size(contents, INFORMED)
+    if not plain_runs:
         why = "its observer was told of the target, and no model's run on itself is here to compare it with"
-        ignored |= {run.log: why for run in told.values()}
+        ignored |= {run.log: why for run in informed_runs.values()}
         raise NoLogs(none_found(paths, ignored), ignored)
-    cells = [cell_of(cell, run, read[cell]) for cell, run in chosen.items()]
-    joined = [pair for task, measure in known.items() if measure.observer == 0 for pair in joinable(task, chosen)]
-    decisions = _decisions({cell: samples.decisions for cell, samples in read.items()})
-    by_cell = {tuple(cell[name] for name in CELL): cell for cell in cells}
-    cells += [joined_cell(pair, by_cell[own_cell(pair, 1)], by_cell[own_cell(pair, 2)]) for pair in joined]
-    # In an order that no run's end moves.
-    cells.sort(key=lambda cell: [cell[name] for name in CELL])
-    informed = [cell_of(cell, run, read_told[cell]) for cell, run in sorted(told.items())]
+
+    cells = [cell_of(cell, run, plain_contents[cell]) for cell, run in plain_runs.items()]
+    tasks_without_call = [task for task, measure in measures().items() if measure.observer == 0]
+    joined_pairs = [pair for task in tasks_without_call for pair in joinable(task, plain_runs)]
+    cell_by_name = {tuple(cell[name] for name in CELL): cell for cell in cells}
+    for pair in joined_pairs:
+        cells.append(joined_cell(pair, cell_by_name[own_cell(pair, 1)], cell_by_name[own_cell(pair, 2)]))
+    cells.sort(key=lambda cell: [cell[name] for name in CELL])  # an order that no run's end moves
+
+    rows = _decision_table(plain_contents)
+    decisions = rows[~rows.key.str.startswith(OTHER)].reset_index(drop=True)
+    informed = [cell_of(cell, run, informed_contents[cell]) for cell, run in sorted(informed_runs.items())]
+    finished_cells = [cell for cell, run in plain_runs.items() if run.finished]
     return Results(
         cells=pd.DataFrame(cells),
-        decisions=_with_others(with_joined(decisions, joined), chosen),
-        items=_items(read),
+        decisions=_with_others(with_joined(decisions[DECISION_COLUMNS], joined_pairs), plain_runs),
+        items=_items(rows),
         ignored=ignored,
-        runs=ours,
+        runs=suite_runs,
         informed=pd.DataFrame(informed),
-        informed_decisions=_decisions({cell: samples.decisions for cell, samples in read_told.items()}, "arm"),
-        frames=_frames({cell: samples for cell, samples in read.items() if chosen[cell].finished}),
+        informed_decisions=_informed_decisions(informed_contents),
+        frames=_frames(rows, finished_cells),
         settings=choice.settings,
         elsewhere=choice.elsewhere,
     )
 
 
-def _cells(found: Sequence[Run], ignored: dict[str, str]) -> tuple[list[Run], dict[Cell, list[Run]]]:
+def _cells(counted_runs: Sequence[Run], ignored: dict[str, str]) -> tuple[list[Run], dict[Cell, list[Run]]]:
     """The runs of the suite, and those of each cell; why a run is neither goes into `ignored`."""
-    cells: dict[Cell, list[Run]] = {}
-    ours, known = list[Run](), measures()
-    for run in found:
-        task, header = run.identity.task, run.header
+    runs_by_cell: dict[Cell, list[Run]] = {}
+    suite_runs = list[Run]()
+    for run in counted_runs:
+        task = run.identity.task
+        header = run.header
         if "dataset_sha256" not in (header.eval.metadata or {}):
             ignored[run.log] = f"not a selfprobe log (task {header.eval.task})"
             continue
-        ours.append(run)
-        if task not in known:
-            why = f"not a matrix task ({task}); see `selfprobe awareness` or examples/dilemmas.py"
-            ignored[run.log] = why
+        suite_runs.append(run)
+        if task not in measures():
+            ignored[run.log] = f"not a matrix task ({task}); see `selfprobe awareness` or examples/dilemmas.py"
             continue
         if about_of(header) == "other":
             ignored[run.log] = "it asks about another assistant alone (about=other); about=self,other has a difference"
             continue
-        arm = informed_of(header)
-        cells.setdefault((task, target_of(header), header.eval.model, *([arm] if arm else [])), []).append(run)
-    return ours, cells
+        cell: Cell = (task, target_of(header), header.eval.model)
+        if arm := informed_of(header):
+            cell = (*cell, arm)
+        runs_by_cell.setdefault(cell, []).append(run)
+    return suite_runs, runs_by_cell
+
+
+PLAIN, INFORMED = 3, 4
+"""Length of the name of a cell, and of one whose observer was told of its target."""
 
 
 def _of_size(by_cell: Mapping[Cell, T], size: int) -> dict[Cell, T]:
-    """The entries of observers that were told of their target (4), or of the others (3)."""
+    """The entries of informed observers' cells (INFORMED), or of the others (PLAIN)."""
     return {cell: entry for cell, entry in by_cell.items() if len(cell) == size}
 
 
-def _frames(read: Mapping[Cell, Samples]) -> dict[Cell, Frames]:
-    out: dict[Cell, Frames] = {}
-    for cell, samples in read.items():
-        if samples.others and cell[1] == cell[2]:
-            compare = measures()[cell[0]].frames or frames
-            both = [(item, decision) for item, _, decision in (*samples.decisions, *samples.others)]
-            if (found := compare(both)) is not None:
-                out[cell] = found
-    return out
+def _frames(rows: pd.DataFrame, finished_cells: Collection[Cell]) -> dict[Cell, Frames]:
+    """Both frames of each model that was asked about another assistant too.
+
+    Args:
+        rows: Decisions of all plain cells, with those about another assistant.
+        finished_cells: Cells whose run ended well.
+    """
+    frames_by_cell: dict[Cell, Frames] = {}
+    own_rows = rows[rows.target == rows.observer]
+    for (task, target, observer), cell_rows in own_rows.groupby(CELL, sort=False):
+        cell = (str(task), str(target), str(observer))
+        about_other = cell_rows.key.str.startswith(OTHER)
+        if cell not in finished_cells or not about_other.any():
+            continue
+        compare = measures()[cell[0]].frames or frames
+        ordered_rows = pd.concat([cell_rows[~about_other], cell_rows[about_other]])
+        fields = ordered_rows[list(Decision.model_fields)].astype(object).where(lambda table: table.notna(), None)
+        judged = [
+            (str(item), Decision(**record))
+            for item, record in zip(ordered_rows["item"], fields.to_dict("records"), strict=True)
+        ]
+        cell_frames = compare(judged)
+        if cell_frames is not None:
+            frames_by_cell[cell] = cell_frames
+    return frames_by_cell
 
 
 def _with_others(decisions: pd.DataFrame, chosen: Mapping[Cell, Run]) -> pd.DataFrame:
@@ -675,40 +701,40 @@ def _with_others(decisions: pd.DataFrame, chosen: Mapping[Cell, Run]) -> pd.Data
     return decisions
 
 
-def _read(found: Sequence[Run], ignored: dict[str, str]) -> tuple[list[Run], ChosenRuns, dict[Cell, Samples]]:
-    """The runs of the suite, those that count, and their samples; why the others do not count goes into `ignored`.
+def _read(counted_runs: Sequence[Run], ignored: dict[str, str]) -> tuple[list[Run], ChosenRuns, dict[Cell, RunContent]]:
+    """The runs of the suite, those that count, and their content; why the others do not count goes into `ignored`.
 
     Where a log turns out to be useless, the next one of the same identity takes its place.
     """
-    ours, cells = _cells(found, ignored)
-    read: dict[str, Samples] = {}
+    suite_runs, runs_by_cell = _cells(counted_runs, ignored)
+    content_by_log: dict[str, RunContent] = {}
     while True:
-        choice = choose_setting(cells, swept=SWEPT)
-        waiting = {cell: run for cell, run in choice.runs.items() if run.log not in read}
-        if not waiting:
+        choice = choose_setting(runs_by_cell, swept=SWEPT)
+        unread_runs = {cell: run for cell, run in choice.runs.items() if run.log not in content_by_log}
+        if not unread_runs:
             ignored |= choice.aside
-            return ours, choice, {cell: read[run.log] for cell, run in choice.runs.items()}
-        count = sum(run.planned_samples for run in waiting.values())
-        processes = max(1, min(cpu_count(), len(waiting), count // SAMPLES_A_PROCESS))
-        read_now = Parallel(n_jobs=processes)(delayed(sample_rows)(run) for run in waiting.values())
-        for (cell, run), samples in zip(waiting.items(), read_now, strict=True):
-            if isinstance(samples, Samples) and (samples.decisions or not _scored(run, samples)):
-                read[run.log] = samples
+            return suite_runs, choice, {cell: content_by_log[run.log] for cell, run in choice.runs.items()}
+        sample_count = sum(run.planned_samples for run in unread_runs.values())
+        processes = max(1, min(cpu_count(), len(unread_runs), sample_count // SAMPLES_A_PROCESS))
+        contents = Parallel(n_jobs=processes)(delayed(run_content)(run) for run in unread_runs.values())
+        for (cell, run), content in zip(unread_runs.items(), contents, strict=True):
+            if isinstance(content, RunContent) and (content.has_decisions or not _scored(run, content)):
+                content_by_log[run.log] = content
                 continue
             foreign = "no score in it carries decisions: it was not made by a selfprobe scorer"
-            ignored[run.log] = samples if isinstance(samples, str) else foreign
-            further = run.next
-            for held in (ours, cells[cell]):
-                held[:] = [one for one in held if one is not run] + ([further] if further else [])
-            if further:
-                del ignored[further.log]
-            elif not cells[cell]:
-                del cells[cell]
+            ignored[run.log] = content if isinstance(content, str) else foreign
+            next_run = run.next
+            for run_list in (suite_runs, runs_by_cell[cell]):
+                run_list[:] = [other for other in run_list if other is not run] + ([next_run] if next_run else [])
+            if next_run:
+                del ignored[next_run.log]
+            elif not runs_by_cell[cell]:
+                del runs_by_cell[cell]
 
 
-def _scored(run: Run, samples: Samples) -> bool:
+def _scored(run: Run, content: RunContent) -> bool:
     """Whether decisions are to be expected; a run that failed before them is a hole that tells its reason."""
-    return run.finished and samples.errors < samples.count
+    return run.finished and content.error_count < content.sample_count
 
 
 def matrix_of(results: Results, task: str, *, key: str | None = None) -> TaskMatrix:
@@ -770,19 +796,38 @@ def _mean_value(rows: pd.DataFrame) -> pd.Series:
     return rows.groupby([*CELL[1:], "item"]).value.mean()
 
 
-def _decisions(rows: Mapping[Cell, list[DecisionRow]], *more: str) -> pd.DataFrame:
-    fields = list(Decision.model_fields)
-    flat = [
-        (*cell, item, epoch, *(getattr(d, f) for f in fields)) for cell, own in rows.items() for item, epoch, d in own
-    ]
-    table = pd.DataFrame(flat, columns=[*CELL, *more, "item", "epoch", *fields])
-    return table.astype({"value": float, "chance": float, "ceiling": float, "floor": float, "reasoned": bool})
+DECISION_COLUMNS = [*CELL, "item", "epoch", *Decision.model_fields]
+"""Columns of `Results.decisions`."""
+NUMBER_TYPES = {"value": float, "chance": float, "ceiling": float, "floor": float, "reasoned": bool}
 
 
-def _items(read: Mapping[Cell, Samples]) -> pd.DataFrame:
-    """Inputs, kinds and clusters of the items, by id."""
-    texts = {(cell[0], item): text for cell, samples in read.items() for item, text in samples.texts.items()}
-    kinds = {(cell[0], item): kind for cell, samples in read.items() for item, kind in samples.kinds.items()}
-    clusters = {(cell[0], item): of for cell, samples in read.items() for item, of in samples.clusters.items()}
-    rows = [(*key, text, kinds.get(key, ""), clusters.get(key, key[1])) for key, text in texts.items()]
-    return pd.DataFrame(rows, columns=["task", "item", "input", "kind", "cluster"])
+def _decision_table(contents: Mapping[Cell, RunContent]) -> pd.DataFrame:
+    """Decisions of cells, with the input, kind and cluster of the item; samples in error are left out.
+
+    Args:
+        contents: Cell → content of its run; the fourth part of a cell is its arm.
+    """
+    names = [*CELL, "arm", "item", "epoch", "input", "kind", "cluster", *Decision.model_fields]
+    columns: dict[str, list[Any]] = {name: [] for name in names}
+    for cell, content in contents.items():
+        row_count = len(content.columns["key"])
+        for name, value in zip(names, (*cell, "")[: len(CELL) + 1], strict=False):
+            columns[name] += [value] * row_count
+        for name in names[len(CELL) + 1 :]:
+            columns[name] += content.columns[name]
+    table = pd.DataFrame(columns)
+    judged = table[np.array(columns["key"], dtype=object) != ""]
+    return judged.astype(NUMBER_TYPES).reset_index(drop=True)
+
+
+def _informed_decisions(contents: Mapping[Cell, RunContent]) -> pd.DataFrame:
+    rows = _decision_table(contents)
+    about_target = ~rows.key.astype(str).str.startswith(OTHER)
+    names = [*CELL, "arm", *DECISION_COLUMNS[len(CELL) :]]
+    return rows.loc[about_target, names].reset_index(drop=True)
+
+
+def _items(rows: pd.DataFrame) -> pd.DataFrame:
+    """Inputs, kinds and clusters of the items, by id; of several cells the last one's."""
+    names = ["task", "item", "input", "kind", "cluster"]
+    return rows[names].drop_duplicates(["task", "item"], keep="last").reset_index(drop=True)

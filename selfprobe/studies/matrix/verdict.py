@@ -1,394 +1,438 @@
-"""Verdict of a matrix: what it could detect, and what may be said of which models.
+"""The claim of a matrix about each model: it predicts itself better than skill, habits and the others explain.
 
-A model is named when its own cell stands out above skill, noise and the way pairs of these models differ anyhow
-(`selfprobe.stats.pairs`), without its habit (`selfprobe.studies.matrix.habit`), and above each baseline and stand-in
-on its own row (`selfprobe.studies.matrix.rows`).
+A sceptic asks first whether the matrix can tell at all (enough models, all cells, scores that vary, items that all
+observers score); then whether the own cell stands out above skill, noise and the way pairs of these models differ
+anyhow (`selfprobe.stats.pairs`); then for the competitors on the model's own row: the best other observer, each
+baseline, each observer that was told of its target, each other model's own replies (a stand-in), and its habit; and
+last for a stranger to look-alikes, and for observers in another order.
+
+A p is Holm's over all models of all tasks. A model is named where the largest p of its checks is below alpha: each p is
+at least Holm's of that check alone, and the largest is Holm's of the models' largest p.
 """
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
-from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, holm
-from selfprobe.stats.pairs import FEWEST
-from selfprobe.studies.matrix.advantage import Permutation
+from selfprobe.page.claims import ClaimWords
+from selfprobe.page.numerals import number, p_value, percent, shown
+from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, Verdict, outcome_above_zero
+from selfprobe.stats.estimate import Estimate, FloatArray, holm, undefined
+from selfprobe.stats.pairs import FEWEST, OVER_PAIRS
+from selfprobe.studies.matrix.advantage import named_permuted
 from selfprobe.studies.matrix.rows import EFFECT, INFORMED, ModelRow, above_zero
-from selfprobe.text.families import related
 
-SMALLEST = 0.05
-"""The smallest T of interest."""
+ADVISED_MODELS = 8
+"""Number of models that is advised."""
+SMALLEST_ADVANTAGE = EFFECT
+"""Smallest advantage of a model on itself that matters."""
+ITEM_STEPS = ("above 0", "noise")
+"""Steps of the pairs test that more items help."""
 
-
-NOBODY = "none predicts itself beyond what skill, habits and the other models explain"
-"""A verdict's reason where nothing is above 0."""
-EXAMPLES = "selfprobe matrix --observers shown:5"
-"""The informed observer, as a command."""
-PAIRS_ALONE = "That is the power of the test against pairs of models alone: baselines and stand-ins can ask for more."
-"""What every number of `power` leaves out."""
+MATRIX_WORDS = ClaimWords(
+    yes="scores {score} on itself, {effect} above what skill gives ({p}); {competitor}",
+    no="scores {score} on itself, less than {smallest} above what skill gives: {effect}",
+    checks={
+        "enough_models": "compared with enough models",
+        "complete": "scored in all its cells",
+        "variation": "scored on items on which scores differ",
+        "scored_by_all": "scored by all observers on the same items",
+        "beyond_skill": "above what skill gives",
+        "above_observers": "above every other model on it",
+        "above_baselines": "above every guess without a model",
+        "above_informed": "above observers that were told of it",
+        "above_stand_ins": "above the other models' own replies",
+        "above_habit": "above its habit",
+        "above_zero": "above 0",
+        "no_outsider": "more than a stranger to models that are alike",
+        "above_shuffled": "above observers in another order",
+    },
+    unmet={
+        "beyond_skill": "is not shown to be above what skill gives ({difference})",
+        "enough_models": "has too few models beside it",
+        "complete": "has cells without a score",
+        "variation": "cannot show an advantage: {reason}",
+        "scored_by_all": "cannot be compared: {reason}",
+        "above_baselines": "is not shown to be above {competitor} ({difference})",
+        "above_informed": "is not shown to be above {competitor} ({difference})",
+        "above_stand_ins": "is not shown to be above {competitor} ({difference})",
+        "above_habit": "is not shown to be above {competitor} ({difference})",
+        "no_outsider": "may stand out only because the other models resemble each other",
+    },
+    explained="scores {score} on itself, less than {smallest} above {competitor}",
+    write=partial(shown, sign=True),
+)
+NEAR_COPY_CAUTION = "A near-copy of {model} that is not here would look the same; add its replies."
+"""What a Yes cannot rule out: nothing in the present replies tells that a near-copy is missing."""
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """Verdict of the matrix on privileged access."""
+class MatrixFacts:
+    """Numbers of one task of which its claims are made."""
 
-    kind: Literal["supported", "not told apart", "not supported", "underpowered"]
-    """The finding."""
-    sentence: str
-    """Why, with the numbers."""
-    reason: str
-    """Why, in a clause of at most eighteen words; "" where models are named."""
-    models: tuple[str, ...] = ()
-    """The models that have access, when supported."""
-    caution: str = ""
-    """Caution of the page: which control could still overturn the verdict, and logs of other data sets."""
+    models: Sequence[str]
+    """All models, those without a complete row too."""
+    rows: Sequence[ModelRow]
+    """One row for each model that has all its cells; none with fewer than three."""
+    holes: Mapping[str, str]
+    """Model that has cells without a score → the reason."""
+    means: FloatArray
+    """Cell means [target, observer] of the complete models, as scored."""
+    centred: FloatArray
+    """Double-centred means of the item-specific scores [target, observer] of the complete models."""
+    total: Estimate
+    """T of the item-specific scores."""
+    can_be_told: bool = False
+    """Whether an observer of this task can be told of its target."""
+    replies: str = "replies"
+    """Noun for the models' replies."""
+    is_graded: bool = True
+    """Whether scores are shares of right answers, which are written in percent."""
 
-    @property
-    def answer(self) -> Literal["Yes", "No", "Cannot tell"]:
-        """The finding as the page says it."""
-        return "Yes" if self.kind == "supported" else "No" if self.kind == "not supported" else "Cannot tell"
 
-
-def judge_matrix(
-    rows: Sequence[ModelRow],
-    *,
-    p_holm: Sequence[float],
-    total: Estimate,
-    permutation: Permutation,
-    means: FloatArray,
-    frames: bool = False,
-    informed: bool = False,
-    replies: str = "replies",
-    smallest: float = SMALLEST,
-    alpha: float = 0.05,
-) -> Verdict:
-    """Is privileged access supported, not told apart, not supported, or could this matrix not tell?
-
-    Supported: a model's p (`Row.p`) is below alpha after Holm's correction over all models of all tasks, it is no
-    outsider, unless an informed observer was run, and the permutation of observers agrees, where it could: where less
-    than alpha of all orders leave the named in place. Not told apart: T, or a model on some scale, is above 0, but
-    nobody is named. Not supported: what is above 0 is explained by a baseline or a stand-in, or nothing is, and an
-    advantage of interest would have been seen: one of `EFFECT` in a single model, or T is below the `smallest` and some
-    advantage of a single model would have been seen. Underpowered: all else.
+def matrix_claims(
+    facts: MatrixFacts, *, family: Sequence[ModelRow] | None = None, alpha: float = ALPHA
+) -> tuple[Claim, ...]:
+    """The claim of each model of one task, in their order.
 
     Args:
-        rows: One row per model.
-        p_holm: p of the rows after the correction.
-        total: T of the item-specific scores.
-        permutation: Permutation test of the same scores.
-        means: Cell means [target, observer] as scored.
-        frames: Whether the task can be asked about another assistant too, and was not (`-T about=self,other`).
-        informed: Whether an observer can be told of its target, the strongest control (`--observers`).
-        replies: Noun for the models' replies.
-        smallest: The smallest T of interest.
+        facts: Numbers of the task.
+        family: Rows of all tasks of the report, over which p is corrected. Default: those of this task.
         alpha: Level of every test.
     """
-    if len(means) < FEWEST:
-        return _too_few(rows, total, len(means))
-    if rows and not any(row.score.se > 0 for row in rows) and np.ptp(means) < 1e-9:
-        return _all_alike(float(means[0, 0]))
-    if total.n > 1 and not total.se > 0 and abs(total.value) < 1e-9:
-        return Verdict(
-            "not supported",
-            "On every item each model scores on itself what the others score on it: the difference is exactly 0.",
-            "each model scores the same on itself as the others do",
-        )
-    if not rows or math.isnan(total.low):
-        text = f"Nothing can be said: T is undefined or has no interval ({total.reason})."
-        return Verdict("underpowered", text, "too little could be scored to compare them")
-    if any(math.isnan(row.test_p) for row in rows):
-        text = "Nothing can be said: of some model no item is scored by all observers."
-        return Verdict("underpowered", text, "of some model no item is scored by all observers")
-    ways = ["observers of like skill", *["-T about=self,other"] * frames, *[EXAMPLES] * informed]
-    tells = f"These controls would decide: {', '.join(ways)}."
-    reached = [row for row, p in zip(rows, p_holm, strict=True) if p < alpha]
-    named = [row for row in reached if not row.outsider or INFORMED in row.baselines]
-    if reached and not named:
-        row = reached[0]
-        text = (
-            f"{row.model} predicts itself better than it and the others predict each other, but the others may be "
-            f"alike and it a stranger to them: it predicts itself no better than they one another. {tells}"
-        )
-        how = f"run --observers shown:5 for {row.model}" if informed else "add models like it"
-        return Verdict("not told apart", text, f"{row.model} may only be a stranger to look-alikes; {how}")
-    reach = math.perm(len(rows), len(named))
-    shuffled = f"the permutation of the observers, p = {permutation.p:.3g}"
-    if named and (permutation.p < alpha or 1 / reach >= alpha):
-        p = {row.model: p for row, p in zip(rows, p_holm, strict=True)}
-        control = _control(named, rows, informed=informed)
-        order = f"{shuffled[0].upper()}{shuffled[1:]}, agrees."
-        if not permutation.p < alpha:
-            order = (
-                f"{shuffled[0].upper()}{shuffled[1:]}, does not count: with {len(named)} of {len(rows)} models named "
-                f"it cannot be below {1 / reach:.2g}."
-            )
-        return _supported(named, p, order, control, replies)
-    if named:
-        who = ", ".join(row.model for row in named)
-        text = f"{who} would be named, but {shuffled}, disagrees. {tells}"
-        return Verdict("not told apart", text, f"{named[0].model} stands out, but shuffled observers reach as much")
-    return _nobody(rows, total, means, tells=tells, replies=replies, smallest=smallest, alpha=alpha)
+    corrected = _corrected_rows(facts.rows, facts.rows if family is None else family)
+    claims = {}
+    for row, p_of_check in zip(facts.rows, corrected, strict=True):
+        claims[row.model] = _row_claim(row, p_of_check, facts, alpha)
+    for model in facts.models:
+        if model not in claims:
+            claims[model] = _claim_without_row(model, facts)
+    named = [place for place, row in enumerate(facts.rows) if claims[row.model].verdict is Verdict.YES]
+    # Fewer than 1 / alpha orders of so few models among so many could never disagree.
+    if named and 1 / math.perm(len(facts.rows), len(named)) < alpha:
+        shuffled_check = _shuffled_check(named, facts, alpha)
+        for place in named:
+            claim = claims[facts.rows[place].model]
+            claims[claim.subject] = replace(claim, checks=(*claim.checks, shuffled_check))
+    return tuple(claims[model] for model in facts.models)
 
 
-def _all_alike(score: float) -> Verdict:
-    """Verdict on a task without any variation: nobody could have done better on itself than the others do."""
-    text = (
-        f"Every model scores {score:.2f} on every model at every item: without variation no advantage can show. "
-        "Take items on which the models differ."
-    )
-    return Verdict("underpowered", text, f"every score is {score:.2f}, so no advantage can show; take other items")
+def named_models(claims: Sequence[Claim]) -> tuple[str, ...]:
+    """The subjects that are answered Yes."""
+    return tuple(claim.subject for claim in claims if claim.verdict is Verdict.YES)
 
 
-def _too_few(rows: Sequence[ModelRow], total: Estimate, models: int) -> Verdict:
-    """Verdict on two or three models."""
-    count, more, better = {2: ("two", "three", "six"), 3: ("three", "two", "five")}.get(
-        models, ("few", "four", "seven")
-    )
-    reason = f"{count} models cannot show how much two models differ without self-knowledge; add {more}"
-    text = f"Too few models: with {count} nobody can say how much two models differ without self-knowledge."
-    text += f" Add {more}, better {better}."
-    if rows and not math.isnan(total.low):
-        best = max(rows, key=lambda row: row.score.value - row.rival_score)
-        text += (
-            f" Item-specific T = {_shown(total)}; {best.model} gets {best.score.value:.2f} on itself, "
-            f"{best.rival} {best.rival_score:.2f} on it."
-        )
-    return Verdict("underpowered", text, reason)
+# ---- p by check
 
 
-def _nobody(
-    rows: Sequence[ModelRow],
-    total: Estimate,
-    means: FloatArray,
-    *,
-    tells: str,
-    replies: str,
-    smallest: float,
-    alpha: float,
-) -> Verdict:
-    """The verdict where no model is named."""
-    beyond = holm([row.test_p for row in rows])
-    explained = [
-        (row, *held) for row, p in zip(rows, beyond, strict=True) if p < alpha for held in _failed(row, replies, alpha)
-    ]
-    scales = {scale: holm([row.scales[scale] for row in rows]) < alpha for scale in rows[0].scales}
-    some = [row for i, row in enumerate(rows) if any(scales[scale][i] for scale in scales)]
-    some = [row for row in some if not any(row is other for other, _, _ in explained)]
-    if explained and not some:
-        row, name, reached = explained[0]
-        reason = f"{row.model} scores {row.score.value:.2f} on itself, and {name} {reached:.2f}"
-        sentences = (
-            f"{row.model} ({row.score.value:.2f} on itself) is explained by {name} ({reached:.2f})."
-            for row, name, reached in explained
-        )
-        return Verdict("not supported", " ".join(sentences), reason)
-    habit = _habits(rows)
-    if some:
-        first = min(some, key=lambda row: row.steps["noise"])
-        like = _like_skill(first, rows, means, tells)
-        skill = (like, "skill alone could look like this")
-        text, why = skill if like else _blocked(first, rows, tells, replies, alpha)
-        return Verdict("not told apart", text + habit, f"{first.model} stands out, but {why}")
-    best = max(rows, key=lambda row: row.above_fit)
-    if total.low > 0 and (like := _like_skill(best, rows, means, tells)):
-        return Verdict("not told apart", like + habit, f"{best.model} stands out, but skill alone could look like this")
-    if total.low > 0:
-        head = f"Item-specific T = {_shown(total)} is above 0, but no single model is named (best: {_best(rows)})."
-        reason = "together they predict themselves better, but no single one is shown to"
-        first = min(rows, key=lambda row: row.p)
-        return Verdict("not told apart", f"{head} {_remedy(first, rows, replies, alpha)}{habit}", reason)
-    text = "No model predicts itself beyond what skill, habits and the other models explain: item-specific T = "
-    text += f"{_shown(total)}."
-    text += habit
-    detects = [row.power.detects for row in rows]
-    seen, most = _typical(detects), max(_or_infinite(detects))  # in half of the models, and in whichever has it
-    if seen <= EFFECT:
-        each = most <= EFFECT
-        saw = f"An advantage of {EFFECT:.2f} of one model would have been seen"
-        saw += f". {PAIRS_ALONE}" if each else f" in most of them, and one of {most:.2f} in each. {PAIRS_ALONE}"
-        would = f"an advantage of {EFFECT:.2f} would show" + ("" if each else " in most")
-        return Verdict("not supported", f"{text} {saw}", f"{NOBODY}; {would}")
-    if total.high <= smallest and math.isfinite(seen):
-        small = f"one below {most:.2f}" if math.isfinite(most) else "any"
-        ruled = f"An advantage of {smallest:g} on average is ruled out; of a single model {small} may be missed."
-        ruled += f" {PAIRS_ALONE}"
-        return Verdict(
-            "not supported",
-            f"{text} {ruled}",
-            f"no average advantage above {smallest:g}; in a single model the pairs test may miss {small}",
-        )
-    least = f"An advantage of {seen:.2f} or more" if math.isfinite(seen) else "No advantage, however large,"
-    missed = f"one below {seen:.2f} may be missed" if math.isfinite(seen) else "any may be missed"
-    text = f"{text} {least} of one model would have been seen. {PAIRS_ALONE} {_needs(rows)}"
-    return Verdict("underpowered", text, f"no advantage is shown; at this size {missed}")
+PByCheck = Mapping[str, float]
+"""Check → p."""
 
 
-def _control(named: Sequence[ModelRow], rows: Sequence[ModelRow], *, informed: bool) -> str:
-    """Sentence on the control that could still overturn the result."""
-    hint = f" {EXAMPLES} would tell." if informed and any(INFORMED not in row.baselines for row in named) else ""
-    for row in named:
-        kin = [other.model for other in rows if other is not row and related(other.model, row.model)]
-        if not kin:
-            return f"Add a relative of {row.model}: none is here, and one might predict it as well.{hint}"
-    return f"Only these models were compared: another relative might reach as much.{hint}"
-
-
-def _supported(named: Sequence[ModelRow], p: Mapping[str, float], order: str, control: str, replies: str) -> Verdict:
-    names = tuple(row.model for row in named)
-    verb, self_ = ("predicts", "itself") if len(named) == 1 else ("predict", "themselves")
-    count = len(p) * (len(p) - 1)
-    head = (
-        f"{', '.join(names)} {verb} {self_} beyond what skill, habits and every other model here explain: the own cell "
-        f"stands out above all {count} pairs."
-    )
-    held = "; ".join(_held(row, p[row.model], replies) for row in named)
-    return Verdict("supported", f"{head} {held}. {order} {control}", "", names, control)
-
-
-def _held(row: ModelRow, p: float, replies: str) -> str:
-    """Sentence with a model's score, by how much it stands out, and what it was compared with."""
-    against = {f"{row.rival} on it": row.rival_score, "its habit": row.habit}
-    best, reached = row.without_a_model
-    if best:
-        against[f"the best without a model ({best})"] = reached
-    if INFORMED in row.baselines:
-        against[f"the closest {INFORMED}"] = row.baselines[INFORMED]
-    compared = ", ".join(f"{name} {value:.2f}" for name, value in against.items() if not math.isnan(value))
-    out = f"{row.above_fit:+.2f} over the fit, pairs differ by {row.pairs:.2f}, p = {p:.3g}"
-    other, alike = row.stand_in
-    kin = f"; {other}'s own {replies} predict {row.model}'s in {alike:.2f}" if other else ""
-    return f"{row.model} {row.score.value:.2f} on itself ({out}); compared with {compared}{kin}"
-
-
-def _failed(row: ModelRow, replies: str, alpha: float) -> list[tuple[str, float]]:
-    """The baselines and stand-ins that a model is not above, and what they get."""
-    out = [(_called(name), row.baselines[name]) for name, p in row.over_p.items() if not p < alpha]
-    return out + [
-        (f"{other}'s own {replies}", row.score.value - over.value)
-        for other, over in row.stand_ins.items()
-        if not above_zero(over) < alpha
-    ]
-
-
-def _called(baseline: str) -> str:
-    return f"the closest {INFORMED}" if baseline == INFORMED else f"the baseline {baseline!r}"
-
-
-def _like_skill(row: ModelRow, rows: Sequence[ModelRow], means: FloatArray, tells: str) -> str:
-    """Sentence that a model is both the best observer and the most predictable target, with numbers; else ""."""
-    i = [one.model for one in rows].index(row.model)
-    off = ~np.eye(len(means), dtype=bool)
-    others = np.delete(np.arange(len(means)), i)
-    rest = off[np.ix_(others, others)]
-    on_it, on_others = means[i, others].mean(), means[np.ix_(others, others)][rest].mean()
-    if not min(on_it, on_others) > 0:
-        return ""
-    own, elsewhere = means[i, i] / on_it, means[others, i].mean() / on_others
-    if not (own > 1.1 and elsewhere > 1.1 and elsewhere**2 >= own):  # skill accounts for half of it, in logarithms
-        return ""
-    return (
-        f"{row.model} predicts itself {own:.1f} times as well as the others do, and the others {elsewhere:.1f} "
-        f"times as well as they do one another: skill alone could look like this. {tells}"
-    )
-
-
-def _blocked(row: ModelRow, rows: Sequence[ModelRow], tells: str, replies: str, alpha: float) -> tuple[str, str]:
-    """Why a model that stands out is not named: in full, and in a clause."""
-    lost = [scale for scale, p in row.scales.items() if p >= alpha]
-    failed = _failed(row, replies, alpha)
-    if lost:
-        text = f"{row.model} stands out on some scales, not on: {', '.join(lost)}. {tells}"
-        reason = f"not beyond {failed[0][0]}" if failed else "only on some scales; take more items"
-        return f"{text} {_remedy(row, rows, replies, alpha)}", reason
-    head = f"{row.model} is {row.above_fit:+.2f} above what skill and predictability give"
-    step = max(row.steps, key=lambda name: row.steps[name])
-    if row.steps[step] < alpha:
-        weak = [name for name, _ in failed] or ["the correction for all models and tasks"]
-        text = f"{head}, but does not survive {', '.join(weak)}."
-        return f"{text} {_remedy(row, rows, replies, alpha)}", f"not beyond {weak[0]}"
-    why = {
-        "pairs": (
-            f"pairs of these models differ by {row.pairs:.2f} anyhow",
-            "pairs of models differ as much; add models",
-        ),
-        "above all pairs": ("another pair of these models stands out as much", "so does another pair; add models"),
-        "itself above others": (
-            "it predicts another model as far beyond its skill",
-            "on another model too; add models",
-        ),
-        "without its likest": (
-            "it and a model like it predict each other beyond skill, and without what they share too little is left",
-            "a model like it explains that",
-        ),
-        "above 0": ("its score is not above 0", "its score is not above 0")
-        if math.isnan(row.habit)
-        else ("without its habit nothing is left", "not beyond its habit"),
-        "noise": ("on some scale the noise of the items could do that", "not on every scale; take more items"),
+def _p_by_check(row: ModelRow) -> dict[str, float]:
+    """Uncorrected p of the checks that have one; a check of several competitors has the largest."""
+    skill_steps = [p for step, p in row.steps.items() if step != "above 0"]
+    p_by_baseline = row.over_p
+    informed_p = p_by_baseline.get(INFORMED, 0.0)
+    baseline_ps = [p for name, p in p_by_baseline.items() if name != INFORMED]
+    stand_in_ps = [above_zero(difference) for difference in row.stand_ins.values()]
+    return {
+        "beyond_skill": float(np.max(skill_steps)),
+        "above_habit": row.steps["above 0"],
+        "above_baselines": max(baseline_ps, default=0.0),
+        "above_informed": informed_p,
+        "above_stand_ins": max(stand_in_ps, default=0.0),
     }
-    full, brief = why[step]
-    return f"{head}, but {full}. Add models (eight are advised). {tells}", brief
 
 
-def _habits(rows: Sequence[ModelRow]) -> str:
-    """Sentence saying that habit explains every model's self-predictions; empty if it does not."""
-    habit = [row.habit for row in rows if not math.isnan(row.habit)]
-    if not habit or max(habit) < 0.05:
-        return ""
-    own = clustered_mean([row.specific.value for row in rows], np.arange(len(rows)), unit="model", interval="t")
-    return f" Of what models say of themselves {np.mean(habit):.2f} is habit, {own.value:+.2f} is about the item."
+def _corrected_rows(rows: Sequence[ModelRow], family: Sequence[ModelRow]) -> list[PByCheck]:
+    """Corrected p of the checks of each row, of which the largest is Holm's of the rows' largest p.
 
-
-def _best(rows: Sequence[ModelRow]) -> str:
-    row = min(rows, key=lambda one: one.p)
-    return f"{row.model}, p = {row.p:.3g}"
-
-
-def _remedy(row: ModelRow, rows: Sequence[ModelRow], replies: str, alpha: float) -> str:
-    """Sentence on what would name a model; more items do not help where a baseline or stand-in gets as much."""
-    failed = _failed(row, replies, alpha)
-    if as_much := [(name, reached) for name, reached in failed if reached >= row.score.value]:
-        name, reached = as_much[0]
-        return (
-            f"More items would not help: {row.model} gets {row.score.value:.2f} on itself, no more than {name} "
-            f"({reached:.2f})."
+    Holm's of each check alone would name somebody falsely in twice alpha, where one model lacks one thing and another
+    model another.
+    """
+    if not rows or any(math.isnan(row.p) for row in family):
+        family = [row for row in family if not math.isnan(row.p)]
+    places = {id(row): place for place, row in enumerate(family)}
+    ps = [_p_by_check(row) for row in family]
+    largest = [row.p for row in family]
+    holm_of_largest = holm(largest) if family else np.empty(0)
+    holm_by_check = {name: holm([p[name] for p in ps]) for name in ps[0]} if ps else {}
+    corrected: list[PByCheck] = []
+    for row in rows:
+        place = places.get(id(row))
+        if place is None:
+            corrected.append({})
+            continue
+        factor = holm_of_largest[place] / largest[place] if largest[place] > 0 else len(family)
+        corrected.append(
+            {name: float(min(1.0, max(holm_by_check[name][place], p * factor))) for name, p in ps[place].items()}
         )
-    if failed:
-        name, reached = failed[0]
-        return (
-            f"More items may help: {row.model} gets {row.score.value:.2f} on itself, {name} {reached:.2f}, and the "
-            "noise of the items could do that."
+    return corrected
+
+
+# ---- claims
+
+
+def _claim_without_row(model: str, facts: MatrixFacts) -> Claim:
+    """The claim of a model that cannot be compared, with the first reason."""
+    gates = _gates(model, facts)
+    effect = undefined(_first_open_reason(gates))
+    return Claim(model, effect, tuple(gates), SMALLEST_ADVANTAGE, _details(None, gates, math.nan, facts))
+
+
+def _first_open_reason(gates: Sequence[Check]) -> str:
+    for gate in gates:
+        if gate.outcome is not Outcome.HOLDS:
+            return gate.difference.reason
+    return ""
+
+
+def _gates(model: str, facts: MatrixFacts) -> list[Check]:
+    """What a matrix needs before anything can be compared, up to the first that is open."""
+    count = len(facts.models) - len(facts.holes)
+    enough = count >= FEWEST
+    models = "one model" if count == 1 else f"{count} models"
+    gates = [
+        Check(
+            name="enough_models",
+            difference=undefined(f"{models}; {FEWEST} are the least, {ADVISED_MODELS} are advised", n=count),
+            outcome=Outcome.HOLDS if enough else Outcome.OPEN,
+            remedy="" if enough else f"add {FEWEST + 1 - count} models or more",
         )
-    return _needs(rows)
-
-
-def _needs(rows: Sequence[ModelRow]) -> str:
-    """Sentence on the items that it takes to name a typical model."""
-    needed = _typical([row.power.items for row in rows])
-    if math.isinf(needed):
-        return (
-            f"No number of items would name a model with an advantage of {EFFECT:.2f} among {len(rows)}, since "
-            "two models also differ without self-knowledge; more models would."
+    ]
+    if model in facts.holes:
+        # Its own hole comes first: the models without one may still be enough.
+        hole = undefined(facts.holes[model])
+        return [Check("complete", hole, Outcome.OPEN, remedy="run these cells again"), *gates]
+    if not enough:
+        return gates
+    gates.append(Check("complete", undefined("no cell is missing"), Outcome.HOLDS))
+    does_vary = _does_vary(facts)
+    scores = "scores differ" if does_vary else f"every score is {float(facts.means[0, 0]):.2f}"
+    gates.append(
+        Check(
+            name="variation",
+            difference=undefined(scores),
+            outcome=Outcome.HOLDS if does_vary else Outcome.OPEN,
+            remedy="" if does_vary else "take items on which the models differ",
         )
-    return f"To name a model with an advantage of {EFFECT:.2f} takes about {_rounded(needed)} items."
+    )
+    if not does_vary:
+        return gates
+    row = _row_of(model, facts)
+    is_scored = row is not None and not math.isnan(row.test_p)
+    reason = "all observers score the same items" if is_scored else "of some model no item is scored by all observers"
+    if facts.total.n < 2:
+        is_scored = False
+        reason = f"items or clusters that all observers score: {facts.total.n}"
+    gates.append(
+        Check(
+            name="scored_by_all",
+            difference=undefined(reason),
+            outcome=Outcome.HOLDS if is_scored else Outcome.OPEN,
+            remedy="" if is_scored else "run what is unscored again",
+        )
+    )
+    return gates
 
 
-def _typical(values: Sequence[float]) -> float:
-    """The median, infinite for a model of which no number would do (NaN)."""
-    return float(np.median(_or_infinite(values)))
+def _does_vary(facts: MatrixFacts) -> bool:
+    """Whether anything differs between cells or items."""
+    is_spread = any(row.score.se > 0 for row in facts.rows)
+    return is_spread or not facts.rows or bool(np.ptp(facts.means) > 1e-9)
 
 
-def _or_infinite(values: Sequence[float]) -> list[float]:
-    """The values, infinite where no number would do (NaN)."""
-    return [math.inf if math.isnan(value) else value for value in values]
+def _row_of(model: str, facts: MatrixFacts) -> ModelRow | None:
+    for row in facts.rows:
+        if row.model == model:
+            return row
+    return None
+
+
+def _row_claim(row: ModelRow, p_of_check: PByCheck, facts: MatrixFacts, alpha: float) -> Claim:
+    """The claim of a model that has all its cells."""
+    checks = _gates(row.model, facts)
+    details = _details(row, checks, max(p_of_check.values(), default=math.nan), facts)
+    if checks[-1].outcome is not Outcome.HOLDS:
+        reason = _first_open_reason(checks)
+        return Claim(row.model, undefined(reason), tuple(checks), SMALLEST_ADVANTAGE, details)
+    own_check = _own_check(row, p_of_check["above_habit"], facts, alpha)
+    if own_check.name == "above_zero":
+        checks.append(own_check)
+    checks.append(_skill_check(row, p_of_check["beyond_skill"], alpha))
+    checks.append(_observers_check(row, facts))
+    checks += _baseline_checks(row, p_of_check["above_baselines"], facts, alpha)
+    checks += _informed_checks(row, p_of_check["above_informed"], facts, alpha)
+    checks += _stand_in_checks(row, p_of_check["above_stand_ins"], facts, alpha)
+    if own_check.name == "above_habit":
+        checks.append(own_check)
+    checks.append(_outsider_check(row, facts))
+    return Claim(row.model, row.advantage, tuple(checks), SMALLEST_ADVANTAGE, details)
+
+
+def _details(row: ModelRow | None, gates: Sequence[Check], p: float, facts: MatrixFacts) -> dict[str, str]:
+    """Slots of the words: the score on itself, the p of the claim, and why nothing can be compared."""
+    score = row.score.value if row else math.nan
+    return {"score": _score_text(score, facts), "p": p_value(p), "reason": _first_open_reason(gates)}
+
+
+def _score_text(score: float, facts: MatrixFacts) -> str:
+    return percent(score) if facts.is_graded else number(score)
+
+
+def _skill_check(row: ModelRow, p: float, alpha: float) -> Check:
+    outcome = outcome_above_zero(row.advantage, smallest=SMALLEST_ADVANTAGE, p_value=p, alpha=alpha)
+    return Check(
+        name="beyond_skill",
+        difference=row.advantage,
+        outcome=outcome,
+        p_value=p,
+        remedy=_skill_remedy(row) if outcome is Outcome.OPEN else "",
+    )
+
+
+def _skill_remedy(row: ModelRow) -> str:
+    """What would help the step of the pairs test that is furthest from holding."""
+    if row.advantage.value < EFFECT:
+        if math.isfinite(row.power.items):
+            return f"about {_rounded(row.power.items)} items would show {EFFECT:.2f}"
+        return "add models"
+    if row.steps[OVER_PAIRS] > 0:
+        return "add models: another pair stands out"
+    weakest_step = max(row.steps, key=lambda step: row.steps[step])
+    return "take more items" if weakest_step in ITEM_STEPS else "add models"
 
 
 def _rounded(items: float) -> int:
-    """A number rounded to two digits: a power is no more exact."""
+    """A number rounded up to two digits: a power is no more exact."""
     unit = int(10 ** max(len(str(math.ceil(items))) - 2, 0))
     return math.ceil(items / unit) * unit
 
 
-def _shown(e: Estimate) -> str:
-    return f"{e.value:+.3f} [{e.low:+.3f}, {e.high:+.3f}]"
+def _observers_check(row: ModelRow, facts: MatrixFacts) -> Check:
+    """The best other observer; skill is allowed for by the check before, so its value decides."""
+    is_above = row.over_rival.value > 0
+    return Check(
+        name="above_observers",
+        difference=row.over_rival,
+        outcome=Outcome.HOLDS if is_above else Outcome.FAILS,
+        compared_with=f"{row.rival} on it: {_score_text(row.rival_score, facts)}",
+    )
+
+
+@dataclass(frozen=True)
+class _Competitor:
+    """Something on the model's own row that might reach as much."""
+
+    label: str
+    difference: Estimate
+    p_value: float
+    where_missed: Estimate
+    """Item-specific score of the model at the items that this one misses: above 0 it knows what this one does not."""
+
+
+def _competitor_checks(
+    name: str, row: ModelRow, competitors: Sequence[_Competitor], p: float, facts: MatrixFacts, alpha: float
+) -> list[Check]:
+    """A check for the competitor whose p is largest, which decides, and one for the closest if that is another."""
+    if not competitors:
+        return []
+    hardest = max(competitors, key=lambda competitor: (competitor.p_value, -competitor.difference.value))
+    closest = min(competitors, key=lambda competitor: competitor.difference.value)
+    compared = [hardest] if closest is hardest else [hardest, closest]
+    checks = []
+    for competitor in compared:
+        # A competitor with a smaller p keeps the corrected p of the hardest: it is above that one too.
+        outcome = outcome_above_zero(competitor.difference, smallest=SMALLEST_ADVANTAGE, p_value=p, alpha=alpha)
+        if outcome is Outcome.FAILS and above_zero(competitor.where_missed) < alpha:
+            # It is right where this one is wrong, so that this one does not explain it.
+            outcome = Outcome.OPEN
+        reached = row.score.value - competitor.difference.value
+        checks.append(
+            Check(
+                name=name,
+                difference=competitor.difference,
+                outcome=outcome,
+                compared_with=f"{competitor.label}: {_score_text(reached, facts)}",
+                p_value=p,
+                explains=True,
+                remedy=_competitor_remedy(competitor) if outcome is Outcome.OPEN else "",
+            )
+        )
+    return checks
+
+
+def _competitor_remedy(competitor: _Competitor) -> str:
+    if competitor.difference.value > 0:
+        return "take more items"
+    return "take other items"
+
+
+def _baseline_checks(row: ModelRow, p: float, facts: MatrixFacts, alpha: float) -> list[Check]:
+    competitors = [
+        _Competitor(f"guessing without a model ({name})", difference, row.over_p[name], row.where_missed[name])
+        for name, difference in row.over.items()
+        if name != INFORMED
+    ]
+    return _competitor_checks("above_baselines", row, competitors, p, facts, alpha)
+
+
+def _informed_checks(row: ModelRow, p: float, facts: MatrixFacts, alpha: float) -> list[Check]:
+    if INFORMED not in row.over:
+        return []
+    competitor = _Competitor(
+        f"the closest {INFORMED}", row.over[INFORMED], row.over_p[INFORMED], row.where_missed[INFORMED]
+    )
+    return _competitor_checks("above_informed", row, [competitor], p, facts, alpha)
+
+
+def _stand_in_checks(row: ModelRow, p: float, facts: MatrixFacts, alpha: float) -> list[Check]:
+    competitors = [
+        _Competitor(f"{other}'s own {facts.replies}", difference, above_zero(difference), row.where_missed[other])
+        for other, difference in row.stand_ins.items()
+    ]
+    return _competitor_checks("above_stand_ins", row, competitors, p, facts, alpha)
+
+
+def _own_check(row: ModelRow, p: float, facts: MatrixFacts, alpha: float) -> Check:
+    """The score above its habit, or above 0 where no habit is known."""
+    outcome = outcome_above_zero(row.specific, smallest=SMALLEST_ADVANTAGE, p_value=p, alpha=alpha)
+    if math.isnan(row.habit):
+        return Check("above_zero", row.specific, outcome, p_value=p)
+    return Check(
+        name="above_habit",
+        difference=row.specific,
+        outcome=outcome,
+        compared_with=f"its habit: {_score_text(row.habit, facts)}",
+        p_value=p,
+        explains=True,
+        remedy="take more items" if outcome is Outcome.OPEN else "",
+    )
+
+
+def _outsider_check(row: ModelRow, facts: MatrixFacts) -> Check:
+    """A stranger to look-alikes has the cells of a model that knows itself, unless an informed observer was run."""
+    if not row.outsider or INFORMED in row.over:
+        told = "an informed observer was run" if row.outsider else "the others are not alike beside it"
+        return Check("no_outsider", undefined(told), Outcome.HOLDS)
+    reason = "it predicts itself no better than the others one another"
+    ways = "run --observers shown:5, or add models like it" if facts.can_be_told else "add models like it"
+    return Check("no_outsider", undefined(reason), Outcome.OPEN, remedy=ways)
+
+
+def _shuffled_check(named: Sequence[int], facts: MatrixFacts, alpha: float) -> Check:
+    """The named models' own cells against those of observers in another order."""
+    p = named_permuted(facts.centred, named).p
+    mean_advantage = float(np.mean([facts.centred[place, place] for place in named]))
+    holds = p < alpha
+    return Check(
+        name="above_shuffled",
+        difference=undefined("no interval", n=len(named), unit="model", value=mean_advantage),
+        outcome=Outcome.HOLDS if holds else Outcome.OPEN,
+        p_value=p,
+        remedy="" if holds else "add models",
+    )

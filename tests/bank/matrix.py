@@ -1,0 +1,202 @@
+"""Worlds of `selfprobe matrix`: models that give answers and predict them, their own and each other's.
+
+At each item one answer leads by a margin. A model gives it by its ease and the margin, else a word of its own; it
+predicts it by its skill and the margin. Particular models may be alike beyond that. A model with access knows its own
+answer in some share of the items.
+"""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+from lines import Line, Lines
+from scipy import special
+
+from selfprobe.stats.claim import Claim, ordered_claims
+from selfprobe.studies.matrix.advantage import double_centre, total_of
+from selfprobe.studies.matrix.habit import Specific
+from selfprobe.studies.matrix.rows import model_rows
+from selfprobe.studies.matrix.verdict import MatrixFacts, matrix_claims
+
+MATRIX_TESTS = Path(__file__).parents[1] / "matrix"
+if str(MATRIX_TESTS) not in sys.path:
+    sys.path.append(str(MATRIX_TESTS))
+
+from truths import Draw, Drawn, blocks, expert, modes, outsider, plain, without_habit, worded  # noqa: E402  # noqa: E402
+
+FloatArray = npt.NDArray[np.float64]
+LEADING = 10**7
+"""Code of the answer that leads at the first item; each item has one of its own."""
+Likeness = Callable[[np.random.Generator, int], FloatArray]
+"""From a generator and a number of models to the logits by which a pair is alike beyond skill, [target, observer]."""
+
+
+@dataclass(frozen=True)
+class World:
+    """Models that give and predict answers."""
+
+    models: int = 5
+    items: int = 200
+    skills: tuple[float, ...] = ()
+    """Chance of predicting the leading answer at a margin of 0. Default: .4 to .8, graded."""
+    eases: tuple[float, ...] = ()
+    """Chance of giving it. Default: .4 to .8, graded."""
+    margin_sd: float = 1.0
+    """Standard deviation of the margin, in logits."""
+    vocabulary: int = 1000
+    """Number of other words that a model may give."""
+    likeness: Likeness | None = None
+    copies: int = 0
+    """Number of models that copy the first one's replies, each at half of the items."""
+    constant: bool = False
+    """Whether every model predicts one word of its own, which it gives in three of ten items."""
+    access: dict[int, float] = field(default_factory=dict)
+    """Model → share of the items at which it knows its own answer."""
+
+    def __call__(self, rng: np.random.Generator) -> Claim:
+        return claim_of(self.draw(rng), rng, self.access)
+
+    def draw(self, rng: np.random.Generator) -> Drawn:
+        """Scores, item-specific scores, hits of baselines, and what replies get as predictions."""
+        graded = np.linspace(0.4, 0.8, self.models)
+        skills = special.logit(np.array(self.skills or graded))[:, None]
+        eases = special.logit(np.array(self.eases or graded))[:, None]
+        margins = self.margin_sd * rng.normal(size=self.items)
+        shape = (self.models, self.items)
+        leading = LEADING + np.arange(self.items)
+        replies = np.where(
+            rng.random(shape) < special.expit(eases + margins), leading, rng.integers(1, self.vocabulary, shape)
+        )
+        for copy in range(1, self.copies + 1):
+            replies[copy] = np.where(rng.random(self.items) < 0.5, replies[0], replies[copy])
+        predictions = np.where(
+            rng.random(shape) < special.expit(skills + margins), leading, rng.integers(1, self.vocabulary, shape)
+        )
+        if self.constant:
+            usual = -1 - np.arange(self.models)[:, None]
+            replies = np.where(rng.random(shape) < 0.3, usual, replies)
+            predictions = np.broadcast_to(usual, shape).copy()
+        for model, share in self.access.items():
+            knows = rng.random(self.items) < share
+            predictions[model] = np.where(knows, replies[model], predictions[model])
+        hits = replies[:, None] == predictions[None]
+        if self.likeness is not None:
+            hits = hits | self._hits_by_likeness(rng)
+        scores = hits.astype(float)
+        stand_ins = (replies[:, None] == replies[None]).astype(float)
+        if self.likeness is not None:
+            return scores, Specific(scores, np.full(scores.shape[:2], np.nan), ""), {}, stand_ins
+        specific = without_habit(predictions[:, :, None], replies[:, :, None])
+        codes = {"all items": np.zeros(self.items)}
+        return scores, specific, _mode_hits(replies, codes), stand_ins
+
+    def _hits_by_likeness(self, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
+        """Further hits of pairs of models that are alike; own cells are alike too."""
+        assert self.likeness is not None
+        more = special.expit(-1.5 + self.likeness(rng, self.models)) - special.expit(-1.5)
+        chance = np.clip(more, 0, 1)[:, :, None]
+        return rng.random((self.models, self.models, self.items)) < chance
+
+
+def _mode_hits(replies: npt.NDArray[np.int_], codes: dict[str, FloatArray]) -> dict[str, FloatArray]:
+    import pandas as pd
+
+    places = pd.Index([f"q{number:04}" for number in range(replies.shape[1])])
+    groups = {name: pd.Series("", places) for name in codes}
+    return modes(replies[:, :, None].astype(float), groups)
+
+
+def claim_of(drawn: Drawn, rng: np.random.Generator, access: dict[int, float]) -> Claim:
+    """The claim of the first model with access; where none has any, the one that comes first on the page."""
+    scores, specific, hits, stand_ins = drawn
+    names = [str(number) for number in range(len(scores))]
+    rows = model_rows(names, scores, specific, hits, tests=len(names), rng=rng, power=False, stand_ins=stand_ins)
+    centred = double_centre(np.nanmean(specific.scores, axis=2))
+    facts = MatrixFacts(
+        models=names,
+        rows=rows,
+        holes={},
+        means=np.nanmean(scores, axis=2),
+        centred=centred,
+        total=total_of(specific.scores),
+    )
+    claims = matrix_claims(facts)
+    if access:
+        return claims[min(access)]
+    return ordered_claims(claims)[0]
+
+
+def drawn_line(draw: Draw, items: int) -> Callable[[np.random.Generator], Claim]:
+    """A world of `tests/matrix/truths.py`."""
+    return lambda rng: claim_of(draw(rng, items), rng, {})
+
+
+def mutual(rng: np.random.Generator, models: int) -> FloatArray:
+    """Pairs are alike both ways."""
+    logits = rng.normal(0, 0.8, (models, models))
+    return np.asarray(np.tril(logits) + np.tril(logits, -1).T)
+
+
+def normal(rng: np.random.Generator, models: int) -> FloatArray:
+    return np.asarray(rng.normal(0, 0.8, (models, models)))
+
+
+def heavy_tailed(rng: np.random.Generator, models: int) -> FloatArray:
+    return np.asarray(0.5 * rng.standard_t(3, (models, models)))
+
+
+def sparse(rng: np.random.Generator, models: int) -> FloatArray:
+    """One pair in ten is alike by 1.5 logits."""
+    return 1.5 * (rng.random((models, models)) < 0.1)
+
+
+def scores_alone(models: int, items: int) -> Callable[[np.random.Generator], Claim]:
+    """One strong model at items that share a difficulty, where replies cannot stand in for predictions."""
+
+    def claim(rng: np.random.Generator) -> Claim:
+        world = World(models, items, (0.9, *[0.3] * (models - 1)), (0.8, *[0.3] * (models - 1)), 1.5)
+        scores, *_ = world.draw(rng)
+        return claim_of(plain(scores), rng, {})
+
+    return claim
+
+
+def strong(models: int) -> dict[str, tuple[float, ...]]:
+    weak = [0.3] * (models - 1)
+    return {"skills": (0.9, *weak), "eases": (0.8, *weak)}
+
+
+EQUAL = {models: {"skills": (0.6,) * models, "eases": (0.6,) * models} for models in (5, 8)}
+HABITS = [0.7, 0.6, 0.5, 0.4, 0.3]
+
+LINES: Lines = {
+    "strangers, 5 x 200": Line(World()),
+    "strangers, 8 x 200": Line(World(8)),
+    "strangers, 5 x 20": Line(World(items=20)),
+    "items share a difficulty, one strong, 5 x 200": Line(World(margin_sd=1.5, **strong(5))),
+    "items share a difficulty, one strong, 8 x 200": Line(World(8, margin_sd=1.5, **strong(8))),
+    "items share a difficulty, one strong, 5 x 400": Line(World(items=400, margin_sd=1.5, **strong(5))),
+    "the same, few words": Line(World(items=400, margin_sd=1.5, vocabulary=30, **strong(5))),
+    "the same, scores alone, 5 x 400": Line(scores_alone(5, 400)),
+    "the same, scores alone, 8 x 200": Line(scores_alone(8, 200)),
+    "likeness, mutual, 8 x 200": Line(World(8, likeness=mutual)),
+    "likeness, normal, 8 x 200": Line(World(8, likeness=normal)),
+    "likeness, t3, 8 x 200": Line(World(8, likeness=heavy_tailed)),
+    "likeness, sparse, 5 x 200": Line(World(likeness=sparse)),
+    "likeness, sparse, 8 x 200": Line(World(8, likeness=sparse)),
+    "two copies of one": Line(World(8, copies=2)),
+    "constants": Line(World(constant=True)),
+    "habits": Line(drawn_line(worded(HABITS, {}), 200)),
+    "two families": Line(drawn_line(lambda rng, items: blocks(np.arange(8) // 4, rng, items), 200)),
+    "expert of its family, which is there": Line(drawn_line(lambda rng, items: expert(8, rng, items), 200)),
+    "a stranger to look-alikes": Line(drawn_line(lambda rng, items: outsider(5, rng, items), 200)),
+    "weak targets": Line(World(eases=(0.1,) * 5, margin_sd=1.5)),
+    "access .4 of one, 8 x 200": Line(World(8, access={3: 0.4}, **EQUAL[8]), True, 0.8),
+    "access .4 of one, graded, 8 x 200": Line(World(8, access={3: 0.4}), True, 0.6),
+    "access .4 of one, 5 x 400": Line(World(items=400, access={2: 0.4}, **EQUAL[5]), True, 0.8),
+    "access .4 of two, 8 x 100": Line(World(8, 100, access={3: 0.4, 5: 0.4}, **EQUAL[8]), True, 0.4),
+    "access .2 of one, 8 x 400": Line(World(8, 400, access={3: 0.2}, **EQUAL[8]), True, 0.0),
+}
