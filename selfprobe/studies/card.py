@@ -488,14 +488,14 @@ def card_numbers(picks_of_judge: Mapping[str, Sequence[Pick]], texts: Mapping[st
     return CardNumbers(
         panel=judge_numbers("panel", panel_picks, single_picks),
         judges=tuple(judge_numbers(judge, picks, picks) for judge, picks in picks_of_judge.items()),
-        worst_case=worst_case(set_picks),
+        worst_case=highest_win_rate(set_picks),
         words=words_baseline(set_picks, texts),
         length=length_baseline(set_picks, texts),
         prompts=prompts,
         order_p=order_p,
         real_count=len(source_of_real),
         real_sources=len(set(source_of_real.values())),
-        kappas=judge_pairs(picks_of_judge),
+        kappas=judge_agreements(picks_of_judge),
     )
 
 
@@ -546,7 +546,7 @@ def judge_numbers(judge: str, picks: Sequence[Pick], single_picks: Sequence[Pick
     )
 
 
-def worst_case(set_picks: Sequence[Pick]) -> Estimate:
+def highest_win_rate(set_picks: Sequence[Pick]) -> Estimate:
     """Win rate if the set had won every pair without a verdict."""
     outcomes = [1.0 if math.isnan(pick.won) else pick.won for pick in set_picks]
     return win_rate(set_picks, outcomes)
@@ -634,7 +634,7 @@ def rated_prompts(set_picks: Sequence[Pick], texts: Mapping[str, str]) -> tuple[
     return tuple(rated), scores.p
 
 
-def judge_pairs(picks_of_judge: Mapping[str, Sequence[Pick]]) -> tuple[JudgePair, ...]:
+def judge_agreements(picks_of_judge: Mapping[str, Sequence[Pick]]) -> tuple[JudgePair, ...]:
     """Agreement of every two judges on the set's pairs that both decided."""
     decided = {}
     for judge, picks in picks_of_judge.items():
@@ -843,7 +843,7 @@ def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
-def simulated_sentence(numbers: CardNumbers) -> list[str]:
+def simulated_rule_lines(numbers: CardNumbers) -> list[str]:
     """The rule by which simulated judges answer; nothing where all judges read."""
     simulated = [judge.judge for judge in numbers.judges if is_simulated(judge.judge)]
     if not simulated:
@@ -921,7 +921,7 @@ def card_page(contents: CardContents) -> Page:
     subject = contents.subject or Page("")
     claim = card_claim(numbers, panel_name(numbers))
     rates = rate_rows(numbers)[:PICTURE_ROWS]
-    simulated = simulated_sentence(numbers)
+    simulated = simulated_rule_lines(numbers)
     doubts = list(caveats(numbers))
     failed = [f"{judge}: {count} pairs ended in an error." for judge, count in contents.errors.items() if count]
     noticed = [f"The subject: {subject.answer}"] if contents.subject else []

@@ -16,10 +16,10 @@ from selfprobe.studies.card import (
     CardNumbers,
     WordsBaseline,
     card_claim,
+    highest_win_rate,
     judge_numbers,
     length_baseline,
     panel_of,
-    worst_case,
 )
 
 FloatArray = npt.NDArray[np.float64]
@@ -128,7 +128,7 @@ class World:
         return CardNumbers(
             panel=judge_numbers("panel", panel, single),
             judges=tuple(judge_numbers(name, own, own) for name, own in picks.items()),
-            worst_case=worst_case(panel),
+            worst_case=highest_win_rate(panel),
             words=WordsBaseline(unknown, "nothing", unknown),
             length=length_baseline(of_texts, texts),
             prompts=(),

@@ -244,7 +244,7 @@ def _statement(
         sources=fewest_sources(rows),
         placebo=_placebo_of(arm, placebos),
         observers=beyond_observers(logged, arm, comparison.methods),
-        mass=answer_mass(rows),
+        mass=mean_answer_mass(rows),
     )
     clearest = () if gives_one_answer(arm) else _clearest(logged, arm)
     sentences = [_share(arm, sets, reference_of(rows))]
@@ -490,7 +490,7 @@ def fewest_sources(rows: pd.DataFrame) -> int:
     return int(labelled.groupby("truth").source.nunique().min()) if len(labelled) else 0
 
 
-def answer_mass(rows: pd.DataFrame) -> Estimate | None:
+def mean_answer_mass(rows: pd.DataFrame) -> Estimate | None:
     """Mean probability of the words that a first token is read by; None for another method."""
     if "mass" not in rows or rows.mass.isna().all():
         return None
