@@ -4,48 +4,51 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import ClassVar, Literal
+from enum import Enum
+from typing import Annotated, ClassVar
 
-import pandas as pd
 from inspect_ai.log import EvalLog
 from markupsafe import Markup
 
 from selfprobe.data.public_pairs import PairSet, name_and_place
 from selfprobe.logs import Run, Runs, runs
 from selfprobe.page import (
-    LINES,
     PROBES,
-    Answer,
+    Block,
     Bullets,
-    Column,
+    Heading,
     Page,
     Picture,
+    RowTable,
     Table,
-    estimated,
-    headings,
+    claim_page,
     more_in_tables,
     number,
     percent,
     percents,
 )
+from selfprobe.page.claims import ClaimWords
+from selfprobe.page.columns import columns_of
 from selfprobe.page.plots import cut_name, interval_rows, model_names
 from selfprobe.scorers.decision import last_decisions
 from selfprobe.scorers.preference import VERDICT
-from selfprobe.stats.estimate import FEW, Estimate
+from selfprobe.stats.claim import Check, Claim, Outcome, Verdict, ordered_claims, outcome_above_zero
+from selfprobe.stats.estimate import FEW, Estimate, undefined
 from selfprobe.study import Logs, Study
 
 TASKS = ("pairwise_preference", "direct_scoring", "g_eval", "preference_probe")
-ROWS = 6
+RUNS_SHOWN = 6
 """Largest number of runs in picture and table."""
-ORDER = ("Yes", "Cannot tell", "No")
+GUESSING = 0.5
+"""Share of pairs that guessing gets."""
+SMALLEST_ADVANTAGE = 0.05
+"""Smallest advantage over guessing that matters."""
 BY_PLACE = 0.75
 """Share of showings in which one place is chosen, from which on place alone decides at least half of the pairs."""
-WHY = (
-    "Yes: the whole 95 % interval of the share of pairs is above one half, which guessing gets; No: below it. A tie "
-    "counts half. Runs are not corrected for their number: of twenty that guess, one is above or below by chance."
+RUNS_ARE_NOT_CORRECTED = (
+    "A tie counts half. Runs are not corrected for their number: of twenty that guess, one is above or below by chance."
 )
-METHOD = (
+PREFERENCE_METHOD = (
     "A tie counts half in accuracy, and as a miss in weighted F1. AUROC ranks by how much a model prefers the first "
     "text. Position bias is how far the share of choices of the first place is from one half, over both orders; "
     "consistent is the share of pairs whose two orders prefer the same text. A run chooses by place where the whole "
@@ -53,16 +56,42 @@ METHOD = (
     "Intervals resample questions, since pairs of one question are alike. Probes of a model's states are a page of "
     "their own: selfprobe probe run."
 )
-ESTIMATES = {
-    "accuracy": "accuracy",
-    "weighted F1": "f1",
-    "AUROC": "auroc",
-    "ties": "tie_rate",
-    "consistent": "consistency",
-}
 
 Margins = dict[str, dict[str, dict[str, float]]]
 """Data set → method → pair id → margin, > 0 where text 1 is preferred; pairs without a verdict are not there."""
+
+
+class Preferences(Study):
+    """Does each model prefer the better of two texts? The runs are those of `inspect eval`."""
+
+    reads: ClassVar[frozenset[str]] = frozenset(TASKS)
+
+    @classmethod
+    def comparable(cls, there: Runs) -> Runs:
+        """The runs that the tasks' own scorer scored."""
+        other = [run for run in there.finished if not judged_run(run).metrics]
+        why = "it holds none of the numbers of a preference task: another scorer scored it"
+        return Runs([run for run in there.counted if run not in other], there.aside | {run.log: why for run in other})
+
+    @classmethod
+    def numbers(cls, logs: Logs) -> "list[JudgedRun]":
+        """Numbers from each run's header."""
+        return [judged_run(run) for run in logs.runs.finished]
+
+    @classmethod
+    def page(cls, judged_runs: "Sequence[JudgedRun]") -> Page:
+        """The answer, and each run's numbers, with tables scores and metrics."""
+        return preference_page(judged_runs)
+
+
+# ---- numbers of the logs
+
+
+class Place(Enum):
+    """Place of a text in a showing."""
+
+    FIRST = "first"
+    SECOND = "second"
 
 
 @dataclass(frozen=True)
@@ -80,7 +109,11 @@ class JudgedRun:
     def estimate(self, name: str) -> Estimate:
         """One of the metrics with its interval."""
         value, low, high = (self.metrics.get(key, math.nan) for key in (name, f"{name}_low", f"{name}_high"))
-        return Estimate(value, low, high, int(self.metrics.get("questions", 0)), "question")
+        question_count = int(self.metrics.get("questions", 0))
+        if math.isnan(value):
+            return undefined("no pair has a verdict", n=question_count, unit="question")
+        reason = "no interval" if math.isnan(low) else ""
+        return Estimate(value, low, high, question_count, "question", reason)
 
     @property
     def accuracy(self) -> Estimate:
@@ -88,159 +121,64 @@ class JudgedRun:
         return self.estimate("accuracy")
 
     @property
-    def place(self) -> Literal["first", "second"] | None:
-        """The place that it chooses, whichever text stands there, in most showings (with the whole interval)."""
-        share = self.estimate("said_1")
-        return "first" if share.low >= BY_PLACE else "second" if share.high <= 1 - BY_PLACE else None
+    def advantage(self) -> Estimate:
+        """Its accuracy less what guessing gets."""
+        return _shifted(self.accuracy, -GUESSING)
 
     @property
-    def by_place(self) -> str:
-        """How often it chooses that place, with the interval; "" where the place does not explain its choices."""
+    def worst_advantage(self) -> Estimate:
+        """The same if every pair without a verdict were wrong; the width of the interval stays."""
+        worst = self.metrics.get("worst_case", math.nan)
+        if math.isnan(worst):
+            return self.advantage
+        return _shifted(self.advantage, worst - self.accuracy.value)
+
+    @property
+    def place(self) -> Place | None:
+        """The place that it chooses, whichever text stands there, in most showings (with the whole interval)."""
+        share = self.estimate("said_1")
+        if share.low >= BY_PLACE:
+            return Place.FIRST
+        return Place.SECOND if share.high <= 1 - BY_PLACE else None
+
+    @property
+    def place_share(self) -> Estimate:
+        """Share of showings in which it chooses the place that it chooses more often."""
         first = self.estimate("said_1")
+        if math.isnan(first.value):
+            return undefined("both orders were not shown", unit="question")
         second = replace(first, value=1 - first.value, low=1 - first.high, high=1 - first.low)
-        share = percents(first if self.place == "first" else second)
-        return f"takes the {self.place} place in {share} of showings, whichever text stands there" if self.place else ""
+        return max(first, second, key=lambda share: share.value)
+
+    @property
+    def place_sentence(self) -> str:
+        """How often it chooses that place, with the interval; "" where the place does not explain its choices."""
+        if self.place is None:
+            return ""
+        share = percents(self.place_share)
+        return f"takes the {self.place.value} place in {share} of showings, whichever text stands there"
 
     @property
     def few_questions(self) -> str:
         """End of a sentence where intervals count the pairs as few questions (a file's column `group`); "" else."""
-        pairs, questions = self.metrics.get("pairs", math.nan), self.metrics.get("questions", math.nan)
+        pairs = self.metrics.get("pairs", math.nan)
+        questions = self.metrics.get("questions", math.nan)
         if not questions < min(FEW, pairs):
             return ""
         return f"; intervals count its {pairs:.0f} pairs as {questions:.0f} questions, and so few make them wide"
 
-    @property
-    def answer(self) -> Answer:
-        """Whether its whole interval is above, or below, what guessing gets."""
-        return "Yes" if self.accuracy.low > 0.5 else "No" if self.accuracy.high < 0.5 else "Cannot tell"
+
+def _shifted(estimate: Estimate, by: float) -> Estimate:
+    """An estimate moved on its scale."""
+    value, low, high = (end + by for end in (estimate.value, estimate.low, estimate.high))
+    return replace(estimate, value=value, low=low, high=high)
 
 
-class Preferences(Study):
-    """Does each model prefer the better of two texts? The runs are those of `inspect eval`."""
-
-    reads: ClassVar[frozenset[str]] = frozenset(TASKS)
-
-    @classmethod
-    def comparable(cls, there: Runs) -> Runs:
-        """The runs that the tasks' own scorer scored."""
-        other = [run for run in there.finished if not _judged_run(run).metrics]
-        why = "it holds none of the numbers of a preference task: another scorer scored it"
-        return Runs([run for run in there.counted if run not in other], there.aside | {run.log: why for run in other})
-
-    @classmethod
-    def numbers(cls, logs: Logs) -> list[JudgedRun]:
-        """Numbers from each run's header, the better ones first."""
-        found = [_judged_run(run) for run in logs.runs.finished]
-        return sorted(found, key=lambda one: (ORDER.index(one.answer), -one.accuracy.value, one.method, one.model))
-
-    @classmethod
-    def page(cls, found: Sequence[JudgedRun]) -> Page:
-        """The answer, and each run's numbers; its table `runs` has them all."""
-        names = model_names(sorted({one.model for one in found}))
-        first = found[:ROWS]
-        rows = sorted(found, key=lambda one: (one.method, one.model, one.dataset))
-        lines = [
-            f"{one.method}, {names[one.model]} on {one.dataset}: accuracy {percents(one.accuracy)}"
-            + f"; it {one.by_place}" * bool(one.place)
-            + one.few_questions
-            for one in found
-        ]
-        few_questions = [
-            f"{one.method}, {names[one.model]} on {one.dataset}{one.few_questions}."
-            for one in found
-            if one.few_questions
-        ]
-        return Page(
-            "Do these models prefer the better of two texts?",
-            answer=_sentence(found, names),
-            picture=_picture(first, names, len(found) - len(first)),
-            table=_table(first, names),
-            sections=headings(
-                why=[WHY, *([Bullets(few_questions)] if few_questions else [])],
-                cells=[_cells(rows)],
-                method=[METHOD, Markup("The data sets and ways of asking are those of {}.").format(PROBES)],
-            ),
-            tables={"runs": pd.DataFrame([_row(one) for one in rows])},
-            notes=lines[:LINES] if len(lines) > 1 or found[0].place or found[0].few_questions else [],
-        )
-
-
-def _sentence(found: Sequence[JudgedRun], names: dict[str, str]) -> str:
-    best, count = found[0], len(names)
-    model = names[best.model].replace(" ", "\N{NO-BREAK SPACE}")
-    reached = f"prefers the better text in {percent(best.accuracy.value)} of pairs"
-    who = f"for {model}" if count == 1 else f"for {count} models"
-    best_one = "it" if count == 1 else f"the best, {model},"
-    if math.isnan(best.accuracy.value):
-        return f"Cannot tell {who}: no pair has a verdict."
-    if best.answer == "Yes":
-        able = len({one.model for one in found if one.answer == "Yes"})
-        head = f"Yes, {who}: it" if count == 1 else f"Yes, for {able} of {count} models. {model}"
-        return f"{head} {reached}, asked by {best.method.partition(',')[0]}; guessing gets 50 %."
-    if best.answer == "Cannot tell":
-        whole = math.isnan(best.accuracy.low)
-        ends = "without an interval" if whole else "and its interval holds 50 %, which guessing gets"
-        return f"Cannot tell {who}: {best_one} {best.by_place or f'{reached}, {ends}'}."
-    return f"No, not {who}: {best_one} {reached}, fewer than by guessing."
-
-
-def _picture(found: Sequence[JudgedRun], names: dict[str, str], left: int) -> Picture | None:
-    rows = {_row_name(one, found, names): {"accuracy": one.accuracy} for one in found}
-    placed = "".join(f" {_row_name(one, found, names)} {one.by_place}." for one in found if one.place)
-    caption = f"95 % intervals.{more_in_tables(left)}{placed}"
-    return interval_rows("preferred", rows, caption=caption, axis="pairs judged right", scale="percent", line=0.5)
-
-
-def _row_name(one: JudgedRun, found: Sequence[JudgedRun], names: dict[str, str]) -> str:
-    """Shortest name of a run that distinguishes it from the others."""
-    parts = [cut_name(names[one.model])]
-    parts += [one.method] if len({other.method for other in found}) > 1 else []
-    parts += [one.dataset] if len({other.dataset for other in found}) > 1 else []
-    return ", ".join(parts)
-
-
-def _table(found: Sequence[JudgedRun], names: dict[str, str]) -> Table:
-    several = len({one.dataset for one in found}) > 1
-    return Table(
-        found,
-        (
-            Column("model", lambda one: names[one.model]),
-            Column("method", lambda one: f"{one.method} on {one.dataset}" if several else one.method),
-            Column("answer", "answer"),
-            Column("accuracy", lambda one: one.accuracy.value, percent),
-            Column("pairs", _pairs, str),
-        ),
-    )
-
-
-def _cells(found: Sequence[JudgedRun]) -> Table:
-    return Table(
-        found,
-        (
-            Column("data", "dataset"),
-            Column("method", "method"),
-            Column("model", "model"),
-            *(estimated(title, partial(JudgedRun.estimate, name=name)) for title, name in ESTIMATES.items()),
-            Column("position bias", lambda one: one.metrics.get("position_bias"), number),
-            Column("unscored", lambda one: one.metrics.get("unscored"), percent),
-            Column("pairs", _pairs, str),
-        ),
-    )
-
-
-def _pairs(one: JudgedRun) -> int:
-    return int(one.metrics.get("pairs", 0))
-
-
-def _row(one: JudgedRun) -> dict[str, object]:
-    return {"dataset": one.dataset, "method": one.method, "model": one.model, **one.metrics, "log": one.log}
-
-
-def _judged_run(run: Run) -> JudgedRun:
+def judged_run(run: Run) -> JudgedRun:
     """Numbers of a finished run."""
     scores = run.results.scores if run.results else []
     # `inspect score` appends its own beside the task's.
-    metrics = next((s.metrics for s in scores if "questions" in s.metrics), {})
+    metrics = next((score.metrics for score in scores if "questions" in score.metrics), {})
     return JudgedRun(
         method=", ".join([run.identity.task, *_settings(run)]),
         model=run.identity.model,
@@ -248,6 +186,256 @@ def _judged_run(run: Run) -> JudgedRun:
         metrics={name: float(metric.value) for name, metric in metrics.items()},
         log=run.log,
     )
+
+
+# ---- the claim
+
+
+def _accuracy_text(advantage: Estimate) -> str:
+    """The accuracy that an advantage over guessing stands for, with its interval."""
+    return percents(_shifted(advantage, GUESSING))
+
+
+def _share_text(share: Estimate) -> str:
+    return share.reason if math.isnan(share.value) else percents(share)
+
+
+PREFERENCE_WORDS = ClaimWords(
+    yes="prefers the better text in {effect} of pairs, asked by {task}; guessing gets 50 %",
+    no="prefers the better text in {effect} of pairs, at most {smallest} above guessing",
+    checks={
+        "verdicts": "given to verdicts",
+        "by_preference": "choosing by more than place",
+        "above_guessing": "above guessing",
+        "unscored": "above guessing whatever the pairs without a verdict are",
+    },
+    unmet={
+        "verdicts": "has a verdict on no pair",
+        "by_preference": "takes the {place} place in {difference} of showings, whichever text stands there",
+        "above_guessing": "prefers the better text in {effect} of pairs, and guessing gets 50 %",
+        "unscored": "prefers the better text in {effect} of pairs, and {unscored} have no verdict",
+    },
+    units={"by_preference": _share_text},
+    write=_accuracy_text,
+    kind="runs",
+)
+
+
+def preference_claim(run: JudgedRun, subject: str) -> Claim:
+    """The claim that a model prefers the better of two texts.
+
+    Args:
+        run: Numbers of its run.
+        subject: Name of the run on the page.
+    """
+    advantage = run.advantage
+    has_verdicts = not math.isnan(advantage.value)
+    is_above = outcome_above_zero(advantage, smallest=SMALLEST_ADVANTAGE)
+    goes_by_place = run.place is not None and is_above is not Outcome.HOLDS
+    is_above_at_worst = run.worst_advantage.low > 0
+    checks = (
+        Check(
+            name="verdicts",
+            difference=advantage,
+            outcome=Outcome.HOLDS if has_verdicts else Outcome.OPEN,
+            remedy="" if has_verdicts else "the column unscored says why",
+        ),
+        Check(
+            name="by_preference",
+            difference=run.place_share,
+            outcome=Outcome.OPEN if goes_by_place else Outcome.HOLDS,
+            remedy="score each text alone (direct_scoring, g_eval)" if goes_by_place else "",
+        ),
+        Check(
+            name="above_guessing",
+            difference=advantage,
+            outcome=is_above,
+            remedy="" if is_above is Outcome.HOLDS else "add pairs",
+        ),
+        Check(
+            name="unscored",
+            difference=run.worst_advantage,
+            outcome=Outcome.HOLDS if is_above_at_worst else Outcome.OPEN,
+            remedy="" if is_above_at_worst else "ask again for those",
+        ),
+    )
+    details = {
+        "task": run.method.partition(",")[0],
+        "place": run.place.value if run.place else "same",
+        "unscored": percent(run.metrics.get("unscored")),
+    }
+    return Claim(subject, advantage, checks, SMALLEST_ADVANTAGE, details)
+
+
+# ---- what the page shows
+
+
+def _breakable_name(name: str) -> Markup:
+    """A task's name that may break after an underscore, where a screen is narrow."""
+    return Markup("_<wbr>").join(name.split("_"))
+
+
+@dataclass(frozen=True)
+class PreferenceAnswer:
+    """Answer for one run."""
+
+    model: Annotated[str, Heading("model", "Model that judged.")]
+    method: Annotated[
+        str, Heading("method", "Task, its settings, and the data where runs differ in them.", _breakable_name)
+    ]
+    answer: Annotated[Verdict, Heading("answer", "Whether it prefers the better of two texts.")]
+    accuracy: Annotated[float, Heading("accuracy", "Share of pairs whose better text it prefers.", percent)]
+
+
+@dataclass(frozen=True)
+class ScoreRow:
+    """Scores of each run"""
+
+    dataset: Annotated[str, Heading("data", "Data set of the pairs.")]
+    method: Annotated[str, Heading("method", "Task, and its settings where they are not the usual ones.")]
+    model: Annotated[str, Heading("model", "Model that judged.")]
+    accuracy: Annotated[Estimate, Heading("accuracy", "Share of pairs whose better text it prefers; a tie is half.")]
+    f1: Annotated[Estimate, Heading("weighted F1", "F1 weighted by label; a tie is a miss.")]
+    auroc: Annotated[Estimate, Heading("AUROC", "Ranking by how much the first text is preferred.")]
+    tie_rate: Annotated[Estimate, Heading("ties", "Share of pairs without a preference.")]
+    consistency: Annotated[Estimate, Heading("consistent", "Share of pairs whose two orders prefer the same text.")]
+    position_bias: Annotated[
+        float, Heading("position bias", "Distance of the share of choices of the first place from one half.", number)
+    ]
+    unscored: Annotated[float, Heading("unscored", "Share of pairs without a verdict.", percent)]
+    pairs: Annotated[int, Heading("pairs", "Number of pairs.")]
+    log: Annotated[str, Heading("log", "Log of the run.", on_page=False)]
+
+
+@dataclass(frozen=True)
+class MetricRow:
+    """Every metric of the logs."""
+
+    dataset: Annotated[str, Heading("data", "Data set of the pairs.")]
+    method: Annotated[str, Heading("method", "Task, and its settings where they are not the usual ones.")]
+    model: Annotated[str, Heading("model", "Model that judged.")]
+    metric: Annotated[str, Heading("metric", "Name of the metric in the log.")]
+    value: Annotated[float, Heading("value", "The metric as the log has it.")]
+
+
+def score_row(run: JudgedRun) -> ScoreRow:
+    """The main numbers of a run."""
+    return ScoreRow(
+        dataset=run.dataset,
+        method=run.method,
+        model=run.model,
+        accuracy=run.accuracy,
+        f1=run.estimate("f1"),
+        auroc=run.estimate("auroc"),
+        tie_rate=run.estimate("tie_rate"),
+        consistency=run.estimate("consistency"),
+        position_bias=run.metrics.get("position_bias", math.nan),
+        unscored=run.metrics.get("unscored", math.nan),
+        pairs=_pair_count(run),
+        log=run.log,
+    )
+
+
+def metric_rows(run: JudgedRun) -> list[MetricRow]:
+    """One row for each metric of a run."""
+    return [MetricRow(run.dataset, run.method, run.model, name, value) for name, value in run.metrics.items()]
+
+
+def _pair_count(run: JudgedRun) -> int:
+    return int(run.metrics.get("pairs", 0))
+
+
+def run_names(judged_runs: Sequence[JudgedRun]) -> dict[str, JudgedRun]:
+    """Shortest name of each run that distinguishes it from the others → the run."""
+    names = model_names(sorted({run.model for run in judged_runs}))
+    run_of_name: dict[str, JudgedRun] = {}
+    for run in judged_runs:
+        parts = [cut_name(names[run.model])]
+        parts += [run.method] if len({other.method for other in judged_runs}) > 1 else []
+        parts += [run.dataset] if len({other.dataset for other in judged_runs}) > 1 else []
+        name = ", ".join(parts).replace(" ", "\N{NO-BREAK SPACE}")
+        if name in run_of_name:
+            name = f"{name} ({len(run_of_name) + 1})"
+        run_of_name[name] = run
+    return run_of_name
+
+
+def preference_page(judged_runs: Sequence[JudgedRun]) -> Page:
+    """The page of preference runs."""
+    best_first = sorted(judged_runs, key=_by_accuracy)
+    run_of_name = run_names(best_first)
+    claims = ordered_claims([preference_claim(run, name) for name, run in run_of_name.items()])
+    table_order = sorted(judged_runs, key=lambda run: (run.method, run.model, run.dataset))
+    shown_claims = claims[:RUNS_SHOWN]
+    return claim_page(
+        "Do these models prefer the better of two texts?",
+        claims,
+        PREFERENCE_WORDS,
+        picture=preference_picture(shown_claims, run_of_name, len(claims) - len(shown_claims)),
+        table=Table([answer_row(claim, run_of_name) for claim in shown_claims], columns_of(PreferenceAnswer)),
+        tables={
+            "scores": RowTable(ScoreRow, [score_row(run) for run in table_order]),
+            "metrics": RowTable(MetricRow, [row for run in table_order for row in metric_rows(run)], on_page=False),
+        },
+        method=[
+            RUNS_ARE_NOT_CORRECTED,
+            PREFERENCE_METHOD,
+            Markup("The data sets and ways of asking are those of {}.").format(PROBES),
+        ],
+        notes={name: run_notes(run) for name, run in run_of_name.items()},
+        lines=[line for claim in claims for line in terminal_lines(claim, run_of_name[claim.subject])],
+    )
+
+
+def _by_accuracy(run: JudgedRun) -> tuple[bool, float, str, str]:
+    value = run.accuracy.value
+    return math.isnan(value), -value, run.method, run.model
+
+
+def run_lines(name: str, run: JudgedRun) -> list[str]:
+    """Lines of the terminal on what makes a run's numbers doubtful."""
+    doubts = []
+    if run.place_sentence:
+        doubts.append(f"{name} {run.place_sentence}.")
+    if run.few_questions:
+        doubts.append(f"{name}: accuracy {percents(run.accuracy)}{run.few_questions}.")
+    return doubts
+
+
+def terminal_lines(claim: Claim, run: JudgedRun) -> list[str]:
+    """What makes a run's numbers doubtful, without what its sentence says already."""
+    unmet = claim.first_unmet_check
+    doubts = run_lines(claim.subject, run)
+    is_said = unmet is not None and unmet.name == "by_preference"
+    return doubts[1:] if is_said else doubts
+
+
+def run_notes(run: JudgedRun) -> list[Block]:
+    """What stands under the checks of a run."""
+    lines = run_lines(f"{run.method}, {run.model} on {run.dataset}", run)
+    return [Bullets(lines)] if lines else []
+
+
+def answer_row(claim: Claim, run_of_name: Mapping[str, JudgedRun]) -> PreferenceAnswer:
+    """Row of the first table."""
+    run = run_of_name[claim.subject]
+    datasets = {other.dataset for other in run_of_name.values()}
+    method = f"{run.method} on {run.dataset}" if len(datasets) > 1 else run.method
+    names = model_names(sorted({other.model for other in run_of_name.values()}))
+    return PreferenceAnswer(names[run.model], method, claim.verdict, run.accuracy.value)
+
+
+def preference_picture(claims: Sequence[Claim], run_of_name: Mapping[str, JudgedRun], hidden: int) -> Picture:
+    """Accuracy of each run with its interval."""
+    rows = {claim.subject: {"accuracy": run_of_name[claim.subject].accuracy} for claim in claims}
+    placed = [
+        f" {name} {run.place_sentence}." for name, run in run_of_name.items() if run.place_sentence and name in rows
+    ]
+    caption = f"95 % intervals.{more_in_tables(hidden)}{''.join(placed)}"
+    return interval_rows("preferred", rows, caption=caption, axis="pairs judged right", scale="percent", line=GUESSING)
+
+
+# ---- the verdicts of logs, for other studies
 
 
 def _settings(run: Run) -> list[str]:
