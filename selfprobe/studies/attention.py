@@ -165,7 +165,7 @@ def attention_claim(row_of: "Mapping[tuple[str, str], AttentionRow]", block: int
     control_value = row_of[FAIR, CONTROL_FIRST].estimate.value
     other_value = paper.estimate.value - other.estimate.value
     control_text = f"irrelevant text: {fixed(control_value, 3, signed=True)}"
-    other_text = f"the prompt about another: {fixed(other_value, 3, signed=True)}"
+    other_text = f"another assistant's prompt: {fixed(other_value, 3, signed=True)}"
     checks = (
         _wider_check("wider", paper),
         _wider_check("beyond_text", row_of[FAIR, LEFT], control_text),

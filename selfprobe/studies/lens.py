@@ -444,7 +444,7 @@ def shift_text(shift: Estimate, digits: int = 2, *, sign: bool = False) -> str:
 LENS_WORDS = ClaimWords(
     yes="separates the introspective prompt from the direct one {place}, by {effect}; closest: {competitor}",
     no="moves the answer by less than {smallest} after every block: {effect}",
-    explained="separates the introspective prompt from the direct one by {effect}, no more than {competitor}",
+    explained="separates the introspective prompt by {effect}, no more than {competitor}",
     checks={
         "several_blocks": "read after several blocks",
         "change": "separating it from the direct question",
@@ -488,7 +488,7 @@ def lens_claim(parting_rows: "Sequence[PartingRow]", lens_rows: "Sequence[LensRo
     return Claim(subject, effect, tuple(checks), SMALLEST_SHIFT, details)
 
 
-CONTROL_NAMES = {CONTROL_FIRST: "irrelevant text", OTHER_FIRST: "the prompt about another assistant"}
+CONTROL_NAMES = {CONTROL_FIRST: "irrelevant text", OTHER_FIRST: "another assistant's prompt"}
 
 
 def _parting_check(name: str, parting: "PartingRow", lens_rows: "Sequence[LensRow]", *, competitor: str = "") -> Check:

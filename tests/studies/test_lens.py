@@ -51,7 +51,7 @@ def test_each_command_says_what_it_takes_what_it_found_and_what_it_does_not_show
         assert result.exit_code == 0, result.output
         for word in ("Memory: weights", "Disk:", "Time:", "Paper:", "It does not show"):
             assert word in result.output, (name, word)
-    other = "from the direct one by 3.81 [3.81, 3.81], no more than the prompt about another assistant: 3.81"
+    other = "separates the introspective prompt by 3.81 [3.81, 3.81], no more than another assistant's prompt: 3.81"
     assert "No, not for " in ran["lens"].output and other in ran["lens"].output
     assert "No, not for " in ran["attention"].output and "Time: nothing is left to read" in ran["attention"].output
     assert "Yes, for " in ran["patch"].output and "it takes over 103 % [103, 103] of the shift" in ran["patch"].output
@@ -143,7 +143,7 @@ def test_the_page_of_attention_at_some_blocks_outlives_a_lens_at_all(model: Path
     some = call("attention", *given, "--layers", "0,1")
     assert some.exit_code == 0 and "Block 1 (the last that was read" in some.output, some.output
     every = call("lens", *given)
-    assert every.exit_code == 0 and "no more than the prompt about another" in every.output, every.output
+    assert every.exit_code == 0 and "no more than another assistant's prompt" in every.output, every.output
     assert "Block 1 (the last that was read" in (tmp_path / "out" / "index.html").read_text()
 
 

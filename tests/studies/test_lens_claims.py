@@ -100,7 +100,7 @@ def test_a_shift_beyond_both_controls_is_a_yes_with_its_block_and_the_strongest_
     assert said(claim)[1].startswith("separates the introspective prompt from the direct one at block 4, by 0.9"), said(
         claim
     )
-    assert "; closest: the prompt about another assistant: 0.5" in said(claim)[1], said(claim)
+    assert "; closest: another assistant's prompt: 0.5" in said(claim)[1], said(claim)
 
 
 def test_a_slow_rise_has_no_block() -> None:
@@ -148,13 +148,13 @@ def test_a_shift_downwards_counts_as_much() -> None:
             readings(introspective=step(4, 1), other=step(4, 1)),
             Verdict.NO,
             "beyond_other",
-            "no more than the prompt about another assistant: 1.0",
+            "no more than another assistant's prompt: 1.0",
         ),
         (
             readings(introspective=step(4, 2), other=step(4, 1.9), noise=0.5),
             Verdict.CANNOT_TELL,
             "beyond_other",
-            "not shown from the prompt about another assistant: ",
+            "not shown from another assistant's prompt: ",
         ),
     ],
 )
@@ -188,9 +188,9 @@ def spread(*differences: float, n: int = 12, noise: float = 0.002) -> Claim:
     ("claim", "verdict", "clause"),
     [
         (spread(0.1, 0.03, 0.07, 0.05), Verdict.YES, "at block 1, by +0.1"),
-        (spread(0.1, 0.03, 0.07, 0.05), Verdict.YES, "; closest: the prompt about another: +0.049"),
+        (spread(0.1, 0.03, 0.07, 0.05), Verdict.YES, "; closest: another assistant's prompt: +0.049"),
         (spread(0.1, 0.1, 0.0, 0.05), Verdict.NO, "no more than under irrelevant text: +0.1"),
-        (spread(0.1, 0.03, 0.07, 0.0), Verdict.NO, "no more than under the prompt about another: +0.099"),
+        (spread(0.1, 0.03, 0.07, 0.0), Verdict.NO, "no more than under another assistant's prompt: +0.099"),
         (spread(-0.1, 0.0, -0.1, 0.0), Verdict.NO, "spreads its attention by less than 0.01 at block 1: −0.1"),
         (spread(0.0, 0.0, 0.0, 0.0), Verdict.NO, "by less than 0.01 at block 1"),
         (spread(0.1, 0.03, 0.07, 0.05, noise=0.5), Verdict.CANNOT_TELL, "is not shown to spread its attention"),
