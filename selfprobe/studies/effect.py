@@ -329,8 +329,8 @@ class Noticing(Study):
         in_order = [effects_of_subject[claim.subject] for claim in claims]
         notes = {run_effects.model: effect_notes(run_effects) for run_effects in in_order}
         rows = effect_rows(in_order)
-        first_columns = columns_of(EffectRow, "arm", "estimate", "p_holm", "moved")
-        table = Table([row for row in rows if row.kind == "effect"], first_columns)
+        contrasts = [contrast for run_effects in in_order for contrast in run_effects.facts.contrasts]
+        table = Table([contrast_row(contrast) for contrast in contrasts], columns_of(ContrastRow))
         if len(claims) > 1:
             answers = [answer_row(claim, effects_of_subject[claim.subject]) for claim in claims[:ROWS]]
             table = Table(answers, columns_of(AnswerRow))
@@ -997,6 +997,25 @@ def arm_rows(effects: Sequence[RunEffects]) -> list[ArmRow]:
 
 
 @dataclass(frozen=True)
+class ContrastRow:
+    """Arms of one model."""
+
+    arm: Annotated[str, Heading("arm", "Arm of the experiment.", ARM_NAMES.get)]
+    score_change: Annotated[
+        Estimate, Heading("score changes by", "Score under the arm less that under its control.", SIGNED)
+    ]
+    cause_change: Annotated[
+        float, Heading("P(evaluation) changes by", "The same of the stated probability.", signed_number)
+    ]
+    p_holm: Annotated[float, Heading("p (Holm)", "p of no change of the score, corrected over all arms.", p_digits)]
+
+
+def contrast_row(contrast: ArmContrast) -> ContrastRow:
+    """Row of the first table of one model."""
+    return ContrastRow(contrast.arm, contrast.score.estimate, contrast.cause.estimate.value, contrast.score_p)
+
+
+@dataclass(frozen=True)
 class AnswerRow:
     """Answer for one model."""
 
@@ -1005,12 +1024,8 @@ class AnswerRow:
     without_giveaways: Annotated[
         float, Heading("without giveaways", "Change of the score from a paraphrase.", signed_number)
     ]
-    told_test: Annotated[
-        float, Heading("told that it is a test", "Change of the score from an irrelevant line.", signed_number)
-    ]
-    told_use: Annotated[
-        float, Heading("told that it is real use", "Change of the score from an irrelevant line.", signed_number)
-    ]
+    told_test: Annotated[float, Heading("told: a test", "Change of the score from an irrelevant line.", signed_number)]
+    told_use: Annotated[float, Heading("told: real use", "Change of the score from an irrelevant line.", signed_number)]
 
 
 def answer_row(claim: Claim, effects: RunEffects) -> AnswerRow:

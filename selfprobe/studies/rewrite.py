@@ -610,9 +610,9 @@ def subject_changes(run: Run, source_of_item: Mapping[str, str]) -> SubjectChang
     """What the versions change in a subject's P(evaluation)."""
     p_of_text: dict[str, float] = {}
     for sample in run.samples:
-        verdict = next(iter(last_decisions(sample.scores)), None)
-        is_known = verdict is not None and verdict.probability is not None
-        p_of_text[str(sample.id)] = verdict.probability if is_known else math.nan
+        decisions = last_decisions(sample.scores)
+        probability = decisions[0].probability if decisions else None
+        p_of_text[str(sample.id)] = math.nan if probability is None else probability
     p_of_arm = {
         arm: {item: p_of_text.get(f"{arm}: {item}", math.nan) for item in source_of_item} for arm in (ORIGINAL, *ARMS)
     }
@@ -887,7 +887,7 @@ def texts_section(numbers: RewriteNumbers) -> Section:
     if len(rewrites) > MOST_TEXTS:
         texts.append(f"{MOST_TEXTS} of {len(rewrites)}; all are in tables/versions.csv.")
     for version in rewrites[:MOST_TEXTS]:
-        sides = [Quoted(version.original), "Rewritten:", Quoted(version.text)]
+        sides: list[Block] = [Quoted(version.original), "Rewritten:", Quoted(version.text)]
         texts.append(Details(f"{version.item}: {version.mark}", sides))
     return Section("The rewrites", texts, "texts")
 
