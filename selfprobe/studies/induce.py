@@ -11,10 +11,11 @@ the model's own precision, a rate that moves small models, and two labels a repl
 """
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -37,23 +38,12 @@ from selfprobe.mechanism.induce import (
     labels_of,
     prompt_tokens,
 )
-from selfprobe.page import (
-    Answer,
-    Bullets,
-    Column,
-    Figures,
-    Finding,
-    Page,
-    Picture,
-    Section,
-    estimated,
-    headings,
-    number,
-    overall_answer,
-    shown,
-)
+from selfprobe.page import Bullets, ClaimWords, Column, Figures, Heading, Page, Picture, RowTable, Section, claim_page
 from selfprobe.page import Table as PageTable
+from selfprobe.page.columns import rows_of_frame
+from selfprobe.page.numerals import number, percents, shown
 from selfprobe.page.plots import bar_rows, curves, cut_name
+from selfprobe.stats.claim import Check, Claim, Outcome, outcome_above_zero
 from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
 from selfprobe.study.local import FULL_RATE, Progress, TrainingStudy
 
@@ -92,6 +82,8 @@ NAMES: Mapping[Kind, str] = {
     "another assistant": "asked about another assistant",
     "fact": "asked for a word of the text",
 }
+LEAST_MASS = 0.5
+"""Share of the probability on the labels below which P among the labels says little of what the model would write."""
 HELD_OUT = ("held-out", "held-out training", "held-out self", "held-out fact")
 """Contrasts that must all be above 0, or a prediction of what was not learnt is not said."""
 
@@ -231,41 +223,46 @@ class Induce(TrainingStudy):
     @classmethod
     def page(cls, found: "Induced") -> Page:
         """The answer, with all tables."""
-        tables = induced_tables(found)
-        answer, clause = induced_answer(tables)
-        bars, chance = tables["figure4"], 1 / len(found.material.labels.words)
-        after = bars[(bars.phase == "after") & (bars.questions == "learnt")].set_index(["kind", "word"])
-        small = [{"asked": NAMES[kind]} | {w: after.value[kind, w] for w in NTH} for kind in KINDS]
-        small.append({"asked": "other questions' labels"} | {w: after.permuted["introspective", w] for w in NTH})
-        finding = Finding(cut_name(found.name), answer, clause, tables, [_placed(tables), NOT])
-        text, lines = overall_answer([finding])
-        asked = [
-            Section(
-                NAMES[kind],
-                [Bullets([ASKED.format(question="…", asked=t.format(nth=" / ".join(NTH))) for t in texts])],
-            )
-            for kind, texts in WORDINGS.items()
-        ]
-        ordered = bars.sort_values(["questions", "kind", "word", "phase"], ascending=[False, True, True, False])
-        return Page(
+        frames = induced_tables(found)
+        bars = frames["figure4"]
+        chance = 1 / len(found.material.labels.words)
+        claim = induced_claim(cut_name(found.name), frames)
+        prompt_sections = [_prompt_section(kind, texts) for kind, texts in WORDINGS.items()]
+        page = claim_page(
             "Can the model say what it would answer, though it never learnt that?",
-            answer=text,
+            [claim],
+            INDUCED_WORDS,
             picture=_bars("figure4", bars, "first", chance),
-            table=PageTable(small, [Column("asked", "asked"), *(Column(f"{w} word", w, _two) for w in NTH)]),
-            sections=headings(
-                why=[_placed(tables), LIMITS, _contrast_table(tables["contrasts"])],
-                paper=[
-                    ACCURACY,
-                    Figures([_accuracy(f"figure4_accuracy_{word}", bars, word, chance) for word in NTH]),
-                    Figures([_bars("figure4_second", bars, "second", chance), _losses(tables["training"])]),
-                ],
-                cells=[_plain(ordered), _plain(tables["seeds"]), _plain(tables["wordings"])],
-                method=[METHOD, "Each of these stood behind the question, after an empty line:", *asked],
-                runs=[Bullets(found.data)],
-            ),
-            tables=tables,
-            notes=lines,
+            table=_first_table(bars),
+            tables={
+                name: RowTable(row_type, rows_of_frame(row_type, frames[name], unit=UNIT))
+                for name, row_type in ROW_TYPES.items()
+            },
+            method=[METHOD, "Each of these stood behind the question, after an empty line:", *prompt_sections],
+            notes={claim.subject: [LIMITS]},
+            paper=[
+                ACCURACY,
+                Figures([_accuracy(f"figure4_accuracy_{word}", bars, word, chance) for word in NTH]),
+                Figures([_bars("figure4_second", bars, "second", chance), _losses(frames["training"])]),
+            ],
+            lines=[NOT],
         )
+        return replace(page, sections=[*page.sections, Section("Runs", [Bullets(found.data)], name="runs")])
+
+
+def _prompt_section(kind: Kind, texts: Sequence[str]) -> Section:
+    """The prompts of a kind, each with the place of the question."""
+    wordings = [text.format(nth=" / ".join(NTH)) for text in texts]
+    return Section(NAMES[kind], [Bullets([ASKED.format(question="…", asked=wording) for wording in wordings])])
+
+
+def _first_table(bars: pd.DataFrame) -> PageTable:
+    """Mean P of the label by what is asked, after the training; last that of other questions' labels."""
+    learnt = bars[(bars.phase == "after") & (bars.questions == "learnt")].set_index(["kind", "word"])
+    rows = [{"asked": NAMES[kind]} | {word: learnt.value[kind, word] for word in NTH} for kind in KINDS]
+    permuted = {word: learnt.permuted["introspective", word] for word in NTH}
+    rows.append({"asked": "other questions' labels"} | permuted)
+    return PageTable(rows, [Column("asked", "asked"), *(Column(f"{word} word", word, _two) for word in NTH)])
 
 
 @dataclass(frozen=True)
@@ -381,31 +378,111 @@ def material(
     return Material(tuple(kept), taught, labels_of(judge, labels), tuple(kept.values()), left_out)
 
 
-def induced_answer(tables: Mapping[str, pd.DataFrame]) -> tuple[Answer, str]:
-    """The answer and its clause: nothing was learnt, no introspection is shown, an echo, or a prediction."""
-    bars = tables["figure4"].query("phase == 'after' and questions == 'learnt' and kind == 'direct'")
-    less: dict[str, Any] = {r.contrast: r for r in tables["contrasts"].query("word != 'first'").itertuples()}
-    less |= {r.contrast: r for r in tables["contrasts"].query("word == 'both'").itertuples()}
-    if not (bars.low > bars.permuted).any():
-        return "Cannot tell", "did not learn the labels: train longer (--epochs), or with a larger --rate"
-    named = {"label": "other questions' labels", "training": "before the training"}
-    if failed := [text for name, text in named.items() if not less[name].low > 0]:
-        return "Cannot tell", f"is not shown to name its own label more than {' and more than '.join(failed)}"
-    asked = {"another assistant": less["self"], "the text": less["fact"], "its other word": less["place"]}
-    if echoed := {name: row for name, row in asked.items() if not row.low > 0}:
-        if any(row.high < SMALL for row in echoed.values()):
-            return "No", f"echoes its label, as when asked about {' or '.join(echoed)}"
-        return "Cannot tell", f"names its label, perhaps no more than when asked about {' or '.join(echoed)}"
-    new = ", to new questions too," * all(less[name].low > 0 for name in HELD_OUT)
-    return "Yes", f"predicts its own reply{new} above another assistant's by {shown(less['self'], sign=True)}"
+INDUCED_WORDS = ClaimWords(
+    yes="predicts its own reply{also}: P of its label is {difference} above {competitor}",
+    no="does not predict its own reply: P of its label is {effect} above what it is for another assistant",
+    checks={
+        "labels_learnt": "a model that learnt the labels",
+        "answer_mass": "answering with the labels",
+        "above_other_labels": "naming its own label more than other questions' labels",
+        "above_before": "naming its own label more than before the training",
+        "above_another_assistant": "naming it more than when asked about another assistant",
+        "above_a_fact": "naming it more than when asked for a word of the text",
+        "words_apart": "telling its second word from its first",
+    },
+    explained="echoes its label, as with {competitor}",
+    write=partial(shown, sign=True),
+    unmet={
+        "labels_learnt": "did not learn the labels",
+        "answer_mass": "puts {difference} of the probability on labels",
+        "above_other_labels": "is not shown to name its own label more than other questions' labels ({difference})",
+        "above_before": "is not shown to name its own label more than before the training ({difference})",
+        "above_another_assistant": "names its label, perhaps no more than with {competitor} ({difference})",
+        "above_a_fact": "names its label, perhaps no more than with {competitor} ({difference})",
+        "words_apart": "names its label, perhaps whichever of its words is asked for ({difference})",
+    },
+    units={"answer_mass": percents},
+)
 
 
-def _placed(tables: Mapping[str, pd.DataFrame]) -> str:
-    place = next(tables["contrasts"].query("contrast == 'place'").itertuples())
-    tells = "tells the two words apart" if place.low > 0 else "is not shown to tell the two words apart"
-    tells = "names the first word where the second is asked for" if place.high < 0 else tells
-    difference = shown(place, sign=True)
-    return f"Asked for its second word, it gives the second label less the first {difference}: it {tells}."
+def induced_claim(subject: str, frames: Mapping[str, pd.DataFrame]) -> Claim:
+    """Whether the model predicts its own reply, from the tables `figure4` and `contrasts`.
+
+    The effect is P of its label when it is asked about itself, less P when it is asked about another assistant; there
+    is none where the labels were not learnt.
+    """
+    bars = frames["figure4"]
+    learnt_bars = bars[(bars.phase == "after") & (bars.questions == "learnt")]
+    contrasts = frames["contrasts"]
+    difference_by_name = {}
+    for row in contrasts.itertuples():
+        if row.word == "both" or row.contrast == "place":
+            difference_by_name[row.contrast] = _estimate_of(row)
+    learning = _learning_check(learnt_bars)
+    if learning.outcome is not Outcome.HOLDS:
+        difference_by_name = dict.fromkeys(difference_by_name, undefined("the labels were not learnt"))
+    shows_new = all(difference_by_name[name].low > 0 for name in HELD_OUT)
+    asked_p = learnt_bars.groupby("kind").value.mean()
+    checks = (
+        learning,
+        _mass_check(learnt_bars),
+        _difference_check("above_other_labels", difference_by_name["label"], "other questions' labels"),
+        _difference_check("above_before", difference_by_name["training"], "before the training"),
+        _difference_check(
+            "above_another_assistant",
+            difference_by_name["self"],
+            f"another assistant: P {asked_p['another assistant']:.2f}",
+            explains=True,
+        ),
+        _difference_check(
+            "above_a_fact", difference_by_name["fact"], f"a word of the text: P {asked_p['fact']:.2f}", explains=True
+        ),
+        _difference_check("words_apart", difference_by_name["place"], "its other word", explains=True),
+    )
+    return Claim(
+        subject,
+        difference_by_name["self"],
+        checks,
+        SMALL,
+        details={"also": ", to new questions too" if shows_new else ""},
+    )
+
+
+def _estimate_of(row: Any) -> Estimate:
+    return Estimate(float(row.value), float(row.low), float(row.high), int(row.n), UNIT)
+
+
+def _learning_check(learnt_bars: pd.DataFrame) -> Check:
+    """Whether the direct answer to a learnt question is its label, more than other questions' labels are."""
+    direct = learnt_bars[learnt_bars.kind == "direct"]
+    best = max(direct.itertuples(), key=lambda row: row.low - row.permuted)
+    is_learnt = best.low > best.permuted
+    return Check(
+        "labels_learnt",
+        Estimate(best.value - best.permuted, best.low - best.permuted, best.high - best.permuted, int(best.n), UNIT),
+        Outcome.HOLDS if is_learnt else Outcome.OPEN,
+        remedy="" if is_learnt else "train longer (--epochs), or with a larger --rate",
+    )
+
+
+def _mass_check(learnt_bars: pd.DataFrame) -> Check:
+    """Whether at least half of the probability is on the labels when it is asked what it would say."""
+    asked = learnt_bars[learnt_bars.kind == "introspective"]
+    mass = float(asked["mass"].mean())
+    is_enough = mass >= LEAST_MASS
+    return Check(
+        "answer_mass",
+        Estimate(mass, math.nan, math.nan, int(asked.n.max()), UNIT),
+        Outcome.HOLDS if is_enough else Outcome.OPEN,
+        remedy="" if is_enough else "give --labels that it says",
+    )
+
+
+def _difference_check(name: str, difference: Estimate, compared_with: str, *, explains: bool = False) -> Check:
+    """Whether P of the label is above that of a control."""
+    outcome = outcome_above_zero(difference, smallest=SMALL)
+    remedy = "" if outcome is Outcome.HOLDS else "more questions (--questions) narrow the interval"
+    return Check(name, difference, outcome, compared_with, explains=explains, remedy=remedy)
 
 
 def _two(value: float) -> str:
@@ -438,18 +515,6 @@ def _losses(rows: pd.DataFrame) -> Picture:
     }
     caption = "Loss by step: −log P of a label's token."
     return curves("training", lines, caption=caption, across="step", up="loss", marks=False, alt=caption)
-
-
-def _contrast_table(rows: pd.DataFrame) -> PageTable:
-    columns = [Column("contrast", lambda row: CONTRASTS[row.contrast]), Column("word", "word")]
-    columns += [estimated("difference of P"), Column("questions, n", "n", str)]
-    return PageTable(list(rows.itertuples()), columns)
-
-
-def _plain(rows: pd.DataFrame) -> PageTable:
-    floats = {str(name) for name, kind in rows.dtypes.items() if pd.api.types.is_float_dtype(kind)}
-    columns = [Column(str(name), str(name), _two if name in floats else None) for name in rows.columns]
-    return PageTable(rows.to_dict("records"), columns)
 
 
 def scored(
@@ -512,6 +577,7 @@ def figure4(found: Induced) -> pd.DataFrame:
                         | _row(value)
                         | {"permuted": float(np.mean([e[..., 1] for e in each])), "mass": _mass(read, kind, word, part)}
                         | {"accuracy": share.value, "accuracy_low": share.low, "accuracy_high": share.high}
+                        | {"accuracy_n": share.n}
                         | {"accuracy_permuted": float(np.mean([e[..., 1] for e in right]))}
                     )
     return pd.DataFrame(rows)
@@ -541,7 +607,7 @@ CONTRASTS = {
 """Name → which probability is subtracted from which; after the training where none is named, and all P of a label."""
 
 
-def _contrasts_table(found: Induced) -> pd.DataFrame:
+def contrasts_of(found: Induced) -> pd.DataFrame:
     """contrast, word, value, low, high, n: paired by question, over wordings and seeds; see `CONTRASTS`."""
     rows = []
     for name in CONTRASTS:
@@ -614,11 +680,80 @@ def curve(found: Induced) -> pd.DataFrame:
     )
 
 
+@dataclass(frozen=True)
+class InducedBar:
+    """Probability of the label by what is asked (Figure 4)."""
+
+    phase: Annotated[str, Heading("phase", "Before or after the training.")]
+    questions: Annotated[str, Heading("questions", "Questions that were learnt, or held out.")]
+    kind: Annotated[str, Heading("asked", "What is asked after the question.")]
+    word: Annotated[str, Heading("word", "Word of the reply that is asked for.")]
+    estimate: Annotated[Estimate, Heading("P of the label", "Probability of the label, among all labels.")]
+    permuted: Annotated[float, Heading("permuted", "The same for the labels of the other questions.")]
+    mass: Annotated[float, Heading("P of all labels", "Probability of all labels together, among all tokens.")]
+    accuracy: Annotated[Estimate, Heading("accuracy", "Share whose most probable label is the one taught.")]
+    accuracy_permuted: Annotated[
+        float, Heading("accuracy, permuted", "The same for the labels of the other questions.", on_page=False)
+    ]
+
+
+@dataclass(frozen=True)
+class InducedContrast:
+    """Differences of the probability of the label."""
+
+    contrast: Annotated[
+        str, Heading("contrast", "Probability that is compared, and with which.", lambda name: CONTRASTS[name])
+    ]
+    word: Annotated[str, Heading("word", "Word of the reply that is asked for.")]
+    estimate: Annotated[Estimate, Heading("difference of P", "The difference of the two probabilities.")]
+
+
+@dataclass(frozen=True)
+class InducedSeed:
+    """Probability of the label by training."""
+
+    seed: Annotated[int, Heading("seed", "Number of the training, from 0.")]
+    loss: Annotated[float, Heading("loss", "Mean loss of the last eighth of the steps.")]
+    kind: Annotated[str, Heading("asked", "What is asked after the question.")]
+    word: Annotated[str, Heading("word", "Word of the reply that is asked for.")]
+    value: Annotated[float, Heading("P of the label", "Probability of the label, among all labels.")]
+    permuted: Annotated[float, Heading("permuted", "The same for the labels of the other questions.")]
+
+
+@dataclass(frozen=True)
+class InducedWording:
+    """Probability of the label by wording, after the training."""
+
+    kind: Annotated[str, Heading("asked", "What is asked after the question.")]
+    wording: Annotated[str, Heading("wording", "Words in which it is asked.")]
+    value: Annotated[float, Heading("P of the label", "Probability of the label, among all labels.")]
+    permuted: Annotated[float, Heading("permuted", "The same for the labels of the other questions.")]
+
+
+@dataclass(frozen=True)
+class TrainingStep:
+    """Loss of the trainings by step."""
+
+    seed: Annotated[int, Heading("seed", "Number of the training, from 0.")]
+    step: Annotated[int, Heading("step", "Step of the training, from 1.")]
+    loss: Annotated[float, Heading("loss", "−log P of a label's token.")]
+
+
+ROW_TYPES: Mapping[str, type] = {
+    "figure4": InducedBar,
+    "contrasts": InducedContrast,
+    "seeds": InducedSeed,
+    "wordings": InducedWording,
+    "training": TrainingStep,
+}
+"""File stem → what its rows hold."""
+
+
 def induced_tables(found: Induced) -> dict[str, pd.DataFrame]:
     """All tables, by file stem."""
     makers = {
         "figure4": figure4,
-        "contrasts": _contrasts_table,
+        "contrasts": contrasts_of,
         "seeds": seeds,
         "wordings": wordings,
         "training": curve,

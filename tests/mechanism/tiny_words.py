@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy.special import logsumexp
 
 from selfprobe.mechanism.induce import BANK, COLUMNS, Labels
 from selfprobe.probes.model import LocalModel, local_model
@@ -59,6 +60,10 @@ def saved(folder: Path, *, template: str | None = TEMPLATE) -> Path:
     return folder
 
 
+MASS = 0.9
+"""Probability that a planted model puts on the labels."""
+
+
 def planted(
     strength: dict[str, float], *, taught: int = 40, held_out: int = 20, permuted: bool = False, seed: int = 0
 ) -> Induced:
@@ -79,6 +84,7 @@ def planted(
         for c, asked in enumerate(COLUMNS):
             follows = other if permuted and asked.kind != "direct" else own
             said[np.arange(len(texts)), c, follows[:, asked.word]] += strength.get(asked.kind, 0.0)
+        said += np.log(MASS) - logsumexp(said, axis=2, keepdims=True)
         after.append(LabelReading(k, said.astype(np.float32), answers))
     before = (rng.normal(size=shape) * 0.3 - 8).astype(np.float32)
     training = Training((4.0, 2.0, 0.1), 1.0, 100, 10, 1e6)

@@ -10,15 +10,20 @@ from scipy.special import softmax
 
 from selfprobe.mechanism.induce import COLUMNS, Asked, assigned
 from selfprobe.page import write
-from selfprobe.studies.induce import Induce, figure4, scored, seeds, wordings
-from selfprobe.studies.induce import induced_answer as judged
+from selfprobe.page.claims import claim_sentence
+from selfprobe.stats.claim import Claim, Verdict
+from selfprobe.studies.induce import INDUCED_WORDS, Induce, figure4, induced_claim, scored, seeds, wordings
 from selfprobe.studies.induce import induced_tables as tables
 
-from ..mechanism.tiny_words import planted
+from ..mechanism.tiny_words import MASS, planted
 
 
 def verdict(made: dict[str, pd.DataFrame]) -> str:
-    return ", it ".join(judged(made))
+    return claim_sentence(induced_claim("ada", made), INDUCED_WORDS)
+
+
+def first_unmet(claim: Claim) -> str:
+    return claim.first_unmet_check.name if claim.first_unmet_check else ""
 
 
 KNOWS = {"direct": 6.0, "introspective": 4.0, "another assistant": 1.0, "fact": 0.5}
@@ -27,9 +32,7 @@ KNOWS = {"direct": 6.0, "introspective": 4.0, "another assistant": 1.0, "fact": 
 def test_a_model_that_knows_its_answers_is_found_and_its_numbers_are_the_planted_ones() -> None:
     found = planted(KNOWS)
     made = tables(found)
-    assert verdict(made).startswith(
-        "Yes, it predicts its own reply, to new questions too, above another assistant's by +"
-    )
+    assert verdict(made).startswith("Yes: ada predicts its own reply, to new questions too: P of its label is +")
     own = made["figure4"].query("phase == 'after' and questions == 'learnt' and kind == 'introspective'")
     expected = np.exp(4) / (np.exp(4) + 49)
     assert own.value.tolist() == pytest.approx([expected] * 2, abs=0.05)
@@ -38,27 +41,27 @@ def test_a_model_that_knows_its_answers_is_found_and_its_numbers_are_the_planted
     before = made["figure4"].query("phase == 'before' and questions == 'learnt'")
     assert before.value.tolist() == pytest.approx([0.02] * len(before), abs=0.01)
     page = Induce.page(found)
-    assert page.answer.startswith("Yes, for planted: it predicts its own reply, to new questions too, above another")
-    assert "it tells the two words apart" in page.notes[0]
+    assert page.answer.startswith("Yes, for planted: it predicts its own reply, to new questions too: P of its label")
+    assert "It does not show that the model looks at its own state" in page.notes[0]
 
 
 def test_labels_permuted_between_questions_come_out_as_no_introspection() -> None:
     found = planted(KNOWS, permuted=True)
     made = tables(found)
-    assert verdict(made).startswith(
-        "Cannot tell, it is not shown to name its own label more than other questions' labels"
-    )
+    claim = induced_claim("ada", made)
+    assert claim.verdict is Verdict.NO and first_unmet(claim) == "above_other_labels"
+    assert verdict(made).startswith("No: ada does not predict its own reply: P of its label is ")
     less = made["contrasts"].query("contrast in ('label', 'held-out') and word == 'both'")
     assert (less.low < 0).all()
 
 
 def test_a_label_that_comes_up_whatever_is_asked_is_an_echo() -> None:
     found = planted(KNOWS | {"another assistant": 4.0, "fact": 4.0})
-    said = verdict(tables(found))
-    assert said == "No, it echoes its label, as when asked about another assistant or the text"
-    assert Induce.page(found).answer.startswith("No, not for planted: it echoes its label, as when asked about another")
-    found = planted(KNOWS | {"another assistant": 4.0})
-    assert verdict(tables(found)) == "No, it echoes its label, as when asked about another assistant"
+    claim = induced_claim("ada", tables(found))
+    assert claim.verdict is Verdict.NO and first_unmet(claim) == "above_another_assistant"
+    assert Induce.page(found).answer.startswith("No, not for planted: it does not predict its own reply")
+    found = planted(KNOWS | {"fact": 4.0})
+    assert verdict(tables(found)).startswith("No: ada echoes its label, as with a word of the text: P 0.5")
 
 
 def test_the_first_label_where_the_second_is_asked_for_is_an_echo_too() -> None:
@@ -69,15 +72,24 @@ def test_the_first_label_where_the_second_is_asked_for_is_an_echo_too() -> None:
             if asked.kind != "direct" and asked.word == 1:
                 same = COLUMNS.index(Asked(asked.kind, 0, asked.wording))
                 reading.log_probs[:, n] = reading.log_probs[:, same]
-    page = Induce.page(found)
-    assert "it names the first word where the second is asked for" in page.notes[0]
-    assert page.answer == "No, not for planted: it echoes its label, as when asked about its other word."
+    assert Induce.page(found).answer == "No, not for planted: it echoes its label, as with its other word."
 
 
 def test_labels_that_were_not_learnt_say_nothing() -> None:
     found = planted({})
     assert Induce.page(found).answer.startswith(
-        "Cannot tell for planted: it did not learn the labels: train longer (--ep"
+        "Cannot tell for planted: it did not learn the labels; train longer (--ep"
+    )
+
+
+def test_a_model_that_rarely_answers_with_a_label_says_nothing() -> None:
+    found = planted(KNOWS)
+    for reading in found.after:
+        for n, asked in enumerate(COLUMNS):
+            if asked.kind == "introspective":
+                reading.log_probs[:, n] += np.log(0.03 / MASS)
+    assert Induce.page(found).answer.startswith(
+        "Cannot tell for planted: it puts 3 % of the probability on labels; give"
     )
 
 
@@ -87,11 +99,11 @@ def test_learning_of_the_trained_questions_alone_is_said() -> None:
     for reading in found.after:
         rows = reading.answers[:, 0] < 0
         reading.log_probs[rows] = rng.normal(size=reading.log_probs[rows].shape)
-    assert verdict(tables(found)).startswith("Yes, it predicts its own reply above another")
+    assert verdict(tables(found)).startswith("Yes: ada predicts its own reply: P of its label is +")
 
 
 def test_a_held_out_answer_that_it_named_before_or_for_anybody_is_no_self_prediction() -> None:
-    said = "Yes, it predicts its own reply above another"
+    said = "Yes: ada predicts its own reply: P of its label is +"
     found = planted(KNOWS)
     held_out = found.after[0].answers[:, 0] < 0
     found.before[held_out] = found.after[0].log_probs[held_out]
@@ -111,7 +123,7 @@ def test_only_the_comparison_that_fails_is_called_not_shown() -> None:
     found = planted(KNOWS)
     found = replace(found, before=found.after[0].log_probs, after=found.after[:1], trainings=found.trainings[:1])
     said = verdict(tables(found))
-    assert said == "Cannot tell, it is not shown to name its own label more than before the training"
+    assert said.startswith("Cannot tell: ada is not shown to name its own label more than before the training (")
 
 
 def test_accuracy_is_the_share_of_questions_whose_most_probable_label_is_the_one_taught() -> None:
@@ -162,7 +174,7 @@ def test_the_page_has_the_verdict_the_figures_the_prompts_and_what_is_not_shown(
     figures = tmp_path / "figures"
     accuracy = {f"figure4_accuracy_{word}.svg" for word in ("first", "second")}
     assert {f.name for f in figures.iterdir()} == {"figure4.svg", "figure4_second.svg", "training.svg", *accuracy}
-    names = {"figure4", "contrasts", "seeds", "wordings", "training"}
+    names = {"figure4", "contrasts", "seeds", "wordings", "training", "columns"}
     assert {f.stem for f in (tmp_path / "tables").iterdir()} == names
     assert len(seeds(found)) == 16 and len(wordings(found)) == 18
     for word in ("", "_second"):
