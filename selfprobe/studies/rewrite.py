@@ -40,7 +40,7 @@ from selfprobe.solvers.record import record_of
 from selfprobe.stats.arms import FEWEST_SIGNED_CLUSTERS, ArmDifference, arm_difference
 from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, outcome_above_zero
 from selfprobe.stats.clustered import crossed, resampling_units
-from selfprobe.stats.edits import compare_edits, merged_cell
+from selfprobe.stats.edits import PromptEdits, compare_edits, edit_cells
 from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.awareness.runs import panel_agreement
 from selfprobe.studies.awareness.study import Awareness
@@ -597,11 +597,11 @@ def paraphrase_p(judged: Outcomes, source_of_item: Mapping[str, str]) -> float:
     if not items:
         return math.nan
     clusters, _ = item_clusters(items, source_of_item)
-    cells = []
-    for cluster in np.unique(clusters):
-        cell_items = [item for item, label in zip(items, clusters, strict=True) if label == cluster]
-        rewrite_values = [judged[REWRITE][item] for item in cell_items]
-        cells.append(merged_cell({REWRITE: rewrite_values}, [[paraphrases[item]] for item in cell_items]))
+    prompts = []
+    for item in items:
+        control = (PARAPHRASE, paraphrases[item])
+        prompts.append(PromptEdits(source_of_item[item], {REWRITE: judged[REWRITE][item]}, (control,)))
+    cells = list(edit_cells(prompts, list(clusters)).values())
     comparison = compare_edits(cells, rng=np.random.default_rng(0), draws=REWRITE_DRAWS)
     return comparison.p_by_thing[REWRITE]
 

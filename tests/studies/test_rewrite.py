@@ -133,7 +133,7 @@ def test_without_a_usable_paraphrase_no_difference_is_a_number(tmp_path: Path) -
             "planted/w would grade its own texts: take another --grader",
         ),
         (
-            ("--remove", "x", "--writer", "openai/gpt-5", "--grader", "planted/g", "--judges", "azureai/gpt-4o"),
+            ("--remove", "x", "--writer", "openai/gpt-5", "--grader", "google/g", "--judges", "azureai/gpt-4o"),
             "is of the family of the writer openai/gpt-5",
         ),
         (
