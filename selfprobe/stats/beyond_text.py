@@ -26,6 +26,7 @@ MOST_KEYWORDS = 4000
 LEAST_TEXTS_WITH_WORD = 3
 BEST_READERS = 2
 """Number of readers of the labels, and of the statement, that a rest is taken from."""
+RANK_DECIMALS = 9
 LEAST_LABEL_REST = 0.01
 """Smallest share of the labels' variance that the texts must leave."""
 ALL_TOLD = "the texts tell every label"
@@ -147,7 +148,8 @@ def _pursuit(train: FloatArray, values: FloatArray, test: FloatArray) -> FloatAr
 
 def with_ranks(columns: FloatArray) -> FloatArray:
     """Columns and their ranks, [row, 2 k]: a statement may go by a score in whatever curve."""
-    ranks = [rankdata(column) / len(column) for column in columns.T]
+    rounded = columns.round(RANK_DECIMALS)  # rounding errors are no order
+    ranks = [rankdata(column) / len(column) for column in rounded.T]
     return np.concatenate([columns, np.array(ranks).reshape(-1, len(columns)).T], axis=1)
 
 
@@ -170,7 +172,7 @@ def reader_columns(readers: TextReaders, statement: FloatArray, rows: npt.NDArra
 
 def shares_below(statement: FloatArray) -> FloatArray:
     """Share of the statements below each, ties by half: its mean in one class less that in the other is AUROC − .5."""
-    return np.asarray((rankdata(statement) - 0.5) / len(statement))
+    return np.asarray((rankdata(statement.round(RANK_DECIMALS)) - 0.5) / len(statement))
 
 
 def rest_beyond(

@@ -29,6 +29,7 @@ from selfprobe.stats.clustered import detectable_difference, expected_auroc_half
 from selfprobe.stats.estimate import FEW
 from selfprobe.studies.awareness.page import AwarenessResults, awareness_page, awareness_results, few_sources
 from selfprobe.studies.awareness.runs import AwarenessTables, awareness_tables, load_awareness
+from selfprobe.studies.awareness.verdict import SMALLEST_REST
 from selfprobe.studies.features import evidence_section
 from selfprobe.study import Effort, Label, Logs, Plan, Study, Wave
 from selfprobe.study.described import DescribedRun, NamedModel, graders, identities_of
@@ -55,7 +56,8 @@ QUOTING = 60
 """Number of tokens around a conversation that is quoted in the third person."""
 EFFECT = 0.1
 """Difference for which the plan says how many prompts it takes."""
-_Z = 1.9599640 + 0.8416212
+TWO_SIDED_QUANTILE = 1.9599640
+_Z = TWO_SIDED_QUANTILE + 0.8416212
 """Quantiles for 5 % false alarms on two sides, and for 80 % power."""
 
 
@@ -364,7 +366,11 @@ def _auroc_line(labels: Sequence[str | None], clusters: npt.NDArray[np.str_], un
         size += f" of {sources} {unit}s" if unit == "source" else f", {sources} sources or conversations of one source"
     if half < WIDEST_HALF:
         alike = "; wider where rows of one source are alike" if by_source else ""
-        return f"An AUROC of .70 would come with about ± {half:.2f} ({size}{alike})."
+        shows = 0.5 + SMALLEST_REST + half * _Z / TWO_SIDED_QUANTILE
+        return (
+            f"An AUROC of .70 would come with about ± {half:.2f} ({size}{alike}). More than the words shows (80 % "
+            f"power) from about {shows:.2f} on where the texts tell nothing, and later where they tell much."
+        )
     few = "sources" if by_source and len(set(clusters[used])) < FEW else "rows"
     return f"Too few {few} for an AUROC ({size}): even one of .70 would not differ from chance."
 
