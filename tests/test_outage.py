@@ -30,6 +30,7 @@ TWO = f"{FAKE}a,{FAKE}b"
 CONVERSATIONS = "eval_awareness_2"
 SMALL = ("--limit", "8")
 READ = ("--grader", f"{FAKE}g")
+FEW_EDITS = ("--most", "1", "--controls", "1")
 SUBJECT = ("--model", f"{FAKE}s")
 TAKEN_OUT = ("--remove", "words of test items", *READ)
 AWARENESS = ("awareness", "run", "--models", f"{FAKE}a", *READ, *SMALL)
@@ -40,7 +41,7 @@ STUDIES: Mapping[str, Sequence[str]] = {
     "awareness run": (*AWARENESS, "--methods", "all"),
     "awareness run with a panel": (*AWARENESS, "--methods", "user_motivation", "--grader", f"{FAKE}g,{FAKE}h"),
     "scan": ("awareness", "scan", "{logs}", *READ),
-    "cues": ("awareness", "cues", CONVERSATIONS, "--models", f"{FAKE}a", *READ, "--limit", "3"),
+    "cues": ("awareness", "cues", CONVERSATIONS, "--models", f"{FAKE}a", *READ, *FEW_EDITS, "--limit", "8"),
     "effect": ("awareness", "effect", "{task}", "--models", f"{FAKE}a", *READ, *SMALL),
     "features": ("awareness", "features", "{noticed}", "--embedder", "openai/words", "--clusters", "6", *READ),
     "card": ("realism", "card", CONVERSATIONS, "--judges", f"{FAKE}j", *SUBJECT, "--prompts", "6"),
