@@ -52,6 +52,7 @@ from selfprobe.studies.check_numbers import (
     NO_SCORE,
     UNBOUND,
     UNNAMED_SCORE,
+    ChangeVerdict,
     Kept,
     MetricChange,
     RunPairs,
@@ -1050,9 +1051,9 @@ class Gate:
         verdicts = {row.verdict for row in self.rows}
         if self.paired.refused or self.incomplete or not self.rows:
             return INCOMPLETE
-        if "worse" in verdicts:
+        if ChangeVerdict.WORSE in verdicts:
             return WORSE
-        return UNTOLD if self.strict and "cannot tell" in verdicts else GOOD
+        return UNTOLD if self.strict and ChangeVerdict.CANNOT_TELL in verdicts else GOOD
 
     def found(self) -> CheckResult:
         """The result in the form that every output takes."""
@@ -1070,14 +1071,17 @@ class Gate:
             right = sum(one.right for one in cells)
             told = f"{len(cells) - right} right → wrong, {right} wrong → right in all"
             notes.append(f"and {len(cells) - LISTED} more: {told}")
-        notes += [*self.paired.notes, *([LUCK] if "worse" in count else [])]
+        notes += [*self.paired.notes, *([LUCK] if ChangeVerdict.WORSE in count else [])]
         fields = {"status": self.status, "rows": rows, **bad, "notes": self.paired.notes, "turned": cells}
         heads = ("task", "metric", "change", "95 % interval", "n", "verdict")
         return CheckResult(self.status, cases, heads, notes, last, fields)
 
     def case(self, row: MetricChange, *, several: bool) -> Case:
         """A metric: worse is a failure, cannot tell skipped unless strict."""
-        kinds = {"worse": "failure", "cannot tell": "failure" if self.strict else "skipped"}
+        kinds = {
+            ChangeVerdict.WORSE: "failure",
+            ChangeVerdict.CANNOT_TELL: "failure" if self.strict else "skipped",
+        }
         change, size, verdict = (
             change_text(row),
             f"n {row.change.estimate.n}" if row.change else "",
@@ -1121,15 +1125,15 @@ def _adding_up(before: float, after: float, change: float) -> int:
 def verdict_text(row: MetricChange, smallest: float) -> str:
     """The verdict, why, and what it would take to tell."""
     if row.change is None:
-        return f"{'worse' if row.verdict == 'worse' else 'not the same'} ({row.why})"
+        return f"{'worse' if row.verdict is ChangeVerdict.WORSE else 'not the same'} ({row.why})"
     word, told, one = str(row.verdict), row.why, row.change.estimate
-    if word == "cannot tell":
+    if row.verdict is ChangeVerdict.CANNOT_TELL:
         word = f"cannot tell a change of {_short(smallest)}"
         needed = row.needed or 0
         many = f"{needed:,}" if needed < 10**9 else "more than a billion"
         needs = f"needs {many} {one.unit}s" if needed > one.n else ""
         told = row.why if row.why and row.metric != "unscored" else needs or one.reason
-    elif row.metric == "unscored" and word != "worse":
+    elif row.metric == "unscored" and row.verdict is not ChangeVerdict.WORSE:
         told = ""
     return f"{word} ({told})" if told else word
 

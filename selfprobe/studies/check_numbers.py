@@ -4,13 +4,15 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from enum import StrEnum
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from selfprobe.errors import InputError
 from selfprobe.logs.reducers import GROW_WITH_EPOCHS, MEAN, known_reducer, parts_of, reduced
+from selfprobe.stats.claim import Check, Claim, Outcome, Verdict
 from selfprobe.stats.estimate import FloatArray, holm
 from selfprobe.stats.paired import TWO_SIDED, Change, change
 from selfprobe.text.safe import concealed
@@ -30,8 +32,19 @@ SAME_WAY = 0.05
 
 Cell = tuple[str, str]
 """An item and a key."""
-Verdict = Literal["worse", "cannot tell", "no worse", "unchanged", "better"]
-WORST: tuple[Verdict, ...] = ("worse", "cannot tell", "no worse", "unchanged", "better")
+
+
+class ChangeVerdict(StrEnum):
+    """What is said of a change, the worst first; the value is the word of lines and of JSON."""
+
+    WORSE = "worse"
+    CANNOT_TELL = "cannot tell"
+    NO_WORSE = "no worse"
+    UNCHANGED = "unchanged"
+    BETTER = "better"
+
+
+WORST_FIRST = tuple(ChangeVerdict)
 
 
 def target_suffix(model: str, target: str) -> str:
@@ -265,7 +278,7 @@ class MetricChange:
     """Change if what is newly unscored were as bad as can be; None where nothing is."""
     why: str = ""
     """The reason that grew most, or what was asked otherwise."""
-    verdict: Verdict = "cannot tell"
+    verdict: ChangeVerdict = ChangeVerdict.CANNOT_TELL
     p_holm: float = math.nan
     """Two-sided p, corrected over all rows."""
     needed: int | None = None
@@ -295,30 +308,51 @@ def changes_of(pairs: Sequence[Pair], *, smallest: float, lower: Collection[str]
 def with_verdict(row: MetricChange, moved: Change, p_holm: float, smallest: float, tests: int) -> MetricChange:
     """A row with its verdict.
 
-    "unchanged": the interval lies inside ± smallest. "worse", "better": p_holm below .05, else. "no worse": the
-    interval excludes a fall of the smallest size. What is newly unscored can turn each but "worse" into "cannot tell".
+    "worse": the claim that it fell is a Yes. Where it is a No: "unchanged" if the interval lies inside ± smallest,
+    "better" if it rose with p_holm below .05, else "no worse". What is newly unscored can turn each but "worse" into
+    "cannot tell".
     """
+    claim = fall_claim(row, moved, p_holm, smallest)
     low, high = _oriented(moved, row.down)
-    sure = p_holm < TWO_SIDED
-    verdict: Verdict = "cannot tell"
-    if -smallest < low and high < smallest:
-        verdict = "unchanged"
-    elif sure and high < 0:
-        verdict = "worse"
-    elif sure and low > 0:
-        verdict = "better"
-    elif low > -smallest:
-        verdict = "no worse"
+    hidden_low, _ = _oriented(row.hidden or moved, row.down)
+    verdict = ChangeVerdict.NO_WORSE
     why = row.why
-    if row.hidden is not None and verdict in ("better", "unchanged", "no worse"):
-        worst, best = _oriented(row.hidden, row.down)
-        if verdict == "better" and not worst > 0:
-            verdict = "no worse" if worst > -smallest else "cannot tell"
-        elif not worst > -smallest or (verdict == "unchanged" and not best < smallest):
-            verdict = "cannot tell"
-        why = "newly unscored values could hide a fall" if verdict == "cannot tell" else why
+    if claim.verdict is Verdict.YES:
+        verdict = ChangeVerdict.WORSE
+    elif claim.verdict is Verdict.CANNOT_TELL:
+        verdict = ChangeVerdict.CANNOT_TELL
+        if row.hidden is not None and low > -smallest:
+            why = "newly unscored values could hide a fall"
+    elif -smallest < low and high < smallest:
+        verdict = ChangeVerdict.UNCHANGED
+    elif p_holm < TWO_SIDED and low > 0 and hidden_low > 0:
+        verdict = ChangeVerdict.BETTER
     needed, power = moved.needed(smallest, tests=tests), moved.power(smallest, tests=tests)
     return replace(row, verdict=verdict, p_holm=p_holm, needed=needed, power=power, why=why)
+
+
+def fall_claim(row: MetricChange, moved: Change, p_holm: float, smallest: float) -> Claim:
+    """The claim that a metric fell, or rose where less is better.
+
+    Args:
+        row: The metric, with its change if what is newly unscored were as bad as can be.
+        moved: Its change.
+        p_holm: Two-sided p, corrected over all metrics.
+        smallest: Smallest change that matters.
+    """
+    low, high = _oriented(moved, row.down)
+    hidden_low, _ = _oriented(row.hidden or moved, row.down)
+    estimate = moved.estimate
+    sign = 1 if row.down else -1
+    fall = replace(estimate, value=sign * estimate.value, low=-high, high=-low)
+    largest_fall = replace(fall, high=float(np.maximum(-low, -hidden_low)))  # NaN where either is unknown
+    is_shown = p_holm < TWO_SIDED and fall.low > 0
+    is_within = fall.low > -smallest and fall.high < smallest
+    checks = (
+        Check("fell", fall, Outcome.HOLDS if is_shown else Outcome.OPEN, p_value=p_holm, remedy="add items"),
+        Check("matters", fall, Outcome.FAILS if is_within else Outcome.HOLDS),
+    )
+    return Claim(f"{row.task} {row.metric}", largest_fall, checks, smallest)
 
 
 def _oriented(moved: Change, down: bool) -> tuple[float, float]:
@@ -345,7 +379,8 @@ def _rows(old: Kept, new: Kept, lower: Collection[str]) -> Iterator[MetricChange
             )
     if told := _asked(old, new):
         same = old.model == new.model and concealed(old.model_args) == concealed(new.model_args)
-        yield MetricChange(new.task, new.model, "asked", None, why=told, verdict="worse" if same else "cannot tell")
+        verdict = ChangeVerdict.WORSE if same else ChangeVerdict.CANNOT_TELL
+        yield MetricChange(new.task, new.model, "asked", None, why=told, verdict=verdict)
 
 
 def _score(old: Kept, new: Kept, keys: Sequence[str], lower: Collection[str], reducer: str) -> MetricChange:
@@ -576,10 +611,10 @@ def _dealt(run: Kept, rng: np.random.Generator) -> Pair:
 
 def verdict_counts(
     draw: Callable[[np.random.Generator], list[Pair]], times: int, *, smallest: float, lower: Collection[str] = ()
-) -> Counter[Verdict]:
+) -> Counter[ChangeVerdict]:
     """Number of draws in which each verdict is the worst of all rows; the same draws in every call."""
-    rng, worst = np.random.default_rng(0), Counter[Verdict]()
+    rng, worst = np.random.default_rng(0), Counter[ChangeVerdict]()
     for _ in range(times):
         found = [row.verdict for row in changes_of(draw(rng), smallest=smallest, lower=lower)]
-        worst[min(found, key=WORST.index, default="cannot tell")] += 1
+        worst[min(found, key=WORST_FIRST.index, default=ChangeVerdict.CANNOT_TELL)] += 1
     return worst
