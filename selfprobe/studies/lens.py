@@ -32,7 +32,6 @@ from selfprobe.page import (
     Block,
     ClaimWords,
     Figures,
-    Finding,
     Heading,
     Page,
     Picture,
@@ -40,7 +39,6 @@ from selfprobe.page import (
     claim_page,
     headings,
     number,
-    overall_answer,
     p_digits,
     shown,
 )
@@ -415,22 +413,6 @@ class Found:
             lines=[*self.notes, *lines],
         )
         return replace(page, sections=[*page.sections, *headings(runs=[self.run_line])])
-
-    def page(
-        self, title: str, finding: Finding, *, picture: Picture, table: PageTable, tables: Sequence[str], **more: Any
-    ) -> Page:
-        """The page of a study of the folder that makes a finding; `more` is what stands under its headings."""
-        answer, lines = overall_answer([replace(finding, notes=[*self.notes, *finding.notes])])
-        method = [METHOD, *more.pop("method", ()), *self.notes]
-        return Page(
-            title,
-            answer=answer,
-            picture=picture,
-            table=table,
-            sections=headings(**more, method=method, runs=[self.run_line]),
-            tables={name: self.tables[name] for name in tables},
-            notes=lines,
-        )
 
 
 # ---- the claim

@@ -8,7 +8,7 @@ of `lens` also holds:
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
@@ -26,20 +26,15 @@ from selfprobe.page import (
     Page,
     Picture,
     RowTable,
-    Section,
-    claim_page,
     percents,
     shown,
 )
 from selfprobe.page import Table as PageTable
-from selfprobe.page.columns import columns_of
+from selfprobe.page.columns import columns_of, rows_of_frame
 from selfprobe.page.plots import bar_rows
 from selfprobe.stats.claim import Check, Claim, Outcome, outcome_above_zero
 from selfprobe.stats.estimate import Estimate, bootstrap, clustered_mean, undefined
 from selfprobe.studies.attention import Attention
-from selfprobe.studies.lens import (
-    METHOD as READING_METHOD,
-)
 from selfprobe.studies.lens import (
     SHOWABLE,
     UNIT,
@@ -47,6 +42,8 @@ from selfprobe.studies.lens import (
     FloatArray,
     Found,
     Lens,
+    LensRow,
+    PartingRow,
     arm,
     block_of,
     store_arrays,
@@ -226,29 +223,24 @@ class Patch(Lens):
         first_rows = [row for row in rows if row.group not in RARE_GROUPS and "one " not in row.group]
         every_row = [row for row in rows if row.group != SHIFT]
         shown_field = "share" if has_share else "estimate"
-        page = claim_page(
+        lens_rows = rows_of_frame(LensRow, found.tables["lens"], unit=UNIT)
+        parting_rows = rows_of_frame(PartingRow, found.tables["partings"], unit=UNIT)
+        return found.claim_page(
             "Do attention patterns carry the change of the answer?",
-            [claim],
+            claim,
             PATCH_WORDS,
             picture=_picture("patch", first_rows, has_share=has_share),
             table=PageTable(first_rows, columns_of(PatchRow, "variant", shown_field)),
-            tables={"patch": RowTable(PatchRow, rows)},
-            method=[READING_METHOD, METHOD, *found.notes],
-            notes={claim.subject: [f"{moves} ({shift.n} dilemmas). {share_line}", WHY_NOT]},
+            tables={
+                "lens": RowTable(LensRow, lens_rows, on_page=False),
+                "partings": RowTable(PartingRow, parting_rows, on_page=False),
+                "patch": RowTable(PatchRow, rows),
+            },
+            why=[f"{moves} ({shift.n} dilemmas). {share_line}", WHY_NOT],
             paper=[PAPER],
             cells=[Figures([_picture("patch_all", every_row, has_share=has_share)])],
-            lines=[*found.notes, f"{moves}.", PAPER, NOT],
-        )
-        state = found.state
-        run_sentence = (
-            f"{state['model']}, revision {state['revision']}, {state['precision']}; data set {state['dataset']}; the "
-            f"answer is opened with “{state['opening']}”; selfprobe {state['selfprobe']}."
-        )
-        of_lens = {name: found.tables[name] for name in ("lens", "partings")}
-        return replace(
-            page,
-            sections=[*page.sections, Section("Runs", [run_sentence], name="runs")],
-            tables={**of_lens, **page.tables},
+            method=[METHOD],
+            lines=[f"{moves}.", PAPER, NOT],
         )
 
 

@@ -54,7 +54,8 @@ def test_each_command_says_what_it_takes_what_it_found_and_what_it_does_not_show
     other = "separates the introspective prompt by 3.81 [3.81, 3.81], no more than another assistant's prompt: 3.81"
     assert "No, not for " in ran["lens"].output and other in ran["lens"].output
     assert "No, not for " in ran["attention"].output and "Time: nothing is left to read" in ran["attention"].output
-    assert "Yes, for " in ran["patch"].output and "it takes over 103 % [103, 103] of the shift" in ran["patch"].output
+    patterns = "no more of the shift with the other run's patterns than with another assistant: 103 % [103, 103]"
+    assert "No, not for " in ran["patch"].output and patterns in ran["patch"].output
     names = {file.stem for file in (folder / "out" / "figures").glob("*.svg")}
     assert names == {
         *("lens", "lens_arms", "entropies", "entropies_nats", "heads", "places"),
@@ -64,9 +65,8 @@ def test_each_command_says_what_it_takes_what_it_found_and_what_it_does_not_show
     assert all(f'id="{name}"' in page for name in ("lens", "attention", "patch"))
     assert f"at block {CARRIER}" in page and "what is left" in page
     claims = json.loads((folder / "out" / "claims.json").read_text())
-    assert [checks["outcome"] for entry in claims.values() for checks in entry[0]["checks"]][:4] == [
-        *("holds", "holds", "holds", "fails")
-    ]
+    lens = claims["Does the model separate an introspective prompt from the direct question?"][0]
+    assert [check["outcome"] for check in lens["checks"]] == ["holds", "holds", "holds", "fails"]
 
 
 def test_json_holds_the_tables_of_the_command_and_a_config_its_options(
