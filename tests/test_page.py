@@ -15,10 +15,10 @@ from selfprobe.errors.output import relative
 from selfprobe.logs import Identity
 from selfprobe.page import (
     PI,
+    ClaimWords,
     Column,
     Details,
     Figures,
-    Finding,
     Item,
     Items,
     Log,
@@ -30,11 +30,12 @@ from selfprobe.page import (
     answer_words,
     files_of,
     headings,
-    overall_answer,
     render,
     write,
 )
+from selfprobe.page.claims import answer_over
 from selfprobe.page.plots import heat_map, interval_rows
+from selfprobe.stats.claim import Claim
 from selfprobe.stats.estimate import Estimate
 
 PICTURE = interval_rows("x", {"a": {"": Estimate(0.6, 0.5, 0.7, 10, "item")}}, caption="Caption.", axis="score")
@@ -45,7 +46,9 @@ def page_of(*blocks: object, **more: object) -> Page:
 
 
 def test_the_sentence_of_the_first_model_is_printed_once() -> None:
-    answer, lines = overall_answer([Finding(name, "No", "shows nothing", None) for name in "abcdefgh"])
+    words = ClaimWords(yes="shows", no="shows nothing", checks={})
+    claims = [Claim(name, Estimate(0.0, -0.1, 0.1, 9, "item"), (), 0.5) for name in "abcdefgh"]
+    answer, lines = answer_over(claims, words)
     assert answer == "No, not for any of 8 models: a shows nothing."
     assert lines[0] == "No: b shows nothing." and lines[-1] == "3 more models are on the page." and len(lines) == 5
 

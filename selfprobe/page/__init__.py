@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar
 
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -37,14 +37,12 @@ from selfprobe.page.numerals import shown as shown
 from selfprobe.page.numerals import signed_number as signed_number
 from selfprobe.page.plots import Picture as Picture
 from selfprobe.page.plots import model_names
-from selfprobe.stats.claim import Claim, ordered_claims
+from selfprobe.stats.claim import Claim, Verdict, ordered_claims
 from selfprobe.text.families import is_simulated
 from selfprobe.text.safe import clean, cleaned, csv, echo, json_escaped, masked, masker, plain, without_secrets
 
 WORDS, COLUMNS, LINES = 25, 5, 5
 """Largest number of words of an answer, columns of the first table, lines of the terminal after the answer."""
-Answer = Literal["Yes", "No", "Cannot tell"]
-"""Beginning of an answer."""
 ROWS = 5
 """Largest number of findings in a first picture and table."""
 
@@ -101,9 +99,9 @@ class Item:
         return Markup('<a href="#{}">{}</a>').format(self.anchor, clean(self.id))
 
 
-def estimated(title: str, of: str | Callable[[Any], Any] = lambda row: row, digits: int = 2) -> Column:
+def estimated(title: str, of: str | Callable[[Any], Any] = lambda row: row, digits: int = 2, help: str = "") -> Column:
     """A column of estimates: each with its interval or its reason."""
-    return Column(title, of, lambda e: shown(e, digits).replace(", ", ",\N{NO-BREAK SPACE}"), look="e")
+    return Column(title, of, lambda e: shown(e, digits).replace(", ", ",\N{NO-BREAK SPACE}"), look="e", help=help)
 
 
 @dataclass(frozen=True)
@@ -331,7 +329,7 @@ class Page:
 
     def __post_init__(self) -> None:
         if self.answer:
-            assert re.match(rf"({'|'.join(get_args(Answer))})\b", self.answer), self.answer
+            assert self.answer.startswith(tuple(verdict.value for verdict in Verdict)), self.answer
         words, columns = answer_words(self.answer), self.table.columns if self.table else ()
         if len(words) > WORDS or len(self.notes) > LINES + len(self.parts) or len(columns) > COLUMNS:
             text = f"{len(words)} words, {len(self.notes)} lines, {len(columns)} columns: {self.answer}"
@@ -432,29 +430,6 @@ def claim_page(
     )
 
 
-@dataclass(frozen=True)
-class Finding:
-    """The answer for one model."""
-
-    model: str
-    answer: Answer
-    clause: str
-    """Clause after the model's name: at most eighteen words, with the verb first."""
-    of: Any
-    """The numbers behind it."""
-    notes: Sequence[str] = ()
-    """Further sentences."""
-
-
-FINDING = (Column("model", "model"), Column("answer", "answer"))
-"""The first columns of a table of findings."""
-
-
-def strongest(findings: Iterable[Finding]) -> list[Finding]:
-    """The findings in the order Yes, Cannot tell, No; those of one answer stay in order."""
-    return sorted(findings, key=lambda one: ("Yes", "Cannot tell", "No").index(one.answer))
-
-
 def models_or_runs(names: Collection[str]) -> str:
     """Kind of the names of models: "models", or "runs" where one model has several, which settings distinguish.
 
@@ -462,29 +437,6 @@ def models_or_runs(names: Collection[str]) -> str:
     ('models', 'runs')
     """
     return "models" if len({name.partition(",")[0] for name in names}) == len(names) else "runs"
-
-
-def overall_answer(findings: Sequence[Finding], kind: str = "") -> tuple[str, list[str]]:
-    """The answer over all findings, the strongest first, and the lines of the terminal that follow it.
-
-    Args:
-        findings: At least one.
-        kind: Kind that they are about; "" is models, or runs of them.
-    """
-    first, count, kind = findings[0], len(findings), kind or models_or_runs([one.model for one in findings])
-    alike = sum(one.answer == first.answer for one in findings)
-    if count == 1:
-        head = {"Yes": "Yes, for", "No": "No, not for", "Cannot tell": "Cannot tell for"}[first.answer]
-        return f"{head} {first.model}: it {first.clause}.", list(first.notes)[:LINES]
-    lines = [f"{one.answer}: {one.model} {one.clause}." for one in findings[1:]]  # the answer has the first one's
-    if len(lines) > LINES:
-        lines[LINES - 1 :] = [f"{len(lines) - LINES + 1} more {kind} are on the page."]
-    if first.answer == "Yes":
-        return f"Yes, for {alike} of {count} {kind}. {first.model} {first.clause}.", lines
-    if first.answer == "No":
-        return f"No, not for any of {count} {kind}: {first.model} {first.clause}.", lines
-    share = f"{count}" if alike == count else f"{alike} of {count}"
-    return f"Cannot tell for {share} {kind}: {first.model} {first.clause}.", lines
 
 
 def answer_words(text: str) -> list[str]:
@@ -586,7 +538,6 @@ def render(page: Page, out: str) -> str:
         lstrip_blocks=True,
         finalize=finalized,
     )
-    environment.filters["explained"] = meaning_of
     style, script = (Path(__file__).with_name(f"page.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
     allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     inline = {"style": Markup(style), "script": Markup(script), "script_sha256": allowed}
@@ -615,193 +566,3 @@ def _in_blocks(blocks: Iterable[Block]) -> Iterator[Picture]:
             yield from block.pictures
         elif isinstance(block, Section | Details):
             yield from _in_blocks(block.blocks)
-
-
-# ---- meanings of columns, shown where a reader points at a heading
-# A heading is looked up by its words before ` [`, `,` or `:`. One that names a task, a model or a method is told by its
-# page's text.
-
-INTERVAL = "95 % interval in brackets."
-
-GLOSSARY = {
-    # everywhere
-    "items": "Items that were counted.",
-    "n": "Rows that were counted.",
-    "pairs": "Pairs that were counted.",
-    "features": "Named features of the group.",
-    "prompts": "Prompts that were counted.",
-    "conversations": "Conversations that were counted.",
-    "verdicts": "Conversations with a verdict.",
-    "dilemmas": "Dilemmas that were counted.",
-    "data sets": "Data sets whose numbers are averaged.",
-    "probe less asking": "The supervised probe's F1 less that of asking, the mean over data sets.",
-    "asking": "What the model's own answers reach: AUROC.",
-    "samples": "Samples in the log, of those that were to be run.",
-    "p": "p of no difference.",
-    "unscored": "Share of decisions without a score: unreadable, refused, cut off or missing. They are left out.",
-    "score": f"Mean score. {INTERVAL}",
-    # effect of noticing
-    "score changes by": f"Mean of the arm less its control, paired by item. {INTERVAL}",
-    "P(evaluation) changes by": f"The same of the stated probability of an evaluation. {INTERVAL}",
-    "P(evaluation)": f"Mean stated probability of an evaluation. {INTERVAL}",
-    "F": "Strength of the arm as an instrument: from 10 on there is a dose.",
-    "dose": f"Change of the score for a P(evaluation) higher by 1. {INTERVAL}",
-    "declined": "Share of replies that decline.",
-    "errors": "Samples that ended in an error.",
-    "declines more by": f"Change of the share of replies that decline, from the control. {INTERVAL}",
-    "score where neither declines": f"Change of the score over items where the reply declines in neither. {INTERVAL}",
-    "without giveaways": f"Change of the score from a paraphrase. {INTERVAL}",
-    "told that it is a test": f"Change of the score from an irrelevant line. {INTERVAL}",
-    "told that it is real use": f"Change of the score from an irrelevant line. {INTERVAL}",
-    "value": f"The number. {INTERVAL}",
-    "applied": "What the vendor was sent of what the method asked for.",
-    # realism
-    "points": f"Mean difference of the stated probability of an evaluation, in points of 100. {INTERVAL}",
-    "who": "A judge, all judges together, or what no model said.",
-    "win rate": f"Share of pairs in which the set's prompt is taken for real use. {INTERVAL}",
-    "win rate of the set": f"Share of pairs in which the set's prompt is taken for real use. {INTERVAL}",
-    "pairs of the set": "Pairs of a prompt and a real conversation with a verdict, of those asked about.",
-    "agrees with the labels": "Share of these pairs in which the judge takes the real conversation.",
-    "real against real": f"Win rate of real conversations against one another: must hold .5. {INTERVAL}",
-    "by position": "Share of pairs in which the same position was taken in both orders: half a win.",
-    "takes the first": "Share of single answers that take what stands first; .5 without a liking for a position.",
-    "pairs both decided": "Pairs in which both judges named the same conversation in both orders.",
-    "chance to be taken for real": f"Beside the average real conversation, of pairs that are decided. {INTERVAL}",
-    "won": "Pairs that the judges decided for the prompt, against it, and not (position, disagreement, unscored).",
-    "tells more than the average": "Its distance to the average prompt is below 0 with the whole interval.",
-    "called an evaluation": "Share of conversations that the model calls an evaluation.",
-    "takes it for real use": "Share of pairs in which the set's prompt is taken for real use.",
-    "models": "Models that were counted.",
-    # awareness
-    "called evaluation": f"Share of conversations that are called an evaluation. {INTERVAL}",
-    "evaluation rows right": "Share of evaluation rows that are called evaluation.",
-    "deployment rows right": "Share of deployment rows that are called deployment.",
-    "identified correctly": "Conversations whose verdict is the label.",
-    "AUROC": f"Chance that a row of the kind asked about (evaluation, success) is put above another. {INTERVAL}",
-    "less words by source": f"The measure's AUROC less that of words learnt on the other sources. {INTERVAL}",
-    "place": "Number of tokens of the reply before the place; 0 is its start.",
-    "precision": "Share of alarms that are right where so many of the prompts are evaluations.",
-    "others": "AUROC of the mean of the other models' results on the same items: knowledge of the items.",
-    "beyond the items": f"AUROC among items on which as many of the models succeeded; .5 is nothing. {INTERVAL}",
-    "predicted by": "Another observer, the other models' results, or what needs no model.",
-    "the model less it": f"Beyond the items, the model's own AUROC less this one's. {INTERVAL}",
-    "miscalibration": "What the best monotone recalibration would take off the Brier score.",
-    "discrimination": "What the recalibrated chances take off the uncertainty.",
-    "uncertainty": "Brier score of always stating the share that happened.",
-    "log score": "Mean negative log-likelihood in nats; 0 is perfect.",
-    "overconfidence": f"Mean stated chance less the share that happened. {INTERVAL}",
-    "calibration error": f"Expected calibration error, less its sampling noise. {INTERVAL}",
-    "d′": "How far chances of one half and more tell what happens, in standard deviations.",
-    "criterion": "Above 0: says too rarely that it will happen.",
-    "against": "Classifier of the text, which knows no model.",
-    "AUROC of the text": f"AUROC of that classifier, on the same conversations. {INTERVAL}",
-    "model less it": f"The model's AUROC less the classifier's. {INTERVAL}",
-    "benchmark format": f"What the benchmark format adds to the verdicts, within a label. {INTERVAL}",
-    "label evaluation": f"What the label evaluation adds, within a format. {INTERVAL}",
-    "votes read": "Readable votes a conversation.",
-    "precision at 1 / 5 / 10 %": f"Share of alarms that are right where so many rows are evaluations. {INTERVAL}",
-    "Brier": f"Mean squared distance of the stated probability from the label; .25 is always saying .5. {INTERVAL}",
-    "mean |error|": f"Mean distance of the stated probability from the label. {INTERVAL}",
-    "ECE": f"How far stated probabilities are from the shares that are evaluations, debiased. {INTERVAL}",
-    "AUROC of the model": f"Chance that an evaluation row scores above a deployment row; .5 is guessing. {INTERVAL}",
-    "evaluation rows unscored": "Share of the evaluation rows without a verdict.",
-    "deployment rows unscored": "Share of the deployment rows without a verdict.",
-    "equal": "Share of conversations, or of texts, on which both have the same verdict.",
-    "texts": "Texts on which both graders have a verdict.",
-    "quotes": "Passages that the grader quoted and the text holds.",
-    "clusters": "Number of clusters that was tried.",
-    "silhouette": "How much nearer quotes are to their own cluster than to the next: 1 is far apart, 0 is none.",
-    "stability": "Adjusted Rand index between starts of the clustering: 1 is the same clusters, 0 is chance.",
-    "McNemar p": "p that as many prompts gained the feature as lost it.",
-    "prompts before": "Prompts with the feature in the first study.",
-    "prompts after": "Prompts with the feature in the second study.",
-    "change in the share of prompts": f"Share with the feature, second study less first. {INTERVAL}",
-    # turns and sentences
-    "adds to P(evaluation)": f"The stated probability with it less that without it. {INTERVAL}",
-    "times": "Places at which it was taken out.",
-    "verdicts turned": "Prompts whose verdict became the other one, of those with both.",
-    "share": "The same as a share.",
-    "mean size of the change": "Mean distance between the probabilities before and after the edit.",
-    "noticed": "Transcripts in which the model brings up an evaluation, of those read.",
-    "turn of change": "The turn after which the stated probability is another one; a dash where none is shown.",
-    "step": "How far the mean stated probability moves at the likeliest turn.",
-    "give it away": "Things whose removal is shown to lower the stated probability, of those that were taken out.",
-    "strongest adds": "What the strongest of them adds to the stated probability.",
-    "transcripts": "Transcripts that were counted.",
-    "how many": "Transcripts that were counted.",
-    "turn": "A turn ends with a message of the model and what its tools returned.",
-    "turns": "Turns that were counted.",
-    "fewest": "Turns of the shortest transcript.",
-    "most": "Turns of the longest transcript.",
-    "difference of pairs": f"Evaluation less deployment, of transcripts that belong in pairs. {INTERVAL}",
-    "rewrites over originals": f"Share of pairs in which the rewrite is taken for the real one. {INTERVAL}",
-    "paraphrases over originals": f"Share of pairs in which the mere paraphrase is taken for the real one. {INTERVAL}",
-    # mechanisms
-    "block": "Block of the transformer, from 0.",
-    "head": "Attention head of the block, from 0.",
-    "first word": "Probability of the first label, among all labels.",
-    "second word": "Probability of the second label, among all labels.",
-    "change of the logit difference": f"What putting in the states of the other run changes. {INTERVAL}",
-    "share of the shift": f"This change, of the whole difference between the two runs. {INTERVAL}",
-    "P of the label": f"Probability of the label that was taught, among all labels. {INTERVAL}",
-    "permuted": "The same for the labels of the other questions.",
-    "P of all labels": "Probability of all labels together, among all tokens.",
-    "difference of P": f"The difference of the two probabilities. {INTERVAL}",
-    "questions": "Questions that were counted.",
-    "Pearson r": f"Correlation of the two scores. {INTERVAL}",
-    "kappa": f"Cohen's agreement beyond chance: 0 is chance, 1 full. {INTERVAL}",
-    "PABAK": "Agreement, adjusted for prevalence and bias.",
-    "AC1": "Gwet's agreement beyond chance, steadier than kappa where one verdict is rare.",
-    "McNemar": "p that both arms call as many conversations evaluation.",
-    "placebo": "The same method asked a question of no bearing.",
-    "in the placebo": "How often the placebo arm gives the same.",
-    "quotes not in the text": "Quotes of the grader that the text does not hold; they count for nothing.",
-    "balanced accuracy": "Mean of the shares right in the two labels; .5 is guessing.",
-    "difference": f"The difference of the two. {INTERVAL}",
-    "difference in mean |error|": f"Mean absolute error of the second less the first. {INTERVAL}",
-    "difference in errors": f"Share wrong of the second less the first. {INTERVAL}",
-    "difference in AUROC": f"AUROC of the second less the first. {INTERVAL}",
-    # judges and probes
-    "accuracy": "Share of pairs judged as people did.",
-    "weighted F1": "F1 of the two classes, weighted by their sizes.",
-    "ties": "Share of pairs without a preference.",
-    "consistent": "Share of pairs judged alike in both orders.",
-    "f1": f"F1 of the two classes, weighted by their sizes. {INTERVAL}",
-    "auroc": f"Chance that a pair whose first text is better scores above another pair; .5 is guessing. {INTERVAL}",
-    "best": "What the best layer and sign reach that were picked on the test half itself.",
-    "luck": "The same with shuffled labels: mean, and what 95 % of the shuffles stay below.",
-    "layer": "Layer whose states are read, from 0: layer 3 is the state after the fourth block.",
-    "share_first": "Share of the variance of the contrast differences along the first component.",
-    "share_second": "The same along the second component.",
-    "rows without a better text": "Rows of the data set that made no pair, since neither text is better.",
-    "pairs not drawn": "Pairs beyond the limit, left out at random.",
-    "pairs scored": "Pairs whose states were read, and that every number of the page counts.",
-    "pairs unscored": "Pairs that could not be read; the reasons stand beside.",
-    "answers with 1 or 2": "Share of its probability that the model puts on the two answers when it is asked.",
-    "people agree": "How often two judges of a pair agree, where the data set has single votes.",
-    "from": "Lower end of its 95 % interval.",
-    "to": "Upper end of its 95 % interval.",
-    "cosine": "Cosine of the two directions, mean over halves.",
-    "absolute": "Mean of its size without the sign, which labels, or nothing at all, fix.",
-    "change": f"F1 of asking with the direction taken out, less F1 without. {INTERVAL}",
-    "changed_answers": "Share of pairs whose answer became the other one.",
-    "steps": "Steps of the training.",
-    "first": "Mean loss of the first tenth of the steps.",
-    "last": "Mean loss of the last tenth of the steps.",
-    "seconds": "Time that it took on this machine.",
-    "FLOPs": "Floating-point operations, by count.",
-    "parameters": "Numbers that are learnt.",
-    "position bias": "How far the choice hangs on the order: 0 is none.",
-}
-
-
-def meaning_of(title: str) -> str:
-    """Meaning of a heading, "" for one that needs none.
-
-    >>> meaning_of("score [95 % interval]") == GLOSSARY["score"], meaning_of("model")
-    (True, '')
-    """
-    if title in GLOSSARY:
-        return GLOSSARY[title]
-    words = re.split(r" [\[(]|[,:]", title)[0].strip()
-    return GLOSSARY.get(words) or GLOSSARY.get(words.replace(" ", "_"), "")

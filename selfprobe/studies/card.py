@@ -896,9 +896,22 @@ def prompts_section(numbers: CardNumbers) -> Section:
         Column("prompt", lambda prompt: _start_of(prompt.text)),
         Column("id", lambda prompt: items[prompt.item]),
         Column("source", "source"),
-        estimated("chance to be taken for real", "chance"),
-        Column("won, lost, undecided", lambda row: f"{row.won}, {row.lost}, {row.undecided}", look="n"),
-        Column("tells more than the average", lambda row: "yes" if row.below and numbers.is_ordered else ""),
+        estimated(
+            "chance to be taken for real",
+            "chance",
+            help="Beside the average real conversation, of pairs that are decided. 95 % interval in brackets.",
+        ),
+        Column(
+            "won, lost, undecided",
+            lambda row: f"{row.won}, {row.lost}, {row.undecided}",
+            look="n",
+            help="Pairs decided for the prompt, against it, and not (position, disagreement, unscored).",
+        ),
+        Column(
+            "tells more than the average",
+            lambda row: "yes" if row.below and numbers.is_ordered else "",
+            help="Its distance to the average prompt is below 0 with the whole interval.",
+        ),
     ]
     note = "The chance is of pairs that are decided, beside the average real conversation, with a 95 % interval."
     blocks: list[Block] = [order_sentence(numbers), note]

@@ -318,7 +318,10 @@ class FormRow:
     label: Annotated[str | None, Heading("label", "Label of the prompt: evaluation or deployment.")]
     source: Annotated[str, Heading("source", "Source that the row names; empty where it names none.")]
     arm: Annotated[str, Heading("form", "original, paraphrase, all, or the number of a thing (u) or control (c).")]
-    kind: Annotated[str, Heading("kind", "What was taken out: sentence, options, code, placeholder, tool, control, …")]
+    kind: Annotated[
+        str,
+        Heading("kind", "What was taken out: a sentence, options, code, a placeholder, a tool, a control and so on."),
+    ]
     text: Annotated[str, Heading("text", "Text that was taken out.")]
     classes: Annotated[tuple[str, ...], Heading("classes", "Classes of giveaways whose rules match the text.")]
     missing: Annotated[str | None, Heading("missing", "Reason why there is no such form.")]

@@ -29,7 +29,7 @@ from selfprobe.page import (
     signed_number,
 )
 from selfprobe.page.claims import ClaimWords, check_table, claim_sentence
-from selfprobe.page.columns import columns_of
+from selfprobe.page.columns import INTERVAL_HELP, columns_of
 from selfprobe.page.plots import cut_name, interval_rows
 from selfprobe.probes.folder import read_run
 from selfprobe.stats.claim import Claim, Outcome, Verdict, ordered_claims
@@ -384,12 +384,46 @@ def costs(table: pd.DataFrame) -> pd.DataFrame:
     return said[["dataset", "what", "seconds", "FLOPs", "parameters"]]
 
 
+COLUMN_HELP = {
+    "accuracy": "Share of pairs judged as people did.",
+    "weighted F1": "F1 of the two classes, weighted by their sizes.",
+    "ties": "Share of pairs without a preference.",
+    "consistent": "Share of pairs judged alike in both orders.",
+    "f1": f"F1 of the two classes, weighted by their sizes. {INTERVAL_HELP}",
+    "auroc": f"Chance that a pair whose first text is better scores above another; .5 is guessing. {INTERVAL_HELP}",
+    "best": "What the best layer and sign reach that were picked on the test half itself.",
+    "luck": "The same with shuffled labels: mean, and what 95 % of the shuffles stay below.",
+    "layer": "Layer whose states are read, from 0: layer 3 is the state after the fourth block.",
+    "share_first": "Share of the variance of the contrast differences along the first component.",
+    "share_second": "The same along the second component.",
+    "rows without a better text": "Rows of the data set that made no pair, since neither text is better.",
+    "pairs not drawn": "Pairs beyond the limit, left out at random.",
+    "pairs scored": "Pairs whose states were read, and that every number of the page counts.",
+    "pairs unscored": "Pairs that could not be read; the reasons stand beside.",
+    "answers with 1 or 2": "Share of its probability that the model puts on the two answers when it is asked.",
+    "people agree": "How often two judges of a pair agree, where the data set has single votes.",
+    "from": "Lower end of its 95 % interval.",
+    "to": "Upper end of its 95 % interval.",
+    "cosine": "Cosine of the two directions, mean over halves.",
+    "absolute": "Mean of its size without the sign, which labels, or nothing at all, fix.",
+    "change": f"F1 of asking with the direction taken out, less F1 without. {INTERVAL_HELP}",
+    "changed_answers": "Share of pairs whose answer became the other one.",
+    "steps": "Steps of the training.",
+    "first": "Mean loss of the first tenth of the steps.",
+    "last": "Mean loss of the last tenth of the steps.",
+    "seconds": "Time that it took on this machine.",
+    "FLOPs": "Floating-point operations, by count.",
+    "parameters": "Numbers that are learnt.",
+}
+"""Column of the tables of a run → what its numbers are."""
+
+
 def text_table(rows: pd.DataFrame) -> Table:
     """A table of the page, numbers as they stand in `rows`."""
     names = [str(name) for name in rows.columns]
     kinds = [pd.api.types.is_numeric_dtype(dtype) for dtype in rows.dtypes]
     columns = [
-        Column(name.replace("_", " "), name, _cell, "n" if number else "e")
+        Column(name.replace("_", " "), name, _cell, "n" if number else "e", COLUMN_HELP.get(name, ""))
         for name, number in zip(names, kinds, strict=True)
     ]
     return Table([dict(zip(names, row, strict=True)) for row in rows.to_numpy(object)], columns)
