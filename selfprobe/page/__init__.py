@@ -329,7 +329,8 @@ class Page:
 
     def __post_init__(self) -> None:
         if self.answer:
-            assert self.answer.startswith(tuple(verdict.value for verdict in Verdict)), self.answer
+            verdicts = "|".join(verdict.value for verdict in Verdict)
+            assert re.match(rf"({verdicts})\b", self.answer), self.answer
         words, columns = answer_words(self.answer), self.table.columns if self.table else ()
         if len(words) > WORDS or len(self.notes) > LINES + len(self.parts) or len(columns) > COLUMNS:
             text = f"{len(words)} words, {len(self.notes)} lines, {len(columns)} columns: {self.answer}"
