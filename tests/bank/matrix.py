@@ -25,11 +25,13 @@ MATRIX_TESTS = Path(__file__).parents[1] / "matrix"
 if str(MATRIX_TESTS) not in sys.path:
     sys.path.append(str(MATRIX_TESTS))
 
-from truths import Draw, Drawn, blocks, expert, modes, outsider, plain, without_habit, worded  # noqa: E402  # noqa: E402
+from truths import Draw, Drawn, blocks, expert, outsider, plain, without_habit, worded  # noqa: E402
 
 FloatArray = npt.NDArray[np.float64]
 LEADING = 10**7
 """Code of the answer that leads at the first item; each item has one of its own."""
+OWN_WORD = -3.0
+"""Chance, in logits, that an observer which is not alike predicts a word of the target's own."""
 Likeness = Callable[[np.random.Generator, int], FloatArray]
 """From a generator and a number of models to the logits by which a pair is alike beyond skill, [target, observer]."""
 
@@ -84,29 +86,41 @@ class World:
             predictions[model] = np.where(knows, replies[model], predictions[model])
         hits = replies[:, None] == predictions[None]
         if self.likeness is not None:
-            hits = hits | self._hits_by_likeness(rng)
+            hits = self._hits_of_alike(rng, replies == leading, skills, margins)
         scores = hits.astype(float)
         stand_ins = (replies[:, None] == replies[None]).astype(float)
         if self.likeness is not None:
             return scores, Specific(scores, np.full(scores.shape[:2], np.nan), ""), {}, stand_ins
         specific = without_habit(predictions[:, :, None], replies[:, :, None])
-        codes = {"all items": np.zeros(self.items)}
-        return scores, specific, _mode_hits(replies, codes), stand_ins
+        return scores, specific, {"mode": mode_hits(replies)}, stand_ins
 
-    def _hits_by_likeness(self, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
-        """Further hits of pairs of models that are alike; own cells are alike too."""
+    def _hits_of_alike(
+        self,
+        rng: np.random.Generator,
+        is_leading: npt.NDArray[np.bool_],
+        skills: FloatArray,
+        margins: FloatArray,
+    ) -> npt.NDArray[np.bool_]:
+        """Hits [target, observer, item] of predictions that are made for each target; own pairs are alike too."""
         assert self.likeness is not None
-        more = special.expit(-1.5 + self.likeness(rng, self.models)) - special.expit(-1.5)
-        chance = np.clip(more, 0, 1)[:, :, None]
-        return rng.random((self.models, self.models, self.items)) < chance
+        likeness = self.likeness(rng, self.models)[:, :, None]
+        of_leading = special.expit(skills[None] + margins + likeness)
+        of_others = special.expit(OWN_WORD + likeness)
+        chances = np.where(is_leading[:, None], of_leading, of_others)
+        return rng.random(chances.shape) < chances
 
 
-def _mode_hits(replies: npt.NDArray[np.int_], codes: dict[str, FloatArray]) -> dict[str, FloatArray]:
-    import pandas as pd
-
-    places = pd.Index([f"q{number:04}" for number in range(replies.shape[1])])
-    groups = {name: pd.Series("", places) for name in codes}
-    return modes(replies[:, :, None].astype(float), groups)
+def mode_hits(replies: npt.NDArray[np.int_]) -> FloatArray:
+    """Hits of the commonest reply to the other items, [model, item]; replies that tie are guessed alike."""
+    hits = np.zeros(replies.shape)
+    for model, words in enumerate(replies):
+        _, codes, counts = np.unique(words, return_inverse=True, return_counts=True)
+        *_, second, first = np.sort(counts)
+        most_of_others = np.where(counts == first, second, first)[codes]
+        own = counts[codes] - 1
+        tied = (counts == most_of_others[:, None]).sum(axis=1)
+        hits[model] = np.where(own > most_of_others, 1.0, np.where(own == most_of_others, 1 / (1 + tied), 0.0))
+    return hits
 
 
 def claim_of(drawn: Drawn, rng: np.random.Generator, access: dict[int, float]) -> Claim:

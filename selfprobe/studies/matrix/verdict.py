@@ -22,14 +22,16 @@ from selfprobe.page.numerals import number, p_value, percent, shown
 from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, Verdict, outcome_above_zero
 from selfprobe.stats.estimate import Estimate, FloatArray, holm, undefined
 from selfprobe.stats.pairs import FEWEST, OVER_PAIRS
+from selfprobe.stats.shared_items import SHARED_ITEMS
 from selfprobe.studies.matrix.advantage import named_permuted
-from selfprobe.studies.matrix.rows import EFFECT, INFORMED, ModelRow, above_zero
+from selfprobe.studies.matrix.rows import EFFECT, INFORMED, NEAR_COPY, ModelRow, above_zero
+from selfprobe.text.families import related
 
 ADVISED_MODELS = 8
 """Number of models that is advised."""
 SMALLEST_ADVANTAGE = EFFECT
 """Smallest advantage of a model on itself that matters."""
-ITEM_STEPS = ("above 0", "noise")
+ITEM_STEPS = ("above 0", "noise", SHARED_ITEMS)
 """Steps of the pairs test that more items help."""
 
 MATRIX_WORDS = ClaimWords(
@@ -123,6 +125,28 @@ def matrix_claims(
 def named_models(claims: Sequence[Claim]) -> tuple[str, ...]:
     """The subjects that are answered Yes."""
     return tuple(claim.subject for claim in claims if claim.verdict is Verdict.YES)
+
+
+def relative_notes(facts: MatrixFacts) -> dict[str, list[str]]:
+    """Model → sentences on its near-copy and its relatives in the matrix, and on what their replies would explain."""
+    notes: dict[str, list[str]] = {}
+    for row in facts.rows:
+        lines = []
+        reached = {name: row.score.value - over.value for name, over in row.stand_ins.items()}
+        near_copy = row.near_copy
+        if near_copy:
+            text = _score_text(reached[near_copy], facts)
+            lines.append(
+                f"{near_copy} is a near-copy: its own {facts.replies} predict {row.model} in {text}, "
+                f"{NEAR_COPY:.2f} or more above every other model's."
+            )
+        relatives = [name for name in reached if related(name, row.model) and name != near_copy]
+        if relatives:
+            texts = [f"{name}'s own {facts.replies} {_score_text(reached[name], facts)}" for name in relatives]
+            lines.append(f"Of its family are here: {', '.join(texts)}.")
+        if lines:
+            notes[row.model] = lines
+    return notes
 
 
 # ---- p by check
