@@ -9,7 +9,7 @@ import pytest
 
 FOLDER = Path(__file__).parent
 if str(FOLDER) not in sys.path:
-    sys.path.append(str(FOLDER))
+    sys.path.insert(0, str(FOLDER))  # before bench, which has files of the same names
 bank: Any = import_module("lines")
 
 STUDIES = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in ("lines", "test_bank"))

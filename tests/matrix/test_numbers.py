@@ -314,3 +314,16 @@ def test_another_models_own_words_stand_for_a_prediction_without_a_call(matrix_r
 def test_where_the_truth_is_the_items_own_text_there_is_no_stand_in(matrix_results: Make) -> None:
     (task,) = analysed(matrix_results(FIVE, task="heads_up")).tasks
     assert not any(row.stand_ins for row in task.rows)
+
+
+def test_the_replies_of_a_model_that_predicted_nothing_stand_in(matrix_results: Make) -> None:
+    results = matrix_results(FIVE | {"m/f": 0.4}, items=60)
+    rows = results.decisions
+    rows.loc[rows.observer == "m/f", "value"] = math.nan
+    (task,) = analysed(results).tasks
+    assert task.left_out == ("m/f",)
+    assert all("m/f" in row.stand_ins for row in task.rows)
+    few = rows.assign(truth=rows.truth.where((rows.target != "m/f") | (rows.item < "q2")))
+    assert few[few.target == "m/f"].truth.notna().any()
+    (task,) = analysed(replace(results, decisions=few)).tasks
+    assert not any("m/f" in row.stand_ins for row in task.rows)

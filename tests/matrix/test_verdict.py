@@ -15,15 +15,17 @@ from scipy import stats as scipy_stats
 
 from selfprobe.page.claims import claim_sentence
 from selfprobe.stats.claim import Claim, Verdict
-from selfprobe.stats.estimate import Estimate, clustered_mean, holm, undefined
+from selfprobe.stats.estimate import Estimate, clustered_mean, holm
 from selfprobe.studies.matrix.advantage import double_centre, named_permuted, observers_permuted, total_of
 from selfprobe.studies.matrix.habit import Specific
 from selfprobe.studies.matrix.rows import INFORMED, above_zero, model_rows
 from selfprobe.studies.matrix.verdict import (
     MATRIX_WORDS,
     MatrixFacts,
+    lone_claim,
     matrix_claims,
     named_models,
+    relative_notes,
 )
 
 
@@ -114,6 +116,22 @@ def test_a_relative_in_the_matrix_is_the_competitor_with_what_its_own_words_reac
     claims = claims_of(x, names, stand_ins=words)
     assert named(claims) == ("google/gemma-2b",)
     assert re.search(r"; google/gemma-7b's own replies: 4\d %\.", said(claims["google/gemma-2b"]))
+
+
+def test_a_near_copy_and_a_relative_are_named_with_what_their_replies_reach() -> None:
+    names = ["google/gemma-2b", "google/gemma-7b", "openai/gpt-4o", "cohere/command-r", "google/gemma-27b"]
+    x = hits(np.full((5, 5), 0.3), 200, rng())
+    words = np.full((5, 5, 200), 0.1)
+    words[0, 1], words[0, 4] = 0.6, 0.2
+    notes = relative_notes(facts_of(x, names, stand_ins=words))
+    assert notes["google/gemma-2b"] == [
+        "google/gemma-7b is a near-copy: its own replies predict google/gemma-2b in 60 %, 0.10 or more above every "
+        "other model's.",
+        "Of its family are here: google/gemma-27b's own replies 20 %.",
+    ]
+    assert "openai/gpt-4o" not in notes and len(notes["google/gemma-27b"]) == 1
+    words[0, 4] = 0.55
+    assert len(relative_notes(facts_of(x, names, stand_ins=words))["google/gemma-2b"]) == 1
 
 
 def test_whom_another_models_own_replies_predict_as_well_is_not_named() -> None:
@@ -223,10 +241,7 @@ def test_three_models_name_nobody_however_clear(models: int, more: int) -> None:
 
 
 def test_one_model_alone_cannot_tell() -> None:
-    nothing = np.full((1, 1), math.nan)
-    facts = MatrixFacts(["m"], (), {}, nothing, nothing, undefined("no other model"))
-    (claim,) = matrix_claims(facts)
-    assert said(claim) == "Cannot tell: m has too few models beside it; add 4 models or more."
+    assert said(lone_claim("m")) == "Cannot tell: m has too few models beside it; add 4 models or more."
 
 
 def test_a_model_with_a_hole_cannot_tell_and_the_hole_is_named() -> None:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from textwrap import shorten
 
 import numpy as np
@@ -33,10 +33,11 @@ from selfprobe.studies.matrix.rows import (
     informed_hits,
     informed_observers,
     model_rows,
+    models_with_replies,
     stand_in_scores,
 )
 from selfprobe.studies.matrix.table import Results, TaskMatrix, counted_rows, matrix_of
-from selfprobe.studies.matrix.verdict import MatrixFacts, matrix_claims
+from selfprobe.studies.matrix.verdict import MatrixFacts, matrix_claims, relative_notes
 from selfprobe.study._registry import measures, takes_about
 from selfprobe.text import busy
 
@@ -93,6 +94,8 @@ class TaskAnalysis:
     """The p of T, Holm-adjusted over the tasks of the matrix."""
     claims: tuple[Claim, ...] = ()
     """The claim of each model of `matrix.models`, those that are left out too."""
+    relatives: Mapping[str, list[str]] = field(default_factory=dict)
+    """Model → sentences on its near-copy and its relatives in the matrix."""
 
 
 @dataclass(frozen=True)
@@ -119,8 +122,10 @@ def _judged(tasks: Sequence[TaskAnalysis], results: Results) -> list[TaskAnalysi
     judged = []
     for task, p_total in zip(tasks, totals, strict=True):
         p_rows = tuple(next(family) for _ in task.rows)
-        claims = matrix_claims(_facts(task), family=rows_of_tasks)
-        judged.append(replace(task, p_holm=float(p_total), rows_p_holm=p_rows, claims=claims))
+        facts = _facts(task)
+        claims = matrix_claims(facts, family=rows_of_tasks)
+        relatives = relative_notes(facts)
+        judged.append(replace(task, p_holm=float(p_total), rows_p_holm=p_rows, claims=claims, relatives=relatives))
     return judged
 
 
@@ -163,7 +168,8 @@ def _task(results: Results, matrix: TaskMatrix, tests: int, rng: np.random.Gener
     hits = baseline_hits(results, matrix, models, alike) if enough else {}
     hits |= informed_hits(told, models, len(matrix.items)) if enough else {}
     hits = {name: cluster_means(hit, cluster) for name, hit in hits.items()}
-    stood = stand_in_scores(results, matrix, models) if enough else None
+    replying = models_with_replies(results, matrix, models) if enough else models
+    stood = stand_in_scores(results, matrix, models, replying) if enough else None
     stood = None if stood is None else cluster_means(stood, cluster)
     rows, graded = counted_rows(results, matrix), measures()[matrix.task].graded
     specific = item_specific(rows, matrix, measures()[matrix.task], alike).of(at)
@@ -194,7 +200,17 @@ def _task(results: Results, matrix: TaskMatrix, tests: int, rng: np.random.Gener
         permutation=shuffled,
         centred=centred,
         taken_off=specific.taken_off,
-        rows=model_rows(models, scores, specific, hits, tests=tests, rng=rng, graded=graded, stand_ins=stood)
+        rows=model_rows(
+            models,
+            scores,
+            specific,
+            hits,
+            tests=tests,
+            rng=rng,
+            graded=graded,
+            stand_ins=stood,
+            stand_in_names=replying,
+        )
         if enough
         else (),
         rows_p_holm=(),

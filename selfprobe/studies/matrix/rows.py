@@ -176,6 +176,8 @@ def _reached(at: FloatArray, power: Callable[[float], FloatArray]) -> FloatArray
 INFORMED = "informed observer"
 """Name of the informed observer among the baselines of a model's row."""
 
+NEAR_COPY = 0.1
+"""Lead over every other model's replies with which a model's own replies predict its near-copy."""
 NOT_RUN = "no observer was told of its target; selfprobe matrix --observers shown:5 runs that"
 
 
@@ -337,6 +339,15 @@ class ModelRow:
         return max(gets.items(), key=lambda item: item[1], default=("", math.nan))
 
     @property
+    def near_copy(self) -> str:
+        """The other model whose own replies predict this one better than every other's by `NEAR_COPY`; "" without."""
+        gets = {name: self.score.value - over.value for name, over in self.stand_ins.items()}
+        if len(gets) < 2:
+            return ""
+        *_, second, first = sorted(gets, key=lambda name: gets[name])
+        return first if gets[first] - gets[second] >= NEAR_COPY else ""
+
+    @property
     def baselines(self) -> Mapping[str, float]:
         """Baseline → its score."""
         return {name: self.score.value - estimate.value for name, estimate in self.over.items()}
@@ -392,6 +403,7 @@ def model_rows(
     graded: bool = True,
     power: bool = True,
     stand_ins: FloatArray | None = None,
+    stand_in_names: Sequence[str] = (),
 ) -> tuple[ModelRow, ...]:
     """A row a model; none where fewer than three models or two items allow no contrast.
 
@@ -405,7 +417,9 @@ def model_rows(
         graded: See `Measure`; of other scores a difference has a t interval.
         power: Whether to compute what this matrix could see: most of the time, and no part of whether a model is named.
         stand_ins: Scores of other models' replies as predictions, [target, other model, item].
+        stand_in_names: Names of its second axis, which begin with the models. Default: the models.
     """
+    others = stand_in_names or models
     if len(models) < 3 or scores.shape[2] < 2 or np.isnan(specific.scores).all(axis=2).any():
         return ()
     given = with_own_missing(specific)
@@ -421,10 +435,10 @@ def model_rows(
         score, over = scores[i, i], {name: _above(scores[i, i], hit[i], interval) for name, hit in hits.items()}
         least = {name: e.value for name, e in over.items() if name != INFORMED and e.n}
         best = hits[min(least, key=lambda name: least[name])][i] if least else np.full(len(items), math.nan)
-        stood = {} if stand_ins is None else {o: _above(score, stand_ins[i, k], interval) for k, o in enumerate(models)}
+        stood = {} if stand_ins is None else {o: _above(score, stand_ins[i, k], interval) for k, o in enumerate(others)}
         predictions = {name: hit[i] for name, hit in hits.items()}
         if stand_ins is not None:
-            predictions |= {other: stand_ins[i, k] for k, other in enumerate(models) if other != model}
+            predictions |= {other: stand_ins[i, k] for k, other in enumerate(others) if other != model}
         out.append(
             ModelRow(
                 model=model,
@@ -475,12 +489,35 @@ def with_own_missing(specific: Specific) -> FloatArray:
     return scores
 
 
-def stand_in_scores(results: Results, matrix: TaskMatrix, models: Sequence[str]) -> FloatArray | None:
+def models_with_replies(results: Results, matrix: TaskMatrix, models: Sequence[str]) -> list[str]:
+    """The models, and further ones of which the replies to half of the items or more are there, if nothing else."""
+    rows = results.decisions_of(matrix.task)
+    own = rows[(rows.target == rows.observer) & rows.truth.notna() & rows.item.isin(matrix.items)]
+    counts = own.groupby("target").item.nunique()
+    further = [str(model) for model, count in counts.items() if count >= len(matrix.items) / 2]
+    return [*models, *sorted(set(further) - set(models))]
+
+
+def stand_in_scores(
+    results: Results, matrix: TaskMatrix, models: Sequence[str], others: Sequence[str] = ()
+) -> FloatArray | None:
     """[target, other model, item]: what the other's own replies get as predictions of the target; None of no task.
 
     A join of the models' runs on themselves, which costs no call, where the truth is a class that the item's text does
     not tell, or a number (`Measure.act`).
+
+    Args:
+        results: Tables of the runs.
+        matrix: Scores of the task.
+        models: The targets.
+        others: Models whose replies are compared, which begin with the targets. Default: the targets.
     """
+    names = list(others or models)
+    scores = _stand_ins_of_all(results, matrix, names)
+    return None if scores is None else scores[: len(models)]
+
+
+def _stand_ins_of_all(results: Results, matrix: TaskMatrix, models: Sequence[str]) -> FloatArray | None:
     measure = measures()[matrix.task]
     rows = results.decisions_of(matrix.task)
     own = rows[(rows.target == rows.observer) & rows.target.isin(list(models))]

@@ -23,7 +23,8 @@ from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, Verdict, outcome
 from selfprobe.stats.estimate import Estimate, FloatArray, holm, undefined
 from selfprobe.stats.pairs import FEWEST, OVER_PAIRS
 from selfprobe.studies.matrix.advantage import named_permuted
-from selfprobe.studies.matrix.rows import EFFECT, INFORMED, ModelRow, above_zero
+from selfprobe.studies.matrix.rows import EFFECT, INFORMED, NEAR_COPY, ModelRow, above_zero
+from selfprobe.text.families import related
 
 ADVISED_MODELS = 8
 """Number of models that is advised."""
@@ -120,9 +121,38 @@ def matrix_claims(
     return tuple(claims[model] for model in facts.models)
 
 
+def lone_claim(model: str) -> Claim:
+    """The claim of a model that no other one was compared with."""
+    nothing = np.full((1, 1), math.nan)
+    facts = MatrixFacts([model], (), {}, nothing, nothing, undefined("no other model"))
+    return _claim_without_row(model, facts)
+
+
 def named_models(claims: Sequence[Claim]) -> tuple[str, ...]:
     """The subjects that are answered Yes."""
     return tuple(claim.subject for claim in claims if claim.verdict is Verdict.YES)
+
+
+def relative_notes(facts: MatrixFacts) -> dict[str, list[str]]:
+    """Model → sentences on its near-copy and its relatives in the matrix, and on what their replies would explain."""
+    notes: dict[str, list[str]] = {}
+    for row in facts.rows:
+        lines = []
+        reached = {name: row.score.value - over.value for name, over in row.stand_ins.items()}
+        near_copy = row.near_copy
+        if near_copy:
+            text = _score_text(reached[near_copy], facts)
+            lines.append(
+                f"{near_copy} is a near-copy: its own {facts.replies} predict {row.model} in {text}, "
+                f"{NEAR_COPY:.2f} or more above every other model's."
+            )
+        relatives = [name for name in reached if related(name, row.model) and name != near_copy]
+        if relatives:
+            texts = [f"{name}'s own {facts.replies} {_score_text(reached[name], facts)}" for name in relatives]
+            lines.append(f"Of its family are here: {', '.join(texts)}.")
+        if lines:
+            notes[row.model] = lines
+    return notes
 
 
 # ---- p by check
