@@ -25,7 +25,7 @@ MATRIX_TESTS = Path(__file__).parents[1] / "matrix"
 if str(MATRIX_TESTS) not in sys.path:
     sys.path.append(str(MATRIX_TESTS))
 
-from truths import Draw, Drawn, blocks, expert, modes, outsider, plain, without_habit, worded  # noqa: E402  # noqa: E402
+from truths import Draw, Drawn, blocks, expert, outsider, plain, without_habit, worded  # noqa: E402
 
 FloatArray = npt.NDArray[np.float64]
 LEADING = 10**7
@@ -90,8 +90,7 @@ class World:
         if self.likeness is not None:
             return scores, Specific(scores, np.full(scores.shape[:2], np.nan), ""), {}, stand_ins
         specific = without_habit(predictions[:, :, None], replies[:, :, None])
-        codes = {"all items": np.zeros(self.items)}
-        return scores, specific, _mode_hits(replies, codes), stand_ins
+        return scores, specific, {"mode": mode_hits(replies)}, stand_ins
 
     def _hits_by_likeness(self, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
         """Further hits of pairs of models that are alike; own cells are alike too."""
@@ -101,12 +100,17 @@ class World:
         return rng.random((self.models, self.models, self.items)) < chance
 
 
-def _mode_hits(replies: npt.NDArray[np.int_], codes: dict[str, FloatArray]) -> dict[str, FloatArray]:
-    import pandas as pd
-
-    places = pd.Index([f"q{number:04}" for number in range(replies.shape[1])])
-    groups = {name: pd.Series("", places) for name in codes}
-    return modes(replies[:, :, None].astype(float), groups)
+def mode_hits(replies: npt.NDArray[np.int_]) -> FloatArray:
+    """Hits of the commonest reply to the other items, [model, item]; replies that tie are guessed alike."""
+    hits = np.zeros(replies.shape)
+    for model, words in enumerate(replies):
+        _, codes, counts = np.unique(words, return_inverse=True, return_counts=True)
+        *_, second, first = np.sort(counts)
+        most_of_others = np.where(counts == first, second, first)[codes]
+        own = counts[codes] - 1
+        tied = (counts == most_of_others[:, None]).sum(axis=1)
+        hits[model] = np.where(own > most_of_others, 1.0, np.where(own == most_of_others, 1 / (1 + tied), 0.0))
+    return hits
 
 
 def claim_of(drawn: Drawn, rng: np.random.Generator, access: dict[int, float]) -> Claim:

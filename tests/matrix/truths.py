@@ -83,6 +83,7 @@ def _nulls(size: int) -> Iterator[Line]:
         yield Line(f"null, {form}: steep", drawn(form, steep, (np.array(steep) * 8 / 9).tolist()), "null")
         yield Line(f"null, {form}: strong among weak", drawn(form, *strong), "null")
         yield Line(f"null, {form}: anti-correlated", drawn(form, graded, graded[::-1]), "null")
+    yield Line("null, items share a difficulty, strong among weak", partial(leading, *strong, 1.5), "null")
     yield Line("null, noisy-or: strong observer, hardest target", drawn("noisy-or", steep, steep[::-1]), "null")
     yield Line("null, ceiling: graded below 1", drawn("product", _ceiling(size), [1.0] * size), "null")
     yield Line("null, ceiling: one cell is never right", partial(never, size), "null")
@@ -183,6 +184,16 @@ def drawn(form: str, skill: list[float], easy: list[float], access: dict[int, fl
     """Scores without habits."""
     own = np.array([(access or {}).get(i, 0.0) for i in range(len(skill))])
     return lambda rng, items: plain(scores(form, np.array(skill), np.array(easy), own, items, rng))
+
+
+def leading(skill: list[float], easy: list[float], spread: float, rng: np.random.Generator, items: int) -> Drawn:
+    """Scores where at each item one answer leads by a margin, which moves all models alike; see the bank of matrices."""
+    margins = spread * rng.normal(size=items)
+    gives, predicts = (
+        rng.random((len(chances), items)) < special.expit(special.logit(chances)[:, None] + margins)
+        for chances in (np.array(easy), np.array(skill))
+    )
+    return plain((gives[:, None] & predicts[None]).astype(float))
 
 
 def blocks(block: FloatArray, rng: np.random.Generator, items: int) -> Drawn:
