@@ -30,6 +30,8 @@ from truths import Draw, Drawn, blocks, expert, outsider, plain, without_habit, 
 FloatArray = npt.NDArray[np.float64]
 LEADING = 10**7
 """Code of the answer that leads at the first item; each item has one of its own."""
+OWN_WORD = -3.0
+"""Chance, in logits, that an observer which is not alike predicts a word of the target's own."""
 Likeness = Callable[[np.random.Generator, int], FloatArray]
 """From a generator and a number of models to the logits by which a pair is alike beyond skill, [target, observer]."""
 
@@ -84,7 +86,7 @@ class World:
             predictions[model] = np.where(knows, replies[model], predictions[model])
         hits = replies[:, None] == predictions[None]
         if self.likeness is not None:
-            hits = hits | self._hits_by_likeness(rng)
+            hits = self._hits_of_alike(rng, replies == leading, skills, margins)
         scores = hits.astype(float)
         stand_ins = (replies[:, None] == replies[None]).astype(float)
         if self.likeness is not None:
@@ -92,12 +94,20 @@ class World:
         specific = without_habit(predictions[:, :, None], replies[:, :, None])
         return scores, specific, {"mode": mode_hits(replies)}, stand_ins
 
-    def _hits_by_likeness(self, rng: np.random.Generator) -> npt.NDArray[np.bool_]:
-        """Further hits of pairs of models that are alike; own cells are alike too."""
+    def _hits_of_alike(
+        self,
+        rng: np.random.Generator,
+        is_leading: npt.NDArray[np.bool_],
+        skills: FloatArray,
+        margins: FloatArray,
+    ) -> npt.NDArray[np.bool_]:
+        """Hits [target, observer, item] of predictions that are made for each target; own pairs are alike too."""
         assert self.likeness is not None
-        more = special.expit(-1.5 + self.likeness(rng, self.models)) - special.expit(-1.5)
-        chance = np.clip(more, 0, 1)[:, :, None]
-        return rng.random((self.models, self.models, self.items)) < chance
+        likeness = self.likeness(rng, self.models)[:, :, None]
+        of_leading = special.expit(skills[None] + margins + likeness)
+        of_others = special.expit(OWN_WORD + likeness)
+        chances = np.where(is_leading[:, None], of_leading, of_others)
+        return rng.random(chances.shape) < chances
 
 
 def mode_hits(replies: npt.NDArray[np.int_]) -> FloatArray:
