@@ -15,14 +15,13 @@ from scipy import stats as scipy_stats
 
 from selfprobe.page.claims import claim_sentence
 from selfprobe.stats.claim import Claim, Verdict
-from selfprobe.stats.estimate import Estimate, clustered_mean, holm
+from selfprobe.stats.estimate import Estimate, clustered_mean, holm, undefined
 from selfprobe.studies.matrix.advantage import double_centre, named_permuted, observers_permuted, total_of
 from selfprobe.studies.matrix.habit import Specific
 from selfprobe.studies.matrix.rows import INFORMED, above_zero, model_rows
 from selfprobe.studies.matrix.verdict import (
     MATRIX_WORDS,
     MatrixFacts,
-    lone_claim,
     matrix_claims,
     named_models,
     relative_notes,
@@ -241,7 +240,9 @@ def test_three_models_name_nobody_however_clear(models: int, more: int) -> None:
 
 
 def test_one_model_alone_cannot_tell() -> None:
-    assert said(lone_claim("m")) == "Cannot tell: m has too few models beside it; add 4 models or more."
+    nothing = np.full((1, 1), math.nan)
+    (claim,) = matrix_claims(MatrixFacts(["m"], (), {}, nothing, nothing, undefined("no other model")))
+    assert said(claim) == "Cannot tell: m has too few models beside it; add 4 models or more."
 
 
 def test_a_model_with_a_hole_cannot_tell_and_the_hole_is_named() -> None:

@@ -174,7 +174,8 @@ def results_page(results: Results, analysis: Analysis, *, paper: Sequence[Block]
     )
     why, *further_sections = page.sections
     lone_blocks = [escape(clean(line)) for line in lone_lines]  # a command keeps its models' names
-    why = replace(why, blocks=[*results.settings.values(), *why.blocks, *lone_blocks])
+    relative_blocks = [escape(clean(_renamed(line, names))) for line in _relative_lines(analysis)]
+    why = replace(why, blocks=[*results.settings.values(), *why.blocks, *relative_blocks, *lone_blocks])
     sections = [why, *further_sections, _runs_section(results)]
     notes = [
         *_remarks(results),
@@ -433,6 +434,15 @@ def _caution_lines(subjects: Sequence[MatrixSubject]) -> list[str]:
     """A line for each model with a Yes on what could still overturn it."""
     named = [subject.claim.subject for subject in subjects if subject.claim.verdict is Verdict.YES]
     return [NEAR_COPY_CAUTION.format(model=model) for model in dict.fromkeys(named)]
+
+
+def _relative_lines(analysis: Analysis) -> list[str]:
+    """Sentences on near-copies and relatives in the matrix, and on what their replies reach."""
+    lines = []
+    for task in analysis.tasks:
+        for model, sentences in task.relatives.items():
+            lines += [f"{task.task}, {model}: {sentence}" for sentence in sentences]
+    return lines
 
 
 def _lone_lines(analysis: Analysis, own_rows: Sequence[OwnScore]) -> list[str]:

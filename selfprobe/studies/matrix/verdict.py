@@ -22,6 +22,7 @@ from selfprobe.page.numerals import number, p_value, percent, shown
 from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, Verdict, outcome_above_zero
 from selfprobe.stats.estimate import Estimate, FloatArray, holm, undefined
 from selfprobe.stats.pairs import FEWEST, OVER_PAIRS
+from selfprobe.stats.shared_items import SHARED_ITEMS
 from selfprobe.studies.matrix.advantage import named_permuted
 from selfprobe.studies.matrix.rows import EFFECT, INFORMED, NEAR_COPY, ModelRow, above_zero
 from selfprobe.text.families import related
@@ -30,7 +31,7 @@ ADVISED_MODELS = 8
 """Number of models that is advised."""
 SMALLEST_ADVANTAGE = EFFECT
 """Smallest advantage of a model on itself that matters."""
-ITEM_STEPS = ("above 0", "noise")
+ITEM_STEPS = ("above 0", "noise", SHARED_ITEMS)
 """Steps of the pairs test that more items help."""
 
 MATRIX_WORDS = ClaimWords(
@@ -119,13 +120,6 @@ def matrix_claims(
             claim = claims[facts.rows[place].model]
             claims[claim.subject] = replace(claim, checks=(*claim.checks, shuffled_check))
     return tuple(claims[model] for model in facts.models)
-
-
-def lone_claim(model: str) -> Claim:
-    """The claim of a model that no other one was compared with."""
-    nothing = np.full((1, 1), math.nan)
-    facts = MatrixFacts([model], (), {}, nothing, nothing, undefined("no other model"))
-    return _claim_without_row(model, facts)
 
 
 def named_models(claims: Sequence[Claim]) -> tuple[str, ...]:
