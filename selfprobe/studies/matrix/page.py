@@ -168,6 +168,7 @@ def results_page(results: Results, analysis: Analysis, *, paper: Sequence[Block]
         table=first_table(first_rows[:ROWS], scale, has_several_tasks=has_several_tasks),
         tables=tables,
         method=_method(results, analysis, axes),
+        notes={subject.page_claim(has_several_tasks).subject: subject.relatives for subject in subjects},
         paper=[*paper_sections(reproduction), *_task_by_task_section(analysis), *paper, *efforts],
         cells=[block for task in analysis.tasks for block in task_figures(task)],
         groups={task: [subject.claim for subject in subjects if subject.task == task] for task in tasks},
@@ -247,6 +248,8 @@ class MatrixSubject:
     """The strongest competitor with its score, as in the sentence; "" where nothing was compared."""
     above_closest: float
     """Score on itself less the strongest competitor's."""
+    relatives: Sequence[str] = ()
+    """Sentences on its near-copy and its relatives in the matrix."""
 
     def page_claim(self, has_several_tasks: bool) -> Claim:
         """The claim with the task in its subject, where there are several."""
@@ -269,8 +272,9 @@ def matrix_subjects(analysis: Analysis, own_rows: Sequence[OwnScore], names: Map
         row_by_model = {row.model: row for row in task.rows}
         for claim in task.claims:
             row = row_by_model.get(claim.subject)
-            renamed = _renamed_claim(claim, names)
-            subjects.append(_subject(task, claim.subject, row, renamed, names))
+            subject = _subject(task, claim.subject, row, _renamed_claim(claim, names), names)
+            relatives = [_renamed(line, names) for line in task.relatives.get(claim.subject, ())]
+            subjects.append(replace(subject, relatives=relatives))
     for own_row in own_rows:
         if own_row.task not in analysed_tasks:
             subjects.append(_lone_subject(own_row, names))
@@ -308,7 +312,7 @@ def _subject(
         competitors[COMPETITOR_LABELS["above_baselines"]] = row.guess
     strongest = claim.strongest_competitor
     if strongest is not None:
-        label = COMPETITOR_LABELS[strongest.name]
+        label = COMPETITOR_LABELS.get(strongest.name, "strongest competitor")
         reached = score.value - strongest.difference.value
         known = competitors.get(label)
         if known is None or abs(known.value - reached) > 0.005:
