@@ -89,8 +89,8 @@ def _effort_text(values: list[Any]) -> str | None:
     """Effort as a word where the vendor has words, else as the tokens to think with."""
     budgets = [value for value in values if isinstance(value, int) and not isinstance(value, bool)]
     effort = _first_given(budgets or values)
-    if effort is None or effort == "":
-        return effort
+    if effort is None:
+        return None
     if effort in (False, 0, "disabled"):
         return "none"
     if effort is True:
