@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any
+from typing import Annotated, Any
 
 import pandas as pd
 from inspect_ai.log import EvalLog, EvalSample, EvalSampleSummary
@@ -33,13 +33,14 @@ from selfprobe.logs import (
     task_of,
 )
 from selfprobe.logs import runs as runs_in
-from selfprobe.page import Column, Section, Table, estimated, interval_columns, percent
+from selfprobe.page import Block, Heading, RowTable, Section, Table, percent
 from selfprobe.scorers.awareness import Item, answers_with, quotes_in
 from selfprobe.scorers.decision import Decision, last_decisions, last_score
 from selfprobe.scorers.votes import PANEL, SAMPLE_ERROR, Ballot, Panel, ballot, grader_pairs
 from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.record import record_of
 from selfprobe.solvers.reply_notes import applied_in, remarks_in
+from selfprobe.stats.estimate import Estimate
 from selfprobe.text.safe import concealed, masked
 
 LOOKED = 16
@@ -374,7 +375,7 @@ def marks(arm: Sequence[object]) -> str:
     return "".join(f" ({mark})" for mark, on in told.items() if on)
 
 
-MEANS = (
+PANEL_NOTE = (
     "Several graders read each text, and most of them decide; a tie has no verdict. Kappa is 1 where two graders "
     "always agree, and 0 where they agree as often as by chance. Its interval (95 %) is clustered by item."
 )
@@ -382,25 +383,31 @@ Panels = Mapping[str, Sequence[tuple[str, Panel]]]
 """Name of the texts that a panel read → items, each with its panel."""
 
 
-def panel_agreement(panels: Panels) -> tuple[list[Section], dict[str, pd.DataFrame]]:
+@dataclass(frozen=True)
+class GraderRow:
+    """Agreement of each two graders."""
+
+    read: Annotated[str, Heading("read", "Texts that the graders read.")]
+    first: Annotated[str, Heading("first grader", "One of the two graders.")]
+    second: Annotated[str, Heading("second grader", "The other of the two graders.")]
+    texts: Annotated[int, Heading("texts", "Texts on which both graders have a verdict.")]
+    equal: Annotated[float, Heading("equal", "Share of these texts on which both have the same verdict.", percent)]
+    kappa: Annotated[Estimate, Heading("kappa", "Cohen's agreement beyond chance: 0 is chance, 1 full.")]
+
+
+def panel_agreement(panels: Panels) -> tuple[list[Section], dict[str, RowTable]]:
     """The section of a page, and its table `graders`; both empty where no panel read any."""
-    pairs = [(read, pair) for read, of in panels.items() for pair in grader_pairs(of)]
-    rows = [
-        {"read": read, "first": pair.first, "second": pair.second, "texts": pair.agreement.n}
-        | {"equal": pair.agreement.observed, "kappa": pair.agreement.kappa}
-        for read, pair in pairs
-    ]
-    columns = (
-        Column("read", "read"),
-        Column("graders", lambda row: f"{row['first']}, {row['second']}"),
-        Column("texts", "texts", str),
-        Column("equal", "equal", percent),
-        estimated("kappa", "kappa"),
-    )
+    rows = []
+    for read, item_panels in panels.items():
+        for pair in grader_pairs(item_panels):
+            agreement = pair.agreement
+            rows.append(GraderRow(read, pair.first, pair.second, agreement.n, agreement.observed, agreement.kappa))
     if not rows:
         return [], {}
-    section = Section("Agreement of the graders", [MEANS, Table(rows, columns)], name="graders", menu="graders")
-    return [section], {"graders": pd.DataFrame([row | interval_columns("kappa", row["kappa"]) for row in rows])}
+    table = RowTable(GraderRow, rows, on_page=False)
+    blocks: list[Block] = [PANEL_NOTE, Table(rows, table.columns)]
+    section = Section("Agreement of the graders", blocks, name="graders", menu="graders")
+    return [section], {"graders": table}
 
 
 ABOUT = ("source", "domain", "format", "agentic", "language", "turns", "pair", "flip", "set")
