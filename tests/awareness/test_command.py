@@ -157,7 +157,7 @@ def test_a_report_prints_its_answer_and_writes_a_page_that_says_what_the_text_al
     assert done.exit_code == 0, done.output
     answer, *others = done.stdout.splitlines()
     assert answer.startswith(("Yes, for ", "Cannot tell for ", "No, not for ")) and len(others) <= 6
-    assert any("planted/b says yes whichever way it is asked (AUROC 0.50 [" in line for line in others)
+    assert "planted/b says yes whichever way it is asked (AUROC 0.50 [" in done.stdout
     page = (tmp_path / "page" / "index.html").read_text()
     assert answer.partition(". ")[2] in page and "What the text alone gives away" in page
     assert "(the same answer to every conversation)" in page

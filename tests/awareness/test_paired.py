@@ -1,6 +1,7 @@
 """Two arms of a method on the same conversations: planted agreement is recovered, equal shares are not agreement."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,9 +11,10 @@ import pytest
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score
 
+from selfprobe.page import RowTable
 from selfprobe.studies.awareness.numbers import LOW_KAPPA, ArmPair, arm_pairs
-from selfprobe.studies.awareness.page import pair_sentence, paired_section, paired_table
 from selfprobe.studies.awareness.runs import PLAIN, AwarenessTables
+from selfprobe.studies.awareness.sections import PairedRow, pair_sentence, paired_row, paired_section
 
 N = 240
 
@@ -42,6 +44,10 @@ def arm(scores: Any, *, data: str = "d", labels: bool = True, **changed: Any) ->
 def found(*arms: pd.DataFrame, runs: pd.DataFrame | None = None) -> tuple[ArmPair, ...]:
     table = pd.DataFrame() if runs is None else runs
     return arm_pairs(AwarenessTables(pd.concat(arms, ignore_index=True), pd.DataFrame(), pd.DataFrame(), table))
+
+
+def paired_table(pairs: Sequence[ArmPair]) -> pd.DataFrame:
+    return RowTable(PairedRow, [paired_row(pair) for pair in pairs]).frame
 
 
 def signal(rng: np.random.Generator, share: float = 0.0, of: Any = None) -> np.ndarray:

@@ -9,8 +9,8 @@ import pandas as pd
 from selfprobe.page import Section
 from selfprobe.stats.estimate import clustered_mean
 from selfprobe.studies.awareness.numbers import against_placebo
-from selfprobe.studies.awareness.page import placebo_section, told_of
 from selfprobe.studies.awareness.runs import PLAIN
+from selfprobe.studies.awareness.sections import placebo_lines, placebo_section
 
 
 def arm(said: list[str | None], placebo: str = "", model: str = "m", sources: int = 20) -> pd.DataFrame:
@@ -88,8 +88,8 @@ def test_one_conversation_has_a_difference_and_no_interval_and_says_so() -> None
 
 def test_the_top_and_the_terminal_say_what_each_placebo_shows_of_the_model() -> None:
     found = against_placebo(pd.concat([arm(calls(0.9)), arm(calls(0.1, seed=1), "form")]))
-    (told,) = told_of("m", found)
+    (told,) = placebo_lines("m", found)
     assert (
         told.startswith("user_motivation against placebo form: 85 %") and "The result is above what the judge" in told
     )
-    assert list(told_of("another", found)) == []
+    assert placebo_lines("another", found) == []

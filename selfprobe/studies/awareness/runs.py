@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any
+from typing import Annotated, Any
 
 import pandas as pd
 from inspect_ai.log import EvalLog, EvalSample, EvalSampleSummary
@@ -32,21 +32,21 @@ from selfprobe.logs import (
     target_of,
     task_of,
 )
-from selfprobe.logs import runs as runs_in
-from selfprobe.page import Column, Section, Table, estimated, interval_columns, percent
+from selfprobe.logs.decision import Decision, last_decisions, last_score
+from selfprobe.page import Block, Heading, RowTable, Section, Table, percent
 from selfprobe.scorers.awareness import Item, answers_with, quotes_in
-from selfprobe.scorers.decision import Decision, last_decisions, last_score
 from selfprobe.scorers.votes import PANEL, SAMPLE_ERROR, Ballot, Panel, ballot, grader_pairs
 from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.record import record_of
 from selfprobe.solvers.reply_notes import applied_in, remarks_in
+from selfprobe.stats.estimate import Estimate
 from selfprobe.text.safe import concealed, masked
 
-LOOKED = 16
+SAMPLED_REPLIES = 16
 """Number of conversations that are looked at: reading all takes ten times as long as the rest of a comparison."""
 REPLY_TOKENS = "reply_tokens"
 
-Place = tuple[str | int, int]
+SamplePlace = tuple[str | int, int]
 """Sample id and epoch."""
 
 
@@ -57,7 +57,7 @@ class ArmRun:
     run: Run
     samples: list[EvalSampleSummary]
     read: str = ""
-    """Run whose replies it read: equal in logs of one study; "" where nobody looked."""
+    """Replies that it read: equal in logs of one study; "" where nobody looked."""
 
     @property
     def header(self) -> EvalLog:
@@ -65,7 +65,7 @@ class ArmRun:
         return self.run.header
 
 
-def in_order(arms: Sequence[Sequence[ArmRun]], *, look: bool) -> list[list[tuple[ArmRun, str]]]:
+def in_order(runs_of_arms: Sequence[Sequence[ArmRun]], *, look: bool) -> list[list[tuple[ArmRun, str]]]:
     """The runs of each arm, the one that stands for it first, each with how it was asked otherwise than that one.
 
     The first, and each run that was asked as it was, has what was set in it otherwise than in any of the others.
@@ -75,41 +75,72 @@ def in_order(arms: Sequence[Sequence[ArmRun]], *, look: bool) -> list[list[tuple
     the newest; of those the earliest.
 
     Args:
-        arms: All that read one model's replies to one data set.
+        runs_of_arms: All that read one model's replies to one data set.
         look: Whether the replies are looked at where each arm has one run.
     """
-    every = [run for runs in arms for run in runs]
-    if look or any(len(runs) > 1 for runs in arms):
-        read = reply_groups({run.run.log: run for run in every})
-        arms = [[replace(run, read=f"replies {read[run.run.log]}") for run in runs] for runs in arms]
-    made = {run.read: run.header for runs in arms for run in runs if _records(run)}
-    readers = Counter(read for runs in arms for read in {run.read for run in runs})
-    return [
-        _in_order(runs, readers, [settings_of(r.header, r.header if _records(r) else made.get(r.read)) for r in runs])
-        for runs in arms
-    ]
+    if look or any(len(arm_runs) > 1 for arm_runs in runs_of_arms):
+        runs_of_arms = _with_reply_groups(runs_of_arms)
+    recording_logs: dict[str, EvalLog] = {}
+    reader_counts: Counter[str] = Counter()
+    for arm_runs in runs_of_arms:
+        reader_counts.update({arm_run.read for arm_run in arm_runs})
+        for arm_run in arm_runs:
+            if _records(arm_run):
+                recording_logs[arm_run.read] = arm_run.header
+    ordered_arms = []
+    for arm_runs in runs_of_arms:
+        settings = []
+        for arm_run in arm_runs:
+            recorded = arm_run.header if _records(arm_run) else recording_logs.get(arm_run.read)
+            settings.append(settings_of(arm_run.header, recorded))
+        ordered_arms.append(_ordered_runs(arm_runs, reader_counts, settings))
+    return ordered_arms
 
 
-def _records(run: ArmRun) -> bool:
+def _with_reply_groups(runs_of_arms: Sequence[Sequence[ArmRun]]) -> list[list[ArmRun]]:
+    run_of_log = {arm_run.run.log: arm_run for arm_runs in runs_of_arms for arm_run in arm_runs}
+    group_of_log = reply_groups(run_of_log)
+    grouped_arms = []
+    for arm_runs in runs_of_arms:
+        grouped_arms.append([replace(each, read=f"replies {group_of_log[each.run.log]}") for each in arm_runs])
+    return grouped_arms
+
+
+def _records(arm_run: ArmRun) -> bool:
     """Whether the run asked for the replies that it read."""
-    return not run.header.eval.task_args.get("target_log")
+    return not arm_run.header.eval.task_args.get("target_log")
 
 
-def _in_order(
-    runs: Sequence[ArmRun], readers: Mapping[str, int], asked: Sequence[Mapping[str, str]]
+def _ordered_runs(
+    arm_runs: Sequence[ArmRun], reader_counts: Mapping[str, int], settings: Sequence[Mapping[str, str]]
 ) -> list[tuple[ArmRun, str]]:
-    created = [str(run.header.eval.created) for run in runs]
-    newest = asked[created.index(max(created))]
-    lost = [len(arm_run.run.invalidated.provenance) for arm_run in runs]
-    ranks = [
-        (-arm_run.run.item_count, lost_samples, -readers[arm_run.read], bool(settings_apart(of, newest)), at)
-        for arm_run, lost_samples, of, at in zip(runs, lost, asked, created, strict=True)
-    ]
-    first, *others = sorted(range(len(runs)), key=ranks.__getitem__)
-    known = {
-        n: value for at in others for n, value in settings_apart(asked[first], asked[at]).items() if value is not None
-    }
-    return [(runs[at], _mark(settings_apart(asked[at], asked[first]) or known)) for at in (first, *others)]
+    """Runs of one arm, the first one first, each with its mark.
+
+    Args:
+        arm_runs: Runs of the arm.
+        reader_counts: Replies → number of arms that read them.
+        settings: Settings of each run.
+    """
+    created = [str(arm_run.header.eval.created) for arm_run in arm_runs]
+    newest_settings = settings[created.index(max(created))]
+    ranks = []
+    for arm_run, run_settings, created_at in zip(arm_runs, settings, created, strict=True):
+        invalidated_count = len(arm_run.run.invalidated.provenance)
+        differs_from_newest = bool(settings_apart(run_settings, newest_settings))
+        item_count = arm_run.run.item_count
+        ranks.append((-item_count, invalidated_count, -reader_counts[arm_run.read], differs_from_newest, created_at))
+    order = sorted(range(len(arm_runs)), key=ranks.__getitem__)
+    first_settings = settings[order[0]]
+    set_in_first: dict[str, str | None] = {}
+    for index in order[1:]:
+        for name, value in settings_apart(first_settings, settings[index]).items():
+            if value is not None:
+                set_in_first[name] = value
+    ordered = []
+    for index in order:
+        differences = settings_apart(settings[index], first_settings)
+        ordered.append((arm_runs[index], _mark(differences or set_in_first)))
+    return ordered
 
 
 def _mark(settings: Mapping[str, str | None]) -> str:
@@ -124,39 +155,45 @@ def reply_groups(arm_runs: Mapping[str, ArmRun]) -> dict[str, int]:
     Args:
         arm_runs: The run of each log, by location; all of one data set and one writer of replies.
     """
-    places = {
+    places_of_log = {
         log: [(sample.id, sample.epoch) for sample in arm_run.samples if sample.error is None]
         for log, arm_run in arm_runs.items()
     }
-    held = Counter(place for of in places.values() for place in of)
-    order = {place: at for at, place in enumerate(sorted(held, key=lambda place: (-held[place], str(place))))}
-    found: dict[str, int] = {}
-    groups: list[dict[Place, str]] = []
-    for log in sorted(places, key=lambda log: len(places[log]), reverse=True):
-        replies = _replies(arm_runs[log].run, sorted(places[log], key=order.__getitem__)[:LOOKED])
-        found[log] = next((at for at, group in enumerate(groups) if _same(replies, group)), len(groups))
-        if found[log] == len(groups):
-            groups.append({})
-        groups[found[log]] |= replies
-    return found
+    log_counts = Counter(place for places in places_of_log.values() for place in places)
+    # What most logs hold is looked at first.
+    by_log_count = sorted(log_counts, key=lambda place: (-log_counts[place], str(place)))
+    rank_of_place = {place: rank for rank, place in enumerate(by_log_count)}
+    group_of_log: dict[str, int] = {}
+    groups: list[dict[SamplePlace, str]] = []
+    for log in sorted(places_of_log, key=lambda log: len(places_of_log[log]), reverse=True):
+        sampled_places = sorted(places_of_log[log], key=rank_of_place.__getitem__)[:SAMPLED_REPLIES]
+        replies = _replies(arm_runs[log].run, sampled_places)
+        same_groups = [number for number, group in enumerate(groups) if _has_same_replies(replies, group)]
+        if same_groups:
+            group_of_log[log] = same_groups[0]
+            groups[same_groups[0]] |= replies
+        else:
+            group_of_log[log] = len(groups)
+            groups.append(replies)
+    return group_of_log
 
 
-def _same(replies: Mapping[Place, str], group: Mapping[Place, str]) -> bool:
-    common = replies.keys() & group.keys()
-    return bool(common) and all(replies[place] == group[place] for place in common)
+def _has_same_replies(replies: Mapping[SamplePlace, str], group: Mapping[SamplePlace, str]) -> bool:
+    common_places = replies.keys() & group.keys()
+    return bool(common_places) and all(replies[place] == group[place] for place in common_places)
 
 
-def _replies(run: Run, places: Sequence[Place]) -> dict[Place, str]:
+def _replies(run: Run, places: Sequence[SamplePlace]) -> dict[SamplePlace, str]:
     """Each reply with all that was recorded of it; none of a log that cannot be read."""
+    replies: dict[SamplePlace, str] = {}
     try:
-        return {(sample.id, sample.epoch): act for sample in run.samples_at(places) if (act := _act(sample))}
+        for sample in run.samples_at(places):
+            reply = record_of(sample).acts.get("reply")
+            if reply:
+                replies[sample.id, sample.epoch] = reply.model_dump_json()
     except InputError:
         return {}
-
-
-def _act(sample: EvalSample) -> str | None:
-    reply = record_of(sample).acts.get("reply")
-    return reply.model_dump_json() if reply else None
+    return replies
 
 
 def settings_of(log: EvalLog, recorded: EvalLog | None) -> dict[str, str]:
@@ -166,37 +203,48 @@ def settings_of(log: EvalLog, recorded: EvalLog | None) -> dict[str, str]:
         log: Log of a run.
         recorded: Log of the run whose replies it read, which says how long they could be; None where it is not there.
     """
-    spec, about = log.eval, log.eval.metadata or {}
-    own = ModelConfig(
+    spec = log.eval
+    own_model = ModelConfig(
         model=spec.model, config=spec.model_generate_config, base_url=spec.model_base_url, args=spec.model_args
     )
-    roles = roles_of(log)
-    models = {"": own} | {
-        f" of {role if len(bound) == 1 else one.model}": one for role, bound in roles.items() for one in bound
-    }
-    given: dict[str, object] = {
-        role: ",".join(one.model for one in bound) for role, bound in roles.items() if role != "target"
-    }
-    for of, model in models.items():
-        given |= {f"model argument {name}{of}": value for name, value in concealed(model.args).items()}
-        given |= {f"base_url{of}": model.base_url and masked(model.base_url)}
-        given |= {f"{name}{of}": value for name, value in model.config.model_dump().items() if name not in HOW_CALLED}
-    given |= {name: spec.task_args.get(name) for name in ("effort", "answer_tokens")}
-    given |= {"decisions": about.get("decisions"), "version": str(spec.task_version).partition("+")[0]}
-    told = {name: str(value) for name, value in given.items() if value is not None}
+    values: dict[str, object] = {}
+    models = {"": own_model}
+    for role, role_models in roles_of(log).items():
+        if role != "target":
+            values[role] = ",".join(model.model for model in role_models)
+        for model in role_models:
+            role_name = role if len(role_models) == 1 else model.model
+            models[f" of {role_name}"] = model
+    for suffix, model in models.items():
+        for name, value in concealed(model.args).items():
+            values[f"model argument {name}{suffix}"] = value
+        values[f"base_url{suffix}"] = model.base_url and masked(model.base_url)
+        for name, value in model.config.model_dump().items():
+            if name not in HOW_CALLED:
+                values[f"{name}{suffix}"] = value
+    for name in ("effort", "answer_tokens"):
+        values[name] = spec.task_args.get(name)
+    values["decisions"] = (spec.metadata or {}).get("decisions")
+    values["version"] = str(spec.task_version).partition("+")[0]
+    settings = {name: str(value) for name, value in values.items() if value is not None}
     if recorded is not None:
-        told[REPLY_TOKENS] = str(recorded.eval.task_args.get(REPLY_TOKENS))
-    return told
+        settings[REPLY_TOKENS] = str(recorded.eval.task_args.get(REPLY_TOKENS))
+    return settings
 
 
-def settings_apart(ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str, str | None]:
-    """Ours where two runs were asked differently, None where it was not set.
+def settings_apart(settings: Mapping[str, str], other_settings: Mapping[str, str]) -> dict[str, str | None]:
+    """Values of `settings` where two runs were asked differently, None where it was not set.
 
     A limit of replies that one of them does not report is left out.
     """
-    unknown = {REPLY_TOKENS} - (ours.keys() & theirs.keys())
-    names = [name for name in sorted(ours.keys() | theirs.keys() - unknown) if ours.get(name) != theirs.get(name)]
-    return {name: None if ours.get(name) == "None" else ours.get(name) for name in names if name not in unknown}
+    unknown = {REPLY_TOKENS} - (settings.keys() & other_settings.keys())
+    differences: dict[str, str | None] = {}
+    for name in sorted(settings.keys() | other_settings.keys()):
+        value = settings.get(name)
+        if name in unknown or value == other_settings.get(name):
+            continue
+        differences[name] = None if value == "None" else value
+    return differences
 
 
 Arm = tuple[Any, ...]
@@ -216,7 +264,9 @@ where the same was asked again.
 """
 ARM = ["method", "model", *PLAIN]
 """Keys whose values make two runs different measurements."""
-SHORT = 8
+RUN_PLACE = ARM.index("run")
+PERSPECTIVE_PLACE = ARM.index("perspective")
+HASH_LENGTH = 8
 """Number of a hash's characters that stand for it."""
 RESUME = "the same command goes on with it"
 
@@ -230,70 +280,84 @@ def arm_runs(paths: Iterable[str]) -> tuple[dict[Arm, ArmRun], dict[str, str]]:
     Raises:
         NoLogs: There is no finished awareness log.
     """
-    there = runs(paths, METHODS, repeats=True)
-    used, aside = arm_runs_of(there, list(paths))
-    return {arm: run for arm, run in used.items() if arm[ARM.index("run")] == 1}, aside
+    used, aside = arm_runs_of(runs(paths, METHODS, repeats=True), list(paths))
+    first_runs = {arm: arm_run for arm, arm_run in used.items() if arm[RUN_PLACE] == 1}
+    return first_runs, aside
 
 
-def arm_runs_of(there: Runs, paths: Sequence[str]) -> tuple[dict[Arm, ArmRun], dict[str, str]]:
+def arm_runs_of(all_runs: Runs, paths: Sequence[str]) -> tuple[dict[Arm, ArmRun], dict[str, str]]:
     """`arm_runs` of these runs with all second runs, for messages under the paths as they were typed.
 
     A run that was asked otherwise (another grader, effort, answer limit …) is no second run: it is an arm of its own.
     The model of each is named with its settings that differ.
     """
-    aside, held = dict(there.aside), dict[Arm, list[ArmRun]]()
-    for counted in sorted(there.counted, key=lambda run: run.item_count, reverse=True):
-        log = counted.header
-        if not counted.finished:
-            aside[log.location] = counted.why_unfinished
-        elif "dataset_sha256" not in (log.eval.metadata or {}):
-            aside[log.location] = "not a selfprobe log: it names no data set"
-        else:
-            try:
-                run = _read(counted)
-            except UNREADABLE as error:
-                aside[log.location] = one_line(error)
-                continue
-            held.setdefault(arm_of(log), []).append(run)
-    if not held:
+    aside = dict(all_runs.aside)
+    runs_of_arm: dict[Arm, list[ArmRun]] = {}
+    for run in sorted(all_runs.counted, key=lambda run: run.item_count, reverse=True):
+        location = run.header.location
+        if not run.finished:
+            aside[location] = run.why_unfinished
+            continue
+        if "dataset_sha256" not in (run.header.eval.metadata or {}):
+            aside[location] = "not a selfprobe log: it names no data set"
+            continue
+        try:
+            arm_run = _arm_run(run)
+        except UNREADABLE as error:
+            aside[location] = one_line(error)
+            continue
+        runs_of_arm.setdefault(arm_of(run.header), []).append(arm_run)
+    if not runs_of_arm:
+        where = f" in {', '.join(paths)}" if paths else ""
+        unfinished = "".join(f"; {sentence}" for sentence in islice(missing(all_runs.counted, {}), 3))
         raise NoLogs(
-            f"no finished log of `awareness run`{' in ' * bool(paths)}{', '.join(paths)}; "
-            f"found {len(aside)} other or unfinished logs{first_of(aside)}"
-            + "".join(f"; {line}" for line in islice(missing(there.counted, {}), 3))
+            f"no finished log of `awareness run`{where}; "
+            f"found {len(aside)} other or unfinished logs{first_of(aside)}{unfinished}"
         )
-    used, by_writer = dict[Arm, ArmRun](), dict[tuple[str, str], list[Arm]]()
-    for arm in held:  # those that read one model's replies to one data set
-        of = dict(zip([*ARM, "data"], arm, strict=True))
-        by_writer.setdefault((str(of["target"] or of["model"]), str(of["data"])), []).append(arm)
-    for arms in by_writer.values():
-        look = any(arm[ARM.index("perspective")] == "third" for arm in arms)
-        for arm, ordered in zip(arms, in_order([held[arm] for arm in arms], look=look), strict=True):
-            variants: dict[str, list[ArmRun]] = {}
-            for run, mark in ordered:
-                variants.setdefault(mark, []).append(run)
-            for mark, same in variants.items():
-                method, model, *rest = arm[:-2]
-                name = f"{model}, {mark}" if mark else model
-                used |= {(method, name, *rest, number, arm[-1]): run for number, run in enumerate(same, start=1)}
-    return dict(sorted(used.items(), key=lambda pair: (METHODS.index(pair[0][0]), *map(str, pair[0][1:])))), aside
+    # Arms that read one model's replies to one data set.
+    arms_of_writer: dict[tuple[str, str], list[Arm]] = {}
+    for arm in runs_of_arm:
+        values = dict(zip([*ARM, "data"], arm, strict=True))
+        writer = str(values["target"] or values["model"])
+        arms_of_writer.setdefault((writer, str(values["data"])), []).append(arm)
+    used: dict[Arm, ArmRun] = {}
+    for arms in arms_of_writer.values():
+        look = any(arm[PERSPECTIVE_PLACE] == "third" for arm in arms)
+        ordered_arms = in_order([runs_of_arm[arm] for arm in arms], look=look)
+        for arm, ordered_runs in zip(arms, ordered_arms, strict=True):
+            used |= _numbered_runs(arm, ordered_runs)
+    order = sorted(used, key=lambda arm: (METHODS.index(arm[0]), *map(str, arm[1:])))
+    return {arm: used[arm] for arm in order}, aside
 
 
-def _read(counted: Run) -> ArmRun:
+def _numbered_runs(arm: Arm, ordered_runs: Sequence[tuple[ArmRun, str]]) -> dict[Arm, ArmRun]:
+    """Runs of an arm by its values, with settings that differ in the model's name and the number of the run."""
+    numbered = {}
+    mark_counts: Counter[str] = Counter()
+    method, model, *further_values = arm[:RUN_PLACE]
+    for arm_run, mark in ordered_runs:
+        mark_counts[mark] += 1
+        name = f"{model}, {mark}" if mark else model
+        numbered[method, name, *further_values, mark_counts[mark], arm[-1]] = arm_run
+    return numbered
+
+
+def _arm_run(run: Run) -> ArmRun:
     """A run's samples, each with a verdict or in error.
 
     Raises:
         InputError: It cannot be read, holds lost replies, or was scored by another scorer.
     """
-    log = counted.header
-    if why := lost_replies(log):
-        raise InputError(why)
-    for sample in counted.summaries:
+    reason = lost_replies(run.header)
+    if reason:
+        raise InputError(reason)
+    for sample in run.summaries:
         if sample.scores and not last_decisions(sample.scores):
             raise InputError(
-                f"sample {sample.id}: expected a score of {task_of(log)}'s own scorer, got {', '.join(sample.scores)}; "
-                "`inspect score --action append` keeps the one beside others"
+                f"sample {sample.id}: expected a score of {task_of(run.header)}'s own scorer, got "
+                f"{', '.join(sample.scores)}; `inspect score --action append` keeps the one beside others"
             )
-    return ArmRun(counted, counted.summaries)
+    return ArmRun(run, run.summaries)
 
 
 def missing(counted: Sequence[Run], used: Mapping[Arm, ArmRun]) -> Iterator[str]:
@@ -303,27 +367,35 @@ def missing(counted: Sequence[Run], used: Mapping[Arm, ArmRun]) -> Iterator[str]
         counted: All runs of the five methods, newest first.
         used: Runs from `arm_runs`.
     """
-    told = set[Arm]()
+    unfinished_arms: set[Arm] = set()
     for run in counted:
         log = run.header
-        if log.status != "success" and "dataset_sha256" in (log.eval.metadata or {}):
-            arm = arm_of(log)
-            if arm not in used and arm not in told:
-                told.add(arm)
-                status = "is running or was killed" if log.status == "started" else f"ended with {log.status}"
-                progress = f"after {_finished(run)} of {run.planned_samples} conversations"
-                yield f"{arm_name(arm)} {status} {progress}; {RESUME}"
-    most = {arm[1:]: 0 for arm in used}
+        if log.status == "success" or "dataset_sha256" not in (log.eval.metadata or {}):
+            continue
+        arm = arm_of(log)
+        if arm in used or arm in unfinished_arms:
+            continue
+        unfinished_arms.add(arm)
+        status = "is running or was killed" if log.status == "started" else f"ended with {log.status}"
+        progress = f"after {_finished(run)} of {run.planned_samples} conversations"
+        yield f"{arm_name(arm)} {status} {progress}; {RESUME}"
+    # Methods of one model are asked about as many conversations as the largest of them.
+    largest_counts: Counter[Arm] = Counter()
     for arm, arm_run in used.items():
-        most[arm[1:]] = max(most[arm[1:]], len(arm_run.samples))
+        largest_counts[arm[1:]] = max(largest_counts[arm[1:]], len(arm_run.samples))
     for arm, arm_run in used.items():
-        failed = sum(sample.error is not None for sample in arm_run.samples)
-        if (there := len(arm_run.samples)) < (asked := max(arm_run.run.planned_samples, most[arm[1:]])):
+        sample_count = len(arm_run.samples)
+        planned_count = max(arm_run.run.planned_samples, largest_counts[arm[1:]])
+        failed_count = sum(sample.error is not None for sample in arm_run.samples)
+        if sample_count < planned_count:
             invalidated = str(arm_run.run.invalidated)
-            why = f", since {invalidated}" if invalidated else ""
-            yield f"{arm_name(arm)} has {there} of {asked} conversations{why}; {RESUME}"
-        elif failed:
-            yield f"{arm_name(arm)}: {failed} of {there} conversations failed and have no verdict (error); {RESUME}"
+            reason = f", since {invalidated}" if invalidated else ""
+            yield f"{arm_name(arm)} has {sample_count} of {planned_count} conversations{reason}; {RESUME}"
+        elif failed_count:
+            yield (
+                f"{arm_name(arm)}: {failed_count} of {sample_count} conversations failed and have no verdict (error); "
+                f"{RESUME}"
+            )
 
 
 def _finished(run: Run) -> int:
@@ -336,18 +408,19 @@ def _finished(run: Run) -> int:
 
 def arm_of(log: EvalLog) -> Arm:
     """Values, as the keys of `arm_runs`, that tell what a log of this suite measures; as a first run."""
-    about = log.eval.metadata or {}
+    metadata = log.eval.metadata or {}
     target = target_of(log)
+    placebo = metadata.get("placebo") or ""
     return (
         task_of(log),
         log.eval.model,
-        str(about.get("perspective") or "first"),
-        str(about.get("context") or "first"),
-        "form" if about.get("placebo") is True else str(about.get("placebo") or ""),
+        str(metadata.get("perspective") or "first"),
+        str(metadata.get("context") or "first"),
+        "form" if placebo is True else str(placebo),
         "" if target == log.eval.model else target,
-        str(about.get("questions_sha256") or "")[:SHORT],
+        str(metadata.get("questions_sha256") or "")[:HASH_LENGTH],
         1,
-        str(about["dataset_sha256"]),
+        str(metadata["dataset_sha256"]),
     )
 
 
@@ -362,19 +435,19 @@ def marks(arm: Sequence[object]) -> str:
     Args:
         arm: The values of ARM, and what comes after them.
     """
-    of = dict(zip(ARM, arm, strict=False))
-    told = {
-        "third person": of["perspective"] == "third",
-        f"reading {of['target']}": bool(of["target"]),
-        f"placebo {of['placebo']}": bool(of["placebo"]),
-        "full transcript": of["context"] == "full",
-        f"questions {of['wording']}": bool(of["wording"]),
-        f"run {of['run']}": of["run"] != 1,
+    values = dict(zip(ARM, arm, strict=False))
+    is_marked = {
+        "third person": values["perspective"] == "third",
+        f"reading {values['target']}": bool(values["target"]),
+        f"placebo {values['placebo']}": bool(values["placebo"]),
+        "full transcript": values["context"] == "full",
+        f"questions {values['wording']}": bool(values["wording"]),
+        f"run {values['run']}": values["run"] != 1,
     }
-    return "".join(f" ({mark})" for mark, on in told.items() if on)
+    return "".join(f" ({mark})" for mark, applies in is_marked.items() if applies)
 
 
-MEANS = (
+PANEL_NOTE = (
     "Several graders read each text, and most of them decide; a tie has no verdict. Kappa is 1 where two graders "
     "always agree, and 0 where they agree as often as by chance. Its interval (95 %) is clustered by item."
 )
@@ -382,28 +455,34 @@ Panels = Mapping[str, Sequence[tuple[str, Panel]]]
 """Name of the texts that a panel read → items, each with its panel."""
 
 
-def panel_agreement(panels: Panels) -> tuple[list[Section], dict[str, pd.DataFrame]]:
+@dataclass(frozen=True)
+class GraderRow:
+    """Agreement of each two graders."""
+
+    read: Annotated[str, Heading("read", "Texts that the graders read.")]
+    first: Annotated[str, Heading("first grader", "One of the two graders.")]
+    second: Annotated[str, Heading("second grader", "The other of the two graders.")]
+    texts: Annotated[int, Heading("texts", "Texts on which both graders have a verdict.")]
+    equal: Annotated[float, Heading("equal", "Share of these texts on which both have the same verdict.", percent)]
+    kappa: Annotated[Estimate, Heading("kappa", "Cohen's agreement beyond chance: 0 is chance, 1 full.")]
+
+
+def panel_agreement(panels: Panels) -> tuple[list[Section], dict[str, RowTable]]:
     """The section of a page, and its table `graders`; both empty where no panel read any."""
-    pairs = [(read, pair) for read, of in panels.items() for pair in grader_pairs(of)]
-    rows = [
-        {"read": read, "first": pair.first, "second": pair.second, "texts": pair.agreement.n}
-        | {"equal": pair.agreement.observed, "kappa": pair.agreement.kappa}
-        for read, pair in pairs
-    ]
-    columns = (
-        Column("read", "read"),
-        Column("graders", lambda row: f"{row['first']}, {row['second']}"),
-        Column("texts", "texts", str),
-        Column("equal", "equal", percent),
-        estimated("kappa", "kappa"),
-    )
+    rows = []
+    for read, item_panels in panels.items():
+        for pair in grader_pairs(item_panels):
+            agreement = pair.agreement
+            rows.append(GraderRow(read, pair.first, pair.second, agreement.n, agreement.observed, agreement.kappa))
     if not rows:
         return [], {}
-    section = Section("Agreement of the graders", [MEANS, Table(rows, columns)], name="graders", menu="graders")
-    return [section], {"graders": pd.DataFrame([row | interval_columns("kappa", row["kappa"]) for row in rows])}
+    table = RowTable(GraderRow, rows, on_page=False)
+    blocks: list[Block] = [PANEL_NOTE, Table(rows, table.columns)]
+    section = Section("Agreement of the graders", blocks, name="graders", menu="graders")
+    return [section], {"graders": table}
 
 
-ABOUT = ("source", "domain", "format", "agentic", "language", "turns", "pair", "flip", "set")
+CONVERSATION_COLUMNS = ("source", "domain", "format", "agentic", "language", "turns", "pair", "flip", "set")
 """Columns that a sample's metadata tells of a conversation."""
 
 
@@ -443,77 +522,82 @@ def load_awareness(paths: Sequence[str]) -> AwarenessTables:
     Raises:
         NoLogs: There is none.
     """
-    return awareness_tables(runs_in(paths, METHODS, repeats=True), paths)
+    return awareness_tables(runs(paths, METHODS, repeats=True), paths)
 
 
-def awareness_tables(there: Runs, paths: Sequence[str] = ()) -> AwarenessTables:
+def awareness_tables(all_runs: Runs, paths: Sequence[str] = ()) -> AwarenessTables:
     """Tables of the finished runs; raises as `load_awareness`.
 
     Args:
-        there: Runs of the five methods.
+        all_runs: Runs of the five methods.
         paths: Paths that were searched, for messages.
     """
-    verdicts: list[dict[str, Any]] = []
-    votes: list[dict[str, Any]] = []
-    texts: dict[tuple[str, str], dict[str, Any]] = {}
+    verdict_rows: list[dict[str, Any]] = []
+    vote_rows: list[dict[str, Any]] = []
+    text_rows: dict[tuple[str, str], dict[str, Any]] = {}
+    run_rows: list[dict[str, Any]] = []
     panels: dict[str, list[tuple[str, Panel]]] = {}
-    runs = []
-    logs, ignored = arm_runs_of(there, paths)
-    for arm, arm_run in logs.items():
-        log = arm_run.header
-        keys = dict(zip([*ARM, "data"], arm, strict=True))
-        about = log.eval.metadata or {}
+    used, ignored = arm_runs_of(all_runs, paths)
+    for arm, arm_run in used.items():
+        arm_values = dict(zip([*ARM, "data"], arm, strict=True))
+        data = arm_values["data"]
         for sample in arm_run.samples:
-            first, *rest = _decisions(sample, str(keys["method"]))
-            row = keys | {"item": str(sample.id), "epoch": sample.epoch}
-            known = {name: sample.metadata.get(name) for name in ABOUT}
-            also = {"decisions": about.get("decisions"), "log": log.location, "read": arm_run.read}
-            also |= _counts(sample, first, rest)
-            verdicts.append(row | known | first.model_dump() | also)
-            votes += [row | decision.model_dump() for decision in rest]
-        if any((keys["data"], str(sample.id)) not in texts for sample in arm_run.samples):
-            texts |= {(keys["data"], str(sample.id)): _text(sample) for sample in arm_run.run.read_samples()}
-        scores = [(str(sample.id), last_score(sample.scores)) for sample in arm_run.samples]
-        panels[arm_name(arm)] = [(item, of) for item, s in scores if s and (of := (s.metadata or {}).get(PANEL))]
-        graders = roles_of(log).get("grader", [])
-        runs.append(
-            keys
-            | {"dataset": about.get("dataset"), "log": log.location, "samples": len(arm_run.samples)}
-            | {"set_aside": about.get("set_aside"), "unread": about.get("unread")}
-            | {"grader": ", ".join(one.model for one in graders)}
-            | {"applied": "; ".join(f"{role}: {told}" for role, told in applied_in(arm_run.samples).items())}
-            | {"remarks": " ".join(remarks_in(arm_run.samples))}
-        )
-    rows = [{"data": data} | text for (data, _), text in texts.items()]
-    told = tuple(missing(there.counted, logs))
-    made, voted, asked, used = (pd.DataFrame(of) for of in (verdicts, votes, rows, runs))
-    return AwarenessTables(made, voted, asked, used, ignored, told, panels, arms=logs)
+            sample_values = arm_values | {"item": str(sample.id), "epoch": sample.epoch}
+            verdict, *votes = _verdict_and_votes(sample, str(arm_values["method"]))
+            verdict_rows.append(sample_values | _verdict_row(arm_run, sample, verdict, votes))
+            vote_rows += [sample_values | vote.model_dump() for vote in votes]
+        if any((data, str(sample.id)) not in text_rows for sample in arm_run.samples):
+            for full_sample in arm_run.run.read_samples():
+                text_rows[data, str(full_sample.id)] = {"data": data} | _text_row(full_sample)
+        panels[arm_name(arm)] = _panels(arm_run)
+        run_rows.append(arm_values | _run_row(arm_run))
+    return AwarenessTables(
+        verdicts=pd.DataFrame(verdict_rows),
+        votes=pd.DataFrame(vote_rows),
+        texts=pd.DataFrame(list(text_rows.values())),
+        runs=pd.DataFrame(run_rows),
+        ignored=ignored,
+        missing=tuple(missing(all_runs.counted, used)),
+        panels=panels,
+        arms=used,
+    )
 
 
-def _decisions(sample: EvalSampleSummary, method: str) -> list[Decision]:
+def _verdict_and_votes(sample: EvalSampleSummary, method: str) -> list[Decision]:
     """The verdict and the votes; a sample that failed has an unscored verdict."""
     failed = Decision(key=method, unscored=SAMPLE_ERROR, truth=sample.metadata.get("label"))
     return last_decisions(sample.scores) or [failed]
 
 
-def _counts(sample: EvalSampleSummary, verdict: Decision, votes: Sequence[Decision]) -> dict[str, object]:
-    """Counts of what was read of the votes, and of the grader's quotes."""
-    found, score = ballot(verdict, votes), last_score(sample.scores)
+def _verdict_row(
+    arm_run: ArmRun, sample: EvalSampleSummary, verdict: Decision, votes: Sequence[Decision]
+) -> dict[str, Any]:
+    """What a sample says beside its place: of the conversation, the verdict, its votes and the grader's quotes."""
+    log = arm_run.header
+    score = last_score(sample.scores)
     details = (score.metadata if score else None) or {}
-    kept, discarded = quotes_in(details)
-    (yes, yes_asked), (first, first_asked) = answers_with(details, "yes"), answers_with(details, "first")
+    sample_ballot = ballot(verdict, votes)
+    yes_count, yes_asked = answers_with(details, "yes")
+    first_count, first_asked = answers_with(details, "first")
+    kept_quotes, discarded_quotes = quotes_in(details)
+    conversation = {name: sample.metadata.get(name) for name in CONVERSATION_COLUMNS}
     return {
-        "votes_asked": found.asked,
-        "votes_read": found.read,
-        "could": found.could,
-        "turned": found.turned,
-        "contradicted": found.contradicted,
-        "yes": yes,
+        **conversation,
+        **verdict.model_dump(),
+        "decisions": (log.eval.metadata or {}).get("decisions"),
+        "log": log.location,
+        "read": arm_run.read,
+        "votes_asked": sample_ballot.asked,
+        "votes_read": sample_ballot.read,
+        "could": sample_ballot.could,
+        "turned": sample_ballot.turned,
+        "contradicted": sample_ballot.contradicted,
+        "yes": yes_count,
         "yes_asked": yes_asked,
-        "first": first,
+        "first": first_count,
         "first_asked": first_asked,
-        "quotes": kept + discarded,
-        "quotes_discarded": discarded,
+        "quotes": kept_quotes + discarded_quotes,
+        "quotes_discarded": discarded_quotes,
         "mass": _answer_mass(details),
     }
 
@@ -524,13 +608,42 @@ def _answer_mass(details: Mapping[str, Any]) -> float:
     return math.fsum(masses.values()) if masses else math.nan
 
 
-def _text(sample: EvalSample) -> dict[str, Any]:
-    messages = sample.input if isinstance(sample.input, list) else []
-    text = "\n".join(message.text for message in messages) if messages else str(sample.input)
-    if tools := [ToolInfo.model_validate(tool) for tool in sample.metadata.get("tools", ())]:
+def _panels(arm_run: ArmRun) -> list[tuple[str, Panel]]:
+    """Item and the verdicts of its graders, of each sample that several graded."""
+    panels = []
+    for sample in arm_run.samples:
+        score = last_score(sample.scores)
+        panel = (score.metadata or {}).get(PANEL) if score else None
+        if panel:
+            panels.append((str(sample.id), panel))
+    return panels
+
+
+def _run_row(arm_run: ArmRun) -> dict[str, Any]:
+    log = arm_run.header
+    metadata = log.eval.metadata or {}
+    graders = roles_of(log).get("grader", [])
+    return {
+        "dataset": metadata.get("dataset"),
+        "log": log.location,
+        "samples": len(arm_run.samples),
+        "set_aside": metadata.get("set_aside"),
+        "unread": metadata.get("unread"),
+        "grader": ", ".join(grader.model for grader in graders),
+        "applied": "; ".join(f"{role}: {settings}" for role, settings in applied_in(arm_run.samples).items()),
+        "remarks": " ".join(remarks_in(arm_run.samples)),
+    }
+
+
+def _text_row(sample: EvalSample) -> dict[str, Any]:
+    text = str(sample.input)
+    if isinstance(sample.input, list) and sample.input:
+        text = "\n".join(message.text for message in sample.input)
+    tools = [ToolInfo.model_validate(tool) for tool in sample.metadata.get("tools", ())]
+    if tools:
         text = f"{tools_text(tools)}\n{text}"
-    about = {name: sample.metadata.get(name) for name in ("label", "source", "pair", "set")}
-    return {"item": str(sample.id), "text": text} | about
+    conversation = {name: sample.metadata.get(name) for name in ("label", "source", "pair", "set")}
+    return {"item": str(sample.id), "text": text} | conversation
 
 
 def told_by_set(logged: AwarenessTables) -> AwarenessTables:
@@ -539,39 +652,51 @@ def told_by_set(logged: AwarenessTables) -> AwarenessTables:
     `sources.reference.stands_for` says what each set stands for. Where your rows have both labels, the numbers by label
     are of them alone. Without a reference nothing changes.
     """
-    texts = logged.texts
-    if "set" not in texts:
+    if "set" not in logged.texts:
         return logged
-    rows = list(_rows(texts, "label"))
-    own = stands_for(rows)
-    if own is None:
+    sets_and_labels = _sets_and_labels(logged.texts, "label")
+    your_label = stands_for(sets_and_labels)
+    if your_label is None:
         return logged
-    made = [_told(frame, column, own) for frame, column in ((texts, "label"), (logged.verdicts, "truth"))]
-    beside = sum(label == own for of_set, label in rows if of_set == REFERENCE)
-    left = f" {beside} of its rows, labelled {own}, stand for neither." if beside else ""
-    told = f"Your prompts stand for {own} and the reference for {OPPOSITE.get(own)} in every rate and AUROC.{left}"
-    return replace(logged, texts=made[0], verdicts=made[1], contrast=told if own else "")
+    contrast = ""
+    if your_label:
+        contrast = (
+            f"Your prompts stand for {your_label} and the reference for {OPPOSITE.get(your_label)} in every rate and "
+            "AUROC."
+        )
+        alike_count = sum(label == your_label for of_set, label in sets_and_labels if of_set == REFERENCE)
+        if alike_count:
+            contrast += f" {alike_count} of its rows, labelled {your_label}, stand for neither."
+    return replace(
+        logged,
+        texts=_with_set_labels(logged.texts, "label", your_label),
+        verdicts=_with_set_labels(logged.verdicts, "truth", your_label),
+        contrast=contrast,
+    )
 
 
-def _rows(frame: pd.DataFrame, column: str) -> Iterable[tuple[str | None, str | None]]:
+def _sets_and_labels(frame: pd.DataFrame, column: str) -> list[tuple[str | None, str | None]]:
     """Set and label of each row; what is missing is None."""
-    known = frame[["set", column]].astype(object).where(frame[["set", column]].notna(), None)
-    return zip(known["set"], known[column], strict=True)
+    columns = frame[["set", column]]
+    known = columns.astype(object).where(columns.notna(), None)
+    return list(zip(known["set"], known[column], strict=True))
 
 
-def _told(frame: pd.DataFrame, column: str, own: str) -> pd.DataFrame:
-    """The column with the labels that rows count with."""
-    labels = [counted_label(own, of_set, label) for of_set, label in _rows(frame, column)]
+def _with_set_labels(frame: pd.DataFrame, column: str, your_label: str) -> pd.DataFrame:
+    """The frame with the labels that its rows count with in this column."""
+    labels = [counted_label(your_label, of_set, label) for of_set, label in _sets_and_labels(frame, column)]
     return frame.assign(**{column: pd.Series(labels, index=frame.index, dtype=object)})
 
 
 def verdict_items(rows: pd.DataFrame) -> list[Item]:
     """Verdict rows as the scorer's items."""
     known = rows.astype(object).where(rows.notna(), None)
-    fields = [name for name in Decision.model_fields if name in known]
-    return [
-        Item(
-            decision=Decision(**{"key": row["method"]} | {name: row[name] for name in fields}),
+    decision_fields = [name for name in Decision.model_fields if name in known]
+    items = []
+    for row in known.to_dict("records"):
+        decision_values = {name: row[name] for name in decision_fields}
+        item = Item(
+            decision=Decision(**{"key": row["method"]} | decision_values),
             source=str(row["source"]),
             flip=bool(row["flip"]),
             votes=_ballot(row),
@@ -579,25 +704,27 @@ def verdict_items(rows: pd.DataFrame) -> list[Item]:
             conversation=f"{row.get('data')} {row.get('pair') or row['item']}",
             of_set=str(row.get("set") or ""),
         )
-        for row in known.to_dict("records")
-    ]
+        items.append(item)
+    return items
 
 
 def _ballot(row: dict[str, Any]) -> Ballot | None:
     if "could" not in row:
         return None
-    return Ballot(
-        row["votes_asked"], row["votes_read"], row["could"], row.get("turned") or 0, row.get("contradicted") or 0
-    )
+    turned = row.get("turned") or 0
+    contradicted = row.get("contradicted") or 0
+    return Ballot(row["votes_asked"], row["votes_read"], row["could"], turned, contradicted)
 
 
 def _details(row: dict[str, Any]) -> dict[str, Any]:
     """Details of the grader's quotes, and of the answers by word, from a score's metadata."""
-    found: dict[str, Any] = {
-        name: dict(enumerate([True] * row[name] + [False] * (row[f"{name}_asked"] - row[name])))
-        for name in ("yes", "first")
-        if row.get(f"{name}_asked")
-    }
+    details: dict[str, Any] = {}
+    for name in ("yes", "first"):
+        asked = row.get(f"{name}_asked")
+        if asked:
+            answers = [True] * row[name] + [False] * (asked - row[name])
+            details[name] = dict(enumerate(answers))
     if "quotes" in row:
-        found["quoted"] = {"kept": row["quotes"] - row["quotes_discarded"], "discarded": row["quotes_discarded"]}
-    return found
+        discarded = row["quotes_discarded"]
+        details["quoted"] = {"kept": row["quotes"] - discarded, "discarded": discarded}
+    return details
