@@ -52,8 +52,9 @@ from selfprobe.studies.check_numbers import (
     NO_SCORE,
     UNBOUND,
     UNNAMED_SCORE,
+    UNSCORED_METRIC,
+    BaselineRun,
     ChangeVerdict,
-    Kept,
     MetricChange,
     RunPairs,
     changes_of,
@@ -61,7 +62,7 @@ from selfprobe.studies.check_numbers import (
     item_draws,
     pair_runs,
     target_suffix,
-    turned,
+    turned_cells,
     verdict_counts,
 )
 from selfprobe.studies.check_table import (
@@ -172,7 +173,7 @@ class Check(Study):
         return self.log_dir.rstrip("/") or f"logs/check/{datetime.now(UTC):%Y-%m-%dT%H-%M-%S}"
 
     @cached_property
-    def before(self) -> tuple[list[Kept], list[str]]:
+    def before(self) -> tuple[list[BaselineRun], list[str]]:
         """The runs of before, and what to know of their logs.
 
         Raises:
@@ -318,7 +319,7 @@ class Check(Study):
         echo(f"{found.total()} {of}: {shares}", err=as_json)
 
 
-def _refuse_another(run: Kept, task: Task, items: int) -> None:
+def _refuse_another(run: BaselineRun, task: Task, items: int) -> None:
     """Refuse runs that no gate would compare with the baseline, before they are paid."""
     version, data = str(task.version).partition("+")[0], (task.metadata or {}).get("dataset_sha256", "")
     wrong = [
@@ -491,7 +492,7 @@ class CheckedLogs:
             lines += [f"{task}  {model} was not always asked alike: {'; '.join(told + more)}"] if len(ways) > 1 else []
         return lines
 
-    def good(self, most: float) -> tuple[list[Kept], dict[str, str]]:
+    def good(self, most: float) -> tuple[list[BaselineRun], dict[str, str]]:
         """The runs that can be compared, and those that are bad in themselves with the reason."""
         after, bad = [], dict(self.broken)
         for read in self.runs:
@@ -503,7 +504,7 @@ class CheckedLogs:
                 bad.setdefault(read.name, one_line(error))
         return after, bad
 
-    def kept(self) -> list[Kept]:
+    def kept(self) -> list[BaselineRun]:
         """The runs as a baseline keeps them.
 
         Raises:
@@ -578,7 +579,7 @@ LARGEST = 1e100
 """A score beyond it has no variance in floating point, and is not compared."""
 
 
-def baseline_run(read: ReadRun) -> Kept:
+def baseline_run(read: ReadRun) -> BaselineRun:
     """A run as a baseline keeps it.
 
     Raises:
@@ -614,7 +615,7 @@ def baseline_run(read: ReadRun) -> Kept:
     set_ = {k: v for k, v in args_of(header).items() if v is not None and k not in ELSEWHERE}
     roles = {role: ", ".join(one.model for one in models) for role, models in roles_of(header).items()}
     clusters = {str(one.id): str(one.metadata["cluster"]) for one in samples if one.metadata.get("cluster")}
-    return Kept(
+    return BaselineRun(
         task=read.task,
         model=header.eval.model,
         target=target_of(header),
@@ -735,9 +736,9 @@ def _blind(read: ReadRun, values: Sequence[Judged], clusters: dict[str, str]) ->
 def _prompts(run: Run, samples: Sequence[EvalSampleSummary]) -> list[str]:
     """Digests of the prompts of the first sample, in no order of calls, without the models' names where they are told.
 
-    Options are left out, since tasks shuffle them; `Kept.answers` has them. A prompt counts where no reply stands
-    before or in it, nobody was asked it as a grader, and it is more than the sample's own input: so the same for every
-    model. None may be left.
+    Options are left out, since tasks shuffle them; `BaselineRun.answers` has them. A prompt counts where no reply
+    stands before or in it, nobody was asked it as a grader, and it is more than the sample's own input: so the same
+    for every model. None may be left.
 
     Raises:
         InputError: The log cannot be read.
@@ -810,7 +811,7 @@ YOUNGER = ("answers", "left_out", "roles", "scorers", "said", "reducers")
 """Fields that older files lack; left out where they are empty, so that the same runs have the same bytes."""
 
 
-def save_baseline(runs: Sequence[Kept], path: str) -> int:
+def save_baseline(runs: Sequence[BaselineRun], path: str) -> int:
     """Write a baseline: JSON for git, an item a line, the same bytes for the same runs; its size in bytes.
 
     Raises:
@@ -828,7 +829,7 @@ def _refuse_other_than_json(path: str, option: str = "") -> None:
         raise InputError(f"a baseline is a .json file, got {option}{path}")
 
 
-def read_baseline(path: str) -> list[Kept]:
+def read_baseline(path: str) -> list[BaselineRun]:
     """The runs of a baseline.
 
     Raises:
@@ -849,7 +850,7 @@ def read_baseline(path: str) -> list[Kept]:
     if found["baseline"] != 1:
         raise InputError(f"{path} is a baseline of form {found['baseline']}, this selfprobe reads form 1{again}")
     try:
-        runs = TypeAdapter(list[Kept]).validate_json(json.dumps(found["runs"]), strict=True)
+        runs = TypeAdapter(list[BaselineRun]).validate_json(json.dumps(found["runs"]), strict=True)
         same = _sum(",\n".join(map(_text, runs))) == found.get("sha256")
     except ValidationError as error:
         first = error.errors()[0]
@@ -872,7 +873,7 @@ def _sum(body: str) -> str:
     return hashlib.sha256(f"{body}\n".encode()).hexdigest()
 
 
-def _text(run: Kept) -> str:
+def _text(run: BaselineRun) -> str:
     parts = []
     for name, value in asdict(run).items():
         told = _json(value)
@@ -1019,8 +1020,8 @@ def complete(logged: CheckedLogs, most: float) -> CheckResult:
 class Gate:
     """A baseline's runs, the runs of now, and every change between them."""
 
-    before: Sequence[Kept]
-    after: Sequence[Kept]
+    before: Sequence[BaselineRun]
+    after: Sequence[BaselineRun]
     smallest: float = 0.05
     """The smallest change that matters."""
     lower: Sequence[str] = ()
@@ -1065,7 +1066,7 @@ class Gate:
         count |= {kind: len(runs) for kind, runs in bad.items() if runs}
         last = ", ".join(f"{number} {name}" for name, number in count.items()) or "nothing to compare"
         cases += [_bad(run, f"{kind}: {why}", 6) for kind, runs in bad.items() for run, why in runs.items()]
-        cells = turned(self.paired.pairs, self.lower)
+        cells = turned_cells(self.paired.pairs, self.lower)
         notes = [str(one) for one in cells[:LISTED]]
         if len(cells) > LISTED:
             right = sum(one.right for one in cells)
@@ -1132,8 +1133,8 @@ def verdict_text(row: MetricChange, smallest: float) -> str:
         needed = row.needed or 0
         many = f"{needed:,}" if needed < 10**9 else "more than a billion"
         needs = f"needs {many} {one.unit}s" if needed > one.n else ""
-        told = row.why if row.why and row.metric != "unscored" else needs or one.reason
-    elif row.metric == "unscored" and row.verdict is not ChangeVerdict.WORSE:
+        told = row.why if row.why and row.metric != UNSCORED_METRIC else needs or one.reason
+    elif row.metric == UNSCORED_METRIC and row.verdict is not ChangeVerdict.WORSE:
         told = ""
     return f"{word} ({told})" if told else word
 
