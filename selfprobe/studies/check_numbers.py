@@ -679,6 +679,11 @@ def turned_cells(pairs: Sequence[Pair], lower: Collection[str] = ()) -> list[Tur
     return sorted(turned, key=lambda cell: cell.right)
 
 
+def scores_of(run: BaselineRun) -> set[float]:
+    """All different scores of a run."""
+    return _scores(run, [(item, key) for item, values_by_key in run.items.items() for key in values_by_key])
+
+
 def _scores(run: BaselineRun, cells: Sequence[Cell]) -> set[float]:
     """All different scores of a run at these cells."""
     scores = set[float]()

@@ -18,7 +18,7 @@ NO_REASON = "no_reason"
 """Reason of a value that a scorer left out without one."""
 
 
-class Theirs(Decision):
+class ForeignDecision(Decision):
     """Value of another suite's scorer; its key is the scorer's name, and after a dot the key of a dict."""
 
     value: float | None = None
@@ -67,7 +67,7 @@ def judged_table(run: Run) -> list[TableRow]:
         failed = is_failed(sample, run.header)
         for column in columns:
             score = (sample.scores or {}).get(column.scorer)
-            decision = Theirs(key=column.name, unscored=FAILED) if failed else _theirs(column, score)
+            decision = ForeignDecision(key=column.name, unscored=FAILED) if failed else _foreign_decision(column, score)
             rows.append(TableRow(str(sample.id), sample.epoch, decision, failed))
     return rows
 
@@ -120,15 +120,15 @@ def _keys(score: Score) -> list[str]:
     return list(values_of(score))
 
 
-def _theirs(column: ScoreColumn, score: Score | None) -> Theirs:
+def _foreign_decision(column: ScoreColumn, score: Score | None) -> ForeignDecision:
     if score is None:
-        return Theirs(key=column.name, unscored=NO_SCORE)
+        return ForeignDecision(key=column.name, unscored=NO_SCORE)
     values = values_of(score)
     if column.key in values:
-        return Theirs(key=column.name, value=number_of(values[column.key]), said=score.answer)
+        return ForeignDecision(key=column.name, value=number_of(values[column.key]), said=score.answer)
     lacks_key = isinstance(score.value, Mapping | list) and column.key not in _keys(score)
     reason = score.reason or (NO_SCORE if lacks_key else NO_REASON)
-    return Theirs(key=column.name, unscored=reason, said=score.answer)
+    return ForeignDecision(key=column.name, unscored=reason, said=score.answer)
 
 
 WORDS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0} | {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
