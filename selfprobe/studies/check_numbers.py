@@ -566,7 +566,8 @@ def _changed_asking(old: BaselineRun, new: BaselineRun) -> str:
         old_share = old.applied.get(settings, 0) / old_samples
         new_share = new.applied.get(settings, 0) / new_samples
         share_changes[settings] = new_share - old_share
-    if sum(share for share in share_changes.values() if share > 0) <= LARGEST_SHARE_ASKED_OTHERWISE:
+    moved_share = sum(max(0.0, share_change) for share_change in share_changes.values())
+    if moved_share <= LARGEST_SHARE_ASKED_OTHERWISE:
         return ""
     rarer = min(share_changes, key=lambda settings: share_changes[settings])
     more_frequent = max(share_changes, key=lambda settings: share_changes[settings])

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from selfprobe.studies.check import Gate, _short, _signed, change_text, verdict_text
-from selfprobe.studies.check_numbers import BaselineRun, changes_of, pair_runs, refusal, turned_cells
+from selfprobe.studies.check import VERDICT_WORDS, Gate, _short, _signed, change_text, verdict_text
+from selfprobe.studies.check_numbers import BaselineRun, ChangeVerdict, changes_of, pair_runs, refusal, turned_cells
 
 
 def run(values: list[Any], **given: Any) -> BaselineRun:
@@ -107,6 +107,14 @@ def test_what_is_shown_adds_up_and_where_two_decimals_do_not_has_more() -> None:
     assert change_text(row).startswith(".47 → .51  +.03 [−."), "six decimals would add up, and claim too much"
     [row] = changes_of([(run(HALF), run(HALF))], smallest=0.05)
     assert change_text(row) == ".50 → .50  .00 [−.02, +.02]"
+
+
+def test_each_verdict_has_words_of_its_own() -> None:
+    words = [VERDICT_WORDS[verdict].of_number for verdict in ChangeVerdict]
+    assert len({*words}) == len(VERDICT_WORDS) == len(ChangeVerdict) and all(words)
+    [row] = changes_of([(run(HALF), run(HALF))], smallest=0.05)
+    told = [verdict_text(replace(row, verdict=verdict), 0.1) for verdict in ChangeVerdict]
+    assert told == ["worse", "cannot tell a change of .10", "no worse", "unchanged", "better"]
 
 
 def test_numbers_are_short() -> None:
