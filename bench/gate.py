@@ -24,7 +24,7 @@ for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
 import numpy as np  # noqa: E402
 from scipy import special  # noqa: E402
 
-from selfprobe.studies.check_numbers import Kept, Pair, changes_of  # noqa: E402
+from selfprobe.studies.check_numbers import BaselineRun, Pair, changes_of  # noqa: E402
 
 SMALLEST = 0.05
 PAIRS = 1000
@@ -118,7 +118,7 @@ def _pair(line: Line, rng: np.random.Generator, fall: float, task: str) -> Pair:
         blind = {name: {f"k{k}": float(guessed[i, k]) for k in range(line.keys)} for i, name in enumerate(names)}
         clusters = {name: f"c{of[i]}" for i, name in enumerate(names)} if line.cluster > 1 else {}
         known = (task, "m", "m", "1", "0", {}, {}, "", "", [], {}, "score", {}, items)
-        runs.append(Kept(*known, blind=blind if line.guess else {}, clusters=clusters))
+        runs.append(BaselineRun(*known, blind=blind if line.guess else {}, clusters=clusters))
     return runs[0], runs[1]
 
 

@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
+from enum import IntEnum, StrEnum
 from functools import cached_property
 from pathlib import Path
 from string import ascii_uppercase
@@ -17,7 +18,8 @@ from xml.etree import ElementTree
 
 from inspect_ai import Task
 from inspect_ai.event import ModelEvent
-from inspect_ai.log import EvalSampleReductions, EvalSampleSummary
+from inspect_ai.log import EvalSampleReductions, EvalSampleSummary, EvalScore
+from inspect_ai.model import ChatMessage
 from pydantic import Field, TypeAdapter, ValidationError, field_validator, model_validator
 
 from selfprobe.data.files import decoded, read_bytes
@@ -47,27 +49,33 @@ from selfprobe.scorers.dilemma import Dilemma, dilemmas_of
 from selfprobe.scorers.summary import best_of, without_a_model
 from selfprobe.solvers.converse import METHODS
 from selfprobe.solvers.observe import OTHER, arms_of, examples_of
+from selfprobe.stats.paired import Change
 from selfprobe.studies.check_numbers import (
     FAILED,
     NO_SCORE,
     UNBOUND,
     UNNAMED_SCORE,
+    UNSCORED_METRIC,
+    BaselineRun,
     ChangeVerdict,
-    Kept,
+    Draw,
     MetricChange,
     RunPairs,
+    TurnedCell,
     changes_of,
+    count_text,
     epoch_deals,
     item_draws,
     pair_runs,
+    scores_of,
     target_suffix,
-    turned,
+    turned_cells,
     verdict_counts,
 )
 from selfprobe.studies.check_table import (
+    ForeignDecision,
     ScoreColumn,
     TableRow,
-    Theirs,
     header_disagreement,
     is_failed,
     judged_table,
@@ -81,18 +89,35 @@ from selfprobe.study.options import MODELS_HELP, echo_json, echo_lines
 from selfprobe.text.safe import clean, concealed, echo
 from selfprobe.text.thoughts import split_thought
 
-GOOD, WORSE, INCOMPLETE, UNTOLD = 0, 1, 3, 4
-"""Exit statuses; 2 is the command line's."""
-MOST = 0.1
+
+class ExitStatus(IntEnum):
+    """Exit statuses; 2 is the command line's."""
+
+    GOOD = 0
+    WORSE = 1
+    INCOMPLETE = 3
+    CANNOT_TELL = 4
+
+
+LARGEST_UNSCORED_SHARE = 0.1
 """Share of unscored values in a run that is good."""
-UNSCORED_HELP = f"Largest share of unscored values in a good run. Default: {MOST}; with a baseline 1."
-SETS = ("target_log", "observer_log")
+UNSCORED_HELP = f"Largest share of unscored values in a good run. Default: {LARGEST_UNSCORED_SHARE}; with a baseline 1."
+OTHER_LOG_ARGUMENTS = ("target_log", "observer_log")
 """Task arguments that concern another model, or an earlier run."""
-LUCK = (
+FALSE_ALARM_NOTE = (
     "A model that did not change has an alarm within 30 nights with one baseline in four. Run it again before you act: "
     "with 6 % of baselines both runs of a night are worse. A baseline of several epochs has more alarms (40 %), not "
     "fewer; only the worst luck is smaller."
 )
+
+
+@dataclass(frozen=True)
+class RehearsedTask:
+    """A task of --run, before it is asked."""
+
+    task: Task
+    args: dict[str, Any]
+    item_count: int
 
 
 class Check(Study):
@@ -139,25 +164,28 @@ class Check(Study):
     @model_validator(mode="after")
     def _consistent(self) -> Self:
         """Refuse what does not go together, or would have no effect."""
-        if bool(self.logs) == bool(self.tasks):
-            raise InputError("give LOGS, or --run TASKS --model MODEL" + (", not both" if self.logs else ""))
+        if self.logs and self.tasks:
+            raise InputError("give LOGS, or --run TASKS --model MODEL, not both")
+        if not self.logs and not self.tasks:
+            raise InputError("give LOGS, or --run TASKS --model MODEL")
         if self.tasks and not self.models:
             raise InputError("--run needs a model: --model MODEL")
         if self.save is not None:
             _refuse_other_than_json(self.save, "--save ")
         if self.baseline and self.against:
             raise InputError("--baseline and --against are both what was before; give one of them")
-        for_run = {"--limit": self.limit, "-T": self.args, "--model": self.models, "--log-dir": self.log_dir}
-        if alone := [flag for flag, given in for_run.items() if given and self.logs]:
-            raise InputError(f"{alone[0]} is for --run TASKS; with LOGS it has no effect")
-        idle = {"--strict": self.strict}
-        idle |= {} if self.aa else {"--lower": bool(self.lower), "--smallest": self.smallest != 0.05}
-        if without := [flag for flag, given in idle.items() if given and not self.gates]:
-            raise InputError(f"{without[0]} is about a change; say from what: --baseline FILE.json or --against LOGS2")
-        files = {"--junit": self.junit, "--github": self.github}
-        if mute := [flag for flag, given in files.items() if given and self.aa and not self.gates]:
+        run_options = {"--limit": self.limit, "-T": self.args, "--model": self.models, "--log-dir": self.log_dir}
+        if self.logs and (option := _first_option_in_use(run_options)):
+            raise InputError(f"{option} is for --run TASKS; with LOGS it has no effect")
+        change_options: dict[str, object] = {"--strict": self.strict}
+        if not self.aa:
+            change_options |= {"--lower": self.lower, "--smallest": self.smallest != 0.05}
+        if not self.gates and (option := _first_option_in_use(change_options)):
+            raise InputError(f"{option} is about a change; say from what: --baseline FILE.json or --against LOGS2")
+        output_options = {"--junit": self.junit, "--github": self.github}
+        if self.aa and not self.gates and (option := _first_option_in_use(output_options)):
             raise InputError(
-                f"{mute[0]} has nothing to say of --aa alone; give --baseline or --against, or leave --aa out"
+                f"{option} has nothing to say of --aa alone; give --baseline or --against, or leave --aa out"
             )
         return self
 
@@ -172,58 +200,73 @@ class Check(Study):
         return self.log_dir.rstrip("/") or f"logs/check/{datetime.now(UTC):%Y-%m-%dT%H-%M-%S}"
 
     @cached_property
-    def before(self) -> tuple[list[Kept], list[str]]:
+    def before(self) -> tuple[list[BaselineRun], list[str]]:
         """The runs of before, and what to know of their logs.
 
         Raises:
             InputError: They cannot be read, or no score can change by --smallest.
         """
-        earlier = read_logs([self.against]) if self.against else None
-        runs = read_baseline(self.baseline) if self.baseline else earlier.kept() if earlier else []
-        given = [v for run in runs for cell in run.items.values() for one in cell.values() for v in one]
-        numbers = [value for value in given if not isinstance(value, str)]
-        if self.smallest > 1 and numbers and all(0 <= number <= 1 for number in numbers):
+        runs, notes = list[BaselineRun](), list[str]()
+        if self.against:
+            earlier_logs = read_logs([self.against])
+            runs = earlier_logs.baseline_runs()
+            notes = [f"before: {note}" for note in earlier_logs.replaced_notes()]
+        if self.baseline:
+            runs = read_baseline(self.baseline)
+        scores = {score for run in runs for score in scores_of(run)}
+        if self.smallest > 1 and scores and all(0 <= score <= 1 for score in scores):
             raise InputError(
                 f"--smallest {self.smallest:g} is more than any change can be: what was before lies in 0 to 1; give a "
                 "share such as .05"
             )
-        return runs, [f"before: {line}" for line in earlier.left_out()] if earlier else []
+        return runs, notes
 
     @cached_property
-    def built(self) -> dict[str, tuple[Task, dict[str, Any], int]]:
-        """The tasks of --run with their arguments and numbers of items.
+    def rehearsed_tasks(self) -> dict[str, RehearsedTask]:
+        """The tasks of --run by their names.
 
         Raises:
             InputError: A task or an argument that there is not; or the baseline is of another version, data set or
                 more items, so that the calls would be for nothing.
         """
+        for task_name in self.tasks:
+            self._refuse_unknown_task(task_name)
+        for name in OTHER_LOG_ARGUMENTS:
+            if name in self.args:
+                raise InputError(f"a gate asks a model about itself: leave {name} out")
+        argument_names = sorted({name for task_name in self.tasks for name in defaults_of(task_name)})
+        if fault := renamed(self.args, argument_names) or unknown(self.args, argument_names):
+            raise InputError(f"no task here has an argument {fault}")
+        for arm in arms_of(self.args.get("about", "self")):
+            if examples_of(arm) is not None:
+                raise InputError(f"a gate asks a model about itself: leave about={arm} out")
+
+        rehearsed_tasks = dict[str, RehearsedTask]()
+        for task_name in self.tasks:
+            defaults = defaults_of(task_name)
+            args = {name: value for name, value in self.args.items() if name in defaults}
+            task = tasks_by_name()[task_name](**args)
+            item_count = len(task.dataset)
+            if self.limit:
+                item_count = min(item_count, self.limit)
+            rehearsed_tasks[task_name] = RehearsedTask(task, args, item_count)
+        earlier_runs, _ = self.before
+        for run in earlier_runs:
+            if run.task in rehearsed_tasks:
+                _refuse_other_task(run, rehearsed_tasks[run.task])
+        return rehearsed_tasks
+
+    def _refuse_unknown_task(self, task_name: str) -> None:
         known = measures()
-        for task in self.tasks:
-            if task in known:
-                continue
-            if task in tasks_by_name():
-                name = FULL.get(task, task)
-                how = (
-                    f"inspect eval selfprobe/{name} --model {self.models[0]} --log-dir LOGS, then selfprobe check LOGS"
-                )
-                raise InputError(f"--run takes {', '.join(known)}; run {name} by itself: {how}")
-            raise InputError(f"--run takes {', '.join(known)}; there is no task {task}{meant(task, known)}")
-        if set_here := [name for name in SETS if name in self.args]:
-            raise InputError(f"a gate asks a model about itself: leave {set_here[0]} out")
-        known_here = sorted({name for task in self.tasks for name in defaults_of(task)})
-        if wrong := renamed(self.args, known_here) or unknown(self.args, known_here):
-            raise InputError(f"no task here has an argument {wrong}")
-        if told := [arm for arm in arms_of(self.args.get("about", "self")) if examples_of(arm) is not None]:
-            raise InputError(f"a gate asks a model about itself: leave about={told[0]} out")
-        found = {}
-        for task in self.tasks:
-            args = {name: value for name, value in self.args.items() if name in defaults_of(task)}
-            made = tasks_by_name()[task](**args)
-            found[task] = made, args, min(len(made.dataset), self.limit or len(made.dataset))
-        for run in self.before[0]:
-            if run.task in found:
-                _refuse_another(run, found[run.task][0], found[run.task][2])
-        return found
+        if task_name in known:
+            return
+        if task_name in tasks_by_name():
+            full_name = FULL.get(task_name, task_name)
+            command = f"inspect eval selfprobe/{full_name} --model {self.models[0]} --log-dir LOGS"
+            raise InputError(
+                f"--run takes {', '.join(known)}; run {full_name} by itself: {command}, then selfprobe check LOGS"
+            )
+        raise InputError(f"--run takes {', '.join(known)}; there is no task {task_name}{meant(task_name, known)}")
 
     def refuse_others(self) -> None:
         """Refuse nothing: `check` judges logs of any task."""
@@ -232,13 +275,18 @@ class Check(Study):
         """Items, calls and tokens of --run."""
         if not self.tasks:
             return None
-        calls = sent = received = 0
-        for task, (_, args, items) in self.built.items():
-            of = rehearsed(task, args).all
-            here = items * of.count
-            calls, sent, received = calls + here, sent + here * of.tokens[0], received + here * of.tokens[1]
-        counts = [f"{task}: {items} items" for task, (_, _, items) in self.built.items()]
-        return Plan([", ".join(counts)], [Cost(model, calls, sent, received) for model in self.models])
+        call_count = sent_tokens = received_tokens = 0
+        item_counts = []
+        for task_name, planned in self.rehearsed_tasks.items():
+            item_calls = rehearsed(task_name, planned.args).all
+            item_sent, item_received = item_calls.tokens[:2]
+            task_calls = planned.item_count * item_calls.count
+            call_count += task_calls
+            sent_tokens += task_calls * item_sent
+            received_tokens += task_calls * item_received
+            item_counts.append(f"{task_name}: {planned.item_count} items")
+        costs = [Cost(model, call_count, sent_tokens, received_tokens) for model in self.models]
+        return Plan([", ".join(item_counts)], costs)
 
     @property
     def rounds(self) -> int:
@@ -247,87 +295,129 @@ class Check(Study):
 
     def waves(self) -> Iterator[Wave]:
         """Each task with each model."""
-        models = [NamedModel(model, self.how.model_args) for model in self.models]
-        asked = [(task, args | self.how.shared) for task, (_, args, _) in self.built.items()]
-        yield Wave([DescribedRun(*one, model) for model in models for one in asked], "Runs", further={})
+        described_runs = list[DescribedRun]()
+        for model in self.models:
+            named_model = NamedModel(model, self.how.model_args)
+            for task_name, planned in self.rehearsed_tasks.items():
+                described_runs.append(DescribedRun(task_name, planned.args | self.how.shared, named_model))
+        yield Wave(described_runs, "Runs", further={})
 
     def ask(self) -> bool:
         """Run the tasks; say where all were there already."""
-        began = datetime.now(UTC).replace(microsecond=0)  # as logs have it
-        complete = super().ask()
-        ends = [run.header.stats.completed_at for run in runs_in([self.base]).counted]
-        last = max(map(datetime.fromisoformat, ends)) if ends and all(ends) else began
-        if last < began:
-            when = f"{last:%Y-%m-%d %H:%M} UTC; a new folder asks anew"
+        start = datetime.now(UTC).replace(microsecond=0)  # as logs have it
+        is_complete = super().ask()
+        end_texts = [run.header.stats.completed_at for run in runs_in([self.base]).counted]
+        if not end_texts or not all(end_texts):
+            return is_complete
+        last_end = max(map(datetime.fromisoformat, end_texts))
+        if last_end < start:
+            when = f"{last_end:%Y-%m-%d %H:%M} UTC; a new folder asks anew"
             echo(f"Nothing was asked: the runs in {self.base} were finished at {when}", err=True)
-        return complete
+        return is_complete
 
     def tell(self, *, as_json: bool, planned: bool) -> int:
         """Judge the logs, print and write what was asked for; the exit status."""
-        logged = read_logs(self.logs or [self.base], self.limits if self.tasks else None)
+        logs = read_logs(self.logs or [self.base], self.limits if self.tasks else None)
         judge = self._against_itself if self.aa and not self.gates else self._judged
-        status = judge(logged, as_json)
+        status = judge(logs, as_json)
         if status and self.save:
-            echo(f"No baseline is saved of runs with status {status}", err=True)
+            echo(f"No baseline is saved of runs with status {int(status)}", err=True)
         elif self.save:
-            runs = logged.kept()
+            runs = logs.baseline_runs()
             size = save_baseline(runs, self.save)
-            told = [f"Baseline: {self.save} ({len(runs)} run{'s' * (len(runs) != 1)}, {size / 1000:.0f} kB)"]
-            told += [f"{run.name}: not in the baseline: {why}" for run in runs for why in run.left_out.values()]
-            echo_lines([] if as_json else told)
-        return status
+            lines = [f"Baseline: {self.save} ({count_text(len(runs), 'run')}, {size / 1000:.0f} kB)"]
+            for run in runs:
+                lines += [f"{run.name}: not in the baseline: {reason}" for reason in run.left_out.values()]
+            if not as_json:
+                echo_lines(lines)
+        return int(status)
 
-    def _judged(self, logged: "CheckedLogs", as_json: bool) -> int:
+    def _judged(self, logs: "CheckedLogs", as_json: bool) -> ExitStatus:
         """Say whether runs are complete, and what changed where there is a baseline."""
-        (before, earlier), gate = self.before, None
-        if self.gates:
-            after, bad = logged.good(1.0 if self.unscored is None else self.unscored)
-            notes = earlier + logged.left_out() + logged.passed_over()
-            gate = Gate(before, after, self.smallest, self.lower, self.strict, bad, notes)
-            known = sorted({row.metric for row in gate.rows})
-            if wrong := [name for name in self.lower if known and name not in known]:
-                there = f"there are {', '.join(known)}{meant(wrong[0], known)}"
-                raise InputError(f"--lower {wrong[0]}: no such metric; {there}")
-        found = gate.found() if gate else complete(logged, MOST if self.unscored is None else self.unscored)
+        if not self.gates:
+            largest_unscored = LARGEST_UNSCORED_SHARE if self.unscored is None else self.unscored
+            result = complete(logs, largest_unscored)
+            self._put_out(result, as_json)
+            return result.status
+        gate = self._gate(logs)
+        result = gate.result()
+        self._put_out(result, as_json)
+        if self.aa and gate.rows:
+            self._tell_flips(item_draws(gate.paired.pairs), "resamples of the items", as_json)
+        return result.status
+
+    def _gate(self, logs: "CheckedLogs") -> "Gate":
+        """The comparison of the logs with what was before.
+
+        Raises:
+            InputError: No metric has a name of --lower.
+        """
+        earlier_runs, earlier_notes = self.before
+        runs, bad_runs = logs.comparable_runs(1.0 if self.unscored is None else self.unscored)
+        notes = earlier_notes + logs.replaced_notes() + logs.other_file_notes()
+        gate = Gate(earlier_runs, runs, self.smallest, self.lower, self.strict, bad_runs, notes)
+        metrics = sorted({row.metric for row in gate.rows})
+        for name in self.lower:
+            if metrics and name not in metrics:
+                known = f"there are {', '.join(metrics)}{meant(name, metrics)}"
+                raise InputError(f"--lower {name}: no such metric; {known}")
+        return gate
+
+    def _put_out(self, result: "CheckResult", as_json: bool) -> None:
+        """Print a result, and write it where it was asked for."""
         if as_json:
-            echo_json(found.fields)
+            echo_json(result.fields)
         else:
-            for line in found.lines():
+            for line in result.lines():
                 echo(line)
         if self.junit:
-            place_file(found.junit(), self.junit)
+            place_file(result.junit(), self.junit)
         if self.github:
-            for line in found.annotations():
+            for line in result.annotations():
                 echo(line, err=as_json)
-            add_to_summary(found.markdown())
-        if gate and self.aa and gate.rows:
-            self._tell_flips(item_draws(gate.paired.pairs), "resamples of the items", as_json)
-        return found.status
+            add_to_summary(result.markdown())
 
-    def _against_itself(self, logged: "CheckedLogs", as_json: bool) -> int:
+    def _against_itself(self, logs: "CheckedLogs", as_json: bool) -> ExitStatus:
         """Say how often the epochs of runs differ from each other as a gate sees it."""
-        runs, bad = logged.good(1.0 if self.unscored is None else self.unscored)
+        runs, bad_runs = logs.comparable_runs(1.0 if self.unscored is None else self.unscored)
         self._tell_flips(epoch_deals(runs), "deals of the epochs into before and after, where nothing changed", as_json)
-        for name, why in bad.items():
-            echo(f"{name}  bad: {why}", err=as_json)
-        return INCOMPLETE if bad else GOOD
+        for name, reason in bad_runs.items():
+            echo(f"{name}  bad: {reason}", err=as_json)
+        return ExitStatus.INCOMPLETE if bad_runs else ExitStatus.GOOD
 
-    def _tell_flips(self, draw: Any, of: str, as_json: bool) -> None:
-        found = verdict_counts(draw, self.aa or 1, smallest=self.smallest, lower=self.lower)
-        shares = ", ".join(f"{verdict} {count}" for verdict, count in found.most_common())
-        echo(f"{found.total()} {of}: {shares}", err=as_json)
+    def _tell_flips(self, draw: Draw, draws_name: str, as_json: bool) -> None:
+        counts = verdict_counts(draw, self.aa or 1, smallest=self.smallest, lower=self.lower)
+        shares = ", ".join(f"{verdict} {count}" for verdict, count in counts.most_common())
+        echo(f"{counts.total()} {draws_name}: {shares}", err=as_json)
 
 
-def _refuse_another(run: Kept, task: Task, items: int) -> None:
+def _first_option_in_use(options: Mapping[str, object]) -> str:
+    """The first option with a value, or ""."""
+    for name, value in options.items():
+        if value:
+            return name
+    return ""
+
+
+def _refuse_other_task(run: BaselineRun, planned: RehearsedTask) -> None:
     """Refuse runs that no gate would compare with the baseline, before they are paid."""
-    version, data = str(task.version).partition("+")[0], (task.metadata or {}).get("dataset_sha256", "")
-    wrong = [
-        (version != run.version, f"is of task version {run.version}, here is {version}; save a new one"),
-        (data != run.data, f"is of another data set (hash {run.data[:12]}, here {data[:12]})"),
-        (items < len(run.items), f"has {len(run.items)} items, {items} would be run; raise --limit"),
-    ]
-    if why := [why for is_wrong, why in wrong if is_wrong]:
-        raise InputError(f"{run.task}: the baseline {why[0]}")
+    version = str(planned.task.version).partition("+")[0]
+    data = (planned.task.metadata or {}).get("dataset_sha256", "")
+    fault = ""
+    if version != run.version:
+        fault = f"is of task version {run.version}, here is {version}; save a new one"
+    elif data != run.data:
+        fault = f"is of another data set (hash {run.data[:12]}, here {data[:12]})"
+    elif planned.item_count < len(run.items):
+        fault = f"has {len(run.items)} items, {planned.item_count} would be run; raise --limit"
+    if fault:
+        raise InputError(f"{run.task}: the baseline {fault}")
+
+
+UNFINISHED_WORDS = {"started": "still running, or killed", "cancelled": "interrupted"}
+"""Status of a run that is no success → what is said of it; "failed" of others."""
+INTERRUPT_ERROR = "CancelledError"
+"""Error that every interrupt leaves in the samples that were under way."""
 
 
 @dataclass(frozen=True)
@@ -335,9 +425,9 @@ class ReadRun:
     """One run: its log, and what its samples say."""
 
     run: Run
-    wanted: int
+    planned_samples: int
     """Samples that it was to have, epochs counted."""
-    whole: list[EvalSampleSummary]
+    finished_samples: list[EvalSampleSummary]
     """Valid samples that did not fail."""
     table: list[TableRow]
     """Values of all valid samples; see `judged_table`."""
@@ -350,9 +440,14 @@ class ReadRun:
         return [(row.item, row.decision) for row in self.table if not row.failed]
 
     @property
+    def logged_scores(self) -> list[EvalScore]:
+        """Scores of the log's header."""
+        return self.run.results.scores if self.run.results else []
+
+    @property
     def scored_after_error(self) -> int:
         """Number of samples that ended in an error and were scored all the same."""
-        return sum(bool(sample.error) for sample in self.whole)
+        return sum(bool(sample.error) for sample in self.finished_samples)
 
     @property
     def task(self) -> str:
@@ -360,33 +455,43 @@ class ReadRun:
         return self.run.identity.task
 
     @property
+    def model(self) -> str:
+        """Name of the evaluated model."""
+        return self.run.header.eval.model
+
+    @property
     def name(self) -> str:
         """Name for people: the task, its model, and a target that is not its model."""
-        return f"{self.task} of {self.of}"
+        return f"{self.task} of {self.models}"
 
     @property
-    def of(self) -> str:
+    def models(self) -> str:
         """Name of the model, and of a target that is not it."""
-        model = self.run.header.eval.model
-        return model + target_suffix(model, target_of(self.run.header))
+        return self.model + target_suffix(self.model, target_of(self.run.header))
 
     @property
-    def asked(self) -> Counter[str]:
+    def applied_settings(self) -> Counter[str]:
         """Settings that the evaluated model was really asked with (`reply_notes`) → samples; none for other suites."""
-        told = [sample.metadata.get("applied") for sample in self.whole]
-        ways = [way.get("observer", way.get("target")) for way in told if isinstance(way, dict)]
-        return Counter("; ".join(sorted(str(way).split("; "))) for way in ways if way)
+        counts = Counter[str]()
+        for sample in self.finished_samples:
+            settings_by_role = sample.metadata.get("applied")
+            if not isinstance(settings_by_role, dict):
+                continue
+            settings = settings_by_role.get("observer", settings_by_role.get("target"))
+            if settings:
+                counts["; ".join(sorted(str(settings).split("; ")))] += 1
+        return counts
 
     @property
     def reasons(self) -> dict[str, float]:
         """Why values are unscored, with the share of all, the most frequent first."""
-        missing = Counter(one.unscored for _, one in self.values if one.unscored)
-        return {reason: count / len(self.values) for reason, count in missing.most_common()}
+        counts = Counter(decision.unscored for _, decision in self.values if decision.unscored)
+        return {reason: count / len(self.values) for reason, count in counts.most_common()}
 
     @property
-    def scored(self) -> int:
+    def scored_count(self) -> int:
         """Number of values that are scored."""
-        return sum(not one.unscored for _, one in self.values)
+        return sum(not decision.unscored for _, decision in self.values)
 
     @property
     def keys_without_score(self) -> list[str]:
@@ -394,60 +499,102 @@ class ReadRun:
         scored_keys = {decision.key for _, decision in self.values if not decision.unscored}
         return list(dict.fromkeys(decision.key for _, decision in self.values if decision.key not in scored_keys))
 
-    def wrong(self, most: float) -> list[str]:
-        """Faults of the run if a share of up to `most` of its values may be unscored; empty for a good run."""
-        status, done, wrong = self.run.header.status, len(self.whole), list[str]()
-        invalidated = self.run.invalidated
-        missing = self.wanted - done - len(invalidated.provenance)
-        if invalidated.provenance:
-            wrong.append(f"{invalidated}; run them again")
-        if status != "success":
-            wrong.append({"started": "still running, or killed", "cancelled": "interrupted"}.get(status, "failed"))
-        if missing > 0:
-            told_why = self.error and not self.error.startswith("CancelledError")  # which every interrupt leaves
-            first = f", the first: {self.error}" if told_why else ""
-            wrong.append(f"{missing} of {self.wanted} samples failed or missing{first}")
-        elif self.error and not self.scored_after_error:
-            wrong.append(self.error)
-        lost = 1 - self.scored / len(self.values) if self.values else 1.0
-        if invalidated.are_all:
-            return wrong
-        if not self.scored or counted(self.run.results) == 0:
-            wrong.append("nothing scored" + f" ({', '.join(list(self.reasons)[:3])})" * bool(self.reasons))
-        elif lost > most:
-            wrong.append(f"unscored {share_text(lost, most)} ({self.why}), more than {share_text(most)}")
-        elif most < 1 and (keys := self.keys_without_score):
-            wrong.append(f"no sample has a score of {', '.join(keys[:3])}")
+    def faults(self, largest_unscored: float) -> list[str]:
+        """Faults of the run if a share of up to `largest_unscored` of its values may be unscored; empty for a good
+        run."""
+        faults = self._sample_faults()
+        if self.run.invalidated.are_all:
+            return faults
+        if score_fault := self._score_fault(largest_unscored):
+            faults.append(score_fault)
         if disagreement := header_disagreement(self.run):
-            wrong.append(disagreement)
-        cut = cut_in(self.run.results).items()
-        return wrong + [f"{part:.0%} of replies ended at the token limit; -T {arg}=… raises it" for arg, part in cut]
+            faults.append(disagreement)
+        for argument, share in cut_in(self.run.results).items():
+            faults.append(f"{share:.0%} of replies ended at the token limit; -T {argument}=… raises it")
+        return faults
+
+    def _sample_faults(self) -> list[str]:
+        """Faults of the run's samples and its end, whatever their scores."""
+        invalidated = self.run.invalidated
+        status = self.run.header.status
+        missing_count = self.planned_samples - len(self.finished_samples) - len(invalidated.provenance)
+        faults = list[str]()
+        if invalidated.provenance:
+            faults.append(f"{invalidated}; run them again")
+        if status != "success":
+            faults.append(UNFINISHED_WORDS.get(status, "failed"))
+        if missing_count > 0:
+            fault = f"{missing_count} of {self.planned_samples} samples failed or missing"
+            if self.error and not self.error.startswith(INTERRUPT_ERROR):
+                fault += f", the first: {self.error}"
+            faults.append(fault)
+        elif self.error and not self.scored_after_error:
+            faults.append(self.error)
+        return faults
+
+    def _score_fault(self, largest_unscored: float) -> str:
+        """What is wrong with the number of scored values, or ""."""
+        if not self.scored_count or counted(self.run.results) == 0:
+            first_reasons = list(self.reasons)[:3]
+            return f"nothing scored ({', '.join(first_reasons)})" if first_reasons else "nothing scored"
+        unscored_share = 1 - self.scored_count / len(self.values)
+        if unscored_share > largest_unscored:
+            share = share_text(unscored_share, largest_unscored)
+            return f"unscored {share} ({self.reasons_text}), more than {share_text(largest_unscored)}"
+        if largest_unscored < 1 and self.keys_without_score:
+            return f"no sample has a score of {', '.join(self.keys_without_score[:3])}"
+        return ""
 
     @property
-    def why(self) -> str:
+    def reasons_text(self) -> str:
         """The three most frequent reasons with their shares."""
-        return ", ".join(f"{reason} {share_text(part)}" for reason, part in list(self.reasons.items())[:3])
+        shares = [f"{reason} {share_text(share)}" for reason, share in self.reasons.items()]
+        return ", ".join(shares[:3])
 
-    def case(self, most: float) -> "Case":
+    def case(self, largest_unscored: float) -> "Case":
         """The run in the form that every output takes."""
-        header, wrong = self.run.header, self.wrong(most)
-        text = f"bad: {'; '.join(wrong)}" if wrong else self._good_text
-        model = {"model": header.eval.model, "target": target_of(header)}
-        data = {"log": self.run.log, "task": self.task, **model, "status": header.status, "wanted": self.wanted}
-        data |= {"done": len(self.whole), "error": self.error, "invalidated": len(self.run.invalidated.provenance)}
-        data |= {"asked": len(self.values), "scored": self.scored, "reasons": self.reasons, "wrong": wrong}
-        line, kind = (self.task, f"{self.of}  {text}"), "error" if wrong else ""
-        return Case(COMPLETE, COMPLETE, self.name, kind, text, line, (self.name, text), data)
+        faults = self.faults(largest_unscored)
+        text = f"bad: {'; '.join(faults)}" if faults else self._good_text
+        data = {
+            "log": self.run.log,
+            "task": self.task,
+            "model": self.model,
+            "target": target_of(self.run.header),
+            "status": self.run.header.status,
+            "wanted": self.planned_samples,
+            "done": len(self.finished_samples),
+            "error": self.error,
+            "invalidated": len(self.run.invalidated.provenance),
+            "asked": len(self.values),
+            "scored": self.scored_count,
+            "reasons": self.reasons,
+            "wrong": faults,
+        }
+        return Case(
+            suite=COMPLETE_SUITE,
+            group=COMPLETE_SUITE,
+            name=self.name,
+            kind=CaseKind.ERROR if faults else CaseKind.GOOD,
+            text=text,
+            line=(self.task, f"{self.models}  {text}"),
+            row=(self.name, text),
+            data=data,
+        )
 
     @property
     def _good_text(self) -> str:
-        text = f"good: {len(self.whole)} samples, unscored {share_text(sum(self.reasons.values()))}"
+        unscored_share = sum(self.reasons.values())
+        text = f"good: {len(self.finished_samples)} samples, unscored {share_text(unscored_share)}"
         if self.reasons:
-            text += f" ({self.why})"
-        if failed := self.scored_after_error:
-            verb = "1 sample" if failed == 1 else f"{failed} samples"
-            text += f"; {verb} ended in an error, and counted as scored (score_on_error)"
+            text += f" ({self.reasons_text})"
+        if self.scored_after_error:
+            sample_count = count_text(self.scored_after_error, "sample")
+            text += f"; {sample_count} ended in an error, and counted as scored (score_on_error)"
         return text
+
+
+MOST_LISTED_SETTINGS = 4
+"""Largest number of settings that a note on other settings lists."""
 
 
 @dataclass(frozen=True)
@@ -456,62 +603,69 @@ class CheckedLogs:
 
     runs: list[ReadRun]
     """Runs that count (`logs.runs`), and failed ones that none of these replaces; the oldest first."""
-    earlier: dict[str, str]
+    replaced: dict[str, str]
     """Log that does not count → log of the same run that counts in its place."""
-    broken: dict[str, str]
+    unreadable: dict[str, str]
     """Logs that cannot be read, and why: nobody knows which run they were."""
-    no_logs: Sequence[str] = ()
+    other_files: Sequence[str] = ()
     """JSON files in the folders that are no logs."""
 
-    def passed_over(self) -> list[str]:
+    def other_file_notes(self) -> list[str]:
         """A line on the files that are no logs, or none."""
-        return [f"Passed over: {no_logs_text(self.no_logs)}."] if self.no_logs else []
+        return [f"Passed over: {no_logs_text(self.other_files)}."] if self.other_files else []
 
-    def left_out(self) -> list[str]:
+    def replaced_notes(self) -> list[str]:
         """A line for each run with several logs: which one counts, and how many do not."""
-        count, run = Counter(self.earlier.values()), {one.run.log: one for one in self.runs}
-        return [
-            f"{run[log].task} of {run[log].run.header.eval.model}: {log.rpartition('/')[2]} counts; {number} other "
-            f"run{'s' * (number > 1)} of the same {'are' if number > 1 else 'is'} left out"
-            for log, number in count.items()
-        ]
+        run_by_log = {run.run.log: run for run in self.runs}
+        notes = list[str]()
+        for log, count in Counter(self.replaced.values()).items():
+            run = run_by_log[log]
+            file_name = log.rpartition("/")[2]
+            notes.append(f"{run.task} of {run.model}: {file_name} counts; {other_runs_text(count)} left out")
+        return notes
 
-    def asked_differently(self) -> list[str]:
+    def settings_notes(self) -> list[str]:
         """A line for each task and model whose samples were not all asked with the same settings.
 
         Their numbers are of one measurement only where that was meant, as with several `-T effort`.
         """
-        found = defaultdict[tuple[str, str], Counter[str]](Counter)
-        for read in self.runs:
-            found[read.task, read.run.header.eval.model].update(read.asked)
-        lines = []
-        for (task, model), ways in found.items():
-            told = [f"{n} sample{'s' * (n != 1)} with {way.replace('; ', ' or ')}" for way, n in ways.most_common(4)]
-            more = [f"and {len(ways) - 4} further ways"] if len(ways) > 4 else []
-            lines += [f"{task}  {model} was not always asked alike: {'; '.join(told + more)}"] if len(ways) > 1 else []
-        return lines
+        settings_counts = defaultdict[tuple[str, str], Counter[str]](Counter)
+        for run in self.runs:
+            settings_counts[run.task, run.model].update(run.applied_settings)
+        notes = list[str]()
+        for (task, model), counts in settings_counts.items():
+            if len(counts) < 2:
+                continue
+            parts = list[str]()
+            for settings, count in counts.most_common(MOST_LISTED_SETTINGS):
+                parts.append(f"{count_text(count, 'sample')} with {settings.replace('; ', ' or ')}")
+            if len(counts) > MOST_LISTED_SETTINGS:
+                parts.append(f"and {len(counts) - MOST_LISTED_SETTINGS} further ways")
+            notes.append(f"{task}  {model} was not always asked alike: {'; '.join(parts)}")
+        return notes
 
-    def good(self, most: float) -> tuple[list[Kept], dict[str, str]]:
+    def comparable_runs(self, largest_unscored: float) -> tuple[list[BaselineRun], dict[str, str]]:
         """The runs that can be compared, and those that are bad in themselves with the reason."""
-        after, bad = [], dict(self.broken)
-        for read in self.runs:
-            if wrong := read.wrong(most):
-                bad[read.name] = "; ".join(wrong)
+        comparable = list[BaselineRun]()
+        bad_runs = dict(self.unreadable)
+        for run in self.runs:
+            if faults := run.faults(largest_unscored):
+                bad_runs[run.name] = "; ".join(faults)
             try:
-                after.append(baseline_run(read))
+                comparable.append(baseline_run(run))
             except InputError as error:
-                bad.setdefault(read.name, one_line(error))
-        return after, bad
+                bad_runs.setdefault(run.name, one_line(error))
+        return comparable, bad_runs
 
-    def kept(self) -> list[Kept]:
+    def baseline_runs(self) -> list[BaselineRun]:
         """The runs as a baseline keeps them.
 
         Raises:
             InputError: See `baseline_run`; or a log cannot be read.
         """
-        for log, why in self.broken.items():
-            raise InputError(f"{log}: {why}")
-        return [baseline_run(read) for read in self.runs]
+        for log, reason in self.unreadable.items():
+            raise InputError(f"{log}: {reason}")
+        return [baseline_run(run) for run in self.runs]
 
 
 def read_logs(paths: Iterable[str], limits: Mapping[Identity, int | None] | None = None) -> CheckedLogs:
@@ -525,24 +679,31 @@ def read_logs(paths: Iterable[str], limits: Mapping[Identity, int | None] | None
         NoLogs: There is no log.
         InputError: A path does not exist.
     """
-    there = runs_in(named := list(paths)).limited(limits or {})
-    earlier, broken, found = dict[str, str](), dict(there.aside), list[ReadRun]()
-    for run in there.counted:
-        failed = [log for log in run.others if log.status != "success" and _is_open(run, replace(run, header=log))]
-        earlier |= {log.location: run.log for log in run.others if log not in failed}
-        for header in (run.header, *failed):
-            try:
-                found.append(_read(replace(run, header=header)))
-            except UNREADABLE as error:  # InputError is one
-                broken[header.location] = one_line(error)
+    path_names = list(paths)
+    logged_runs = runs_in(path_names).limited(limits or {})
+    replaced = dict[str, str]()
+    unreadable = dict(logged_runs.aside)
+    read_runs = list[ReadRun]()
+    for run in logged_runs.counted:
+        headers = [run.header]
+        for header in run.others:
+            if header.status != "success" and _is_open(run, replace(run, header=header)):
+                headers.append(header)
             else:
-                broken.pop(header.location, None)
-    broken = {log: why for log, why in broken.items() if log not in earlier}
-    if not found and not broken:
-        passed_over = f"; {no_logs_text(there.no_logs)}" if there.no_logs else ""
-        raise NoLogs(f"no log in {', '.join(named)}{passed_over}")
-    by_time = sorted(found, key=lambda read: str(read.run.header.eval.created))
-    return CheckedLogs(by_time, earlier, broken, there.no_logs)
+                replaced[header.location] = run.log
+        for header in headers:
+            try:
+                read_runs.append(_read(replace(run, header=header)))
+            except UNREADABLE as error:  # InputError is one
+                unreadable[header.location] = one_line(error)
+            else:
+                unreadable.pop(header.location, None)
+    unreadable = {log: reason for log, reason in unreadable.items() if log not in replaced}
+    if not read_runs and not unreadable:
+        passed_over = f"; {no_logs_text(logged_runs.no_logs)}" if logged_runs.no_logs else ""
+        raise NoLogs(f"no log in {', '.join(path_names)}{passed_over}")
+    runs_by_time = sorted(read_runs, key=lambda read_run: str(read_run.run.header.eval.created))
+    return CheckedLogs(runs_by_time, replaced, unreadable, logged_runs.no_logs)
 
 
 def _is_open(run: Run, failed: Run) -> bool:
@@ -553,272 +714,363 @@ def _is_open(run: Run, failed: Run) -> bool:
 
 def _read(run: Run) -> ReadRun:
     samples, header = run.summaries, run.header
-    whole = [sample for sample in samples if not is_failed(sample, header)]
-    error = header.error.message if header.error else ""
-    if with_error := [sample for sample in samples if sample.error]:
-        error = cause(run.log, with_error[0])
-    in_log = len(samples) + len(run.invalidated.provenance)
-    wanted = max(run.planned_samples, in_log, run.results.total_samples if run.results else 0)
-    return ReadRun(run, wanted, whole, judged_table(run), one_line(error) if error else "")
+    finished_samples = [sample for sample in samples if not is_failed(sample, header)]
+    samples_in_error = [sample for sample in samples if sample.error]
+    error = ""
+    if samples_in_error:
+        error = cause(run.log, samples_in_error[0])
+    elif header.error:
+        error = header.error.message
+    logged_count = len(samples) + len(run.invalidated.provenance)
+    result_count = run.results.total_samples if run.results else 0
+    planned_samples = max(run.planned_samples, logged_count, result_count)
+    return ReadRun(run, planned_samples, finished_samples, judged_table(run), one_line(error) if error else "")
 
 
-def share_text(x: float, *others: float) -> str:
-    """Two decimals, or as many as tell `x` from none, all, and `others`."""
+def share_text(share: float, *others: float) -> str:
+    """Two decimals, or as many as tell a share from none, all, and `others`."""
     for digits in range(2, 6):
-        if all(x == other or f"{x:.{digits}f}" != f"{other:.{digits}f}" for other in (0.0, 1.0, *others)):
+        text = f"{share:.{digits}f}"
+        if all(share == other or text != f"{other:.{digits}f}" for other in (0.0, 1.0, *others)):
             break
-    return f"{x:.{digits}f}"
+    return text
 
 
-ELSEWHERE = ("target_log", "observer_log", "limit")
+LOCATION_ARGUMENTS = ("target_log", "observer_log", "limit")
 """Task arguments that say where replies lie, not what is asked."""
-DIGITS, PROMPTS, ANSWER = 6, 8, 60
-"""Number of digits that are kept, of prompts of a sample, and of characters of an answer."""
-LARGEST = 1e100
+KEPT_DIGITS = 6
+"""Number of digits of a value that a baseline keeps."""
+KEPT_PROMPTS = 8
+"""Number of prompts of a sample whose digests a baseline keeps."""
+KEPT_ANSWER_CHARACTERS = 60
+"""Number of characters of an answer that a baseline keeps."""
+LARGEST_SCORE = 1e100
 """A score beyond it has no variance in floating point, and is not compared."""
 
 
-def baseline_run(read: ReadRun) -> Kept:
+def baseline_run(read_run: ReadRun) -> BaselineRun:
     """A run as a baseline keeps it.
 
     Raises:
         InputError: No score is a number that can be compared, or nothing in the run is a value.
     """
-    header, metadata = read.run.header, read.run.header.eval.metadata or {}
-    ours, samples = "selfprobe" in metadata, read.run.summaries
-    left_out = _left_out(read)
-    rows = [row for row in _own(read) if row.decision.key not in left_out]
-    values = [(row.item, row.decision) for row in rows if not row.failed]
-    if not values and left_out:
-        mend = "only numbers can be compared: give its scorer numbers, or score the log again"
-        raise InputError(f"{read.run.log}: {'; '.join(left_out.values())}; {mend}")
-    if not values:
-        raise InputError(f"{read.run.log}: no sample of {read.task} has a score")
-    items: dict[str, dict[str, list[float | str]]] = {str(one.id): {} for one in samples}
-    said, reasoned = defaultdict[str, dict[str, list[str]]](dict), defaultdict[str, list[str]](list)
+    header = read_run.run.header
+    metadata = header.eval.metadata or {}
+    samples = read_run.run.summaries
+    is_of_suite = "selfprobe" in metadata
+    left_out = _left_out(read_run)
+    rows = [row for row in _score_rows(read_run) if row.decision.key not in left_out]
+    judged_values = [(row.item, row.decision) for row in rows if not row.failed]
+    if not judged_values and left_out:
+        remedy = "only numbers can be compared: give its scorer numbers, or score the log again"
+        raise InputError(f"{read_run.run.log}: {'; '.join(left_out.values())}; {remedy}")
+    if not judged_values:
+        raise InputError(f"{read_run.run.log}: no sample of {read_run.task} has a score")
+
+    items: dict[str, dict[str, list[float | str]]] = {str(sample.id): {} for sample in samples}
+    answers = defaultdict[str, dict[str, list[str]]](dict)
+    reasoned_keys = defaultdict[str, list[str]](list)
     for row in rows:
         item, decision = row.item, row.decision
-        if (given := decision.unscored or _rounded(decision.value)) is None:
+        value = decision.unscored or _rounded(decision.value)
+        if value is None:
             continue
-        items[item].setdefault(decision.key, []).append(given)
+        items[item].setdefault(decision.key, []).append(value)
         if not row.failed:
-            said[item].setdefault(decision.key, []).append(" ".join((decision.said or "").split())[:ANSWER])
+            answer = " ".join((decision.said or "").split())[:KEPT_ANSWER_CHARACTERS]
+            answers[item].setdefault(decision.key, []).append(answer)
         if decision.reasoned:
-            reasoned[item].append(decision.key)
-    scores = read.run.results.scores if read.run.results else []
-    metrics = {f"{score.name}.{name}": float(one.value) for score in scores for name, one in score.metrics.items()}
-    score_name = next((name for score in scores for name in score.metrics), UNNAMED_SCORE)  # the mean of its decisions
-    if not any(decision.value is not None for _, decision in values):
-        score_name = UNNAMED_SCORE  # the log has other numbers alone, such as the ceiling
-    known = defaults_of(read.task) if read.task in tasks_by_name() else {}
-    set_ = {k: v for k, v in args_of(header).items() if v is not None and k not in ELSEWHERE}
-    roles = {role: ", ".join(one.model for one in models) for role, models in roles_of(header).items()}
-    clusters = {str(one.id): str(one.metadata["cluster"]) for one in samples if one.metadata.get("cluster")}
-    return Kept(
-        task=read.task,
+            reasoned_keys[item].append(decision.key)
+
+    clusters = {str(sample.id): str(sample.metadata["cluster"]) for sample in samples if sample.metadata.get("cluster")}
+    baseline = BaselineRun(
+        task=read_run.task,
         model=header.eval.model,
         target=target_of(header),
         version=str(header.eval.task_version).partition("+")[0],
         selfprobe=str(metadata.get("selfprobe", "")),
-        args=_plain({k: v for k, v in set_.items() if v != known.get(k)} if ours else header.eval.task_args),
+        args=_plain(_changed_defaults(read_run) if is_of_suite else header.eval.task_args),
         model_args=_plain(concealed(header.eval.model_args)),
-        data=str(metadata.get("dataset_sha256", "")) if ours else "",
-        plan="" if ours else _digest([(step.solver, step.params) for step in header.plan.steps]),
-        prompts=_prompts(read.run, samples),
-        applied=dict(read.asked) if ours else _settings(read),
-        metric="accuracy" if read.task in METHODS else score_name if read.task in measures() else "",
-        metrics={name: round(value, DIGITS) for name, value in metrics.items() if math.isfinite(value)},
+        data="",
+        plan="",
+        prompts=_prompts(read_run.run, samples),
+        applied=dict(read_run.applied_settings) if is_of_suite else _requested_settings(read_run),
+        metric=_metric_name(read_run, judged_values),
+        metrics=_logged_metrics(read_run),
         items=dict(sorted(items.items())),
-        blind=_blind(read, values, clusters),
-        reasoned=dict(reasoned),
-        inputs={} if ours else {str(one.id): _digest(_asked(one), 8) for one in samples},
+        blind=_blind_scores(read_run, judged_values, clusters),
+        reasoned=dict(reasoned_keys),
         clusters=clusters,
-        answers={} if ours else {str(one.id): _digest(key, 8) for one in samples if (key := _right(one))},
         left_out=left_out,
-        roles={"grader": UNBOUND} | {role: of for role, of in roles.items() if role != "target"},
-        scorers={} if ours else {score.scorer: _digest(_without_replies(score.params)) for score in scores},
-        said=dict(said),
-        reducers=[] if ours else _reducers(read),
+        roles=_models_by_role(read_run),
+        said=dict(answers),
+    )
+    if is_of_suite:
+        return replace(baseline, data=str(metadata.get("dataset_sha256", "")))
+    right_answers = {str(sample.id): _right_answer(sample) for sample in samples}
+    return replace(
+        baseline,
+        plan=_digest([(step.solver, step.params) for step in header.plan.steps]),
+        inputs={str(sample.id): _digest(_question(sample), 8) for sample in samples},
+        answers={item: _digest(answer, 8) for item, answer in right_answers.items() if answer},
+        scorers={score.scorer: _digest(_without_replies(score.params)) for score in read_run.logged_scores},
+        reducers=_reducers(read_run),
     )
 
 
-def _own(read: ReadRun) -> list[TableRow]:
+def _changed_defaults(read_run: ReadRun) -> dict[str, Any]:
+    """Arguments of a task of the suite that are other than its defaults, without those that only say where logs lie."""
+    defaults = defaults_of(read_run.task) if read_run.task in tasks_by_name() else {}
+    changed = {}
+    for name, value in args_of(read_run.run.header).items():
+        if value is not None and name not in LOCATION_ARGUMENTS and value != defaults.get(name):
+            changed[name] = value
+    return changed
+
+
+def _metric_name(read_run: ReadRun, judged_values: Sequence[Judged]) -> str:
+    """Name of the score of a task of the suite; "" for others."""
+    if read_run.task in METHODS:
+        return "accuracy"
+    if read_run.task not in measures():
+        return ""
+    if all(decision.value is None for _, decision in judged_values):
+        return UNNAMED_SCORE  # the log has other numbers alone, such as the ceiling
+    for score in read_run.logged_scores:
+        for name in score.metrics:
+            return name  # the mean of its decisions
+    return UNNAMED_SCORE
+
+
+def _logged_metrics(read_run: ReadRun) -> dict[str, float]:
+    """Finite metrics of a log's header, rounded: "scorer.metric" → value."""
+    metrics = {}
+    for score in read_run.logged_scores:
+        for name, metric in score.metrics.items():
+            metrics[f"{score.name}.{name}"] = float(metric.value)
+    return {name: round(value, KEPT_DIGITS) for name, value in metrics.items() if math.isfinite(value)}
+
+
+def _models_by_role(read_run: ReadRun) -> dict[str, str]:
+    """Role → its model, for all roles but the target; the grader's always."""
+    models_by_role = {"grader": UNBOUND}
+    for role, models in roles_of(read_run.run.header).items():
+        if role != "target":
+            models_by_role[role] = ", ".join(config.model for config in models)
+    return models_by_role
+
+
+def _score_rows(read_run: ReadRun) -> list[TableRow]:
     """Rows that make the score: those of the suite about the model itself, and a method's verdict."""
-    if all(isinstance(row.decision, Theirs) for row in read.table):
-        return read.table
-    own = [row for row in read.table if not row.decision.key.startswith(OTHER)]
-    if read.task == "ethical_dilemma":
-        dilemmas = dilemmas_of([(row.item, row.decision) for row in own if not row.failed])
+    if all(isinstance(row.decision, ForeignDecision) for row in read_run.table):
+        return read_run.table
+    self_rows = [row for row in read_run.table if not row.decision.key.startswith(OTHER)]
+    if read_run.task == "ethical_dilemma":
+        dilemmas = dilemmas_of([(row.item, row.decision) for row in self_rows if not row.failed])
         return [TableRow(item, 1, _dilemma_score(dilemma)) for item, dilemma in dilemmas.items()]
-    if read.task in METHODS and any(row.decision.key == read.task for row in own):
-        return [row for row in own if row.decision.key == read.task]
-    return own
+    if read_run.task in METHODS:
+        verdict_rows = [row for row in self_rows if row.decision.key == read_run.task]
+        return verdict_rows or self_rows
+    return self_rows
 
 
-def _dilemma_score(dilemma: Dilemma) -> Theirs:
+def _dilemma_score(dilemma: Dilemma) -> ForeignDecision:
     value = None if dilemma.unscored else dilemma.cot_pred
-    return Theirs(key="cot_pred", value=value, unscored=dilemma.unscored)
+    return ForeignDecision(key="cot_pred", value=value, unscored=dilemma.unscored)
 
 
-def _reducers(read: ReadRun) -> list[str]:
+def _reducers(read_run: ReadRun) -> list[str]:
     """Names of the reducers of another suite's epochs; none where it is the mean.
 
     One that gives other values than the log has of it, such as `at_least(2, value=.5)`, gets a name that nobody knows.
     """
-    reducers = reducers_of(read.run.header)
+    reducers = reducers_of(read_run.run.header)
     if reducers == [MEAN]:
         return []
-    reductions = [] if read.run.invalidated.provenance else logged_reductions(read.run.log)
+    is_whole = not read_run.run.invalidated.provenance
+    reductions = logged_reductions(read_run.run.log) if is_whole else []
     names = list[str]()
     for reducer in reducers:
         logged = [reduction for reduction in reductions if reduction.reducer == reducer]
-        is_other = known_reducer(reducer) is not None and not _agrees(read, reducer, logged)
-        names.append(f"{reducer} with arguments of its own" if is_other else reducer)
+        has_own_arguments = known_reducer(reducer) is not None and not _agrees(read_run, reducer, logged)
+        names.append(f"{reducer} with arguments of its own" if has_own_arguments else reducer)
     return names
 
 
-def _agrees(read: ReadRun, reducer: str, logged: Sequence[EvalSampleReductions]) -> bool:
+def _agrees(read_run: ReadRun, reducer: str, logged: Sequence[EvalSampleReductions]) -> bool:
     """True if a reducer gives the values that a log has of it, as far as these are numbers."""
-    texts = _left_out(read)
+    left_out = _left_out(read_run)
     values = defaultdict[tuple[str, str], list[float]](list)
-    for row in read.table:
+    for row in read_run.table:
         if row.decision.unscored not in (FAILED, NO_SCORE):
             value = math.nan if row.decision.value is None else row.decision.value
             values[row.decision.key, row.item].append(value)
     for reduction in logged:
         for sample in reduction.samples:
             for key, logged_value in values_of(sample).items():
-                name, number = ScoreColumn(reduction.scorer, key).name, number_of(logged_value)
+                name = ScoreColumn(reduction.scorer, key).name
+                number = number_of(logged_value)
                 epoch_values = values.get((name, str(sample.sample_id)))
-                if name in texts or number is None or epoch_values is None:
+                if name in left_out or number is None or epoch_values is None:
                     continue
                 if not math.isclose(reduced(epoch_values, reducer), number, abs_tol=1e-9):
                     return False
     return True
 
 
-def _left_out(read: ReadRun) -> dict[str, str]:
+def _left_out(read_run: ReadRun) -> dict[str, str]:
     """Keys of which a value cannot be compared, and why: the first such value."""
-    found: dict[str, str] = {}
-    for item, one in read.values:
-        what, where = f"{one.key} of {read.task} is", f"at sample {item!r}"
-        if one.value is None and one.unscored is None:
-            found.setdefault(one.key, f"{what} no number {where}, and no C, I, P or N")
-        elif one.value is not None and abs(one.value) > LARGEST:
-            found.setdefault(one.key, f"{what} {one.value:g} {where}, too large to compute with")
-    return found
+    reasons = dict[str, str]()
+    for item, decision in read_run.values:
+        score = f"{decision.key} of {read_run.task} is"
+        place = f"at sample {item!r}"
+        if decision.value is None and decision.unscored is None:
+            reasons.setdefault(decision.key, f"{score} no number {place}, and no C, I, P or N")
+        elif decision.value is not None and abs(decision.value) > LARGEST_SCORE:
+            reasons.setdefault(decision.key, f"{score} {decision.value:g} {place}, too large to compute with")
+    return reasons
 
 
 def _rounded(value: float | None) -> float | None:
     """Six decimals, of what is near 0 six digits."""
     if value is None:
         return None
-    return float(f"{value:.{DIGITS}g}") if abs(value) < 1 else round(value, DIGITS)
+    return float(f"{value:.{KEPT_DIGITS}g}") if abs(value) < 1 else round(value, KEPT_DIGITS)
 
 
-def _blind(read: ReadRun, values: Sequence[Judged], clusters: dict[str, str]) -> dict[str, dict[str, float]]:
+def _blind_scores(
+    read_run: ReadRun, judged_values: Sequence[Judged], clusters: dict[str, str]
+) -> dict[str, dict[str, float]]:
     """Best guesses without a model, for a matrix task whose score is a mean; without them there is no skill."""
-    measure = measures().get(read.task)
-    scored = [(item, one) for item, one in values if one.value is not None and not isinstance(one, Theirs)]
+    measure = measures().get(read_run.task)
+    scored = list[Judged]()
+    for item, decision in judged_values:
+        if decision.value is not None and not isinstance(decision, ForeignDecision):
+            scored.append((item, decision))
     if measure is None or measure.item_scores is not None or len(scored) < 2:
         return {}
-    candidates = without_a_model([(clusters.get(item, item), one) for item, one in scored], measure.right)
-    found = defaultdict[str, dict[str, list[float]]](lambda: defaultdict(list))
-    for (item, one), hit in zip(scored, best_of(candidates).tolist() if candidates else [], strict=False):
-        found[item][one.key].append(0.0 if math.isnan(hit) else hit)
-    means = {
-        item: {key: round(sum(h) / len(h), DIGITS) for key, h in own.items() if any(h)} for item, own in found.items()
-    }
-    return {item: own for item, own in means.items() if own}
+    decisions_by_cluster = [(clusters.get(item, item), decision) for item, decision in scored]
+    candidates = without_a_model(decisions_by_cluster, measure.right)
+    best_guesses = best_of(candidates).tolist() if candidates else []
+    epoch_scores = defaultdict[str, dict[str, list[float]]](lambda: defaultdict(list))
+    for (item, decision), guess_score in zip(scored, best_guesses, strict=False):
+        epoch_scores[item][decision.key].append(0.0 if math.isnan(guess_score) else guess_score)
+    blind = defaultdict[str, dict[str, float]](dict)
+    for item, scores_by_key in epoch_scores.items():
+        for key, scores in scores_by_key.items():
+            if any(scores):
+                blind[item][key] = round(sum(scores) / len(scores), KEPT_DIGITS)
+    return dict(blind)
 
 
 def _prompts(run: Run, samples: Sequence[EvalSampleSummary]) -> list[str]:
     """Digests of the prompts of the first sample, in no order of calls, without the models' names where they are told.
 
-    Options are left out, since tasks shuffle them; `Kept.answers` has them. A prompt counts where no reply stands
-    before or in it, nobody was asked it as a grader, and it is more than the sample's own input: so the same for every
-    model. None may be left.
+    Options are left out, since tasks shuffle them; `BaselineRun.answers` has them. A prompt counts where no reply
+    stands before or in it, nobody was asked it as a grader, and it is more than the sample's own input: so the same
+    for every model. None may be left.
 
     Raises:
         InputError: The log cannot be read.
     """
-    first = min(samples, key=lambda one: (bool(one.error), str(one.id), one.epoch))
-    whole, header = whole_sample(run.log, first.id, first.epoch), run.header
-    calls = [e for e in whole.events if isinstance(e, ModelEvent) and e.role != "grader"]
-    outputs = [call.output for call in calls if call.output.choices]
-    replies = {split_thought(output.completion).answer.strip() for output in outputs} - {""}
-    told = about_of(header) == "named"
-    names = {name for one in (header.eval.model, target_of(header)) for name in (one, one.partition("/")[2])}
-    own = whole.input if isinstance(whole.input, str) else "\n".join(message.text for message in whole.input)
-    options = sorted({*(whole.choices or [])} - {""}, key=len, reverse=True)
-    found = set[str]()
+    header = run.header
+    first_summary = min(samples, key=lambda sample: (bool(sample.error), str(sample.id), sample.epoch))
+    sample = whole_sample(run.log, first_summary.id, first_summary.epoch)
+    calls = [event for event in sample.events if isinstance(event, ModelEvent) and event.role != "grader"]
+    replies = {split_thought(call.output.completion).answer.strip() for call in calls if call.output.choices} - {""}
+    sample_input = _input_text(sample.input)
+    options = sorted({*(sample.choices or [])} - {""}, key=len, reverse=True)
+    model_names = set[str]()
+    if about_of(header) == "named":
+        for model in (header.eval.model, target_of(header)):
+            model_names |= {model, model.partition("/")[2]}
+    names_by_length = sorted(model_names - {""}, key=len, reverse=True)
+
+    digests = set[str]()
     for call in calls:
-        text = "\n".join(message.text for message in call.input)
-        if text == own or any(m.role in ("assistant", "tool") for m in call.input) or any(r in text for r in replies):
+        prompt = _input_text(call.input)
+        follows_reply = any(message.role in ("assistant", "tool") for message in call.input)
+        if prompt == sample_input or follows_reply or any(reply in prompt for reply in replies):
             continue
-        for name in sorted(names - {""}, key=len, reverse=True) if told else ():
-            text = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", "MODEL", text)
-        text = re.sub("|".join(map(re.escape, options)), "OPTION", text) if options else text
-        found.add(hashlib.sha256(text.encode()).hexdigest()[:12])
-    return sorted(found)[:PROMPTS]
+        for name in names_by_length:
+            prompt = re.sub(rf"(?<!\w){re.escape(name)}(?!\w)", "MODEL", prompt)
+        if options:
+            prompt = re.sub("|".join(map(re.escape, options)), "OPTION", prompt)
+        digests.add(_digest(prompt))
+    return sorted(digests)[:KEPT_PROMPTS]
 
 
-def _asked(sample: EvalSampleSummary) -> str:
+def _input_text(messages: str | Sequence[ChatMessage]) -> str:
+    """Texts of an input, a message a line."""
+    return messages if isinstance(messages, str) else "\n".join(message.text for message in messages)
+
+
+def _question(sample: EvalSampleSummary) -> str:
     """Texts that a sample asks, without the messages' other fields: messages have ids of their own in every run."""
-    given = sample.input
-    return given if isinstance(given, str) else "\n".join(f"{message.role}: {message.text}" for message in given)
+    if isinstance(sample.input, str):
+        return sample.input
+    return "\n".join(f"{message.role}: {message.text}" for message in sample.input)
 
 
-def _right(sample: EvalSampleSummary) -> str:
+def _right_answer(sample: EvalSampleSummary) -> str:
     """A sample's options and its target: letters as their options' texts, and in no order, since tasks shuffle them."""
     options = sample.choices or []
-    target = [sample.target] if isinstance(sample.target, str) else sample.target
-    texts = dict(zip(ascii_uppercase, options, strict=False))
-    return "\n".join([*sorted(options), "→", *sorted(texts.get(one, one) for one in target)]) if any(target) else ""
+    targets = [sample.target] if isinstance(sample.target, str) else sample.target
+    if not any(targets):
+        return ""
+    option_by_letter = dict(zip(ascii_uppercase, options, strict=False))
+    target_texts = sorted(option_by_letter.get(target, target) for target in targets)
+    return "\n".join([*sorted(options), "→", *target_texts])
 
 
-def _settings(read: ReadRun) -> dict[str, int]:
+SETTING_NAMES = ("temperature", "top_p", "top_k", "max_tokens", "reasoning_effort", "reasoning_tokens", "effort")
+"""Settings of a call that say how a model was asked."""
+
+
+def _requested_settings(read_run: ReadRun) -> dict[str, int]:
     """Settings that another suite's model was to be asked with."""
-    told = read.run.header.plan.config.model_dump(exclude_none=True)
-    told |= read.run.header.eval.model_generate_config.model_dump(exclude_none=True)
-    names = ("temperature", "top_p", "top_k", "max_tokens", "reasoning_effort", "reasoning_tokens", "effort")
-    way = ", ".join(f"{name} {told[name]}" for name in names if name in told)
-    return {way or "the model's own settings": len(read.whole)}
+    header = read_run.run.header
+    settings = header.plan.config.model_dump(exclude_none=True)
+    settings |= header.eval.model_generate_config.model_dump(exclude_none=True)
+    text = ", ".join(f"{name} {settings[name]}" for name in SETTING_NAMES if name in settings)
+    return {text or "the model's own settings": len(read_run.finished_samples)}
 
 
-def _without_replies(given: dict[str, Any]) -> dict[str, Any]:
+def _without_replies(scorer_arguments: dict[str, Any]) -> dict[str, Any]:
     """A scorer's arguments without `model_args`: a mock's replies have new ids in every run."""
-    return {
-        name: {k: v for k, v in value.items() if k != "model_args"} if isinstance(value, dict) else value
-        for name, value in given.items()
-    }
+    arguments = dict(scorer_arguments)
+    for name, value in arguments.items():
+        if isinstance(value, dict):
+            arguments[name] = {key: part for key, part in value.items() if key != "model_args"}
+    return arguments
 
 
-def _digest(told: object, length: int = 12) -> str:
-    text = told if isinstance(told, str) else json.dumps(told, sort_keys=True, default=str)
+def _digest(content: object, length: int = 12) -> str:
+    text = content if isinstance(content, str) else json.dumps(content, sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:length]
 
 
-def _plain(given: Any) -> dict[str, Any]:
+def _plain(value: Any) -> dict[str, Any]:
     """A value in the form that JSON has."""
-    return dict(json.loads(json.dumps(given, sort_keys=True, default=str)))
+    return dict(json.loads(json.dumps(value, sort_keys=True, default=str)))
 
 
-LONG = ("metrics", "items", "blind", "reasoned", "inputs", "clusters", "answers", "said")
+FIELDS_WITH_LINES = ("metrics", "items", "blind", "reasoned", "inputs", "clusters", "answers", "said")
 """Fields with one line per entry in the file of a baseline."""
-YOUNGER = ("answers", "left_out", "roles", "scorers", "said", "reducers")
+YOUNGER_FIELDS = ("answers", "left_out", "roles", "scorers", "said", "reducers")
 """Fields that older files lack; left out where they are empty, so that the same runs have the same bytes."""
 
 
-def save_baseline(runs: Sequence[Kept], path: str) -> int:
+def save_baseline(runs: Sequence[BaselineRun], path: str) -> int:
     """Write a baseline: JSON for git, an item a line, the same bytes for the same runs; its size in bytes.
 
     Raises:
         InputError: It cannot be written there, or the path is no .json file.
     """
     _refuse_other_than_json(path)
-    body = ",\n".join(_text(run) for run in sorted(runs, key=lambda run: (run.name, _json([run.args, run.model_args]))))
-    content = f'{{\n"baseline": 1,\n"sha256": "{_sum(body)}",\n"runs": [\n{body}\n]}}\n'.encode()
+    ordered_runs = sorted(runs, key=lambda run: (run.name, _json([run.args, run.model_args])))
+    body = ",\n".join(map(_run_text, ordered_runs))
+    content = f'{{\n"baseline": 1,\n"sha256": "{_checksum(body)}",\n"runs": [\n{body}\n]}}\n'.encode()
     place_file(content, path)
     return len(content)
 
@@ -828,70 +1080,101 @@ def _refuse_other_than_json(path: str, option: str = "") -> None:
         raise InputError(f"a baseline is a .json file, got {option}{path}")
 
 
-def read_baseline(path: str) -> list[Kept]:
+def read_baseline(path: str) -> list[BaselineRun]:
     """The runs of a baseline.
 
     Raises:
         InputError: It cannot be read, is no baseline, is of another form, or was changed by hand.
     """
-    again = f"; save a new one: selfprobe check LOGS --save {path}"
+    remedy = f"; save a new one: selfprobe check LOGS --save {path}"
     try:
         text = decoded(read_bytes(path), path)
-        found = json.loads(text, parse_constant=_refused)
+        content = json.loads(text, parse_constant=_refuse_constant)
     except InputError as error:
         if isinstance(error.__cause__, FileNotFoundError):
-            raise InputError(f"there is no baseline {path}{again.replace('a new one', 'one')}") from None
+            raise InputError(f"there is no baseline {path}; save one: selfprobe check LOGS --save {path}") from None
         raise
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is no baseline, it is not JSON ({one_line(error)}){again}") from None
-    if not isinstance(found, dict) or "baseline" not in found or not isinstance(found.get("runs"), list):
-        raise InputError(f"{path} is no baseline of selfprobe check{again}")
-    if found["baseline"] != 1:
-        raise InputError(f"{path} is a baseline of form {found['baseline']}, this selfprobe reads form 1{again}")
+        raise InputError(f"{path} is no baseline, it is not JSON ({one_line(error)}){remedy}") from None
+    if not isinstance(content, dict) or "baseline" not in content or not isinstance(content.get("runs"), list):
+        raise InputError(f"{path} is no baseline of selfprobe check{remedy}")
+    if content["baseline"] != 1:
+        raise InputError(f"{path} is a baseline of form {content['baseline']}, this selfprobe reads form 1{remedy}")
     try:
-        runs = TypeAdapter(list[Kept]).validate_json(json.dumps(found["runs"]), strict=True)
-        same = _sum(",\n".join(map(_text, runs))) == found.get("sha256")
+        runs = TypeAdapter(list[BaselineRun]).validate_json(json.dumps(content["runs"]), strict=True)
+        checksum = _checksum(",\n".join(map(_run_text, runs)))
     except ValidationError as error:
-        first = error.errors()[0]
-        at = " ".join(map(str, first["loc"]))
-        raise InputError(f"{path} was changed by hand: run {at}: {first['msg']}{again}") from None
+        first_fault = error.errors()[0]
+        place = " ".join(map(str, first_fault["loc"]))
+        raise InputError(f"{path} was changed by hand: run {place}: {first_fault['msg']}{remedy}") from None
     except ValueError:  # 1e999 is JSON, and infinite
-        raise InputError(f"{path} was changed by hand, it has a number that is infinite{again}") from None
+        raise InputError(f"{path} was changed by hand, it has a number that is infinite{remedy}") from None
     if not runs:
-        raise InputError(f"{path} holds no run{again}")
-    if not same:
-        raise InputError(f"{path} was changed by hand, its sha256 is another{again}")
+        raise InputError(f"{path} holds no run{remedy}")
+    if checksum != content.get("sha256"):
+        raise InputError(f"{path} was changed by hand, its sha256 is another{remedy}")
     return runs
 
 
-def _refused(constant: str) -> None:
+def _refuse_constant(constant: str) -> None:
     raise ValueError(f"{constant} is no number")
 
 
-def _sum(body: str) -> str:
+def _checksum(body: str) -> str:
     return hashlib.sha256(f"{body}\n".encode()).hexdigest()
 
 
-def _text(run: Kept) -> str:
-    parts = []
+def _run_text(run: BaselineRun) -> str:
+    fields = list[str]()
     for name, value in asdict(run).items():
-        told = _json(value)
-        if name in LONG and value:
-            told = "{\n" + ",\n".join(f"  {_json(key)}: {_json(value[key])}" for key in sorted(value)) + "\n }"
-        parts += [f' "{name}": {told}'] if value or name not in YOUNGER else []
-    return "{\n" + ",\n".join(parts) + "\n}"
+        if not value and name in YOUNGER_FIELDS:
+            continue
+        text = _json(value)
+        if value and name in FIELDS_WITH_LINES:
+            entries = [f"  {_json(key)}: {_json(value[key])}" for key in sorted(value)]
+            text = "{\n" + ",\n".join(entries) + "\n }"
+        fields.append(f' "{name}": {text}')
+    return "{\n" + ",\n".join(fields) + "\n}"
 
 
 def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True, allow_nan=False)
 
 
-COMPLETE = "complete"
+COMPLETE_SUITE = "complete"
 """Suite of the cases that need no comparison."""
-COUNTED = {"tests": "testcase", "failures": "failure", "errors": "error", "skipped": "skipped"}
+JUNIT_COUNTS = {"tests": "testcase", "failures": "failure", "errors": "error", "skipped": "skipped"}
 """Number that JUnit has for a suite → the element that it counts."""
-LISTED = 10
-"""Largest number of turned items that are shown."""
+MOST_LISTED_CELLS = 10
+"""Largest number of turned items that are listed."""
+
+
+class CaseKind(StrEnum):
+    """What a case is for a program; the value is JUnit's element."""
+
+    GOOD = ""
+    FAILURE = "failure"
+    ERROR = "error"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True)
+class VerdictWords:
+    """What a page says of a verdict."""
+
+    of_number: str
+    """Words of a metric that is a number; {smallest} is the smallest change that matters."""
+    of_asking: str = ""
+    """Words of how the model was asked."""
+
+
+VERDICT_WORDS = {
+    ChangeVerdict.WORSE: VerdictWords("worse", of_asking="worse"),
+    ChangeVerdict.CANNOT_TELL: VerdictWords("cannot tell a change of {smallest}", of_asking="not the same"),
+    ChangeVerdict.NO_WORSE: VerdictWords("no worse"),
+    ChangeVerdict.UNCHANGED: VerdictWords("unchanged"),
+    ChangeVerdict.BETTER: VerdictWords("better"),
+}
 
 
 @dataclass(frozen=True)
@@ -900,11 +1183,10 @@ class Case:
 
     suite: str
     group: str
-    """The run's task, or COMPLETE."""
+    """The run's task, or COMPLETE_SUITE."""
     name: str
     """The metric, or the run."""
-    kind: str
-    """JUnit's word: failure, error or skipped; "" is good."""
+    kind: CaseKind
     text: str
     line: tuple[str, ...]
     """Columns of the case in a terminal."""
@@ -918,59 +1200,70 @@ class Case:
 class CheckResult:
     """Result of a check."""
 
-    status: int
+    status: ExitStatus
     cases: list[Case]
-    heads: tuple[str, ...]
-    """Column heads of the cases' rows."""
+    headings: tuple[str, ...]
+    """Column headings of the cases' rows."""
     notes: list[str]
     """Notes for the reader."""
-    last: str
+    summary: str
     fields: dict[str, Any]
     """Fields for programs."""
 
     def lines(self) -> list[str]:
         """A line a case, then what to know."""
-        whole = [case.line for case in self.cases if len(case.line) > 1]
-        widths = [max(map(len, column)) for column in zip(*whole, strict=True)]
-        out = [
-            "  ".join(f"{cell:{width}}" for cell, width in zip(case.line, widths or [0], strict=False)).rstrip()
-            for case in self.cases
-        ]
-        return [clean(line) for line in [*out, *self.notes, self.last]]
+        full_lines = [case.line for case in self.cases if len(case.line) > 1]
+        widths = [max(map(len, column)) for column in zip(*full_lines, strict=True)] or [0]
+        out = list[str]()
+        for case in self.cases:
+            padded_cells = [f"{cell:{width}}" for cell, width in zip(case.line, widths, strict=False)]
+            out.append("  ".join(padded_cells).rstrip())
+        return [clean(line) for line in [*out, *self.notes, self.summary]]
 
     def markdown(self) -> str:
         """The step summary of a GitHub workflow."""
-        rows = [[markdown_cell(cell) for cell in case.row] for case in self.cases]
-        table = ["| " + " | ".join(row) + " |" for row in [self.heads, ["---"] * len(self.heads), *rows]]
-        notes = [f"- {markdown_cell(line)}" for line in self.notes]
-        return "\n".join([f"### selfprobe check: {markdown_cell(self.last)}", "", *table, "", *notes, ""])
+        rows = [self.headings, ["---"] * len(self.headings)]
+        for case in self.cases:
+            rows.append([markdown_cell(cell) for cell in case.row])
+        table = ["| " + " | ".join(row) + " |" for row in rows]
+        notes = [f"- {markdown_cell(note)}" for note in self.notes]
+        return "\n".join([f"### selfprobe check: {markdown_cell(self.summary)}", "", *table, "", *notes, ""])
 
     def annotations(self) -> list[str]:
         """GitHub's workflow commands: an error for what is worse, refused or bad, a warning for what cannot be told."""
-        out = []
-        for case in (one for one in self.cases if one.kind):
-            title = case.name if case.group == COMPLETE else f"{case.group} {case.name}"
-            title, text = (
-                clean(one).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A") for one in (title, case.text)
-            )
-            level = "warning" if case.kind == "skipped" else "error"
-            out.append(f"::{level} title={title.replace(':', '%3A').replace(',', '%2C')}::{text}")
-        return out
+        commands = list[str]()
+        for case in self.cases:
+            if case.kind is CaseKind.GOOD:
+                continue
+            title = case.name if case.group == COMPLETE_SUITE else f"{case.group} {case.name}"
+            escaped_title = _workflow_text(title).replace(":", "%3A").replace(",", "%2C")
+            level = "warning" if case.kind is CaseKind.SKIPPED else "error"
+            commands.append(f"::{level} title={escaped_title}::{_workflow_text(case.text)}")
+        return commands
 
     def junit(self) -> bytes:
         """JUnit's XML."""
         root = ElementTree.Element("testsuites", name="selfprobe check")
-        for name in dict.fromkeys(case.suite for case in self.cases):
+        cases_by_suite = defaultdict[str, list[Case]](list)
+        for case in self.cases:
+            cases_by_suite[case.suite].append(case)
+        for name, suite_cases in cases_by_suite.items():
             suite = ElementTree.SubElement(root, "testsuite", name=clean(name))
-            for case in (one for one in self.cases if one.suite == name):
-                inside = ElementTree.SubElement(suite, "testcase", classname=clean(case.group), name=clean(case.name))
-                if case.kind:
-                    ElementTree.SubElement(inside, case.kind, message=clean(case.text))
+            for case in suite_cases:
+                element = ElementTree.SubElement(suite, "testcase", classname=clean(case.group), name=clean(case.name))
+                if case.kind is CaseKind.GOOD:
+                    ElementTree.SubElement(element, "system-out").text = clean(case.text)
                 else:
-                    ElementTree.SubElement(inside, "system-out").text = clean(case.text)
-            for count, tag in COUNTED.items():
-                suite.set(count, str(sum(1 for _ in suite.iter(tag))))
+                    ElementTree.SubElement(element, case.kind.value, message=clean(case.text))
+            for count_name, tag in JUNIT_COUNTS.items():
+                count = len(list(suite.iter(tag)))
+                suite.set(count_name, str(count))
         return bytes(ElementTree.tostring(root, encoding="utf-8", xml_declaration=True))
+
+
+def _workflow_text(text: str) -> str:
+    """A text for a workflow command of GitHub."""
+    return clean(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def markdown_cell(cell: str) -> str:
@@ -993,34 +1286,53 @@ def add_to_summary(text: str) -> None:
             raise InputError(f"cannot write the step summary {path}: {error.strerror}") from None
 
 
-def _bad(name: str, text: str, columns: int) -> Case:
+def _bad_case(name: str, text: str, columns: int) -> Case:
     """Case of something that is bad without any comparison."""
-    return Case(COMPLETE, COMPLETE, name, "error", text, (f"{name}  {text}",), (name, *[""] * (columns - 2), text), {})
+    empty_cells = [""] * (columns - 2)
+    row = (name, *empty_cells, text)
+    return Case(COMPLETE_SUITE, COMPLETE_SUITE, name, CaseKind.ERROR, text, (f"{name}  {text}",), row, {})
 
 
-def complete(logged: CheckedLogs, most: float) -> CheckResult:
-    """Cases that say whether each run is complete and scored, if a share of up to `most` of its values may be
-    unscored."""
-    cases = [run.case(most) for run in logged.runs]
-    runs = [case.data for case in cases]
-    last = f"{sum(not case.kind for case in cases)} of {len(cases)} runs good"
-    if count := len(logged.broken):
-        last += f", {count} log{'s' * (count != 1)} cannot be read"
-    if count := len(logged.earlier):
-        last += f"; {count} other run{'s' * (count > 1)} of the same {'are' if count > 1 else 'is'} not counted"
-    cases += [_bad(log, f"bad: {why}", 2) for log, why in logged.broken.items()]
-    status = INCOMPLETE if any(case.kind for case in cases) else GOOD
-    fields = {"runs": runs, "broken": logged.broken, "earlier": logged.earlier, "whole": status == GOOD}
-    notes = [*logged.asked_differently(), *logged.left_out(), *logged.passed_over()]
-    return CheckResult(status, cases, ("run", "found"), notes, last, fields)
+def other_runs_text(count: int) -> str:
+    """Text on runs in whose place others count, with its verb: "2 other runs of the same are"."""
+    verb = "is" if count == 1 else "are"
+    return f"{count_text(count, 'other run')} of the same {verb}"
+
+
+def complete(logs: CheckedLogs, largest_unscored: float) -> CheckResult:
+    """Cases that say whether each run is complete and scored, if a share of up to `largest_unscored` of its values may
+    be unscored."""
+    run_cases = [run.case(largest_unscored) for run in logs.runs]
+    good_count = sum(case.kind is CaseKind.GOOD for case in run_cases)
+    summary = f"{good_count} of {len(run_cases)} runs good"
+    if logs.unreadable:
+        summary += f", {count_text(len(logs.unreadable), 'log')} cannot be read"
+    if logs.replaced:
+        summary += f"; {other_runs_text(len(logs.replaced))} not counted"
+    unreadable_cases = [_bad_case(log, f"bad: {reason}", 2) for log, reason in logs.unreadable.items()]
+    is_good = good_count == len(run_cases) and not unreadable_cases
+    fields = {
+        "runs": [case.data for case in run_cases],
+        "broken": logs.unreadable,
+        "earlier": logs.replaced,
+        "whole": is_good,
+    }
+    return CheckResult(
+        status=ExitStatus.GOOD if is_good else ExitStatus.INCOMPLETE,
+        cases=run_cases + unreadable_cases,
+        headings=("run", "found"),
+        notes=[*logs.settings_notes(), *logs.replaced_notes(), *logs.other_file_notes()],
+        summary=summary,
+        fields=fields,
+    )
 
 
 @dataclass(frozen=True)
 class Gate:
     """A baseline's runs, the runs of now, and every change between them."""
 
-    before: Sequence[Kept]
-    after: Sequence[Kept]
+    before: Sequence[BaselineRun]
+    after: Sequence[BaselineRun]
     smallest: float = 0.05
     """The smallest change that matters."""
     lower: Sequence[str] = ()
@@ -1029,16 +1341,16 @@ class Gate:
     """Whether "cannot tell" counts as a failure."""
     incomplete: Mapping[str, str] = field(default_factory=dict)
     """Current runs that are bad without any comparison → why."""
-    known: Sequence[str] = ()
+    log_notes: Sequence[str] = ()
     """Notes about the logs, printed before those about pairing."""
 
     @cached_property
     def paired(self) -> RunPairs:
         """Runs before and now."""
-        found = pair_runs(self.before, self.after)
-        there = {*self.incomplete} - {run.name for run in self.after}  # and cannot be compared: one reason is enough
-        refused = {name: why for name, why in found.refused.items() if name not in there}
-        return replace(found, refused=refused, notes=[*self.known, *found.notes])
+        run_pairs = pair_runs(self.before, self.after)
+        incomparable = {*self.incomplete} - {run.name for run in self.after}  # one reason is enough
+        refused = {name: reason for name, reason in run_pairs.refused.items() if name not in incomparable}
+        return replace(run_pairs, refused=refused, notes=[*self.log_notes, *run_pairs.notes])
 
     @cached_property
     def rows(self) -> list[MetricChange]:
@@ -1046,55 +1358,75 @@ class Gate:
         return changes_of(self.paired.pairs, smallest=self.smallest, lower=self.lower)
 
     @property
-    def status(self) -> int:
+    def status(self) -> ExitStatus:
         """The exit status."""
         verdicts = {row.verdict for row in self.rows}
         if self.paired.refused or self.incomplete or not self.rows:
-            return INCOMPLETE
+            return ExitStatus.INCOMPLETE
         if ChangeVerdict.WORSE in verdicts:
-            return WORSE
-        return UNTOLD if self.strict and ChangeVerdict.CANNOT_TELL in verdicts else GOOD
+            return ExitStatus.WORSE
+        if self.strict and ChangeVerdict.CANNOT_TELL in verdicts:
+            return ExitStatus.CANNOT_TELL
+        return ExitStatus.GOOD
 
-    def found(self) -> CheckResult:
+    def result(self) -> CheckResult:
         """The result in the form that every output takes."""
-        bad = {"refused": self.paired.refused, "incomplete": self.incomplete}
-        several = len({row.model for row in self.rows}) > 1
-        cases = [self.case(row, several=several) for row in self.rows]
-        rows = [case.data for case in cases]
-        count = Counter[str](row.verdict for row in self.rows)
-        count |= {kind: len(runs) for kind, runs in bad.items() if runs}
-        last = ", ".join(f"{number} {name}" for name, number in count.items()) or "nothing to compare"
-        cases += [_bad(run, f"{kind}: {why}", 6) for kind, runs in bad.items() for run, why in runs.items()]
-        cells = turned(self.paired.pairs, self.lower)
-        notes = [str(one) for one in cells[:LISTED]]
-        if len(cells) > LISTED:
-            right = sum(one.right for one in cells)
-            told = f"{len(cells) - right} right → wrong, {right} wrong → right in all"
-            notes.append(f"and {len(cells) - LISTED} more: {told}")
-        notes += [*self.paired.notes, *([LUCK] if ChangeVerdict.WORSE in count else [])]
-        fields = {"status": self.status, "rows": rows, **bad, "notes": self.paired.notes, "turned": cells}
-        heads = ("task", "metric", "change", "95 % interval", "n", "verdict")
-        return CheckResult(self.status, cases, heads, notes, last, fields)
+        verdict_counts = Counter(row.verdict for row in self.rows)
+        counts = [f"{count} {verdict}" for verdict, count in verdict_counts.items()]
+        bad_runs = {"refused": self.paired.refused, "incomplete": self.incomplete}
+        bad_cases = list[Case]()
+        for word, reasons in bad_runs.items():
+            if reasons:
+                counts.append(f"{len(reasons)} {word}")
+            bad_cases += [_bad_case(run, f"{word}: {reason}", 6) for run, reason in reasons.items()]
+        has_several_models = len({row.model for row in self.rows}) > 1
+        row_cases = [self.case(row, names_model=has_several_models) for row in self.rows]
+        cells = turned_cells(self.paired.pairs, self.lower)
+        notes = [*_turned_notes(cells), *self.paired.notes]
+        if ChangeVerdict.WORSE in verdict_counts:
+            notes.append(FALSE_ALARM_NOTE)
+        row_data = [case.data for case in row_cases]
+        return CheckResult(
+            status=self.status,
+            cases=row_cases + bad_cases,
+            headings=("task", "metric", "change", "95 % interval", "n", "verdict"),
+            notes=notes,
+            summary=", ".join(counts) or "nothing to compare",
+            fields={"status": self.status, "rows": row_data, **bad_runs, "notes": self.paired.notes, "turned": cells},
+        )
 
-    def case(self, row: MetricChange, *, several: bool) -> Case:
+    def case(self, row: MetricChange, *, names_model: bool) -> Case:
         """A metric: worse is a failure, cannot tell skipped unless strict."""
         kinds = {
-            ChangeVerdict.WORSE: "failure",
-            ChangeVerdict.CANNOT_TELL: "failure" if self.strict else "skipped",
+            ChangeVerdict.WORSE: CaseKind.FAILURE,
+            ChangeVerdict.CANNOT_TELL: CaseKind.FAILURE if self.strict else CaseKind.SKIPPED,
         }
-        change, size, verdict = (
-            change_text(row),
-            f"n {row.change.estimate.n}" if row.change else "",
-            verdict_text(row, self.smallest),
+        change = change_text(row)
+        size = f"n {row.change.estimate.n}" if row.change else ""
+        verdict = verdict_text(row, self.smallest)
+        model_column = [row.model] if names_model else []
+        values, bracket, interval = change.partition(" [")
+        field_names = ("task", "model", "metric", "verdict", "why", "change", "p_holm", "needed", "power")
+        return Case(
+            suite=f"{row.task} of {row.model}",
+            group=row.task,
+            name=row.metric,
+            kind=kinds.get(row.verdict, CaseKind.GOOD),
+            text=f"{change} {size} {verdict}".strip(),
+            line=(row.task, *model_column, row.metric, change, size, verdict),
+            row=(row.task, row.metric, values, f"{bracket.strip()}{interval}", size.removeprefix("n "), verdict),
+            data={name: getattr(row, name) for name in field_names},
         )
-        names = ("task", "model", "metric", "verdict", "why", "change", "p_holm", "needed", "power")
-        text = f"{change} {size} {verdict}".strip()
-        line = (row.task, *([row.model] if several else []), row.metric, change, size, verdict)
-        short_, bracket, interval = change.partition(" [")
-        cells = (row.task, row.metric, short_, f"{bracket.strip()}{interval}", size.removeprefix("n "), verdict)
-        data = {name: getattr(row, name) for name in names}
-        kind = kinds.get(row.verdict, "")
-        return Case(f"{row.task} of {row.model}", row.task, row.metric, kind, text, line, cells, data)
+
+
+def _turned_notes(cells: Sequence[TurnedCell]) -> list[str]:
+    """A line for each of the first cells that turned, and how many there are in all."""
+    notes = [str(cell) for cell in cells[:MOST_LISTED_CELLS]]
+    if len(cells) > MOST_LISTED_CELLS:
+        right_count = sum(cell.right for cell in cells)
+        totals = f"{len(cells) - right_count} right → wrong, {right_count} wrong → right in all"
+        notes.append(f"and {len(cells) - MOST_LISTED_CELLS} more: {totals}")
+    return notes
 
 
 def change_text(row: MetricChange) -> str:
@@ -1102,40 +1434,55 @@ def change_text(row: MetricChange) -> str:
     that it adds up."""
     if row.change is None:
         return ""
-    one = row.change.estimate
-    digits = _adding_up(row.change.before, row.change.after, one.value)
-    before, after = _short(row.change.before, digits), _short(row.change.after, digits)
-    interval = "" if math.isnan(one.low) else f" [{_signed(one.low, digits)}, {_signed(one.high, digits)}]"
-    return f"{before} → {after}  {_signed(one.value, digits)}{interval}"
+    estimate = row.change.estimate
+    digits = _digits_that_add_up(row.change.before, row.change.after, estimate.value)
+    before = _short(row.change.before, digits)
+    after = _short(row.change.after, digits)
+    text = f"{before} → {after}  {_signed(estimate.value, digits)}"
+    if not math.isnan(estimate.low):
+        text += f" [{_signed(estimate.low, digits)}, {_signed(estimate.high, digits)}]"
+    return text
 
 
-def _adding_up(before: float, after: float, change: float) -> int:
+def _digits_that_add_up(before: float, after: float, change: float) -> int:
     """Decimals: the fewest with which the rounded change is that of the rounded numbers; .474 → .336 is −.138.
 
     Two where four do not suffice either: more would claim a precision that no run has.
     """
     numbers = (before, after, change)
-    for digits in range(2, 5) if all(map(math.isfinite, numbers)) else ():
-        was, now, moved = (float(_short(number, digits)) for number in numbers)
-        if abs(now - was - moved) < 10**-digits / 2:
+    if not all(map(math.isfinite, numbers)):
+        return 2
+    for digits in range(2, 5):
+        rounded_before, rounded_after, rounded_change = (float(_short(number, digits)) for number in numbers)
+        if abs(rounded_after - rounded_before - rounded_change) < 10**-digits / 2:
             return digits
     return 2
 
 
 def verdict_text(row: MetricChange, smallest: float) -> str:
     """The verdict, why, and what it would take to tell."""
+    words = VERDICT_WORDS[row.verdict]
     if row.change is None:
-        return f"{'worse' if row.verdict is ChangeVerdict.WORSE else 'not the same'} ({row.why})"
-    word, told, one = str(row.verdict), row.why, row.change.estimate
+        return f"{words.of_asking} ({row.why})"
+    verdict = words.of_number.format(smallest=_short(smallest))
+    detail = _verdict_detail(row, row.change)
+    return f"{verdict} ({detail})" if detail else verdict
+
+
+def _verdict_detail(row: MetricChange, change: Change) -> str:
+    """Why a metric has its verdict, or what it would take to tell; or ""."""
+    is_unscored_share = row.metric == UNSCORED_METRIC
     if row.verdict is ChangeVerdict.CANNOT_TELL:
-        word = f"cannot tell a change of {_short(smallest)}"
-        needed = row.needed or 0
-        many = f"{needed:,}" if needed < 10**9 else "more than a billion"
-        needs = f"needs {many} {one.unit}s" if needed > one.n else ""
-        told = row.why if row.why and row.metric != "unscored" else needs or one.reason
-    elif row.metric == "unscored" and row.verdict is not ChangeVerdict.WORSE:
-        told = ""
-    return f"{word} ({told})" if told else word
+        if row.why and not is_unscored_share:
+            return row.why
+        estimate = change.estimate
+        if row.needed is not None and row.needed > estimate.n:
+            needed = f"{row.needed:,}" if row.needed < 10**9 else "more than a billion"
+            return f"needs {needed} {estimate.unit}s"
+        return estimate.reason
+    if is_unscored_share and row.verdict is not ChangeVerdict.WORSE:
+        return ""
+    return row.why
 
 
 def _short(value: float, digits: int = 2) -> str:
@@ -1149,4 +1496,7 @@ def _short(value: float, digits: int = 2) -> str:
 def _signed(value: float, digits: int = 2) -> str:
     """`+.03`, `−.13`, `.00`."""
     text = _short(abs(value), digits)
-    return text if text == "?" or not text.strip(".0") else f"{'−' if value < 0 else '+'}{text}"
+    if text == "?" or not text.strip(".0"):
+        return text
+    sign = "−" if value < 0 else "+"
+    return f"{sign}{text}"

@@ -14,7 +14,8 @@ from selfprobe.errors import InputError
 from selfprobe.logs.reducers import GROW_WITH_EPOCHS, MEAN, known_reducer, parts_of, reduced
 from selfprobe.stats.claim import Check, Claim, Outcome, Verdict
 from selfprobe.stats.estimate import FloatArray, holm
-from selfprobe.stats.paired import TWO_SIDED, Change, change
+from selfprobe.stats.paired import TWO_SIDED, Change
+from selfprobe.stats.paired import change as mean_change
 from selfprobe.text.safe import concealed
 
 UNBOUND = "the evaluated model"
@@ -25,10 +26,16 @@ NO_SCORE = "no score"
 """Reason of a value where the scorer gave none: Inspect's scorers may return None."""
 UNNAMED_SCORE = "score"
 """Name of the score of a run in which nothing was scored: its log does not say what the score is called."""
-FEWEST = 5
+FEWEST_SKILL_CLUSTERS = 5
 """Smallest number of clusters for which a skill is compared; with fewer the score is."""
-SAME_WAY = 0.05
+LARGEST_SHARE_ASKED_OTHERWISE = 0.05
 """Share of samples that may be asked otherwise than before, such as those that got a higher limit."""
+UNSCORED_METRIC = "unscored"
+"""Name of the share of unscored values as a metric."""
+REASONED_METRIC = "reasoned"
+"""Name of the share of values at which the model reasoned against the task's wish, as a metric."""
+ASKED_METRIC = "asked"
+"""Name of how the model was asked, as a metric."""
 
 Cell = tuple[str, str]
 """An item and a key."""
@@ -47,13 +54,22 @@ class ChangeVerdict(StrEnum):
 WORST_FIRST = tuple(ChangeVerdict)
 
 
+def count_text(count: int, noun: str) -> str:
+    """A count with its noun.
+
+    >>> count_text(1, "run"), count_text(2, "run")
+    ('1 run', '2 runs')
+    """
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def target_suffix(model: str, target: str) -> str:
     """Part of a run's name about a target that is not its model."""
     return f" about {target}" if target != model else ""
 
 
 @dataclass(frozen=True)
-class Kept:
+class BaselineRun:
     """One run, with fields that are all JSON."""
 
     task: str
@@ -104,7 +120,11 @@ class Kept:
     @property
     def epochs(self) -> int:
         """Number of epochs of the item that has most."""
-        return max((len(given) for cell in self.items.values() for given in cell.values()), default=0)
+        most_epochs = 0
+        for values_by_key in self.items.values():
+            for epoch_values in values_by_key.values():
+                most_epochs = max(most_epochs, len(epoch_values))
+        return most_epochs
 
     @property
     def name(self) -> str:
@@ -112,10 +132,13 @@ class Kept:
         return f"{self.task} of {self.model}{target_suffix(self.model, self.target)}"
 
 
-Pair = tuple[Kept, Kept]
+Pair = tuple[BaselineRun, BaselineRun]
+"""A run before and the same one after."""
+Draw = Callable[[np.random.Generator], list[Pair]]
+"""Makes new runs before and after from a random generator."""
 
 
-_SAME: tuple[Callable[[Kept], Hashable], ...] = (
+PAIRING_KEYS: tuple[Callable[[BaselineRun], Hashable], ...] = (
     lambda run: (run.task, repr(run.args), run.model, run.target, repr(concealed(run.model_args))),
     lambda run: (run.task, repr(run.args), run.model, run.target),
     lambda run: (run.task, repr(run.args), run.model),
@@ -138,89 +161,124 @@ class RunPairs:
     """Notes for the reader that are no reason to refuse."""
 
 
-def pair_runs(before: Sequence[Kept], after: Sequence[Kept]) -> RunPairs:
+def pair_runs(before: Sequence[BaselineRun], after: Sequence[BaselineRun]) -> RunPairs:
     """Pair each earlier run with the current one of the same task, arguments and model; a single other model counts."""
-    out, left, there = RunPairs(), list(before), list(after)
-    for same in _SAME:
-        groups = defaultdict[Hashable, tuple[list[Kept], list[Kept]]](lambda: ([], []))
-        for side, runs in enumerate((left, there)):
-            for run in runs:
-                groups[same(run)][side].append(run)
-        for old, new in groups.values():
-            if len(old) == len(new) == 1:
-                _hold(old[0], new[0], out)
-                left.remove(old[0])
-                there.remove(new[0])
-    for run in left:
-        others = sorted(other.name for other in there if other.task == run.task)
-        if (twice := others.count(run.name)) > 1:
-            out.refused[run.name] = (
-                f"the logs have {twice} runs of it with other arguments or samples, and one is compared; give its log"
-            )
-            continue
-        of = ", ".join([*others[:3], *([f"{len(others) - 3} more"] if len(others) > 3 else [])]) or "none"
-        out.refused[run.name] = f"the baseline has it and the logs lack it; of {run.task} they have {of}"
-    named = {run.task for run in before}
-    for run in there:
-        if run.task not in named or not any(other.task == run.task for other in left):
-            out.notes.append(f"{run.name} is not in the baseline")
-    return out
+    run_pairs = RunPairs()
+    unpaired_before, unpaired_after = list(before), list(after)
+    for pairing_key in PAIRING_KEYS:
+        groups = defaultdict[Hashable, Pairable](Pairable)
+        for run in unpaired_before:
+            groups[pairing_key(run)].before.append(run)
+        for run in unpaired_after:
+            groups[pairing_key(run)].after.append(run)
+        for group in groups.values():
+            if len(group.before) == len(group.after) == 1:
+                old, new = group.before[0], group.after[0]
+                _add_pair(old, new, run_pairs)
+                unpaired_before.remove(old)
+                unpaired_after.remove(new)
+    for run in unpaired_before:
+        run_pairs.refused[run.name] = _unpaired_reason(run, unpaired_after)
+    baseline_tasks = {run.task for run in before}
+    unpaired_tasks = {run.task for run in unpaired_before}
+    for run in unpaired_after:
+        if run.task not in baseline_tasks or run.task not in unpaired_tasks:
+            run_pairs.notes.append(f"{run.name} is not in the baseline")
+    return run_pairs
 
 
-def distinct_names(runs: Sequence[Kept]) -> list[str]:
+@dataclass
+class Pairable:
+    """Runs that share a property."""
+
+    before: list[BaselineRun] = field(default_factory=list)
+    after: list[BaselineRun] = field(default_factory=list)
+
+
+def _unpaired_reason(run: BaselineRun, unpaired_after: Sequence[BaselineRun]) -> str:
+    """Why a run of the baseline has no current one."""
+    names = sorted(other.name for other in unpaired_after if other.task == run.task)
+    same_name_count = names.count(run.name)
+    if same_name_count > 1:
+        return (
+            f"the logs have {same_name_count} runs of it with other arguments or samples, and one is compared; give "
+            "its log"
+        )
+    listed_names = names[:3]
+    if len(names) > 3:
+        listed_names.append(f"{len(names) - 3} more")
+    names_text = ", ".join(listed_names) or "none"
+    return f"the baseline has it and the logs lack it; of {run.task} they have {names_text}"
+
+
+def distinct_names(runs: Sequence[BaselineRun]) -> list[str]:
     """The task of each run, with its arguments where others of the same task and model have other ones."""
-    ways = {(run.task, run.model, run.target, repr(run.args)) for run in runs}
-    same = Counter(way[:3] for way in ways)
-    given = [", ".join(f"{name}={value}" for name, value in sorted(run.args.items())) or "defaults" for run in runs]
-    several = [same[run.task, run.model, run.target] > 1 for run in runs]
-    return [f"{run.task} ({told})" if more else run.task for run, told, more in zip(runs, given, several, strict=True)]
+    identities = {(run.task, run.model, run.target, repr(run.args)) for run in runs}
+    argument_sets = Counter(identity[:3] for identity in identities)
+    names = []
+    for run in runs:
+        if argument_sets[run.task, run.model, run.target] > 1:
+            arguments = ", ".join(f"{name}={value}" for name, value in sorted(run.args.items()))
+            names.append(f"{run.task} ({arguments or 'defaults'})")
+        else:
+            names.append(run.task)
+    return names
 
 
-def _hold(old: Kept, new: Kept, out: RunPairs) -> None:
-    if why := refusal(old, new):
-        out.refused[new.name] = why
+def _add_pair(old: BaselineRun, new: BaselineRun, run_pairs: RunPairs) -> None:
+    """Compare two runs, with what the reader should know of them, or refuse to."""
+    if reason := refusal(old, new):
+        run_pairs.refused[new.name] = reason
         return
-    out.pairs.append((old, new))
-    further = [] if new.metric else sorted(keys_of(new) - keys_of(old))
-    notes = {
-        f"the baseline is of selfprobe {old.selfprobe}, the logs are of {new.selfprobe}; the task's version is the "
-        "same": old.selfprobe != new.selfprobe,
-        f"the baseline's model is {old.model}": old.model != new.model,
-        f"the baseline has {old.epochs} epoch{'s' * (old.epochs != 1)} of an item, the logs {new.epochs}; what is "
-        f"compared is each item's {', '.join(new.reducers) or MEAN}": old.epochs != new.epochs,
-        f"{', '.join(further)} is not in the baseline": bool(further),
-    } | {f"not compared: {why}": True for why in new.left_out.values()}
+    run_pairs.pairs.append((old, new))
+    run_pairs.notes.extend(f"{new.name}: {note}" for note in _pair_notes(old, new))
+
+
+def _pair_notes(old: BaselineRun, new: BaselineRun) -> Iterator[str]:
+    """Differences of two runs that are no reason to refuse."""
+    if old.selfprobe != new.selfprobe:
+        yield (
+            f"the baseline is of selfprobe {old.selfprobe}, the logs are of {new.selfprobe}; the task's version is the "
+            "same"
+        )
+    if old.model != new.model:
+        yield f"the baseline's model is {old.model}"
+    if old.epochs != new.epochs:
+        yield (
+            f"the baseline has {count_text(old.epochs, 'epoch')} of an item, the logs {new.epochs}; what is compared "
+            f"is each item's {', '.join(new.reducers) or MEAN}"
+        )
+    new_keys = sorted(keys_of(new) - keys_of(old))
+    if new_keys and not new.metric:
+        yield f"{', '.join(new_keys)} is not in the baseline"
+    for reason in new.left_out.values():
+        yield f"not compared: {reason}"
     for reducer in new.reducers:
         if known_reducer(reducer) is None:
-            note = f"the log reduces an item's epochs by {reducer}, which is not known here: their mean is compared"
+            yield f"the log reduces an item's epochs by {reducer}, which is not known here: their mean is compared"
         else:
-            note = f"an item's value is the {reducer} of its epochs, as in the log"
-        notes[note] = True
-    out.notes.extend(f"{new.name}: {note}" for note, is_so in notes.items() if is_so)
+            yield f"an item's value is the {reducer} of its epochs, as in the log"
 
 
-def refusal(old: Kept, new: Kept) -> str:
+def refusal(old: BaselineRun, new: BaselineRun) -> str:
     """Why two runs say nothing about a change of the model, or ""."""
     if old.version != new.version:
         return f"the baseline is of task version {old.version}, the logs are of {new.version}; save a new baseline"
     if old.args != new.args:
-        names = [name for name in sorted({*old.args, *new.args}) if old.args.get(name) != new.args.get(name)]
-        was, now = ([repr(run.args[n]) if n in run.args else "left out" for n in names] for run in (old, new))
-        args = [f"{name} was {one} and is {other}" for name, one, other in zip(names, was, now, strict=True)]
-        return f"asked with other task arguments: {', '.join(args)}"
+        return f"asked with other task arguments: {_changed_arguments(old, new)}"
     if old.data != new.data:
         return f"another data set: its hash was {old.data[:12] or 'none'} and is {new.data[:12] or 'none'}"
-    if changed := [item for item in old.inputs.keys() & new.inputs.keys() if old.inputs[item] != new.inputs[item]]:
+    if changed := _changed_items(old.inputs, new.inputs):
         return f"{len(changed)} of {len(old.inputs)} samples ask something else under the same id, as {min(changed)}"
-    if changed := [item for item in old.answers.keys() & new.answers.keys() if old.answers[item] != new.answers[item]]:
+    if changed := _changed_items(old.answers, new.answers):
         return (
             f"{len(changed)} of {len(old.answers)} samples have another target or other options, as {min(changed)}: "
             "the same reply is scored otherwise; save a new baseline"
         )
     if old.plan != new.plan:
         return "its solvers or their arguments changed (a prompt template among them)"
-    if why := _scored_otherwise(old, new):
-        return f"{why}: the same reply is scored otherwise; save a new baseline"
+    if reason := _changed_scoring(old, new):
+        return f"{reason}: the same reply is scored otherwise; save a new baseline"
     if old.prompts and new.prompts and not {*old.prompts} & {*new.prompts}:
         return "the prompts changed, and the task's version did not; save a new baseline"
     growing = [reducer for reducer in new.reducers if parts_of(reducer)[0] in GROW_WITH_EPOCHS]
@@ -229,36 +287,63 @@ def refusal(old: Kept, new: Kept) -> str:
             f"the baseline has {old.epochs} epochs of an item, the logs {new.epochs}, and their {growing[0]} grows "
             "with them; run as many, or save a new baseline"
         )
-    for less, more, told in ((new, old, "the baseline has numbers there"), (old, new, "that is the baseline's")):
-        if odd := [why for key, why in less.left_out.items() if key in keys_of(more)]:
-            return f"{odd[0]}; {told}"
-    if not new.metric and (gone := sorted(keys_of(old) - keys_of(new))) and keys_of(new):
-        return f"the logs lack the score {gone[0]}, which the baseline has; they have {', '.join(sorted(keys_of(new)))}"
-    if lacking := old.items.keys() - new.items.keys():
+    for key, reason in new.left_out.items():
+        if key in keys_of(old):
+            return f"{reason}; the baseline has numbers there"
+    for key, reason in old.left_out.items():
+        if key in keys_of(new):
+            return f"{reason}; that is the baseline's"
+    new_keys = keys_of(new)
+    lacking_keys = sorted(keys_of(old) - new_keys)
+    if lacking_keys and new_keys and not new.metric:
+        present_keys = ", ".join(sorted(new_keys))
+        return f"the logs lack the score {lacking_keys[0]}, which the baseline has; they have {present_keys}"
+    if lacking_items := old.items.keys() - new.items.keys():
         return (
-            f"the logs have {len(old.items) - len(lacking)} of the baseline's {len(old.items)} items (without "
-            f"{min(lacking)}); run all of them, or save a baseline of fewer"
+            f"the logs have {len(old.items) - len(lacking_items)} of the baseline's {len(old.items)} items (without "
+            f"{min(lacking_items)}); run all of them, or save a baseline of fewer"
         )
     return ""
 
 
-def _scored_otherwise(old: Kept, new: Kept) -> str:
+def _changed_arguments(old: BaselineRun, new: BaselineRun) -> str:
+    """Task arguments that are other than before: "k was 2 and is 3"."""
+    changes = []
+    for name in sorted({*old.args, *new.args}):
+        if old.args.get(name) != new.args.get(name):
+            old_value = repr(old.args[name]) if name in old.args else "left out"
+            new_value = repr(new.args[name]) if name in new.args else "left out"
+            changes.append(f"{name} was {old_value} and is {new_value}")
+    return ", ".join(changes)
+
+
+def _changed_items(old_digests: dict[str, str], new_digests: dict[str, str]) -> list[str]:
+    """Items of both runs whose digests differ."""
+    common_items = old_digests.keys() & new_digests.keys()
+    return [item for item in common_items if old_digests[item] != new_digests[item]]
+
+
+def _changed_scoring(old: BaselineRun, new: BaselineRun) -> str:
     """Another grader, or another argument of a scorer that both have; "" where there is none."""
     if old.roles and new.roles:
         for role in sorted({*old.roles, *new.roles}):
-            was, now = (run.roles.get(role, UNBOUND) for run in (old, new))
-            if was != now:
-                return f"another model has the role {role}, it was {was} and is {now}"
+            old_model = old.roles.get(role, UNBOUND)
+            new_model = new.roles.get(role, UNBOUND)
+            if old_model != new_model:
+                return f"another model has the role {role}, it was {old_model} and is {new_model}"
     if old.reducers != new.reducers:
-        was, now = (", ".join(run.reducers) or MEAN for run in (old, new))
-        return f"an item's epochs were reduced by {was} and are by {now}"
-    changed = [name for name in sorted({*old.scorers} & {*new.scorers}) if old.scorers[name] != new.scorers[name]]
-    return f"the arguments of its scorer {changed[0]} changed (its grader or a template among them)" if changed else ""
+        old_reducers = ", ".join(old.reducers) or MEAN
+        new_reducers = ", ".join(new.reducers) or MEAN
+        return f"an item's epochs were reduced by {old_reducers} and are by {new_reducers}"
+    for scorer in sorted({*old.scorers} & {*new.scorers}):
+        if old.scorers[scorer] != new.scorers[scorer]:
+            return f"the arguments of its scorer {scorer} changed (its grader or a template among them)"
+    return ""
 
 
-def keys_of(run: Kept) -> set[str]:
+def keys_of(run: BaselineRun) -> set[str]:
     """Keys of all values of a run, including unscored ones."""
-    return {key for cell in run.items.values() for key in cell}
+    return {key for values_by_key in run.items.values() for key in values_by_key}
 
 
 @dataclass(frozen=True)
@@ -272,9 +357,8 @@ class MetricChange:
     """Name: "skill", "accuracy", another suite's scorer, or "unscored", "reasoned", "asked"."""
     change: Change | None
     """Change of the metric; None for how the model was asked, which is no number."""
-    down: bool = False
-    """Whether less is better."""
-    hidden: Change | None = None
+    lower_is_better: bool = False
+    worst_case: Change | None = None
     """Change if what is newly unscored were as bad as can be; None where nothing is."""
     why: str = ""
     """The reason that grew most, or what was asked otherwise."""
@@ -295,57 +379,62 @@ def changes_of(pairs: Sequence[Pair], *, smallest: float, lower: Collection[str]
         smallest: The smallest change that matters, in units of each metric.
         lower: Metrics whose lower values are better.
     """
-    tasks = distinct_names([new for _, new in pairs])
-    rows = [replace(row, task=task) for task, pair in zip(tasks, pairs, strict=True) for row in _rows(*pair, lower)]
-    numbers = [row.change for row in rows if row.change is not None]
-    adjusted = iter(holm([one.p for one in numbers]).tolist() if numbers else [])
-    return [
-        row if row.change is None else with_verdict(row, row.change, next(adjusted), smallest, len(numbers))
-        for row in rows
-    ]
+    task_names = distinct_names([new for _, new in pairs])
+    rows = list[MetricChange]()
+    for task_name, (old, new) in zip(task_names, pairs, strict=True):
+        rows += [replace(row, task=task_name) for row in _undecided_rows(old, new, lower)]
+    p_values = [row.change.p for row in rows if row.change is not None]
+    adjusted_p_values = iter(holm(p_values).tolist() if p_values else [])
+    decided_rows = []
+    for row in rows:
+        if row.change is not None:
+            row = with_verdict(row, row.change, next(adjusted_p_values), smallest, len(p_values))
+        decided_rows.append(row)
+    return decided_rows
 
 
-def with_verdict(row: MetricChange, moved: Change, p_holm: float, smallest: float, tests: int) -> MetricChange:
+def with_verdict(row: MetricChange, change: Change, p_holm: float, smallest: float, tests: int) -> MetricChange:
     """A row with its verdict.
 
     "worse": the claim that it fell is a Yes. Where it is a No: "unchanged" if the interval lies inside ± smallest,
     "better" if it rose with p_holm below .05, else "no worse". What is newly unscored can turn each but "worse" into
     "cannot tell".
     """
-    claim = fall_claim(row, moved, p_holm, smallest)
-    low, high = _oriented(moved, row.down)
-    hidden_low, _ = _oriented(row.hidden or moved, row.down)
+    claim = fall_claim(row, change, p_holm, smallest)
+    low, high = _improvement_interval(change, row.lower_is_better)
+    worst_low, _ = _improvement_interval(row.worst_case or change, row.lower_is_better)
     verdict = ChangeVerdict.NO_WORSE
     why = row.why
     if claim.verdict is Verdict.YES:
         verdict = ChangeVerdict.WORSE
     elif claim.verdict is Verdict.CANNOT_TELL:
         verdict = ChangeVerdict.CANNOT_TELL
-        if row.hidden is not None and low > -smallest:
+        if row.worst_case is not None and low > -smallest:
             why = "newly unscored values could hide a fall"
     elif -smallest < low and high < smallest:
         verdict = ChangeVerdict.UNCHANGED
-    elif p_holm < TWO_SIDED and low > 0 and hidden_low > 0:
+    elif p_holm < TWO_SIDED and low > 0 and worst_low > 0:
         verdict = ChangeVerdict.BETTER
-    needed, power = moved.needed(smallest, tests=tests), moved.power(smallest, tests=tests)
+    needed = change.needed(smallest, tests=tests)
+    power = change.power(smallest, tests=tests)
     return replace(row, verdict=verdict, p_holm=p_holm, needed=needed, power=power, why=why)
 
 
-def fall_claim(row: MetricChange, moved: Change, p_holm: float, smallest: float) -> Claim:
+def fall_claim(row: MetricChange, change: Change, p_holm: float, smallest: float) -> Claim:
     """The claim that a metric fell, or rose where less is better.
 
     Args:
         row: The metric, with its change if what is newly unscored were as bad as can be.
-        moved: Its change.
+        change: Its change.
         p_holm: Two-sided p, corrected over all metrics.
         smallest: Smallest change that matters.
     """
-    low, high = _oriented(moved, row.down)
-    hidden_low, _ = _oriented(row.hidden or moved, row.down)
-    estimate = moved.estimate
-    sign = 1 if row.down else -1
+    low, high = _improvement_interval(change, row.lower_is_better)
+    worst_low, _ = _improvement_interval(row.worst_case or change, row.lower_is_better)
+    estimate = change.estimate
+    sign = 1 if row.lower_is_better else -1
     fall = replace(estimate, value=sign * estimate.value, low=-high, high=-low)
-    largest_fall = replace(fall, high=float(np.maximum(-low, -hidden_low)))  # NaN where either is unknown
+    largest_fall = replace(fall, high=float(np.maximum(-low, -worst_low)))  # NaN where either is unknown
     is_shown = p_holm < TWO_SIDED and fall.low > 0
     is_within = fall.low > -smallest and fall.high < smallest
     checks = (
@@ -355,102 +444,138 @@ def fall_claim(row: MetricChange, moved: Change, p_holm: float, smallest: float)
     return Claim(f"{row.task} {row.metric}", largest_fall, checks, smallest)
 
 
-def _oriented(moved: Change, down: bool) -> tuple[float, float]:
+def _improvement_interval(change: Change, lower_is_better: bool) -> tuple[float, float]:
     """The interval, upwards what is better; NaN where there is none."""
-    low, high = moved.estimate.low, moved.estimate.high
-    return (-high, -low) if down else (low, high)
+    low, high = change.estimate.low, change.estimate.high
+    return (-high, -low) if lower_is_better else (low, high)
 
 
-def _rows(old: Kept, new: Kept, lower: Collection[str]) -> Iterator[MetricChange]:
-    """The rows of a pair, undecided: scores, then what is unscored or reasoned, then how the model was asked."""
-    sides = (old, new) if new.metric else (old,)  # another suite's new score has nothing to be compared with
-    keys = list(dict.fromkeys(key for run in sides for cell in run.items.values() for key in cell))
+def _undecided_rows(old: BaselineRun, new: BaselineRun, lower: Collection[str]) -> Iterator[MetricChange]:
+    """The rows of a pair: scores, then what is unscored or reasoned, then how the model was asked."""
+    keys = dict[str, None]()
+    for run in (old, new) if new.metric else (old,):  # another suite's new score has nothing to be compared with
+        for values_by_key in run.items.values():
+            keys |= dict.fromkeys(values_by_key)
+    key_groups = [list(keys)] if new.metric else [[key] for key in keys]
     for reducer in new.reducers or [MEAN]:
-        for names in [keys] if new.metric else [[key] for key in keys]:
-            yield _score(old, new, names, lower, reducer)
-    clusters, before, after = _sides(old, new, _cells(old, new, keys))
-    rates = {"unscored": (before.missing, after.missing), "reasoned": (before.reasoned, after.reasoned)}
-    for name, (was, now) in rates.items():
-        if was.any() or now.any():
-            more = after.reasons - before.reasons if name == "unscored" else Counter[str]()
-            why = max(sorted(more), key=lambda reason: more[reason], default="")
-            yield MetricChange(
-                new.task, new.model, name, change(was, now, clusters, unit=_unit(new)), down=True, why=why
-            )
-    if told := _asked(old, new):
-        same = old.model == new.model and concealed(old.model_args) == concealed(new.model_args)
-        verdict = ChangeVerdict.WORSE if same else ChangeVerdict.CANNOT_TELL
-        yield MetricChange(new.task, new.model, "asked", None, why=told, verdict=verdict)
+        for group in key_groups:
+            yield _score_row(old, new, group, lower, reducer)
+
+    cells = _cells(old, new, list(keys))
+    clusters = _cluster_numbers(new, cells)
+    before, after = _cell_values(old, cells), _cell_values(new, cells)
+    more_reasons = after.reasons - before.reasons
+    reason = max(sorted(more_reasons), key=lambda name: more_reasons[name], default="")
+    rates = (
+        (UNSCORED_METRIC, before.missing, after.missing, reason),
+        (REASONED_METRIC, before.reasoned, after.reasoned, ""),
+    )
+    for metric, old_rates, new_rates, why in rates:
+        if old_rates.any() or new_rates.any():
+            rate_change = mean_change(old_rates, new_rates, clusters, unit=_unit(new))
+            yield MetricChange(new.task, new.model, metric, rate_change, lower_is_better=True, why=why)
+    if asked_otherwise := _changed_asking(old, new):
+        is_same_model = old.model == new.model and concealed(old.model_args) == concealed(new.model_args)
+        verdict = ChangeVerdict.WORSE if is_same_model else ChangeVerdict.CANNOT_TELL
+        yield MetricChange(new.task, new.model, ASKED_METRIC, None, why=asked_otherwise, verdict=verdict)
 
 
-def _score(old: Kept, new: Kept, keys: Sequence[str], lower: Collection[str], reducer: str) -> MetricChange:
+def _score_row(
+    old: BaselineRun, new: BaselineRun, keys: Sequence[str], lower: Collection[str], reducer: str
+) -> MetricChange:
     """The row of a score; a skill where something can be guessed without a model."""
-    clusters, before, after = _sides(old, new, _cells(old, new, keys), reducer)
+    cells = _cells(old, new, keys)
+    clusters = _cluster_numbers(new, cells)
+    before, after = _cell_values(old, cells, reducer), _cell_values(new, cells, reducer)
     name = new.metric or keys[0]
     if name == UNNAMED_SCORE:
         name = old.metric or name
     if len(new.reducers) > 1:
         name = f"{name} ({reducer})"
-    down = name in lower
-    known = np.concatenate([before.values, after.values])
-    known = known[~np.isnan(known)] if not np.isnan(known).all() else np.zeros(1)
-    bounded = bool(((known >= 0) & (known <= 1)).all())
-    worst = float(down) if bounded else float(known.max() if down else known.min())
-    filled = _filled(before, after, worst)
-    now = [after] if filled is None else [after, filled]
-    both = ~np.isnan(before.values) & ~np.isnan(after.values)
-    if (old.blind or new.blind) and len(np.unique(clusters[both])) >= FEWEST:
-        skills = [_skill(before, side, clusters, _unit(new)) for side in now]
-        if skills[0] is not None and skills[-1] is not None:
-            return MetricChange(new.task, new.model, "skill", skills[0], hidden=skills[1] if filled else None)
-    scale = 1.0 if bounded else float(np.ptp(known)) or 1.0
-    moved = [change(before.values, side.values, clusters, unit=_unit(new), scale=scale) for side in now]
-    return MetricChange(new.task, new.model, name, moved[0], down=down, hidden=moved[1] if filled else None)
+    lower_is_better = name in lower
+
+    values = np.concatenate([before.values, after.values])
+    scored_values = values[~np.isnan(values)]
+    if not len(scored_values):
+        scored_values = np.zeros(1)
+    lowest, highest = float(scored_values.min()), float(scored_values.max())
+    is_bounded = lowest >= 0 and highest <= 1
+    lower_limit, upper_limit = (0.0, 1.0) if is_bounded else (lowest, highest)
+    worst_value = upper_limit if lower_is_better else lower_limit
+    worst_after = _with_lost_values(before, after, worst_value)
+
+    unit = _unit(new)
+    is_in_both = ~np.isnan(before.values) & ~np.isnan(after.values)
+    has_guesses = bool(old.blind or new.blind)
+    if has_guesses and len(np.unique(clusters[is_in_both])) >= FEWEST_SKILL_CLUSTERS:
+        skill = _skill_change(before, after, clusters, unit)
+        worst_skill = None if worst_after is None else _skill_change(before, worst_after, clusters, unit)
+        if skill is not None and (worst_after is None or worst_skill is not None):
+            return MetricChange(new.task, new.model, "skill", skill, worst_case=worst_skill)
+    scale = 1.0 if is_bounded else (highest - lowest) or 1.0
+    score_change = mean_change(before.values, after.values, clusters, unit=unit, scale=scale)
+    worst_case = None
+    if worst_after is not None:
+        worst_case = mean_change(before.values, worst_after.values, clusters, unit=unit, scale=scale)
+    return MetricChange(new.task, new.model, name, score_change, lower_is_better=lower_is_better, worst_case=worst_case)
 
 
-def _filled(before: "_Side", after: "_Side", worst: float) -> "_Side | None":
+def _with_lost_values(before: "_CellValues", after: "_CellValues", worst_value: float) -> "_CellValues | None":
     """The run of now with what it lost as bad as can be; None where it lost no more than it gained.
 
     What is lost and gained by chance balances: as many as became scored are taken to be as they were.
     """
-    lost = np.where(np.isnan(before.values), 0.0, np.maximum(0.0, after.missing - before.missing))
+    was_unscored = np.isnan(before.values)
+    is_unscored = np.isnan(after.values)
+    lost = np.where(was_unscored, 0.0, np.maximum(0.0, after.missing - before.missing))
     gained = np.maximum(0.0, before.missing - after.missing)
     if lost.sum() <= gained.sum():
         return None
-    bad = lost * (1 - gained.sum() / lost.sum())
-    gone = np.isnan(after.values)
-    values = (1 - bad) * np.where(gone, before.values, after.values) + bad * worst
-    return replace(after, values=values, blind=np.where(gone, before.blind, after.blind))
+    worst_share = lost * (1 - gained.sum() / lost.sum())
+    other_values = np.where(is_unscored, before.values, after.values)
+    values = (1 - worst_share) * other_values + worst_share * worst_value
+    return replace(after, values=values, blind=np.where(is_unscored, before.blind, after.blind))
 
 
-def _skill(before: "_Side", after: "_Side", clusters: npt.NDArray[np.intp], unit: str) -> Change | None:
+def _skill_change(
+    before: "_CellValues", after: "_CellValues", clusters: npt.NDArray[np.intp], unit: str
+) -> Change | None:
     """The change of the skill, linearised as in `stats.estimate.skill`; None where a guess is always right."""
-    both = ~np.isnan(before.values) & ~np.isnan(after.values)
-    sides, scale = [], 1.0
-    for side in (before, after):
-        score, guess = float(side.values[both].mean()), float(side.blind[both].mean())
+    is_in_both = ~np.isnan(before.values) & ~np.isnan(after.values)
+    linearised_skills = []
+    scale = 1.0
+    for run_values in (before, after):
+        score = float(run_values.values[is_in_both].mean())
+        guess = float(run_values.blind[is_in_both].mean())
         if guess >= 1:
             return None
         scale = max(scale, 1 / (1 - guess))
-        sides.append((side.values - (1 - score) / (1 - guess) * (side.blind - guess) - guess) / (1 - guess))
-    return change(sides[0], sides[1], clusters, unit=unit, scale=scale)
+        slope = (1 - score) / (1 - guess)
+        linearised_skills.append((run_values.values - slope * (run_values.blind - guess) - guess) / (1 - guess))
+    old_skills, new_skills = linearised_skills
+    return mean_change(old_skills, new_skills, clusters, unit=unit, scale=scale)
 
 
-def _asked(old: Kept, new: Kept) -> str:
+def _changed_asking(old: BaselineRun, new: BaselineRun) -> str:
     """Text on how the model was asked otherwise than before, where that is more than a few samples; or ""."""
-    before, after = (sum(run.applied.values()) for run in (old, new))
-    if not before or not after:
+    old_samples, new_samples = sum(old.applied.values()), sum(new.applied.values())
+    if not old_samples or not new_samples:
         return ""
-    ways = {*old.applied, *new.applied}
-    moved = {way: new.applied.get(way, 0) / after - old.applied.get(way, 0) / before for way in ways}
-    if sum(share for share in moved.values() if share > 0) <= SAME_WAY:
+    share_changes = {}
+    for settings in sorted({*old.applied, *new.applied}):
+        old_share = old.applied.get(settings, 0) / old_samples
+        new_share = new.applied.get(settings, 0) / new_samples
+        share_changes[settings] = new_share - old_share
+    moved_share = sum(max(0.0, share_change) for share_change in share_changes.values())
+    if moved_share <= LARGEST_SHARE_ASKED_OTHERWISE:
         return ""
-    was, now = min(sorted(moved), key=lambda way: moved[way]), max(sorted(moved), key=lambda way: moved[way])
-    return f"{was} → {now}"
+    rarer = min(share_changes, key=lambda settings: share_changes[settings])
+    more_frequent = max(share_changes, key=lambda settings: share_changes[settings])
+    return f"{rarer} → {more_frequent}"
 
 
 @dataclass(frozen=True)
-class _Side:
+class _CellValues:
     """One run, `[cell]`."""
 
     values: FloatArray
@@ -463,51 +588,56 @@ class _Side:
     """Why values are unscored."""
 
 
-def _cells(old: Kept, new: Kept, keys: Sequence[str]) -> list[Cell]:
+def _cells(old: BaselineRun, new: BaselineRun, keys: Sequence[str]) -> list[Cell]:
     """The baseline's items with the keys that either run has of each; where both failed, all."""
-    found = []
-    for item, before in old.items.items():
-        own = [key for key in keys if key in before or key in new.items[item]]
-        found += [(item, key) for key in own or (keys if not before and not new.items[item] else [])]
-    return found
+    cells = list[Cell]()
+    for item, old_values in old.items.items():
+        new_values = new.items[item]
+        item_keys = [key for key in keys if key in old_values or key in new_values]
+        if not old_values and not new_values:
+            item_keys = list(keys)
+        cells += [(item, key) for key in item_keys]
+    return cells
 
 
-def _side(run: Kept, cells: Sequence[Cell], reducer: str = MEAN) -> _Side:
-    given = [run.items[item].get(key, [FAILED]) for item, key in cells]
-    scored = [[value for value in one if not isinstance(value, str)] for one in given]
-    reasoned = [run.reasoned.get(item, []).count(key) for item, key in cells]
-    epochs = np.array([len(one) for one in given], dtype=float)
-    return _Side(
-        values=np.array([reduced(_seen_by_scorer(one), reducer) for one in given]),
-        missing=1 - np.array([len(one) for one in scored]) / epochs,
-        blind=np.array([run.blind.get(item, {}).get(key, 0.0) for item, key in cells]),
-        reasoned=np.array(reasoned) / epochs,
-        reasons=Counter(value for one in given for value in one if isinstance(value, str)),
-    )
+def _cell_values(run: BaselineRun, cells: Sequence[Cell], reducer: str = MEAN) -> _CellValues:
+    values, missing, blind, reasoned = list[float](), list[float](), list[float](), list[float]()
+    reasons = Counter[str]()
+    for item, key in cells:
+        epoch_values = run.items[item].get(key, [FAILED])
+        epoch_reasons = [value for value in epoch_values if isinstance(value, str)]
+        reasons.update(epoch_reasons)
+        scored_count = len(epoch_values) - len(epoch_reasons)
+        values.append(reduced(_seen_by_scorer(epoch_values), reducer))
+        missing.append(1 - scored_count / len(epoch_values))
+        blind.append(run.blind.get(item, {}).get(key, 0.0))
+        reasoned.append(run.reasoned.get(item, []).count(key) / len(epoch_values))
+    return _CellValues(np.array(values), np.array(missing), np.array(blind), np.array(reasoned), reasons)
 
 
 def _seen_by_scorer(epoch_values: Sequence[float | str]) -> list[float]:
     """Values of the epochs that a scorer saw, NaN where it left one unscored."""
-    seen = [value for value in epoch_values if value not in (FAILED, NO_SCORE)]
-    return [math.nan if isinstance(value, str) else value for value in seen]
+    seen_values = [value for value in epoch_values if value not in (FAILED, NO_SCORE)]
+    return [math.nan if isinstance(value, str) else value for value in seen_values]
 
 
-def _sides(
-    old: Kept, new: Kept, cells: Sequence[Cell], reducer: str = MEAN
-) -> tuple[npt.NDArray[np.intp], _Side, _Side]:
-    """The number of each cell's cluster, `[cell]`, and both runs."""
-    known: dict[str, int] = {}
-    clusters = [known.setdefault(new.clusters.get(item, item), len(known)) for item, _ in cells]
-    return np.array(clusters, dtype=np.intp), _side(old, cells, reducer), _side(new, cells, reducer)
+def _cluster_numbers(run: BaselineRun, cells: Sequence[Cell]) -> npt.NDArray[np.intp]:
+    """The number of each cell's cluster, `[cell]`."""
+    number_by_cluster = dict[str, int]()
+    numbers = []
+    for item, _ in cells:
+        cluster = run.clusters.get(item, item)
+        numbers.append(number_by_cluster.setdefault(cluster, len(number_by_cluster)))
+    return np.array(numbers, dtype=np.intp)
 
 
-def _unit(run: Kept) -> str:
+def _unit(run: BaselineRun) -> str:
     return "cluster" if run.clusters else "item"
 
 
 @dataclass(frozen=True)
-class Turned:
-    """A cell that was right and is wrong, or the reverse."""
+class TurnedCell:
+    """A cell that was right and is wrong, or the reverse. The fields are those of the JSON output."""
 
     task: str
     model: str
@@ -521,61 +651,87 @@ class Turned:
 
     def __str__(self) -> str:
         turn = "wrong → right" if self.right else "right → wrong"
-        answers = " → ".join(f'"{one}"' if one else "no answer kept" for one in (self.was, self.now))
-        return f"{self.task} {self.item} {self.key}  {turn}: {answers}"
+        old_answer = f'"{self.was}"' if self.was else "no answer kept"
+        new_answer = f'"{self.now}"' if self.now else "no answer kept"
+        return f"{self.task} {self.item} {self.key}  {turn}: {old_answer} → {new_answer}"
 
 
-def turned(pairs: Sequence[Pair], lower: Collection[str] = ()) -> list[Turned]:
+RIGHT_OR_WRONG = frozenset({0.0, 0.5, 1.0})
+"""Scores that say right, undecided or wrong; a cell of other ones does not turn."""
+
+
+def turned_cells(pairs: Sequence[Pair], lower: Collection[str] = ()) -> list[TurnedCell]:
     """The cells that turned, those that are wrong now first; of scores that are 0, ½ or 1, by their first reducer."""
-    found = []
-    tasks = distinct_names([new for _, new in pairs])
-    for task, (old, new) in zip(tasks, pairs, strict=True):
-        reducer = next(iter(new.reducers), MEAN)
+    turned = list[TurnedCell]()
+    task_names = distinct_names([new for _, new in pairs])
+    for task_name, (old, new) in zip(task_names, pairs, strict=True):
+        reducer = new.reducers[0] if new.reducers else MEAN
         for key in sorted(keys_of(old) & keys_of(new)):
             cells = _cells(old, new, [key])
-            given = [value for run in (old, new) for item, _ in cells for value in run.items[item].get(key, [])]
-            if not {value for value in given if not isinstance(value, str)} <= {0.0, 0.5, 1.0}:
+            if not _scores(old, cells) | _scores(new, cells) <= RIGHT_OR_WRONG:
                 continue
-            signs = (-1 if (new.metric or key) in lower else 1) * np.array(
-                [np.sign(_side(run, cells, reducer).values - 0.5) for run in (old, new)]
-            )
-            found += [
-                Turned(task, new.model, item, key, bool(now > 0), _answer(old, item, key), _answer(new, item, key))
-                for (item, _), was, now in zip(cells, *signs, strict=True)
-                if was * now < 0
-            ]
-    return sorted(found, key=lambda one: one.right)
+            sign = -1 if (new.metric or key) in lower else 1
+            old_signs = sign * np.sign(_cell_values(old, cells, reducer).values - 0.5)
+            new_signs = sign * np.sign(_cell_values(new, cells, reducer).values - 0.5)
+            for (item, _), old_sign, new_sign in zip(cells, old_signs, new_signs, strict=True):
+                if old_sign * new_sign < 0:
+                    answers = (_most_frequent_answer(old, item, key), _most_frequent_answer(new, item, key))
+                    turned.append(TurnedCell(task_name, new.model, item, key, bool(new_sign > 0), *answers))
+    return sorted(turned, key=lambda cell: cell.right)
 
 
-def _answer(run: Kept, item: str, key: str) -> str:
-    return Counter(run.said.get(item, {}).get(key, [""])).most_common(1)[0][0]
+def scores_of(run: BaselineRun) -> set[float]:
+    """All different scores of a run."""
+    return _scores(run, [(item, key) for item, values_by_key in run.items.items() for key in values_by_key])
 
 
-def item_draws(pairs: Sequence[Pair]) -> Callable[[np.random.Generator], list[Pair]]:
+def _scores(run: BaselineRun, cells: Sequence[Cell]) -> set[float]:
+    """All different scores of a run at these cells."""
+    scores = set[float]()
+    for item, key in cells:
+        scores |= {value for value in run.items[item].get(key, []) if not isinstance(value, str)}
+    return scores
+
+
+def _most_frequent_answer(run: BaselineRun, item: str, key: str) -> str:
+    answers = run.said.get(item, {}).get(key, [""])
+    return Counter(answers).most_common(1)[0][0]
+
+
+def item_draws(pairs: Sequence[Pair]) -> Draw:
     """Draws the items of both runs anew, whole clusters with replacement."""
-    return lambda rng: [_drawn(old, new, rng) for old, new in pairs]
+    return lambda rng: [_resampled_pair(old, new, rng) for old, new in pairs]
 
 
-def _drawn(old: Kept, new: Kept, rng: np.random.Generator) -> Pair:
-    held: dict[str, list[str]] = {}
+def _resampled_pair(old: BaselineRun, new: BaselineRun, rng: np.random.Generator) -> Pair:
+    items_by_cluster = defaultdict[str, list[str]](list)
     for item in old.items:
-        held.setdefault(new.clusters.get(item, item), []).append(item)
-    names = sorted(held)
-    picks = [(names[i], draw) for draw, i in enumerate(rng.integers(len(names), size=len(names)))]
-    drawn = {f"{item} {draw}": (item, f"{name} {draw}") for name, draw in picks for item in held[name]}
-
-    def of(run: Kept) -> Kept:
-        tables: list[Any] = [
-            {name: table[item] for name, (item, _) in drawn.items() if item in table}
-            for table in (run.items, run.blind, run.reasoned)
-        ]
-        clusters = {name: cluster for name, (_, cluster) in drawn.items()}
-        return replace(run, items=tables[0], blind=tables[1], reasoned=tables[2], clusters=clusters)
-
-    return of(old), of(new)
+        items_by_cluster[new.clusters.get(item, item)].append(item)
+    cluster_names = sorted(items_by_cluster)
+    source_items, clusters = dict[str, str](), dict[str, str]()
+    for draw, index in enumerate(rng.integers(len(cluster_names), size=len(cluster_names))):
+        cluster = cluster_names[index]
+        for item in items_by_cluster[cluster]:
+            source_items[f"{item} {draw}"] = item
+            clusters[f"{item} {draw}"] = f"{cluster} {draw}"
+    return _resampled_run(old, source_items, clusters), _resampled_run(new, source_items, clusters)
 
 
-def epoch_deals(runs: Sequence[Kept]) -> Callable[[np.random.Generator], list[Pair]]:
+def _resampled_run(run: BaselineRun, source_items: dict[str, str], clusters: dict[str, str]) -> BaselineRun:
+    """A run of drawn items.
+
+    Args:
+        run: The run that is drawn from.
+        source_items: Name of a drawn item → item that it is.
+        clusters: Name of a drawn item → name of its cluster.
+    """
+    items = {name: run.items[item] for name, item in source_items.items() if item in run.items}
+    blind = {name: run.blind[item] for name, item in source_items.items() if item in run.blind}
+    reasoned = {name: run.reasoned[item] for name, item in source_items.items() if item in run.reasoned}
+    return replace(run, items=items, blind=blind, reasoned=reasoned, clusters=clusters)
+
+
+def epoch_deals(runs: Sequence[BaselineRun]) -> Draw:
     """Deals the epochs of each item to a run before and one after: the model against itself.
 
     Raises:
@@ -593,28 +749,34 @@ def epoch_deals(runs: Sequence[Kept]) -> Callable[[np.random.Generator], list[Pa
                     f"--aa deals the {run.epochs} epochs of {run.name} to two sides, and {reducer} needs more of them; "
                     "run it with more epochs, or compare it with --baseline FILE.json"
                 )
-    return lambda rng: [_dealt(run, rng) for run in runs]
+    return lambda rng: [_dealt_pair(run, rng) for run in runs]
 
 
-def _dealt(run: Kept, rng: np.random.Generator) -> Pair:
-    sides: tuple[dict[str, Any], ...] = ({}, {})
-    for item, cell in sorted(run.items.items()):
-        epochs = rng.permutation(max(map(len, cell.values()), default=0))
+def _dealt_pair(run: BaselineRun, rng: np.random.Generator) -> Pair:
+    items_before, items_after = dict[str, Any](), dict[str, Any]()
+    for item, values_by_key in sorted(run.items.items()):
+        epochs = rng.permutation(max(map(len, values_by_key.values()), default=0)).tolist()
         half = len(epochs) // 2
-        for side, chosen in zip(sides, (epochs[:half], epochs[half : 2 * half]), strict=True):
-            side[item] = {
-                key: [given[i] for i in sorted(chosen) if i < len(given)] or given[:1] for key, given in cell.items()
-            }
-    before, after = (replace(run, items=side, reasoned={}) for side in sides)
-    return before, after
+        items_before[item] = _values_at(values_by_key, epochs[:half])
+        items_after[item] = _values_at(values_by_key, epochs[half : 2 * half])
+    return replace(run, items=items_before, reasoned={}), replace(run, items=items_after, reasoned={})
 
 
-def verdict_counts(
-    draw: Callable[[np.random.Generator], list[Pair]], times: int, *, smallest: float, lower: Collection[str] = ()
-) -> Counter[ChangeVerdict]:
+def _values_at(values_by_key: dict[str, list[float | str]], epochs: Sequence[int]) -> dict[str, list[float | str]]:
+    """The values of some epochs at each key; the first value where a key has none of them."""
+    chosen_values = {}
+    for key, epoch_values in values_by_key.items():
+        own_values = [epoch_values[epoch] for epoch in sorted(epochs) if epoch < len(epoch_values)]
+        chosen_values[key] = own_values or epoch_values[:1]
+    return chosen_values
+
+
+def verdict_counts(draw: Draw, times: int, *, smallest: float, lower: Collection[str] = ()) -> Counter[ChangeVerdict]:
     """Number of draws in which each verdict is the worst of all rows; the same draws in every call."""
-    rng, worst = np.random.default_rng(0), Counter[ChangeVerdict]()
+    rng = np.random.default_rng(0)
+    worst_counts = Counter[ChangeVerdict]()
     for _ in range(times):
-        found = [row.verdict for row in changes_of(draw(rng), smallest=smallest, lower=lower)]
-        worst[min(found, key=WORST_FIRST.index, default=ChangeVerdict.CANNOT_TELL)] += 1
-    return worst
+        verdicts = [row.verdict for row in changes_of(draw(rng), smallest=smallest, lower=lower)]
+        worst = min(verdicts, key=WORST_FIRST.index, default=ChangeVerdict.CANNOT_TELL)
+        worst_counts[worst] += 1
+    return worst_counts

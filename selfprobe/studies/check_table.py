@@ -18,7 +18,7 @@ NO_REASON = "no_reason"
 """Reason of a value that a scorer left out without one."""
 
 
-class Theirs(Decision):
+class ForeignDecision(Decision):
     """Value of another suite's scorer; its key is the scorer's name, and after a dot the key of a dict."""
 
     value: float | None = None
@@ -57,7 +57,11 @@ def is_failed(sample: EvalSampleSummary, header: EvalLog) -> bool:
 
 
 def judged_table(run: Run) -> list[TableRow]:
-    """The rows of a run: every valid sample has one for each key that it should have, also without a score."""
+    """The rows of a run: every valid sample has one for each key that it should have, also without a score.
+
+    `logs.decision_columns` has rows of decisions alone, and none of what is missing, of other suites' scores, and of
+    samples that were scored after an error.
+    """
     decisions = [last_decisions(sample.scores) for sample in run.summaries]
     if any(decisions):
         return list(_suite_rows(run, decisions))
@@ -66,15 +70,17 @@ def judged_table(run: Run) -> list[TableRow]:
     for sample in run.summaries:
         failed = is_failed(sample, run.header)
         for column in columns:
-            score = (sample.scores or {}).get(column.scorer)
-            decision = Theirs(key=column.name, unscored=FAILED) if failed else _theirs(column, score)
+            if failed:
+                decision = ForeignDecision(key=column.name, unscored=FAILED)
+            else:
+                decision = _foreign_decision(column, (sample.scores or {}).get(column.scorer))
             rows.append(TableRow(str(sample.id), sample.epoch, decision, failed))
     return rows
 
 
 def _suite_rows(run: Run, decisions: Sequence[Sequence[Decision]]) -> Iterator[TableRow]:
     """Rows of a run of the suite, whose scorers say which keys a sample has."""
-    sample_keys = [[decision.key for decision in own] for own in decisions]
+    sample_keys = [[decision.key for decision in sample_decisions] for sample_decisions in decisions]
     keys_of_item = defaultdict[str, dict[str, None]](dict)
     for sample, keys in zip(run.summaries, sample_keys, strict=True):
         keys_of_item[str(sample.id)] |= dict.fromkeys(keys)
@@ -82,16 +88,17 @@ def _suite_rows(run: Run, decisions: Sequence[Sequence[Decision]]) -> Iterator[T
     common_keys = judged_keys[0]
     for keys in judged_keys:
         common_keys = [key for key in common_keys if key in keys]
-    for sample, own in zip(run.summaries, decisions, strict=True):
+    for sample, sample_decisions in zip(run.summaries, decisions, strict=True):
         item = str(sample.id)
         failed = is_failed(sample, run.header)
-        expected = list(keys_of_item[item]) or common_keys or [run.identity.task]
+        expected_keys = list(keys_of_item[item]) or common_keys or [run.identity.task]
         if failed:
-            row_decisions = [Decision(key=key, unscored=FAILED) for key in expected]
+            row_decisions = [Decision(key=key, unscored=FAILED) for key in expected_keys]
         else:
-            own_keys = {decision.key for decision in own}
-            lacking_keys = [key for key in expected if key not in own_keys]
-            row_decisions = [*own, *(Decision(key=key, unscored=NO_SCORE) for key in lacking_keys)]
+            present_keys = {decision.key for decision in sample_decisions}
+            lacking_keys = [key for key in expected_keys if key not in present_keys]
+            lacking_decisions = [Decision(key=key, unscored=NO_SCORE) for key in lacking_keys]
+            row_decisions = [*sample_decisions, *lacking_decisions]
         for decision in row_decisions:
             yield TableRow(item, sample.epoch, decision, failed)
 
@@ -120,26 +127,27 @@ def _keys(score: Score) -> list[str]:
     return list(values_of(score))
 
 
-def _theirs(column: ScoreColumn, score: Score | None) -> Theirs:
+def _foreign_decision(column: ScoreColumn, score: Score | None) -> ForeignDecision:
     if score is None:
-        return Theirs(key=column.name, unscored=NO_SCORE)
+        return ForeignDecision(key=column.name, unscored=NO_SCORE)
     values = values_of(score)
     if column.key in values:
-        return Theirs(key=column.name, value=number_of(values[column.key]), said=score.answer)
+        return ForeignDecision(key=column.name, value=number_of(values[column.key]), said=score.answer)
     lacks_key = isinstance(score.value, Mapping | list) and column.key not in _keys(score)
     reason = score.reason or (NO_SCORE if lacks_key else NO_REASON)
-    return Theirs(key=column.name, unscored=reason, said=score.answer)
+    return ForeignDecision(key=column.name, unscored=reason, said=score.answer)
 
 
-WORDS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0} | {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
+NUMBER_BY_WORD = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0} | {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 """Inspect's letters for correct, partial, incorrect and no answer, and the words that it takes for numbers."""
 
 
 def number_of(value: object) -> float | None:
     """The number that Inspect takes a value for; None for other texts."""
     if isinstance(value, str):
-        if (word := value if value in WORDS else value.lower()) in WORDS:
-            return WORDS[word]
+        word = value if value in NUMBER_BY_WORD else value.lower()
+        if word in NUMBER_BY_WORD:
+            return NUMBER_BY_WORD[word]
         try:
             value = float(value)
         except ValueError:
@@ -172,11 +180,11 @@ def header_disagreement(run: Run) -> str:
                 places_by_name[name].add((str(sample.id), epoch))
     for logged in header.results.scores:
         name = logged.scorer if logged.name == logged.scorer else f"{logged.scorer}.{logged.name}"
-        scored = len(places_by_name[name])
-        if logged.scored_samples is not None and logged.scored_samples < scored:
+        scored_count = len(places_by_name[name])
+        if logged.scored_samples is not None and logged.scored_samples < scored_count:
             return (
-                f"the log's header counts {logged.scored_samples} scored samples of {name}, and {scored} have a score; "
-                "score it again (inspect score)"
+                f"the log's header counts {logged.scored_samples} scored samples of {name}, and {scored_count} have a "
+                "score; score it again (inspect score)"
             )
     return ""
 
@@ -186,5 +194,7 @@ def _scored_names(scorer: str, score: Score) -> list[str]:
     value = score.value
     if value != value:
         return []
-    keys = [key for key, part in value.items() if part == part] if isinstance(value, Mapping) else []
-    return [scorer, *(f"{scorer}.{key}" for key in keys)]
+    names = [scorer]
+    if isinstance(value, Mapping):
+        names += [f"{scorer}.{key}" for key, part in value.items() if part == part]
+    return names

@@ -10,13 +10,13 @@ from click.testing import CliRunner, Result
 from selfprobe.cli import main
 from selfprobe.errors import InputError
 from selfprobe.studies.check import read_baseline, save_baseline
-from selfprobe.studies.check_numbers import Kept
+from selfprobe.studies.check_numbers import BaselineRun
 
 
-def run(**given: Any) -> Kept:
+def run(**given: Any) -> BaselineRun:
     items: Any = {f"i{n}": {"k1": [1.0], "k2": ["refusal"]} for n in (2, 1)}
-    kept = Kept("quiz", "m", "m", "1", "0.2.0", {}, {}, "", "", [], {}, "accuracy", {"a.b": 0.5}, items)
-    return Kept(**{**vars(kept), **given})
+    kept = BaselineRun("quiz", "m", "m", "1", "0.2.0", {}, {}, "", "", [], {}, "accuracy", {"a.b": 0.5}, items)
+    return BaselineRun(**{**vars(kept), **given})
 
 
 def check(*arguments: str | Path) -> Result:

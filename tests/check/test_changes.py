@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from selfprobe.studies.check import Gate, _short, _signed, change_text, verdict_text
-from selfprobe.studies.check_numbers import Kept, changes_of, pair_runs, refusal, turned
+from selfprobe.studies.check import VERDICT_WORDS, Gate, _short, _signed, change_text, verdict_text
+from selfprobe.studies.check_numbers import BaselineRun, ChangeVerdict, changes_of, pair_runs, refusal, turned_cells
 
 
-def run(values: list[Any], **given: Any) -> Kept:
+def run(values: list[Any], **given: Any) -> BaselineRun:
     """A run with one key, an item a value; a list is its epochs."""
     items: Any = {f"i{n}": {"k": v if isinstance(v, list) else [v]} for n, v in enumerate(values)}
-    return replace(Kept("quiz", "m", "m", "1", "0", {}, {}, "d", "", [], {}, "accuracy", {}, items), **given)
+    return replace(BaselineRun("quiz", "m", "m", "1", "0", {}, {}, "d", "", [], {}, "accuracy", {}, items), **given)
 
 
 HALF = [float(n % 2) for n in range(100)]
@@ -88,7 +88,7 @@ def test_other_prompts_are_refused_and_prompts_of_which_some_are_left_are_not() 
 
 
 def test_of_several_models_each_is_held_against_itself_and_the_one_that_is_new_against_the_one_that_left() -> None:
-    def models(*names: str) -> list[Kept]:
+    def models(*names: str) -> list[BaselineRun]:
         return [run(HALF, model=name, target=name) for name in names]
 
     found = pair_runs(models("a", "b"), models("b", "c"))
@@ -109,6 +109,14 @@ def test_what_is_shown_adds_up_and_where_two_decimals_do_not_has_more() -> None:
     assert change_text(row) == ".50 → .50  .00 [−.02, +.02]"
 
 
+def test_each_verdict_has_words_of_its_own() -> None:
+    words = [VERDICT_WORDS[verdict].of_number for verdict in ChangeVerdict]
+    assert len({*words}) == len(VERDICT_WORDS) == len(ChangeVerdict) and all(words)
+    [row] = changes_of([(run(HALF), run(HALF))], smallest=0.05)
+    told = [verdict_text(replace(row, verdict=verdict), 0.1) for verdict in ChangeVerdict]
+    assert told == ["worse", "cannot tell a change of .10", "no worse", "unchanged", "better"]
+
+
 def test_numbers_are_short() -> None:
     assert [_short(v) for v in (0.614, 1.0, -0.5, 12.34, float("nan"))] == [".61", "1.00", "-.50", "12.34", "?"]
     assert [_signed(v) for v in (0.03, -0.131, -0.001)] == ["+.03", "−.13", ".00"]
@@ -117,8 +125,8 @@ def test_numbers_are_short() -> None:
 def test_what_turned_is_of_right_and_wrong_by_the_mean_of_epochs_and_of_no_likeness() -> None:
     before = run([[1.0, 1.0, 0.0], 1.0, 0.5, 0.0], said={"i0": {"k": ["a", "a", "b"]}})
     now = run([[0.0, 1.0, 0.0], "refusal", 0.0, 1.0], said={"i0": {"k": ["c", "a", "c"]}})
-    first, second = turned([(before, now)])
+    first, second = turned_cells([(before, now)])
     assert str(first) == 'quiz i0 k  right → wrong: "a" → "c"' and second.item == "i3" and second.right
-    assert [one.right for one in turned([(before, now)], lower=["accuracy"])] == [False, True]
-    assert turned([(before, now)], lower=["accuracy"])[0].item == "i3"
-    assert not turned([(run([0.2, 0.9]), run([0.9, 0.2]))])
+    assert [one.right for one in turned_cells([(before, now)], lower=["accuracy"])] == [False, True]
+    assert turned_cells([(before, now)], lower=["accuracy"])[0].item == "i3"
+    assert not turned_cells([(run([0.2, 0.9]), run([0.9, 0.2]))])

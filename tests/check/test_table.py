@@ -163,15 +163,15 @@ def test_a_suites_sample_without_a_score_counts_with_the_keys_of_the_others(run_
         sample.scores = {}
     write_eval_log(log, log.location)
     [read] = read_logs([str(tmp_path)]).runs
-    assert (len(read.values), read.scored, read.reasons) == (24, 15, {"no score": 9 / 24})
-    assert read.wrong(0.1) == ["unscored 0.38 (no score 0.38), more than 0.10"]
+    assert (len(read.values), read.scored_count, read.reasons) == (24, 15, {"no score": 9 / 24})
+    assert read.faults(0.1) == ["unscored 0.38 (no score 0.38), more than 0.10"]
     assert {len(given) for cell in baseline_run(read).items.values() for given in cell.values()} == {2}
 
 
 def test_a_sample_that_failed_has_an_epoch_without_a_value_in_the_baseline(tmp_path: Path) -> None:
     foreign(tmp_path, judged_by("a", right), failing=(1,), fail_on_error=False, epochs=2)
     [read] = read_logs([str(tmp_path)]).runs
-    assert read.wrong(1.0)[0].startswith("2 of 40 samples failed or missing, the first: ")
+    assert read.faults(1.0)[0].startswith("2 of 40 samples failed or missing, the first: ")
     assert baseline_run(read).items["1"] == {"a": ["error", "error"]} and not read.reasons
 
 

@@ -32,7 +32,7 @@ from selfprobe.studies.awareness.numbers import against_placebo, as_in_paper, co
 from selfprobe.studies.awareness.runs import ARM, PLAIN, AwarenessTables, told_by_set
 from selfprobe.studies.awareness.verdict import statements
 from selfprobe.studies.card import card_numbers
-from selfprobe.studies.check_numbers import Kept, changes_of, item_draws
+from selfprobe.studies.check_numbers import BaselineRun, changes_of, item_draws
 from selfprobe.studies.features import Evidence, QuoteCluster, Taxonomy, group_rates, named_question
 from selfprobe.studies.lens import partings
 from selfprobe.studies.matrix.numbers import analyse
@@ -552,9 +552,9 @@ def test_a_gate_is_the_same_in_whatever_order_items_are_kept() -> None:
     """An item has a key or two, and items of one cluster are drawn together."""
     rows = table()
 
-    def run(order: Sequence[int], column: str) -> Kept:
+    def run(order: Sequence[int], column: str) -> BaselineRun:
         here = rows.iloc[list(order)]
-        kept = Kept("quiz", "m", "m", "1", "0", {}, {}, "d", "", [], {}, "accuracy", {}, {})
+        kept = BaselineRun("quiz", "m", "m", "1", "0", {}, {}, "d", "", [], {}, "accuracy", {}, {})
         why = ["refusal", "truncated"]
         given = zip(here.id, here[column], here.turns, strict=True)
         items: Any = {item: {"k": [float(x) if turns > 2 else why[turns - 1]]} for item, x, turns in given}
