@@ -15,8 +15,6 @@ from selfprobe.stats.claim import Claim, Verdict
 
 LARGEST_RATE = 0.05
 """Largest rate of a false Yes."""
-LARGEST_SHARE_SEEN = 0.065
-"""Share of a line above which it is drawn again with more draws, and is then at most this."""
 
 
 @dataclass(frozen=True)
@@ -75,16 +73,3 @@ def yes_rate(line: Line, draws: int, *, first_seed: int = 0) -> Rate:
     """Share of Yes of a line."""
     counts = count_verdicts(line, draws, first_seed=first_seed)
     return Rate(counts[Verdict.YES], draws)
-
-
-def holds_level(line: Line, draws: int) -> tuple[bool, Rate]:
-    """Whether a null is called Yes in at most 5 % of draws, and the rate.
-
-    The lower end of the interval must be at most 5 %; a share above 6.5 % is drawn again with four times as many draws,
-    and is then at most 6.5 %.
-    """
-    rate = yes_rate(line, draws)
-    if rate.share <= LARGEST_SHARE_SEEN:
-        return rate.low <= LARGEST_RATE, rate
-    again = yes_rate(line, 4 * draws, first_seed=100_000)
-    return again.share <= LARGEST_SHARE_SEEN, again

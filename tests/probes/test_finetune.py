@@ -103,7 +103,7 @@ def test_the_judge_stands_beside_the_probes_of_the_run(done: Result, place: Path
     cost = table(place, "finetuning_cost")
     assert len(cost) == 3 and (cost.seconds > 0).all() and cost.flops[0] > cost.flops[1]
     report = (place / "out" / "report.md").read_text()
-    assert "## Fine-tuned judge, on the test half" in report and "![Training of the fine-tuned judge" in report
+    assert "## Fine-tuned judge, on the test half" in report and "](figures/finetuning-one.svg)" in report
 
 
 def test_it_learns_from_the_training_half_alone_in_both_orders(done: Result, place: Path) -> None:
@@ -163,7 +163,7 @@ def test_a_judge_of_all_weights_stands_beside_that_of_adapters(done: Result, pla
     )
     assert ran.exit_code == 0, ran.output
     assert "weights: all of them" in ran.output
-    assert "one: fine-tuned judge " in ran.output and "one: fine-tuned judge, all weights " in ran.output
+    assert "one: fine-tuned judge." in ran.output and "one: fine-tuned judge, all weights." in ran.output
     rows, before = (pd.read_csv(out / "tables" / "finetuned.csv") for out in (folder, place / "out"))
     assert set(rows.method) == {*before.method, "fine-tuned judge, all weights"}
     assert not rows.duplicated(["dataset", "method", "metric"]).any()

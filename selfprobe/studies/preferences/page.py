@@ -385,6 +385,8 @@ def costs(table: pd.DataFrame) -> pd.DataFrame:
 
 
 COLUMN_HELP = {
+    "n": "Questions that were counted.",
+    "pairs": "Pairs that were counted.",
     "accuracy": "Share of pairs judged as people did.",
     "weighted F1": "F1 of the two classes, weighted by their sizes.",
     "ties": "Share of pairs without a preference.",
