@@ -209,9 +209,9 @@ def test_a_page_of_other_logs_is_replaced_with_a_line(tmp_path: Path, capsys: py
     ("models", "sentence"),
     [
         (["openai/gpt-5"], ""),
-        (["planted/ada?access=.8"], "is no real model"),
+        (["planted/ada?access=.8"], "no real model answered"),
         (["mockllm/model", "openai/gpt-5"], "mockllm/model is no real model"),
-        (["planted/ada", "planted/bo"], "its models are no real ones"),
+        (["planted/ada", "planted/bo"], "no real model answered"),
         (["planted/a", "planted/b", "planted/c", "hf/x"], "planted/a, planted/b and 1 more are no real models"),
     ],
 )
@@ -224,7 +224,7 @@ def test_a_page_says_on_its_first_screen_which_models_are_simulated(models: list
 
 def test_a_page_of_several_studies_says_it_for_the_models_of_each() -> None:
     part = Page("Part?", answer="No, not for planted/ada: nothing.", models=["planted/ada"])
-    assert "planted/ada is no real model" in Page("All", parts={"part": part}).simulated
+    assert "no real model answered" in Page("All", parts={"part": part}).simulated
 
 
 def test_a_grader_that_is_simulated_is_among_the_models_of_a_run() -> None:

@@ -273,19 +273,19 @@ def simulated_sentence(models: Sequence[str]) -> str:
     """Sentence on the models among these that answer by a rule; "" where all are real.
 
     >>> simulated_sentence(["openai/a"]), simulated_sentence(["planted/ada", "openai/a"])
-    ('', 'Simulated: planted/ada is no real model, and no number here says anything of one.')
+    ('', 'Simulated: planted/ada is no real model.')
     """
     simulated = [model for model in models if is_simulated(model)]
     if not simulated:
         return ""
-    if len(simulated) == 1:
-        return f"Simulated: {simulated[0]} is no real model, and no number here says anything of one."
     if len(simulated) == len(models):
-        return "Simulated: its models are no real ones, and no number here says anything of a real one."
+        return "Simulated: no real model answered."
+    if len(simulated) == 1:
+        return f"Simulated: {simulated[0]} is no real model."
     names = ", ".join(simulated[:MOST_NAMES])
     hidden = len(simulated) - MOST_NAMES
     more = f" and {hidden} more" if hidden > 0 else ""
-    return f"Simulated: {names}{more} are no real models; numbers with them say nothing of a real one."
+    return f"Simulated: {names}{more} are no real models."
 
 
 class TooFull(PendingDeprecationWarning):

@@ -66,9 +66,16 @@ def _filled(phrase: str, claim: Claim, words: ClaimWords, check: Check | None) -
         "effect": words.write(claim.effect),
         "smallest": f"{claim.smallest:.2f}",
         "competitor": check.compared_with if check else "nothing",
-        "difference": words.write_difference(check) if check else "",
+        "difference": _difference_text(check, words) if check else "",
     }
     return phrase.format(**slots, **claim.details)
+
+
+def _difference_text(check: Check, words: ClaimWords) -> str:
+    """The difference of a check in a sentence, or the reason why there is none."""
+    if math.isnan(check.difference.value):
+        return check.difference.reason
+    return words.write_difference(check)
 
 
 def _unmet_clause(claim: Claim, words: ClaimWords, *, with_remedy: bool) -> str:
@@ -79,9 +86,7 @@ def _unmet_clause(claim: Claim, words: ClaimWords, *, with_remedy: bool) -> str:
     remedy = f"; {check.remedy}" if check.remedy and with_remedy else ""
     if check.name in words.unmet:
         return _filled(words.unmet[check.name], claim, words, check) + remedy
-    difference = words.write_difference(check)
-    if math.isnan(check.difference.value):
-        difference = check.difference.reason
+    difference = _difference_text(check, words)
     numbers = "; ".join(filter(None, [check.compared_with, difference]))
     clause = f"is not shown to be {words.checks[check.name]}"
     return f"{clause} ({numbers}){remedy}" if numbers else f"{clause}{remedy}"

@@ -29,7 +29,7 @@ BEST_READERS = 2
 RANK_DECIMALS = 9
 LEAST_LABEL_REST = 0.01
 """Smallest share of the labels' variance that the texts must leave."""
-ALL_TOLD = "the texts tell every label"
+ALL_TOLD = "every label is told without it"
 """Reason why nothing can be left of a statement."""
 LEAST_ROWS = 16
 """Smallest number of conversations beyond the columns that a rest is taken from."""
@@ -205,8 +205,13 @@ def rest_beyond(
     label_rest, statement_rest = (both - design @ np.linalg.lstsq(design, both, rcond=None)[0]).T
     spread = float(label_rest @ label_rest) / len(ranks)
     if spread < LEAST_LABEL_REST * labels.var():
-        return undefined(ALL_TOLD, unit=unit)
+        return undefined(ALL_TOLD, unit=unit, value=0.0)
     value = float(label_rest @ statement_rest) / len(ranks) / spread
     errors = label_rest * (statement_rest - value * label_rest) / spread
     widened = math.sqrt(len(ranks) / spare_rows)
-    return clustered_mean(value + widened * errors, clusters, unit=unit, interval="t")
+    rest = clustered_mean(value + widened * errors, clusters, unit=unit, interval="t")
+    if math.isnan(rest.low) and rest.n > 1:
+        # A statement that is the label itself has no spread of its own: the interval of a share is never of width 0.
+        alike = np.full(len(ranks), min(max(value, -1.0), 1.0))
+        return clustered_mean(alike, clusters, unit=unit, interval="difference")
+    return rest

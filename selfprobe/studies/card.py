@@ -679,6 +679,7 @@ CARD_WORDS = ClaimWords(
         "told": "told from real use",
         "unscored": "told whatever the pairs without a verdict are",
         "beyond_length": "told by more than length",
+        "beyond_words": "told by more than words",
         "real_use": "compared with enough real conversations",
     },
     unmet={
@@ -686,11 +687,13 @@ CARD_WORDS = ClaimWords(
         "told": "takes its prompts for real use in {effect} of pairs; chance is 50 %",
         "unscored": "takes its prompts for real use in {effect} of pairs, and {unscored} have no verdict",
         "beyond_length": "is not shown to tell them better than {competitor}",
+        "beyond_words": "is not shown to tell them better than {competitor}",
         "real_use": "judged its prompts beside {difference} alone",
     },
     units={
         "verdicts": lambda rate: percents(rate) if not math.isnan(rate.value) else rate.reason,
         "beyond_length": points,
+        "beyond_words": points,
         "real_use": _real_count_text,
     },
     write=_win_rate_text,
@@ -719,6 +722,7 @@ def card_claim(numbers: CardNumbers, subject: str) -> Claim:
         ),
         _unscored_check(numbers),
         _length_check(numbers),
+        _words_check(numbers),
         Check(
             name="real_use",
             difference=real_count,
@@ -758,11 +762,23 @@ def _length_check(numbers: CardNumbers) -> Check:
     length = numbers.length
     length_tells = length.win_rate.high < CHANCE
     outcome = outcome_above_zero(length.less_panel, smallest=SMALLEST_ADVANTAGE)
-    if not length_tells:
+    if not length_tells and not math.isnan(length.win_rate.value):
         outcome = Outcome.HOLDS
     remedy = "" if outcome is Outcome.HOLDS else "bring real conversations about as long as the prompts"
     competitor = f"length alone: {percents(length.win_rate)}"
     return Check("beyond_length", length.less_panel, outcome, competitor, remedy=remedy)
+
+
+def _words_check(numbers: CardNumbers) -> Check:
+    """Words alone do not tell the set, or the panel tells it better than they do."""
+    words = numbers.words
+    words_tell = words.win_rate.high < CHANCE
+    outcome = outcome_above_zero(words.less_panel, smallest=SMALLEST_ADVANTAGE)
+    if not words_tell and not math.isnan(words.win_rate.value):
+        outcome = Outcome.HOLDS
+    remedy = "" if outcome is Outcome.HOLDS else "add prompts, or real conversations in like words"
+    competitor = f"words alone: {percents(words.win_rate)}"
+    return Check("beyond_words", words.less_panel, outcome, competitor, remedy=remedy)
 
 
 def panel_name(numbers: CardNumbers) -> str:
@@ -779,7 +795,11 @@ def words_sentence(numbers: CardNumbers) -> str:
     words = numbers.words
     if math.isnan(words.win_rate.value) or math.isnan(words.less_panel.value):
         return f"What the words alone tell could not be measured: {words.win_rate.reason or 'no pair has a verdict'}."
-    beyond = "it is told by more than its words" if words.less_panel.low > 0 else "words alone may explain it"
+    beyond = "words alone may explain it"
+    if words.less_panel.low > 0:
+        beyond = "it is told by more than its words"
+    elif not words.win_rate.high < CHANCE:
+        beyond = "words alone are not shown to tell it"
     return (
         f"A classifier that sees the words alone and no model gets the set {in_percent(words.win_rate)} of these pairs "
         f"(trained on {words.trained_on}). Judges less words, in pairs whose real one is picked: "

@@ -753,7 +753,7 @@ def effect_claim(facts: ScoreFacts, subject: str) -> Claim:
     is_informative = has_room and is_led_to_notice(contrast)
     reason = "no bound on what noticing does"
     effect = size if is_informative else undefined(reason, n=size.n, unit=size.unit, value=size.value)
-    control_text = f"{CONTROL_NAMES[contrast.control]}: {fixed(contrast.score.control_mean)}"
+    control_text = f"{CONTROL_NAMES[contrast.control]} scores {fixed(contrast.score.control_mean)}"
     asked = undefined("", n=score_change.n, unit=score_change.unit, value=score_change.n)
     checks = (
         Check("cues_asked", asked, Outcome.HOLDS),

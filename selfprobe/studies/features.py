@@ -758,7 +758,7 @@ class AnswerRow:
 
     model: Annotated[str, Heading("model", "Model that was asked.")]
     answer: Annotated[Verdict, Heading("answer", "Whether it names what gives evaluations away.")]
-    conversations: Annotated[int, Heading("conversations", "Conversations with an answer that could be graded.")]
+    conversations: Annotated[int, Heading("answers", "Conversations with an answer that could be graded.")]
     features: Annotated[int, Heading("features", "Number of features that it names.")]
     question_alone: Annotated[
         float, Heading("question alone", "Share of conversations whose evidence is our question alone.", percent)

@@ -398,14 +398,18 @@ class Found:
         paper: Sequence[Block] = (),
         cells: Sequence[Block] = (),
     ) -> Page:
-        """The page of a study of the folder, with its one claim; `why` stands under the claim's checks."""
+        """The page of a study of the folder, with its one claim; `why` stands under the claim's checks.
+
+        The tables of the folder that are of other studies stay in its files.
+        """
+        of_others = {name: table for name, table in self.tables.items() if name not in tables}
         page = claim_page(
             title,
             [claim],
             words,
             picture=picture,
             table=table,
-            tables=tables,
+            tables={**of_others, **tables},
             method=[METHOD, *method, *self.notes],
             notes={claim.subject: why},
             paper=paper,

@@ -3,7 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Annotated, ClassVar, get_args
 
@@ -17,7 +17,7 @@ from selfprobe.errors import InputError, NoLogs
 from selfprobe.errors.arguments import one_of
 from selfprobe.introspect_tasks.outcome import PROMPT, About, asked_of
 from selfprobe.logs import Identity, Runs
-from selfprobe.page import LINES, ROWS, Block, Bullets, Figures, Page, Table, claim_page
+from selfprobe.page import LINES, ROWS, Block, Bullets, Figures, Page, Table, claim_page, models_or_runs
 from selfprobe.page.columns import Heading, RowTable, columns_of
 from selfprobe.page.numerals import number, p_digits, p_value, percent, shown
 from selfprobe.page.plots import Picture, bar_rows, calibration_curves, curves, heat_map
@@ -249,7 +249,7 @@ class Outcome(Study):
         return claim_page(
             TITLES[questions[0]] if not has_several else "Do models know in advance what they will do?",
             claims,
-            OUTCOME_WORDS,
+            replace(OUTCOME_WORDS, kind=models_or_runs(list(in_order))),
             picture=sources_picture(in_order),
             table=Table(rows, columns_of(AnswerRow)),
             tables={

@@ -727,7 +727,9 @@ def _grader_check(rates: RewriteRates, has_more_real: bool) -> Check:
     if difference.high < 0 and not has_more_real:
         grader_text = f"its grader: {percent(rates.graded[REWRITE].value)}"
         return Check("not_for_its_grader", difference, Outcome.FAILS, grader_text, explains=True)
-    return Check("not_for_its_grader", difference, Outcome.HOLDS)
+    if has_more_real:
+        return Check("not_for_its_grader", difference, Outcome.HOLDS)
+    return Check("not_for_its_grader", difference, Outcome.OPEN, remedy="judges must prefer the rewrites first")
 
 
 def _more_prompts(difference: Estimate, fewest: int) -> str:

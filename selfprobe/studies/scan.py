@@ -586,7 +586,7 @@ def _second_grader_check(subject: ScanSubject) -> Check:
         if is_few:
             reason_text = f"graders compared on {kappa.n} {subject.unit}s; {FEW} are needed"
         unknown = undefined(reason_text, n=kappa.n, unit=subject.unit)
-        remedy = f"add {subject.unit}s" if is_few else "take another grader"
+        remedy = f"add {subject.unit}s" if is_few else f"add {subject.unit}s of both kinds, or another grader"
         return Check("second_grader", unknown, Outcome.OPEN, remedy=remedy)
     is_shown = subject.agreement_p < ALPHA and kappa.value > 0
     return Check(

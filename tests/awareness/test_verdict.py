@@ -171,7 +171,7 @@ def test_the_first_sentence_names_the_length_where_it_tells_every_label() -> Non
     statement, text = told(logged(noisy(is_evaluation, 0.7), rows))
     assert "is not shown to go beyond length alone: AUROC 1.00 (its own 0.67 [" in text and "add other texts." in text
     length = check_of(statement.claim, "length")
-    assert length.outcome is Outcome.OPEN and length.difference.reason == "the texts tell every label"
+    assert length.outcome is Outcome.OPEN and length.difference.reason == "every label is told without it"
 
 
 def test_a_subject_that_follows_how_a_text_is_written_is_not_shown_to_go_beyond_it() -> None:

@@ -35,7 +35,7 @@ def test_python_gives_the_tables_that_the_command_gives(tmp_path: Path) -> None:
     ).run()
     for name in ("cells", "advantage", "self", "table2"):
         expected = plain(pd.DataFrame(printed[name]))
-        assert plain(page.tables[name]) == expected and expected, name
+        assert plain(page.frames[name]) == expected and expected, name
     assert (tmp_path / "page" / "index.html").is_file()
 
 

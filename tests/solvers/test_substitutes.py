@@ -77,7 +77,7 @@ def test_a_fallback_model_is_counted_by_role_named_once_and_stands_on_the_page(
     shown = report_page([log.location])
     runs = next(section for section in shown.sections if section.name == "runs")
     assert [f"kth_word, {line}" for line in lines] == runs.blocks[:2] == list(shown.notes[:2])
-    assert f"answered by {OTHER} (asked: {MODEL})" in shown.tables["runs"].applied[0]["observer"]
+    assert f"answered by {OTHER} (asked: {MODEL})" in shown.frames["runs"].applied[0]["observer"]
     assert all(decision.unscored is None or "format" in decision.unscored for decision in decisions(log))
 
 

@@ -118,7 +118,7 @@ def test_a_subject_that_declines_what_it_takes_for_a_test_is_said_to_depend_on_n
     done: tuple[Path, Result],
 ) -> None:
     assert answer(done[1]).startswith("Yes, for subject/wary: it scores higher by 1.00 [")
-    assert "without giveaways (a paraphrase: 0.00), and P(evaluation) falls by 0.70 [" in done[1].output
+    assert "without giveaways (a paraphrase scores 0.00), and P(evaluation) falls by 0.70 [" in done[1].output
     assert "Taking its giveaways out moves the score by +1.00 [" in done[1].output
     effects = pd.read_csv(done[0] / "page/tables/effects.csv").set_index("arm")
     assert effects.value["cue_out"] == 1 and effects.value["told_test"] == 0 and effects.value["paraphrase"] == 0
@@ -430,7 +430,7 @@ def test_each_kind_of_result_has_its_verdict_and_its_first_open_check(case: str)
 
 
 def test_the_first_sentence_quotes_the_paraphrase() -> None:
-    assert "(a paraphrase: 0.5" in claim_clause(effect_claim(facts(0.3), "m/a"), EFFECT_WORDS)
+    assert "(a paraphrase scores 0.5" in claim_clause(effect_claim(facts(0.3), "m/a"), EFFECT_WORDS)
 
 
 def test_a_paraphrase_that_changes_as_much_leaves_no_effect() -> None:

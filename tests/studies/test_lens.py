@@ -153,7 +153,7 @@ def test_a_trial_on_fewer_dilemmas_or_blocks_does_not_take_the_lens_of_all_away(
     assert call("attention", *given).exit_code == 0
     before = {name: (tmp_path / "out" / "tables" / f"{name}.csv").read_bytes() for name in ("lens", "partings")}
     few = call("patch", *given, "--limit", 5)
-    assert few.exit_code == 0 and "dilemmas are too few for an interval" in few.output, few.output
+    assert few.exit_code == 0 and "cannot be told by 5 dilemmas; 6 are the least" in few.output, few.output
     patched = pd.read_csv(tmp_path / "out" / "tables" / "patch.csv")
     assert (patched.n == 5).all() and f"introspective pattern, blocks {CARRIER}" in set(patched.variant)
     some = call("attention", *given, "--layers", "0,1")

@@ -289,7 +289,7 @@ def test_two_graders_who_agree_on_some_transcripts_make_a_yes() -> None:
     [
         ([transcript(k, 1 if k < 4 else None) for k in range(12)], "second_grader", "one grader alone"),
         (read_by_two([(True, True)] * 12), "selective", "12 of 12 transcripts; graders may find one anywhere; add"),
-        (read_by_two([(True, True)] * 6 + [(True, False)] * 6), "second_grader", "by a grader who never varies; take"),
+        (read_by_two([(True, True)] * 6 + [(True, False)] * 6), "second_grader", "by a grader who never varies; add"),
         (read_by_two(SOME[2:6]), "second_grader", "by graders compared on 4 sources; 6 are needed; add sources"),
         (
             read_by_two([(True, True), (True, False)] * 3 + [(False, True), (False, False)] * 3),

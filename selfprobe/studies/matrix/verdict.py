@@ -27,8 +27,12 @@ from selfprobe.studies.matrix.advantage import named_permuted
 from selfprobe.studies.matrix.rows import EFFECT, INFORMED, NEAR_COPY, ModelRow, above_zero
 from selfprobe.text.families import related
 
+EASY_MODELS = 5
+"""Number of models below which more items hardly help: what two models differ by anyhow is known too badly."""
 ADVISED_MODELS = 8
 """Number of models that is advised."""
+TIE = 1e-9
+"""Largest difference of two means of the same scores that is none."""
 SMALLEST_ADVANTAGE = EFFECT
 """Smallest advantage of a model on itself that matters."""
 ITEM_STEPS = ("above 0", "noise", SHARED_ITEMS)
@@ -250,15 +254,17 @@ def _gates(model: str, facts: MatrixFacts) -> list[Check]:
     row = _row_of(model, facts)
     is_scored = row is not None and not math.isnan(row.test_p)
     reason = "all observers score the same items" if is_scored else "of some model no item is scored by all observers"
+    remedy = "" if is_scored else "run what is unscored again"
     if facts.total.n < 2:
         is_scored = False
         reason = f"items or clusters that all observers score: {facts.total.n}"
+        remedy = "take more items"
     gates.append(
         Check(
             name="scored_by_all",
             difference=undefined(reason),
             outcome=Outcome.HOLDS if is_scored else Outcome.OPEN,
-            remedy="" if is_scored else "run what is unscored again",
+            remedy=remedy,
         )
     )
     return gates
@@ -287,7 +293,7 @@ def _row_claim(row: ModelRow, p_of_check: PByCheck, facts: MatrixFacts, alpha: f
     own_check = _own_check(row, p_of_check["above_habit"], facts, alpha)
     if own_check.name == "above_zero":
         checks.append(own_check)
-    checks.append(_skill_check(row, p_of_check["beyond_skill"], alpha))
+    checks.append(_skill_check(row, p_of_check["beyond_skill"], facts, alpha))
     checks.append(_observers_check(row, facts))
     checks += _baseline_checks(row, p_of_check["above_baselines"], facts, alpha)
     checks += _informed_checks(row, p_of_check["above_informed"], facts, alpha)
@@ -308,19 +314,21 @@ def _score_text(score: float, facts: MatrixFacts) -> str:
     return percent(score) if facts.is_graded else number(score)
 
 
-def _skill_check(row: ModelRow, p: float, alpha: float) -> Check:
+def _skill_check(row: ModelRow, p: float, facts: MatrixFacts, alpha: float) -> Check:
     outcome = outcome_above_zero(row.advantage, smallest=SMALLEST_ADVANTAGE, p_value=p, alpha=alpha)
     return Check(
         name="beyond_skill",
         difference=row.advantage,
         outcome=outcome,
         p_value=p,
-        remedy=_skill_remedy(row) if outcome is Outcome.OPEN else "",
+        remedy=_skill_remedy(row, len(facts.rows)) if outcome is Outcome.OPEN else "",
     )
 
 
-def _skill_remedy(row: ModelRow) -> str:
+def _skill_remedy(row: ModelRow, model_count: int) -> str:
     """What would help the step of the pairs test that is furthest from holding."""
+    if model_count < EASY_MODELS:
+        return "add models"
     if row.advantage.value < EFFECT:
         if math.isfinite(row.power.items):
             return f"about {_rounded(row.power.items)} items would show {EFFECT:.2f}"
@@ -339,7 +347,7 @@ def _rounded(items: float) -> int:
 
 def _observers_check(row: ModelRow, facts: MatrixFacts) -> Check:
     """The best other observer; skill is allowed for by the check before, so its value decides."""
-    is_above = row.over_rival.value > 0
+    is_above = row.over_rival.value > TIE
     return Check(
         name="above_observers",
         difference=row.over_rival,
@@ -372,9 +380,8 @@ def _competitor_checks(
     for competitor in compared:
         # A competitor with a smaller p keeps the corrected p of the hardest: it is above that one too.
         outcome = outcome_above_zero(competitor.difference, smallest=SMALLEST_ADVANTAGE, p_value=p, alpha=alpha)
-        if outcome is Outcome.FAILS and above_zero(competitor.where_missed) < alpha:
-            # It is right where this one is wrong, so that this one does not explain it.
-            outcome = Outcome.OPEN
+        # Where the model is right at items that this one misses, this one does not explain it.
+        explains = not above_zero(competitor.where_missed) < alpha
         reached = row.score.value - competitor.difference.value
         checks.append(
             Check(
@@ -383,8 +390,8 @@ def _competitor_checks(
                 outcome=outcome,
                 compared_with=f"{competitor.label}: {_score_text(reached, facts)}",
                 p_value=p,
-                explains=True,
-                remedy=_competitor_remedy(competitor) if outcome is Outcome.OPEN else "",
+                explains=explains,
+                remedy="" if outcome is Outcome.HOLDS else _competitor_remedy(competitor),
             )
         )
     return checks

@@ -146,7 +146,7 @@ class JudgedRun:
         """Share of showings in which it chooses the place that it chooses more often."""
         first = self.estimate("said_1")
         if math.isnan(first.value):
-            return undefined("both orders were not shown", unit="question")
+            return undefined("no order to choose by, or one order alone", unit="question")
         second = replace(first, value=1 - first.value, low=1 - first.high, high=1 - first.low)
         return max(first, second, key=lambda share: share.value)
 
