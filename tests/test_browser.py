@@ -344,7 +344,11 @@ def test_a_table_sorts_by_number_or_word_and_filters_and_a_text_runs_no_script(a
     shares = {f"m/{letter}": share for letter, share in zip("cabdefghijklmn", range(14, 0, -1), strict=True)}
     rows = [{"model": model, "score": share / 2, "unscored": share / 100} for model, share in shares.items()]
     rows[3] |= {"score": None, "model": "<script>alert(1)</script><img src=x onerror=console.log(1)>"}
-    columns = (Column("model", "model"), Column("score", "score", number), Column("unscored", "unscored", percent))
+    columns = (
+        Column("model", "model"),
+        Column("score", "score", number, help="Mean score."),
+        Column("unscored", "unscored", percent, help="Share without a score."),
+    )
     long = "planted/" + "x" * 300
     page = Page(long, "lead", [Section(long, [Table(rows, columns), Details(long, ["text"])], name="a", menu=long)])
     (tmp_path / "page.html").write_text(render(page, str(tmp_path)), "utf-8")
