@@ -21,6 +21,7 @@ from pathlib import Path
 for _threads in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ.setdefault(_threads, "1")
 BANK = Path(__file__).parents[1] / "tests" / "bank"
+sys.path.append(str(BANK.parent.parent))  # worlds that other tests use too
 sys.path.insert(0, str(BANK))  # before this folder, which has files of the same names
 
 from lines import Rate, count_verdicts  # noqa: E402
