@@ -66,7 +66,11 @@ def test_the_page_has_a_part_for_each_study_and_names_what_is_of_none(logs: Path
 
 def test_a_folder_with_one_study_has_the_page_of_that_study(logs: Path, tmp_path: Path) -> None:
     made = report_page([only(logs, tmp_path / "one", "pairwise-preference")])
-    assert made.title == "Do these models prefer the better of two texts?" and set(made.tables) == {"runs", "scores", "metrics"}
+    assert made.title == "Do these models prefer the better of two texts?" and set(made.tables) == {
+        "runs",
+        "scores",
+        "metrics",
+    }
     assert [section.name for section in made.sections] == ["why", "cells", "method", "runs"]
 
 
@@ -102,7 +106,9 @@ def test_a_run_about_another_assistant_alone_is_told_in_one_reason(run_task: Run
 def test_judges_logs_have_the_page_of_a_card(run_task: Run, tmp_path: Path) -> None:
     run_task("selfprobe/pairwise_realism", "planted/bea?liking=.9", tmp_path, limit=12)
     made = report_page([str(tmp_path)])
-    assert made.title == "Can this evaluation be told from real use?" and made.answer.startswith("Cannot tell for the judge: ")
+    assert made.title == "Can this evaluation be told from real use?" and made.answer.startswith(
+        "Cannot tell for the judge: "
+    )
     assert "eval_awareness_2" in render(made, "out")
     assert {"prompts", "judges"} <= set(made.tables)
 
@@ -128,7 +134,9 @@ def test_the_command_writes_anywhere_and_tells_the_findings(logs: Path, tmp_path
     done = CliRunner().invoke(main, ["report", *given, str(tmp_path / "out")])
     assert done.exit_code == 0, done.output
     lines = done.stdout.splitlines()  # a slow machine says on stderr where it is
-    assert lines[0].startswith("Self-knowledge: Cannot tell for 2 of 2 models: planted/a$x_1$ has too few models beside it")
+    assert lines[0].startswith(
+        "Self-knowledge: Cannot tell for 2 of 2 models: planted/a$x_1$ has too few models beside it"
+    )
     assert lines[1].startswith("Evaluation awareness: ") and lines[2].startswith("Preferences: ") and len(lines) <= 9
     html = (tmp_path / "out" / "index.html").read_text()
     links = re.findall(r'href="([^"#]+)"', html)
@@ -152,4 +160,6 @@ def test_the_tables_of_the_page_come_as_json_too(logs: Path, tmp_path: Path, emb
     one = only(logs, tmp_path / "one", "pairwise-preference")
     done = CliRunner().invoke(main, ["report", one, "--json", "--out", str(tmp_path / "out")])
     tables = json.loads(done.stdout)
-    assert tables["scores"][0]["method"].startswith("pairwise_preference") and (tmp_path / "out" / "index.html").exists()
+    assert (
+        tables["scores"][0]["method"].startswith("pairwise_preference") and (tmp_path / "out" / "index.html").exists()
+    )
