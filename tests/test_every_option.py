@@ -161,7 +161,7 @@ def commands() -> dict[str, click.Command]:
         if not isinstance(command, click.Group):
             found[" ".join(words)] = command
             return
-        context = click.Context(command, info_name=" ".join(words), parent=parent)
+        context = click.Context(command, info_name=" ".join(words), parent=parent, **main.context_settings)
         for name in command.list_commands(context):
             inner = command.get_command(context, name)
             assert inner is not None
@@ -183,7 +183,9 @@ def called(line: str) -> tuple[str, list[str]]:
 def typed(line: str) -> set[str]:
     """Options of a line by the first of their names, arguments by theirs; with a choice, the choice after them."""
     name, words = called(line)
-    values, _, order = COMMANDS[name].make_parser(click.Context(COMMANDS[name])).parse_args(list(words))
+    values, _, order = (
+        COMMANDS[name].make_parser(click.Context(COMMANDS[name], **main.context_settings)).parse_args(list(words))
+    )
     found = set[str]()
     for param in order:
         given = values[str(param.name)]

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.trees import parsed
+
 ROOT = Path(__file__).parent.parent / "selfprobe"
 NAMED = {"run", "taken out", "hole", "why"}
 """Headings over names and reasons."""
@@ -14,7 +16,7 @@ NAMED = {"run", "taken out", "hole", "why"}
 def columns_over_numbers() -> Iterator[tuple[str, str, ast.expr | None]]:
     """Module, heading and help of each column that is written out and shown as a number or an estimate."""
     for path in sorted(ROOT.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or not node.args:
                 continue
             title = node.args[0]
@@ -29,7 +31,7 @@ def columns_over_numbers() -> Iterator[tuple[str, str, ast.expr | None]]:
 def headings_of_rows() -> Iterator[tuple[str, ast.Call]]:
     """Module and each heading that is a field's annotation."""
     for path in sorted(ROOT.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Heading":
                 yield path.name, node
 

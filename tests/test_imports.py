@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.trees import parsed
+
 ROOT = Path(__file__).parent.parent
 TASKS = ("introspect_tasks", "evalawareness_tasks", "preference_tasks")
 MAPPED = (*TASKS, "building", "solvers", "scorers")
@@ -89,7 +91,7 @@ def floor(module: str) -> int:
 def imported(path: Path) -> tuple[tuple[str, str], ...]:
     """Every module that a file imports, inside its functions too, and where it says so."""
     found: list[tuple[str, str]] = []
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         names: list[str] = []
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -180,7 +182,7 @@ def test_studies_read_samples_of_a_run_and_never_of_a_logs_address() -> None:
     by_address = {"samples", "summaries", "transcripts"}
     wrong = []
     for path in sorted((ROOT / "selfprobe" / "studies").rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.ImportFrom) and node.module in ("selfprobe.logs", "inspect_ai.log"):
                 names = [alias.name for alias in node.names]
                 wrong += [f"{name_of(path)}: {name}" for name in names if name in by_address or "read_eval" in name]
@@ -192,7 +194,7 @@ def test_heavy_libraries_are_imported_where_they_are_used() -> None:
         (f"{name_of(path)} imports {name} at its top", name.split(".")[0])
         for mine, path in MODULES.items()
         if (part(mine) not in ("probes", "mechanism") and mine != "page.plots") or mine.endswith("command")
-        for node in ast.parse(path.read_text()).body
+        for node in parsed(path).body
         if isinstance(node, ast.Import | ast.ImportFrom)
         for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names])
     ]
@@ -206,7 +208,7 @@ def test_data_folders_are_no_packages() -> None:
 
 @pytest.mark.parametrize("path", TASK_FILES, ids=name_of)
 def test_a_task_file_has_a_bare_task_and_nothing_that_runs_at_import(path: Path) -> None:
-    tree = ast.parse(path.read_text())
+    tree = parsed(path)
     decorators = [d for node in tree.body if isinstance(node, ast.FunctionDef) for d in node.decorator_list]
     called = [d.func if isinstance(d, ast.Call) else d for d in decorators]
     if path.name in BY_NAME_ONLY:
@@ -272,5 +274,5 @@ def test_no_public_name_is_defined_in_two_rooms_but_listed_ones() -> None:
 def definitions(module: str) -> set[str]:
     """Public classes and functions that a module defines."""
     kinds = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    body = ast.parse(MODULES[module].read_text()).body
+    body = parsed(MODULES[module]).body
     return {node.name for node in body if isinstance(node, kinds) and not node.name.startswith("_")}

@@ -22,6 +22,7 @@ from selfprobe.text.safe import (
     plain,
     without_secrets,
 )
+from tests.trees import parsed
 
 
 def test_characters_that_a_terminal_obeys_are_replaced_and_lines_stay() -> None:
@@ -256,7 +257,7 @@ def test_no_other_module_prints(root: Path) -> None:
         path.name
         for folder in ("selfprobe", "building", "solvers", "scorers")
         for path in (root / folder).rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in ast.walk(parsed(path))
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("click.echo", "click.secho", "print")
     }
     assert printing == allowed

@@ -1,7 +1,6 @@
 """No sentence of the project says more than what was computed licenses."""
 
 import ast
-import gc
 import re
 from collections.abc import Iterator
 from dataclasses import replace
@@ -17,6 +16,7 @@ from selfprobe.stats.claim import Verdict
 from selfprobe.studies.awareness.page import awareness_page, awareness_results
 from selfprobe.studies.awareness.runs import PLAIN
 from tests.awareness import test_verdict as subjects
+from tests.trees import parsed
 
 ROOT = Path(__file__).parent.parent
 ROOMS = ("selfprobe", "scorers", "solvers", "introspect_tasks", "evalawareness_tasks", "preference_tasks", "bench")
@@ -32,19 +32,6 @@ UNLICENSED = {
 """Pattern → why no sentence may say it."""
 PROMISE = r"roughly normal"
 """What a sentence with the promise of 5 % names: under which nulls it holds."""
-
-
-def parsed(file: Path) -> ast.Module:
-    """The tree of a file. Python 3.11 fails where a collection of garbage parses something else in between."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        return ast.parse(file.read_text(encoding="utf-8"))
-    except SystemError:  # another thread did (python/cpython#106905)
-        return ast.parse(file.read_text(encoding="utf-8"))
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def sentences() -> Iterator[tuple[str, str]]:

@@ -18,6 +18,7 @@ from selfprobe.logs import arguments_of, identity_of
 from selfprobe.study import _registry
 from selfprobe.study.described import DescribedRun, NamedModel
 from selfprobe.study.waves import RunSettings, run_wave
+from tests.trees import parsed
 
 ROOT = Path(__file__).parent.parent
 NAMES = sorted(_registry.tasks())
@@ -138,7 +139,7 @@ def test_inspect_lists_the_tasks_that_it_listed_before(monkeypatch: pytest.Monke
         bare = {
             node.name
             for path in Path(folder).glob("*.py")
-            for node in ast.parse(path.read_text()).body
+            for node in parsed(path).body
             if isinstance(node, ast.FunctionDef)
             and any(isinstance(d, ast.Name) and d.id == "task" for d in node.decorator_list)
         }
