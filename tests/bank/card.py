@@ -11,7 +11,7 @@ from scipy import special
 
 from selfprobe.scorers.realism_choice import Pick
 from selfprobe.stats.claim import Claim
-from selfprobe.stats.estimate import undefined
+from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.studies.card import (
     CardNumbers,
     WordsBaseline,
@@ -124,12 +124,13 @@ class World:
         ]
         scored = {pick.two: pick.source_two for pick in panel if not math.isnan(pick.won)}
         single = [pick for own in picks.values() for pick in own]
+        coin = Estimate(0.5, 0.4, 0.6, 40, "conversation")
         unknown = undefined("not computed")
         return CardNumbers(
             panel=judge_numbers("panel", panel, single),
             judges=tuple(judge_numbers(name, own, own) for name, own in picks.items()),
             worst_case=highest_win_rate(panel),
-            words=WordsBaseline(unknown, "nothing", unknown),
+            words=WordsBaseline(coin, "nothing", unknown),
             length=length_baseline(of_texts, texts),
             prompts=(),
             order_p=math.nan,

@@ -443,7 +443,7 @@ def test_a_control_that_one_run_left_out_leaves_its_model_open(tmp_path: Path) -
     rows[~((rows.against == "random weights, supervised") & (rows.dataset == "hanna"))].to_csv(file, index=False)
     page = comparison_page(compare_runs(read_runs([str(place)])))
     assert page.answer.startswith("Cannot tell for gemma-2-2b-it: it has a probe not shown to be above random weights")
-    assert page.answer.endswith("(not run on hanna); add --random-weights.")
+    assert page.answer.endswith("not run on hanna; add --random-weights.")
 
 
 def test_a_model_that_does_not_answer_when_asked_is_not_compared_with_asking(tmp_path: Path) -> None:
