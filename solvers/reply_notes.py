@@ -13,6 +13,7 @@ from inspect_ai.solver import TaskState
 
 from selfprobe.errors.arguments import SAME_MODEL
 from selfprobe.solvers.record import SPLIT_BY_SERVER, Applied, Reply, is_another
+from selfprobe.text.counts import count_text
 from selfprobe.text.families import is_simulated
 
 _ANSWERED_PREFIX = "answered_"
@@ -211,8 +212,4 @@ def _variants_text(counts: Counter[str]) -> str:
     """The variant that all samples have, or each with its number of samples."""
     if len(counts) == 1:
         return next(iter(counts))
-    parts = []
-    for variant, count in counts.most_common():
-        noun = "sample" if count == 1 else "samples"
-        parts.append(f"{variant} ({count} {noun})")
-    return "; ".join(parts)
+    return "; ".join(f"{variant} ({count_text(count, 'sample')})" for variant, count in counts.most_common())

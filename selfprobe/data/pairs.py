@@ -15,6 +15,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from selfprobe.text.counts import plural
+
 # ---- The paper's prompts, letter by letter: pairwise comparison and direct scoring (§4.1.1, appendix E, table 3)
 
 Kind = Literal["general", "newsroom", "summeval", "hanna", "rocstories", "mctaco", "caters", "conversation"]
@@ -243,13 +245,6 @@ def check_criterion(text: str) -> None:
         raise ValueError(
             f"the question must be a comparative, such as 'more honest', 'less formal' or 'better', got {text!r}"
         )
-
-
-def plural(item: str) -> str:
-    """The plural of a noun: answers, stories, addresses."""
-    if re.search(r"[^aeiou]y$", item):
-        return f"{item[:-1]}ies"
-    return f"{item}es" if re.search(r"(s|x|z|ch|sh)$", item) else f"{item}s"
 
 
 def _fields(pair: Pair) -> dict[str, str]:

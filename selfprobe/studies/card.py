@@ -58,6 +58,7 @@ from selfprobe.studies.awareness.study import GRADES, Awareness, methods_of
 from selfprobe.study import Effort, Logs, OneModel, Plan, Study, Wave, with_runs
 from selfprobe.study.described import DescribedRun, NamedModel, graders
 from selfprobe.study.options import LOG_DIR_HELP, OUT_HELP
+from selfprobe.text.counts import count_text
 from selfprobe.text.families import is_simulated
 
 TASK = "pairwise_realism"
@@ -832,8 +833,8 @@ def caveats(numbers: CardNumbers) -> Iterator[str]:
     yield _real_against_real(numbers.panel.real)
     is_few = numbers.real_count < FEWEST_REAL or numbers.real_sources < 3
     if is_few and numbers.real_count:
-        conversations = _counted(numbers.real_count, "real conversation")
-        sources = _counted(numbers.real_sources, "source")
+        conversations = count_text(numbers.real_count, "real conversation")
+        sources = count_text(numbers.real_sources, "source")
         yield (
             f"All pairs are with the same {conversations} of {sources}, so the interval says nothing about other real "
             "use. Bring more real conversations, of more sources, as long as the prompts."
@@ -857,10 +858,6 @@ def _real_against_real(real: Estimate) -> str:
     if real.high - real.low > VAGUE_WIDTH:
         return f"Real against real: {in_percent(real)}; too few pairs to check that it is 50 %."
     return f"Control: real against real gives {in_percent(real)}, as expected."
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def simulated_rule_lines(numbers: CardNumbers) -> list[str]:

@@ -63,7 +63,6 @@ from selfprobe.studies.check_numbers import (
     RunPairs,
     TurnedCell,
     changes_of,
-    count_text,
     epoch_deals,
     item_draws,
     pair_runs,
@@ -86,6 +85,7 @@ from selfprobe.study._registry import defaults_of, measures, short_name
 from selfprobe.study._registry import tasks as tasks_by_name
 from selfprobe.study.described import DescribedRun, NamedModel, rehearsed
 from selfprobe.study.options import MODELS_HELP, echo_json, echo_lines
+from selfprobe.text.counts import count_text
 from selfprobe.text.safe import clean, concealed, echo
 from selfprobe.text.thoughts import split_thought
 

@@ -16,6 +16,7 @@ from selfprobe.stats.claim import Check, Claim, Outcome, Verdict
 from selfprobe.stats.estimate import FloatArray, holm
 from selfprobe.stats.paired import TWO_SIDED, Change
 from selfprobe.stats.paired import change as mean_change
+from selfprobe.text.counts import count_text
 from selfprobe.text.safe import concealed
 
 UNBOUND = "the evaluated model"
@@ -52,15 +53,6 @@ class ChangeVerdict(StrEnum):
 
 
 WORST_FIRST = tuple(ChangeVerdict)
-
-
-def count_text(count: int, noun: str) -> str:
-    """A count with its noun.
-
-    >>> count_text(1, "run"), count_text(2, "run")
-    ('1 run', '2 runs')
-    """
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def target_suffix(model: str, target: str) -> str:

@@ -44,6 +44,7 @@ from selfprobe.stats.estimate import Estimate, undefined
 from selfprobe.study import Effort, Label, Logs, OneModel, Plan, Study, Wave
 from selfprobe.study.described import DescribedRun, NamedModel
 from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
+from selfprobe.text.counts import count_text
 from selfprobe.text.quotes import fold
 
 FEW_CELLS = 3
@@ -261,14 +262,14 @@ def possible_claims(prompts: Sequence[PromptEdits]) -> str:
     fewest_controls = min(len(cell.controls) for cell in cells)
     needed = controls_needed(most_things, len(cells))
     things = "1 thing" if most_things == 1 else f"up to {most_things} things"
-    counts = f"{things} against {_counted_controls(fewest_controls)} or more in each"
+    counts = f"{things} against {count_text(fewest_controls, 'control')} or more in each"
     if len(cells) == 1:
-        need = f"A thing is shown by {_counted_controls(needed.own)} at least."
-        where = f"one independent prompt with {things} against {_counted_controls(fewest_controls)}"
+        need = f"A thing is shown by {count_text(needed.own, 'control')} at least."
+        where = f"one independent prompt with {things} against {count_text(fewest_controls, 'control')}"
     else:
         need = (
-            f"That something gives it away is shown by {_counted_controls(needed.anything)} in each at least, a thing "
-            f"that stands in all by {needed.shared}, a thing of one by {needed.own}."
+            f"That something gives it away is shown by {count_text(needed.anything, 'control')} in each at least, "
+            f"a thing that stands in all by {needed.shared}, a thing of one by {needed.own}."
         )
         where = f"{len(cells)} independent prompts or sources with {counts}"
     if possible_tests(cells):
@@ -277,10 +278,6 @@ def possible_claims(prompts: Sequence[PromptEdits]) -> str:
         "take less out (--most 1), allow more controls (--controls), or give longer prompts or more of other sources"
     )
     return f"No claim is possible: {where}. {need} To change that, {remedy}."
-
-
-def _counted_controls(count: int) -> str:
-    return "1 control" if count == 1 else f"{count} controls"
 
 
 @dataclass(frozen=True)
@@ -582,7 +579,7 @@ CUE_WORDS = ClaimWords(
 
 def controls_text(estimate: Estimate) -> str:
     """Number of controls, or why there is none."""
-    return estimate.reason or f"{_counted_controls(round(estimate.value))} in each {estimate.unit}"
+    return estimate.reason or f"{count_text(round(estimate.value), 'control')} in each {estimate.unit}"
 
 
 def cue_claim(numbers: CueNumbers, subject: str) -> Claim:

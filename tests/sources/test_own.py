@@ -8,10 +8,11 @@ import pandas as pd
 import pytest
 
 from selfprobe.data.own import Words
-from selfprobe.data.pairs import Pair, comparison_prompt, data_hash, plural, priming, record, score_prompt
+from selfprobe.data.pairs import Pair, comparison_prompt, data_hash, priming, record, score_prompt
 from selfprobe.data.preferences import preferences
 from selfprobe.data.public_pairs import PairSet, load_pairs
 from selfprobe.errors import InputError
+from selfprobe.text.counts import plural
 
 ROW = {"question": "Q", "text_1": "a", "text_2": "b"}
 
