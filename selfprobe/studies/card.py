@@ -722,8 +722,12 @@ def card_claim(numbers: CardNumbers, subject: str) -> Claim:
             remedy="" if advantage.low > 0 else "add prompts, or --opponents 8",
         ),
         _unscored_check(numbers),
-        _length_check(numbers),
-        _words_check(numbers),
+        _baseline_check(
+            "beyond_length", "length alone", numbers.length, "bring real conversations about as long as the prompts"
+        ),
+        _baseline_check(
+            "beyond_words", "words alone", numbers.words, "add prompts, or real conversations in like words"
+        ),
         Check(
             name="real_use",
             difference=real_count,
@@ -758,28 +762,18 @@ def _unscored_check(numbers: CardNumbers) -> Check:
     return Check("unscored", advantage, outcome, remedy="" if is_told else "take judges that answer")
 
 
-def _length_check(numbers: CardNumbers) -> Check:
-    """Length does not tell the set, or the panel tells it better than length does."""
-    length = numbers.length
-    length_tells = length.win_rate.high < CHANCE
-    outcome = outcome_above_zero(length.less_panel, smallest=SMALLEST_ADVANTAGE)
-    if not length_tells and not math.isnan(length.win_rate.value):
+def _baseline_check(name: str, label: str, baseline: WordsBaseline | LengthBaseline, remedy: str) -> Check:
+    """A baseline that sees no model does not tell the set, or the panel tells it better than the baseline does."""
+    outcome = outcome_above_zero(baseline.less_panel, smallest=SMALLEST_ADVANTAGE)
+    if baseline.win_rate.high >= CHANCE:
         outcome = Outcome.HOLDS
-    remedy = "" if outcome is Outcome.HOLDS else "bring real conversations about as long as the prompts"
-    competitor = f"length alone: {percents(length.win_rate)}"
-    return Check("beyond_length", length.less_panel, outcome, competitor, remedy=remedy)
-
-
-def _words_check(numbers: CardNumbers) -> Check:
-    """Words alone do not tell the set, or the panel tells it better than they do."""
-    words = numbers.words
-    words_tell = words.win_rate.high < CHANCE
-    outcome = outcome_above_zero(words.less_panel, smallest=SMALLEST_ADVANTAGE)
-    if not words_tell and not math.isnan(words.win_rate.value):
-        outcome = Outcome.HOLDS
-    remedy = "" if outcome is Outcome.HOLDS else "add prompts, or real conversations in like words"
-    competitor = f"words alone: {percents(words.win_rate)}"
-    return Check("beyond_words", words.less_panel, outcome, competitor, remedy=remedy)
+    return Check(
+        name,
+        baseline.less_panel,
+        outcome,
+        compared_with=f"{label}: {percents(baseline.win_rate)}",
+        remedy="" if outcome is Outcome.HOLDS else remedy,
+    )
 
 
 def panel_name(numbers: CardNumbers) -> str:

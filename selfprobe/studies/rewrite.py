@@ -729,7 +729,8 @@ def _grader_check(rates: RewriteRates, has_more_real: bool) -> Check:
         return Check("not_for_its_grader", difference, Outcome.FAILS, grader_text, explains=True)
     if has_more_real:
         return Check("not_for_its_grader", difference, Outcome.HOLDS)
-    return Check("not_for_its_grader", difference, Outcome.OPEN, remedy="judges must prefer the rewrites first")
+    remedy = _more_prompts(difference, FEWEST_SIGNED_CLUSTERS)
+    return Check("not_for_its_grader", difference, Outcome.OPEN, remedy=remedy)
 
 
 def _more_prompts(difference: Estimate, fewest: int) -> str:

@@ -607,7 +607,7 @@ def matrices_of(there: Runs, paths: Sequence[str] = ()) -> Results:
     cells.sort(key=lambda cell: [cell[name] for name in CELL])  # an order that no run's end moves
 
     rows = _decision_table(plain_contents)
-    decisions = rows[~rows.key.astype(str).str.startswith(OTHER)].reset_index(drop=True)
+    decisions = rows[~rows.key.str.startswith(OTHER)].reset_index(drop=True)
     informed = [cell_of(cell, run, informed_contents[cell]) for cell, run in sorted(informed_runs.items())]
     finished_cells = [cell for cell, run in plain_runs.items() if run.finished]
     return Results(
@@ -668,7 +668,7 @@ def _frames(rows: pd.DataFrame, finished_cells: Collection[Cell]) -> dict[Cell, 
     own_rows = rows[rows.target == rows.observer]
     for (task, target, observer), cell_rows in own_rows.groupby(CELL, sort=False):
         cell = (str(task), str(target), str(observer))
-        about_other = cell_rows.key.astype(str).str.startswith(OTHER)
+        about_other = cell_rows.key.str.startswith(OTHER)
         if cell not in finished_cells or not about_other.any():
             continue
         compare = measures()[cell[0]].frames or frames
@@ -822,7 +822,7 @@ def _decision_table(contents: Mapping[Cell, RunContent]) -> pd.DataFrame:
 
 def _informed_decisions(contents: Mapping[Cell, RunContent]) -> pd.DataFrame:
     rows = _decision_table(contents)
-    about_target = ~rows.key.astype(str).str.startswith(OTHER)
+    about_target = ~rows.key.str.startswith(OTHER)
     names = [*CELL, "arm", *DECISION_COLUMNS[len(CELL) :]]
     return rows.loc[about_target, names].reset_index(drop=True)
 

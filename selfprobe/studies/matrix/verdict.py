@@ -27,12 +27,12 @@ from selfprobe.studies.matrix.advantage import named_permuted
 from selfprobe.studies.matrix.rows import EFFECT, INFORMED, NEAR_COPY, ModelRow, above_zero
 from selfprobe.text.families import related
 
-EASY_MODELS = 5
-"""Number of models below which more items hardly help: what two models differ by anyhow is known too badly."""
+FEW_MODELS = 4
+"""Number of models up to which more items hardly help: how much two models differ anyhow is known too badly."""
 ADVISED_MODELS = 8
 """Number of models that is advised."""
-TIE = 1e-9
-"""Largest difference of two means of the same scores that is none."""
+TIE_TOLERANCE = 1e-9
+"""Largest difference of two means that is rounding."""
 SMALLEST_ADVANTAGE = EFFECT
 """Smallest advantage of a model on itself that matters."""
 ITEM_STEPS = ("above 0", "noise", SHARED_ITEMS)
@@ -327,7 +327,7 @@ def _skill_check(row: ModelRow, p: float, facts: MatrixFacts, alpha: float) -> C
 
 def _skill_remedy(row: ModelRow, model_count: int) -> str:
     """What would help the step of the pairs test that is furthest from holding."""
-    if model_count < EASY_MODELS:
+    if model_count <= FEW_MODELS:
         return "add models"
     if row.advantage.value < EFFECT:
         if math.isfinite(row.power.items):
@@ -347,7 +347,7 @@ def _rounded(items: float) -> int:
 
 def _observers_check(row: ModelRow, facts: MatrixFacts) -> Check:
     """The best other observer; skill is allowed for by the check before, so its value decides."""
-    is_above = row.over_rival.value > TIE
+    is_above = row.over_rival.value > TIE_TOLERANCE
     return Check(
         name="above_observers",
         difference=row.over_rival,
