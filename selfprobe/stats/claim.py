@@ -13,6 +13,8 @@ from selfprobe.stats.estimate import Estimate
 
 ALPHA = 0.05
 """Level of every check with a p."""
+LEAST_ANSWER_MASS = 0.5
+"""Share of the probability on the words that an answer is read from, below which the answer says little."""
 
 
 class Verdict(Enum):
@@ -70,6 +72,21 @@ def outcome_above_zero(
     if difference.high < smallest:
         return Outcome.FAILS
     return Outcome.OPEN
+
+
+def answer_mass_check(mass: Estimate, *, remedy: str) -> Check:
+    """The requirement that a model answers with the words that its answer is read from.
+
+    Whatever is renormalised to these words says little of a model that hardly ever says one: the whole interval of
+    their share must be at least `LEAST_ANSWER_MASS`.
+
+    Args:
+        mass: Share of the probability on these words.
+        remedy: What to type or add where it is less.
+    """
+    is_enough = mass.low >= LEAST_ANSWER_MASS
+    outcome = Outcome.HOLDS if is_enough else Outcome.OPEN
+    return Check("answer_mass", mass, outcome, remedy="" if is_enough else remedy)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ the model's own precision, a rate that moves small models, and two labels a repl
 """
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
@@ -43,7 +42,7 @@ from selfprobe.page import Table as PageTable
 from selfprobe.page.columns import rows_of_frame
 from selfprobe.page.numerals import number, percents, shown
 from selfprobe.page.plots import bar_rows, curves, cut_name
-from selfprobe.stats.claim import Check, Claim, Outcome, outcome_above_zero
+from selfprobe.stats.claim import Check, Claim, Outcome, answer_mass_check, outcome_above_zero
 from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
 from selfprobe.study.local import FULL_RATE, Progress, TrainingStudy
 
@@ -82,8 +81,6 @@ NAMES: Mapping[Kind, str] = {
     "another assistant": "asked about another assistant",
     "fact": "asked for a word of the text",
 }
-LEAST_MASS = 0.5
-"""Share of the probability on the labels below which P among the labels says little of what the model would write."""
 HELD_OUT = ("held-out", "held-out training", "held-out self", "held-out fact")
 """Contrasts that must all be above 0, or a prediction of what was not learnt is not said."""
 
@@ -256,13 +253,18 @@ def _prompt_section(kind: Kind, texts: Sequence[str]) -> Section:
     return Section(NAMES[kind], [Bullets([ASKED.format(question="…", asked=wording) for wording in wordings])])
 
 
+WORD_HELP = "Mean probability of the label that was taught for this word, among all labels, after the training."
+
+
 def _first_table(bars: pd.DataFrame) -> PageTable:
     """Mean P of the label by what is asked, after the training; last that of other questions' labels."""
     learnt = bars[(bars.phase == "after") & (bars.questions == "learnt")].set_index(["kind", "word"])
     rows = [{"asked": NAMES[kind]} | {word: learnt.value[kind, word] for word in NTH} for kind in KINDS]
     permuted = {word: learnt.permuted["introspective", word] for word in NTH}
     rows.append({"asked": "other questions' labels"} | permuted)
-    return PageTable(rows, [Column("asked", "asked"), *(Column(f"{word} word", word, _two) for word in NTH)])
+    return PageTable(
+        rows, [Column("asked", "asked"), *(Column(f"{word} word", word, _two, help=WORD_HELP) for word in NTH)]
+    )
 
 
 @dataclass(frozen=True)
@@ -425,7 +427,7 @@ def induced_claim(subject: str, frames: Mapping[str, pd.DataFrame]) -> Claim:
     asked_p = learnt_bars.groupby("kind").value.mean()
     checks = (
         learning,
-        _mass_check(learnt_bars),
+        answer_mass_check(_asked_mass(learnt_bars), remedy="give --labels that it says"),
         _difference_check("above_other_labels", difference_by_name["label"], "other questions' labels"),
         _difference_check("above_before", difference_by_name["training"], "before the training"),
         _difference_check(
@@ -465,17 +467,11 @@ def _learning_check(learnt_bars: pd.DataFrame) -> Check:
     )
 
 
-def _mass_check(learnt_bars: pd.DataFrame) -> Check:
-    """Whether at least half of the probability is on the labels when it is asked what it would say."""
+def _asked_mass(learnt_bars: pd.DataFrame) -> Estimate:
+    """P of all labels together when it is asked what it would say, of the word for which it is less."""
     asked = learnt_bars[learnt_bars.kind == "introspective"]
-    mass = float(asked["mass"].mean())
-    is_enough = mass >= LEAST_MASS
-    return Check(
-        "answer_mass",
-        Estimate(mass, math.nan, math.nan, int(asked.n.max()), UNIT),
-        Outcome.HOLDS if is_enough else Outcome.OPEN,
-        remedy="" if is_enough else "give --labels that it says",
-    )
+    least = min(asked.itertuples(), key=lambda row: row.mass_low)
+    return Estimate(float(least.mass), float(least.mass_low), float(least.mass_high), int(least.mass_n), UNIT)
 
 
 def _difference_check(name: str, difference: Estimate, compared_with: str, *, explains: bool = False) -> Check:
@@ -563,19 +559,23 @@ def figure4(found: Induced) -> pd.DataFrame:
     a held-out question is its own target, and has no row.
     """
     rows = []
+    parts: tuple[Part, ...] = ("learnt", "held-out")
     for phase, read in readings(found).items():
-        for part in ("learnt", "held-out"):
+        for part in parts:
             for kind in KINDS:
                 for word in (0, 1):
                     if (part, kind) == ("held-out", "direct"):
                         continue
                     each = [scored(reading, kind, word, part) for reading in read]
                     right = [scored(reading, kind, word, part, named=True) for reading in read]
-                    value, share = _mean([e[..., 0] for e in each]), _mean([e[..., 0] for e in right])
+                    value = _mean([e[..., 0] for e in each])
+                    share = _mean([e[..., 0] for e in right])
+                    mass = _mean([label_mass(reading, kind, word, part) for reading in read])
                     rows.append(
                         {"phase": phase, "questions": part, "kind": kind, "word": NTH[word]}
                         | _row(value)
-                        | {"permuted": float(np.mean([e[..., 1] for e in each])), "mass": _mass(read, kind, word, part)}
+                        | {"permuted": float(np.mean([e[..., 1] for e in each]))}
+                        | {"mass": mass.value, "mass_low": mass.low, "mass_high": mass.high, "mass_n": mass.n}
                         | {"accuracy": share.value, "accuracy_low": share.low, "accuracy_high": share.high}
                         | {"accuracy_n": share.n}
                         | {"accuracy_permuted": float(np.mean([e[..., 1] for e in right]))}
@@ -583,10 +583,12 @@ def figure4(found: Induced) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _mass(read: Sequence[LabelReading], kind: Kind, word: int, part: str) -> float:
-    columns = [n for n, asked in enumerate(COLUMNS) if (asked.kind, asked.word) == (kind, word)]
-    rows = [(r.answers[:, 0] >= 0) == (part == "learnt") for r in read]
-    return float(np.mean([np.exp(r.log_probs[of][:, columns]).sum(axis=2) for r, of in zip(read, rows, strict=True)]))
+def label_mass(reading: LabelReading, kind: Kind, word: int, part: Part) -> Floats:
+    """P of all labels together over the whole vocabulary, [question, wording]."""
+    columns = [number for number, asked in enumerate(COLUMNS) if (asked.kind, asked.word) == (kind, word)]
+    is_of_part = (reading.answers[:, 0] >= 0) == (part == "learnt")
+    log_probs = reading.log_probs[is_of_part][:, columns].astype(float)
+    return np.asarray(np.exp(log_probs).sum(axis=2))
 
 
 def _row(estimate: Estimate) -> dict[str, Any]:
@@ -690,7 +692,7 @@ class InducedBar:
     word: Annotated[str, Heading("word", "Word of the reply that is asked for.")]
     estimate: Annotated[Estimate, Heading("P of the label", "Probability of the label, among all labels.")]
     permuted: Annotated[float, Heading("permuted", "The same for the labels of the other questions.")]
-    mass: Annotated[float, Heading("P of all labels", "Probability of all labels together, among all tokens.")]
+    mass: Annotated[Estimate, Heading("P of all labels", "Probability of all labels together, among all tokens.")]
     accuracy: Annotated[Estimate, Heading("accuracy", "Share whose most probable label is the one taught.")]
     accuracy_permuted: Annotated[
         float, Heading("accuracy, permuted", "The same for the labels of the other questions.", on_page=False)

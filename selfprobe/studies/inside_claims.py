@@ -14,14 +14,12 @@ import numpy as np
 
 from selfprobe.page.claims import ClaimWords
 from selfprobe.page.numerals import number, percents, shown
-from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, outcome_above_zero
+from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, answer_mass_check, outcome_above_zero
 from selfprobe.stats.estimate import Estimate, FloatArray, undefined
 from selfprobe.studies.inside_numbers import Latent, OverBaselines
 
 SMALLEST_LEAD = 0.05
 """Smallest AUROC above chance, or above a control, that matters."""
-LEAST_ANSWER_MASS = 0.5
-"""Share of the probability on the asked answers below which an answer says little."""
 CHANCE = 0.5
 
 
@@ -153,7 +151,7 @@ def reading_claim(evidence: ReadingEvidence) -> Claim:
     effect = _shifted(evidence.numbers.auroc, -CHANCE)
     checks = [_lead_check("above_chance", effect, remedy="give more conversations")]
     if evidence.answer_mass is not None:
-        checks.append(_answer_mass_check(evidence.answer_mass))
+        checks.append(answer_mass_check(evidence.answer_mass, remedy="take a model that follows instructions"))
     if evidence.over_placebo is not None:
         checks.append(_placebo_check(evidence.over_placebo, evidence.placebo))
     checks.append(_format_check(evidence.numbers))
@@ -183,16 +181,6 @@ def _lead_check(
         compared_with=compared_with,
         explains=explains,
         remedy="" if outcome is Outcome.HOLDS else remedy,
-    )
-
-
-def _answer_mass_check(mass: Estimate) -> Check:
-    is_enough = mass.low >= LEAST_ANSWER_MASS
-    return Check(
-        name="answer_mass",
-        difference=mass,
-        outcome=Outcome.HOLDS if is_enough else Outcome.OPEN,
-        remedy="" if is_enough else "take a model that follows instructions",
     )
 
 

@@ -89,7 +89,7 @@ def test_a_model_that_rarely_answers_with_a_label_says_nothing() -> None:
             if asked.kind == "introspective":
                 reading.log_probs[:, n] += np.log(0.03 / MASS)
     assert Induce.page(found).answer.startswith(
-        "Cannot tell for planted: it puts 3 % of the probability on labels; give"
+        "Cannot tell for planted: it puts 3 % [1, 8] of the probability on labels; give"
     )
 
 

@@ -15,7 +15,7 @@ from selfprobe.page.numerals import number, percent, percents, shown
 from selfprobe.page.plots import model_names
 from selfprobe.scorers.awareness import Method, called_of, clusters_of, method_numbers
 from selfprobe.stats.beyond_text import ALL_TOLD
-from selfprobe.stats.claim import Check, Claim, Outcome, outcome_above_zero
+from selfprobe.stats.claim import Check, Claim, Outcome, answer_mass_check, outcome_above_zero
 from selfprobe.stats.clustered import Part, clustered_share, difference
 from selfprobe.stats.estimate import Estimate, clustered_mean, undefined
 from selfprobe.studies.awareness.numbers import (
@@ -183,8 +183,6 @@ SMALLEST_REST = 0.05
 """Smallest AUROC above .5 that matters, of the model and beyond a reader of the text.
 
 Readers learn from few hundred texts: subjects that read the telling words alone keep up to about this much."""
-LEAST_MASS = 0.5
-"""Smallest share of probability on the words that a first token is read by."""
 FEWEST_SOURCES = 2
 """Smallest number of sources of each label."""
 ADD = "add conversations"
@@ -337,7 +335,7 @@ def awareness_claim(facts: AwarenessFacts, subject: str) -> Claim:
     effect = effect_of(arm)
     checks = [_answered_check(arm), _labels_check(arm)]
     if facts.mass is not None:
-        checks.append(_mass_check(facts.mass))
+        checks.append(answer_mass_check(facts.mass, remedy="choose another method with --methods"))
     checks += [_apart_check(effect), _sources_check(facts)]
     checks += [_rest_check(rival.name, rival.rest, _reaches(rival.title, rival.auroc)) for rival in arm.beyond.rivals]
     strongest = arm.beyond.strongest
@@ -399,12 +397,6 @@ def _labels_check(arm: ArmNumbers) -> Check:
         return Check("two_labels", effect_of(arm), Outcome.HOLDS)
     reason = undefined(arm.auroc.reason or "one class alone", unit=arm.auroc.unit)
     return Check("two_labels", reason, Outcome.OPEN, remedy="add --against, a reference to compare with")
-
-
-def _mass_check(mass: Estimate) -> Check:
-    outcome = Outcome.HOLDS if mass.value >= LEAST_MASS else Outcome.OPEN
-    remedy = "" if outcome is Outcome.HOLDS else "choose another method with --methods"
-    return Check("answer_mass", mass, outcome, remedy=remedy)
 
 
 def _apart_check(effect: Estimate) -> Check:

@@ -13,13 +13,11 @@ import pandas as pd
 
 from selfprobe.page.claims import ClaimWords
 from selfprobe.page.numerals import number, percents, shown
-from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, outcome_above_zero
+from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, answer_mass_check, outcome_above_zero
 from selfprobe.stats.estimate import Estimate, undefined
 
 SMALLEST_LEAD = 0.03
 """Smallest lead over asking that matters, in AUROC or F1."""
-LEAST_ANSWER_MASS = 0.5
-"""Share of the probability on the asked answers below which asking says little."""
 ProbeKind = Literal["supervised", "unsupervised"]
 Tables = Mapping[str, pd.DataFrame]
 
@@ -128,7 +126,10 @@ def probe_claim(evidence: ProbeEvidence) -> Claim:
     """The claim that a probe judges better than asking, and than every control."""
     asking = evidence.leads.get(ASKING.check)
     effect = asking.lead if asking else undefined("asking has no number", unit="question")
-    checks = [_measurement_check(evidence), answer_mass_check(evidence.answer_mass)]
+    checks = [
+        _measurement_check(evidence),
+        answer_mass_check(evidence.answer_mass, remedy="take a model that follows instructions"),
+    ]
     for control in CONTROLS:
         if control.check in evidence.leads or not control.is_optional:
             checks.append(_control_check(control, evidence))
@@ -145,17 +146,6 @@ def _measurement_check(evidence: ProbeEvidence) -> Check:
         difference=evidence.score if is_held else undefined(reason, unit="question"),
         outcome=Outcome.HOLDS if is_held else Outcome.OPEN,
         remedy="" if is_held else "take --preset strict",
-    )
-
-
-def answer_mass_check(mass: Estimate) -> Check:
-    """The requirement that a model that is asked puts its probability on the answers that it is asked for."""
-    is_enough = mass.low >= LEAST_ANSWER_MASS
-    return Check(
-        name="answer_mass",
-        difference=mass,
-        outcome=Outcome.HOLDS if is_enough else Outcome.OPEN,
-        remedy="" if is_enough else "take a model that follows instructions",
     )
 
 
