@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 import numpy.typing as npt
-from lines import Line, Lines
+from lines import Line, Lines, Noise, heavy_tailed, normal, skewed
 
 from selfprobe.mechanism.prompts import ARMS
 from selfprobe.stats.claim import Claim
@@ -15,19 +15,6 @@ FloatArray = npt.NDArray[np.float64]
 BLOCKS = 12
 NOISE = 0.03
 """Standard deviation of an entropy about its arm's mean."""
-Noise = Callable[[np.random.Generator, tuple[int, ...]], FloatArray]
-
-
-def normal(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    return rng.normal(size=shape)
-
-
-def heavy_tailed(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    return rng.standard_t(3, size=shape) / np.sqrt(3)
-
-
-def skewed(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    return rng.exponential(size=shape) - 1
 
 
 def world(

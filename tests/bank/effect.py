@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from lines import Line, Lines
+from lines import Line, Lines, Noise, heavy_tailed, normal, rounded, skewed
 
 from selfprobe.stats.arms import arm_contrasts, corrected_contrasts, score_edge
 from selfprobe.stats.claim import Claim, Verdict
@@ -17,26 +17,6 @@ ARMS = ("as_is", "paraphrase", "cue_out", "placebo", "told_test", "told_use")
 PAIRS = (("cue_out", "paraphrase"), ("told_test", "placebo"), ("told_use", "placebo"))
 NOTICING = {"as_is": 0.7, "paraphrase": 0.7, "cue_out": 0.3, "placebo": 0.7, "told_test": 0.9, "told_use": 0.4}
 """Mean stated probability by arm."""
-
-Noise = Callable[[np.random.Generator, tuple[int, ...]], FloatArray]
-
-
-def normal(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    return rng.normal(size=shape)
-
-
-def heavy_tailed(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    return rng.standard_t(3, size=shape) / np.sqrt(3)
-
-
-def skewed(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    return rng.exponential(size=shape) - 1
-
-
-def rounded(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    """Noise in steps of .25 of which three quarters are exactly 0."""
-    values = np.round(rng.normal(size=shape) / 0.25) * 0.25
-    return np.where(rng.random(shape) < 0.75, 0.0, values)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 import numpy.typing as npt
-from lines import Line, Lines
+from lines import Line, Lines, Noise, normal, rounded, skewed, unscaled_t
 
 from selfprobe.stats.claim import Claim, Verdict, ordered_claims
 from selfprobe.stats.clustered import clustered_auroc
@@ -30,26 +30,8 @@ from selfprobe.studies.inside_numbers import (
 )
 
 FloatArray = npt.NDArray[np.float64]
-Noise = Callable[[np.random.Generator, tuple[int, ...]], FloatArray]
 WRAPPERS = 9
 SHUFFLES = 40
-
-
-def normal(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    return rng.normal(size=shape)
-
-
-def heavy_tailed(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    return rng.standard_t(3, size=shape)
-
-
-def skewed(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    return rng.exponential(size=shape) - 1
-
-
-def rounded(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    """Noise of which three quarters are exactly 0."""
-    return np.where(rng.random(shape) < 0.75, 0.0, np.round(rng.normal(size=shape) * 4) / 4)
 
 
 @dataclass(frozen=True)
@@ -212,7 +194,7 @@ LINES: Lines = {
     "a reader of the length of the texts": Line(world(replace(KNOWN, length=0.8, by_length=2.0))),
     "a reader of the format": Line(world(replace(KNOWN, by_format=2.0))),
     "an untrained copy tells as much": Line(world(replace(KNOWN, knows=0.8, untrained=0.8))),
-    "the same, t with 3 degrees": Line(world(replace(KNOWN, knows=0.8, untrained=0.8, noise=heavy_tailed))),
+    "the same, t with 3 degrees": Line(world(replace(KNOWN, knows=0.8, untrained=0.8, noise=unscaled_t))),
     "the same, exponential": Line(world(replace(KNOWN, knows=0.8, untrained=0.8, noise=skewed))),
     "the same, three quarters exactly 0": Line(world(replace(KNOWN, knows=0.5, untrained=0.5, noise=rounded))),
     "each wrapper has a direction of its own, and the set is told": Line(world(World(knows=1.0))),

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import numpy.typing as npt
-from lines import Line, Lines
+from lines import Line, Lines, Noise, heavy_tailed, normal, rounded, skewed
 
 from selfprobe.mechanism.prompts import ARMS
 from selfprobe.page.columns import rows_of_frame
@@ -16,30 +16,11 @@ FloatArray = npt.NDArray[np.float64]
 BLOCKS = 8
 NOISE = 0.3
 """Standard deviation of a logit about its arm's mean."""
-Noise = Callable[[np.random.Generator, tuple[int, ...]], FloatArray]
-
-
-def normal(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    return rng.normal(size=shape)
-
-
-def heavy_tailed(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    return rng.standard_t(3, size=shape) / np.sqrt(3)
-
-
-def skewed(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    return rng.exponential(size=shape) - 1
 
 
 def growing(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
     """What each block adds is kept by those after it."""
     return np.asarray(rng.normal(size=shape).cumsum(axis=-1) / 2)
-
-
-def rounded(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    """Three quarters exactly 0, the rest in steps."""
-    values = np.round(rng.normal(size=shape) * 4) / 4
-    return np.where(rng.random(shape) < 0.75, 0.0, values)
 
 
 def world(

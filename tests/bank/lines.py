@@ -9,12 +9,44 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 from scipy.stats import beta
 
 from selfprobe.stats.claim import Claim, Verdict
 
 LARGEST_RATE = 0.05
 """Largest rate of a false Yes."""
+
+
+FloatArray = npt.NDArray[np.float64]
+Noise = Callable[[np.random.Generator, tuple[int, ...]], FloatArray]
+"""Draws noise of a shape."""
+
+
+def normal(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+    """Noise of variance 1."""
+    return rng.normal(size=shape)
+
+
+def heavy_tailed(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+    """Noise of variance 1 by t with 3 degrees of freedom."""
+    return rng.standard_t(3, size=shape) / np.sqrt(3)
+
+
+def unscaled_t(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+    """Noise of variance 3 by t with 3 degrees of freedom."""
+    return rng.standard_t(3, size=shape)
+
+
+def skewed(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+    """Exponential noise of variance 1 and mean 0."""
+    return rng.exponential(size=shape) - 1
+
+
+def rounded(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
+    """Noise in steps of .25 of which three quarters are exactly 0."""
+    values = np.round(rng.normal(size=shape) * 4) / 4
+    return np.where(rng.random(shape) < 0.75, 0.0, values)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 import numpy.typing as npt
-from lines import Line, Lines
+from lines import Line, Lines, Noise, normal, rounded, skewed, unscaled_t
 
 from selfprobe.probes.evaluate import estimate, selection_floor
 from selfprobe.probes.fit import halves
@@ -21,26 +21,8 @@ from selfprobe.studies.preferences.claims import (
 )
 
 FloatArray = npt.NDArray[np.float64]
-Noise = Callable[[np.random.Generator, tuple[int, ...]], FloatArray]
 SEEDS = 3
 RESAMPLES = 100
-
-
-def normal(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    return rng.normal(size=shape)
-
-
-def heavy_tailed(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    return rng.standard_t(3, size=shape)
-
-
-def skewed(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    return rng.exponential(size=shape) - 1
-
-
-def rounded(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    """Noise of which three quarters are exactly 0."""
-    return np.where(rng.random(shape) < 0.75, 0.0, np.round(rng.normal(size=shape) * 4) / 4)
 
 
 @dataclass(frozen=True)
@@ -146,7 +128,7 @@ LINES: Lines = {
     "a reader of the length of the texts": Line(world(World(length=0.8, reads_length=True))),
     "asked, it answers with 1 or 2 in 3 %, and its states know": Line(world(World(probe=1.0, answer_mass=0.03))),
     "its answers know as much as its states, normal": Line(world(EQUAL)),
-    "its answers know as much, t with 3 degrees": Line(world(replace(EQUAL, noise=heavy_tailed))),
+    "its answers know as much, t with 3 degrees": Line(world(replace(EQUAL, noise=unscaled_t))),
     "its answers know as much, exponential": Line(world(replace(EQUAL, noise=skewed))),
     "its answers know as much, three quarters exactly 0": Line(world(replace(EQUAL, noise=rounded))),
     "its answers know as much, 28 unequal questions (1 to 40)": Line(world(replace(EQUAL, sizes=UNEQUAL, shared=0.5))),

@@ -1,30 +1,17 @@
 """Worlds of `realism rewrite`: judges who compare rewrites and paraphrases of prompts with their originals."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from lines import Line, Lines
+from lines import Line, Lines, Noise, heavy_tailed, normal, skewed
 from scipy import special
 
 from selfprobe.stats.claim import Claim
 from selfprobe.studies.rewrite import RewriteRates, rewrite_claim, rewrite_rates
 
 FloatArray = npt.NDArray[np.float64]
-Noise = Callable[[np.random.Generator, tuple[int, ...]], FloatArray]
-
-
-def normal(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    return rng.normal(size=shape)
-
-
-def heavy_tailed(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    return rng.standard_t(3, size=shape) / np.sqrt(3)
-
-
-def skewed(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
-    return rng.exponential(size=shape) - 1
 
 
 def rounded(rng: np.random.Generator, shape: tuple[int, ...]) -> FloatArray:
