@@ -6,12 +6,12 @@ import re
 def plural(noun: str) -> str:
     """The plural of a noun.
 
-    >>> plural("answer"), plural("story"), plural("address")
-    ('answers', 'stories', 'addresses')
+    >>> plural("answer"), plural("story"), plural("address"), plural("sketch"), plural("epoch")
+    ('answers', 'stories', 'addresses', 'sketches', 'epochs')
     """
     if re.search(r"[^aeiou]y$", noun):
         return f"{noun[:-1]}ies"
-    return f"{noun}es" if re.search(r"(s|x|z|ch|sh)$", noun) else f"{noun}s"
+    return f"{noun}es" if re.search(r"(s|x|z|(?<!epo)ch|sh)$", noun) else f"{noun}s"
 
 
 def count_text(count: int, noun: str) -> str:
