@@ -19,6 +19,8 @@ from typing import Any
 
 import pytest
 
+from tests.trees import parsed
+
 ROOT = Path(__file__).parent.parent
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -121,7 +123,7 @@ def parts_of(file: str) -> dict[str, ast.stmt]:
     path, found = ROOT / "tests" / f"{file}.py", dict[str, ast.stmt]()
     folders = [folder for folder in path.parents if (folder / "conftest.py").is_file()]
     for source in (*(folder / "conftest.py" for folder in reversed(folders)), path):
-        for node in ast.parse(source.read_text(encoding="utf-8")).body:
+        for node in parsed(source).body:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 found[node.name] = node
             elif isinstance(node, ast.Assign | ast.AnnAssign):
