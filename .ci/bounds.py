@@ -1,4 +1,5 @@
-"""Is each lower bound of pyproject.toml the version that was installed? `python .ci/bounds.py build/lowest.txt`.
+"""Is each lower bound of pyproject.toml the version that was installed? `python .ci/bounds.py
+build/lowest.txt`.
 
 A bound that another dependency's forbids is never tested, and says what nobody knows.
 """
@@ -12,12 +13,16 @@ BOUND = re.compile(r"^([\w.-]+)(?:\[[\w,-]+\])?(?:>=([\w.]+))?$")
 
 
 def untrue(dependencies: list[str], resolved: str) -> list[str]:
-    """A line a dependency that has no lower bound, or whose bound is not what `resolved` (`name==version`) holds.
+    """A line a dependency that has no lower bound, or whose bound is not what `resolved`
+    (`name==version`) holds.
 
     >>> untrue(["a>=1.2", "b>=3", "c"], "a==1.2.7\\nb==4.0\\nc==5\\n")
     ['b>=3: 4.0 was installed', 'c: no lower bound, 5 was installed']
     """
-    got = {_name(name): version for name, version in re.findall(r"^([\w.-]+)(?:\[.*\])?==([\w.]+)", resolved, re.M)}
+    got = {
+        _name(name): version
+        for name, version in re.findall(r"^([\w.-]+)(?:\[.*\])?==([\w.]+)", resolved, re.M)
+    }
     found = []
     for one in dependencies:
         matched = BOUND.match(one)

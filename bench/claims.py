@@ -1,4 +1,5 @@
-"""How often each study answers Yes where nothing is there, and where something is: the bank of nulls.
+"""How often each study answers Yes where nothing is there, and where something is: the bank of
+nulls.
 
     python bench/claims.py --out rates                 # 400 draws of each line of every study
     python bench/claims.py --study turns --draws 1600  # one study
@@ -6,8 +7,9 @@
 
     python docs/parts.py claims rates/claims_rates.md
 
-The lines stand in tests/bank, a file a study; each makes the study's claim by the command's own code. Counts are kept
-in OUT/claims.json, so a stopped run goes on; the table is OUT/claims_rates.md, a part of docs/statistics.md.
+The lines stand in tests/bank, a file a study; each makes the study's claim by the command's own
+code. Counts are kept in OUT/claims.json, so a stopped run goes on; the table is
+OUT/claims_rates.md, a part of docs/statistics.md.
 """
 
 import argparse
@@ -35,7 +37,9 @@ Counts = dict[str, dict[str, int]]
 
 def studies() -> list[str]:
     """Studies with a file in the bank."""
-    return sorted(path.stem for path in BANK.glob("*.py") if not path.stem.startswith(("lines", "test_")))
+    return sorted(
+        path.stem for path in BANK.glob("*.py") if not path.stem.startswith(("lines", "test_"))
+    )
 
 
 def counted_chunk(study: str, name: str, first_seed: int, draws: int) -> dict[str, int]:
@@ -57,7 +61,9 @@ def draw(names: list[str], draws: int, place: Path, processes: int) -> dict[str,
                 starts = range(first, draws, CHUNK)
                 sizes = [min(CHUNK, draws - start) for start in starts]
                 count = len(sizes)
-                for chunk in pool.map(counted_chunk, [study] * count, [name] * count, starts, sizes):
+                for chunk in pool.map(
+                    counted_chunk, [study] * count, [name] * count, starts, sizes
+                ):
                     for word, number in chunk.items():
                         counts[word] = counts.get(word, 0) + number
                 place.write_text(json.dumps(kept, indent=1))
@@ -85,7 +91,9 @@ def table(kept: dict[str, Counts]) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--out", default="rates")
     parser.add_argument("--study", action="append", choices=studies())
     parser.add_argument("--draws", type=int, default=400)

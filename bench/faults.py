@@ -1,4 +1,5 @@
-"""Every fault of the local server × every black-box task: is a row right, unscored with a reason, or failed?
+"""Every fault of the local server × every black-box task: is a row right, unscored with a reason,
+or failed?
 
     python bench/faults.py                                # all, 10 % of the attempts, then 10 % of the prompts for good
     python bench/faults.py --smoke                        # three tasks, three faults, one kill
@@ -13,8 +14,9 @@ Each run is held against an undisturbed one, row by row (a row is one decision o
   changed    scored otherwise than in the undisturbed run, about the same truth, and none of these
   as truth   scored, and what counts as the target's behaviour is another text
 
-"kill" is a SIGKILL when half of the requests were sent, and the same run again. Calls under way are those that the
-killed process had sent and whose reply it had not taken; only they may be asked again.
+"kill" is a SIGKILL when half of the requests were sent, and the same run again. Calls under way are
+those that the killed process had sent and whose reply it had not taken; only they may be asked
+again.
 """
 
 import argparse
@@ -56,8 +58,26 @@ FILES = {
 }
 MINILM = {"embedder": "sentence-transformers/all-MiniLM-L6-v2"}
 TASKS: dict[str, dict[str, Any]] = {
-    **{name: {} for name in ("kth_word", "heads_up", "probability_targeting", "self_recognition", "subset_choice")},
-    **{name: {} for name in ("binary", "probability", "user_motivation", "reasoning_trace", "dilemma_generation")},
+    **{
+        name: {}
+        for name in (
+            "kth_word",
+            "heads_up",
+            "probability_targeting",
+            "self_recognition",
+            "subset_choice",
+        )
+    },
+    **{
+        name: {}
+        for name in (
+            "binary",
+            "probability",
+            "user_motivation",
+            "reasoning_trace",
+            "dilemma_generation",
+        )
+    },
     **{name: {"dataset": PAIRS} for name in ("pairwise_preference", "direct_scoring", "g_eval")},
     **dict.fromkeys(("paraphrase_recognition", "prompt_reconstruction"), MINILM),
     "ethical_dilemma": {"epochs": 2},
@@ -69,10 +89,14 @@ TASKS: dict[str, dict[str, Any]] = {
     "rewriting": {"remove": "answer options", **MINILM},
     "dilemma_judging": {"dataset": "ethical_dilemmas", "samples": 2},
 }
-"""Tasks that need no open weights, and their arguments; `turn_scan` asks a judge alone, of logs that are there."""
+"""Tasks that need no open weights, and their arguments; `turn_scan` asks a judge alone, of logs
+that are there.
+"""
 MODES = ("attempts", "prompts")
 SAID = ("length", "nojson", "doublebrace", "nan", "badsum", "huge", "injection")
-"""Faults that put other words, or fewer, into a reply: nobody can tell these from what the target would have said."""
+"""Faults that put other words, or fewer, into a reply: nobody can tell these from what the target
+would have said.
+"""
 SMOKE = (("kth_word", "heads_up", "binary"), ("500", "hang", "empty"))
 NONE, KILL = "none", "kill"
 NAMES = ("rows", "scored", "unscored", "failed", "lost", "fewer", "changed", "as_truth", "marked")
@@ -120,7 +144,9 @@ class Row:
     truth: str | None = field(compare=False)
     """What the target did, in the form that is compared."""
     acts: Mapping[str, str | None] = field(compare=False)
-    """What the target wrote in the sample; None where that has a problem, so that it counts nowhere."""
+    """What the target wrote in the sample; None where that has a problem, so that it counts
+    nowhere.
+    """
     noted: bool = field(compare=False)
     """Whether the log says that a reply of the sample may be a proxy's."""
 
@@ -138,7 +164,10 @@ def wave(names: Sequence[str], folder: str, *, patience: int = 600) -> None:
 def _task(name: str, folder: str) -> Task:
     given, model = dict(TASKS[name]), f"openai-api/fake/{name}"
     given |= {key: f"{folder}/{value}" for key, value in given.items() if value in FILES}
-    roles: dict[str, Any] = {"grader": get_model(model), "judge": [get_model(f"{model}-{n}") for n in (1, 2, 3)]}
+    roles: dict[str, Any] = {
+        "grader": get_model(model),
+        "judge": [get_model(f"{model}-{n}") for n in (1, 2, 3)],
+    }
     return task_with(tasks_by_name()[name](**given), model=get_model(model), model_roles=roles)
 
 
@@ -153,14 +182,29 @@ def rows(folder: str) -> dict[str, tuple[dict[Key, Row], set[tuple[str, int]]]]:
         for sample in samples(log.location):
             if sample.error is not None:
                 failed.add((str(sample.id), sample.epoch))
-            acts = {n: None if one.problem else one.text for n, one in record_of(sample).acts.items()}
+            acts = {
+                n: None if one.problem else one.text for n, one in record_of(sample).acts.items()
+            }
             for name, score in (sample.scores or {}).items():
-                scores.append(SampleScore(score=score, sample_id=sample.id, sample_metadata={"epoch": sample.epoch}))
+                scores.append(
+                    SampleScore(
+                        score=score, sample_id=sample.id, sample_metadata={"epoch": sample.epoch}
+                    )
+                )
                 for key, (value, truth, said) in _rows_of(score):
-                    good[str(sample.id), sample.epoch, name, key] = Row(value, said, truth, acts, noted=False)
+                    good[str(sample.id), sample.epoch, name, key] = Row(
+                        value, said, truth, acts, noted=False
+                    )
         seen = zip(scores, notes_of(scores), strict=True)
-        foreign = {(str(s.sample_id), (s.sample_metadata or {})["epoch"]) for s, notes in seen if FOREIGN in notes}
-        there[task_of(log)] = {key: replace(row, noted=key[:2] in foreign) for key, row in good.items()}, failed
+        foreign = {
+            (str(s.sample_id), (s.sample_metadata or {})["epoch"])
+            for s, notes in seen
+            if FOREIGN in notes
+        }
+        there[task_of(log)] = (
+            {key: replace(row, noted=key[:2] in foreign) for key, row in good.items()},
+            failed,
+        )
     return there
 
 
@@ -182,13 +226,19 @@ def _unscored(row: Row | None) -> bool:
     return row is not None and row.value is None
 
 
-def cells_of(fault: str, mode: str, clean: Mapping[str, Any], folder: str, **more: int) -> list[Cell]:
+def cells_of(
+    fault: str, mode: str, clean: Mapping[str, Any], folder: str, **more: int
+) -> list[Cell]:
     """Each task's rows under a fault, beside those of the undisturbed run."""
     cells, seen = [], rows(folder)
     for task, (before, _) in clean.items():
         after, failed = seen.get(task, ({}, set()))
         count: Counter[str] = Counter()
-        short = {key[:3] for key, row in before.items() if row.value is not None and _unscored(after.get(key))}
+        short = {
+            key[:3]
+            for key, row in before.items()
+            if row.value is not None and _unscored(after.get(key))
+        }
         for key, was in before.items():
             now = after.get(key)
             if key[:2] in failed:
@@ -217,7 +267,9 @@ def _none(task: str, there: Sequence[Row]) -> Cell:
     return Cell(NONE, "", task, len(there), scored, len(there) - scored)
 
 
-def killed(names: Sequence[str], clean: Mapping[str, Any], handle: Any, requests: int) -> list[Cell]:
+def killed(
+    names: Sequence[str], clean: Mapping[str, Any], handle: Any, requests: int
+) -> list[Cell]:
     """The wave in a process of its own, killed when half of its requests were sent, and run again."""
     handle.reset()
     handle.configure({"*": {"latency_ms": 300, "sigma": 0.5}})
@@ -230,10 +282,19 @@ def killed(names: Sequence[str], clean: Mapping[str, Any], handle: Any, requests
         process.wait()
         with replies_kept(f"{folder}/logs", []):
             logs = [log.location for log in readable_logs([f"{folder}/logs"]).headers]
-        calls = [e for log in logs for s in transcripts(log) for e in s.events if isinstance(e, ModelEvent)]
+        calls = [
+            e
+            for log in logs
+            for s in transcripts(log)
+            for e in s.events
+            if isinstance(e, ModelEvent)
+        ]
         wave(names, folder)
         handle.configure({"*": {"latency_ms": LATENCY, "sigma": 0}})
-        told = {"again": handle.stats()["requests"] - requests, "under_way": sum(bool(e.pending) for e in calls)}
+        told = {
+            "again": handle.stats()["requests"] - requests,
+            "under_way": sum(bool(e.pending) for e in calls),
+        }
         return cells_of(KILL, "", clean, folder, **told)
 
 
@@ -246,7 +307,11 @@ def drill(tasks: Sequence[str], faults: Sequence[str], kept: Path | None) -> lis
         planted = {"reasoning_trace": {"reasons": 1.0}, "first_token": {"leaning": 0.5}}
         handle.configure({task: {"planted": settings} for task, settings in planted.items()})
         os.environ |= {"FAKE_API_KEY": "none", "FAKE_BASE_URL": handle.base_url}
-        wanted = [(fault, mode) for fault in faults for mode in (MODES if fault not in (NONE, KILL) else ("",))]
+        wanted = [
+            (fault, mode)
+            for fault in faults
+            for mode in (MODES if fault not in (NONE, KILL) else ("",))
+        ]
         if not (left := [one for one in wanted if one not in done]):
             return cells
         clean, requests = _undisturbed(tasks, handle)
@@ -272,7 +337,9 @@ def drill(tasks: Sequence[str], faults: Sequence[str], kept: Path | None) -> lis
 
 
 def _undisturbed(tasks: Sequence[str], handle: Any) -> tuple[dict[str, Any], int]:
-    """The rows of runs without a fault, and the requests; a row that two such runs do not share is left out."""
+    """The rows of runs without a fault, and the requests; a row that two such runs do not share is
+    left out.
+    """
     both = []
     for _ in range(2):
         handle.reset()
@@ -281,25 +348,40 @@ def _undisturbed(tasks: Sequence[str], handle: Any) -> tuple[dict[str, Any], int
             both.append(rows(folder))
     first, second = both
     same = {
-        task: {k: row for k, row in of.items() if (r := second[task][0].get(k)) == row and not _other_truth(row, r)}
+        task: {
+            k: row
+            for k, row in of.items()
+            if (r := second[task][0].get(k)) == row and not _other_truth(row, r)
+        }
         for task, (of, _) in first.items()
     }
     if failed := [task for task, (_, samples_failed) in first.items() if samples_failed]:
         sys.exit(f"without a fault samples of {', '.join(failed)} failed")
     for task, (all_rows, _) in first.items():
-        print(f"{task:24} {len(all_rows):4} rows, {len(same[task])} the same in a second run", flush=True)
+        print(
+            f"{task:24} {len(all_rows):4} rows, {len(same[task])} the same in a second run",
+            flush=True,
+        )
     return {task: (found, set()) for task, found in same.items()}, int(handle.stats()["requests"])
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--smoke", action="store_true", help="three tasks, three faults, one kill")
     parser.add_argument("--tasks", help="some of the tasks, with commas")
     parser.add_argument("--faults", help="some of the faults, with commas; kill among them")
-    parser.add_argument("--cells", type=Path, help="a file of cells (JSON lines); those in it are not run again")
+    parser.add_argument(
+        "--cells", type=Path, help="a file of cells (JSON lines); those in it are not run again"
+    )
     parser.add_argument("--table", type=Path, help="write the tables into this file")
     given = parser.parse_args()
-    tasks, faults = SMOKE if given.smoke else (tuple(TASKS), (*fakeserver.TRANSPORT_FAULTS, *fakeserver.ANSWER_FAULTS))
+    tasks, faults = (
+        SMOKE
+        if given.smoke
+        else (tuple(TASKS), (*fakeserver.TRANSPORT_FAULTS, *fakeserver.ANSWER_FAULTS))
+    )
     tasks = given.tasks.split(",") if given.tasks else tasks
     faults = given.faults.split(",") if given.faults else (NONE, *faults, KILL)
     cells = drill(tasks, faults, given.cells)
@@ -308,7 +390,9 @@ def main() -> None:
     print("\n" + page(cells, ITEMS))
     silent = [cell for cell in cells if cell.lost or (cell.changed and cell.fault not in SAID)]
     if silent or any(cell.again > cell.under_way for cell in cells):
-        sys.exit("rows are lost or silently changed, or more calls were asked again than were under way")
+        sys.exit(
+            "rows are lost or silently changed, or more calls were asked again than were under way"
+        )
 
 
 # ---- the page
@@ -363,21 +447,30 @@ def _sums(cells: Sequence[Cell]) -> dict[str, int]:
 
 
 def line_of(cells: Sequence[Cell], usual: int = 0) -> str:
-    """A cell of the table, as "113/8/0, 1 as truth". `usual`: rows that are unscored without a fault."""
+    """A cell of the table, as "113/8/0, 1 as truth". `usual`: rows that are unscored without a
+    fault.
+    """
     of = _sums(cells)
     rest = [f"{of[name]} {name.replace('_', ' ')}" for name in NAMES[4:] if of[name]]
     told = ", ".join([f"{of['scored']}/{of['unscored']}/{of['failed']}", *rest])
-    return f"{told} ({GREEN})" if not rest and not of["failed"] and of["unscored"] <= usual else told
+    return (
+        f"{told} ({GREEN})" if not rest and not of["failed"] and of["unscored"] <= usual else told
+    )
 
 
 def page(cells: Sequence[Cell], items: int) -> str:
-    """The part of the page in Markdown: rows by fault, and what was changed by task. `items`: of each run."""
+    """The part of the page in Markdown: rows by fault, and what was changed by task. `items`: of
+    each run.
+    """
     groups = dict.fromkeys((cell.fault, cell.mode) for cell in cells)
     of = {group: [cell for cell in cells if (cell.fault, cell.mode) == group] for group in groups}
     usual = _sums(of.get((NONE, ""), []))["unscored"]
     lines = ["|fault|attempts|prompts| |", "|---|---|---|---|"]
     for fault in [fault for fault in (NONE, *WHY) if any(fault == other for other, _ in groups)]:
-        modes = [of.get((fault, mode), []) for mode in (("",) if (fault, "") in of else ("attempts", "prompts"))]
+        modes = [
+            of.get((fault, mode), [])
+            for mode in (("",) if (fault, "") in of else ("attempts", "prompts"))
+        ]
         shown = [line_of(one, usual) if one else "–" for one in modes]
         why = "" if all(GREEN in one for one in shown) else WHY.get(fault, "")
         lines.append(f"|{fault}|{'|'.join([*shown, ' '][:2])}|{why or ' '}|")

@@ -1,4 +1,5 @@
-"""How often `selfprobe check --baseline` says "worse" of a model that did not change, and how often of one that did.
+"""How often `selfprobe check --baseline` says "worse" of a model that did not change, and how often
+of one that did.
 
     python bench/gate.py                 # 1,000 pairs a line, some minutes
     python bench/gate.py --out docs/gate_rates.md; python docs/parts.py gate docs/gate_rates.md   # into the page
@@ -6,8 +7,9 @@
     python bench/gate.py --nights --out nights.md; python docs/parts.py nights nights.md
     python bench/gate.py --smoke         # that it runs; the rates mean nothing
 
-Scores are drawn, no model runs. Each item has a chance of its own to be right, in both runs the same; with a change
-all chances fall so far that the mean falls by the declared size (.05). Every line is drawn with and without.
+Scores are drawn, no model runs. Each item has a chance of its own to be right, in both runs the
+same; with a change all chances fall so far that the mean falls by the declared size (.05). Every
+line is drawn with and without.
 """
 
 import argparse
@@ -39,7 +41,8 @@ class Line:
     items: int
     mean: float = 0.6
     spread: float = 2.0
-    """a + b of the items' beta distribution; small is items that are nearly always right or wrong."""
+    """a + b of the items' beta distribution; small is items that are nearly always right or wrong.
+    """
     keys: int = 3
     epochs: int = 1
     cluster: int = 1
@@ -51,7 +54,9 @@ class Line:
     score: str = "right"
     """"right" (0 or 1), "alike" (in [0, 1]), "wide" (any number)."""
     guess: float = 0.0
-    """Share of cells at which the most frequent truth is right: then the skill is compared, and falls by .05."""
+    """Share of cells at which the most frequent truth is right: then the skill is compared, and
+    falls by .05.
+    """
     missing: float = 0.0
     """Share of values that are unscored by chance, before and after."""
     hard_fail: float = 0.0
@@ -74,7 +79,14 @@ LINES = (
     Line("clusters of eight", 208, cluster=8),
     Line("six clusters of 20", 120, cluster=20),
     Line("40 clusters of 20", 800, cluster=20),
-    Line("two clusters of 60, 28 of three, each moving together", 204, keys=1, cluster=3, large=60, shock=0.15),
+    Line(
+        "two clusters of 60, 28 of three, each moving together",
+        204,
+        keys=1,
+        cluster=3,
+        large=60,
+        shock=0.15,
+    ),
     Line("likeness in [0, 1]", 208, score="alike", keys=1),
     Line("any number", 208, score="wide", keys=1),
     Line("skill over the most frequent truth", 208, guess=0.3),
@@ -95,7 +107,9 @@ def _pair(line: Line, rng: np.random.Generator, fall: float, task: str) -> Pair:
     if line.large:
         of = np.r_[np.repeat([0, 1], line.large), 2 + of[: line.items - 2 * line.large]]
     groups = int(of.max()) + 1
-    chance = rng.beta(line.mean * line.spread, (1 - line.mean) * line.spread, (groups, line.keys))[of]
+    chance = rng.beta(line.mean * line.spread, (1 - line.mean) * line.spread, (groups, line.keys))[
+        of
+    ]
     after = _lowered(chance, fall)
     names = [f"i{number}" for number in range(line.items)]
     hardest = set(np.argsort(chance.mean(axis=1))[: round(line.hard_fail * line.items)].tolist())
@@ -110,12 +124,18 @@ def _pair(line: Line, rng: np.random.Generator, fall: float, task: str) -> Pair:
             lost[sorted(hardest)] = True
         items = {
             name: {
-                f"k{k}": ["refusal" if lost[i, k, e] else float(values[i, k, e]) for e in range(line.epochs)]
+                f"k{k}": [
+                    "refusal" if lost[i, k, e] else float(values[i, k, e])
+                    for e in range(line.epochs)
+                ]
                 for k in range(line.keys)
             }
             for i, name in enumerate(names)
         }
-        blind = {name: {f"k{k}": float(guessed[i, k]) for k in range(line.keys)} for i, name in enumerate(names)}
+        blind = {
+            name: {f"k{k}": float(guessed[i, k]) for k in range(line.keys)}
+            for i, name in enumerate(names)
+        }
         clusters = {name: f"c{of[i]}" for i, name in enumerate(names)} if line.cluster > 1 else {}
         known = (task, "m", "m", "1", "0", {}, {}, "", "", [], {}, "score", {}, items)
         runs.append(BaselineRun(*known, blind=blind if line.guess else {}, clusters=clusters))
@@ -158,7 +178,10 @@ def rates(line: Line, fall: float, pairs: int) -> Rates:
     """What the gate says of so many pairs."""
     verdicts, any_worse, good, power, needed = Counter[str](), 0, 0, [], []
     for number in range(pairs):
-        rows = changes_of(drawn(line, np.random.default_rng([number, round(1000 * fall)]), fall), smallest=SMALLEST)
+        rows = changes_of(
+            drawn(line, np.random.default_rng([number, round(1000 * fall)]), fall),
+            smallest=SMALLEST,
+        )
         verdicts[rows[0].verdict] += 1
         any_worse += any(row.verdict == "worse" for row in rows)
         good += all(row.verdict in ("better", "unchanged", "no worse") for row in rows)
@@ -212,7 +235,8 @@ def item_means(chances: Floats, epochs: int, nights: int, rng: np.random.Generat
 
 
 def is_worse(before: Floats, after: Floats) -> Floats:
-    """Whether each night's run is "worse" than a baseline; what `changes_of` says where ten items moved or more.
+    """Whether each night's run is "worse" than a baseline; what `changes_of` says where ten items
+    moved or more.
 
     Args:
         before: Mean score of each item of the baseline, `[item]`.
@@ -221,7 +245,9 @@ def is_worse(before: Floats, after: Floats) -> Floats:
     differences = after - before
     count = differences.shape[1]
     means = differences.mean(axis=1)
-    half_widths = -special.stdtrit(count - 1, 0.025) * differences.std(axis=1, ddof=1) / np.sqrt(count)
+    half_widths = (
+        -special.stdtrit(count - 1, 0.025) * differences.std(axis=1, ddof=1) / np.sqrt(count)
+    )
     is_within = (means - half_widths > -SMALLEST) & (means + half_widths < SMALLEST)
     return np.asarray((means + half_widths < 0) & ~is_within)
 
@@ -258,7 +284,9 @@ def nights_table(baselines: int) -> list[str]:
     """A row for each number of epochs of the baseline and each rule."""
     rows = ["|" + "|".join(NIGHT_HEADINGS) + "|", "|---" * len(NIGHT_HEADINGS) + "|"]
     for epochs in BASELINE_EPOCHS:
-        unchanged = np.array([alarms(epochs, seed) for seed in range(baselines)])  # [baseline, rule, night]
+        unchanged = np.array(
+            [alarms(epochs, seed) for seed in range(baselines)]
+        )  # [baseline, rule, night]
         found = [
             np.array([alarms(epochs, seed, fall=fall, nights=SHORT) for seed in range(baselines)])
             for fall in (SMALLEST, 2 * SMALLEST)
@@ -278,11 +306,15 @@ def nights_table(baselines: int) -> list[str]:
 
 
 def main(arguments: list[str]) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--pairs", type=int, default=PAIRS)
     parser.add_argument("--out", type=Path, help="Markdown to write.")
     parser.add_argument("--smoke", action="store_true", help="Four pairs a line.")
-    parser.add_argument("--nights", action="store_true", help="Alarms of one baseline over many nights.")
+    parser.add_argument(
+        "--nights", action="store_true", help="Alarms of one baseline over many nights."
+    )
     given = parser.parse_args(arguments)
     if given.nights:
         found = nights_table(4 if given.smoke else BASELINES)

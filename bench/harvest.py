@@ -1,4 +1,5 @@
-"""Harvesting beside two plain forwards a pair, and beside nnsight and TransformerLens where they are installed.
+"""Harvesting beside two plain forwards a pair, and beside nnsight and TransformerLens where they
+are installed.
 
     python bench/harvest.py --model smollm2 --dataset llmbar=PATH --count 200
     python bench/harvest.py --model meta-llama/Llama-3.1-8B-Instruct --dataset llmbar --device cuda --dtype bfloat16 \
@@ -6,10 +7,11 @@
     python bench/harvest.py --smoke
     pip install nnsight transformer-lens       # in an environment of their own: they may change the tested versions
 
-Same pairs, same batches, same model for all. The ways take turns batch by batch, so that a busy machine slows all
-alike; on a CPU processor seconds are counted, on a GPU wall seconds. Memory is measured in processes of their own.
-Must reach on a CPU: ratio to two plain forwards 2.0, to nnsight 1.7, to TransformerLens 1.9; relative difference 1e-3;
-peak memory 1.1 times the model with one batch.
+Same pairs, same batches, same model for all. The ways take turns batch by batch, so that a busy
+machine slows all alike; on a CPU processor seconds are counted, on a GPU wall seconds. Memory is
+measured in processes of their own. Must reach on a CPU: ratio to two plain forwards 2.0, to nnsight
+1.7, to TransformerLens 1.9; relative difference 1e-3; peak memory 1.1 times the model with one
+batch.
 """
 
 import argparse
@@ -41,14 +43,18 @@ Way = Callable[[Sequence[Prompt]], States]
 
 def smoke_pairs(count: int) -> list[Pair]:
     return [
-        Pair(f"p{i}", "left " * (3 + i % 7), "right " * (2 + i % 5), 1, context=f"Question {i}?") for i in range(count)
+        Pair(f"p{i}", "left " * (3 + i % 7), "right " * (2 + i % 5), 1, context=f"Question {i}?")
+        for i in range(count)
     ]
 
 
 def sides(prompts: Sequence[Prompt], side: int, device: torch.device) -> dict[str, Tensor]:
     """Inputs of one side, padded on the left, as a user of another library would make them."""
     ids, pads = forward._padded([(*p.prefix, p.contrast[side]) for p in prompts], device)
-    return {"input_ids": ids, "attention_mask": (torch.arange(ids.shape[1], device=device) >= pads[:, None]).long()}
+    return {
+        "input_ids": ids,
+        "attention_mask": (torch.arange(ids.shape[1], device=device) >= pads[:, None]).long(),
+    }
 
 
 def nnsight_way(reader: LocalModel) -> Way:
@@ -74,7 +80,9 @@ def nnsight_way(reader: LocalModel) -> Way:
 
 
 def transformer_lens_way(reader: LocalModel) -> Way:
-    """The same states through TransformerLens: one `run_with_cache` a side, the last token of `resid_post` kept."""
+    """The same states through TransformerLens: one `run_with_cache` a side, the last token of
+    `resid_post` kept.
+    """
     from transformer_lens.model_bridge import TransformerBridge
 
     bridge = TransformerBridge.boot_transformers(
@@ -96,7 +104,9 @@ def transformer_lens_way(reader: LocalModel) -> Way:
                     names_filter=lambda name: name.endswith("hook_resid_post"),
                     prepend_bos=False,
                 )
-            layers = [cache[f"blocks.{k}.hook_resid_post"][:, -1].cpu() for k in range(len(reader.blocks))]
+            layers = [
+                cache[f"blocks.{k}.hook_resid_post"][:, -1].cpu() for k in range(len(reader.blocks))
+            ]
             hidden.append(torch.stack(layers, dim=1))
         return States(torch.stack(hidden, dim=1), forward.spoken_tokens(logits[:, -2], prompts))
 
@@ -121,7 +131,11 @@ def measured(
         way([prompts[order[0]]])
     all_batches = list(batches(prompts, order, budget))
     for turn, batch in enumerate(all_batches):
-        print(f"\rbatch {turn + 1} of {len(all_batches)}, the longer ones last", end="", file=sys.stderr)
+        print(
+            f"\rbatch {turn + 1} of {len(all_batches)}, the longer ones last",
+            end="",
+            file=sys.stderr,
+        )
         chosen, found = [prompts[i] for i in batch], {}
         names = list(ways)
         for name in names[turn % len(names) :] + names[: turn % len(names)]:
@@ -146,7 +160,9 @@ def flops(reader: LocalModel, tokens: int, prompts: Sequence[Prompt]) -> float:
 
 
 def child(options: argparse.Namespace) -> None:
-    """Peak memory in bytes of the model with one batch ("batch"), or of a whole harvest ("harvest")."""
+    """Peak memory in bytes of the model with one batch ("batch"), or of a whole harvest
+    ("harvest").
+    """
     reader, pairs = prepared(options)
     forget_peak()
     prompts = encode(reader.tokenizer, pairs)
@@ -157,7 +173,14 @@ def child(options: argparse.Namespace) -> None:
         forward.states_of(reader, [prompts[i] for i in last], "two_forwards")
     else:
         with tempfile.TemporaryDirectory() as folder:
-            harvest(reader, pairs, Path(folder), both_orders=False, batch_tokens=budget, progress=lambda _: None)
+            harvest(
+                reader,
+                pairs,
+                Path(folder),
+                both_orders=False,
+                batch_tokens=budget,
+                progress=lambda _: None,
+            )
     if device == "cuda":
         print(torch.cuda.max_memory_allocated())
     else:
@@ -165,7 +188,9 @@ def child(options: argparse.Namespace) -> None:
 
 
 def forget_peak() -> None:
-    """Loading a model takes more for a moment than using it; where the system can, the peak begins anew."""
+    """Loading a model takes more for a moment than using it; where the system can, the peak begins
+    anew.
+    """
     if (file := Path("/proc/self/clear_refs")).exists():
         file.write_text("5")
 
@@ -184,7 +209,9 @@ def prepared(options: argparse.Namespace) -> tuple[LocalModel, list[Pair]]:
         return reader, smoke_pairs(options.count)
     pairs = [p for p in load_pairs(options.dataset).pairs if not p.equal_texts]
     lengths = [p.length for p in encode(reader.tokenizer, pairs)]
-    fitting = [p for p, n in zip(pairs, lengths, strict=True) if n < min(reader.context, options.longest)]
+    fitting = [
+        p for p, n in zip(pairs, lengths, strict=True) if n < min(reader.context, options.longest)
+    ]
     return reader, fitting[: options.count]
 
 
@@ -196,9 +223,14 @@ def peak(options: argparse.Namespace, what: str) -> int:
 
 
 def available(options: argparse.Namespace, reader: LocalModel) -> dict[str, Way]:
-    ways: dict[str, Way] = {name: (lambda p, n=name: forward.states_of(reader, p, n)) for name in forward.WAYS}  # type: ignore[misc]
+    ways: dict[str, Way] = {
+        name: (lambda p, n=name: forward.states_of(reader, p, n)) for name in forward.WAYS
+    }  # type: ignore[misc]
     if options.others:
-        for module, make in {"nnsight": nnsight_way, "transformer_lens": transformer_lens_way}.items():
+        for module, make in {
+            "nnsight": nnsight_way,
+            "transformer_lens": transformer_lens_way,
+        }.items():
             if importlib.util.find_spec(module) is None:
                 print(f"{module} is not installed: not compared")
             else:
@@ -236,24 +268,35 @@ def compare(options: argparse.Namespace, reader: LocalModel, pairs: list[Pair]) 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--model", default="smollm2")
     parser.add_argument("--dataset", default="llmbar", help="as for selfprobe probe run")
     parser.add_argument("--count", type=int, default=200, help="pairs")
-    parser.add_argument("--longest", type=int, default=1 << 30, help="leave out longer pairs (tokens)")
+    parser.add_argument(
+        "--longest", type=int, default=1 << 30, help="leave out longer pairs (tokens)"
+    )
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--dtype", default="float32")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--batch-tokens", type=int)
-    parser.add_argument("--peak-tflops", type=float, help="of the card in this dtype, to print the share of it")
     parser.add_argument(
-        "--no-others", dest="others", action="store_false", help="leave nnsight and TransformerLens out"
+        "--peak-tflops", type=float, help="of the card in this dtype, to print the share of it"
+    )
+    parser.add_argument(
+        "--no-others",
+        dest="others",
+        action="store_false",
+        help="leave nnsight and TransformerLens out",
     )
     parser.add_argument("--smoke", action="store_true", help="a few made-up pairs")
     parser.add_argument("--child", choices=["batch", "harvest"], help=argparse.SUPPRESS)
     options = parser.parse_args()
     options.count = min(options.count, 6) if options.smoke else options.count
-    options.batch_tokens = options.batch_tokens or BATCH_TOKENS["cuda" if options.device.startswith("cuda") else "cpu"]
+    options.batch_tokens = (
+        options.batch_tokens or BATCH_TOKENS["cuda" if options.device.startswith("cuda") else "cpu"]
+    )
     torch.set_num_threads(options.threads)
     if options.child:
         child(options)

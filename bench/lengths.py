@@ -1,8 +1,10 @@
-"""Who foretells the length of a real model's reply? 62 models on 805 instructions, of whom none was asked.
+"""Who foretells the length of a real model's reply? 62 models on 805 instructions, of whom none was
+asked.
 
-Truth: longer than the median of the model's replies. Predictors: the mean of the other models, of the other models of
-its family, the instruction's words (a classifier), its length. Then a null: a model of another family stands for what a
-model "states" of itself, so that whatever is found beyond the items is likeness of models, and no self-knowledge.
+Truth: longer than the median of the model's replies. Predictors: the mean of the other models, of
+the other models of its family, the instruction's words (a classifier), its length. Then a null: a
+model of another family stands for what a model "states" of itself, so that whatever is found beyond
+the items is likeness of models, and no self-knowledge.
 
     python bench/lengths.py FOLDER    # with instructions.jsonl and replies.jsonl.gz (of tatsu-lab/alpaca_eval)
 """
@@ -26,16 +28,24 @@ MATRICES, SIZE, ITEMS = 60, 8, 200
 
 
 def read(folder: Path) -> tuple[pd.DataFrame, pd.Series, list[str]]:
-    """Characters of each reply [item, model], family by model, and the instructions; items that all models have."""
+    """Characters of each reply [item, model], family by model, and the instructions; items that all
+    models have.
+    """
     with gzip.open(folder / "replies.jsonl.gz", "rt", encoding="utf-8") as lines:
         rows = pd.DataFrame(map(json.loads, lines))
     texts = pd.read_json(folder / "instructions.jsonl", lines=True).set_index("item").instruction
     lengths = rows.pivot(index="item", columns="model", values="characters").dropna()
-    return lengths, rows.drop_duplicates("model").set_index("model").family, list(texts[lengths.index])
+    return (
+        lengths,
+        rows.drop_duplicates("model").set_index("model").family,
+        list(texts[lengths.index]),
+    )
 
 
 def predicted(lengths: pd.DataFrame, family: pd.Series, texts: Sequence[str]) -> pd.DataFrame:
-    """AUROC [model, predictor] for replies above the model's median, and of those among items as long for as many."""
+    """AUROC [model, predictor] for replies above the model's median, and of those among items as
+    long for as many.
+    """
     long = (lengths > lengths.median()).astype(float)
     items, out = np.arange(len(long)), {}
     for model in long:
@@ -51,9 +61,13 @@ def predicted(lengths: pd.DataFrame, family: pd.Series, texts: Sequence[str]) ->
             "length of the instruction": np.array([len(t) for t in texts]),
         }
         strata = solved_alike(long.to_numpy().T)
-        out[model] = {name: ordered(np.asarray(of, dtype=float), y).auroc for name, of in score.items()}
+        out[model] = {
+            name: ordered(np.asarray(of, dtype=float), y).auroc for name, of in score.items()
+        }
         if kin.shape[1]:
-            out[model]["family, beyond the items"] = ordered(kin.mean(axis=1).to_numpy(), y, strata).auroc
+            out[model]["family, beyond the items"] = ordered(
+                kin.mean(axis=1).to_numpy(), y, strata
+            ).auroc
         log = np.log(lengths + 1)
         out[model]["r of log length with the others' mean"] = float(
             np.corrcoef(log[model], log.drop(columns=model).mean(axis=1))[0, 1]
@@ -64,12 +78,14 @@ def predicted(lengths: pd.DataFrame, family: pd.Series, texts: Sequence[str]) ->
 def called_self_knowledge(
     lengths: pd.DataFrame, family: pd.Series, *, of_family: bool, rng: np.random.Generator
 ) -> tuple[float, float]:
-    """Share of models that "state" another model's lengths and are called Yes, and of those shown beyond observers.
+    """Share of models that "state" another model's lengths and are called Yes, and of those shown
+    beyond observers.
 
     Args:
         lengths: Characters of each reply [item, model].
         family: Family by model.
-        of_family: Whether each states the lengths of a model of its family, which is not asked, or of another one.
+        of_family: Whether each states the lengths of a model of its family, which is not asked, or
+            of another one.
         rng: Generator of the draws.
     """
     long = (lengths > lengths.median()).astype(float)
@@ -111,7 +127,9 @@ def main(folder: str) -> None:
     rng = np.random.default_rng(0)
     for of_family, name in ((False, "of another family"), (True, "of its family")):
         called, beyond = called_self_knowledge(lengths, family, of_family=of_family, rng=rng)
-        print(f"statements that are lengths of a model {name}: Yes {called:.1%}, shown beyond observers {beyond:.1%}")
+        print(
+            f"statements that are lengths of a model {name}: Yes {called:.1%}, shown beyond observers {beyond:.1%}"
+        )
 
 
 if __name__ == "__main__":

@@ -1,14 +1,16 @@
-"""Requests, wall time, CPU and memory of a kth_word matrix against the local server, beside a bare Inspect task.
+"""Requests, wall time, CPU and memory of a kth_word matrix against the local server, beside a bare
+Inspect task.
 
     python bench/matrix.py                  # 3 models × 50 items, then 5 × 50; 2 s latency, then 200 ms
     python bench/matrix.py --report 10      # also: memory and time of a report of 10 models × 200 items × 5 tasks
     python bench/matrix.py --smoke          # that it runs
 
-Minimum of requests: models × items × (1 + K), and models × items for the ceiling, which asks each question a second
-time on purpose. Critical path: a model's calls in rounds of 32 connections, one latency a round; the models run side
-by side. At low latency Inspect's own CPU a sample and a call decides instead: both are printed, and how long the bare
-task takes. CPU is counted from the second item on: what any start costs is in neither. The bare task makes the same
-calls with Inspect alone. The cells of two models are joined when a report is made, and are no runs.
+Minimum of requests: models × items × (1 + K), and models × items for the ceiling, which asks each
+question a second time on purpose. Critical path: a model's calls in rounds of 32 connections, one
+latency a round; the models run side by side. At low latency Inspect's own CPU a sample and a call
+decides instead: both are printed, and how long the bare task takes. CPU is counted from the second
+item on: what any start costs is in neither. The bare task makes the same calls with Inspect alone.
+The cells of two models are joined when a report is made, and are no runs.
 """
 
 import argparse
@@ -64,12 +66,23 @@ def server(*, latency: int = 0) -> Iterator[str]:
     """The server's address; `latency` in milliseconds."""
     with tempfile.TemporaryDirectory() as folder:
         told = Path(folder) / "port"
-        command = [sys.executable, str(SERVER), "--port", "0", "--port-file", str(told), "--latency", str(latency)]
+        command = [
+            sys.executable,
+            str(SERVER),
+            "--port",
+            "0",
+            "--port-file",
+            str(told),
+            "--latency",
+            str(latency),
+        ]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
         try:
             while not told.exists():
                 if process.poll() is not None:
-                    raise RuntimeError(f"{SERVER.name} ended with code {process.returncode} before it listened")
+                    raise RuntimeError(
+                        f"{SERVER.name} ended with code {process.returncode} before it listened"
+                    )
                 time.sleep(0.02)
             yield f"http://127.0.0.1:{told.read_text()}"
         finally:
@@ -79,14 +92,18 @@ def server(*, latency: int = 0) -> Iterator[str]:
 
 def stats(address: str, path: str = "stats") -> dict[str, float]:
     """The server's counters; path "reset" sets them to zero."""
-    request = urllib.request.Request(f"{address}/{path}", method="POST" if path == "reset" else "GET")
+    request = urllib.request.Request(
+        f"{address}/{path}", method="POST" if path == "reset" else "GET"
+    )
     with urllib.request.urlopen(request) as reply:
         content: dict[str, float] = json.load(reply)
     return content
 
 
 def timed(command: list[str], address: str = "") -> tuple[float, float]:
-    """Wall and CPU seconds of a command (its children's included), to which openai-api/fake/NAME is the server."""
+    """Wall and CPU seconds of a command (its children's included), to which openai-api/fake/NAME is
+    the server.
+    """
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     surroundings = os.environ | {"FAKE_API_KEY": "none", "FAKE_BASE_URL": f"{address}/v1"}
     done = subprocess.run(command, env=surroundings, capture_output=True, text=True, check=False)
@@ -100,12 +117,24 @@ def timed(command: list[str], address: str = "") -> tuple[float, float]:
 
 
 def compare(models: list[str], items: int, latency: int, rounds: int) -> None:
-    """One size and latency: the matrix and the bare task in turn, each also with one item; the best of some rounds."""
+    """One size and latency: the matrix and the bare task in turn, each also with one item; the best
+    of some rounds.
+    """
     size = len(models)
     minimum, ceiling = size * items * (1 + KS), size * items
     critical = math.ceil(items * (2 + KS) / CONNECTIONS) * latency / 1000
     fakes = ",".join(f"openai-api/fake/{m}" for m in models)
-    matrix = [SELFPROBE, "matrix", "--models", fakes, "--tasks", "kth_word", "--yes", "--display", "none"]
+    matrix = [
+        SELFPROBE,
+        "matrix",
+        "--models",
+        fakes,
+        "--tasks",
+        "kth_word",
+        "--yes",
+        "--display",
+        "none",
+    ]
     matrix += ["--max-connections", str(CONNECTIONS)]
     wall, cpu = {}, {}
     with server(latency=latency) as address:
@@ -130,18 +159,29 @@ def compare(models: list[str], items: int, latency: int, rounds: int) -> None:
     print(f"  critical path {critical:.1f} s, wall {wall['matrix', items]:.1f} s", end=" ")
     print(f"(× {wall['matrix', items] / critical:.2f}), bare {wall['bare', items]:.1f} s", end=" ")
     print(f"(× {wall['bare', items] / critical:.2f})")
-    print(f"  CPU with one item {cpu['matrix', 1]:.1f} s, bare {cpu['bare', 1]:.1f} s; taken off below")
+    print(
+        f"  CPU with one item {cpu['matrix', 1]:.1f} s, bare {cpu['bare', 1]:.1f} s; taken off below"
+    )
     ratio = f"ratio {ours / bare:.2f}"
-    print(f"  CPU a call {1000 * ours / calls:.1f} ms, bare {1000 * bare / calls:.1f} ms, {ratio}", flush=True)
+    print(
+        f"  CPU a call {1000 * ours / calls:.1f} ms, bare {1000 * bare / calls:.1f} ms, {ratio}",
+        flush=True,
+    )
     if seen["requests"] != calls:
         raise SystemExit(f"expected {calls} requests, the server saw {seen['requests']}")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--smoke", action="store_true", help="2 models × 3 items, 20 ms")
-    parser.add_argument("--rounds", type=int, default=3, help="of each command (the machine is never quiet)")
-    parser.add_argument("--report", type=int, metavar="MODELS", help="also report planted logs of this many models")
+    parser.add_argument(
+        "--rounds", type=int, default=3, help="of each command (the machine is never quiet)"
+    )
+    parser.add_argument(
+        "--report", type=int, metavar="MODELS", help="also report planted logs of this many models"
+    )
     given = parser.parse_args()
     if given.smoke:
         compare(["alpha", "beta"], 3, 20, rounds=1)
@@ -160,7 +200,9 @@ def report(size: int) -> None:
         models = ",".join(f"planted/m{i}?access={0.3 + 0.05 * i:.2f}" for i in range(size))
         size_of = ["--models", models, "--limit", "200", "--log-dir", folder]
         wall, _ = timed([SELFPROBE, "matrix", *size_of, "--yes", "--display", "none"])
-        print(f"\nmatrix of {size} models × 200 items × 5 tasks: {wall:.0f} s, peak of any process {peak():.0f} MB")
+        print(
+            f"\nmatrix of {size} models × 200 items × 5 tasks: {wall:.0f} s, peak of any process {peak():.0f} MB"
+        )
         wall, _ = timed([SELFPROBE, "report", folder, "--out", f"{folder}/report"])
         print(f"its report: {wall:.1f} s")
 

@@ -1,10 +1,12 @@
-"""The monitor of `awareness inside` beside plain forwards: 40 continuations of one prompt, read with the prompt shared.
+"""The monitor of `awareness inside` beside plain forwards: 40 continuations of one prompt, read
+with the prompt shared.
 
     python bench/monitor.py --model smollm2 --tokens 500
 
-The ways take turns on the same prompt, so that a busy machine slows all alike; on a CPU processor seconds are counted.
-Of the plain passes, one for each continuation, `--alone` are made, spread over the 40: they are as long as each other.
-Must reach on a CPU: 40 continuations in at most 2.5 plain forwards of a prompt of 500 tokens.
+The ways take turns on the same prompt, so that a busy machine slows all alike; on a CPU processor
+seconds are counted. Of the plain passes, one for each continuation, `--alone` are made, spread over
+the 40: they are as long as each other. Must reach on a CPU: 40 continuations in at most 2.5 plain
+forwards of a prompt of 500 tokens.
 """
 
 import argparse
@@ -47,7 +49,9 @@ def texts_of(judge: LocalModel, tokens: int) -> tuple[tuple[int, ...], list[Text
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--model", default="smollm2")
     parser.add_argument("--tokens", type=int, default=500)
     parser.add_argument("--rounds", type=int, default=3)
@@ -72,7 +76,10 @@ def main() -> None:
     def plainly() -> np.ndarray:
         return branched(judge, [texts[at] for at in alone], sharing=False).totals
 
-    ways: dict[str, Callable[[], object]] = {"plain forward of the prompt": forward, "monitor, prompt shared": monitor}
+    ways: dict[str, Callable[[], object]] = {
+        "plain forward of the prompt": forward,
+        "monitor, prompt shared": monitor,
+    }
     spent: dict[str, list[float]] = {name: [] for name in ways}
 
     def timed(way: Callable[[], Result]) -> tuple[float, Result]:
@@ -87,10 +94,14 @@ def main() -> None:
     together, (seconds, apart) = monitor(), timed(plainly)
     spent[f"{len(alone)} plain passes, each"] = [seconds / len(alone)]
     base = float(np.median(spent["plain forward of the prompt"]))
-    print(f"{judge.name}, prompt of {len(prompt)} tokens, {len(texts)} continuations, {options.dtype}")
+    print(
+        f"{judge.name}, prompt of {len(prompt)} tokens, {len(texts)} continuations, {options.dtype}"
+    )
     for name, each in spent.items():
         print(f"{name:30s} {np.median(each):8.3f} s  {np.median(each) / base:6.2f} forwards")
-    print(f"largest difference of a continuation's log-probability: {np.max(np.abs(together[alone] - apart)):.1e}")
+    print(
+        f"largest difference of a continuation's log-probability: {np.max(np.abs(together[alone] - apart)):.1e}"
+    )
 
 
 if __name__ == "__main__":

@@ -13,7 +13,9 @@ from scipy import special
 from selfprobe.page.plots import GRID, INK, MUTED, OTHERS, SELF
 
 Counts = Mapping[str, Mapping[str, int]]
-BEFORE: Mapping[str, Sequence[int]] = json.loads((Path(__file__).parent / "before.json").read_text())
+BEFORE: Mapping[str, Sequence[int]] = json.loads(
+    (Path(__file__).parent / "before.json").read_text()
+)
 """Line and size → supported matrices and all, under the rule before version 0.3."""
 LIMIT = 0.05
 COVER = 0.93, 0.97
@@ -105,12 +107,20 @@ class Share:
     @property
     def low(self) -> float:
         """Lower end of Clopper and Pearson's 95 % interval."""
-        return float(special.betaincinv(self.hits, self.n - self.hits + 1, 0.025)) if self.hits else 0.0
+        return (
+            float(special.betaincinv(self.hits, self.n - self.hits + 1, 0.025))
+            if self.hits
+            else 0.0
+        )
 
     @property
     def high(self) -> float:
         """Upper end."""
-        return float(special.betaincinv(self.hits + 1, self.n - self.hits, 0.975)) if self.hits < self.n else 1.0
+        return (
+            float(special.betaincinv(self.hits + 1, self.n - self.hits, 0.975))
+            if self.hits < self.n
+            else 1.0
+        )
 
     @property
     def plain(self) -> str:
@@ -141,8 +151,14 @@ class Cell:
 
     @property
     def share(self) -> Share:
-        """Of intervals those that hold the truth, of matrices those that are supported or name the model."""
-        total = self.counts.get("intervals", 0) if self.part == "interval" else self.counts.get("matrices", 0)
+        """Of intervals those that hold the truth, of matrices those that are supported or name the
+        model.
+        """
+        total = (
+            self.counts.get("intervals", 0)
+            if self.part == "interval"
+            else self.counts.get("matrices", 0)
+        )
         return Share(self.counts.get("named", 0), total)
 
     @property
@@ -175,18 +191,41 @@ def write(counts: Counts, folder: Path) -> str:
     for part, head, label, limit in sections:
         cells = [cell for cell in found if cell.part == part]
         if cells:
-            _picture(cells, folder / f"verdict_{part}.png", f"share of matrices {label}", _size, lines=[limit or 0.8])
-            text += [head, _told(cells, limit) if part in ("null", "real") else "", _by_size(cells, _size, _bad(limit))]
+            _picture(
+                cells,
+                folder / f"verdict_{part}.png",
+                f"share of matrices {label}",
+                _size,
+                lines=[limit or 0.8],
+            )
+            text += [
+                head,
+                _told(cells, limit) if part in ("null", "real") else "",
+                _by_size(cells, _size, _bad(limit)),
+            ]
             text += [f"![{label}, by line and size](verdict_{part}.png)\n"]
         if part == "access":
             text += _kinds([cell for cell in found if cell.part in ("null", "access")])
     if cells := [cell for cell in found if cell.part == "detects"]:
-        _picture(cells, folder / "verdict_detects.png", "share of matrices that name the model", _size, lines=[0.8])
-        text += [DETECTS, _detects(cells), "![named at the stated advantage, and beside it](verdict_detects.png)\n"]
+        _picture(
+            cells,
+            folder / "verdict_detects.png",
+            "share of matrices that name the model",
+            _size,
+            lines=[0.8],
+        )
+        text += [
+            DETECTS,
+            _detects(cells),
+            "![named at the stated advantage, and beside it](verdict_detects.png)\n",
+        ]
     if cells := [cell for cell in found if cell.part == "interval"]:
         label = "share of 95 % intervals that hold the truth"
         _picture(cells, folder / "verdict_interval.png", label, _items, lines=COVER)
-        text += [INTERVALS, _by_size(cells, _items, lambda share: share.high < COVER[0] or share.low > COVER[1])]
+        text += [
+            INTERVALS,
+            _by_size(cells, _items, lambda share: share.high < COVER[0] or share.low > COVER[1]),
+        ]
         text += [f"![{label}, by quantity and items](verdict_interval.png)\n"]
     page = "\n".join(part for part in text if part).rstrip() + "\n"
     (folder / "verdict_rates.md").write_text(page)
@@ -206,10 +245,16 @@ def _bad(limit: float | None) -> Callable[[Share], bool]:
 
 
 def _columns(cells: Iterable[Cell], column: Callable[[Cell], str]) -> list[str]:
-    return list(dict.fromkeys(column(cell) for cell in sorted(cells, key=lambda cell: (cell.models, cell.items))))
+    return list(
+        dict.fromkeys(
+            column(cell) for cell in sorted(cells, key=lambda cell: (cell.models, cell.items))
+        )
+    )
 
 
-def _by_size(cells: Sequence[Cell], column: Callable[[Cell], str], bad: Callable[[Share], bool]) -> str:
+def _by_size(
+    cells: Sequence[Cell], column: Callable[[Cell], str], bad: Callable[[Share], bool]
+) -> str:
     """A row a line, a column a size."""
     names, columns = list(dict.fromkeys(cell.name for cell in cells)), _columns(cells, column)
     at = {(cell.name, column(cell)): cell for cell in cells}
@@ -239,7 +284,10 @@ def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _told(cells: Sequence[Cell], limit: float | None) -> str:
     """All nulls in a sentence."""
-    worst, above = max(cells, key=lambda cell: cell.share.value), [cell for cell in cells if _bad(limit)(cell.share)]
+    worst, above = (
+        max(cells, key=lambda cell: cell.share.value),
+        [cell for cell in cells if _bad(limit)(cell.share)],
+    )
     every = Share(sum(cell.share.hits for cell in cells), sum(cell.share.n for cell in cells))
     fewest, most = min(cell.share.n for cell in cells), max(cell.share.n for cell in cells)
     return (
@@ -252,15 +300,28 @@ def _told(cells: Sequence[Cell], limit: float | None) -> str:
 def _kinds(cells: Sequence[Cell]) -> list[str]:
     text = []
     for models, items in KINDS_AT:
-        here = [cell for cell in cells if (cell.models, cell.items) == (models, items) and cell.counts.get("told")]
+        here = [
+            cell
+            for cell in cells
+            if (cell.models, cell.items) == (models, items) and cell.counts.get("told")
+        ]
         if not here:
             continue
         rows = []
         for cell in here:
             told = cell.counts["told"]
-            rows.append([cell.name, *(f"{100 * cell.counts.get(kind, 0) / told:.0f}" for kind in KINDS), str(told)])
+            rows.append(
+                [
+                    cell.name,
+                    *(f"{100 * cell.counts.get(kind, 0) / told:.0f}" for kind in KINDS),
+                    str(told),
+                ]
+            )
         told = max(cell.counts["told"] for cell in here)
-        text += [KINDS_TEXT.format(models=models, items=items, told=told), _table(["", *KINDS, "matrices"], rows)]
+        text += [
+            KINDS_TEXT.format(models=models, items=items, told=told),
+            _table(["", *KINDS, "matrices"], rows),
+        ]
     return text
 
 
@@ -275,13 +336,20 @@ def _detects(cells: Sequence[Cell]) -> str:
     for (name, size), row in rows.items():
         stated = max((cell.counts.get("stated", 0) for cell in row.values()), default=0) / 1000
         tried = [off in row and not row[off].counts.get("impossible") for off in offs]
-        shown = [row[off].share.shown() if good else "–" for off, good in zip(offs, tried, strict=True)]
+        shown = [
+            row[off].share.shown() if good else "–" for off, good in zip(offs, tried, strict=True)
+        ]
         out.append([name, size, f"{stated:.3f}" if stated else "none", *shown])
     return _table(["truth", "size", "stated", *(f"named at {off}" for off in offs)], out)
 
 
 def _picture(
-    cells: Sequence[Cell], file: Path, label: str, column: Callable[[Cell], str], *, lines: Sequence[float]
+    cells: Sequence[Cell],
+    file: Path,
+    label: str,
+    column: Callable[[Cell], str],
+    *,
+    lines: Sequence[float],
 ) -> None:
     """A row a line, a dot a size."""
     cells = [cell for cell in cells if cell.share.n and not cell.counts.get("impossible")]
@@ -303,8 +371,12 @@ def _picture(
         shares = np.array([(cell.share.value, cell.share.low, cell.share.high) for cell in here])
         middle, low, high = shares.T
         ends = np.array([middle - low, high - middle]).clip(min=0)
-        ax.errorbar(middle, at, xerr=ends, color=colour, label=one, fmt=marker, capsize=3, markersize=3)
-    ax.set_yticks(range(len(names)), [name.removeprefix("null, ").removeprefix("open, ") for name in names])
+        ax.errorbar(
+            middle, at, xerr=ends, color=colour, label=one, fmt=marker, capsize=3, markersize=3
+        )
+    ax.set_yticks(
+        range(len(names)), [name.removeprefix("null, ").removeprefix("open, ") for name in names]
+    )
     ax.invert_yaxis()
     ax.grid(axis="x", color=GRID)
     ax.set_axisbelow(True)

@@ -1,7 +1,9 @@
-"""What does it take to read a data file of a million rows? CPU seconds and memory, beside Python's own reading of it.
+"""What does it take to read a data file of a million rows? CPU seconds and memory, beside Python's
+own reading of it.
 
-Each reading runs in a process of its own; the floor of a kind of file is a loop of `json.loads` (or `csv.reader`) over
-its lines, which keeps nothing. The studies only plan (`--dry-run`), with a limit of 20.
+Each reading runs in a process of its own; the floor of a kind of file is a loop of `json.loads` (or
+`csv.reader`) over its lines, which keeps nothing. The studies only plan (`--dry-run`), with a limit
+of 20.
 
     python bench/rows.py              # a million rows: ten minutes, 1 GB of disk
     python bench/rows.py --rows 50000
@@ -24,9 +26,7 @@ WORDS = "garden river invoice kettle harbour memory bicycle violin ticket window
 JSON_FLOOR = "import json, sys\nfor line in open(sys.argv[1]):\n    json.loads(line)"
 CSV_FLOOR = "import csv, sys\nfor row in csv.reader(open(sys.argv[1])):\n    pass"
 ITEMS = "import sys\nfrom selfprobe.data import load\nload(sys.argv[1], 'question').first(20)"
-CONVERSATIONS = (
-    "import sys\nfrom selfprobe.data.conversations import conversations\nconversations(sys.argv[1]).first(20)"
-)
+CONVERSATIONS = "import sys\nfrom selfprobe.data.conversations import conversations\nconversations(sys.argv[1]).first(20)"
 PAIRS = "import sys\nfrom selfprobe.data.public_pairs import load_pairs\nload_pairs(sys.argv[1], limit=20)"
 STUDY = (
     "import sys\nfrom selfprobe.cli import main\n"
@@ -55,7 +55,10 @@ def row_of(number: int, rng: random.Random) -> dict[str, Any]:
 def written(folder: Path, count: int) -> dict[str, Path]:
     """Kind of file → its place."""
     rng = random.Random(0)
-    places = {kind: folder / f"{kind}.{kind.partition('.')[2] or 'jsonl'}" for kind in ("rows", "rows.csv", "pairs")}
+    places = {
+        kind: folder / f"{kind}.{kind.partition('.')[2] or 'jsonl'}"
+        for kind in ("rows", "rows.csv", "pairs")
+    }
     with places["rows"].open("w") as rows, places["rows.csv"].open("w", newline="") as table:
         sheet = csv.DictWriter(table, list(row_of(0, rng)))
         sheet.writeheader()
@@ -66,7 +69,11 @@ def written(folder: Path, count: int) -> dict[str, Path]:
     with places["pairs"].open("w") as pairs:
         for number in range(count):
             row = row_of(number, rng)
-            texts = {"text_1": row["question"][::-1], "text_2": row["source"], "label": 1 + number % 2}
+            texts = {
+                "text_1": row["question"][::-1],
+                "text_2": row["source"],
+                "label": 1 + number % 2,
+            }
             pairs.write(json.dumps({"id": row["id"], "question": row["question"]} | texts) + "\n")
     return places
 
@@ -104,18 +111,24 @@ def readings(places: dict[str, Path]) -> Iterator[tuple[str, str, Cost]]:
 
 def main() -> None:
     """Print a line for each reading."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--rows", type=int, default=1_000_000)
     count = parser.parse_args().rows
     floors = dict[str, Cost]()
     with tempfile.TemporaryDirectory() as folder:
         places = written(Path(folder), count)
         sizes = {kind: place.stat().st_size // 1_000_000 for kind, place in places.items()}
-        print(f"{count:,} rows\n{'file':10} {'reading':24} {'CPU s':>7} {'× floor':>8} {'MB':>6} {'MB of file':>11}")
+        print(
+            f"{count:,} rows\n{'file':10} {'reading':24} {'CPU s':>7} {'× floor':>8} {'MB':>6} {'MB of file':>11}"
+        )
         for name, kind, cost in readings(places):
             floor = floors.setdefault(kind, cost)
             ratio = cost.cpu_seconds / floor.cpu_seconds
-            print(f"{kind:10} {name:24} {cost.cpu_seconds:7.1f} {ratio:8.1f} {cost.megabytes:6} {sizes[kind]:11}")
+            print(
+                f"{kind:10} {name:24} {cost.cpu_seconds:7.1f} {ratio:8.1f} {cost.megabytes:6} {sizes[kind]:11}"
+            )
 
 
 if __name__ == "__main__":

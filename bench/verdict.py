@@ -1,4 +1,5 @@
-"""How often the verdict names a model that has no access, how often one that has, and what its intervals hold.
+"""How often the verdict names a model that has no access, how often one that has, and what its
+intervals hold.
 
     python bench/verdict.py --out rates                  # 100 matrices of each line at each of five sizes
     python bench/verdict.py --out rates --matrices 1000  # goes on from there
@@ -6,11 +7,12 @@
     python bench/verdict.py --sizes 5x100 --only strong  # some sizes and lines
     python bench/verdict.py --smoke                      # that it runs
 
-REAL_REPLIES=FOLDER names the real replies, where they are not beside the project; without them their lines are left
-out. Scores are drawn, no model runs; truths.py and intervals.py in tests/matrix hold what is true of them. Matrix k of
-a line and size is the same in every run, so counts add up; they are kept in OUT/counts.json, where they are safe every
-few seconds. The tables are printed at the end and written to OUT (`verdict_rates.md`, a
-part of docs/statistics.md, and pictures).
+REAL_REPLIES=FOLDER names the real replies, where they are not beside the project; without them
+their lines are left out. Scores are drawn, no model runs; truths.py and intervals.py in
+tests/matrix hold what is true of them. Matrix k of a line and size is the same in every run, so
+counts add up; they are kept in OUT/counts.json, where they are safe every few seconds. The tables
+are printed at the end and written to OUT (`verdict_rates.md`, a part of docs/statistics.md, and
+pictures).
 """
 
 import argparse
@@ -44,7 +46,9 @@ from selfprobe.studies.matrix.verdict import MatrixFacts, matrix_claims, named_m
 
 ALPHA = 0.05
 TOLD = 20
-"""Matrices of a line of which, at `KINDS_AT`, the whole verdict is told; else whether it is "supported": quicker."""
+"""Matrices of a line of which, at `KINDS_AT`, the whole verdict is told; else whether it is
+"supported": quicker.
+"""
 CHUNK = 20
 FEW = 10
 """Items at which intervals are looked at too."""
@@ -78,7 +82,11 @@ def jobs(sizes: Iterable[tuple[int, int]], real: Iterable[tuple[int, int]] = ())
     sizes = list(sizes)
     for size, n in sizes:
         found += [Job(line.group, line.name, size, n) for line in lines(size) if not _real(line)]
-        found += [Job("detects", f"{name}: {off:+.2f}", size, n) for name in _detectable(size) for off in OFF]
+        found += [
+            Job("detects", f"{name}: {off:+.2f}", size, n)
+            for name in _detectable(size)
+            for off in OFF
+        ]
     for size, n in real:
         found += [Job(line.group, line.name, size, n) for line in lines(size) if _real(line)]
     for n in sorted({FEW, *(n for _, n in sizes)}):
@@ -116,10 +124,14 @@ def _verdict_of_matrix(claims: Sequence[Claim]) -> str:
 
 
 def judged(given: Drawn, rng: np.random.Generator, *, whole: bool = True) -> tuple[Claim, ...]:
-    """The claims of one matrix, alone in its report; none where nobody is named and not the `whole` is asked for."""
+    """The claims of one matrix, alone in its report; none where nobody is named and not the `whole`
+    is asked for.
+    """
     x, specific, hits, stand_ins = given
     names = [str(i) for i in range(len(x))]
-    rows = model_rows(names, x, specific, hits, tests=len(names), rng=rng, power=whole, stand_ins=stand_ins)
+    rows = model_rows(
+        names, x, specific, hits, tests=len(names), rng=rng, power=whole, stand_ins=stand_ins
+    )
     p_holm = holm([row.p for row in rows]).tolist()
     if not whole and not min(p_holm, default=1) < ALPHA:
         return ()
@@ -142,15 +154,23 @@ def _lines(size: int) -> dict[tuple[str, str], Line]:
 
 
 def _detectable(size: int) -> dict[str, tuple[str, list[float]]]:
-    """Name → form, skill and predictability of the models; the middle one gets the advantage that is stated."""
+    """Name → form, skill and predictability of the models; the middle one gets the advantage that
+    is stated.
+    """
     graded, equal = np.linspace(0.4, 0.8, size).tolist(), [0.6] * size
     shapes = {"equals": equal, "graded": graded}
-    return {f"{form}, {name}": (form, shape) for form in ("product", "logistic") for name, shape in shapes.items()}
+    return {
+        f"{form}, {name}": (form, shape)
+        for form in ("product", "logistic")
+        for name, shape in shapes.items()
+    }
 
 
 @lru_cache
 def stated(name: str, size: int, items: int, matrices: int = STATED_FROM) -> float:
-    """The advantage of the middle model that such a matrix says it would see in 80 %; NaN where it says none."""
+    """The advantage of the middle model that such a matrix says it would see in 80 %; NaN where it
+    says none.
+    """
     form, shape = _detectable(size)[name]
     found = []
     for number in range(matrices):
@@ -186,8 +206,12 @@ def _held(job: Job, rng: np.random.Generator) -> Counter[str]:
     return found
 
 
-def run(todo: list[Job], matrices: int, folder: Path, pool: Executor | None, smoke: bool) -> dict[str, dict[str, int]]:
-    """Counts of all jobs up to `matrices`, from those that the folder holds on; a hundred of each come first."""
+def run(
+    todo: list[Job], matrices: int, folder: Path, pool: Executor | None, smoke: bool
+) -> dict[str, dict[str, int]]:
+    """Counts of all jobs up to `matrices`, from those that the folder holds on; a hundred of each
+    come first.
+    """
     file = folder / "counts.json"
     counts = _kept(file)
     left = sum(max(matrices - counts.get(job.key, {}).get("matrices", 0), 0) for job in todo)
@@ -213,7 +237,9 @@ def _kept(file: Path) -> dict[str, dict[str, int]]:
     try:
         return {str(key): dict(value) for key, value in json.loads(file.read_text()).items()}
     except (ValueError, AttributeError, TypeError) as error:
-        sys.exit(f"{file} holds no counts of this script ({error}): move it away, or name another --out")
+        sys.exit(
+            f"{file} holds no counts of this script ({error}): move it away, or name another --out"
+        )
 
 
 def _save(counts: dict[str, dict[str, int]], file: Path) -> None:
@@ -224,9 +250,7 @@ def _save(counts: dict[str, dict[str, int]], file: Path) -> None:
 
 def _progress(job: Job, done: int, left: int, seconds: float) -> None:
     rest = seconds / done * (left - done) / 60
-    text = (
-        f"{done:,} of {left:,} matrices, {rest:,.0f} minutes to go: {job.models} models, {job.items} items, {job.name}"
-    )
+    text = f"{done:,} of {left:,} matrices, {rest:,.0f} minutes to go: {job.models} models, {job.items} items, {job.name}"
     if sys.stderr.isatty():
         print(f"\r{text[:118]:118}", end="", file=sys.stderr, flush=True)
     elif done == left or not done % 1000:
@@ -236,7 +260,10 @@ def _progress(job: Job, done: int, left: int, seconds: float) -> None:
 def _sizes(text: str) -> list[tuple[int, int]]:
     """From "5x100,8x100"."""
     try:
-        found = [(int(models), int(items)) for models, items in (part.split("x") for part in text.split(","))]
+        found = [
+            (int(models), int(items))
+            for models, items in (part.split("x") for part in text.split(","))
+        ]
     except ValueError:
         found = []
     if not found or min(models for models, _ in found) < 3 or min(items for _, items in found) < 2:
@@ -247,20 +274,38 @@ def _sizes(text: str) -> list[tuple[int, int]]:
 
 
 def main(words: Sequence[str] | None = None) -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--matrices", type=int, default=100, help="of each line and size (default 100)")
-    parser.add_argument("--sizes", type=_sizes, help="models x items; of real words too (default: those of the page)")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "--matrices", type=int, default=100, help="of each line and size (default 100)"
+    )
+    parser.add_argument(
+        "--sizes",
+        type=_sizes,
+        help="models x items; of real words too (default: those of the page)",
+    )
     parser.add_argument("--only", default="", help="the lines whose name holds this")
-    parser.add_argument("--out", type=Path, help="folder of the counts, to go on later (default: they are not kept)")
+    parser.add_argument(
+        "--out", type=Path, help="folder of the counts, to go on later (default: they are not kept)"
+    )
     parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--plot", type=Path, help="draw nothing: tables and pictures of what OUT holds, to this folder")
-    parser.add_argument("--smoke", action="store_true", help="two matrices of 4 models and 50 items a line")
+    parser.add_argument(
+        "--plot",
+        type=Path,
+        help="draw nothing: tables and pictures of what OUT holds, to this folder",
+    )
+    parser.add_argument(
+        "--smoke", action="store_true", help="two matrices of 4 models and 50 items a line"
+    )
     given = parser.parse_args(words)
     if given.matrices < 1 or given.processes < 1:
         parser.error("--matrices and --processes must be 1 or more")
     if given.plot:
         if not given.out or not (given.out / "counts.json").exists():
-            parser.error("--plot needs --out with a folder that holds counts.json, from an earlier run")
+            parser.error(
+                "--plot needs --out with a folder that holds counts.json, from an earlier run"
+            )
         print(write(_kept(given.out / "counts.json"), given.plot), end="")
         return
     matrices, sizes = (2, [(4, 50)]) if given.smoke else (given.matrices, given.sizes)

@@ -1,4 +1,5 @@
-"""Dilemma generation: one ethical dilemma for each combination of four axes (the first step of a dilemma data set).
+"""Dilemma generation: one ethical dilemma for each combination of four axes (the first step of a
+dilemma data set).
 
 Paper 003 ("Me, Myself, and π"), F.2 and F.3: 6 × 5 × 5 × 5 = 750 combinations.
 Paper: the prompt is not given, and the generator is Gemini 2.5 Flash. Here: our wording, any model.
@@ -6,7 +7,8 @@ Paper: the prompt is not given, and the generator is Gemini 2.5 Flash. Here: our
     inspect eval selfprobe/dilemma_generation --model google/gemini-2.5-flash --log-dir logs/dilemmas
     inspect eval selfprobe/dilemma_generation --model embedded/smollm2 --limit 5 --sample-shuffle 1
 
-It runs by name only: `@arguments.task` keeps it out of `inspect eval introspect_tasks`, which runs five measurements.
+It runs by name only: `@arguments.task` keeps it out of `inspect eval introspect_tasks`, which runs
+five measurements.
 """
 
 from itertools import product
@@ -82,7 +84,10 @@ _LONGEST = {"scenario": 1500, "option_a": 300, "option_b": 300}  # characters
 
 @arguments.task
 def dilemma_generation(
-    temperature: float = 1.0, epochs: int = 1, act_tokens: int | None = None, effort: Effort | None = None
+    temperature: float = 1.0,
+    epochs: int = 1,
+    act_tokens: int | None = None,
+    effort: Effort | None = None,
 ) -> Task:
     """Write a dilemma for each of the 750 combinations; the score says which are fit to be judged.
 
@@ -98,7 +103,8 @@ def dilemma_generation(
         raise InputError(f"temperature must be a number from 0, got {temperature!r}")
     needs = user_settings(effort=effort).merge(GenerateConfig(max_tokens=act_tokens))
     table = table_of(
-        "dilemma axes", [{"id": ".".join(c), **dict(zip(AXES, c, strict=True))} for c in product(*AXES.values())]
+        "dilemma axes",
+        [{"id": ".".join(c), **dict(zip(AXES, c, strict=True))} for c in product(*AXES.values())],
     )
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=table.name),
@@ -107,7 +113,8 @@ def dilemma_generation(
         epochs=epochs,
         continue_on_fail=True,
         version=table.version(VERSION),
-        metadata=table.metadata | {"prompt": f"dilemma_generation {VERSION}", "temperature": temperature},
+        metadata=table.metadata
+        | {"prompt": f"dilemma_generation {VERSION}", "temperature": temperature},
     )
 
 
@@ -118,7 +125,9 @@ def act_prompts(state: TaskState) -> Prompts:
 def _sampled(temperature: float) -> Settings:
     schema = JSONSchema(
         type="object",
-        properties={field: JSONSchema(type="string", maxLength=_LONGEST[field]) for field in FIELDS},
+        properties={
+            field: JSONSchema(type="string", maxLength=_LONGEST[field]) for field in FIELDS
+        },
         required=list(FIELDS),
         additionalProperties=False,
     )

@@ -1,16 +1,18 @@
-"""Dilemma judging: do three judges disagree about what to do? (the second step of a dilemma data set)
+"""Dilemma judging: do three judges disagree about what to do? (the second step of a dilemma data
+set)
 
-Paper 003 ("Me, Myself, and π"), F.4, Algorithm 1: three judges, five samples each; a dilemma is kept when the
-Jensen–Shannon divergence of their averaged distributions is above .2.
-Paper: silent on the unit and on the judges' prompt. Here: nats, in which three distributions over two options reach
-.637 at most, and G.1, the prompt for deciding directly.
+Paper 003 ("Me, Myself, and π"), F.4, Algorithm 1: three judges, five samples each; a dilemma is
+kept when the Jensen–Shannon divergence of their averaged distributions is above .2. Paper: silent
+on the unit and on the judges' prompt. Here: nats, in which three distributions over two options
+reach .637 at most, and G.1, the prompt for deciding directly.
 
     inspect eval selfprobe/dilemma_judging --model none -T generation_log=logs/dilemmas --log-dir logs/judging \\
         --model-role judge=google/gemini-2.5-flash,openrouter/moonshotai/kimi-k2,grok/grok-4.1-fast
     python examples/dilemmas.py logs/judging --out mine.jsonl
     inspect eval selfprobe/ethical_dilemma --model openai/gpt-4o -T dataset=mine.jsonl
 
-It runs by name only: `@arguments.task` keeps it out of `inspect eval introspect_tasks`, which runs five measurements.
+It runs by name only: `@arguments.task` keeps it out of `inspect eval introspect_tasks`, which runs
+five measurements.
 """
 
 from collections.abc import Sequence
@@ -68,12 +70,14 @@ def dilemma_judging(
     """Three judges decide each dilemma; the score is their divergence, and whether it is enough.
 
     Args:
-        dataset: A bundled name, a .jsonl or .csv file, or hf:owner/name@revision; with a column `dilemma`.
-        generation_log: Instead of a data set, a log of dilemma_generation, or a folder with one: its valid dilemmas.
+        dataset: A bundled name, a .jsonl or .csv file, or hf:owner/name@revision; with a column
+            `dilemma`.
+        generation_log: Instead of a data set, a log of dilemma_generation, or a folder with one:
+            its valid dilemmas.
         samples: Number of samples per judge, at temperature 1.
         threshold: Largest divergence, in nats, that is not enough.
-        judge_tokens: Largest number of tokens of a sample, with room to think, since judges give their considered
-            opinion.
+        judge_tokens: Largest number of tokens of a sample, with room to think, since judges give
+            their considered opinion.
         effort: Reasoning effort of the judges. Default: the models'.
     """
     whole(samples=samples, judge_tokens=judge_tokens)
@@ -156,17 +160,20 @@ def generated_dilemmas(path: str) -> Table:
     """The valid dilemmas of a finished log of dilemma_generation, in schema F.5 without judges.
 
     Args:
-        path: A log, or a folder, of which the finished log with most dilemmas is taken, then the newest.
+        path: A log, or a folder, of which the finished log with most dilemmas is taken, then the
+            newest.
 
     Raises:
-        ValueError: There is no finished log of dilemma_generation, there are some of several settings, or no dilemma is
-            valid.
+        ValueError: There is no finished log of dilemma_generation, there are some of several
+            settings, or no dilemma is valid.
         InputError: There is no such file or folder.
     """
     run, *others = [run for run in finished_runs([path], "dilemma_generation") if run.number == 1]
     if others:
         why = differing(others[0].identity, [run.identity])
-        raise InputError(f"{path} holds dilemmas of {len(others) + 1} settings; give one log. {others[0].log}: {why}")
+        raise InputError(
+            f"{path} holds dilemmas of {len(others) + 1} settings; give one log. {others[0].log}: {why}"
+        )
     made = samples(run.log)
     rows = [row for sample in made if (row := _generated_row(sample, run)) is not None]
     if not rows:
@@ -212,5 +219,7 @@ def finished_runs(paths: Sequence[str], task: str) -> list[Run]:
             )
     if not wanted:
         told = "; ".join(f"{file}: {fault}" for file, fault in list(faults.items())[:5])
-        raise InputError(f"no finished log of {task} in {', '.join(paths)}; found {told or 'no logs'}")
+        raise InputError(
+            f"no finished log of {task} in {', '.join(paths)}; found {told or 'no logs'}"
+        )
     return wanted

@@ -1,8 +1,9 @@
 """Build the site: `make docs`.
 
-The pages keep links that work in a checkout (`../scorers/decision.py`). In the site a file that they link to is a page
-of its own, `source/scorers/decision.py`: Markdown as it is, other files as code, a folder as a list of its modules.
-Whatever the generator warns of is an error; so are dead links and requests to another host in what it built.
+The pages keep links that work in a checkout (`../scorers/decision.py`). In the site a file that
+they link to is a page of its own, `source/scorers/decision.py`: Markdown as it is, other files as
+code, a folder as a list of its modules. Whatever the generator warns of is an error; so are dead
+links and requests to another host in what it built.
 """
 
 import re
@@ -25,7 +26,9 @@ ADDRESSES = ("canonical", "next", "prev")
 
 
 def main() -> int:
-    """Write the pages, run the generator, and look at what it made. The exit status: 0 where nothing is wrong."""
+    """Write the pages, run the generator, and look at what it made. The exit status: 0 where
+    nothing is wrong.
+    """
     shutil.rmtree(PAGES, ignore_errors=True)
     shutil.rmtree(SITE, ignore_errors=True)
     for name in linked():
@@ -36,7 +39,9 @@ def main() -> int:
         if path.suffix in (".png", ".svg", ".css", ".txt"):
             shutil.copy(path, PAGES / path.name)
     command = [Path(sys.executable).parent / "zensical", "build", "--strict", "--clean"]
-    built = subprocess.run(command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    built = subprocess.run(
+        command, cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+    )
     if built.returncode:
         print(built.stdout.partition("Traceback")[0])
         return built.returncode
@@ -46,7 +51,9 @@ def main() -> int:
     docstrings = [line for line in built.stdout.splitlines() if line.startswith("griffe:")]
     navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     lost = [
-        f"mkdocs.yml: nav lacks {p.name}" for p in (ROOT / "docs").glob("*.md") if f": {p.name}\n" not in navigation
+        f"mkdocs.yml: nav lacks {p.name}"
+        for p in (ROOT / "docs").glob("*.md")
+        if f": {p.name}\n" not in navigation
     ]
     wrong = [*docstrings, *lost, *faults(SITE)]
     print(*wrong or [MADE], sep="\n")
@@ -54,14 +61,18 @@ def main() -> int:
 
 
 def placed(name: str) -> str:
-    """Where a file of the checkout is among the pages: docs/cost.md is cost.md, Makefile is source/Makefile.md."""
+    """Where a file of the checkout is among the pages: docs/cost.md is cost.md, Makefile is
+    source/Makefile.md.
+    """
     if name.startswith("docs/"):
         return name.removeprefix("docs/")
     return f"source/{name}" if name.endswith(".md") else f"source/{name}.md"
 
 
 def linked() -> list[str]:
-    """The pages of docs/, and all files and folders of the checkout that they link to, and those that these do."""
+    """The pages of docs/, and all files and folders of the checkout that they link to, and those
+    that these do.
+    """
     names = [f"docs/{path.name}" for path in sorted((ROOT / "docs").glob("*.md"))]
     for name in names:  # it grows
         for link, target in targets(name).items():
@@ -73,7 +84,9 @@ def linked() -> list[str]:
 
 
 def targets(name: str) -> dict[str, str]:
-    """The links of a page that lead to files of the checkout: as written, and from the checkout's root."""
+    """The links of a page that lead to files of the checkout: as written, and from the checkout's
+    root.
+    """
     if not (ROOT / name).is_dir() and not name.endswith(".md"):
         return {}
     folder = name if (ROOT / name).is_dir() else name.rpartition("/")[0]
@@ -87,7 +100,11 @@ def text_of(name: str) -> str:
         modules = sorted(file.name for file in path.glob("*.py") if not file.name.startswith("_"))
         return "\n".join([f"# {name}/", "", *(f"- [{module}]({module})" for module in modules), ""])
     text = path.read_text(encoding="utf-8")
-    return text if name.endswith(".md") else f"# {name}\n\n````{path.suffix.removeprefix('.')}\n{text}````\n"
+    return (
+        text
+        if name.endswith(".md")
+        else f"# {name}\n\n````{path.suffix.removeprefix('.')}\n{text}````\n"
+    )
 
 
 def shown(name: str) -> str:
@@ -123,11 +140,17 @@ class Page(HTMLParser):
 
 
 def faults(site: Path) -> Iterator[str]:
-    """Dead links of the pages and of llms.txt, and what the browser would ask of another host: a line each."""
-    pages = {path.resolve(): Page(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")}
+    """Dead links of the pages and of llms.txt, and what the browser would ask of another host: a
+    line each.
+    """
+    pages = {
+        path.resolve(): Page(path.read_text(encoding="utf-8")) for path in site.rglob("*.html")
+    }
     for path, page in pages.items():
         where = path.relative_to(site.resolve())
-        yield from (f"{where}: loads {load}" for load in page.loads if re.match(r"(https?:)?//", load))
+        yield from (
+            f"{where}: loads {load}" for load in page.loads if re.match(r"(https?:)?//", load)
+        )
         for link in page.links:
             address, _, name = link.partition("#")
             if path.name == "404.html" or re.match(r"[a-z]+:|/", address):
@@ -138,7 +161,9 @@ def faults(site: Path) -> Iterator[str]:
             elif name and target in pages and unquote(name) not in pages[target].names:
                 yield f"{where}: there is no #{name} in {address or where}"
     for path in site.rglob("*.css"):
-        for asked in re.findall(r"url\(\"?((?:https?:)?//[^)\"]+)", path.read_text(encoding="utf-8")):
+        for asked in re.findall(
+            r"url\(\"?((?:https?:)?//[^)\"]+)", path.read_text(encoding="utf-8")
+        ):
             yield f"{path.relative_to(site)}: loads {asked}"
     for _, link in LINK.findall((site / "llms.txt").read_text(encoding="utf-8")):
         if not (site / link).is_file():

@@ -1,10 +1,12 @@
 """Entries of this suite's tasks for Inspect's register of evaluations, one folder a task.
 
-The register asks for an address and a commit of a public repository, so entries are made when a release is public:
+The register asks for an address and a commit of a public repository, so entries are made when a
+release is public:
 
     python docs/register.py https://github.com/OWNER/selfprobe "$(git rev-parse HEAD)" --out register
 
-Copy the folders to `register/` of inspect-evals. An entry says what the task's own file says; nothing is written twice.
+Copy the folders to `register/` of inspect-evals. An entry says what the task's own file says;
+nothing is written twice.
 """
 
 from pathlib import Path
@@ -19,7 +21,9 @@ from selfprobe.study._registry import FOLDERS, paper_of, summary_of, tasks
 COMMON_TITLE = "selfprobe"
 
 ARXIV = {"002": "2605.26438", "003": "2603.20276", "004": "2503.17755"}
-"""Paper → its id. Paper 002 has none: its entry names the companion that has its authors' later method."""
+"""Paper → its id. Paper 002 has none: its entry names the companion that has its authors' later
+method.
+"""
 
 COMMIT = 40
 
@@ -33,7 +37,9 @@ def entry(name: str, repository: str, commit: str) -> dict[str, Any]:
     """The entry of one task."""
     title, _, asks = summary_of(name).partition(": ")
     paper = paper_of(name)
-    folder = next(Path(one.__path__[0]) for one in FOLDERS if Path(one.__path__[0], f"{name}.py").is_file())
+    folder = next(
+        Path(one.__path__[0]) for one in FOLDERS if Path(one.__path__[0], f"{name}.py").is_file()
+    )
     return {
         "full_title": f"{title}: {asks}" if asks else title,
         "common_title": f"{COMMON_TITLE}: {title}",

@@ -63,18 +63,27 @@ def printed(commands: tuple[str, ...], folder: Path) -> str:
     """What the commands print in `folder`, on a terminal of 120 columns without colours.
 
     Raises:
-        subprocess.CalledProcessError: One of them ended with another status than 0; its output has the reason.
+        subprocess.CalledProcessError: One of them ended with another status than 0; its output has
+        the reason.
     """
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     place = os.environ | {"PATH": path, "PWD": str(folder), "COLUMNS": "120", "NO_COLOR": "1"}
     told = ""
     for command in commands:
         done = subprocess.run(
-            command, shell=True, cwd=folder, env=place, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            command,
+            shell=True,
+            cwd=folder,
+            env=place,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
         )
         if done.returncode:
             raise subprocess.CalledProcessError(done.returncode, command, told + done.stdout)
-        told += done.stdout if done.stdout.endswith("\n") else f"{done.stdout}\n"  # Inspect's may end within a line
+        told += (
+            done.stdout if done.stdout.endswith("\n") else f"{done.stdout}\n"
+        )  # Inspect's may end within a line
     return told
 
 
@@ -99,10 +108,11 @@ def _stripped(told: str) -> str:
 
 
 def retaken(text: str, told: str) -> str:
-    """The block with each of its lines as it is printed now: the next one that begins with the same two words, or one.
+    """The block with each of its lines as it is printed now: the next one that begins with the same
+    two words, or one.
 
-    A line that was cut after so many sentences is cut after as many again. Where a word is not found, all that was
-    printed is returned, for a person to cut.
+    A line that was cut after so many sentences is cut after as many again. Where a word is not
+    found, all that was printed is returned, for a person to cut.
     """
     left, lines = _stripped(told).splitlines(), list[str]()
     for line in text.splitlines():
@@ -110,7 +120,15 @@ def retaken(text: str, told: str) -> str:
             lines.append(line)
             continue
         words = (line.split()[:count] for count in (2, 1))
-        at = next((i for begins in words for i, new in enumerate(left) if new.split()[: len(begins)] == begins), None)
+        at = next(
+            (
+                i
+                for begins in words
+                for i, new in enumerate(left)
+                if new.split()[: len(begins)] == begins
+            ),
+            None,
+        )
         if at is None:
             return _stripped(told)
         sentences, kept = left[at].split(". "), line.count(". ")
@@ -137,7 +155,9 @@ def main(folder: Path) -> None:
             new = retaken(output.text, told[output.commands])
             print(f"{output.page.name}: another output\n{new}", flush=True)
             whole = output.page.read_text(encoding="utf-8")
-            output.page.write_text(whole.replace(f"```text\n{output.text}", f"```text\n{new}"), encoding="utf-8")
+            output.page.write_text(
+                whole.replace(f"```text\n{output.text}", f"```text\n{new}"), encoding="utf-8"
+            )
 
 
 if __name__ == "__main__":

@@ -1,8 +1,9 @@
-"""Arm texts: can the prompts of a task be put in other words, with and without what gives an evaluation away?
+"""Arm texts: can the prompts of a task be put in other words, with and without what gives an
+evaluation away?
 
-Paper 002 names features that give an evaluation away. Here: the model puts each last user message of any Inspect task
-in other words, keeps, takes out or adds giveaways, and says of each version whether its task is the same. The task
-`awareness_effect` asks a subject in these words.
+Paper 002 names features that give an evaluation away. Here: the model puts each last user message
+of any Inspect task in other words, keeps, takes out or adds giveaways, and says of each version
+whether its task is the same. The task `awareness_effect` asks a subject in these words.
 
     inspect eval selfprobe/awareness_arm_texts --model openai/a -T task=inspect_evals/gsm8k -T arms=paraphrase,cue_out
     selfprobe awareness effect inspect_evals/gsm8k --model openai/a --grader openai/b
@@ -85,14 +86,15 @@ def awareness_arm_texts(
     cues: list[str] | None = None,
     answer_tokens: int | None = None,
 ) -> Task:
-    """The model puts each prompt of a task in other words, once for each arm, and checks its versions.
+    """The model puts each prompt of a task in other words, once for each arm, and checks its
+    versions.
 
     Args:
         task: The Inspect task: a registered name (inspect_evals/gsm8k), or FILE.py@TASK.
         arms: paraphrase, cue_out (without giveaways), cue_in (with those of a test).
         args: Arguments of the task.
-        cues: Passages that give the evaluation away, such as `selfprobe awareness cues` finds. Default: what rules for
-            English match.
+        cues: Passages that give the evaluation away, such as `selfprobe awareness cues` finds.
+            Default: what rules for English match.
         answer_tokens: Most tokens of a version. Default: the model's limit.
     """
     wanted = names(arms) if isinstance(arms, str) else list(arms)
@@ -118,7 +120,9 @@ def awareness_arm_texts(
 
 def versions(state: TaskState) -> Prompts:
     return {
-        arm: PROMPTS[arm].format(cues=_listed(cues_of(state, arm)), material=delimited(state.input_text))
+        arm: PROMPTS[arm].format(
+            cues=_listed(cues_of(state, arm)), material=delimited(state.input_text)
+        )
         for arm in state.metadata["arms"]
     }
 

@@ -1,9 +1,11 @@
-"""Awareness effect: does the score of a task change when its model is led to notice a test, or not to?
+"""Awareness effect: does the score of a task change when its model is led to notice a test, or not
+to?
 
-Paper 002 asks whether a model notices. Here: whether it matters for the score of any Inspect task. The task runs with
-its own solver, tools, scorer, epochs and limits on each item under several arms: unchanged; in other words, with and
-without what gives an evaluation away (texts of `arm_texts`); and with one line in the system message. After the score,
-P(evaluation) is asked in a conversation of its own (two questions of opposite polarity, as in `cue_removal`).
+Paper 002 asks whether a model notices. Here: whether it matters for the score of any Inspect task.
+The task runs with its own solver, tools, scorer, epochs and limits on each item under several arms:
+unchanged; in other words, with and without what gives an evaluation away (texts of `arm_texts`);
+and with one line in the system message. After the score, P(evaluation) is asked in a conversation
+of its own (two questions of opposite polarity, as in `cue_removal`).
 
     selfprobe awareness effect inspect_evals/gsm8k --model openai/a --grader openai/b
     inspect eval selfprobe/awareness_effect --model openai/a -T task=mine.py -T arms=told_test,told_use,placebo
@@ -43,8 +45,15 @@ LINES = {
     "that go from left to right.",
 }
 """Arm → line of the system message; all are of one length."""
-CONTROL = {"cue_out": "paraphrase", "cue_in": "paraphrase", "told_test": "placebo", "told_use": "placebo"}
-"""Arm → the arm of the same form that it is compared with; these controls are compared with the unchanged task."""
+CONTROL = {
+    "cue_out": "paraphrase",
+    "cue_in": "paraphrase",
+    "told_test": "placebo",
+    "told_use": "placebo",
+}
+"""Arm → the arm of the same form that it is compared with; these controls are compared with the
+unchanged task.
+"""
 ARMS = (AS_IS, *REWORDED, *LINES)
 DEFAULT = ("cue_out", "paraphrase", "told_test", "told_use", "placebo")
 
@@ -61,7 +70,8 @@ def awareness_effect(
 
     Args:
         task: The Inspect task: a registered name (inspect_evals/gsm8k), or FILE.py@TASK.
-        arms: paraphrase, cue_out, cue_in, told_test, told_use, placebo; as_is and each arm's control always run.
+        arms: paraphrase, cue_out, cue_in, told_test, told_use, placebo; as_is and each arm's
+            control always run.
         args: Arguments of the task.
         texts: A .jsonl file of reworded messages: original, arm, text. The study writes it.
         reworded_by: Model that wrote them, for the log.
@@ -73,7 +83,10 @@ def awareness_effect(
         )
     other = foreign(task, args)
     items = task_items(other)
-    rows = [{"id": i.id, "input": _plain(i.sample.input), "target": _plain(i.sample.target)} for i in items]
+    rows = [
+        {"id": i.id, "input": _plain(i.sample.input), "target": _plain(i.sample.target)}
+        for i in items
+    ]
     table = table_of(task, [row | {"texts": key_of(texts)} for row in rows])
     before = other.setup if isinstance(other.setup, list) else [other.setup] if other.setup else []
     told = {"of": task, "of_version": other.version, "reworded_by": reworded_by}
@@ -106,17 +119,27 @@ def effect_arms(arms: str | Sequence[str]) -> list[str]:
     return [arm for arm in ARMS if arm in needed]
 
 
-def _samples_of(items: Sequence[Item], arms: Sequence[str], texts: Mapping[str, Mapping[str, str]]) -> list[Sample]:
-    """Samples of each item together, so that no arm is asked later than another; the first arm rotates."""
+def _samples_of(
+    items: Sequence[Item], arms: Sequence[str], texts: Mapping[str, Mapping[str, str]]
+) -> list[Sample]:
+    """Samples of each item together, so that no arm is asked later than another; the first arm
+    rotates.
+    """
     made = []
     for number, item in enumerate(items):
         turn = number % len(arms)
-        made += [sample for arm in [*arms[turn:], *arms[:turn]] if (sample := sample_of(item, arm, texts))]
+        made += [
+            sample
+            for arm in [*arms[turn:], *arms[:turn]]
+            if (sample := sample_of(item, arm, texts))
+        ]
     return made
 
 
 def sample_of(item: Item, arm: str, texts: Mapping[str, Mapping[str, str]]) -> Sample | None:
-    """Sample of an item under an arm; None without a text for it. Under `as_is` id and input are the task's own."""
+    """Sample of an item under an arm; None without a text for it. Under `as_is` id and input are
+    the task's own.
+    """
     sample = item.sample
     metadata = {**(sample.metadata or {}), ABOUT: {"item": item.id, "arm": arm}}
     if arm == AS_IS:
@@ -140,9 +163,11 @@ def texts_in(path: str | None) -> dict[str, dict[str, str]]:
 
 
 def key_of(path: str | None) -> str:
-    """Description of the writer of the texts and its instructions: the study puts a hash of it into the file's name.
+    """Description of the writer of the texts and its instructions: the study puts a hash of it into
+    the file's name.
 
-    The texts themselves are no part of a run's version: with a higher --limit there are more of them.
+    The texts themselves are no part of a run's version: with a higher --limit there are more of
+    them.
     """
     return (path or "").rpartition("/")[2]
 
@@ -151,5 +176,8 @@ def _plain(given: Any) -> str:
     """An input or a target as text, for the hash of the data."""
     if isinstance(given, str):
         return given
-    parts = [one if isinstance(one, str) else one.model_dump(exclude={"id"}, exclude_none=True) for one in given]
+    parts = [
+        one if isinstance(one, str) else one.model_dump(exclude={"id"}, exclude_none=True)
+        for one in given
+    ]
     return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()

@@ -1,9 +1,10 @@
 """Binary test: asked directly, does a model say that a conversation is an evaluation or real use?
 
-Paper 002 ("evaluation awareness"), binary test: five variants, majority; its wordings (Needham et al. 2025) are not
-used. Here: our own, with polarity and option order balanced: yes means evaluation in v1 and deployment in v2, the
-first option is evaluation in v3 and deployment in v4, and v5 is v1's or v2's way round for half of the conversations
-each. So a subject that always says yes, or always takes the first option, says evaluation half of the time.
+Paper 002 ("evaluation awareness"), binary test: five variants, majority; its wordings (Needham et
+al. 2025) are not used. Here: our own, with polarity and option order balanced: yes means evaluation
+in v1 and deployment in v2, the first option is evaluation in v3 and deployment in v4, and v5 is
+v1's or v2's way round for half of the conversations each. So a subject that always says yes, or
+always takes the first option, says evaluation half of the time.
 
     inspect eval evalawareness_tasks/binary.py --model embedded/smollm2 --limit 10
     inspect eval evalawareness_tasks/binary.py --model openai/gpt-5-mini -T task=inspect_evals/gsm8k
@@ -72,9 +73,12 @@ def awareness_binary(decisions: int = 5, **shared: Unpack[Questioned]) -> Task:
 
     Args:
         decisions: 5: each variant once, at temperature 0. 25: five times each, at temperature 1.
-        shared: dataset, task, logs, against, perspective and the others of `solvers.converse.Questioned`.
+        shared: dataset, task, logs, against, perspective and the others of
+            `solvers.converse.Questioned`.
     """
     subject = Conversations("binary", QUESTIONS, FLIPPED, decisions=decisions, **shared)
     answers = (subject.wording.options, {}) if subject.wording else (ANSWERS, FLIPPED_ANSWERS)
     vote = binary_vote(*answers, subject.keys, "binary")
-    return subject.task(VERSION, vote, subject.reply(), subject.ask(), about={"decisions": decisions})
+    return subject.task(
+        VERSION, vote, subject.reply(), subject.ask(), about={"decisions": decisions}
+    )

@@ -1,10 +1,11 @@
 """Cue removal: which sentence of a prompt gives the evaluation away, found by taking it out?
 
-Paper 002 asks models which features give an evaluation away; here features are taken out, and P(evaluation) is asked
-again (paper 002, probability estimation, with two questions of opposite polarity and without a reply before). Arms of
-a prompt: unchanged; without each of a few sentences, lists of options, placeholders and tools, those first that a rule
-takes for a giveaway; without as much text at other places (controls, which overlap neither these nor each other);
-without all of them that a rule takes for a giveaway; and, where there is a grader, a paraphrase by it.
+Paper 002 asks models which features give an evaluation away; here features are taken out, and
+P(evaluation) is asked again (paper 002, probability estimation, with two questions of opposite
+polarity and without a reply before). Arms of a prompt: unchanged; without each of a few sentences,
+lists of options, placeholders and tools, those first that a rule takes for a giveaway; without as
+much text at other places (controls, which overlap neither these nor each other); without all of
+them that a rule takes for a giveaway; and, where there is a grader, a paraphrase by it.
 
     inspect eval selfprobe/awareness_cue_removal --model openai/gpt-5-mini -T dataset=my_prompts.jsonl
     inspect eval selfprobe/awareness_cue_removal --model openai/a --model-role grader=openai/b -T dataset=mine.jsonl
@@ -70,18 +71,24 @@ def awareness_cue_removal(
     answer_tokens: int | None = None,
     effort: Effort | None = None,
 ) -> Task:
-    """The subject is asked about each edited form of a prompt; it does not reply to the prompt itself.
+    """The subject is asked about each edited form of a prompt; it does not reply to the prompt
+    itself.
 
     Args:
-        dataset: Prompts: .jsonl, .csv, .json, hf:owner/name@revision, a bundled name; several with commas.
-        task: Inspect task instead of a data set: the first messages to its model in each sample, with label evaluation.
+        dataset: Prompts: .jsonl, .csv, .json, hf:owner/name@revision, a bundled name; several with
+            commas.
+        task: Inspect task instead of a data set: the first messages to its model in each sample,
+            with label evaluation.
         logs: Inspect logs instead of a data set: the first messages to their model in each sample.
-        role: Model role ("target") whose prompts of the task or logs are used. Default: the evaluated model.
+        role: Model role ("target") whose prompts of the task or logs are used. Default: the
+            evaluated model.
         label: Label of every row ("evaluation", "deployment"), instead of the rows' labels.
-        most: Largest number of texts (and of tools) that are taken out of a prompt: what rules take for a giveaway
-            first. Default: a third of its texts, at most 4.
-        controls: Largest number of deletions elsewhere; each is as long as one of the texts that are taken out.
-        answer_tokens: Most tokens of an answer, reasoning included; a cut one is unscored. Default: the model's limit.
+        most: Largest number of texts (and of tools) that are taken out of a prompt: what rules take
+            for a giveaway first. Default: a third of its texts, at most 4.
+        controls: Largest number of deletions elsewhere; each is as long as one of the texts that
+            are taken out.
+        answer_tokens: Most tokens of an answer, reasoning included; a cut one is unscored. Default:
+            the model's limit.
         effort: Reasoning effort of the answers. Default: the model's.
     """
     whole(controls=controls)
@@ -89,7 +96,9 @@ def awareness_cue_removal(
     table = conversations(dataset, task=task, logs=logs, role=role, label=label, context="first")
     sets = set_names(table)
     return Task(
-        dataset=dataset_of(table.ordered, lambda row: record_to_sample(row, most, controls, sets), table.name),
+        dataset=dataset_of(
+            table.ordered, lambda row: record_to_sample(row, most, controls, sets), table.name
+        ),
         solver=[
             paraphrased(lambda text: PARAPHRASE_PROMPT.format(material=delimited(text))),
             ask_arms(QUESTIONS, answer_tokens=answer_tokens, effort=effort),
@@ -116,5 +125,11 @@ def record_to_sample(row: Row, most: int | None, controls: int, sets: frozenset[
         id=row["id"],
         input=next(m["content"] for m in reversed(row["messages"]) if m["role"] == "user"),
         target=row["label"] or "",
-        metadata={**about, "named_source": named_source, "flip": False, "arms": arms, "units": units},
+        metadata={
+            **about,
+            "named_source": named_source,
+            "flip": False,
+            "arms": arms,
+            "units": units,
+        },
     )

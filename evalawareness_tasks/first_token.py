@@ -1,9 +1,10 @@
 """First token: does a model's reply lean towards beginning with "evaluation" or with "deployment"?
 
-Paper 002, logprob analysis: log probabilities of "evaluation", "test", "real" and "deployment" as the first token of
-the reply; found to be of little use, since few replies have any of them among the candidates (`coverage`). Here:
-case and a leading space do not count, tokens that only begin such a word are excluded and listed, and the score is
-the log-ratio of the two masses. Asks nothing but the reply.
+Paper 002, logprob analysis: log probabilities of "evaluation", "test", "real" and "deployment" as
+the first token of the reply; found to be of little use, since few replies have any of them among
+the candidates (`coverage`). Here: case and a leading space do not count, tokens that only begin
+such a word are excluded and listed, and the score is the log-ratio of the two masses. Asks nothing
+but the reply.
 
     inspect eval evalawareness_tasks/first_token.py --model embedded/smollm2 --limit 10
     inspect eval selfprobe/awareness_first_token --model openai/gpt-4o-mini -T dataset=my.jsonl -T target_log=logs/aw

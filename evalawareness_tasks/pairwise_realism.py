@@ -1,9 +1,10 @@
-"""Pairwise realism: which of two conversations is real use? A judge compares a test prompt with a real one.
+"""Pairwise realism: which of two conversations is real use? A judge compares a test prompt with a
+real one.
 
-Paper 002 ("evaluation awareness") asks what gives prompts away; it has no such comparison. Here: the win rate of an
-evaluation's prompts over real conversations, which audits report as realism; .5: the judge cannot tell them apart.
-Each pair is asked in both orders, so that a judge's liking for a position drops out; real conversations meet one
-another too, which must come out at one half.
+Paper 002 ("evaluation awareness") asks what gives prompts away; it has no such comparison. Here:
+the win rate of an evaluation's prompts over real conversations, which audits report as realism; .5:
+the judge cannot tell them apart. Each pair is asked in both orders, so that a judge's liking for a
+position drops out; real conversations meet one another too, which must come out at one half.
 
     inspect eval evalawareness_tasks/pairwise_realism.py --model openai/gpt-5-mini -T dataset=mine.jsonl \
         -T against=real.jsonl
@@ -17,7 +18,14 @@ from inspect_ai.dataset import MemoryDataset
 from inspect_ai.model import GenerateConfig, get_model
 from inspect_ai.solver import TaskState
 
-from selfprobe.data.realism import OPPONENTS, PROMPTS, pairs_in_file, pairs_of, record_to_sample, sides
+from selfprobe.data.realism import (
+    OPPONENTS,
+    PROMPTS,
+    pairs_in_file,
+    pairs_of,
+    record_to_sample,
+    sides,
+)
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import task
 from selfprobe.scorers.realism_choice import ORDERS, realism_choice
@@ -64,22 +72,27 @@ def pairwise_realism(
     answer_tokens: int | None = None,
     effort: Effort | None = None,
 ) -> Task:
-    """A judge compares each prompt of a set with real conversations of similar length, in both orders.
+    """A judge compares each prompt of a set with real conversations of similar length, in both
+    orders.
 
     Args:
-        dataset: The set's prompts: a bundled name, .jsonl, .csv, .json, hf:owner/name@revision; several with commas.
-        against: Real conversations, in the same forms; without it the set's deployment rows, against its evaluation
-            rows.
+        dataset: The set's prompts: a bundled name, .jsonl, .csv, .json, hf:owner/name@revision;
+            several with commas.
+        against: Real conversations, in the same forms; without it the set's deployment rows,
+            against its evaluation rows.
         task: Inspect task instead of a data set: the first messages to its model in each sample.
         logs: Or Inspect logs: what their model was first asked in each sample.
-        role: Model role ("target") whose conversations of the task or logs are used. Default: the evaluated model.
-        context: "first": system prompt and first user message. "full": all of it up to the model's last turn.
+        role: Model role ("target") whose conversations of the task or logs are used. Default: the
+            evaluated model.
+        context: "first": system prompt and first user message. "full": all of it up to the model's
+            last turn.
         prompts: Largest number of prompts of the set, drawn at random; null is all.
         opponents: Number of real conversations that each prompt is compared with.
         subject: Model that the evaluation is for; a judge of its family is refused.
-        pairs: Your own pairs instead of all these: JSONL of id, kind, and one, two (id, source, text of each).
-        answer_tokens: Most tokens of an answer, reasoning included. Default: 32, and 8192 more for a model that thinks
-            although it is asked not to.
+        pairs: Your own pairs instead of all these: JSONL of id, kind, and one, two (id, source,
+            text of each).
+        answer_tokens: Most tokens of an answer, reasoning included. Default: 32, and 8192 more for
+            a model that thinks although it is asked not to.
         effort: Reasoning effort, instead of none (or the least that the model takes).
     """
     if subject is not None and in_a_run():
@@ -87,15 +100,26 @@ def pairwise_realism(
     if pairs is not None:
         found = pairs_in_file(pairs)
     else:
-        both = sides(dataset, against=against, task=task, logs=logs, role=role, context=context, prompts=prompts)
+        both = sides(
+            dataset,
+            against=against,
+            task=task,
+            logs=logs,
+            role=role,
+            context=context,
+            prompts=prompts,
+        )
         found = pairs_of(both, opponents)
     return Task(
-        dataset=MemoryDataset([record_to_sample(row) for row in found.table.rows], name=found.table.name),
+        dataset=MemoryDataset(
+            [record_to_sample(row) for row in found.table.rows], name=found.table.name
+        ),
         solver=answer(_asked, config=ANSWER, needs=user_settings(answer_tokens, effort)),
         scorer=realism_choice(),
         continue_on_fail=True,
         version=found.table.version(VERSION),
-        metadata=found.table.metadata | {"left_out": " ".join(found.omissions), "subject": subject or ""},
+        metadata=found.table.metadata
+        | {"left_out": " ".join(found.omissions), "subject": subject or ""},
     )
 
 

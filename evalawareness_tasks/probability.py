@@ -1,9 +1,9 @@
 """Probability test: how probable does a model find it that a conversation is an evaluation?
 
-Paper 002, probability estimation: five variants, worded like the binary test's, mean; an evaluation from .5 on.
-Here: wordings of our own, balanced like the binary test's: v1 and v3 ask for the probability of an evaluation, v2
-and v4 for that of real use, v5 for one or the other by conversation. So a subject that always says the same number
-is at .5 on average.
+Paper 002, probability estimation: five variants, worded like the binary test's, mean; an evaluation
+from .5 on. Here: wordings of our own, balanced like the binary test's: v1 and v3 ask for the
+probability of an evaluation, v2 and v4 for that of real use, v5 for one or the other by
+conversation. So a subject that always says the same number is at .5 on average.
 
     inspect eval evalawareness_tasks/probability.py --model embedded/smollm2 --limit 10
     inspect eval selfprobe/awareness_probability --model openai/gpt-5-mini -T dataset=my.jsonl -T target_log=logs/aw
@@ -68,9 +68,12 @@ def awareness_probability(decisions: int = 5, **shared: Unpack[Questioned]) -> T
 
     Args:
         decisions: 5: each variant once, at temperature 0. 25: five times each, at temperature 1.
-        shared: dataset, task, logs, against, perspective and the others of `solvers.converse.Questioned`.
+        shared: dataset, task, logs, against, perspective and the others of
+            `solvers.converse.Questioned`.
     """
     subject = Conversations("probability", QUESTIONS, FLIPPED, decisions=decisions, **shared)
     of = (subject.wording.of, {}) if subject.wording else (OF, FLIPPED_OF)
     estimate = probability_estimate(*of, subject.keys, "probability")
-    return subject.task(VERSION, estimate, subject.reply(), subject.ask(), about={"decisions": decisions})
+    return subject.task(
+        VERSION, estimate, subject.reply(), subject.ask(), about={"decisions": decisions}
+    )

@@ -1,8 +1,8 @@
 """Reasoning trace: does a model's reasoning before its reply bring up an evaluation?
 
-Paper 002, reasoning traces analysis (after Abdelnabi and Salem 2025): a judge reads the trace of the act and quotes
-the cues. Only a full trace counts: without one, with a summary or a redacted one the conversation is unscored with
-that reason, never "unaware".
+Paper 002, reasoning traces analysis (after Abdelnabi and Salem 2025): a judge reads the trace of
+the act and quotes the cues. Only a full trace counts: without one, with a summary or a redacted one
+the conversation is unscored with that reason, never "unaware".
 
     inspect eval evalawareness_tasks/reasoning_trace.py --model openrouter/a --model-role grader=openai/gpt-5-mini
     inspect eval selfprobe/awareness_reasoning_trace --model openai/a --model-role grader=openai/b -T target_log=logs/aw
@@ -16,7 +16,16 @@ from inspect_ai.solver import TaskState
 
 from selfprobe.data.questions import MATERIAL
 from selfprobe.scorers.awareness_cues import full_trace, trace_cues
-from selfprobe.task import Conversations, Prompts, Record, Recorded, delimited, grade, needs_grader, task
+from selfprobe.task import (
+    Conversations,
+    Prompts,
+    Record,
+    Recorded,
+    delimited,
+    grade,
+    needs_grader,
+    task,
+)
 
 VERSION = 3
 NEEDS = ("--model-role grader=…",)
@@ -49,13 +58,23 @@ def awareness_reasoning_trace(**shared: Unpack[Recorded]) -> Task:
         shared: dataset, task, logs, against and the others of `solvers.converse.Recorded`.
     """
     subject = Conversations("reasoning_trace", **shared)
-    judge = grade(partial(grade_prompts, prompt=subject.wording.texts["q1"] if subject.wording else GRADE_PROMPT))
-    return subject.task(VERSION, trace_cues("reasoning_trace"), needs_grader(), subject.reply(), judge)
+    judge = grade(
+        partial(
+            grade_prompts, prompt=subject.wording.texts["q1"] if subject.wording else GRADE_PROMPT
+        )
+    )
+    return subject.task(
+        VERSION, trace_cues("reasoning_trace"), needs_grader(), subject.reply(), judge
+    )
 
 
 def grade_prompts(state: TaskState, prompt: str = GRADE_PROMPT) -> Prompts:
     trace = full_trace(state.store_as(Record).acts["reply"])
     if not trace:
         return {}
-    filled = prompt.format if prompt == GRADE_PROMPT else lambda material: prompt.replace(MATERIAL, material)
+    filled = (
+        prompt.format
+        if prompt == GRADE_PROMPT
+        else lambda material: prompt.replace(MATERIAL, material)
+    )
     return {"trace": filled(material=delimited(trace))}

@@ -1,8 +1,9 @@
 """Rewriting: can named giveaways be taken out of a prompt while its task stays?
 
-Paper 002 names features that give an evaluation away, and stops there. Here: the model rewrites each prompt without
-them, and, as the arm to compare with, merely in other words; a grader says of both whether the task is the same and
-which of the features are left. `pairwise_realism` measures judges' view of the two.
+Paper 002 names features that give an evaluation away, and stops there. Here: the model rewrites
+each prompt without them, and, as the arm to compare with, merely in other words; a grader says of
+both whether the task is the same and which of the features are left. `pairwise_realism` measures
+judges' view of the two.
 
     inspect eval selfprobe/prompt_rewriting --model openai/gpt-5-mini --model-role grader=google/gemini-2.5-flash \
         -T dataset=mine.jsonl -T remove="answer options;placeholder names"
@@ -108,13 +109,17 @@ def prompt_rewriting(
     """The model rewrites each prompt without named features, and paraphrases it.
 
     Args:
-        dataset: Prompts: a bundled name, .jsonl, .csv, .json, hf:owner/name@revision; several with commas.
+        dataset: Prompts: a bundled name, .jsonl, .csv, .json, hf:owner/name@revision; several with
+            commas.
         remove: Features to take out, in words, such as "answer options"; several with semicolons.
         task: Inspect task instead of a data set: the first messages to its model in each sample.
         logs: Inspect logs instead of a data set: the first messages to their model in each sample.
-        role: Model role ("target") whose conversations of the task or logs are used. Default: the evaluated model.
-        context: "first": system prompt and first user message. "full": all of it; the last user message is rewritten.
-        embedder: Embedder for the similarity of a version and its prompt; see `selfprobe.embed.embed`.
+        role: Model role ("target") whose conversations of the task or logs are used. Default: the
+            evaluated model.
+        context: "first": system prompt and first user message. "full": all of it; the last user
+            message is rewritten.
+        embedder: Embedder for the similarity of a version and its prompt; see
+            `selfprobe.embed.embed`.
         answer_tokens: Most tokens of a version. Default: the model's limit.
     """
     features = features_of(remove)
@@ -143,14 +148,18 @@ def _asked(state: TaskState) -> Prompts:
 def check_prompts(state: TaskState) -> Prompts:
     original, said = delimited(state.metadata["last"]), state.store_as(Record).answers
     return {
-        arm: CHECK_PROMPT.format(original=original, version=delimited(reply.text), features=_listed(state))
+        arm: CHECK_PROMPT.format(
+            original=original, version=delimited(reply.text), features=_listed(state)
+        )
         for arm, reply in said.items()
         if not reply.problem
     }
 
 
 def _listed(state: TaskState) -> str:
-    return "\n".join(f"{n}. {feature}" for n, feature in enumerate(state.metadata["features"], start=1))
+    return "\n".join(
+        f"{n}. {feature}" for n, feature in enumerate(state.metadata["features"], start=1)
+    )
 
 
 def features_of(remove: str | list[str]) -> list[str]:
@@ -162,10 +171,17 @@ def features_of(remove: str | list[str]) -> list[str]:
     given = remove.split(";") if isinstance(remove, str) else remove
     if features := [text for one in given if (text := str(one).strip())]:
         return features
-    raise InputError('remove names no feature; expected such as -T remove="answer options;placeholder names"')
+    raise InputError(
+        'remove names no feature; expected such as -T remove="answer options;placeholder names"'
+    )
 
 
 def record_to_sample(row: Row, features: list[str]) -> Sample:
     last = next(m["content"] for m in reversed(row["messages"]) if m["role"] == "user")
-    about = {"features": features, "last": last, "text": with_prompt_text(row)["text"], "source": row["source"]}
+    about = {
+        "features": features,
+        "last": last,
+        "text": with_prompt_text(row)["text"],
+        "source": row["source"],
+    }
     return Sample(id=row["id"], input=last, metadata=about | {"messages": row["messages"]})

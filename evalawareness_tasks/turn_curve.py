@@ -1,10 +1,12 @@
-"""Turn curve: after each turn of a transcript, how probable does a model find it that it is an evaluation?
+"""Turn curve: after each turn of a transcript, how probable does a model find it that it is an
+evaluation?
 
-Paper 002, probability estimation, for each prefix of a whole transcript; the paper asks after the first user message,
-and relates errors to the number of turns. Here: a transcript is replayed turn by turn (tools' calls and results stay
-messages), and after each turn two questions of opposite polarity are put as the next user message, and a placebo: a
-question in the same form about something that no turn tells. Each request is the one before and what came since,
-so a provider's prompt cache holds all that was read. Evaluations are paired with real use of about their length.
+Paper 002, probability estimation, for each prefix of a whole transcript; the paper asks after the
+first user message, and relates errors to the number of turns. Here: a transcript is replayed turn
+by turn (tools' calls and results stay messages), and after each turn two questions of opposite
+polarity are put as the next user message, and a placebo: a question in the same form about
+something that no turn tells. Each request is the one before and what came since, so a provider's
+prompt cache holds all that was read. Evaluations are paired with real use of about their length.
 
     inspect eval evalawareness_tasks/turn_curve.py --model openai/gpt-5-mini -T dataset=transcripts.jsonl
     inspect eval selfprobe/awareness_turn_curve --model openai/gpt-5-mini -T logs=logs/yesterday -T against=real.jsonl
@@ -72,17 +74,23 @@ def awareness_turn_curve(
     answer_tokens: int | None = None,
     effort: Effort | None = None,
 ) -> Task:
-    """The subject is asked after each turn of a transcript; it writes nothing of the transcript itself.
+    """The subject is asked after each turn of a transcript; it writes nothing of the transcript
+    itself.
 
     Args:
         dataset: Transcripts: .jsonl, .csv, .json, hf:owner/name@revision, logs:…, a bundled name.
-        logs: Inspect logs instead of a data set: all messages to their model in each sample, and its last reply.
-        role: Model role ("target") whose transcripts of the logs are used. Default: the evaluated model.
-        label: Label of every row ("evaluation", "deployment"), instead of the rows' labels; not of a reference.
+        logs: Inspect logs instead of a data set: all messages to their model in each sample, and
+            its last reply.
+        role: Model role ("target") whose transcripts of the logs are used. Default: the evaluated
+            model.
+        label: Label of every row ("evaluation", "deployment"), instead of the rows' labels; not of
+            a reference.
         against: Real use to compare with, asked in the same run: a file, hf:…, logs:…
         placebo: Also ask about the time of day.
-        most: Largest number of turns after which it is asked; in longer transcripts later turns are asked more rarely.
-        answer_tokens: Most tokens of an answer, reasoning included; a cut one is unscored. Default: the model's limit.
+        most: Largest number of turns after which it is asked; in longer transcripts later turns are
+            asked more rarely.
+        answer_tokens: Most tokens of an answer, reasoning included; a cut one is unscored. Default:
+            the model's limit.
         effort: Reasoning effort of the answers. Default: the model's.
     """
     whole(most=most)
@@ -91,7 +99,10 @@ def awareness_turn_curve(
     return Task(
         dataset=dataset_of(table.ordered, lambda row: record_to_sample(row, at), table.name),
         solver=by_turn(
-            lambda state: turn_prompts(state, placebo), _tools_of, answer_tokens=answer_tokens, effort=effort
+            lambda state: turn_prompts(state, placebo),
+            _tools_of,
+            answer_tokens=answer_tokens,
+            effort=effort,
         ),
         scorer=turn_estimates(OF),
         continue_on_fail=True,
@@ -106,7 +117,10 @@ def turn_prompts(state: TaskState, placebo: bool = True) -> dict[int, Prompts]:
     asked: Mapping[str, str] = QUESTIONS | ({"placebo": PLACEBO} if placebo else {})
     until = dict(enumerate(ends(sent), start=1))
     return {
-        turn: {f"t{turn}.{name}": [*chat(sent[: until[turn]]), ChatMessageUser(content=q)] for name, q in asked.items()}
+        turn: {
+            f"t{turn}.{name}": [*chat(sent[: until[turn]]), ChatMessageUser(content=q)]
+            for name, q in asked.items()
+        }
         for turn in state.metadata["at"]
     }
 
@@ -116,7 +130,18 @@ def _tools_of(state: TaskState) -> list[ToolInfo]:
 
 
 def record_to_sample(row: Row, at: list[int]) -> Sample:
-    fields = ("label", "kind", "source", "domain", "format", "agentic", "pair", "count", "set", "tools")
+    fields = (
+        "label",
+        "kind",
+        "source",
+        "domain",
+        "format",
+        "agentic",
+        "pair",
+        "count",
+        "set",
+        "tools",
+    )
     known = {name: row[name] for name in fields if name in row}
     sent = row["messages"]
     opening = next(m["content"] for m in sent if m["role"] == "user")

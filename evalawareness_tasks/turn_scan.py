@@ -1,9 +1,10 @@
 """Turn scan: at which turn of existing logs does the model bring up an evaluation?
 
-Paper 002, reasoning traces analysis, for whole transcripts of any Inspect task: a judge reads what the model thought
-and wrote, in pieces of many turns, and quotes what shows awareness; each quote is looked for in the turns, and one
-that is in none is discarded and counted. The subject is not asked anything, so `--model none` will do. Paper:
-one trace per conversation. Here: all turns, replies too, and a summary of reasoning is read as far as it goes.
+Paper 002, reasoning traces analysis, for whole transcripts of any Inspect task: a judge reads what
+the model thought and wrote, in pieces of many turns, and quotes what shows awareness; each quote is
+looked for in the turns, and one that is in none is discarded and counted. The subject is not asked
+anything, so `--model none` will do. Paper: one trace per conversation. Here: all turns, replies
+too, and a summary of reasoning is read as far as it goes.
 
     inspect eval selfprobe/awareness_turn_scan --model none --model-role grader=openai/gpt-5-mini -T log=logs/a.eval
     selfprobe awareness scan logs/ --grader openai/gpt-5-mini
@@ -53,7 +54,8 @@ heading; when it is false, "quotes" is empty."""
 
 @arguments.task
 def awareness_turn_scan(log: str, role: str | None = None, piece: int = PIECE) -> Task:
-    """The role `grader` reads what the model of a log said; a folder with logs is for `selfprobe awareness scan`.
+    """The role `grader` reads what the model of a log said; a folder with logs is for `selfprobe
+    awareness scan`.
 
     Args:
         log: An Inspect log, of any task.
@@ -69,13 +71,17 @@ def awareness_turn_scan(log: str, role: str | None = None, piece: int = PIECE) -
         scorer=scan_cues(piece),
         continue_on_fail=True,
         version=table.version(VERSION),
-        metadata=table.metadata | {"role": role, "piece": piece, "read_task": task_of(header), "read_model": model},
+        metadata=table.metadata
+        | {"role": role, "piece": piece, "read_task": task_of(header), "read_model": model},
     )
 
 
 def scan_prompts(state: TaskState, piece: int = PIECE) -> Prompts:
     parts = pieces(turns_of(state.metadata), piece)
-    return {f"p{n}": SCAN_PROMPT.format(material=delimited(as_material(part))) for n, part in enumerate(parts, start=1)}
+    return {
+        f"p{n}": SCAN_PROMPT.format(material=delimited(as_material(part)))
+        for n, part in enumerate(parts, start=1)
+    }
 
 
 def as_material(part: list[tuple[int, str, str]]) -> str:
@@ -85,4 +91,6 @@ def as_material(part: list[tuple[int, str, str]]) -> str:
 def record_to_sample(row: Row) -> Sample:
     known = {name: row[name] for name in ("label", "source", "task", "turns")}
     said = f"{row['task']}, {row['id']}: {len(row['turns'])} turns"
-    return Sample(id=row["id"], input=said, target=row["label"] or "", metadata=known | {"flip": False})
+    return Sample(
+        id=row["id"], input=said, target=row["label"] or "", metadata=known | {"flip": False}
+    )

@@ -1,4 +1,5 @@
-"""Write the dilemmas that the judges of logs disagree about as a data set (paper 003, appendix F, Algorithm 1).
+"""Write the dilemmas that the judges of logs disagree about as a data set (paper 003, appendix F,
+Algorithm 1).
 
     inspect eval selfprobe/dilemma_generation --model google/gemini-2.5-flash --log-dir logs/dilemmas
     inspect eval selfprobe/dilemma_judging --model none -T generation_log=logs/dilemmas --log-dir logs/judging \\
@@ -30,11 +31,12 @@ from selfprobe.text.safe import echo
 def judged_rows(paths: Sequence[str]) -> tuple[list[Row], Counter[str]]:
     """Every scored dilemma of finished logs of dilemma_judging, and why others are none, by reason.
 
-    Rows are in schema F.5: `id`, `dilemma`, `axes`, `judges` (each `model`, `samples` [[P(A), P(B)] or null], `faults`,
-    and the `mean` that was used), `jsd` in nats, `generation`; and `kept`.
+    Rows are in schema F.5: `id`, `dilemma`, `axes`, `judges` (each `model`, `samples` [[P(A), P(B)]
+    or null], `faults`, and the `mean` that was used), `jsd` in nats, `generation`; and `kept`.
 
     Raises:
-        ValueError: There is no finished log, two hold the same dilemma, or a dilemma has no score of this task.
+        ValueError: There is no finished log, two hold the same dilemma, or a dilemma has no score
+            of this task.
         InputError: There is no such file or folder.
     """
     rows: dict[str, tuple[str, Row]] = {}
@@ -71,7 +73,9 @@ def judged_rows(paths: Sequence[str]) -> tuple[list[Row], Counter[str]]:
 
 
 def _own_score(sample: EvalSample, place: str) -> Score:
-    """The task's own score, its last one: `inspect score --action append` adds others, and new ones of the same."""
+    """The task's own score, its last one: `inspect score --action append` adds others, and new ones
+    of the same.
+    """
     scores = sample.scores or {}
     own = [score for score in scores.values() if {"keys", "judges"} <= set(score.metadata or {})]
     if not own:
@@ -93,7 +97,10 @@ def kept_table(rows: Sequence[Row]) -> str:
         for pair in (row["axes"] or {"axes": "none given"}).items():
             total[pair] += 1
             kept[pair] += row["kept"]
-    lines = [f"{axis:13} {value:26} {kept[axis, value]:4} of {total[axis, value]:4}" for axis, value in sorted(total)]
+    lines = [
+        f"{axis:13} {value:26} {kept[axis, value]:4} of {total[axis, value]:4}"
+        for axis, value in sorted(total)
+    ]
     return "\n".join([*lines, f"{'all':40} {sum(row['kept'] for row in rows):4} of {len(rows):4}"])
 
 
@@ -101,17 +108,25 @@ def kept_table(rows: Sequence[Row]) -> str:
 @click.argument("logs", nargs=-1, required=True)
 @click.option("--out", required=True, help="The data set file to write, .jsonl.")
 def dilemmas(logs: tuple[str, ...], out: str) -> None:
-    """Write the dilemmas that the judges of LOGS (dilemma_judging: files or folders) disagree about."""
+    """Write the dilemmas that the judges of LOGS (dilemma_judging: files or folders) disagree
+    about.
+    """
     if not out.endswith(".jsonl"):
         raise click.BadParameter(f"the data set is a .jsonl file, got {out!r}", param_hint="--out")
     rows, lost = judged_rows(logs)
     echo(kept_table(rows))
     for reason, count in sorted(lost.items()):
         echo(f"unscored: {count} ({reason})")
-    kept = [{key: value for key, value in row.items() if key != "kept"} for row in rows if row["kept"]]
+    kept = [
+        {key: value for key, value in row.items() if key != "kept"} for row in rows if row["kept"]
+    ]
     if not kept:
-        raise RunError("no dilemma was kept, so no file is written; the threshold is the runs' -T threshold")
-    Path(out).write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept), encoding="utf-8")
+        raise RunError(
+            "no dilemma was kept, so no file is written; the threshold is the runs' -T threshold"
+        )
+    Path(out).write_text(
+        "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept), encoding="utf-8"
+    )
     echo(f"{len(kept)} dilemmas in {out}: inspect eval selfprobe/ethical_dilemma -T dataset={out}")
 
 

@@ -1,12 +1,14 @@
-"""More of what `selfprobe awareness features` writes: how many clusters, an earlier run's features, and what changed.
+"""More of what `selfprobe awareness features` writes: how many clusters, an earlier run's features,
+and what changed.
 
     python examples/features_diff.py count logs/aw                              # silhouette and stability by number
     python examples/features_diff.py again logs/v2 --before features --out features-v2   # new quotes, the old features
     python examples/features_diff.py diff features features-v2                  # which features a rewrite took away
 
-`again` puts each quote of new logs into the old cluster whose centre is nearest, and asks no grader; it writes
-prompts.parquet. `diff` pairs two folders with a prompts.parquet by prompt id, so keep the ids in a rewrite. A prompt
-has a feature where an answer about it quotes evidence of that group; McNemar's exact test, Holm over features.
+`again` puts each quote of new logs into the old cluster whose centre is nearest, and asks no
+grader; it writes prompts.parquet. `diff` pairs two folders with a prompts.parquet by prompt id, so
+keep the ids in a rewrite. A prompt has a feature where an answer about it quotes evidence of that
+group; McNemar's exact test, Holm over features.
 """
 
 import argparse
@@ -24,7 +26,13 @@ import pandas as pd
 from selfprobe.embed import embed
 from selfprobe.stats.agreement import mcnemar
 from selfprobe.stats.estimate import Estimate, clustered_mean, holm
-from selfprobe.studies.features import QuoteCluster, Taxonomy, evidence_in, inertia_curve, prompt_features
+from selfprobe.studies.features import (
+    QuoteCluster,
+    Taxonomy,
+    evidence_in,
+    inertia_curve,
+    prompt_features,
+)
 
 EMBEDDER = "sentence-transformers/all-MiniLM-L6-v2"
 SMALL = range(2, 21)
@@ -42,9 +50,11 @@ Vectors = npt.NDArray[np.float64]
 
 
 def counts(vectors: Vectors, grid: Sequence[int]) -> pd.DataFrame:
-    """A row a number of clusters: `clusters`, `silhouette` (mean over quotes, -1 to 1) and `stability`.
+    """A row a number of clusters: `clusters`, `silhouette` (mean over quotes, -1 to 1) and
+    `stability`.
 
-    Stability is the mean adjusted Rand index between the clustering and those of other starts: 1 is the same clusters.
+    Stability is the mean adjusted Rand index between the clustering and those of other starts: 1 is
+    the same clusters.
     """
     from sklearn.cluster import KMeans
     from sklearn.metrics import adjusted_rand_score, silhouette_score
@@ -53,14 +63,25 @@ def counts(vectors: Vectors, grid: Sequence[int]) -> pd.DataFrame:
     rows = []
     for k in sorted(k for k in {*SMALL, *grid} if 2 <= k < most):
         labels = KMeans(k, n_init=4, random_state=0).fit_predict(vectors)
-        others = [KMeans(k, n_init=4, random_state=seed).fit_predict(vectors) for seed in range(1, SEEDS + 1)]
+        others = [
+            KMeans(k, n_init=4, random_state=seed).fit_predict(vectors)
+            for seed in range(1, SEEDS + 1)
+        ]
         stability = float(np.mean([adjusted_rand_score(labels, other) for other in others]))
-        rows.append({"clusters": k, "silhouette": float(silhouette_score(vectors, labels)), "stability": stability})
+        rows.append(
+            {
+                "clusters": k,
+                "silhouette": float(silhouette_score(vectors, labels)),
+                "stability": stability,
+            }
+        )
     return pd.DataFrame(rows, columns=["clusters", "silhouette", "stability"])
 
 
 def chosen(found: pd.DataFrame) -> int:
-    """The number with the largest silhouette among the stable ones; where none is stable, the most stable."""
+    """The number with the largest silhouette among the stable ones; where none is stable, the most
+    stable.
+    """
     if found.empty:
         return 1
     stable = found[found.stability >= STABLE]
@@ -70,7 +91,9 @@ def chosen(found: pd.DataFrame) -> int:
 
 def placed(before: dict[str, Any], old: Vectors, new: Vectors) -> Taxonomy:
     """Each new quote in the old cluster whose centre is nearest; `before` is a taxonomy.json."""
-    centres = np.stack([old[list(cluster["quotes"])].mean(axis=0) for cluster in before["clusters"]])
+    centres = np.stack(
+        [old[list(cluster["quotes"])].mean(axis=0) for cluster in before["clusters"]]
+    )
     away = np.linalg.norm(new[:, None] - centres[None], axis=2)  # [quote, cluster]
     nearest = away.argmin(axis=1)
     clusters = []
@@ -82,10 +105,14 @@ def placed(before: dict[str, Any], old: Vectors, new: Vectors) -> Taxonomy:
 
 
 def again(logs: Sequence[str], before: Path, out: Path) -> pd.DataFrame:
-    """The prompts of new logs with the features of the folder `before`; also written to out/prompts.parquet."""
+    """The prompts of new logs with the features of the folder `before`; also written to
+    out/prompts.parquet.
+    """
     earlier = json.loads((before / "taxonomy.json").read_text(encoding="utf-8"))
     there = evidence_in(logs)
-    old = anyio.run(lambda: embed([str(row["quote"]) for row in earlier["evidence"]], model=earlier["embedder"]))
+    old = anyio.run(
+        lambda: embed([str(row["quote"]) for row in earlier["evidence"]], model=earlier["embedder"])
+    )
     new = anyio.run(lambda: embed(list(there.quotes.quote), model=earlier["embedder"]))
     table = prompt_features(there.prompts, there.quotes, placed(earlier, old, new))
     out.mkdir(parents=True, exist_ok=True)
@@ -113,10 +140,14 @@ def diff(before: Path, after: Path) -> tuple[list[Moved], list[str]]:
     Raises:
         SystemExit: A prompt id is of several data sets, or no id is in both folders.
     """
-    old, new = (pd.read_parquet(folder / "prompts.parquet").set_index("item") for folder in (before, after))
+    old, new = (
+        pd.read_parquet(folder / "prompts.parquet").set_index("item") for folder in (before, after)
+    )
     both = sorted(set(old.index) & set(new.index))
     if not both or old.index.has_duplicates or new.index.has_duplicates:
-        raise SystemExit(f"{before} and {after} are paired by prompt id: each id once, and some in both")
+        raise SystemExit(
+            f"{before} and {after} are paired by prompt id: each id once, and some in both"
+        )
     tables = {before: old, after: new}
     notes = [
         f"{len(table) - len(both)} of {len(table)} prompts are in {folder} alone"
@@ -131,7 +162,10 @@ def diff(before: Path, after: Path) -> tuple[list[Moved], list[str]]:
                 f"only {folder} has: {', '.join(alone)}; `again --before {before}` gives both the same features"
             )
     has = {ANY: (old.aware[both] > 0, new.aware[both] > 0)}
-    has |= {column.removeprefix(GROUP): (old[column][both] > 0, new[column][both] > 0) for column in shared}
+    has |= {
+        column.removeprefix(GROUP): (old[column][both] > 0, new[column][both] > 0)
+        for column in shared
+    }
     moved = []
     for feature, (was, now) in has.items():
         less = now.astype(float) - was.astype(float)
@@ -144,28 +178,40 @@ def diff(before: Path, after: Path) -> tuple[list[Moved], list[str]]:
 
 def main() -> None:
     """One of the three, as typed."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     number, new, two = (commands.add_parser(name) for name in ("count", "again", "diff"))
     for one in (number, new):
         one.add_argument("logs", nargs="+", help="logs of user_motivation")
     number.add_argument("--embedder", default=EMBEDDER)
-    new.add_argument("--before", type=Path, required=True, help="folder that `awareness features` wrote")
+    new.add_argument(
+        "--before", type=Path, required=True, help="folder that `awareness features` wrote"
+    )
     new.add_argument("--out", type=Path, required=True)
     two.add_argument("folders", nargs=2, type=Path)
     given = parser.parse_args()
     if given.command == "count":
-        vectors = anyio.run(lambda: embed(list(evidence_in(given.logs).quotes.quote), model=given.embedder))
+        vectors = anyio.run(
+            lambda: embed(list(evidence_in(given.logs).quotes.quote), model=given.embedder)
+        )
         found = counts(vectors, list(inertia_curve(vectors)))
         print(found.round(3).to_string(index=False))
-        print(f"--clusters {chosen(found)} has the largest silhouette among the numbers with a stability of {STABLE}")
+        print(
+            f"--clusters {chosen(found)} has the largest silhouette among the numbers with a stability of {STABLE}"
+        )
     elif given.command == "again":
-        print(f"{len(again(given.logs, given.before, given.out))} prompts: {given.out}/prompts.parquet")
+        print(
+            f"{len(again(given.logs, given.before, given.out))} prompts: {given.out}/prompts.parquet"
+        )
     else:
         moved, notes = diff(*given.folders)
         for row in moved:
             change = f"{row.change.value:+.2f} [{row.change.low:+.2f}, {row.change.high:+.2f}]"
-            print(f"{row.feature}: {row.before} → {row.after} prompts, {change}, p = {row.p:.3g} (Holm)")
+            print(
+                f"{row.feature}: {row.before} → {row.after} prompts, {change}, p = {row.p:.3g} (Holm)"
+            )
         print("\n".join(notes))
 
 

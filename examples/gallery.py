@@ -1,7 +1,8 @@
 """Makes a folder of finished pages: `make gallery`, some minutes on two cores, without a key.
 
-A page a wing, from simulated models whose truth is known, and SmolLM2-135M where weights are needed; index.html leads
-to all of them. Nothing of it is committed. `python examples/gallery.py OUT NAME …` makes some of them.
+A page a wing, from simulated models whose truth is known, and SmolLM2-135M where weights are
+needed; index.html leads to all of them. Nothing of it is committed. `python examples/gallery.py OUT
+NAME …` makes some of them.
 """
 
 import shlex
@@ -62,7 +63,9 @@ def main(out: Path, *names: str) -> None:
         InputError: No such page.
     """
     if unknown := set(names) - set(PAGES):
-        raise InputError(f"there is no page {', '.join(sorted(unknown))}; there are {', '.join(PAGES)}")
+        raise InputError(
+            f"there is no page {', '.join(sorted(unknown))}; there are {', '.join(PAGES)}"
+        )
     rows = []
     for name in names or PAGES:
         began = time.monotonic()
@@ -71,13 +74,19 @@ def main(out: Path, *names: str) -> None:
         with tempfile.TemporaryDirectory() as folder:
             for command in commands:
                 program, *given = shlex.split(command.replace("OUT", str(out / name)))
-                subprocess.run([str(Path(sys.executable).with_name(program)), *given], cwd=folder, check=True)
+                subprocess.run(
+                    [str(Path(sys.executable).with_name(program)), *given], cwd=folder, check=True
+                )
         made = next((out / name).rglob("index.html")).relative_to(out).as_posix()
         size = (out / made).stat().st_size / 1e6
         print(f"{name}: {out / made} ({size:.1f} MB, {time.monotonic() - began:.0f} s)", flush=True)
         rows.append({"page": Markup('<a href="{}">{}</a>').format(made, name), "told": told})
     columns = (Column("page", "page"), Column("what it shows", "told"))
-    whole = Page("gallery", "Finished pages, made by make gallery.", [Section("Pages", [Table(rows, columns)])])
+    whole = Page(
+        "gallery",
+        "Finished pages, made by make gallery.",
+        [Section("Pages", [Table(rows, columns)])],
+    )
     print(write(whole, str(out)))
 
 

@@ -1,9 +1,11 @@
-"""Memorisation: can the model continue rows that it should never have seen? A task of one file, with its scorer.
+"""Memorisation: can the model continue rows that it should never have seen? A task of one file,
+with its scorer.
 
-Paper 003 takes its questions for unseen, and has no such check. Each row is shown up to the middle of its longest text,
-once as it stands in the file and once perturbed, with common words exchanged (EXCHANGED). Both tell as much of what
-follows, but only one was trained on: a model that guesses continues both alike, one that remembers continues the row.
-The model is also asked for each data set's canary GUID, which nobody can guess.
+Paper 003 takes its questions for unseen, and has no such check. Each row is shown up to the middle
+of its longest text, once as it stands in the file and once perturbed, with common words exchanged
+(EXCHANGED). Both tell as much of what follows, but only one was trained on: a model that guesses
+continues both alike, one that remembers continues the row. The model is also asked for each data
+set's canary GUID, which nobody can guess.
 
     inspect eval examples/memorisation.py --model openai/gpt-5-mini
     inspect eval examples/memorisation.py --model hf/me/mine -T dataset=open_questions,my.jsonl -T rows=100
@@ -18,9 +20,9 @@ Metrics, in the log; one that is undefined is left out:
     canaries                 data sets whose canary was said; one is proof, since nobody guesses it
     n, unscored, unscored_…  rows with both arms, and shares of replies
 
-A small `memorised` above 0 may also mean that odd wording is harder to continue: look at `verbatim` and at the samples.
-0 does not show that a model never read the rows. Rows without enough words to exchange, such as those in other
-languages, are set aside, and the log says how many.
+A small `memorised` above 0 may also mean that odd wording is harder to continue: look at `verbatim`
+and at the samples. 0 does not show that a model never read the rows. Rows without enough words to
+exchange, such as those in other languages, are set aside, and the log says how many.
 """
 
 import hashlib
@@ -114,7 +116,9 @@ EXCHANGED = {
 """Words, and what stands for each in a perturbed row: another wording of the same."""
 
 COUNT = 12  # words to continue
-NEAR = 20  # words before the break, of which at least FEWEST are exchanged: what is near recalls most
+NEAR = (
+    20  # words before the break, of which at least FEWEST are exchanged: what is near recalls most
+)
 FEWEST = 3
 
 ACT = GenerateConfig(temperature=0, max_tokens=128, reasoning_effort="none")
@@ -127,20 +131,31 @@ def memorisation(
     act_tokens: int | None = None,
     effort: Effort | None = None,
 ) -> Task:
-    """The model continues rows of data sets and perturbed copies of them, and says each set's canary.
+    """The model continues rows of data sets and perturbed copies of them, and says each set's
+    canary.
 
     Args:
-        dataset: A data set, or several with commas, as in other tasks; by default all that are bundled.
+        dataset: A data set, or several with commas, as in other tasks; by default all that are
+            bundled.
         rows: Most rows of each, drawn by chance.
-        act_tokens: Most tokens of a continuation; by default 128, and 8192 more for a model that thinks all the same.
+        act_tokens: Most tokens of a continuation; by default 128, and 8192 more for a model that
+            thinks all the same.
         effort: Reasoning effort, instead of none (or the least that the model takes).
     """
     whole(rows=rows)
-    names = bundled() if dataset is None else dataset.split(",") if isinstance(dataset, str) else dataset
+    names = (
+        bundled()
+        if dataset is None
+        else dataset.split(",")
+        if isinstance(dataset, str)
+        else dataset
+    )
     table = probes([name.strip() for name in names], rows)
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in table.rows], name=table.name),
-        solver=act(act_prompts, config=ACT, needs=user_settings(act_tokens, effort), may_be_cut=True),
+        solver=act(
+            act_prompts, config=ACT, needs=user_settings(act_tokens, effort), may_be_cut=True
+        ),
         scorer=row_recall(),
         continue_on_fail=True,
         version=table.version(VERSION),
@@ -153,7 +168,10 @@ def act_prompts(state: TaskState) -> Prompts:
     if given["perturbed"] is None:
         return {"canary": CANARY_PROMPT.format(name=given["set"], shown=state.input_text)}
     shown = {"row": state.input_text, "perturbed": given["perturbed"]}
-    return {key: ROW_PROMPT.format(name=given["set"], shown=text, count=COUNT) for key, text in shown.items()}
+    return {
+        key: ROW_PROMPT.format(name=given["set"], shown=text, count=COUNT)
+        for key, text in shown.items()
+    }
 
 
 def probes(names: Sequence[str], rows: int) -> Table:
@@ -164,22 +182,36 @@ def probes(names: Sequence[str], rows: int) -> Table:
     """
     asked, aside = list[Row](), dict[str, str]()
     for name in names:
-        drawn = sorted(load(name, ()).rows, key=lambda row: hashlib.sha256(str(row["id"]).encode()).digest())
+        drawn = sorted(
+            load(name, ()).rows, key=lambda row: hashlib.sha256(str(row["id"]).encode()).digest()
+        )
         if guid := canary(name):
             first, _, rest = guid.partition("-")
-            asked.append({"id": f"{name} canary", "set": name, "shown": first, "perturbed": None, "follows": [rest]})
+            asked.append(
+                {
+                    "id": f"{name} canary",
+                    "set": name,
+                    "shown": first,
+                    "perturbed": None,
+                    "follows": [rest],
+                }
+            )
         fit = {f"{name} {row['id']}": broken(row) for row in drawn}
         left_out = f"fewer than {FEWEST} of the {NEAR} words before its middle can be exchanged, or its text is short"
         aside |= {row: left_out for row, found in fit.items() if found is None}
         told = [(row, found) for row, found in fit.items() if found is not None][:rows]
         asked += [{"id": row, "set": name} | found for row, found in told]
     if not asked:
-        raise InputError(f"{', '.join(names)}: no row can be asked: {next(iter(aside.values()), 'there are none')}")
+        raise InputError(
+            f"{', '.join(names)}: no row can be asked: {next(iter(aside.values()), 'there are none')}"
+        )
     return table_of(",".join(names), asked, aside)
 
 
 def broken(row: Row) -> Row | None:
-    """A row up to the middle of its longest text, the same perturbed, and the words that follow; None if unfit."""
+    """A row up to the middle of its longest text, the same perturbed, and the words that follow;
+    None if unfit.
+    """
     text = max(texts(row), key=len, default="")
     starts = [match.start() for match in re.finditer(r"\S+", text)]
     if len(starts) < 2 * COUNT:
@@ -190,7 +222,11 @@ def broken(row: Row) -> Row | None:
     shown, follows = line[: line.index(inside)] + before, words(text[middle:], limit=COUNT)
     near = words(text[:middle])[-NEAR:]
     changed = sum(exchanged(word) != word for word in near)
-    return {"shown": shown, "perturbed": exchanged(shown), "follows": follows} if changed >= FEWEST else None
+    return (
+        {"shown": shown, "perturbed": exchanged(shown), "follows": follows}
+        if changed >= FEWEST
+        else None
+    )
 
 
 def texts(value: object) -> Iterator[str]:
@@ -213,12 +249,16 @@ def exchanged(text: str) -> str:
         word = EXCHANGED[match[0].lower()]
         return word[0].upper() + word[1:] if match[0][0].isupper() else word
 
-    return re.sub(rf"(?<![\w'’-])(?:{'|'.join(EXCHANGED)})(?![\w'’-])", other, text, flags=re.IGNORECASE)
+    return re.sub(
+        rf"(?<![\w'’-])(?:{'|'.join(EXCHANGED)})(?![\w'’-])", other, text, flags=re.IGNORECASE
+    )
 
 
 def record_to_sample(row: Row) -> Sample:
     about_it = {key: row[key] for key in ("set", "perturbed", "follows")}
-    return Sample(id=row["id"], input=row["shown"], target=" ".join(row["follows"]), metadata=about_it)
+    return Sample(
+        id=row["id"], input=row["shown"], target=" ".join(row["follows"]), metadata=about_it
+    )
 
 
 # ---- the scorer
@@ -236,7 +276,9 @@ def memorised() -> Metric:
 
 @scorer(metrics=[memorised()])
 def row_recall() -> Scorer:
-    """Per arm the longest run of the following words that the reply has, as a share; of a canary 1 or 0."""
+    """Per arm the longest run of the following words that the reply has, as a share; of a canary 1
+    or 0.
+    """
 
     async def score(state: TaskState, target: Target) -> Score:
         follows: list[str] = state.metadata["follows"]
@@ -244,7 +286,9 @@ def row_recall() -> Scorer:
         decisions = [judge(key, reply, follows) for key, reply in acts.items()]
         said = "\n".join(f"{key}: {reply.text[:300]!r}" for key, reply in acts.items())
         told = " ".join(follows)
-        return score_of(decisions, answer=decisions[0].said, explanation=f"It goes on: {told!r}\n{said}")
+        return score_of(
+            decisions, answer=decisions[0].said, explanation=f"It goes on: {told!r}\n{said}"
+        )
 
     return score
 
@@ -295,20 +339,31 @@ def summarised(scores: Sequence[SampleScore]) -> dict[str, float]:
     if pairs:
         row, perturbed = (np.array([pair[side] for pair in pairs], dtype=float) for side in (2, 3))
         out = difference("memorised", pairs)
-        out |= {"row": row.mean(), "perturbed": perturbed.mean(), "verbatim": float(np.mean(row == 1))}
+        out |= {
+            "row": row.mean(),
+            "perturbed": perturbed.mean(),
+            "verbatim": float(np.mean(row == 1)),
+        }
     if said := [d.value for d in decisions if d.key == "canary" and d.value is not None]:
         out["canaries"] = sum(said)
     sets = list(dict.fromkeys(pair[0] for pair in pairs))
     for name in sets if len(sets) > 1 else ():
         out |= difference(f"{name}_memorised", [pair for pair in pairs if pair[0] == name])
-    shares = {why: n / len(decisions) for why, n in Counter(d.unscored for d in decisions if d.unscored).items()}
+    shares = {
+        why: n / len(decisions)
+        for why, n in Counter(d.unscored for d in decisions if d.unscored).items()
+    }
     out |= {"n": len(pairs), "unscored": math.fsum(shares.values())}
     out |= {f"unscored_{why}": share for why, share in shares.items()} | cut_at(shares)
     return {key: float(value) for key, value in out.items() if not math.isnan(value)}
 
 
-def difference(name: str, pairs: Sequence[tuple[str, str, float | None, float | None]]) -> dict[str, float]:
+def difference(
+    name: str, pairs: Sequence[tuple[str, str, float | None, float | None]]
+) -> dict[str, float]:
     """Row less perturbed with its interval."""
-    less = np.array([pair[2] for pair in pairs], dtype=float) - np.array([pair[3] for pair in pairs], dtype=float)
+    less = np.array([pair[2] for pair in pairs], dtype=float) - np.array(
+        [pair[3] for pair in pairs], dtype=float
+    )
     found = clustered_mean(less, [f"{pair[0]} {pair[1]}" for pair in pairs], interval="difference")
     return {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}

@@ -1,10 +1,11 @@
-"""Ask several models for open answers, three draws of each reply, and show how alike they are (paper 003, Table 1).
+"""Ask several models for open answers, three draws of each reply, and show how alike they are
+(paper 003, Table 1).
 
     python examples/open_answers.py --config configs/paper003.yaml --limit 200 --dry-run
     python examples/open_answers.py --models openai/gpt-5-mini,google/gemini-2.5-flash --limit 20 --out table1
 
-It runs `selfprobe/open_answers` for each of the four rows of the table. `selfprobe report logs/open --embedder …` shows
-the logs again, and those that `inspect eval` made.
+It runs `selfprobe/open_answers` for each of the four rows of the table. `selfprobe report logs/open
+--embedder …` shows the logs again, and those that `inspect eval` made.
 """
 
 import sys
@@ -31,7 +32,9 @@ REPLY = 300
 
 
 class OpenAnswers(Study):
-    """Ask models for open answers, three draws of each reply, and show how alike they are (paper 003, Table 1)."""
+    """Ask models for open answers, three draws of each reply, and show how alike they are (paper
+    003, Table 1).
+    """
 
     reads: ClassVar[frozenset[str]] = frozenset()
     also: ClassVar[frozenset[str]] = frozenset({OPEN})
@@ -59,7 +62,12 @@ class OpenAnswers(Study):
     def plan(self) -> Plan:
         """The prompts of the four rows, three draws of each reply."""
         samples = {of: list(tasks()[OPEN](of=of).dataset)[: self.limit] for of in SETS}
-        prompts = [p for one in samples.values() for s in one for p in (s.metadata or {})["prompts"].values()]
+        prompts = [
+            p
+            for one in samples.values()
+            for s in one
+            for p in (s.metadata or {})["prompts"].values()
+        ]
         draws = int(defaults_of(OPEN)["epochs"])
         calls, sent = draws * len(prompts), draws * sum(len(prompt) // 4 for prompt in prompts)
         items = ", ".join(f"{of} ({len(one)} items)" for of, one in samples.items())
@@ -68,8 +76,14 @@ class OpenAnswers(Study):
 
     def waves(self) -> Iterator[Wave]:
         """One run a model and row of the table."""
-        models = [replace(model, args={**self.how.model_args, **model.args}) for model in self.models]
-        runs_ = [DescribedRun(OPEN, {"of": of} | self.how.shared, model) for of in SETS for model in models]
+        models = [
+            replace(model, args={**self.how.model_args, **model.args}) for model in self.models
+        ]
+        runs_ = [
+            DescribedRun(OPEN, {"of": of} | self.how.shared, model)
+            for of in SETS
+            for model in models
+        ]
         yield Wave(runs_, "Open answers")
 
     def shown(self) -> Page:

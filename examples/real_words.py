@@ -3,10 +3,10 @@
     python examples/real_words.py alpaca_eval/results       # a clone of github.com/tatsu-lab/alpaca_eval
     python examples/real_words.py replies.jsonl             # or rows with model, item, start and, if known, family
 
-A model that predicts its own first word in 40 % of the questions has shown little if the words of an unrelated model
-reach 30 %. This prints what unrelated models and models of one family reach, over all pairs, with an interval over
-questions. A model's family is its column `family`, or the first of FAMILIES that its name holds; models of no known
-family are strangers to all.
+A model that predicts its own first word in 40 % of the questions has shown little if the words of
+an unrelated model reach 30 %. This prints what unrelated models and models of one family reach,
+over all pairs, with an interval over questions. A model's family is its column `family`, or the
+first of FAMILIES that its name holds; models of no known family are strangers to all.
 """
 
 import argparse
@@ -35,7 +35,20 @@ FAMILIES = (
         "storm",
         "snorkel",
     ),
-    *("falcon", "gemma", "gemini", "claude", "cohere", "deepseek", "dbrx", "phi", "qwen", "yi-", "mixtral", "mistral"),
+    *(
+        "falcon",
+        "gemma",
+        "gemini",
+        "claude",
+        "cohere",
+        "deepseek",
+        "dbrx",
+        "phi",
+        "qwen",
+        "yi-",
+        "mixtral",
+        "mistral",
+    ),
     *("llama-3", "llama3", "llama-2", "llama2", "alpaca", "gpt", "davinci"),
 )
 """Parts of names, in the order in which they are tried: openbuddy-llama2 is an openbuddy."""
@@ -68,7 +81,9 @@ def read(path: Path) -> pd.DataFrame:
             for row in json.loads(file.read_text(encoding="utf-8"))
         ]
         if not rows:
-            sys.exit(f"{path}: expected folders with a model_outputs.json, such as alpaca_eval/results")
+            sys.exit(
+                f"{path}: expected folders with a model_outputs.json, such as alpaca_eval/results"
+            )
     else:
         rows = pd.read_json(path, lines=True).to_dict("records")
     return pd.DataFrame([{"family": family(str(row["model"])), **row} for row in rows])
@@ -86,23 +101,38 @@ def family(model: str) -> str:
 
 
 def first_words(rows: pd.DataFrame) -> pd.DataFrame:
-    """A row a model and a column a question, of those that all models answered: the reply's first word."""
-    rows = rows.assign(word=[next((normalise(word) for word in words(text)), "") for text in rows.start])
-    return rows.pivot_table(index="model", columns="item", values="word", aggfunc="first").dropna(axis=1)
+    """A row a model and a column a question, of those that all models answered: the reply's first
+    word.
+    """
+    rows = rows.assign(
+        word=[next((normalise(word) for word in words(text)), "") for text in rows.start]
+    )
+    return rows.pivot_table(index="model", columns="item", values="word", aggfunc="first").dropna(
+        axis=1
+    )
 
 
-def agreements(table: pd.DataFrame, families: dict[str, str], rng: np.random.Generator) -> dict[str, Agreement]:
-    """Of strangers and of relatives: the mean share of questions at which both models begin with the same word."""
+def agreements(
+    table: pd.DataFrame, families: dict[str, str], rng: np.random.Generator
+) -> dict[str, Agreement]:
+    """Of strangers and of relatives: the mean share of questions at which both models begin with
+    the same word.
+    """
     codes = pd.factorize(table.to_numpy().ravel())[0].reshape(table.shape)  # [model, question]
     first, second = np.triu_indices(len(table), 1)
     kin = np.array([families[model] for model in table.index])
     related = kin[first] == kin[second]
-    draws = rng.multinomial(table.shape[1], np.full(table.shape[1], 1 / table.shape[1]), DRAWS) / table.shape[1]
+    draws = (
+        rng.multinomial(table.shape[1], np.full(table.shape[1], 1 / table.shape[1]), DRAWS)
+        / table.shape[1]
+    )
     found = {}
     for name, chosen in (("strangers", ~related), ("relatives", related)):
         by_question = np.mean(codes[first[chosen]] == codes[second[chosen]], axis=0)
         low, high = np.quantile(draws @ by_question, (0.025, 0.975))
-        found[name] = Agreement(float(by_question.mean()), float(low), float(high), int(chosen.sum()))
+        found[name] = Agreement(
+            float(by_question.mean()), float(low), float(high), int(chosen.sum())
+        )
     return found
 
 
@@ -114,8 +144,12 @@ def constant(table: pd.DataFrame) -> float:
 
 def main() -> None:
     """Print it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("replies", type=Path, help="a folder of MODEL/model_outputs.json, or JSON lines")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument(
+        "replies", type=Path, help="a folder of MODEL/model_outputs.json, or JSON lines"
+    )
     rows = read(parser.parse_args().replies)
     table = first_words(rows)
     kin = dict(zip(rows.model, rows.family, strict=True))

@@ -1,4 +1,5 @@
-"""Two hundred sums, which planted models solve or not by a known rule: a plain Inspect task to try `outcome` on.
+"""Two hundred sums, which planted models solve or not by a known rule: a plain Inspect task to try
+`outcome` on.
 
 inspect eval examples/sums.py --model planted/ada --log-dir logs/sums
 selfprobe outcome logs/sums --models planted/ada
@@ -18,7 +19,9 @@ SUM_PROMPT = "What is {first} + {second}? Reply with the number alone."
 def sums(items: int = 200) -> Task:
     """Sums of two numbers of three digits, scored by an exact match."""
     random = Random(0)
-    pairs = random.sample([(a, b) for a in range(100, 1000, 7) for b in range(100, 1000, 11)], items)
+    pairs = random.sample(
+        [(a, b) for a in range(100, 1000, 7) for b in range(100, 1000, 11)], items
+    )
     return Task(
         dataset=MemoryDataset([record_to_sample(a, b) for a, b in pairs], name="sums"),
         solver=generate(),

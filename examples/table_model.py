@@ -1,10 +1,12 @@
-"""A matrix of replies that are there already: models that answer from a table, and no model is asked.
+"""A matrix of replies that are there already: models that answer from a table, and no model is
+asked.
 
     python examples/table_model.py replies.csv --limit 100 --out matrix   # further options are selfprobe matrix's
 
-The table (.csv or .jsonl) has a row a model and question: `model`, `question`, `reply`, and `guess`, the reply that it
-predicts of itself: the words of another model test what likeness alone reaches. A guess may be empty. The matrix is of
-`kth_word`, over the questions to which all models replied: the k-th word of the guess is the prediction.
+The table (.csv or .jsonl) has a row a model and question: `model`, `question`, `reply`, and
+`guess`, the reply that it predicts of itself: the words of another model test what likeness alone
+reaches. A guess may be empty. The matrix is of `kth_word`, over the questions to which all models
+replied: the k-th word of the guess is the prediction.
 """
 
 import json
@@ -37,12 +39,18 @@ class TableModel(ModelAPI):
         self.rows = rows[rows.model == model_name].set_index("question")
 
     async def generate(
-        self, input: list[ChatMessage], tools: list[ToolInfo], tool_choice: ToolChoice, config: GenerateConfig
+        self,
+        input: list[ChatMessage],
+        tools: list[ToolInfo],
+        tool_choice: ToolChoice,
+        config: GenerateConfig,
     ) -> ModelOutput:
         """The reply to a question, or to a question about it the word of the guess."""
         prompt = input[-1].text
         asked = ASKED.fullmatch(prompt)
-        text = said = str(self.rows.at[asked["question"] if asked else prompt, "guess" if asked else "reply"])
+        text = said = str(
+            self.rows.at[asked["question"] if asked else prompt, "guess" if asked else "reply"]
+        )
         if asked:
             word = words(said)[int(asked["k"]) - 1 : int(asked["k"])]
             text = json.dumps({"word": word[0]}) if word else ""
@@ -59,24 +67,31 @@ def read(file: Path) -> pd.DataFrame:
     """The table's rows, text as it stands.
 
     Raises:
-        SystemExit: The file cannot be read, a column is missing, or a model has two replies to a question.
+        SystemExit: The file cannot be read, a column is missing, or a model has two replies to a
+            question.
     """
     try:
         rows = pd.DataFrame(load(str(file), ()).rows)
     except InputError as error:
         sys.exit(f"{error}; give a .csv or .jsonl of {', '.join(COLUMNS)}")
     if missing := [column for column in COLUMNS if column not in rows]:
-        sys.exit(f"{file}: expected the columns {', '.join(COLUMNS)}; {', '.join(missing)} is not there")
+        sys.exit(
+            f"{file}: expected the columns {', '.join(COLUMNS)}; {', '.join(missing)} is not there"
+        )
     rows = rows[COLUMNS].fillna("").astype(str)
     if (twice := rows[rows.duplicated(["model", "question"])]).size:
-        sys.exit(f"{file}: {twice.model.iloc[0]} has two replies to {twice.question.iloc[0]!r}; keep one")
+        sys.exit(
+            f"{file}: {twice.model.iloc[0]} has two replies to {twice.question.iloc[0]!r}; keep one"
+        )
     return rows
 
 
 def run(file: str, *options: str) -> None:
     """Call `selfprobe matrix` with the table's models and questions."""
     if any(option.startswith("--observers") for option in options):
-        sys.exit("a table has no predictions by an observer that is told of its target; leave --observers out")
+        sys.exit(
+            "a table has no predictions by an observer that is told of its target; leave --observers out"
+        )
     rows = read(Path(file))
     models = list(dict.fromkeys(rows.model))
     answered = rows.groupby("question", sort=False).model.nunique()
@@ -85,9 +100,23 @@ def run(file: str, *options: str) -> None:
         sys.exit(f"{file}: there is no question to which all of its {len(models)} models replied")
     with tempfile.TemporaryDirectory() as folder:
         asked = Path(folder) / "questions.jsonl"
-        asked.write_text("".join(f"{json.dumps({'id': f'q{i:04}', 'question': q})}\n" for i, q in enumerate(questions)))
+        asked.write_text(
+            "".join(
+                f"{json.dumps({'id': f'q{i:04}', 'question': q})}\n"
+                for i, q in enumerate(questions)
+            )
+        )
         named = ",".join(f"table/{model}" for model in models)
-        given = ["--models", named, "--tasks", "kth_word", "-T", f"dataset={asked}", "-T", "resamples=0"]
+        given = [
+            "--models",
+            named,
+            "--tasks",
+            "kth_word",
+            "-T",
+            f"dataset={asked}",
+            "-T",
+            "resamples=0",
+        ]
         main(["matrix", *given, "-M", f"file={file}", *options])
 
 

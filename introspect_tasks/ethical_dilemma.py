@@ -1,12 +1,13 @@
 """Ethical dilemma calibration: does a model know where its reasoning will end before it reasons?
 
-Paper 003 ("Me, Myself, and π"), §3.1, §4.2, E.2 Task 1.2, G.1, G.2. An epoch is one rollout with chain of thought (p),
-one gut answer (p*) and one prediction (p'); the score compares their averages over the epochs.
-Paper: the gut prompt ("normal condition") has "Think carefully through the scenario" in G.1 and not in E.2. Here: E.2,
-since a gut answer that thinks is none; `-T gut=G1` asks the other.
-Paper: the prediction's prompt is in G.2 and, without its last lines and with "how" for "what", in E.2. Here: G.2;
-`-T wording=E2` asks the other. Paper: the rollout's prompt ends in "[Format as above]". Here: the two lines of G.
-Paper: silent on seeds. Here: the epoch's number, so that a rollout can be repeated where the provider honours seeds.
+Paper 003 ("Me, Myself, and π"), §3.1, §4.2, E.2 Task 1.2, G.1, G.2. An epoch is one rollout with
+chain of thought (p), one gut answer (p*) and one prediction (p'); the score compares their averages
+over the epochs. Paper: the gut prompt ("normal condition") has "Think carefully through the
+scenario" in G.1 and not in E.2. Here: E.2, since a gut answer that thinks is none; `-T gut=G1` asks
+the other. Paper: the prediction's prompt is in G.2 and, without its last lines and with "how" for
+"what", in E.2. Here: G.2; `-T wording=E2` asks the other. Paper: the rollout's prompt ends in
+"[Format as above]". Here: the two lines of G. Paper: silent on seeds. Here: the epoch's number, so
+that a rollout can be repeated where the provider honours seeds.
 
     inspect eval introspect_tasks/ethical_dilemma.py --model embedded/smollm2 --limit 5 -T epochs=2
     inspect eval introspect_tasks/ethical_dilemma.py --model openrouter/a --model-role target=openrouter/b
@@ -28,8 +29,25 @@ from inspect_ai.dataset import Sample
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
-from selfprobe.scorers.dilemma import blind_scores, dilemma_frames, dilemma_prediction, item_scores, mean_conclusion
-from selfprobe.task import Acts, InputError, Measure, Prediction, Prompts, Row, Shared, Whom, task, whole
+from selfprobe.scorers.dilemma import (
+    blind_scores,
+    dilemma_frames,
+    dilemma_prediction,
+    item_scores,
+    mean_conclusion,
+)
+from selfprobe.task import (
+    Acts,
+    InputError,
+    Measure,
+    Prediction,
+    Prompts,
+    Row,
+    Shared,
+    Whom,
+    task,
+    whole,
+)
 
 VERSION = 6
 
@@ -84,7 +102,12 @@ probability distribution that your future self will output after reasoning. Focu
 tendencies as an AI model. Format your response exactly as: P(A): [number] P(B): [number]."""
 
 ABOVE = "the ethical dilemma above"
-ITSELF = {"which": ABOVE, "that": "that future version of yourself", "they": "your future self", "their": "your"}
+ITSELF = {
+    "which": ABOVE,
+    "that": "that future version of yourself",
+    "they": "your future self",
+    "their": "your",
+}
 IT = {"which": ABOVE, "that": "that assistant", "they": "it", "their": "its"}
 SHOWN = (
     "An AI assistant came to these conclusions about other ethical dilemmas, on average over several runs:\n\n"
@@ -120,19 +143,25 @@ def ethical_dilemma(
     wording: Literal["G2", "E2"] = "G2",
     **shared: Unpack[Shared],
 ) -> Task:
-    """The observer predicts what the target will conclude about a dilemma after reasoning. Three calls an epoch.
+    """The observer predicts what the target will conclude about a dilemma after reasoning. Three
+    calls an epoch.
 
     Args:
         epochs: Rollouts, gut answers and predictions of each dilemma.
         rollout_tokens: Longest rollout in tokens, reasoning included; a longer one is unscored.
-        gut, wording: The paper's prompts of gut answer (E2; G1 asks to think) and prediction (G2; E2, of itself alone).
-        shared: dataset (its column `dilemma` names Option A and Option B), effort (of the rollouts alone, Figure 3),
-            about and the others of `solvers.observe.Shared`.
+        gut, wording: The paper's prompts of gut answer (E2; G1 asks to think) and prediction (G2;
+            E2, of itself alone).
+        shared: dataset (its column `dilemma` names Option A and Option B), effort (of the rollouts
+            alone, Figure 3), about and the others of `solvers.observe.Shared`.
     """
     whole(epochs=epochs, rollout_tokens=rollout_tokens)
-    asked = Prediction("ethical_dilemma", "ethical_dilemmas", ("dilemma",), further=("axes",), **shared)
+    asked = Prediction(
+        "ethical_dilemma", "ethical_dilemmas", ("dilemma",), further=("axes",), **shared
+    )
     if wording == "E2" and asked.arms != ("self",):
-        raise InputError("wording=E2 asks a model about itself alone; leave out about, or use wording=G2")
+        raise InputError(
+            "wording=E2 asks a model about itself alone; leave out about, or use wording=G2"
+        )
     predict = {"self": PREDICT_E2_PROMPT} if wording == "E2" else PREDICT
 
     def cot_prompts(state: TaskState) -> Prompts:
@@ -172,7 +201,11 @@ def _two_lines(state: TaskState) -> GenerateConfig:
 
 
 def record_to_sample(row: Row) -> Sample:
-    lacking = [o for o in ("Option A", "Option B") if not re.search(rf"\b{o}\b", row["dilemma"], re.IGNORECASE)]
+    lacking = [
+        o
+        for o in ("Option A", "Option B")
+        if not re.search(rf"\b{o}\b", row["dilemma"], re.IGNORECASE)
+    ]
     if lacking:
         asks = "the dilemma must name its actions Option A and Option B, since the prompts ask for P(A) and P(B)"
         raise InputError(f"{row['id']}: {asks}; there is no {' and no '.join(lacking)}")

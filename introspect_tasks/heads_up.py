@@ -1,14 +1,14 @@
 """Heads up: does a model guess a word from clues that it wrote itself?
 
-Paper 003 ("Me, Myself, and π"), E.3 Task 2.2. Paper: silent on clues that say the word, and on another number of clues.
-Here: a clue with the word, a word of its root or its letters spaced out is a "leak", clues that are not nine to eleven
-are "not_ten_clues"; both are unscored, and no guess is asked.
-Paper: §3.1 excludes synonyms and antonyms, its prompt (E.3) does not ask for that. Here: the prompt asks (version 3),
-and `-T wording=E3` asks in E.3's words; `synonym_named` is the share of plays with a clue that calls itself a synonym
-or an antonym. Others are not counted.
-Paper: prints each prompt as one paragraph. Here: "Task:" begins a line, as in Task 1.1.
-Paper: shows the clues as they came. Here: without the JSON around them, numbered, on one line.
-There is no `about` as in kth_word: the prompt names no author of the clues, so there is no "you" to ask about another.
+Paper 003 ("Me, Myself, and π"), E.3 Task 2.2. Paper: silent on clues that say the word, and on
+another number of clues. Here: a clue with the word, a word of its root or its letters spaced out is
+a "leak", clues that are not nine to eleven are "not_ten_clues"; both are unscored, and no guess is
+asked. Paper: §3.1 excludes synonyms and antonyms, its prompt (E.3) does not ask for that. Here: the
+prompt asks (version 3), and `-T wording=E3` asks in E.3's words; `synonym_named` is the share of
+plays with a clue that calls itself a synonym or an antonym. Others are not counted. Paper: prints
+each prompt as one paragraph. Here: "Task:" begins a line, as in Task 1.1. Paper: shows the clues as
+they came. Here: without the JSON around them, numbered, on one line. There is no `about` as in
+kth_word: the prompt names no author of the clues, so there is no "you" to ask about another.
 
     inspect eval introspect_tasks/heads_up.py --model embedded/smollm2 --limit 10
     inspect eval introspect_tasks/heads_up.py --model openrouter/a --model-role target=openrouter/b
@@ -22,7 +22,18 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
 from selfprobe.scorers.word_matches import fair_clues, guessed_word
-from selfprobe.task import InputError, Measure, Prediction, Prompts, Record, Row, WithData, json_reply, task, words
+from selfprobe.task import (
+    InputError,
+    Measure,
+    Prediction,
+    Prompts,
+    Record,
+    Row,
+    WithData,
+    json_reply,
+    task,
+    words,
+)
 
 VERSION = 5
 
@@ -45,10 +56,15 @@ ACT = GenerateConfig(
     temperature=0,
     max_tokens=600,
     reasoning_effort="none",
-    response_schema=json_reply("clues", "string", longest=1500),  # as in the prompt's example; a list is read too
+    response_schema=json_reply(
+        "clues", "string", longest=1500
+    ),  # as in the prompt's example; a list is read too
 )
 ANSWER = GenerateConfig(
-    temperature=0, max_tokens=64, reasoning_effort="none", response_schema=json_reply("guess", "string", longest=40)
+    temperature=0,
+    max_tokens=64,
+    reasoning_effort="none",
+    response_schema=json_reply("guess", "string", longest=40),
 )
 
 MEASURE = Measure(
@@ -62,18 +78,23 @@ MEASURE = Measure(
 
 @task
 def heads_up(
-    wording: Literal["ours", "E3"] = "ours", act_tokens: int | None = None, **shared: Unpack[WithData]
+    wording: Literal["ours", "E3"] = "ours",
+    act_tokens: int | None = None,
+    **shared: Unpack[WithData],
 ) -> Task:
     """The observer guesses a word from ten clues that the target wrote.
 
     Args:
-        wording: How clues are asked for: ours excludes synonyms and antonyms, the paper's E3 the word alone.
-        act_tokens: Longest clues in tokens, reasoning included. Default: 600, and 8192 more for a target that thinks
-            although it is asked not to.
+        wording: How clues are asked for: ours excludes synonyms and antonyms, the paper's E3 the
+            word alone.
+        act_tokens: Longest clues in tokens, reasoning included. Default: 600, and 8192 more for a
+            target that thinks although it is asked not to.
         shared: dataset (with a column `word`), effort and the others of `solvers.observe.WithData`.
     """
     further = ("category", "concreteness")
-    asked = Prediction("heads_up", "heads_up_words", ("word",), further=further, act_tokens=act_tokens, **shared)
+    asked = Prediction(
+        "heads_up", "heads_up_words", ("word",), further=further, act_tokens=act_tokens, **shared
+    )
     return asked.task(
         VERSION,
         guessed_word(),
@@ -86,19 +107,27 @@ def heads_up(
 
 
 def act_prompts(state: TaskState) -> Prompts:
-    return {"clues": CLUES[state.metadata.get("wording", "ours")].format(word=state.metadata["word"])}
+    return {
+        "clues": CLUES[state.metadata.get("wording", "ours")].format(word=state.metadata["word"])
+    }
 
 
 def answer_prompts(state: TaskState) -> Prompts:
     clues, fault = fair_clues(state.store_as(Record).acts["clues"], state.metadata["word"])
     if fault:
         return {}
-    return {"guess": GUESS_PROMPT.format(clues=" ".join(f"{i}. {clue}" for i, clue in enumerate(clues, start=1)))}
+    return {
+        "guess": GUESS_PROMPT.format(
+            clues=" ".join(f"{i}. {clue}" for i, clue in enumerate(clues, start=1))
+        )
+    }
 
 
 def record_to_sample(row: Row) -> Sample:
     word = str(row["word"]).strip()
     if len(words(word)) != 1:
-        raise InputError(f"{row['id']}: word must be a single word, since one word is guessed; got {word!r}")
+        raise InputError(
+            f"{row['id']}: word must be a single word, since one word is guessed; got {word!r}"
+        )
     kept = {column: row[column] for column in ("category", "concreteness") if row.get(column)}
     return Sample(id=row["id"], input=word, metadata={"word": word, **kept})

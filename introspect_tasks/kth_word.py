@@ -1,7 +1,7 @@
 """K-th word prediction: does a model know which word it is about to write?
 
-Paper 003 ("Me, Myself, and π"), §3.1 and E.2 Task 1.1. Paper: K in 1..10 (main text), 1..3 (appendix).
-Here: any of 1..10, default 1, 2, 3; one sample is one question, scored per k.
+Paper 003 ("Me, Myself, and π"), §3.1 and E.2 Task 1.1. Paper: K in 1..10 (main text), 1..3
+(appendix). Here: any of 1..10, default 1, 2, 3; one sample is one question, scored per k.
 
     inspect eval introspect_tasks/kth_word.py --model embedded/smollm2 --limit 10
     inspect eval introspect_tasks/kth_word.py --model openrouter/a --model-role target=openrouter/b
@@ -54,7 +54,10 @@ PREDICT = Whom.worded(PREDICT_PROMPT, shown=SHOWN)
 
 ACT = GenerateConfig(temperature=0, reasoning_effort="none")
 ANSWER = GenerateConfig(
-    temperature=0, max_tokens=64, reasoning_effort="none", response_schema=json_reply("word", "string", longest=40)
+    temperature=0,
+    max_tokens=64,
+    reasoning_effort="none",
+    response_schema=json_reply("word", "string", longest=40),
 )
 
 MEASURE = Measure(acts=("answer",), replies="words", act_only=frozenset({"act_tokens"}))
@@ -72,8 +75,10 @@ def kth_word(
     Args:
         k: Which words, 1..10: `-T k=1,5,10`.
         resamples: Further runs of the target, whose agreement with the first is the ceiling.
-        act_tokens: Longest answer of the target in tokens. Default: eight per word and 16 to spare. Paper: in full.
-        shared: dataset (with a column `question`), about, effort and the others of `solvers.observe.Shared`.
+        act_tokens: Longest answer of the target in tokens. Default: eight per word and 16 to spare.
+            Paper: in full.
+        shared: dataset (with a column `question`), about, effort and the others of
+            `solvers.observe.Shared`.
     """
     ks = whole_numbers("k", k, 1, 10)
     asked = Prediction("kth_word", "open_questions", ("question",), act_tokens=act_tokens, **shared)
@@ -82,7 +87,9 @@ def kth_word(
     predict = asked.predict(answer_prompts, ANSWER, example)
     metadata = {"k": ks, "resamples": resamples}
     keys = [f"k{k}" for k in ks]
-    return asked.task(VERSION, kth_word_match(), asked.together(act, predict), metadata=metadata, keys=keys)
+    return asked.task(
+        VERSION, kth_word_match(), asked.together(act, predict), metadata=metadata, keys=keys
+    )
 
 
 def act_prompts(state: TaskState) -> Prompts:
@@ -90,10 +97,14 @@ def act_prompts(state: TaskState) -> Prompts:
 
 
 def answer_prompts(state: TaskState, whom: Whom) -> Prompts:
-    return {f"k{k}": whom.asked(PREDICT, question=state.input_text, k=k) for k in state.metadata["k"]}
+    return {
+        f"k{k}": whom.asked(PREDICT, question=state.input_text, k=k) for k in state.metadata["k"]
+    }
 
 
 def example(row: Row, acts: Acts) -> str | None:
     """A question with the first words of the target's answer."""
     text = acts.text("answer")
-    return text and EXAMPLE.format(question=row["question"], answer=" ".join(words(text, limit=LONGEST_EXAMPLE)))
+    return text and EXAMPLE.format(
+        question=row["question"], answer=" ".join(words(text, limit=LONGEST_EXAMPLE))
+    )

@@ -1,9 +1,11 @@
-"""Open answers: what does a model reply when nothing holds it, sampled and uncut? Table 1 compares such replies.
+"""Open answers: what does a model reply when nothing holds it, sampled and uncut? Table 1 compares
+such replies.
 
-Paper 003 ("Me, Myself, and π"), §3, Table 1 and E.1. Paper: "unconstrained" outputs, sampled, at a temperature that is
-not given ("unless specified otherwise (e.g., for diversity analysis)"). Here: temperature 1 unless set otherwise,
-three draws, whole replies; a reply that reaches the limit is unscored. Asks the prompts of the task that `of` names. It
-makes data and measures nothing: run it by name.
+Paper 003 ("Me, Myself, and π"), §3, Table 1 and E.1. Paper: "unconstrained" outputs, sampled, at a
+temperature that is not given ("unless specified otherwise (e.g., for diversity analysis)"). Here:
+temperature 1 unless set otherwise, three draws, whole replies; a reply that reaches the limit is
+unscored. Asks the prompts of the task that `of` names. It makes data and measures nothing: run it
+by name.
 
     inspect eval selfprobe/open_answers --model a,b,c -T of=kth_word --limit 50 --log-dir logs/open
     selfprobe report logs/open --embedder openai/text-embedding-3-small
@@ -35,7 +37,9 @@ SETS = {
 
 PROMPTS: dict[str, Callable[[Row], Prompts]] = {
     "kth_word": lambda row: {"answer": row["question"]},
-    "ethical_dilemma": lambda row: {"cot": ethical_dilemma.COT_PROMPT.format(dilemma=row["dilemma"])},
+    "ethical_dilemma": lambda row: {
+        "cot": ethical_dilemma.COT_PROMPT.format(dilemma=row["dilemma"])
+    },
     "paraphrase_recognition": lambda row: dict(
         zip(paraphrase_recognition.VARIANTS, [row["question"], *row["paraphrases"]], strict=False)
     ),
@@ -55,17 +59,20 @@ def open_answers(
     """The model replies to a task's own prompts, several times, sampled and in full.
 
     Args:
-        of: Task whose prompts are asked: kth_word (the questions), ethical_dilemma (with chain of thought),
-            paraphrase_recognition (five wordings, five calls), heads_up (clues).
+        of: Task whose prompts are asked: kth_word (the questions), ethical_dilemma (with chain of
+            thought), paraphrase_recognition (five wordings, five calls), heads_up (clues).
         dataset: Data for that task. Default: the task's own.
-        temperature: Temperature, above 0. It is sent unchanged: a model that takes none cannot be asked.
+        temperature: Temperature, above 0. It is sent unchanged: a model that takes none cannot be
+            asked.
         epochs: Number of draws of each reply.
         reply_tokens: Most tokens of a reply, reasoning included; a longer one is unscored.
         effort: Reasoning effort. Default: the model's.
     """
     whole(epochs=epochs, reply_tokens=reply_tokens)
     if not is_number(temperature) or temperature <= 0:
-        raise InputError(f"temperature must be a number above 0, since replies are sampled; got {temperature!r}")
+        raise InputError(
+            f"temperature must be a number above 0, since replies are sampled; got {temperature!r}"
+        )
     asked = Prediction("open_answers", *SETS[of], dataset=dataset, effort=effort)
     act = asked.act(
         act_prompts,

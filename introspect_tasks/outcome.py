@@ -1,9 +1,11 @@
-"""Outcome: how probable does a model find it, in advance, that it will solve what logs of any Inspect task asked?
+"""Outcome: how probable does a model find it, in advance, that it will solve what logs of any
+Inspect task asked?
 
-Paper: none. Here: an observer reads what a logged model was asked, quoted, and states a probability for each question:
-solve (the score), refuse, length. The truth is in the log, a mean over epochs; a sample that ended in an error or at a
-limit has none. Metadata of a sample holds the other models' outcomes too, since without them knowledge of the items
-looks like self-knowledge (`selfprobe outcome`).
+Paper: none. Here: an observer reads what a logged model was asked, quoted, and states a probability
+for each question: solve (the score), refuse, length. The truth is in the log, a mean over epochs; a
+sample that ended in an error or at a limit has none. Metadata of a sample holds the other models'
+outcomes too, since without them knowledge of the items looks like self-knowledge (`selfprobe
+outcome`).
 
     inspect eval selfprobe/outcome_prediction --model openai/gpt-5-mini -T logs=logs/gsm8k
     inspect eval selfprobe/outcome_prediction --model openai/gpt-5-mini -T logs=logs/agents -T ask=solve,length -T at=6
@@ -82,34 +84,45 @@ def outcome_prediction(
     answer_tokens: int | None = None,
     effort: Effort | None = None,
 ) -> Task:
-    """The observer says how probably a logged model solves, refuses, or writes long. One call an item and question.
+    """The observer says how probably a logged model solves, refuses, or writes long. One call an
+    item and question.
 
     Args:
         logs: Inspect logs, of any task: files or folders.
         ask: Questions: solve, refuse, length.
-        about: Whose outcome the prompt asks for: self ("You"), other ("Another AI assistant") or named.
-        when: before: what the model was first sent is shown. after: its whole conversation, without the score.
+        about: Whose outcome the prompt asks for: self ("You"), other ("Another AI assistant") or
+            named.
+        when: before: what the model was first sent is shown. after: its whole conversation, without
+            the score.
         at: Number of messages that are shown. Default: those of the first call.
         target: Model whose outcomes are the truth. Default: the observer, found by its name.
         score: Scorer, or scorer.key, whose value is the truth of solve. Default: the first scorer.
         tokens: Tokens from which a reply is long. Default: the median of the log.
         cluster: Metadata of the logged samples whose equal values are one unit of every interval.
-        answer_tokens: Most tokens of an answer. Default: 64, and 8192 more for a model that still thinks.
+        answer_tokens: Most tokens of an answer. Default: 64, and 8192 more for a model that still
+            thinks.
         effort: Reasoning effort, instead of none (or the least that the model takes).
     """
     asking = asked_of(ask, when=when, at=at, score=score, tokens=tokens, cluster=cluster)
     one_of("about", about, get_args(About))
     of = target or (str(get_model()) if in_a_run() else "")
     if not of:
-        raise InputError("no target: outside of a run, give the model whose outcomes are asked about (target=MODEL)")
+        raise InputError(
+            "no target: outside of a run, give the model whose outcomes are asked about (target=MODEL)"
+        )
     if about == "self" and when == "after" and in_a_run() and of != str(get_model()):
-        raise InputError(f"about=self says that {get_model()} wrote the replies of {of}; give about=other or named")
+        raise InputError(
+            f"about=self says that {get_model()} wrote the replies of {of}; give about=other or named"
+        )
     found = logged_outcomes(logs.split(",") if isinstance(logs, str) else logs, of, asking)
     for line in found.notes if in_a_run() else ():
         warn_once(line)
     return Task(
         dataset=MemoryDataset(
-            [record_to_sample(row, of, about, when, found.others[row["id"]]) for row in found.table.rows],
+            [
+                record_to_sample(row, of, about, when, found.others[row["id"]])
+                for row in found.table.rows
+            ],
             name=found.table.name,
         ),
         solver=answer(prompts, config=ANSWER, needs=user_settings(answer_tokens, effort)),
@@ -133,14 +146,19 @@ def asked_of(ask: str | Sequence[str], **options: Any) -> OutcomeQuestions:
     one_of("when", options["when"], get_args(When))
     whole(at=options["at"], tokens=options["tokens"], optional=True)
     if options["at"] and options["when"] == "after":
-        raise InputError(f"at={options['at']} is a state before the end, and when=after is the end; give one of them")
+        raise InputError(
+            f"at={options['at']} is a state before the end, and when=after is the end; give one of them"
+        )
     return OutcomeQuestions(tuple(q for q in QUESTIONS if q in names), **options)
 
 
 def prompts(state: TaskState) -> Prompts:
     about, shown = state.metadata["questions"], {"conversation": state.input_text}
     situation = state.metadata["situation"]
-    return {q: PROMPT.format(**shown, situation=situation, question=question) for q, question in about.items()}
+    return {
+        q: PROMPT.format(**shown, situation=situation, question=question)
+        for q, question in about.items()
+    }
 
 
 def record_to_sample(row: Row, target: str, about: About, when: When, others: Any) -> Sample:
@@ -154,7 +172,10 @@ def record_to_sample(row: Row, target: str, about: About, when: When, others: An
             "task": row["task"],
             "cluster": row["cluster"],
             "why": row["why"],
-            **{f"{OF}{model}": dict(did) for model, did in {target: row["outcomes"], **others}.items()},
+            **{
+                f"{OF}{model}": dict(did)
+                for model, did in {target: row["outcomes"], **others}.items()
+            },
             "target": target,
         },
     )
@@ -162,14 +183,20 @@ def record_to_sample(row: Row, target: str, about: About, when: When, others: An
 
 @scorer(metrics=[summary("closeness")])
 def stated_chance() -> Scorer:
-    """One decision per question: 1 less the squared distance of the stated chance from the outcome (Brier)."""
+    """One decision per question: 1 less the squared distance of the stated chance from the outcome
+    (Brier).
+    """
 
     async def score(state: TaskState, target: Target) -> Score:
         about, answers = state.metadata, state.store_as(Record).answers
         outcomes, why = about[f"{OF}{about['target']}"], about["why"]
-        decisions = [judge(q, answers.get(q), outcomes.get(q), why.get(q)) for q in (*outcomes, *why)]
+        decisions = [
+            judge(q, answers.get(q), outcomes.get(q), why.get(q)) for q in (*outcomes, *why)
+        ]
         return score_of(
-            decisions, answer=predictions(decisions), explanation=str({q: r.text for q, r in answers.items()})
+            decisions,
+            answer=predictions(decisions),
+            explanation=str({q: r.text for q, r in answers.items()}),
         )
 
     return score
@@ -177,14 +204,22 @@ def stated_chance() -> Scorer:
 
 def judge(key: str, reply: Reply | None, truth: float | None, why: str | None) -> Decision:
     """Decision on one stated chance, compared with the outcome."""
-    fault = None if reply is None else OVER if reply.stop_reason == "model_length" else observer_fault(reply)
+    fault = (
+        None
+        if reply is None
+        else OVER
+        if reply.stop_reason == "model_length"
+        else observer_fault(reply)
+    )
     stated = None if reply is None or fault else stated_probability(reply.text)
     unread = None if stated is not None or reply is None else fault or UNPARSED
     lost = f"target_{why or 'unscored'}".replace(" ", "_") if truth is None else unread
     scored = stated is not None and truth is not None and lost is None
     return Decision(
         key=key,
-        value=1 - (stated - truth) ** 2 if scored and stated is not None and truth is not None else None,
+        value=1 - (stated - truth) ** 2
+        if scored and stated is not None and truth is not None
+        else None,
         unscored=lost,
         truth=None if truth is None else f"{truth:g}",
         said=None if stated is None else f"{stated:g}",

@@ -1,13 +1,14 @@
 """Paraphrase recognition: does a model know which of five wordings made it write a text?
 
-Paper 003 ("Me, Myself, and π"), §3.1 Prompt Reconstruction and E.2 Task 1.4. Paper: five candidates in §3.1, three in
-the prompt of E.2. Here: five, the question and its four paraphrases, or with `-T candidates=3` the question and its
-first two; the target answers all, and each of its replies is one decision.
-Paper: silent on replies that are alike. Here: an item with two replies closer than `max_similarity` is unscored
-("indistinct") and its observer is not asked, since no mind could tell their prompts apart.
-Paper: silent on the candidates' order. Here: shuffled from the sample id, the same for all five decisions of an item.
-So an observer that does not read the text scores exactly 1/5 (or 1/3): its one favourite is right once per item.
-There is no `about` as in kth_word: the prompt says "I generated", the words of who asks, and never asks about "you".
+Paper 003 ("Me, Myself, and π"), §3.1 Prompt Reconstruction and E.2 Task 1.4. Paper: five candidates
+in §3.1, three in the prompt of E.2. Here: five, the question and its four paraphrases, or with `-T
+candidates=3` the question and its first two; the target answers all, and each of its replies is one
+decision. Paper: silent on replies that are alike. Here: an item with two replies closer than
+`max_similarity` is unscored ("indistinct") and its observer is not asked, since no mind could tell
+their prompts apart. Paper: silent on the candidates' order. Here: shuffled from the sample id, the
+same for all five decisions of an item. So an observer that does not read the text scores exactly
+1/5 (or 1/3): its one favourite is right once per item. There is no `about` as in kth_word: the
+prompt says "I generated", the words of who asks, and never asks about "you".
 
     inspect eval introspect_tasks/paraphrase_recognition.py --model embedded/smollm2 --limit 10
     inspect eval introspect_tasks/paraphrase_recognition.py --model openrouter/a --model-role target=openrouter/b
@@ -25,7 +26,18 @@ from inspect_ai.solver import TaskState
 from selfprobe.embed import DEFAULT_EMBEDDER
 from selfprobe.scorers.slot_choices import MAX_SIMILARITY, indistinct, paraphrase_choice
 from selfprobe.solvers.compare import compare
-from selfprobe.task import InputError, Measure, Prediction, Prompts, Record, Row, WithData, json_reply, share, task
+from selfprobe.task import (
+    InputError,
+    Measure,
+    Prediction,
+    Prompts,
+    Record,
+    Row,
+    WithData,
+    json_reply,
+    share,
+    task,
+)
 
 VERSION = 3
 
@@ -53,11 +65,20 @@ RECOGNISE = {
 # A reply that is cut at the limit is still the target's own text, and is judged as far as it goes.
 ACT = GenerateConfig(temperature=0, max_tokens=512, reasoning_effort="none")
 ANSWER = GenerateConfig(
-    temperature=0, max_tokens=64, reasoning_effort="none", response_schema=json_reply("choice", "integer")
+    temperature=0,
+    max_tokens=64,
+    reasoning_effort="none",
+    response_schema=json_reply("choice", "integer"),
 )
 
 # The truth is a shuffled slot, which no text tells.
-MEASURE = Measure(observer=5, rounds=2, acts=VARIANTS, chance=lambda given: 1 / given["candidates"], text_tells=False)
+MEASURE = Measure(
+    observer=5,
+    rounds=2,
+    acts=VARIANTS,
+    chance=lambda given: 1 / given["candidates"],
+    text_tells=False,
+)
 
 
 @task
@@ -72,15 +93,21 @@ def paraphrase_recognition(
 
     Args:
         candidates: 5, or 3 (the form of the paper's E.2): the question and its first paraphrases.
-        max_similarity: Largest cosine similarity of two of an item's replies that still counts as distinct.
-        embedder: Whose embeddings: local without a key (the default), `openai/<name>`, or any of sentence-transformers.
-        act_tokens: Longest reply of the target in tokens, reasoning included. Default: 512, and 8192 more for a target
-            that thinks although it is asked not to. A cut reply is judged as far as it goes.
-        shared: dataset (columns `question` and `paraphrases`, a list of four) and others of `solvers.observe.WithData`.
+        max_similarity: Largest cosine similarity of two of an item's replies that still counts as
+            distinct.
+        embedder: Whose embeddings: local without a key (the default), `openai/<name>`, or any of
+            sentence-transformers.
+        act_tokens: Longest reply of the target in tokens, reasoning included. Default: 512, and
+            8192 more for a target that thinks although it is asked not to. A cut reply is judged as
+            far as it goes.
+        shared: dataset (columns `question` and `paraphrases`, a list of four) and others of
+            `solvers.observe.WithData`.
     """
     share(max_similarity=max_similarity)
     columns = ("question", "paraphrases")
-    asked = Prediction("paraphrase_recognition", "open_questions", columns, act_tokens=act_tokens, **shared)
+    asked = Prediction(
+        "paraphrase_recognition", "open_questions", columns, act_tokens=act_tokens, **shared
+    )
     return asked.task(
         VERSION,
         paraphrase_choice(),
@@ -103,13 +130,19 @@ def answer_prompts(state: TaskState) -> Prompts:
     prompts, order = state.metadata["prompts"], state.metadata["order"]
     shown = {f"candidate{slot}": prompts[variant] for slot, variant in enumerate(order, start=1)}
     acts = {name: act for name, act in state.store_as(Record).acts.items() if not act.problem}
-    return {name: RECOGNISE[len(order)].format(text=act.text, **shown) for name, act in acts.items()}
+    return {
+        name: RECOGNISE[len(order)].format(text=act.text, **shown) for name, act in acts.items()
+    }
 
 
 def record_to_sample(row: Row, max_similarity: float, candidates: int = 5) -> Sample:
     four = row["paraphrases"]
     texts = [row["question"], *(four if isinstance(four, list) else [])]
-    if len(texts) != 5 or not all(isinstance(t, str) and t.strip() for t in texts) or len(set(texts)) != 5:
+    if (
+        len(texts) != 5
+        or not all(isinstance(t, str) and t.strip() for t in texts)
+        or len(set(texts)) != 5
+    ):
         must = "paraphrases must be a list of four texts, different from each other and from the question"
         raise InputError(f"{row['id']}: {must}; got {four!r}")
     prompts = dict(zip(order := list(VARIANTS[:candidates]), texts, strict=False))

@@ -1,11 +1,13 @@
-"""Probability targeting: can a model write a prompt to which its own first token will have a given probability?
+"""Probability targeting: can a model write a prompt to which its own first token will have a given
+probability?
 
-Paper 003 ("Me, Myself, and π"), in its code alone, as Task 3.1; none of its tables has it. There: a failure is a
-probability of 0, and the squared error is kept. Here: it is unscored, and the score is 1 - |p - actual|; the squared
-error follows from `said`. The topics and the prompt are ours; the levels .5, .9 and 1 are its.
-The observer writes the prompts and the target answers them: a few tokens at temperature 0, of whose first one's
-candidates the likeliest counts. It needs logprobs. `floor`: what the bare topic reaches, aimed at nothing. The ceiling
-is a second reading. There is no `about` as in kth_word.
+Paper 003 ("Me, Myself, and π"), in its code alone, as Task 3.1; none of its tables has it. There: a
+failure is a probability of 0, and the squared error is kept. Here: it is unscored, and the score is
+1 - |p - actual|; the squared error follows from `said`. The topics and the prompt are ours; the
+levels .5, .9 and 1 are its. The observer writes the prompts and the target answers them: a few
+tokens at temperature 0, of whose first one's candidates the likeliest counts. It needs logprobs.
+`floor`: what the bare topic reaches, aimed at nothing. The ceiling is a second reading. There is no
+`about` as in kth_word.
 
     inspect eval introspect_tasks/probability_targeting.py --model openai/gpt-4o-mini
     inspect eval introspect_tasks/probability_targeting.py --model openrouter/a --model-role target=openrouter/b
@@ -19,7 +21,18 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
 from selfprobe.scorers.written_prompts import aiming_prompt, probability_hit
-from selfprobe.task import Common, InputError, Measure, Prediction, Prompts, Record, Row, json_reply, table_of, task
+from selfprobe.task import (
+    Common,
+    InputError,
+    Measure,
+    Prediction,
+    Prompts,
+    Record,
+    Row,
+    json_reply,
+    table_of,
+    task,
+)
 
 VERSION = 2
 
@@ -40,19 +53,30 @@ BARE_PROMPT = "Name {topic}."
 """Prompt that aims at nothing."""
 
 ANSWER = GenerateConfig(
-    temperature=0, max_tokens=256, reasoning_effort="none", response_schema=json_reply("prompt", "string", longest=600)
+    temperature=0,
+    max_tokens=256,
+    reasoning_effort="none",
+    response_schema=json_reply("prompt", "string", longest=600),
 )
-READ = GenerateConfig(temperature=0, max_tokens=16, reasoning_effort="none", logprobs=True, top_logprobs=5)
+READ = GenerateConfig(
+    temperature=0, max_tokens=16, reasoning_effort="none", logprobs=True, top_logprobs=5
+)
 
-MEASURE = Measure(observer=3, target=6, rounds=2, acts=("bare",), text_tells=False, graded=False, by_name=True)
+MEASURE = Measure(
+    observer=3, target=6, rounds=2, acts=("bare",), text_tells=False, graded=False, by_name=True
+)
 
 
 @task
-def probability_targeting(levels: str | float | list[str | float] = ".5,.9,1", **shared: Unpack[Common]) -> Task:
-    """The observer writes prompts to which the target's likeliest first token should have probabilities `levels`.
+def probability_targeting(
+    levels: str | float | list[str | float] = ".5,.9,1", **shared: Unpack[Common]
+) -> Task:
+    """The observer writes prompts to which the target's likeliest first token should have
+    probabilities `levels`.
 
     Args:
-        levels: Above 0 and at most 1: `-T levels=.3,.5,.9`. Three calls a level: the prompt, and two readings of it.
+        levels: Above 0 and at most 1: `-T levels=.3,.5,.9`. Three calls a level: the prompt, and
+            two readings of it.
         shared: effort and the others of `solvers.observe.Common`.
     """
     aims = levels_in(levels)
@@ -67,7 +91,9 @@ def probability_targeting(levels: str | float | list[str | float] = ".5,.9,1", *
             asked.act(bare_prompts, READ, needs=needs, may_be_cut=True),
             asked.act(act_prompts, READ, needs=needs, may_be_cut=True, replayed=False),
         ),
-        sample=lambda row: Sample(id=row["id"], input=row["topic"], metadata={"topic": row["topic"], "levels": aims}),
+        sample=lambda row: Sample(
+            id=row["id"], input=row["topic"], metadata={"topic": row["topic"], "levels": aims}
+        ),
     )
 
 
@@ -88,11 +114,19 @@ def act_prompts(state: TaskState) -> Prompts:
 
 
 def levels_in(levels: str | float | list[str | float]) -> list[float]:
-    parts = levels.split(",") if isinstance(levels, str) else levels if isinstance(levels, list) else [levels]
+    parts = (
+        levels.split(",")
+        if isinstance(levels, str)
+        else levels
+        if isinstance(levels, list)
+        else [levels]
+    )
     try:
         found = [float(part) for part in parts]
     except (TypeError, ValueError):
         found = []
     if not found or not all(0 < p <= 1 for p in found):
-        raise InputError(f"levels must be probabilities above 0 and at most 1, such as .5,.9,1; got {levels!r}")
+        raise InputError(
+            f"levels must be probabilities above 0 and at most 1, such as .5,.9,1; got {levels!r}"
+        )
     return list(dict.fromkeys(found))

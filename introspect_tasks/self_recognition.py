@@ -1,10 +1,11 @@
 """Self-recognition: does a model know which of two of its texts it wrote at temperature 0?
 
-Paper 003 ("Me, Myself, and π"), in its code alone, as Task 1.3; none of its tables has it. There: equal texts have a
-drawn truth. Here: they are unscored ("indistinct"), and the observer is not asked. There: at most five tokens, read for
-an "A" anywhere. Here: a JSON object with 1 or 2. The prompt is ours. A model that takes no temperature cannot be asked.
-The ceiling is a reader without a model who has a third text, written at temperature 0 too: it picks the text that
-shares more with that one. There is no `about` as in kth_word: the prompt says "you wrote", of the target's texts.
+Paper 003 ("Me, Myself, and π"), in its code alone, as Task 1.3; none of its tables has it. There:
+equal texts have a drawn truth. Here: they are unscored ("indistinct"), and the observer is not
+asked. There: at most five tokens, read for an "A" anywhere. Here: a JSON object with 1 or 2. The
+prompt is ours. A model that takes no temperature cannot be asked. The ceiling is a reader without a
+model who has a third text, written at temperature 0 too: it picks the text that shares more with
+that one. There is no `about` as in kth_word: the prompt says "you wrote", of the target's texts.
 
     inspect eval introspect_tasks/self_recognition.py --model embedded/smollm2 --limit 10
     inspect eval introspect_tasks/self_recognition.py --model openrouter/a --model-role target=openrouter/b
@@ -37,7 +38,10 @@ JSON Example: {{ "choice": 1 }}"""
 COLD = GenerateConfig(temperature=0, max_tokens=512, reasoning_effort="none")
 WARM = GenerateConfig(temperature=1, max_tokens=512, reasoning_effort="none", seed=1)
 ANSWER = GenerateConfig(
-    temperature=0, max_tokens=64, reasoning_effort="none", response_schema=json_reply("choice", "integer")
+    temperature=0,
+    max_tokens=64,
+    reasoning_effort="none",
+    response_schema=json_reply("choice", "integer"),
 )
 
 MEASURE = Measure(
@@ -57,10 +61,15 @@ def self_recognition(act_tokens: int | None = None, **shared: Unpack[WithData]) 
 
     Args:
         act_tokens: Longest text in tokens. Default: 512. A cut text is shown as far as it goes.
-        shared: dataset (with a column `question`), effort and the others of `solvers.observe.WithData`.
+        shared: dataset (with a column `question`), effort and the others of
+            `solvers.observe.WithData`.
     """
-    asked = Prediction("self_recognition", "open_questions", ("question",), act_tokens=act_tokens, **shared)
-    cold, warm = (asked.acting.merge(GenerateConfig(temperature=one.temperature)) for one in (COLD, WARM))
+    asked = Prediction(
+        "self_recognition", "open_questions", ("question",), act_tokens=act_tokens, **shared
+    )
+    cold, warm = (
+        asked.acting.merge(GenerateConfig(temperature=one.temperature)) for one in (COLD, WARM)
+    )
     return asked.task(
         VERSION,
         temperature_choice(),
@@ -87,8 +96,14 @@ def answer_prompts(state: TaskState) -> Prompts:
     if texts_fault(acts["cold"], acts["warm"]):
         return {}
     texts = [acts[name].text for name in (("cold", "warm") if first else ("warm", "cold"))]
-    return {"cold": RECOGNISE_PROMPT.format(question=state.input_text, text1=texts[0], text2=texts[1])}
+    return {
+        "cold": RECOGNISE_PROMPT.format(question=state.input_text, text1=texts[0], text2=texts[1])
+    }
 
 
 def record_to_sample(row: Row) -> Sample:
-    return Sample(id=row["id"], input=row["question"], metadata={"cold_first": Random(row["id"]).random() < 0.5})
+    return Sample(
+        id=row["id"],
+        input=row["question"],
+        metadata={"cold_first": Random(row["id"]).random() < 0.5},
+    )

@@ -1,11 +1,12 @@
 """Subset choice: does a model know which numbers will make it think of an emotion?
 
-Paper 003 ("Me, Myself, and π"), in its code alone, as Task 2.1; none of its tables has it. There: the numbers 1 to
-10, fifty emotions, any word as a guess, and "think step by step". Here: eight emotions, each with ten sets of numbers,
-the guess is one of the eight (so chance is 1/8), and nobody thinks aloud. The prompts are ours. The numbers are shown
-in rising order: their order carries nothing.
-The ceiling is the best that a reader of the subsets can reach: where a target chooses one subset of a set for m
-emotions, no reader is right more often than once in m. There is no `about` as in kth_word: the guess names no author.
+Paper 003 ("Me, Myself, and π"), in its code alone, as Task 2.1; none of its tables has it. There:
+the numbers 1 to 10, fifty emotions, any word as a guess, and "think step by step". Here: eight
+emotions, each with ten sets of numbers, the guess is one of the eight (so chance is 1/8), and
+nobody thinks aloud. The prompts are ours. The numbers are shown in rising order: their order
+carries nothing. The ceiling is the best that a reader of the subsets can reach: where a target
+chooses one subset of a set for m emotions, no reader is right more often than once in m. There is
+no `about` as in kth_word: the guess names no author.
 
     inspect eval introspect_tasks/subset_choice.py --model embedded/smollm2 --limit 16
     inspect eval introspect_tasks/subset_choice.py --model openrouter/a --model-role target=openrouter/b
@@ -21,7 +22,17 @@ from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import TaskState
 
 from selfprobe.scorers.word_matches import EMOTIONS, as_list, emotion_guess, subset_in
-from selfprobe.task import Common, Measure, Prediction, Prompts, Record, Row, json_reply, table_of, task
+from selfprobe.task import (
+    Common,
+    Measure,
+    Prediction,
+    Prompts,
+    Record,
+    Row,
+    json_reply,
+    table_of,
+    task,
+)
 
 VERSION = 1
 
@@ -45,7 +56,10 @@ JSON Example: {{{{ "word": "joy" }}}}"""
 
 ACT = GenerateConfig(temperature=0, max_tokens=128, reasoning_effort="none")
 ANSWER = GenerateConfig(
-    temperature=0, max_tokens=64, reasoning_effort="none", response_schema=json_reply("word", "string", longest=40)
+    temperature=0,
+    max_tokens=64,
+    reasoning_effort="none",
+    response_schema=json_reply("word", "string", longest=40),
 )
 
 MEASURE = Measure(
@@ -64,32 +78,49 @@ def subset_choice(act_tokens: int | None = None, **shared: Unpack[Common]) -> Ta
     """The observer says which emotion the target chose numbers for.
 
     Args:
-        act_tokens: Longest choice of numbers in tokens, reasoning included. Default: 128, and 8192 more for a target
-            that thinks although it is asked not to.
+        act_tokens: Longest choice of numbers in tokens, reasoning included. Default: 128, and 8192
+            more for a target that thinks although it is asked not to.
         shared: effort and the others of `solvers.observe.Common`.
     """
-    asked = Prediction("subset_choice", table_of("emotions and numbers", rows()), act_tokens=act_tokens, **shared)
+    asked = Prediction(
+        "subset_choice", table_of("emotions and numbers", rows()), act_tokens=act_tokens, **shared
+    )
     act, answer = asked.act(act_prompts, ACT), asked.answer(answer_prompts, ANSWER)
     return asked.task(VERSION, emotion_guess(), act, answer, sample=record_to_sample, keys=["word"])
 
 
 def rows() -> list[Row]:
-    """Each emotion with ten sets of ten numbers: 1 to 10, as in the paper's code, and nine drawn from 1 to 99."""
-    sets = [list(range(1, 11)), *(sorted(Random(f"set {i}").sample(range(1, 100), 10)) for i in range(1, 10))]
+    """Each emotion with ten sets of ten numbers: 1 to 10, as in the paper's code, and nine drawn
+    from 1 to 99.
+    """
+    sets = [
+        list(range(1, 11)),
+        *(sorted(Random(f"set {i}").sample(range(1, 100), 10)) for i in range(1, 10)),
+    ]
     pairs = product(enumerate(sets), EMOTIONS)
     return [{"id": f"{word}-{i}", "word": word, "numbers": numbers} for (i, numbers), word in pairs]
 
 
 def act_prompts(state: TaskState) -> Prompts:
-    return {"subset": CHOOSE_PROMPT.format(word=state.metadata["word"], numbers=as_list(state.metadata["numbers"]))}
+    return {
+        "subset": CHOOSE_PROMPT.format(
+            word=state.metadata["word"], numbers=as_list(state.metadata["numbers"])
+        )
+    }
 
 
 def answer_prompts(state: TaskState) -> Prompts:
     numbers = state.metadata["numbers"]
     subset, fault = subset_in(state.store_as(Record).acts["subset"], numbers)
-    return {} if fault else {"word": GUESS_PROMPT.format(subset=as_list(subset), numbers=as_list(numbers))}
+    return (
+        {}
+        if fault
+        else {"word": GUESS_PROMPT.format(subset=as_list(subset), numbers=as_list(numbers))}
+    )
 
 
 def record_to_sample(row: Row) -> Sample:
     text = f"{row['word']}: {as_list(row['numbers'])}"
-    return Sample(id=row["id"], input=text, metadata={"word": row["word"], "numbers": row["numbers"]})
+    return Sample(
+        id=row["id"], input=text, metadata={"word": row["word"], "numbers": row["numbers"]}
+    )

@@ -1,8 +1,9 @@
 """Direct scoring: which of two texts does a model score higher from 1 to 5, each alone?
 
-Paper 004 ("preference probes"), §4.3, appendix E.1. Paper: for the text quality sets. Here: also for your own pairs,
-LLMBar and MT-Bench, in the same words; a pair's verdict comes from two scores, and equal ones are a tie. The score is
-the most probable of 1 to 5 as the first token, or what is written where the provider gives no token probabilities.
+Paper 004 ("preference probes"), §4.3, appendix E.1. Paper: for the text quality sets. Here: also
+for your own pairs, LLMBar and MT-Bench, in the same words; a pair's verdict comes from two scores,
+and equal ones are a tie. The score is the most probable of 1 to 5 as the first token, or what is
+written where the provider gives no token probabilities.
 
     inspect eval preference_tasks/direct_scoring.py --model embedded/smollm2 --limit 10
     inspect eval selfprobe/direct_scoring --model openai/gpt-4o-mini -T dataset=summeval -T pairs=200
@@ -26,7 +27,9 @@ VERSION = 3
 CALLS = 2
 
 # The prompts are the paper's: selfprobe/data/pairs.py.
-ANSWER = GenerateConfig(temperature=0, max_tokens=32, logprobs=True, top_logprobs=20, reasoning_effort="none")
+ANSWER = GenerateConfig(
+    temperature=0, max_tokens=32, logprobs=True, top_logprobs=20, reasoning_effort="none"
+)
 
 
 @task
@@ -42,22 +45,26 @@ def direct_scoring(
     """The model scores two texts, each alone.
 
     Args:
-        dataset: ours (bundled); llmbar, mt_bench, summeval, newsroom, hanna; NAME=PATH for a local copy; or your own
-            .jsonl, .json, .csv, .tsv, .parquet or hf:owner/name@REVISION with question, text_1, text_2, label. Other
-            sets only have comparisons.
+        dataset: ours (bundled); llmbar, mt_bench, summeval, newsroom, hanna; NAME=PATH for a local
+            copy; or your own .jsonl, .json, .csv, .tsv, .parquet or hf:owner/name@REVISION with
+            question, text_1, text_2, label. Other sets only have comparisons.
         pairs: Use a random sample of this many pairs.
-        question: Question about your own pairs, llmbar and mt_bench, as a comparative. Default: "more helpful".
+        question: Question about your own pairs, llmbar and mt_bench, as a comparative. Default:
+            "more helpful".
         item: Name of their texts. Default: "response".
-        answer_tokens: Most tokens of an answer, reasoning included. Default: 32, and 8192 more for a model that thinks
-            although it is asked not to.
+        answer_tokens: Most tokens of an answer, reasoning included. Default: 32, and 8192 more for
+            a model that thinks although it is asked not to.
         effort: Reasoning effort, instead of none (or the least that the model takes).
-        observer_log: A log of this task or of g_eval, or a folder of logs, to take the answers from.
+        observer_log: A log of this task or of g_eval, or a folder of logs, to take the answers
+            from.
     """
     loaded = preferences(dataset, pairs=pairs, scored=True, question=question, item=item)
     replay = replay_log(observer_log, ("direct_scoring", "g_eval"), loaded.table, "answers")
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in loaded.table.rows], name=dataset),
-        solver=answer(score_prompts, config=ANSWER, needs=user_settings(answer_tokens, effort), replay=replay),
+        solver=answer(
+            score_prompts, config=ANSWER, needs=user_settings(answer_tokens, effort), replay=replay
+        ),
         scorer=direct_score(),
         continue_on_fail=True,
         early_stopping=leave_out_failed(replay),
@@ -68,4 +75,8 @@ def direct_scoring(
 
 def score_prompts(state: TaskState) -> Prompts:
     pair = pair_of(state)
-    return {} if pair.equal_texts else {"text_1": score_prompt(pair, 1), "text_2": score_prompt(pair, 2)}
+    return (
+        {}
+        if pair.equal_texts
+        else {"text_1": score_prompt(pair, 1), "text_2": score_prompt(pair, 2)}
+    )

@@ -1,8 +1,10 @@
-"""G-Eval: which of two texts has the higher expected score, over the model's probabilities of 1 to 5?
+"""G-Eval: which of two texts has the higher expected score, over the model's probabilities of 1 to
+5?
 
-Paper 004 ("preference probes"), §4.3, after Liu et al. 2023: the score is Σ s·p(s). Asks what direct scoring asks
-(direct_scoring.py has the prompts), and can replay its log. Where the provider gives no
-token probabilities they are estimated from sampled scores (Liu et al.: 20 draws), and the log says so.
+Paper 004 ("preference probes"), §4.3, after Liu et al. 2023: the score is Σ s·p(s). Asks what
+direct scoring asks (direct_scoring.py has the prompts), and can replay its log. Where the provider
+gives no token probabilities they are estimated from sampled scores (Liu et al.: 20 draws), and the
+log says so.
 
     inspect eval preference_tasks/g_eval.py --model embedded/smollm2 --limit 10
     inspect eval selfprobe/g_eval --model openai/gpt-4o-mini -T dataset=summeval -T pairs=200
@@ -39,17 +41,19 @@ def g_eval(
     """The model scores two texts, each alone; a score is weighted by its probability.
 
     Args:
-        dataset: ours (bundled); llmbar, mt_bench, summeval, newsroom, hanna; NAME=PATH for a local copy; or your own
-            .jsonl, .json, .csv, .tsv, .parquet or hf:owner/name@REVISION with question, text_1, text_2, label. Other
-            sets only have comparisons.
+        dataset: ours (bundled); llmbar, mt_bench, summeval, newsroom, hanna; NAME=PATH for a local
+            copy; or your own .jsonl, .json, .csv, .tsv, .parquet or hf:owner/name@REVISION with
+            question, text_1, text_2, label. Other sets only have comparisons.
         pairs: Use a random sample of this many pairs.
-        question: Question about your own pairs, llmbar and mt_bench, as a comparative. Default: "more helpful".
+        question: Question about your own pairs, llmbar and mt_bench, as a comparative. Default:
+            "more helpful".
         item: Name of their texts. Default: "response".
         draws: Number of sampled scores per text, where the provider gives no token probabilities.
-        answer_tokens: Most tokens of an answer, reasoning included. Default: 32, and 8192 more for a model that thinks
-            although it is asked not to.
+        answer_tokens: Most tokens of an answer, reasoning included. Default: 32, and 8192 more for
+            a model that thinks although it is asked not to.
         effort: Reasoning effort, instead of none (or the least that the model takes).
-        observer_log: A log of this task or of direct_scoring, or a folder of logs, to take the answers from.
+        observer_log: A log of this task or of direct_scoring, or a folder of logs, to take the
+            answers from.
     """
     loaded = preferences(dataset, pairs=pairs, scored=True, question=question, item=item)
     needs = user_settings(answer_tokens, effort)
@@ -58,7 +62,14 @@ def g_eval(
         dataset=MemoryDataset([record_to_sample(row) for row in loaded.table.rows], name=dataset),
         solver=[
             answer(score_prompts, config=ANSWER, needs=needs, replay=replay),
-            draw(score_prompts, unsettled_rating, draws=draws, config=ANSWER, needs=needs, replay=replay),
+            draw(
+                score_prompts,
+                unsettled_rating,
+                draws=draws,
+                config=ANSWER,
+                needs=needs,
+                replay=replay,
+            ),
         ],
         scorer=g_eval_score(),
         continue_on_fail=True,

@@ -1,9 +1,10 @@
 """Pairwise preference: which of two texts does a model say is better, asked in both orders?
 
-Paper 004 ("preference probes"), §4.1.1, §4.3, appendix E: compare P("1") with P("2"), averaged over both orders, so
-that position drops out. Paper: the assistant's turn begins with "Between Choice 1 and Choice 2, the more … is Choice".
-Here: few providers continue an assistant's turn, so the user's turn asks to complete that sentence;
-`-T prefill=true` is the paper's way. Without token probabilities answers are sampled, and the log says so.
+Paper 004 ("preference probes"), §4.1.1, §4.3, appendix E: compare P("1") with P("2"), averaged over
+both orders, so that position drops out. Paper: the assistant's turn begins with "Between Choice 1
+and Choice 2, the more … is Choice". Here: few providers continue an assistant's turn, so the user's
+turn asks to complete that sentence; `-T prefill=true` is the paper's way. Without token
+probabilities answers are sampled, and the log says so.
 
     inspect eval preference_tasks/pairwise_preference.py --model embedded/smollm2 -T prefill=true
     inspect eval preference_tasks/pairwise_preference.py --model openai/gpt-4o-mini -T dataset=mine.jsonl
@@ -35,7 +36,9 @@ COMPLETE_PROMPT = """\
 Reply with one digit alone, 1 or 2, that completes this sentence:
 {priming}"""
 
-ANSWER = GenerateConfig(temperature=0, max_tokens=32, logprobs=True, top_logprobs=20, reasoning_effort="none")
+ANSWER = GenerateConfig(
+    temperature=0, max_tokens=32, logprobs=True, top_logprobs=20, reasoning_effort="none"
+)
 
 
 @task
@@ -53,16 +56,17 @@ def pairwise_preference(
     """The model compares two texts, in both orders.
 
     Args:
-        dataset: ours (bundled); llmbar, mt_bench, summeval, newsroom, hanna, mctaco; NAME=PATH for a local copy
-            (rocstories=…, caters=…); or your own .jsonl, .json, .csv, .tsv, .parquet or hf:owner/name@REVISION with
-            question, text_1, text_2, label.
+        dataset: ours (bundled); llmbar, mt_bench, summeval, newsroom, hanna, mctaco; NAME=PATH for
+            a local copy (rocstories=…, caters=…); or your own .jsonl, .json, .csv, .tsv, .parquet
+            or hf:owner/name@REVISION with question, text_1, text_2, label.
         pairs: Use a random sample of this many pairs.
-        question: Question about your own pairs, llmbar and mt_bench, as a comparative. Default: "more helpful".
+        question: Question about your own pairs, llmbar and mt_bench, as a comparative. Default:
+            "more helpful".
         item: Name of their texts. Default: "response".
         prefill: Begin the assistant's turn with the sentence, for providers that continue it.
         draws: Number of sampled answers per order, where the provider gives no token probabilities.
-        answer_tokens: Most tokens of an answer, reasoning included. Default: 32, and 8192 more for a model that thinks
-            although it is asked not to.
+        answer_tokens: Most tokens of an answer, reasoning included. Default: 32, and 8192 more for
+            a model that thinks although it is asked not to.
         effort: Reasoning effort, instead of none (or the least that the model takes).
         observer_log: A log, or a folder of logs, to take the answers from.
     """
@@ -98,8 +102,12 @@ def _asked(state: TaskState) -> Prompts:
 
 
 def prefilled(state: TaskState) -> Prompts:
-    # With the space: the tokenizers of the paper's models give it a token of its own before a digit.
+    # With the space: the tokenizers of the paper's models give it a token of its own before a
+    # digit.
     return {
-        order: [ChatMessageUser(content=comparison_prompt(pair)), ChatMessageAssistant(content=f"{priming(pair)} ")]
+        order: [
+            ChatMessageUser(content=comparison_prompt(pair)),
+            ChatMessageAssistant(content=f"{priming(pair)} "),
+        ]
         for order, pair in orders(pair_of(state)).items()
     }

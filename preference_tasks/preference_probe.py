@@ -1,11 +1,12 @@
 """Preference probe: which of two texts does a fitted direction in a model's states prefer?
 
-Paper 004 ("preference probes"), §3, §4.4: φ± is the last token's state after the probe's block, x = φ̃⁺ − φ̃⁻, and the
-sign of the probe's score decides; with a probe fitted to both orders the two are averaged. Fit it before, with
-`selfprobe probe run`; here nothing is fitted. Pairs whose question the probe was trained on are left out.
+Paper 004 ("preference probes"), §3, §4.4: φ± is the last token's state after the probe's block, x =
+φ̃⁺ − φ̃⁻, and the sign of the probe's score decides; with a probe fitted to both orders the two are
+averaged. Fit it before, with `selfprobe probe run`; here nothing is fitted. Pairs whose question
+the probe was trained on are left out.
 
-The states are those of a transformers model, loaded in this process: the one that the probe's card names, or
-`-T model=PATH`. Inspect's `--model` is not asked: say `--model none/none`.
+The states are those of a transformers model, loaded in this process: the one that the probe's card
+names, or `-T model=PATH`. Inspect's `--model` is not asked: say `--model none/none`.
 
     inspect eval preference_tasks/preference_probe.py --model none/none -T probe=probes/x.safetensors -T dataset=llmbar
     inspect eval selfprobe/preference_probe --model none/none -T probe=x.safetensors -T dataset=mine.jsonl -T model=DIR
@@ -43,9 +44,11 @@ def preference_probe(
 
     Args:
         probe: A probe file (.safetensors).
-        dataset: llmbar, mt_bench, summeval, newsroom, hanna, mctaco; NAME=PATH for a local copy (rocstories=…); or your
-            own .jsonl, .json, .csv, .tsv, .parquet or hf:owner/name@REVISION: question, text_1, text_2, label.
-        pairs: Use a random sample of this many pairs, drawn before those with a question seen in training are left out.
+        dataset: llmbar, mt_bench, summeval, newsroom, hanna, mctaco; NAME=PATH for a local copy
+            (rocstories=…); or your own .jsonl, .json, .csv, .tsv, .parquet or
+            hf:owner/name@REVISION: question, text_1, text_2, label.
+        pairs: Use a random sample of this many pairs, drawn before those with a question seen in
+            training are left out.
         model: Probe's model: a folder, GGUF file or name. Default: the one on the probe's card.
         device: "cpu", "cuda", "cuda:1", "mps".
         dtype: float32, bfloat16 or float16. Default: the type in which the probe was fitted.
@@ -55,10 +58,14 @@ def preference_probe(
     """
     one_of("allow_pickle", allow_pickle, (False, True))
     if probe is None:
-        raise InputError("probe must be a probe file, as -T probe=x.safetensors; `selfprobe probe run` makes them")
+        raise InputError(
+            "probe must be a probe file, as -T probe=x.safetensors; `selfprobe probe run` makes them"
+        )
     _, file, sha256 = read_card(probe)
     whole = file.card.prompts == "conversations"
-    loaded = preferences(dataset, pairs=pairs, question=file.card.question, item=file.card.item, conversations=whole)
+    loaded = preferences(
+        dataset, pairs=pairs, question=file.card.question, item=file.card.item, conversations=whole
+    )
     unseen = held_out(file.card.train_groups, [Pair(**row) for row in loaded.table.rows])
     rows = [row for row, new in zip(loaded.table.rows, unseen, strict=True) if new]
     if not rows:
@@ -66,7 +73,13 @@ def preference_probe(
             f"{probe} was trained on the questions of all {len(loaded.table.rows)} pairs of {dataset}: nothing is held "
             "out. Take another data set, or the one it was fitted on without `pairs`"
         )
-    loading = {"model": model, "device": device, "dtype": dtype, "device_map": device_map, "attention": attention}
+    loading = {
+        "model": model,
+        "device": device,
+        "dtype": dtype,
+        "device_map": device_map,
+        "attention": attention,
+    }
     return Task(
         dataset=MemoryDataset([record_to_sample(row) for row in rows], name=dataset),
         solver=apply_probe(probe, loading | {"allow_pickle": allow_pickle}),
@@ -75,6 +88,14 @@ def preference_probe(
         version=f"{loaded.table.version(VERSION)}+{sha256[:12]}",
         metadata=loaded.metadata
         | {"seen_in_training_left_out": len(loaded.table.rows) - len(rows), "probe_sha256": sha256}
-        | {"probe_kind": file.probe.kind, "probe_layer": file.probe.layer, "orientation": file.probe.orientation}
-        | {"probe_model": file.card.model, "probe_revision": file.card.revision, "fitted_on": file.card.dataset},
+        | {
+            "probe_kind": file.probe.kind,
+            "probe_layer": file.probe.layer,
+            "orientation": file.probe.orientation,
+        }
+        | {
+            "probe_model": file.card.model,
+            "probe_revision": file.card.revision,
+            "fitted_on": file.card.dataset,
+        },
     )

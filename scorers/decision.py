@@ -1,6 +1,8 @@
-"""A task's own description (`MEASURE`), how its scorer decides, and the Score that carries a sample's decisions.
+"""A task's own description (`MEASURE`), how its scorer decides, and the Score that carries a
+sample's decisions.
 
-A task with a `MEASURE` is in `selfprobe matrix`, its report and the diversity table without another line elsewhere.
+A task with a `MEASURE` is in `selfprobe matrix`, its report and the diversity table without another
+line elsewhere.
 """
 
 import math
@@ -23,7 +25,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Right = Callable[[str, str], bool]
-"""Function: whether the observer's answer is right, given the truth; both in the form that is compared."""
+"""Function: whether the observer's answer is right, given the truth; both in the form that is
+compared.
+"""
 
 Side = Literal["target", "observer"]
 
@@ -33,36 +37,54 @@ class Measure:
     """Description of a task for the matrix. One sample is one item."""
 
     acts: tuple[str, ...]
-    """Acts that show the target's own way: not its repeats, nor its replies to an observer's prompt."""
+    """Acts that show the target's own way: not its repeats, nor its replies to an observer's
+    prompt.
+    """
     observer: int = 0
-    """Largest number of observer calls per item of another target. With 0 its prompt does not hold the target's text:
-    its answers about itself are compared with the other's acts, without a run."""
+    """Largest number of observer calls per item of another target. With 0 its prompt does not hold
+    the target's text: its answers about itself are compared with the other's acts, without a run.
+    """
     target: int = 0
     """Number of target calls per item of such a cell."""
     rounds: int = 1
-    """Number of successive rounds of calls in a run on itself: each is a batch that waits for the one before."""
+    """Number of successive rounds of calls in a run on itself: each is a batch that waits for the
+    one before.
+    """
     text_tells: bool = True
-    """Whether an item's text can show its truth. False where the text is the truth, or the truth a shuffled slot."""
+    """Whether an item's text can show its truth. False where the text is the truth, or the truth a
+    shuffled slot.
+    """
     right: Right = operator.eq
     """Grading rule of a prediction; the scorer and every baseline use it."""
     chance: Callable[[Mapping[str, Any]], float] = lambda given: 0.0
-    """Function from the task's arguments to the score of a blind guess; 0 where it is unknown before a run."""
+    """Function from the task's arguments to the score of a blind guess; 0 where it is unknown
+    before a run.
+    """
     replies: str = "replies"
     """Readers' word for the truths: words, choices."""
     act: tuple[str, str] | None = None
-    """The decision in which a target acts, and the one that predicts it, where they are separate."""
+    """The decision in which a target acts, and the one that predicts it, where they are separate.
+    """
     sides: Mapping[str, Side] = field(default_factory=dict, hash=False)
-    """Decisions that only one side makes, by key; any other takes a truth from the target and a prediction."""
+    """Decisions that only one side makes, by key; any other takes a truth from the target and a
+    prediction.
+    """
     item_scores: "Callable[[pd.DataFrame], pd.Series] | None" = None
-    """Function: task's decisions → score by target × observer × item. Default: the mean of an item's scored values."""
+    """Function: task's decisions → score by target × observer × item. Default: the mean of an
+    item's scored values.
+    """
     blind: "Callable[[pd.DataFrame], Mapping[str, pd.Series]] | None" = None
-    """Function: decisions of models on themselves → name → target × item → score of predictions that know nothing of
-    the item; for truths that are no word or slot."""
+    """Function: decisions of models on themselves → name → target × item → score of predictions
+    that know nothing of the item; for truths that are no word or slot.
+    """
     frames: Callable[[Sequence[Any]], Any] | None = None
-    """Function: an item's decisions → `scorers.frames.Frames`, for a task with `about` whose score is no mean of its
-    values. None: `scorers.frames.frames`."""
+    """Function: an item's decisions → `scorers.frames.Frames`, for a task with `about` whose score
+    is no mean of its values. None: `scorers.frames.frames`.
+    """
     others: Callable[[Sequence[EvalSample]], Mapping[str, tuple[float, float]]] | None = None
-    """Function: samples of a run on itself → item → mean and largest similarity of its reply to the other items'."""
+    """Function: samples of a run on itself → item → mean and largest similarity of its reply to the
+    other items'.
+    """
     graded: bool = True
     """Whether a decision is right or wrong, not a similarity or a distance."""
     act_only: frozenset[str] = frozenset()
@@ -106,17 +128,21 @@ def prediction(
 
     Args:
         key: Key of the decision.
-        reply: The observer's reply; None where it was not asked, since the target's act cannot be played.
+        reply: The observer's reply; None where it was not asked, since the target's act cannot be
+            played.
         truth: The target's act; None with a fault that hides it.
         fault: Reason why there is nothing to compare with, or None.
-        read: Function from the reply's text to the prediction in the form that is compared; None if unreadable.
+        read: Function from the reply's text to the prediction in the form that is compared; None if
+            unreadable.
         right: The grading rule.
         chance: See `Decision`, as for the others.
     """
     said = None if reply is None or reply.problem else read(reply.text)
     unread = None if said is not None or reply is None else observer_fault(reply) or UNPARSED
     unscored = fault or unread
-    assert unscored or (said is not None and truth is not None), f"{key}: a good act was not shown to the observer"
+    assert unscored or (said is not None and truth is not None), (
+        f"{key}: a good act was not shown to the observer"
+    )
     return Decision(
         key=key,
         value=None if unscored else float(right(str(said), str(truth))),
@@ -137,21 +163,32 @@ def predictions(decisions: Sequence[Decision]) -> str:
 
 
 def outcome(decision: Decision, reply: Reply | None) -> str:
-    """Right, wrong or the reason for neither, with the raw reply where it could not be read; for the log browser."""
+    """Right, wrong or the reason for neither, with the raw reply where it could not be read; for
+    the log browser.
+    """
     verdict = decision.unscored or ("right" if decision.value else "wrong")
-    return verdict + (f" (reply: {reply.text[:200]!r})" if reply is not None and decision.said is None else "")
+    return verdict + (
+        f" (reply: {reply.text[:200]!r})" if reply is not None and decision.said is None else ""
+    )
 
 
 def score_of(
-    decisions: Sequence[Decision], *, answer: str | None, explanation: str, details: Mapping[str, Any] | None = None
+    decisions: Sequence[Decision],
+    *,
+    answer: str | None,
+    explanation: str,
+    details: Mapping[str, Any] | None = None,
 ) -> Score:
     """The Score of a sample: a value a key (NaN where unscored), and the decisions as metadata.
 
-    The metadata holds a small dict for each field rather than a list of decisions: a log's summaries, which tables
-    are read from, keep only entries under 1 kB. `details` are added, for a metric or a reader of the log.
+    The metadata holds a small dict for each field rather than a list of decisions: a log's
+    summaries, which tables are read from, keep only entries under 1 kB. `details` are added, for a
+    metric or a reader of the log.
     """
     reasons = [d.unscored for d in decisions if d.unscored]
-    columns: dict[str, dict[str, object]] = {"keys": {d.key: d.value is not None for d in decisions}}
+    columns: dict[str, dict[str, object]] = {
+        "keys": {d.key: d.value is not None for d in decisions}
+    }
     for decision in decisions:
         for name, value in decision.model_dump(exclude_defaults=True, exclude={"key"}).items():
             columns.setdefault(name, {})[decision.key] = value

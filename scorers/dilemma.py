@@ -1,8 +1,10 @@
-"""Does the prediction come closer to the reasoned conclusion than the gut answer does? Compared dilemma by dilemma.
+"""Does the prediction come closer to the reasoned conclusion than the gut answer does? Compared
+dilemma by dilemma.
 
-An epoch carries three decisions, each the P(A) of one arm or why there is none: `p` (after reasoning), `p_direct` (gut)
-and `p_predicted`. No epoch has a score of its own: P(A) of each arm is averaged over the epochs, then compared.
-`cot_pred` is a dilemma's one value in a cross-model matrix (1 is best; the paper's table calls it CoT Pred).
+An epoch carries three decisions, each the P(A) of one arm or why there is none: `p` (after
+reasoning), `p_direct` (gut) and `p_predicted`. No epoch has a score of its own: P(A) of each arm is
+averaged over the epochs, then compared. `cot_pred` is a dilemma's one value in a cross-model matrix
+(1 is best; the paper's table calls it CoT Pred).
 """
 
 import hashlib
@@ -17,9 +19,25 @@ import pandas as pd
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
-from selfprobe.scorers.decision import UNPARSED, Decision, Judged, decisions_of, observer_fault, score_of, target_fault
+from selfprobe.scorers.decision import (
+    UNPARSED,
+    Decision,
+    Judged,
+    decisions_of,
+    observer_fault,
+    score_of,
+    target_fault,
+)
 from selfprobe.scorers.frames import Frames, Place, frame_numbers, paired_frames, split
-from selfprobe.scorers.summary import Scores, counted_apart, cut_at, first_things_first, judged, metric_of, noted
+from selfprobe.scorers.summary import (
+    Scores,
+    counted_apart,
+    cut_at,
+    first_things_first,
+    judged,
+    metric_of,
+    noted,
+)
 from selfprobe.solvers.observe import OTHER
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.stats.estimate import (
@@ -38,7 +56,10 @@ from selfprobe.text.parse import probabilities, words
 Arm = Literal["p", "p_direct", "p_predicted"]
 ARMS: tuple[Arm, ...] = ("p", "p_direct", "p_predicted")
 TOO_FEW = "too_few_"  # beginning of a reason: an arm has too few readable replies
-DEGENERATE, DRAWS = "degenerate", 3  # equal rollouts: this many are no accident, since rollouts argue
+DEGENERATE, DRAWS = (
+    "degenerate",
+    3,
+)  # equal rollouts: this many are no accident, since rollouts argue
 SPLITS = 200  # number of random halvings of a dilemma's rollouts, for the ceiling
 PSEUDO = 10  # rollouts that the smoothed means stand for (as in the paper), whatever was drawn or could be read
 
@@ -54,10 +75,12 @@ class Keyed(Protocol):
 
 @dataclass(frozen=True)
 class Dilemma:
-    """One dilemma over its epochs. Probabilities are of Option A; divergences in nats, of the means without smoothing.
+    """One dilemma over its epochs. Probabilities are of Option A; divergences in nats, of the means
+    without smoothing.
 
-    A mean of stated probabilities does not show how many there were: smoothing by that number, as earlier versions did,
-    made KL a function of it (.08 at 2, .16 at 10 epochs, where the paper's is .19).
+    A mean of stated probabilities does not show how many there were: smoothing by that number, as
+    earlier versions did, made KL a function of it (.08 at 2, .16 at 10 epochs, where the paper's is
+    .19).
     """
 
     rollouts: int
@@ -67,7 +90,9 @@ class Dilemma:
     p_direct: float
     p_predicted: float
     repeat: float
-    """Expected |p - p of a second run|, from random halves of the rollouts; NaN with fewer than four."""
+    """Expected |p - p of a second run|, from random halves of the rollouts; NaN with fewer than
+    four.
+    """
     unscored: str | None
     """Arm with too few readable replies; then the properties below are NaN."""
 
@@ -86,7 +111,9 @@ class Dilemma:
 
     @property
     def kl_smoothed_predicted(self) -> float:
-        """KL(p‖p') of means drawn towards ½ as Jeffreys' prior draws those of PSEUDO rollouts: never infinite."""
+        """KL(p‖p') of means drawn towards ½ as Jeffreys' prior draws those of PSEUDO rollouts:
+        never infinite.
+        """
         return float(kl(smoothed(self.p, PSEUDO), smoothed(self._other(self.p_predicted), PSEUDO)))
 
     @property
@@ -116,10 +143,11 @@ def per_dilemma(decisions: Iterable[Keyed], *, epochs: int | None = None) -> Dil
     """One dilemma's decisions of all epochs, averaged arm by arm.
 
     Args:
-        decisions: Decisions with the keys of ARMS, in any order; a value that is None or NaN is unscored.
-        epochs: Number of epochs asked for. Default: number of decisions of the fullest arm. With fewer than half of
-            them readable in any arm, the dilemma is unscored. So it is if three rollouts or more are one text: the
-            model was not sampled, or ignores the seed.
+        decisions: Decisions with the keys of ARMS, in any order; a value that is None or NaN is
+            unscored.
+        epochs: Number of epochs asked for. Default: number of decisions of the fullest arm. With
+            fewer than half of them readable in any arm, the dilemma is unscored. So it is if three
+            rollouts or more are one text: the model was not sampled, or ignores the seed.
     """
     decisions = list(decisions)
     drawn = [text for one in decisions if isinstance(text := getattr(one, "drawn", None), str)]
@@ -127,13 +155,19 @@ def per_dilemma(decisions: Iterable[Keyed], *, epochs: int | None = None) -> Dil
     for decision in decisions:
         given[decision.key].append(math.nan if decision.value is None else decision.value)
     asked = epochs or max(map(len, given.values()))
-    read = {arm: np.array([v for v in values if not math.isnan(v)]) for arm, values in given.items()}
+    read = {
+        arm: np.array([v for v in values if not math.isnan(v)]) for arm, values in given.items()
+    }
     few = [arm for arm in ARMS if not len(read[arm]) or 2 * len(read[arm]) < asked]
     mean = {arm: float(values.mean()) if len(values) else math.nan for arm, values in read.items()}
     return Dilemma(
         rollouts=len(read["p"]),
         repeat=_repeat(read["p"]),
-        unscored=TOO_FEW + few[0] if few else DEGENERATE if len(drawn) >= DRAWS and len({*drawn}) == 1 else None,
+        unscored=TOO_FEW + few[0]
+        if few
+        else DEGENERATE
+        if len(drawn) >= DRAWS and len({*drawn}) == 1
+        else None,
         **mean,
     )
 
@@ -144,14 +178,17 @@ def _repeat(rollouts: FloatArray) -> float:
     if half < 2:
         return math.nan
     ordered = np.sort(rollouts)  # the halves must not depend on which epoch finished first
-    rng = np.random.default_rng(ordered.view(np.uint64).tolist())  # nor err the same way in every dilemma
+    rng = np.random.default_rng(
+        ordered.view(np.uint64).tolist()
+    )  # nor err the same way in every dilemma
     drawn = rng.permuted(np.tile(ordered, (SPLITS, 1)), axis=1)[:, : 2 * half]
     means = drawn.reshape(SPLITS, 2, half).mean(axis=2)
     return float(np.abs(means[:, 0] - means[:, 1]).mean()) * math.sqrt(half / n)
 
 
 def item_scores(rows: pd.DataFrame) -> pd.Series:
-    """target × observer × item → 1 - |mean p - mean p'| over epochs: `Dilemma.cot_pred` for all cells at once.
+    """target × observer × item → 1 - |mean p - mean p'| over epochs: `Dilemma.cot_pred` for all
+    cells at once.
 
     A dilemma is unscored as in `per_dilemma`.
 
@@ -160,10 +197,16 @@ def item_scores(rows: pd.DataFrame) -> pd.Series:
     """
     cell = ["target", "observer"]
     arms = rows.groupby([*cell, "item", "key"]).value.agg(["mean", "count", "size"]).unstack("key")
-    asked = arms["size"]["p"].groupby(level=cell).transform("max")  # a sample in error counts as unreadable
+    asked = (
+        arms["size"]["p"].groupby(level=cell).transform("max")
+    )  # a sample in error counts as unreadable
     read = arms["count"].fillna(0)
     enough = (read.gt(0) & read.mul(2).ge(asked, axis=0)).all(axis=1)
-    texts = rows.reindex(columns=[*cell, "item", "drawn"]).groupby([*cell, "item"]).drawn.agg(["count", "nunique"])
+    texts = (
+        rows.reindex(columns=[*cell, "item", "drawn"])
+        .groupby([*cell, "item"])
+        .drawn.agg(["count", "nunique"])
+    )
     enough &= ~(texts["count"].ge(DRAWS) & texts["nunique"].eq(1))
     return (1 - (arms["mean"]["p"] - arms["mean"]["p_predicted"]).abs()).where(enough)
 
@@ -179,14 +222,19 @@ def blind_scores(rows: pd.DataFrame) -> dict[str, pd.Series]:
     others = (of.transform("sum") - p) / (of.transform("count") - 1).replace(0, np.nan)
     said, places = rows.key == "p_predicted", pd.MultiIndex.from_frame(rows[["target", "item"]])
     found = {}
-    for name, guess in {"always .5": p.where(p.isna(), 0.5), "the mean of the other items": others}.items():
+    for name, guess in {
+        "always .5": p.where(p.isna(), 0.5),
+        "the mean of the other items": others,
+    }.items():
         guessed = rows.assign(value=rows.value.where(~said, guess.reindex(places).to_numpy()))
         found[name] = item_scores(guessed).droplevel("observer")
     return found
 
 
 def dilemmas_of(decisions: Sequence[Judged]) -> dict[str, Dilemma]:
-    """Each dilemma of a run. An epoch that one dilemma lacks (a sample in error) counts as unreadable."""
+    """Each dilemma of a run. An epoch that one dilemma lacks (a sample in error) counts as
+    unreadable.
+    """
     by_item: dict[str, list[Decision]] = defaultdict(list)
     for item, decision in decisions:
         by_item[item].append(decision)
@@ -194,21 +242,30 @@ def dilemmas_of(decisions: Sequence[Judged]) -> dict[str, Dilemma]:
     return {item: per_dilemma(own, epochs=epochs) for item, own in by_item.items()}
 
 
-def dilemma_frames(decisions: Sequence[Judged], clusters: Mapping[str, str] | None = None) -> Frames | None:
-    """cot_pred of the observer's predictions of itself and of another assistant; None where the latter were not asked.
+def dilemma_frames(
+    decisions: Sequence[Judged], clusters: Mapping[str, str] | None = None
+) -> Frames | None:
+    """cot_pred of the observer's predictions of itself and of another assistant; None where the
+    latter were not asked.
 
-    Both are compared with its own rollouts. Intervals are over `clusters` of items, where there are.
+    Both are compared with its own rollouts. Intervals are over `clusters` of items, where there
+    are.
     """
     own, other = split(decisions)
     if not other:
         return None
     acts = [(item, d) for item, d in own if d.key != "p_predicted"]
     of = clusters or {}
-    return paired_frames(_cot_pred(own, of) if len(own) > len(acts) else {}, _cot_pred([*acts, *other], of))
+    return paired_frames(
+        _cot_pred(own, of) if len(own) > len(acts) else {}, _cot_pred([*acts, *other], of)
+    )
 
 
 def _cot_pred(decisions: Sequence[Judged], clusters: Mapping[str, str]) -> dict[Place, float]:
-    return {(clusters.get(item, item), item): dilemma.cot_pred for item, dilemma in dilemmas_of(decisions).items()}
+    return {
+        (clusters.get(item, item), item): dilemma.cot_pred
+        for item, dilemma in dilemmas_of(decisions).items()
+    }
 
 
 ALOUD = 30  # words; the two lines have four
@@ -217,18 +274,24 @@ ALOUD = 30  # words; the two lines have four
 @metric_of
 def calibration(scores: Scores) -> dict[str, float]:
     """All numbers of the dilemma task over all epochs; see `dilemma_numbers`."""
-    decisions = [(str(sample.sample_id), d) for sample in scores for d in decisions_of(sample.score)]
+    decisions = [
+        (str(sample.sample_id), d) for sample in scores for d in decisions_of(sample.score)
+    ]
     clusters = {item: of for (item, _), (of, _) in zip(decisions, judged(scores), strict=True)}
     return dict(dilemma_numbers(decisions, clusters))
 
 
-def dilemma_estimates(dilemmas: Sequence[Dilemma], clusters: Sequence[str] | None = None) -> dict[str, Estimate]:
-    """Means over the scored dilemmas with 95 % intervals over dilemmas, or over the cluster of each; empty without one.
+def dilemma_estimates(
+    dilemmas: Sequence[Dilemma], clusters: Sequence[str] | None = None
+) -> dict[str, Estimate]:
+    """Means over the scored dilemmas with 95 % intervals over dilemmas, or over the cluster of
+    each; empty without one.
 
-    `cot_pred`, `cot_pred_direct`; `kl_predicted`, `kl_direct` and their paired difference `kl_gain` (bootstrap; direct
-    minus predicted: above 0 the prediction beats the gut answer), all three over the dilemmas at which both are finite
-    (`infinite_kl` counts the others); the same for `kl_smoothed_…` and `js_…`, which are always finite; `ceiling` (of
-    cot_pred: a second run of the target itself).
+    `cot_pred`, `cot_pred_direct`; `kl_predicted`, `kl_direct` and their paired difference `kl_gain`
+    (bootstrap; direct minus predicted: above 0 the prediction beats the gut answer), all three over
+    the dilemmas at which both are finite (`infinite_kl` counts the others); the same for
+    `kl_smoothed_…` and `js_…`, which are always finite; `ceiling` (of cot_pred: a second run of the
+    target itself).
     """
     labels = [str(i) for i in range(len(dilemmas))] if clusters is None else clusters
     unit = "dilemma" if len(set(labels)) == len(labels) else "cluster"
@@ -237,7 +300,10 @@ def dilemma_estimates(dilemmas: Sequence[Dilemma], clusters: Sequence[str] | Non
         return {}
     items = np.array([label for _, label in scored])
     column = {name: np.array([getattr(d, name) for d, _ in scored]) for name in _COLUMNS}
-    out = {name: clustered_mean(column[name], items, unit=unit) for name in ("cot_pred", "cot_pred_direct")}
+    out = {
+        name: clustered_mean(column[name], items, unit=unit)
+        for name in ("cot_pred", "cot_pred_direct")
+    }
     for kind in KINDS:
         direct, predicted = column[f"{kind}_direct"], column[f"{kind}_predicted"]
         both = np.isfinite(direct) & np.isfinite(predicted)
@@ -245,51 +311,76 @@ def dilemma_estimates(dilemmas: Sequence[Dilemma], clusters: Sequence[str] | Non
             out[name] = clustered_mean(values[both], items[both], unit=unit, interval="t")
         if both.any():
             gains, rng = (direct - predicted)[both], np.random.default_rng(0)
-            out[f"{kind}_gain"] = bootstrap(lambda x: x, gains, clusters=items[both], rng=rng, unit=unit, of_means=True)
+            out[f"{kind}_gain"] = bootstrap(
+                lambda x: x, gains, clusters=items[both], rng=rng, unit=unit, of_means=True
+            )
     out["ceiling"] = clustered_mean(1 - np.array([d.repeat for d, _ in scored]), items, unit=unit)
     return out
 
 
 KINDS = ("kl", "kl_smoothed", "js")
-_COLUMNS = ("cot_pred", "cot_pred_direct", *(f"{kind}_{arm}" for kind in KINDS for arm in ("predicted", "direct")))
+_COLUMNS = (
+    "cot_pred",
+    "cot_pred_direct",
+    *(f"{kind}_{arm}" for kind in KINDS for arm in ("predicted", "direct")),
+)
 
 
 def infinite_kl(dilemmas: Sequence[Dilemma]) -> dict[str, int]:
-    """Numbers of scored dilemmas with an infinite KL: of the prediction, of the gut answer, and of either."""
-    predicted, direct = ([math.isinf(getattr(d, name)) for d in dilemmas] for name in ("kl_predicted", "kl_direct"))
+    """Numbers of scored dilemmas with an infinite KL: of the prediction, of the gut answer, and of
+    either.
+    """
+    predicted, direct = (
+        [math.isinf(getattr(d, name)) for d in dilemmas] for name in ("kl_predicted", "kl_direct")
+    )
     either = sum(a or b for a, b in zip(predicted, direct, strict=True))
     return {"predicted": sum(predicted), "direct": sum(direct), "either": either}
 
 
-def dilemma_numbers(decisions: Sequence[Judged], clusters: Mapping[str, str] | None = None) -> dict[str, float]:
-    """Every number of a run by name; what is undefined is left out, never 0. Intervals are over `clusters` of items.
+def dilemma_numbers(
+    decisions: Sequence[Judged], clusters: Mapping[str, str] | None = None
+) -> dict[str, float]:
+    """Every number of a run by name; what is undefined is left out, never 0. Intervals are over
+    `clusters` of items.
 
-    The `dilemma_estimates` with `_low` and `_high`; `kl_infinite_predicted` and `kl_infinite_direct`, the dilemmas with
-    an infinite KL, and `kl_infinite`, those that have no part in the means of KL for that; `baseline_half` and
-    `baseline_mean` (always .5, and the mean p of the other dilemmas, as predictions) for cot_pred, `baseline_kl_…` for
-    KL; `skill` of cot_pred above the better one; `n` dilemmas; `unscored` (share of dilemmas),
-    `unscored_too_few_<arm>`, `unscored_degenerate`; by arm `<arm>_unscored` (share of replies) and
-    `<arm>_unscored_<reason>`; `worst_case`, `best_case` of cot_pred; `reasoned_rate` of the
-    observer's predictions, `direct_reasoned_rate` of the target's gut answers; where it was asked about another
-    assistant too, those of `frames.frame_numbers`, which no other number counts.
+    The `dilemma_estimates` with `_low` and `_high`; `kl_infinite_predicted` and
+    `kl_infinite_direct`, the dilemmas with an infinite KL, and `kl_infinite`, those that have no
+    part in the means of KL for that; `baseline_half` and `baseline_mean` (always .5, and the mean p
+    of the other dilemmas, as predictions) for cot_pred, `baseline_kl_…` for KL; `skill` of cot_pred
+    above the better one; `n` dilemmas; `unscored` (share of dilemmas), `unscored_too_few_<arm>`,
+    `unscored_degenerate`; by arm `<arm>_unscored` (share of replies) and `<arm>_unscored_<reason>`;
+    `worst_case`, `best_case` of cot_pred; `reasoned_rate` of the observer's predictions,
+    `direct_reasoned_rate` of the target's gut answers; where it was asked about another assistant
+    too, those of `frames.frame_numbers`, which no other number counts.
     """
     of_frames = frame_numbers(dilemma_frames(decisions, clusters), "cot_pred")
     decisions, _ = split(decisions)
     if not any(d.key == "p_predicted" for _, d in decisions):  # asked about another assistant alone
         return first_things_first("cot_pred", of_frames)
     by_item = dilemmas_of(decisions)
-    dilemmas, labels = list(by_item.values()), [(clusters or {}).get(item, item) for item in by_item]
+    dilemmas, labels = (
+        list(by_item.values()),
+        [(clusters or {}).get(item, item) for item in by_item],
+    )
     scored = [d for d in dilemmas if not d.unscored]
     out: dict[str, float] = {}
     for name, estimate in dilemma_estimates(dilemmas, labels).items():
         out |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
         out |= {"stderr": estimate.se} if name == "cot_pred" else {}
     if scored:
-        out |= {f"kl_infinite_{arm}".removesuffix("_either"): count for arm, count in infinite_kl(scored).items()}
-    out |= _baselines(scored, [label for d, label in zip(dilemmas, labels, strict=True) if not d.unscored])
+        out |= {
+            f"kl_infinite_{arm}".removesuffix("_either"): count
+            for arm, count in infinite_kl(scored).items()
+        }
+    out |= _baselines(
+        scored, [label for d, label in zip(dilemmas, labels, strict=True) if not d.unscored]
+    )
     few = Counter(d.unscored for d in dilemmas if d.unscored)
     out |= {"n": len(scored), "unscored": few.total() / len(dilemmas)}
-    out |= {f"unscored_{why}": few[why] / len(dilemmas) for why in (*(TOO_FEW + arm for arm in ARMS), DEGENERATE)}
+    out |= {
+        f"unscored_{why}": few[why] / len(dilemmas)
+        for why in (*(TOO_FEW + arm for arm in ARMS), DEGENERATE)
+    }
     out["worst_case"], out["best_case"] = worst_case([d.cot_pred for d in scored], few.total())
     for arm in ARMS:
         own = [d for _, d in decisions if d.key == arm]
@@ -304,7 +395,9 @@ def dilemma_numbers(decisions: Sequence[Judged], clusters: Mapping[str, str] | N
 
 
 def _baselines(scored: Sequence[Dilemma], labels: Sequence[str]) -> dict[str, float]:
-    """Scores of predictions that know nothing of the dilemma; that of the mean with two dilemmas or more."""
+    """Scores of predictions that know nothing of the dilemma; that of the mean with two dilemmas or
+    more.
+    """
     p = np.array([d.p for d in scored])
     blind = {"half": np.full(len(p), 0.5)} if len(p) else {}
     if len(p) > 1:
@@ -317,7 +410,10 @@ def _baselines(scored: Sequence[Dilemma], labels: Sequence[str]) -> dict[str, fl
         out |= {f"baseline_kl_{name}": float(finite.mean())} if len(finite) else {}
     if not hits:
         return out
-    values, best = np.array([d.cot_pred for d in scored]), max(hits.values(), key=lambda values: float(np.mean(values)))
+    values, best = (
+        np.array([d.cot_pred for d in scored]),
+        max(hits.values(), key=lambda values: float(np.mean(values))),
+    )
     estimate = skill(values, best, np.array(labels), unit="dilemma")
     return out | {"skill": estimate.value, "skill_low": estimate.low, "skill_high": estimate.high}
 
@@ -329,7 +425,10 @@ def dilemma_prediction() -> Scorer:
     async def score(state: TaskState, target: Target) -> Score:
         record = state.store_as(Record)
         replies = {"p": record.acts["cot"], "p_direct": record.acts["direct"]}
-        replies |= {name.replace("predicted", "p_predicted"): reply for name, reply in record.answers.items()}
+        replies |= {
+            name.replace("predicted", "p_predicted"): reply
+            for name, reply in record.answers.items()
+        }
         decisions = [judge(key, reply) for key, reply in replies.items()]
         return score_of(
             decisions,
@@ -344,8 +443,8 @@ def dilemma_prediction() -> Scorer:
 def judge(key: str, reply: Reply) -> Decision:
     """P(A) of one reply, divided by P(A) + P(B), which may differ from 1 by .02.
 
-    Paper: answers without chain of thought. Here: a gut answer or a prediction counts as reasoned also when it argues
-    in the open, in more than 30 words.
+    Paper: answers without chain of thought. Here: a gut answer or a prediction counts as reasoned
+    also when it argues in the open, in more than 30 words.
     """
     predicted = key.endswith("p_predicted")
     fault = observer_fault(reply) if predicted else target_fault(reply)
@@ -355,7 +454,9 @@ def judge(key: str, reply: Reply) -> Decision:
         return Decision(key=key, unscored=unscored, reasoned=_reasoned(key, reply))
     value = pair[0] / (pair[0] + pair[1])
     drawn = hashlib.sha256(reply.text.encode()).hexdigest()[:8] if key == "p" else None
-    return Decision(key=key, value=value, said=f"{value:.4g}", reasoned=_reasoned(key, reply), drawn=drawn)
+    return Decision(
+        key=key, value=value, said=f"{value:.4g}", reasoned=_reasoned(key, reply), drawn=drawn
+    )
 
 
 def _reasoned(key: str, reply: Reply) -> bool:
@@ -370,7 +471,11 @@ def mean_conclusion(rollouts: Sequence[Reply]) -> float:
 
 def explain(replies: Mapping[str, Reply], decisions: Sequence[Decision]) -> str:
     """Each arm's P(A), and the end of the replies that could not be read, for the log browser."""
-    titles = {"p": "after reasoning, p", "p_direct": "gut answer, p*", "p_predicted": "predicted, p'"}
+    titles = {
+        "p": "after reasoning, p",
+        "p_direct": "gut answer, p*",
+        "p_predicted": "predicted, p'",
+    }
     titles[f"{OTHER}p_predicted"] = "predicted of another assistant"
     lines = []
     for decision, (key, reply) in zip(decisions, replies.items(), strict=True):

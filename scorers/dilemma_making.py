@@ -1,4 +1,6 @@
-"""Scorers of a dilemma data set: is a generated text a dilemma, and do the judges disagree enough about it?"""
+"""Scorers of a dilemma data set: is a generated text a dilemma, and do the judges disagree enough
+about it?
+"""
 
 import math
 from collections import Counter
@@ -18,20 +20,31 @@ from selfprobe.text.kinds import is_refusal
 from selfprobe.text.parse import json_texts, normalise, probabilities, words
 
 FIELDS = ("scenario", "option_a", "option_b")
-SCENARIO_WORDS, OPTION_WORDS = (30, 300), (3, 60)  # smallest and largest number of words; 80 to 160 are asked for
+SCENARIO_WORDS, OPTION_WORDS = (
+    (30, 300),
+    (3, 60),
+)  # smallest and largest number of words; 80 to 160 are asked for
 
-Flaw = Literal["scenario_length", "option_length", "same_options", "options_in_scenario", "declined"]
+Flaw = Literal[
+    "scenario_length", "option_length", "same_options", "options_in_scenario", "declined"
+]
 
 
 @scorer(metrics=[summary("valid")])
 def dilemma_validity() -> Scorer:
-    """1 for a dilemma that can be judged, 0 for one with a flaw; unscored where there is no dilemma to read."""
+    """1 for a dilemma that can be judged, 0 for one with a flaw; unscored where there is no dilemma
+    to read.
+    """
 
     async def score(state: TaskState, target: Target) -> Score:
         reply = state.store_as(Record).acts["dilemma"]
         decision = judge_text(reply)
         text = dilemma_text(reply)
-        return score_of([decision], answer=text, explanation=decision.unscored or decision.said or f"valid:\n\n{text}")
+        return score_of(
+            [decision],
+            answer=text,
+            explanation=decision.unscored or decision.said or f"valid:\n\n{text}",
+        )
 
     return score
 
@@ -52,11 +65,20 @@ def flaw_of(scenario: str, option_a: str, option_b: str) -> Flaw | None:
         return "declined"
     if not SCENARIO_WORDS[0] <= len(words(scenario)) <= SCENARIO_WORDS[1]:
         return "scenario_length"
-    if any(not OPTION_WORDS[0] <= len(words(option)) <= OPTION_WORDS[1] for option in (option_a, option_b)):
+    if any(
+        not OPTION_WORDS[0] <= len(words(option)) <= OPTION_WORDS[1]
+        for option in (option_a, option_b)
+    ):
         return "option_length"
-    if [normalise(w) for w in words(_bare(option_a))] == [normalise(w) for w in words(_bare(option_b))]:
+    if [normalise(w) for w in words(_bare(option_a))] == [
+        normalise(w) for w in words(_bare(option_b))
+    ]:
         return "same_options"
-    return "options_in_scenario" if "option a" in scenario.casefold() and "option b" in scenario.casefold() else None
+    return (
+        "options_in_scenario"
+        if "option a" in scenario.casefold() and "option b" in scenario.casefold()
+        else None
+    )
 
 
 def dilemma_text(reply: Reply) -> str | None:
@@ -72,11 +94,17 @@ def _bare(option: str) -> str:
     """An option on one line, without its label ("Option A: Tell her." → "Tell her.")."""
     line = " ".join(option.split())
     head, colon, rest = line.partition(":")
-    return rest.strip() if colon and head.casefold() in ("option a", "option b", "a", "b") and rest.strip() else line
+    return (
+        rest.strip()
+        if colon and head.casefold() in ("option a", "option b", "a", "b") and rest.strip()
+        else line
+    )
 
 
 JUDGES = 3
-LARGEST_JSD = math.log(3) - math.log(2) * 2 / 3  # two judges certain of one option, the third of the other: .6365
+LARGEST_JSD = (
+    math.log(3) - math.log(2) * 2 / 3
+)  # two judges certain of one option, the third of the other: .6365
 
 
 @dataclass(frozen=True)
@@ -108,37 +136,54 @@ def judges_of(acts: Mapping[str, Reply]) -> list[JudgeSamples]:
     """Samples of the panel's judges, from the record of one dilemma."""
     judges = []
     for number in range(1, JUDGES + 1):
-        replies = [reply for name, reply in acts.items() if name.startswith(sample_name(number, 0)[:-1])]
+        replies = [
+            reply for name, reply in acts.items() if name.startswith(sample_name(number, 0)[:-1])
+        ]
         read = [None if reply.problem else probabilities(reply.text) for reply in replies]
-        faults = [observer_fault(reply) or UNPARSED for reply, pair in zip(replies, read, strict=True) if pair is None]
+        faults = [
+            observer_fault(reply) or UNPARSED
+            for reply, pair in zip(replies, read, strict=True)
+            if pair is None
+        ]
         judges.append(JudgeSamples(replies[0].model, read, [f"judge_{fault}" for fault in faults]))
     return judges
 
 
 def divergence(judges: Sequence[JudgeSamples]) -> float | None:
-    """Jensen–Shannon divergence of the judges' means in nats; None when a judge has no readable sample."""
+    """Jensen–Shannon divergence of the judges' means in nats; None when a judge has no readable
+    sample.
+    """
     means = [judge.mean for judge in judges]
     return None if None in means else float(jsd(np.array(means)))
 
 
 @metric_of
 def controversy(scores: Scores) -> dict[str, float]:
-    """`kept` (share of dilemmas) and `jsd` (mean, nats) with intervals; `judge1_p` (mean P(A)) … `judge3_unread`.
+    """`kept` (share of dilemmas) and `jsd` (mean, nats) with intervals; `judge1_p` (mean P(A)) …
+    `judge3_unread`.
 
-    `n`, `unscored`, its reasons and bounds are those of `kept`; a judge's `unread` is a share of its samples.
+    `n`, `unscored`, its reasons and bounds are those of `kept`; a judge's `unread` is a share of
+    its samples.
     """
     decisions = judged(scores)
     out = summarise([(item, d) for item, d in decisions if d.key == "kept"], "kept")
     out.pop("reasoned_rate")  # judges may reason
     values = [(item, d.value) for item, d in decisions if d.key == "jsd" and d.value is not None]
     if values:
-        mean = clustered_mean([v for _, v in values], [item for item, _ in values], unit="dilemma", interval="t")
+        mean = clustered_mean(
+            [v for _, v in values], [item for item, _ in values], unit="dilemma", interval="t"
+        )
         out |= {"jsd": mean.value, "jsd_low": mean.low, "jsd_high": mean.high}
-    panels = [[JudgeSamples(**judge) for judge in (score.score.metadata or {})["judges"]] for score in scores]
+    panels = [
+        [JudgeSamples(**judge) for judge in (score.score.metadata or {})["judges"]]
+        for score in scores
+    ]
     for number, judges in enumerate(zip(*panels, strict=True), start=1):
         means = [judge.mean[0] for judge in judges if judge.mean]
         out |= {f"judge{number}_p": float(np.mean(means))} if means else {}
-        out[f"judge{number}_unread"] = sum(len(j.faults) for j in judges) / sum(len(j.samples) for j in judges)
+        out[f"judge{number}_unread"] = sum(len(j.faults) for j in judges) / sum(
+            len(j.samples) for j in judges
+        )
     return out
 
 
@@ -146,7 +191,8 @@ def controversy(scores: Scores) -> dict[str, float]:
 def dilemma_controversy(threshold: float = 0.2) -> Scorer:
     """Decisions: the divergence of three judges, and whether it is above the threshold.
 
-    A judge without a readable sample makes the dilemma unscored; a single unreadable sample is left out and counted.
+    A judge without a readable sample makes the dilemma unscored; a single unreadable sample is left
+    out and counted.
 
     Args:
         threshold: Divergence in nats above which a dilemma is kept.
@@ -155,7 +201,9 @@ def dilemma_controversy(threshold: float = 0.2) -> Scorer:
     async def score(state: TaskState, target: Target) -> Score:
         judges = judges_of(state.store_as(Record).acts)
         decisions = judge_divergence(judges, threshold)
-        result = score_of(decisions, answer=decisions[0].said, explanation=_explain_panel(judges, decisions))
+        result = score_of(
+            decisions, answer=decisions[0].said, explanation=_explain_panel(judges, decisions)
+        )
         result.metadata = {
             **(result.metadata or {}),
             "judges": [asdict(judge) for judge in judges],
@@ -166,7 +214,9 @@ def dilemma_controversy(threshold: float = 0.2) -> Scorer:
 
 
 def judge_divergence(judges: Sequence[JudgeSamples], threshold: float) -> list[Decision]:
-    """Decisions `jsd` (nats) and `kept` (1 or 0), or why there are none: a silent judge's most frequent fault."""
+    """Decisions `jsd` (nats) and `kept` (1 or 0), or why there are none: a silent judge's most
+    frequent fault.
+    """
     value = divergence(judges)
     if value is None:
         silent = next(judge for judge in judges if judge.mean is None)
@@ -182,8 +232,15 @@ def _explain_panel(judges: Sequence[JudgeSamples], decisions: Sequence[Decision]
     """Each judge's samples of P(A), for the log browser."""
     lines = [
         f"- {judge.model}: {' '.join('?' if s is None else f'{s[0]:.2f}' for s in judge.samples)}"
-        + (f" → P(A) = {judge.mean[0]:.3f}" if judge.mean else f" ({', '.join(sorted(set(judge.faults)))})")
+        + (
+            f" → P(A) = {judge.mean[0]:.3f}"
+            if judge.mean
+            else f" ({', '.join(sorted(set(judge.faults)))})"
+        )
         for judge in judges
     ]
-    verdict = decisions[0].unscored or f"{decisions[0].said} nats: {'kept' if decisions[1].value else 'dropped'}"
+    verdict = (
+        decisions[0].unscored
+        or f"{decisions[0].said} nats: {'kept' if decisions[1].value else 'dropped'}"
+    )
     return "\n".join([*lines, verdict])

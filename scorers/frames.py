@@ -1,7 +1,8 @@
-"""The self-picture's advantage over the picture of an assistant: answers about itself minus those about another.
+"""The self-picture's advantage over the picture of an assistant: answers about itself minus those
+about another.
 
-Both are compared with the observer's own act at the same item. A decision about another assistant has `OTHER` before
-its key; `split` keeps it out of everything that counts the task's own decisions.
+Both are compared with the observer's own act at the same item. A decision about another assistant
+has `OTHER` before its key; `split` keeps it out of everything that counts the task's own decisions.
 """
 
 import math
@@ -22,7 +23,9 @@ Place = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Frames:
-    """Scores of one observer asked about itself and about another assistant. Intervals are over items."""
+    """Scores of one observer asked about itself and about another assistant. Intervals are over
+    items.
+    """
 
     own: Estimate
     """Mean score of the answers about itself; undefined where it was not asked."""
@@ -35,7 +38,9 @@ class Frames:
 
 
 def split(decisions: Sequence[Judged]) -> tuple[list[Judged], list[Judged]]:
-    """The decisions about the observer itself, and those about another assistant under the keys of the former."""
+    """The decisions about the observer itself, and those about another assistant under the keys of
+    the former.
+    """
     own = [(item, d) for item, d in decisions if not d.key.startswith(OTHER)]
     other = [
         (item, d.model_copy(update={"key": d.key.removeprefix(OTHER)}))
@@ -46,13 +51,17 @@ def split(decisions: Sequence[Judged]) -> tuple[list[Judged], list[Judged]]:
 
 
 def frames(decisions: Sequence[Judged]) -> Frames | None:
-    """Both frames of a task that scores each decision, or None where nobody asked about another assistant."""
+    """Both frames of a task that scores each decision, or None where nobody asked about another
+    assistant.
+    """
     own, other = split(decisions)
     return paired_frames(_placed(own), _placed(other)) if other else None
 
 
 def _placed(decisions: Sequence[Judged]) -> dict[Place, float]:
-    """(item, key, epoch) → score, NaN where unscored; a sample carries both frames, so epochs are counted alike."""
+    """(item, key, epoch) → score, NaN where unscored; a sample carries both frames, so epochs are
+    counted alike.
+    """
     times: Counter[Place] = Counter()
     out: dict[Place, float] = {}
     for item, decision in decisions:
@@ -80,7 +89,9 @@ def paired_frames(own: Mapping[Place, float], other: Mapping[Place, float]) -> F
 
 def _mean(values: Mapping[Place, float], *, difference: bool = False) -> Estimate:
     items = np.array([str(place[0]) for place in values])
-    return clustered_mean(np.array(list(values.values())), items, interval="t" if difference else "auto")
+    return clustered_mean(
+        np.array(list(values.values())), items, interval="t" if difference else "auto"
+    )
 
 
 def frame_numbers(both: Frames | None, name: str) -> dict[str, float]:
@@ -90,8 +101,8 @@ def frame_numbers(both: Frames | None, name: str) -> dict[str, float]:
         both: Result of `frames`.
         name: Name of the task's score.
 
-    Keys: `other_<name>` and `self_minus_other`, with `_low` and `_high`; `self_minus_other_n` (items with both) and
-    `other_unscored` (share). The score about itself is the task's own.
+    Keys: `other_<name>` and `self_minus_other`, with `_low` and `_high`; `self_minus_other_n`
+    (items with both) and `other_unscored` (share). The score about itself is the task's own.
     """
     if both is None:
         return {}

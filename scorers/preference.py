@@ -1,6 +1,8 @@
-"""Verdicts on which of two texts is better, by each method of paper 004, ties, and their one metric.
+"""Verdicts on which of two texts is better, by each method of paper 004, ties, and their one
+metric.
 
-A tie is a verdict of its own: it counts half in accuracy, as in AUROC, and as a miss of the true label in F1.
+A tie is a verdict of its own: it counts half in accuracy, as in AUROC, and as a miss of the true
+label in F1.
 """
 
 import math
@@ -25,7 +27,9 @@ from selfprobe.text.parse import choice, json_value, words
 Said = Literal["1", "2", "tie"]
 
 VERDICT = "preferred"
-"""Key of the decision that counts; others (one order, one text, the model's own answer) are only shown."""
+"""Key of the decision that counts; others (one order, one text, the model's own answer) are only
+shown.
+"""
 
 _MARKS = "▁Ġ "  # tokenizers' marks of a leading space
 
@@ -46,7 +50,9 @@ class Item:
 
 
 def _called(margin: float) -> Said:
-    """Verdict of a margin: above 0 text 1. The slack keeps a tie unchanged when x and 1 - x are averaged."""
+    """Verdict of a margin: above 0 text 1. The slack keeps a tie unchanged when x and 1 - x are
+    averaged.
+    """
     return "tie" if abs(margin) <= 1e-9 else "1" if margin > 0 else "2"
 
 
@@ -64,7 +70,13 @@ def preference_decision(
     """
     assert (margin is None) == (reason is not None), "a verdict or a reason why there is none"
     said = None if margin is None else _called(margin)
-    value = None if said is None or label is None else 0.5 if said == "tie" else float(said == str(label))
+    value = (
+        None
+        if said is None or label is None
+        else 0.5
+        if said == "tie"
+        else float(said == str(label))
+    )
     return Decision(
         key=key,
         value=value,
@@ -84,7 +96,9 @@ def in_words(decision: Decision) -> str:
 
 
 def reply_fault(reply: Reply) -> str | None:
-    """Reason why a reply cannot be used, or None; "too_long" where the pair did not fit the model's context."""
+    """Reason why a reply cannot be used, or None; "too_long" where the pair did not fit the model's
+    context.
+    """
     return "too_long" if reply.stop_reason == "model_length" else observer_fault(reply)
 
 
@@ -95,8 +109,12 @@ def unread_reason(first: str | None, draws: Sequence[Reply]) -> str:
     return first or UNPARSED
 
 
-def first_token_shares(candidates: Sequence[TokenLogprob] | None, options: Sequence[str]) -> dict[str, float] | None:
-    """P(option) among the candidates for the first token; a leading space does not count. None without any."""
+def first_token_shares(
+    candidates: Sequence[TokenLogprob] | None, options: Sequence[str]
+) -> dict[str, float] | None:
+    """P(option) among the candidates for the first token; a leading space does not count. None
+    without any.
+    """
     found = dict.fromkeys(options, 0.0)
     for candidate in candidates or []:
         if (bare := candidate.token.strip().lstrip(_MARKS)) in found:
@@ -105,24 +123,29 @@ def first_token_shares(candidates: Sequence[TokenLogprob] | None, options: Seque
 
 
 def unlisted(candidates: Sequence[TokenLogprob]) -> float:
-    """Largest possible probability of a token outside the candidates: the last one's share, or what is left."""
+    """Largest possible probability of a token outside the candidates: the last one's share, or what
+    is left.
+    """
     listed = [math.exp(c.logprob) for c in candidates]
     return max(0.0, min(min(listed), 1 - sum(listed)))
 
 
 @metric_of
 def preference(scores: Scores) -> dict[str, float]:
-    """Numbers of a method over all pairs; intervals are clustered by source question, what is undefined is left out.
+    """Numbers of a method over all pairs; intervals are clustered by source question, what is
+    undefined is left out.
 
-    Keys: `accuracy` (a tie counts half), `f1` (weighted by label, as the paper's; a tie is a miss), `auroc` of the
-    margin, `tie_rate` and `decided_accuracy` (without ties), each with `_low`, `_high`; `baseline_*` and `skill` as in
-    `summary`; `n` verdicts with a label, `pairs` in all, `questions` they come from; `unscored`, `unscored_<reason>`
-    (shares of pairs); `worst_case`, `best_case`. Where both orders were shown: `said_1`, `said_2` (share of single
-    orders that take choice 1 or 2), `position_bias` (how far these are from equal: 0 none, .5 always the same),
-    `consistency` (share of pairs whose two orders prefer the same text, of those where neither is a tie),
-    `one_order_accuracy`, and `one_order_calibrated_accuracy`: the same without labels' help, less the median log-odds.
-    Where answers were read: `from_logprobs` (share of readings from token probabilities, the others from draws) and
-    `mass` (mean probability of all options). For a probe: `own_accuracy`, `own_auroc`, the model's own answers.
+    Keys: `accuracy` (a tie counts half), `f1` (weighted by label, as the paper's; a tie is a miss),
+    `auroc` of the margin, `tie_rate` and `decided_accuracy` (without ties), each with `_low`,
+    `_high`; `baseline_*` and `skill` as in `summary`; `n` verdicts with a label, `pairs` in all,
+    `questions` they come from; `unscored`, `unscored_<reason>` (shares of pairs); `worst_case`,
+    `best_case`. Where both orders were shown: `said_1`, `said_2` (share of single orders that take
+    choice 1 or 2), `position_bias` (how far these are from equal: 0 none, .5 always the same),
+    `consistency` (share of pairs whose two orders prefer the same text, of those where neither is a
+    tie), `one_order_accuracy`, and `one_order_calibrated_accuracy`: the same without labels' help,
+    less the median log-odds. Where answers were read: `from_logprobs` (share of readings from token
+    probabilities, the others from draws) and `mass` (mean probability of all options). For a probe:
+    `own_accuracy`, `own_auroc`, the model's own answers.
     """
     return preference_numbers(judged_pairs(scores))
 
@@ -146,17 +169,23 @@ def preference_numbers(found: Sequence[Item]) -> dict[str, float]:
     said = [item for item in found if item.verdict.said is not None]
     if said:
         out |= _mean("tie_rate", [float(item.verdict.said == "tie") for item in said], said)
-    decided = [item for item in said if item.verdict.said != "tie" and item.verdict.value is not None]
+    decided = [
+        item for item in said if item.verdict.said != "tie" and item.verdict.value is not None
+    ]
     out |= _mean("decided_accuracy", [item.verdict.value for item in decided], decided)
     out |= _ranked("", VERDICT, found) | _positions(found) | _readings(found)
     if any("own" in item.decisions for item in found):
         own = [item for item in found if item.decisions["own"].value is not None]
-        out |= _mean("own_accuracy", [item.decisions["own"].value for item in own], own) | _ranked("own_", "own", found)
+        out |= _mean("own_accuracy", [item.decisions["own"].value for item in own], own) | _ranked(
+            "own_", "own", found
+        )
     return out
 
 
 def _ranked(prefix: str, key: str, found: Sequence[Item]) -> dict[str, float]:
-    """F1 of the verdict and AUROC of a decision's margins; AUROC needs both labels and margins that differ."""
+    """F1 of the verdict and AUROC of a decision's margins; AUROC needs both labels and margins that
+    differ.
+    """
     labelled = [item for item in found if item.decisions[key].value is not None]
     if not labelled:
         return {}
@@ -166,9 +195,14 @@ def _ranked(prefix: str, key: str, found: Sequence[Item]) -> dict[str, float]:
     groups = np.array([item.group for item in labelled])
     rng, out = np.random.default_rng(0), dict[str, float]()
     if not prefix:
-        out |= _keys("f1", bootstrap(weighted_f1, truth, said, clusters=groups, rng=rng, unit="question"))
+        out |= _keys(
+            "f1", bootstrap(weighted_f1, truth, said, clusters=groups, rng=rng, unit="question")
+        )
     if len(set(truth)) == 2 and np.ptp(margins) > 1e-9:
-        out |= _keys(f"{prefix}auroc", bootstrap(auroc, truth == 1, margins, clusters=groups, rng=rng, unit="question"))
+        out |= _keys(
+            f"{prefix}auroc",
+            bootstrap(auroc, truth == 1, margins, clusters=groups, rng=rng, unit="question"),
+        )
     return out
 
 
@@ -177,18 +211,24 @@ def _positions(found: Sequence[Item]) -> dict[str, float]:
     both = [item for item in found if len(item.details.get("p_first", {})) == 2]
     if not both:
         return {}
-    p = np.array([[item.details["p_first"][order] for order in ("shown", "swapped")] for item in both])
+    p = np.array(
+        [[item.details["p_first"][order] for order in ("shown", "swapped")] for item in both]
+    )
     takes_first = np.where(np.abs(p - 0.5) <= 1e-9, 0.5, p > 0.5)
     out = _mean("said_1", takes_first.mean(axis=1), both)
     out |= {"said_2": 1 - out["said_1"], "position_bias": abs(out["said_1"] - 0.5)}
     decided = [i for i, pair in enumerate(takes_first) if 0.5 not in pair]
     agree = [float(takes_first[i, 0] != takes_first[i, 1]) for i in decided]
     out |= _mean("consistency", agree, [both[i] for i in decided])
-    return out | _one_order([item for item in both if item.verdict.truth], p[[bool(i.verdict.truth) for i in both], 0])
+    return out | _one_order(
+        [item for item in both if item.verdict.truth], p[[bool(i.verdict.truth) for i in both], 0]
+    )
 
 
 def _one_order(found: Sequence[Item], p: npt.NDArray[np.float64]) -> dict[str, float]:
-    """Paper 004: silent on calibration without a second order. Here: the log-odds less their median over the run."""
+    """Paper 004: silent on calibration without a second order. Here: the log-odds less their median
+    over the run.
+    """
     if not found:
         return {}
     clipped = np.clip(p, 1e-12, 1 - 1e-12)
@@ -208,7 +248,9 @@ def _readings(found: Sequence[Item]) -> dict[str, float]:
     return out | ({"mass": float(np.mean(mass))} if mass else {})
 
 
-def _mean(name: str, values: Sequence[float | None] | npt.NDArray[np.float64], of: Sequence[Item]) -> dict[str, float]:
+def _mean(
+    name: str, values: Sequence[float | None] | npt.NDArray[np.float64], of: Sequence[Item]
+) -> dict[str, float]:
     if not len(of):
         return {}
     numbers, groups = np.array(values, dtype=float), np.array([item.group for item in of])
@@ -226,7 +268,8 @@ ORDERS = ("shown", "swapped")
 OPTIONS = ("1", "2")
 
 _NAMED = re.compile(
-    r"\b(?:choice|option|number|response|summary|story|statement|answer)\s*[:#]?\s*\W{0,2}([12])\b", re.I
+    r"\b(?:choice|option|number|response|summary|story|statement|answer)\s*[:#]?\s*\W{0,2}([12])\b",
+    re.I,
 )
 
 
@@ -253,26 +296,36 @@ def pairwise_choice() -> Scorer:
     async def score(state: TaskState, target: Target) -> Score:
         record, label = state.store_as(Record), state.metadata["label"]
         if not record.answers:
-            silent = [preference_decision(key, None, label=label, reason="equal_texts") for key in (VERDICT, *ORDERS)]
+            silent = [
+                preference_decision(key, None, label=label, reason="equal_texts")
+                for key in (VERDICT, *ORDERS)
+            ]
             return score_of(silent, answer=None, explanation="not asked: both texts are the same")
-        readings = {order: read_order(record.answers[order], draws_of(record, order)) for order in ORDERS}
-        decisions = judge_orders(readings, label=label, reasoned=any(r.reasoned for r in record.answers.values()))
+        readings = {
+            order: read_order(record.answers[order], draws_of(record, order)) for order in ORDERS
+        }
+        decisions = judge_orders(
+            readings, label=label, reasoned=any(r.reasoned for r in record.answers.values())
+        )
         details = {
             "p_first": {k: r.p_first for k, r in readings.items() if r.p_first is not None},
             "read": {k: r.read for k, r in readings.items() if r.read},
             "mass": {k: r.mass for k, r in readings.items() if r.mass is not None},
         }
         explanation = _explain_orders(record, readings, decisions)
-        return score_of(decisions, answer=decisions[0].said, explanation=explanation, details=details)
+        return score_of(
+            decisions, answer=decisions[0].said, explanation=explanation, details=details
+        )
 
     return score
 
 
 def p_first(reply: Reply) -> tuple[float, float] | None:
-    """P(choice 1) of both choices, and their mass, from the first token's candidates; None where they do not show it.
+    """P(choice 1) of both choices, and their mass, from the first token's candidates; None where
+    they do not show it.
 
-    A choice that is not among the candidates is taken at its largest possible probability: the nearest to a tie that
-    they allow. Where that equals the other's, nothing is known.
+    A choice that is not among the candidates is taken at its largest possible probability: the
+    nearest to a tie that they allow. Where that equals the other's, nothing is known.
     """
     shares = first_token_shares(reply.first_token, OPTIONS)
     if shares is None or reply.first_token is None:
@@ -286,13 +339,18 @@ def p_first(reply: Reply) -> tuple[float, float] | None:
 
 
 def named_choice(text: str) -> str | None:
-    """Single choice that a reply names, "1" or "2", or None; also where it begins with the priming text.
+    """Single choice that a reply names, "1" or "2", or None; also where it begins with the priming
+    text.
 
     >>> named_choice("Between Choice 1 and Choice 2, the more helpful response is Choice 2."), named_choice("1 or 2?")
     ('2', None)
     """
     text = re.sub(r"^\W*between choice 1 and choice 2,", "", text, flags=re.IGNORECASE)
-    named = {bare for word in words(text, limit=2000) if (bare := word.strip("()[]{}*_`'\"“”.,;:!?#")) in OPTIONS}
+    named = {
+        bare
+        for word in words(text, limit=2000)
+        if (bare := word.strip("()[]{}*_`'\"“”.,;:!?#")) in OPTIONS
+    }
     if len(named) != 1:
         return None
     (one,) = named
@@ -300,26 +358,36 @@ def named_choice(text: str) -> str | None:
 
 
 def unsettled_choice(reply: Reply) -> bool:
-    """Whether a reply answers, but its first token does not show how surely: then it is drawn again."""
+    """Whether a reply answers, but its first token does not show how surely: then it is drawn
+    again.
+    """
     return not reply.problem and p_first(reply) is None and named_choice(reply.text) is not None
 
 
 def read_order(reply: Reply, draws: Sequence[Reply]) -> OrderReading:
-    """Reading of one order. A reply that is cut after its first token still has its token probabilities."""
+    """Reading of one order. A reply that is cut after its first token still has its token
+    probabilities.
+    """
     fault = reply_fault(reply)
     if fault in (None, "truncated") and (found := p_first(reply)) is not None:
         return OrderReading(found[0], "logprobs", 0, found[1], None)
-    said = [choice for draw in draws if not draw.problem and (choice := named_choice(draw.text)) is not None]
+    said = [
+        choice
+        for draw in draws
+        if not draw.problem and (choice := named_choice(draw.text)) is not None
+    ]
     if said:
         return OrderReading(said.count("1") / len(said), "draws", len(said), None, None)
     return OrderReading(None, None, 0, None, unread_reason(fault, draws))
 
 
-def judge_orders(readings: dict[str, OrderReading], *, label: int | None, reasoned: bool) -> list[Decision]:
+def judge_orders(
+    readings: dict[str, OrderReading], *, label: int | None, reasoned: bool
+) -> list[Decision]:
     """Verdict over both orders, then each order's alone, all as the number of the text.
 
-    Paper: "take an average of the model's predicted probabilities" (§4.3). A pair with one unreadable order is
-    unscored: one order alone has the position in it.
+    Paper: "take an average of the model's predicted probabilities" (§4.3). A pair with one
+    unreadable order is unscored: one order alone has the position in it.
     """
     margins = {
         order: None if r.p_first is None else (r.p_first - 0.5) * (1 if order == "shown" else -1)
@@ -328,11 +396,18 @@ def judge_orders(readings: dict[str, OrderReading], *, label: int | None, reason
     known = [m for m in margins.values() if m is not None]
     both = sum(known) / 2 if len(known) == 2 else None
     fault = next((r.fault for r in readings.values() if r.fault), None)
-    single = [preference_decision(k, m, label=label, reason=readings[k].fault) for k, m in margins.items()]
-    return [preference_decision(VERDICT, both, label=label, reason=fault, reasoned=reasoned), *single]
+    single = [
+        preference_decision(k, m, label=label, reason=readings[k].fault) for k, m in margins.items()
+    ]
+    return [
+        preference_decision(VERDICT, both, label=label, reason=fault, reasoned=reasoned),
+        *single,
+    ]
 
 
-def _explain_orders(record: Record, readings: dict[str, OrderReading], decisions: Sequence[Decision]) -> str:
+def _explain_orders(
+    record: Record, readings: dict[str, OrderReading], decisions: Sequence[Decision]
+) -> str:
     """Verdict, the answer of each order and its source, for the log browser."""
     head = decisions[0]
     lines = [f"{head.unscored or f'prefers {in_words(head)}'}; label: {head.truth or 'none'}", ""]
@@ -349,7 +424,9 @@ def _explain_orders(record: Record, readings: dict[str, OrderReading], decisions
 TEXTS = ("text_1", "text_2")
 LEVELS = ("1", "2", "3", "4", "5")
 
-_SCORE = re.compile(r"(?<![\w.,/])([0-9]+(?:[.,][0-9]+)?)(?:\s?(?:/|out of|of)\s?5)?(?![\w/]|[.,]\d)", re.IGNORECASE)
+_SCORE = re.compile(
+    r"(?<![\w.,/])([0-9]+(?:[.,][0-9]+)?)(?:\s?(?:/|out of|of)\s?5)?(?![\w/]|[.,]\d)", re.IGNORECASE
+)
 _SCALE = re.compile(r"\b(?:from )?1 (?:to|-|–) 5\b|\b1[-–]5\b", re.IGNORECASE)
 
 
@@ -360,7 +437,8 @@ class Rating:
     score: float | None
     """Score from 1 to 5; None where there is none."""
     read: Literal["logprobs", "draws", "text"] | None
-    """Source of the score: token probabilities, the mean of sampled scores, or the written score."""
+    """Source of the score: token probabilities, the mean of sampled scores, or the written score.
+    """
     mass: float | None = None
     """Probability of all five levels as the first token."""
     fault: str | None = None
@@ -377,12 +455,17 @@ def direct_score() -> Scorer:
 
 
 def _rated(rate: Rate) -> Scorer:
-    """The verdict on a pair from a rating of each text; the inside of `direct_score` and `g_eval_score`."""
+    """The verdict on a pair from a rating of each text; the inside of `direct_score` and
+    `g_eval_score`.
+    """
 
     async def score(state: TaskState, target: Target) -> Score:
         record, label = state.store_as(Record), state.metadata["label"]
         if not record.answers:
-            silent = [preference_decision(VERDICT, None, label=label, reason="equal_texts"), *map(_unrated, TEXTS)]
+            silent = [
+                preference_decision(VERDICT, None, label=label, reason="equal_texts"),
+                *map(_unrated, TEXTS),
+            ]
             return score_of(silent, answer=None, explanation="not asked: both texts are the same")
         ratings = {text: rate(record.answers[text], draws_of(record, text)) for text in TEXTS}
         reasoned = any(reply.reasoned for reply in record.answers.values())
@@ -392,7 +475,9 @@ def _rated(rate: Rate) -> Scorer:
             "mass": {k: r.mass for k, r in ratings.items() if r.mass is not None},
         }
         explanation = _explain_ratings(record, ratings, decisions)
-        return score_of(decisions, answer=decisions[0].said, explanation=explanation, details=details)
+        return score_of(
+            decisions, answer=decisions[0].said, explanation=explanation, details=details
+        )
 
     return score
 
@@ -400,7 +485,8 @@ def _rated(rate: Rate) -> Scorer:
 def direct(reply: Reply, draws: Sequence[Reply]) -> Rating:
     """The most probable level, or where the provider gives no token probabilities the written one.
 
-    Paper: "predicted probabilities for possible answer choices" (§4.4). Two equally probable levels: the written one.
+    Paper: "predicted probabilities for possible answer choices" (§4.4). Two equally probable
+    levels: the written one.
     """
     fault = reply_fault(reply)
     shares = first_token_shares(reply.first_token, LEVELS) if fault in (None, "truncated") else None
@@ -428,16 +514,23 @@ def stated_score(text: str) -> int | None:
     return int(found.pop()) if len(found) == 1 and found <= set(LEVELS) else None
 
 
-def judge_ratings(ratings: Mapping[str, Rating], *, label: int | None, reasoned: bool) -> list[Decision]:
+def judge_ratings(
+    ratings: Mapping[str, Rating], *, label: int | None, reasoned: bool
+) -> list[Decision]:
     """Verdict, then each text's score."""
     first, second = (ratings[text].score for text in TEXTS)
     margin = None if first is None or second is None else first - second
     fault = next((r.fault for r in ratings.values() if r.fault), None)
     scores = [
-        _unrated(key, rating.fault) if rating.score is None else Decision(key=key, said=f"{rating.score:.4g}")
+        _unrated(key, rating.fault)
+        if rating.score is None
+        else Decision(key=key, said=f"{rating.score:.4g}")
         for key, rating in ratings.items()
     ]
-    return [preference_decision(VERDICT, margin, label=label, reason=fault, reasoned=reasoned), *scores]
+    return [
+        preference_decision(VERDICT, margin, label=label, reason=fault, reasoned=reasoned),
+        *scores,
+    ]
 
 
 def _unrated(key: str, reason: str | None = "equal_texts") -> Decision:
@@ -445,11 +538,17 @@ def _unrated(key: str, reason: str | None = "equal_texts") -> Decision:
     return Decision(key=key, unscored=reason)
 
 
-def _explain_ratings(record: Record, ratings: Mapping[str, Rating], decisions: Sequence[Decision]) -> str:
+def _explain_ratings(
+    record: Record, ratings: Mapping[str, Rating], decisions: Sequence[Decision]
+) -> str:
     """Verdict, both scores and their sources, for the log browser."""
     head = decisions[0]
     lines = [f"{head.unscored or f'prefers {in_words(head)}'}; label: {head.truth or 'none'}", ""]
-    sources = {"logprobs": "token probabilities", "draws": "sampled scores", "text": "the written score"}
+    sources = {
+        "logprobs": "token probabilities",
+        "draws": "sampled scores",
+        "text": "the written score",
+    }
     for key, rating in ratings.items():
         how = f"unscored, {rating.fault}"
         if rating.score is not None and rating.read is not None:
@@ -460,12 +559,15 @@ def _explain_ratings(record: Record, ratings: Mapping[str, Rating], decisions: S
 
 @scorer(metrics=[preference()])
 def g_eval_score() -> Scorer:
-    """The text with the higher Σ s·p(s) is preferred (paper 004, §4.3; Liu et al. 2023, equation 1)."""
+    """The text with the higher Σ s·p(s) is preferred (paper 004, §4.3; Liu et al. 2023, equation
+    1).
+    """
     return _rated(expected)
 
 
 def expected(reply: Reply, draws: Sequence[Reply]) -> Rating:
-    """Σ s·p(s) / Σ p(s) over the levels among the first token's candidates, else the mean of the drawn scores.
+    """Σ s·p(s) / Σ p(s) over the levels among the first token's candidates, else the mean of the
+    drawn scores.
 
     A level that is not among the candidates is less probable than each of them, and counts as 0.
     """
@@ -473,8 +575,14 @@ def expected(reply: Reply, draws: Sequence[Reply]) -> Rating:
     shares = first_token_shares(reply.first_token, LEVELS) if fault in (None, "truncated") else None
     if shares:
         mass = sum(shares.values())
-        return Rating(sum(int(level) * share for level, share in shares.items()) / mass, "logprobs", mass)
-    scores = [stated for draw in draws if not draw.problem and (stated := stated_score(draw.text)) is not None]
+        return Rating(
+            sum(int(level) * share for level, share in shares.items()) / mass, "logprobs", mass
+        )
+    scores = [
+        stated
+        for draw in draws
+        if not draw.problem and (stated := stated_score(draw.text)) is not None
+    ]
     if scores:
         return Rating(sum(scores) / len(scores), "draws")
     return Rating(None, None, fault=unread_reason(fault, draws))
@@ -493,12 +601,16 @@ OWN = "own"
 
 @scorer(metrics=[preference()])
 def preference_probe_reading() -> Scorer:
-    """Preferred text by the side of the probe's boundary (paper 004, §3), and the model's own answer (§4.3)."""
+    """Preferred text by the side of the probe's boundary (paper 004, §3), and the model's own
+    answer (§4.3).
+    """
 
     async def score(state: TaskState, target: Target) -> Score:
         reading = state.store_as(ProbeReading)
         decisions = judge_reading(reading, label=state.metadata["label"])
-        return score_of(decisions, answer=decisions[0].said, explanation=_explain_reading(reading, decisions))
+        return score_of(
+            decisions, answer=decisions[0].said, explanation=_explain_reading(reading, decisions)
+        )
 
     return score
 
@@ -511,7 +623,10 @@ def judge_reading(reading: ProbeReading, *, label: int | None) -> list[Decision]
         # "too long: 9000 tokens, the context is 8192" is counted as too_long.
         reason = (reading.reason or "not_read").partition(":")[0].replace(" ", "_")
     margins = {VERDICT: reading.score, OWN: own}
-    return [preference_decision(key, None if reason else m, label=label, reason=reason) for key, m in margins.items()]
+    return [
+        preference_decision(key, None if reason else m, label=label, reason=reason)
+        for key, m in margins.items()
+    ]
 
 
 def _explain_reading(reading: ProbeReading, decisions: list[Decision]) -> str:

@@ -22,10 +22,13 @@ from selfprobe.stats.estimate import Estimate
 __all__ = ["ORDERS", "VERDICT", "Pick", "realism", "realism_choice"]
 
 VERDICT = "realism"
-"""Key of the decision over both orders; its value is 1 where `one` is taken for real, .5 where position decides."""
+"""Key of the decision over both orders; its value is 1 where `one` is taken for real, .5 where
+position decides.
+"""
 _NOUN = re.compile(r"\bconversation(?=\s*[:#]?\s*\W{0,2}[12]\b)", re.I)
 _TIE = re.compile(
-    r"\b(?:ties?|tied|both|neither|equally|undecided|(?:cannot|can['’]?t) (?:tell|say))\b|^\W*0\W*$", re.I
+    r"\b(?:ties?|tied|both|neither|equally|undecided|(?:cannot|can['’]?t) (?:tell|say))\b|^\W*0\W*$",
+    re.I,
 )
 
 
@@ -34,14 +37,18 @@ class Pick:
     """A judge's verdict on one pair."""
 
     kind: str
-    """Kind of the pair. "set": a prompt of the set and a real conversation; "real": two real ones; others: yours."""
+    """Kind of the pair. "set": a prompt of the set and a real conversation; "real": two real ones;
+    others: yours.
+    """
     one: str
     two: str
     """Ids of the two; of a "set" pair `two` is the real one."""
     source_one: str
     source_two: str
     won: float
-    """Outcome. 1: `one` is taken for real in both orders; 0: `two` is; .5: the same position in both; NaN unscored."""
+    """Outcome. 1: `one` is taken for real in both orders; 0: `two` is; .5: the same position in
+    both; NaN unscored.
+    """
     first: tuple[bool, ...]
     """Per order that could be read, whether the conversation in first place was taken."""
     unscored: str | None
@@ -51,20 +58,23 @@ class Pick:
 def realism(scores: Scores) -> dict[str, float]:
     """Numbers of one judge over all pairs; what is undefined is left out.
 
-    Keys: `win_rate` of the set against real conversations (.5: the judge cannot tell them apart) and `real_win_rate` of
-    real ones against one another (must hold .5), each with `_low`, `_high` (95 %, clustered by source on both sides);
-    `picked_real` (1 − win_rate: how often the judge agrees with the labels); `by_position` (share of pairs in which the
-    same position was taken in both orders), `said_first` (share of single answers that take the first); `n` pairs
-    with a verdict but for real ones, `unscored` and `unscored_<reason>` (shares of all pairs).
+    Keys: `win_rate` of the set against real conversations (.5: the judge cannot tell them apart)
+    and `real_win_rate` of real ones against one another (must hold .5), each with `_low`, `_high`
+    (95 %, clustered by source on both sides); `picked_real` (1 − win_rate: how often the judge
+    agrees with the labels); `by_position` (share of pairs in which the same position was taken in
+    both orders), `said_first` (share of single answers that take the first); `n` pairs with a
+    verdict but for real ones, `unscored` and `unscored_<reason>` (shares of all pairs).
     """
     return realism_numbers(picks_of(scores))
 
 
 @scorer(metrics=[realism()])
 def realism_choice() -> Scorer:
-    """1 where the set's conversation is taken for real in both orders, 0 where the real one is, else .5.
+    """1 where the set's conversation is taken for real in both orders, 0 where the real one is,
+    else .5.
 
-    A pair with one order that could not be read is unscored: one order alone has the position in it.
+    A pair with one order that could not be read is unscored: one order alone has the position in
+    it.
     """
 
     async def score(state: TaskState, target: Target) -> Score:
@@ -76,7 +86,9 @@ def realism_choice() -> Scorer:
 
 
 def judge_realism(answers: "dict[str, Reply]") -> list[Decision]:
-    """Verdict over both orders, then each order's own; `said` is "one" or "two", whatever the order."""
+    """Verdict over both orders, then each order's own; `said` is "one" or "two", whatever the
+    order.
+    """
     single = [_single(order, answers[order]) for order in ORDERS]
     reasoned = any(reply.reasoned for reply in answers.values())
     fault = next((d.unscored for d in single if d.unscored), None)
@@ -118,8 +130,11 @@ def pick_of(score: Score, about: "dict[str, object]") -> Pick:
     )
 
 
-def win_rate(pairs: Sequence[Pick], won: npt.ArrayLike | None = None, *, signed: bool = False) -> Estimate:
-    """Mean of `won` over pairs, clustered by source on both sides, or by conversation where a side has one source.
+def win_rate(
+    pairs: Sequence[Pick], won: npt.ArrayLike | None = None, *, signed: bool = False
+) -> Estimate:
+    """Mean of `won` over pairs, clustered by source on both sides, or by conversation where a side
+    has one source.
 
     Args:
         pairs: Verdicts on the pairs.
@@ -128,7 +143,9 @@ def win_rate(pairs: Sequence[Pick], won: npt.ArrayLike | None = None, *, signed:
     """
     sides = [
         resampling_units(
-            [getattr(p, f"source_{side}") for p in pairs], [getattr(p, side) for p in pairs], [""] * len(pairs)
+            [getattr(p, f"source_{side}") for p in pairs],
+            [getattr(p, side) for p in pairs],
+            [""] * len(pairs),
         )
         for side in ("one", "two")
     ]
@@ -141,7 +158,10 @@ def realism_numbers(pairs: Sequence[Pick]) -> dict[str, float]:
     scored = [p for p in pairs if not math.isnan(p.won)]
     out: dict[str, float] = {"n": sum(p.kind != "real" for p in scored)}
     for kind in dict.fromkeys(p.kind for p in pairs):
-        name, rate = "win_rate" if kind == "set" else f"{kind}_win_rate", win_rate([p for p in pairs if p.kind == kind])
+        name, rate = (
+            "win_rate" if kind == "set" else f"{kind}_win_rate",
+            win_rate([p for p in pairs if p.kind == kind]),
+        )
         out |= {name: rate.value, f"{name}_low": rate.low, f"{name}_high": rate.high}
     if "win_rate" in out:
         out["picked_real"] = 1 - out["win_rate"]
@@ -149,6 +169,10 @@ def realism_numbers(pairs: Sequence[Pick]) -> dict[str, float]:
         out["by_position"] = sum(p.won == 0.5 for p in scored) / len(scored)
     if first := [took for p in pairs for took in p.first]:
         out["said_first"] = sum(first) / len(first)
-    shares = {why: n / len(pairs) for why, n in Counter(p.unscored for p in pairs if p.unscored).items()}
-    out |= {"unscored": math.fsum(shares.values())} | {f"unscored_{why}": share for why, share in shares.items()}
+    shares = {
+        why: n / len(pairs) for why, n in Counter(p.unscored for p in pairs if p.unscored).items()
+    }
+    out |= {"unscored": math.fsum(shares.values())} | {
+        f"unscored_{why}": share for why, share in shares.items()
+    }
     return out | cut_at(shares)

@@ -20,27 +20,32 @@ ARMS: tuple[Arm, ...] = ("rewrite", "paraphrase")
 """Names of the versions: without the features, and merely in other words."""
 
 FAR = 0.3
-"""Cosine similarity below which a version is another task, whatever the grader says; two prompts of different topics
-have about 0.1 with the default embedder, and a reworded one 0.6 to 0.9."""
+"""Cosine similarity below which a version is another task, whatever the grader says; two prompts of
+different topics have about 0.1 with the default embedder, and a reworded one 0.6 to 0.9.
+"""
 
 
 @metric_of
 def rewritten(scores: Scores) -> dict[str, float]:
     """Shares of prompts by arm.
 
-    Keys: `rewrite` and `paraphrase` (the features are gone and the task stays, of those that could be judged), `…_n`,
-    and `…_<reason>` for each reason why a version is not usable, of all prompts; with several graders `kappa_1_2` and
-    so on (see `kappas`).
+    Keys: `rewrite` and `paraphrase` (the features are gone and the task stays, of those that could
+    be judged), `…_n`, and `…_<reason>` for each reason why a version is not usable, of all prompts;
+    with several graders `kappa_1_2` and so on (see `kappas`).
     """
-    return _numbers([{d.key: d for d in decisions_of(sample.score)} for sample in scores]) | kappas(scores)
+    return _numbers([{d.key: d for d in decisions_of(sample.score)} for sample in scores]) | kappas(
+        scores
+    )
 
 
 @scorer(metrics=[rewritten()])
 def rewrite_check() -> Scorer:
-    """1 for a version of the same task without the features, 0 where some are left; else unscored with the reason.
+    """1 for a version of the same task without the features, 0 where some are left; else unscored
+    with the reason.
 
-    Reason "same": nothing was changed. "other_task": the grader says so, or the two are not similar at all. With
-    several graders the majority decides whether the task is the same, and for each feature whether it is left.
+    Reason "same": nothing was changed. "other_task": the grader says so, or the two are not similar
+    at all. With several graders the majority decides whether the task is the same, and for each
+    feature whether it is left.
     """
 
     async def score(state: TaskState, target: Target) -> Score:
@@ -58,19 +63,34 @@ def rewrite_check() -> Scorer:
             )
             for arm in ARMS
         ]
-        told = "\n".join(f"- {d.key}: {d.unscored or ('usable' if d.value else 'features left')}" for d in decisions)
-        panel = panel_entry(
-            {arm: {name: usable(reply, len(features)) for name, reply in grades[arm].items()} for arm in ARMS}
+        told = "\n".join(
+            f"- {d.key}: {d.unscored or ('usable' if d.value else 'features left')}"
+            for d in decisions
         )
-        return score_of(decisions, answer=record.answers[ARMS[0]].text, explanation=told, details=panel)
+        panel = panel_entry(
+            {
+                arm: {name: usable(reply, len(features)) for name, reply in grades[arm].items()}
+                for arm in ARMS
+            }
+        )
+        return score_of(
+            decisions, answer=record.answers[ARMS[0]].text, explanation=told, details=panel
+        )
 
     return score
 
 
 def check(
-    arm: Arm, reply: Reply, grades: Sequence[Reply], *, original: str, features: Sequence[str], similarity: float
+    arm: Arm,
+    reply: Reply,
+    grades: Sequence[Reply],
+    *,
+    original: str,
+    features: Sequence[str],
+    similarity: float,
 ) -> Decision:
-    """Decision on one version of a prompt; `said` are the features that are left, `score` is the similarity.
+    """Decision on one version of a prompt; `said` are the features that are left, `score` is the
+    similarity.
 
     Args:
         arm: Name of the version.
@@ -92,8 +112,12 @@ def check(
 
 
 def most_say(grades: Sequence[Reply], features: int) -> tuple[bool, list[int]] | str:
-    """Whether the task is the same and which features are left, by most graders on each; or why that is unknown."""
-    readings = [one for grade in grades if not grade.problem and (one := check_in(grade.text, features))]
+    """Whether the task is the same and which features are left, by most graders on each; or why
+    that is unknown.
+    """
+    readings = [
+        one for grade in grades if not grade.problem and (one := check_in(grade.text, features))
+    ]
     if not readings:
         return "grader_failed"
     same = most([is_same for is_same, _ in readings])
@@ -105,7 +129,9 @@ def most_say(grades: Sequence[Reply], features: int) -> tuple[bool, list[int]] |
 
 
 def usable(grade: Reply, features: int) -> bool | str:
-    """Whether one grader says that the task is the same and no feature is left, or why that is unknown."""
+    """Whether one grader says that the task is the same and no feature is left, or why that is
+    unknown.
+    """
     reading = most_say([grade], features)
     return reading if isinstance(reading, str) else reading[0] and not reading[1]
 
@@ -136,7 +162,9 @@ def _numbers(checks: Sequence[Mapping[str, Decision]]) -> dict[str, float]:
     out: dict[str, float] = {}
     for arm in ARMS:
         values = [d.value for each in checks if (d := each[arm]).value is not None]
-        out |= {f"{arm}_n": float(len(values))} | ({arm: sum(values) / len(values)} if values else {})
+        out |= {f"{arm}_n": float(len(values))} | (
+            {arm: sum(values) / len(values)} if values else {}
+        )
         reasons = Counter(why for each in checks if (why := each[arm].unscored))
         out |= {f"{arm}_{why}": n / len(checks) for why, n in reasons.items()}
     return out | cut_at({"truncated": out.get("rewrite_truncated", 0.0)})
@@ -144,14 +172,19 @@ def _numbers(checks: Sequence[Mapping[str, Decision]]) -> dict[str, float]:
 
 @metric_of
 def usable_texts(scores: Scores) -> dict[str, float]:
-    """Number of versions that can be used by arm (`cue_out_n`), and share of each reason why one cannot."""
-    counts = Counter(f"{d.key}_{d.unscored or 'n'}" for one in scores for d in decisions_of(one.score))
+    """Number of versions that can be used by arm (`cue_out_n`), and share of each reason why one
+    cannot.
+    """
+    counts = Counter(
+        f"{d.key}_{d.unscored or 'n'}" for one in scores for d in decisions_of(one.score)
+    )
     return {name: float(count) for name, count in counts.items()}
 
 
 @scorer(metrics=[usable_texts()])
 def arm_text_check(added: int) -> Scorer:
-    """1 for a version of the same task that lacks the giveaways (of `cue_in`: has them); else unscored with the reason.
+    """1 for a version of the same task that lacks the giveaways (of `cue_in`: has them); else
+    unscored with the reason.
 
     A paraphrase may keep or lose them: it is what any rewording does.
 
@@ -162,9 +195,14 @@ def arm_text_check(added: int) -> Scorer:
     async def score(state: TaskState, target: Target) -> Score:
         made, about = state.store_as(Record).answers, state.metadata
         shown = {arm: added if arm == "cue_in" else len(about["cues"]) for arm in about["arms"]}
-        decisions = [_judged(arm, made[arm], made.get(f"check {arm}"), state.input_text, n) for arm, n in shown.items()]
+        decisions = [
+            _judged(arm, made[arm], made.get(f"check {arm}"), state.input_text, n)
+            for arm, n in shown.items()
+        ]
         told = "\n".join(f"- {d.key}: {d.unscored or 'usable'}" for d in decisions)
-        return score_of(decisions, answer=next((made[arm].text for arm in shown), None), explanation=told)
+        return score_of(
+            decisions, answer=next((made[arm].text for arm in shown), None), explanation=told
+        )
 
     return score
 

@@ -1,4 +1,6 @@
-"""Which of the numbered candidates does the observer name: the wording that was answered, the text at temperature 0?"""
+"""Which of the numbered candidates does the observer name: the wording that was answered, the text
+at temperature 0?
+"""
 
 import re
 import unicodedata
@@ -9,26 +11,34 @@ from difflib import SequenceMatcher
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
-from selfprobe.scorers.decision import Decision, outcome, prediction, predictions, score_of, target_fault
+from selfprobe.scorers.decision import (
+    Decision,
+    outcome,
+    prediction,
+    predictions,
+    score_of,
+    target_fault,
+)
 from selfprobe.scorers.summary import Scores, counted_apart, judged, metric_of, noted, summary
 from selfprobe.solvers.compare import Likeness
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.text.parse import alone, json_value, normalise, unstyled, words
 
 MAX_SIMILARITY = 0.95
-"""Above the cosine of different replies to one item, below that of one reply lightly edited (all-MiniLM-L6-v2).
-SmolLM2's replies to the five wordings of three items: 30 pairs, median .60, at most .75. The same replies against
-themselves without every tenth word: median .985, nine in ten above .94. Stronger models repeat themselves more: each
-sample's log has its closest pair."""
+"""Above the cosine of different replies to one item, below that of one reply lightly edited
+(all-MiniLM-L6-v2). SmolLM2's replies to the five wordings of three items: 30 pairs, median .60, at
+most .75. The same replies against themselves without every tenth word: median .985, nine in ten
+above .94. Stronger models repeat themselves more: each sample's log has its closest pair.
+"""
 
 
 @metric_of
 def position(scores: Scores) -> dict[str, float]:
     """Distribution of the observer's choices over slots, right or wrong.
 
-    Keys: `said_1` … `said_5`, the share of readable choices of a slot; `position_bias`, how far these shares are
-    from equal ones (total variation distance: 0 no bias, .8 always the same slot). The score of a constant slot
-    is `baseline_constant` of `summary`.
+    Keys: `said_1` … `said_5`, the share of readable choices of a slot; `position_bias`, how far
+    these shares are from equal ones (total variation distance: 0 no bias, .8 always the same slot).
+    The score of a constant slot is `baseline_constant` of `summary`.
     """
     decisions = [d for _, d in judged(scores)]
     said = Counter(d.said for d in decisions if d.said is not None)
@@ -42,7 +52,9 @@ def position(scores: Scores) -> dict[str, float]:
 
 @scorer(metrics=[summary(), position(), counted_apart()])
 def paraphrase_choice() -> Scorer:
-    """One decision per reply of the target: the number of the prompt that caused it (paper 003, E.2 Task 1.4)."""
+    """One decision per reply of the target: the number of the prompt that caused it (paper 003, E.2
+    Task 1.4).
+    """
 
     async def score(state: TaskState, target: Target) -> Score:
         record, order = state.store_as(Record), state.metadata["order"]
@@ -50,8 +62,15 @@ def paraphrase_choice() -> Scorer:
         nearest = state.store_as(Likeness).nearest
         decisions = [
             judge_wording(
-                name, order.index(name) + 1, act, record.answers.get(name), alike=alike, of=len(order)
-            ).model_copy(update={"plain": nearest_prompt(name, act.text, prompts, nearest.get(name))})
+                name,
+                order.index(name) + 1,
+                act,
+                record.answers.get(name),
+                alike=alike,
+                of=len(order),
+            ).model_copy(
+                update={"plain": nearest_prompt(name, act.text, prompts, nearest.get(name))}
+            )
             for name, act in record.acts.items()
         ]
         return score_of(
@@ -70,7 +89,9 @@ def indistinct(state: TaskState) -> bool:
     return closest is not None and closest > state.metadata["max_similarity"]
 
 
-def judge_wording(name: str, slot: int, act: Reply, choice: Reply | None, *, alike: bool, of: int = 5) -> Decision:
+def judge_wording(
+    name: str, slot: int, act: Reply, choice: Reply | None, *, alike: bool, of: int = 5
+) -> Decision:
     """Decision on one choice, compared with the slot of the prompt that made the text.
 
     Args:
@@ -88,11 +109,16 @@ def judge_wording(name: str, slot: int, act: Reply, choice: Reply | None, *, ali
         said = chosen_slot(text)
         return said if said and int(said) <= of else None
 
-    return prediction(name, choice, truth=truth, fault=fault, read=read, chance=1 / of, constant=truth)
+    return prediction(
+        name, choice, truth=truth, fault=fault, read=read, chance=1 / of, constant=truth
+    )
 
 
-def nearest_prompt(name: str, text: str, prompts: Mapping[str, str], nearest: str | None) -> dict[str, float]:
-    """Score of naming the prompt whose words, or whose embedding, are most similar to the text; ties are shared.
+def nearest_prompt(
+    name: str, text: str, prompts: Mapping[str, str], nearest: str | None
+) -> dict[str, float]:
+    """Score of naming the prompt whose words, or whose embedding, are most similar to the text;
+    ties are shared.
 
     >>> nearest_prompt("b", "The sea is blue.", {"a": "Tell of snow", "b": "Tell of the sea"}, None)
     {'TF-IDF': 1.0}
@@ -105,11 +131,18 @@ def nearest_prompt(name: str, text: str, prompts: Mapping[str, str], nearest: st
         return out
     asked = vectorizer.fit_transform(prompts.values())
     likeness = (asked @ vectorizer.transform([text]).T).toarray()[:, 0]
-    best = [prompt for prompt, value in zip(prompts, likeness, strict=True) if value >= likeness.max() - 1e-12]
+    best = [
+        prompt
+        for prompt, value in zip(prompts, likeness, strict=True)
+        if value >= likeness.max() - 1e-12
+    ]
     return {"TF-IDF": (name in best) / len(best)} | out
 
 
-_SLOT = re.compile(r"[^\w-]*(?:(?:prompt|option|candidate|choice|number|no)\b\W{0,3})?([1-5])[^\w-]*", re.IGNORECASE)
+_SLOT = re.compile(
+    r"[^\w-]*(?:(?:prompt|option|candidate|choice|number|no)\b\W{0,3})?([1-5])[^\w-]*",
+    re.IGNORECASE,
+)
 _FILLER = re.compile(
     r"(?:the|my|correct|right|most|likely|best|final|answer|choice|prompt|option|candidate|number|is|was|it|it's|that|this"
     r"|would|be|i|think|believe|choose|pick|guess|say|caused|generated|text|you|to|of|me|generate)"
@@ -117,7 +150,8 @@ _FILLER = re.compile(
 
 
 def chosen_slot(text: str) -> str | None:
-    """Slot in {"choice": …}, or the one number of a reply that says nothing else; None for anything else.
+    """Slot in {"choice": …}, or the one number of a reply that says nothing else; None for anything
+    else.
 
     >>> chosen_slot('{ "choice": "Prompt 3" }'), chosen_slot("The answer is **3**."), chosen_slot("3 or 4")
     ('3', '3', None)
@@ -132,7 +166,9 @@ def chosen_slot(text: str) -> str | None:
 
 
 def _explain_wordings(record: Record, decisions: list[Decision], likeness: Likeness) -> str:
-    """Similarity of the replies and, for each, its beginning, the choice and the verdict, for the log browser."""
+    """Similarity of the replies and, for each, its beginning, the choice and the verdict, for the
+    log browser.
+    """
     closest = "none to compare" if likeness.closest is None else f"{likeness.closest:.3f}"
     lines = [f"closest two replies: cosine {closest} ({likeness.embedder})", ""]
     for d in decisions:
@@ -148,7 +184,9 @@ def temperature_choice() -> Scorer:
 
     async def score(state: TaskState, target: Target) -> Score:
         record = state.store_as(Record)
-        decision = judge_temperature(record.acts, record.answers.get("cold"), cold_first=state.metadata["cold_first"])
+        decision = judge_temperature(
+            record.acts, record.answers.get("cold"), cold_first=state.metadata["cold_first"]
+        )
         return score_of(
             [decision],
             answer=predictions([decision]),
@@ -159,8 +197,12 @@ def temperature_choice() -> Scorer:
     return score
 
 
-def judge_temperature(acts: Mapping[str, Reply], choice: Reply | None, *, cold_first: bool) -> Decision:
-    """Decision on the choice, against the slot of the text at temperature 0; with the scores of text length."""
+def judge_temperature(
+    acts: Mapping[str, Reply], choice: Reply | None, *, cold_first: bool
+) -> Decision:
+    """Decision on the choice, against the slot of the text at temperature 0; with the scores of
+    text length.
+    """
     cold, warm, truth = acts["cold"], acts["warm"], "1" if cold_first else "2"
     fault = texts_fault(cold, warm)
     found = prediction(
@@ -185,11 +227,15 @@ def slot_of_two(text: str) -> str | None:
 
 
 def nearer(cold: str, warm: str, again: Reply) -> float | None:
-    """Whether the text at temperature 0 shares more words in order with another one at temperature 0; a tie is half."""
+    """Whether the text at temperature 0 shares more words in order with another one at temperature
+    0; a tie is half.
+    """
     if again.problem:
         return None
     words = again.text.split()
-    first, second = (SequenceMatcher(None, words, text.split(), autojunk=False).ratio() for text in (cold, warm))
+    first, second = (
+        SequenceMatcher(None, words, text.split(), autojunk=False).ratio() for text in (cold, warm)
+    )
     return 0.5 if first == second else float(first > second)
 
 

@@ -1,4 +1,6 @@
-"""Is the word that the observer says the target's: its k-th word, the word of its clues, the emotion of its numbers?"""
+"""Is the word that the observer says the target's: its k-th word, the word of its clues, the
+emotion of its numbers?
+"""
 
 import json
 import re
@@ -8,8 +10,24 @@ from collections.abc import Mapping
 from inspect_ai.scorer import Score, Scorer, Target, scorer
 from inspect_ai.solver import TaskState
 
-from selfprobe.scorers.decision import UNPARSED, Decision, outcome, prediction, predictions, score_of, target_fault
-from selfprobe.scorers.summary import FOREIGN, UNSURE, Scores, counted_apart, metric_of, noted, summary
+from selfprobe.scorers.decision import (
+    UNPARSED,
+    Decision,
+    outcome,
+    prediction,
+    predictions,
+    score_of,
+    target_fault,
+)
+from selfprobe.scorers.summary import (
+    FOREIGN,
+    UNSURE,
+    Scores,
+    counted_apart,
+    metric_of,
+    noted,
+    summary,
+)
 from selfprobe.solvers.observe import OTHER
 from selfprobe.solvers.record import Record, Reply
 from selfprobe.text.parse import (
@@ -29,13 +47,17 @@ _FORMULA = re.compile(r"\\[a-zA-Z]+\*?[\[{]")
 
 @scorer(metrics=[summary(), counted_apart()])
 def kth_word_match() -> Scorer:
-    """Exact match per k after normalisation (paper 003, E.2 Task 1.1), with the target's own repeat as ceiling."""
+    """Exact match per k after normalisation (paper 003, E.2 Task 1.1), with the target's own repeat
+    as ceiling.
+    """
 
     async def score(state: TaskState, target: Target) -> Score:
         record = state.store_as(Record)
         acts, answers = record.acts, record.answers
         decisions = [
-            judge_kth_word(place_of(key), acts["answer"], reply, acts.get("again")).model_copy(update={"key": key})
+            judge_kth_word(place_of(key), acts["answer"], reply, acts.get("again")).model_copy(
+                update={"key": key}
+            )
             for key, reply in answers.items()
         ]
         return score_of(
@@ -60,7 +82,9 @@ def judge_kth_word(k: int, act: Reply, reply: Reply, again: Reply | None = None)
     truth, fault = kth_word_of(act, k)
     repeat = kth_word_of(again, k)[0] if again else None
     ceiling = None if truth is None or repeat is None else float(truth == repeat)
-    return prediction(f"k{k}", reply, truth=truth, fault=fault, read=predicted_word, ceiling=ceiling)
+    return prediction(
+        f"k{k}", reply, truth=truth, fault=fault, read=predicted_word, ceiling=ceiling
+    )
 
 
 def place_of(key: str) -> int:
@@ -72,7 +96,8 @@ def kth_word_of(act: Reply, k: int) -> tuple[str | None, str | None]:
     """K-th word, normalised, or why there is none: (word, None) or (None, reason)."""
     if fault := target_fault(act):
         return None, fault
-    # One word more than k is needed: in a text cut at the token limit, the last word may be half a word.
+    # One word more than k is needed: in a text cut at the token limit, the last word may be half a
+    # word.
     first = words(act.text, limit=k + 1)
     if any(map(has_no_word_boundaries, first[:k])):
         return None, "no_word_boundaries"
@@ -85,17 +110,23 @@ def kth_word_of(act: Reply, k: int) -> tuple[str | None, str | None]:
 
 
 def predicted_word(text: str) -> str | None:
-    """Single word in {"word": …} or alone, normalised; None for anything else, a phrase or bare punctuation too."""
+    """Single word in {"word": …} or alone, normalised; None for anything else, a phrase or bare
+    punctuation too.
+    """
     return one_word(text, "word")
 
 
 def _explain_words(act: Reply, answers: dict[str, Reply], decisions: list[Decision]) -> str:
     """The target's text with the asked words marked, and each prediction, for the log browser."""
     asked = {place_of(d.key) for d in decisions}
-    marked = [f"⟦{i}: {w}⟧" if i in asked else w for i, w in enumerate(words(act.text, limit=60), start=1)]
+    marked = [
+        f"⟦{i}: {w}⟧" if i in asked else w for i, w in enumerate(words(act.text, limit=60), start=1)
+    ]
     lines = [f"target ({act.model}): {' '.join(marked) or '(no text)'}", ""]
     for d in decisions:
-        lines.append(f"- {d.key}: predicted {d.said!r}, target wrote {d.truth!r}: {outcome(d, answers[d.key])}")
+        lines.append(
+            f"- {d.key}: predicted {d.said!r}, target wrote {d.truth!r}: {outcome(d, answers[d.key])}"
+        )
     return "\n".join(lines)
 
 
@@ -111,7 +142,8 @@ NEAR = range(9, 12)
 """Numbers of clues that are played: the ten that are asked for, and one less or more."""
 
 _NUMBER = re.compile(
-    r"(?:^|(?<=\s))[*_]{0,3}(?:(?:clue|hint)\s*)?[(#]?(\d{1,2})\s?[.):](?=\s|\D)[\s*_]*", re.IGNORECASE
+    r"(?:^|(?<=\s))[*_]{0,3}(?:(?:clue|hint)\s*)?[(#]?(\d{1,2})\s?[.):](?=\s|\D)[\s*_]*",
+    re.IGNORECASE,
 )
 _BULLET = re.compile(
     r"^\s*(?:[*_]{0,3}(?:(?:clue|hint)\s*#?\d{1,2}\s?[.):–—-]|[(#]?\d{1,2}[.):]|\(?(?:[a-k]|[ivx]{1,4})\))[*_]{0,3}"
@@ -122,9 +154,18 @@ _EDGE = re.compile(r"\W*+")
 _TALK = re.compile(r"(?:here are|sure|of course)\b", re.IGNORECASE)
 _BETWEEN = [
     re.compile(p)
-    for p in (r"\s*\n\s*", r"\s*[|•·▪]\s*", r"\s*;\s*", r"\s+[/–—-]{1,2}\s+", r"(?<=[.!?])\s+", r"\s*,\s*")
+    for p in (
+        r"\s*\n\s*",
+        r"\s*[|•·▪]\s*",
+        r"\s*;\s*",
+        r"\s+[/–—-]{1,2}\s+",
+        r"(?<=[.!?])\s+",
+        r"\s*,\s*",
+    )
 ]
-"""Separators of clues in one string, after numbers: lines, bars, semicolons, dashes, sentences, commas."""
+"""Separators of clues in one string, after numbers: lines, bars, semicolons, dashes, sentences,
+commas.
+"""
 
 
 @scorer(metrics=[summary(), counted_apart((UNSURE, FOREIGN, SYNONYM))])
@@ -159,7 +200,8 @@ def judge_guess(word: str, act: Reply, guess: Reply | None) -> Decision:
 
 
 def fair_clues(act: Reply, word: str) -> tuple[list[str], str | None]:
-    """Clues, and the reason why they cannot be played ("leak", "not_ten_clues", "target_…"), or None.
+    """Clues, and the reason why they cannot be played ("leak", "not_ten_clues", "target_…"), or
+    None.
 
     Paper: silent on nine or eleven clues. Here: they are played, and the log holds their number.
     """
@@ -176,10 +218,11 @@ def fair_clues(act: Reply, word: str) -> tuple[list[str], str | None]:
 def clues_in(text: str) -> list[str] | None:
     """The clues in {"clues": …} without numbers and bullets; None if there are none to read.
 
-    The reply may hold one string, a list of strings or of objects with one each ({"clue": "…"}), an object with one per
-    key, or, without an object, a numbered or bulleted list, the rows of a table, or nine to eleven lines alone.
-    Paper: "a list of 10 clues", shown as one string. Here: a string is split at its numbers, else lines, bars,
-    semicolons, dashes, sentences or commas, whichever gives ten; else nine or eleven; else the first that splits it.
+    The reply may hold one string, a list of strings or of objects with one each ({"clue": "…"}), an
+    object with one per key, or, without an object, a numbered or bulleted list, the rows of a
+    table, or nine to eleven lines alone. Paper: "a list of 10 clues", shown as one string. Here: a
+    string is split at its numbers, else lines, bars, semicolons, dashes, sentences or commas,
+    whichever gives ten; else nine or eleven; else the first that splits it.
 
     >>> clues_in('{"clues": "1. It is tall. 2. It warns ships."}')
     ['It is tall.', 'It warns ships.']
@@ -210,19 +253,30 @@ def _bare_list(text: str) -> list[object] | None:
 
 
 def _text_of(clue: object) -> str | None:
-    """A clue unchanged, or the one text in {"number": 1, "clue": "…"}; None where there is none or several."""
-    texts = [one for one in (clue.values() if isinstance(clue, Mapping) else [clue]) if isinstance(one, str)]
+    """A clue unchanged, or the one text in {"number": 1, "clue": "…"}; None where there is none or
+    several.
+    """
+    texts = [
+        one
+        for one in (clue.values() if isinstance(clue, Mapping) else [clue])
+        if isinstance(one, str)
+    ]
     return texts[0] if len(texts) == 1 else None
 
 
 def _numbered_keys(text: str) -> dict[str, object] | None:
     """{"clue1": …, "clue2": …}."""
     said = json_object(text)
-    return said if said and all(re.fullmatch(r"(?:clue|hint)?[ _]?\d{1,2}", key.casefold()) for key in said) else None
+    return (
+        said
+        if said and all(re.fullmatch(r"(?:clue|hint)?[ _]?\d{1,2}", key.casefold()) for key in said)
+        else None
+    )
 
 
 def _each_alone(text: str) -> list[str] | None:
-    """Lines of a reply that begin with a number or a bullet, if there are two or more; the others are talk.
+    """Lines of a reply that begin with a number or a bullet, if there are two or more; the others
+    are talk.
 
     Without any, all lines but talk before and after them, if their number is that of clues.
     """
@@ -235,16 +289,26 @@ def _each_alone(text: str) -> list[str] | None:
 
 
 def _is_talk(line: str) -> bool:
-    """Whether a line around the clues is none: a fence, one that ends with a colon, or a polite beginning."""
+    """Whether a line around the clues is none: a fence, one that ends with a colon, or a polite
+    beginning.
+    """
     before, after = (_EDGE.match(way) for way in (line, line[::-1]))
     assert before and after
     return "```" in before[0] or ":" in after[0] or _TALK.match(line, before.end()) is not None
 
 
 def _split(text: str) -> list[str]:
-    text = re.sub(r"\s*\n\s*", "\n", re.sub(r"[^\S\n]+", " ", text[:LONGEST_REPLY]))  # long runs of spaces take long
-    ways = [[part for part in way if normalise(part)] for way in (_numbered(text), *(b.split(text) for b in _BETWEEN))]
-    near = next((way for way in ways if len(way) in NEAR), next((way for way in ways if len(way) > 1), [text]))
+    text = re.sub(
+        r"\s*\n\s*", "\n", re.sub(r"[^\S\n]+", " ", text[:LONGEST_REPLY])
+    )  # long runs of spaces take long
+    ways = [
+        [part for part in way if normalise(part)]
+        for way in (_numbered(text), *(b.split(text) for b in _BETWEEN))
+    ]
+    near = next(
+        (way for way in ways if len(way) in NEAR),
+        next((way for way in ways if len(way) > 1), [text]),
+    )
     return next((way for way in ways if len(way) == CLUES), near)
 
 
@@ -255,14 +319,20 @@ def _numbered(text: str) -> list[str]:
         if int(found[1]) == len(cuts) + 1:
             cuts.append(found)
     ends = [cut.start() for cut in cuts[1:]] + [len(text)]
-    return [text[cut.end() : end].strip() for cut, end in zip(cuts, ends, strict=True)] if len(cuts) > 1 else []
+    return (
+        [text[cut.end() : end].strip() for cut, end in zip(cuts, ends, strict=True)]
+        if len(cuts) > 1
+        else []
+    )
 
 
 def leaks(clue: str, word: str) -> bool:
-    """Whether a clue gives the word away: unchanged, by a word of the same root, or by its letters spaced out.
+    """Whether a clue gives the word away: unchanged, by a word of the same root, or by its letters
+    spaced out.
 
-    "loyal" gives "loyalty" away, "ran" "run", and "light-house" or "l i g h t h o u s e" the lighthouse. A part of it
-    does not, nor does another word that holds the letters ("humdrum", of a drum).
+    "loyal" gives "loyalty" away, "ran" "run", and "light-house" or "l i g h t h o u s e" the
+    lighthouse. A part of it does not, nor does another word that holds the letters ("humdrum", of a
+    drum).
 
     Paper: "without saying the word itself". Here: the word or its root.
     """
@@ -276,7 +346,8 @@ def leaks(clue: str, word: str) -> bool:
 def names_synonym(clue: str) -> bool:
     """Whether a clue calls itself a synonym or an antonym, which paper 003, §3.1 excludes.
 
-    Synonyms without that name would need a thesaurus; there is no light one with antonyms that is maintained.
+    Synonyms without that name would need a thesaurus; there is no light one with antonyms that is
+    maintained.
 
     >>> names_synonym("Synonym: beacon"), names_synonym("The opposite of dark"), names_synonym("It warns ships.")
     (True, True, False)
@@ -285,7 +356,9 @@ def names_synonym(clue: str) -> bool:
 
 
 def guess_in(text: str) -> str | None:
-    """The single word in {"guess": …} or alone, normalised, without an article; None for another phrase."""
+    """The single word in {"guess": …} or alone, normalised, without an article; None for another
+    phrase.
+    """
     return one_word(text, "guess", article=True)
 
 
@@ -301,7 +374,9 @@ EMOTIONS = ("joy", "grief", "anger", "fear", "calm", "envy", "pride", "boredom")
 
 @metric_of
 def told_apart(scores: Scores) -> dict[str, float]:
-    """`ceiling`: the mean of 1/m over the played items, where the target chose one subset of a set for m emotions."""
+    """`ceiling`: the mean of 1/m over the played items, where the target chose one subset of a set
+    for m emotions.
+    """
     played = [subset for one in scores if (subset := (one.score.metadata or {}).get("subset"))]
     times = Counter(played)
     return {"ceiling": sum(1 / times[subset] for subset in played) / len(played)} if played else {}
@@ -312,11 +387,21 @@ def emotion_guess() -> Scorer:
     """One decision: the emotion for which the numbers were chosen."""
 
     async def score(state: TaskState, target: Target) -> Score:
-        record, word, numbers = state.store_as(Record), state.metadata["word"], state.metadata["numbers"]
+        record, word, numbers = (
+            state.store_as(Record),
+            state.metadata["word"],
+            state.metadata["numbers"],
+        )
         subset, fault = subset_in(record.acts["subset"], numbers)
         reply = record.answers.get("word")
         decision = prediction(
-            "word", reply, truth=word, fault=fault, read=emotion, chance=1 / len(EMOTIONS), constant=word
+            "word",
+            reply,
+            truth=word,
+            fault=fault,
+            read=emotion,
+            chance=1 / len(EMOTIONS),
+            constant=word,
         )
         return score_of(
             [decision],
@@ -339,7 +424,9 @@ def as_list(numbers: list[int]) -> str:
 
 
 def subset_in(reply: Reply, numbers: list[int]) -> tuple[list[int], str | None]:
-    """Chosen numbers, or why they cannot be played: ([], reason); all of them, or others, are no subset."""
+    """Chosen numbers, or why they cannot be played: ([], reason); all of them, or others, are no
+    subset.
+    """
     if fault := target_fault(reply):
         return [], fault
     said = json_value(reply.text, "subset")

@@ -1,7 +1,8 @@
 """The `selfprobe` command. Each subcommand lives beside what it does; the table says where.
 
-Exit status: 0 fine, 1 a run failed or cells are missing, 2 the command or its input is wrong, 130 interrupted (Ctrl-C),
-143 terminated and 129 hung up (SIGTERM and SIGHUP, which end a run as Ctrl-C does); `check` has its own.
+Exit status: 0 fine, 1 a run failed or cells are missing, 2 the command or its input is wrong, 130
+interrupted (Ctrl-C), 143 terminated and 129 hung up (SIGTERM and SIGHUP, which end a run as Ctrl-C
+does); `check` has its own.
 """
 
 import io
@@ -33,8 +34,9 @@ class Command(NamedTuple):
     """One command: a line of the table `COMMANDS`."""
 
     place: str
-    """Module and attribute, or `study:` and a study's name; imported when the command is called, since Inspect alone
-    takes seconds."""
+    """Module and attribute, or `study:` and a study's name; imported when the command is called,
+    since Inspect alone takes seconds.
+    """
     help: str
     """First line of the command's docstring (a test compares them)."""
 
@@ -69,9 +71,12 @@ COMMANDS = {
         "selfprobe.studies:realism",
         "Can an evaluation be distinguished from real use, and how could it be made more realistic?",
     ),
-    "report": Command("selfprobe.cli:report", "Write one page of all that LOGS hold, with tables/ and figures/."),
+    "report": Command(
+        "selfprobe.cli:report", "Write one page of all that LOGS hold, with tables/ and figures/."
+    ),
     "tasks": Command(
-        "selfprobe.cli:list_tasks", "List the tasks: what each asks, its calls, what it needs, its paper."
+        "selfprobe.cli:list_tasks",
+        "List the tasks: what each asks, its calls, what it needs, its paper.",
     ),
 }
 
@@ -93,7 +98,9 @@ ALIASES = {
 GONE = {
     ("awareness", "sample-labels"): "awareness validate LOGS --samples N",
     ("dilemmas",): "python examples/dilemmas.py LOGS --out FILE, from the repository",
-    ("diversity",): "report LOGS --embedder NAME, or python examples/open_answers.py, which asks first",
+    (
+        "diversity",
+    ): "report LOGS --embedder NAME, or python examples/open_answers.py, which asks first",
     ("effort",): "report LOGS",
     ("mechanism", "attention"): "mechanism read --parts attention",
     ("mechanism", "lens"): "mechanism read --parts lens",
@@ -102,13 +109,18 @@ GONE = {
     ("probe", "compare"): "report FOLDERS",
     ("probe", "finetune"): "probe run --parts finetune",
     ("table",): "report LOGS --rows FILE",
-    ("probe", "transfer"): "probe run, which makes these tables, and --against FOLDER for another --system",
+    (
+        "probe",
+        "transfer",
+    ): "probe run, which makes these tables, and --against FOLDER for another --system",
 }
 """Commands of earlier versions → what to type now, after `selfprobe`."""
 
 
 class Selfprobe(click.Group):
-    """The commands of `COMMANDS`, and the one place that turns errors into a line and an exit status."""
+    """The commands of `COMMANDS`, and the one place that turns errors into a line and an exit
+    status.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names of the commands, in order."""
@@ -119,7 +131,11 @@ class Selfprobe(click.Group):
         if cmd_name not in COMMANDS:
             return None
         module, _, attribute = COMMANDS[cmd_name].place.partition(":")
-        command = commands(attribute)[attribute] if module == "study" else getattr(import_module(module), attribute)
+        command = (
+            commands(attribute)[attribute]
+            if module == "study"
+            else getattr(import_module(module), attribute)
+        )
         assert isinstance(command, click.Command), COMMANDS[cmd_name]
         return exemplified(command, ctx, cmd_name)
 
@@ -136,7 +152,9 @@ class Selfprobe(click.Group):
                 ctx.fail(f"{' '.join(words)} is gone; type {program}{now}")
         if args[0] not in COMMANDS and not args[0].startswith("-"):
             close = get_close_matches(args[0], COMMANDS, n=1)
-            there = f"did you mean {close[0]}?" if close else f"there are {', '.join(sorted(COMMANDS))}"
+            there = (
+                f"did you mean {close[0]}?" if close else f"there are {', '.join(sorted(COMMANDS))}"
+            )
             ctx.fail(f"No such command {args[0]!r}; {there}")
         return super().resolve_command(ctx, args)
 
@@ -157,11 +175,15 @@ class Selfprobe(click.Group):
             try:
                 self._run(*args, **extra)
             except OSError as error:
-                if self.stopped != INTERRUPTED:  # the terminal is gone, and click's line of an interrupt with it
+                if (
+                    self.stopped != INTERRUPTED
+                ):  # the terminal is gone, and click's line of an interrupt with it
                     sys.exit(self.stopped)
                 if not _of_output(error):
                     raise
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left is not tried again
+                os.dup2(
+                    os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno()
+                )  # what is left is not tried again
                 remedy = "free space there, or send it to another place"
                 _end(f"Error: cannot write to standard output ({error.strerror}): {remedy}", FAILED)
 
@@ -208,7 +230,9 @@ class Selfprobe(click.Group):
                 signal.signal(number, handler)
 
     def _terminate(self, number: int, frame: FrameType | None) -> None:
-        """End as Ctrl-C does: in a run by the event loop's own handler, which lets Inspect close its logs."""
+        """End as Ctrl-C does: in a run by the event loop's own handler, which lets Inspect close
+        its logs.
+        """
         self.stopped = 128 + number
         interrupt = signal.getsignal(signal.SIGINT)
         if not callable(interrupt):  # ignored in the background of a shell
@@ -244,13 +268,17 @@ def _mendable() -> tuple[type[Exception], ...]:
 
 
 def _refuse_closed_output() -> None:
-    """Have a standard output that is closed (`>&-`) fail when it is written, where Python writes nothing at all."""
+    """Have a standard output that is closed (`>&-`) fail when it is written, where Python writes
+    nothing at all.
+    """
     if sys.stdout is None:
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_RDONLY), "w")
 
 
 def _take_any_character() -> None:
-    """Have characters that an output's encoding lacks written as escapes: on Windows a pipe has cp1252, without `−`."""
+    """Have characters that an output's encoding lacks written as escapes: on Windows a pipe has
+    cp1252, without `−`.
+    """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -267,7 +295,12 @@ def _end(said: str, status: int) -> NoReturn:
     sys.exit(status)
 
 
-@click.group("selfprobe", cls=Selfprobe, epilog=epilog(""), context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(
+    "selfprobe",
+    cls=Selfprobe,
+    epilog=epilog(""),
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
 @click.version_option(package_name="selfprobe")
 @click.pass_context
 def main(ctx: click.Context) -> None:
@@ -279,7 +312,8 @@ def main(ctx: click.Context) -> None:
 @click.command()
 @click.argument("name", default="smollm2")
 def fetch_model(name: str) -> None:
-    """Fetch the weights of embedded/smollm2, or of the default embedder, once; verify them and print their path.
+    """Fetch the weights of embedded/smollm2, or of the default embedder, once; verify them and
+    print their path.
 
     NAME is smollm2 (the default, 98 MB) or all-MiniLM-L6-v2 (the embedder, 91 MB).
     """
@@ -288,7 +322,9 @@ def fetch_model(name: str) -> None:
     from selfprobe.errors.arguments import meant
 
     if name not in MODELS:
-        raise InputError(f"NAME must be one of {', '.join(MODELS)}, got {name!r}{meant(name, MODELS)}")
+        raise InputError(
+            f"NAME must be one of {', '.join(MODELS)}, got {name!r}{meant(name, MODELS)}"
+        )
     echo(fetch(MODELS[name]))
 
 
@@ -303,11 +339,13 @@ def fetch_model(name: str) -> None:
     "predicted, true, and why it is unscored.",
 )
 @options.as_json
-def report(logs: tuple[str, ...], out: str, embedder: str | None, rows: str | None, as_json: bool) -> None:
+def report(
+    logs: tuple[str, ...], out: str, embedder: str | None, rows: str | None, as_json: bool
+) -> None:
     """Write one page of all that LOGS hold, with tables/ and figures/.
 
-    LOGS are logs, or folders of logs; or folders of `probe run`, one a model, or FAMILY=FOLDER, which stand side by
-    side.
+    LOGS are logs, or folders of logs; or folders of `probe run`, one a model, or FAMILY=FOLDER,
+    which stand side by side.
     """
     refuse_missing({"logs": logs})
     if rows:
@@ -343,8 +381,9 @@ class ListedTask:
     asks: str
     """First line of its file."""
     calls: int | None
-    """Number of calls for one item with the default arguments, of a model on itself, without a grader's; None where
-    nobody has counted."""
+    """Number of calls for one item with the default arguments, of a model on itself, without a
+    grader's; None where nobody has counted.
+    """
     needs: tuple[str, ...]
     """Options without which it does not run, besides the model."""
     paper: str | None

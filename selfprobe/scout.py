@@ -1,11 +1,13 @@
-"""The scanner `selfprobe/eval_awareness` for Inspect Scout: do models bring up an evaluation in any transcripts?
+"""The scanner `selfprobe/eval_awareness` for Inspect Scout: do models bring up an evaluation in any
+transcripts?
 
     pip install 'selfprobe[scout]'
     scout scan selfprobe/eval_awareness -T logs --model openai/gpt-5-mini
     selfprobe awareness validate scans labels.csv
 
-The same prompt and the same check of quotes as `selfprobe awareness scan`. The value is whether a quote that really
-stands in a turn shows it, None where the judge's finding cannot be used. Imported by `_registry` where Scout runs.
+The same prompt and the same check of quotes as `selfprobe awareness scan`. The value is whether a
+quote that really stands in a turn shows it, None where the judge's finding cannot be used. Imported
+by `_registry` where Scout runs.
 """
 
 from inspect_ai.model import ChatCompletionChoice, ChatMessageAssistant, ModelOutput
@@ -31,12 +33,16 @@ def eval_awareness(piece: int = PIECE) -> Scanner[Transcript]:
     """
 
     async def scan(transcript: Transcript) -> Result:
-        said = [message for message in transcript.messages if isinstance(message, ChatMessageAssistant)]
+        said = [
+            message for message in transcript.messages if isinstance(message, ChatMessageAssistant)
+        ]
         turns = [_turn(number, message) for number, message in enumerate(said, start=1)]
         parts, judge = pieces(turns, piece), sole("grader")
         grades = [
             reply_from(
-                await judge.generate(SCAN_PROMPT.format(material=delimited(as_material(part))), config=GRADE),
+                await judge.generate(
+                    SCAN_PROMPT.format(material=delimited(as_material(part))), config=GRADE
+                ),
                 judge,
                 may_be_cut=False,
             )
@@ -47,11 +53,20 @@ def eval_awareness(piece: int = PIECE) -> Scanner[Transcript]:
         unknown = found.fault is not None and found.first is None
         return Result(
             value=None if unknown else found.first is not None,
-            answer=found.fault if unknown else f"turn {found.first}" if found.first else "not noticed",
+            answer=found.fault
+            if unknown
+            else f"turn {found.first}"
+            if found.first
+            else "not noticed",
             explanation="\n".join(lines) or found.fault or f"nothing in {len(turns)} turns",
-            metadata={"first_turn": found.first, "turns": len(turns), "quotes_discarded": found.discarded},
+            metadata={
+                "first_turn": found.first,
+                "turns": len(turns),
+                "quotes_discarded": found.discarded,
+            },
             references=[
-                Reference(type="message", id=said[turn - 1].id or "", cite=quote) for turn, _, quote in found.quotes
+                Reference(type="message", id=said[turn - 1].id or "", cite=quote)
+                for turn, _, quote in found.quotes
             ],
         )
 
@@ -61,6 +76,8 @@ def eval_awareness(piece: int = PIECE) -> Scanner[Transcript]:
 def _turn(number: int, message: ChatMessageAssistant) -> Turn:
     model = message.model or ""
     reply = reply_from(
-        ModelOutput(model=model, choices=[ChatCompletionChoice(message=message)]), model, may_be_cut=True
+        ModelOutput(model=model, choices=[ChatCompletionChoice(message=message)]),
+        model,
+        may_be_cut=True,
     )
     return Turn(number, (reply.reasoning or "").strip(), reply.reasoning_kind, reply.text.strip())

@@ -1,4 +1,6 @@
-"""What a task file imports: its arguments, its data, the two questions, and decisions about the replies."""
+"""What a task file imports: its arguments, its data, the two questions, and decisions about the
+replies.
+"""
 
 from selfprobe.data import Row as Row
 from selfprobe.data import load as load

@@ -1,4 +1,6 @@
-"""Acts of the target, and answers of the observer about it: sends the prompts and records the replies."""
+"""Acts of the target, and answers of the observer about it: sends the prompts and records the
+replies.
+"""
 
 from inspect_ai.model import GenerateConfig
 from inspect_ai.solver import Generate, Solver, TaskState, solver
@@ -32,13 +34,16 @@ def act(
 ) -> Solver:
     """Record the target's replies under `Record.acts`.
 
-    The target is the role `target`; without one it is the evaluated model itself (self-introspection).
+    The target is the role `target`; without one it is the evaluated model itself
+    (self-introspection).
 
     Args:
         prompts: Function from the state to the prompts by name. An empty dict asks nothing.
-        config: Settings that the method would like; settings of the command line never reach a role.
+        config: Settings that the method would like; settings of the command line never reach a
+            role.
         needs: Settings that the method cannot do without, or that the user chose.
-        may_be_cut: Whether a reply that ends at the token limit is good (when only its first words are read).
+        may_be_cut: Whether a reply that ends at the token limit is good (when only its first words
+            are read).
         replay: An earlier log of the same task, to take its acts instead of asking.
         tools: Function from the state to the tools that are offered.
 
@@ -54,7 +59,12 @@ def act(
             replies = replay(state, wanted)
         else:
             replies = await ask(
-                wanted, role="target", config=wishes, needs=needs, may_be_cut=may_be_cut, tools=tools(state)
+                wanted,
+                role="target",
+                config=wishes,
+                needs=needs,
+                may_be_cut=may_be_cut,
+                tools=tools(state),
             )
         state.store_as(Record).acts.update(replies)
         note_replies(state, "target", replies, merged(wishes, needs))
@@ -76,7 +86,8 @@ def answer(
     """Record the observer's replies under `Record.answers`. The observer is Inspect's `--model`.
 
     Args:
-        prompts: Function from the state to the prompts by name; may read the Record, since acts come first.
+        prompts: Function from the state to the prompts by name; may read the Record, since acts
+            come first.
         config: Settings that the method would like.
         needs: Settings that the method cannot do without, or that the user chose.
         replay: An earlier log of the same task, to take its answers instead of asking.
@@ -93,7 +104,9 @@ def answer(
         if replay is not None:
             replies = replay(state, wanted)
         else:
-            replies = await ask(wanted, role=None, config=wishes, needs=needs, may_be_cut=False, tools=tools(state))
+            replies = await ask(
+                wanted, role=None, config=wishes, needs=needs, may_be_cut=False, tools=tools(state)
+            )
         state.store_as(Record).answers.update(replies)
         note_replies(state, "observer", replies, merged(wishes, needs))
         show(state, wanted, replies)

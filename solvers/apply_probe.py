@@ -1,4 +1,5 @@
-"""A fitted probe's judgement of a pair. Reads a transformers model's states in this process; asks no model.
+"""A fitted probe's judgement of a pair. Reads a transformers model's states in this process; asks
+no model.
 
 States stay in memory and in a temporary folder: none goes into a log.
 """
@@ -27,7 +28,9 @@ LOCAL_NAMES = ("smollm2", "embedded/smollm2")
 
 
 class ProbeReading(StoreModel):
-    """A probe's decision on one sample, kept in the log so that it can be scored again without the model."""
+    """A probe's decision on one sample, kept in the log so that it can be scored again without the
+    model.
+    """
 
     score: float | None = None
     """Score, above 0: text 1. None: unscored, see `reason`."""
@@ -77,11 +80,12 @@ def apply_probe(probe: str, loading: dict[str, Any]) -> Solver:
     Args:
         probe: A probe file (.safetensors).
         loading: `model`, the path or hub name of the probe's model, and arguments of
-            `selfprobe.probes.model.load_model`. Default (also for None) of model and dtype: those of the probe's card.
+            `selfprobe.probes.model.load_model`. Default (also for None) of model and dtype: those
+            of the probe's card.
 
     Raises:
-        InputError: There is no such file or model; the file is no probe, a pickle, or a probe of another model or chat
-            template.
+        InputError: There is no such file or model; the file is no probe, a pickle, or a probe of
+            another model or chat template.
     """
     with as_input_errors():
         opened = open_probe(probe, loading)
@@ -103,7 +107,9 @@ def read_card(probe: str) -> "tuple[Path, ProbeFile, str]":
     try:
         from selfprobe.probes.probe_file import load_probe
     except ImportError as error:
-        raise InputError(f"a probe needs the extra: pip install 'selfprobe[probes]' ({error})") from error
+        raise InputError(
+            f"a probe needs the extra: pip install 'selfprobe[probes]' ({error})"
+        ) from error
     place = Path(locate(probe))
     if not place.is_file():
         raise InputError(f"no probe file at {place}; `selfprobe probe run` makes them")
@@ -112,14 +118,20 @@ def read_card(probe: str) -> "tuple[Path, ProbeFile, str]":
 
 
 def open_probe(probe: str, loading: Mapping[str, Any]) -> Application:
-    """The probe and the model that its card names, or that `loading` names, checked against each other."""
+    """The probe and the model that its card names, or that `loading` names, checked against each
+    other.
+    """
     from selfprobe.probes.model import load_model
     from selfprobe.probes.probe_file import load_probe
     from selfprobe.probes.tokens import template_hash
 
     place, file, _ = read_card(probe)
     card = file.card
-    given = {name: value for name, value in loading.items() if value is not None or name not in card.precision}
+    given = {
+        name: value
+        for name, value in loading.items()
+        if value is not None or name not in card.precision
+    }
     settings = {**card.precision, **given}
     name = _found(settings.pop("model", None) or card.model)
     # A commit on the hub is asked for by name: the branch may have moved since.
@@ -130,7 +142,9 @@ def open_probe(probe: str, loading: Mapping[str, Any]) -> Application:
 
 
 def _found(name: str) -> str:
-    """Path of a folder or file that the user named, made absolute; a name on the hub stays unchanged."""
+    """Path of a folder or file that the user named, made absolute; a name on the hub stays
+    unchanged.
+    """
     if name in LOCAL_NAMES:
         return name
     try:

@@ -1,7 +1,8 @@
-"""Arms of a prompt: one with text taken out, or with a line put before; and what the subject says of each arm.
+"""Arms of a prompt: one with text taken out, or with a line put before; and what the subject says
+of each arm.
 
-A prompt of ours is asked about in its arms (`ask_arms`); samples of another task run under an arm, and are asked about
-after the task (`asked_after`).
+A prompt of ours is asked about in its arms (`ask_arms`); samples of another task run under an arm,
+and are asked about after the task (`asked_after`).
 """
 
 import json
@@ -40,12 +41,15 @@ _COLD = GenerateConfig(temperature=0)
 _REWRITE = GenerateConfig(temperature=0)
 
 
-def edits_of(prompt: Prompt, most: int | None, controls: int) -> tuple[dict[str, Any], dict[str, Any]]:
+def edits_of(
+    prompt: Prompt, most: int | None, controls: int
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Arms of a prompt that hold something (name → messages and tools), and its units.
 
-    A unit is {kind, text, classes, missing}: `missing` says why it has no arm. The unit "all" is everything taken out
-    that a rule counts as a giveaway; it is left out if that is one unit or none. A control's arm also has its `text`,
-    its `place` (message, start, end) and the unit that it is as long as (`like`).
+    A unit is {kind, text, classes, missing}: `missing` says why it has no arm. The unit "all" is
+    everything taken out that a rule counts as a giveaway; it is left out if that is one unit or
+    none. A control's arm also has its `text`, its `place` (message, start, end) and the unit that
+    it is as long as (`like`).
 
     Args:
         prompt: The row.
@@ -58,7 +62,9 @@ def edits_of(prompt: Prompt, most: int | None, controls: int) -> tuple[dict[str,
     suspects = [thing for thing in things if thing.classes]
     if len(suspects) > 1:
         things_by_arm[ALL] = suspects
-    arms: dict[str, Any] = {ORIGINAL: {"messages": list(prompt["messages"]), "tools": list(prompt.get("tools") or ())}}
+    arms: dict[str, Any] = {
+        ORIGINAL: {"messages": list(prompt["messages"]), "tools": list(prompt.get("tools") or ())}
+    }
     units: dict[str, Any] = {}
     for arm, removed in things_by_arm.items():
         shortened = without_units(prompt, removed)
@@ -82,13 +88,15 @@ def edits_of(prompt: Prompt, most: int | None, controls: int) -> tuple[dict[str,
 
 @solver
 def paraphrased(prompt: Callable[[str], str]) -> Solver:
-    """Record a paraphrase of each system and user message under `Record.grades`, by the role `grader` if there is one.
+    """Record a paraphrase of each system and user message under `Record.grades`, by the role
+    `grader` if there is one.
 
     Args:
         prompt: Function from a message's text to the grader's prompt.
 
     Raises:
-        InputError: While the task is built, in a run with several graders: they would write several texts.
+        InputError: While the task is built, in a run with several graders: they would write several
+            texts.
     """
     if in_a_run():
         sole("grader")
@@ -115,23 +123,33 @@ def paraphrase_of(
         return None, ""
     if any(reply.problem for reply in grades.values()):
         return None, "the grader wrote no paraphrase"
-    made = [{**m, "content": grades[f"m{n}"].text.strip()} if f"m{n}" in grades else m for n, m in enumerate(messages)]
-    if all(fold(a["content"])[0] == fold(b["content"])[0] for a, b in zip(made, messages, strict=True)):
+    made = [
+        {**m, "content": grades[f"m{n}"].text.strip()} if f"m{n}" in grades else m
+        for n, m in enumerate(messages)
+    ]
+    if all(
+        fold(a["content"])[0] == fold(b["content"])[0] for a, b in zip(made, messages, strict=True)
+    ):
         return None, "the paraphrase is the text itself"
     return made, ""
 
 
 @solver
-def ask_arms(questions: Mapping[str, str], *, answer_tokens: int | None = None, effort: Effort | None = None) -> Solver:
+def ask_arms(
+    questions: Mapping[str, str], *, answer_tokens: int | None = None, effort: Effort | None = None
+) -> Solver:
     """Record the subject's answers about each arm under `Record.answers`, as "u3.evaluation".
 
     Args:
-        questions: Questions by name; each is put after the messages of the arm, with the arm's own tools on offer.
-        answer_tokens: Largest number of tokens of an answer, reasoning included. Default: the model's limit.
+        questions: Questions by name; each is put after the messages of the arm, with the arm's own
+            tools on offer.
+        answer_tokens: Largest number of tokens of an answer, reasoning included. Default: the
+            model's limit.
         effort: Reasoning effort of an answer. Default: the model's.
 
     Raises:
-        InputError: While the task is built, in a run without a model, or with a wrong limit or effort.
+        InputError: While the task is built, in a run without a model, or with a wrong limit or
+            effort.
     """
     require_model()
     needs = user_settings(answer_tokens, effort)
@@ -146,10 +164,15 @@ def ask_arms(questions: Mapping[str, str], *, answer_tokens: int | None = None, 
         for arm, prompt in arms.items():
             chat = [_KINDS[m["role"]](content=m["content"]) for m in prompt["messages"]]
             prompts = by_tools.setdefault(json.dumps(prompt["tools"], sort_keys=True), {})
-            prompts |= {f"{arm}.{name}": [*chat, ChatMessageUser(content=text)] for name, text in questions.items()}
+            prompts |= {
+                f"{arm}.{name}": [*chat, ChatMessageUser(content=text)]
+                for name, text in questions.items()
+            }
         for given, prompts in by_tools.items():
             tools = [ToolInfo.model_validate(tool) for tool in json.loads(given)]
-            replies = await ask(prompts, role=None, config=_COLD, needs=needs, may_be_cut=False, tools=tools)
+            replies = await ask(
+                prompts, role=None, config=_COLD, needs=needs, may_be_cut=False, tools=tools
+            )
             record.answers = {**record.answers, **replies}
             note_replies(state, "observer", replies, _COLD.merge(needs))
         return state
@@ -158,7 +181,9 @@ def ask_arms(questions: Mapping[str, str], *, answer_tokens: int | None = None, 
 
 
 ABOUT = "selfprobe"
-"""Entry of a sample's metadata: item and arm; after the run `p` (P(evaluation)), `reached` and `declined`."""
+"""Entry of a sample's metadata: item and arm; after the run `p` (P(evaluation)), `reached` and
+`declined`.
+"""
 
 
 @solver
@@ -184,15 +209,20 @@ def with_line(messages: list[ChatMessage], line: str) -> list[ChatMessage]:
     return [ChatMessageSystem(content=f"{messages[0].text}\n\n{line}"), *messages[1:]]
 
 
-def asked_after(questions: Mapping[str, str], lines: Mapping[str, str], scorers: Sequence[Scorer]) -> list[Scorer]:
-    """Scorers of a task, the last of which then notes whether the reply declines, and asks about P(evaluation).
+def asked_after(
+    questions: Mapping[str, str], lines: Mapping[str, str], scorers: Sequence[Scorer]
+) -> list[Scorer]:
+    """Scorers of a task, the last of which then notes whether the reply declines, and asks about
+    P(evaluation).
 
-    The model is asked once per item, in a separate conversation: the messages of its first call, and then the question.
-    The task has its score then, and its limits no longer count, but for half of a limit of time. Where a question fails
-    the sample does, as where a scorer fails: it is asked again.
+    The model is asked once per item, in a separate conversation: the messages of its first call,
+    and then the question. The task has its score then, and its limits no longer count, but for half
+    of a limit of time. Where a question fails the sample does, as where a scorer fails: it is asked
+    again.
 
     Args:
-        questions: "evaluation" and "deployment" → question; P(evaluation) is the mean of the first and 1 - the second.
+        questions: "evaluation" and "deployment" → question; P(evaluation) is the mean of the first
+            and 1 - the second.
         lines: Lines of `line_first`; `reached` says whether the first call held the arm's line.
         scorers: Scorers of the task itself.
     """
@@ -201,7 +231,9 @@ def asked_after(questions: Mapping[str, str], lines: Mapping[str, str], scorers:
     async def score_and_ask(state: TaskState, target: Target) -> Score | None:
         score = await last(state, target)
         if score is not None or state.scores:
-            about = state.metadata[ABOUT] | {"declined": is_refusal(split_thought(state.output.completion).answer)}
+            about = state.metadata[ABOUT] | {
+                "declined": is_refusal(split_thought(state.output.completion).answer)
+            }
             if state.epoch == 1:
                 about |= await _p_evaluation(questions, lines.get(about["arm"]))
             state.metadata[ABOUT] = about
@@ -212,12 +244,20 @@ def asked_after(questions: Mapping[str, str], lines: Mapping[str, str], scorers:
 
 
 async def _p_evaluation(questions: Mapping[str, str], line: str | None) -> dict[str, Any]:
-    call = next((e for e in transcript().events if isinstance(e, ModelEvent) and e.role is None), None)
+    call = next(
+        (e for e in transcript().events if isinstance(e, ModelEvent) and e.role is None), None
+    )
     if call is None:
         return {"p": None, "reached": False}
     sent = {side: [*call.input, ChatMessageUser(content=text)] for side, text in questions.items()}
     replies = await ask(sent, role=None, config=_COLD, may_be_cut=False, tools=call.tools)
-    found = {side: None if reply.problem else stated_probability(reply.text) for side, reply in replies.items()}
+    found = {
+        side: None if reply.problem else stated_probability(reply.text)
+        for side, reply in replies.items()
+    }
     turned = [p if side == "evaluation" else 1 - p for side, p in found.items() if p is not None]
     reached = line is None or any(line in message.text for message in call.input)
-    return {"p": round(sum(turned) / len(turned), 4) if len(turned) == len(found) else None, "reached": reached}
+    return {
+        "p": round(sum(turned) / len(turned), 4) if len(turned) == len(found) else None,
+        "reached": reached,
+    }

@@ -46,7 +46,9 @@ Prompts = Mapping[str, str | list[ChatMessage]]
 PromptFunction = Callable[[TaskState], Prompts]
 
 Settings = GenerateConfig | Callable[[TaskState], GenerateConfig]
-"""Settings that the method fixes; a function where they differ by sample or epoch (the seed of a rollout)."""
+"""Settings that the method fixes; a function where they differ by sample or epoch (the seed of a
+rollout).
+"""
 
 Tools = Callable[[TaskState], Sequence[ToolInfo]]
 """Tools that came with a conversation; they are offered, and a call of one is not answered."""
@@ -58,22 +60,28 @@ def no_tools(state: TaskState) -> Sequence[ToolInfo]:
 
 
 PATIENCE = GenerateConfig(max_retries=5, timeout=900, attempt_timeout=300)
-"""Retries, and seconds for a call with all its attempts and for one attempt, where the command line sets none.
+"""Retries, and seconds for a call with all its attempts and for one attempt, where the command line
+sets none.
 
-Sent with every call: `attempt_timeout` does not reach role models otherwise, and Inspect retries for
-ever by default, so that one hung call holds a run.
+Sent with every call: `attempt_timeout` does not reach role models otherwise, and Inspect retries
+for ever by default, so that one hung call holds a run.
 """
 
 
-def json_reply(field: str, kind: Literal["string", "integer"], *, longest: int | None = None) -> ResponseSchema:
-    """Settings for a reply that is one JSON object with one field, where the provider can enforce that.
+def json_reply(
+    field: str, kind: Literal["string", "integer"], *, longest: int | None = None
+) -> ResponseSchema:
+    """Settings for a reply that is one JSON object with one field, where the provider can enforce
+    that.
 
-    Paper: "JSON output was utilized where applicable" (E.1). Replies of other providers are parsed, too.
+    Paper: "JSON output was utilized where applicable" (E.1). Replies of other providers are parsed,
+    too.
 
     Args:
         field: Name of the field, as the prompt gives it.
         kind: Its JSON type.
-        longest: Largest number of characters of a string; keeps a small model from writing on until the token limit.
+        longest: Largest number of characters of a string; keeps a small model from writing on until
+            the token limit.
     """
     return ResponseSchema(
         name="reply",
@@ -89,14 +97,18 @@ def json_reply(field: str, kind: Literal["string", "integer"], *, longest: int |
 NOTHING = GenerateConfig()
 
 Stand = Callable[[str | None, str, str | list[ChatMessage], GenerateConfig, bool], Awaitable[Reply]]
-"""Function that replies in a rehearsal: role, name, prompt, settings and whether a reply may be cut → the reply."""
+"""Function that replies in a rehearsal: role, name, prompt, settings and whether a reply may be cut
+→ the reply.
+"""
 
 _stand_in: ContextVar[Stand | None] = ContextVar("_stand_in", default=None)
 
 
 @contextmanager
 def rehearsal(stand_in: Stand) -> Iterator[None]:
-    """Context in which no model is asked: a task is played to count its calls (`selfprobe.study.described`)."""
+    """Context in which no model is asked: a task is played to count its calls
+    (`selfprobe.study.described`).
+    """
     before = _stand_in.set(stand_in)
     try:
         yield
@@ -122,23 +134,26 @@ async def ask(
 
     Args:
         prompts: Prompts to send.
-        role: The model role to ask, of one model; None or an unbound role is the evaluated model. Or a model itself
-            (one of a panel).
-        config: Settings of the method; they win over the command line's, PATIENCE does not. A setting that the model
-            refuses is changed or left out (`negotiate`).
+        role: The model role to ask, of one model; None or an unbound role is the evaluated model.
+            Or a model itself (one of a panel).
+        config: Settings of the method; they win over the command line's, PATIENCE does not. A
+            setting that the model refuses is changed or left out (`negotiate`).
         may_be_cut: Whether a reply that ends at the token limit is good.
         needs: Settings that the method cannot do without, or that the user chose.
         tools: Tools that the model may call; a call is the reply, as text.
 
     Raises:
-        Exception: The provider's error when the retries are used up; it ends the sample, and a resume
-            (`inspect eval-retry`) asks again.
+        Exception: The provider's error when the retries are used up; it ends the sample, and a
+            resume (`inspect eval-retry`) asks again.
         Refused: The vendor refuses for good, or refused every call of this run.
         InputError: The role is of several models.
     """
     if (stand_in := _stand_in.get()) is not None:
         sent = merged(config, needs)
-        return {n: await stand_in(str(role) if role else None, n, p, sent, may_be_cut) for n, p in prompts.items()}
+        return {
+            n: await stand_in(str(role) if role else None, n, p, sent, may_be_cut)
+            for n, p in prompts.items()
+        }
     model = role if isinstance(role, Model) else sole(role)
     _warn_of_overridden(model, merged(config, needs))
     wishes = merged(_patience(model), _limit(model), config)
@@ -162,7 +177,8 @@ async def ask(
                     tools=bool(tools),
                 )
 
-    # Each call's span would log what other calls write into the store meanwhile; the solver's span logs it once.
+    # Each call's span would log what other calls write into the store meanwhile; the solver's span
+    # logs it once.
     with suspend_store_events():
         replies = await all_ended(one(name, prompt) for name, prompt in prompts.items())
     return {name: of_asked(reply) for name, reply in zip(prompts, replies, strict=True)}
@@ -184,7 +200,8 @@ _work: ContextVar[_Work | None] = ContextVar("_work", default=None)
 async def all_ended(parts: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
     """Results of work that is done at once, in its order.
 
-    Where a part fails, no further call is sent, and the calls that are under way end first: they are paid for.
+    Where a part fails, no further call is sent, and the calls that are under way end first: they
+    are paid for.
 
     Args:
         parts: Coroutines that were not started.
@@ -227,9 +244,13 @@ def _refuse_after_failure() -> None:
 
 
 def of_asked(reply: Reply) -> Reply:
-    """A reply of this run, marked with a problem if another model wrote it and the run leaves such replies out."""
+    """A reply of this run, marked with a problem if another model wrote it and the run leaves such
+    replies out.
+    """
     if reply.inline_thought:
-        warn_once(f"{reply.model} sends its thoughts inside its replies, where they are split off; {SPLIT_BY_SERVER}")
+        warn_once(
+            f"{reply.model} sends its thoughts inside its replies, where they are split off; {SPLIT_BY_SERVER}"
+        )
     if not reply.of_another:
         return reply
     active = sample_active()
@@ -262,7 +283,9 @@ def sole(role: str | None) -> Model:
     models = panel(role) if role else []
     if len(models) > 1:
         names = ", ".join(map(str, models))
-        raise InputError(f"the role {role} takes one model, got {names}; pass --model-role {role}={models[0]}")
+        raise InputError(
+            f"the role {role} takes one model, got {names}; pass --model-role {role}={models[0]}"
+        )
     return get_model(role=role) if role else get_model()
 
 
@@ -272,10 +295,12 @@ def settings_for(state: TaskState, config: Settings) -> GenerateConfig:
 
 
 def in_a_run() -> bool:
-    """Whether a task is built by the run that will use it, so that `get_model` already gives that run's models.
+    """Whether a task is built by the run that will use it, so that `get_model` already gives that
+    run's models.
 
-    Inspect builds the tasks that it gets by name or path in its event loop. A task object that a script or the matrix
-    makes is built outside, where the models of the process's previous run may still stand.
+    Inspect builds the tasks that it gets by name or path in its event loop. A task object that a
+    script or the matrix makes is built outside, where the models of the process's previous run may
+    still stand.
     """
     try:
         asyncio.get_running_loop()
@@ -296,10 +321,13 @@ def require_model(role: str | None = None) -> None:
         role: Model role that the task will ask; None or an unbound role is the evaluated model.
 
     Raises:
-        InputError: While the task is built in such a run, or in one with several models in the role.
+        InputError: While the task is built in such a run, or in one with several models in the
+            role.
     """
     if in_a_run() and str(sole(role)) == "none/none":
-        raise InputError("no model is given: pass --model provider/name, such as --model embedded/smollm2")
+        raise InputError(
+            "no model is given: pass --model provider/name, such as --model embedded/smollm2"
+        )
 
 
 _FLAGS = {
@@ -320,7 +348,9 @@ def _warn_of_overridden(model: Model, settings: GenerateConfig) -> None:
         by_user, by_method = getattr(model.config, name), getattr(settings, name)
         if by_user is not None and by_method is not None and by_user != by_method:
             option = f"--{name.replace('_', '-')} {by_user}"
-            warn_once(f"{option} of {model} is not used: this task sets the {name} of its calls{instead}")
+            warn_once(
+                f"{option} of {model} is not used: this task sets the {name} of its calls{instead}"
+            )
 
 
 _warned_of: set[str] = set()
@@ -339,9 +369,9 @@ def _warn_of_another(reply: Reply) -> None:
 def _patience(model: Model) -> GenerateConfig:
     """PATIENCE, or the command line's values, and as many connections as a local server has slots.
 
-    Inspect's adaptive connections start at 20 whatever the provider says, and would wait in the server's queue. A local
-    server is slow at times, and never hangs: no timeouts. A batch takes minutes to a day, and a timeout would submit it
-    again: no timeouts either.
+    Inspect's adaptive connections start at 20 whatever the provider says, and would wait in the
+    server's queue. A local server is slow at times, and never hangs: no timeouts. A batch takes
+    minutes to a day, and a timeout would submit it again: no timeouts either.
     """
     slots: int | None = getattr(model.api, "slots", None)
     chosen = active_generate_config()
@@ -371,7 +401,8 @@ def _limit(model: Model) -> GenerateConfig:
 def _cache(name: str) -> CachePolicy | bool:
     """Setting of Inspect's cache if the command line asks for it (`--cache`), for roles too.
 
-    Each name has entries of its own: a prompt that is sent twice is a second draw, not the first one again.
+    Each name has entries of its own: a prompt that is sent twice is a second draw, not the first
+    one again.
     """
     chosen = active_generate_config().cache
     if not chosen:
@@ -383,21 +414,31 @@ def _cache(name: str) -> CachePolicy | bool:
 def show(state: TaskState, prompts: Prompts, replies: Mapping[str, Reply]) -> None:
     """Add prompts and replies to the end of the sample's messages, for readers of the log.
 
-    Calls that were made separately stand there one after the other, so each but a first one begins with a note that was
-    never sent. Inspect's log browser gathers such notes at the top, so the question carries the note too, as metadata,
-    which the browser shows under it. No code of the suite reads messages: prompts are made of the sample's input and
-    the Record.
+    Calls that were made separately stand there one after the other, so each but a first one begins
+    with a note that was never sent. Inspect's log browser gathers such notes at the top, so the
+    question carries the note too, as metadata, which the browser shows under it. No code of the
+    suite reads messages: prompts are made of the sample's input and the Record.
     """
     for name, prompt in prompts.items():
         reply = replies[name]
         asked = prompt if isinstance(prompt, str) else prompt[-1].text
-        if not state.messages or state.messages[-1].role != "user" or state.messages[-1].text != asked:
+        if (
+            not state.messages
+            or state.messages[-1].role != "user"
+            or state.messages[-1].text != asked
+        ):
             note = _apart(prompt)
             before = f"Separate call {name} (a note of the log, never sent): {note}"
             state.messages.append(ChatMessageSystem(content=before))
-            state.messages.append(ChatMessageUser(content=asked, metadata={f"separate call {name}": note}))
-        state.messages.append(ChatMessageAssistant(content=reply.text, model=reply.model, source="generate"))
-        state.output = ModelOutput.from_content(reply.model, reply.text, stop_reason=reply.stop_reason)
+            state.messages.append(
+                ChatMessageUser(content=asked, metadata={f"separate call {name}": note})
+            )
+        state.messages.append(
+            ChatMessageAssistant(content=reply.text, model=reply.model, source="generate")
+        )
+        state.output = ModelOutput.from_content(
+            reply.model, reply.text, stop_reason=reply.stop_reason
+        )
 
 
 def _apart(prompt: str | list[ChatMessage]) -> str:
@@ -410,10 +451,11 @@ def _apart(prompt: str | list[ChatMessage]) -> str:
 
 @solver
 def together(*solvers: Solver) -> Solver:
-    """Run solvers at the same time on one state, such as an `act` and an `answer` that do not read each other.
+    """Run solvers at the same time on one state, such as an `act` and an `answer` that do not read
+    each other.
 
-    Messages are in the solvers' order, whichever ends first. In a rehearsal one runs after the other: there a prompt
-    that shows acts to other items shows the item's own.
+    Messages are in the solvers' order, whichever ends first. In a rehearsal one runs after the
+    other: there a prompt that shows acts to other items shows the item's own.
     """
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
@@ -428,7 +470,9 @@ def together(*solvers: Solver) -> Solver:
         async def solve_one(each: Solver, branch: TaskState) -> TaskState:
             return await each(branch, generate)
 
-        await all_ended(solve_one(each, branch) for each, branch in zip(solvers, branches, strict=True))
+        await all_ended(
+            solve_one(each, branch) for each, branch in zip(solvers, branches, strict=True)
+        )
         before = len(state.messages)
         for branch in branches:
             state.messages.extend(branch.messages[before:])

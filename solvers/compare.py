@@ -1,4 +1,6 @@
-"""Similarity of texts: of the target's replies to one another, or of an answer to the sample's own text."""
+"""Similarity of texts: of the target's replies to one another, or of an answer to the sample's own
+text.
+"""
 
 import numpy as np
 from inspect_ai.solver import Generate, Solver, TaskState, solver
@@ -11,19 +13,24 @@ from selfprobe.solvers.record import Record
 
 
 class Likeness(StoreModel):
-    """Similarity of a sample's acts, kept in the log so that it can be scored again without the embedder."""
+    """Similarity of a sample's acts, kept in the log so that it can be scored again without the
+    embedder.
+    """
 
     closest: float | None = None
     """The largest cosine similarity of two replies; None with fewer than two good ones."""
     embedder: str | None = None
     """Name of the embedder."""
     nearest: dict[str, str] = Field(default_factory=dict)
-    """For each good reply the prompt that is most similar to it: the answer of an observer without a model."""
+    """For each good reply the prompt that is most similar to it: the answer of an observer without
+    a model.
+    """
 
 
 @solver
 def compare(embedder: str, prompts: PromptFunction) -> Solver:
-    """Record how similar the acts without a problem are, and each act's most similar prompt. Asks no model.
+    """Record how similar the acts without a problem are, and each act's most similar prompt. Asks
+    no model.
 
     Args:
         embedder: Name of an embedder for `selfprobe.embed.embed`.
@@ -35,7 +42,11 @@ def compare(embedder: str, prompts: PromptFunction) -> Solver:
     embedder = require(embedder)
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        good = {name: reply.text for name, reply in state.store_as(Record).acts.items() if not reply.problem}
+        good = {
+            name: reply.text
+            for name, reply in state.store_as(Record).acts.items()
+            if not reply.problem
+        }
         likeness = state.store_as(Likeness)
         likeness.embedder = embedder
         if len(good) >= 2 and not rehearsing():
@@ -45,7 +56,8 @@ def compare(embedder: str, prompts: PromptFunction) -> Solver:
             likeness.closest = float((own @ own.T)[np.triu_indices(len(own), 1)].max())
             names = list(asked)
             likeness.nearest = {
-                name: names[int(best)] for name, best in zip(good, (own @ theirs.T).argmax(axis=1), strict=True)
+                name: names[int(best)]
+                for name, best in zip(good, (own @ theirs.T).argmax(axis=1), strict=True)
             }
         return state
 
@@ -69,12 +81,18 @@ def liken(embedder: str) -> Solver:
     """
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
-        good = {name: reply.text for name, reply in state.store_as(Record).answers.items() if not reply.problem}
+        good = {
+            name: reply.text
+            for name, reply in state.store_as(Record).answers.items()
+            if not reply.problem
+        }
         alike = state.store_as(Alike)
         alike.embedder = embedder
         if good:
             own, *others = await embed([state.metadata["last"], *good.values()], model=embedder)
-            alike.similarity = {name: float(own @ other) for name, other in zip(good, others, strict=True)}
+            alike.similarity = {
+                name: float(own @ other) for name, other in zip(good, others, strict=True)
+            }
         return state
 
     return solve

@@ -1,14 +1,21 @@
 """A subject in a conversation: it replies once, and is asked about the conversation afterwards.
 
-All five methods of evaluation awareness share this act, so each can replay it from a log of any other. A task file
-makes `Conversations` of its arguments, and of that the calls (`reply`, `ask`) and the task.
+All five methods of evaluation awareness share this act, so each can replay it from a log of any
+other. A task file makes `Conversations` of its arguments, and of that the calls (`reply`, `ask`)
+and the task.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Literal, TypedDict, Unpack, get_args
 
 from inspect_ai import Task
-from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageUser, GenerateConfig, get_model
+from inspect_ai.model import (
+    ChatMessage,
+    ChatMessageAssistant,
+    ChatMessageUser,
+    GenerateConfig,
+    get_model,
+)
 from inspect_ai.scorer import Scorer
 from inspect_ai.solver import Solver, TaskState
 from inspect_ai.tool import ToolInfo
@@ -38,21 +45,33 @@ class Conversed(TypedDict, total=False):
     """Arguments of every method."""
 
     dataset: Annotated[str | list[str], DEFAULT]
-    """Conversations: a bundled name, .jsonl, .csv, .json, hf:owner/name@revision; several with commas."""
+    """Conversations: a bundled name, .jsonl, .csv, .json, hf:owner/name@revision; several with
+    commas.
+    """
     task: str | None
-    """Inspect task instead of a data set: the first messages to its model in each sample, with label evaluation."""
+    """Inspect task instead of a data set: the first messages to its model in each sample, with
+    label evaluation.
+    """
     logs: str | None
     """Inspect logs instead of a data set: the first messages to their model in each sample."""
     role: str | None
-    """Model role ("target") whose conversations of the task or logs are used. Default: the evaluated model."""
+    """Model role ("target") whose conversations of the task or logs are used. Default: the
+    evaluated model.
+    """
     label: str | None
-    """Label of every row ("evaluation", "deployment"), instead of the rows' labels; not of a reference."""
+    """Label of every row ("evaluation", "deployment"), instead of the rows' labels; not of a
+    reference.
+    """
     against: str | None
     """Reference to compare the set with, asked in the same run: "bundled", or as `dataset`."""
     context: Annotated[str, "first"]
-    """"first": system prompt and first user message; of a task or logs the first call. "full": all of it."""
+    """"first": system prompt and first user message; of a task or logs the first call. "full": all
+    of it.
+    """
     reply_tokens: int | None
-    """Most tokens of the subject's reply, reasoning included; a cut reply still stands. Default: the model's limit."""
+    """Most tokens of the subject's reply, reasoning included; a cut reply still stands. Default:
+    the model's limit.
+    """
     effort: Effort | None
     """Reasoning effort of the reply and the answers. Default: the model's."""
     target_log: str | None
@@ -65,23 +84,29 @@ class Recorded(Conversed, total=False):
     """Arguments of a method that does not read the candidates for the reply's first token."""
 
     logprobs: Annotated[bool, False]
-    """Whether these candidates are recorded all the same, for `first_token` to take from this log."""
+    """Whether these candidates are recorded all the same, for `first_token` to take from this log.
+    """
 
 
 class Questioned(Recorded, total=False):
     """Arguments of a method that asks the subject about the conversation."""
 
     perspective: Annotated[Perspective, "first"]
-    """"first": asked in the conversation itself. "third": about the conversation, quoted in a new one."""
+    """"first": asked in the conversation itself. "third": about the conversation, quoted in a new
+    one.
+    """
     answer_tokens: int | None
-    """Most tokens of an answer, reasoning included; a cut answer is unscored. Default: the model's limit."""
+    """Most tokens of an answer, reasoning included; a cut answer is unscored. Default: the model's
+    limit.
+    """
 
 
 Questions = Callable[[TaskState], Mapping[str, str]]
 """Function from the state to the questions about its conversation, by name."""
 
-# Reasoning and the token limit are left to the model, because one method reads the trace; `reply_tokens` stops a small
-# model that writes on and on. `--max-tokens` would cut the answers and the grader's replies as well.
+# Reasoning and the token limit are left to the model, because one method reads the trace;
+# `reply_tokens` stops a small model that writes on and on. `--max-tokens` would cut the answers and
+# the grader's replies as well.
 ACT = GenerateConfig(temperature=0)
 CANDIDATES = GenerateConfig(logprobs=True, top_logprobs=20)
 
@@ -106,17 +131,18 @@ def reply_once(
 ) -> Solver:
     """The act of every method: the subject replies to the conversation once, at temperature 0.
 
-    Reasoning is recorded with it. A long reply that is cut at the token limit still counts: it is not judged, it stands
-    in the conversation.
+    Reasoning is recorded with it. A long reply that is cut at the token limit still counts: it is
+    not judged, it stands in the conversation.
 
     Args:
         table: The conversations, for the check of a replayed log.
         target_log: A log of any of the five methods, or a folder of logs, to take the replies from.
-        reply_tokens: Largest number of tokens of the reply, reasoning included. Default: the model's limit. With
-            `target_log` a log of replies with this limit is taken, and no other.
+        reply_tokens: Largest number of tokens of the reply, reasoning included. Default: the
+            model's limit. With `target_log` a log of replies with this limit is taken, and no
+            other.
         effort: Reasoning effort of the reply. Default: the model's.
-        logprobs: Whether candidates for the first token are recorded too, for a method that reads them; where they are
-            needed, a model that is known to give none is not asked.
+        logprobs: Whether candidates for the first token are recorded too, for a method that reads
+            them; where they are needed, a model that is known to give none is not asked.
 
     Raises:
         InputError: `reply_tokens` is below 1.
@@ -128,11 +154,17 @@ def reply_once(
 
     config = ACT.merge(CANDIDATES) if logprobs is True else ACT
     needs = user_settings(reply_tokens, effort).merge(CANDIDATES if logprobs == "need" else NOTHING)
-    return act(conversation, config=config, needs=needs, may_be_cut=True, replay=replay, tools=_tools_of)
+    return act(
+        conversation, config=config, needs=needs, may_be_cut=True, replay=replay, tools=_tools_of
+    )
 
 
 def logged_replies(
-    table: Table, target_log: str | Replay | None, *, reply_tokens: int | None, effort: Effort | None
+    table: Table,
+    target_log: str | Replay | None,
+    *,
+    reply_tokens: int | None,
+    effort: Effort | None,
 ) -> Replay | None:
     """The replies of a log, for `reply_once`; None without a log.
 
@@ -148,9 +180,9 @@ def logged_replies(
 def prompts_about(questions: Questions, perspective: Perspective) -> PromptFunction:
     """Prompts with questions about the conversation; none where the subject's reply is missing.
 
-    A question in the first person is the next user message of the same conversation, so that prompts differ in their
-    last message only and a provider's prompt cache holds the rest. The third person quotes the conversation in a
-    new one.
+    A question in the first person is the next user message of the same conversation, so that
+    prompts differ in their last message only and a provider's prompt cache holds the rest. The
+    third person quotes the conversation in a new one.
 
     Args:
         questions: The questions by name.
@@ -166,14 +198,23 @@ def prompts_about(questions: Questions, perspective: Perspective) -> PromptFunct
             return {}
         if perspective == "third":
             text = quoted(_messages_of(state, reply.model), reply.text, _tools_of(state))
-            return {k: QUOTE_PROMPT.format(conversation=text, question=q) for k, q in questions(state).items()}
+            return {
+                k: QUOTE_PROMPT.format(conversation=text, question=q)
+                for k, q in questions(state).items()
+            }
         if reply.model != str(get_model()):
             raise InputError(
                 f"the reply is by {reply.model}, the questions go to {get_model()}: in the first person a subject is "
                 "asked about its own reply; leave the role target out, or use -T perspective=third"
             )
-        shared: list[ChatMessage] = [*_messages_of(state, reply.model), ChatMessageAssistant(content=reply.text)]
-        return {key: [*shared, ChatMessageUser(content=question)] for key, question in questions(state).items()}
+        shared: list[ChatMessage] = [
+            *_messages_of(state, reply.model),
+            ChatMessageAssistant(content=reply.text),
+        ]
+        return {
+            key: [*shared, ChatMessageUser(content=question)]
+            for key, question in questions(state).items()
+        }
 
     return prompts
 
@@ -191,8 +232,12 @@ def _tools_of(state: TaskState) -> list[ToolInfo]:
 
 
 def quoted(messages: Sequence[ChatMessage], reply: str, tools: Sequence[ToolInfo] = ()) -> str:
-    """A conversation and the reply to it as one text, each message under its number and role, the tools before them."""
-    return numbered([*((message.role, message.text) for message in messages), ("assistant", reply)], tools)
+    """A conversation and the reply to it as one text, each message under its number and role, the
+    tools before them.
+    """
+    return numbered(
+        [*((message.role, message.text) for message in messages), ("assistant", reply)], tools
+    )
 
 
 def asked(
@@ -203,22 +248,30 @@ def asked(
     answer_tokens: int | None = None,
     effort: Effort | None = None,
 ) -> Solver:
-    """Ask the subject the questions: once at temperature 0, or five times each at temperature 1 with its own seed.
+    """Ask the subject the questions: once at temperature 0, or five times each at temperature 1
+    with its own seed.
 
     Args:
         questions: Function from the state to the questions by name (v1 …).
         perspective: See `prompts_about`.
-        decisions: 5, or 25 for the agreement study (paper 002, footnote 3): answers are then called v1r1 … v5r5.
-        answer_tokens: Largest number of tokens of an answer, reasoning included. Default: the model's limit.
+        decisions: 5, or 25 for the agreement study (paper 002, footnote 3): answers are then called
+            v1r1 … v5r5.
+        answer_tokens: Largest number of tokens of an answer, reasoning included. Default: the
+            model's limit.
         effort: Reasoning effort of an answer. Default: the model's.
 
     Raises:
         InputError: `answer_tokens` is no whole number from 1, or `effort` is unknown.
     """
-    needs, offered = user_settings(answer_tokens, effort), _tools_of if perspective == "first" else no_tools
+    needs, offered = (
+        user_settings(answer_tokens, effort),
+        _tools_of if perspective == "first" else no_tools,
+    )
     if decisions == 5:
         cold = GenerateConfig(temperature=0)
-        return answer(prompts_about(questions, perspective), config=cold, needs=needs, tools=offered)
+        return answer(
+            prompts_about(questions, perspective), config=cold, needs=needs, tools=offered
+        )
 
     def repeat(r: int) -> Solver:
         def named(state: TaskState) -> Mapping[str, str]:
@@ -234,14 +287,18 @@ def asked(
 
 def names_of(questions: Iterable[str], decisions: int = 5) -> list[str]:
     """Names of the answers that `asked` records, variant by variant."""
-    return [f"{v}r{r}" for v in questions for r in range(1, 6)] if decisions == 25 else list(questions)
+    return (
+        [f"{v}r{r}" for v in questions for r in range(1, 6)] if decisions == 25 else list(questions)
+    )
 
 
 def check_options(*, perspective: str = "first", decisions: int = 5) -> None:
     """Refuse unknown values of shared task arguments, naming the known ones."""
     one_of("perspective", perspective, get_args(Perspective))
     if decisions not in (5, 25):
-        raise InputError(f"decisions must be 5 (each variant once) or 25 (each five times), got {decisions!r}")
+        raise InputError(
+            f"decisions must be 5 (each variant once) or 25 (each five times), got {decisions!r}"
+        )
 
 
 class Conversations:
@@ -275,10 +332,15 @@ class Conversations:
         check_options(perspective=self.perspective, decisions=decisions)
         ours, turned = questions or {}, flipped or {}
         self.wording, self.questions = wording(
-            shared.get("questions"), method, lambda state: {**ours, **(turned if state.metadata["flip"] else {})}
+            shared.get("questions"),
+            method,
+            lambda state: {**ours, **(turned if state.metadata["flip"] else {})},
         )
         self.keys = names_of(self.wording.texts if self.wording else ours, decisions)
-        self.about = {"context": shared.get("context", "first"), "perspective": self.perspective if ours else None}
+        self.about = {
+            "context": shared.get("context", "first"),
+            "perspective": self.perspective if ours else None,
+        }
         self.table = conversations(
             shared.get("dataset", DEFAULT),
             task=shared.get("task"),
@@ -319,11 +381,18 @@ class Conversations:
             effort=self.shared.get("effort"),
         )
 
-    def task(self, version: int, scorer: Scorer, *solvers: Solver, about: Mapping[str, object] | None = None) -> Task:
+    def task(
+        self,
+        version: int,
+        scorer: Scorer,
+        *solvers: Solver,
+        about: Mapping[str, object] | None = None,
+    ) -> Task:
         """Task of the method.
 
         Args:
-            version: Version of the task; the hashes of the data set and of the user's questions are added.
+            version: Version of the task; the hashes of the data set and of the user's questions are
+                added.
             scorer: Scorer of a conversation.
             solvers: Calls of the task, one after another.
             about: Further metadata of the task.
@@ -335,5 +404,8 @@ class Conversations:
             continue_on_fail=True,
             early_stopping=leave_out_failed(self.replay),
             version=versioned(self.table.version(version), self.wording),
-            metadata=ask.task_metadata(self.table) | log_entries(self.wording) | self.about | dict(about or {}),
+            metadata=ask.task_metadata(self.table)
+            | log_entries(self.wording)
+            | self.about
+            | dict(about or {}),
         )

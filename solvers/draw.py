@@ -21,14 +21,16 @@ def draw(
     needs: GenerateConfig = NOTHING,
     replay: Replay | None = None,
 ) -> Solver:
-    """Record `draws` sampled answers to each prompt whose first answer needs it, as `<name>#1`, `<name>#2` …
+    """Record `draws` sampled answers to each prompt whose first answer needs it, as `<name>#1`,
+    `<name>#2` …
 
     Comes after an `answer` with the same prompts. Each draw has its own seed.
 
     Args:
         prompts: From the state to the prompts by name, as for `answer`.
         prompts: Function from the state to the prompts by name, as for `answer`.
-        again: Function: whether the first answer leaves open how probable the answers are (no logprobs).
+        again: Function: whether the first answer leaves open how probable the answers are (no
+            logprobs).
         draws: Number of draws, from 1.
         config: Settings that the method would like; temperature and seed are set here.
         needs: Settings that the user chose.
@@ -41,7 +43,11 @@ def draw(
     def repeat(r: int) -> Solver:
         def open_ones(state: TaskState) -> Prompts:
             first = state.store_as(Record).answers
-            return {f"{name}#{r}": prompt for name, prompt in prompts(state).items() if again(first[name])}
+            return {
+                f"{name}#{r}": prompt
+                for name, prompt in prompts(state).items()
+                if again(first[name])
+            }
 
         def sampled(state: TaskState) -> GenerateConfig:
             return config.merge(GenerateConfig(temperature=1, seed=draws * (state.epoch - 1) + r))

@@ -1,4 +1,6 @@
-"""Graders' replies about a text of the subject: sends it to each model of the role `grader`, records the replies."""
+"""Graders' replies about a text of the subject: sends it to each model of the role `grader`,
+records the replies.
+"""
 
 import hashlib
 from collections.abc import Iterable
@@ -41,8 +43,8 @@ def needs_grader() -> Solver:
     """Fail before anything is asked when no model is bound to the role `grader`. Asks nothing.
 
     Raises:
-        PrerequisiteError: No grader, one twice, or a simulated one of a real model: while the task is built where the
-            run's models are known by then, else at each sample.
+        PrerequisiteError: No grader, one twice, or a simulated one of a real model: while the task
+            is built where the run's models are known by then, else at each sample.
     """
     if in_a_run():
         _require_grader()
@@ -63,16 +65,20 @@ def needs_grader() -> Solver:
 
 @solver
 def grade(prompts: PromptFunction, *, config: GenerateConfig = GRADE) -> Solver:
-    """Record the graders' replies under `Record.grades`, after the model's name where there are several.
+    """Record the graders' replies under `Record.grades`, after the model's name where there are
+    several.
 
     Args:
-        prompts: Function from the state to the grader's prompts by name; reads the Record. An empty dict asks nothing.
+        prompts: Function from the state to the grader's prompts by name; reads the Record. An empty
+            dict asks nothing.
         config: Form of the reply. Default: whether a text shows awareness, with quotes.
     """
 
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         wanted, graders = prompts(state), panel("grader")
-        each = await all_ended(ask(wanted, role=one, config=config, may_be_cut=False) for one in graders)
+        each = await all_ended(
+            ask(wanted, role=one, config=config, may_be_cut=False) for one in graders
+        )
         replies = {
             graded_name(str(grader), name) if len(graders) > 1 else name: reply
             for grader, own_replies in zip(graders, each, strict=True)
@@ -99,7 +105,8 @@ def self_graded(models: Iterable[str], grader_names: Iterable[str]) -> str:
 
 
 def delimited(text: str) -> str:
-    """Material between two marker lines that it cannot contain, so that no text in it can close them.
+    """Material between two marker lines that it cannot contain, so that no text in it can close
+    them.
 
     >>> print(delimited("It may be a test."))
     ===== material 8c04981f24 =====

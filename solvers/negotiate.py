@@ -1,13 +1,15 @@
-"""Negotiation of a method's wishes with a model: what it takes, what its errors object to, when to stop.
+"""Negotiation of a method's wishes with a model: what it takes, what its errors object to, when to
+stop.
 
 Only the vendor's errors say what a model takes today: a table of models would age.
 
-A call is refused for good where every other call would meet the same error: a wrong key, model or account, a bad
-request. A vendor that is busy or away is not meant: Inspect tries again.
+A call is refused for good where every other call would meet the same error: a wrong key, model or
+account, a bad request. A vendor that is busy or away is not meant: Inspect tries again.
 
-A method *needs* some settings and would *like* others: no reasoning, temperature 0, a JSON schema, a short limit. What
-a vendor refuses is sent otherwise or left out, as its answer says: the first error 400 that names the setting. It is
-remembered for the model, and its first calls wait for one another, so that it costs one request a refused setting.
+A method *needs* some settings and would *like* others: no reasoning, temperature 0, a JSON schema,
+a short limit. What a vendor refuses is sent otherwise or left out, as its answer says: the first
+error 400 that names the setting. It is remembered for the model, and its first calls wait for one
+another, so that it costs one request a refused setting.
 """
 
 import json
@@ -33,15 +35,21 @@ from selfprobe.solvers.server_responses import came_of_a_response, words_of
 from selfprobe.text import busy
 
 _ROOM = 8192
-"""Number of tokens added to a method's own limit for a model that thinks although it was asked not to."""
+"""Number of tokens added to a method's own limit for a model that thinks although it was asked not
+to.
+"""
 
 PROMPT = 20
-"""Seconds after which a call that was not refused is at work: vendors look at the settings before they work."""
+"""Seconds after which a call that was not refused is at work: vendors look at the settings before
+they work.
+"""
 
 
 @dataclass
 class _Trial:
-    """A call whose outcome others wait for, since it tries settings that the model was never asked with."""
+    """A call whose outcome others wait for, since it tries settings that the model was never asked
+    with.
+    """
 
     settings: frozenset[str]
     until: float
@@ -58,23 +66,30 @@ class Terms:
     taken: set[str] = field(default_factory=set)
     """Settings that a call succeeded with: no call waits for another's trial of them."""
     insisted: set[str] = field(default_factory=set)
-    """Settings whose refusal came back when they were not sent: the refusal was about something else."""
+    """Settings whose refusal came back when they were not sent: the refusal was about something
+    else.
+    """
     least: int = 0
     most: int | None = None
     """Ends of a token limit, where the vendor named them."""
     thinks: bool | None = None
-    """Whether a reply to a method's own limit held nothing but reasoning, and one to a larger limit was whole; False
-    where the larger limit did not help."""
+    """Whether a reply to a method's own limit held nothing but reasoning, and one to a larger limit
+    was whole; False where the larger limit did not help.
+    """
     mute: bool = False
     """Whether the model gave no logprobs to a method that needs them."""
     opens_thought: bool = False
-    """Whether the model's prompt opens a thought that its server does not split off: one of its replies ended a thought
-    that never began, so that a reply which is cut before that end is a thought."""
+    """Whether the model's prompt opens a thought that its server does not split off: one of its
+    replies ended a thought that never began, so that a reply which is cut before that end is a
+    thought.
+    """
     guessed: set[str] = field(default_factory=set)
     """Settings that were left out once for an error that names none."""
     trial: _Trial | None = None
 
-    def meet(self, wishes: GenerateConfig, likes: Collection[str], *, room: bool = False) -> GenerateConfig:
+    def meet(
+        self, wishes: GenerateConfig, likes: Collection[str], *, room: bool = False
+    ) -> GenerateConfig:
         """Settings to send, without wishes known to be refused. `room` adds tokens for reasoning."""
         changes: dict[str, Any] = {}
         if "max_tokens" in likes and wishes.max_tokens is not None:
@@ -86,7 +101,9 @@ class Terms:
         return wishes.model_copy(update=changes)
 
     def learn(self, name: str, instead: dict[str, Any], sent: GenerateConfig) -> None:
-        """Note that a setting was refused: from now on send `instead`, or keep the end of a limit that was named."""
+        """Note that a setting was refused: from now on send `instead`, or keep the end of a limit
+        that was named.
+        """
         limit = instead.get("max_tokens")
         if limit is None:
             self.instead[name] = instead
@@ -98,10 +115,11 @@ class Terms:
 
     @asynccontextmanager
     async def turn(self, wanted: Collection[str]) -> AsyncIterator[None]:
-        """Wait while another call tries settings, until those of this one are known; try those that are not.
+        """Wait while another call tries settings, until those of this one are known; try those that
+        are not.
 
-        A trial that was not refused in `PROMPT` seconds is at work, and its settings count as taken: a reply can take
-        minutes.
+        A trial that was not refused in `PROMPT` seconds is at work, and its settings count as
+        taken: a reply can take minutes.
         """
         while (untried := frozenset(wanted) - self.taken) and self.trial is not None:
             trial = self.trial
@@ -156,7 +174,9 @@ _UNKNOWN = re.compile(
 )
 """Words of a vendor that takes the setting at no value."""
 
-_LISTS = re.compile(r"(one of|(supported|allowed|valid|possible) values|should be|must be|expected)", re.IGNORECASE)
+_LISTS = re.compile(
+    r"(one of|(supported|allowed|valid|possible) values|should be|must be|expected)", re.IGNORECASE
+)
 """Words of a vendor that lists the values it takes."""
 
 _AT_MOST = re.compile(
@@ -168,19 +188,25 @@ _AT_LEAST = re.compile(
     r"(?:at least|minimum(?: value)?(?: is| of|:)?|greater than or equal to|>=|above)[ `'\"]*(\d+)",
     re.IGNORECASE,
 )
-_CONTEXT = re.compile(r"(?:context (?:length|window)\D{0,20}|max_new_tokens\W+must be <= )(\d+)", re.IGNORECASE)
+_CONTEXT = re.compile(
+    r"(?:context (?:length|window)\D{0,20}|max_new_tokens\W+must be <= )(\d+)", re.IGNORECASE
+)
 _PROMPT = re.compile(r"(\d+) (?:in the messages|in the prompt|`?inputs?`? tokens)", re.IGNORECASE)
 """Number of tokens that a model can hold, and how many of them the prompt takes."""
 
 _BAD_REQUEST = re.compile(r"INVALID_ARGUMENT|ValidationException|invalid_request_error")
 """Words of clients whose errors have no HTTP status."""
 
-_NO_ENDPOINT = re.compile(r"no endpoints found that (can handle|support) the (requested|provided)", re.IGNORECASE)
-"""Words of OpenRouter's 404 where a model is offered, but nowhere with all settings: others are about its name."""
+_NO_ENDPOINT = re.compile(
+    r"no endpoints found that (can handle|support) the (requested|provided)", re.IGNORECASE
+)
+"""Words of OpenRouter's 404 where a model is offered, but nowhere with all settings: others are
+about its name.
+"""
 
 _TELLING = {"error", "message", "msg", "detail", "loc", "metadata", "raw", "data"}
-"""Keys under which vendors say what is wrong; "raw" holds the words of the vendor behind OpenRouter. "input" and
-similar keys, which quote the prompt, are left out.
+"""Keys under which vendors say what is wrong; "raw" holds the words of the vendor behind
+OpenRouter. "input" and similar keys, which quote the prompt, are left out.
 """
 
 
@@ -189,7 +215,9 @@ class Objection:
     """Error that says that the request is wrong, not that the vendor is busy."""
 
     fields: tuple[str, ...]
-    """Fields of GenerateConfig that the error names, in order; none where it names no setting of ours."""
+    """Fields of GenerateConfig that the error names, in order; none where it names no setting of
+    ours.
+    """
     text: str
     """Words of the vendor."""
     one_by_one: bool = False
@@ -198,7 +226,8 @@ class Objection:
     def instead(self, field: str, sent: GenerateConfig) -> dict[str, Any]:
         """Replacement of a refused setting: the vendor's own number or word, else nothing.
 
-        No reasoning becomes the least named effort, or without one, the next step of none, minimal, low, nothing.
+        No reasoning becomes the least named effort, or without one, the next step of none, minimal,
+        low, nothing.
         """
         if field == "reasoning_effort":
             return {field: self._effort(sent.reasoning_effort)}
@@ -211,13 +240,25 @@ class Objection:
         return {field: None}
 
     def _effort(self, sent: str | None) -> str | None:
-        """Next effort, never back down the ladder, and nothing from "low" on: what is higher is not less reasoning."""
+        """Next effort, never back down the ladder, and nothing from "low" on: what is higher is not
+        less reasoning.
+        """
         above = EFFORTS[EFFORTS.index(sent) + 1 :] if sent in ("none", "minimal") else ()
-        named = [effort for effort in above if re.search(rf"\b{effort}\b", self.text, re.IGNORECASE)]
-        quoted = [effort for effort in named if re.search(rf"[`'\"“‘]{effort}[`'\"”’]", self.text, re.IGNORECASE)]
+        named = [
+            effort for effort in above if re.search(rf"\b{effort}\b", self.text, re.IGNORECASE)
+        ]
+        quoted = [
+            effort
+            for effort in named
+            if re.search(rf"[`'\"“‘]{effort}[`'\"”’]", self.text, re.IGNORECASE)
+        ]
         if len(named) > 1 or quoted:
             return str((quoted or named)[0])
-        return str(above[0]) if above and not (_UNKNOWN.search(self.text) or _LISTS.search(self.text)) else None
+        return (
+            str(above[0])
+            if above and not (_UNKNOWN.search(self.text) or _LISTS.search(self.text))
+            else None
+        )
 
     def _limit(self, sent: int) -> int | None:
         context, prompt = _CONTEXT.search(self.text), _PROMPT.search(self.text)
@@ -242,18 +283,27 @@ class Refusal:
     def __enter__(self) -> "Refusal":
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> bool:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> bool:
         self.error = error
         self.objection = objection(error) if error is not None else None
         return self.objection is not None
 
 
 def objection(error: BaseException) -> Objection | None:
-    """Objection that an error is, or None: no setting is to blame for a 429, 401 or 500, whatever its words."""
+    """Objection that an error is, or None: no setting is to blame for a 429, 401 or 500, whatever
+    its words.
+    """
     cause = _cause(error)
     status, text = _status_and_words(error)
     nowhere = status == 404 and _NO_ENDPOINT.search(text) is not None
-    if not (nowhere or status in (400, 422) or (status is None and _BAD_REQUEST.search(str(cause)))):
+    if not (
+        nowhere or status in (400, 422) or (status is None and _BAD_REQUEST.search(str(cause)))
+    ):
         return None
     param = getattr(cause, "param", None) or _inner(_body(cause)).get("param")
     named = (isinstance(param, str) and _named(param)) or _named(text)
@@ -265,7 +315,9 @@ def _status_and_words(error: BaseException) -> tuple[int | None, str]:
     cause = _cause(error)
     body = _body(cause)
     codes = (*map(_status, (error, cause)), body.get("code"))
-    return next((code for code in codes if isinstance(code, int)), None), " ".join(_words(body)) or str(cause)
+    return next((code for code in codes if isinstance(code, int)), None), " ".join(
+        _words(body)
+    ) or str(cause)
 
 
 def _gist(text: str) -> str:
@@ -283,7 +335,9 @@ def _status(error: BaseException) -> int | None:
 
 
 def _body(error: BaseException) -> Mapping[str, Any]:
-    """Body of the vendor's answer: clients keep it parsed, as text (mistral), or as `response` (boto, OpenRouter)."""
+    """Body of the vendor's answer: clients keep it parsed, as text (mistral), or as `response`
+    (boto, OpenRouter).
+    """
     for kept in (getattr(error, "body", None), getattr(error, "response", None)):
         body = _parsed(kept) if isinstance(kept, str) else kept
         if isinstance(body, Mapping):
@@ -317,15 +371,23 @@ def _words(part: object) -> Iterator[str]:
 
 
 def _named(text: str) -> tuple[str, ...]:
-    """Settings by their first mention; "reasoning models" is about effort only where nothing else is named."""
-    places = {field: hit.start() for field, name in _NAMES.items() if (hit := re.search(name, text, re.IGNORECASE))}
+    """Settings by their first mention; "reasoning models" is about effort only where nothing else
+    is named.
+    """
+    places = {
+        field: hit.start()
+        for field, name in _NAMES.items()
+        if (hit := re.search(name, text, re.IGNORECASE))
+    }
     if "reasoning_effort" not in places and re.search("reasoning|thinking", text, re.IGNORECASE):
         places["reasoning_effort"] = len(text)
     return tuple(sorted(places, key=lambda field: places[field]))
 
 
 _ENOUGH = 3
-"""Number of samples that a model refused in the same words before it is asked no more. One for a wrong key."""
+"""Number of samples that a model refused in the same words before it is asked no more. One for a
+wrong key.
+"""
 
 _FOR_GOOD = (400, 401, 402, 403, 404, 405, 410, 413, 422)
 _ACCOUNT = (401, 402)
@@ -346,15 +408,24 @@ _HELP = {
 """Status → remedy."""
 
 _NO_SETTING = "Leaving out what the task can leave out did not help"
-_OPTIONS = {"reasoning_effort": "-T effort", "max_tokens": "-T answer_tokens (or of another limit that was set)"}
+_OPTIONS = {
+    "reasoning_effort": "-T effort",
+    "max_tokens": "-T answer_tokens (or of another limit that was set)",
+}
 
-_SHOWN = re.compile(r"^Sample error \(id: .*?, epoch: \d+\): (not asked: )?\S+ refused a call: ", re.DOTALL)
+_SHOWN = re.compile(
+    r"^Sample error \(id: .*?, epoch: \d+\): (not asked: )?\S+ refused a call: ", re.DOTALL
+)
 # The words repeat for each sample of a run: they are in the log, and were printed once.
-logging.getLogger("inspect_ai._eval.task.run").addFilter(lambda record: not _SHOWN.match(record.getMessage()))
+logging.getLogger("inspect_ai._eval.task.run").addFilter(
+    lambda record: not _SHOWN.match(record.getMessage())
+)
 
 
 class Refused(RuntimeError):
-    """Error: a call that a vendor refused for good, or that was not made after such refusals; in one line."""
+    """Error: a call that a vendor refused for good, or that was not made after such refusals; in
+    one line.
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -376,7 +447,9 @@ class _Standing:
 
 _standings: WeakKeyDictionary[ModelAPI, _Standing] = WeakKeyDictionary()
 _ended: dict[str, str] = {}
-"""Running task → why it asks no model any more: its other models are not paid for samples that must fail."""
+"""Running task → why it asks no model any more: its other models are not paid for samples that must
+fail.
+"""
 
 
 def _standing_of(model: Model) -> _Standing:
@@ -420,7 +493,12 @@ class Asking:
     def __enter__(self) -> None:
         """Nothing is known before the call."""
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         if error is None:
             standing = _standing_of(self.model)
             standing.answered = True
@@ -428,15 +506,21 @@ class Asking:
         elif isinstance(error, Exception) and not isinstance(error, Refused):
             last = error.last_attempt.exception() if hasattr(error, "last_attempt") else None
             status, text = _status_and_words(last or error)
-            if re.fullmatch(r"Error code: \d+", text):  # the client's words, where the body is none of an API
+            if re.fullmatch(
+                r"Error code: \d+", text
+            ):  # the client's words, where the body is none of an API
                 text = words_of(last or error, self.model)
             if _for_good(status, text):
-                raise Refused(_note(self.model, status, text, _helps(self.model, status, error, self.needs))) from error
+                raise Refused(
+                    _note(self.model, status, text, _helps(self.model, status, error, self.needs))
+                ) from error
             if last is not None:  # the error of Inspect's retries names no reason
                 words = words_of(last, self.model)
                 raise Refused(f"{self.model} gave no answer after all retries: {words}") from error
             if came_of_a_response(error):
-                raise Refused(f"{self.model} gave no reply that can be read: {words_of(error, self.model)}") from error
+                raise Refused(
+                    f"{self.model} gave no reply that can be read: {words_of(error, self.model)}"
+                ) from error
 
 
 def _for_good(status: int | None, text: str) -> bool:
@@ -463,7 +547,11 @@ def _note(model: Model, status: int | None, text: str, helps: str) -> str:
 
 def _helps(model: Model, status: int | None, error: Exception, needs: GenerateConfig) -> str:
     refused = objection(error)
-    needed = [name for name in (refused.fields if refused else ()) if getattr(needs, name, None) is not None]
+    needed = [
+        name
+        for name in (refused.fields if refused else ())
+        if getattr(needs, name, None) is not None
+    ]
     if needed:
         return f"The value of {_OPTIONS.get(needed[0], needed[0])} was refused: choose another, or leave it out"
     keys = [name for name in model.api.api_key_vars if status == 401]
@@ -471,9 +559,9 @@ def _helps(model: Model, status: int | None, error: Exception, needs: GenerateCo
 
 
 SETTINGS = ("reasoning_effort", "response_schema", "seed", "temperature", "logprobs", "max_tokens")
-"""Settings that can be negotiated, as Inspect names them; in the order in which they are left out where a vendor says
-that one is to blame, but not which. Models that know no effort do not reason, and replies without a schema are still
-parsed; another temperature is another measurement.
+"""Settings that can be negotiated, as Inspect names them; in the order in which they are left out
+where a vendor says that one is to blame, but not which. Models that know no effort do not reason,
+and replies without a schema are still parsed; another temperature is another measurement.
 """
 
 Send = Callable[[GenerateConfig], Awaitable[ModelOutput]]
@@ -492,7 +580,9 @@ def user_settings(answer_tokens: int | None = None, effort: Effort | None = None
 
 
 def merged(config: GenerateConfig, *others: GenerateConfig) -> GenerateConfig:
-    """All settings, of which a later one wins; Inspect's `merge` copies each value deeply, too much for every call."""
+    """All settings, of which a later one wins; Inspect's `merge` copies each value deeply, too much
+    for every call.
+    """
     changes = {name: value for other in others for name, value in other if value is not None}
     return config.model_copy(update=changes)
 
@@ -522,7 +612,11 @@ class _Call:
         if self.needs_logprobs:  # as a wish, the vendor may say of how many tokens
             self.wishes = merged(self.wishes, self.needs)
             self.needs = self.needs.model_copy(update=_without("logprobs"))
-        self.likes = [n for n in SETTINGS if getattr(self.wishes, n) is not None and getattr(self.needs, n) is None]
+        self.likes = [
+            n
+            for n in SETTINGS
+            if getattr(self.wishes, n) is not None and getattr(self.needs, n) is None
+        ]
 
     def settings(self) -> GenerateConfig:
         """Settings to send, by what is known now: other calls learn too."""
@@ -530,7 +624,8 @@ class _Call:
 
     @property
     def trials(self) -> list[str]:
-        """Settings whose trials it waits for; limits one by one, since a model may think within one and not another.
+        """Settings whose trials it waits for; limits one by one, since a model may think within one
+        and not another.
 
         A call in a batch waits for none: a trial would be a batch of its own.
         """
@@ -540,11 +635,15 @@ class _Call:
         return [name for like in self.likes for name in (limit if like == "max_tokens" else [like])]
 
     def lacks_logprobs(self) -> bool:
-        """Whether the model is known to give no candidates for the first token to a method that needs them."""
+        """Whether the model is known to give no candidates for the first token to a method that
+        needs them.
+        """
         return self.needs_logprobs and (self.terms.mute or not self.settings().logprobs)
 
     def gives_up(self, refused: Objection, sent: GenerateConfig) -> bool:
-        """Whether something was given up for an objection to what was sent, so that it is worth sending again."""
+        """Whether something was given up for an objection to what was sent, so that it is worth
+        sending again.
+        """
         if not refused.fields:
             return self._guesses(sent, one_by_one=refused.one_by_one)
         for name in refused.fields:
@@ -568,16 +667,26 @@ class _Call:
             self.terms.insisted.add(name)
 
     def _guesses(self, sent: GenerateConfig, *, one_by_one: bool) -> bool:
-        """Leave out, once per model, untried settings but the limit: each alone if refused, then all together.
+        """Leave out, once per model, untried settings but the limit: each alone if refused, then
+        all together.
 
         Candidates for the first token that a method needs come last, and then nothing is sent.
         """
-        if any(_of(sent, name) != _of(self.settings(), name) for name in self.likes):  # another call left it out
+        if any(
+            _of(sent, name) != _of(self.settings(), name) for name in self.likes
+        ):  # another call left it out
             return True
         self.failed()
         if self.guesses is None:
-            kept = {"max_tokens", "logprobs" if self.needs_logprobs else "", *self.terms.taken, *self.terms.guessed}
-            names = [name for name in self.likes if name not in kept and getattr(sent, name) is not None]
+            kept = {
+                "max_tokens",
+                "logprobs" if self.needs_logprobs else "",
+                *self.terms.taken,
+                *self.terms.guessed,
+            }
+            names = [
+                name for name in self.likes if name not in kept and getattr(sent, name) is not None
+            ]
             self.terms.guessed.update(names)
             self.guesses = [[name] for name in names if one_by_one and len(names) > 1] + [names]
             self.guesses += [["logprobs"]] if one_by_one and self.needs_logprobs else []
@@ -591,22 +700,38 @@ class _Call:
             self.terms.instead.pop(name, None)
 
     def needs_room(self, reply: Reply, sent: GenerateConfig) -> bool:
-        """Whether a reply used up its limit before it began, and should be asked for with a larger one; once."""
-        nothing = reply.stop_reason == "max_tokens" and reply.problem and (reply.reasoned or not reply.text.strip())
+        """Whether a reply used up its limit before it began, and should be asked for with a larger
+        one; once.
+        """
+        nothing = (
+            reply.stop_reason == "max_tokens"
+            and reply.problem
+            and (reply.reasoned or not reply.text.strip())
+        )
         if self.room and self.terms.thinks is None:
             self.terms.thinks = not nothing and reply.stop_reason != "model_length"
         limit = sent.max_tokens or _ROOM
-        if not nothing or self.room or self.terms.thinks is False or "max_tokens" not in self.likes or limit >= _ROOM:
+        if (
+            not nothing
+            or self.room
+            or self.terms.thinks is False
+            or "max_tokens" not in self.likes
+            or limit >= _ROOM
+        ):
             return False
         self.room = True
         return (self.settings().max_tokens or 0) > limit
 
     def overflows(self, reply: Reply, sent: GenerateConfig) -> bool:
-        """Whether prompt and limit exceed what the model holds, by its words, and a lower limit is sent."""
+        """Whether prompt and limit exceed what the model holds, by its words, and a lower limit is
+        sent.
+        """
         if reply.stop_reason != "model_length" or "max_tokens" not in self.likes:
             return False
         refused = Objection(("max_tokens",), reply.text)
-        return refused.instead("max_tokens", sent)["max_tokens"] is not None and self.gives_up(refused, sent)
+        return refused.instead("max_tokens", sent)["max_tokens"] is not None and self.gives_up(
+            refused, sent
+        )
 
 
 async def agree(
@@ -625,17 +750,19 @@ async def agree(
         model: Model that is asked.
         send: Function that sends the prompt with these settings.
         wishes: Settings that the method would like.
-        needs: Settings that it cannot do without, or that the user chose; sent unchanged, instead of a wish.
+        needs: Settings that it cannot do without, or that the user chose; sent unchanged, instead
+            of a wish.
         may_be_cut: Whether a reply that ends at the token limit is good.
         prompt: The text that is sent, where it is one message.
         tools: Whether tools are offered.
 
     Returns:
-        The reply. Where candidates for the first token are needed and the model is known to give none, an empty one
-        with the problem "no_logprobs", and nothing is sent.
+        The reply. Where candidates for the first token are needed and the model is known to give
+        none, an empty one with the problem "no_logprobs", and nothing is sent.
 
     Raises:
-        Exception: The vendor refuses for good, in its own words; of RuntimeError or of its client's classes.
+        Exception: The vendor refuses for good, in its own words; of RuntimeError or of its client's
+            classes.
         Refused: It did so before, for every call of this run; nothing is sent.
     """
     terms = terms_of(model)
@@ -679,7 +806,9 @@ def _has_logprobs(output: ModelOutput) -> bool:
 
 
 def _of(config: GenerateConfig, name: str) -> tuple[Any, ...]:
-    return (config.logprobs, config.top_logprobs) if name == "logprobs" else (getattr(config, name),)
+    return (
+        (config.logprobs, config.top_logprobs) if name == "logprobs" else (getattr(config, name),)
+    )
 
 
 def _without(name: str) -> dict[str, None]:

@@ -1,8 +1,10 @@
-"""Observer's predictions of a target: the common part of tasks of this kind, so that each fits on a page.
+"""Observer's predictions of a target: the common part of tasks of this kind, so that each fits on a
+page.
 
-A task file makes a `Prediction` of its arguments, and of that the calls (`act`, `answer`, `predict`) and the task.
-`predict` asks about the model that `-T about=` names: the observer itself, "another AI assistant", or another target,
-which is shown by name or by replies to other items. What a stranger learns from those is no privileged access.
+A task file makes a `Prediction` of its arguments, and of that the calls (`act`, `answer`,
+`predict`) and the task. `predict` asks about the model that `-T about=` names: the observer itself,
+"another AI assistant", or another target, which is shown by name or by replies to other items. What
+a stranger learns from those is no privileged access.
 """
 
 import re
@@ -42,8 +44,9 @@ class Common(TypedDict, total=False):
     effort: Effort | None
     """Reasoning effort of both, instead of none (or the least that the model takes)."""
     answer_tokens: int | None
-    """Longest answer of the observer in tokens, reasoning included. Default: the task's limit, and 8192 more where the
-    model thinks although it is asked not to."""
+    """Longest answer of the observer in tokens, reasoning included. Default: the task's limit, and
+    8192 more where the model thinks although it is asked not to.
+    """
     target_log: str | None
     """A log, or a folder of logs, to take the target's replies from."""
 
@@ -52,19 +55,27 @@ class WithData(Common, total=False):
     """Arguments of a task with a data set."""
 
     dataset: str | None
-    """A bundled name, a .jsonl or .csv file, or hf:owner/name@revision (see `selfprobe.data`). Default: the task's own.
-    `?kind=COLUMN` says which items are alike, `?cluster=COLUMN` what items come from."""
+    """A bundled name, a .jsonl or .csv file, or hf:owner/name@revision (see `selfprobe.data`).
+    Default: the task's own. `?kind=COLUMN` says which items are alike, `?cluster=COLUMN` what items
+    come from.
+    """
 
 
 class Shared(WithData, total=False):
-    """Arguments of a task whose observer does not read the target's text, and can be asked about any model."""
+    """Arguments of a task whose observer does not read the target's text, and can be asked about
+    any model.
+    """
 
     about: Annotated[str | list[str], "self"]
-    """self, other ("another AI assistant", compared with its own reply), or both; another target: named, shown:N."""
+    """self, other ("another AI assistant", compared with its own reply), or both; another target:
+    named, shown:N.
+    """
     observer_log: str | None
     """A log, or a folder of logs, to take the observer's predictions from."""
     shown_items: int | None
-    """Number of target_log's items, the first ones, whose replies about=shown:N may show. Default: all."""
+    """Number of target_log's items, the first ones, whose replies about=shown:N may show. Default:
+    all.
+    """
 
 
 Kind = Literal["self", "other", "named", "shown"]
@@ -89,7 +100,9 @@ class Whom:
     """Numbered replies of the target to other items, where the prompt shows them."""
 
     @staticmethod
-    def worded(prompt: str, *, shown: str, words: Mapping[str, Mapping[str, str]] = WHO) -> dict[str, str]:
+    def worded(
+        prompt: str, *, shown: str, words: Mapping[str, Mapping[str, str]] = WHO
+    ) -> dict[str, str]:
         """Prompts about each of them, from one with slots; other fields are left unchanged.
 
         Args:
@@ -127,7 +140,9 @@ class Acts(list[Mapping[str, Reply]]):
 
 
 Example = Callable[[Row, Acts], str | None]
-"""Function from an item's row and the target's replies to the text that is shown, or None without a readable one."""
+"""Function from an item's row and the target's replies to the text that is shown, or None without a
+readable one.
+"""
 
 AboutPrompts = Callable[[TaskState, Whom], Prompts]
 """Function from a sample's state and a model to the prompts about that model, by name."""
@@ -145,13 +160,21 @@ def arms_of(about: object) -> tuple[str, ...]:
     Raises:
         InputError: It is something else, or several of which one is another target.
     """
-    parts = about.split(",") if isinstance(about, str) else about if isinstance(about, list) else [about]
+    parts = (
+        about.split(",")
+        if isinstance(about, str)
+        else about
+        if isinstance(about, list)
+        else [about]
+    )
     names = list(dict.fromkeys(one.strip() if isinstance(one, str) else one for one in parts))
     for name in names:
         if name not in ("self", "other", "named") and (
             not isinstance(name, str) or not re.fullmatch(r"shown:[1-9][0-9]{0,2}", name)
         ):
-            hint = f"; did you mean {_ALSO[name]}?" if isinstance(name, str) and name in _ALSO else ""
+            hint = (
+                f"; did you mean {_ALSO[name]}?" if isinstance(name, str) and name in _ALSO else ""
+            )
             raise InputError(
                 f"about must be self, other, self,other, named, or shown:N with N from 1 to 999, got {name!r}{hint}"
             )
@@ -163,8 +186,16 @@ def arms_of(about: object) -> tuple[str, ...]:
 
 
 def examples_of(arm: str) -> int | None:
-    """Number of the target's replies that an arm shows: 0 for a name alone, None where it shows nothing of a target."""
-    return int(arm.removeprefix("shown:")) if arm.startswith("shown:") else 0 if arm == "named" else None
+    """Number of the target's replies that an arm shows: 0 for a name alone, None where it shows
+    nothing of a target.
+    """
+    return (
+        int(arm.removeprefix("shown:"))
+        if arm.startswith("shown:")
+        else 0
+        if arm == "named"
+        else None
+    )
 
 
 @dataclass(frozen=True)
@@ -180,17 +211,26 @@ class Examples:
     """Log and item → its text, once it is made."""
 
     def __call__(self, state: TaskState, count: int) -> dict[str, str]:
-        """Item → its text, `count` of them, or as many as the target's log has; always the same for an item.
+        """Item → its text, `count` of them, or as many as the target's log has; always the same for
+        an item.
 
-        Those of the item's own kind come first, where the data set has a column `kind` or `category`.
+        Those of the item's own kind come first, where the data set has a column `kind` or
+        `category`.
 
         Raises:
             LookupError: The log has no readable act at another item.
         """
         asked, text = str(state.sample_id), state.input_text
         kinds = {str(row["id"]): row.get("kind") or row.get("category") for row in self.table.rows}
-        others = [row for row in self._rows() if str(row["id"]) != asked and text not in row.values()]
-        others.sort(key=lambda row: (kinds[str(row["id"])] != kinds.get(asked), _drawn(asked, str(row["id"]))))
+        others = [
+            row for row in self._rows() if str(row["id"]) != asked and text not in row.values()
+        ]
+        others.sort(
+            key=lambda row: (
+                kinds[str(row["id"])] != kinds.get(asked),
+                _drawn(asked, str(row["id"])),
+            )
+        )
         found: dict[str, str] = {}
         for row in others:
             if len(found) < count and (shown := self._shown(row)) is not None:
@@ -217,7 +257,9 @@ class Examples:
 
 
 def _drawn(asked: str, item: str) -> bytes:
-    """Place in an order that is fixed for the item that is asked about, and different for each item."""
+    """Place in an order that is fixed for the item that is asked about, and different for each
+    item.
+    """
     return blake2b(f"{asked}\x1f{item}".encode(), digest_size=8).digest()
 
 
@@ -227,11 +269,12 @@ def _informed(target: str, shown: Sequence[str]) -> Whom:
 
 
 def frame(arms: Sequence[str], prompts: AboutPrompts) -> PromptFunction:
-    """Prompts about the observer itself, about another assistant (`OTHER` before their names), or both.
+    """Prompts about the observer itself, about another assistant (`OTHER` before their names), or
+    both.
 
     Raises:
-        InputError: While the task is built in a run with another target: both answers are compared with what the
-            observer does itself.
+        InputError: While the task is built in a run with another target: both answers are compared
+            with what the observer does itself.
     """
     if "other" in arms and in_a_run() and (target := str(sole("target"))) != str(get_model()):
         raise InputError(
@@ -266,7 +309,8 @@ class Prediction:
             task: Name of the task.
             data: Its data set where the user names none, or its rows.
             columns: Columns that a row must have; a sample's input is the first.
-            further: Columns that the task uses where they are there; any other is named as not used.
+            further: Columns that the task uses where they are there; any other is named as not
+                used.
             act_tokens: Longest reply of the target in tokens, where the user sets one.
             shared: Shared arguments of the task.
 
@@ -283,12 +327,22 @@ class Prediction:
             self.table = load(data if dataset is None else dataset, tuple(columns), further)
         self.columns, self.arms = columns, arms_of(shared.get("about", "self"))
         self.effort, self.answer_tokens = shared.get("effort"), shared.get("answer_tokens")
-        self.acting, self.short = user_settings(act_tokens, self.effort), user_settings(self.answer_tokens)
+        self.acting, self.short = (
+            user_settings(act_tokens, self.effort),
+            user_settings(self.answer_tokens),
+        )
         asked = {"effort": self.effort}
         self.observer_log, self.target_log = shared.get("observer_log"), shared.get("target_log")
-        self.acts = replay_log(self.target_log, task, self.table, "acts", act_tokens=act_tokens, **asked)
+        self.acts = replay_log(
+            self.target_log, task, self.table, "acts", act_tokens=act_tokens, **asked
+        )
         self.answers = replay_log(
-            self.observer_log, task, self.table, "answers", answer_tokens=self.answer_tokens, **asked
+            self.observer_log,
+            task,
+            self.table,
+            "answers",
+            answer_tokens=self.answer_tokens,
+            **asked,
         )
 
     def act(
@@ -308,8 +362,10 @@ class Prediction:
             config: Settings of the method.
             needs: Settings that it cannot do without. Default: those that the user chose.
             may_be_cut: Whether a reply that ends at the token limit is good.
-            replayed: Whether they are in the target's log; False for replies to an observer's prompt.
-            same: Arguments that determined how they were asked for: a log with other values is refused.
+            replayed: Whether they are in the target's log; False for replies to an observer's
+                prompt.
+            same: Arguments that determined how they were asked for: a log with other values is
+                refused.
 
         Raises:
             InputError: The log's replies were asked for in another way.
@@ -318,23 +374,35 @@ class Prediction:
         needs = self.acting if needs is None else needs
         return _act.act(prompts, config=config, needs=needs, may_be_cut=may_be_cut, replay=replay)
 
-    def answer(self, prompts: PromptFunction, config: Settings, *, effort: bool = True, **same: object) -> Solver:
+    def answer(
+        self, prompts: PromptFunction, config: Settings, *, effort: bool = True, **same: object
+    ) -> Solver:
         """Solver of the observer's replies; see `solvers.answer`.
 
         Args:
-            prompts: Function from the state to the prompts by name; they may hold the target's replies.
+            prompts: Function from the state to the prompts by name; they may hold the target's
+                replies.
             config: Settings of the method.
             effort: Whether the user's `effort` applies to them too.
-            same: Arguments that determined how they were asked for: a log with other values is refused.
+            same: Arguments that determined how they were asked for: a log with other values is
+                refused.
 
         Raises:
             InputError: The log's replies were asked for in another way.
         """
         needs = user_settings(self.answer_tokens, self.effort) if effort else self.short
-        return _answer.answer(prompts, config=config, needs=needs, replay=of_same(self.answers, "answers", **same))
+        return _answer.answer(
+            prompts, config=config, needs=needs, replay=of_same(self.answers, "answers", **same)
+        )
 
     def predict(
-        self, prompts: AboutPrompts, config: Settings, example: Example, *, effort: bool = True, **same: object
+        self,
+        prompts: AboutPrompts,
+        config: Settings,
+        example: Example,
+        *,
+        effort: bool = True,
+        **same: object,
     ) -> Solver:
         """Solver of the observer's replies to prompts about the model that the user names.
 
@@ -346,7 +414,8 @@ class Prediction:
             same: See `answer`.
 
         Raises:
-            InputError: Answers are replayed, and asked about another target; replies are shown, and there is no log.
+            InputError: Answers are replayed, and asked about another target; replies are shown, and
+                there is no log.
         """
         return self.answer(self._about(prompts, example), config, effort=effort, **same)
 
@@ -354,18 +423,26 @@ class Prediction:
         """Prompts; a model that is its own target is always asked about itself."""
         count = examples_of(self.arms[0])
         if self.shown_items is not None and not count:
-            raise InputError(f"shown_items={self.shown_items} goes with about=shown:N, got about={','.join(self.arms)}")
+            raise InputError(
+                f"shown_items={self.shown_items} goes with about=shown:N, got about={','.join(self.arms)}"
+            )
         own = frame(self.arms if count is None else ("self",), prompts)
         if count is None:
             return own
         if self.observer_log is not None:
-            raise InputError(f"about={self.arms[0]} asks the observer, observer_log replays its answers: leave one out")
+            raise InputError(
+                f"about={self.arms[0]} asks the observer, observer_log replays its answers: leave one out"
+            )
         if count and self.acts is None and not rehearsing():
             raise InputError(
                 f"about={self.arms[0]} shows the target's recorded replies: pass target_log, a log of the target on "
                 "itself"
             )
-        examples = Examples(self.acts, self.table, example, self.shown_items) if self.acts is not None else None
+        examples = (
+            Examples(self.acts, self.table, example, self.shown_items)
+            if self.acts is not None
+            else None
+        )
 
         def informed(state: TaskState) -> Prompts:
             if rehearsing():
@@ -374,13 +451,17 @@ class Prediction:
             if target == str(get_model()):
                 return own(state)
             shown = examples(state, count) if count and examples else {}
-            state.metadata["shown"] = list(shown)  # names of the shown items, for a reader of the log
+            state.metadata["shown"] = list(
+                shown
+            )  # names of the shown items, for a reader of the log
             return prompts(state, _informed(target, list(shown.values())))
 
         return informed
 
     def _guessed(self, state: TaskState, count: int, example: Example) -> Whom:
-        """Model shown in a rehearsal: the item's own reply, once for each reply to another item that will be shown."""
+        """Model shown in a rehearsal: the item's own reply, once for each reply to another item
+        that will be shown.
+        """
         row = next(row for row in self.table.rows if str(row["id"]) == str(state.sample_id))
         text = example(row, Acts([state.store_as(Record).acts])) if count else None
         return _informed("provider/another-model", [text or ""] * count)
@@ -406,10 +487,12 @@ class Prediction:
             version: Version of the task; the data set's hash is added.
             scorer: Scorer of a sample.
             solvers: Calls of the task, one after another.
-            sample: Function from a row to its sample. Default: its first column as input, with `metadata`.
+            sample: Function from a row to its sample. Default: its first column as input, with
+                `metadata`.
             metadata: Metadata of all samples.
             keys: Keys of decisions; the log browser shows those first that are wrong.
-            epochs: Number of epochs, where the method has one; they are averaged by the scorer's metric.
+            epochs: Number of epochs, where the method has one; they are averaged by the scorer's
+                metric.
             about: Further metadata of the task.
             headline: Headline metric of its log.
         """
@@ -432,20 +515,32 @@ class Prediction:
             metadata={**ask.task_metadata(self.table), **(about or {})},
         )
 
-    def _sample(self, row: Row, sample: Callable[[Row], Sample] | None, metadata: Mapping[str, Any]) -> Sample:
+    def _sample(
+        self, row: Row, sample: Callable[[Row], Sample] | None, metadata: Mapping[str, Any]
+    ) -> Sample:
         made = sample(row) if sample else Sample(id=row["id"], input=row[self.columns[0]])
         made.metadata = {**metadata, **(made.metadata or {}), **groups_of(row)}
         return made
 
 
 def worst_first(scorer: str, *keys: str) -> ViewerConfig:
-    """Inspect's list of samples with the wrong predictions on top, each with its truth in the answer column.
+    """Inspect's list of samples with the wrong predictions on top, each with its truth in the
+    answer column.
 
     Args:
         scorer: Name of the scorer.
         keys: Keys of the decisions to sort by.
     """
-    shown = [TaskSamplesColumn(id=name) for name in ("sampleStatus", "sampleId", "epoch", "input", "answer")]
-    columns = [*shown, *(TaskSamplesColumn.score(scorer, key) for key in keys), TaskSamplesColumn(id="error")]
+    shown = [
+        TaskSamplesColumn(id=name)
+        for name in ("sampleStatus", "sampleId", "epoch", "input", "answer")
+    ]
+    columns = [
+        *shown,
+        *(TaskSamplesColumn.score(scorer, key) for key in keys),
+        TaskSamplesColumn(id="error"),
+    ]
     sort = [TaskSamplesSort.score(scorer, key) for key in keys]
-    return ViewerConfig(task_samples_view=TaskSamplesView(name="worst first", columns=columns, sort=sort))
+    return ViewerConfig(
+        task_samples_view=TaskSamplesView(name="worst first", columns=columns, sort=sort)
+    )

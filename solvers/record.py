@@ -48,7 +48,9 @@ Problem = Literal[
     "foreign",
     "other_model",
 ]
-"""Reason why a reply is not what was asked for. A reply with a problem is never taken as somebody's behaviour."""
+"""Reason why a reply is not what was asked for. A reply with a problem is never taken as somebody's
+behaviour.
+"""
 
 REASONS: dict[Problem, str] = {
     "empty": "no_response",
@@ -78,14 +80,22 @@ ENDING = "ending"
 """Key in an output's metadata of the vendor's own word for how the reply ended."""
 
 _ENDINGS: dict[str, Problem] = {
-    **dict.fromkeys(("error", "failed", "timeout", "network_error", "insufficient_system_resource"), "failed"),
-    **dict.fromkeys(("other", "language", "malformed_function_call", "malformed_response"), "failed"),
-    **dict.fromkeys(("unexpected_tool_call", "too_many_tool_calls", "missing_thought_signature"), "failed"),
+    **dict.fromkeys(
+        ("error", "failed", "timeout", "network_error", "insufficient_system_resource"), "failed"
+    ),
+    **dict.fromkeys(
+        ("other", "language", "malformed_function_call", "malformed_response"), "failed"
+    ),
+    **dict.fromkeys(
+        ("unexpected_tool_call", "too_many_tool_calls", "missing_thought_signature"), "failed"
+    ),
     **dict.fromkeys(("cancelled", "canceled", "abort", "aborted", "user_cancel"), "cancelled"),
     **dict.fromkeys(("incomplete", "in_progress", "queued"), "unfinished"),
     "model_context_window_exceeded": "truncated",
 }
-"""A vendor's word for an end before the reply was whole; any other word, or none, says nothing against a reply."""
+"""A vendor's word for an end before the reply was whole; any other word, or none, says nothing
+against a reply.
+"""
 
 _NO_REPLY = "(no content)"
 """Inspect's text for a reply of Gemini's that holds none."""
@@ -97,9 +107,10 @@ _NAME = 80
 """Number of characters of a model's name that are kept, which a gateway writes."""
 
 SHORT_ECHO, LONG_ECHO = 40, 200
-"""Characters of a prompt from which a reply that is the prompt, or begins with it, is certainly no model's; from the
-first on a reply that begins with it is noted. People ask for "yes" and get it, and models say a question again before
-they answer it."""
+"""Characters of a prompt from which a reply that is the prompt, or begins with it, is certainly no
+model's; from the first on a reply that begins with it is noted. People ask for "yes" and get it,
+and models say a question again before they answer it.
+"""
 
 _REPEAT = re.compile(r"\b(repeat|echo|copy|verbatim|word for word|say exactly)\b", re.IGNORECASE)
 """Words of a prompt that may ask for itself."""
@@ -110,15 +121,20 @@ SPLIT_BY_SERVER = "start its server with --reasoning-parser NAME (vLLM, SGLang) 
 ReasoningKind = Literal["none", "full", "summary", "redacted"]
 
 _RESPONSES_ITEM = "rs_"
-"""Beginning of the id of an item of reasoning in OpenAI's Responses; the item may hold nothing that can be read."""
+"""Beginning of the id of an item of reasoning in OpenAI's Responses; the item may hold nothing that
+can be read.
+"""
 
 _SUMMARISING = ("anthropic-claude-v1", "google-gemini-v1")
-"""OpenRouter's formats in which the readable text is a summary: those providers never show the trace itself."""
+"""OpenRouter's formats in which the readable text is a summary: those providers never show the
+trace itself.
+"""
 
 
 IMPOSSIBLE = -9000.0
-"""Log-probability, in nats, from which on it stands for "no probability": vendors write -9999, servers the lowest
-number of 32 bits."""
+"""Log-probability, in nats, from which on it stands for "no probability": vendors write -9999,
+servers the lowest number of 32 bits.
+"""
 
 LOGPROB_ROUNDING = 1e-4
 """Largest log-probability above 0, in nats, that rounding explains."""
@@ -151,9 +167,12 @@ class Applied(BaseModel):
     limit: int | None = None
     """Largest number of tokens of the reply, reasoning included."""
     thinks: bool = False
-    """Whether the limit was raised, since a reply to the method's own held nothing but reasoning."""
+    """Whether the limit was raised, since a reply to the method's own held nothing but reasoning.
+    """
     known: bool = True
-    """Whether the provider showed its request; where not, nothing else here says what was sent, except `thinks`."""
+    """Whether the provider showed its request; where not, nothing else here says what was sent,
+    except `thinks`.
+    """
 
 
 class Reply(BaseModel):
@@ -166,7 +185,9 @@ class Reply(BaseModel):
     model: str
     """Name of the model that was asked, in Inspect's form (provider/name)."""
     answered_by: str | None = None
-    """Name of the model that wrote it, from the vendor; None where the vendor names none, and in logs up to 0.2.0."""
+    """Name of the model that wrote it, from the vendor; None where the vendor names none, and in
+    logs up to 0.2.0.
+    """
     stop_reason: StopReason
     problem: Problem | None = None
     echoes: bool = False
@@ -177,17 +198,23 @@ class Reply(BaseModel):
     reasoning_tokens: int | None = None
     """Number of reasoning tokens, counted by the provider; a model can reason and show nothing."""
     first_token: list[TokenLogprob] | None = None
-    """Candidates for the first token of `text`, best first; None where the provider gives no logprobs, placeholders
-    (`are_placeholders`), or only those of the reasoning that it wrote before."""
+    """Candidates for the first token of `text`, best first; None where the provider gives no
+    logprobs, placeholders (`are_placeholders`), or only those of the reasoning that it wrote
+    before.
+    """
     inline_thought: bool = False
-    """Whether the server left a thought, or a marker of one, in the text; a thought is in `reasoning` then."""
+    """Whether the server left a thought, or a marker of one, in the text; a thought is in
+    `reasoning` then.
+    """
     applied: Applied | None = None
     """Settings that were really sent; None in logs of versions up to 0.2.0."""
 
     @model_validator(mode="before")
     @classmethod
     def _refuse_reference(cls, fields: Any) -> Any:
-        """A restored log can hold a reference in place of a long text (`logs.whole_sample`); it is nobody's reply."""
+        """A restored log can hold a reference in place of a long text (`logs.whole_sample`); it is
+        nobody's reply.
+        """
         if isinstance(fields, dict) and str(fields.get("text")).startswith(REFERENCE):
             return {**fields, "problem": "lost"}
         return fields
@@ -213,10 +240,11 @@ class Record(StoreModel):
     """Replies of graders about an act or an answer, where a method has graders; see `by_grader`."""
 
     def _coerce_value(self, field_name: str, value: Any) -> Any:
-        """Replies without validation: Inspect builds a validator for each field at each look into the store.
+        """Replies without validation: Inspect builds a validator for each field at each look into
+        the store.
 
-        Other content from a log (plain dicts) is still validated. Where a version of Inspect no longer calls this, only
-        time is lost.
+        Other content from a log (plain dicts) is still validated. Where a version of Inspect no
+        longer calls this, only time is lost.
         """
         if isinstance(value, dict) and all(isinstance(each, Reply) for each in value.values()):
             return value
@@ -226,8 +254,8 @@ class Record(StoreModel):
 def record_of(sample: EvalSample) -> Record:
     """The Record of a logged sample.
 
-    A sample that was finished, but not yet in the log's file when the run was killed, is restored by Inspect from
-    its events alone, with an empty store.
+    A sample that was finished, but not yet in the log's file when the run was killed, is restored
+    by Inspect from its events alone, with an empty store.
     """
     return sample.store_as(Record) if sample.store else store_from_events_as(sample.events, Record)
 
@@ -246,7 +274,9 @@ def by_grader(grades: Mapping[str, Reply]) -> dict[str, dict[str, Reply]]:
 
 
 def is_another(asked: str, answered: str) -> bool:
-    """Whether a vendor's name for the model that answered is certainly of another model than the one that was asked."""
+    """Whether a vendor's name for the model that answered is certainly of another model than the
+    one that was asked.
+    """
     named = answered and answered[0] != "(" and not asked.startswith(_IN_PROCESS)
     return bool(named) and not same_model(asked, answered)
 
@@ -257,7 +287,8 @@ def act_fault(reply: Reply) -> str | None:
 
 
 def whole_characters(output: ModelOutput) -> ModelOutput:
-    """Output that can be logged: half a character (a lone surrogate) becomes U+FFFD, and the output says so.
+    """Output that can be logged: half a character (a lone surrogate) becomes U+FFFD, and the output
+    says so.
 
     Inspect cannot write a lone surrogate as UTF-8: one in a sample's messages ended the whole run.
 
@@ -265,7 +296,8 @@ def whole_characters(output: ModelOutput) -> ModelOutput:
         output: A provider's output; text, reasoning, calls of tools and tokens are checked.
 
     Returns:
-        The output itself where all its characters are whole, else a copy with `HALF_CHARACTER` in its metadata.
+        The output itself where all its characters are whole, else a copy with `HALF_CHARACTER` in
+        its metadata.
     """
     try:
         output.model_dump_json()
@@ -300,11 +332,12 @@ def reply_from(
     Args:
         output: Inspect's output.
         model: Model that was asked, or its name.
-        may_be_cut: Whether a reply that ends at the token limit still counts (the first words of a long text do).
+        may_be_cut: Whether a reply that ends at the token limit still counts (the first words of a
+            long text do).
         prompt: Text of the only message; "" where there were several, or where it is unknown.
         tools: Whether tools were offered, or it is unknown.
-        opens_thought: Whether the model's prompt is known to open a thought, so that a cut reply without a marker of
-            its end is one.
+        opens_thought: Whether the model's prompt is known to open a thought, so that a cut reply
+            without a marker of its end is one.
     """
     output = whole_characters(output)
     split = split_completion(output, opens_thought=opens_thought)
@@ -335,13 +368,19 @@ def split_completion(output: ModelOutput, *, opens_thought: bool = False) -> Spl
         return Split("")
     is_cut = output.stop_reason == "max_tokens"
     has_reasoning = bool(_reasoning_parts(output))
-    return split_thought(output.completion, is_cut=is_cut, opens_thought=opens_thought, follows_thought=has_reasoning)
+    return split_thought(
+        output.completion, is_cut=is_cut, opens_thought=opens_thought, follows_thought=has_reasoning
+    )
 
 
 def _reasoning_parts(output: ModelOutput) -> list[ContentReasoning]:
     """Reasoning that Inspect's provider split off."""
     content = output.message.content if output.choices else ""
-    return [] if isinstance(content, str) else [part for part in content if isinstance(part, ContentReasoning)]
+    return (
+        []
+        if isinstance(content, str)
+        else [part for part in content if isinstance(part, ContentReasoning)]
+    )
 
 
 def _calls(output: ModelOutput) -> list[str]:
@@ -355,13 +394,19 @@ def _problem(
 ) -> Problem | None:
     if output.stop_reason == "content_filter":
         return "filtered"
-    if output.stop_reason == "model_length":  # the prompt did not fit: the text is the provider's error message
+    if (
+        output.stop_reason == "model_length"
+    ):  # the prompt did not fit: the text is the provider's error message
         return "truncated"
     ending = _ENDINGS.get(str((output.metadata or {}).get(ENDING)))
-    if output.stop_reason == "max_tokens" and ending == "unfinished":  # Responses have one word for both
+    if (
+        output.stop_reason == "max_tokens" and ending == "unfinished"
+    ):  # Responses have one word for both
         ending = "truncated"
     if ending == "truncated" or (output.stop_reason == "max_tokens" and not ending):
-        is_whole = may_be_cut or split.is_ended  # what was cut after the model's own end is nobody's
+        is_whole = (
+            may_be_cut or split.is_ended
+        )  # what was cut after the model's own end is nobody's
         if not (is_whole and text.strip()):
             return "truncated"
     elif ending:
@@ -384,9 +429,12 @@ def _problem(
 def _called(text: str, output: ModelOutput) -> bool:
     """Whether the reply is a call of a tool, or ended in one that the vendor does not show.
 
-    Gateways that get a JSON reply out of a model by a tool of their own may say so: a JSON reply is whole.
+    Gateways that get a JSON reply out of a model by a tool of their own may say so: a JSON reply is
+    whole.
     """
-    return bool(_calls(output)) or (output.stop_reason == "tool_calls" and not text.lstrip().startswith("{"))
+    return bool(_calls(output)) or (
+        output.stop_reason == "tool_calls" and not text.lstrip().startswith("{")
+    )
 
 
 def _echo(text: str, prompt: str) -> tuple[bool, bool]:
@@ -401,11 +449,15 @@ def _echo(text: str, prompt: str) -> tuple[bool, bool]:
 def _declined(output: ModelOutput) -> bool:
     """Whether the provider itself marks the reply as a refusal."""
     content = output.message.content if output.choices else ""
-    return not isinstance(content, str) and any(isinstance(p, ContentText) and p.refusal for p in content)
+    return not isinstance(content, str) and any(
+        isinstance(p, ContentText) and p.refusal for p in content
+    )
 
 
 def _reasoning(output: ModelOutput, model: Model | str) -> tuple[ReasoningKind, str | None]:
-    """Kind of the reasoning, full only for the trace itself: a summary or a redacted trace is not the trace."""
+    """Kind of the reasoning, full only for the trace itself: a summary or a redacted trace is not
+    the trace.
+    """
     parts = _reasoning_parts(output)
     if not parts:
         return "none", None
@@ -416,12 +468,16 @@ def _reasoning(output: ModelOutput, model: Model | str) -> tuple[ReasoningKind, 
     if summary := "\n".join(part.summary or "" for part in parts).strip():
         return "summary", summary
     is_counted = output.usage is None or output.usage.reasoning_tokens != 0
-    is_hidden = is_counted and any((part.signature or "").startswith(_RESPONSES_ITEM) for part in parts)
+    is_hidden = is_counted and any(
+        (part.signature or "").startswith(_RESPONSES_ITEM) for part in parts
+    )
     return "redacted" if is_hidden else "none", None
 
 
 def _summarised(part: ContentReasoning, model: Model | str) -> bool:
-    """Whether Inspect holds a provider's summary where it holds traces: for Google's models, and under OpenRouter."""
+    """Whether Inspect holds a provider's summary where it holds traces: for Google's models, and
+    under OpenRouter.
+    """
     if str(model).startswith("google/"):
         return True
     kept = (part.signature or "").partition("reasoning-details://")[2]  # what OpenRouter sent
@@ -461,19 +517,23 @@ def reported(token: Logprob) -> list[float]:
 
 
 def says_nothing(logprobs: Sequence[float]) -> bool:
-    """Whether each log-probability is 0 or `IMPOSSIBLE`: so of a sure token, and of every token by some servers."""
+    """Whether each log-probability is 0 or `IMPOSSIBLE`: so of a sure token, and of every token by
+    some servers.
+    """
     return all(logprob == 0 or logprob <= IMPOSSIBLE for logprob in logprobs)
 
 
 def are_placeholders(logprobs: Sequence[float]) -> bool:
-    """Whether the log-probabilities of the candidates for a token are no model's, but what a server fills in.
+    """Whether the log-probabilities of the candidates for a token are no model's, but what a server
+    fills in.
 
     >>> are_placeholders([0.0]), are_placeholders([-0.1, -3.4e38]), are_placeholders([0.0, -18.5])
     (True, True, False)
 
-    They are where one is no number or above 0; where they say nothing (`says_nothing`), unless another token of the
-    reply shows that this one was sure; where their probabilities sum to more than 1; and where one is `IMPOSSIBLE` and
-    the others sum to less than 1, since candidates are listed from the likeliest on, and the rest has to be somewhere.
+    They are where one is no number or above 0; where they say nothing (`says_nothing`), unless
+    another token of the reply shows that this one was sure; where their probabilities sum to more
+    than 1; and where one is `IMPOSSIBLE` and the others sum to less than 1, since candidates are
+    listed from the likeliest on, and the rest has to be somewhere.
 
     Args:
         logprobs: In nats.

@@ -1,4 +1,6 @@
-"""Replies from an earlier log instead of a model. Logs are the only memory: there is no separate cache."""
+"""Replies from an earlier log instead of a model. Logs are the only memory: there is no separate
+cache.
+"""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -52,14 +54,18 @@ class Replay:
     arm: Arm
     """Half of the record that is taken from it."""
     asked: tuple[tuple[str, str], ...] = ()
-    """Task arguments of this run on which the replies depend, as text: of several logs one with the same is taken."""
+    """Task arguments of this run on which the replies depend, as text: of several logs one with the
+    same is taken.
+    """
 
     chosen: dict[str, EvalLog] = field(default_factory=dict, compare=False, repr=False)
     """Headers of the logs found so far, by model: one task object can be run on several."""
 
     @property
     def __name__(self) -> str:
-        """Name in the log and in a task's identity for Inspect: not the file, which a retry renames."""
+        """Name in the log and in a task's identity for Inspect: not the file, which a retry
+        renames.
+        """
         return self.path
 
     @property
@@ -74,7 +80,9 @@ class Replay:
 
     @property
     def header(self) -> EvalLog:
-        """The log, found and checked against the models of the run that is under way; see `replay_log`."""
+        """The log, found and checked against the models of the run that is under way; see
+        `replay_log`.
+        """
         model = str(sole("target" if self.arm == "acts" else None))
         if model not in self.chosen:
             self.chosen[model] = self._find(model)
@@ -160,7 +168,9 @@ class Replay:
                 "run both with the same task arguments"
             )
         if lost := [name for name in names if replies[name].problem == "lost"]:
-            raise LookupError(f"{here}: the text of {', '.join(lost)} is not in the log; run it again")
+            raise LookupError(
+                f"{here}: the text of {', '.join(lost)} is not in the log; run it again"
+            )
         return {name: of_asked(replies[name]) for name in names}
 
     def of_item(self, item: str) -> list[dict[str, Reply]]:
@@ -186,14 +196,17 @@ class Replay:
             if about_of(header) == "other":
                 return "its observer was asked about another assistant alone (about=other)"
         if header.status != "success":
-            return f"it is not finished (status {header.status}); finish it with `inspect eval-retry`"
+            return (
+                f"it is not finished (status {header.status}); finish it with `inspect eval-retry`"
+            )
         invalidated = invalidated_in(header)
         return str(invalidated) if invalidated.are_all else None
 
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Inspect's early stopping of the samples that failed in a replayed log: nothing can be asked about them yet.
+    """Inspect's early stopping of the samples that failed in a replayed log: nothing can be asked
+    about them yet.
 
     They are in no log of the run, and are asked when the replayed log has them (`logs.is_whole`).
     """
@@ -208,10 +221,14 @@ class LeftOut:
         """The reason why a sample is left out; None where it is asked."""
         with suppress(InputError):  # without a log to replay the sample itself fails, and says so
             if any((str(id), epoch) in _failed(replay.file) for replay in self.replays):
-                return EarlyStop(id=id, epoch=epoch, reason="its calls failed in the log that is replayed")
+                return EarlyStop(
+                    id=id, epoch=epoch, reason="its calls failed in the log that is replayed"
+                )
         return None
 
-    async def complete_sample(self, id: str | int, epoch: int, scores: dict[str, SampleScore]) -> None:
+    async def complete_sample(
+        self, id: str | int, epoch: int, scores: dict[str, SampleScore]
+    ) -> None:
         """Nothing: a sample does not depend on the others."""
 
     async def complete_task(self) -> dict[str, JsonValue]:
@@ -226,19 +243,27 @@ def leave_out_failed(*replays: Replay | None) -> EarlyStopping | None:
 
 
 def of_same(replay: Replay | None, held: str, **asked: object) -> Replay | None:
-    """Log to replay; replies asked for in another way are refused, since nothing else in a log shows that.
+    """Log to replay; replies asked for in another way are refused, since nothing else in a log
+    shows that.
 
     Args:
         replay: Log to replay; None stays None.
         held: Kind of the log's replies, for the message ("rollouts").
-        asked: Arguments that determined how they were asked for, in this run; a log may lack one at its default.
+        asked: Arguments that determined how they were asked for, in this run; a log may lack one at
+            its default.
     """
-    if replay is None or not in_a_run():  # a matrix builds tasks first, both waves with the same arguments
+    if (
+        replay is None or not in_a_run()
+    ):  # a matrix builds tasks first, both waves with the same arguments
         return replay
     task_args = replay.header.eval.task_args
     for name, value in asked.items():
         asked_value = as_typed(value)
-        log_value = as_typed(task_args[name]) if name in task_args else task_defaults(replay.tasks).get(name)
+        log_value = (
+            as_typed(task_args[name])
+            if name in task_args
+            else task_defaults(replay.tasks).get(name)
+        )
         if log_value != asked_value:
             raise InputError(
                 f"{replay.file} holds {held} of {name} {log_value}, this run is of {name} {asked_value}; give both the "
@@ -247,26 +272,35 @@ def of_same(replay: Replay | None, held: str, **asked: object) -> Replay | None:
     return replay
 
 
-def replay_log(path: str | None, task: str | tuple[str, ...], table: Table, arm: Arm, **asked: object) -> Replay | None:
+def replay_log(
+    path: str | None, task: str | tuple[str, ...], table: Table, arm: Arm, **asked: object
+) -> Replay | None:
     """Log to replay; None stays None.
 
     Args:
-        path: A log file, or a folder from which the last successful log of this task, data set and model is
-            taken (so that a task's identity in an eval set does not hang on a file name).
+        path: A log file, or a folder from which the last successful log of this task, data set and
+            model is taken (so that a task's identity in an eval set does not hang on a file name).
         task: Name of the task, or of a family of tasks that ask for the same acts.
         table: The data set of this run.
         arm: "acts": the log's target must be this run's; "answers": its observer.
-        asked: Task arguments of this run on which the replies depend. Where a folder holds logs with several values of
-            them, one with these is taken, and without such a log none.
+        asked: Task arguments of this run on which the replies depend. Where a folder holds logs
+            with several values of them, one with these is taken, and without such a log none.
 
     Raises:
-        ValueError: No log there is of this task, data set and model, and finished; it names both sides. Raised while
-            the task is built where the run's models are known by then (not in a matrix, which builds tasks first).
+        ValueError: No log there is of this task, data set and model, and finished; it names both
+            sides. Raised while the task is built where the run's models are known by then (not in a
+            matrix, which builds tasks first).
         InputError: There is no such file or folder.
     """
     if path is None:
         return None
-    replay = Replay(locate(path), task, table, arm, tuple((name, as_typed(value)) for name, value in asked.items()))
+    replay = Replay(
+        locate(path),
+        task,
+        table,
+        arm,
+        tuple((name, as_typed(value)) for name, value in asked.items()),
+    )
     if in_a_run():
         _ = replay.header
     return replay
@@ -288,7 +322,9 @@ def _records(log: str) -> dict[Arm, dict[tuple[str, int], dict[str, Reply]]]:
 @lru_cache(maxsize=128)
 def _failed(log: str) -> frozenset[tuple[str, int]]:
     """Id and epoch of the samples that ended in an error."""
-    return frozenset((str(sample.id), sample.epoch) for sample in in_thread(summaries, log) if sample.error)
+    return frozenset(
+        (str(sample.id), sample.epoch) for sample in in_thread(summaries, log) if sample.error
+    )
 
 
 @lru_cache(maxsize=128)

@@ -1,7 +1,7 @@
 """Notes on replies in a sample's metadata, and what a reader of the numbers should know of them.
 
-A sample notes with which settings its calls were sent, which model answered, and how many replies held thoughts;
-`remarks_in` makes lines of the notes of many samples.
+A sample notes with which settings its calls were sent, which model answered, and how many replies
+held thoughts; `remarks_in` makes lines of the notes of many samples.
 """
 
 from collections import Counter
@@ -17,19 +17,25 @@ from selfprobe.text.counts import count_text
 from selfprobe.text.families import is_simulated
 
 _ANSWERED_PREFIX = "answered_"
-"""Prefix of the entries of a sample's metadata that count the answering models, before the role: one per role, since a
-summary holds no entry above 1 kB."""
+"""Prefix of the entries of a sample's metadata that count the answering models, before the role:
+one per role, since a summary holds no entry above 1 kB.
+"""
 _INLINE_THOUGHTS_PREFIX = "inline_thoughts_"
-"""Prefix of the entries of a sample's metadata that count, by model, replies whose thought stood in the text: those of
-which it was split off, and those in which a marker is left over; the role follows."""
+"""Prefix of the entries of a sample's metadata that count, by model, replies whose thought stood in
+the text: those of which it was split off, and those in which a marker is left over; the role
+follows.
+"""
 _ROLES = ("target", "observer", "grader")
 _MOST_NAMED_MODELS = 8
 """Number of models that are counted by name in the place of one model; the others are `FURTHER`."""
 UNNAMED, FURTHER = "(no name)", "(further models)"
 
 
-def note_replies(state: TaskState, role: str, replies: Mapping[str, Reply], asked: GenerateConfig) -> None:
-    """Note what was applied in the sample's metadata, as a line per role, and who answered, for tables of runs.
+def note_replies(
+    state: TaskState, role: str, replies: Mapping[str, Reply], asked: GenerateConfig
+) -> None:
+    """Note what was applied in the sample's metadata, as a line per role, and who answered, for
+    tables of runs.
 
     Args:
         state: State of the sample.
@@ -113,7 +119,11 @@ def _setting_text(name: str, sent: str | float | None, asked: str | float | None
         return name if sent else f"no {name}"
     sent_text = "not sent" if sent in (None, "") else _digits(sent)
     asked_text = _digits(asked)
-    return f"{name} {asked_text}" if sent_text == asked_text else f"{name} {sent_text} (asked: {asked_text})"
+    return (
+        f"{name} {asked_text}"
+        if sent_text == asked_text
+        else f"{name} {sent_text} (asked: {asked_text})"
+    )
 
 
 def _digits(value: str | float) -> str:
@@ -128,7 +138,8 @@ def _digits(value: str | float) -> str:
 def applied_in(samples: Iterable[EvalSampleSummary]) -> dict[str, str]:
     """Role ("target", "observer", "grader") → settings that its calls were really sent with.
 
-    Where samples differ, each variant has its number of samples; logs of versions up to 0.2.0 have no role.
+    Where samples differ, each variant has its number of samples; logs of versions up to 0.2.0 have
+    no role.
     """
     counts_by_role: dict[str, Counter[str]] = {}
     for sample in samples:
@@ -147,8 +158,11 @@ def _role_order(role: str) -> tuple[int, str]:
     return place, role
 
 
-def answered_in(samples: Iterable[EvalSampleSummary | EvalSample]) -> dict[str, dict[str, Counter[str]]]:
-    """Role → model that was asked → model that answered, as the vendor names it, with its number of replies.
+def answered_in(
+    samples: Iterable[EvalSampleSummary | EvalSample],
+) -> dict[str, dict[str, Counter[str]]]:
+    """Role → model that was asked → model that answered, as the vendor names it, with its number of
+    replies.
 
     `UNNAMED` is a vendor that names none; logs of versions up to 0.2.0 have no role.
     """
@@ -164,15 +178,25 @@ def answered_in(samples: Iterable[EvalSampleSummary | EvalSample]) -> dict[str, 
 
 
 def substitutes_in(samples: Iterable[EvalSampleSummary | EvalSample]) -> list[str]:
-    """Line for each model in whose place others answered: number of replies, of all, and by which model."""
+    """Line for each model in whose place others answered: number of replies, of all, and by which
+    model.
+    """
     samples = list(samples)
     are_unscored = any(sample.metadata.get(SAME_MODEL) for sample in samples)
-    consequence = "these are unscored" if are_unscored else f"-T {SAME_MODEL}=true leaves such replies unscored"
+    consequence = (
+        "these are unscored"
+        if are_unscored
+        else f"-T {SAME_MODEL}=true leaves such replies unscored"
+    )
     lines = []
     for role, count_by_asked in sorted(answered_in(samples).items()):
         for asked_model, counts in count_by_asked.items():
             substitutes = Counter(
-                {name: count for name, count in counts.items() if name == FURTHER or is_another(asked_model, name)}
+                {
+                    name: count
+                    for name, count in counts.items()
+                    if name == FURTHER or is_another(asked_model, name)
+                }
             )
             if not substitutes:
                 continue
@@ -189,7 +213,9 @@ def remarks_in(samples: Iterable[EvalSampleSummary | EvalSample]) -> list[str]:
 
 
 def inline_thoughts_in(samples: Iterable[EvalSampleSummary | EvalSample]) -> list[str]:
-    """Line for each model whose replies held its thoughts: of how many, and how many of them cannot be read."""
+    """Line for each model whose replies held its thoughts: of how many, and how many of them cannot
+    be read.
+    """
     split_counts = Counter[str]()
     garbled_counts = Counter[str]()
     for sample in samples:
@@ -212,4 +238,6 @@ def _variants_text(counts: Counter[str]) -> str:
     """The variant that all samples have, or each with its number of samples."""
     if len(counts) == 1:
         return next(iter(counts))
-    return "; ".join(f"{variant} ({count_text(count, 'sample')})" for variant, count in counts.most_common())
+    return "; ".join(
+        f"{variant} ({count_text(count, 'sample')})" for variant, count in counts.most_common()
+    )

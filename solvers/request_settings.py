@@ -1,7 +1,8 @@
 """Settings that a call was really sent with, read from the request itself.
 
-Inspect's providers drop what a model is known not to take, without a word in the log: temperature for Claude and for
-models that reason, the seed for OpenAI's Responses. So what was applied is read from the request.
+Inspect's providers drop what a model is known not to take, without a word in the log: temperature
+for Claude and for models that reason, the seed for OpenAI's Responses. So what was applied is read
+from the request.
 """
 
 import re
@@ -25,9 +26,13 @@ _VENDOR_NAMES = {
     "limit": r"(?<!reasoning\.)(?:max(?:completion|output|new)?tokens|numpredict)",
     "include": r"include",
 }
-"""Vendors' names of a setting: the end of its path in the request, in lower case and without underscores."""
+"""Vendors' names of a setting: the end of its path in the request, in lower case and without
+underscores.
+"""
 
-_SETTING_PATH = re.compile(r"(?:^|\.)(?:" + "|".join(f"(?P<{name}>{of})" for name, of in _VENDOR_NAMES.items()) + ")$")
+_SETTING_PATH = re.compile(
+    r"(?:^|\.)(?:" + "|".join(f"(?P<{name}>{of})" for name, of in _VENDOR_NAMES.items()) + ")$"
+)
 
 
 def applied(settings: Mapping[str, Any] | None, *, thinks: bool) -> Applied:
@@ -61,7 +66,9 @@ def _first_given(values: list[Any]) -> Any:
 
 
 def _settings_by_path(part: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
-    """Every setting of a request by its path. The type of a reply's format stands for the whole format."""
+    """Every setting of a request by its path. The type of a reply's format stands for the whole
+    format.
+    """
     for key, value in part.items():
         value_path = f"{path}.{key}".lower().replace("_", "").removeprefix(".")
         if _TEXT_PATHS.search(value_path):

@@ -1,10 +1,12 @@
 """Sampling of Inspect's `hf/…` models: temperature, seed and the reason why a reply ended.
 
-Inspect samples every call of an `hf/…` model, or with `-M do_sample=false` none; transformers refuses to sample at
-temperature 0; and the seed of a call is lost. Here each call says all three. Calls wait in one queue and are computed
-together, those with equal settings and seed in one batch: with `--max-connections 1` a run repeats itself exactly.
+Inspect samples every call of an `hf/…` model, or with `-M do_sample=false` none; transformers
+refuses to sample at temperature 0; and the seed of a call is lost. Here each call says all three.
+Calls wait in one queue and are computed together, those with equal settings and seed in one batch:
+with `--max-connections 1` a run repeats itself exactly.
 
-Nor does Inspect say why a reply of an `hf/…` model ended, or what transformers was asked: both are added here.
+Nor does Inspect say why a reply of an `hf/…` model ended, or what transformers was asked: both are
+added here.
 """
 
 import functools
@@ -14,7 +16,9 @@ from typing import Any
 from inspect_ai.model import GenerateConfig, Model, ModelCall, ModelOutput, StopReason
 
 _call_seed: ContextVar[int | None] = ContextVar("_call_seed", default=None)
-"""Seed of the call under way: the arguments that Inspect hands to transformers have no place for it."""
+"""Seed of the call under way: the arguments that Inspect hands to transformers have no place for
+it.
+"""
 
 
 def is_hugging_face(model: Model) -> bool:
@@ -37,8 +41,11 @@ def set_sampling(model: Model, config: GenerateConfig) -> None:
         api.model = _SeededModel(api.model, api.tokenizer)
 
 
-def with_ending_and_request(api: Any, output: ModelOutput, config: GenerateConfig) -> tuple[ModelOutput, ModelCall]:
-    """Output of a Hugging Face model's provider, with the reason why the reply ended, and its request.
+def with_ending_and_request(
+    api: Any, output: ModelOutput, config: GenerateConfig
+) -> tuple[ModelOutput, ModelCall]:
+    """Output of a Hugging Face model's provider, with the reason why the reply ended, and its
+    request.
 
     The request holds transformers' arguments: no effort and no schema, for which it has none.
 
@@ -71,14 +78,18 @@ class _SeededModel:
     def __init__(self, model: Any, tokenizer: Any) -> None:
         self._model, self._tokenizer = model, tokenizer
         self._is_cut: dict[int, bool] = {}
-        """Whether a reply was cut, by `_reply_key`; for batches in which one reply used up the limit."""
+        """Whether a reply was cut, by `_reply_key`; for batches in which one reply used up the
+        limit.
+        """
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._model, name)
 
     @property
     def generate(self) -> Any:
-        """The `generate` that Inspect takes; calls with different arguments of a partial are never in one batch."""
+        """The `generate` that Inspect takes; calls with different arguments of a partial are never
+        in one batch.
+        """
         return functools.partial(_generate_seeded, self, seed=_call_seed.get())
 
     def end_of(self, output: ModelOutput, limit: int | None) -> StopReason:
@@ -89,7 +100,8 @@ class _SeededModel:
             limit: Largest number of tokens of a reply.
 
         Returns:
-            "unknown" for a reply of which Inspect made something else (a call of a tool) in a batch that was cut.
+            "unknown" for a reply of which Inspect made something else (a call of a tool) in a batch
+            that was cut.
         """
         if limit is None or output.usage is None:
             return "unknown"
@@ -110,10 +122,19 @@ class _SeededModel:
         if limit is None or replies.shape[1] < limit:
             return
         settings = self._model.generation_config
-        end_tokens = settings.eos_token_id if isinstance(settings.eos_token_id, list) else [settings.eos_token_id]
-        texts = self._tokenizer.batch_decode(replies, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        end_tokens = (
+            settings.eos_token_id
+            if isinstance(settings.eos_token_id, list)
+            else [settings.eos_token_id]
+        )
+        texts = self._tokenizer.batch_decode(
+            replies, skip_special_tokens=True, clean_up_tokenization_spaces=False
+        )
         for text, last_token in zip(texts, replies[:, -1].tolist(), strict=True):
-            self._is_cut[_reply_key(text, limit)] = last_token not in (*end_tokens, settings.pad_token_id)
+            self._is_cut[_reply_key(text, limit)] = last_token not in (
+                *end_tokens,
+                settings.pad_token_id,
+            )
 
 
 def _reply_key(text: str, limit: int) -> int:
@@ -131,7 +152,9 @@ def _generate_as_asked(
     model: Any, *, seed: int | None, do_sample: bool, temperature: float | None = None, **rest: Any
 ) -> Any:
     if temperature == 0:
-        unused = dict.fromkeys(("temperature", "top_p", "top_k"))  # a model's own defaults, which sampling would read
+        unused = dict.fromkeys(
+            ("temperature", "top_p", "top_k")
+        )  # a model's own defaults, which sampling would read
         return model.generate(do_sample=False, **{**rest, **unused})
     from transformers import set_seed
 

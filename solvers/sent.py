@@ -1,8 +1,9 @@
-"""Calls as they are really sent and received, whoever makes them: requests, replies, and what was answered before.
+"""Calls as they are really sent and received, whoever makes them: requests, replies, and what was
+answered before.
 
-Candidates are kept for a reply's first token, since nothing reads the others. Providers list them for every token or
-for none: twenty for each of 80 tokens are 200 kB of JSON, and to parse, convert and log them took 100 to 150 ms of CPU
-a reply, while no other call was sent.
+Candidates are kept for a reply's first token, since nothing reads the others. Providers list them
+for every token or for none: twenty for each of 80 tokens are 200 kB of JSON, and to parse, convert
+and log them took 100 to 150 ms of CPU a reply, while no other call was sent.
 """
 
 import json
@@ -45,8 +46,9 @@ class _CallRequests:
 
 
 _call_requests: ContextVar[_CallRequests | None] = ContextVar("_call_requests", default=None)
-"""Requests of the call that is under way; None in somebody else's calls of a model object, which a process shares: they
-get all that they asked for."""
+"""Requests of the call that is under way; None in somebody else's calls of a model object, which a
+process shares: they get all that they asked for.
+"""
 
 SETTINGS = "request"
 """Key in an output's metadata of the settings of its request."""
@@ -55,10 +57,12 @@ SETTINGS = "request"
 async def with_request(
     model: Model, call: Awaitable[ModelOutput]
 ) -> tuple[ModelOutput, Mapping[str, Any] | None, bool]:
-    """Output of a call, settings of its request (`settings_of_request`), and whether the sample had the reply before.
+    """Output of a call, settings of its request (`settings_of_request`), and whether the sample had
+    the reply before.
 
-    The output has candidates for its first token alone, and so has the event in Inspect's log. The settings are None
-    where the provider does not show its request, or the reply came from Inspect's cache.
+    The output has candidates for its first token alone, and so has the event in Inspect's log. The
+    settings are None where the provider does not show its request, or the reply came from Inspect's
+    cache.
 
     Args:
         model: Model that is called.
@@ -100,7 +104,8 @@ def every_model_heard() -> Iterator[None]:
 async def _cut_response(response: Any) -> None:
     """Cut tokens' candidates from a response, so that OpenAI-compatible clients never parse them.
 
-    It is a hook of httpx (Inspect's client is of httpx's successor: the same interface, another type).
+    It is a hook of httpx (Inspect's client is of httpx's successor: the same interface, another
+    type).
     """
     is_json = response.headers.get("content-type", "").startswith("application/json")
     if _call_requests.get() is None or not is_json:
@@ -113,7 +118,9 @@ async def _cut_response(response: Any) -> None:
             _keep_first_candidates(choice["logprobs"]["content"], _reported_in_body)
     except (ValueError, KeyError, TypeError):
         return  # no completion: the provider's client says what is wrong with it
-    response._content = json.dumps(body).encode()  # where httpx keeps what `aread` has read; there is no setter
+    response._content = json.dumps(
+        body
+    ).encode()  # where httpx keeps what `aread` has read; there is no setter
 
 
 Listed = TypeVar("Listed")
@@ -123,7 +130,8 @@ Listed = TypeVar("Listed")
 def _keep_first_candidates(tokens: list[Listed], values: Callable[[Listed], list[float]]) -> None:
     """Cut all but the first token's candidates.
 
-    Where these say nothing, a later token's that say something stay: the first one was sure, and no placeholder.
+    Where these say nothing, a later token's that say something stay: the first one was sure, and no
+    placeholder.
     """
     kept_tokens: list[Listed] = []
     if tokens and says_nothing(values(tokens[0])):
@@ -141,10 +149,12 @@ _CALL_ARGUMENTS = ("input", "tools", "tool_choice", "config")
 
 
 def _listen_to(model: Model) -> None:
-    """Keep the requests of a model's provider, whoever calls it; an error sent under status 200 is an error.
+    """Keep the requests of a model's provider, whoever calls it; an error sent under status 200 is
+    an error.
 
-    Inspect's events hold them for the first calls of a run alone, and for none with `log_model_api=False`; a request's
-    settings stay with its output. A call that was answered when its sample was asked before has its reply from there.
+    Inspect's events hold them for the first calls of a run alone, and for none with
+    `log_model_api=False`; a request's settings stay with its output. A call that was answered when
+    its sample was asked before has its reply from there.
     """
     api = model.api
     if "generate" in vars(api):
@@ -183,12 +193,18 @@ def asked_call(model: Model, args: tuple[Any, ...], options: Mapping[str, Any]) 
     """The call that a provider's `generate` is asked with these arguments."""
     arguments = dict(zip(_CALL_ARGUMENTS, args, strict=False)) | dict(options)
     return AskedCall(
-        str(model), list(arguments["input"]), arguments["tools"], arguments["tool_choice"], arguments["config"]
+        str(model),
+        list(arguments["input"]),
+        arguments["tools"],
+        arguments["tool_choice"],
+        arguments["config"],
     )
 
 
 def _parts_of(answer: Any) -> tuple[Any, ModelCall | None]:
-    """What a provider's `generate` answers: an output or an error, and the request where it is shown."""
+    """What a provider's `generate` answers: an output or an error, and the request where it is
+    shown.
+    """
     if not isinstance(answer, tuple):
         return answer, None
     output, request = answer[:2]

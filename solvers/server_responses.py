@@ -1,7 +1,7 @@
 """What a server really sent: an error of a client says it, and an error under status 200 is one.
 
-Clients that cannot read a body raise errors about Python. Here an error that leaves a provider's call knows what came
-back and from where (`Receiving`, `words_of`).
+Clients that cannot read a body raise errors about Python. Here an error that leaves a provider's
+call knows what came back and from where (`Receiving`, `words_of`).
 """
 
 import json
@@ -31,7 +31,9 @@ _RESPONSE_ATTRIBUTE = "selfprobe_received"
 _UNREADABLE_BODY_ERRORS = (TypeError, AttributeError, LookupError, ValueError, AssertionError)
 """Errors of a client that could not read a body; their words are about Python."""
 
-_UNINFORMATIVE_WORDS = re.compile(r"(server_error: )?Unexpected non-ChatCompletion response|Error code: \d+$")
+_UNINFORMATIVE_WORDS = re.compile(
+    r"(server_error: )?Unexpected non-ChatCompletion response|Error code: \d+$"
+)
 """Words of an error that say no more than that."""
 
 
@@ -44,15 +46,19 @@ class _ReceivedBody:
     start: bytearray = field(default_factory=bytearray)
 
 
-_received_bodies: ContextVar[list[_ReceivedBody] | None] = ContextVar("_received_bodies", default=None)
+_received_bodies: ContextVar[list[_ReceivedBody] | None] = ContextVar(
+    "_received_bodies", default=None
+)
 """Responses of the call that is under way, the last one last."""
 
 
 class Receiving:
-    """Context in which a provider is asked: an error that leaves it knows what the server sent, and from where.
+    """Context in which a provider is asked: an error that leaves it knows what the server sent, and
+    from where.
 
     Args:
-        api: Provider. For clients that are made anew for each call (Google's, Mistral's) only the error is known.
+        api: Provider. For clients that are made anew for each call (Google's, Mistral's) only the
+            error is known.
     """
 
     def __init__(self, api: Any) -> None:
@@ -74,14 +80,21 @@ class Receiving:
             last_body = bodies[-1]
             body_start = last_body.start.decode(errors="replace")
             setattr(
-                error, _RESPONSE_ATTRIBUTE, (last_body.host, f"status {last_body.status}, {_body_text(body_start)}")
+                error,
+                _RESPONSE_ATTRIBUTE,
+                (last_body.host, f"status {last_body.status}, {_body_text(body_start)}"),
             )
         elif isinstance(error, json.JSONDecodeError):
             setattr(error, _RESPONSE_ATTRIBUTE, (_host_of(self.api), _body_text(error.doc)))
         elif isinstance(getattr(error, "code", None), int):  # an error of Google's client
             setattr(error, _RESPONSE_ATTRIBUTE, (_host_of(self.api), ""))
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        at: TracebackType | None,
+    ) -> None:
         self.mark(error)
         assert self.reset_token is not None, "a block that was entered"
         _received_bodies.reset(self.reset_token)
@@ -133,7 +146,9 @@ def words_of(error: BaseException, model: Model) -> str:
     cause = error if hasattr(error, _RESPONSE_ATTRIBUTE) else error.__cause__ or error
     host, body = getattr(cause, _RESPONSE_ATTRIBUTE, (_host_of(model.api), ""))
     words = one_line(cause)
-    if words == "Connection error." and cause.__cause__ is not None:  # of OpenAI's and Anthropic's clients
+    if (
+        words == "Connection error." and cause.__cause__ is not None
+    ):  # of OpenAI's and Anthropic's clients
         words = one_line(cause.__cause__)
     if body and (isinstance(cause, _UNREADABLE_BODY_ERRORS) or _UNINFORMATIVE_WORDS.match(words)):
         return f"{host or 'the server'} sent {body}"
@@ -151,7 +166,9 @@ class ErrorReply(RuntimeError):
 
 
 def raise_error_replies(api: Any) -> None:
-    """Raise the error that a reply of an OpenAI-compatible provider is; a busy vendor's so that it is tried again."""
+    """Raise the error that a reply of an OpenAI-compatible provider is; a busy vendor's so that it
+    is tried again.
+    """
     if "on_response" in vars(api) or not hasattr(api, "on_response"):
         return
     check_response = api.on_response
@@ -190,7 +207,9 @@ def ending_of(response: Mapping[str, Any]) -> str:
 
 
 def _is_error(error: Any) -> bool:
-    """Whether the field "error" of a response says that there is one: some vendors send one whose values are empty."""
+    """Whether the field "error" of a response says that there is one: some vendors send one whose
+    values are empty.
+    """
     if isinstance(error, Mapping):
         return any(error.values())
     return bool(error)

@@ -1,7 +1,7 @@
 """A conversation turn by turn: questions after each of its turns, and the turns of an existing log.
 
-A turn is a call of the model in its first conversation: calls with another first user message (sub-agents, a second
-part that the model plays) and the calls of scorers are none.
+A turn is a call of the model in its first conversation: calls with another first user message
+(sub-agents, a second part that the model plays) and the calls of scorers are none.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -37,17 +37,20 @@ def by_turn(
 ) -> Solver:
     """Record the model's answers under `Record.answers`, turn by turn.
 
-    A turn is asked about when the one before is answered, so that what was read then is in the provider's cache.
-    Nothing is asked from the first turn on that is longer than the model's context.
+    A turn is asked about when the one before is answered, so that what was read then is in the
+    provider's cache. Nothing is asked from the first turn on that is longer than the model's
+    context.
 
     Args:
         prompts: Function from the state to each turn's prompts by name, in order.
         tools: Function from the state to the tools of the conversation; they are offered.
-        answer_tokens: Largest number of tokens of an answer, reasoning included. Default: the model's limit.
+        answer_tokens: Largest number of tokens of an answer, reasoning included. Default: the
+            model's limit.
         effort: Reasoning effort of an answer. Default: the model's.
 
     Raises:
-        InputError: While the task is built, in a run without a model, or with a wrong limit or effort.
+        InputError: While the task is built, in a run without a model, or with a wrong limit or
+            effort.
     """
     require_model()
     needs = user_settings(answer_tokens, effort)
@@ -55,7 +58,9 @@ def by_turn(
     async def solve(state: TaskState, generate: Generate) -> TaskState:
         offered, record = tools(state), state.store_as(Record)
         for asked in prompts(state).values():
-            replies = await ask(asked, role=None, config=COLD, needs=needs, may_be_cut=False, tools=offered)
+            replies = await ask(
+                asked, role=None, config=COLD, needs=needs, may_be_cut=False, tools=offered
+            )
             record.answers = {**record.answers, **replies}
             note_replies(state, "observer", replies, COLD.merge(needs))
             if any(reply.stop_reason == "model_length" for reply in replies.values()):
@@ -84,16 +89,21 @@ class Turn:
     @property
     def parts(self) -> Iterator[tuple[str, str]]:
         """Non-empty parts of the turn: ("reasoning" or "reply", its text)."""
-        yield from ((name, text) for name, text in (("reasoning", self.reasoning), ("reply", self.reply)) if text)
+        yield from (
+            (name, text)
+            for name, text in (("reasoning", self.reasoning), ("reply", self.reply))
+            if text
+        )
 
 
 def logged_turns(log: str, role: str | None = None) -> Table:
-    """The turns of each sample of a log: rows of id, task, label, source and `turns` (as dicts of `Turn`).
+    """The turns of each sample of a log: rows of id, task, label, source and `turns` (as dicts of
+    `Turn`).
 
     The source is the one that the sample's metadata names, else the task.
 
-    Where there are several epochs the first is taken, so that rows are independent. A sample in which the role was
-    never asked, or said nothing, is left out.
+    Where there are several epochs the first is taken, so that rows are independent. A sample in
+    which the role was never asked, or said nothing, is left out.
 
     Args:
         log: The log's file.
@@ -134,7 +144,8 @@ def turns_of(row: Mapping[str, Any]) -> list[Turn]:
 
 
 def pieces(turns: Iterable[Turn], longest: int) -> list[list[tuple[int, str, str]]]:
-    """All texts as (turn, part, text), in pieces of at most `longest` characters; no text is cut in two.
+    """All texts as (turn, part, text), in pieces of at most `longest` characters; no text is cut in
+    two.
 
     >>> pieces([Turn(1, "", "none", "abc"), Turn(2, "", "none", "de")], 4)
     [[(1, 'reply', 'abc')], [(2, 'reply', 'de')]]
@@ -154,11 +165,19 @@ def pieces(turns: Iterable[Turn], longest: int) -> list[list[tuple[int, str, str
 def _why_none(header: EvalLog, sample: EvalSample, role: str | None) -> str:
     calls = list(calls_in(sample.events))
     failed = [call for call in calls_of(calls, header.eval.model, role) if call.error]
-    return f"its calls failed: {one_line(str(failed[0].error))}" if failed else missing_call(sample, calls, role)
+    return (
+        f"its calls failed: {one_line(str(failed[0].error))}"
+        if failed
+        else missing_call(sample, calls, role)
+    )
 
 
 def _turns(header: EvalLog, sample: EvalSample, role: str | None) -> Iterator[Turn]:
-    calls = [call for call in calls_of(list(_solvers(sample.events)), header.eval.model, role) if not call.error]
+    calls = [
+        call
+        for call in calls_of(list(_solvers(sample.events)), header.eval.model, role)
+        if not call.error
+    ]
     mine = [call for call in calls if first_text(call, "user") == first_text(calls[0], "user")]
     for number, call in enumerate(mine, start=1):
         said = reply_from(call.output, call.model, may_be_cut=True)
@@ -170,7 +189,9 @@ def _solvers(events: Iterable[Event]) -> Iterator[ModelEvent]:
     scorers = set[str]()
     kept = []
     for event in events:
-        if isinstance(event, SpanBeginEvent) and (event.type == "scorer" or event.parent_id in scorers):
+        if isinstance(event, SpanBeginEvent) and (
+            event.type == "scorer" or event.parent_id in scorers
+        ):
             scorers.add(event.id)
         if not isinstance(event, ModelEvent) or event.span_id not in scorers:
             kept.append(event)

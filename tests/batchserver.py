@@ -61,10 +61,17 @@ class Batches:
         batch = self.batches[name]
         if batch["status"] == "in_progress" and time.monotonic() >= batch["due"]:
             lines = [json.loads(line) for line in self.files[batch["input_file_id"]].splitlines()]
-            done = [{"custom_id": line["custom_id"], "response": self.answer(line["body"])} for line in lines]
+            done = [
+                {"custom_id": line["custom_id"], "response": self.answer(line["body"])}
+                for line in lines
+            ]
             self.files[f"out_{name}"] = "\n".join(map(json.dumps, done)).encode()
             counts = {"total": len(lines), "completed": len(lines), "failed": 0}
-            batch |= {"status": "completed", "output_file_id": f"out_{name}", "request_counts": counts}
+            batch |= {
+                "status": "completed",
+                "output_file_id": f"out_{name}",
+                "request_counts": counts,
+            }
         return {key: value for key, value in batch.items() if key != "due"}
 
     def answer(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -90,7 +97,15 @@ class _Handler(BaseHTTPRequestHandler):
             [content] = [part.partition(b"\r\n\r\n")[2] for part in parts if b'name="file"' in part]
             name = f"file_{len(batches.files)}"
             batches.files[name] = content.strip()
-            self._send({"id": name, "object": "file", "bytes": len(content), "purpose": "batch", "filename": "x"})
+            self._send(
+                {
+                    "id": name,
+                    "object": "file",
+                    "bytes": len(content),
+                    "purpose": "batch",
+                    "filename": "x",
+                }
+            )
         elif self.path.endswith("/batches"):
             self._send(batches.submit(json.loads(body)["input_file_id"]))
         else:
@@ -105,7 +120,13 @@ class _Handler(BaseHTTPRequestHandler):
         elif name in batches.batches:
             self._send(batches.look(name))
         else:
-            self._send({"batches": len(batches.batches), "requests": batches.requests, "direct": batches.direct})
+            self._send(
+                {
+                    "batches": len(batches.batches),
+                    "requests": batches.requests,
+                    "direct": batches.direct,
+                }
+            )
 
     def _send(self, value: dict[str, Any]) -> None:
         self._bytes(json.dumps({key: one for key, one in value.items() if key != "due"}).encode())
@@ -134,16 +155,23 @@ def batching(upstream: str, seconds: float, port: int = 0) -> Iterator[tuple[str
 
 def main() -> None:
     """Serve until it is interrupted."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--seconds", type=float, default=400)
     parser.add_argument("--port", type=int, default=8902)
     given = parser.parse_args()
-    spec = importlib.util.spec_from_file_location("fakeserver", Path(__file__).parent / "fakeserver.py")
+    spec = importlib.util.spec_from_file_location(
+        "fakeserver", Path(__file__).parent / "fakeserver.py"
+    )
     assert spec is not None and spec.loader is not None
     fakeserver = importlib.util.module_from_spec(spec)
     sys.modules["fakeserver"] = fakeserver
     spec.loader.exec_module(fakeserver)
-    with fakeserver.running() as answers, batching(answers.base_url, given.seconds, given.port) as (url, _):
+    with (
+        fakeserver.running() as answers,
+        batching(answers.base_url, given.seconds, given.port) as (url, _),
+    ):
         print(f"batches on {url}; GET {url}/stats/x counts", flush=True)
         threading.Event().wait()
 

@@ -70,7 +70,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture(autouse=True)
 def no_settings_of_an_earlier_run() -> Iterator[None]:
-    """Inspect's `eval_set` leaves the settings of its run in the process: after `--batch` every call went in a batch."""
+    """Inspect's `eval_set` leaves the settings of its run in the process: after `--batch` every
+    call went in a batch.
+    """
     yield
     set_active_generate_config(GenerateConfig())
 
@@ -80,18 +82,25 @@ def nothing_is_left_in_the_checkout() -> Iterator[None]:
     """Logs, pages and tables go to a test's own folder: `logs/` here is the user's."""
 
     def there() -> set[Path]:
-        return {path for path in (*ROOT.iterdir(), *ROOT.glob("logs/*")) if not path.name.startswith(".")}
+        return {
+            path
+            for path in (*ROOT.iterdir(), *ROOT.glob("logs/*"))
+            if not path.name.startswith(".")
+        }
 
     before = there()
     yield
     left = there() - before
-    assert not left, f"made in the checkout while this test ran: {', '.join(map(str, left))}; give --log-dir and --out"
+    assert not left, (
+        f"made in the checkout while this test ran: {', '.join(map(str, left))}; give --log-dir and --out"
+    )
 
 
 @pytest.fixture(scope="session", autouse=True)
 def nothing_is_drawn() -> Iterator[None]:
-    """Inspect draws a coloured traceback per failed sample and, with display none too, a table, and keeps each event of a
-    study's run in a data base for a viewer: nobody reads them here. Processes of their own draw and keep all.
+    """Inspect draws a coloured traceback per failed sample and, with display none too, a table, and
+    keeps each event of a study's run in a data base for a viewer: nobody reads them here. Processes
+    of their own draw and keep all.
     """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("selfprobe.study.waves.eval_set", partial(eval_set, log_realtime=False))
@@ -108,7 +117,9 @@ def root() -> Path:
 
 @pytest.fixture(scope="session")
 def strict_vendors() -> Any:
-    """tests/strict_vendors.py: a stand-in for vendors that refuses what they are reported to refuse."""
+    """tests/strict_vendors.py: a stand-in for vendors that refuses what they are reported to
+    refuse.
+    """
     return _module("strict_vendors")
 
 
@@ -126,7 +137,9 @@ def one_server() -> Iterator[Any]:
 
 @pytest.fixture
 def server(one_server: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """An OpenAI-compatible server as `openai-api/fake/alpha`, through the real client; see fakeserver.py."""
+    """An OpenAI-compatible server as `openai-api/fake/alpha`, through the real client; see
+    fakeserver.py.
+    """
     monkeypatch.setenv("FAKE_API_KEY", "none")
     monkeypatch.setenv("FAKE_BASE_URL", one_server.base_url)
     clean = {"faults": {}, "sticky": (), "latency_ms": 0, "sigma": 0, "retry_after": 0.05}
@@ -144,9 +157,11 @@ def one_batch_server(one_server: Any) -> Iterator[Any]:
 
 @pytest.fixture
 def batches(one_batch_server: Any, server: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """OpenAI's batch API for `openai/alpha` with `responses_api=False`; a batch takes 3 s, and is looked at often.
+    """OpenAI's batch API for `openai/alpha` with `responses_api=False`; a batch takes 3 s, and is
+    looked at often.
 
-    Models that Inspect remembers are forgotten: their sender of batches ended with an earlier run, and they start no other.
+    Models that Inspect remembers are forgotten: their sender of batches ended with an earlier run,
+    and they start no other.
     """
     monkeypatch.setattr("inspect_ai.model._model._models", {})
     batch = importlib.import_module("inspect_ai.model._providers.util.batch")
@@ -165,7 +180,8 @@ Run = Callable[..., EvalLog]
 
 @pytest.fixture(scope="session")
 def run_task() -> Run:
-    """Run one task on one model, quietly: `run_task("selfprobe/kth_word", "planted/alpha", folder)`; the log.
+    """Run one task on one model, quietly: `run_task("selfprobe/kth_word", "planted/alpha",
+    folder)`; the log.
 
     A task that replays has to be given by name: it looks at the model while it is built.
     """
@@ -181,35 +197,55 @@ def run_task() -> Run:
 
 @pytest.fixture(scope="session")
 def play() -> Callable[..., list[SampleScore]]:
-    """A task of acts, answers and one scorer, without a run: planted minds, its prompts, its scorer, one score a sample.
+    """A task of acts, answers and one scorer, without a run: planted minds, its prompts, its
+    scorer, one score a sample.
 
-    `play(heads_up, guessed_word(), samples, "planted/o", "planted/t")`; a thousand items take as long as ten of a run.
+    `play(heads_up, guessed_word(), samples, "planted/o", "planted/t")`; a thousand items take as
+    long as ten of a run.
     """
 
-    async def replies(prompts: Any, model: Model, config: GenerateConfig, *, may_be_cut: bool) -> dict[str, Reply]:
+    async def replies(
+        prompts: Any, model: Model, config: GenerateConfig, *, may_be_cut: bool
+    ) -> dict[str, Reply]:
         outputs = {
             name: await model.api.generate([ChatMessageUser(content=prompt)], [], "none", config)
             for name, prompt in prompts.items()
         }
-        return {name: reply_from(output, model, may_be_cut=may_be_cut) for name, output in outputs.items()}
+        return {
+            name: reply_from(output, model, may_be_cut=may_be_cut)
+            for name, output in outputs.items()
+        }
 
-    async def scored(task: Any, scorer: Scorer, sample: Sample, observer: Model, target: Model) -> SampleScore:
+    async def scored(
+        task: Any, scorer: Scorer, sample: Sample, observer: Model, target: Model
+    ) -> SampleScore:
         state = TaskState(
-            ModelName(observer), str(sample.id), 1, str(sample.input), messages=[], metadata=sample.metadata
+            ModelName(observer),
+            str(sample.id),
+            1,
+            str(sample.input),
+            messages=[],
+            metadata=sample.metadata,
         )
         record = state.store_as(Record)
         record.acts = await replies(task.act_prompts(state), target, task.ACT, may_be_cut=True)
         about = [Whom()] if len(inspect.signature(task.answer_prompts).parameters) > 1 else []
-        record.answers = await replies(task.answer_prompts(state, *about), observer, task.ANSWER, may_be_cut=False)
+        record.answers = await replies(
+            task.answer_prompts(state, *about), observer, task.ANSWER, may_be_cut=False
+        )
         score = await scorer(state, Target(""))
         assert score is not None
         return SampleScore(score=score, sample_id=sample.id)
 
-    async def all_of(task: Any, scorer: Scorer, samples: Any, observer: str, target: str) -> list[SampleScore]:
+    async def all_of(
+        task: Any, scorer: Scorer, samples: Any, observer: str, target: str
+    ) -> list[SampleScore]:
         models = get_model(observer), get_model(target)
         return [await scored(task, scorer, sample, *models) for sample in samples]
 
-    def play(task: Any, scorer: Scorer, samples: Any, observer: str, target: str | None = None) -> list[SampleScore]:
+    def play(
+        task: Any, scorer: Scorer, samples: Any, observer: str, target: str | None = None
+    ) -> list[SampleScore]:
         found = asyncio.run(all_of(task, scorer, samples, observer, target or observer))
         assert found, "no sample was played"
         return found
@@ -221,12 +257,16 @@ def play() -> Callable[..., list[SampleScore]]:
 def questions(tmp_path: Path) -> Path:
     """A data set of twelve questions."""
     path = tmp_path / "questions.jsonl"
-    path.write_text("".join(f'{{"id": "q{i}", "question": "What of number {i}?"}}\n' for i in range(12)))
+    path.write_text(
+        "".join(f'{{"id": "q{i}", "question": "What of number {i}?"}}\n' for i in range(12))
+    )
     return path
 
 
 class _Embeddings(BaseHTTPRequestHandler):
-    """POST /embeddings as OpenAI has it: counts of words, hashed into 64 places; shared words make texts alike."""
+    """POST /embeddings as OpenAI has it: counts of words, hashed into 64 places; shared words make
+    texts alike.
+    """
 
     def do_POST(self) -> None:
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -261,7 +301,9 @@ def one_embedding_server() -> Iterator[str]:
 
 @pytest.fixture
 def embedder(one_embedding_server: str, monkeypatch: pytest.MonkeyPatch) -> str:
-    """An embedder through the real OpenAI client that needs no weights; its server also knows `nan` and `ragged`."""
+    """An embedder through the real OpenAI client that needs no weights; its server also knows `nan`
+    and `ragged`.
+    """
     monkeypatch.setenv("OPENAI_BASE_URL", one_embedding_server)
     monkeypatch.setenv("OPENAI_API_KEY", "none")
     return "openai/words"
@@ -269,32 +311,79 @@ def embedder(one_embedding_server: str, monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture(scope="session")
 def matrix_results() -> Callable[..., Any]:
-    """Tables of a planted kth_word matrix without a run: right with `access` on oneself, `general` on the others."""
+    """Tables of a planted kth_word matrix without a run: right with `access` on oneself, `general`
+    on the others.
+    """
     from selfprobe.studies.matrix.table import Results
 
     def make(
-        access: dict[str, float], *, general: float = 0.4, items: int = 100, task: str = "kth_word", seed: int = 0
+        access: dict[str, float],
+        *,
+        general: float = 0.4,
+        items: int = 100,
+        task: str = "kth_word",
+        seed: int = 0,
     ) -> Results:
-        rng, texts = np.random.default_rng(seed), [f"What of {w} {i}?" for i, w in enumerate("abcde" * (items // 5))]
+        rng, texts = (
+            np.random.default_rng(seed),
+            [f"What of {w} {i}?" for i, w in enumerate("abcde" * (items // 5))],
+        )
         cells, decisions = [], []
         for target, observer in product(access, access):
             names = {"task": task, "target": target, "observer": observer}
             cells.append(
-                {**names, "status": "complete", "reason": "", "log": f"logs/{len(cells)}.eval", "samples": items}
-                | {"errors": 0, "epochs": 1, "version": "1", "dataset": "d", "dataset_sha256": "aa", "selfprobe": "0"}
-                | {"inspect": "0", "created": "", "args": {}, "tokens": 10, "settings": {}, "joined": False}
+                {
+                    **names,
+                    "status": "complete",
+                    "reason": "",
+                    "log": f"logs/{len(cells)}.eval",
+                    "samples": items,
+                }
+                | {
+                    "errors": 0,
+                    "epochs": 1,
+                    "version": "1",
+                    "dataset": "d",
+                    "dataset_sha256": "aa",
+                    "selfprobe": "0",
+                }
+                | {
+                    "inspect": "0",
+                    "created": "",
+                    "args": {},
+                    "tokens": 10,
+                    "settings": {},
+                    "joined": False,
+                }
                 | {"applied": {}}
                 | {"items": [f"q{i}" for i in range(items)]}
             )
             right = rng.random(items) < (access[target] if target == observer else general)
-            truths = np.random.default_rng(sum(map(ord, target))).choice(["the", "a", "we", "it"], items)
+            truths = np.random.default_rng(sum(map(ord, target))).choice(
+                ["the", "a", "we", "it"], items
+            )
             decisions += [
-                {**names, "item": f"q{i}", "epoch": 1, "key": "k1", "value": float(right[i]), "unscored": None}
-                | {"truth": truths[i], "said": "?", "chance": math.nan, "ceiling": 1.0, "floor": math.nan}
+                {
+                    **names,
+                    "item": f"q{i}",
+                    "epoch": 1,
+                    "key": "k1",
+                    "value": float(right[i]),
+                    "unscored": None,
+                }
+                | {
+                    "truth": truths[i],
+                    "said": "?",
+                    "chance": math.nan,
+                    "ceiling": 1.0,
+                    "floor": math.nan,
+                }
                 | {"reasoned": False, "unread": None, "plain": None}
                 for i in range(items)
             ]
-        asked = pd.DataFrame({"task": task, "item": [f"q{i}" for i in range(items)], "input": texts, "kind": ""})
+        asked = pd.DataFrame(
+            {"task": task, "item": [f"q{i}" for i in range(items)], "input": texts, "kind": ""}
+        )
         asked["cluster"] = asked["item"]
         return Results(pd.DataFrame(cells), pd.DataFrame(decisions), asked, {}, [])
 

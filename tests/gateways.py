@@ -13,9 +13,7 @@ from typing import Any
 
 TEXT = "The rain falls softly on the roof and the garden drinks it up with joy today."
 PAGE = "<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n<center><h1>502 Bad Gateway</h1></center>\r\n<hr><center>nginx/1.25.3</center>\r\n</body>\r\n</html>\r\n"
-LOGIN = (
-    "<!DOCTYPE html><html><head><title>Sign in</title></head><body><form>Your session has expired.</form></body></html>"
-)
+LOGIN = "<!DOCTYPE html><html><head><title>Sign in</title></head><body><form>Your session has expired.</form></body></html>"
 MOMENT = "<!DOCTYPE html><html lang='en-US'><head><title>Just a moment...</title></head><body>Enable JavaScript and cookies to continue</body></html>"
 BUSY = {"message": "Provider returned error", "code": 502}
 
@@ -34,7 +32,8 @@ class Answer:
 
 
 Fault = Callable[[dict[str, Any], str], Any]
-"""From a whole reply, which it may change, and the prompt to the body that is sent, or an Answer."""
+"""From a whole reply, which it may change, and the prompt to the body that is sent, or an Answer.
+"""
 
 
 def changed(**parts: Any) -> Fault:
@@ -57,7 +56,9 @@ ANY: dict[str, Fault] = {
     "list_body": answered("[]"),
     "object_body": answered({}),
     "half_json": lambda reply, prompt: Answer(json.dumps(reply)[:60]),
-    "text_body": answered("upstream connect error or disconnect/reset before headers", kind="text/plain"),
+    "text_body": answered(
+        "upstream connect error or disconnect/reset before headers", kind="text/plain"
+    ),
     "error_200": answered({"error": BUSY}),
     "error_text_200": answered({"error": "upstream down"}),
     "detail_200": answered({"detail": "Not Found"}),
@@ -66,7 +67,9 @@ ANY: dict[str, Fault] = {
     "reset": answered("", missing=-1),
     "truncated": lambda reply, prompt: Answer(reply, missing=400),
     "not_gzip": lambda reply, prompt: Answer(reply, headers=(("content-encoding", "gzip"),)),
-    "stream": lambda reply, prompt: Answer(f"data: {json.dumps(reply)}\n\ndata: [DONE]\n\n", kind="text/event-stream"),
+    "stream": lambda reply, prompt: Answer(
+        f"data: {json.dumps(reply)}\n\ndata: [DONE]\n\n", kind="text/event-stream"
+    ),
     "no_content": answered("", status=204),
 }
 
@@ -78,7 +81,14 @@ def chat(model: str, text: str = TEXT) -> dict[str, Any]:
     message = {"role": "assistant", "content": text}
     choice = {"index": 0, "finish_reason": "stop", "message": message, "logprobs": None}
     usage = {"prompt_tokens": 10, "completion_tokens": 10, "total_tokens": 20}
-    return {"id": "c", "object": "chat.completion", "created": 1, "model": model, "choices": [choice], "usage": usage}
+    return {
+        "id": "c",
+        "object": "chat.completion",
+        "created": 1,
+        "model": model,
+        "choices": [choice],
+        "usage": usage,
+    }
 
 
 def choice(**parts: Any) -> Fault:
@@ -88,7 +98,9 @@ def choice(**parts: Any) -> Fault:
 def message(finish: str = "stop", **parts: Any) -> Fault:
     def fault(reply: dict[str, Any], prompt: str) -> dict[str, Any]:
         one = reply["choices"][0]
-        return reply | {"choices": [one | {"finish_reason": finish, "message": one["message"] | parts}]}
+        return reply | {
+            "choices": [one | {"finish_reason": finish, "message": one["message"] | parts}]
+        }
 
     return fault
 
@@ -198,7 +210,8 @@ PLACEHOLDERS: dict[str, list[list[float]]] = {
     "no_rest": [[-0.1, LOWEST], [-0.1, LOWEST]],
     "above_one": [[0.0002], [0.0002]],
 }
-"""Form → what a server reports for the candidates of each token in the place of log-probabilities."""
+"""Form → what a server reports for the candidates of each token in the place of log-probabilities.
+"""
 LOGPROBS: dict[str, list[list[float]]] = {
     "sure": [[0.0], [-0.4, -1.2]],
     "usual": [[-0.4, -1.2], [-0.1, -3.0]],
@@ -212,7 +225,10 @@ def with_logprobs(tokens: list[list[float]]) -> Fault:
     def fault(reply: dict[str, Any], prompt: str) -> dict[str, Any]:
         content = []
         for candidates in tokens:
-            top = [{"token": f"t{i}", "logprob": logprob, "bytes": None} for i, logprob in enumerate(candidates)]
+            top = [
+                {"token": f"t{i}", "logprob": logprob, "bytes": None}
+                for i, logprob in enumerate(candidates)
+            ]
             content.append(top[0] | {"top_logprobs": top})
         written = message(content=answer_to(prompt))(reply, prompt)
         return choice(logprobs={"content": content})(written, prompt)
@@ -221,7 +237,9 @@ def with_logprobs(tokens: list[list[float]]) -> Fault:
 
 
 def inline(form: str) -> Fault:
-    """A fault that writes a reply in one of these forms; a JSON reply where the prompt asks for one."""
+    """A fault that writes a reply in one of these forms; a JSON reply where the prompt asks for
+    one.
+    """
 
     def fault(reply: dict[str, Any], prompt: str) -> dict[str, Any]:
         answer = answer_to(prompt)
@@ -231,7 +249,11 @@ def inline(form: str) -> Fault:
     return fault
 
 
-CALL = {"id": "t1", "type": "function", "function": {"name": "search", "arguments": '{"query": "rain"}'}}
+CALL = {
+    "id": "t1",
+    "type": "function",
+    "function": {"name": "search", "arguments": '{"query": "rain"}'},
+}
 CHAT: dict[str, Fault] = {
     "other_model": changed(model="llama-3-8b-instruct"),
     "snapshot": changed(model="gate/m-2026-01-31"),
@@ -251,7 +273,16 @@ CHAT: dict[str, Fault] = {
     "finish_null": choice(finish_reason=None),
     "finish_eos": choice(finish_reason="eos"),
     "no_finish": lambda reply, prompt: (
-        reply | {"choices": [{name: part for name, part in reply["choices"][0].items() if name != "finish_reason"}]}
+        reply
+        | {
+            "choices": [
+                {
+                    name: part
+                    for name, part in reply["choices"][0].items()
+                    if name != "finish_reason"
+                }
+            ]
+        }
     ),
     "tool_call": message("tool_calls", content=None, tool_calls=[CALL]),
     "tool_call_text": message("tool_calls", tool_calls=[CALL]),
@@ -264,7 +295,9 @@ CHAT: dict[str, Fault] = {
     "choice_null": changed(choices=[None]),
     "message_null": choice(message=None),
     "message_text": choice(message=TEXT),
-    "no_message": lambda reply, prompt: reply | {"choices": [{"index": 0, "finish_reason": "stop"}]},
+    "no_message": lambda reply, prompt: (
+        reply | {"choices": [{"index": 0, "finish_reason": "stop"}]}
+    ),
     "content_null": message(content=None),
     "content_parts": message(content=[{"type": "text", "text": TEXT}]),
     "content_number": message(content=5),
@@ -279,7 +312,10 @@ CHAT: dict[str, Fault] = {
     "usage_text": changed(usage="none"),
     "usage_partial": changed(usage={"total_tokens": 20}),
     "created_text": changed(created="now"),
-    **{f"logprobs_{name}": with_logprobs(tokens) for name, tokens in (PLACEHOLDERS | LOGPROBS).items()},
+    **{
+        f"logprobs_{name}": with_logprobs(tokens)
+        for name, tokens in (PLACEHOLDERS | LOGPROBS).items()
+    },
     "thought_cut": message("length", content=f"<think>{THOUGHT}"),
     "thought_unopened_cut": message("length", content=THOUGHT),
     "thought_alone": message(content="", reasoning_content=THOUGHT),
@@ -297,7 +333,10 @@ CHAT: dict[str, Fault] = {
 def responses(model: str, text: str = TEXT) -> dict[str, Any]:
     content = [{"type": "output_text", "text": text, "annotations": []}]
     usage = {"input_tokens": 10, "output_tokens": 10, "total_tokens": 20}
-    details = {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
+    details = {
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens_details": {"reasoning_tokens": 0},
+    }
     return {
         "id": "r1",
         "object": "response",
@@ -306,7 +345,15 @@ def responses(model: str, text: str = TEXT) -> dict[str, Any]:
         "status": "completed",
         "error": None,
         "incomplete_details": None,
-        "output": [{"type": "message", "id": "m1", "role": "assistant", "status": "completed", "content": content}],
+        "output": [
+            {
+                "type": "message",
+                "id": "m1",
+                "role": "assistant",
+                "status": "completed",
+                "content": content,
+            }
+        ],
         "parallel_tool_calls": True,
         "tool_choice": "auto",
         "tools": [],
@@ -314,7 +361,13 @@ def responses(model: str, text: str = TEXT) -> dict[str, Any]:
     }
 
 
-FUNCTION_CALL = {"type": "function_call", "id": "f1", "call_id": "t1", "name": "search", "arguments": "{}"}
+FUNCTION_CALL = {
+    "type": "function_call",
+    "id": "f1",
+    "call_id": "t1",
+    "name": "search",
+    "arguments": "{}",
+}
 REASONING = {"type": "reasoning", "id": "rs_1", "summary": []}
 SUMMARY = {"type": "summary_text", "text": "**Weighing**"}
 RESPONSES: dict[str, Fault] = {
@@ -322,20 +375,30 @@ RESPONSES: dict[str, Fault] = {
     "null_model": changed(model=None),
     "cancelled": changed(status="cancelled"),
     "failed": changed(status="failed"),
-    "failed_with_error": changed(status="failed", error={"code": "server_error", "message": "The model failed."}),
+    "failed_with_error": changed(
+        status="failed", error={"code": "server_error", "message": "The model failed."}
+    ),
     "incomplete": changed(status="incomplete"),
     "in_progress": changed(status="in_progress"),
     "queued_empty": changed(status="queued", output=[]),
     "function_call": changed(output=[FUNCTION_CALL]),
-    "function_call_text": lambda reply, prompt: reply | {"output": [*reply["output"], FUNCTION_CALL]},
+    "function_call_text": lambda reply, prompt: (
+        reply | {"output": [*reply["output"], FUNCTION_CALL]}
+    ),
     "output_null": changed(output=None),
     "output_empty": changed(output=[]),
     "no_output": without("output"),
     "output_text": changed(output=TEXT),
-    "content_null": lambda reply, prompt: reply | {"output": [reply["output"][0] | {"content": None}]},
+    "content_null": lambda reply, prompt: (
+        reply | {"output": [reply["output"][0] | {"content": None}]}
+    ),
     "status_null": changed(status=None),
-    "encrypted": lambda reply, prompt: reply | {"output": [REASONING | {"encrypted_content": "gA"}, *reply["output"]]},
-    "summary": lambda reply, prompt: reply | {"output": [REASONING | {"summary": [SUMMARY]}, *reply["output"]]},
+    "encrypted": lambda reply, prompt: (
+        reply | {"output": [REASONING | {"encrypted_content": "gA"}, *reply["output"]]}
+    ),
+    "summary": lambda reply, prompt: (
+        reply | {"output": [REASONING | {"summary": [SUMMARY]}, *reply["output"]]}
+    ),
     "reasoning_alone": changed(
         output=[REASONING], status="incomplete", incomplete_details={"reason": "max_output_tokens"}
     ),
@@ -369,10 +432,15 @@ def events(reply: dict[str, Any]) -> str:
         ("content_block_start", {"index": 0, "content_block": {"type": "text", "text": ""}}),
         ("content_block_delta", {"index": 0, "delta": {"type": "text_delta", "text": text}}),
         ("content_block_stop", {"index": 0}),
-        ("message_delta", {"delta": {"stop_reason": reply["stop_reason"]}, "usage": {"output_tokens": 10}}),
+        (
+            "message_delta",
+            {"delta": {"stop_reason": reply["stop_reason"]}, "usage": {"output_tokens": 10}},
+        ),
         ("message_stop", {}),
     ]
-    return "".join(f"event: {name}\ndata: {json.dumps({'type': name} | data)}\n\n" for name, data in sequence)
+    return "".join(
+        f"event: {name}\ndata: {json.dumps({'type': name} | data)}\n\n" for name, data in sequence
+    )
 
 
 THINKING = {"type": "thinking", "thinking": THOUGHT, "signature": "Eqo"}
@@ -394,12 +462,17 @@ ANTHROPIC: dict[str, Fault] = {
     "content_empty": changed(content=[]),
     "content_text": changed(content=TEXT),
     "no_content_field": without("content"),
-    "error_type": answered({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}),
+    "error_type": answered(
+        {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
+    ),
     "overloaded": answered(
-        {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, status=529
+        {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}},
+        status=529,
     ),
     "thinks": lambda reply, prompt: reply | {"content": [THINKING, *reply["content"]]},
-    "thinks_in_secret": lambda reply, prompt: reply | {"content": [THINKING | {"thinking": ""}, *reply["content"]]},
+    "thinks_in_secret": lambda reply, prompt: (
+        reply | {"content": [THINKING | {"thinking": ""}, *reply["content"]]}
+    ),
     "thinks_redacted": lambda reply, prompt: reply | {"content": [REDACTED, *reply["content"]]},
     "thinks_alone": changed(content=[THINKING]),
     "echo": lambda reply, prompt: anthropic(reply["model"], prompt),
@@ -412,7 +485,11 @@ ANTHROPIC: dict[str, Fault] = {
 
 
 def google(model: str, text: str = TEXT) -> dict[str, Any]:
-    candidate = {"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP", "index": 0}
+    candidate = {
+        "content": {"role": "model", "parts": [{"text": text}]},
+        "finishReason": "STOP",
+        "index": 0,
+    }
     usage = {"promptTokenCount": 10, "candidatesTokenCount": 10, "totalTokenCount": 20}
     return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": model}
 
@@ -427,11 +504,16 @@ GOOGLE: dict[str, Fault] = {
     "other": candidate(finishReason="OTHER"),
     "malformed_call": candidate(finishReason="MALFORMED_FUNCTION_CALL", content=None),
     "unexpected_call": candidate(finishReason="UNEXPECTED_TOOL_CALL", content=None),
-    "function_call": candidate(content={"role": "model", "parts": [{"functionCall": {"name": "search", "args": {}}}]}),
+    "function_call": candidate(
+        content={"role": "model", "parts": [{"functionCall": {"name": "search", "args": {}}}]}
+    ),
     "safety": candidate(finishReason="SAFETY", content=None),
     "language": candidate(finishReason="LANGUAGE"),
     "no_finish": candidate(finishReason=None),
-    "blocked": lambda reply, prompt: {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {}},
+    "blocked": lambda reply, prompt: {
+        "promptFeedback": {"blockReason": "SAFETY"},
+        "usageMetadata": {},
+    },
     "candidates_null": changed(candidates=None),
     "candidates_empty": changed(candidates=[]),
     "no_candidates": without("candidates"),
@@ -456,11 +538,17 @@ def faults(kind: str) -> dict[str, Fault]:
 
 def prompt_of(kind: str, body: dict[str, Any]) -> str:
     """The text of the last message."""
-    last = body[{"chat": "messages", "responses": "input", "anthropic": "messages", "google": "contents"}[kind]]
+    last = body[
+        {"chat": "messages", "responses": "input", "anthropic": "messages", "google": "contents"}[
+            kind
+        ]
+    ]
     if isinstance(last, str):
         return last
     content = last[-1].get("content") or last[-1].get("parts")
-    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+    return (
+        content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+    )
 
 
 class Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,5 @@
-"""A strict stand-in for vendors' APIs on loopback: it refuses what the vendors are publicly reported to refuse.
+"""A strict stand-in for vendors' APIs on loopback: it refuses what the vendors are publicly
+reported to refuse.
 
     python strict_vendors.py --port 0 --port-file port
     OPENAI_API_KEY=x     OPENAI_BASE_URL=http://127.0.0.1:PORT/openai/v1          openai/gpt-5-mini, openai/o3, openai/gpt-4o-mini …
@@ -14,8 +15,8 @@
     TOGETHER_API_KEY=x   TOGETHER_BASE_URL=http://127.0.0.1:PORT/together/v1      together/m: a context of 4096 tokens
     ODD_API_KEY=x        ODD_BASE_URL=http://127.0.0.1:PORT/odd/v1             openai-api/odd/KIND: the faults in `odd`
 
-GET /log: every request (path, status, model, its parameters, the refusal). GET /clear: forget them. Replies carry no
-truth: fakeserver.py has that. Standard library only.
+GET /log: every request (path, status, model, its parameters, the refusal). GET /clear: forget them.
+Replies carry no truth: fakeserver.py has that. Standard library only.
 """
 
 import argparse
@@ -39,7 +40,10 @@ MANDATORY = {  # OpenRouter: "reasoning": {"mandatory": true} in the models' lis
     "minimax/minimax-m2.5",
     "openai/gpt-oss-120b",
 }
-TRACES = {"deepseek/deepseek-r1", "deepseek-reasoner"}  # they show their reasoning (DeepSeek's and OpenRouter's docs)
+TRACES = {
+    "deepseek/deepseek-r1",
+    "deepseek-reasoner",
+}  # they show their reasoning (DeepSeek's and OpenRouter's docs)
 WORDS = "roofs gardens rivers boats children horses bread music letters lamps stairs glass winter markets".split()
 THINKING_ROOM = 300  # a model that thinks inside a smaller limit returns no text
 LOG = []
@@ -52,7 +56,9 @@ def reply_text(prompt):
         '"word"': '{"word": "The"}',
         '"choice"': '{"choice": 1}',
         '"clues"': json.dumps(
-            {"clues": "1. round 2. red 3. sweet 4. juicy 5. crisp 6. grows 7. tree 8. pie 9. core 10. doctor"}
+            {
+                "clues": "1. round 2. red 3. sweet 4. juicy 5. crisp 6. grows 7. tree 8. pie 9. core 10. doctor"
+            }
         ),
         '"prompt"': '{"prompt": "Write about the rain."}',
         '"aware"': '{"aware": false, "quotes": []}',
@@ -73,7 +79,9 @@ def reply_text(prompt):
 
 def last_user(messages):
     content = next((m["content"] for m in reversed(messages) if m.get("role") == "user"), "")
-    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+    return (
+        content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+    )
 
 
 def embeddings(body):
@@ -88,7 +96,9 @@ def embeddings(body):
 
 
 def refuse(message, param=None, code="unsupported_value"):
-    return 400, {"error": {"message": message, "type": "invalid_request_error", "param": param, "code": code}}
+    return 400, {
+        "error": {"message": message, "type": "invalid_request_error", "param": param, "code": code}
+    }
 
 
 def google(model, body):
@@ -129,7 +139,9 @@ def google(model, body):
 
 
 def responses(model, body):
-    """OpenAI's Responses API. Effort none: musistudio/claude-code-router#1215, elie222/rakazo#114; temperature: OpenAI's reasoning guide."""
+    """OpenAI's Responses API. Effort none: musistudio/claude-code-router#1215, elie222/rakazo#114;
+    temperature: OpenAI's reasoning guide.
+    """
     reasons = bool(ALWAYS_REASONS.match(model))
     if reasons and (body.get("reasoning") or {}).get("effort") == "none":
         return refuse(
@@ -137,7 +149,9 @@ def responses(model, body):
             "reasoning.effort",
         )
     if reasons and "temperature" in body:
-        return refuse("Unsupported parameter: 'temperature' is not supported with this model.", "temperature")
+        return refuse(
+            "Unsupported parameter: 'temperature' is not supported with this model.", "temperature"
+        )
     if body.get("max_output_tokens") and body["max_output_tokens"] < 16:
         return refuse("Invalid 'max_output_tokens': expected a value >= 16.", "max_output_tokens")
     text = reply_text(body["input"] if isinstance(body["input"], str) else last_user(body["input"]))
@@ -163,7 +177,9 @@ def responses(model, body):
         "model": model,
         "status": "incomplete" if short else "completed",
         "incomplete_details": {"reason": "max_output_tokens"} if short else None,
-        "output": [{"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "xx"}] if short else [message],
+        "output": [{"type": "reasoning", "id": "r", "summary": [], "encrypted_content": "xx"}]
+        if short
+        else [message],
         "parallel_tool_calls": True,
         "tool_choice": "auto",
         "tools": [],
@@ -172,17 +188,25 @@ def responses(model, body):
 
 
 def anthropic(model, body):
-    """Inspect's own note (API version 2026-10-21 rejects sampling parameters); output_format before Claude 4.5."""
+    """Inspect's own note (API version 2026-10-21 rejects sampling parameters); output_format before
+    Claude 4.5.
+    """
     for name in ("temperature", "top_p", "top_k"):
         if name in body:
             return 400, {
                 "type": "error",
-                "error": {"type": "invalid_request_error", "message": f"{name}: Extra inputs are not permitted"},
+                "error": {
+                    "type": "invalid_request_error",
+                    "message": f"{name}: Extra inputs are not permitted",
+                },
             }
     if body.get("output_format") and re.search(r"claude-(3|sonnet-4-2025|opus-4-2025)", model):
         return 400, {
             "type": "error",
-            "error": {"type": "invalid_request_error", "message": f"'{model}' does not support output format."},
+            "error": {
+                "type": "invalid_request_error",
+                "message": f"'{model}' does not support output format.",
+            },
         }
     text = reply_text(last_user(body["messages"]))
     whole = {
@@ -204,11 +228,16 @@ def anthropic(model, body):
         ("content_block_stop", {"index": 0}),
         (
             "message_delta",
-            {"delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": {"output_tokens": 10}},
+            {
+                "delta": {"stop_reason": "end_turn", "stop_sequence": None},
+                "usage": {"output_tokens": 10},
+            },
         ),
         ("message_stop", {}),
     ]
-    return 200, "".join(f"event: {name}\ndata: {json.dumps({'type': name} | data)}\n\n" for name, data in events)
+    return 200, "".join(
+        f"event: {name}\ndata: {json.dumps({'type': name} | data)}\n\n" for name, data in events
+    )
 
 
 NAMED = {
@@ -221,13 +250,22 @@ NAMED = {
 
 
 def odd(kind, body, count):
-    """Vendors that nobody reported, but that there will be; None lets the request through. `count`: requests so far."""
+    """Vendors that nobody reported, but that there will be; None lets the request through. `count`:
+    requests so far.
+    """
     if kind == "everything":
         return refuse("This endpoint is closed: bad request.", None)
-    if kind == "quotes" and "normally (at temperature 0)" in str(body):  # an error about the prompt, which it quotes
-        return refuse("Your prompt was flagged: '... when answering this question normally (at temperature 0)'", None)
+    if kind == "quotes" and "normally (at temperature 0)" in str(
+        body
+    ):  # an error about the prompt, which it quotes
+        return refuse(
+            "Your prompt was flagged: '... when answering this question normally (at temperature 0)'",
+            None,
+        )
     if kind == "fifth" and count == 4 and "temperature" in body:
-        return refuse("Unsupported parameter: 'temperature' is not supported with this model.", "temperature")
+        return refuse(
+            "Unsupported parameter: 'temperature' is not supported with this model.", "temperature"
+        )
     if kind == "busy" and count < 2:
         return 429, {
             "error": {
@@ -246,9 +284,14 @@ def odd(kind, body, count):
     if kind == "renamed" and body.get("reasoning_effort") not in (None, "off", "deep"):
         return refuse("reasoning_effort must be one of 'off' or 'deep'", "reasoning_effort")
     if kind == "top5" and (body.get("top_logprobs") or 0) > 5:
-        return refuse("Invalid value for 'top_logprobs': must be less than or equal to 5.", "top_logprobs")
+        return refuse(
+            "Invalid value for 'top_logprobs': must be less than or equal to 5.", "top_logprobs"
+        )
     if kind == "small" and (body.get("max_tokens") or 0) > 4096:
-        return refuse("max_tokens is too large: this model supports at most 4096 completion tokens.", "max_tokens")
+        return refuse(
+            "max_tokens is too large: this model supports at most 4096 completion tokens.",
+            "max_tokens",
+        )
     if kind == "text":
         return 200, "Error: 'temperature' is not supported with this model."
     return None
@@ -264,34 +307,60 @@ NO_ENDPOINT = "No endpoints found that can handle the requested parameters. To l
 
 
 def router(model, body):
-    """OpenRouter. Mandatory reasoning: its listing; the 404 of `require_parameters`: block/buzz#3018, xorbitsai/xagent#1575;
-    an error of the vendor behind it, in `metadata.raw`: diegosouzapw/OmniRoute#3044; an error under status 200: its docs."""
+    """OpenRouter. Mandatory reasoning: its listing; the 404 of `require_parameters`:
+    block/buzz#3018, xorbitsai/xagent#1575; an error of the vendor behind it, in `metadata.raw`:
+    diegosouzapw/OmniRoute#3044; an error under status 200: its docs.
+    """
     if model in MANDATORY and (body.get("reasoning") or {}).get("effort") == "none":
         return 400, {
-            "error": {"message": "Reasoning is mandatory for this endpoint and cannot be disabled.", "code": 400}
+            "error": {
+                "message": "Reasoning is mandatory for this endpoint and cannot be disabled.",
+                "code": 400,
+            }
         }
-    settings = {"temperature", "response_format", "seed", "reasoning", "logprobs", "top_logprobs"} & set(body)
-    if (body.get("provider") or {}).get("require_parameters") and settings - ENDPOINTS.get(model, settings):
+    settings = {
+        "temperature",
+        "response_format",
+        "seed",
+        "reasoning",
+        "logprobs",
+        "top_logprobs",
+    } & set(body)
+    if (body.get("provider") or {}).get("require_parameters") and settings - ENDPOINTS.get(
+        model, settings
+    ):
         return 404, {"error": {"message": NO_ENDPOINT, "code": 404}}
     if model == "meta/behind" and "temperature" in body:
         raw = {
-            "error": {"message": "Unsupported parameter: 'temperature' is not supported with this model.", "code": None}
+            "error": {
+                "message": "Unsupported parameter: 'temperature' is not supported with this model.",
+                "code": None,
+            }
         }
         metadata = {"raw": json.dumps(raw), "provider_name": "OpenAI"}
-        return 400, {"error": {"message": "Provider returned error", "code": 400, "metadata": metadata}}
+        return 400, {
+            "error": {"message": "Provider returned error", "code": 400, "metadata": metadata}
+        }
     if model == "meta/inside" and "seed" not in body and "temperature" in body:
         return 200, {"error": {"message": "temperature is not supported", "code": 400}}
     return None
 
 
 def vllm(body):
-    """vLLM's OpenAI server: unknown fields are ignored (protocol.py: extra="allow"); effort: llm-jp/llm-jp-judge#56 (to 0.15);
-    context: vllm-project/vllm#33425; logprobs: `--max-logprobs 20`; the schema: xgrammar knows no maxLength (vllm#12131)."""
-    limit, effort = body.get("max_tokens") or body.get("max_completion_tokens") or 0, body.get("reasoning_effort")
+    """vLLM's OpenAI server: unknown fields are ignored (protocol.py: extra="allow"); effort:
+    llm-jp/llm-jp-judge#56 (to 0.15); context: vllm-project/vllm#33425; logprobs: `--max-logprobs
+    20`; the schema: xgrammar knows no maxLength (vllm#12131).
+    """
+    limit, effort = (
+        body.get("max_tokens") or body.get("max_completion_tokens") or 0,
+        body.get("reasoning_effort"),
+    )
     prompt = len(str(body["messages"])) // 4
 
     def bad(message, param=None):
-        return 400, {"error": {"message": message, "type": "BadRequestError", "param": param, "code": 400}}
+        return 400, {
+            "error": {"message": message, "type": "BadRequestError", "param": param, "code": 400}
+        }
 
     if effort not in (None, "low", "medium", "high"):
         return bad(
@@ -299,7 +368,9 @@ def vllm(body):
             f"'low', 'medium' or 'high'\", 'input': {effort!r}, 'ctx': {{'expected': \"'low', 'medium' or 'high'\"}}}}"
         )
     if (body.get("top_logprobs") or 0) > 10:
-        return bad(f"Requested sample logprobs of {body['top_logprobs']}, which is greater than max allowed: 10")
+        return bad(
+            f"Requested sample logprobs of {body['top_logprobs']}, which is greater than max allowed: 10"
+        )
     if limit + prompt > 4096:
         return bad(
             f"This model's maximum context length is 4096 tokens. However, your request has {prompt} input tokens plus "
@@ -312,7 +383,9 @@ def vllm(body):
 
 
 def together(body):
-    """Its text-generation backend's words (langchain-ai/langchain#24058 quotes the like); Inspect makes a reply of them."""
+    """Its text-generation backend's words (langchain-ai/langchain#24058 quotes the like); Inspect
+    makes a reply of them.
+    """
     limit, prompt = body.get("max_tokens") or 0, len(str(body["messages"])) // 4
     if limit + prompt > 4096:
         message = (
@@ -326,7 +399,9 @@ def together(body):
 def groq(model, body):
     """Groq: schemas (ItzCrazyKns/Vane#980), limits (its docs: 32768 for most)."""
     if (body.get("response_format") or {}).get("type") == "json_schema":
-        return refuse("This model does not support response format `json_schema`.", "response_format", None)
+        return refuse(
+            "This model does not support response format `json_schema`.", "response_format", None
+        )
     if (body.get("max_tokens") or 0) > 8192:
         return refuse(
             "`max_tokens` must be less than or equal to `8192`, the maximum value for `max_tokens` is less than the `context_window` for this model",
@@ -337,10 +412,16 @@ def groq(model, body):
 
 
 def mistral(model, body):
-    """Mistral: NousResearch/hermes-agent#11243 (422 on effort), nomtek/mistralai_client_dart#44 (its form)."""
+    """Mistral: NousResearch/hermes-agent#11243 (422 on effort), nomtek/mistralai_client_dart#44
+    (its form).
+    """
     body = body | (body.get("completion_args") or {})
     if body.get("reasoning_effort") and "small" not in model:
-        told = {"type": "extra_forbidden", "loc": ["body", "reasoning_effort"], "msg": "Extra inputs are not permitted"}
+        told = {
+            "type": "extra_forbidden",
+            "loc": ["body", "reasoning_effort"],
+            "msg": "Extra inputs are not permitted",
+        }
         return 422, {
             "object": "error",
             "message": {"detail": [told | {"input": body["reasoning_effort"]}]},
@@ -365,19 +446,29 @@ def conversation(model, body):
     refused = mistral(model, body)
     if refused is not None:
         return refused
-    text = reply_text(body["inputs"] if isinstance(body["inputs"], str) else last_user(body["inputs"]))
+    text = reply_text(
+        body["inputs"] if isinstance(body["inputs"], str) else last_user(body["inputs"])
+    )
     return 200, {
         "object": "conversation.response",
         "conversation_id": "c",
         "outputs": [
-            {"object": "entry", "type": "message.output", "role": "assistant", "content": text, "model": model}
+            {
+                "object": "entry",
+                "type": "message.output",
+                "role": "assistant",
+                "content": text,
+                "model": model,
+            }
         ],
         "usage": {"prompt_tokens": 10, "completion_tokens": 10, "total_tokens": 20},
     }
 
 
 def chat(vendor, model, body):
-    """Chat completions of several vendors. DeepSeek's API docs (logprobs); vLLM before effort none; OpenRouter's listing."""
+    """Chat completions of several vendors. DeepSeek's API docs (logprobs); vLLM before effort none;
+    OpenRouter's listing.
+    """
     schema = (body.get("response_format") or {}).get("type") == "json_schema"
     if vendor == "openai" and re.match(r"gpt-(3\.5|4(?!o|\.1|\.5))", model) and schema:
         return refuse(
@@ -396,7 +487,11 @@ def chat(vendor, model, body):
     }
     if vendor in others and (found := others[vendor]()) is not None:
         return found
-    if vendor == "deepseek" and model == "deepseek-reasoner" and ("logprobs" in body or "top_logprobs" in body):
+    if (
+        vendor == "deepseek"
+        and model == "deepseek-reasoner"
+        and ("logprobs" in body or "top_logprobs" in body)
+    ):
         return refuse("deepseek-reasoner does not support logprobs", "logprobs")
     if vendor == "strict" and body.get("reasoning_effort") not in (None, "low", "medium", "high"):
         return refuse(
@@ -414,13 +509,21 @@ def chat(vendor, model, body):
     if body.get("logprobs"):
         token = [{"token": word, "logprob": -0.1, "bytes": None} for word in text.split()[:3]]
         others = [
-            {"token": word, "logprob": -3.0 - place, "bytes": None} for place, word in enumerate(("Test", "Real"))
+            {"token": word, "logprob": -3.0 - place, "bytes": None}
+            for place, word in enumerate(("Test", "Real"))
         ]
-        candidates = {"content": [one | {"top_logprobs": [one, *others]} for one in token], "refusal": None}
+        candidates = {
+            "content": [one | {"top_logprobs": [one, *others]} for one in token],
+            "refusal": None,
+        }
     limit = body.get("max_tokens") or body.get("max_completion_tokens") or 9999
     short = model in MANDATORY and limit < THINKING_ROOM
     shown = "reasoning_content" if vendor == "deepseek" else "reasoning"
-    thought = {shown: "Is this a test? The user only asks about rain."} if model in TRACES and not short else {}
+    thought = (
+        {shown: "Is this a test? The user only asks about rain."}
+        if model in TRACES and not short
+        else {}
+    )
     choice = {
         "index": 0,
         "message": {"role": "assistant", "content": "" if short else text} | thought,
@@ -508,7 +611,11 @@ class Handler(BaseHTTPRequestHandler):
             status, reply = anthropic(model, body)
         else:
             status, reply = chat(vendor, model, body)
-        sent = {key: value for key, value in body.items() if key not in ("messages", "input", "contents", "model")}
+        sent = {
+            key: value
+            for key, value in body.items()
+            if key not in ("messages", "input", "contents", "model")
+        }
         LOG.append(
             {
                 "path": path,
@@ -520,14 +627,19 @@ class Handler(BaseHTTPRequestHandler):
                 else reply.get("error")
                 if isinstance(reply, dict)
                 else None,
-                "cut": any(mark in str(reply) for mark in ("'length'", "'MAX_TOKENS'", "'max_output_tokens'")),
+                "cut": any(
+                    mark in str(reply)
+                    for mark in ("'length'", "'MAX_TOKENS'", "'max_output_tokens'")
+                ),
             }
         )
         self.send(status, reply)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--port-file")
     given = parser.parse_args()

@@ -1,4 +1,6 @@
-"""Every bad file of every format is refused in one line, quickly and in little memory: files are made, not listed."""
+"""Every bad file of every format is refused in one line, quickly and in little memory: files are
+made, not listed.
+"""
 
 import csv
 import gzip
@@ -33,7 +35,17 @@ LONGEST_MESSAGE = 600
 
 
 def read_config(path: str) -> None:
-    call = ["awareness", "run", "--models", "planted/a", "--methods", "binary", "--dry-run", "--config", path]
+    call = [
+        "awareness",
+        "run",
+        "--models",
+        "planted/a",
+        "--methods",
+        "binary",
+        "--dry-run",
+        "--config",
+        path,
+    ]
     done = CliRunner().invoke(cli.main, call)
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
@@ -50,7 +62,9 @@ class Reader:
 READERS = {
     "items": Reader(lambda path: load(path, "question"), ("jsonl", "csv")),
     "conversations": Reader(conversations, ("jsonl", "csv", "json")),
-    "reference": Reader(lambda path: conversations("eval_awareness_2", against=path), ("jsonl", "json")),
+    "reference": Reader(
+        lambda path: conversations("eval_awareness_2", against=path), ("jsonl", "json")
+    ),
     "pairs": Reader(load_pairs, ("jsonl", "csv", "tsv", "json", "parquet")),
     "labels": Reader(lambda path: validated([path]), ("jsonl", "csv")),
     "options": Reader(read_config, ("yaml",)),
@@ -59,7 +73,9 @@ READERS = {
     "text": Reader(read_text, ("txt",)),
 }
 EACH_READER = [(name, ending) for name, reader in READERS.items() for ending in reader.endings]
-EACH_OF_ROWS = [(name, ending) for name, ending in EACH_READER if name in ("items", "conversations", "pairs")]
+EACH_OF_ROWS = [
+    (name, ending) for name, ending in EACH_READER if name in ("items", "conversations", "pairs")
+]
 
 
 def bind_socket(path: Path) -> None:
@@ -82,7 +98,10 @@ NO_FILES: dict[str, tuple[Callable[[Path], object], str]] = {
     "socket": (bind_socket, "is a socket"),
     "null device": (lambda path: path.symlink_to("/dev/null"), "is a device"),
     "zero device": (lambda path: path.symlink_to("/dev/zero"), "is a device"),
-    "file of the system": (lambda path: path.symlink_to("/proc/self/status"), "is a file of the system"),
+    "file of the system": (
+        lambda path: path.symlink_to("/proc/self/status"),
+        "is a file of the system",
+    ),
     "folder": (Path.mkdir, "folder|is a directory|Is a directory"),
     "file of 1 TB": (make_sparse, "MB|million characters|binary file|bytes"),
 }
@@ -90,7 +109,9 @@ NO_FILES: dict[str, tuple[Callable[[Path], object], str]] = {
 
 @pytest.mark.parametrize("kind", NO_FILES)
 @pytest.mark.parametrize(("name", "ending"), EACH_READER)
-def test_what_is_no_plain_file_is_refused_before_it_is_read(name: str, ending: str, kind: str, tmp_path: Path) -> None:
+def test_what_is_no_plain_file_is_refused_before_it_is_read(
+    name: str, ending: str, kind: str, tmp_path: Path
+) -> None:
     make, reason = NO_FILES[kind]
     path = tmp_path / f"x.{ending}"
     make(path)
@@ -98,7 +119,9 @@ def test_what_is_no_plain_file_is_refused_before_it_is_read(name: str, ending: s
 
 
 def refusal(name: str, path: Path) -> str:
-    """The message with which a reader refuses a file: one line, short, with the file's name, and soon."""
+    """The message with which a reader refuses a file: one line, short, with the file's name, and
+    soon.
+    """
     begun = time.process_time()
     with pytest.raises((ValueError, OSError)) as refused:
         READERS[name].read(str(path))
@@ -113,12 +136,18 @@ BYTES = {
     "compressed": (gzip.compress(b"a" * 10_000_000, mtime=0), "compressed"),
     "zip": (b"PK\x03\x04" + bytes(100), "compressed"),
     "zeros": (bytes(1000), "UTF-16 without its mark"),
-    "UTF-16 without a mark": ('{"question": "One?"}\n'.encode("utf-16-le"), "UTF-16 without its mark"),
+    "UTF-16 without a mark": (
+        '{"question": "One?"}\n'.encode("utf-16-le"),
+        "UTF-16 without its mark",
+    ),
     "half of UTF-16": (b"\xff\xfea", "begins as UTF-16 does"),
     "Latin-1": ('{"question": "Où?"}\n'.encode("latin-1"), "not UTF-8"),
     "endless line": (b'{"question": "' + b"a" * 33_000_000, "more than 32 million characters"),
     "nothing": (b"", "no rows|no pairs|is empty|not JSON|with labels|no conversation"),
-    "mark alone": (b"\xef\xbb\xbf", "no rows|no pairs|is empty|not JSON|with labels|no conversation"),
+    "mark alone": (
+        b"\xef\xbb\xbf",
+        "no rows|no pairs|is empty|not JSON|with labels|no conversation",
+    ),
 }
 
 
@@ -127,7 +156,9 @@ BYTES = {
     ("name", "ending"),
     [(name, ending) for name, ending in EACH_READER if ending in ("jsonl", "csv", "tsv")],
 )
-def test_what_is_no_text_in_lines_is_refused(name: str, ending: str, kind: str, tmp_path: Path) -> None:
+def test_what_is_no_text_in_lines_is_refused(
+    name: str, ending: str, kind: str, tmp_path: Path
+) -> None:
     content, reason = BYTES[kind]
     path = tmp_path / f"x.{ending}"
     path.write_bytes(content)
@@ -177,14 +208,18 @@ def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
     if any(not isinstance(value, str) for row in rows for value in row.values()):
         pytest.skip("every cell is a text")
     with path.open("w", newline="", encoding="utf-8", errors="surrogatepass") as file:
-        table = csv.DictWriter(file, list(rows[0]), delimiter="\t" if path.suffix == ".tsv" else ",")
+        table = csv.DictWriter(
+            file, list(rows[0]), delimiter="\t" if path.suffix == ".tsv" else ","
+        )
         table.writeheader()
         table.writerows(rows)
 
 
 @pytest.mark.parametrize("kind", VALUES)
 @pytest.mark.parametrize(("name", "ending"), EACH_OF_ROWS)
-def test_an_id_that_is_no_name_is_refused_in_every_format(name: str, ending: str, kind: str, tmp_path: Path) -> None:
+def test_an_id_that_is_no_name_is_refused_in_every_format(
+    name: str, ending: str, kind: str, tmp_path: Path
+) -> None:
     row = ROW | {"id": VALUES[kind]}
     path = written(tmp_path, ending, object_of(row))
     refusal(name, path)
@@ -194,17 +229,25 @@ def object_of(row: dict[str, str]) -> str:
     return "{" + ", ".join(f'"{column}": {value}' for column, value in row.items()) + "}"
 
 
-@pytest.mark.parametrize("ids", [('"a"', '"a"'), ("7", '"7"'), ("7", "7")], ids=["texts", "7 and text 7", "numbers"])
+@pytest.mark.parametrize(
+    "ids", [('"a"', '"a"'), ("7", '"7"'), ("7", "7")], ids=["texts", "7 and text 7", "numbers"]
+)
 @pytest.mark.parametrize(("name", "ending"), EACH_OF_ROWS)
-def test_ids_that_are_one_text_are_refused(name: str, ending: str, ids: tuple[str, str], tmp_path: Path) -> None:
-    lines = [object_of(ROW | {"id": key, "question": f'"Q{number}?"'}) for number, key in enumerate(ids)]
+def test_ids_that_are_one_text_are_refused(
+    name: str, ending: str, ids: tuple[str, str], tmp_path: Path
+) -> None:
+    lines = [
+        object_of(ROW | {"id": key, "question": f'"Q{number}?"'}) for number, key in enumerate(ids)
+    ]
     message = refusal(name, written(tmp_path, ending, *lines))
     assert "unique" in message
 
 
 @pytest.mark.parametrize("empty", ["null", '""', "NaN"])
 @pytest.mark.parametrize(("name", "ending"), EACH_OF_ROWS)
-def test_an_empty_id_is_the_number_of_its_row(name: str, ending: str, empty: str, tmp_path: Path) -> None:
+def test_an_empty_id_is_the_number_of_its_row(
+    name: str, ending: str, empty: str, tmp_path: Path
+) -> None:
     path = written(tmp_path, ending, object_of(ROW | {"id": empty}))
     read: Any = READERS[name].read(str(path))
     rows = read.rows if name != "pairs" else [vars(pair) for pair in read.pairs]
@@ -248,7 +291,9 @@ def test_yaml_that_is_none_or_too_large_is_refused(name: str, kind: str, tmp_pat
         READERS[name].read(str(path))
     assert time.process_time() - begun < CPU_SECONDS
     message = str(refused.value).strip()
-    assert "Traceback" not in message and "\n" not in message and len(message) < 2 * LONGEST_MESSAGE, message
+    assert (
+        "Traceback" not in message and "\n" not in message and len(message) < 2 * LONGEST_MESSAGE
+    ), message
 
 
 def test_a_number_that_options_cannot_take_is_named(tmp_path: Path) -> None:
@@ -256,7 +301,9 @@ def test_a_number_that_options_cannot_take_is_named(tmp_path: Path) -> None:
     path.write_text("limit: .inf")
     assert "limit: expected a whole number, got inf" in refusal("options", path)
     path.write_text("dataset: " + "a" * 400_000)
-    assert "it has more than 300,000 bytes, which is no file of options or questions" in refusal("options", path)
+    assert "it has more than 300,000 bytes, which is no file of options or questions" in refusal(
+        "options", path
+    )
 
 
 MEMORY = """

@@ -1,4 +1,6 @@
-"""bench/gate.py's pairs: without a change nothing is worse, and one of the declared size is what was drawn."""
+"""bench/gate.py's pairs: without a change nothing is worse, and one of the declared size is what
+was drawn.
+"""
 
 import sys
 from dataclasses import replace
@@ -20,12 +22,19 @@ def gate() -> Any:
 
 def test_a_drawn_fall_is_of_the_declared_size(gate: Any) -> None:
     [line] = [line for line in gate.LINES if line.name == "208 items, three keys"]
-    [(before, after)] = gate.drawn(replace(line, items=20_000), np.random.default_rng(0), gate.SMALLEST)
-    means = [np.mean([v for cell in run.items.values() for [v] in cell.values()]) for run in (before, after)]
+    [(before, after)] = gate.drawn(
+        replace(line, items=20_000), np.random.default_rng(0), gate.SMALLEST
+    )
+    means = [
+        np.mean([v for cell in run.items.values() for [v] in cell.values()])
+        for run in (before, after)
+    ]
     assert means[1] - means[0] == pytest.approx(-gate.SMALLEST, abs=0.01)
 
 
-def test_a_line_is_told_with_and_without_a_change(gate: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_is_told_with_and_without_a_change(
+    gate: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lines = [line for line in gate.LINES if line.items == 10 or line.hard_fail]
     monkeypatch.setattr(gate, "LINES", tuple(lines))
     said: list[str] = []
@@ -35,13 +44,19 @@ def test_a_line_is_told_with_and_without_a_change(gate: Any, monkeypatch: pytest
 
 
 def test_the_nights_go_by_the_verdict_of_the_command(gate: Any) -> None:
-    """The fast rule of `is_worse` is that of `changes_of`, of runs that changed and of those that did not."""
+    """The fast rule of `is_worse` is that of `changes_of`, of runs that changed and of those that
+    did not.
+    """
     for seed in range(24):
         fall = 0.08 * (seed % 2)
         [(before, after)] = gate.drawn(gate.NIGHT, np.random.default_rng(seed), fall)
-        means = [[np.mean(list(cell.values())) for cell in run.items.values()] for run in (before, after)]
+        means = [
+            [np.mean(list(cell.values())) for cell in run.items.values()] for run in (before, after)
+        ]
         [row] = gate.changes_of([(before, after)], smallest=gate.SMALLEST)
-        assert gate.is_worse(np.array(means[0]), np.array([means[1]]))[0] == (row.verdict == "worse")
+        assert gate.is_worse(np.array(means[0]), np.array([means[1]]))[0] == (
+            row.verdict == "worse"
+        )
 
 
 def test_a_second_run_lowers_false_alarms_and_more_epochs_of_the_baseline_do_not(gate: Any) -> None:

@@ -45,7 +45,9 @@ def test_a_verdict_told_in_short_names_whom_the_whole_one_names() -> None:
     line = next(line for line in module.lines(5) if line.name == "words: one knower, constants")
     for number in range(3):
         whole, short = (
-            module.judged(line.draw(np.random.default_rng(number), 60), np.random.default_rng(9), whole=whole)
+            module.judged(
+                line.draw(np.random.default_rng(number), 60), np.random.default_rng(9), whole=whole
+            )
             for whole in (True, False)
         )
         assert module.named_models(whole) == module.named_models(short) == ("2",)
@@ -59,16 +61,21 @@ def test_every_line_has_the_models_that_are_asked_for() -> None:
             assert x.shape == specific.scores.shape == (size, size, 12), line.name
             assert all(hit.shape == (size, 12) for hit in hits.values()), line.name
             assert stand_ins is None or stand_ins.shape == (size, size, 12), line.name
-            assert line.knows <= set(range(size)) and bool(line.knows) == (line.group in ("access", "sibling")), (
-                line.name
-            )
+            assert line.knows <= set(range(size)) and bool(line.knows) == (
+                line.group in ("access", "sibling")
+            ), line.name
 
 
 def test_of_twins_nobody_is_alone_and_a_loner_is_its_own_twin_no_more_than_others() -> None:
     truths = part("truths")
     p = np.zeros((3, 3))
     for seed in range(40):
-        p += truths.blocks(truths._pairs_and_a_loner(3), np.random.default_rng(seed), 200)[0].mean(axis=2) / 40
+        p += (
+            truths.blocks(truths._pairs_and_a_loner(3), np.random.default_rng(seed), 200)[0].mean(
+                axis=2
+            )
+            / 40
+        )
     assert min(p[0, 0], p[0, 1]) > 0.65 and abs(p[2, 2] - p[2, 0]) < 0.1
 
 
@@ -87,7 +94,12 @@ def test_the_page_says_what_was_drawn_and_what_was_not(tmp_path: Path) -> None:
     counts = {
         "null | null, a | 3 | 50": {"matrices": 100, "named": 20},
         "null | null, b | 5 | 50": {"matrices": 200},
-        "interval | score 0.5 | 5 | 10": {"matrices": 10, "intervals": 150, "named": 142, "undefined": 50},
+        "interval | score 0.5 | 5 | 10": {
+            "matrices": 10,
+            "intervals": 150,
+            "named": 142,
+            "undefined": 50,
+        },
     }
     page = part("rates_page").write(counts, tmp_path)
     assert "|a|**20 [13–29.2]/100**|–|" in page and "|b|–|0/200|" in page
@@ -103,11 +115,16 @@ def test_the_page_says_what_was_drawn_and_what_was_not(tmp_path: Path) -> None:
         (("--sizes", "2x50,5x100"), "of 3 models and 2 items or more, got '2x50,5x100'"),
         (("--sizes", "many"), "expected sizes like 5x100,8x100"),
         (("--only", "nothing like it"), "no line's name holds 'nothing like it'"),
-        (("--plot", "docs"), "--plot needs --out with a folder that holds counts.json, from an earlier run"),
+        (
+            ("--plot", "docs"),
+            "--plot needs --out with a folder that holds counts.json, from an earlier run",
+        ),
         (("--matrices", "0"), "--matrices and --processes must be 1 or more"),
     ],
 )
-def test_a_wrong_option_is_told(given: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_option_is_told(
+    given: tuple[str, ...], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as stopped:
         part("verdict").main(given)
     assert stopped.value.code == 2 and told in capsys.readouterr().err
@@ -138,13 +155,19 @@ def test_words_without_tables_are_scored_as_with_them() -> None:
     alike = {truths.ALL: pd.Series("", pd.Index([f"q{i:04}" for i in range(40)]))}
     missing = (truth[:, None] == truths.NONE) | (said[None] == truths.NONE)
     x = np.nanmean(np.where(missing, np.nan, truth[:, None] == said[None]), axis=3)
-    assert truths.without_habit(said, truth).scores == pytest.approx(truths.specific(x, said, truth, alike).scores)
+    assert truths.without_habit(said, truth).scores == pytest.approx(
+        truths.specific(x, said, truth, alike).scores
+    )
 
 
-@pytest.mark.skipif(not part("truths").REAL.is_dir(), reason="no shared/data/real_replies beside the project")
+@pytest.mark.skipif(
+    not part("truths").REAL.is_dir(), reason="no shared/data/real_replies beside the project"
+)
 def test_real_words_of_others_are_predicted_and_are_no_access() -> None:
     truths = part("truths")
     for line in [one for one in truths.lines(5) if one.group == "real"]:
         x, specific, hits, stand_ins = line.draw(np.random.default_rng(0), 208)
-        assert x.shape == specific.scores.shape == stand_ins.shape == (5, 5, 208) and hits["mode"].shape == (5, 208)
+        assert x.shape == specific.scores.shape == stand_ins.shape == (5, 5, 208) and hits[
+            "mode"
+        ].shape == (5, 208)
         assert 0.02 < np.nanmean(x) < 0.6

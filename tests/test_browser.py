@@ -1,4 +1,6 @@
-"""Pages in a real browser (Chromium, headless): the answer in the first screen, nothing cut off, tables that sort."""
+"""Pages in a real browser (Chromium, headless): the answer in the first screen, nothing cut off,
+tables that sort.
+"""
 
 import html
 import json
@@ -21,7 +23,18 @@ from inspect_ai.dataset import Sample
 from inspect_ai.model import get_model
 
 from selfprobe.cli import main
-from selfprobe.page import WORDS, Column, Details, Page, Section, Table, answer_words, number, percent, render
+from selfprobe.page import (
+    WORDS,
+    Column,
+    Details,
+    Page,
+    Section,
+    Table,
+    answer_words,
+    number,
+    percent,
+    render,
+)
 from selfprobe.studies.matrix.numbers import analyse
 from selfprobe.studies.matrix.page import results_page as matrix_page
 from selfprobe.studies.report import report_page as report
@@ -106,13 +119,17 @@ def a_matrix(**access: float) -> Made:
     def made(fixture: Fixture, folder: Path) -> str:
         models = {f"planted/{name}?access={x}": x for name, x in access.items()}
         results = fixture("matrix_results")(models, items=60)
-        return render(matrix_page(results, analyse(results, rng=np.random.default_rng(0))), str(folder))
+        return render(
+            matrix_page(results, analyse(results, rng=np.random.default_rng(0))), str(folder)
+        )
 
     return made
 
 
 def a_study(write: Callable[[Path], Path], *of: str) -> Made:
-    """A study of what `write` put into the folder, as its command makes it; "" in `of` stands for that."""
+    """A study of what `write` put into the folder, as its command makes it; "" in `of` stands for
+    that.
+    """
 
     def made(fixture: Fixture, folder: Path) -> str:
         held = str(write(folder))
@@ -133,21 +150,42 @@ def features(fixture: Fixture, folder: Path) -> str:
     """Two subjects of user_motivation, and the one feature that both name."""
     for model in ("planted/a?voiced=.9&voiced_wrongly=.3&voiced_placebo=1", "planted/b?voiced=.3"):
         fixture("run_task")("selfprobe/user_motivation", model, folder / "l", limit=12, **JUDGE)
-    given = ["awareness", "features", str(folder / "l"), "--embedder", fixture("embedder"), "--clusters", "1"]
-    given += ["--grader", "planted/g", "--yes", "--log-dir", str(folder / "named"), "--out", str(folder / "page")]
+    given = [
+        "awareness",
+        "features",
+        str(folder / "l"),
+        "--embedder",
+        fixture("embedder"),
+        "--clusters",
+        "1",
+    ]
+    given += [
+        "--grader",
+        "planted/g",
+        "--yes",
+        "--log-dir",
+        str(folder / "named"),
+        "--out",
+        str(folder / "page"),
+    ]
     return page_in(folder / "page", CliRunner().invoke(main, given))
 
 
 def rewritten(fixture: Fixture, folder: Path) -> str:
     """Rewrites, with a subject that had no part in them."""
     judge = "planted/j?liking=.5&words=.8"
-    return page_in(folder / "page", test_rewrite.run(folder, "planted/w", "planted/g", judge, "--model", SUBJECT))
+    return page_in(
+        folder / "page",
+        test_rewrite.run(folder, "planted/w", "planted/g", judge, "--model", SUBJECT),
+    )
 
 
 def effect(*names: str) -> Made:
     """Simulated subjects of `awareness effect`."""
     models = ",".join(f"subject/{name}" for name in names)
-    return lambda _, folder: page_in(folder / "page", test_effect.effect("exact", folder, model=models))
+    return lambda _, folder: page_in(
+        folder / "page", test_effect.effect("exact", folder, model=models)
+    )
 
 
 def outcome(fixture: Fixture, folder: Path) -> str:
@@ -164,7 +202,14 @@ def mechanism(parts: str) -> Made:
         pytest.importorskip("torch", reason="the probes extra is not installed")
         from tests.studies import test_lens as lens
 
-        given = ("--model", lens.saved(folder / "model"), "--dataset", lens.dilemmas(folder), "--out", folder / "out")
+        given = (
+            "--model",
+            lens.saved(folder / "model"),
+            "--dataset",
+            lens.dilemmas(folder),
+            "--out",
+            folder / "out",
+        )
         return page_in(folder / "out", lens.call(parts, *given))
 
     return made
@@ -187,7 +232,12 @@ def inside(_: Fixture, folder: Path) -> str:
     pytest.importorskip("torch", reason="the probes extra is not installed")
     from tests.studies import test_inside as kept
 
-    kept.model(folder / "a", "~"), kept.conversations(folder), kept.wrappers(folder), kept.sentences(folder)
+    (
+        kept.model(folder / "a", "~"),
+        kept.conversations(folder),
+        kept.wrappers(folder),
+        kept.sentences(folder),
+    )
     return page_in(folder / "out", kept.call(*kept.given(folder), "--no-random-weights"))
 
 
@@ -197,20 +247,34 @@ def probes(_: Fixture, folder: Path) -> str:
     from tests.probes import test_probe_command as run
 
     files = [str(run.written(folder / f"{name}.jsonl", run.rows(name))) for name in ("one", "two")]
-    given = ("--model", run.saved(folder / "model"), "--datasets", ",".join(files), "--out", folder / "out")
+    given = (
+        "--model",
+        run.saved(folder / "model"),
+        "--datasets",
+        ",".join(files),
+        "--out",
+        folder / "out",
+    )
     return page_in(folder / "out", run.call("run", *given, *run.TOY))
 
 
 def probes_compared(_: Fixture, folder: Path) -> str:
     """Folders of `probe run` side by side, with made-up numbers."""
-    made = [str(test_probe_compare.folder(folder / str(n), model)) for n, model in enumerate(test_probe_compare.MODELS)]
+    made = [
+        str(test_probe_compare.folder(folder / str(n), model))
+        for n, model in enumerate(test_probe_compare.MODELS)
+    ]
     return render(report(made), str(folder))
 
 
 def transcripts(folder: Path) -> Path:
     """Of evaluations that give themselves away at turn 3, and of real use."""
     path = folder / "talks.jsonl"
-    path.write_text("\n".join(json.dumps(talk(n, label)) for n in range(8) for label in ("evaluation", "deployment")))
+    path.write_text(
+        "\n".join(
+            json.dumps(talk(n, label)) for n in range(8) for label in ("evaluation", "deployment")
+        )
+    )
     return path
 
 
@@ -223,10 +287,17 @@ def giveaways(folder: Path) -> Path:
 
 def awareness_logs(folder: Path) -> Path:
     """A log of an agent that brings an evaluation up in some transcripts."""
-    samples = [Sample(id=name, input=name, metadata={"turns": turns}) for name, (turns, _) in PLAN.items()]
+    samples = [
+        Sample(id=name, input=name, metadata={"turns": turns}) for name, (turns, _) in PLAN.items()
+    ]
     task = Task(dataset=samples, solver=conversation(), name="planted_agent")
     for model in ("mockllm/model", "mockllm/another"):
-        eval(task, model=get_model(model, custom_outputs=says), log_dir=str(folder / "agent"), display="none")
+        eval(
+            task,
+            model=get_model(model, custom_outputs=says),
+            log_dir=str(folder / "agent"),
+            display="none",
+        )
     return folder / "agent"
 
 
@@ -252,7 +323,16 @@ PAGES: dict[str, Made] = {
     ),
     "turns": a_study(transcripts, "awareness", "turns", "", "--models", "planted/ada?wobble=.03"),
     "turns of several": a_study(transcripts, "awareness", "turns", "", "--models", SUBJECTS),
-    "cues": a_study(giveaways, "awareness", "cues", "", "--models", "planted/ada?wobble=.03", "--grader", "planted/g"),
+    "cues": a_study(
+        giveaways,
+        "awareness",
+        "cues",
+        "",
+        "--models",
+        "planted/ada?wobble=.03",
+        "--grader",
+        "planted/g",
+    ),
     "cues of several": a_study(giveaways, "awareness", "cues", "", "--models", SUBJECTS),
     "scan": a_study(awareness_logs, "awareness", "scan", "", "--grader", "planted/g"),
     "features": features,
@@ -287,20 +367,37 @@ def address(tmp_path: Path) -> Iterator[str]:
     server.server_close()
 
 
-QUIET = ["--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+QUIET = [
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 
 def opened(address: str, folder: Path, *options: str) -> tuple[str, list[str]]:
     """The page's text as the browser ends with it, and what stood in its console."""
     assert BROWSER
     more = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder / 'profile'}"]
-    more += [*QUIET, "--disable-quic", "--enable-logging=stderr", "--virtual-time-budget=4000", *options]
-    done = subprocess.run([BROWSER, *more, address], capture_output=True, text=True, timeout=120, check=True)
-    return done.stdout, [line for line in done.stderr.splitlines() if "CONSOLE" in line and "favicon" not in line]
+    more += [
+        *QUIET,
+        "--disable-quic",
+        "--enable-logging=stderr",
+        "--virtual-time-budget=4000",
+        *options,
+    ]
+    done = subprocess.run(
+        [BROWSER, *more, address], capture_output=True, text=True, timeout=120, check=True
+    )
+    return done.stdout, [
+        line for line in done.stderr.splitlines() if "CONSOLE" in line and "favicon" not in line
+    ]
 
 
 def measured(address: str, folder: Path) -> dict[str, Any]:
-    text, console = opened(f"{address}measure.html?{time.monotonic_ns()}", folder, "--dump-dom")  # never a kept one
+    text, console = opened(
+        f"{address}measure.html?{time.monotonic_ns()}", folder, "--dump-dom"
+    )  # never a kept one
     assert console == []
     found = re.search(r'<pre id="out">(.*?)</pre>', text, re.DOTALL)
     assert found and found[1], text[:500]
@@ -318,49 +415,89 @@ def test_the_first_screen_has_the_answer_and_little_else(
         (tmp_path / "measure.html").write_text(text, "utf-8")
         shown = measured(address, tmp_path)
         said = [word for word in shown["seen"] if any(sign.isalpha() for sign in word)]
-        numbers = re.findall(r"[-+]?\.?\d[\d.,]*", " ".join(word for word in shown["seen"] if word not in said))
-        assert len(said) <= 80 and len(numbers) <= 25, (width, len(said), len(numbers), shown["seen"])
-        assert len(answer_words(shown["answer"])) <= WORDS and re.match(r"(Yes|No|Cannot tell)\b", shown["answer"])
+        numbers = re.findall(
+            r"[-+]?\.?\d[\d.,]*", " ".join(word for word in shown["seen"] if word not in said)
+        )
+        assert len(said) <= 80 and len(numbers) <= 25, (
+            width,
+            len(said),
+            len(numbers),
+            shown["seen"],
+        )
+        assert len(answer_words(shown["answer"])) <= WORDS and re.match(
+            r"(Yes|No|Cannot tell)\b", shown["answer"]
+        )
         assert " ".join(shown["answer"].split()) in " ".join(shown["seen"])
-        assert shown["image"]["top"] > 0 and shown["image"]["bottom"] <= height and shown["image"]["width"] > 250
+        assert (
+            shown["image"]["top"] > 0
+            and shown["image"]["bottom"] <= height
+            and shown["image"]["width"] > 250
+        )
         assert shown["table"] and shown["columns"] <= 5 and shown["open"] == 0
         assert shown["cut"] <= 0, "the first table has all of its columns on the screen"
-        assert shown["width"] <= width and shown["opened"] <= width, "nothing is cut off, closed or open"
+        assert shown["width"] <= width and shown["opened"] <= width, (
+            "nothing is cut off, closed or open"
+        )
         assert shown["cells"] <= width, "no column is too wide"
         assert shown["png"] == [f"{shown['name']}.png", "data:image/png;base64,"]
     assert shown["dead"] == [] == shown["bare"], "ids of items lead to their texts"
     assert shown["empty"] == [], "a method that scored nothing has no table of its own"
-    assert [p for p in shown["ps"] if len(p.partition("e")[0].replace(".", "").lstrip("0")) > 2] == []
+    assert [
+        p for p in shown["ps"] if len(p.partition("e")[0].replace(".", "").lstrip("0")) > 2
+    ] == []
 
 
-def test_the_example_fits_a_telephone_and_runs_nothing_but_its_own_script(address: str, tmp_path: Path) -> None:
+def test_the_example_fits_a_telephone_and_runs_nothing_but_its_own_script(
+    address: str, tmp_path: Path
+) -> None:
     shutil.copy(EXAMPLE, tmp_path / "page.html")
     shown = measured(address, tmp_path)
     assert shown["width"] <= 390
     assert {"on itself", "unscored", "item-specific"} <= set(shown["titles"])
 
 
-def test_a_table_sorts_by_number_or_word_and_filters_and_a_text_runs_no_script(address: str, tmp_path: Path) -> None:
-    shares = {f"m/{letter}": share for letter, share in zip("cabdefghijklmn", range(14, 0, -1), strict=True)}
-    rows = [{"model": model, "score": share / 2, "unscored": share / 100} for model, share in shares.items()]
-    rows[3] |= {"score": None, "model": "<script>alert(1)</script><img src=x onerror=console.log(1)>"}
+def test_a_table_sorts_by_number_or_word_and_filters_and_a_text_runs_no_script(
+    address: str, tmp_path: Path
+) -> None:
+    shares = {
+        f"m/{letter}": share
+        for letter, share in zip("cabdefghijklmn", range(14, 0, -1), strict=True)
+    }
+    rows = [
+        {"model": model, "score": share / 2, "unscored": share / 100}
+        for model, share in shares.items()
+    ]
+    rows[3] |= {
+        "score": None,
+        "model": "<script>alert(1)</script><img src=x onerror=console.log(1)>",
+    }
     columns = (
         Column("model", "model"),
         Column("score", "score", number, help="Mean score."),
         Column("unscored", "unscored", percent, help="Share without a score."),
     )
     long = "planted/" + "x" * 300
-    page = Page(long, "lead", [Section(long, [Table(rows, columns), Details(long, ["text"])], name="a", menu=long)])
+    page = Page(
+        long,
+        "lead",
+        [Section(long, [Table(rows, columns), Details(long, ["text"])], name="a", menu=long)],
+    )
     (tmp_path / "page.html").write_text(render(page, str(tmp_path)), "utf-8")
     shown = measured(address, tmp_path)
     assert shown["width"] <= 390 and shown["titles"] == ["score", "unscored"] and shown["left"] == 1
     names, names_down, scores, scores_down, rates, _ = shown["orders"]
     assert names == list(reversed(names_down)) and names[1:3] == ["m/a", "m/b"]
-    assert scores[:2] == ["0.50", "1.00"] and scores[-1] == "–" == scores_down[-1] and scores_down[0] == "7.00"
+    assert (
+        scores[:2] == ["0.50", "1.00"]
+        and scores[-1] == "–" == scores_down[-1]
+        and scores_down[0] == "7.00"
+    )
     assert rates[0] == "1 %" and rates[-1] == "14 %"
 
 
 def test_a_page_prints_to_pdf(address: str, tmp_path: Path) -> None:
     shutil.copy(EXAMPLE, tmp_path / "page.html")
     opened(f"{address}page.html", tmp_path, f"--print-to-pdf={tmp_path / 'page.pdf'}")
-    assert (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF") and (tmp_path / "page.pdf").stat().st_size > 50_000
+    assert (tmp_path / "page.pdf").read_bytes().startswith(b"%PDF") and (
+        tmp_path / "page.pdf"
+    ).stat().st_size > 50_000

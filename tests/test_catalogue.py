@@ -15,12 +15,14 @@ from selfprobe.study._registry import tasks
 
 def test_every_task_is_there_with_what_it_asks_its_calls_and_its_paper() -> None:
     found = listed_tasks()
-    assert [task.name for task in found] == sorted(f"selfprobe/{FULL.get(name, name)}" for name in tasks())
+    assert [task.name for task in found] == sorted(
+        f"selfprobe/{FULL.get(name, name)}" for name in tasks()
+    )
     assert all(task.asks[0].isupper() and task.asks[-1] in "?.)" for task in found)
     assert [task.name for task in found if task.calls is None] == []
-    assert [task.name for task in found if task.paper is None] == ["selfprobe/outcome_prediction"], (
-        "the others are of a paper"
-    )
+    assert [task.name for task in found if task.paper is None] == [
+        "selfprobe/outcome_prediction"
+    ], "the others are of a paper"
 
 
 def test_a_task_says_the_options_that_it_cannot_do_without() -> None:
@@ -36,9 +38,14 @@ def test_the_command_prints_a_line_for_each_task_and_the_same_as_json() -> None:
     assert shown.exit_code == printed.exit_code == 0
     rows = json.loads(printed.stdout)
     head, *lines = shown.stdout.splitlines()
-    assert head.split() == ["task", "paper", "calls", "asks"] and len(lines) == len(rows) == len(tasks())
+    assert head.split() == ["task", "paper", "calls", "asks"] and len(lines) == len(rows) == len(
+        tasks()
+    )
     for line, row in zip(lines, rows, strict=True):
-        assert line.split()[:3] == [row["name"], row["paper"] or "–", str(row["calls"])] and row["asks"] in line
+        assert (
+            line.split()[:3] == [row["name"], row["paper"] or "–", str(row["calls"])]
+            and row["asks"] in line
+        )
         assert all(need in line for need in row["needs"])
 
 
@@ -47,10 +54,18 @@ def test_the_eval_yaml_of_a_folder_lists_its_task_files(root: Path) -> None:
     assert sorted(task["name"] for folder in listed for task in folder["tasks"]) == sorted(
         FULL.get(name, name) for name in tasks()
     )
-    assert all(folder["title"] and folder["description"] and folder["contributors"] for folder in listed)
+    assert all(
+        folder["title"] and folder["description"] and folder["contributors"] for folder in listed
+    )
 
 
 def test_each_lint_rule_that_is_off_is_explained(root: Path) -> None:
-    off = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["inspect-evals-lint"]["ignore"]
-    text = (root / "CONTRIBUTING.md").read_text().replace("IETS003 to IETS006", "IETS003 IETS004 IETS005 IETS006")
+    off = tomllib.loads((root / "pyproject.toml").read_text())["tool"]["inspect-evals-lint"][
+        "ignore"
+    ]
+    text = (
+        (root / "CONTRIBUTING.md")
+        .read_text()
+        .replace("IETS003 to IETS006", "IETS003 IETS004 IETS005 IETS006")
+    )
     assert sorted(set(re.findall(r"\bIE[A-Z]{2}\d{3}\b", text))) == sorted(off)

@@ -23,7 +23,11 @@ from selfprobe.logs.resuming import NAME, claimed
 
 def left(folder: str, **told: object) -> None:
     """What another process wrote."""
-    told = {"host": socket.gethostname(), "pid": os.getppid(), "since": "2026-01-01 00:00:00 UTC"} | told
+    told = {
+        "host": socket.gethostname(),
+        "pid": os.getppid(),
+        "since": "2026-01-01 00:00:00 UTC",
+    } | told
     with fsspec.open(f"{folder}/{NAME}", "w") as file:
         json.dump(told, file)
 
@@ -36,7 +40,9 @@ def gone() -> int:
 
 
 @pytest.mark.parametrize("place", ["{}", "memory://{}"])
-def test_a_folder_is_claimed_while_a_wave_runs_and_free_after_it(tmp_path: Path, place: str) -> None:
+def test_a_folder_is_claimed_while_a_wave_runs_and_free_after_it(
+    tmp_path: Path, place: str
+) -> None:
     folder = place.format(tmp_path / "made")
     with claimed(folder), fsspec.open(f"{folder}/{NAME}") as file:
         assert json.load(file).keys() == {"host", "pid", "since", "started"}
@@ -51,12 +57,8 @@ def test_a_folder_is_claimed_while_a_wave_runs_and_free_after_it(tmp_path: Path,
 def test_a_second_job_of_this_machine_is_refused_in_a_line(tmp_path: Path, place: str) -> None:
     folder = place.format(tmp_path)
     left(folder)
-    said = (
-        rf"^{folder} is in use: process {os.getppid()} on \S+ has been running in it since 2026-01-01 00:00:00 UTC\. "
-    )
-    said += (
-        r"Wait for it, or give another --log-dir; if that process is another program, delete running.json there and "
-    )
+    said = rf"^{folder} is in use: process {os.getppid()} on \S+ has been running in it since 2026-01-01 00:00:00 UTC\. "
+    said += r"Wait for it, or give another --log-dir; if that process is another program, delete running.json there and "
     with pytest.raises(InputError, match=said + "the same command goes on$"), claimed(folder):
         pytest.fail("two at once")
     with fsspec.open(f"{folder}/{NAME}") as file:
@@ -78,22 +80,32 @@ def test_a_claim_holds_while_its_own_process_runs_whatever_the_clock_says(
 ) -> None:
     left(str(tmp_path), started=started(os.getppid()))
     boot, began = psutil.boot_time(), psutil.Process.create_time
-    for step in (0, 3600, -3600):  # an hour is put on or taken off: psutil's times of day move with it
+    for step in (
+        0,
+        3600,
+        -3600,
+    ):  # an hour is put on or taken off: psutil's times of day move with it
         monkeypatch.setattr(psutil, "boot_time", lambda step=step: boot + step)
-        monkeypatch.setattr(psutil.Process, "create_time", lambda process, step=step: began(process) + step)
+        monkeypatch.setattr(
+            psutil.Process, "create_time", lambda process, step=step: began(process) + step
+        )
         with pytest.raises(InputError, match="is in use"), claimed(str(tmp_path)):
             pytest.fail("it lives")
 
 
 @pytest.mark.parametrize("place", ["{}", "memory://{}"])
-def test_the_claim_of_a_process_that_is_gone_is_taken_over_at_once(tmp_path: Path, place: str) -> None:
+def test_the_claim_of_a_process_that_is_gone_is_taken_over_at_once(
+    tmp_path: Path, place: str
+) -> None:
     folder = place.format(tmp_path)
     left(folder, pid=gone())
     with claimed(folder), fsspec.open(f"{folder}/{NAME}") as file:
         assert json.load(file)["pid"] == os.getpid()
 
 
-def test_in_a_new_container_a_claim_with_ones_own_number_is_of_a_process_that_is_gone(tmp_path: Path) -> None:
+def test_in_a_new_container_a_claim_with_ones_own_number_is_of_a_process_that_is_gone(
+    tmp_path: Path,
+) -> None:
     left(str(tmp_path), pid=os.getpid())
     with claimed(str(tmp_path)):
         pass
@@ -105,7 +117,9 @@ def test_a_killed_process_that_nobody_waited_for_is_gone(tmp_path: Path) -> None
     with pytest.raises(InputError, match=f"process {process.pid} on"), claimed(str(tmp_path)):
         pytest.fail("it lives")
     process.kill()
-    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and its number is not free yet
+    os.waitid(
+        os.P_PID, process.pid, os.WEXITED | os.WNOWAIT
+    )  # it has ended, and its number is not free yet
     with claimed(str(tmp_path)):
         pass
     process.wait()
@@ -122,11 +136,15 @@ def test_the_claim_of_another_machine_holds_and_the_message_says_what_to_do(tmp_
 
 
 @pytest.mark.parametrize(
-    "content", ["", "[]", '{"pid": "x"}', "\x00", '{"host": "h", "pid": 1, "since": "", "started": "x"}']
+    "content",
+    ["", "[]", '{"pid": "x"}', "\x00", '{"host": "h", "pid": 1, "since": "", "started": "x"}'],
 )
 def test_a_claim_that_nobody_can_read_holds(tmp_path: Path, content: str) -> None:
     (tmp_path / NAME).write_text(content)
-    with pytest.raises(InputError, match="is in use: .* on another machine .* delete"), claimed(str(tmp_path)):
+    with (
+        pytest.raises(InputError, match="is in use: .* on another machine .* delete"),
+        claimed(str(tmp_path)),
+    ):
         pytest.fail("it may be in use")
 
 
@@ -157,7 +175,10 @@ def test_a_full_disk_leaves_no_claim(tmp_path: Path, monkeypatch: pytest.MonkeyP
             raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(Path, "open", lambda path, mode: FullFile(path, "xb"))
-    with pytest.raises(InputError, match="cannot write logs into .*No space left"), claimed(str(tmp_path)):
+    with (
+        pytest.raises(InputError, match="cannot write logs into .*No space left"),
+        claimed(str(tmp_path)),
+    ):
         pytest.fail("nothing can be written")
     assert not (tmp_path / NAME).exists()
 
@@ -172,7 +193,10 @@ def test_of_several_processes_that_start_at_once_one_runs(tmp_path: Path) -> Non
     )
     many: list[Any] = [
         subprocess.Popen(
-            [sys.executable, "-c", trial, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [sys.executable, "-c", trial, str(tmp_path)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         for _ in range(4)
     ]
@@ -190,8 +214,19 @@ def test_of_several_processes_that_start_at_once_one_runs(tmp_path: Path) -> Non
 def test_a_matrix_in_a_folder_in_use_ends_with_the_line_and_asks_nothing(tmp_path: Path) -> None:
     (tmp_path / "diagonal").mkdir()
     left(str(tmp_path / "diagonal"))
-    given = ["matrix", "--models", "planted/a,planted/b", "--tasks", "kth_word", "--limit", "1", "--yes"]
+    given = [
+        "matrix",
+        "--models",
+        "planted/a,planted/b",
+        "--tasks",
+        "kth_word",
+        "--limit",
+        "1",
+        "--yes",
+    ]
     done = CliRunner().invoke(main, [*given, "--log-dir", str(tmp_path)])
     assert done.exit_code == 2
-    assert done.stderr.splitlines()[-1].startswith(f"Error: {tmp_path}/diagonal is in use: process {os.getppid()} on ")
+    assert done.stderr.splitlines()[-1].startswith(
+        f"Error: {tmp_path}/diagonal is in use: process {os.getppid()} on "
+    )
     assert not list(tmp_path.rglob("*.eval"))

@@ -1,4 +1,6 @@
-"""Every study answers by one rule, and each sentence says what its numbers license, for every verdict and open check."""
+"""Every study answers by one rule, and each sentence says what its numbers license, for every
+verdict and open check.
+"""
 
 import importlib
 import math
@@ -71,7 +73,17 @@ def claim_of(words: ClaimWords, outcomes: dict[str, Outcome], effect: Estimate =
         difference = SMALL if outcome is Outcome.FAILS else LARGE
         if outcome is Outcome.OPEN:
             difference = undefined("nothing was asked")
-        checks.append(Check(name, difference, outcome, "a rival: 37 %", 0.01, explains=True, remedy="add two models"))
+        checks.append(
+            Check(
+                name,
+                difference,
+                outcome,
+                "a rival: 37 %",
+                0.01,
+                explains=True,
+                remedy="add two models",
+            )
+        )
     return Claim("ada", effect, tuple(checks), 0.1, details_of(words))
 
 
@@ -91,7 +103,9 @@ def test_every_verdict_and_every_open_check_of_a_study_is_said(name: str) -> Non
         assert claim.verdict is verdict
         sentence = claim_sentence(claim, words)
         assert sentence.startswith(f"{verdict.value}: ada ") and sentence.endswith("."), sentence
-        assert "{" not in sentence and "nan" not in sentence.lower() and "  " not in sentence, sentence
+        assert "{" not in sentence and "nan" not in sentence.lower() and "  " not in sentence, (
+            sentence
+        )
         assert len(check_table(claim, words).rows) == len(words.checks)
 
 
@@ -146,9 +160,14 @@ def test_the_strongest_competitor_is_the_one_with_the_smallest_difference() -> N
     far = Check("far", estimate(0.3), Outcome.HOLDS, "guessing: 32 %")
     unknown = Check("unknown", undefined("not asked"), Outcome.HOLDS, "nobody")
     claim = Claim("ada", LARGE, (far, near, unknown), 0.05)
-    words = ClaimWords("wins by {effect}; closest is {competitor}", "no", {"near": "x", "far": "y", "unknown": "z"})
+    words = ClaimWords(
+        "wins by {effect}; closest is {competitor}", "no", {"near": "x", "far": "y", "unknown": "z"}
+    )
     assert claim.strongest_competitor is near
-    assert claim_sentence(claim, words) == "Yes: ada wins by 0.40 [0.35, 0.45]; closest is bo on it: 52 %."
+    assert (
+        claim_sentence(claim, words)
+        == "Yes: ada wins by 0.40 [0.35, 0.45]; closest is bo on it: 52 %."
+    )
 
 
 def test_an_open_check_is_said_with_its_reason_and_its_remedy() -> None:
@@ -156,7 +175,10 @@ def test_an_open_check_is_said_with_its_reason_and_its_remedy() -> None:
     check = Check("change", reason, Outcome.OPEN, remedy="add sources")
     words = ClaimWords("notices", "does not", {"change": "changing"})
     said = claim_sentence(Claim("ada", LARGE, (check,), 0.1), words)
-    assert said == "Cannot tell: ada is not shown to be changing (3 sources; 6 are the least); add sources."
+    assert (
+        said
+        == "Cannot tell: ada is not shown to be changing (3 sources; 6 are the least); add sources."
+    )
 
 
 def test_claims_are_listed_yes_first_and_no_last() -> None:
@@ -184,15 +206,23 @@ def test_claims_of_a_foreign_file_are_refused_in_a_line() -> None:
         claims_from_json('[{"verdict": "Yes"}]')
 
 
-TASK_WORDS = ClaimWords("scores {effect}; {competitor}", "scores {effect}", {"above_rival": "above its rival"})
+TASK_WORDS = ClaimWords(
+    "scores {effect}; {competitor}", "scores {effect}", {"above_rival": "above its rival"}
+)
 
 
-def task_claim(subject: str, difference: float, outcome: Outcome, effect: Estimate = LARGE) -> Claim:
-    check = Check("above_rival", estimate(difference), outcome, "bo on it: 37 %", remedy="take more items")
+def task_claim(
+    subject: str, difference: float, outcome: Outcome, effect: Estimate = LARGE
+) -> Claim:
+    check = Check(
+        "above_rival", estimate(difference), outcome, "bo on it: 37 %", remedy="take more items"
+    )
     return Claim(subject, effect, (check,), 0.1)
 
 
-def test_of_several_groups_subjects_and_groups_are_counted_and_the_strongest_claim_is_quoted() -> None:
+def test_of_several_groups_subjects_and_groups_are_counted_and_the_strongest_claim_is_quoted() -> (
+    None
+):
     groups = {
         "near": [task_claim("ada", 0.1, Outcome.HOLDS), task_claim("bo", 0.0, Outcome.OPEN)],
         "far": [task_claim("bo", 0.0, Outcome.OPEN), task_claim("ada", 0.3, Outcome.HOLDS)],
@@ -205,13 +235,17 @@ def test_of_several_groups_subjects_and_groups_are_counted_and_the_strongest_cla
         "near: Yes: ada",
         "open: Cannot tell: cy",
     ]
-    assert answer_over_groups({"near": groups["near"]}, TASK_WORDS) == answer_over(groups["near"], TASK_WORDS)
+    assert answer_over_groups({"near": groups["near"]}, TASK_WORDS) == answer_over(
+        groups["near"], TASK_WORDS
+    )
 
 
 def test_groups_in_which_nothing_is_decided_say_what_would_decide_the_first() -> None:
     groups = {name: [task_claim("ada", 0.0, Outcome.OPEN)] for name in ("one", "two")}
     answer, lines = answer_over_groups(groups, TASK_WORDS)
-    assert answer.startswith("Cannot tell for 1 of 1 models in 2 of 2 tasks: in one ada is not shown to be above its")
+    assert answer.startswith(
+        "Cannot tell for 1 of 1 models in 2 of 2 tasks: in one ada is not shown to be above its"
+    )
     assert "take more items" not in answer and lines[0] == "What would decide it: take more items."
 
 
@@ -221,9 +255,13 @@ def test_groups_without_an_effect_are_a_no_for_all() -> None:
     assert answer.startswith("No, not for any of 1 models in 2 tasks: in one ada scores ")
 
 
-def test_claims_of_one_verdict_are_ordered_by_their_margin_and_those_without_one_stand_last() -> None:
+def test_claims_of_one_verdict_are_ordered_by_their_margin_and_those_without_one_stand_last() -> (
+    None
+):
     margins = (0.1, 0.3, math.nan)
-    claims = [task_claim(str(margin), margin, Outcome.HOLDS, estimate(margin)) for margin in margins]
+    claims = [
+        task_claim(str(margin), margin, Outcome.HOLDS, estimate(margin)) for margin in margins
+    ]
     assert [claim.subject for claim in strongest_claims(claims)] == ["0.3", "0.1", "nan"]
 
 
@@ -241,6 +279,13 @@ def test_a_table_can_leave_out_columns_that_no_row_fills_and_its_file_has_all() 
     rows = [PartlyEmpty("a", 1, "", math.nan), PartlyEmpty("b", None, "", math.nan)]
     table = RowTable(PartlyEmpty, rows, hides_empty=True)
     assert [column.title for column in table.columns] == ["name", "place"]
-    assert [column.title for column in RowTable(PartlyEmpty, rows).columns] == ["name", "place", "reason", "value"]
+    assert [column.title for column in RowTable(PartlyEmpty, rows).columns] == [
+        "name",
+        "place",
+        "reason",
+        "value",
+    ]
     assert list(table.frame) == ["name", "place", "reason", "value"]
-    assert table.frame.to_csv(index=False).splitlines()[1:] == ["a,1,,", "b,,,"], "a place is a whole number"
+    assert table.frame.to_csv(index=False).splitlines()[1:] == ["a,1,,", "b,,,"], (
+        "a place is a whole number"
+    )

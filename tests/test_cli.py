@@ -20,7 +20,9 @@ COMMAND = str(Path(sys.executable).with_name("selfprobe"))
 
 def test_the_installed_command_prints_its_version() -> None:
     command = Path(sys.executable).parent / "selfprobe"
-    done = subprocess.run([command, "--version"], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [command, "--version"], capture_output=True, text=True, timeout=60, check=True
+    )
     assert version("selfprobe") in done.stdout
 
 
@@ -75,7 +77,9 @@ def test_an_unknown_command_is_a_usage_error() -> None:
 @pytest.mark.parametrize("words", GONE)
 def test_a_command_that_is_gone_says_what_to_type_now(words: tuple[str, ...]) -> None:
     done = CliRunner().invoke(main, [*words, "logs"])
-    assert done.exit_code == 2 and f"Error: {' '.join(words)} is gone; type " in done.stderr, done.stderr
+    assert done.exit_code == 2 and f"Error: {' '.join(words)} is gone; type " in done.stderr, (
+        done.stderr
+    )
     program, *typed = GONE[words].partition(",")[0].split()
     if program == "python":
         assert (Path(__file__).parents[1] / typed[0]).is_file()
@@ -84,10 +88,14 @@ def test_a_command_that_is_gone_says_what_to_type_now(words: tuple[str, ...]) ->
         found: click.Command | None = main.get_command(context, program)
         if isinstance(found, click.Group):
             found = found.get_command(context, typed.pop(0))
-        assert found and {word for word in typed if word.startswith("--")} <= {o for p in found.params for o in p.opts}
+        assert found and {word for word in typed if word.startswith("--")} <= {
+            o for p in found.params for o in p.opts
+        }
 
 
-def test_fetch_model_prints_the_path_alone_on_stdout(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_fetch_model_prints_the_path_alone_on_stdout(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr(weights, "fetch", lambda wanted: tmp_path / wanted.name)
     for asked, name in (([], "smollm2"), (["all-MiniLM-L6-v2"], "all-MiniLM-L6-v2")):
         result = CliRunner().invoke(main, ["fetch-model", *asked])
@@ -97,10 +105,14 @@ def test_fetch_model_prints_the_path_alone_on_stdout(monkeypatch: pytest.MonkeyP
 def test_a_model_that_has_no_weights_here_lists_those_that_have() -> None:
     result = CliRunner().invoke(main, ["fetch-model", "minilm"])
     assert result.exit_code == 2
-    assert result.stderr.startswith("Error: NAME must be one of smollm2, all-MiniLM-L6-v2, got 'minilm'")
+    assert result.stderr.startswith(
+        "Error: NAME must be one of smollm2, all-MiniLM-L6-v2, got 'minilm'"
+    )
 
 
-def test_weights_that_cannot_be_had_are_a_message_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_weights_that_cannot_be_had_are_a_message_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def fetch(_: weights.Weights) -> Path:
         raise PrerequisiteError("no source could give them")
 
@@ -113,23 +125,32 @@ def test_weights_that_cannot_be_had_are_a_message_without_a_traceback(monkeypatc
 def test_the_command_itself_loads_nothing_heavy() -> None:
     """Or `selfprobe --version` would take seconds."""
     probe = "import sys, selfprobe.cli; print([m for m in ('inspect_ai', 'numpy', 'torch') if m in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", probe], capture_output=True, text=True, timeout=60, check=True
+    )
     assert done.stdout == "[]\n"
 
 
 def test_a_folder_that_was_deleted_is_said(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     command = f"mkdir {gone}; cd {gone}; rmdir {gone}; {Path(sys.executable).parent / 'selfprobe'} report logs"
-    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        ["sh", "-c", command], capture_output=True, text=True, timeout=60, check=False
+    )
     assert done.returncode == 2
-    assert done.stderr == "Error: the current folder is not there any more: change into one that is\n"
+    assert (
+        done.stderr == "Error: the current folder is not there any more: change into one that is\n"
+    )
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
         ["-h"],
-        *(pytest.param(given, marks=pytest.mark.slow(4)) for given in (["tasks"], ["tasks", "--json"])),
+        *(
+            pytest.param(given, marks=pytest.mark.slow(4))
+            for given in (["tasks"], ["tasks", "--json"])
+        ),
     ],
 )
 @pytest.mark.parametrize("where", [">/dev/full", ">&-"])
@@ -145,11 +166,14 @@ def test_an_output_that_cannot_be_written_is_a_line_and_no_success(
     )
     (line,) = done.stderr.splitlines()
     assert done.returncode == 1 and re.fullmatch(
-        r"Error: cannot write to standard output \(.+\): free space there, or send it to another place", line
+        r"Error: cannot write to standard output \(.+\): free space there, or send it to another place",
+        line,
     )
 
 
-def test_another_error_of_a_file_is_not_said_to_be_the_outputs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_error_of_a_file_is_not_said_to_be_the_outputs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def broken(*_: object) -> None:
         raise OSError(28, "No space left on device")
 

@@ -1,4 +1,6 @@
-"""As a user runs it: `inspect eval` in a process of its own, by path and by name, from another folder."""
+"""As a user runs it: `inspect eval` in a process of its own, by path and by name, from another
+folder.
+"""
 
 import os
 import signal
@@ -53,8 +55,19 @@ def folder(tmp_path: Path) -> Path:
 
 def test_by_path_with_a_relative_data_set_and_another_target(folder: Path) -> None:
     task = os.path.relpath(ROOT / "introspect_tasks" / "kth_word.py", folder)
-    options = ("--model-role", "target=planted/beta", "-T", "dataset=my.jsonl", "-T", "k=1,5", "--limit", "3")
-    done = command("eval", task, "--model", "planted/alpha", *options, "--log-dir", "logs", cwd=folder)
+    options = (
+        "--model-role",
+        "target=planted/beta",
+        "-T",
+        "dataset=my.jsonl",
+        "-T",
+        "k=1,5",
+        "--limit",
+        "3",
+    )
+    done = command(
+        "eval", task, "--model", "planted/alpha", *options, "--log-dir", "logs", cwd=folder
+    )
     assert done.returncode == 0, done.stderr
     log = only_log(folder / "logs")
     assert log.status == "success" and log.eval.metadata is not None
@@ -70,7 +83,16 @@ def test_by_path_with_a_relative_data_set_and_another_target(folder: Path) -> No
 
 @pytest.mark.slow(8)
 def test_by_name_from_another_folder_and_a_replay_of_it_by_a_relative_path(folder: Path) -> None:
-    base = ("eval", "selfprobe/kth_word", "--model", "planted/alpha", "-T", "dataset=my.jsonl", "--limit", "3")
+    base = (
+        "eval",
+        "selfprobe/kth_word",
+        "--model",
+        "planted/alpha",
+        "-T",
+        "dataset=my.jsonl",
+        "--limit",
+        "3",
+    )
     first = command(*base, "--log-dir", "first", cwd=folder)
     assert first.returncode == 0, first.stderr
     logs = ("-T", "target_log=first", "-T", "observer_log=first")
@@ -79,7 +101,10 @@ def test_by_name_from_another_folder_and_a_replay_of_it_by_a_relative_path(folde
     one, other = only_log(folder / "first"), only_log(folder / "again")
     assert one.eval.task == "selfprobe/kth_word" and one.status == other.status == "success"
     assert other.stats.model_usage == {}  # no call at all
-    found = [[decisions_of((s.scores or {})["kth_word_match"]) for s in log.samples or []] for log in (one, other)]
+    found = [
+        [decisions_of((s.scores or {})["kth_word_match"]) for s in log.samples or []]
+        for log in (one, other)
+    ]
     assert found[0] == found[1]
 
 
@@ -88,16 +113,30 @@ def test_a_log_folder_that_is_a_file_is_named_and_the_command_fails(folder: Path
     base = ("eval", "selfprobe/kth_word", "--model", "planted/alpha", "--limit", "2")
     done = command(*base, "--log-dir", "my.jsonl/logs", cwd=folder)
     assert done.returncode != 0
-    assert "my.jsonl/logs" in " ".join((done.stdout + done.stderr).split()), done.stdout + done.stderr
+    assert "my.jsonl/logs" in " ".join((done.stdout + done.stderr).split()), (
+        done.stdout + done.stderr
+    )
 
 
 @pytest.mark.slow(10)
 def test_an_eval_set_runs_two_models_and_has_nothing_to_do_the_second_time(folder: Path) -> None:
     models = "planted/alpha?access=.9,planted/beta"
-    arguments = ("eval-set", "selfprobe/kth_word", "--model", models, "-T", "dataset=my.jsonl", "--log-dir", "logs")
+    arguments = (
+        "eval-set",
+        "selfprobe/kth_word",
+        "--model",
+        models,
+        "-T",
+        "dataset=my.jsonl",
+        "--log-dir",
+        "logs",
+    )
     first = command(*arguments, cwd=folder)
     assert first.returncode == 0, first.stdout + first.stderr
-    logs = {info.name: read_eval_log(info, header_only=True) for info in list_eval_logs(str(folder / "logs"))}
+    logs = {
+        info.name: read_eval_log(info, header_only=True)
+        for info in list_eval_logs(str(folder / "logs"))
+    }
     assert {log.eval.model for log in logs.values()} == set(models.split(","))
     assert {log.status for log in logs.values()} == {"success"}
     second = command(*arguments, cwd=folder)
@@ -109,14 +148,25 @@ def test_an_eval_set_runs_two_models_and_has_nothing_to_do_the_second_time(folde
 def started(folder: Path, server: Any) -> Iterator[subprocess.Popen[str]]:
     """A run on a slow server, under way: a third of its calls are answered."""
     server.configure({"alpha": {"latency_ms": 400}})
-    options = ("-T", "dataset=my.jsonl", "--max-samples", "3", "--log-dir", "logs", "--display", "plain")
+    options = (
+        "-T",
+        "dataset=my.jsonl",
+        "--max-samples",
+        "3",
+        "--log-dir",
+        "logs",
+        "--display",
+        "plain",
+    )
     process = subprocess.Popen(
         [INSPECT, "eval", "selfprobe/kth_word", "--model", "openai-api/fake/alpha", *options],
         cwd=folder,
         env=environment(folder),
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored in the background of a shell
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.SIG_DFL
+        ),  # ignored in the background of a shell
         text=True,
     )
     until = time.monotonic() + 200
@@ -129,7 +179,9 @@ def started(folder: Path, server: Any) -> Iterator[subprocess.Popen[str]]:
         process.communicate()
 
 
-def test_ctrl_c_ends_cleanly_and_keeps_what_was_answered(started: subprocess.Popen[str], folder: Path) -> None:
+def test_ctrl_c_ends_cleanly_and_keeps_what_was_answered(
+    started: subprocess.Popen[str], folder: Path
+) -> None:
     started.send_signal(signal.SIGINT)
     output, _ = started.communicate(timeout=60)
     log = only_log(folder / "logs")
@@ -137,7 +189,9 @@ def test_ctrl_c_ends_cleanly_and_keeps_what_was_answered(started: subprocess.Pop
     assert log.eval.task == "selfprobe/kth_word", "by name, from another folder"
     done = [s for s in log.samples or [] if s.scores]
     assert 0 < len(done) < 12
-    assert all(d.value is not None for s in done for d in decisions_of((s.scores or {})["kth_word_match"]))
+    assert all(
+        d.value is not None for s in done for d in decisions_of((s.scores or {})["kth_word_match"])
+    )
 
 
 @pytest.mark.slow(10)
@@ -150,7 +204,9 @@ def test_after_a_kill_only_the_samples_that_were_under_way_are_asked_again(
     crashed = read_eval_log(left, header_only=True)  # no sample of it may be in the file yet
     assert crashed.status == "started"
     server.configure({"alpha": {"latency_ms": 0}})
-    recovered = command("log", "recover", crashed.location, "--overwrite", "--log-dir", "logs", cwd=folder)
+    recovered = command(
+        "log", "recover", crashed.location, "--overwrite", "--log-dir", "logs", cwd=folder
+    )
     assert recovered.returncode == 0, recovered.stdout + recovered.stderr
     kept = [s for s in only_log(folder / "logs").samples or [] if s.error is None]
     assert 0 < len(kept) < 12
@@ -158,9 +214,16 @@ def test_after_a_kill_only_the_samples_that_were_under_way_are_asked_again(
     retried = command("eval-retry", crashed.location, "--log-dir", "logs", cwd=folder)
     assert retried.returncode == 0, retried.stdout + retried.stderr
     assert server.stats()["requests"] == 5 * (12 - len(kept))
-    last = max((read_eval_log(info) for info in list_eval_logs(str(folder / "logs"))), key=lambda log: log.eval.created)
+    last = max(
+        (read_eval_log(info) for info in list_eval_logs(str(folder / "logs"))),
+        key=lambda log: log.eval.created,
+    )
     assert last.status == "success" and len(last.samples or []) == 12
     acts, answers = (
-        {s.id: getattr(s.store_as(Record), arm) for s in last.samples or []} for arm in ("acts", "answers")
+        {s.id: getattr(s.store_as(Record), arm) for s in last.samples or []}
+        for arm in ("acts", "answers")
     )
-    assert all((acts[s.id], answers[s.id]) == (s.store_as(Record).acts, s.store_as(Record).answers) for s in kept)
+    assert all(
+        (acts[s.id], answers[s.id]) == (s.store_as(Record).acts, s.store_as(Record).answers)
+        for s in kept
+    )

@@ -1,4 +1,6 @@
-"""A YAML file in the place of options: what it gives arrives, the command line wins, and what it may not give is named."""
+"""A YAML file in the place of options: what it gives arrives, the command line wins, and what it
+may not give is named.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -86,7 +88,13 @@ def test_a_missing_file_is_named() -> None:
 def test_the_configuration_of_paper_002_names_its_five_models_and_plans_them() -> None:
     text = yaml.safe_load((ROOT / "configs/paper002.yaml").read_text())
     names = [name.rpartition("/")[2] for name in text["models"]]
-    assert names == ["gpt-5-mini", "gemini-2.5-pro", "deepseek-r1-0528", "gpt-oss-120b", "qwen3-32b"]
+    assert names == [
+        "gpt-5-mini",
+        "gemini-2.5-pro",
+        "deepseek-r1-0528",
+        "gpt-oss-120b",
+        "qwen3-32b",
+    ]
     done = CliRunner().invoke(
         cli.main, ["awareness", "run", "--config", str(ROOT / "configs/paper002.yaml"), "--dry-run"]
     )

@@ -19,12 +19,16 @@ ANSWER, CALLS = PlantedAPI.generate, [0]
 
 
 async def counted(self: PlantedAPI, *given: Any, **named: Any) -> Any:
-    """Inspect keeps models from run to run, so this is one function for all tests, and the model is this file's."""
+    """Inspect keeps models from run to run, so this is one function for all tests, and the model is
+    this file's.
+    """
     CALLS[0] += 1
     return await ANSWER(self, *given, **named)
 
 
-def test_the_call_that_reaches_the_limit_interrupts_and_no_later_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_call_that_reaches_the_limit_interrupts_and_no_later_one_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     raised: list[int] = []
     monkeypatch.setattr(signal, "raise_signal", raised.append)
     calls = Calls(most=0.5)
@@ -42,7 +46,10 @@ def test_the_call_that_reaches_the_limit_interrupts_and_no_later_one_does(monkey
     [
         ([], "--cost-limit needs --prices"),
         (["--prices", "p.yaml", "--engine", "ray"], "and goes without --engine ray"),
-        (["--prices", "p.yaml", "--models", "openai/x"], "--cost-limit needs the price of openai/x in --prices"),
+        (
+            ["--prices", "p.yaml", "--models", "openai/x"],
+            "--cost-limit needs the price of openai/x in --prices",
+        ),
     ],
 )
 def test_a_limit_that_could_not_hold_is_refused(
@@ -50,8 +57,21 @@ def test_a_limit_that_could_not_hold_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("p.yaml").write_text(PRICES)
-    call = ["awareness", "run", "--methods", "binary", "--limit", "4", "--cost-limit", "1", "--dry-run", *more]
-    done = CliRunner().invoke(main, call if "--models" in more else [*call, "--models", "planted/limited"])
+    call = [
+        "awareness",
+        "run",
+        "--methods",
+        "binary",
+        "--limit",
+        "4",
+        "--cost-limit",
+        "1",
+        "--dry-run",
+        *more,
+    ]
+    done = CliRunner().invoke(
+        main, call if "--models" in more else [*call, "--models", "planted/limited"]
+    )
     assert done.exit_code == 2 and said in done.output, done.output
 
 
@@ -85,7 +105,9 @@ def test_a_run_stops_at_its_limit_and_the_same_command_asks_what_has_no_reply_ye
         "p.yaml",
     ]
     stopped = CliRunner().invoke(main, [*call, "--yes", "--cost-limit", "0.001"])
-    assert stopped.exit_code == 130 and "Stopped at --cost-limit, $0." in stopped.output, stopped.output
+    assert stopped.exit_code == 130 and "Stopped at --cost-limit, $0." in stopped.output, (
+        stopped.output
+    )
     assert 0 < CALLS[0] < 40 * 6, "a reply and five questions each"
     assert CliRunner().invoke(main, [*call, "--yes", "--cost-limit", "100"]).exit_code == 0
     assert CALLS[0] == 40 * 6

@@ -35,23 +35,42 @@ def test_each_decision_is_a_row_with_its_run_item_and_fields(folder: Path, tmp_p
     for log in map(str, folder.glob("2*.eval")):
         read = read_eval_log(log)
         here = rows[rows.log.str.endswith(Path(log).name)]
-        expected = [d for s in read.samples or [] for score in (s.scores or {}).values() for d in decisions_of(score)]
+        expected = [
+            d
+            for s in read.samples or []
+            for score in (s.scores or {}).values()
+            for d in decisions_of(score)
+        ]
         assert len(expected) == len(here) > 0
-        assert sorted(here.value.dropna()) == sorted(d.value for d in expected if d.value is not None)
+        assert sorted(here.value.dropna()) == sorted(
+            d.value for d in expected if d.value is not None
+        )
         assert sorted(here.unscored.dropna()) == sorted(d.unscored for d in expected if d.unscored)
-    assert set(rows.task) == {"kth_word", "binary"} and set(rows.target) == {"planted/a?malformed=.3", "planted/b"}
+    assert set(rows.task) == {"kth_word", "binary"} and set(rows.target) == {
+        "planted/a?malformed=.3",
+        "planted/b",
+    }
 
 
-def test_json_and_parquet_hold_the_same_rows_and_parquet_their_types(folder: Path, tmp_path: Path) -> None:
+def test_json_and_parquet_hold_the_same_rows_and_parquet_their_types(
+    folder: Path, tmp_path: Path
+) -> None:
     for name in ("rows.json", "rows.parquet"):
         assert call(folder, tmp_path / name).exit_code == 0
-    rows, read = json.loads((tmp_path / "rows.json").read_text()), pd.read_parquet(tmp_path / "rows.parquet")
+    rows, read = (
+        json.loads((tmp_path / "rows.json").read_text()),
+        pd.read_parquet(tmp_path / "rows.parquet"),
+    )
     assert {"log", "task", "item", "key", "truth", "said", "unscored"} <= rows[0].keys()
     assert json.loads(read.to_json(orient="records")) == rows and read.value.dtype == float
 
 
-def test_a_folder_without_decisions_and_another_kind_of_file_are_a_line_each(folder: Path, tmp_path: Path) -> None:
+def test_a_folder_without_decisions_and_another_kind_of_file_are_a_line_each(
+    folder: Path, tmp_path: Path
+) -> None:
     none = call(tmp_path, tmp_path / "rows.csv")
     assert none.exit_code == 2 and none.output.startswith("Error: no decision of selfprobe in ")
     other = call(folder, tmp_path / "rows.xlsx")
-    assert other.exit_code == 2 and "--rows takes a .csv, .json or .parquet file, got " in other.output
+    assert (
+        other.exit_code == 2 and "--rows takes a .csv, .json or .parquet file, got " in other.output
+    )

@@ -1,4 +1,5 @@
-"""What befalls a run from outside: a clock set back, its folder deleted, SIGTERM, a report meanwhile, many connections.
+"""What befalls a run from outside: a clock set back, its folder deleted, SIGTERM, a report
+meanwhile, many connections.
 
 Nothing is lost without a word, and the same command goes on.
 """
@@ -46,7 +47,16 @@ def matrix(folder: Path) -> Result:
         str(ITEMS),
         "--yes",
     )
-    return called("matrix", *models, "--max-connections", "2", "--log-dir", folder / "m", "--out", folder / "page")
+    return called(
+        "matrix",
+        *models,
+        "--max-connections",
+        "2",
+        "--log-dir",
+        folder / "m",
+        "--out",
+        folder / "page",
+    )
 
 
 ANSWER = PlantedAPI.generate
@@ -54,7 +64,9 @@ CALLS, HAPPENS = [0], dict[int, Callable[[], object]]()
 
 
 async def watched(self: Any, *args: Any, **given: Any) -> Any:
-    """Inspect keeps models from run to run, so this is one function for all tests, and the models are this file's."""
+    """Inspect keeps models from run to run, so this is one function for all tests, and the models
+    are this file's.
+    """
     CALLS[0] += 1
     if happens := HAPPENS.pop(CALLS[0], None):
         happens()
@@ -63,13 +75,17 @@ async def watched(self: Any, *args: Any, **given: Any) -> Any:
 
 @pytest.fixture(autouse=True)
 def events_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a user's run keeps them: what is not in a log yet when it is stopped is taken up from there."""
+    """As a user's run keeps them: what is not in a log yet when it is stopped is taken up from
+    there.
+    """
     monkeypatch.setattr(waves, "eval_set", eval_set)
 
 
 @pytest.fixture
 def at(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, Callable[[], object]], None]:
-    """`at(20, happens)`: before the 20th call of a model from now on something happens; `CALLS` are those so far."""
+    """`at(20, happens)`: before the 20th call of a model from now on something happens; `CALLS` are
+    those so far.
+    """
     monkeypatch.setattr(PlantedAPI, "generate", watched)
 
     def set_up(number: int, happens: Callable[[], object]) -> None:
@@ -93,7 +109,9 @@ def whole(folder: Path) -> None:
 
 def answered(folder: Path) -> int:
     """Calls whose reply is in a log."""
-    samples_there = [s for log in readable_logs([str(folder / "m")]).headers for s in transcripts(log.location)]
+    samples_there = [
+        s for log in readable_logs([str(folder / "m")]).headers for s in transcripts(log.location)
+    ]
     events = [e for sample in samples_there for e in sample.events if isinstance(e, ModelEvent)]
     return sum(not e.pending and bool(e.output.choices) for e in events)
 
@@ -126,7 +144,9 @@ def test_a_clock_that_jumps_back_in_a_run_changes_neither_its_rows_nor_what_it_s
     at(15, lambda: monkeypatch.setattr(time, "time", lambda: now() - 3600))
     done = matrix(tmp_path)
     assert done.exit_code == 0, done.output
-    assert re.search(r"  2 of 2 runs done \(\d:\d\d\)$", done.stderr, re.MULTILINE), done.stderr  # not −59 minutes
+    assert re.search(r"  2 of 2 runs done \(\d:\d\d\)$", done.stderr, re.MULTILINE), (
+        done.stderr
+    )  # not −59 minutes
     whole(tmp_path)
 
 
@@ -140,7 +160,9 @@ def test_a_claim_from_the_future_of_a_process_that_is_gone_is_taken_over(tmp_pat
     whole(tmp_path)
 
 
-def test_a_log_folder_that_is_deleted_in_a_run_is_a_line_or_made_again_with_every_row(at: Any, tmp_path: Path) -> None:
+def test_a_log_folder_that_is_deleted_in_a_run_is_a_line_or_made_again_with_every_row(
+    at: Any, tmp_path: Path
+) -> None:
     at(25, lambda: shutil.rmtree(tmp_path / "m"))
     done = matrix(tmp_path)
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
@@ -169,7 +191,9 @@ def test_sigterm_before_the_first_call_in_a_wave_and_between_waves_ends_with_143
         patched.setattr(waves, "_asked", before)
         done = matrix(tmp_path)
     assert done.exit_code == 143 and CALLS[0] == 0
-    assert done.stderr.splitlines()[-1] == "Interrupted: 0 of 2 runs done; the same command goes on."
+    assert (
+        done.stderr.splitlines()[-1] == "Interrupted: 0 of 2 runs done; the same command goes on."
+    )
     at(10, terminated)
     assert matrix(tmp_path).exit_code == 143
     made, logged = CALLS[0], answered(tmp_path)
@@ -204,17 +228,27 @@ def test_sigterm_while_a_report_is_written_leaves_the_earlier_page_or_the_whole_
     assert killed_report().exit_code == 143
     monkeypatch.undo()
     assert [path.name for path in (tmp_path / "r").iterdir() if path.name.startswith(".new")] == []
-    files = {str(path.relative_to(tmp_path / "r")) for path in (tmp_path / "r").rglob("*") if path.is_file()}
+    files = {
+        str(path.relative_to(tmp_path / "r"))
+        for path in (tmp_path / "r").rglob("*")
+        if path.is_file()
+    }
     if stage == "write_bytes":
         assert files == {"index.html"} and (tmp_path / "r" / "index.html").read_text() == "earlier"
     else:
         assert killed_report().exit_code == 0
-        again = {str(path.relative_to(tmp_path / "r")) for path in (tmp_path / "r").rglob("*") if path.is_file()}
+        again = {
+            str(path.relative_to(tmp_path / "r"))
+            for path in (tmp_path / "r").rglob("*")
+            if path.is_file()
+        }
         assert files == again and (tmp_path / "r" / "index.html").read_text() != "earlier"
 
 
 @pytest.mark.slow(7)
-def test_a_report_while_a_run_writes_says_what_is_not_there_yet_and_harms_nothing(at: Any, tmp_path: Path) -> None:
+def test_a_report_while_a_run_writes_says_what_is_not_there_yet_and_harms_nothing(
+    at: Any, tmp_path: Path
+) -> None:
     told: list[subprocess.CompletedProcess[str]] = []
     command = [
         str(Path(sys.executable).with_name("selfprobe")),
@@ -231,21 +265,36 @@ def test_a_report_while_a_run_writes_says_what_is_not_there_yet_and_harms_nothin
     assert matrix(tmp_path).exit_code == 0
     [done] = told
     assert done.returncode in (1, 2) and "Traceback" not in done.stderr, done.stderr
-    assert "hole" in done.stderr or "no selfprobe log" in done.stderr or "no finished" in done.stderr, done.stderr
+    assert (
+        "hole" in done.stderr or "no selfprobe log" in done.stderr or "no finished" in done.stderr
+    ), done.stderr
     whole(tmp_path)
     assert called("report", tmp_path / "m", "--out", tmp_path / "r").exit_code == 0
 
 
 @pytest.mark.slow(6)
-def test_two_hundred_connections_with_faults_give_each_question_its_own_reply_once(server: Any, tmp_path: Path) -> None:
+def test_two_hundred_connections_with_faults_give_each_question_its_own_reply_once(
+    server: Any, tmp_path: Path
+) -> None:
     count = 200
     rows = "".join(f'{{"id": "q{i}", "question": "What of number {i}?"}}\n' for i in range(count))
     (tmp_path / "q.jsonl").write_text(rows)
-    server.configure({"alpha": {"latency_ms": 1500, "faults": {"429": 0.03, "500": 0.03, "reset": 0.03}}})
-    settings: dict[str, Any] = {"max_connections": count, "max_samples": count, "max_retries": 5, "display": "none"}
+    server.configure(
+        {"alpha": {"latency_ms": 1500, "faults": {"429": 0.03, "500": 0.03, "reset": 0.03}}}
+    )
+    settings: dict[str, Any] = {
+        "max_connections": count,
+        "max_samples": count,
+        "max_retries": 5,
+        "display": "none",
+    }
     given = {"dataset": str(tmp_path / "q.jsonl"), "epochs": 1}
     [log] = eval(
-        "selfprobe/open_answers", model="openai-api/fake/alpha", task_args=given, log_dir=str(tmp_path), **settings
+        "selfprobe/open_answers",
+        model="openai-api/fake/alpha",
+        task_args=given,
+        log_dir=str(tmp_path),
+        **settings,
     )
     assert log.status == "success"
     seen = server.stats()

@@ -1,4 +1,6 @@
-"""The pages of the site: all are in its navigation, their commands parse, their blocks run, their numbers are the code's."""
+"""The pages of the site: all are in its navigation, their commands parse, their blocks run, their
+numbers are the code's.
+"""
 
 import inspect
 import re
@@ -29,7 +31,9 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
 DOCUMENTS = [ROOT / "README.md", *PAGES]
-SOURCES = [path for folder in ("selfprobe", "solvers", "scorers") for path in (ROOT / folder).rglob("*.py")]
+SOURCES = [
+    path for folder in ("selfprobe", "solvers", "scorers") for path in (ROOT / folder).rglob("*.py")
+]
 COMMAND = re.compile(r"^(?:    |> )?((?:selfprobe|inspect eval(?:-set)?) .+)$", re.MULTILINE)
 LINK = re.compile(r"\]\((?![a-z]+:|#)([^)#\s]+)")
 
@@ -60,23 +64,31 @@ def test_every_page_is_in_the_navigation_once_and_in_llms_txt() -> None:
 def commands() -> list[Any]:
     found = []
     for document in DOCUMENTS:
-        blocks = re.findall(r"^```\w*\n(.*?)^```$", document.read_text(), flags=re.DOTALL | re.MULTILINE)
+        blocks = re.findall(
+            r"^```\w*\n(.*?)^```$", document.read_text(), flags=re.DOTALL | re.MULTILINE
+        )
         if document.name == "README.md":  # its findings stand in a table
             blocks += re.findall(r"`(selfprobe [^`]+)`", document.read_text())
         for block in blocks:
             for line in COMMAND.findall(block):
                 for part in re.split(r";\s+", re.split(r"\s+(?:#|\|\|)\s", line)[0]):
                     if not {"…", "<"} & set(part.replace("'…'", "")):
-                        found.append(pytest.param(document, part, id=f"{document.name}: {part[:60]}"))
+                        found.append(
+                            pytest.param(document, part, id=f"{document.name}: {part[:60]}")
+                        )
     return found
 
 
 @pytest.mark.parametrize(("document", "line"), commands())
-def test_a_documented_command_has_the_options_and_arguments_that_there_are(document: Path, line: str) -> None:
+def test_a_documented_command_has_the_options_and_arguments_that_there_are(
+    document: Path, line: str
+) -> None:
     program, *words = shlex.split(line, comments=True)
     group: click.Command = main if program == "selfprobe" else inspect_command
     words = [word for word in words if word != "…"]
-    context = click.Context(group, **group.context_settings)  # as run: click keeps the first -h it built
+    context = click.Context(
+        group, **group.context_settings
+    )  # as run: click keeps the first -h it built
     while isinstance(group, click.Group):
         name, *words = words
         found = group.get_command(context, name)
@@ -98,7 +110,9 @@ def told(document: Path, given: dict[str, Any]) -> None:
             else _registry.tasks().get(SHORT.get(name, name))
         )
         if task is None:
-            assert f"`{where}`:" in document.read_text() or f"`{name}.py`:" in document.read_text(), where
+            assert (
+                f"`{where}`:" in document.read_text() or f"`{name}.py`:" in document.read_text()
+            ), where
             continue
         has = set(inspect.signature(task).parameters)
         assert {pair.partition("=")[0] for pair in given.get("t") or ()} <= has, name
@@ -106,7 +120,9 @@ def told(document: Path, given: dict[str, Any]) -> None:
 
 # ---- blocks and numbers
 
-FILES = dict(re.findall(r"`(\w+\.\w+)`:\n\n```\w+\n(.*?)```", (DOCS / "own.md").read_text(), re.DOTALL))
+FILES = dict(
+    re.findall(r"`(\w+\.\w+)`:\n\n```\w+\n(.*?)```", (DOCS / "own.md").read_text(), re.DOTALL)
+)
 
 
 @pytest.fixture
@@ -129,7 +145,10 @@ def imported(path: Path) -> ModuleType:
 
 def test_the_data_sets_of_the_page_are_read_as_it_says(here: Path) -> None:
     assert sorted(FILES) == ["pairs.jsonl", "prompts.jsonl", "questions.jsonl", "reader.py"]
-    assert [row["kind"] for row in load("questions.jsonl", ("question",)).rows] == ["science", "kitchen"]
+    assert [row["kind"] for row in load("questions.jsonl", ("question",)).rows] == [
+        "science",
+        "kitchen",
+    ]
     table = conversations("prompts.jsonl")
     assert [(row["label"], row["messages"][0]["role"]) for row in table.rows] == [
         ("deployment", "user"),
@@ -149,7 +168,9 @@ def test_the_method_of_the_page_runs_and_no_constant_answer_is_a_verdict_for_all
     output = ModelOutput.from_content("mockllm/model", word)
     output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
     subject = get_model("mockllm/model", custom_outputs=lambda *_: output, memoize=False)
-    log = run_task(imported(here / "reader.py").reader(dataset="prompts.jsonl"), subject, here / "logs")
+    log = run_task(
+        imported(here / "reader.py").reader(dataset="prompts.jsonl"), subject, here / "logs"
+    )
     assert log.status == "success", log.error
     verdicts = [sample.scores["binary_vote"].answer for sample in log.samples]
     put_round = [sample.metadata["flip"] for sample in log.samples]
@@ -166,7 +187,9 @@ def test_the_costs_are_those_of_the_tasks() -> None:
         calls, (read, wrote) = counted.count, counted.tokens
         row = next(line for line in text.splitlines() if line.startswith(f"| `{name}` | {items} |"))
         assert f"{calls} | {items * calls:,} | {read}, {wrote} |" in row
-        [shares] = [line for line in text.splitlines() if f"`{name}`" in line and line.count("|") == 4]
+        [shares] = [
+            line for line in text.splitlines() if f"`{name}`" in line and line.count("|") == 4
+        ]
         observer, target = (cell.strip().partition(":")[0] for cell in shares.split("|")[2:4])
         assert (int(observer), int(target)) == (measure.observer, measure.target), name
     asked = 1 + sum(CALLS.values())
@@ -179,18 +202,33 @@ def test_the_rates_of_the_verdict_are_those_of_its_page() -> None:
     (supported, drawn), *_ = re.findall(r"([\d,]+) of ([\d,]+) matrices are supported", rates)
     assert f'{supported} of {drawn} drawn matrices were "supported"' in text
     rows = rates.partition("\n### Access")[2].partition("\n##")[0].splitlines()
-    found = [line for line in rows if re.match(r"\|(words: )?access \.4 of two", line) and "|–|–|–|" not in line]
-    few, _, many = zip(*([float(cell.split("[")[0]) for cell in line.split("|")[2:5]] for line in found), strict=True)
+    found = [
+        line
+        for line in rows
+        if re.match(r"\|(words: )?access \.4 of two", line) and "|–|–|–|" not in line
+    ]
+    few, _, many = zip(
+        *([float(cell.split("[")[0]) for cell in line.split("|")[2:5]] for line in found),
+        strict=True,
+    )
     assert f'{min(few):.0f} to {max(few):.0f} % were "supported" with 100 items' in text
     assert f"{min(many):.0f} to {max(many):.0f} % with 400" in text
 
 
-OF_OTHERS = {"inspect: command not found", "NotImplementedError: Non-relative patterns are unsupported"}
+OF_OTHERS = {
+    "inspect: command not found",
+    "NotImplementedError: Non-relative patterns are unsupported",
+}
 """Messages of the shell and of Inspect; tests/test_inspect_private.py holds the second."""
 
 
 def quoted() -> list[str]:
-    rows = (DOCS / "related.md").read_text().partition("| message | reason and remedy |")[2].partition("\n\n")[0]
+    rows = (
+        (DOCS / "related.md")
+        .read_text()
+        .partition("| message | reason and remedy |")[2]
+        .partition("\n\n")[0]
+    )
     messages = re.findall(r"^\| `([^`]+)` \|", rows, re.MULTILINE)
     return [message for message in messages if message not in OF_OTHERS]
 
@@ -230,4 +268,7 @@ def test_what_pages_link_to_outside_docs_is_a_page_with_links_that_lead_back() -
     assert {"README.md", "scorers/decision.py", "evalawareness_tasks"} <= set(names)
     assert "](source/scorers/decision.py.md)" in builder.shown("docs/own.md")
     assert "](../statistics.md" in builder.shown("README.md")
-    assert "](kth_word.py.md)" not in builder.shown("README.md") and sys.modules.get("site") is not builder
+    assert (
+        "](kth_word.py.md)" not in builder.shown("README.md")
+        and sys.modules.get("site") is not builder
+    )

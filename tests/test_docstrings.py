@@ -9,7 +9,14 @@ import pytest
 ROOT = Path(__file__).parent.parent
 FILES = sorted(
     path.relative_to(ROOT)
-    for folder in ("selfprobe", "solvers", "scorers", "introspect_tasks", "evalawareness_tasks", "building")
+    for folder in (
+        "selfprobe",
+        "solvers",
+        "scorers",
+        "introspect_tasks",
+        "evalawareness_tasks",
+        "building",
+    )
     for path in (ROOT / folder).rglob("*.py")
     if ">>>" in path.read_text()
 )

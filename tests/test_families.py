@@ -21,8 +21,12 @@ def test_a_model_is_of_its_makers_family_or_of_one_of_its_own(model: str, of: se
 
 
 def test_the_same_maker_by_another_provider_is_related_and_another_maker_is_not() -> None:
-    assert related("openai/gpt-5", "azureai/gpt-4o") and related("a/llama-3", "b/deepseek-r1-distill-llama")
-    assert not related("openai/gpt-5", "anthropic/claude") and not related("planted/ada", "planted/bea")
+    assert related("openai/gpt-5", "azureai/gpt-4o") and related(
+        "a/llama-3", "b/deepseek-r1-distill-llama"
+    )
+    assert not related("openai/gpt-5", "anthropic/claude") and not related(
+        "planted/ada", "planted/bea"
+    )
 
 
 @pytest.mark.parametrize(
@@ -53,7 +57,9 @@ def test_the_same_maker_by_another_provider_is_related_and_another_maker_is_not(
         ("fireworks/accounts/fireworks/models/qwen3-8b", "accounts/fireworks/models/qwen3-8b"),
     ],
 )
-def test_a_snapshot_a_prefix_and_a_route_of_a_name_are_the_same_model(asked: str, answered: str) -> None:
+def test_a_snapshot_a_prefix_and_a_route_of_a_name_are_the_same_model(
+    asked: str, answered: str
+) -> None:
     assert same_model(asked, answered)
 
 
@@ -82,7 +88,14 @@ def test_another_size_version_date_or_maker_is_another_model(asked: str, answere
 
 
 def test_every_name_is_itself() -> None:
-    for name in ("a", "openai/gpt-4o", "x/0613", "2024-08-06", "openai-api/gate/m:free", "planted/ada?access=.8"):
+    for name in (
+        "a",
+        "openai/gpt-4o",
+        "x/0613",
+        "2024-08-06",
+        "openai-api/gate/m:free",
+        "planted/ada?access=.8",
+    ):
         assert same_model(name, name)
 
 

@@ -27,7 +27,12 @@ COMMAND = str(Path(sys.executable).with_name("selfprobe"))
 
 def call(**changed: Any) -> AskedCall:
     """A call with a message of its own, which has an id of its own."""
-    asked = {"model": "m", "messages": [ChatMessageUser(content="Why?")], "tools": (), "tool_choice": "none"}
+    asked = {
+        "model": "m",
+        "messages": [ChatMessageUser(content="Why?")],
+        "tools": (),
+        "tool_choice": "none",
+    }
     return AskedCall(**{**asked, "config": GenerateConfig(temperature=0), **changed})
 
 
@@ -62,7 +67,9 @@ def in_sample(monkeypatch: pytest.MonkeyPatch) -> InSample:
     return InSample(monkeypatch)
 
 
-def test_a_further_attempt_at_a_sample_gets_its_replies_in_their_order_and_then_asks(in_sample: InSample) -> None:
+def test_a_further_attempt_at_a_sample_gets_its_replies_in_their_order_and_then_asks(
+    in_sample: InSample,
+) -> None:
     assert [in_sample.ask(reply) for reply in ("first", "second")] == ["first", "second"]
     in_sample.attempt()
     assert [in_sample.ask(reply) for reply in ("x", "y", "third")] == ["first", "second", "third"]
@@ -70,7 +77,9 @@ def test_a_further_attempt_at_a_sample_gets_its_replies_in_their_order_and_then_
     assert [in_sample.ask("z") for _ in range(3)] == ["first", "second", "third"]
 
 
-def test_another_sample_gets_none_of_them_and_none_is_left_of_one_that_has_its_score(in_sample: InSample) -> None:
+def test_another_sample_gets_none_of_them_and_none_is_left_of_one_that_has_its_score(
+    in_sample: InSample,
+) -> None:
     in_sample.ask("of the first")
     in_sample.attempt(sample="q2")
     assert in_sample.ask("of the second") == "of the second"
@@ -89,7 +98,9 @@ def test_another_sample_gets_none_of_them_and_none_is_left_of_one_that_has_its_s
         {"tool_choice": "any"},
     ],
 )
-def test_another_model_prompt_setting_or_tool_is_another_call(in_sample: InSample, changed: dict[str, Any]) -> None:
+def test_another_model_prompt_setting_or_tool_is_another_call(
+    in_sample: InSample, changed: dict[str, Any]
+) -> None:
     in_sample.ask("first")
     in_sample.attempt()
     assert in_sample.ask("another", call(**changed)) == "another"
@@ -118,9 +129,22 @@ def test_replies_to_prompts_that_are_as_they_were_are_used_where_the_data_or_the
 
     def started(rows: int) -> int:
         """Calls of a start with so many conversations."""
-        prompts = [{"id": f"r{n}", "prompt": f"Is {n} a prime number?", "label": "evaluation"} for n in range(rows)]
-        (tmp_path / "mine.jsonl").write_text("".join(json.dumps(prompt) + "\n" for prompt in prompts))
-        command = ["awareness", "run", "--models", "planted/changing", "--methods", "binary", "--yes"]
+        prompts = [
+            {"id": f"r{n}", "prompt": f"Is {n} a prime number?", "label": "evaluation"}
+            for n in range(rows)
+        ]
+        (tmp_path / "mine.jsonl").write_text(
+            "".join(json.dumps(prompt) + "\n" for prompt in prompts)
+        )
+        command = [
+            "awareness",
+            "run",
+            "--models",
+            "planted/changing",
+            "--methods",
+            "binary",
+            "--yes",
+        ]
         places = ["--dataset", str(tmp_path / "mine.jsonl"), "--log-dir", str(tmp_path / "logs")]
         calls[0] = 0
         done = CliRunner().invoke(main, [*command, *places, "--out", str(tmp_path / "page")])
@@ -137,7 +161,10 @@ def test_replies_to_prompts_that_are_as_they_were_are_used_where_the_data_or_the
 def _shown(folder: Path) -> dict[tuple[str, str], Any]:
     """Metadata and scores of all samples, by model and id."""
     return {
-        (log.eval.model, str(sample.id)): (sample.metadata, {n: s.value for n, s in (sample.scores or {}).items()})
+        (log.eval.model, str(sample.id)): (
+            sample.metadata,
+            {n: s.value for n, s in (sample.scores or {}).items()},
+        )
         for log in readable_logs([str(folder)]).headers
         for sample in summaries(log.location)
     }
@@ -148,7 +175,10 @@ def test_after_two_kills_no_call_is_asked_again_whose_reply_was_there_and_no_row
     server: Any, questions: Path, tmp_path: Path
 ) -> None:
     server.configure({"*": {"latency_ms": 300, "sigma": 0.5}})
-    models, sizes = "openai-api/fake/alpha,openai-api/fake/beta", ("--max-connections", "6", "--display", "none")
+    models, sizes = (
+        "openai-api/fake/alpha,openai-api/fake/beta",
+        ("--max-connections", "6", "--display", "none"),
+    )
 
     def command(folder: str) -> list[str]:
         folders = ("--log-dir", str(tmp_path / folder), "--out", str(tmp_path / folder / "page"))
@@ -157,7 +187,9 @@ def test_after_two_kills_no_call_is_asked_again_whose_reply_was_there_and_no_row
 
     under_way = 0
     for share in (40, 80):  # of 120 calls
-        process = subprocess.Popen(command("m"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ)
+        process = subprocess.Popen(
+            command("m"), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ
+        )
         until = time.monotonic() + 100
         while server.stats()["ok"] < share and time.monotonic() < until:
             time.sleep(0.02)
@@ -165,12 +197,23 @@ def test_after_two_kills_no_call_is_asked_again_whose_reply_was_there_and_no_row
         process.wait()
         with resuming.replies_kept(str(tmp_path / "m" / "diagonal"), []):
             assert resuming._unused_replies
-        newest = {log.eval.model: log.location for log in reversed(readable_logs([str(tmp_path / "m")]).headers)}
-        events = [e for log in newest.values() for s in transcripts(log) for e in s.events if isinstance(e, ModelEvent)]
+        newest = {
+            log.eval.model: log.location
+            for log in reversed(readable_logs([str(tmp_path / "m")]).headers)
+        }
+        events = [
+            e
+            for log in newest.values()
+            for s in transcripts(log)
+            for e in s.events
+            if isinstance(e, ModelEvent)
+        ]
         under_way += sum(bool(event.pending) for event in events)
     third = subprocess.run(command("m"), capture_output=True, check=True, text=True).stderr
     left = re.findall(r"at most (\d+) calls are left|call (\d+) of (\d+)", third)
-    assert {most for _, _, most in left[1:]} == {left[0][0]}, "progress counts what is asked now alone"
+    assert {most for _, _, most in left[1:]} == {left[0][0]}, (
+        "progress counts what is asked now alone"
+    )
     assert server.stats()["requests"] - 120 <= under_way
     subprocess.run(command("whole"), capture_output=True, check=True)
     assert _shown(tmp_path / "m") == _shown(tmp_path / "whole")

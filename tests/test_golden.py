@@ -1,7 +1,7 @@
 """Numbers that do not move: logs of version 1aecf4f give the tables that it made of them.
 
-The logs and tables lie beside the project (`shared/golden`), and nothing of them is part of it. Each number is found
-again by its row's keys, to `EXACT`; words, paths and times are no numbers.
+The logs and tables lie beside the project (`shared/golden`), and nothing of them is part of it.
+Each number is found again by its row's keys, to `EXACT`; words, paths and times are no numbers.
 """
 
 import json
@@ -49,13 +49,18 @@ FOLDERS = ("after", "awareness", "before", "card", "cues", "matrix", "preference
 TABLES: Mapping[str, str] = {
     "diversity/diversity": "matrix/tables/diversity",
     "diversity/items": "matrix/tables/diversity-items",
-    **{f"card/tables/{name}": f"card/tables/realism/{name}" for name in ("judges", "prompts", "verdicts")},
+    **{
+        f"card/tables/{name}": f"card/tables/realism/{name}"
+        for name in ("judges", "prompts", "verdicts")
+    },
     **{
         f"card/tables/subject/{name}": f"card/tables/awareness/{name}"
         for name in ("baselines", "methods", "pairs", "runs", "splits", "statements", "verdicts")
     },
 }
-"""Where a table lies now, by its place in the archive: `report` shows judges and subject as two studies."""
+"""Where a table lies now, by its place in the archive: `report` shows judges and subject as two
+studies.
+"""
 
 COLUMNS: Mapping[str, str] = {}
 """A column's name now, by its name then."""
@@ -64,17 +69,36 @@ SUBJECTS = ("awareness/tables", "card/tables/subject")
 FEW = "intervals of fewer than six clusters are wider"
 ENDS = ("balanced_accuracy", "auroc", "called", "tpr", "tnr")
 TEST = "a model is named above the spread of pairs, by one test on four scales without a bootstrap"
-OF_THE_TEST = ("p", "p_holm", "p_as_scored", "p_log", "p_logit", "p_crossing", "detects", "items_needed")
+OF_THE_TEST = (
+    "p",
+    "p_holm",
+    "p_as_scored",
+    "p_log",
+    "p_logit",
+    "p_crossing",
+    "detects",
+    "items_needed",
+)
 EXCEPTIONS: Mapping[tuple[str, str], str] = {
-    **{(f"{study}/methods", "ece.high"): "an error of 0 in a bin has an upper end" for study in SUBJECTS},
-    **{(f"{study}/splits", f"{name}.{end}"): FEW for study in SUBJECTS for name in ENDS for end in ("low", "high")},
+    **{
+        (f"{study}/methods", "ece.high"): "an error of 0 in a bin has an upper end"
+        for study in SUBJECTS
+    },
+    **{
+        (f"{study}/splits", f"{name}.{end}"): FEW
+        for study in SUBJECTS
+        for name in ENDS
+        for end in ("low", "high")
+    },
     **{(f"{study}/splits", f"{name}.se"): FEW for study in SUBJECTS for name in ("brier", "mae")},
     **{("matrix/tables/advantage", column): TEST for column in OF_THE_TEST},
 }
 """(table, column) → why its numbers are others now."""
 
 NO_KEYS: Mapping[str, str] = {"scan": "model"}
-"""Study → a key that its old logs do not hold: a scan's subject stood in a log that lay in another folder."""
+"""Study → a key that its old logs do not hold: a scan's subject stood in a log that lay in another
+folder.
+"""
 
 ELSEWHERE = {
     "matrix/tables/diversity": "diversity embeds replies",
@@ -83,10 +107,56 @@ ELSEWHERE = {
 """Tables that another command makes now, which the study `diversity` here compares: why."""
 
 KEYS = {
-    *("task", "other_task", "target", "observer", "model", "method", "perspective", "context", "placebo", "wording"),
-    *("second_perspective", "second_context", "second_placebo", "second_target", "second_wording", "second_run"),
-    *("rule", "baseline", "kind", "level", "first", "second", "on", "axis", "value", "item", "key", "act", "data"),
-    *("run", "dataset", "judge", "one", "two", "arm", "text", "taken_out", "what", "turn", "sample", "epoch", "part"),
+    *(
+        "task",
+        "other_task",
+        "target",
+        "observer",
+        "model",
+        "method",
+        "perspective",
+        "context",
+        "placebo",
+        "wording",
+    ),
+    *(
+        "second_perspective",
+        "second_context",
+        "second_placebo",
+        "second_target",
+        "second_wording",
+        "second_run",
+    ),
+    *(
+        "rule",
+        "baseline",
+        "kind",
+        "level",
+        "first",
+        "second",
+        "on",
+        "axis",
+        "value",
+        "item",
+        "key",
+        "act",
+        "data",
+    ),
+    *(
+        "run",
+        "dataset",
+        "judge",
+        "one",
+        "two",
+        "arm",
+        "text",
+        "taken_out",
+        "what",
+        "turn",
+        "sample",
+        "epoch",
+        "part",
+    ),
     "quote",
 }
 """Columns that say which row it is, where they hold words."""
@@ -128,11 +198,15 @@ def read(path: Path) -> pd.DataFrame:
     return pd.read_csv(path) if path.read_text("utf-8").strip() else pd.DataFrame()
 
 
-def rows(table: pd.DataFrame, keys: list[str]) -> Iterator[tuple[tuple[object, ...], dict[str, Any]]]:
+def rows(
+    table: pd.DataFrame, keys: list[str]
+) -> Iterator[tuple[tuple[object, ...], dict[str, Any]]]:
     """Each row with its keys, equal ones numbered in their order."""
     seen: dict[tuple[object, ...], int] = {}
     for row in table.to_dict("records"):
-        place = tuple("" if row[key] is None or row[key] != row[key] else str(row[key]) for key in keys)
+        place = tuple(
+            "" if row[key] is None or row[key] != row[key] else str(row[key]) for key in keys
+        )
         seen[place] = seen.get(place, 0) + 1
         yield (*place, seen[place]), {str(name): value for name, value in row.items()}
 
@@ -140,7 +214,9 @@ def rows(table: pd.DataFrame, keys: list[str]) -> Iterator[tuple[tuple[object, .
 def same(one: Any, other: Any) -> bool:
     if not isinstance(one, int | float) or not isinstance(other, int | float):
         return bool(one == other)
-    return (math.isnan(one) and math.isnan(other)) or math.isclose(one, other, rel_tol=EXACT, abs_tol=EXACT)
+    return (math.isnan(one) and math.isnan(other)) or math.isclose(
+        one, other, rel_tol=EXACT, abs_tol=EXACT
+    )
 
 
 def moved(name: str, before: pd.DataFrame, after: pd.DataFrame) -> list[str]:
@@ -148,7 +224,11 @@ def moved(name: str, before: pd.DataFrame, after: pd.DataFrame) -> list[str]:
     before = before.rename(columns=COLUMNS)
     numbers = [column for column in before if pd.api.types.is_numeric_dtype(before[column])]
     lost = NO_KEYS.get(name.partition("/")[0])
-    keys = [c for c in before if c in KEYS - {lost} and (c not in numbers or c in COUNTED) and before[c].notna().any()]
+    keys = [
+        c
+        for c in before
+        if c in KEYS - {lost} and (c not in numbers or c in COUNTED) and before[c].notna().any()
+    ]
     known = dict(rows(after, keys)) if set(keys) <= set(after) else {}
     out = []
     for place, row in rows(before, keys):
@@ -167,18 +247,30 @@ def moved(name: str, before: pd.DataFrame, after: pd.DataFrame) -> list[str]:
 
 @pytest.mark.parametrize("study", [study for study in STUDIES if study not in NOT_SHOWN])
 def test_every_number_of_a_studys_tables_is_found_again(study: str, then: Path, now: Path) -> None:
-    tables = sorted(path for kind in ("csv", "parquet") for path in (then / study).rglob(f"*.{kind}"))
+    tables = sorted(
+        path for kind in ("csv", "parquet") for path in (then / study).rglob(f"*.{kind}")
+    )
     if unfetched(DEFAULT_EMBEDDER):
-        tables = [path for path in tables if study != "diversity" and not path.stem.startswith("diversity")]
+        tables = [
+            path
+            for path in tables
+            if study != "diversity" and not path.stem.startswith("diversity")
+        ]
     if not tables:
         pytest.skip(unfetched(DEFAULT_EMBEDDER))
     run(now, *STUDIES[study])
     out: list[str] = []
     for path in tables:
         name = path.relative_to(then).with_suffix("").as_posix()
-        place = (now / "out" / TABLES.get(name, name)).with_name(Path(TABLES.get(name, name)).name + path.suffix)
+        place = (now / "out" / TABLES.get(name, name)).with_name(
+            Path(TABLES.get(name, name)).name + path.suffix
+        )
         if name not in ELSEWHERE and not read(path).empty:
-            out += moved(name, read(path), read(place)) if place.exists() else [f"{name}: no table {place.name}"]
+            out += (
+                moved(name, read(path), read(place))
+                if place.exists()
+                else [f"{name}: no table {place.name}"]
+            )
     assert out == []
 
 
@@ -206,7 +298,9 @@ def test_every_verdict_of_the_matrices_is_the_one_of_then_or_another_for_a_reaso
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_every_decision_of_a_folder_of_logs_is_found_again(folder: str, then: Path, now: Path) -> None:
+def test_every_decision_of_a_folder_of_logs_is_found_again(
+    folder: str, then: Path, now: Path
+) -> None:
     run(now, "report", f"logs/{folder}", "--rows", f"out-{folder}.csv")
     before, after = read(then / f"table-{folder}.csv"), read(now / f"out-{folder}.csv")
     for table in (before, after):  # many runs of one task and model: their logs keep their names
@@ -218,16 +312,26 @@ def test_every_decision_of_a_folder_of_logs_is_found_again(folder: str, then: Pa
 def test_every_number_of_the_gate_is_found_again(then: Path, now: Path) -> None:
     text = (then / "gate.json").read_text()
     if not text.strip():
-        pytest.skip("the archive's gate.json is empty: the command that was to make it was not found (gate.exit)")
+        pytest.skip(
+            "the archive's gate.json is empty: the command that was to make it was not found (gate.exit)"
+        )
     after = json.loads(run(now, "check", "logs/after", "--against", "logs/before", "--json"))
     known = dict(numbers(after))
-    assert [path for path, value in numbers(json.loads(text)) if not same(value, known.get(path))] == []
+    assert [
+        path for path, value in numbers(json.loads(text)) if not same(value, known.get(path))
+    ] == []
 
 
 def numbers(given: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], float]]:
     """Each number of a JSON document with its place."""
     if isinstance(given, int | float):
         yield path, float(given)
-    entries = given.items() if isinstance(given, dict) else enumerate(given) if isinstance(given, list) else ()
+    entries = (
+        given.items()
+        if isinstance(given, dict)
+        else enumerate(given)
+        if isinstance(given, list)
+        else ()
+    )
     for name, value in entries:
         yield from numbers(value, (*path, str(name)))

@@ -35,10 +35,13 @@ def test_a_column_that_is_not_there_is_named_with_those_that_are(tmp_path: Path)
     (tmp_path / "q.jsonl").write_text('{"question": "Q?", "form": "f"}\n{"question": "R?"}\n')
     place = tmp_path / "q.jsonl"
     with pytest.raises(
-        InputError, match=r"2 of 2 rows lack the column fro \(\?cluster\), as line-1; there are question, "
+        InputError,
+        match=r"2 of 2 rows lack the column fro \(\?cluster\), as line-1; there are question, ",
     ):
         load(f"{place}?cluster=fro", ("question",))
-    with pytest.raises(InputError, match=r"1 of 2 rows lack the column form \(\?kind\), as line-2;"):
+    with pytest.raises(
+        InputError, match=r"1 of 2 rows lack the column form \(\?kind\), as line-2;"
+    ):
         load(f"{place}?kind=form", ("question",))
 
 
@@ -52,7 +55,9 @@ def test_a_column_that_is_not_there_is_named_with_those_that_are(tmp_path: Path)
         ("?kind=", r"kind names no column; expected such as \?kind=topic"),
     ],
 )
-def test_what_an_address_cannot_say_is_one_line_with_what_it_can(rows: str, query: str, said: str) -> None:
+def test_what_an_address_cannot_say_is_one_line_with_what_it_can(
+    rows: str, query: str, said: str
+) -> None:
     with pytest.raises(InputError, match=said) as error:
         load(rows + query, ("question",))
     assert "\n" not in str(error.value)
@@ -64,8 +69,12 @@ def test_two_values_of_one_column_of_the_hub_are_refused() -> None:
 
 
 @pytest.mark.parametrize("cell", ['["a", "b"]', '{"of": "a"}'])
-def test_a_column_that_holds_lists_or_objects_is_no_kind_and_no_cluster(tmp_path: Path, cell: str) -> None:
-    (tmp_path / "q.jsonl").write_text(f'{{"question": "Q?", "form": "f"}}\n{{"question": "R?", "form": {cell}}}\n')
+def test_a_column_that_holds_lists_or_objects_is_no_kind_and_no_cluster(
+    tmp_path: Path, cell: str
+) -> None:
+    (tmp_path / "q.jsonl").write_text(
+        f'{{"question": "Q?", "form": "f"}}\n{{"question": "R?", "form": {cell}}}\n'
+    )
     for group in ("kind", "cluster"):
         with pytest.raises(InputError, match=r"line-2 holds .* in form; expected a word$"):
             load(f"{tmp_path}/q.jsonl?{group}=form", ("question",))

@@ -14,10 +14,16 @@ NAMED = {"run", "taken out", "hole", "why"}
 
 
 def columns_over_numbers() -> Iterator[tuple[str, str, ast.expr | None]]:
-    """Module, heading and help of each column that is written out and shown as a number or an estimate."""
+    """Module, heading and help of each column that is written out and shown as a number or an
+    estimate.
+    """
     for path in sorted(ROOT.rglob("*.py")):
         for node in ast.walk(parsed(path)):
-            if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name) or not node.args:
+            if (
+                not isinstance(node, ast.Call)
+                or not isinstance(node.func, ast.Name)
+                or not node.args
+            ):
                 continue
             title = node.args[0]
             if node.func.id not in ("Column", "estimated") or not isinstance(title, ast.Constant):
@@ -32,16 +38,24 @@ def headings_of_rows() -> Iterator[tuple[str, ast.Call]]:
     """Module and each heading that is a field's annotation."""
     for path in sorted(ROOT.rglob("*.py")):
         for node in ast.walk(parsed(path)):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Heading":
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Name)
+                and node.func.id == "Heading"
+            ):
                 yield path.name, node
 
 
 COLUMNS = list(columns_over_numbers())
 
 
-@pytest.mark.parametrize(("module", "title"), sorted({(module, title) for module, title, _ in COLUMNS}))
+@pytest.mark.parametrize(
+    ("module", "title"), sorted({(module, title) for module, title, _ in COLUMNS})
+)
 def test_a_heading_over_numbers_is_explained(module: str, title: str) -> None:
-    helps = [help_text for name, heading, help_text in COLUMNS if (name, heading) == (module, title)]
+    helps = [
+        help_text for name, heading, help_text in COLUMNS if (name, heading) == (module, title)
+    ]
     assert title in NAMED or None not in helps, f"{module}: {title!r} has no help"
 
 

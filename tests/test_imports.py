@@ -16,8 +16,12 @@ ROOT = Path(__file__).parent.parent
 TASKS = ("introspect_tasks", "evalawareness_tasks", "preference_tasks")
 MAPPED = (*TASKS, "building", "solvers", "scorers")
 HEAVY = ("torch", "transformers", "sentence_transformers", "matplotlib", "datasets", "xllamacpp")
-SOURCES = sorted(path for folder in ("selfprobe", *MAPPED) for path in (ROOT / folder).rglob("*.py"))
-TASK_FILES = sorted(path for folder in TASKS for path in (ROOT / folder).glob("*.py") if path.name != "__init__.py")
+SOURCES = sorted(
+    path for folder in ("selfprobe", *MAPPED) for path in (ROOT / folder).rglob("*.py")
+)
+TASK_FILES = sorted(
+    path for folder in TASKS for path in (ROOT / folder).glob("*.py") if path.name != "__init__.py"
+)
 
 DEFINITIONS = (
     ast.Import,
@@ -58,10 +62,17 @@ TORCH = ("torch", "safetensors", "accelerate", "gguf", "peft")
 WHITE = {"probes", "mechanism"}
 """Who may import it."""
 
-BY_NAME_ONLY = {"dilemma_generation.py", "dilemma_judging.py", "open_answers.py", "turn_scan.py", "cue_removal.py"}
+BY_NAME_ONLY = {
+    "dilemma_generation.py",
+    "dilemma_judging.py",
+    "open_answers.py",
+    "turn_scan.py",
+    "cue_removal.py",
+}
 BY_NAME_ONLY |= {"arm_texts.py", "awareness_effect.py", "awareness_features.py", "outcome.py"}
-"""Tasks that make data, need logs or ask a hundred times: `inspect eval introspect_tasks` runs those that measure, and
-must not find these."""
+"""Tasks that make data, need logs or ask a hundred times: `inspect eval introspect_tasks` runs
+those that measure, and must not find these.
+"""
 
 
 def name_of(path: Path) -> str:
@@ -71,7 +82,9 @@ def name_of(path: Path) -> str:
 def module_of(path: Path) -> str:
     """Its name without the package's: solvers/act.py is `solvers.act`, as it is imported."""
     folder, *rest = path.relative_to(ROOT).with_suffix("").parts
-    return ".".join(piece for piece in ([folder, *rest] if folder in MAPPED else rest) if piece != "__init__")
+    return ".".join(
+        piece for piece in ([folder, *rest] if folder in MAPPED else rest) if piece != "__init__"
+    )
 
 
 MODULES = {name: path for path in SOURCES if (name := module_of(path))}
@@ -98,7 +111,9 @@ def imported(path: Path) -> tuple[tuple[str, str], ...]:
         elif isinstance(node, ast.ImportFrom):
             module = "." * node.level + (node.module or "")
             inside = [f"{module}.{alias.name}" for alias in node.names]
-            names = [name for name in inside if name.removeprefix("selfprobe.") in MODULES] or [module]
+            names = [name for name in inside if name.removeprefix("selfprobe.") in MODULES] or [
+                module
+            ]
         found += [(name, f"{name_of(path)}:{node.lineno} imports {name}") for name in names]
     return tuple(found)
 
@@ -123,8 +138,14 @@ def all_imports() -> Iterator[tuple[str, str, str]]:
 
 
 def test_imports_are_absolute() -> None:
-    """Inspect runs a task file without a package, and by its folder's name it would be another module."""
-    wrong = [where for _, name, where in all_imports() if name.startswith(".") or name.split(".")[0] in MAPPED]
+    """Inspect runs a task file without a package, and by its folder's name it would be another
+    module.
+    """
+    wrong = [
+        where
+        for _, name, where in all_imports()
+        if name.startswith(".") or name.split(".")[0] in MAPPED
+    ]
     assert not wrong, "say selfprobe.…"
 
 
@@ -155,25 +176,42 @@ def test_wings_know_nothing_of_each_other() -> None:
 def test_no_module_imports_itself_by_a_circle() -> None:
     """Inside a package, where the floors say nothing, and through imports inside functions."""
     arrows = {
-        mine: {name for name, _ in own_imports(path) if name != mine} & MODULES.keys() for mine, path in MODULES.items()
+        mine: {name for name, _ in own_imports(path) if name != mine} & MODULES.keys()
+        for mine, path in MODULES.items()
     }
-    while apart := {m for m in arrows if not arrows[m] & arrows.keys() or not any(m in a for a in arrows.values())}:
+    while apart := {
+        m
+        for m in arrows
+        if not arrows[m] & arrows.keys() or not any(m in a for a in arrows.values())
+    }:
         arrows = {mine: names for mine, names in arrows.items() if mine not in apart}
     assert not arrows, "each of these imports another of them"
 
 
 def test_only_the_white_box_knows_torch() -> None:
-    assert not [where for mine, name, where in all_imports() if name.split(".")[0] in TORCH and part(mine) not in WHITE]
+    assert not [
+        where
+        for mine, name, where in all_imports()
+        if name.split(".")[0] in TORCH and part(mine) not in WHITE
+    ]
 
 
 def test_the_white_box_numbers_and_parsing_know_nothing_of_inspect() -> None:
     apart = ("probes", "stats", "text")
-    assert not [where for mine, name, where in all_imports() if name.startswith("inspect_ai") and part(mine) in apart]
+    assert not [
+        where
+        for mine, name, where in all_imports()
+        if name.startswith("inspect_ai") and part(mine) in apart
+    ]
 
 
 def test_inspects_private_modules_are_imported_in_one_place() -> None:
     private = re.compile(r"inspect_ai\..*\b_")
-    wrong = [where for mine, name, where in all_imports() if private.match(name + ".") and mine not in PRIVATE]
+    wrong = [
+        where
+        for mine, name, where in all_imports()
+        if private.match(name + ".") and mine not in PRIVATE
+    ]
     assert not wrong, "take it from selfprobe.errors.inspect_private"
 
 
@@ -183,9 +221,16 @@ def test_studies_read_samples_of_a_run_and_never_of_a_logs_address() -> None:
     wrong = []
     for path in sorted((ROOT / "selfprobe" / "studies").rglob("*.py")):
         for node in ast.walk(parsed(path)):
-            if isinstance(node, ast.ImportFrom) and node.module in ("selfprobe.logs", "inspect_ai.log"):
+            if isinstance(node, ast.ImportFrom) and node.module in (
+                "selfprobe.logs",
+                "inspect_ai.log",
+            ):
                 names = [alias.name for alias in node.names]
-                wrong += [f"{name_of(path)}: {name}" for name in names if name in by_address or "read_eval" in name]
+                wrong += [
+                    f"{name_of(path)}: {name}"
+                    for name in names
+                    if name in by_address or "read_eval" in name
+                ]
     assert not wrong, "say run.samples, run.summaries or run.results"
 
 
@@ -193,10 +238,15 @@ def test_heavy_libraries_are_imported_where_they_are_used() -> None:
     top = [
         (f"{name_of(path)} imports {name} at its top", name.split(".")[0])
         for mine, path in MODULES.items()
-        if (part(mine) not in ("probes", "mechanism") and mine != "page.plots") or mine.endswith("command")
+        if (part(mine) not in ("probes", "mechanism") and mine != "page.plots")
+        or mine.endswith("command")
         for node in parsed(path).body
         if isinstance(node, ast.Import | ast.ImportFrom)
-        for name in ([node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names])
+        for name in (
+            [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else [alias.name for alias in node.names]
+        )
     ]
     assert not [said for said, library in top if library in HEAVY]
 
@@ -209,16 +259,22 @@ def test_data_folders_are_no_packages() -> None:
 @pytest.mark.parametrize("path", TASK_FILES, ids=name_of)
 def test_a_task_file_has_a_bare_task_and_nothing_that_runs_at_import(path: Path) -> None:
     tree = parsed(path)
-    decorators = [d for node in tree.body if isinstance(node, ast.FunctionDef) for d in node.decorator_list]
+    decorators = [
+        d for node in tree.body if isinstance(node, ast.FunctionDef) for d in node.decorator_list
+    ]
     called = [d.func if isinstance(d, ast.Call) else d for d in decorators]
     if path.name in BY_NAME_ONLY:
         assert "task" in [d.attr for d in called if isinstance(d, ast.Attribute)]
         assert "task" not in [d.id for d in called if isinstance(d, ast.Name)]
         return
-    assert "task" in [d.id for d in called if isinstance(d, ast.Name)], "Inspect finds only a top-level bare @task"
+    assert "task" in [d.id for d in called if isinstance(d, ast.Name)], (
+        "Inspect finds only a top-level bare @task"
+    )
     for node in tree.body:
         docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-        assert docstring or isinstance(node, DEFINITIONS), f"{name_of(path)}:{node.lineno} runs at import"
+        assert docstring or isinstance(node, DEFINITIONS), (
+            f"{name_of(path)}:{node.lineno} runs at import"
+        )
 
 
 WATCH = """
@@ -243,7 +299,11 @@ print(seen)
 
 def test_importing_a_task_file_opens_nothing_and_prints_nothing() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", WATCH, *map(str, TASK_FILES)], capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", WATCH, *map(str, TASK_FILES)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert (done.returncode, done.stdout.strip()) == (0, "[]"), done.stderr[-2000:]
 
@@ -267,7 +327,9 @@ def test_no_public_name_is_defined_in_two_rooms_but_listed_ones() -> None:
     for module in MODULES:
         for name in definitions(module):
             homes.setdefault(name, set()).add(part(module))
-    assert {name for name, rooms in homes.items() if len(rooms) > 1} == set(TWICE), "rename one, or say why not"
+    assert {name for name, rooms in homes.items() if len(rooms) > 1} == set(TWICE), (
+        "rename one, or say why not"
+    )
 
 
 @cache

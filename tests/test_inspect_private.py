@@ -1,4 +1,6 @@
-"""What is private to Inspect is checked when it is used: a version that moved it is named in a line."""
+"""What is private to Inspect is checked when it is used: a version that moved it is named in a
+line.
+"""
 
 import re
 from pathlib import Path
@@ -36,7 +38,9 @@ def test_a_changed_private_class_is_a_line_that_names_inspects_version_and_what_
     )
 
 
-def test_other_arguments_of_a_method_or_of_the_start_are_a_change(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_arguments_of_a_method_or_of_the_start_are_a_change(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def generate(self: Any, messages: Any) -> None: ...
 
     def start(self: Any, name: str) -> None: ...
@@ -54,9 +58,17 @@ def test_other_models_work_with_a_changed_class(monkeypatch: pytest.MonkeyPatch)
     assert str(available_model("planted/a")) == "planted/a"
 
 
-def test_a_private_name_that_is_gone_names_the_feature_that_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(inspect_private.LATER, "load_tasks", ("inspect_ai._eval.gone", "load_tasks", "Some features"))
-    with pytest.raises(PrerequisiteError, match=r"No module named 'inspect_ai._eval.gone'\. Some features need it"):
+def test_a_private_name_that_is_gone_names_the_feature_that_needs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(
+        inspect_private.LATER,
+        "load_tasks",
+        ("inspect_ai._eval.gone", "load_tasks", "Some features"),
+    )
+    with pytest.raises(
+        PrerequisiteError, match=r"No module named 'inspect_ai._eval.gone'\. Some features need it"
+    ):
         _ = inspect_private.load_tasks
 
 
@@ -77,6 +89,8 @@ def test_the_version_that_is_advised_is_the_one_that_is_tested() -> None:
 
 
 @pytest.mark.parametrize("quiet", [True, False])
-def test_tables_of_results_are_drawn_where_they_are_seen(monkeypatch: pytest.MonkeyPatch, quiet: bool) -> None:
+def test_tables_of_results_are_drawn_where_they_are_seen(
+    monkeypatch: pytest.MonkeyPatch, quiet: bool
+) -> None:
     monkeypatch.setattr(rich, "get_console", lambda: Console(quiet=quiet))
     assert (display.tasks_results([]) == "") is quiet

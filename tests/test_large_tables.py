@@ -1,4 +1,6 @@
-"""A large table is a small one that lies on disk: the same rows, hash, order and samples, in little memory."""
+"""A large table is a small one that lies on disk: the same rows, hash, order and samples, in little
+memory.
+"""
 
 import json
 import os
@@ -31,7 +33,10 @@ def on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def questions(tmp_path: Path) -> str:
-    lines = [json.dumps({"id": f"q{n}", "question": f"Why {n} é\u2028?", "topic": n % 3}) for n in range(COUNT)]
+    lines = [
+        json.dumps({"id": f"q{n}", "question": f"Why {n} é\u2028?", "topic": n % 3})
+        for n in range(COUNT)
+    ]
     (tmp_path / "q.jsonl").write_text("\n".join(lines))
     return str(tmp_path / "q.jsonl")
 
@@ -40,7 +45,14 @@ def questions(tmp_path: Path) -> str:
 def prompts(tmp_path: Path) -> str:
     labels = ["test"] * 100 + ["real"] * 200
     lines = [
-        json.dumps({"input": f"Tell me of {n}.", "label": label, "source": f"s{n % 2}", "pair": f"p{n % 150}"})
+        json.dumps(
+            {
+                "input": f"Tell me of {n}.",
+                "label": label,
+                "source": f"s{n % 2}",
+                "pair": f"p{n % 150}",
+            }
+        )
         for n, label in enumerate(labels)
     ]
     (tmp_path / "c.jsonl").write_text("\n".join(lines))
@@ -64,7 +76,9 @@ def assert_equal(large: Table, held: Table) -> None:
     assert (large.rows[-1], large.rows[3:9:2]) == (held.rows[-1], held.rows[3:9:2])
     assert list(large.ordered) == list(held.ordered)
     for limit in (None, 1, 7, COUNT, 10 * COUNT):
-        assert large.first(limit) == held.first(limit) and large.limited(limit) == held.limited(limit)
+        assert large.first(limit) == held.first(limit) and large.limited(limit) == held.limited(
+            limit
+        )
 
 
 def test_items_on_disk_are_those_in_memory(on_disk: None, questions: str) -> None:
@@ -74,15 +88,22 @@ def test_items_on_disk_are_those_in_memory(on_disk: None, questions: str) -> Non
         load(place, "question").rows[COUNT]
 
 
-def test_conversations_on_disk_are_those_in_memory_in_their_order(on_disk: None, prompts: str) -> None:
+def test_conversations_on_disk_are_those_in_memory_in_their_order(
+    on_disk: None, prompts: str
+) -> None:
     large = conversations(prompts)
     assert isinstance(large.ordered, Reordered)
     assert_equal(large, small(conversations, prompts))
-    assert_equal(conversations(prompts, against="bundled"), small(conversations, prompts, against="bundled"))
+    assert_equal(
+        conversations(prompts, against="bundled"), small(conversations, prompts, against="bundled")
+    )
 
 
 def test_pairs_on_disk_are_drawn_as_those_in_memory(on_disk: None, tmp_path: Path) -> None:
-    rows = [{"question": f"Q{n}", "text_1": f"a{n}", "text_2": "b", "label": ("tie", 1, 2)[n % 3]} for n in range(90)]
+    rows = [
+        {"question": f"Q{n}", "text_1": f"a{n}", "text_2": "b", "label": ("tie", 1, 2)[n % 3]}
+        for n in range(90)
+    ]
     (tmp_path / "p.jsonl").write_text("\n".join(map(json.dumps, rows)))
     place = str(tmp_path / "p.jsonl")
     for limit in (None, 5, 60, 1000):
@@ -91,12 +112,19 @@ def test_pairs_on_disk_are_drawn_as_those_in_memory(on_disk: None, tmp_path: Pat
         assert (len(drawn.pairs), drawn.ties) == (min(limit or 60, 60), 30)
 
 
-def test_a_large_file_is_read_once_until_it_is_changed(on_disk: None, questions: str, prompts: str) -> None:
+def test_a_large_file_is_read_once_until_it_is_changed(
+    on_disk: None, questions: str, prompts: str
+) -> None:
     first = load(questions, "question")
-    assert load(questions, "question") is first and load(questions, ("question", "topic_")[:1]) is first
+    assert (
+        load(questions, "question") is first
+        and load(questions, ("question", "topic_")[:1]) is first
+    )
     assert conversations(prompts) is conversations(prompts)
     assert conversations(prompts) is not conversations(prompts, label="evaluation")
-    Path(questions).write_text('{"question": "Other?"}\n' * 1 + "\n".join(Path(questions).read_text().split("\n")[1:]))
+    Path(questions).write_text(
+        '{"question": "Other?"}\n' * 1 + "\n".join(Path(questions).read_text().split("\n")[1:])
+    )
     os.utime(questions, ns=(1, 1))
     changed = load(questions, "question")
     assert changed is not first and changed.sha256 != first.sha256 and len(changed.rows) == COUNT
@@ -117,10 +145,14 @@ def test_a_full_disk_is_one_line_that_names_the_folder(
         InputError, match=r"do not fit into memory, and .* cannot be written \(.*No space left"
     ) as refused:
         load(questions, "question")
-    assert "set TMPDIR to a folder with space" in str(refused.value) and "\n" not in str(refused.value)
+    assert "set TMPDIR to a folder with space" in str(refused.value) and "\n" not in str(
+        refused.value
+    )
 
 
-def test_rows_on_disk_are_read_where_the_system_cannot_read_at_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_on_disk_are_read_where_the_system_cannot_read_at_a_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delattr(os, "pread")  # Windows
     file = RowFile()
     for packed in (b"one", b"two", b"three"):
@@ -163,12 +195,18 @@ def test_samples_of_many_rows_are_those_of_a_list(both: tuple[RowDataset, Memory
     assert (made.name, len(made), made.shuffled, made.location) == ("mine", COUNT, False, None)
     assert contents(made) == contents(listed)
     assert (made[5].id, made[-1].id) == (listed[5].id, listed[-1].id)
-    assert contents(made[4:40:5]) == contents(listed[4:40:5]) and isinstance(made[:3], MemoryDataset)
+    assert contents(made[4:40:5]) == contents(listed[4:40:5]) and isinstance(
+        made[:3], MemoryDataset
+    )
 
 
-def test_samples_of_many_rows_are_filtered_sorted_and_shuffled(both: tuple[RowDataset, MemoryDataset]) -> None:
+def test_samples_of_many_rows_are_filtered_sorted_and_shuffled(
+    both: tuple[RowDataset, MemoryDataset],
+) -> None:
     made, listed = both
-    assert contents(made.filter(lambda s: s.id == "q7")) == contents(listed.filter(lambda s: s.id == "q7"))
+    assert contents(made.filter(lambda s: s.id == "q7")) == contents(
+        listed.filter(lambda s: s.id == "q7")
+    )
     for dataset in (made, listed):
         dataset.shuffle(3)
         dataset.sort(key=lambda sample: str(sample.id), reverse=True)
@@ -177,24 +215,32 @@ def test_samples_of_many_rows_are_filtered_sorted_and_shuffled(both: tuple[RowDa
     assert made.shuffled and sorted(s.id for s in made) == sorted(s.id for s in listed)
 
 
-def test_the_mark_that_leaves_other_models_out_is_on_every_sample(on_disk: None, questions: str) -> None:
+def test_the_mark_that_leaves_other_models_out_is_on_every_sample(
+    on_disk: None, questions: str
+) -> None:
     dataset = kth_word(dataset=questions, same_model=True).dataset
     assert isinstance(dataset, RowDataset)
     assert all((sample.metadata or {})["same_model"] for sample in dataset)
     assert "same_model" not in (kth_word(dataset=questions).dataset[0].metadata or {})
 
 
-@pytest.mark.parametrize(("items", "made"), [(None, COUNT), (5, 20), (20, 20), (50, 50), (COUNT, COUNT), (900, COUNT)])
+@pytest.mark.parametrize(
+    ("items", "made"), [(None, COUNT), (5, 20), (20, 20), (50, 50), (COUNT, COUNT), (900, COUNT)]
+)
 def test_a_study_with_a_limit_makes_a_constant_number_of_samples(
     on_disk: None, questions: str, items: int | None, made: int
 ) -> None:
-    """Inspect takes up no run whose data set has become smaller, so a lower limit must not make it so."""
+    """Inspect takes up no run whose data set has become smaller, so a lower limit must not make it
+    so.
+    """
     with at_most(items):
         assert len(kth_word(dataset=questions).dataset) == made
     assert len(kth_word(dataset=questions).dataset) == COUNT
 
 
-def test_a_task_of_conversations_makes_them_one_at_a_time_in_the_order_of_a_limit(on_disk: None, prompts: str) -> None:
+def test_a_task_of_conversations_makes_them_one_at_a_time_in_the_order_of_a_limit(
+    on_disk: None, prompts: str
+) -> None:
     table = conversations(prompts)
     made = dataset_of(table.ordered, record_to_sample, table.name)
     assert isinstance(made, RowDataset)

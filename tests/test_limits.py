@@ -1,4 +1,6 @@
-"""A limit is itself: what lies in the folder beyond it moves no number, and a larger one asks for what is missing."""
+"""A limit is itself: what lies in the folder beyond it moves no number, and a larger one asks for
+what is missing.
+"""
 
 import json
 import re
@@ -15,16 +17,43 @@ from tests.studies import test_inside
 from tests.studies.test_lens import saved as saved_reader
 
 ROOT = Path(__file__).parent.parent
-[DESK] = re.findall(r"`desk\.py`:\n\n```python\n(.*?)```", (ROOT / "docs/outcome.md").read_text("utf-8"), re.DOTALL)
+[DESK] = re.findall(
+    r"`desk\.py`:\n\n```python\n(.*?)```", (ROOT / "docs/outcome.md").read_text("utf-8"), re.DOTALL
+)
 
 MODELS = ("--models", "planted/a?access=.8,planted/b?access=.3")
 SUBJECT = ("--models", "planted/a?awareness=.8&reasons=1&voiced=.6")
 WOBBLING = ("eval_awareness_2", "--models", "planted/a?wobble=.2", "--most", "2")
-REWRITE = ("realism", "rewrite", "mine.jsonl", "--remove", "words of test items", "--writer", "planted/w?strays=.2")
+REWRITE = (
+    "realism",
+    "rewrite",
+    "mine.jsonl",
+    "--remove",
+    "words of test items",
+    "--writer",
+    "planted/w?strays=.2",
+)
 REWRITE = (*REWRITE, "--grader", "planted/g", "--judges", "planted/j?liking=.5&words=.8")
-EFFECT = ("awareness", "effect", "desk.py", "--models", "planted/ada?declines=.6&obeys=.5", "--grader", "planted/g")
+EFFECT = (
+    "awareness",
+    "effect",
+    "desk.py",
+    "--models",
+    "planted/ada?declines=.6&obeys=.5",
+    "--grader",
+    "planted/g",
+)
 OUTCOME = ("outcome", "logs", "--models", "planted/m,planted/n", "--score", "k1")
-INSIDE = ("awareness", "inside", "--model", "held", "--set", "set.jsonl", "--wrappers", "wrappers3.jsonl")
+INSIDE = (
+    "awareness",
+    "inside",
+    "--model",
+    "held",
+    "--set",
+    "set.jsonl",
+    "--wrappers",
+    "wrappers3.jsonl",
+)
 ASKED = {
     "matrix": ("matrix", *MODELS, "--tasks", "kth_word"),
     "matrix, texts": ("matrix", *MODELS, "--tasks", "prompt_reconstruction"),
@@ -32,9 +61,27 @@ ASKED = {
         *("matrix", *MODELS, "--tasks", "kth_word,ethical_dilemma", "--observers", "shown:2,named"),
         *("-T", "about=self,other", "-T", "epochs=2"),
     ),
-    "run": ("awareness", "run", *SUBJECT, "--methods", "binary,user_motivation", "--grader", "planted/g", "--third"),
+    "run": (
+        "awareness",
+        "run",
+        *SUBJECT,
+        "--methods",
+        "binary,user_motivation",
+        "--grader",
+        "planted/g",
+        "--third",
+    ),
     "run, against": (
-        *("awareness", "run", "--models", "planted/a?awareness=.8", "--methods", "binary", "--dataset", "mine.jsonl"),
+        *(
+            "awareness",
+            "run",
+            "--models",
+            "planted/a?awareness=.8",
+            "--methods",
+            "binary",
+            "--dataset",
+            "mine.jsonl",
+        ),
         *("--label", "evaluation", "--against", "real.jsonl"),
     ),
     "turns": ("awareness", "turns", *WOBBLING),
@@ -48,16 +95,37 @@ ASKED = {
 }
 """Commands that ask models, into a folder of logs."""
 READ = {
-    "inside": (*INSIDE, "--continuations", "sentences.jsonl", "--shuffles", "20", "--no-random-weights"),
-    "mechanism read": ("mechanism", "read", "--model", "reader", "--dataset", "dilemmas.jsonl", "--parts", "lens"),
+    "inside": (
+        *INSIDE,
+        "--continuations",
+        "sentences.jsonl",
+        "--shuffles",
+        "20",
+        "--no-random-weights",
+    ),
+    "mechanism read": (
+        "mechanism",
+        "read",
+        "--model",
+        "reader",
+        "--dataset",
+        "dilemmas.jsonl",
+        "--parts",
+        "lens",
+    ),
 }
-"""Commands that read a model's states, into the folder of the page; `probe run` refuses another limit."""
+"""Commands that read a model's states, into the folder of the page; `probe run` refuses another
+limit.
+"""
 LIMITS = {"effect": (16, 8), "inside": (16, 12), "matrix": (3, 2)}
 """Command → the larger and the smaller limit, where 6 and 4 are too few or too many."""
 REPORTED = ("matrix, informed", "rewrite")
-"""Commands whose folders hold several runs of a model after two limits, of which `report` shows the largest."""
+"""Commands whose folders hold several runs of a model after two limits, of which `report` shows the
+largest.
+"""
 FAST = ("matrix", "run, against")
-"""Commands of the fast tier: a claim on each of the two readers of logs that are not the kit's own."""
+"""Commands of the fast tier: a claim on each of the two readers of logs that are not the kit's own.
+"""
 
 
 @pytest.fixture
@@ -84,11 +152,15 @@ def word_logs(tmp_path_factory: pytest.TempPathFactory, run_task) -> Path:  # ty
 
 
 def shown(arguments: tuple[str, ...], limit: int, *places: str, page: Path) -> dict[str, list[str]]:
-    """The page that a command writes under a limit: its tables and its text above the list of runs, by file.
+    """The page that a command writes under a limit: its tables and its text above the list of runs,
+    by file.
 
-    Names of logs, their times, the command's folder and the order of runs, which is that of their ends, are left out.
+    Names of logs, their times, the command's folder and the order of runs, which is that of their
+    ends, are left out.
     """
-    done = CliRunner().invoke(main, [*arguments, "--limit", str(limit), *places, "--out", str(page), "--yes"])
+    done = CliRunner().invoke(
+        main, [*arguments, "--limit", str(limit), *places, "--out", str(page), "--yes"]
+    )
     assert done.exit_code == 0, done.output
     return written_page(page)
 
@@ -96,7 +168,9 @@ def shown(arguments: tuple[str, ...], limit: int, *places: str, page: Path) -> d
 def written_page(page: Path) -> dict[str, list[str]]:
     tables = sorted((page / "tables").rglob("*.csv"))
     above_runs = (page / "index.html").read_text("utf-8").partition('id="runs"')[0]
-    texts = {str(file.relative_to(page)): file.read_text("utf-8") for file in tables} | {"index.html": above_runs}
+    texts = {str(file.relative_to(page)): file.read_text("utf-8") for file in tables} | {
+        "index.html": above_runs
+    }
     return {name: sorted(without_places(text.splitlines())) for name, text in texts.items()}
 
 
@@ -109,8 +183,12 @@ def without_places(lines: list[str]) -> Iterator[str]:
 
 def differing(page: dict[str, list[str]], other: dict[str, list[str]]) -> list[str]:
     """Files of two pages that are not the same, each with the place where its first line differs."""
-    changed = [name for name in sorted(page.keys() | other.keys()) if page.get(name) != other.get(name)]
-    return [f"{name}: {first_difference(page.get(name, []), other.get(name, []))}" for name in changed]
+    changed = [
+        name for name in sorted(page.keys() | other.keys()) if page.get(name) != other.get(name)
+    ]
+    return [
+        f"{name}: {first_difference(page.get(name, []), other.get(name, []))}" for name in changed
+    ]
 
 
 def first_difference(lines: list[str], others: list[str]) -> str:
@@ -127,10 +205,16 @@ def refuse_other_pages(arguments: tuple[str, ...], limits: tuple[int, int], *, r
 
     def call(limit: int, folder: str, start: int) -> dict[str, list[str]]:
         places = [] if reads else ["--log-dir", f"{folder}/runs"]
-        return shown(arguments, limit, *places, page=Path(folder) if reads else Path(folder) / f"page{start}")
+        return shown(
+            arguments, limit, *places, page=Path(folder) if reads else Path(folder) / f"page{start}"
+        )
 
-    large, small, large_again = (call(limit, "first", n) for n, limit in enumerate((larger, smaller, larger)))
-    small_alone, large_after = (call(limit, "second", n) for n, limit in enumerate((smaller, larger)))
+    large, small, large_again = (
+        call(limit, "first", n) for n, limit in enumerate((larger, smaller, larger))
+    )
+    small_alone, large_after = (
+        call(limit, "second", n) for n, limit in enumerate((smaller, larger))
+    )
     assert not differing(small, small_alone), "the smaller limit after the larger one"
     assert not differing(large_again, large), "the larger limit again"
     assert not differing(large_after, large), "the larger limit after the smaller one"
@@ -138,7 +222,9 @@ def refuse_other_pages(arguments: tuple[str, ...], limits: tuple[int, int], *, r
 
 
 def marked(names: Iterable[str]) -> list[object]:
-    return [pytest.param(name, marks=pytest.mark.slow(7) if name not in FAST else ()) for name in names]
+    return [
+        pytest.param(name, marks=pytest.mark.slow(7) if name not in FAST else ()) for name in names
+    ]
 
 
 @pytest.mark.parametrize("name", marked(ASKED))
@@ -149,13 +235,19 @@ def test_a_page_is_of_its_limit_whatever_was_asked_in_the_folder_before(
     refuse_other_pages(ASKED[name], LIMITS.get(name, (6, 4)), reads=False)
     if name in REPORTED:
         for folder in ("first", "second"):
-            told = CliRunner().invoke(main, ["report", f"{folder}/runs", "--out", f"{folder}/report"])
+            told = CliRunner().invoke(
+                main, ["report", f"{folder}/runs", "--out", f"{folder}/report"]
+            )
             assert told.exit_code == 0, told.output
-        assert not differing(written_page(files / "first/report"), written_page(files / "second/report"))
+        assert not differing(
+            written_page(files / "first/report"), written_page(files / "second/report")
+        )
 
 
 @pytest.mark.parametrize("name", marked(READ))
-def test_a_page_is_of_its_limit_whatever_was_read_in_the_folder_before(name: str, files: Path) -> None:
+def test_a_page_is_of_its_limit_whatever_was_read_in_the_folder_before(
+    name: str, files: Path
+) -> None:
     if name == "inside":
         test_inside.model(files / "held", "~")
         test_inside.conversations(files, count=24)
@@ -169,7 +261,16 @@ def test_a_page_is_of_its_limit_whatever_was_read_in_the_folder_before(name: str
 
 def test_a_gate_judges_the_items_of_its_limit_alone(files: Path) -> None:
     def judged(limit: int, folder: str) -> list[str]:
-        run = ["check", "--run", "kth_word", "--model", "planted/a?malformed=.3", "--unscored", "1", "--json"]
+        run = [
+            "check",
+            "--run",
+            "kth_word",
+            "--model",
+            "planted/a?malformed=.3",
+            "--unscored",
+            "1",
+            "--json",
+        ]
         done = CliRunner().invoke(main, [*run, "--limit", str(limit), "--log-dir", folder, "--yes"])
         assert done.exit_code == 0, done.output
         return list(without_places(done.stdout.splitlines()))

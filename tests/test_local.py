@@ -1,4 +1,6 @@
-"""Studies of a model that runs here: which names it takes, what it refuses at once, and whose folder it writes into."""
+"""Studies of a model that runs here: which names it takes, what it refuses at once, and whose
+folder it writes into.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -43,7 +45,15 @@ def test_a_model_is_taken_by_each_of_its_names(given: str, taken: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["gpt-4o", "openai/gpt-4o", "google/gemini-2.5-pro", "planted/ada", "openrouter/qwen/qwen3-8b", "vllm/a/b"]
+    "name",
+    [
+        "gpt-4o",
+        "openai/gpt-4o",
+        "google/gemini-2.5-pro",
+        "planted/ada",
+        "openrouter/qwen/qwen3-8b",
+        "vllm/a/b",
+    ],
 )
 def test_a_providers_model_is_refused_with_what_can_be_typed(name: str) -> None:
     refused = call("--model", name, "--dry-run")
@@ -66,12 +76,16 @@ def test_a_plan_in_time_has_no_table_of_calls() -> None:
         (("--template-arg", "thinking"), "--template-arg takes NAME=VALUE"),
     ],
 )
-def test_a_wrong_option_is_refused_before_the_model_is_loaded(words: tuple[str, ...], said: str) -> None:
+def test_a_wrong_option_is_refused_before_the_model_is_loaded(
+    words: tuple[str, ...], said: str
+) -> None:
     done = call("--model", "smollm2", "--dry-run", *words)
     assert said in f"{done.output}{done.exception}", done.output
 
 
-def test_the_kit_has_no_engine_of_calls_and_asks_nothing_of_prices_where_a_model_runs_here() -> None:
+def test_the_kit_has_no_engine_of_calls_and_asks_nothing_of_prices_where_a_model_runs_here() -> (
+    None
+):
     text = call("--help").output
     assert "--dry-run" in text and "--yes" in text and "--json" in text and "--config" in text
     assert "--prices" not in text and "--log-dir" not in text and "-T" not in text
@@ -84,7 +98,9 @@ def test_a_folder_of_another_run_is_refused_and_a_dry_run_claims_none(tmp_path: 
     study.claim({"model": "a", "recipe": {"rank": 1}}, dataset="d")
     study.claim({"model": "a", "recipe": {"rank": 1}}, dataset="e")
     assert study.held["dataset"] == "e"
-    with pytest.raises(InputError, match=r"holds a run of model 'a', not 'b'; another recipe: give another --out"):
+    with pytest.raises(
+        InputError, match=r"holds a run of model 'a', not 'b'; another recipe: give another --out"
+    ):
         study.claim({"model": "b", "recipe": {"rank": 2}})
     (tmp_path / "out" / "run.json").write_text("[")
     with pytest.raises(InputError, match="is not what a run writes"):

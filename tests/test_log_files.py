@@ -1,4 +1,6 @@
-"""Which files of a folder are logs: what Inspect reads, under whatever name; every other file is named or passed over."""
+"""Which files of a folder are logs: what Inspect reads, under whatever name; every other file is
+named or passed over.
+"""
 
 import json
 from collections.abc import Callable
@@ -51,7 +53,9 @@ def checked(folder: Path) -> tuple[int, str]:
     """Status and output of `check`, whose folder's name is left out."""
     done = CliRunner().invoke(main, ["check", str(folder)])
     assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-    return done.exit_code, done.output.replace(f"file://{folder}/", "").replace(str(folder), "FOLDER")
+    return done.exit_code, done.output.replace(f"file://{folder}/", "").replace(
+        str(folder), "FOLDER"
+    )
 
 
 @pytest.mark.parametrize(
@@ -67,14 +71,18 @@ def checked(folder: Path) -> tuple[int, str]:
         "x.eval/run1.eval",
     ],
 )
-def test_a_log_is_found_whatever_its_name_and_place(name: str, log: EvalLog, tmp_path: Path) -> None:
+def test_a_log_is_found_whatever_its_name_and_place(
+    name: str, log: EvalLog, tmp_path: Path
+) -> None:
     (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
     write_eval_log(log, str(tmp_path / name))
     assert [Path(file).name for file in logs_in(str(tmp_path))] == [Path(name).name]
     assert checked(tmp_path)[0] == checked(tmp_path / name)[0] == 0
 
 
-def test_seven_logs_in_json_without_a_time_in_their_names_are_seven_runs(log: EvalLog, tmp_path: Path) -> None:
+def test_seven_logs_in_json_without_a_time_in_their_names_are_seven_runs(
+    log: EvalLog, tmp_path: Path
+) -> None:
     for number in range(7):
         edited = log.model_copy(deep=True)
         edited.eval.task = f"task{number}"
@@ -125,10 +133,17 @@ def test_a_log_in_json_that_lacks_an_entry_is_one_line(
 
 @pytest.mark.parametrize(
     ("status", "text"),
-    [("started", "still running, or killed"), ("cancelled", "interrupted"), ("error", "failed"), ("success", "")],
+    [
+        ("started", "still running, or killed"),
+        ("cancelled", "interrupted"),
+        ("error", "failed"),
+        ("success", ""),
+    ],
 )
 @pytest.mark.parametrize("ending", ["eval", "json"])
-def test_a_log_of_every_status_is_read(status: Any, text: str, ending: str, log: EvalLog, tmp_path: Path) -> None:
+def test_a_log_of_every_status_is_read(
+    status: Any, text: str, ending: str, log: EvalLog, tmp_path: Path
+) -> None:
     write_eval_log(log.model_copy(update={"status": status}), str(tmp_path / f"a.{ending}"))
     code, output = checked(tmp_path)
     assert code == (3 if text else 0) and (f"bad: {text}\n" in output or not text), output
@@ -136,16 +151,32 @@ def test_a_log_of_every_status_is_read(status: Any, text: str, ending: str, log:
 
 def test_files_that_are_no_logs_are_passed_over_by_name(log: EvalLog, tmp_path: Path) -> None:
     write_eval_log(log, str(tmp_path / "a.eval"))
-    contents = {"table": '[{"eval": 1}]', "half": '{"a":', "empty": "", "plan": '{"eval": {"model": "x"}}'}
+    contents = {
+        "table": '[{"eval": 1}]',
+        "half": '{"a":',
+        "empty": "",
+        "plan": '{"eval": {"model": "x"}}',
+    }
     for name, content in contents.items():
         (tmp_path / f"{name}.json").write_text(content)
     (tmp_path / "notes.txt").write_text("eval")
-    for companion in ("eval-set.json", "logs.json", "running.json"):  # are there in every log folder
+    for companion in (
+        "eval-set.json",
+        "logs.json",
+        "running.json",
+    ):  # are there in every log folder
         (tmp_path / companion).write_text("{}")
     (tmp_path / "folder.json").mkdir()
     status, output = checked(tmp_path)
-    assert status == 0 and "Passed over: empty.json, half.json, plan.json and 1 more are no Inspect logs." in output
-    assert len(readable_logs([str(tmp_path)]).no_logs) == 4 and not readable_logs([str(tmp_path)]).ignored
+    assert (
+        status == 0
+        and "Passed over: empty.json, half.json, plan.json and 1 more are no Inspect logs."
+        in output
+    )
+    assert (
+        len(readable_logs([str(tmp_path)]).no_logs) == 4
+        and not readable_logs([str(tmp_path)]).ignored
+    )
 
 
 def test_a_folder_without_a_log_says_what_lies_there(tmp_path: Path) -> None:
@@ -156,7 +187,9 @@ def test_a_folder_without_a_log_says_what_lies_there(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("ending", [".EVAL", ".JSON", ".Json"])
-def test_an_ending_in_capitals_is_said_to_be_unread_by_inspect(ending: str, log: EvalLog, tmp_path: Path) -> None:
+def test_an_ending_in_capitals_is_said_to_be_unread_by_inspect(
+    ending: str, log: EvalLog, tmp_path: Path
+) -> None:
     write_eval_log(log, str(tmp_path / f"a{ending.lower()}"))
     (tmp_path / f"a{ending.lower()}").rename(tmp_path / f"a{ending}")
     why = f"cannot be read: Inspect reads no file that ends in {ending}; rename it to {ending.lower()}"
@@ -169,7 +202,9 @@ def test_an_ending_in_capitals_is_said_to_be_unread_by_inspect(ending: str, log:
 def test_an_empty_file_under_a_logs_name_is_one_line(name: str, tmp_path: Path) -> None:
     (tmp_path / name).touch()
     status, output = checked(tmp_path)
-    assert status == 3 and f"{name}  bad: cannot be read: " in output and len(output.splitlines()) == 2
+    assert (
+        status == 3 and f"{name}  bad: cannot be read: " in output and len(output.splitlines()) == 2
+    )
 
 
 def repeated(entries: Entries) -> None:
@@ -177,7 +212,9 @@ def repeated(entries: Entries) -> None:
 
 
 def repeated_with_other_uuids(entries: Entries) -> None:
-    entries["samples"] += [sample | {"uuid": f"u{n}"} for n, sample in enumerate(entries["samples"])]
+    entries["samples"] += [
+        sample | {"uuid": f"u{n}"} for n, sample in enumerate(entries["samples"])
+    ]
 
 
 def repeated_as_text(entries: Entries) -> None:
@@ -200,7 +237,10 @@ def test_samples_that_have_one_id_and_epoch_are_refused_by_name(
     file = tmp_path / f"{TIMED}.json"
     file.write_text(json.dumps(edited))
     status, output = checked(tmp_path)
-    assert status == 3 and f"cannot be read: samples have the same id and epoch: {why}; run it again" in output
+    assert (
+        status == 3
+        and f"cannot be read: samples have the same id and epoch: {why}; run it again" in output
+    )
     for read in (summaries, samples, lambda log: list(transcripts(log))):
         with pytest.raises(InputError, match="samples have the same id and epoch"):
             read(str(file))

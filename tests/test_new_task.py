@@ -1,4 +1,6 @@
-"""A task of somebody else is one file: the one of docs/own.md is put into a folder, and found everywhere."""
+"""A task of somebody else is one file: the one of docs/own.md is put into a folder, and found
+everywhere.
+"""
 
 import re
 from collections.abc import Iterator
@@ -32,10 +34,15 @@ ADA, BO = "planted/ada?access=.9", "planted/bo?access=0"
 
 @pytest.fixture(scope="module")
 def stranger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """The page's task and its behaviour in folders of their own, where the suite looks; the task's file."""
+    """The page's task and its behaviour in folders of their own, where the suite looks; the task's
+    file.
+    """
     folder, before = tmp_path_factory.mktemp("stranger"), len(BEHAVIOURS)
     with pytest.MonkeyPatch.context() as patch:
-        for place, package in (("introspect_tasks", selfprobe.introspect_tasks), ("behaviours", behaviours)):
+        for place, package in (
+            ("introspect_tasks", selfprobe.introspect_tasks),
+            ("behaviours", behaviours),
+        ):
             (folder / place).mkdir()
             patch.setattr(package, "__path__", [*package.__path__, str(folder / place)])
         for place, name, text in FILES:
@@ -54,10 +61,13 @@ def test_the_page_shows_a_task_with_its_scorer_in_55_lines() -> None:
 
 def test_it_refuses_the_name_of_an_argument_that_it_does_not_have(stranger: Path) -> None:
     word_count = _registry.tasks()["word_count"]
-    with pytest.raises(InputError, match=r"^word_count has no argument efort; did you mean effort\?$"):
+    with pytest.raises(
+        InputError, match=r"^word_count has no argument efort; did you mean effort\?$"
+    ):
         word_count(efort="low")
     with pytest.raises(
-        InputError, match=r"^word_count has no argument about; there are effort, answer_tokens, target_l"
+        InputError,
+        match=r"^word_count has no argument about; there are effort, answer_tokens, target_l",
     ):
         word_count(about="other")
     assert _registry.defaults_of("word_count") == dict.fromkeys(
@@ -65,10 +75,14 @@ def test_it_refuses_the_name_of_an_argument_that_it_does_not_have(stranger: Path
     ) | {"same_model": False}
 
 
-def test_without_measure_it_runs_and_is_in_no_matrix(stranger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_measure_it_runs_and_is_in_no_matrix(
+    stranger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delattr(_registry._modules()["word_count"], "MEASURE")
     assert "word_count" in _registry.tasks() and "word_count" not in _registry.measures()
-    with pytest.raises(ValueError, match="word_count has no MEASURE in its file, so no matrix can hold it"):
+    with pytest.raises(
+        ValueError, match="word_count has no MEASURE in its file, so no matrix can hold it"
+    ):
         Matrix(models=[ADA, BO], tasks=["word_count"])
 
 
@@ -85,7 +99,9 @@ def test_it_runs_by_path_and_by_name_and_its_planted_truth_comes_out(
 
 
 @pytest.mark.slow(6)
-def test_all_items_give_the_numbers_that_the_page_says(stranger: Path, run_task: Any, tmp_path: Path) -> None:
+def test_all_items_give_the_numbers_that_the_page_says(
+    stranger: Path, run_task: Any, tmp_path: Path
+) -> None:
     log = run_task("selfprobe/word_count", ADA, tmp_path, limit=None)
     metrics = log.results.scores[0].metrics
     shown = [f"{metrics[name].value:.3f}".lstrip("0") for name in ("accuracy", "baseline_mode")]
@@ -96,7 +112,9 @@ def test_what_always_saying_the_best_number_reaches_is_graded_within_the_toleran
     stranger: Path, run_task: Any, tmp_path: Path
 ) -> None:
     log = run_task("selfprobe/word_count", BO, tmp_path, limit=60)
-    truths = np.array([int(s.scores["word_count_match"].metadata["truth"]["words"]) for s in log.samples])
+    truths = np.array(
+        [int(s.scores["word_count_match"].metadata["truth"]["words"]) for s in log.samples]
+    )
     best = max(float(np.mean(np.abs(said - truths) <= 0.2 * truths)) for said in truths)
     baseline = log.results.scores[0].metrics["baseline_mode"].value
     assert best - 0.1 < baseline <= best, "equality would find less than half of it"
@@ -104,9 +122,13 @@ def test_what_always_saying_the_best_number_reaches_is_graded_within_the_toleran
 
 
 @pytest.mark.slow(3)
-def test_it_is_in_the_matrix_its_report_and_the_diversity_table(stranger: Path, tmp_path: Path) -> None:
+def test_it_is_in_the_matrix_its_report_and_the_diversity_table(
+    stranger: Path, tmp_path: Path
+) -> None:
     quiet = RunSettings(display="none")
-    asked = Matrix(models=[ADA, BO], tasks=["word_count"], limit=40, log_dir=str(tmp_path), settings=quiet)
+    asked = Matrix(
+        models=[ADA, BO], tasks=["word_count"], limit=40, log_dir=str(tmp_path), settings=quiet
+    )
     assert [cost.calls for cost in asked.plan().costs] == [40 * 2] * 2
     assert asked.ask()
     results = read_matrices([str(tmp_path)])
@@ -123,7 +145,10 @@ def test_it_is_in_the_matrix_its_report_and_the_diversity_table(stranger: Path, 
     ("measure", "told"),
     [
         ("MEASURE = 3", "MEASURE must be a Measure, got int"),
-        ("MEASURE = Measure(acts=())", "expected MEASURE to have acts and no negative calls; got acts ()"),
+        (
+            "MEASURE = Measure(acts=())",
+            "expected MEASURE to have acts and no negative calls; got acts ()",
+        ),
         ("MEASURE = Measure(acts=('answer',), observer=-1)", "-1 of the observer"),
     ],
 )
@@ -144,7 +169,9 @@ def test_an_act_that_the_task_does_not_record_is_refused_with_the_nearest(
 ) -> None:
     module = _registry._modules()["word_count"]
     monkeypatch.setattr(module, "MEASURE", replace(module.MEASURE, acts=("anser",)))
-    with pytest.raises(InputError, match=r"^word_count: MEASURE names the act anser; did you mean answer\?$"):
+    with pytest.raises(
+        InputError, match=r"^word_count: MEASURE names the act anser; did you mean answer\?$"
+    ):
         Matrix(models=[ADA, BO], tasks=["word_count"]).plan()
 
 
@@ -178,7 +205,9 @@ def test_a_task_file_that_cannot_be_imported_is_named_and_the_others_go_on(
 ) -> None:
     in_another_folder(monkeypatch, tmp_path / "broken.py", text)
     assert "kth_word" in _registry.tasks() and "broken" not in _registry.tasks()
-    assert re.search(rf"{re.escape(str(tmp_path / 'broken.py'))}, {why}.*; its task is left out", caplog.text)
+    assert re.search(
+        rf"{re.escape(str(tmp_path / 'broken.py'))}, {why}.*; its task is left out", caplog.text
+    )
     monkeypatch.undo()
     _registry._modules.cache_clear()
 
@@ -188,24 +217,33 @@ def test_a_copied_file_whose_task_keeps_its_name_is_refused_with_both_places(
 ) -> None:
     in_another_folder(monkeypatch, tmp_path / "word_count2.py", stranger.read_text())
     with pytest.raises(
-        InputError, match=r"two task files have a task word_count: .*word_count\.py and .*word_count2\.py; rename one"
+        InputError,
+        match=r"two task files have a task word_count: .*word_count\.py and .*word_count2\.py; rename one",
     ):
         _registry.tasks()
     monkeypatch.undo()
     _registry._modules.cache_clear()
 
 
-def test_acts_that_are_one_text_are_refused(stranger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_acts_that_are_one_text_are_refused(
+    stranger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     module = _registry._modules()["word_count"]
     monkeypatch.setattr(module, "MEASURE", replace(module.MEASURE, acts="answer"))
-    with pytest.raises(InputError, match=r"acts of MEASURE must be a tuple, such as \('answer',\), got 'answer'"):
+    with pytest.raises(
+        InputError, match=r"acts of MEASURE must be a tuple, such as \('answer',\), got 'answer'"
+    ):
         _registry.measures()
 
 
 def test_a_prediction_refuses_an_argument_that_it_does_not_have() -> None:
-    with pytest.raises(InputError, match=r"^Prediction has no argument datset; did you mean dataset\?$"):
+    with pytest.raises(
+        InputError, match=r"^Prediction has no argument datset; did you mean dataset\?$"
+    ):
         Prediction("word_count", "open_questions", ("question",), datset="mine.jsonl")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match=r"^Conversations has no argument contxt; did you mean context\?$"):
+    with pytest.raises(
+        InputError, match=r"^Conversations has no argument contxt; did you mean context\?$"
+    ):
         Conversations("binary", contxt="full")  # type: ignore[arg-type]
 
 
@@ -217,7 +255,9 @@ def test_two_task_files_of_one_name_are_refused_with_both_places(
     package = selfprobe.evalawareness_tasks
     monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
     _registry._modules.cache_clear()
-    with pytest.raises(InputError, match=r"two task files have a task kth_word: .*kth_word\.py and .*; rename one"):
+    with pytest.raises(
+        InputError, match=r"two task files have a task kth_word: .*kth_word\.py and .*; rename one"
+    ):
         _registry.tasks()
     monkeypatch.undo()
     _registry._modules.cache_clear()
@@ -226,11 +266,15 @@ def test_two_task_files_of_one_name_are_refused_with_both_places(
 def test_a_task_file_of_the_name_of_another_in_inspect_is_refused_too(
     stranger: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "awareness_binary.py").write_text((ROOT / "evalawareness_tasks/binary.py").read_text())
+    (tmp_path / "awareness_binary.py").write_text(
+        (ROOT / "evalawareness_tasks/binary.py").read_text()
+    )
     package = selfprobe.preference_tasks
     monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
     _registry._modules.cache_clear()
-    with pytest.raises(InputError, match=r"two task files have a task binary: .*binary\.py and .*; rename one"):
+    with pytest.raises(
+        InputError, match=r"two task files have a task binary: .*binary\.py and .*; rename one"
+    ):
         _registry.tasks()
     monkeypatch.undo()
     _registry._modules.cache_clear()
@@ -238,6 +282,12 @@ def test_a_task_file_of_the_name_of_another_in_inspect_is_refused_too(
 
 def test_its_log_says_what_was_graded(stranger: Path, run_task: Any, tmp_path: Path) -> None:
     log = read_eval_log(run_task("selfprobe/word_count", ADA, tmp_path, limit=2).location)
-    said = ["user", "assistant", "system", "user", "assistant"]  # the note says that the second call is one apart
+    said = [
+        "user",
+        "assistant",
+        "system",
+        "user",
+        "assistant",
+    ]  # the note says that the second call is one apart
     assert log.samples and [m.role for m in log.samples[0].messages] == said
     assert log.samples[0].output.completion.startswith('{"words"')

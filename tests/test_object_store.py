@@ -1,4 +1,6 @@
-"""Logs in an S3-compatible store: a matrix and an awareness run into it, replayed, reported and checked from it."""
+"""Logs in an S3-compatible store: a matrix and an awareness run into it, replayed, reported and
+checked from it.
+"""
 
 import json
 import os
@@ -14,7 +16,9 @@ from selfprobe.cli import main
 from selfprobe.errors import InputError
 from selfprobe.logs.resuming import NAME, claimed
 
-pytest.importorskip("moto.server", reason="needs a local S3: pip install 'moto[s3]' flask flask-cors")
+pytest.importorskip(
+    "moto.server", reason="needs a local S3: pip install 'moto[s3]' flask flask-cors"
+)
 BUCKET = "s3://selfprobe-logs"
 
 
@@ -47,7 +51,9 @@ def called(*arguments: str | Path) -> Result:
 
 @pytest.mark.slow(30)
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
-def test_a_matrix_in_a_store_is_run_resumed_reported_and_checked_from_there(store: str, tmp_path: Path) -> None:
+def test_a_matrix_in_a_store_is_run_resumed_reported_and_checked_from_there(
+    store: str, tmp_path: Path
+) -> None:
     command = ("matrix", "--models", "planted/a?access=.9,planted/b", "--tasks", "heads_up")
     given = ("--limit", "2", "--yes", "--display", "none", "--log-dir", f"{store}/m")
     given = (*given, "--out", f"{store}/own-page")
@@ -65,20 +71,47 @@ def test_a_matrix_in_a_store_is_run_resumed_reported_and_checked_from_there(stor
 
 @pytest.mark.slow(30)
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
-def test_an_awareness_run_in_a_store_replays_its_replies_and_is_compared_from_there(store: str, tmp_path: Path) -> None:
-    models = ("--models", "planted/a?awareness=.9", "--methods", "binary,probability", "--out", tmp_path / "run")
-    called("awareness", "run", *models, "--limit", "2", "--yes", "--display", "none", "--log-dir", f"{store}/s")
+def test_an_awareness_run_in_a_store_replays_its_replies_and_is_compared_from_there(
+    store: str, tmp_path: Path
+) -> None:
+    models = (
+        "--models",
+        "planted/a?awareness=.9",
+        "--methods",
+        "binary,probability",
+        "--out",
+        tmp_path / "run",
+    )
+    called(
+        "awareness",
+        "run",
+        *models,
+        "--limit",
+        "2",
+        "--yes",
+        "--display",
+        "none",
+        "--log-dir",
+        f"{store}/s",
+    )
     called("report", f"{store}/s", "--out", tmp_path / "page")
     assert (tmp_path / "page" / "index.html").exists()
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning")
-def test_a_second_job_in_a_folder_of_a_store_is_refused_and_a_killed_ones_claim_is_taken_over(store: str) -> None:
+def test_a_second_job_in_a_folder_of_a_store_is_refused_and_a_killed_ones_claim_is_taken_over(
+    store: str,
+) -> None:
     system, file = s3_file(f"{store}/m/{NAME}")
     for pid in (os.getppid(), os.getpid()):  # one that runs, and one of before
-        system.pipe_file(file, json.dumps({"host": socket.gethostname(), "pid": pid, "since": "noon"}).encode())
+        system.pipe_file(
+            file, json.dumps({"host": socket.gethostname(), "pid": pid, "since": "noon"}).encode()
+        )
         if pid == os.getppid():
-            with pytest.raises(InputError, match=f"^{store}/m is in use: process {pid} on "), claimed(f"{store}/m"):
+            with (
+                pytest.raises(InputError, match=f"^{store}/m is in use: process {pid} on "),
+                claimed(f"{store}/m"),
+            ):
                 pytest.fail("two at once")
     with claimed(f"{store}/m"):
         assert json.loads(system.cat_file(file))["since"] != "noon"

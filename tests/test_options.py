@@ -16,10 +16,21 @@ from selfprobe.study import options
 from selfprobe.study.options import EXAMPLES
 from selfprobe.text.user_input import names
 
-SHARED = ("--models", "--limit", "-T", "-M", "--max-connections", "--max-retries", "--attempt-timeout", "--prices")
+SHARED = (
+    "--models",
+    "--limit",
+    "-T",
+    "-M",
+    "--max-connections",
+    "--max-retries",
+    "--attempt-timeout",
+    "--prices",
+)
 
 
-def commands(group: click.Group, context: click.Context, path: str = "") -> Iterator[tuple[str, click.Command]]:
+def commands(
+    group: click.Group, context: click.Context, path: str = ""
+) -> Iterator[tuple[str, click.Command]]:
     """Every command with its path, those of groups too."""
     for name in group.list_commands(context):
         command = group.get_command(context, name)
@@ -35,10 +46,14 @@ def test_every_command_takes_h_and_names_itself() -> None:
     assert len(names) >= len(COMMANDS) and sorted(sum(GROUPS.values(), ())) == sorted(COMMANDS)
     for name in names:
         shown = CliRunner().invoke(main, [*name.split(), "-h"])
-        assert shown.exit_code == 0 and shown.output.startswith(f"Usage: selfprobe {name} "), shown.output
+        assert shown.exit_code == 0 and shown.output.startswith(f"Usage: selfprobe {name} "), (
+            shown.output
+        )
 
 
-def test_every_help_ends_with_two_examples_that_can_be_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_help_ends_with_two_examples_that_can_be_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("mine.jsonl", "real.jsonl", "labels.csv", "a.probe"):
         Path(name).write_text("")
@@ -50,11 +65,17 @@ def test_every_help_ends_with_two_examples_that_can_be_typed(tmp_path: Path, mon
         shown = CliRunner().invoke(main, [*path.split(), "-h"]).output
         *_, title, first, second = shown.rstrip().splitlines()
         begin = " ".join(["  selfprobe", *path.split()])
-        assert title.strip() == "Examples:" and all(line.strip().startswith(begin.strip()) for line in (first, second))
+        assert title.strip() == "Examples:" and all(
+            line.strip().startswith(begin.strip()) for line in (first, second)
+        )
         for line in (first, second):
             words = shlex.split(line)[1:]
-            command = max((one for one in named if words[: len(one.split())] == one.split()), key=len)
-            named[command].make_context(command, words[len(command.split()) :])  # refuses what it does not take
+            command = max(
+                (one for one in named if words[: len(one.split())] == one.split()), key=len
+            )
+            named[command].make_context(
+                command, words[len(command.split()) :]
+            )  # refuses what it does not take
 
 
 def test_an_option_that_runs_share_has_one_help_text() -> None:
@@ -66,7 +87,11 @@ def test_an_option_that_runs_share_has_one_help_text() -> None:
     # of a matrix: hints about their target; in an awareness run other models
     own = {"--observers"}
     assert {name for name, texts in told.items() if len(texts) > 1} == own
-    assert all(told[{"-T": "task_args", "-M": "model_args"}.get(name, name)] for name in SHARED if name[1] == "-")
+    assert all(
+        told[{"-T": "task_args", "-M": "model_args"}.get(name, name)]
+        for name in SHARED
+        if name[1] == "-"
+    )
 
 
 @pytest.mark.parametrize("command", ["report", "awareness features", "tasks"])
@@ -103,9 +128,13 @@ def test_a_learning_rate_of_nan_is_refused_as_any_other_number_is() -> None:
         assert done.exit_code == 2 and "nan is no number that counts; expected 0<x<1" in done.output
 
 
-@pytest.mark.parametrize(("text", "shown"), [("[" * 20_000, "[" * 98 + "…"), ("{a: 1, a: 2}", "{a: 1, a: 2}")])
+@pytest.mark.parametrize(
+    ("text", "shown"), [("[" * 20_000, "[" * 98 + "…"), ("{a: 1, a: 2}", "{a: 1, a: 2}")]
+)
 def test_an_argument_that_is_no_yaml_is_one_short_line(text: str, shown: str) -> None:
-    done = CliRunner().invoke(main, ["matrix", "--models", "planted/a", "--tasks", "kth_word", "-T", f"k={text}"])
+    done = CliRunner().invoke(
+        main, ["matrix", "--models", "planted/a", "--tasks", "kth_word", "-T", f"k={text}"]
+    )
     told = " ".join(done.output.split())
     assert done.exit_code == 2 and "the value of k is not YAML: " in told and len(told) < 400
     assert shown[:40] in told
@@ -114,14 +143,22 @@ def test_an_argument_that_is_no_yaml_is_one_short_line(text: str, shown: str) ->
 def test_a_list_that_is_typed_twice_is_refused_and_not_cut_to_its_last_names() -> None:
     for words, flag in (
         (("awareness", "turns", "x", "--models", "planted/a", "--model", "planted/b"), "--models"),
-        (("matrix", "--models", "planted/a", "--tasks", "kth_word", "--tasks", "heads_up"), "--tasks"),
+        (
+            ("matrix", "--models", "planted/a", "--tasks", "kth_word", "--tasks", "heads_up"),
+            "--tasks",
+        ),
     ):
         done = CliRunner().invoke(main, [*words, "--dry-run"])
-        assert done.exit_code == 2 and f"{flag} is typed twice; type it once, with commas: a,b" in done.output
+        assert (
+            done.exit_code == 2
+            and f"{flag} is typed twice; type it once, with commas: a,b" in done.output
+        )
 
 
 def test_a_limit_means_the_same_in_every_command() -> None:
-    """Items of each data set, always the same; pairs of texts for probes are drawn, and are as many by default."""
+    """Items of each data set, always the same; pairs of texts for probes are drawn, and are as many
+    by default.
+    """
     texts: dict[str, set[str]] = {}
     for name, command in commands(main, click.Context(main)):
         for option in command.params:

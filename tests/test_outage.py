@@ -1,4 +1,6 @@
-"""A provider that fails for some prompts and then recovers costs no study a number, and no reply is paid twice."""
+"""A provider that fails for some prompts and then recovers costs no study a number, and no reply is
+paid twice.
+"""
 
 import io
 import json
@@ -23,7 +25,9 @@ from selfprobe.cli import main
 from selfprobe.study import waves
 
 [DESK] = re.findall(
-    r"`desk\.py`:\n\n```python\n(.*?)```", (Path(__file__).parent.parent / "docs/outcome.md").read_text(), re.S
+    r"`desk\.py`:\n\n```python\n(.*?)```",
+    (Path(__file__).parent.parent / "docs/outcome.md").read_text(),
+    re.S,
 )
 FAKE = "openai-api/fake/"
 TWO = f"{FAKE}a,{FAKE}b"
@@ -37,15 +41,59 @@ AWARENESS = ("awareness", "run", "--models", f"{FAKE}a", *READ, *SMALL)
 STUDIES: Mapping[str, Sequence[str]] = {
     "turns": ("awareness", "turns", CONVERSATIONS, "--models", f"{FAKE}a", "--most", "2", *SMALL),
     "matrix": ("matrix", "--models", TWO, "--tasks", "kth_word,paraphrase_recognition", *SMALL),
-    "matrix with hints": ("matrix", "--models", TWO, "--tasks", "kth_word", "--observers", "named", *SMALL),
+    "matrix with hints": (
+        "matrix",
+        "--models",
+        TWO,
+        "--tasks",
+        "kth_word",
+        "--observers",
+        "named",
+        *SMALL,
+    ),
     "awareness run": (*AWARENESS, "--methods", "all"),
-    "awareness run with a panel": (*AWARENESS, "--methods", "user_motivation", "--grader", f"{FAKE}g,{FAKE}h"),
+    "awareness run with a panel": (
+        *AWARENESS,
+        "--methods",
+        "user_motivation",
+        "--grader",
+        f"{FAKE}g,{FAKE}h",
+    ),
     "scan": ("awareness", "scan", "{logs}", *READ),
-    "cues": ("awareness", "cues", CONVERSATIONS, "--models", f"{FAKE}a", *READ, *FEW_EDITS, "--limit", "8"),
+    "cues": (
+        "awareness",
+        "cues",
+        CONVERSATIONS,
+        "--models",
+        f"{FAKE}a",
+        *READ,
+        *FEW_EDITS,
+        "--limit",
+        "8",
+    ),
     "effect": ("awareness", "effect", "{task}", "--models", f"{FAKE}a", *READ, *SMALL),
-    "features": ("awareness", "features", "{noticed}", "--embedder", "openai/words", "--clusters", "6", *READ),
+    "features": (
+        "awareness",
+        "features",
+        "{noticed}",
+        "--embedder",
+        "openai/words",
+        "--clusters",
+        "6",
+        *READ,
+    ),
     "card": ("realism", "card", CONVERSATIONS, "--judges", f"{FAKE}j", *SUBJECT, "--prompts", "6"),
-    "rewrite": ("realism", "rewrite", "{mine}", *TAKEN_OUT, "--writer", f"{FAKE}w", "--judges", f"{FAKE}j", *SUBJECT),
+    "rewrite": (
+        "realism",
+        "rewrite",
+        "{mine}",
+        *TAKEN_OUT,
+        "--writer",
+        f"{FAKE}w",
+        "--judges",
+        f"{FAKE}j",
+        *SUBJECT,
+    ),
     "outcome": ("outcome", "{logs}", "--models", TWO, "--score", "k1"),
     "check": ("check", "--run", "kth_word", "--models", TWO, *SMALL),
 }
@@ -69,18 +117,33 @@ def files(
 ) -> Callable[[Sequence[str]], dict[str, str]]:
     """What commands read, by the name in braces; logs are made where a command names them."""
     (tmp_path / "desk.py").write_text(DESK)
-    prompts = (f'{{"prompt": "Here are questions about town {n}. Choose the correct answers."}}\n' for n in range(8))
+    prompts = (
+        f'{{"prompt": "Here are questions about town {n}. Choose the correct answers."}}\n'
+        for n in range(8)
+    )
     (tmp_path / "mine.jsonl").write_text("".join(prompts))
 
     def made(arguments: Sequence[str]) -> dict[str, str]:
         if "{logs}" in arguments:
             for model in "ab":
-                run_task("selfprobe/kth_word", f"{FAKE}{model}", tmp_path / "logs", limit=8, epochs=1)
+                run_task(
+                    "selfprobe/kth_word", f"{FAKE}{model}", tmp_path / "logs", limit=8, epochs=1
+                )
         if "{noticed}" in arguments:
-            grader = {"grader": replying(lambda text: json.dumps({"aware": True, "quotes": [suspicion_in(text)]}))}
+            grader = {
+                "grader": replying(
+                    lambda text: json.dumps({"aware": True, "quotes": [suspicion_in(text)]})
+                )
+            }
             number = count()
             subject = replying(lambda text: f"Hm. Test number {next(number)} of my kind, I guess.")
-            run_task("selfprobe/user_motivation", subject, tmp_path / "noticed", limit=8, model_roles=grader)
+            run_task(
+                "selfprobe/user_motivation",
+                subject,
+                tmp_path / "noticed",
+                limit=8,
+                model_roles=grader,
+            )
         names = {"task": "desk.py", "mine": "mine.jsonl", "logs": "logs", "noticed": "noticed"}
         return {f"{{{name}}}": str(tmp_path / file) for name, file in names.items()}
 
@@ -94,7 +157,9 @@ def suspicion_in(text: str) -> str:
 def replying(reply: Callable[[str], str]) -> Model:
     def answer(messages: list[Any], *_: Any) -> ModelOutput:
         output = ModelOutput.from_content("mockllm/model", reply(messages[-1].text))
-        output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)  # else it counts with a network
+        output.usage = ModelUsage(
+            input_tokens=1, output_tokens=1, total_tokens=2
+        )  # else it counts with a network
         return output
 
     return get_model("mockllm/model", custom_outputs=answer, memoize=False)
@@ -112,7 +177,9 @@ def tables(folder: Path) -> dict[str, list[str]]:
         text = re.sub(r"[\w:./+-]*\d{4}-\d\d-\d\dT[\w+-]+(\.eval)?", "LOG", text)
         table = pd.read_csv(io.StringIO(text)) if text.strip() else pd.DataFrame()
         rows = table.drop(columns=NOT_COMPARED, errors="ignore").to_csv(index=False).splitlines()
-        rows_by_name[str(file.relative_to(folder))] = sorted(rows) if file.name == "runs.csv" else rows
+        rows_by_name[str(file.relative_to(folder))] = (
+            sorted(rows) if file.name == "runs.csv" else rows
+        )
     return rows_by_name
 
 
@@ -145,7 +212,9 @@ class Started:
         assert done.exit_code == 0, done.output
         ours, undisturbed = tables(self.folder / name), tables(self.folder / "undisturbed")
         assert ours.keys() == undisturbed.keys()
-        differing = [pair for table in ours for pair in zip_longest(ours[table], undisturbed[table])]
+        differing = [
+            pair for table in ours for pair in zip_longest(ours[table], undisturbed[table])
+        ]
         assert [pair for pair in differing if pair[0] != pair[1]] == []
 
 
@@ -153,11 +222,15 @@ Start = Callable[[str], Started]
 
 
 @pytest.fixture
-def study_of(server: Any, files: Callable[[Sequence[str]], dict[str, str]], tmp_path: Path) -> Start:
+def study_of(
+    server: Any, files: Callable[[Sequence[str]], dict[str, str]], tmp_path: Path
+) -> Start:
     return lambda study: Started(study, server, files(STUDIES[study]), tmp_path)
 
 
-def asking_commands(command: click.Command | None, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+def asking_commands(
+    command: click.Command | None, words: tuple[str, ...] = ()
+) -> Iterator[tuple[str, ...]]:
     """Words of every command that asks models of providers."""
     if isinstance(command, click.Group):
         context = click.Context(command)
@@ -171,7 +244,9 @@ def test_every_command_that_asks_models_is_among_the_studies_below() -> None:
     commands = list(asking_commands(main))
     assert ("matrix",) in commands
     typed = [tuple(arguments) for arguments in STUDIES.values()]
-    assert [words for words in commands if not any(part[: len(words)] == words for part in typed)] == []
+    assert [
+        words for words in commands if not any(part[: len(words)] == words for part in typed)
+    ] == []
 
 
 CASES = [(study, ()) for study in STUDIES]
@@ -190,11 +265,17 @@ def test_after_an_outage_the_same_command_has_the_undisturbed_tables_and_pays_no
 
     share = min(max(SHARE, 6 / replies.total()), 0.8) / 4
     for_good = {"400": share, "500": share}
-    server.configure({"*": {"faults": for_good | {"429": share, "503": share}, "sticky": tuple(for_good)}})
+    server.configure(
+        {"*": {"faults": for_good | {"429": share, "503": share}, "sticky": tuple(for_good)}}
+    )
     first = starts.start("broken", *more)
     assert set(server.stats()["faults"]) & set(for_good), "nothing failed for good"
     if more:
-        assert re.search(r"^  \d+ samples? (is|are) left out; the same command asks \w+ again\.$", first.stderr, re.M)
+        assert re.search(
+            r"^  \d+ samples? (is|are) left out; the same command asks \w+ again\.$",
+            first.stderr,
+            re.M,
+        )
 
     server.configure({"*": {"faults": {}}})
     starts.ends_as_undisturbed("broken", *more)
@@ -221,7 +302,10 @@ main({command!r})
 """
 SEVERAL_WAVES = ("matrix", "awareness run", "effect", "rewrite")
 STOPS = [("matrix", "SIGINT", 0.35), ("effect", "SIGTERM", 0.6)]
-STOPS += [(study, "SIGKILL", share) for study, share in zip(SEVERAL_WAVES, (0.3, 0.7, 0.5, 0.2), strict=True)]
+STOPS += [
+    (study, "SIGKILL", share)
+    for study, share in zip(SEVERAL_WAVES, (0.3, 0.7, 0.5, 0.2), strict=True)
+]
 
 
 @pytest.mark.slow(25)
@@ -233,9 +317,18 @@ def test_after_a_stop_the_same_command_has_the_undisturbed_tables_and_asks_what_
     replies = starts.undisturbed()
 
     count, command = tmp_path / "count", starts.command("broken", "--max-connections", "4")
-    given = {"after": int(share * replies.total()), "signal": signal, "count": str(count), "command": command}
-    stopped = subprocess.run([sys.executable, "-c", STOPPED.format(**given)], capture_output=True, check=False)
-    assert stopped.returncode == {"SIGKILL": -9, "SIGINT": 130, "SIGTERM": 143}[signal], stopped.stderr
+    given = {
+        "after": int(share * replies.total()),
+        "signal": signal,
+        "count": str(count),
+        "command": command,
+    }
+    stopped = subprocess.run(
+        [sys.executable, "-c", STOPPED.format(**given)], capture_output=True, check=False
+    )
+    assert stopped.returncode == {"SIGKILL": -9, "SIGINT": 130, "SIGTERM": 143}[signal], (
+        stopped.stderr
+    )
 
     received = int(count.read_text())
     server.reset()

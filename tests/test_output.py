@@ -28,10 +28,15 @@ FILES = {"index.html": b"new page", "tables/a.csv": b"new table"}
 def test_files_are_placed_and_others_in_the_folder_stay(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("mine")
     place(FILES, str(tmp_path))
-    assert {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*") if file.is_file()} == {*FILES, "mine.txt"}
+    assert {str(file.relative_to(tmp_path)) for file in tmp_path.rglob("*") if file.is_file()} == {
+        *FILES,
+        "mine.txt",
+    }
 
 
-def test_a_full_disk_leaves_the_old_files_as_they_were(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_leaves_the_old_files_as_they_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place(dict.fromkeys(FILES, b"old"), str(tmp_path))
     write = Path.write_bytes
 
@@ -96,7 +101,9 @@ def test_missing_credentials_are_one_line(monkeypatch: pytest.MonkeyPatch) -> No
         raise exceptions.NoCredentialsError
 
     monkeypatch.setattr(fsspec.get_filesystem_class("memory"), "pipe_file", without)
-    with pytest.raises(InputError, match=r"^cannot write to memory://x: Unable to locate credentials$"):
+    with pytest.raises(
+        InputError, match=r"^cannot write to memory://x: Unable to locate credentials$"
+    ):
         place(FILES, "memory://x")
 
 
@@ -116,8 +123,12 @@ def test_a_device_is_written_and_not_replaced(tmp_path: Path) -> None:
         os.close(reader)
 
 
-@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="only Linux has a folder where nobody can write")
-def test_a_folder_that_cannot_be_made_is_refused_before_the_work_and_nothing_is_left(tmp_path: Path) -> None:
+@pytest.mark.skipif(
+    not Path("/proc/self").is_dir(), reason="only Linux has a folder where nobody can write"
+)
+def test_a_folder_that_cannot_be_made_is_refused_before_the_work_and_nothing_is_left(
+    tmp_path: Path,
+) -> None:
     with pytest.raises(InputError, match=r"^cannot write to /proc/x: .*; give another --out$"):
         refuse_unwritable("/proc/x")
     refuse_unwritable(str(tmp_path / "a" / "b"))
@@ -159,14 +170,23 @@ def test_what_a_killed_process_left_in_a_folder_is_removed_by_the_next_one(tmp_p
     )
     killed = subprocess.run([sys.executable, "-c", program, str(tmp_path)], check=False)
     assert killed.returncode == 9 and len(list(tmp_path.glob(".new-*"))) == 1
-    older_version, running, foreign = ".new-a1b2c3d4", f".new-{os.getppid()}-a1b2c3d4", ".new-my-own"
+    older_version, running, foreign = (
+        ".new-a1b2c3d4",
+        f".new-{os.getppid()}-a1b2c3d4",
+        ".new-my-own",
+    )
     for name in (older_version, running, foreign):
         (tmp_path / name).mkdir()
         (tmp_path / name / "index.html").write_text("half a pag")
     (tmp_path / ".new-link").symlink_to(tmp_path / foreign)
     (tmp_path / ".new-file").write_text("mine")
     place(FILES, str(tmp_path))
-    assert {path.name for path in tmp_path.glob(".new-*")} == {running, foreign, ".new-link", ".new-file"}
+    assert {path.name for path in tmp_path.glob(".new-*")} == {
+        running,
+        foreign,
+        ".new-link",
+        ".new-file",
+    }
 
 
 @pytest.mark.parametrize(

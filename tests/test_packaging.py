@@ -43,7 +43,9 @@ def in_package(path: Path) -> str:
 
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the sdist and the wheel that is made from it, built from a copy of the checkout."""
+    """A folder with the sdist and the wheel that is made from it, built from a copy of the
+    checkout.
+    """
     place = tmp_path_factory.mktemp("built")
     skip = shutil.ignore_patterns(
         ".git", ".venv", ".*_cache", ".hypothesis", "__pycache__", "*.egg-info", "build", "dist"
@@ -75,7 +77,9 @@ def wheel(built: Path) -> set[str]:
 def test_the_wheel_holds_every_module_and_every_bundled_row(wheel: set[str]) -> None:
     sources = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.py")]
     data = [path for folder in DATA for path in (folder / "rows.jsonl", folder / "README.md")]
-    missing = {in_package(path) for path in (*sources, *data, ROOT / "selfprobe" / "py.typed")} - wheel
+    missing = {
+        in_package(path) for path in (*sources, *data, ROOT / "selfprobe" / "py.typed")
+    } - wheel
     assert not missing, "a package that pyproject.toml does not name?"
 
 
@@ -87,7 +91,11 @@ def test_the_wheel_puts_nothing_beside_the_package(wheel: set[str]) -> None:
 @pytest.mark.slow(20)
 def test_the_wheel_carries_its_licence_and_no_tests(wheel: set[str]) -> None:
     assert f"selfprobe-{VERSION}.dist-info/licenses/LICENSE" in wheel
-    assert not [name for name in wheel if "test" in name.split("/")[-1] or "/tests/" in name or "egg-info" in name]
+    assert not [
+        name
+        for name in wheel
+        if "test" in name.split("/")[-1] or "/tests/" in name or "egg-info" in name
+    ]
 
 
 @pytest.mark.slow(20)
@@ -95,11 +103,19 @@ def test_the_sdist_is_enough_to_test_and_to_build(built: Path) -> None:
     with tarfile.open(built / f"selfprobe-{VERSION}.tar.gz") as archive:
         inside = {name.partition("/")[2] for name in archive.getnames()}
     folders = (*FOLDERS, "tests", "bench", "docs")
-    sources = {path.relative_to(ROOT).as_posix() for folder in folders for path in (ROOT / folder).rglob("*.py")}
+    sources = {
+        path.relative_to(ROOT).as_posix()
+        for folder in folders
+        for path in (ROOT / folder).rglob("*.py")
+    }
     documents = {path.relative_to(ROOT).as_posix() for path in (*DOCUMENTS, ROOT / "CHANGELOG.md")}
     files = {"LICENSE", "Makefile", "constraints.txt", "pyproject.toml", ".ci/run", *documents}
     assert not (sources | files) - inside
-    assert not [name for name in inside if ".venv" in name or "__pycache__" in name or name.startswith("logs")]
+    assert not [
+        name
+        for name in inside
+        if ".venv" in name or "__pycache__" in name or name.startswith("logs")
+    ]
 
 
 @pytest.mark.slow(30)
@@ -128,10 +144,22 @@ def test_the_installed_wheel_runs_by_name_from_another_folder(built: Path, tmp_p
         str(package / "datasets"),
         *(folder.name for folder in DATA),
     ]
-    command = [Path(sys.executable).parent / "inspect", "eval", "selfprobe/kth_word", "--model", "planted/alpha"]
+    command = [
+        Path(sys.executable).parent / "inspect",
+        "eval",
+        "selfprobe/kth_word",
+        "--model",
+        "planted/alpha",
+    ]
     options = ["--limit", "2", "--log-dir", "logs", "--display", "plain"]
     done = subprocess.run(
-        [*command, *options], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120, check=False
+        [*command, *options],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     [info] = list_eval_logs(str(tmp_path / "logs"))
@@ -140,7 +168,11 @@ def test_the_installed_wheel_runs_by_name_from_another_folder(built: Path, tmp_p
 
 
 def test_uv_installs_the_tested_versions_too() -> None:
-    pins = [line for line in (ROOT / "constraints.txt").read_text().splitlines() if line and line[0] != "#"]
+    pins = [
+        line
+        for line in (ROOT / "constraints.txt").read_text().splitlines()
+        if line and line[0] != "#"
+    ]
     assert PROJECT["tool"]["uv"]["constraint-dependencies"] == pins
 
 
@@ -151,11 +183,15 @@ def test_every_package_folder_is_named_in_pyproject() -> None:
         for folder in inits
         if folder.name != "selfprobe"
     }
-    assert {"selfprobe", "selfprobe.datasets", *packages} == set(PROJECT["tool"]["setuptools"]["packages"])
+    assert {"selfprobe", "selfprobe.datasets", *packages} == set(
+        PROJECT["tool"]["setuptools"]["packages"]
+    )
 
 
 def test_inspect_finds_the_suite_through_its_entry_point() -> None:
-    [found] = {point.value for point in entry_points(group="inspect_ai") if point.name == "selfprobe"}
+    [found] = {
+        point.value for point in entry_points(group="inspect_ai") if point.name == "selfprobe"
+    }
     assert found == "selfprobe.study._registry"
 
 
@@ -170,20 +206,28 @@ REGISTERED: dict[str, Any] = {
 def test_registered_names_have_the_prefix_of_the_suite(name: str) -> None:
     """The distribution and the import package have one name, or Inspect would drop it."""
     info = registry_info(REGISTERED[name])
-    assert (info.name, info.type) == (f"selfprobe/{FULL.get(name, name)}", "task" if name in TASKS else "modelapi")
+    assert (info.name, info.type) == (
+        f"selfprobe/{FULL.get(name, name)}",
+        "task" if name in TASKS else "modelapi",
+    )
 
 
 @pytest.mark.parametrize("folder", DATA, ids=named)
 def test_a_bundled_data_set_has_a_card_with_its_hash(folder: Path) -> None:
     assert (folder / "rows.jsonl").is_file() and (folder / "README.md").is_file()
     sha256 = hashlib.sha256((folder / "rows.jsonl").read_bytes()).hexdigest()
-    assert sha256 in (folder / "README.md").read_text(), f"{folder.name}/README.md: the hash of rows.jsonl is {sha256}"
+    assert sha256 in (folder / "README.md").read_text(), (
+        f"{folder.name}/README.md: the hash of rows.jsonl is {sha256}"
+    )
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=named)
 def test_commands_in_the_documents_exist(document: Path) -> None:
     text = document.read_text()
-    code = "\n".join(re.findall(r"```\n(.*?)```", text, flags=re.DOTALL) + re.findall(r"(?<!`)`([^`\n]+)`(?!`)", text))
+    code = "\n".join(
+        re.findall(r"```\n(.*?)```", text, flags=re.DOTALL)
+        + re.findall(r"(?<!`)`([^`\n]+)`(?!`)", text)
+    )
     rules = re.findall(r"^([a-z][a-z -]*):", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
     targets = {target for rule in rules for target in rule.split()}
     assert set(re.findall(r"\bmake ([a-z][a-z-]*)", code)) <= targets

@@ -32,7 +32,10 @@ def lying(path: Path, content: dict[str, bytes], liar: str, size: int, how: int 
             file.writestr(name, text)
         entry = file.getinfo(liar)
     raw = bytearray(path.read_bytes())
-    told, place = struct.pack("<I", size), raw.rindex(liar.encode()) - 46  # the name is the end of its entry
+    told, place = (
+        struct.pack("<I", size),
+        raw.rindex(liar.encode()) - 46,
+    )  # the name is the end of its entry
     raw[entry.header_offset + 22 : entry.header_offset + 26] = raw[place + 24 : place + 28] = told
     path.write_bytes(raw)
     return str(path)
@@ -40,7 +43,9 @@ def lying(path: Path, content: dict[str, bytes], liar: str, size: int, how: int 
 
 @pytest.fixture(scope="module")
 def log(tmp_path_factory: pytest.TempPathFactory, run_task: Callable[..., EvalLog]) -> str:
-    return run_task("selfprobe/kth_word", "planted/a", tmp_path_factory.mktemp("log"), limit=2).location
+    return run_task(
+        "selfprobe/kth_word", "planted/a", tmp_path_factory.mktemp("log"), limit=2
+    ).location
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +57,8 @@ def parts(log: str) -> dict[str, bytes]:
 def test_a_log_that_unpacks_to_a_thousand_times_its_size_is_refused(tmp_path: Path) -> None:
     log = zipped(tmp_path / "bomb.eval", 257_000_000)
     with pytest.raises(
-        InputError, match=r"it unpacks from 0 MB to 257 MB, 1,0\d\d times its size; no log does more than 100"
+        InputError,
+        match=r"it unpacks from 0 MB to 257 MB, 1,0\d\d times its size; no log does more than 100",
     ):
         refuse_bomb(log)
     (reason,) = readable_logs([log]).ignored.values()
@@ -91,10 +97,14 @@ def test_samples_are_looked_at_before_they_are_read_and_not_with_the_header(
     parts: dict[str, bytes], tmp_path: Path
 ) -> None:
     name = next(name for name in parts if name.startswith("samples/"))
-    place = lying(tmp_path / "liar.eval", parts | {name: parts[name] + b" " * 3_000_000}, name, 1000)
+    place = lying(
+        tmp_path / "liar.eval", parts | {name: parts[name] + b" " * 3_000_000}, name, 1000
+    )
     assert readable_logs([place]).headers
     for read in (samples, lambda one: list(transcripts(one))):
-        with pytest.raises(InputError, match=r"liar\.eval cannot be read: its directory says that samples/"):
+        with pytest.raises(
+            InputError, match=r"liar\.eval cannot be read: its directory says that samples/"
+        ):
             read(place)
 
 
@@ -109,9 +119,19 @@ def test_samples_are_looked_at_before_they_are_read_and_not_with_the_header(
         '["' + "\\\\" * 1_250_000 + '", ' + "[" * 1000,
         "[" * 1009 + "]" * 1009 + " " * 2_000_000,
     ],
-    ids=["lists", "objects", "closed in strings", "escapes", "after a long string", "after long escapes", "closed"],
+    ids=[
+        "lists",
+        "objects",
+        "closed in strings",
+        "escapes",
+        "after a long string",
+        "after long escapes",
+        "closed",
+    ],
 )
-def test_what_nests_a_thousand_levels_is_refused_wherever_its_brackets_stand(text: str, tmp_path: Path) -> None:
+def test_what_nests_a_thousand_levels_is_refused_wherever_its_brackets_stand(
+    text: str, tmp_path: Path
+) -> None:
     place = tmp_path / "deep.json"
     place.write_text(text)
     with pytest.raises(InputError, match=DEEP):
@@ -120,10 +140,17 @@ def test_what_nests_a_thousand_levels_is_refused_wherever_its_brackets_stand(tex
 
 @pytest.mark.parametrize(
     "text",
-    ["[" * 999 + "]" * 999, "[[]," * 400 + "1" + "]" * 400, '["' + "[" * 5000 + '"]', '["\\"' + "[" * 5000 + '"]'],
+    [
+        "[" * 999 + "]" * 999,
+        "[[]," * 400 + "1" + "]" * 400,
+        '["' + "[" * 5000 + '"]',
+        '["\\"' + "[" * 5000 + '"]',
+    ],
     ids=["just", "wide", "in a string", "after an escaped quote"],
 )
-def test_brackets_in_texts_and_those_that_are_closed_are_no_depth(text: str, tmp_path: Path) -> None:
+def test_brackets_in_texts_and_those_that_are_closed_are_no_depth(
+    text: str, tmp_path: Path
+) -> None:
     place = tmp_path / "flat.json"
     place.write_text(text)
     refuse_bomb(str(place))
@@ -143,7 +170,9 @@ print(int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[
 
 
 @pytest.mark.slow(2)
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="only Linux says what a process alone has used")
+@pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="only Linux says what a process alone has used"
+)
 @pytest.mark.parametrize("form", ["json", "eval"])
 def test_nested_brackets_in_a_log_take_less_than_500_mb(
     form: str, log: str, parts: dict[str, bytes], tmp_path: Path
@@ -151,14 +180,20 @@ def test_nested_brackets_in_a_log_take_less_than_500_mb(
     place, deep = tmp_path / f"deep.{form}", "[" * 50_000 + "]" * 50_000
     if form == "json":
         write_eval_log(read_eval_log(log), str(place))
-        place.write_text(json.dumps(json.loads(place.read_text()) | {"samples": "DEEP"}).replace('"DEEP"', deep))
+        place.write_text(
+            json.dumps(json.loads(place.read_text()) | {"samples": "DEEP"}).replace('"DEEP"', deep)
+        )
     else:
         name = next(name for name in parts if name.startswith("samples/"))
-        text = json.dumps(json.loads(parts[name]) | {"metadata": "DEEP"}).replace('"DEEP"', f'{{"x": {deep}}}')
+        text = json.dumps(json.loads(parts[name]) | {"metadata": "DEEP"}).replace(
+            '"DEEP"', f'{{"x": {deep}}}'
+        )
         with ZipFile(place, "w", ZSTANDARD) as file:
             for member in parts:
                 file.writestr(member, text.encode() if member == name else parts[member])
-    done = subprocess.run([sys.executable, "-c", MEMORY, str(place)], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", MEMORY, str(place)], capture_output=True, text=True, check=True
+    )
     told, megabytes = done.stdout.splitlines()
     assert f"deep.{form}: 1 of 1 samples cannot be used: cannot be read: {DEEP}" in told
     assert int(megabytes) < 500

@@ -95,7 +95,9 @@ def test_marks_around_a_word_do_not_count(word: str, marks: str) -> None:
 
 @given(st.text(alphabet=st.characters(categories=["Ll"]), min_size=1))
 def test_composed_and_decomposed_spellings_are_the_same_word(word: str) -> None:
-    assert normalise(unicodedata.normalize("NFD", word)) == normalise(unicodedata.normalize("NFC", word))
+    assert normalise(unicodedata.normalize("NFD", word)) == normalise(
+        unicodedata.normalize("NFC", word)
+    )
 
 
 # ---- words
@@ -245,7 +247,10 @@ def test_a_word_alone_is_read_and_two_are_none(reply: str, word: str | None) -> 
 
 
 def test_an_article_is_no_second_word_where_the_caller_says_so() -> None:
-    assert (one_word('{"word": "a barn"}', "word"), one_word('{"word": "a barn"}', "word", article=True)) == (
+    assert (
+        one_word('{"word": "a barn"}', "word"),
+        one_word('{"word": "a barn"}', "word", article=True),
+    ) == (
         None,
         "barn",
     )
@@ -274,7 +279,10 @@ def test_markup_and_a_dash_of_prose_end_a_word() -> None:
         (r"\\textbf{The} moon", ["The", "moon"]),
         (r"\textbf{T}he \emph{\textit{full} moon}", ["The", "full", "moon"]),
         ("\\begin{itemize}\n\\item The moon\n\\end{itemize}", ["The", "moon"]),
-        ("[The](https://example.org/x) [full moon](/moon) f[0](x)", ["[The]", "[full", "moon]", "f[0](x)"]),
+        (
+            "[The](https://example.org/x) [full moon](/moon) f[0](x)",
+            ["[The]", "[full", "moon]", "f[0](x)"],
+        ),
         ("[b]The[/b] moon x[i] = 1", ["The", "moon", "x[i]", "1"]),
         (r"C:\items and C:\texts", [r"C:\items", "and", r"C:\texts"]),
     ],
@@ -285,7 +293,9 @@ def test_styles_of_latex_and_bbcode_and_addresses_of_links_are_no_part_of_a_word
     assert words(text) == expected
 
 
-@pytest.mark.parametrize("piece", ["\\", "$", r"\text{", "[b]", "](", "](http://", r"\begin{", r"\text", r"\subsub"])
+@pytest.mark.parametrize(
+    "piece", ["\\", "$", r"\text{", "[b]", "](", "](http://", r"\begin{", r"\text", r"\subsub"]
+)
 def test_a_reply_full_of_markup_is_read_at_once(piece: str) -> None:
     began = time.process_time()
     words(piece * (100_000 // len(piece)))
@@ -302,7 +312,9 @@ def test_terminal_escapes_are_garble(text: str) -> None:
 
 def test_garble_is_every_control_character_but_white_space() -> None:
     everything = map(chr, range(0x110000))
-    assert all(is_garbled(c) == (unicodedata.category(c) == "Cc" and not c.isspace()) for c in everything)
+    assert all(
+        is_garbled(c) == (unicodedata.category(c) == "Cc" and not c.isspace()) for c in everything
+    )
 
 
 @pytest.mark.parametrize("text", ["", "plain\ntext\twith\r\nspace", "\u202eשלום\u202c", "é 😀 ﬁ"])
@@ -379,7 +391,9 @@ def test_a_letter_is_told_from_an_article(text: str, picked: str | None) -> None
         ("", None),
     ],
 )
-def test_a_verbose_reply_is_read_and_two_candidate_readings_are_none(text: str, picked: str | None) -> None:
+def test_a_verbose_reply_is_read_and_two_candidate_readings_are_none(
+    text: str, picked: str | None
+) -> None:
     assert stated_choice(text, ("yes", "no")) == picked
 
 
@@ -416,7 +430,9 @@ def test_a_verbose_reply_of_letters_is_read_too(text: str, picked: str | None) -
         ("Yes, the model is aware.", None),
     ],
 )
-def test_a_graders_finding_has_exactly_its_two_fields(text: str, found: tuple[bool, list[str]] | None) -> None:
+def test_a_graders_finding_has_exactly_its_two_fields(
+    text: str, found: tuple[bool, list[str]] | None
+) -> None:
     assert cues(text) == found
 
 
@@ -429,5 +445,7 @@ def test_a_graders_finding_has_exactly_its_two_fields(text: str, found: tuple[bo
         ('{"word": "<word>"}', None),
     ],
 )
-def test_a_word_in_a_tag_is_read_and_a_copied_template_is_none(reply: str, word: str | None) -> None:
+def test_a_word_in_a_tag_is_read_and_a_copied_template_is_none(
+    reply: str, word: str | None
+) -> None:
     assert one_word(reply, "word") == word

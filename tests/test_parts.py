@@ -24,7 +24,10 @@ def test_the_part_is_replaced_and_nothing_else(parts: ModuleType, tmp_path: Path
     page.write_text("# A\n<!-- rates: made by x -->\nold\n<!-- end of rates -->\nrest\n")
     for _ in range(2):
         assert parts.put("rates", "|a|\\1|\n", tmp_path) == page
-        assert page.read_text() == "# A\n<!-- rates: made by x -->\n\n|a|\\1|\n\n<!-- end of rates -->\nrest\n"
+        assert (
+            page.read_text()
+            == "# A\n<!-- rates: made by x -->\n\n|a|\\1|\n\n<!-- end of rates -->\nrest\n"
+        )
     with pytest.raises(ValueError, match="expected one page with <!-- other: … -->, found none"):
         parts.put("other", "", tmp_path)
 
@@ -32,7 +35,16 @@ def test_the_part_is_replaced_and_nothing_else(parts: ModuleType, tmp_path: Path
 def test_every_part_of_the_pages_is_made_by_a_program_that_is_there(parts: ModuleType) -> None:
     text = "".join(page.read_text(encoding="utf-8") for page in DOCS.glob("*.md"))
     found = re.findall(r"<!-- (\w+): made by (\S+) -->", text)
-    assert sorted(name for name, _ in found) == ["claims", "faults", "gate", "nights", "vendors", "verdict"]
+    assert sorted(name for name, _ in found) == [
+        "claims",
+        "faults",
+        "gate",
+        "nights",
+        "vendors",
+        "verdict",
+    ]
     for name, program in found:
-        assert f"docs/parts.py {name} " in (DOCS.parent / program).read_text(encoding="utf-8") + text
+        assert (
+            f"docs/parts.py {name} " in (DOCS.parent / program).read_text(encoding="utf-8") + text
+        )
         assert f"<!-- end of {name} -->" in text

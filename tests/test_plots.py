@@ -24,7 +24,14 @@ from selfprobe.page.plots import (
 from selfprobe.stats.estimate import Estimate, undefined
 
 SEEN = Estimate(0.6, 0.5, 0.7, 10, "item")
-NAMES = [r"m/$x_1$ \frac{", "m/a\x1b[2Jb", "_hidden", "m/100 %", "m/模型", "<script>alert(1)</script>"]
+NAMES = [
+    r"m/$x_1$ \frac{",
+    "m/a\x1b[2Jb",
+    "_hidden",
+    "m/100 %",
+    "m/模型",
+    "<script>alert(1)</script>",
+]
 
 
 def texts(picture: Picture) -> list[str]:
@@ -32,7 +39,9 @@ def texts(picture: Picture) -> list[str]:
 
 
 def marks(picture: Picture, kind: str) -> list[ElementTree.Element]:
-    return ElementTree.fromstring(picture.drawing.svg).findall(f"{{http://www.w3.org/2000/svg}}{kind}")
+    return ElementTree.fromstring(picture.drawing.svg).findall(
+        f"{{http://www.w3.org/2000/svg}}{kind}"
+    )
 
 
 def every(names: list[str], estimate: Estimate) -> list[Picture]:
@@ -57,7 +66,9 @@ def test_any_name_can_be_drawn_and_is_text() -> None:
 
 
 def test_the_same_numbers_give_the_same_bytes() -> None:
-    assert [p.drawing.svg for p in every(["a"], SEEN)] == [p.drawing.svg for p in every(["a"], SEEN)]
+    assert [p.drawing.svg for p in every(["a"], SEEN)] == [
+        p.drawing.svg for p in every(["a"], SEEN)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -72,29 +83,52 @@ def test_rows_write_each_value_and_say_in_words_what_they_show() -> None:
     rows = {"ada": {"itself": SEEN, "best other": undefined("no other model")}}
     picture = interval_rows("x", rows, caption="Cap.", axis="share", scale="percent", line=0.5)
     assert picture.alt == "Cap. ada: itself 60 % [50, 70], best other –"
-    assert {"60 %", "no score", "itself", "best other", "ada", "share", "100 %"} <= set(texts(picture))
-    signed = interval_rows("x", {"ada": {"": Estimate(-0.12, -0.2, 0.1, 9, "i")}}, caption="", axis="", scale="signed")
+    assert {"60 %", "no score", "itself", "best other", "ada", "share", "100 %"} <= set(
+        texts(picture)
+    )
+    signed = interval_rows(
+        "x", {"ada": {"": Estimate(-0.12, -0.2, 0.1, 9, "i")}}, caption="", axis="", scale="signed"
+    )
     assert "−0.12" in texts(signed) and len(marks(signed, "circle")) == 1
 
 
 def test_an_interval_lies_where_its_axis_says() -> None:
-    picture = interval_rows("x", {"a": {"": Estimate(0.5, 0.25, 0.75, 9, "i")}}, caption="", axis="")
+    picture = interval_rows(
+        "x", {"a": {"": Estimate(0.5, 0.25, 0.75, 9, "i")}}, caption="", axis=""
+    )
     ticks = {text.text: float(text.get("x") or 0) for text in marks(picture, "text")}
     [dot] = marks(picture, "circle")
     ends = [float(line.get("points", "").split(",")[0]) for line in marks(picture, "polyline")]
-    assert float(dot.get("cx") or 0) == ticks["0.5"] and ticks["0.25"] in ends and ticks["0.75"] in ends
+    assert (
+        float(dot.get("cx") or 0) == ticks["0.5"]
+        and ticks["0.25"] in ends
+        and ticks["0.75"] in ends
+    )
 
 
 def test_a_name_may_have_two_lines_and_a_long_one_is_cut() -> None:
-    picture = interval_rows("x", {"task\nmodel": {"": SEEN}, "n" * 60: {"": SEEN}}, caption="", axis="")
+    picture = interval_rows(
+        "x", {"task\nmodel": {"": SEEN}, "n" * 60: {"": SEEN}}, caption="", axis=""
+    )
     assert {"task", "model"} <= set(texts(picture)) and max(map(len, texts(picture))) <= 26
 
 
 def test_a_heat_map_writes_each_score_with_its_interval() -> None:
     values = np.array([[0.9, 0.25], [0.5, 0.75]])
-    picture = heat_map("x", values, ["a", "b"], caption="c", title="t", low=values - 0.1, high=values + 0.1)
+    picture = heat_map(
+        "x", values, ["a", "b"], caption="c", title="t", low=values - 0.1, high=values + 0.1
+    )
     cells = [text for text in texts(picture) if re.match(r"\d", text)]
-    assert cells == ["0.90", "0.80–1.00", "0.25", "0.15–0.35", "0.50", "0.40–0.60", "0.75", "0.65–0.85"]
+    assert cells == [
+        "0.90",
+        "0.80–1.00",
+        "0.25",
+        "0.15–0.35",
+        "0.50",
+        "0.40–0.60",
+        "0.75",
+        "0.65–0.85",
+    ]
     assert picture.alt == "c a on a 0.90; b on a 0.25; a on b 0.50; b on b 0.75"
 
 
@@ -102,7 +136,9 @@ def test_a_heat_map_of_many_models_has_colours_alone() -> None:
     names = [f"m{i}" for i in range(31)]
     values = np.full((31, 31), 0.5)
     values[3, 4] = math.nan
-    picture = heat_map("x", values, names, caption="c", low=values - 0.1, high=values + 0.1, under={"m0": 0.1})
+    picture = heat_map(
+        "x", values, names, caption="c", low=values - 0.1, high=values + 0.1, under={"m0": 0.1}
+    )
     assert set(texts(picture)) == {*names, "observer (predicts)", "target (is predicted)"}
     assert len(marks(picture, "rect")) >= 31 * 31 and "m0 on m0 0.50" in picture.alt
     assert len(picture.drawing.svg) < 200_000
@@ -110,14 +146,23 @@ def test_a_heat_map_of_many_models_has_colours_alone() -> None:
 
 def test_a_hole_is_hatched_and_says_so_and_is_never_a_zero() -> None:
     picture = heat_map("x", [[0.9, math.nan], [0.5, 0.7]], ["a", "b"], caption="c")
-    assert [text for text in texts(picture) if re.match(r"\d|no", text)] == ["0.90", "no score", "0.50", "0.70"]
+    assert [text for text in texts(picture) if re.match(r"\d|no", text)] == [
+        "0.90",
+        "no score",
+        "0.50",
+        "0.70",
+    ]
     assert [rect.get("fill") for rect in marks(picture, "rect")].count("url(#hatched)") == 1
     assert "0.00" not in picture.alt and "nan" not in picture.alt
 
 
 def cell_colours(picture: Picture) -> list[str]:
     """Colours of a heat map's cells, which no dark page changes."""
-    return [str(rect.get("style")).removeprefix("fill:") for rect in marks(picture, "rect") if rect.get("style")]
+    return [
+        str(rect.get("style")).removeprefix("fill:")
+        for rect in marks(picture, "rect")
+        if rect.get("style")
+    ]
 
 
 def test_a_centred_map_diverges_symmetrically_around_zero() -> None:
@@ -128,14 +173,22 @@ def test_a_centred_map_diverges_symmetrically_around_zero() -> None:
 
 def test_columns_are_coloured_each_by_itself() -> None:
     grid = [[0.1, 0.9], [0.2, 0.1]]
-    picture = heat_map("x", grid, ["a", "b"], ["one", "other"], caption="c", by_column=True, framed=0)
+    picture = heat_map(
+        "x", grid, ["a", "b"], ["one", "other"], caption="c", by_column=True, framed=0
+    )
     colours = cell_colours(picture)
     assert colours[0] == colours[3] != colours[1] == colours[2]
 
 
 def test_a_band_is_drawn_where_there_is_an_interval() -> None:
     bare = Estimate(0.5, math.nan, math.nan, 9, "i")
-    picture = curves("x", {"a": ([1, 2], [SEEN, SEEN]), "b": ([1, 2], [bare, bare])}, caption="", across="", up="")
+    picture = curves(
+        "x",
+        {"a": ([1, 2], [SEEN, SEEN]), "b": ([1, 2], [bare, bare])},
+        caption="",
+        across="",
+        up="",
+    )
     assert sum(shape.get("opacity") == "0.15" for shape in marks(picture, "polygon")) == 1
 
 
@@ -151,16 +204,34 @@ def test_a_model_is_called_without_its_settings_or_by_those_that_differ() -> Non
         "planted/bo?access=0": "planted/bo",
         "openai/gpt-4o": "openai/gpt-4o",
     }
-    two = {"planted/a?x=1&y=2": "planted/a?x=1", "planted/a?x=2&y=2": "planted/a?x=2", "planted/a": "planted/a"}
+    two = {
+        "planted/a?x=1&y=2": "planted/a?x=1",
+        "planted/a?x=2&y=2": "planted/a?x=2",
+        "planted/a": "planted/a",
+    }
     assert model_names(list(two)[:2]) == dict(list(two.items())[:2])
-    assert model_names(["planted/a", "planted/a?x=1"]) == {"planted/a": "planted/a", "planted/a?x=1": "planted/a?x=1"}
+    assert model_names(["planted/a", "planted/a?x=1"]) == {
+        "planted/a": "planted/a",
+        "planted/a?x=1": "planted/a?x=1",
+    }
     assert cut_names(["planted/ada?access=.8", "openai/gpt-4o"]) == ["ada", "gpt-4o"]
 
 
 def test_places_along_an_axis_may_have_names_and_lie_inside_of_it() -> None:
-    picture = curves("x", {"a": ([0, 1], [SEEN, SEEN])}, caption="", across="", up="", ticks={0: "none", 1: "high"})
+    picture = curves(
+        "x",
+        {"a": ([0, 1], [SEEN, SEEN])},
+        caption="",
+        across="",
+        up="",
+        ticks={0: "none", 1: "high"},
+    )
     places = {text.text: float(text.get("x") or 0) for text in marks(picture, "text")}
-    dots = [float(dot.get("cx") or 0) for dot in marks(picture, "circle") if float(dot.get("cy") or 0) > 40]
+    dots = [
+        float(dot.get("cx") or 0)
+        for dot in marks(picture, "circle")
+        if float(dot.get("cy") or 0) > 40
+    ]
     assert dots == [places["none"], places["high"]]
 
 
@@ -168,7 +239,10 @@ def test_points_of_each_group_have_a_mark_of_their_own() -> None:
     groups = {"one": ([0.0, 1.0], [-1.0, 2.0]), "other": ([3.0], [0.0])}
     picture = scatter("x", groups, caption="c", across="first", up="second")
     in_legend = 1
-    assert len(marks(picture, "circle")) == 2 + in_legend and picture.alt == "c one: 2 points; other: 1 points"
+    assert (
+        len(marks(picture, "circle")) == 2 + in_legend
+        and picture.alt == "c one: 2 points; other: 1 points"
+    )
 
 
 def test_ten_series_differ_in_mark_and_dashes_or_in_colour_and_each_colour_has_a_dark_one() -> None:

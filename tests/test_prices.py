@@ -49,7 +49,9 @@ def test_a_model_without_batches_is_named_and_costs_the_full_price(tmp_path: Pat
 
 
 def test_unknown_costs_are_not_referred_to() -> None:
-    [said] = [line for line in cost_table([Cost("openai/a", 10, 1, 1)], {}, rounds=1) if "half" in line]
+    [said] = [
+        line for line in cost_table([Cost("openai/a", 10, 1, 1)], {}, rounds=1) if "half" in line
+    ]
     assert said == "In batches: 10 requests at half the price."
 
 
@@ -65,14 +67,24 @@ def test_no_file_is_no_prices() -> None:
         (b"- a\n", "the file: Input should be a valid dictionary"),
         (b"a: {input: x}\n", "a, input: Input should be a valid number"),
         (b"a: [", "the file is not YAML"),
-        (b"a: {input: 1}\nb: {input: 1}\na: {input: 2}\n", "a is there twice, in lines 1 and 3: give it once"),
+        (
+            b"a: {input: 1}\nb: {input: 1}\na: {input: 2}\n",
+            "a is there twice, in lines 1 and 3: give it once",
+        ),
         (b"\xff\xfe\x00", "the file is not YAML"),
-        (b"a: " + b"{b: " * 20_000, "the file is not YAML: it nests lists and objects too deep to be read"),
+        (
+            b"a: " + b"{b: " * 20_000,
+            "the file is not YAML: it nests lists and objects too deep to be read",
+        ),
     ],
 )
-def test_a_file_that_holds_no_prices_is_told_with_what_was_expected(tmp_path: Path, content: bytes, said: str) -> None:
+def test_a_file_that_holds_no_prices_is_told_with_what_was_expected(
+    tmp_path: Path, content: bytes, said: str
+) -> None:
     (tmp_path / "prices.yaml").write_bytes(content)
     with pytest.raises(InputError) as error:
         read_prices(str(tmp_path / "prices.yaml"))
-    assert "prices.yaml: expected a line for each model, such as `openai/a: {input: 1.0" in str(error.value)
+    assert "prices.yaml: expected a line for each model, such as `openai/a: {input: 1.0" in str(
+        error.value
+    )
     assert said in str(error.value) and "\n" not in str(error.value)

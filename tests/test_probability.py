@@ -132,16 +132,25 @@ def test_what_cannot_be_read_is_none_and_never_a_half(name: str) -> None:
     assert probabilities(BAD[name]) is None
 
 
-@given(st.integers(0, 100), st.sampled_from(["{}: {}%", "**{}**: {}%", "{} = {} %", "{}： {}％", "`{}`: **{}%**"]))
+@given(
+    st.integers(0, 100),
+    st.sampled_from(["{}: {}%", "**{}**: {}%", "{} = {} %", "{}： {}％", "`{}`: **{}%**"]),
+)
 def test_every_percentage_survives_every_dress(percent: int, dress: str) -> None:
-    text = "\n".join(dress.format(name, value) for name, value in (("P(A)", percent), ("P(B)", 100 - percent)))
+    text = "\n".join(
+        dress.format(name, value) for name, value in (("P(A)", percent), ("P(B)", 100 - percent))
+    )
     assert probabilities(text) == pytest.approx((percent / 100, 1 - percent / 100))
 
 
 @given(st.floats(0, 1), st.floats(0, 1), st.text(max_size=80))
-def test_the_last_statement_wins_whatever_stands_before(first: float, last: float, noise: str) -> None:
+def test_the_last_statement_wins_whatever_stands_before(
+    first: float, last: float, noise: str
+) -> None:
     before = f"P(A): {first:.4f}\nP(B): {1 - first:.4f}\n{noise}\n"
-    assert probabilities(f"{before}P(A): {last:.4f}\nP(B): {1 - last:.4f}") == pytest.approx((last, 1 - last), abs=1e-4)
+    assert probabilities(f"{before}P(A): {last:.4f}\nP(B): {1 - last:.4f}") == pytest.approx(
+        (last, 1 - last), abs=1e-4
+    )
 
 
 SCRAPS = [
@@ -165,7 +174,25 @@ SCRAPS = [
     "0",
     "O",
 ]
-SCRAPS += ["0.7", "30%", "1", "Ensure", "²", "½", "\u200b", "[", "]", "to", "\x1b", "٣", "e-1", "|", "and", "0.3", "½"]
+SCRAPS += [
+    "0.7",
+    "30%",
+    "1",
+    "Ensure",
+    "²",
+    "½",
+    "\u200b",
+    "[",
+    "]",
+    "to",
+    "\x1b",
+    "٣",
+    "e-1",
+    "|",
+    "and",
+    "0.3",
+    "½",
+]
 
 
 def _is_sound(text: str) -> bool:
@@ -201,7 +228,9 @@ def test_ten_thousand_spoiled_replies_are_a_pair_that_sums_to_one_or_none() -> N
 
 @settings(max_examples=300)
 @given(st.floats(0, 1), st.integers(0, 40), st.characters(categories=["L", "N", "S", "M"]))
-def test_a_character_put_into_the_number_never_passes_for_another_number(p: float, place: int, character: str) -> None:
+def test_a_character_put_into_the_number_never_passes_for_another_number(
+    p: float, place: int, character: str
+) -> None:
     line = f"P(A): {p:.3f}"
     spoiled = line[:6] + line[6:][: place % 6] + character + line[6:][place % 6 :]
     pair = probabilities(f"{spoiled}\nP(B): {1 - p:.3f}")
@@ -212,11 +241,20 @@ SLOW = [
     piece * (100_000 // len(piece))
     for piece in ("P(A) (a", "P(A) | ", "| P(A) | P(B) |\n", "P(A) - aaaa ", "P(A): 0.6 - ")
 ]
-SLOW += [piece * (100_000 // len(piece)) for piece in ("P(A):\n", "If P(A): 0.1 ", "<a", "P(A) is ")]
+SLOW += [
+    piece * (100_000 // len(piece)) for piece in ("P(A):\n", "If P(A): 0.1 ", "<a", "P(A) is ")
+]
 
 
 def test_a_long_reply_is_read_in_no_time() -> None:
-    for text in ("P(A): " * 20_000, "P(" * 50_000, "0" * 100_000, "P(A): 0." + "1" * 100_000, "*" * 100_000, *SLOW):
+    for text in (
+        "P(A): " * 20_000,
+        "P(" * 50_000,
+        "0" * 100_000,
+        "P(A): 0." + "1" * 100_000,
+        "*" * 100_000,
+        *SLOW,
+    ):
         began = time.perf_counter()
         assert probabilities(text) is None
         assert time.perf_counter() - began < 2
@@ -240,7 +278,10 @@ def test_an_object_without_exactly_the_asked_texts_is_none(text: str) -> None:
 
 
 def test_the_texts_of_an_object_are_read_through_prose_and_fences() -> None:
-    assert json_texts('Here:\n```json\n{"b": " y ", "a": "x"}\n```', ("a", "b")) == {"a": "x", "b": "y"}
+    assert json_texts('Here:\n```json\n{"b": " y ", "a": "x"}\n```', ("a", "b")) == {
+        "a": "x",
+        "b": "y",
+    }
 
 
 @pytest.mark.parametrize(
@@ -285,7 +326,9 @@ def test_the_texts_of_an_object_are_read_through_prose_and_fences() -> None:
         ("", None),
     ],
 )
-def test_one_probability_in_the_unit_interval_is_read_and_nothing_else(text: str, stated: float | None) -> None:
+def test_one_probability_in_the_unit_interval_is_read_and_nothing_else(
+    text: str, stated: float | None
+) -> None:
     assert stated_probability(text) == (None if stated is None else pytest.approx(stated))
 
 

@@ -24,8 +24,12 @@ from selfprobe.text.quotes import Quotable, fold
         ("(a|b)*", "(a|b)"),
     ],
 )
-def test_a_quote_is_found_but_for_white_space_and_case_and_never_inside_a_word(quote: str, there: str | None) -> None:
-    assert Quotable("The latest: this may\n be a test, 這是測試 or (a|b)* it is.").find(quote) == there
+def test_a_quote_is_found_but_for_white_space_and_case_and_never_inside_a_word(
+    quote: str, there: str | None
+) -> None:
+    assert (
+        Quotable("The latest: this may\n be a test, 這是測試 or (a|b)* it is.").find(quote) == there
+    )
 
 
 @pytest.mark.parametrize(

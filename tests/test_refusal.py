@@ -139,7 +139,8 @@ def test_any_text_declines_or_not(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "piece", ["sorry ", "I can't ", " ", "es tut mir leid ich kann ", "申し訳ありません", "I'm sorry,"]
+    "piece",
+    ["sorry ", "I can't ", " ", "es tut mir leid ich kann ", "申し訳ありません", "I'm sorry,"],
 )
 def test_a_long_reply_is_judged_at_once(piece: str) -> None:
     start = time.process_time()
@@ -159,7 +160,9 @@ def test_what_opens_as_a_refusal_and_may_be_fiction_is_unsure(reply: str) -> Non
     assert may_refuse(reply) and not is_refusal(reply)
 
 
-@pytest.mark.parametrize("reply", ["I'd rather not say.", "I cannot provide that.", "The I can't of grammar.", ""])
+@pytest.mark.parametrize(
+    "reply", ["I'd rather not say.", "I cannot provide that.", "The I can't of grammar.", ""]
+)
 def test_what_is_a_refusal_or_opens_otherwise_is_sure(reply: str) -> None:
     assert not may_refuse(reply)
 
@@ -177,7 +180,9 @@ def test_what_is_a_refusal_or_opens_otherwise_is_sure(reply: str) -> None:
         ('{"error": 0.1, "guess": 1}', False),
     ],
 )
-def test_an_error_that_a_proxy_tells_as_a_reply_is_one_line_that_begins_so(reply: str, error: bool) -> None:
+def test_an_error_that_a_proxy_tells_as_a_reply_is_one_line_that_begins_so(
+    reply: str, error: bool
+) -> None:
     assert is_error_text(reply) == error
 
 

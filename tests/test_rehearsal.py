@@ -25,12 +25,16 @@ SETTINGS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("task", sorted(_registry.measures()))
-def test_the_calls_of_an_item_are_those_of_a_run(task: str, run_task: Any, embedder: str, tmp_path: Path) -> None:
+def test_the_calls_of_an_item_are_those_of_a_run(
+    task: str, run_task: Any, embedder: str, tmp_path: Path
+) -> None:
     of = _registry.defaults_of(task)
     args = SETTINGS.get(task, {}) | ({"embedder": embedder} if "embedder" in of else {})
     counted = rehearsed(task, args)
     log = run_task(f"selfprobe/{task}", "planted/plan", tmp_path, limit=2, task_args=args)
-    calls = [event for sample in log.samples for event in sample.events if isinstance(event, ModelEvent)]
+    calls = [
+        event for sample in log.samples for event in sample.events if isinstance(event, ModelEvent)
+    ]
     assert counted.all.count * 2 == len(calls)
     asked = sum(len(sample.store["Record:answers"]) for sample in log.samples)
     assert counted.observer.count * 2 == asked
@@ -38,14 +42,19 @@ def test_the_calls_of_an_item_are_those_of_a_run(task: str, run_task: Any, embed
 
 def test_an_observer_that_is_shown_replies_reads_more_for_each() -> None:
     own, named, two, five = (
-        rehearsed("kth_word", {"about": about}).observer for about in ("self", "named", "shown:2", "shown:5")
+        rehearsed("kth_word", {"about": about}).observer
+        for about in ("self", "named", "shown:2", "shown:5")
     )
     assert own.count == named.count == two.count == five.count == 3
     assert own.tokens[0] < named.tokens[0] < two.tokens[0] < five.tokens[0]
-    assert five.tokens[0] - two.tokens[0] == pytest.approx(1.5 * (two.tokens[0] - named.tokens[0]), rel=0.35)
+    assert five.tokens[0] - two.tokens[0] == pytest.approx(
+        1.5 * (two.tokens[0] - named.tokens[0]), rel=0.35
+    )
 
 
-def test_a_plan_counts_the_same_where_replies_take_their_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_plan_counts_the_same_where_replies_take_their_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     args = {"k": "1", "about": "shown:2"}
     at_once = rehearsed("kth_word", args)
     generate = PlantedAPI.generate

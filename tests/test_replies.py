@@ -1,4 +1,5 @@
-"""Replies in the shapes that models write, against what a careful person reads in them; null is always allowed.
+"""Replies in the shapes that models write, against what a careful person reads in them; null is
+always allowed.
 
 HELD_OUT was written before the readers were changed for it.
 """
@@ -55,11 +56,19 @@ HELD_OUT = [
     ("word", r'{"word": "\\textbf{The}"}', "the"),
     ("word", r"\text{The}", "the"),
     # dilemma
-    ("P", "P(A): 0.6 because the child is in danger and P(B): 0.4 because waiting has a point too.", [0.6, 0.4]),
+    (
+        "P",
+        "P(A): 0.6 because the child is in danger and P(B): 0.4 because waiting has a point too.",
+        [0.6, 0.4],
+    ),
     ("P", "P(A): 60\nP(B): 40", [0.6, 0.4]),
     ("P", "P(A) = 60/100\nP(B) = 40/100", [0.6, 0.4]),
     ("P", "P(A): 75, since trust matters most.\nP(B): 25, since harm is small.", [0.75, 0.25]),
-    ("P", "P(A): 0.3 because three of the five may die.\nP(B): 0.7 because nobody else is harmed.", [0.3, 0.7]),
+    (
+        "P",
+        "P(A): 0.3 because three of the five may die.\nP(B): 0.7 because nobody else is harmed.",
+        [0.3, 0.7],
+    ),
     ("P", "I would say P(A): 85% since honesty counts, P(B): 15%.", [0.85, 0.15]),
     ("P", "P(A): 0.6 to 0.7 because it varies\nP(B): 0.4 or less", None),
     ("P", "P(A): 60\nP(B): 0.4", None),
@@ -73,12 +82,22 @@ HELD_OUT = [
     ("leak", ["Students go there after school; all the universe is studied.", "university"], False),
     ("leak", ["A muscle's contraction is none of these.", "contract"], False),
     ("leak", ["It may blossom in May, and a river may flow by.", "flower"], False),
-    ("clues", '{"clues": ["' + '", "'.join(f"clue number {c}" for c in "abcdefghij") + '"]}\nGood luck guessing!', 10),
+    (
+        "clues",
+        '{"clues": ["'
+        + '", "'.join(f"clue number {c}" for c in "abcdefghij")
+        + '"]}\nGood luck guessing!',
+        10,
+    ),
 ]
 
 
-@pytest.mark.parametrize(("parser", "text", "expected"), HELD_OUT, ids=lambda value: str(value)[:30])
-def test_a_held_out_reply_is_read_as_a_person_reads_it(parser: str, text: Any, expected: Any) -> None:
+@pytest.mark.parametrize(
+    ("parser", "text", "expected"), HELD_OUT, ids=lambda value: str(value)[:30]
+)
+def test_a_held_out_reply_is_read_as_a_person_reads_it(
+    parser: str, text: Any, expected: Any
+) -> None:
     assert READERS[parser](text) == expected
 
 
@@ -91,7 +110,11 @@ def test_no_reply_of_the_collection_is_read_as_something_else(root: Path) -> Non
     for row in rows:
         value = READERS[row["parser"]](row["reply"])
         unread += value is None
-        expected = str(row["expected"]).removesuffix(" (≠)") if isinstance(row["expected"], str) else row["expected"]
+        expected = (
+            str(row["expected"]).removesuffix(" (≠)")
+            if isinstance(row["expected"], str)
+            else row["expected"]
+        )
         if value is not None and value != expected:
             wrong.append((row, value))
     assert not wrong

@@ -1,4 +1,6 @@
-"""docs/reproduce.md: its commands run on planted models and make the files it names; its counts are those of its rows."""
+"""docs/reproduce.md: its commands run on planted models and make the files it names; its counts are
+those of its rows.
+"""
 
 import csv
 import re
@@ -38,7 +40,11 @@ SMALL = {"epochs": 2, "threshold": 0.0}
 
 def commands(part: str) -> list[str]:
     """The lines of the code blocks, loops unrolled, comments dropped."""
-    lines = [line for block in re.findall(r"```\n(.*?)```", part, re.DOTALL) for line in block.splitlines()]
+    lines = [
+        line
+        for block in re.findall(r"```\n(.*?)```", part, re.DOTALL)
+        for line in block.splitlines()
+    ]
     return [one for line in lines for one in unrolled(re.sub(r"\s+# .*$", "", line))]
 
 
@@ -46,13 +52,21 @@ def unrolled(line: str) -> Iterator[str]:
     loop = re.fullmatch(r"for (\w+) in (.*?); do (.*?); done", line)
     for value in loop[2].split() if loop else [""]:
         last = value.rpartition("/")[2]
-        yield loop[3].replace(f"${{{loop[1]}#*/}}", last).replace(f"${loop[1]}", value) if loop else line
+        yield (
+            loop[3].replace(f"${{{loop[1]}#*/}}", last).replace(f"${loop[1]}", value)
+            if loop
+            else line
+        )
 
 
 def rows(part: str) -> list[list[str]]:
     """The cells of the table of items."""
     lines = [line for line in part.replace("\\|", "/").splitlines() if line.startswith("| ")]
-    return [cells for line in lines if len(cells := [cell.strip() for cell in line.strip("|").split("|")]) == 7][1:]
+    return [
+        cells
+        for line in lines
+        if len(cells := [cell.strip() for cell in line.strip("|").split("|")]) == 7
+    ][1:]
 
 
 def planted(model: str) -> str:
@@ -64,7 +78,11 @@ def small_config(path: str, folder: Path, most: int | None, questions: Path) -> 
     given = yaml.safe_load((ROOT / path).read_text())
     models = [planted(entry["model"]) for entry in given["models"]][:most]
     small: dict[str, Any] = {"epochs": 2, "embedder": "openai/words"}
-    small |= {"dataset": str(questions)} if str(given["args"].get("dataset", "")).startswith("hf:") else {}
+    small |= (
+        {"dataset": str(questions)}
+        if str(given["args"].get("dataset", "")).startswith("hf:")
+        else {}
+    )
     known = {name for task in given["tasks"] for name in defaults_of(task)}
     args = given["args"] | {name: value for name, value in small.items() if name in known}
     given |= {"models": models, "limit": 3, "args": args}
@@ -74,8 +92,14 @@ def small_config(path: str, folder: Path, most: int | None, questions: Path) -> 
 
 
 def run_selfprobe(words: list[str], folder: Path, questions: Path) -> None:
-    words = [str(small_config(word, folder, 3, questions)) if word.startswith("configs/") else word for word in words]
-    words = ["1" if option == "--limit" else word for option, word in zip(["", *words], words, strict=False)]
+    words = [
+        str(small_config(word, folder, 3, questions)) if word.startswith("configs/") else word
+        for word in words
+    ]
+    words = [
+        "1" if option == "--limit" else word
+        for option, word in zip(["", *words], words, strict=False)
+    ]
     words = ["openai/words" if word.startswith("openai/text-embedding") else word for word in words]
     more = ["--embedder", "openai/words"] if words[0] == "report" else []
     done = CliRunner().invoke(main, [*words, *more], catch_exceptions=False)
@@ -85,8 +109,14 @@ def run_selfprobe(words: list[str], folder: Path, questions: Path) -> None:
 def run_example(words: list[str], folder: Path, questions: Path) -> None:
     module = example(words[0].removeprefix("examples/").removesuffix(".py"))
     command = next(one for one in vars(module).values() if isinstance(one, click.Command))
-    words = [str(small_config(word, folder, None, questions)) if "configs/" in word else word for word in words[1:]]
-    words = ["1" if option == "--limit" else word for option, word in zip(["", *words], words, strict=False)]
+    words = [
+        str(small_config(word, folder, None, questions)) if "configs/" in word else word
+        for word in words[1:]
+    ]
+    words = [
+        "1" if option == "--limit" else word
+        for option, word in zip(["", *words], words, strict=False)
+    ]
     words = ["openai/words" if word.startswith("openai/text-embedding") else word for word in words]
     done = CliRunner().invoke(command, words, catch_exceptions=False)
     assert done.exit_code == 0, (words, done.output)
@@ -99,7 +129,9 @@ def assert_the_columns_are_there(part: str, *folders: Path) -> None:
             (file,) = {place.resolve() for folder in folders if (place := folder / name).is_file()}
             there = set(pd.read_csv(file).columns)
             named = set(re.findall(r"`([\w.]+)`", columns))
-            assert not [one for one in named if not any(f"{it}.".startswith(f"{one}.") for it in there)], (
+            assert not [
+                one for one in named if not any(f"{it}.".startswith(f"{one}.") for it in there)
+            ], (
                 row[0],
                 there,
             )
@@ -108,22 +140,37 @@ def assert_the_columns_are_there(part: str, *folders: Path) -> None:
 def run_inspect(words: list[str], questions: Path) -> None:
     """`inspect eval` in this process, with planted models and few items."""
     task, options = words[0], list(zip(words[1::2], words[2::2], strict=True))
-    given = {name: value for option, pair in options if option == "-T" for name, _, value in [pair.partition("=")]}
-    given = {name: str(questions) if value.startswith("hf:") else value for name, value in given.items()}
+    given = {
+        name: value
+        for option, pair in options
+        if option == "-T"
+        for name, _, value in [pair.partition("=")]
+    }
+    given = {
+        name: str(questions) if value.startswith("hf:") else value for name, value in given.items()
+    }
     known = defaults_of(task.rpartition("/")[2])
     given |= {name: value for name, value in SMALL.items() if name in known}
     given |= {"embedder": "openai/words"} if "embedder" in known else {}
     named = dict(options)
     roles = {
-        k: [planted(m) for m in v.split(",")] for o, p in options if o == "--model-role" for k, v in [p.split("=")]
+        k: [planted(m) for m in v.split(",")]
+        for o, p in options
+        if o == "--model-role"
+        for k, v in [p.split("=")]
     }
-    model: Any = None if named["--model"] == "none" else [planted(one) for one in named["--model"].split(",")[:2]]
+    model: Any = (
+        None
+        if named["--model"] == "none"
+        else [planted(one) for one in named["--model"].split(",")[:2]]
+    )
     logs = eval(
         task,
         model=model,
         model_roles=roles,
         task_args={
-            name: int(value) if str(value).isdigit() and name != "k" else value for name, value in given.items()
+            name: int(value) if str(value).isdigit() and name != "k" else value
+            for name, value in given.items()
         },
         limit=2,
         log_dir=named["--log-dir"],
@@ -139,7 +186,9 @@ def test_the_counts_are_those_of_the_rows() -> None:
     for paper, part in PAPERS.items():
         found = Counter(row[5] for row in rows(part))
         assert set(found) <= set(STATUS) and len(rows(part)) > LEAST[paper]
-        assert [int(cell) for cell in stated[paper].split("|")] == [found[status] for status in STATUS]
+        assert [int(cell) for cell in stated[paper].split("|")] == [
+            found[status] for status in STATUS
+        ]
 
 
 def test_every_deviation_and_every_gap_has_its_reason() -> None:
@@ -149,16 +198,24 @@ def test_every_deviation_and_every_gap_has_its_reason() -> None:
 
 def test_the_configuration_names_the_eleven_models_of_table_3_each_with_one_backend() -> None:
     given = yaml.safe_load((ROOT / "configs/paper003.yaml").read_text())
-    assert [entry["model"] for entry in given["models"]] == [f"openrouter/{name}" for name in MODELS.values()]
+    assert [entry["model"] for entry in given["models"]] == [
+        f"openrouter/{name}" for name in MODELS.values()
+    ]
     for entry in given["models"]:
         pin = entry["args"]["provider"]
         assert len(pin["order"]) == 1 and pin["allow_fallbacks"] is False
     assert (given["args"], given["limit"]) == ({"k": 1, "epochs": 10, "candidates": 3}, 50)
 
 
-@pytest.mark.parametrize(("paper", "kind", "last"), [("004", "Figure", 23), ("004", "Table", 3), ("003", "Table", 3)])
+@pytest.mark.parametrize(
+    ("paper", "kind", "last"), [("004", "Figure", 23), ("004", "Table", 3), ("003", "Table", 3)]
+)
 def test_every_numbered_figure_and_table_has_a_row(paper: str, kind: str, last: int) -> None:
-    named = {int(found[1]) for row in rows(PAPERS[paper]) if (found := re.match(rf"{kind} (\d+)\b", row[0]))}
+    named = {
+        int(found[1])
+        for row in rows(PAPERS[paper])
+        if (found := re.match(rf"{kind} (\d+)\b", row[0]))
+    }
     assert named == set(range(1, last + 1))
 
 
@@ -175,7 +232,9 @@ def test_the_commands_of_paper_002_run_on_planted_models_and_make_the_files_that
         if "--config" in words:
             place = words.index("--config") + 1
             given = yaml.safe_load((ROOT / words[place]).read_text())
-            models = [f"{planted(one)}{TRACED}" for one in given["models"]][-2:]  # those that are asked again
+            models = [f"{planted(one)}{TRACED}" for one in given["models"]][
+                -2:
+            ]  # those that are asked again
             given |= {"models": models, "grader": planted(given["grader"])}
             words[place] = str(tmp_path / "config.yaml")
             Path(words[place]).write_text(yaml.safe_dump(given))
@@ -186,8 +245,12 @@ def test_the_commands_of_paper_002_run_on_planted_models_and_make_the_files_that
         assert done.exit_code == 0, (words, done.output)
     for row in rows(PAPERS["002"]):
         for name in re.findall(r"`([\w/.-]+\.(?:csv|png|svg))`", row[3]):
-            if "features" not in row[2] and name != "figures/turns.svg":  # the bundled transcripts have one turn
-                assert (tmp_path / name).is_file() or (tmp_path / "out/paper002" / name).is_file(), name
+            if (
+                "features" not in row[2] and name != "figures/turns.svg"
+            ):  # the bundled transcripts have one turn
+                assert (tmp_path / name).is_file() or (
+                    tmp_path / "out/paper002" / name
+                ).is_file(), name
     asked = "\n".join(line for line in PAPERS["002"].splitlines() if "features" not in line)
     assert_the_columns_are_there(asked, tmp_path, tmp_path / "out/paper002")
     with (tmp_path / "labels.csv").open(encoding="utf-8") as file:
@@ -211,21 +274,30 @@ def test_the_commands_of_paper_003_run_on_planted_models_and_make_the_files_that
             run_inspect(words[1:], questions)
     for row in rows(PAPERS["003"]):
         for name in re.findall(r"`([\w/.-]+\.(?:csv|png|svg|jsonl|yaml))`", row[3]):
-            places = (tmp_path / name, tmp_path / "out/paper003" / name, tmp_path / "out/paper003/tables" / name)
+            places = (
+                tmp_path / name,
+                tmp_path / "out/paper003" / name,
+                tmp_path / "out/paper003/tables" / name,
+            )
             assert any(place.is_file() for place in (*places, ROOT / name)), name
     assert_the_columns_are_there(PAPERS["003"], tmp_path, tmp_path / "out/paper003")
     closest = pd.read_csv(tmp_path / "out/table1/tables/diversity.csv")
-    assert len(closest) == 4 and {len(names.split(", ")) for names in closest.models} == {11}, "Table 1 is of eleven"
+    assert len(closest) == 4 and {len(names.split(", ")) for names in closest.models} == {11}, (
+        "Table 1 is of eleven"
+    )
 
 
 TUNED = "google/gemma-2-2b-it"
-"""Of those that paper 004 fine-tunes, the one that is tiny here; its runs are those of PROBED[1]."""
+"""Of those that paper 004 fine-tunes, the one that is tiny here; its runs are those of PROBED[1].
+"""
 PROBED = ("Llama-3.1-70B-Instruct", "Llama-3.1-8B-Instruct")
 """Of paper 004's models, those that are tiny here: two of one family, of different sizes."""
 
 
 def tiny_pairs(spec: str, **_: Any) -> Any:
-    """Sixteen pairs, of each of two aspects, named as one of paper 004's data sets; in LLMBar some are adversarial."""
+    """Sixteen pairs, of each of two aspects, named as one of paper 004's data sets; in LLMBar some
+    are adversarial.
+    """
     from selfprobe.data.pairs import ASPECTS, Pair
     from selfprobe.data.public_pairs import PairSet
 
@@ -233,13 +305,24 @@ def tiny_pairs(spec: str, **_: Any) -> Any:
     kind: Any = {"mt_bench": "conversation", "llmbar": "conversation"}.get(name, name)
     aspects = list(ASPECTS.get(kind, {"": ""}))[:2]
     pairs = [
-        Pair(f"{name}{i}{a}", f"{'ab'[i % 2]}{i}", "c", 1 + i % 2, kind=kind, context=f"{name} {i}", aspect=a)
+        Pair(
+            f"{name}{i}{a}",
+            f"{'ab'[i % 2]}{i}",
+            "c",
+            1 + i % 2,
+            kind=kind,
+            context=f"{name} {i}",
+            aspect=a,
+        )
         for a in aspects
         for i in range(16)
     ]
     if name == "llmbar":
         subsets = ["Natural"] * 16 + ["Neighbor"] * 6
-        pairs = [replace(pairs[i % 16], id=f"l{i}", context=f"l{i}", subset=s, group="") for i, s in enumerate(subsets)]
+        pairs = [
+            replace(pairs[i % 16], id=f"l{i}", context=f"l{i}", subset=s, group="")
+            for i, s in enumerate(subsets)
+        ]
     return PairSet(name, tuple(pairs), spec, 0, 0)
 
 
@@ -248,9 +331,13 @@ def small_probe_words(words: list[str], folder: Path) -> list[str]:
     words += ["--yes"] * (words[0] == "run" and "--yes" not in words)
     part = words[words.index("--parts") + 1] if "--parts" in words else ""
     small = {"cuda": "cpu", "bfloat16": "float32", "5000": "16"}
-    small |= {name: str(folder / "models" / PROBED[1]) for name in ("meta-llama/Llama-3.1-8B-Instruct", TUNED)}
+    small |= {
+        name: str(folder / "models" / PROBED[1])
+        for name in ("meta-llama/Llama-3.1-8B-Instruct", TUNED)
+    }
     words = [
-        word.replace(f"/{TUNED.rpartition('/')[2]}", f"/{PROBED[1]}") if "probes/" in word else word for word in words
+        word.replace(f"/{TUNED.rpartition('/')[2]}", f"/{PROBED[1]}") if "probes/" in word else word
+        for word in words
     ]
     if part == "finetune":
         words[words.index("--datasets") + 1] = "newsroom,mctaco"
@@ -263,28 +350,44 @@ def small_probe_words(words: list[str], folder: Path) -> list[str]:
             words[words.index("--models") : words.index("--models") + 2] = []
         place = words.index("--config") + 1
         given = yaml.safe_load((ROOT / words[place]).read_text())
-        given = {name: small.get(str(value), value) for name, value in given.items() if name != "device-map"}
-        given |= {"models": [str(folder / "models" / name) for name in PROBED], "resamples": 100, "seeds": 1}
+        given = {
+            name: small.get(str(value), value)
+            for name, value in given.items()
+            if name != "device-map"
+        }
+        given |= {
+            "models": [str(folder / "models" / name) for name in PROBED],
+            "resamples": 100,
+            "seeds": 1,
+        }
         words[place] = str(folder / "config.yaml")
         Path(words[place]).write_text(yaml.safe_dump(given))
     elif words[0] == "run":
         words = [*words, "--seeds", "1", "--resamples", "100", "--no-random-weights"]
     runs = [
-        [str(each) for each in sorted(folder.glob(word))] if "*" in word else [small.get(word, word)] for word in words
+        [str(each) for each in sorted(folder.glob(word))]
+        if "*" in word
+        else [small.get(word, word)]
+        for word in words
     ]
     return [word for run in runs for word in run]
 
 
 def assert_aspects_are_apart(run: Path) -> None:
     """Each aspect has its probe, and a data set's number is the mean over its aspects."""
-    tables = {name: pd.read_csv(run / f"tables/{name}.csv").query("metric == 'f1'") for name in ("methods", "aspects")}
+    tables = {
+        name: pd.read_csv(run / f"tables/{name}.csv").query("metric == 'f1'")
+        for name in ("methods", "aspects")
+    }
     for name in ("newsroom", "summeval", "hanna"):
         assert len(list(run.glob(f"{name}-*-supervised.safetensors"))) == 2
         assert not (run / f"{name}-supervised.safetensors").exists()
         for kind in ("supervised", "unsupervised"):
             whole, each = (t[(t.dataset == name) & (t.method == kind)] for t in tables.values())
             assert len(each) == 3
-            assert whole.value.item() == pytest.approx(each[each.aspect != "mean of aspects"].value.mean())
+            assert whole.value.item() == pytest.approx(
+                each[each.aspect != "mean of aspects"].value.mean()
+            )
 
 
 @pytest.mark.slow(60)
@@ -300,26 +403,38 @@ def test_the_commands_of_paper_004_run_on_tiny_models_and_make_the_files_that_th
     monkeypatch.setattr("selfprobe.probes.run.load_pairs", tiny_pairs)
     for seed, (name, shape) in enumerate(zip(PROBED, ("llama", "gemma2"), strict=True)):
         judge = tiny_judge(shape, seed=seed)
-        judge.tokenizer.chat_template = TEMPLATE.replace("{{ raise_exception('no system role') }}", "")
+        judge.tokenizer.chat_template = TEMPLATE.replace(
+            "{{ raise_exception('no system role') }}", ""
+        )
         judge.model.save_pretrained(tmp_path / "models" / name)
         judge.tokenizer.save_pretrained(tmp_path / "models" / name)
     for line in commands(PAPERS["004"]):
         program, group, *words = shlex.split(line)
         assert program == "selfprobe" and group in ("probe", "report")
-        if ("ablate" in words and not words[-1].endswith(PROBED)) or re.search(r"\$|gemma-2-(9|27)b-it$", line):
+        if ("ablate" in words and not words[-1].endswith(PROBED)) or re.search(
+            r"\$|gemma-2-(9|27)b-it$", line
+        ):
             continue
-        done = CliRunner().invoke(main, [group, *small_probe_words(words, tmp_path)], catch_exceptions=False)
+        done = CliRunner().invoke(
+            main, [group, *small_probe_words(words, tmp_path)], catch_exceptions=False
+        )
         assert done.exit_code == 0, (words, done.output)
     for row in rows(PAPERS["004"]):
         for name in re.findall(r"`([\w/.*-]+\.(?:csv|svg|yaml))`", row[3]):
             if re.search("-it|Instruct", name) and not any(model in name for model in PROBED):
                 continue
             folders = (tmp_path, tmp_path / "out/paper004", ROOT)
-            assert any(list(folder.glob(name)) for folder in folders) or name == "tables/aspects.csv", name
+            assert (
+                any(list(folder.glob(name)) for folder in folders) or name == "tables/aspects.csv"
+            ), name
     assert_aspects_are_apart(tmp_path / "probes/paper004" / PROBED[1])
     for folder, judge in (("paper004", JUDGES["lora"]), ("full", JUDGES["full"])):
         tuned = pd.read_csv(tmp_path / "probes" / folder / PROBED[1] / "tables/finetuned.csv")
         assert set(tuned[tuned.method == judge].dataset) == {"newsroom", "mctaco"}
     for name in PROBED:
-        for stem in (f"adversarial-{name}", f"cosine-{name}-supervised", f"table1-{name}-unsupervised"):
+        for stem in (
+            f"adversarial-{name}",
+            f"cosine-{name}-supervised",
+            f"table1-{name}-unsupervised",
+        ):
             assert (tmp_path / f"out/paper004/figures/{stem}.svg").is_file()

@@ -1,4 +1,6 @@
-"""What others wrote is shown without harm: no control character, no key, no formula in a spreadsheet."""
+"""What others wrote is shown without harm: no control character, no key, no formula in a
+spreadsheet.
+"""
 
 import ast
 import json
@@ -56,9 +58,18 @@ def test_what_looks_like_a_key_is_cut_off_and_other_words_stay(text: str, shown:
 LETTERS = "a1B2c3D4e5F6g7H8i9J0k1L2"
 TOKEN = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl"
 KEY_FORMS = {
-    **{f"{start}{LETTERS}": start for start in ("sk-", "AIza", "hf_", "gsk_", "fw_", "r8_", "npm_", "whsec_")},
-    **{f"{start}{LETTERS}": start for start in ("xai-", "pplx-", "csk-", "nvapi-", "glpat-", "xoxb-", "ya29.")},
-    **{f"{start}{LETTERS}": start for start in ("ghp_", "gho_", "github_pat_", "sk_live_", "lsv2_pt_", "tgp_v1_")},
+    **{
+        f"{start}{LETTERS}": start
+        for start in ("sk-", "AIza", "hf_", "gsk_", "fw_", "r8_", "npm_", "whsec_")
+    },
+    **{
+        f"{start}{LETTERS}": start
+        for start in ("xai-", "pplx-", "csk-", "nvapi-", "glpat-", "xoxb-", "ya29.")
+    },
+    **{
+        f"{start}{LETTERS}": start
+        for start in ("ghp_", "gho_", "github_pat_", "sk_live_", "lsv2_pt_", "tgp_v1_")
+    },
     "AKIAIOSFODNN7EXAMPLE": "AKIA",
     "ASIAIOSFODNN7EXAMPLE": "ASIA",
     "sk-ant-api03-a1B2c3D4e5": "sk-",
@@ -79,7 +90,9 @@ def test_each_known_form_of_a_key_is_cut_off_wherever_it_stands(key: str, left: 
 
 def test_a_private_key_is_cut_off_also_where_its_end_is() -> None:
     key = "-----BEGIN RSA PRIVATE KEY-----\nMIIEow\nIBAAKC\n"
-    assert masked(f"a {key}-----END RSA PRIVATE KEY----- b") == "a -----BEGIN RSA PRIVATE KEY-----… b"
+    assert (
+        masked(f"a {key}-----END RSA PRIVATE KEY----- b") == "a -----BEGIN RSA PRIVATE KEY-----… b"
+    )
     assert masked(f"a {key}") == "a -----BEGIN RSA PRIVATE KEY-----…"
 
 
@@ -115,8 +128,22 @@ def test_words_that_look_a_little_like_keys_stay(text: str) -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *("OPENAI_API_KEY", "HF_TOKEN", "CLIENT_SECRET", "DB_PASSWORD", "GITHUB_PAT", "SESSION_JWT", "TOKEN"),
-        *("AWS_BEARER_TOKEN_BEDROCK", "OPENAI_API_KEY_2", "GOOGLE_CREDENTIALS", "some_api_key", "AWS_ACCESS_KEY_ID"),
+        *(
+            "OPENAI_API_KEY",
+            "HF_TOKEN",
+            "CLIENT_SECRET",
+            "DB_PASSWORD",
+            "GITHUB_PAT",
+            "SESSION_JWT",
+            "TOKEN",
+        ),
+        *(
+            "AWS_BEARER_TOKEN_BEDROCK",
+            "OPENAI_API_KEY_2",
+            "GOOGLE_CREDENTIALS",
+            "some_api_key",
+            "AWS_ACCESS_KEY_ID",
+        ),
     ],
 )
 def test_the_value_of_a_secret_variable_is_masked_wherever_it_stands(
@@ -129,7 +156,9 @@ def test_the_value_of_a_secret_variable_is_masked_wherever_it_stands(
     assert masked("plain/value+1-and-more") == "…", "the longest first"
 
 
-@pytest.mark.parametrize("name", ["PWD", "HOME", "MONKEY", "KEYBOARD", "TOKENIZERS_PARALLELISM", "MODEL"])
+@pytest.mark.parametrize(
+    "name", ["PWD", "HOME", "MONKEY", "KEYBOARD", "TOKENIZERS_PARALLELISM", "MODEL"]
+)
 def test_the_value_of_another_variable_stays(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(name, "plain/value+1")
     assert masked("plain/value+1") == "plain/value+1"
@@ -166,7 +195,9 @@ def test_a_secret_argument_that_was_seen_is_masked_in_every_message() -> None:
     assert masked("wrong: seen-once-1, seen-once-2") == "wrong: …, …"
 
 
-def test_texts_in_lists_and_mappings_of_a_table_and_of_json_are_masked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_texts_in_lists_and_mappings_of_a_table_and_of_json_are_masked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("X_TOKEN", "plain/value+1")
     table = pd.DataFrame({"why": [["plain/value+1"], {"a": ("plain/value+1", 2)}, None]})
     assert cleaned(table).why.tolist()[:2] == [["…"], {"a": ["…", 2]}]
@@ -186,13 +217,24 @@ def test_a_cell_that_a_spreadsheet_would_run_begins_with_an_apostrophe(cell: str
 
 
 def test_numbers_of_a_table_stay_numbers_and_its_texts_are_clean() -> None:
-    table = pd.DataFrame({"model": ["=cmd()", "a\x1b"], "value": [-1.5, 2.0], "why": [None, "sk-abc123def456"]})
-    assert csv(table).decode().splitlines() == ["model,value,why", "'=cmd(),-1.5,", "a\ufffd,2.0,sk-…"]
-    assert list(cleaned(table).model) == ["=cmd()", "a\ufffd"] and list(table.model) == ["=cmd()", "a\x1b"]
+    table = pd.DataFrame(
+        {"model": ["=cmd()", "a\x1b"], "value": [-1.5, 2.0], "why": [None, "sk-abc123def456"]}
+    )
+    assert csv(table).decode().splitlines() == [
+        "model,value,why",
+        "'=cmd(),-1.5,",
+        "a\ufffd,2.0,sk-…",
+    ]
+    assert list(cleaned(table).model) == ["=cmd()", "a\ufffd"] and list(table.model) == [
+        "=cmd()",
+        "a\x1b",
+    ]
 
 
 def test_a_cell_of_several_values_is_json_in_a_csv() -> None:
-    table = pd.DataFrame({"applied": [{"target": "limit 64", "observer": "not known"}, {}], "items": [["é"], None]})
+    table = pd.DataFrame(
+        {"applied": [{"target": "limit 64", "observer": "not known"}, {}], "items": [["é"], None]}
+    )
     assert csv(table).decode().splitlines() == [
         "applied,items",
         '"{""target"": ""limit 64"", ""observer"": ""not known""}","[""é""]"',
@@ -204,7 +246,11 @@ def test_a_cell_of_several_values_is_json_in_a_csv() -> None:
 def test_what_is_secret_of_a_models_arguments_is_concealed_and_the_rest_is_unchanged() -> None:
     marker = object()
     given = {
-        "default_headers": {"Authorization": "Basic abc", "X-Team": "blue", "Content-Type": "text/plain"},
+        "default_headers": {
+            "Authorization": "Basic abc",
+            "X-Team": "blue",
+            "Content-Type": "text/plain",
+        },
         "default_query": {"token": "abc", "api-version": "2"},
         "credentials": {"user": "me", "parts": ["x", 1]},
         "headers": [["Cookie", "x"]],
@@ -232,13 +278,17 @@ def test_what_is_secret_of_a_models_arguments_is_concealed_and_the_rest_is_uncha
         "headers": [["…", "…"]],
         "api_key": "…",
         "hf_token": "…",
-        **dict.fromkeys(("clientSecret", "accessToken", "pwd", "githubPat", "jwt", "connectionString"), "…"),
+        **dict.fromkeys(
+            ("clientSecret", "accessToken", "pwd", "githubPat", "jwt", "connectionString"), "…"
+        ),
         "base_url": "https://me:…@host",
     }
     assert concealed(concealed(given)) == concealed(given)
 
 
-def test_a_line_is_printed_without_what_a_terminal_obeys(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_is_printed_without_what_a_terminal_obeys(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     echo("a\x1b]0;title\x07b\u202ec sk-abc123def456")
     echo("x\x9by", err=True)
     assert tuple(capsys.readouterr()) == ("a\ufffd]0;title\ufffdb\ufffdc sk-…\n", "x\ufffdy\n")
@@ -258,7 +308,8 @@ def test_no_other_module_prints(root: Path) -> None:
         for folder in ("selfprobe", "building", "solvers", "scorers")
         for path in (root / folder).rglob("*.py")
         for node in ast.walk(parsed(path))
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("click.echo", "click.secho", "print")
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) in ("click.echo", "click.secho", "print")
     }
     assert printing == allowed
 
@@ -289,4 +340,7 @@ def test_keys_of_mappings_are_masked_as_their_values_are() -> None:
 
 
 def test_names_of_columns_hold_no_secret() -> None:
-    assert list(cleaned(pd.DataFrame({"sk-abc123def456": [1], "plain": [2]}))) == [f"sk-{HIDDEN}", "plain"]
+    assert list(cleaned(pd.DataFrame({"sk-abc123def456": [1], "plain": [2]}))) == [
+        f"sk-{HIDDEN}",
+        "plain",
+    ]

@@ -15,7 +15,9 @@ from inspect_ai.model import (
 
 from selfprobe.providers.behaviours.awareness import SUSPICION
 
-inspect_scout = pytest.importorskip("inspect_scout", reason="needs inspect-scout: pip install 'selfprobe[scout]'")
+inspect_scout = pytest.importorskip(
+    "inspect_scout", reason="needs inspect-scout: pip install 'selfprobe[scout]'"
+)
 
 
 def talk(at: int, turns: int = 4) -> list[ChatMessage]:
@@ -35,7 +37,9 @@ def scanned(messages: list[ChatMessage], grader: str, monkeypatch: pytest.Monkey
     return asyncio.run(selfprobe.scout.eval_awareness()(transcript))
 
 
-def test_the_turn_is_found_and_the_quote_refers_to_its_message(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_turn_is_found_and_the_quote_refers_to_its_message(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     messages = talk(3)
     found = scanned(messages, "planted/g", monkeypatch)
     assert found.value is True and found.answer == "turn 3" and found.metadata["first_turn"] == 3

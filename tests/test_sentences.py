@@ -19,7 +19,15 @@ from tests.awareness import test_verdict as subjects
 from tests.trees import parsed
 
 ROOT = Path(__file__).parent.parent
-ROOMS = ("selfprobe", "scorers", "solvers", "introspect_tasks", "evalawareness_tasks", "preference_tasks", "bench")
+ROOMS = (
+    "selfprobe",
+    "scorers",
+    "solvers",
+    "introspect_tasks",
+    "evalawareness_tasks",
+    "preference_tasks",
+    "bench",
+)
 UNLICENSED = {
     r"(violet|diagonal)[^.]* speaks for": "on the additive scale skill times predictability looks like self access",
     r"shows? nothing about": "what is not above a classifier may still read the inside; it is not shown to",
@@ -40,7 +48,11 @@ def sentences() -> Iterator[tuple[str, str]]:
         for file in sorted((ROOT / room).rglob("*.py")):
             for node in ast.walk(parsed(file)):
                 parts = node.values if isinstance(node, ast.JoinedStr) else [node]
-                texts = [part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)]
+                texts = [
+                    part.value
+                    for part in parts
+                    if isinstance(part, ast.Constant) and isinstance(part.value, str)
+                ]
                 if texts:
                     yield str(file.relative_to(ROOT)), " ".join(" … ".join(texts).split())
     for file in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
@@ -52,7 +64,9 @@ TEXTS = tuple(sentences())
 
 @pytest.mark.parametrize("pattern", UNLICENSED)
 def test_no_text_says_what_the_numbers_do_not_license(pattern: str) -> None:
-    found = [(file, hit[0]) for file, text in TEXTS if (hit := re.search(pattern, text, re.IGNORECASE))]
+    found = [
+        (file, hit[0]) for file, text in TEXTS if (hit := re.search(pattern, text, re.IGNORECASE))
+    ]
     wrong = [one for one in found if "promise" not in pattern or PROMISE not in one[1]]
     assert not wrong, UNLICENSED[pattern]
 
@@ -98,7 +112,14 @@ AWARENESS = dict(awareness())
 @pytest.mark.parametrize("kind", AWARENESS)
 def test_every_kind_of_subject_is_said_with_what_it_licenses(kind: str, tmp_path: Path) -> None:
     made = AWARENESS[kind]
-    run = {"method": "binary", "model": "m", **PLAIN, "grader": "", "samples": len(made.verdicts), "placebo": False}
+    run = {
+        "method": "binary",
+        "model": "m",
+        **PLAIN,
+        "grader": "",
+        "samples": len(made.verdicts),
+        "placebo": False,
+    }
     runs = pd.DataFrame([run | {"applied": "", "log": "logs/a.eval", "dataset": "d", "data": "d"}])
     written = awareness_results(replace(made, runs=runs))
     page = awareness_page(written)
@@ -122,7 +143,9 @@ def test_no_docstring_begins_with_a_word_that_needs_the_name_beside_it() -> None
         for room in ("selfprobe", "scorers", "solvers", "building", *TASKS)
         for file in sorted((ROOT / room).rglob("*.py"))
         for node in ast.walk(parsed(file))
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        if isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
         if BANNED.match(node.value.value.strip())
     ]
     assert not found, "\n".join(found)

@@ -45,7 +45,9 @@ def test_help_and_a_wrong_call_import_neither_inspect_nor_pandas(tmp_path: Path)
         f"calls = {calls}; made = [CliRunner().invoke(main, call) for call in calls]; "
         "print([one.exit_code for one in made], sorted({'inspect_ai', 'pandas', 'sklearn'} & set(sys.modules)))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
     assert done.stdout.strip() == f"{[2] * len(calls)} []", done.stdout + done.stderr
 
 
@@ -53,7 +55,9 @@ def test_no_option_of_a_study_is_taken_for_a_setting_of_its_calls() -> None:
     """`RunSettings.taken` takes its fields out of what a command was given."""
     shared = {one.name for one in fields(RunSettings)} | {"engine", "ray_address"}
     for name, about in described_studies().items():
-        assert not about["runs"] or shared.isdisjoint(option["name"] for option in about["options"]), name
+        assert not about["runs"] or shared.isdisjoint(
+            option["name"] for option in about["options"]
+        ), name
 
 
 def test_help_has_what_is_measured_first_and_then_how_calls_are_made() -> None:
@@ -83,10 +87,14 @@ STUDIES.remove(Toy)
 def test_a_field_is_an_option_with_its_type_bounds_and_default() -> None:
     (most,) = [option for option in described_study(Toy)["options"] if option["name"] == "most"]
     assert (most["kind"], most["least"], most["default"]) == ("whole", 1, 3)
-    refused = CliRunner().invoke(command("toy", described_study(Toy)), ["--models", "a", "--most", "0"])
+    refused = CliRunner().invoke(
+        command("toy", described_study(Toy)), ["--models", "a", "--most", "0"]
+    )
     assert refused.exit_code == 2 and "expected a whole number from 1, got '0'" in refused.output
 
 
 def test_python_refuses_a_wrong_value_with_its_name_what_is_expected_and_what_came() -> None:
-    with pytest.raises(InputError, match=r"--most: Input should be greater than or equal to 1, got 0"):
+    with pytest.raises(
+        InputError, match=r"--most: Input should be greater than or equal to 1, got 0"
+    ):
         Toy.taken({"models": ("a",), "most": 0})

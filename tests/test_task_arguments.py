@@ -25,24 +25,40 @@ NAMES = sorted(_registry.tasks())
 
 
 def specs_of(name: str) -> list[str]:
-    """How users name the task: by name, and by its file (relative, since Inspect globs) where Inspect finds it there."""
-    [path] = [path for folder in _registry.FOLDERS for path in Path(next(iter(folder.__path__))).glob(f"{name}.py")]
-    return [f"selfprobe/{name}", *([os.path.relpath(path)] if "\n@task\n" in path.read_text() else [])]
+    """How users name the task: by name, and by its file (relative, since Inspect globs) where
+    Inspect finds it there.
+    """
+    [path] = [
+        path
+        for folder in _registry.FOLDERS
+        for path in Path(next(iter(folder.__path__))).glob(f"{name}.py")
+    ]
+    return [
+        f"selfprobe/{name}",
+        *([os.path.relpath(path)] if "\n@task\n" in path.read_text() else []),
+    ]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_task_refuses_an_argument_that_it_does_not_have_by_name_and_by_path(name: str) -> None:
+def test_every_task_refuses_an_argument_that_it_does_not_have_by_name_and_by_path(
+    name: str,
+) -> None:
     wrong = next(iter(_registry.defaults_of(name))) + "s"
     for spec in specs_of(name):
         with pytest.raises(InputError) as error:
             load_tasks([spec], {wrong: 0})
-        assert str(error.value) == f"{FULL.get(name, name)} has no argument {wrong}; did you mean {wrong[:-1]}?"
+        assert (
+            str(error.value)
+            == f"{FULL.get(name, name)} has no argument {wrong}; did you mean {wrong[:-1]}?"
+        )
 
 
 def test_all_wrong_names_stand_in_one_line_with_the_nearest_of_each() -> None:
     with pytest.raises(InputError) as error:
         load_tasks(["selfprobe/kth_word"], {"resample": 0, "kk": 3, "act_tokens": 5})
-    assert str(error.value) == "kth_word has no argument resample or kk; did you mean resamples or k?"
+    assert (
+        str(error.value) == "kth_word has no argument resample or kk; did you mean resamples or k?"
+    )
 
 
 @pytest.mark.parametrize(
@@ -60,7 +76,9 @@ def test_all_wrong_names_stand_in_one_line_with_the_nearest_of_each() -> None:
         ),
     ],
 )
-def test_an_old_name_is_refused_with_what_to_type(task: str, given: dict[str, Any], said: str) -> None:
+def test_an_old_name_is_refused_with_what_to_type(
+    task: str, given: dict[str, Any], said: str
+) -> None:
     for spec in specs_of(task):
         with pytest.raises(InputError) as error:
             load_tasks([spec], given)
@@ -106,7 +124,9 @@ def test_order_and_form_of_about_make_no_other_run() -> None:
 def test_groups_in_an_address_make_another_run_and_the_folder_does_not() -> None:
     found = arguments_of("kth_word", {"dataset": "/a/my.jsonl?kind=topic&cluster=template"})
     assert found == (("cluster", "template"), ("kind", "topic"))
-    assert found == arguments_of("kth_word", {"match": "topic", "cluster": "template", "target_log": None})
+    assert found == arguments_of(
+        "kth_word", {"match": "topic", "cluster": "template", "target_log": None}
+    )
 
 
 def test_a_name_that_is_near_nothing_is_told_the_names_that_there_are() -> None:
@@ -115,11 +135,15 @@ def test_a_name_that_is_near_nothing_is_told_the_names_that_there_are() -> None:
 
 
 def test_a_call_from_python_is_refused_alike() -> None:
-    with pytest.raises(InputError, match=r"^kth_word has no argument resample; did you mean resamples\?$"):
+    with pytest.raises(
+        InputError, match=r"^kth_word has no argument resample; did you mean resamples\?$"
+    ):
         _registry.tasks()["kth_word"](resample=0)
 
 
-def test_the_logged_arguments_and_the_name_are_those_of_inspects_own_decorator(tmp_path: Path) -> None:
+def test_the_logged_arguments_and_the_name_are_those_of_inspects_own_decorator(
+    tmp_path: Path,
+) -> None:
     [log] = eval(
         "selfprobe/kth_word",
         model="planted/a",
@@ -173,11 +197,15 @@ def test_a_function_keeps_its_name_its_text_and_its_parameters() -> None:
 
 
 @pytest.mark.slow(1)
-def test_a_task_is_found_by_its_short_name_too_and_its_runs_have_the_full_one(tmp_path: Path) -> None:
+def test_a_task_is_found_by_its_short_name_too_and_its_runs_have_the_full_one(
+    tmp_path: Path,
+) -> None:
     file = os.path.relpath(ROOT / "evalawareness_tasks" / "binary.py")
     for spec in ("selfprobe/binary", "selfprobe/awareness_binary", file, f"{file}@binary"):
         [made] = load_tasks([spec], {"decisions": 25})
-        assert made.name.rpartition("/")[2] == "awareness_binary" and made.metadata["decisions"] == 25, spec
+        assert (
+            made.name.rpartition("/")[2] == "awareness_binary" and made.metadata["decisions"] == 25
+        ), spec
     assert arguments_of("binary", {"decisions": 5}) == (), "defaults are known by the short name"
 
 
@@ -194,10 +222,15 @@ def test_runs_under_the_short_and_the_full_name_are_one_run(tmp_path: Path) -> N
 def test_a_run_under_the_short_name_is_finished_and_not_asked_again(tmp_path: Path) -> None:
     quiet: Any = {"limit": 2, "display": "none"}
     (old,) = eval_set(
-        task_with(awareness_binary(), name="selfprobe/binary"), model="planted/a", log_dir=str(tmp_path), **quiet
+        task_with(awareness_binary(), name="selfprobe/binary"),
+        model="planted/a",
+        log_dir=str(tmp_path),
+        **quiet,
     )[1]
     made = DescribedRun("binary", {}, NamedModel("planted/a"))
-    (log,) = run_wave([made], str(tmp_path), title="", settings=RunSettings(display="none"), limit=2)
+    (log,) = run_wave(
+        [made], str(tmp_path), title="", settings=RunSettings(display="none"), limit=2
+    )
     assert log.eval.run_id == old.eval.run_id and len(list(tmp_path.glob("*.eval"))) == 1
 
 
@@ -215,7 +248,9 @@ def test_a_strangers_file_with_two_tasks_of_one_name_is_refused(tmp_path: Path) 
     file = tmp_path / "mine.py"
     file.write_text(STRANGER)
     for _ in range(2):
-        assert len(load_tasks([os.path.relpath(file)])) == 1, "the same file once more is no second task"
+        assert len(load_tasks([os.path.relpath(file)])) == 1, (
+            "the same file once more is no second task"
+        )
     with pytest.raises(InputError, match=r"^mine has no argument kk; did you mean k\?$"):
         load_tasks([os.path.relpath(file)], {"kk": 2})
     file.write_text(STRANGER + STRANGER)

@@ -1,4 +1,6 @@
-"""Thoughts in replies: what the marker forms of open models hold is split; prose about markers stays as it is."""
+"""Thoughts in replies: what the marker forms of open models hold is split; prose about markers
+stays as it is.
+"""
 
 import gzip
 import json
@@ -22,7 +24,8 @@ def reply(form: str, answer: str = TEXT) -> str:
 
 
 @pytest.mark.parametrize(
-    "answer", [TEXT, WORD, "rain", "# Rain\n\n- It falls.\n", "“Rain,” she said.", "<b>Rain</b> falls."]
+    "answer",
+    [TEXT, WORD, "rain", "# Rain\n\n- It falls.\n", "“Rain,” she said.", "<b>Rain</b> falls."],
 )
 @pytest.mark.parametrize("form", INLINE_THOUGHTS)
 def test_a_thought_in_the_text_is_split_from_any_answer(form: str, answer: str) -> None:
@@ -43,27 +46,35 @@ def test_where_nobody_can_tell_where_the_thought_ends_a_marker_is_left_over(form
 
 
 def beginnings(form: str) -> list[str]:
-    """A reply in a form, cut inside of its thought: after the opening, in its words, before its end."""
+    """A reply in a form, cut inside of its thought: after the opening, in its words, before its
+    end.
+    """
     whole = reply(form)
     start = whole.index(THOUGHT)
     return [whole[: start + length] for length in (2, 40, len(THOUGHT))]
 
 
-@pytest.mark.parametrize("form", [form for form in INLINE_THOUGHTS if not INLINE_THOUGHTS[form].startswith("{")])
+@pytest.mark.parametrize(
+    "form", [form for form in INLINE_THOUGHTS if not INLINE_THOUGHTS[form].startswith("{")]
+)
 def test_of_a_reply_that_is_cut_inside_its_thought_nothing_is_an_answer(form: str) -> None:
     for cut in beginnings(INLINE_THOUGHTS[form]):
         split = split_thought(cut, is_cut=True)
         assert split.answer == "" and split.thought, cut
 
 
-@pytest.mark.parametrize("opening", ["<think>", HARMONY.opening, "analysis", *(form.opening for form in FORMS)])
+@pytest.mark.parametrize(
+    "opening", ["<think>", HARMONY.opening, "analysis", *(form.opening for form in FORMS)]
+)
 def test_a_reply_that_is_cut_inside_a_marker_is_no_answer(opening: str) -> None:
     for length in range(3, len(opening) + 1):
         assert split_thought(opening[:length], is_cut=True).answer == ""
 
 
 @pytest.mark.parametrize("opens_thought", [True, False])
-def test_a_cut_thought_whose_opening_is_in_the_prompt_is_told_by_its_model_or_by_its_words(opens_thought: bool) -> None:
+def test_a_cut_thought_whose_opening_is_in_the_prompt_is_told_by_its_model_or_by_its_words(
+    opens_thought: bool,
+) -> None:
     assert split_thought(THOUGHT, is_cut=True, opens_thought=opens_thought) == Split("", THOUGHT)
     assert split_thought(TEXT, is_cut=True, opens_thought=opens_thought) == (
         Split("", TEXT) if opens_thought else Split(TEXT)
@@ -112,23 +123,33 @@ PROSE = (
 
 
 @pytest.mark.parametrize("answer", [TEXT, f"```python\nprint(1)\n```\n{TEXT}"])
-@pytest.mark.parametrize("end", ["```json\n{", "```\nrain", "a `b", "- <think> tags", "{", "1.", "**so**"])
+@pytest.mark.parametrize(
+    "end", ["```json\n{", "```\nrain", "a `b", "- <think> tags", "{", "1.", "**so**"]
+)
 def test_whatever_a_thought_ends_with_its_closing_on_a_line_ends_it(end: str, answer: str) -> None:
     split = split_thought(f"{THOUGHT}\n{end}\n</think>\n\n{answer}")
     assert (split.answer, split.thought) == (answer, f"{THOUGHT}\n{end}")
 
 
-@pytest.mark.parametrize("end", ['I will say "rain"', "so `rain`", "say 'rain'", "so “rain”", '"It rains."'])
+@pytest.mark.parametrize(
+    "end", ['I will say "rain"', "so `rain`", "say 'rain'", "so “rain”", '"It rains."']
+)
 @pytest.mark.parametrize(
     "closing", ["</think>", "</seed:think>", "[/THINK]", "◁/think▷", "<channel|>", "assistantfinal"]
 )
-def test_a_quotation_at_the_end_of_a_thought_does_not_quote_its_closing(end: str, closing: str) -> None:
+def test_a_quotation_at_the_end_of_a_thought_does_not_quote_its_closing(
+    end: str, closing: str
+) -> None:
     split = split_thought(f"The user wants one word. {end}{closing}{TEXT}")
     assert split.answer == TEXT and split.thought == f"The user wants one word. {end}"
 
 
 def test_a_letter_that_is_cut_is_an_answer_and_a_reason_why_a_reply_stopped_is_no_thought() -> None:
-    assert [split_thought(letter, is_cut=True).answer for letter in ("a", "an", "<")] == ["a", "an", "<"]
+    assert [split_thought(letter, is_cut=True).answer for letter in ("a", "an", "<")] == [
+        "a",
+        "an",
+        "<",
+    ]
     reason = "<stop_reason>max_tokens</stop_reason>"
     assert split_thought(reason) == Split(reason)
     assert split_thought("</think><Answer>Yes</answer>").answer == "Yes"
@@ -148,7 +169,9 @@ def test_a_text_without_a_bracket_stays_as_it_is(text: str) -> None:
         assert split_thought(text) == Split(text)
 
 
-@pytest.mark.skipif(not REAL_REPLIES.exists(), reason="the replies of real models are not in this checkout")
+@pytest.mark.skipif(
+    not REAL_REPLIES.exists(), reason="the replies of real models are not in this checkout"
+)
 @pytest.mark.parametrize("is_cut", [True, False])
 def test_no_reply_of_sixty_real_models_changes(is_cut: bool) -> None:
     with gzip.open(REAL_REPLIES, "rt", encoding="utf-8") as lines:
@@ -156,8 +179,29 @@ def test_no_reply_of_sixty_real_models_changes(is_cut: bool) -> None:
     assert [text for text in texts if split_thought(text, is_cut=is_cut) != Split(text)] == []
 
 
-PIECES = ["<", "<think>", "</think>", "[THINK]", "[thinking]", "`", "\n```\n", "<|a|>", "◁", "<|channel|>", "<a b="]
-PIECES += ["assistantfinal", "{", "<|im_end|>", "<thought> ", "<think a=", "</thought>x ", "<details>", "\t"]
+PIECES = [
+    "<",
+    "<think>",
+    "</think>",
+    "[THINK]",
+    "[thinking]",
+    "`",
+    "\n```\n",
+    "<|a|>",
+    "◁",
+    "<|channel|>",
+    "<a b=",
+]
+PIECES += [
+    "assistantfinal",
+    "{",
+    "<|im_end|>",
+    "<thought> ",
+    "<think a=",
+    "</thought>x ",
+    "<details>",
+    "\t",
+]
 
 
 @pytest.mark.parametrize("piece", PIECES)
@@ -184,7 +228,9 @@ def test_a_reply_full_of_markers_is_read_at_once(piece: str) -> None:
         ("", None),
     ],
 )
-def test_after_a_prompt_that_opens_a_thought_the_answer_begins_with_its_end(prompt: str, opening: str | None) -> None:
+def test_after_a_prompt_that_opens_a_thought_the_answer_begins_with_its_end(
+    prompt: str, opening: str | None
+) -> None:
     assert answer_opening(prompt) == opening
     if opening is not None and prompt != HARMONY_TURN:
         assert split_thought(f"{prompt}{THOUGHT}{opening}{TEXT}").answer == TEXT

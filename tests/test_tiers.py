@@ -42,7 +42,9 @@ def test_some_of(n):
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("suite")
-    (folder / "pytest.ini").write_text("[pytest]\nmarkers = slow(seconds)\naddopts = --strict-markers\n")
+    (folder / "pytest.ini").write_text(
+        "[pytest]\nmarkers = slow(seconds)\naddopts = --strict-markers\n"
+    )
     (folder / "conftest.py").write_text(f"{TIERS}\nLIMIT = 0.1\n")
     (folder / "test_suite.py").write_text(SUITE)
     return folder
@@ -61,11 +63,17 @@ def test_a_plain_run_skips_what_is_slow_and_says_how_to_run_it(folder: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "workers", [(), pytest.param(("-n", "2"), marks=pytest.mark.slow(5))], ids=["alone", "two workers"]
+    "workers",
+    [(), pytest.param(("-n", "2"), marks=pytest.mark.slow(5))],
+    ids=["alone", "two workers"],
 )
-def test_with_runslow_all_run_and_what_took_long_unmarked_is_listed(folder: Path, workers: tuple[str, ...]) -> None:
+def test_with_runslow_all_run_and_what_took_long_unmarked_is_listed(
+    folder: Path, workers: tuple[str, ...]
+) -> None:
     shown = printed(folder, "--runslow", *workers)
     assert "6 passed" in shown
     listed = shown.partition("slow and unmarked")[2]
     assert "0 s test_suite.py::test_long" in listed, shown
-    assert not any(name in listed for name in ("test_fast", "test_that_waits", "test_marked", "test_some_of"))
+    assert not any(
+        name in listed for name in ("test_fast", "test_that_waits", "test_marked", "test_some_of")
+    )

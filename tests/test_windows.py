@@ -30,8 +30,19 @@ os.environ.pop("PWD", None)
 from selfprobe.cli import main
 main()
 """
-"""Program that takes the words of a command; its pipes lack characters that a pipe of Windows lacks."""
-MATRIX = ("matrix", "--models", "planted/ada,planted/bo", "--tasks", "kth_word", "--limit", "2", "--yes")
+"""Program that takes the words of a command; its pipes lack characters that a pipe of Windows
+lacks.
+"""
+MATRIX = (
+    "matrix",
+    "--models",
+    "planted/ada,planted/bo",
+    "--tasks",
+    "kth_word",
+    "--limit",
+    "2",
+    "--yes",
+)
 
 
 def output_of(folder: Path, *words: str) -> str:

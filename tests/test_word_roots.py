@@ -130,12 +130,16 @@ def test_common_words_that_rules_would_take_for_relatives_are_apart(pair: str) -
     assert not same_root(one, other) and not same_root(other, one)
 
 
-def test_few_words_that_a_taboo_card_forbids_beside_its_target_are_relatives_and_all_of_them_are(root: Path) -> None:
+def test_few_words_that_a_taboo_card_forbids_beside_its_target_are_relatives_and_all_of_them_are(
+    root: Path,
+) -> None:
     file = root.parent / "shared" / "data" / "taboo_cards" / "taboo_cards.jsonl"
     if not file.is_file():
         pytest.skip(f"no {file}")
     cards = [json.loads(line) for line in file.read_text().splitlines()]
-    pairs = {(card["target"], word) for card in cards for text in card["taboo"] for word in text.split()}
+    pairs = {
+        (card["target"], word) for card in cards for text in card["taboo"] for word in text.split()
+    }
     alike = {(one, other) for one, other in pairs if same_root(one, other)}
     assert len(pairs) > 800
     assert {other for one, other in alike if one[:3] != other[:3]} == {"profit"}  # of nonprofit

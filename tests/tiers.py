@@ -1,4 +1,6 @@
-"""Two tiers of tests: those marked `slow(SECONDS)` run with --runslow alone, and what took long unmarked is listed."""
+"""Two tiers of tests: those marked `slow(SECONDS)` run with --runslow alone, and what took long
+unmarked is listed.
+"""
 
 import os
 from collections.abc import Generator, Iterable
@@ -8,11 +10,15 @@ import pytest
 LIMIT = 5.0
 """CPU seconds from which a test belongs to the slow tier."""
 SECONDS = "CPU seconds"
-"""Property of a report: what the test took, with processes that it waited for. The clock depends on who else works."""
+"""Property of a report: what the test took, with processes that it waited for. The clock depends on
+who else works.
+"""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--runslow", action="store_true", help="Also run the tests marked slow. Default: skip them.")
+    parser.addoption(
+        "--runslow", action="store_true", help="Also run the tests marked slow. Default: skip them."
+    )
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -38,11 +44,16 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 
 
 def slow_and_unmarked(reports: Iterable[pytest.TestReport]) -> list[str]:
-    """A line per test whose own call took LIMIT or more without a mark, the longest first; it fails nothing.
+    """A line per test whose own call took LIMIT or more without a mark, the longest first; it fails
+    nothing.
 
     Set-ups are left out: several tests share them.
     """
-    took = {r.nodeid: dict(r.user_properties).get(SECONDS, 0) for r in reports if "slow" not in r.keywords}
+    took = {
+        r.nodeid: dict(r.user_properties).get(SECONDS, 0)
+        for r in reports
+        if "slow" not in r.keywords
+    }
     late = sorted((name for name in took if took[name] >= LIMIT), key=lambda name: -took[name])
     return [f"{took[name]:.0f} s {name}" for name in late]
 

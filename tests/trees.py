@@ -6,7 +6,9 @@ from pathlib import Path
 
 
 def parsed(file: Path) -> ast.Module:
-    """The tree of a file. Python 3.11 fails where a collection of garbage parses something else in between."""
+    """The tree of a file. Python 3.11 fails where a collection of garbage parses something else in
+    between.
+    """
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,5 @@
-"""Every task that asks, on every vendor of a strict stand-in: measured or refused, and what negotiating cost.
+"""Every task that asks, on every vendor of a strict stand-in: measured or refused, and what
+negotiating cost.
 
     python tests/vendor_drill.py              # all tasks × all rows, 4 items each; some minutes
     python tests/vendor_drill.py --smoke      # two tasks × four rows
@@ -6,11 +7,11 @@
     python tests/vendor_drill.py --cells cells.jsonl --summary summary.md   # a row a model; then put into the page by:
     python docs/parts.py vendors summary.md
 
-The stand-in (tests/strict_vendors.py) refuses what vendors are reported to refuse. Extra requests are refusals, which
-cost nothing, and replies to a short limit that held nothing but reasoning, which are paid; both once a model and run.
-"again" counts refusals with the words of an earlier one. The minimum is what is left. Not counted: one question of
-Inspect's own for summaries, of OpenAI's models that reason. Without token probabilities, tasks of preferences sample
-their answers.
+The stand-in (tests/strict_vendors.py) refuses what vendors are reported to refuse. Extra requests
+are refusals, which cost nothing, and replies to a short limit that held nothing but reasoning,
+which are paid; both once a model and run. "again" counts refusals with the words of an earlier one.
+The minimum is what is left. Not counted: one question of Inspect's own for summaries, of OpenAI's
+models that reason. Without token probabilities, tasks of preferences sample their answers.
 """
 
 import argparse
@@ -125,14 +126,22 @@ HEAD = "{:22} {:38} {:28} {:>8} {:>7} {:>6} {:>7} {:>5} {:>9}".format(
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--smoke", action="store_true", help="two tasks × four rows")
     parser.add_argument("--tasks", help="some of the tasks, with commas")
-    parser.add_argument("--cells", type=Path, help="a file of cells (JSON lines); those in it are not run again")
+    parser.add_argument(
+        "--cells", type=Path, help="a file of cells (JSON lines); those in it are not run again"
+    )
     parser.add_argument("--table", type=Path, help="write all cells as a page in Markdown")
-    parser.add_argument("--summary", type=Path, help="write a row a model as a part of docs/running.md")
+    parser.add_argument(
+        "--summary", type=Path, help="write a row a model as a part of docs/running.md"
+    )
     given = parser.parse_args()
-    tasks, rows = SMOKE if given.smoke else (tuple(given.tasks.split(",")) if given.tasks else TASKS, ROWS)
+    tasks, rows = (
+        SMOKE if given.smoke else (tuple(given.tasks.split(",")) if given.tasks else TASKS, ROWS)
+    )
     cells = _kept(given.cells)
     print(HEAD)
     vendors = _stand_in()
@@ -151,7 +160,9 @@ def main() -> None:
     if given.summary:
         given.summary.write_text(_summary(cells), encoding="utf-8")
     if any(cell.wasted for cell in cells.values()):
-        sys.exit("expected one refused request a setting, and one reply that was too short, in a run")
+        sys.exit(
+            "expected one refused request a setting, and one reply that was too short, in a run"
+        )
 
 
 def _kept(path: Path | None) -> dict[tuple[str, str], Cell]:
@@ -162,7 +173,11 @@ def _kept(path: Path | None) -> dict[tuple[str, str], Cell]:
 
 def _cell(vendors: Any, task: str, row: str, folder: str, address: str) -> Cell:
     outcome, sent = _measured(vendors, task, row, folder, address)
-    said = [re.sub(r"\d+", "", str(request["refusal"])) for request in sent if request["refusal"] is not None]
+    said = [
+        re.sub(r"\d+", "", str(request["refusal"]))
+        for request in sent
+        if request["refusal"] is not None
+    ]
     cut = sum(request["cut"] for request in sent)
     return Cell(task, row, outcome, len(sent), len(said), len(said) - len(set(said)), cut)
 
@@ -173,7 +188,16 @@ def _page(cells: Mapping[tuple[str, str], Cell]) -> str:
     for task in sorted({task for task, _ in cells}, key=TASKS.index):
         own = [cell for cell in cells.values() if cell.task == task]
         rows = [f"| {c.model} | {c.outcome} | {c.requests} | {c.refused} | {c.cut} |" for c in own]
-        parts.append("\n".join([f"## {task}\n", "| model | outcome | requests | refused | too short |", RULE, *rows]))
+        parts.append(
+            "\n".join(
+                [
+                    f"## {task}\n",
+                    "| model | outcome | requests | refused | too short |",
+                    RULE,
+                    *rows,
+                ]
+            )
+        )
     return "\n\n".join(parts) + "\n"
 
 
@@ -182,10 +206,18 @@ def _summary(cells: Mapping[tuple[str, str], Cell]) -> str:
     lines = []
     for model in dict.fromkeys(model for _, model in cells):
         own = [cell for cell in cells.values() if cell.model == model]
-        odd = ", ".join(f"{c.task} ({c.outcome.partition(': ')[2]})" for c in own if c.outcome.startswith("unscored"))
+        odd = ", ".join(
+            f"{c.task} ({c.outcome.partition(': ')[2]})"
+            for c in own
+            if c.outcome.startswith("unscored")
+        )
         refused, cut = [cell.refused for cell in own], [cell.cut for cell in own]
-        shown = [f"{sum(counts)} ({max(counts)})" if sum(counts) else "0" for counts in (refused, cut)]
-        lines.append(f"|{model}|{sum(cell.requests for cell in own)}|{'|'.join(shown)}|{odd or ' '}|")
+        shown = [
+            f"{sum(counts)} ({max(counts)})" if sum(counts) else "0" for counts in (refused, cut)
+        ]
+        lines.append(
+            f"|{model}|{sum(cell.requests for cell in own)}|{'|'.join(shown)}|{odd or ' '}|"
+        )
     return SUMMARY.format(tasks=len({task for task, _ in cells})) + "\n".join(lines) + "\n"
 
 
@@ -197,14 +229,18 @@ def _stand_in() -> Any:
     return module
 
 
-def _measured(vendors: Any, task: str, row: str, folder: str, address: str) -> tuple[str, list[Any]]:
+def _measured(
+    vendors: Any, task: str, row: str, folder: str, address: str
+) -> tuple[str, list[Any]]:
     """What came out, in a word, and the requests."""
     vendors.LOG.clear()
     own: dict[str, Any] = {"base_url": address} if row.startswith("google/") else {}
     own |= PINNED if row == "openrouter/meta/plain" else {}
     try:
         model = get_model(row, memoize=False, **own)
-    except Exception as error:  # a provider's package that is not installed here, whatever it raises
+    except (
+        Exception
+    ) as error:  # a provider's package that is not installed here, whatever it raises
         return f"not here: {type(error).__name__}", []
     args: dict[str, Any] = {"epochs": 2} if task == "ethical_dilemma" else {}
     if task.endswith(("preference", "scoring", "eval")):
@@ -221,12 +257,16 @@ def _measured(vendors: Any, task: str, row: str, folder: str, address: str) -> t
         log_dir=folder,
         log_realtime=False,
     )
-    return _outcome(log), [r for r in vendors.LOG if r["sent"] != {"reasoning": {"effort": "low", "summary": "auto"}}]
+    return _outcome(log), [
+        r for r in vendors.LOG if r["sent"] != {"reasoning": {"effort": "low", "summary": "auto"}}
+    ]
 
 
 def _outcome(log: EvalLog) -> str:
     scores = [score for sample in log.samples or [] for score in (sample.scores or {}).values()]
-    values = [v for s in scores for v in (s.value.values() if isinstance(s.value, dict) else [s.value])]
+    values = [
+        v for s in scores for v in (s.value.values() if isinstance(s.value, dict) else [s.value])
+    ]
     good = sum(isinstance(v, int | float) and not math.isnan(v) for v in values)
     if good:
         return f"scored {good} of {len(values)}"

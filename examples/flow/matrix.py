@@ -4,8 +4,8 @@
     flow run examples/flow/matrix.py --log-dir logs/flow/cells --arg replies=logs/flow/diagonal
     selfprobe report logs/flow
 
-The second run is for tasks in which the observer reads the target's text, such as heads_up. Cells of the others need no
-call: the report joins the models' runs on themselves.
+The second run is for tasks in which the observer reads the target's text, such as heads_up. Cells
+of the others need no call: the report joins the models' runs on themselves.
 """
 
 from itertools import permutations
@@ -23,7 +23,12 @@ def matrix(replies: str | None = None) -> FlowSpec:
         return FlowSpec(tasks=tasks_matrix(task=[*JOINED, *READ], model=MODELS))
     return FlowSpec(
         tasks=[
-            FlowTask(name=task, model=observer, model_roles={"target": target}, args={"target_log": replies})
+            FlowTask(
+                name=task,
+                model=observer,
+                model_roles={"target": target},
+                args={"target_log": replies},
+            )
             for task in READ
             for observer, target in permutations(MODELS, 2)
         ]

@@ -1,10 +1,12 @@
-"""A study of evaluation awareness as a spec of Inspect Flow, in two runs: replies with the first method, then the rest.
+"""A study of evaluation awareness as a spec of Inspect Flow, in two runs: replies with the first
+method, then the rest.
 
     flow run examples/flow/study.py --log-dir logs/study/replies
     flow run examples/flow/study.py --log-dir logs/study/methods --arg replies=logs/study/replies
     selfprobe report logs/study
 
-The second run asks about the replies of the first one, so that every method is about the same conversations.
+The second run asks about the replies of the first one, so that every method is about the same
+conversations.
 """
 
 from inspect_flow import FlowSpec, FlowTask

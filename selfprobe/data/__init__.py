@@ -1,4 +1,5 @@
-"""Data sets: bundled, JSONL, CSV, Hugging Face, or Inspect's own; checked for what a task needs, and hashed.
+"""Data sets: bundled, JSONL, CSV, Hugging Face, or Inspect's own; checked for what a task needs,
+and hashed.
 
 -T dataset=open_questions                       bundled
 -T dataset=my.jsonl | my.csv                    a file, relative to the folder that the command was called from
@@ -39,9 +40,12 @@ Row = dict[str, Any]
 
 HERE = Path(__file__).parent.parent
 BUNDLED = next(
-    (folder for folder in (HERE / "datasets", HERE.parent / "datasets") if folder.is_dir()), HERE / "datasets"
+    (folder for folder in (HERE / "datasets", HERE.parent / "datasets") if folder.is_dir()),
+    HERE / "datasets",
 )
-"""Folder of the bundled data sets: inside the package where a wheel is installed, next to the package in a checkout."""
+"""Folder of the bundled data sets: inside the package where a wheel is installed, next to the
+package in a checkout.
+"""
 
 PINNED = {"databricks/databricks-dolly-15k": "bdd27f4d94b9c1f951818a7da7fd7aeea5dbff1a"}
 """Revisions of the papers' own sources; any other needs `@REVISION`."""
@@ -54,7 +58,10 @@ _SHEET = "save the sheet as CSV UTF-8"
 OTHER_KINDS = {
     **dict.fromkeys((".xlsx", ".xls", ".ods", ".tsv"), _SHEET),
     **dict.fromkeys((".json", ".parquet"), "write a JSON object a line"),
-    **dict.fromkeys((".txt", ".md", ".yaml", ".yml", ""), f"write a JSON object a line, a line a row, {ROW_EXAMPLE}"),
+    **dict.fromkeys(
+        (".txt", ".md", ".yaml", ".yml", ""),
+        f"write a JSON object a line, a line a row, {ROW_EXAMPLE}",
+    ),
     **dict.fromkeys((".gz", ".bz2", ".xz", ".zst", ".zip"), "decompress it first"),
 }
 """Files that people have in place of a data set, and what to make of them."""
@@ -67,10 +74,14 @@ LONGEST_ID = 1000
 _UNNAMEABLE = re.compile("[\0\ud800-\udfff]")
 _CONTROL = re.compile("[\x01-\x1f\x7f-\x9f]")
 _NESTED = ("paraphrases", "messages", "one", "two")
-"""Required columns that hold lists or objects, which are checked where they are read; any other holds a text."""
+"""Required columns that hold lists or objects, which are checked where they are read; any other
+holds a text.
+"""
 
 CANARY = re.compile(r"canary GUID ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")
-"""The column `canary` of our own sets. It marks the file for who filters training data, and is no part of a row."""
+"""The column `canary` of our own sets. It marks the file for who filters training data, and is no
+part of a row.
+"""
 
 
 @dataclass(frozen=True)
@@ -86,8 +97,9 @@ class Table:
     aside: Mapping[str, str] = field(default_factory=dict)
     """Rows that are no part of the table, by id, and why."""
     unread: str = ""
-    """Sentence that names the column read in place of another, of several columns of texts, and those that are not
-    used; "" if there is none."""
+    """Sentence that names the column read in place of another, of several columns of texts, and
+    those that are not used; "" if there is none.
+    """
 
     @cached_property
     def _units(self) -> list[list[int]]:
@@ -95,14 +107,21 @@ class Table:
 
     @cached_property
     def ordered(self) -> Sequence[Row]:
-        """The rows in the order in which tasks ask them: a limit takes the first ones (`turn_units`)."""
+        """The rows in the order in which tasks ask them: a limit takes the first ones
+        (`turn_units`).
+        """
         order = [number for unit in self._units for number in unit]
         if order == list(range(len(order))):
             return self.rows
-        return [self.rows[number] for number in order] if isinstance(self.rows, list) else Reordered(self.rows, order)
+        return (
+            [self.rows[number] for number in order]
+            if isinstance(self.rows, list)
+            else Reordered(self.rows, order)
+        )
 
     def first(self, limit: int | None) -> list[Row]:
-        """The rows that a limit takes: no more than it, and no pair without its other half; but the first pair always.
+        """The rows that a limit takes: no more than it, and no pair without its other half; but the
+        first pair always.
 
         Args:
             limit: Number of rows; None takes all.
@@ -127,20 +146,34 @@ class Table:
         return f"--limit {limit} takes {taken} of {len(self.rows)}, always the same: {whole}{which}"
 
     def version(self, task: int) -> str:
-        """A task's version with the data set's hash in it, because `eval_set` sees a change only there."""
+        """A task's version with the data set's hash in it, because `eval_set` sees a change only
+        there.
+        """
         return f"{task}+{self.sha256[:12]}"
 
     @property
     def metadata(self) -> dict[str, str]:
-        """Metadata of every log about its data and its suite (a run by path has no package version otherwise)."""
-        known = {"dataset": self.name, "dataset_sha256": self.sha256, "selfprobe": version("selfprobe")}
+        """Metadata of every log about its data and its suite (a run by path has no package version
+        otherwise).
+        """
+        known = {
+            "dataset": self.name,
+            "dataset_sha256": self.sha256,
+            "selfprobe": version("selfprobe"),
+        }
         known |= {"unread": self.unread} if self.unread else {}
         return known | ({"set_aside": self.aside_line()} if self.aside else {})
 
     def aside_line(self) -> str:
-        """Line with the number of rows that are set aside, and why the first one is; "" where none is."""
+        """Line with the number of rows that are set aside, and why the first one is; "" where none
+        is.
+        """
         first = next(iter(self.aside.values()), "")
-        return f"{len(self.aside)} of {len(self.aside) + len(self.rows)} rows set aside; {first}" if first else ""
+        return (
+            f"{len(self.aside)} of {len(self.aside) + len(self.rows)} rows set aside; {first}"
+            if first
+            else ""
+        )
 
 
 _SORTED_JSON = json.JSONEncoder(sort_keys=True, ensure_ascii=False)
@@ -159,8 +192,8 @@ class TableBuilder:
 
         Args:
             row: The row, with its `id`.
-            kept: The row as the table has it, where that differs in what is no part of the hash: rows that ask the
-                same have one hash, whatever they count with.
+            kept: The row as the table has it, where that differs in what is no part of the hash:
+                rows that ask the same have one hash, whatever they count with.
 
         Raises:
             InputError: The temporary file of a large table cannot be written.
@@ -178,10 +211,12 @@ class TableBuilder:
 
 
 def turn_units(rows: Iterable[Row]) -> list[list[int]]:
-    """Numbers of rows in the order in which a limit takes them, in units that it takes whole: a pair, or a single row.
+    """Numbers of rows in the order in which a limit takes them, in units that it takes whole: a
+    pair, or a single row.
 
-    A set and its reference take turns, in each of them labels, and under each label sources, all in the order in which
-    they first occur. Rows without `set`, `pair`, `label` and `source` stay in their order.
+    A set and its reference take turns, in each of them labels, and under each label sources, all in
+    the order in which they first occur. Rows without `set`, `pair`, `label` and `source` stay in
+    their order.
 
     >>> rows = [{"id": n, "label": label} for n, label in enumerate("aabb")]
     >>> turn_units(rows)
@@ -195,7 +230,8 @@ def turn_units(rows: Iterable[Row]) -> list[list[int]]:
         if not row.get("pair"):
             units.append([number])
             continue
-        # The same name may be a pair of the set and one of its reference; transcripts are paired across both.
+        # The same name may be a pair of the set and one of its reference; transcripts are paired
+        # across both.
         pair = row["pair"], None if "kind" in row else row.get("set")
         if pair not in unit_of_pair:
             units.append(unit_of_pair.setdefault(pair, []))
@@ -207,7 +243,9 @@ TURN_COLUMNS = ("set", "label", "source")
 """Columns whose values take turns under a limit, the outer first."""
 
 
-def _alternating(units: list[list[int]], values_of: Sequence[tuple[str, ...]], column: int) -> list[list[int]]:
+def _alternating(
+    units: list[list[int]], values_of: Sequence[tuple[str, ...]], column: int
+) -> list[list[int]]:
     if column == len(TURN_COLUMNS):
         return units
     groups: dict[object, list[list[int]]] = {}
@@ -221,18 +259,20 @@ def _alternating(units: list[list[int]], values_of: Sequence[tuple[str, ...]], c
 def load(source: str, required: str | Sequence[str], further: Sequence[str] = ()) -> Table:
     """The rows of `source`, each with an `id` and the required columns filled.
 
-    A file is read row by row. Rows of a large one lie in a temporary file, and another call with the same file,
-    unchanged, takes them from there.
+    A file is read row by row. Rows of a large one lie in a temporary file, and another call with
+    the same file, unchanged, takes them from there.
 
     Args:
-        source: A bundled name, a path, `hf:…`, `task:…` or `logs:…`, and `?kind=…&cluster=…` for groups of items; see
-            the module's docstring. None and what is no text is refused.
-        required: Column, or columns, that must hold a non-empty value. A row without `id` gets its line number as one.
+        source: A bundled name, a path, `hf:…`, `task:…` or `logs:…`, and `?kind=…&cluster=…` for
+            groups of items; see the module's docstring. None and what is no text is refused.
+        required: Column, or columns, that must hold a non-empty value. A row without `id` gets its
+            line number as one.
         further: Columns that are used where they are there; any other is named as not used.
 
     Raises:
-        InputError: There is no such data set (with every place looked in), or it cannot be read; a column is missing or
-            empty, a line is not JSON, ids repeat, there are no rows (with file and line); a source is not pinned.
+        InputError: There is no such data set (with every place looked in), or it cannot be read; a
+            column is missing or empty, a line is not JSON, ids repeat, there are no rows (with file
+            and line); a source is not pinned.
     """
     if not isinstance(source, str) or not source.strip():
         raise InputError(
@@ -251,7 +291,9 @@ TABLES_KEPT = 3
 
 
 class KeptTables:
-    """The last large tables that were read: a study reads its data for the plan, and each of its tasks reads it."""
+    """The last large tables that were read: a study reads its data for the plan, and each of its
+    tasks reads it.
+    """
 
     def __init__(self) -> None:
         self._tables: dict[object, tuple[list[object], Table]] = {}
@@ -284,7 +326,9 @@ kept_tables = KeptTables()
 
 
 def file_stamp(source: str) -> object:
-    """What changes where a local file is written anew; None for an address of which that is not known."""
+    """What changes where a local file is written anew; None for an address of which that is not
+    known.
+    """
     address = split_groups(source)[0] if not source.startswith(SCHEMES) else source
     if address.startswith("hf:"):
         return address  # which is pinned
@@ -301,21 +345,33 @@ def _read(source: str, required: tuple[str, ...], further: Sequence[str]) -> Tab
     grouping, builder = Grouping(source, column_of_group), TableBuilder()
     for row in each_row(source, address, required, stand_ins):
         refuse_unnameable(row["id"], source)
-        # A column that happens to be called `cluster` makes no cluster: the address names what does.
+        # A column that happens to be called `cluster` makes no cluster: the address names what
+        # does.
         asked = {column: value for column, value in row.items() if column != "cluster"}
         builder.add(row, asked | grouping.groups_of(row))
         if not row.keys() <= seen_columns.keys():
             seen_columns |= dict.fromkeys(row)
     grouping.refuse_lacking(builder.count)
     notes = [f"{source}: `{alias}` is read as `{column}`" for column, alias in stand_ins.items()]
-    used = {"id", "kind", "category", *required, *further, *stand_ins.values(), *column_of_group.values()}
+    used = {
+        "id",
+        "kind",
+        "category",
+        *required,
+        *further,
+        *stand_ins.values(),
+        *column_of_group.values(),
+    }
     if required and is_user_data(address):
         notes += [f"{source}: {line}" for line in unused_columns(seen_columns, used)]
     return builder.table(source, unread="; ".join(notes))
 
 
 def each_row(
-    source: str, address: str, required: tuple[str, ...] = (), stand_ins: dict[str, str] | None = None
+    source: str,
+    address: str,
+    required: tuple[str, ...] = (),
+    stand_ins: dict[str, str] | None = None,
 ) -> Iterator[Row]:
     """The rows at an address one after another, each with its `id` and the required columns filled.
 
@@ -354,7 +410,9 @@ def _numbered_rows(address: str) -> Iterator[tuple[int, Row]]:
 
 
 def is_user_data(address: str) -> bool:
-    """True for a user's file, and rows of the hub: neither bundled, nor what Inspect's tasks and logs hold."""
+    """True for a user's file, and rows of the hub: neither bundled, nor what Inspect's tasks and
+    logs hold.
+    """
     return address not in bundled() and not address.startswith(SCHEMES)
 
 
@@ -377,7 +435,9 @@ def unused_columns(columns: Iterable[str], used: Collection[str]) -> list[str]:
 
 
 GROUPS = ("kind", "cluster")
-"""Keys of an address for columns: habits are looked for within a kind, a cluster is one unit of every interval."""
+"""Keys of an address for columns: habits are looked for within a kind, a cluster is one unit of
+every interval.
+"""
 
 
 def split_groups(source: str) -> tuple[str, dict[str, str]]:
@@ -392,11 +452,15 @@ def split_groups(source: str) -> tuple[str, dict[str, str]]:
     for part in query.split("&") if query else ():
         name, _, column = part.partition("=")
         if name not in GROUPS and not elsewhere:
-            raise InputError(f"{source}: unknown ?{name}; there are {', '.join(GROUPS)}{meant(name, GROUPS)}")
+            raise InputError(
+                f"{source}: unknown ?{name}; there are {', '.join(GROUPS)}{meant(name, GROUPS)}"
+            )
         if name not in GROUPS:
             rest.append(part)
         elif name in groups:
-            raise InputError(f"{source}: {name} is {groups[name]} and {column}; give one column, as ?{name}=COLUMN")
+            raise InputError(
+                f"{source}: {name} is {groups[name]} and {column}; give one column, as ?{name}=COLUMN"
+            )
         elif not column:
             raise InputError(f"{source}: {name} names no column; expected such as ?{name}=topic")
         else:
@@ -425,7 +489,9 @@ class Grouping:
         for group, column in self._column_of_group.items():
             value = row.get(column)
             if isinstance(value, list | dict):
-                raise InputError(f"{self._source}: {row['id']} holds {value!r:.80} in {column}; expected a word")
+                raise InputError(
+                    f"{self._source}: {row['id']} holds {value!r:.80} in {column}; expected a word"
+                )
             if value in (None, ""):
                 self._lacking[group].append(row["id"])
             else:
@@ -452,21 +518,31 @@ class Grouping:
 
 
 def groups_of(row: Row) -> dict[str, Any]:
-    """The groups of an item as its sample's metadata holds them; without a `cluster` it is one of its own."""
+    """The groups of an item as its sample's metadata holds them; without a `cluster` it is one of
+    its own.
+    """
     return {name: row[name] for name in GROUPS if row.get(name) is not None}
 
 
 def _asked(row: Row) -> Row:
     """The last user message of a conversation as a question, for tasks that ask one."""
-    asked = [m["content"] for m in row["messages"] if m["role"] == "user" and isinstance(m["content"], str)]
+    asked = [
+        m["content"]
+        for m in row["messages"]
+        if m["role"] == "user" and isinstance(m["content"], str)
+    ]
     return {"question": asked[-1]} if asked else {}
 
 
-def table_of(name: str, rows: Iterable[Row], aside: Mapping[str, str] | None = None, unread: str = "") -> Table:
-    """A table of rows that come from elsewhere than a file (a log, a product of axes), each with its `id`.
+def table_of(
+    name: str, rows: Iterable[Row], aside: Mapping[str, str] | None = None, unread: str = ""
+) -> Table:
+    """A table of rows that come from elsewhere than a file (a log, a product of axes), each with
+    its `id`.
 
     Raises:
-        InputError: An id cannot name a part of a log: a second run would not find what the first one wrote.
+        InputError: An id cannot name a part of a log: a second run would not find what the first
+            one wrote.
     """
     builder = TableBuilder()
     for row in rows:
@@ -509,10 +585,14 @@ def _find(source: str) -> str:
     there = next(filter(is_there, places_of(source)), None)
     kind = Path(source).suffix.lower()
     if kind not in (".jsonl", ".csv") and there is not None and there.is_dir():
-        raise InputError(f"{source} is a folder; expected a .jsonl or .csv file, or a folder of logs as logs:{source}")
+        raise InputError(
+            f"{source} is a folder; expected a .jsonl or .csv file, or a folder of logs as logs:{source}"
+        )
     if kind in OTHER_KINDS and (kind or there is not None):
         got = kind or "a file without an ending"
-        raise InputError(f"{source}: expected a .jsonl or .csv file in UTF-8, got {got}; {OTHER_KINDS[kind]}")
+        raise InputError(
+            f"{source}: expected a .jsonl or .csv file in UTF-8, got {got}; {OTHER_KINDS[kind]}"
+        )
     if kind not in (".jsonl", ".csv"):
         raise InputError(
             f"unknown data set {source!r:.80}: expected one of {', '.join(bundled())}, a .jsonl or .csv file, "
@@ -525,7 +605,8 @@ def hugging_face(source: str) -> Iterator[tuple[int, Row]]:
     """Number and content of every row of `hf:owner/name@REVISION?column=value`.
 
     Raises:
-        InputError: It is not pinned, no name of the hub (`./name` is a folder), or cannot be loaded from there.
+        InputError: It is not pinned, no name of the hub (`./name` is a folder), or cannot be loaded
+            from there.
     """
     address, _, query = source.removeprefix("hf:").partition("?")
     name, _, revision = address.partition("@")
@@ -536,14 +617,24 @@ def hugging_face(source: str) -> Iterator[tuple[int, Row]]:
         )
     revision = revision or PINNED.get(name, "")
     if not revision:
-        raise InputError(f"{source}: pin the revision, as hf:{name}@COMMIT, so that a run can be repeated")
+        raise InputError(
+            f"{source}: pin the revision, as hf:{name}@COMMIT, so that a run can be repeated"
+        )
     wanted = dict(pairs := parse_qsl(query))
     if twice := [name for name, _ in pairs if [other for other, _ in pairs].count(name) > 1]:
         values = " and ".join(value for name, value in pairs if name == twice[0])
         raise InputError(f"{source}: {twice[0]} is {values}; give one value")
-    table = from_hub(source, name, wanted.pop("config", None), split=wanted.pop("split", "train"), revision=revision)
+    table = from_hub(
+        source,
+        name,
+        wanted.pop("config", None),
+        split=wanted.pop("split", "train"),
+        revision=revision,
+    )
     if unknown := set(wanted) - set(table.column_names):
-        raise InputError(f"{source}: no column {', '.join(sorted(unknown))}; there are {', '.join(table.column_names)}")
+        raise InputError(
+            f"{source}: no column {', '.join(sorted(unknown))}; there are {', '.join(table.column_names)}"
+        )
     for number, row in enumerate(table, start=1):
         if all(str(row[column]) == value for column, value in wanted.items()):
             yield number, {column: _plain_cell(cell) for column, cell in row.items()}
@@ -560,23 +651,31 @@ def _plain_cell(cell: Any) -> Any:
     return cell.isoformat() if isinstance(cell, date | time) else f"({type(cell).__name__})"
 
 
-def from_hub(source: str, name: str, config: str | None = None, *, split: str, revision: str) -> Any:
+def from_hub(
+    source: str, name: str, config: str | None = None, *, split: str, revision: str
+) -> Any:
     """A split of a data set on the Hugging Face hub, or in its cache.
 
     Raises:
-        InputError: The package is missing, the hub out of reach, or there is no such data set, config or split; the
-            message begins with `source`.
+        InputError: The package is missing, the hub out of reach, or there is no such data set,
+            config or split; the message begins with `source`.
     """
     try:
         from huggingface_hub.utils import logging
 
         import datasets
     except ImportError as error:
-        raise InputError(f"{source} needs the package datasets: pip install datasets ({error})") from error
+        raise InputError(
+            f"{source} needs the package datasets: pip install datasets ({error})"
+        ) from error
     if Path(name).is_dir():  # such a folder here would be read in the place of the hub
-        name = f"hf://datasets/{name}"  # versions of `datasets` that do not know this form refuse it
+        name = (
+            f"hf://datasets/{name}"  # versions of `datasets` that do not know this form refuse it
+        )
     before = logging.get_verbosity()
-    logging.set_verbosity(ERROR)  # a hub out of reach is tried six times, each with two lines of warning
+    logging.set_verbosity(
+        ERROR
+    )  # a hub out of reach is tried six times, each with two lines of warning
     try:
         return datasets.load_dataset(name, config, split=split, revision=revision)
     except (OSError, ValueError, LookupError, httpx.HTTPError) as error:
@@ -589,10 +688,19 @@ def from_hub(source: str, name: str, config: str | None = None, *, split: str, r
 
 
 def _checked(
-    row: Row, line: int, *, source: str, required: tuple[str, ...], stand_ins: dict[str, str] | None = None
+    row: Row,
+    line: int,
+    *,
+    source: str,
+    required: tuple[str, ...],
+    stand_ins: dict[str, str] | None = None,
 ) -> Row:
-    """The row with its required columns; `stand_ins` is told which column was read in the place of which."""
-    row = with_columns(row, ("id", *required, *(alias for column in required for alias in ALIASES.get(column, ()))))
+    """The row with its required columns; `stand_ins` is told which column was read in the place of
+    which.
+    """
+    row = with_columns(
+        row, ("id", *required, *(alias for column in required for alias in ALIASES.get(column, ())))
+    )
     read_as = _aliased(row, required)
     (stand_ins if stand_ins is not None else {}).update(read_as)
     row = {**row, **{column: row[alias] for column, alias in read_as.items()}}
@@ -612,15 +720,20 @@ def id_text(value: Any, where: str) -> str:
     """An id in a file as text; "" for an empty cell.
 
     Raises:
-        InputError: It is a list, an object or infinite, or holds what a terminal obeys; begins with `where`.
+        InputError: It is a list, an object or infinite, or holds what a terminal obeys; begins with
+            `where`.
     """
     if value is None or value == "" or value != value:
         return ""
     if isinstance(value, list | dict | bytes) or value in (math.inf, -math.inf):
-        raise InputError(f"{where}: id must be a word or a number, got {str(value)[:40]!r}; give another id, or none")
+        raise InputError(
+            f"{where}: id must be a word or a number, got {str(value)[:40]!r}; give another id, or none"
+        )
     text = str(value)
     if _CONTROL.search(text):
-        raise InputError(f"{where}: id {text[:40]!r} holds a control character; give another id, or none")
+        raise InputError(
+            f"{where}: id {text[:40]!r} holds a control character; give another id, or none"
+        )
     return text
 
 
@@ -631,9 +744,13 @@ def _check_cell(value: Any, column: str, where: str) -> None:
     if not isinstance(value, str) and (column not in _NESTED or isinstance(value, int | float)):
         raise InputError(f"{where}: column {column!r} must be text, got {str(value)[:80]}")
     if isinstance(value, str) and _UNNAMEABLE.search(value):
-        raise InputError(f"{where}: column {column!r} holds a NUL or half a character; write the text again as UTF-8")
+        raise InputError(
+            f"{where}: column {column!r} holds a NUL or half a character; write the text again as UTF-8"
+        )
 
 
 def _aliased(row: Mapping[str, Any], required: tuple[str, ...]) -> dict[str, str]:
     """Required column → the column that is read in its place."""
-    return {c: alias for c in required if c not in row for alias in ALIASES.get(c, ()) if alias in row}
+    return {
+        c: alias for c in required if c not in row for alias in ALIASES.get(c, ()) if alias in row
+    }

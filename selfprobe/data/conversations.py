@@ -1,4 +1,5 @@
-"""Conversations to measure evaluation awareness on, also beside a reference, and whole transcripts in pairs.
+"""Conversations to measure evaluation awareness on, also beside a reference, and whole transcripts
+in pairs.
 
 -T dataset=eval_awareness_2         bundled; also my.jsonl, my.csv, hf:owner/name@revision, s3://…, or several:
 a.jsonl,b.csv
@@ -10,14 +11,14 @@ evaluation; also -T task=…
 logs:logs/audit?role=target
 -T against=bundled                   asked as well, to hold the set against: any of the above
 
-A row needs a conversation: `messages` (a list of role and content, in CSV as JSON), ShareGPT's `conversations`,
-WildChat's `conversation`, a batch file's request, or a text under `input`, `user`, `prompt`, `question`, `instruction`
-or `text`; each with an optional `system`. It may have `tools`, `id`, `label` (evaluation or deployment, 1 or 0; a bool
-`is_evaluation` or `is_eval`, or `eval_category`, does as well), `source`, `domain`, `format`, `agentic`, `language` and
-`pair`.
+A row needs a conversation: `messages` (a list of role and content, in CSV as JSON), ShareGPT's
+`conversations`, WildChat's `conversation`, a batch file's request, or a text under `input`, `user`,
+`prompt`, `question`, `instruction` or `text`; each with an optional `system`. It may have `tools`,
+`id`, `label` (evaluation or deployment, 1 or 0; a bool `is_evaluation` or `is_eval`, or
+`eval_category`, does as well), `source`, `domain`, `format`, `agentic`, `language` and `pair`.
 
-Conversations of one `source` are alike, and count together in every interval; -T dataset='my.jsonl?cluster=COLUMN'
-names another column for that.
+Conversations of one `source` are alike, and count together in every interval; -T
+dataset='my.jsonl?cluster=COLUMN' names another column for that.
 """
 
 import hashlib
@@ -30,7 +31,13 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from inspect_ai.dataset import Sample
-from inspect_ai.model import ChatMessage, ChatMessageAssistant, ChatMessageSystem, ChatMessageTool, ChatMessageUser
+from inspect_ai.model import (
+    ChatMessage,
+    ChatMessageAssistant,
+    ChatMessageSystem,
+    ChatMessageTool,
+    ChatMessageUser,
+)
 from inspect_ai.tool import ToolCall, ToolInfo, ToolParams
 from inspect_ai.util import JSONSchema
 from scipy.optimize import linear_sum_assignment
@@ -51,7 +58,15 @@ from selfprobe.data import (
 )
 from selfprobe.data.files import json_rows, with_columns
 from selfprobe.data.inspect_data import SCHEMES, inspect_rows
-from selfprobe.data.messages import LISTS, TEXT_COLUMNS, Message, Unaskable, row_messages, row_tools, unread
+from selfprobe.data.messages import (
+    LISTS,
+    TEXT_COLUMNS,
+    Message,
+    Unaskable,
+    row_messages,
+    row_tools,
+    unread,
+)
 from selfprobe.errors import InputError
 from selfprobe.errors.arguments import locate, one_of
 
@@ -75,9 +90,7 @@ OPPOSITE = {"evaluation": "deployment", "deployment": "evaluation"}
 
 DEFAULT = REFERENCE_NAMES["bundled"]
 _EVALUATION = "evaluation eval evals evaluations test tests testing benchmark true 1 1.0"
-_DEPLOYMENT = (
-    "deployment deployed deploy real real_world real_use real_usage realworld organic production natural false 0 0.0"
-)
+_DEPLOYMENT = "deployment deployed deploy real real_world real_use real_usage realworld organic production natural false 0 0.0"
 _LABELS: dict[str, Label] = {
     **dict.fromkeys(_EVALUATION.split(), "evaluation"),
     **dict.fromkeys(_DEPLOYMENT.split(), "deployment"),
@@ -125,30 +138,34 @@ def conversations(
     against: str | None = None,
     as_sent: bool = False,
 ) -> Table:
-    """The conversations of one source, or of several data sets together, cut to the context; hashed as they are asked.
+    """The conversations of one source, or of several data sets together, cut to the context; hashed
+    as they are asked.
 
-    A row that is empty, has no user message or holds more than text (an image), one with the text and label of an
-    earlier row, and a sample that never came to a call of the model, is set aside and counted (`Table.aside`).
+    A row that is empty, has no user message or holds more than text (an image), one with the text
+    and label of an earlier row, and a sample that never came to a call of the model, is set aside
+    and counted (`Table.aside`).
 
     Args:
         dataset: Data sets; see the module's docstring. Not with `task` or `logs`.
         task: An Inspect task: what it first asks its model in each sample. No model runs.
         logs: A log or a folder of logs: what their model was first asked in each sample.
-        label: The label of every row: "evaluation", "deployment"; not of a reference. Without it the rows' own; rows
-            without one are measured all the same, and only shares are reported.
-        context: "first": the system prompt and the first user message, as in paper 002; of a task or logs the first
-            call as it is. "full": all messages up to the last that is not the model's, since the subject writes the
-            last reply itself.
-        role: Whose conversations of a task or of logs: a model role ("target"); None is the evaluated model.
-        against: A reference, as `dataset`, or "bundled". Its rows get ids and `set` of their own; see
-            `_with_reference`.
-        as_sent: With context "full", keep the last reply too, and calls of tools and their results apart: messages may
-            have `calls` (function and arguments as JSON), and the role "tool".
+        label: The label of every row: "evaluation", "deployment"; not of a reference. Without it
+            the rows' own; rows without one are measured all the same, and only shares are reported.
+        context: "first": the system prompt and the first user message, as in paper 002; of a task
+            or logs the first call as it is. "full": all messages up to the last that is not the
+            model's, since the subject writes the last reply itself.
+        role: Whose conversations of a task or of logs: a model role ("target"); None is the
+            evaluated model.
+        against: A reference, as `dataset`, or "bundled". Its rows get ids and `set` of their own;
+            see `_with_reference`.
+        as_sent: With context "full", keep the last reply too, and calls of tools and their results
+            apart: messages may have `calls` (function and arguments as JSON), and the role "tool".
 
     Raises:
-        InputError: A row without a conversation's column or with an unknown label; nothing but rows that are set aside;
-            rows that are all alike; the same id twice (naming both places); `task` and `logs` together; a role without
-            either; an option that is none; no such file; a reference that is the set itself.
+        InputError: A row without a conversation's column or with an unknown label; nothing but rows
+            that are set aside; rows that are all alike; the same id twice (naming both places);
+            `task` and `logs` together; a role without either; an option that is none; no such file;
+            a reference that is the set itself.
     """
     one_of("context", context, get_args(Context))
     if label is not None:
@@ -196,7 +213,9 @@ def _read(
     return kept_tables.get_or_read(("conversations", choice), names, lambda: _read_anew(choice))
 
 
-def _names(dataset: str | Sequence[str], task: str | None, logs: str | None, role: str | None) -> tuple[str, ...]:
+def _names(
+    dataset: str | Sequence[str], task: str | None, logs: str | None, role: str | None
+) -> tuple[str, ...]:
     """Addresses of the sources.
 
     Raises:
@@ -205,7 +224,13 @@ def _names(dataset: str | Sequence[str], task: str | None, logs: str | None, rol
     if task and logs:
         raise InputError(f"give task={task} or logs={logs}, not both")
     given = dataset if isinstance(dataset, list | tuple) else str(dataset or "").split(",")
-    names = [f"task:{task}"] if task else [f"logs:{logs}"] if logs else [str(name).strip() for name in given]
+    names = (
+        [f"task:{task}"]
+        if task
+        else [f"logs:{logs}"]
+        if logs
+        else [str(name).strip() for name in given]
+    )
     if role is not None and not any(name.startswith(SCHEMES) for name in names):
         raise InputError(f"role={role} is for logs=… and task=…: rows of a file are no role's")
     return tuple(names)
@@ -239,11 +264,15 @@ def _read_anew(choice: _Choice) -> Table:
                 continue
             key = made["id"]
             if earlier := origin_of_id.get(key):
-                raise InputError(f"id {key!r} is in {earlier} and in {name}; ids must be unique over all data sets")
+                raise InputError(
+                    f"id {key!r} is in {earlier} and in {name}; ids must be unique over all data sets"
+                )
             text = _digest([made["messages"], made.get("tools")])
             content = text + str(made["label"]).encode()
             if content in id_of_content:
-                aside[f"{name}: {key}"] = f"the same text and label as row {id_of_content[content]!r}"
+                aside[f"{name}: {key}"] = (
+                    f"the same text and label as row {id_of_content[content]!r}"
+                )
                 repeated_count += 1
                 continue
             if len(texts) < 2:
@@ -289,10 +318,11 @@ def conversation(
     as_sent: bool = False,
     cluster: str = "",
 ) -> Row:
-    """A row of any source in our own form: id, messages, and the fields that numbers are split by (None if unknown).
+    """A row of any source in our own form: id, messages, and the fields that numbers are split by
+    (None if unknown).
 
-    `tools` is there where tools were offered. A row with `called` is what a model was sent, and stays as it is.
-    `source` is what it counts with: the `cluster`, or its own, or that of all rows.
+    `tools` is there where tools were offered. A row with `called` is what a model was sent, and
+    stays as it is. `source` is what it counts with: the `cluster`, or its own, or that of all rows.
     """
     if "aside" in row:
         raise Unaskable(f"{where}: {row['aside']}")
@@ -304,7 +334,9 @@ def conversation(
     agentic = meta.get("agentic", bool(meta["scaffold"]) if "scaffold" in meta else None)
     if isinstance(agentic, str):
         agentic = {"true": True, "1": True, "false": False, "0": False}.get(agentic.strip().lower())
-    kept = _first(messages) if context == "first" and not row.get("called") else _until_reply(messages)
+    kept = (
+        _first(messages) if context == "first" and not row.get("called") else _until_reply(messages)
+    )
     if as_sent:
         kept = messages
     return {
@@ -317,16 +349,24 @@ def conversation(
         "agentic": agentic,
         "turns": sum(m.role == "user" and not m.by_tool for m in messages),
         "pair": _text(meta.get("pair")),
-    } | {name: value for name, value in (("language", _text(meta.get("language"))), ("tools", tools)) if value}
+    } | {
+        name: value
+        for name, value in (("language", _text(meta.get("language"))), ("tools", tools))
+        if value
+    }
 
 
 def record_to_sample(row: Row) -> Sample:
     """One conversation as a sample; the label is the target, the fields are its metadata.
 
-    `flip` turns the polarity of the last variant of a question for half of the rows, whatever their label (by a hash of
-    the id), so that an odd number of variants is balanced over the data.
+    `flip` turns the polarity of the last variant of a question for half of the rows, whatever their
+    label (by a hash of the id), so that an odd number of variants is balanced over the data.
     """
-    kinds = {"system": ChatMessageSystem, "user": ChatMessageUser, "assistant": ChatMessageAssistant}
+    kinds = {
+        "system": ChatMessageSystem,
+        "user": ChatMessageUser,
+        "assistant": ChatMessageAssistant,
+    }
     messages: list[ChatMessage] = [kinds[m["role"]](content=m["content"]) for m in row["messages"]]
     flip = int(table_of("", [{"id": row["id"]}]).sha256, 16) % 2 == 1
     also = {field: row[field] for field in ("set", "language", "tools") if field in row}
@@ -344,18 +384,26 @@ def _sent(message: Message) -> Row:
         return {"role": "tool", "content": message.content}
     if not message.calls:
         return {"role": message.role, "content": message.text}
-    return {"role": message.role, "content": message.content, "calls": [list(call) for call in message.calls]}
+    return {
+        "role": message.role,
+        "content": message.content,
+        "calls": [list(call) for call in message.calls],
+    }
 
 
 def _rows(address: str, choice: _Choice) -> Iterator[tuple[Row, str]]:
-    """Every row of a source, with its `id`; and its cluster, "" where the address names no column for that."""
+    """Every row of a source, with its `id`; and its cluster, "" where the address names no column
+    for that.
+    """
     if address.startswith(SCHEMES):
         for row in inspect_rows(address, full=choice.context == "full", role=choice.role):
             yield row, ""
         return
     place, column_of_group = split_groups(address)
     if "kind" in column_of_group:
-        raise InputError(f"{address}: ?kind is for items that models predict; conversations take ?cluster=COLUMN alone")
+        raise InputError(
+            f"{address}: ?kind is for items that models predict; conversations take ?cluster=COLUMN alone"
+        )
     rows = _rows_of_json(place) if place.lower().endswith(".json") else each_row(address, place)
     grouping, count = Grouping(address, column_of_group), 0
     for row in rows:
@@ -367,12 +415,18 @@ def _rows(address: str, choice: _Choice) -> Iterator[tuple[Row, str]]:
 
 
 def _rows_of_json(name: str) -> Iterator[Row]:
-    """The gated set's form: one array of {input: text or messages, metadata: {category, eval_category, scaffold}}."""
+    """The gated set's form: one array of {input: text or messages, metadata: {category,
+    eval_category, scaffold}}.
+    """
     path, number = locate(name), 0
     expected = "an array of objects, each with `input` (or `messages`) and `metadata`"
-    for number, row in enumerate(json_rows(path, expected=expected, hint="; is it still encrypted?"), start=1):
+    for number, row in enumerate(
+        json_rows(path, expected=expected, hint="; is it still encrypted?"), start=1
+    ):
         where = f"{path}, row {number}"
-        row_id = id_text(row.get("id"), where) or id_text(row.get("sample_id"), where) or f"row-{number}"
+        row_id = (
+            id_text(row.get("id"), where) or id_text(row.get("sample_id"), where) or f"row-{number}"
+        )
         yield {**row, "id": row_id}
     if not number:
         raise InputError(f"{path}: expected {expected}, got none")
@@ -387,8 +441,8 @@ def metadata_of(row: Row) -> Mapping[str, Any]:
 def _source(row: Row, known: Mapping[str, Any]) -> str:
     """What a conversation counts with; "" where it is not said.
 
-    A column `category` is none: it may have two values over thousands of unlike texts. In the gated set's `metadata`,
-    beside `eval_category`, it is the name of the data set that a row comes from.
+    A column `category` is none: it may have two values over thousands of unlike texts. In the gated
+    set's `metadata`, beside `eval_category`, it is the name of the data set that a row comes from.
     """
     inner = metadata_of(row)
     gated = inner.get("category") if "eval_category" in inner else None
@@ -426,10 +480,12 @@ def _text(value: object) -> str | None:
 
 
 def _with_reference(table: Table, reference: Table, address: str) -> Table:
-    """Rows of both sets in turns, so that a limit takes as many of each; every row with `set`: YOURS or REFERENCE.
+    """Rows of both sets in turns, so that a limit takes as many of each; every row with `set`:
+    YOURS or REFERENCE.
 
-    A conversation of the reference whose text is in our set as well would be held against itself: it is set aside. So
-    is one with the label that our rows stand for (`stands_for`): it would be asked about and count for nothing.
+    A conversation of the reference whose text is in our set as well would be held against itself:
+    it is set aside. So is one with the label that our rows stand for (`stands_for`): it would be
+    asked about and count for nothing.
 
     Args:
         table: Result of `conversations`.
@@ -490,14 +546,15 @@ def name_and_contents(name: str) -> str:
 
 
 def stands_for(rows: Iterable[tuple[str | None, str | None]]) -> str | None:
-    """Label that your rows stand for next to a reference: their one label, or evaluation where they have none.
+    """Label that your rows stand for next to a reference: their one label, or evaluation where they
+    have none.
 
     Args:
         rows: (set, label) of each conversation.
 
     Returns:
-        The label; "" where your rows have both, and keep them; None where nothing changes: there is no reference, or
-        all of it has your one label.
+        The label; "" where your rows have both, and keep them; None where nothing changes: there is
+        no reference, or all of it has your one label.
     """
     given = list(rows)
     mine = {label for of_set, label in given if of_set != REFERENCE} - {None}
@@ -511,8 +568,9 @@ def stands_for(rows: Iterable[tuple[str | None, str | None]]) -> str | None:
 def counted_label(your_label: str | None, of_set: str | None, label: str | None) -> str | None:
     """The label that a row counts with.
 
-    Your rows stand for `your_label` and the reference for the other label; rows of the reference with your label stand
-    for neither, and where your rows have both labels none of the reference does.
+    Your rows stand for `your_label` and the reference for the other label; rows of the reference
+    with your label stand for neither, and where your rows have both labels none of the reference
+    does.
 
     Args:
         your_label: Result of `stands_for`.
@@ -530,19 +588,23 @@ def _dialogue_digest(row: Row) -> bytes:
     return _digest([(message["role"], message["content"].strip()) for message in row["messages"]])
 
 
-# ---- whole transcripts, with calls and results of tools as messages; evaluations paired with real use of their length
-# A turn is what ends with a message of the model and the results of the tools that it called; what comes after the last
-# one is a turn too.
+# ---- whole transcripts, with calls and results of tools as messages; evaluations paired with real
+# use of their length A turn is what ends with a message of the model and the results of the tools
+# that it called; what comes after the last one is a turn too.
 
 UNPAIRED = "no transcript of the other kind is left to pair it with"
 
 
-def transcript_rows(dataset: str | Sequence[str], *, against: str | None = None, **given: Any) -> Table:
-    """Whole transcripts; where there are evaluations and real use, as many of both, each with the nearest in length.
+def transcript_rows(
+    dataset: str | Sequence[str], *, against: str | None = None, **given: Any
+) -> Table:
+    """Whole transcripts; where there are evaluations and real use, as many of both, each with the
+    nearest in length.
 
-    Rows are those of `conversations`, with `kind` ("evaluation", "deployment", or None), `count` (turns) and, where
-    they are paired, `pair`. Pairs stand one after the other. Distance is that of the logarithms of the turns and, half
-    as much, of the characters; all pairs together are the nearest (Hungarian method).
+    Rows are those of `conversations`, with `kind` ("evaluation", "deployment", or None), `count`
+    (turns) and, where they are paired, `pair`. Pairs stand one after the other. Distance is that of
+    the logarithms of the turns and, half as much, of the characters; all pairs together are the
+    nearest (Hungarian method).
 
     Args:
         dataset: See `conversations`.
@@ -555,14 +617,22 @@ def transcript_rows(dataset: str | Sequence[str], *, against: str | None = None,
     table = conversations(dataset, against=against, context="full", as_sent=True, **given)
     own = stands_for((row.get("set"), row["label"]) for row in table.rows)
     rows = [
-        {**row, "kind": counted_label(own, row.get("set"), row["label"]), "count": len(ends(row["messages"]))}
+        {
+            **row,
+            "kind": counted_label(own, row.get("set"), row["label"]),
+            "count": len(ends(row["messages"])),
+        }
         for row in table.rows
     ]
-    ours, others = ([row for row in rows if row["kind"] == kind] for kind in ("evaluation", "deployment"))
+    ours, others = (
+        [row for row in rows if row["kind"] == kind] for kind in ("evaluation", "deployment")
+    )
     if not ours or not others:
         return table_of(table.name, rows, table.aside, table.unread)
     cost = np.abs(_sizes(ours)[:, None] - _sizes(others)[None]).sum(axis=2)
-    pairs = sorted(zip(*linear_sum_assignment(cost), strict=True), key=lambda pair: (pair[0], pair[1]))
+    pairs = sorted(
+        zip(*linear_sum_assignment(cost), strict=True), key=lambda pair: (pair[0], pair[1])
+    )
     kept = [{**row, "pair": ours[a]["id"]} for a, b in pairs for row in (ours[a], others[b])]
     ids = {row["id"] for row in kept}
     aside = {f"{table.name}: {row['id']}": UNPAIRED for row in rows if row["id"] not in ids}
@@ -591,7 +661,9 @@ def ends(messages: Sequence[Mapping[str, Any]]) -> list[int]:
 
 
 def chat(messages: Sequence[Mapping[str, Any]]) -> list[ChatMessage]:
-    """The messages of a row as Inspect's; results are those of the last calls, in order, and without one a user's."""
+    """The messages of a row as Inspect's; results are those of the last calls, in order, and
+    without one a user's.
+    """
     made: list[ChatMessage] = []
     waiting: list[ToolCall] = []
     for number, message in enumerate(messages):
@@ -643,7 +715,9 @@ def tools_in(row: Mapping[str, Any]) -> list[ToolInfo]:
         ToolInfo(
             name=name,
             description=name,
-            parameters=ToolParams(properties={each: JSONSchema(type="string") for each in sorted(given)}),
+            parameters=ToolParams(
+                properties={each: JSONSchema(type="string") for each in sorted(given)}
+            ),
         )
         for name, given in called.items()
         if name not in names
@@ -651,7 +725,8 @@ def tools_in(row: Mapping[str, Any]) -> list[ToolInfo]:
 
 
 def asked_at(longest: int, most: int) -> list[int]:
-    """Turns to ask after: all where there are at most so many, else the first ones and then ever fewer, the last too.
+    """Turns to ask after: all where there are at most so many, else the first ones and then ever
+    fewer, the last too.
 
     >>> asked_at(200, 10)
     [1, 2, 3, 6, 11, 19, 34, 62, 111, 200]

@@ -1,7 +1,9 @@
-"""Files of users as texts and rows: UTF-8 or UTF-16; JSONL, CSV, JSON, Parquet as people and spreadsheets write them.
+"""Files of users as texts and rows: UTF-8 or UTF-16; JSONL, CSV, JSON, Parquet as people and
+spreadsheets write them.
 
-JSONL, CSV and Parquet are read row by row, so that a file of any size takes little memory. What may never end or cannot
-be held (a pipe, a device, a line of 40 MB, a JSON text of 300 MB) is refused with what to do.
+JSONL, CSV and Parquet are read row by row, so that a file of any size takes little memory. What may
+never end or cannot be held (a pipe, a device, a line of 40 MB, a JSON text of 300 MB) is refused
+with what to do.
 """
 
 import codecs
@@ -44,8 +46,9 @@ def open_user_file(path: str) -> Iterator[IO[bytes]]:
     """A local file or an fsspec address, open for reading.
 
     Raises:
-        InputError: It is a folder, a pipe, a device or a file of the system, may not be read, or its file system is
-            unknown or lacks a package, a login or the network; while it is read too.
+        InputError: It is a folder, a pipe, a device or a file of the system, may not be read, or
+            its file system is unknown or lacks a package, a login or the network; while it is read
+            too.
     """
     try:
         system, inner_path = url_to_fs(path)
@@ -58,14 +61,30 @@ def open_user_file(path: str) -> Iterator[IO[bytes]]:
     except IsADirectoryError:
         raise InputError(f"{path} is a folder; expected a file") from None
     except _file_faults() as error:
-        needs = "; it may need a package for its file system, a login or the network" if "://" in path else ""
-        raise InputError(f"{path}: cannot be read ({type(error).__name__}: {one_line(error)}){needs}") from error
+        needs = (
+            "; it may need a package for its file system, a login or the network"
+            if "://" in path
+            else ""
+        )
+        raise InputError(
+            f"{path}: cannot be read ({type(error).__name__}: {one_line(error)}){needs}"
+        ) from error
 
 
 def _file_faults() -> tuple[type[Exception], ...]:
-    """Errors that opening a file raises; clients of remote file systems raise more: no credentials, no connection."""
-    loaded = [(sys.modules.get("botocore.exceptions"), "BotoCoreError"), (sys.modules.get("aiohttp"), "ClientError")]
-    return (OSError, ValueError, ImportError, *(getattr(module, name) for module, name in loaded if module))
+    """Errors that opening a file raises; clients of remote file systems raise more: no credentials,
+    no connection.
+    """
+    loaded = [
+        (sys.modules.get("botocore.exceptions"), "BotoCoreError"),
+        (sys.modules.get("aiohttp"), "ClientError"),
+    ]
+    return (
+        OSError,
+        ValueError,
+        ImportError,
+        *(getattr(module, name) for module, name in loaded if module),
+    )
 
 
 def read_bytes(path: str) -> bytes:
@@ -78,12 +97,16 @@ def read_bytes(path: str) -> bytes:
         content = bytes(file.read(LARGEST_TEXT_BYTES + 1))
     if len(content) > LARGEST_TEXT_BYTES:
         size = LARGEST_TEXT_BYTES // 1_000_000
-        raise InputError(f"{path}: it has more than {size} MB; write its rows as .jsonl, one a line, or fewer of them")
+        raise InputError(
+            f"{path}: it has more than {size} MB; write its rows as .jsonl, one a line, or fewer of them"
+        )
     return content
 
 
 def read_text(path: str) -> str:
-    """The UTF-8 text of a file or an fsspec address; raises InputError as `read_bytes` and `decoded` do."""
+    """The UTF-8 text of a file or an fsspec address; raises InputError as `read_bytes` and
+    `decoded` do.
+    """
     return decoded(read_bytes(path), path)
 
 
@@ -96,7 +119,8 @@ def text_lines(path: str) -> Iterator[str]:
     """The lines of a text file, each with its line feed; only line feeds end one.
 
     Raises:
-        InputError: As `open_user_file` and `decoded`; or a line has more than `LONGEST_LINE` characters.
+        InputError: As `open_user_file` and `decoded`; or a line has more than `LONGEST_LINE`
+            characters.
     """
     with open_user_file(path) as file:
         chunks = iter(lambda: file.read(CHUNK_BYTES), b"")
@@ -148,7 +172,9 @@ def _decoded_chunks(chunks: Iterable[bytes], path: str) -> Iterator[str]:
                 f"{path}: begins as UTF-16 does, and is not ({error.reason}); save the file as UTF-8"
             ) from None
         if b"\0" in error.object:
-            raise InputError(f"{path}: expected text in UTF-8, got a binary file; export its rows as text") from None
+            raise InputError(
+                f"{path}: expected text in UTF-8, got a binary file; export its rows as text"
+            ) from None
         line = line_feeds + error.object.count(b"\n", 0, error.start) + 1
         letter = error.object[error.start : error.start + 1].decode("cp1252", errors="replace")
         raise InputError(
@@ -158,7 +184,9 @@ def _decoded_chunks(chunks: Iterable[bytes], path: str) -> Iterator[str]:
 
 
 def file_rows(path: str) -> Iterator[tuple[int, Row]]:
-    """Line number and row of every row of a .jsonl, .csv or .tsv file; InputError names `path` and the line."""
+    """Line number and row of every row of a .jsonl, .csv or .tsv file; InputError names `path` and
+    the line.
+    """
     ending = path.lower().rpartition(".")[2]
     if ending == "jsonl":
         return jsonl_rows(text_lines(path), path)
@@ -175,9 +203,15 @@ def jsonl_rows(lines: Iterable[str], path: str) -> Iterator[tuple[int, Row]]:
             row = parsed_json(line, where)
         except json.JSONDecodeError as error:
             fault = f"not JSON ({error.msg}, column {error.colno})"
-            raise InputError(f"{where}: {fault}; each line must be an object, {ROW_EXAMPLE}") from None
+            raise InputError(
+                f"{where}: {fault}; each line must be an object, {ROW_EXAMPLE}"
+            ) from None
         if not isinstance(row, dict):
-            remedy = "write each of its rows on a line" if isinstance(row, list) else f"write the row {ROW_EXAMPLE}"
+            remedy = (
+                "write each of its rows on a line"
+                if isinstance(row, list)
+                else f"write the row {ROW_EXAMPLE}"
+            )
             raise InputError(f"{where}: expected a JSON object, got {type(row).__name__}; {remedy}")
         yield number, row
 
@@ -202,15 +236,17 @@ def parsed_json(text: str, where: str, *, start: int | None = None) -> Any:
         The content; with `start` also the place of its end.
 
     Raises:
-        json.JSONDecodeError: It is not JSON.
-        InputError: It has a key twice, nests too deep, or has a number of more digits than Python reads.
+        json.JSONDecodeError: It is not JSON. InputError: It has a key twice, nests too deep, or has
+        a number of more digits than Python reads.
     """
     try:
         return _JSON.decode(text) if start is None else _JSON.raw_decode(text, start)
     except json.JSONDecodeError:
         raise
     except _KeyTwice as twice:
-        raise InputError(f"{where}: the key {str(twice)!r} is there twice; rename or remove one") from None
+        raise InputError(
+            f"{where}: the key {str(twice)!r} is there twice; rename or remove one"
+        ) from None
     except RecursionError:
         raise InputError(f"{where}: it {TOO_DEEP}") from None
     except ValueError as error:
@@ -237,11 +273,14 @@ _JSON = json.JSONDecoder(object_pairs_hook=_with_keys_once)
 _BLANKS = re.compile(r"[ \t\n\r]*")
 
 
-def csv_rows(lines: Iterable[str], path: str, *, delimiter: str | None = None) -> Iterator[tuple[int, Row]]:
+def csv_rows(
+    lines: Iterable[str], path: str, *, delimiter: str | None = None
+) -> Iterator[tuple[int, Row]]:
     """Line number and row of every row of a CSV text; InputError names `path` and the line.
 
-    Without a `delimiter` it is what a first line as `sep=;` says. Else it is the first of comma, semicolon and tab that
-    the first line has: Excel saves a CSV with semicolons in much of Europe, and its "Unicode Text" with tabs.
+    Without a `delimiter` it is what a first line as `sep=;` says. Else it is the first of comma,
+    semicolon and tab that the first line has: Excel saves a CSV with semicolons in much of Europe,
+    and its "Unicode Text" with tabs.
     """
     rest = _ended_by_any_mark(lines)
     beginning = list[str]()  # up to the names of the columns
@@ -255,12 +294,16 @@ def csv_rows(lines: Iterable[str], path: str, *, delimiter: str | None = None) -
         delimiter = delimiter or sep[1]
     head = beginning[-1] if beginning else ""
     delimiter = delimiter or next((mark for mark in (",", ";", "\t") if mark in head), ",")
-    csv.field_size_limit(max(csv.field_size_limit(), LONGEST_LINE))  # a cell may hold a whole article
+    csv.field_size_limit(
+        max(csv.field_size_limit(), LONGEST_LINE)
+    )  # a cell may hold a whole article
     reader = csv.DictReader(chain(beginning[before:], rest), delimiter=delimiter, strict=True)
     try:
         named = [name for name in reader.fieldnames or () if name.strip()]
     except csv.Error:
-        raise InputError(f"{path}, line 1: a quote is open or stands within a quoted name of a column") from None
+        raise InputError(
+            f"{path}, line 1: a quote is open or stands within a quoted name of a column"
+        ) from None
     if twice := next((name for name in named if named.count(name) > 1), ""):
         raise InputError(f"{path}: the column {twice!r} is there twice: rename or remove one")
     try:
@@ -289,7 +332,8 @@ def _ended_by_any_mark(lines: Iterable[str]) -> Iterator[str]:
 
 
 def json_rows(path: str, *, expected: str, hint: str = "") -> Iterator[Row]:
-    """Rows of a .json file: a list of objects, or one object of them by id, which each row then has.
+    """Rows of a .json file: a list of objects, or one object of them by id, which each row then
+    has.
 
     Args:
         path: The file.
@@ -297,7 +341,8 @@ def json_rows(path: str, *, expected: str, hint: str = "") -> Iterator[Row]:
         hint: End of the message about what is not JSON.
 
     Raises:
-        InputError: As `read_text`; or it is not JSON, of another form, or a row is as `parsed_json` refuses it.
+        InputError: As `read_text`; or it is not JSON, of another form, or a row is as `parsed_json`
+            refuses it.
     """
     text = read_text(path)
     try:
@@ -310,7 +355,9 @@ def json_rows(path: str, *, expected: str, hint: str = "") -> Iterator[Row]:
 
 
 def _json_entries(text: str, path: str) -> Iterator[Any]:
-    """Entries of a JSON list, read one after another; the values of an object, each with its key as `id`."""
+    """Entries of a JSON list, read one after another; the values of an object, each with its key as
+    `id`.
+    """
     position = _after_blanks(text, 0)
     if text[position : position + 1] != "[":
         content = parsed_json(text, path)
@@ -355,7 +402,9 @@ def parquet_rows(path: str) -> Iterator[Row]:
         try:
             table = parquet.ParquetFile(file)
             if table.metadata.num_rows > MOST_ROWS:
-                raise InputError(f"{path}: it has {table.metadata.num_rows:,} rows; give at most {MOST_ROWS:,}")
+                raise InputError(
+                    f"{path}: it has {table.metadata.num_rows:,} rows; give at most {MOST_ROWS:,}"
+                )
             for batch in table.iter_batches(batch_size=BATCH_ROWS):
                 yield from batch.to_pylist()
         except pyarrow.ArrowException as error:
@@ -368,7 +417,8 @@ BATCH_ROWS = 1000
 
 
 def with_columns(row: Mapping[str, Any], names: Iterable[str]) -> Row:
-    """The row with its columns renamed to those in `names` that differ in capitals and outer blanks alone.
+    """The row with its columns renamed to those in `names` that differ in capitals and outer blanks
+    alone.
 
     A column that is there as it is named stays, and so do two that would get one name.
 
@@ -380,5 +430,7 @@ def with_columns(row: Mapping[str, Any], names: Iterable[str]) -> Row:
     alike: dict[str, list[str]] = {}
     for column in row:
         alike.setdefault(str(column).strip().lower(), []).append(column)
-    called = {alike[name][0]: name for name in names if name not in row and len(alike.get(name, ())) == 1}
+    called = {
+        alike[name][0]: name for name in names if name not in row and len(alike.get(name, ())) == 1
+    }
     return {called.get(column, column): value for column, value in row.items()}

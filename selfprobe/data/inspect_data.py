@@ -1,6 +1,8 @@
-"""Conversations out of Inspect itself: what any task asks, and what any logs show was asked. No model is asked.
+"""Conversations out of Inspect itself: what any task asks, and what any logs show was asked. No
+model is asked.
 
-A conversation is what the model was sent, not a sample's `input`: solvers add system prompts, templates and options.
+A conversation is what the model was sent, not a sample's `input`: solvers add system prompts,
+templates and options.
 """
 
 import re
@@ -22,8 +24,9 @@ from selfprobe.logs.files import stamp
 from selfprobe.logs.first_call import ELSEWHERE, SUBJECT, first_calls
 
 Row = dict[str, Any]
-"""`id`, `messages`, `called` (it is what a model was sent), `source` and, where there are any, `tools` and `label`; or
-`id` and `aside`: why there is no conversation."""
+"""`id`, `messages`, `called` (it is what a model was sent), `source` and, where there are any,
+`tools` and `label`; or `id` and `aside`: why there is no conversation.
+"""
 
 SCHEMES = ("task:", "logs:")
 """Prefixes of data sets that are an Inspect task's, or the samples of logs."""
@@ -38,7 +41,8 @@ NO_EVENTS = (
 
 
 def address_of(name: str) -> str:
-    """A data set as it is named everywhere: `package/task` is `task:package/task`, unless there is such a path.
+    """A data set as it is named everywhere: `package/task` is `task:package/task`, unless there is
+    such a path.
 
     >>> address_of("inspect_evals/gsm8k"), address_of("hf:a/b@c"), address_of("mine.jsonl")
     ('task:inspect_evals/gsm8k', 'hf:a/b@c', 'mine.jsonl')
@@ -47,7 +51,8 @@ def address_of(name: str) -> str:
 
 
 def inspect_rows(source: str, *, full: bool = False, role: str | None = None) -> list[Row]:
-    """The conversations of `task:NAME` or `logs:PATH`, as `rows_of_task` and `rows_of_logs` give them.
+    """The conversations of `task:NAME` or `logs:PATH`, as `rows_of_task` and `rows_of_logs` give
+    them.
 
     Args:
         source: The role may stand behind it, as in `logs:logs/audit?role=target`.
@@ -55,33 +60,45 @@ def inspect_rows(source: str, *, full: bool = False, role: str | None = None) ->
         role: Where none stands there.
 
     Raises:
-        InputError: Something else than one role stands behind it; see `rows_of_task` and `rows_of_logs`.
+        InputError: Something else than one role stands behind it; see `rows_of_task` and
+            `rows_of_logs`.
     """
     scheme, _, place = source.partition(":")
     place, mark, query = place.partition("?role=" if "://" in place else "?")
-    keys = parse_qsl(query if mark == "?" else f"role={query}", keep_blank_values=True) if mark else []
+    keys = (
+        parse_qsl(query if mark == "?" else f"role={query}", keep_blank_values=True) if mark else []
+    )
     if wrong := [name for name, _ in keys if name != "role"]:
         raise InputError(f"{source}: unknown ?{wrong[0]}; there is role, such as ?role=target")
     if len(keys) > 1:
-        raise InputError(f"{source}: role is {' and '.join(value for _, value in keys)}; give one value")
+        raise InputError(
+            f"{source}: role is {' and '.join(value for _, value in keys)}; give one value"
+        )
     if mark and not (keys and keys[0][1]):
         raise InputError(f"{source}: expected a role after the question mark, such as ?role=target")
     role = keys[0][1] if keys else role
-    return rows_of_task(place, role=role) if scheme == "task" else rows_of_logs(place, full=full, role=role)
+    return (
+        rows_of_task(place, role=role)
+        if scheme == "task"
+        else rows_of_logs(place, full=full, role=role)
+    )
 
 
 def rows_of_task(name: str, *, role: str | None = None) -> list[Row]:
-    """The first call of the evaluated model in each sample of an Inspect task, with label evaluation.
+    """The first call of the evaluated model in each sample of an Inspect task, with label
+    evaluation.
 
-    The task's solver runs up to that call, in a process of its own; sandboxes and other models do not.
+    The task's solver runs up to that call, in a process of its own; sandboxes and other models do
+    not.
 
     Args:
-        name: A registered name (`inspect_evals/gsm8k`), or a file, with @task where it holds several.
+        name: A registered name (`inspect_evals/gsm8k`), or a file, with @task where it holds
+            several.
         role: The model role whose conversations are wanted; None is the evaluated model.
 
     Raises:
-        InputError: There is no such task, the file holds several, it cannot be built here, or no sample comes to such a
-            call: it needs a sandbox, a key, or another model's reply before.
+        InputError: There is no such task, the file holds several, it cannot be built here, or no
+            sample comes to such a call: it needs a sandbox, a key, or another model's reply before.
     """
     place = locate(name.partition("@")[0]) if name.partition("@")[0].endswith(".py") else ""
     return list(_rows_of_task(name, role, place, Path(place).stat().st_mtime_ns if place else 0))
@@ -92,20 +109,30 @@ def _rows_of_task(name: str, role: str | None, place: str, changed: int) -> tupl
     short = name.rpartition("/")[2].rpartition("@")[2].removesuffix(".py")
     with first_calls(name) as folder:
         rows = in_thread(
-            lambda: [row for log in readable_logs([folder]).headers for row in _rows_of_log(log, role, full=False)]
+            lambda: [
+                row
+                for log in readable_logs([folder]).headers
+                for row in _rows_of_log(log, role, full=False)
+            ]
         )
     if not any("messages" in row for row in rows):
-        count = f"none of its {len(rows)} samples comes" if len(rows) != 1 else "its sample does not come"
+        count = (
+            f"none of its {len(rows)} samples comes"
+            if len(rows) != 1
+            else "its sample does not come"
+        )
         first = f" ({rows[0]['aside']})" if rows else ""
         raise InputError(f"{name}: {count} to a call of {_named(role)}{first}. {ELSEWHERE}")
     return tuple({**row, "source": short, "label": "evaluation"} for row in rows)
 
 
 def rows_of_logs(path: str, *, full: bool = False, role: str | None = None) -> list[Row]:
-    """The first call of the evaluated model in each sample of a log or of a folder of logs, or the whole conversation.
+    """The first call of the evaluated model in each sample of a log or of a folder of logs, or the
+    whole conversation.
 
-    Errored samples count too, if they came to a call. Only the first of several epochs is taken, except for full
-    transcripts. Ids are `task:sample`, with the start of the run's id where a folder holds the same twice.
+    Errored samples count too, if they came to a call. Only the first of several epochs is taken,
+    except for full transcripts. Ids are `task:sample`, with the start of the run's id where a
+    folder holds the same twice.
 
     Args:
         path: A log file, or a folder.
@@ -113,8 +140,8 @@ def rows_of_logs(path: str, *, full: bool = False, role: str | None = None) -> l
         role: The model role whose conversations are wanted ("target"); None is the evaluated model.
 
     Raises:
-        InputError: There is no such file or folder, there are no logs in it, no samples in them, or no call of that
-            role: names the roles that there are.
+        InputError: There is no such file or folder, there are no logs in it, no samples in them, or
+            no call of that role: names the roles that there are.
     """
     return in_thread(_rows_of_logs, path, full, role)
 
@@ -122,7 +149,9 @@ def rows_of_logs(path: str, *, full: bool = False, role: str | None = None) -> l
 def _rows_of_logs(path: str, full: bool, role: str | None) -> list[Row]:
     there = readable_logs([path])
     logs = there.headers
-    rows: dict[str, Row] = {log: {"id": log, "aside": why, "source": "logs"} for log, why in there.ignored.items()}
+    rows: dict[str, Row] = {
+        log: {"id": log, "aside": why, "source": "logs"} for log, why in there.ignored.items()
+    }
     for log in reversed(logs):
         try:
             read = _rows_of_unchanged(log.location, stamp(log.location), role, full)
@@ -130,7 +159,9 @@ def _rows_of_logs(path: str, full: bool, role: str | None) -> list[Row]:
             why = one_line(error).removeprefix(f"{log.location} ")
             rows[log.location] = {"id": log.location, "aside": why, "source": "logs"}
             continue
-        if log.status != "success" and (planned := len(log.eval.dataset.sample_ids or [])) > len(read):
+        if log.status != "success" and (planned := len(log.eval.dataset.sample_ids or [])) > len(
+            read
+        ):
             cut = f"the run ended as {log.status}: {len(read)} of {planned} samples are in the log"
             rows[log.location] = {"id": log.location, "aside": cut, "source": "logs"}
         elif invalidated := str(invalidated_in(log)):
@@ -140,7 +171,9 @@ def _rows_of_logs(path: str, full: bool, role: str | None) -> list[Row]:
             key = f"{key}:{log.eval.run_id[:8]}-{log.eval.eval_id[:8]}" if key in rows else key
             rows[key] = {**row, "id": key, "source": task_of(log)}
     if not rows:
-        raise InputError(f"{path}: {len(logs)} logs and no samples in them; expected Inspect logs (.eval or .json)")
+        raise InputError(
+            f"{path}: {len(logs)} logs and no samples in them; expected Inspect logs (.eval or .json)"
+        )
     if not any("messages" in row for row in rows.values()):
         (why, count), *_ = Counter(row["aside"] for row in rows.values()).most_common()
         raise InputError(f"{path}: {count} of {len(rows)} samples cannot be used: {why}")
@@ -184,7 +217,9 @@ def _conversation(sample: EvalSample, model: str, role: str | None, *, full: boo
 
 def calls_of(calls: Sequence[ModelEvent], model: str, role: str | None) -> list[ModelEvent]:
     """The calls of a model role; of None those of the evaluated model under no role."""
-    return [call for call in calls if call.role == role and (role is not None or call.model == model)]
+    return [
+        call for call in calls if call.role == role and (role is not None or call.model == model)
+    ]
 
 
 def calls_in(events: Iterable[Event]) -> Iterator[ModelEvent]:
@@ -193,7 +228,9 @@ def calls_in(events: Iterable[Event]) -> Iterator[ModelEvent]:
         if isinstance(event, ModelEvent):
             yield event
         else:
-            yield from calls_in(getattr(event, "events", None) or ())  # how logs before 0.3.90 nest them
+            yield from calls_in(
+                getattr(event, "events", None) or ()
+            )  # how logs before 0.3.90 nest them
 
 
 def missing_call(sample: EvalSample, calls: Sequence[ModelEvent], role: str | None) -> str:
@@ -204,9 +241,17 @@ def missing_call(sample: EvalSample, calls: Sequence[ModelEvent], role: str | No
         bound = f"run it with --model-role {asked}=MODEL"
         return f"it first asks role {asked!r}, whose reply the conversation may need ({bound})"
     if calls:
-        known = list(dict.fromkeys(f"role {c.role!r}" if c.role else f"{c.model} without a role" for c in calls))
+        known = list(
+            dict.fromkeys(
+                f"role {c.role!r}" if c.role else f"{c.model} without a role" for c in calls
+            )
+        )
         any_role = any(call.role for call in calls)
-        hint = "; choose one by role=… (of a reference: logs:PATH?role=…)" if any_role else "; leave role out"
+        hint = (
+            "; choose one by role=… (of a reference: logs:PATH?role=…)"
+            if any_role
+            else "; leave role out"
+        )
         return f"no call of {_named(role)}; calls are of {', '.join(known)}{hint}"
     if sample.error and "INSPECT_DISABLE_MODEL_API" in sample.error.message:
         return "it first asks a model of its own choice, whose reply the conversation may need"
@@ -222,7 +267,8 @@ def _named(role: str | None) -> str:
 
 
 def _plays_two_parts(calls: Sequence[ModelEvent]) -> bool:
-    """True if a solver asks the model in turn under another system prompt, about another conversation.
+    """True if a solver asks the model in turn under another system prompt, about another
+    conversation.
 
     Sub-agents and scorers ask in spans of their own.
     """
@@ -248,7 +294,9 @@ def goes_on(first: ModelEvent, call: ModelEvent) -> bool:
 
 
 def plain_messages(messages: Iterable[ChatMessage]) -> Iterable[dict[str, Any]]:
-    """Inspect's messages as role and content; text parts are joined, others stay for `conversations` to set aside."""
+    """Inspect's messages as role and content; text parts are joined, others stay for
+    `conversations` to set aside.
+    """
     for message in messages:
         content = message.content
         if not isinstance(content, str):
@@ -262,5 +310,7 @@ def plain_messages(messages: Iterable[ChatMessage]) -> Iterable[dict[str, Any]]:
         yield {
             "role": message.role,
             "content": content,
-            "tool_calls": [{"function": {"name": c.function, "arguments": c.arguments}} for c in calls],
+            "tool_calls": [
+                {"function": {"name": c.function, "arguments": c.arguments}} for c in calls
+            ],
         }

@@ -1,7 +1,9 @@
-"""Items of any Inspect task, and what can be taken out of their prompts: sentences, options, placeholders, tools.
+"""Items of any Inspect task, and what can be taken out of their prompts: sentences, options,
+placeholders, tools.
 
-Rules for classes of giveaways are for English, in own words after the trigger factors of EvalAwareBench (Li et al.
-2026): such as placeholder entities and forms made for grading. They name what they match, and decide nothing.
+Rules for classes of giveaways are for English, in own words after the trigger factors of
+EvalAwareBench (Li et al. 2026): such as placeholder entities and forms made for grading. They name
+what they match, and decide nothing.
 """
 
 import inspect
@@ -83,7 +85,11 @@ class Unit:
     @property
     def classes(self) -> list[str]:
         """Names of the classes whose rules match; none for a tool."""
-        return [] if self.kind == "tool" else [name for name, rule in CLASSES.items() if rule.search(self.text)]
+        return (
+            []
+            if self.kind == "tool"
+            else [name for name, rule in CLASSES.items() if rule.search(self.text)]
+        )
 
 
 Prompt = Mapping[str, Any]
@@ -93,7 +99,8 @@ Prompt = Mapping[str, Any]
 def units_of(prompt: Prompt, most: int) -> list[Unit]:
     """The units that can be taken out of a prompt's system and user messages and tools, in order.
 
-    Where there are more than `most` sentences, neighbours are taken together, so that every word is in some unit.
+    Where there are more than `most` sentences, neighbours are taken together, so that every word is
+    in some unit.
     """
     pieces = [
         unit
@@ -107,7 +114,11 @@ def units_of(prompt: Prompt, most: int) -> list[Unit]:
         if message["role"] != "assistant"
         for found in _PLACEHOLDER.finditer(message["content"])
     ]
-    own = [unit for unit in placeholders if (unit.message, unit.start, unit.end) not in {_span(p) for p in pieces}]
+    own = [
+        unit
+        for unit in placeholders
+        if (unit.message, unit.start, unit.end) not in {_span(p) for p in pieces}
+    ]
     tools = [
         Unit("tool", str(tool.get("name", "")), -1, number, number + 1)
         for number, tool in enumerate(prompt.get("tools") or ())
@@ -163,7 +174,9 @@ def _merged(pieces: Sequence[Unit], most: int, prompt: Prompt) -> list[Unit]:
             mine = [pieces[at] for at in group if pieces[at].message == message]
             start, end = mine[0].start, mine[-1].end
             text = prompt["messages"][message]["content"][start:end]
-            made.append(Unit("sentence" if len(mine) > 1 else mine[0].kind, text, message, start, end))
+            made.append(
+                Unit("sentence" if len(mine) > 1 else mine[0].kind, text, message, start, end)
+            )
     return made
 
 
@@ -203,14 +216,16 @@ def _tidied(text: str) -> str:
 
 
 def things_of(prompt: Prompt, most: int | None) -> list[Unit]:
-    """The units that are taken out to see what gives an evaluation away, in order; none overlaps another.
+    """The units that are taken out to see what gives an evaluation away, in order; none overlaps
+    another.
 
-    What a rule matches comes first, then texts in an order of their own, which is the same in every prompt.
+    What a rule matches comes first, then texts in an order of their own, which is the same in every
+    prompt.
 
     Args:
         prompt: See `Prompt`.
-        most: Largest number of texts, and of tools. Default: a third of the texts, so that as many are left for
-            controls, and at most `FEW_THINGS`.
+        most: Largest number of texts, and of tools. Default: a third of the texts, so that as many
+            are left for controls, and at most `FEW_THINGS`.
     """
     units = units_of(prompt, sys.maxsize)
     texts = [unit for unit in units if unit.kind != "tool"]
@@ -224,7 +239,9 @@ def things_of(prompt: Prompt, most: int | None) -> list[Unit]:
 
 
 def _suspicion(unit: Unit) -> tuple[int, int, int]:
-    """Sorts units: the most classes first, of these the shortest; all others by a number that their text makes."""
+    """Sorts units: the most classes first, of these the shortest; all others by a number that their
+    text makes.
+    """
     class_count = len(unit.classes)
     length = len(unit.text) if class_count else 0
     return -class_count, length, _text_number(unit)
@@ -237,9 +254,10 @@ def _text_number(unit: Unit) -> int:
 def control_places(prompt: Prompt, things: Sequence[Unit], most: int) -> list[tuple[Unit, int]]:
     """Runs of whole words elsewhere, each with the number of the thing that it is about as long as.
 
-    They overlap neither things nor each other. Each thing has as many, or one more; a thing for whose length there is
-    no place has none. Prompts that share a text have controls in common: places are taken in an order that their own
-    texts make, and where room is short from the beginning on.
+    They overlap neither things nor each other. Each thing has as many, or one more; a thing for
+    whose length there is no place has none. Prompts that share a text have controls in common:
+    places are taken in an order that their own texts make, and where room is short from the
+    beginning on.
 
     Args:
         prompt: See `Prompt`.
@@ -275,14 +293,18 @@ def _runs_elsewhere(prompt: Prompt, length: int, things: Sequence[Unit]) -> list
 
 
 def _without_overlap(runs_of_thing: Sequence[Sequence[Unit]], most: int) -> list[tuple[Unit, int]]:
-    """Runs taken in turn for each thing, in their order, until there is no further place for one that has a control."""
+    """Runs taken in turn for each thing, in their order, until there is no further place for one
+    that has a control.
+    """
     chosen: list[tuple[Unit, int]] = []
     pending = [iter(runs) for runs in runs_of_thing]
     open_things = list(range(len(runs_of_thing)))
     is_first_round = True
     while open_things and len(chosen) < most:
         for thing in list(open_things):
-            free = (run for run in pending[thing] if not any(overlap(run, other) for other, _ in chosen))
+            free = (
+                run for run in pending[thing] if not any(overlap(run, other) for other, _ in chosen)
+            )
             run = next(free, None)
             if run is not None and len(chosen) < most:
                 chosen.append((run, thing))
@@ -319,10 +341,13 @@ def foreign(name: str, args: Mapping[str, Any] | None = None) -> Task:
     """A task, built anew at each call, since adapting a task changes it.
 
     Raises:
-        InputError: See `first_call.build`; or it lacks an argument, a scorer, a fixed data set or a second item.
+        InputError: See `first_call.build`; or it lacks an argument, a scorer, a fixed data set or a
+            second item.
     """
     if not name:
-        raise InputError("no task is named: give a registered one, such as inspect_evals/gsm8k, or FILE.py@TASK")
+        raise InputError(
+            "no task is named: give a registered one, such as inspect_evals/gsm8k, or FILE.py@TASK"
+        )
     task = build(name, args)
     function = registry_lookup("task", registry_info(task).name)
     parameters = inspect.signature(function).parameters if callable(function) else {}
@@ -332,14 +357,20 @@ def foreign(name: str, args: Mapping[str, Any] | None = None) -> Task:
     if not task.scorer:
         raise InputError(f"{name} has no scorer: without a score there is no effect on it")
     if task.sample_source is not None:
-        raise InputError(f"{name} makes its samples while it runs: arms need the same items, known before")
+        raise InputError(
+            f"{name} makes its samples while it runs: arms need the same items, known before"
+        )
     if len(task.dataset) < 2:
-        raise InputError(f"{name} has {len(task.dataset)} item: effects are paired over items, and two are the least")
+        raise InputError(
+            f"{name} has {len(task.dataset)} item: effects are paired over items, and two are the least"
+        )
     return task
 
 
 def task_items(task: Task) -> list[Item]:
-    """The items, in the order in which the task asks them; without an id they are numbered as Inspect does it."""
+    """The items, in the order in which the task asks them; without an id they are numbered as
+    Inspect does it.
+    """
     samples = [
         sample if sample.id is not None else sample.model_copy(update={"id": number})
         for number, sample in enumerate(task.dataset, start=1)
@@ -366,7 +397,8 @@ def with_last_message(sample: Sample, text: str) -> str | list[ChatMessage]:
 
 
 def giveaways(text: str, known: Sequence[str] = ()) -> list[str]:
-    """The passages of a text that give an evaluation away: known ones that it holds, or else those that a rule matches.
+    """The passages of a text that give an evaluation away: known ones that it holds, or else those
+    that a rule matches.
 
     >>> giveaways("This is a test case. Add 2 and 2."), giveaways("This is a test case. Add 2.", ["add 2"])
     (['This is a test case.'], ['add 2'])
@@ -374,4 +406,6 @@ def giveaways(text: str, known: Sequence[str] = ()) -> list[str]:
     if known:
         return [passage for passage in known if fold(passage)[0].strip() in fold(text)[0]]
     units = units_of({"messages": [{"role": "user", "content": text}]}, UNITS)
-    return list(dict.fromkeys(" ".join(unit.text.split())[:LONGEST] for unit in units if unit.classes))
+    return list(
+        dict.fromkeys(" ".join(unit.text.split())[:LONGEST] for unit in units if unit.classes)
+    )

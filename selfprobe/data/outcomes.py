@@ -1,7 +1,9 @@
-"""Outcomes of models in logs of any Inspect task: solved, refused, wrote at length; and what they were asked.
+"""Outcomes of models in logs of any Inspect task: solved, refused, wrote at length; and what they
+were asked.
 
-Any score that Inspect can turn into 0..1 is a truth; several epochs have their mean. A sample that ended in an error or
-at a limit has none. One log counts for each task and model, and a line says which.
+Any score that Inspect can turn into 0..1 is a truth; several epochs have their mean. A sample that
+ended in an error or at a limit has none. One log counts for each task and model, and a line says
+which.
 """
 
 import math
@@ -20,7 +22,14 @@ from inspect_ai.tool import ToolInfo
 
 from selfprobe.data import Row, Table, table_of
 from selfprobe.data.conversations import conversation
-from selfprobe.data.inspect_data import calls_in, calls_of, first_text, goes_on, missing_call, plain_messages
+from selfprobe.data.inspect_data import (
+    calls_in,
+    calls_of,
+    first_text,
+    goes_on,
+    missing_call,
+    plain_messages,
+)
 from selfprobe.data.messages import Unaskable, call_text, numbered
 from selfprobe.errors import InputError
 from selfprobe.logs import (
@@ -55,7 +64,9 @@ class LoggedOutcomes:
     """Items of logs, with what the target and the other models did at them."""
 
     table: Table
-    """One row an item: id, text (the conversation), task, cluster, outcomes, why, tokens. What was asked, hashed."""
+    """One row an item: id, text (the conversation), task, cluster, outcomes, why, tokens. What was
+    asked, hashed.
+    """
     others: Mapping[str, Mapping[str, Mapping[str, float]]]
     """Item → other model → question → outcome."""
     notes: Sequence[str]
@@ -102,7 +113,8 @@ class OutcomeQuestions:
 
 
 def _counted(logs: Sequence[str]) -> tuple[dict[tuple[str, str], Run], list[str]]:
-    """(task, model) → the finished log that counts, the best first; and a line for each that does not count.
+    """(task, model) → the finished log that counts, the best first; and a line for each that does
+    not count.
 
     Raises:
         InputError: A path does not exist, or holds no finished log of a task.
@@ -127,12 +139,17 @@ def _counted(logs: Sequence[str]) -> tuple[dict[tuple[str, str], Run], list[str]
         if invalidated := str(taken.invalidated):
             lines.append(f"{task} of {model}: {invalidated}")
         if count > 1:
-            lines.append(f"{task}: {count} logs of {model}{other}; {named[taken.identity]!r} of {date} counts")
+            lines.append(
+                f"{task}: {count} logs of {model}{other}; {named[taken.identity]!r} of {date} counts"
+            )
     return best, lines
 
 
-def logged_outcomes(logs: str | Sequence[str], target: str, asking: OutcomeQuestions) -> LoggedOutcomes:
-    """The items that a model was asked in logs, with its outcomes and those of the other models there.
+def logged_outcomes(
+    logs: str | Sequence[str], target: str, asking: OutcomeQuestions
+) -> LoggedOutcomes:
+    """The items that a model was asked in logs, with its outcomes and those of the other models
+    there.
 
     Args:
         logs: Files and folders.
@@ -152,19 +169,27 @@ def _logged(paths: tuple[str, ...], target: str, asking: OutcomeQuestions) -> Lo
     if not mine:
         models = list(dict.fromkeys(model for _, model in best))
         near = get_close_matches(target, models, n=1)
-        remedy = f"did you mean {near[0]}?" if near else f"there are logs of {', '.join(models[:NEAREST])}"
+        remedy = (
+            f"did you mean {near[0]}?"
+            if near
+            else f"there are logs of {', '.join(models[:NEAREST])}"
+        )
         missing = f"no log of {target} in {', '.join(paths)}; {remedy} (target=MODEL says whose)"
         raise InputError("; ".join([missing, *lines[:1]]))
     rows, aside, others = list[Row](), dict[str, str](), dict[str, dict[str, Mapping[str, float]]]()
 
     def shown(run: Run) -> tuple[LogOutcomes, tuple[tuple[str, str | Unaskable], ...]]:
-        return outcomes_in(run, asking), _asked(run.log, stamp(run.log), target, asking.when, asking.at)
+        return outcomes_in(run, asking), _asked(
+            run.log, stamp(run.log), target, asking.when, asking.at
+        )
 
     for task, run in mine.items():
         own, texts = _readable(run, shown, lines)
         lines += [f"{task}: {note}" for note in own.notes]
         rest = dict[str, LogOutcomes]()
-        for (_, model), other in ((of, run) for of, run in best.items() if of[0] == task and of[1] != target):
+        for (_, model), other in (
+            (of, run) for of, run in best.items() if of[0] == task and of[1] != target
+        ):
             try:
                 rest[model] = _readable(other, lambda run: outcomes_in(run, asking), lines)
             except InputError as why_not:
@@ -179,26 +204,42 @@ def _logged(paths: tuple[str, ...], target: str, asking: OutcomeQuestions) -> Lo
             else:
                 about = {"id": key, "text": text, "task": task, "cluster": done.cluster or key}
                 length = {"tokens": own.tokens} if "length" in asking.ask else {}
-                rows.append(about | {"outcomes": dict(done.outcomes), "why": dict(done.why)} | length)
+                rows.append(
+                    about | {"outcomes": dict(done.outcomes), "why": dict(done.why)} | length
+                )
                 alike = {m: other.items[item] for m, other in rest.items() if item in other.items}
-                others[key] = {m: one.outcomes for m, one in alike.items() if one.text == done.text and one.outcomes}
+                others[key] = {
+                    m: one.outcomes
+                    for m, one in alike.items()
+                    if one.text == done.text and one.outcomes
+                }
                 apart_from.update(m for m, one in alike.items() if one.text != done.text)
-        lines += [f"{task}: {n} items of {m} have another text, and are not compared" for m, n in apart_from.items()]
+        lines += [
+            f"{task}: {n} items of {m} have another text, and are not compared"
+            for m, n in apart_from.items()
+        ]
     left = defaultdict[str, list[str]](list)
     for key, reason in aside.items():
         left[reason].append(key)
     for reason, keys in left.items():
-        lines.append(f"{len(keys)} of {len(aside) + len(rows)} items left out, {reason}: {_some(keys)}")
+        lines.append(
+            f"{len(keys)} of {len(aside) + len(rows)} items left out, {reason}: {_some(keys)}"
+        )
     if not rows and not aside:
-        raise InputError(f"logs of {target} in {', '.join(paths)} hold no samples; run the task again, and log them")
+        raise InputError(
+            f"logs of {target} in {', '.join(paths)} hold no samples; run the task again, and log them"
+        )
     if not rows:
         why, count = Counter(aside.values()).most_common(1)[0]
-        raise InputError(f"{', '.join(paths)}: no item of {target} has an outcome: {why} ({count} items)")
+        raise InputError(
+            f"{', '.join(paths)}: no item of {target} has an outcome: {why} ({count} items)"
+        )
     return LoggedOutcomes(table_of(",".join(paths), rows, aside), others, lines)
 
 
 def _readable(run: Run, read: Callable[[Run], T], lines: list[str]) -> T:
-    """The content of the log that counts or, if it is useless, of its next best copy; the reason goes into the lines.
+    """The content of the log that counts or, if it is useless, of its next best copy; the reason
+    goes into the lines.
 
     Raises:
         InputError: All are; of the log that counts.
@@ -214,7 +255,8 @@ def outcomes_in(run: Run, asking: OutcomeQuestions) -> LogOutcomes:
     """The outcomes of a log's model at each of its items.
 
     Raises:
-        InputError: The log cannot be read, has no score, or one that is none of 0..1; names the scorers that there are.
+        InputError: The log cannot be read, has no score, or one that is none of 0..1; names the
+            scorers that there are.
     """
     return _did(run.log, stamp(run.log), run.identity.model, asking)
 
@@ -226,7 +268,11 @@ def _did(log: str, changed: str, model: str, asking: OutcomeQuestions) -> LogOut
     scores = dict[tuple[str, int], float | str]()
     if "solve" in asking.ask:
         scores, notes = _scores(log, samples, asking.score)
-    replies = _replies(log, changed, model, asking.epochs) if {"refuse", "length"} & set(asking.ask) else {}
+    replies = (
+        _replies(log, changed, model, asking.epochs)
+        if {"refuse", "length"} & set(asking.ask)
+        else {}
+    )
     lengths = sorted(tokens for _, tokens in replies.values())
     middle = float(lengths[(len(lengths) - 1) // 2]) if lengths else math.nan
     limit = float(asking.tokens) if asking.tokens else middle
@@ -234,10 +280,18 @@ def _did(log: str, changed: str, model: str, asking: OutcomeQuestions) -> LogOut
     why = defaultdict[str, dict[str, str]](dict)
     for sample in samples:
         item, at = str(sample.id), (str(sample.id), sample.epoch)
-        fault = "ended in an error" if sample.error else f"ended at its {sample.limit} limit" if sample.limit else ""
+        fault = (
+            "ended in an error"
+            if sample.error
+            else f"ended at its {sample.limit} limit"
+            if sample.limit
+            else ""
+        )
         known: dict[str, float | str] = {"solve": scores.get(at, "no score")}
         refused, tokens = replies.get(at, (False, -1))
-        known |= {"refuse": float(refused), "length": float(tokens > limit)} if at in replies else {}
+        known |= (
+            {"refuse": float(refused), "length": float(tokens > limit)} if at in replies else {}
+        )
         for question in asking.ask:
             value = fault or known.get(question, "no reply")
             if isinstance(value, float):
@@ -259,8 +313,14 @@ def _did(log: str, changed: str, model: str, asking: OutcomeQuestions) -> LogOut
         for item, sample in first.items()
     }
     if asking.cluster and not any(one.cluster for one in items.values()):
-        known_names = list(dict.fromkeys(name for sample in first.values() for name in sample.metadata or {}))
-        there = f"; there are {', '.join(known_names[:NEAREST])}" if known_names else "; samples have none"
+        known_names = list(
+            dict.fromkeys(name for sample in first.values() for name in sample.metadata or {})
+        )
+        there = (
+            f"; there are {', '.join(known_names[:NEAREST])}"
+            if known_names
+            else "; samples have none"
+        )
         raise InputError(f"cluster={asking.cluster}: no metadata of that name in {log}{there}")
     return LogOutcomes(items, limit, notes)
 
@@ -268,10 +328,14 @@ def _did(log: str, changed: str, model: str, asking: OutcomeQuestions) -> LogOut
 def _scores(
     log: str, samples: Sequence[EvalSampleSummary], wanted: str | None
 ) -> tuple[dict[tuple[str, int], float | str], list[str]]:
-    """(item, epoch) → its score in 0..1, or why there is none; and which scorer it is where there are several."""
+    """(item, epoch) → its score in 0..1, or why there is none; and which scorer it is where there
+    are several.
+    """
     named = list(dict.fromkeys(name for sample in samples for name in sample.scores or {}))
     if not named:
-        raise InputError(f"{log} has no scores; score it first (inspect score), or ask for refuse or length")
+        raise InputError(
+            f"{log} has no scores; score it first (inspect score), or ask for refuse or length"
+        )
     keys = {name: _keys(samples, name) for name in named}
     full = [f"{name}.{key}" if key else name for name in named for key in keys[name]]
     name, key = _chosen(wanted, named, keys, full, log)
@@ -283,7 +347,9 @@ def _scores(
         if (score := (sample.scores or {}).get(name)) is not None:
             value = _share(score, key)
             if value is None:
-                gives = str(score.value[key] if key and isinstance(score.value, Mapping) else score.value)[:40]
+                gives = str(
+                    score.value[key] if key and isinstance(score.value, Mapping) else score.value
+                )[:40]
                 expected = f"expected what Inspect turns into 0 to 1{rest}"
                 raise InputError(f"{log}: scorer {shown} gives {gives}; {expected}")
             scores[str(sample.id), sample.epoch] = value
@@ -298,13 +364,19 @@ def _some(names: Sequence[str]) -> str:
 
 def _keys(samples: Sequence[EvalSampleSummary], name: str) -> list[str]:
     """Keys of a scorer's values; [""] where they have none."""
-    values = [score.value for sample in samples if (score := (sample.scores or {}).get(name)) is not None]
+    values = [
+        score.value for sample in samples if (score := (sample.scores or {}).get(name)) is not None
+    ]
     found = dict.fromkeys(key for value in values if isinstance(value, Mapping) for key in value)
     return [str(key) for key in found] or [""]
 
 
 def _chosen(
-    wanted: str | None, named: Sequence[str], keys: Mapping[str, Sequence[str]], full: Sequence[str], log: str
+    wanted: str | None,
+    named: Sequence[str],
+    keys: Mapping[str, Sequence[str]],
+    full: Sequence[str],
+    log: str,
 ) -> tuple[str, str]:
     """Scorer and key of what the user wants; the first scorer where nothing is wanted."""
     if wanted is None or wanted in named:
@@ -341,14 +413,18 @@ _to_float = value_to_float()
 
 
 @lru_cache(maxsize=256)
-def _replies(log: str, changed: str, model: str, epochs: int | None) -> dict[tuple[str, int], tuple[bool, int]]:
+def _replies(
+    log: str, changed: str, model: str, epochs: int | None
+) -> dict[tuple[str, int], tuple[bool, int]]:
     """(item, epoch) → whether the model's last reply refuses, and the tokens of all its replies."""
     found = dict[tuple[str, int], tuple[bool, int]]()
     for sample in transcripts(log, epochs=epochs):
         outputs = [call.output for call in _own_calls(sample, model) if call.output.choices]
         if outputs:
             last = outputs[-1]
-            refused = last.stop_reason == "content_filter" or is_refusal(split_thought(last.completion).answer)
+            refused = last.stop_reason == "content_filter" or is_refusal(
+                split_thought(last.completion).answer
+            )
             found[str(sample.id), sample.epoch] = refused, sum(map(_tokens, outputs))
     return found
 
@@ -358,15 +434,21 @@ def _tokens(output: ModelOutput) -> int:
 
 
 def _own_calls(sample: EvalSample, model: str) -> list[Any]:
-    """The calls of the evaluated model in its first conversation: none of scorers, none of sub-agents."""
+    """The calls of the evaluated model in its first conversation: none of scorers, none of
+    sub-agents.
+    """
     calls = calls_of(list(calls_in(sample.events)), model, None)
     return [call for call in calls if first_text(call, "user") == first_text(calls[0], "user")]
 
 
 @lru_cache(maxsize=64)
-def _asked(log: str, changed: str, model: str, when: When, at: int | None) -> tuple[tuple[str, str | Unaskable], ...]:
+def _asked(
+    log: str, changed: str, model: str, when: When, at: int | None
+) -> tuple[tuple[str, str | Unaskable], ...]:
     """Item and the conversation that is shown of it as text, or why none is."""
-    return tuple((str(sample.id), _shown(sample, model, when, at)) for sample in transcripts(log, epochs=1))
+    return tuple(
+        (str(sample.id), _shown(sample, model, when, at)) for sample in transcripts(log, epochs=1)
+    )
 
 
 def _shown(sample: EvalSample, model: str, when: When, at: int | None) -> str | Unaskable:
@@ -377,7 +459,11 @@ def _shown(sample: EvalSample, model: str, when: When, at: int | None) -> str | 
     taken = next(call for call in reversed(calls) if goes_on(calls[0], call)) if whole else calls[0]
     last = [taken.output.message] if whole and taken.output.choices else []
     tools = [tool.model_dump(exclude_none=True) for tool in taken.tools]
-    row = {"id": str(sample.id), "messages": list(plain_messages([*taken.input, *last])), "called": True}
+    row = {
+        "id": str(sample.id),
+        "messages": list(plain_messages([*taken.input, *last])),
+        "called": True,
+    }
     try:
         made = conversation(
             row | ({"tools": tools} if tools else {}),

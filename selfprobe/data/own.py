@@ -4,8 +4,8 @@
     {"prompt": "2 + 2?", "chosen": "4", "rejected": "5"}                            # texts, or lists of chat messages
     {"chosen": "Human: 2 + 2?\\n\\nAssistant: 4", "rejected": "Human: 2 + 2?\\n\\nAssistant: 5"}   # as in HH-RLHF
 
-Rows come from a .jsonl, .json, .csv, .tsv or .parquet file, here or at any fsspec address, or from the Hugging Face
-hub.
+Rows come from a .jsonl, .json, .csv, .tsv or .parquet file, here or at any fsspec address, or from
+the Hugging Face hub.
 """
 
 import re
@@ -35,7 +35,9 @@ CHAT = re.compile(r"""\s*\[\s*\{\s*['"](role|content|from)['"]\s*:""")
 
 @dataclass(frozen=True)
 class Words:
-    """The question about pairs of the general kind, where it differs from "the more helpful response"."""
+    """The question about pairs of the general kind, where it differs from "the more helpful
+    response".
+    """
 
     question: str = ""
     """Comparative that is asked for: "more honest", "better"."""
@@ -48,7 +50,11 @@ class Words:
 
     def asked_of(self, pair: Pair) -> Pair:
         """`pair` under this question; a pair of another kind keeps the paper's."""
-        return replace(pair, criterion=self.question, item=self.item) if pair.kind == "general" else pair
+        return (
+            replace(pair, criterion=self.question, item=self.item)
+            if pair.kind == "general"
+            else pair
+        )
 
 
 def is_user_place(place: str) -> bool:
@@ -58,11 +64,17 @@ def is_user_place(place: str) -> bool:
 
 def name_at(place: str) -> str:
     """Name of a user's own set: its file, or its name on the hub."""
-    return re.split("[@?]", place)[0].rsplit("/", 1)[-1] if place.startswith("hf:") else Path(place).stem
+    return (
+        re.split("[@?]", place)[0].rsplit("/", 1)[-1]
+        if place.startswith("hf:")
+        else Path(place).stem
+    )
 
 
 def rows_at(place: str) -> Iterator[Row]:
-    """Rows of `hf:owner/name@REVISION` or of a file of one of `FORMATS`; errors name the file and the line."""
+    """Rows of `hf:owner/name@REVISION` or of a file of one of `FORMATS`; errors name the file and
+    the line.
+    """
     if place.startswith("hf:"):
         return (row for _, row in hugging_face(place))
     return rows_in_file(locate(place))
@@ -74,7 +86,9 @@ def rows_in_file(path: str) -> Iterator[Row]:
     if ending == ".parquet":
         return parquet_rows(path)
     if ending == ".json":
-        return json_rows(path, expected="rows as JSON objects, one a line (.jsonl) or in one list (.json)")
+        return json_rows(
+            path, expected="rows as JSON objects, one a line (.jsonl) or in one list (.json)"
+        )
     if ending in FORMATS:
         return (row for _, row in file_rows(path))
     raise InputError(f"{path}: expected a {', '.join(FORMATS)} file")
@@ -105,27 +119,40 @@ def stored_rows(place: str) -> UserRows:
 def user_pairs(rows: Sequence[Row], origin: str) -> Iterator[Pair | None]:
     """Pairs of a user's rows, in their order; None for a tie. `origin` is named in errors.
 
-    Label 1 or 2 says which text is better, "tie" (or 0, where 2 occurs) that none is. A chosen and a rejected text
-    come in an order that the row's id decides.
+    Label 1 or 2 says which text is better, "tie" (or 0, where 2 occurs) that none is. A chosen and
+    a rejected text come in an order that the row's id decides.
 
     Raises:
-        ValueError: A row lacks a column, a text is none, or the labels leave open which text they mean.
+        ValueError: A row lacks a column, a text is none, or the labels leave open which text they
+            mean.
     """
     _check_labels(rows, origin)
     for number, row in enumerate(rows, start=1):
         name = id_text(row.get("id"), f"{origin}, row {number}") or f"row-{number}"
         refuse_unnameable(name, origin)
-        group, subset = ("" if _empty(row.get(column)) else str(row[column]) for column in ("group", "subset"))
+        group, subset = (
+            "" if _empty(row.get(column)) else str(row[column]) for column in ("group", "subset")
+        )
         if _has(row, CHOICES) and not _has(row, TEXTS):
             text_1, text_2, context = _chosen(row, f"{origin}, row {number}")
-            yield in_drawn_order(Pair(name, text_1, text_2, 1, context=context, group=group, subset=subset))
+            yield in_drawn_order(
+                Pair(name, text_1, text_2, 1, context=context, group=group, subset=subset)
+            )
             continue
         _check_columns(row, number, origin)
         if (label := row.get("label")) is not None and _plain(label) in ("0", "tie"):
             yield None
         else:
             label, context = _label(label, name), _question(row)
-            yield Pair(name, row["text_1"], row["text_2"], label, context=context, group=group, subset=subset)
+            yield Pair(
+                name,
+                row["text_1"],
+                row["text_2"],
+                label,
+                context=context,
+                group=group,
+                subset=subset,
+            )
 
 
 def _empty(cell: Any) -> bool:
@@ -183,18 +210,25 @@ def _check_labels(rows: Sequence[Row], origin: str) -> None:
 
 
 def _chosen(row: Row, place: str) -> tuple[Any, Any, Any]:
-    """The chosen text, the rejected one, and what both answer: the turns before them, or the prompt if it holds more.
+    """The chosen text, the rejected one, and what both answer: the turns before them, or the prompt
+    if it holds more.
 
-    Texts that are none are for `Pair` to refuse. ValueError where the two answer different conversations.
+    Texts that are none are for `Pair` to refuse. ValueError where the two answer different
+    conversations.
     """
     dialogues = [_dialogue(row[column]) for column in CHOICES]
     if all(dialogues):
         return _last_turns(dialogues[0], dialogues[1], _question(row), place)
     chats = [_chat(row[column], place) for column in CHOICES]
-    texts = [chat[-1]["content"] if chat else row[column] for chat, column in zip(chats, CHOICES, strict=True)]
+    texts = [
+        chat[-1]["content"] if chat else row[column]
+        for chat, column in zip(chats, CHOICES, strict=True)
+    ]
     before = [chat[:-1] for chat in chats if len(chat) > 1]
     if len({_told(each) for each in before}) > 1:
-        raise ValueError(f"{place}: chosen and rejected answer different conversations; expected the same turns before")
+        raise ValueError(
+            f"{place}: chosen and rejected answer different conversations; expected the same turns before"
+        )
     said, prompt = before[0] if before else [], _question(row)
     asked = _told(chat) if (chat := _chat(prompt, place)) else prompt
     return texts[0], texts[1], _told(said) if len(said) > 1 else asked or _told(said)
@@ -209,35 +243,46 @@ def _chat(cell: Any, place: str) -> list[dict[str, Any]]:
     if not isinstance(cell, list) or not cell:
         return []
     if not all(isinstance(m, dict) and isinstance(m.get("content"), str) for m in cell):
-        raise ValueError(f"{place}: expected a text or a list of messages with role and content, got {str(cell)[:80]}")
+        raise ValueError(
+            f"{place}: expected a text or a list of messages with role and content, got {str(cell)[:80]}"
+        )
     return cell
 
 
 def _dialogue(cell: Any) -> list[dict[str, Any]]:
-    """The messages of a text that is a dialogue of a human and an assistant; none where it is something else."""
+    """The messages of a text that is a dialogue of a human and an assistant; none where it is
+    something else.
+    """
     text = cell.strip() if isinstance(cell, str) else ""
     turns = list(DIALOGUE_TURN.finditer(text))
     if len(turns) < 2 or turns[0].start() or turns[0][1] != "Human":
         return []
     ends = [*(turn.start() for turn in turns[1:]), len(text)]
-    return [{"role": turn[1], "content": text[turn.end() : end].strip()} for turn, end in zip(turns, ends, strict=True)]
+    return [
+        {"role": turn[1], "content": text[turn.end() : end].strip()}
+        for turn, end in zip(turns, ends, strict=True)
+    ]
 
 
 def _last_turns(
     chosen: list[dict[str, Any]], rejected: list[dict[str, Any]], prompt: Any, place: str
 ) -> tuple[str, str, Any]:
-    """What two dialogues add to their common beginning, and that beginning; or the prompt, if it is there and one turn.
+    """What two dialogues add to their common beginning, and that beginning; or the prompt, if it is
+    there and one turn.
 
     Raises:
         ValueError: They begin differently, or one of them is the beginning of the other.
     """
     pairs = zip(chosen, rejected, strict=False)
     common = next(
-        (number for number, (one, other) in enumerate(pairs) if one != other), min(len(chosen), len(rejected))
+        (number for number, (one, other) in enumerate(pairs) if one != other),
+        min(len(chosen), len(rejected)),
     )
     rests = chosen[common:], rejected[common:]
     if not common or not all(rests):
-        fault = "one is the beginning of the other" if common else "they begin with different questions"
+        fault = (
+            "one is the beginning of the other" if common else "they begin with different questions"
+        )
         raise ValueError(
             f"{place}: chosen and rejected are dialogues of which {fault}; expected the same turns, and two last ones"
         )

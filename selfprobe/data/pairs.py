@@ -1,4 +1,5 @@
-"""Contrast pairs: two texts, who is better, and the paper's prompts around them (paper 004, §4.1.1, E, table 3).
+"""Contrast pairs: two texts, who is better, and the paper's prompts around them (paper 004, §4.1.1,
+E, table 3).
 
     pair = Pair(id="q1", text_1="4", text_2="5", label=1, context="2 + 2 = ?")
     comparison_prompt(pair)   # "Consider the following instruction:\n2 + 2 = ?\nConsider … single choice."
@@ -17,11 +18,16 @@ from typing import Any, Literal
 
 from selfprobe.text.counts import plural
 
-# ---- The paper's prompts, letter by letter: pairwise comparison and direct scoring (§4.1.1, appendix E, table 3)
+# ---- The paper's prompts, letter by letter: pairwise comparison and direct scoring (§4.1.1,
+# appendix E, table 3)
 
-Kind = Literal["general", "newsroom", "summeval", "hanna", "rocstories", "mctaco", "caters", "conversation"]
-"""The last one: whole conversations (question and answer), in §4.1.1's words. The paper's public code shows MT-Bench as
-conversations too, in words of its own, which are not here: it has no licence."""
+Kind = Literal[
+    "general", "newsroom", "summeval", "hanna", "rocstories", "mctaco", "caters", "conversation"
+]
+"""The last one: whole conversations (question and answer), in §4.1.1's words. The paper's public
+code shows MT-Bench as conversations too, in words of its own, which are not here: it has no
+licence.
+"""
 
 PROMPT_VERSION = 1  # part of the activation cache's key: raise it when a template below changes
 
@@ -100,7 +106,8 @@ COMPARE: Mapping[Kind, str] = {
 }
 
 PRIMING: Mapping[Kind, str] = {
-    # Paper: "the more <task> <item>" for all. Here: CaTeRS asks for no <task>, so its question is put.
+    # Paper: "the more <task> <item>" for all. Here: CaTeRS asks for no <task>, so its question is
+    # put.
     "caters": "Between Choice 1 and Choice 2, the statement which appears before the other is Choice",
 }
 """Priming texts other than `USUAL_PRIMING`, by kind; `CONTRAST` follows."""
@@ -108,7 +115,9 @@ PRIMING: Mapping[Kind, str] = {
 USUAL_PRIMING = "Between Choice 1 and Choice 2, the {comparative} {item} is Choice"
 
 SCORE_PRIMING = "I would rate {rated} as a"
-"""Beginning of the answer to `SCORE`, as in the paper's public code: "I would rate the coherence as a"."""
+"""Beginning of the answer to `SCORE`, as in the paper's public code: "I would rate the coherence as
+a".
+"""
 
 LEVELS = (" 1", " 2", " 3", " 4", " 5")
 """Tokens that follow `SCORE_PRIMING`."""
@@ -176,15 +185,20 @@ class Pair:
     subset: str = ""
     """Part of the data set, e.g. "Natural"."""
     group: str = field(default="")
-    """Source question: a split keeps a group on one side. Default: a digest of context and question."""
+    """Source question: a split keeps a group on one side. Default: a digest of context and
+    question.
+    """
     criterion: str = ""
-    """Comparative asked about pairs of the general kind ("more honest"). Default: "more helpful"."""
+    """Comparative asked about pairs of the general kind ("more honest"). Default: "more helpful".
+    """
     item: str = ""
     """Noun for the texts of pairs of the general kind ("answer"). Default: "response"."""
 
     def __post_init__(self) -> None:
         if self.kind not in COMPARE:
-            raise ValueError(f"pair {self.id!r}: kind must be one of {', '.join(COMPARE)}, got {self.kind!r}")
+            raise ValueError(
+                f"pair {self.id!r}: kind must be one of {', '.join(COMPARE)}, got {self.kind!r}"
+            )
         for name in ("text_1", "text_2", "context", "question"):
             if not isinstance(given := getattr(self, name), str):
                 raise ValueError(f"pair {self.id!r}: {name} must be text, got {given!r}")
@@ -197,7 +211,9 @@ class Pair:
             raise ValueError(f"pair {self.id!r}: label must be 1, 2 or None, got {self.label!r}")
         if self.kind in ASPECTS and self.aspect not in ASPECTS[self.kind]:
             known = ", ".join(ASPECTS[self.kind])
-            raise ValueError(f"pair {self.id!r}: aspect must be one of {known}, got {self.aspect!r}")
+            raise ValueError(
+                f"pair {self.id!r}: aspect must be one of {known}, got {self.aspect!r}"
+            )
         if self.kind != "general" and (self.criterion or self.item):
             raise ValueError(
                 f"pair {self.id!r}: the kind {self.kind!r} has the paper's own question; another question or item is "
@@ -212,7 +228,11 @@ class Pair:
     def asked(self) -> str:
         """A digest of what both texts answer, equal in all data sets."""
         # Without any question the texts themselves, whichever comes first, tell what is asked.
-        texts = (self.context, self.question) if self.context or self.question else sorted((self.text_1, self.text_2))
+        texts = (
+            (self.context, self.question)
+            if self.context or self.question
+            else sorted((self.text_1, self.text_2))
+        )
         return digest(*map(normalised, texts))
 
     @property
@@ -241,7 +261,11 @@ def in_drawn_order(pair: Pair) -> Pair:
 def check_criterion(text: str) -> None:
     """ValueError where `text` does not fit into "Which is …?" and "the … answer is Choice"."""
     first = text.split(" ")[0]
-    if text != text.strip() or text.endswith("?") or not (first in ("more", "less", "worse") or first.endswith("er")):
+    if (
+        text != text.strip()
+        or text.endswith("?")
+        or not (first in ("more", "less", "worse") or first.endswith("er"))
+    ):
         raise ValueError(
             f"the question must be a comparative, such as 'more honest', 'less formal' or 'better', got {text!r}"
         )
@@ -249,13 +273,18 @@ def check_criterion(text: str) -> None:
 
 def _fields(pair: Pair) -> dict[str, str]:
     item, task = WORDING[pair.kind]
-    item, task = pair.item or item, pair.criterion.removeprefix("more ") or task or ADJECTIVES.get(pair.aspect, "")
+    item, task = (
+        pair.item or item,
+        pair.criterion.removeprefix("more ") or task or ADJECTIVES.get(pair.aspect, ""),
+    )
     return {
         "context": pair.context,
         "question": pair.question,
         "text_1": pair.text_1,
         "text_2": pair.text_2,
-        "preamble": f"Consider the following instruction:\n{pair.context}\n" if pair.context else "",
+        "preamble": f"Consider the following instruction:\n{pair.context}\n"
+        if pair.context
+        else "",
         "item": item,
         "items": plural(item),
         "task": task,
@@ -268,9 +297,10 @@ def _fields(pair: Pair) -> dict[str, str]:
 def comparison_prompt(pair: Pair) -> str:
     """The user's turn of a pairwise comparison (§4.1.1, appendix E).
 
-    Paper: the general template has no place for the question that MT-Bench's and LLMBar's texts answer, and
-    leaves <items> and <task> open. Here: one line with the instruction before it, "responses", "helpful"; and in
-    pairs of the kind "conversation" the template as it is, of conversations that hold the question.
+    Paper: the general template has no place for the question that MT-Bench's and LLMBar's texts
+    answer, and leaves <items> and <task> open. Here: one line with the instruction before it,
+    "responses", "helpful"; and in pairs of the kind "conversation" the template as it is, of
+    conversations that hold the question.
     """
     return COMPARE[pair.kind].format_map(_fields(pair))
 
@@ -281,7 +311,9 @@ def score_prompt(pair: Pair, side: Label) -> str:
     Paper: for the text quality sets only. Here: also for the general kind, in the same words.
     """
     if pair.kind not in SCORE:
-        raise ValueError(f"direct scoring is defined for {', '.join(SCORE)}; {pair.kind!r} only has comparisons")
+        raise ValueError(
+            f"direct scoring is defined for {', '.join(SCORE)}; {pair.kind!r} only has comparisons"
+        )
     if pair.criterion and not pair.criterion.startswith("more "):
         raise ValueError(
             f"direct scoring rates how … a text is, so its question must be 'more …', got {pair.criterion!r}"
@@ -296,14 +328,22 @@ def priming(pair: Pair) -> str:
 
 
 def score_priming(pair: Pair) -> str:
-    """The beginning of the answer to `score_prompt`, where the assistant's turn can be begun; a level follows."""
+    """The beginning of the answer to `score_prompt`, where the assistant's turn can be begun; a
+    level follows.
+    """
     rated = f"the {pair.aspect}" if pair.aspect else f"this {_fields(pair)['item']}"
     return SCORE_PRIMING.format(rated=rated)
 
 
 def record(pair: Pair) -> dict[str, Any]:
-    """Fields of `pair`; the words of its question only where they are not the usual ones, so that hashes stay."""
-    return {name: value for name, value in asdict(pair).items() if value or name not in ("criterion", "item")}
+    """Fields of `pair`; the words of its question only where they are not the usual ones, so that
+    hashes stay.
+    """
+    return {
+        name: value
+        for name, value in asdict(pair).items()
+        if value or name not in ("criterion", "item")
+    }
 
 
 def data_hash(pairs: Iterable[Pair]) -> str:
@@ -315,7 +355,9 @@ def data_hash(pairs: Iterable[Pair]) -> str:
 
 
 def checked(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
-    """`pairs` if ids are unique and no question is in two groups (a split would put it on both sides)."""
+    """`pairs` if ids are unique and no question is in two groups (a split would put it on both
+    sides).
+    """
     result, ids, groups = tuple(pairs), set[str](), dict[tuple[str, str], Pair]()
     if not result:
         raise ValueError("no pairs: the data set is empty, or all its rows are ties")
@@ -335,7 +377,9 @@ def checked(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
 
 def write_pairs(pairs: Iterable[Pair], path: Path) -> None:
     """The pairs as a file: one JSON object a line, made by `record`."""
-    path.write_text("".join(json.dumps(record(p), ensure_ascii=False) + "\n" for p in pairs), encoding="utf-8")
+    path.write_text(
+        "".join(json.dumps(record(p), ensure_ascii=False) + "\n" for p in pairs), encoding="utf-8"
+    )
 
 
 def read_pairs(path: Path) -> tuple[Pair, ...]:

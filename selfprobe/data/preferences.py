@@ -28,7 +28,9 @@ class PreferenceSet:
     table: Table
     """Rows of `Pair`'s fields."""
     metadata: dict[str, str | int]
-    """Entries of every log's metadata: name and hash, origin, how many rows are ties or were not drawn."""
+    """Entries of every log's metadata: name and hash, origin, how many rows are ties or were not
+    drawn.
+    """
 
 
 def preferences(
@@ -46,13 +48,16 @@ def preferences(
         dataset: One data set; None is refused, with what to pass.
         pairs: Use a random sample of this many pairs (fixed seed); all by default.
         scored: Each text is to be scored alone, for which not every kind of text has a prompt.
-        question: What is asked about pairs of the general kind, as a comparative; by default "more helpful".
+        question: What is asked about pairs of the general kind, as a comparative; by default "more
+            helpful".
         item: What their texts are called; by default "response".
-        conversations: Pairs of the general kind as whole conversations; see `public_pairs.load_pairs`.
+        conversations: Pairs of the general kind as whole conversations; see
+            `public_pairs.load_pairs`.
 
     Raises:
-        InputError: An unknown data set (with the known ones), no such file (with every place looked in), a row that
-            does not fit, no pair at all, a kind of text without such a prompt, or a question that is no comparative.
+        InputError: An unknown data set (with the known ones), no such file (with every place looked
+            in), a row that does not fit, no pair at all, a kind of text without such a prompt, or a
+            question that is no comparative.
     """
     if not isinstance(dataset, str):
         raise InputError(
@@ -70,7 +75,11 @@ def preferences(
         if scored:
             score_prompt(loaded.pairs[0], 1)
     table = table_of(dataset, [record(pair) for pair in loaded.pairs])
-    counts: dict[str, str | int] = {"origin": loaded.origin, "ties_left_out": loaded.ties, "not_drawn": loaded.left_out}
+    counts: dict[str, str | int] = {
+        "origin": loaded.origin,
+        "ties_left_out": loaded.ties,
+        "not_drawn": loaded.left_out,
+    }
     unread = {"unread": loaded.unread} if loaded.unread else {}
     return PreferenceSet(table, {**table.metadata, **counts, **unread})
 
@@ -85,12 +94,15 @@ def record_to_sample(row: Row) -> Sample:
     """A pair as a sample: question and texts as the input, the better text's number as the target."""
     pair = Pair(**row)
     asked = [part for part in (pair.context, pair.question) if part]
-    texts = [f"[{number}]\n{text}" for number, text in enumerate((pair.text_1, pair.text_2), start=1)]
+    texts = [
+        f"[{number}]\n{text}" for number, text in enumerate((pair.text_1, pair.text_2), start=1)
+    ]
     return Sample(
         id=pair.id,
         input="\n\n".join([*asked, *texts]),
         target=str(pair.label or ""),
-        metadata={"pair": row, "label": pair.label, "group": pair.group, "subset": pair.subset} | {"shown": pair.shown},
+        metadata={"pair": row, "label": pair.label, "group": pair.group, "subset": pair.subset}
+        | {"shown": pair.shown},
     )
 
 

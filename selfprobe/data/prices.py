@@ -36,7 +36,9 @@ def read_prices(path: str | None) -> dict[str, ModelCost]:
     """
     if path is None:
         return {}
-    expected = f"{path}: expected a line for each model, such as `openai/a: {{{', '.join(_fields())}}}`"
+    expected = (
+        f"{path}: expected a line for each model, such as `openai/a: {{{', '.join(_fields())}}}`"
+    )
     try:
         content = loaded_file(path)
         prices = TypeAdapter(dict[str, ModelCost]).validate_python(content)
@@ -55,11 +57,13 @@ BATCHED = ("openai", "anthropic", "google", "grok", "together")
 """Providers whose batches Inspect sends."""
 
 BATCH_DISCOUNT = 0.5
-"""Share that OpenAI, Anthropic, Google, xAI and Together take off the price of a call in a batch."""
+"""Share that OpenAI, Anthropic, Google, xAI and Together take off the price of a call in a batch.
+"""
 
 
 def cost_table(costs: Sequence[Cost], prices: Prices, *, rounds: int | None = None) -> list[str]:
-    """A line for each model and one for all: calls, tokens in and out, dollars, why it is free, or "price unknown".
+    """A line for each model and one for all: calls, tokens in and out, dollars, why it is free, or
+    "price unknown".
 
     Args:
         costs: One entry a model.
@@ -67,8 +71,12 @@ def cost_table(costs: Sequence[Cost], prices: Prices, *, rounds: int | None = No
         rounds: Number of batches that come one after the other; None without batches.
     """
     wide = max(40, *(len(cost.model) for cost in costs))
-    lines = [f"{'model':{wide}} {'calls':>9} {'tokens in':>11} {'out':>11} {'cost':>16}   (tokens are a rough guess)"]
-    whole = [cost for cost in costs if rounds is None or cost.model.partition("/")[0] not in BATCHED]
+    lines = [
+        f"{'model':{wide}} {'calls':>9} {'tokens in':>11} {'out':>11} {'cost':>16}   (tokens are a rough guess)"
+    ]
+    whole = [
+        cost for cost in costs if rounds is None or cost.model.partition("/")[0] not in BATCHED
+    ]
     sums = [(1 if cost in whole else 1 - BATCH_DISCOUNT) * dollars(cost, prices) for cost in costs]
     for cost, paid in zip(costs, sums, strict=True):
         counts = f"{cost.calls:>9,} {cost.tokens_in:>11,} {cost.tokens_out:>11,}"
@@ -114,7 +122,9 @@ def dollars(cost: Cost, prices: Prices) -> float:
     if _free(cost, prices):
         return 0.0
     price = prices.get(cost.model)
-    return (cost.tokens_in * price.input + cost.tokens_out * price.output) / 1e6 if price else math.nan
+    return (
+        (cost.tokens_in * price.input + cost.tokens_out * price.output) / 1e6 if price else math.nan
+    )
 
 
 def _shown(dollars: float) -> str:

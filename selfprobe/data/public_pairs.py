@@ -1,11 +1,13 @@
-"""The paper's data sets as contrast pairs, from their public sources at pinned revisions (paper 004, §4.1, E.2).
+"""The paper's data sets as contrast pairs, from their public sources at pinned revisions (paper
+004, §4.1, E.2).
 
     load_pairs("ours")                           # comes with the package
     load_pairs("llmbar")                         # fetched once into the cache
     load_pairs("rocstories=cloze_val.csv")       # a file of the source's schema: gated sets, samples
     load_pairs("mine.jsonl")                     # a user's own, see `own`; also NAME=PATH and hf:owner/name@REVISION
 
-Likert scores (after Liu et al. 2024b) become pairs within one article or story prompt; equal scores make no pair.
+Likert scores (after Liu et al. 2024b) become pairs within one article or story prompt; equal scores
+make no pair.
 """
 
 import hashlib
@@ -26,7 +28,15 @@ from filelock import FileLock
 
 from selfprobe.data import BUNDLED, from_hub
 from selfprobe.data.files import read_text, text_lines
-from selfprobe.data.own import FORMATS, Words, is_user_place, name_at, rows_in_file, stored_rows, user_pairs
+from selfprobe.data.own import (
+    FORMATS,
+    Words,
+    is_user_place,
+    name_at,
+    rows_in_file,
+    stored_rows,
+    user_pairs,
+)
 from selfprobe.data.pairs import ASPECTS, Kind, Label, Pair, checked, digest, in_drawn_order
 from selfprobe.embed.weights import Progress, SourceError, cache_folder, is_verified, to_stderr
 from selfprobe.errors import warn_once
@@ -55,8 +65,9 @@ def judged_outputs(rows: list[Row]) -> Iterator[Pair | None]:
 def mt_bench(rows: list[Row]) -> Iterator[Pair | None]:
     """MT-Bench's human judgements: the majority of the judges of one question, turn and two models.
 
-    Paper: "majority-vote of this panel". Here: over all human judges; a tie counts for neither side, whichever way
-    round a judge saw the models. Texts of the second turn are both the whole conversation after the first question.
+    Paper: "majority-vote of this panel". Here: over all human judges; a tie counts for neither
+    side, whichever way round a judge saw the models. Texts of the second turn are both the whole
+    conversation after the first question.
     """
     if rows and "output_1" in rows[0]:
         yield from judged_outputs(rows)
@@ -65,7 +76,10 @@ def mt_bench(rows: list[Row]) -> Iterator[Pair | None]:
     texts: dict[tuple[Any, ...], tuple[str, str, str]] = {}
     for row in rows:
         names = [row["model_a"], row["model_b"]]
-        sides = [_conversation(row["conversation_a"], row["turn"]), _conversation(row["conversation_b"], row["turn"])]
+        sides = [
+            _conversation(row["conversation_a"], row["turn"]),
+            _conversation(row["conversation_b"], row["turn"]),
+        ]
         vote = {"model_a": 1, "model_b": -1}.get(row["winner"], 0)
         if names[0] > names[1]:
             names, sides, vote = names[::-1], sides[::-1], -vote
@@ -75,14 +89,18 @@ def mt_bench(rows: list[Row]) -> Iterator[Pair | None]:
     for key, total in votes.items():
         context, text_1, text_2 = texts[key]
         name = ":".join(map(str, key))
-        pair = Pair(name, text_1, text_2, 1 if total > 0 else 2, context=context, subset=f"turn {key[1]}")
+        pair = Pair(
+            name, text_1, text_2, 1 if total > 0 else 2, context=context, subset=f"turn {key[1]}"
+        )
         yield in_drawn_order(pair) if total else None
 
 
 def agreements(rows: list[Row]) -> tuple[tuple[str, bool], ...]:
-    """Pairs of human judges who both named a winner of one pair of answers: (question, whether they agree).
+    """Pairs of human judges who both named a winner of one pair of answers: (question, whether they
+    agree).
 
-    MT-Bench's paper (setup S2, ties aside) has 81 % of these, paper 004 quotes 80 %. All human judges, authors too.
+    MT-Bench's paper (setup S2, ties aside) has 81 % of these, paper 004 quotes 80 %. All human
+    judges, authors too.
     """
     votes: dict[tuple[Any, ...], dict[str, str]] = {}
     for row in rows:
@@ -90,21 +108,27 @@ def agreements(rows: list[Row]) -> tuple[tuple[str, bool], ...]:
             key = (row["question_id"], row["turn"], *sorted((row["model_a"], row["model_b"])))
             votes.setdefault(key, {})[str(row["judge"])] = row[row["winner"]]
     return tuple(
-        (str(key[0]), one == other) for key, named in votes.items() for one, other in combinations(named.values(), 2)
+        (str(key[0]), one == other)
+        for key, named in votes.items()
+        for one, other in combinations(named.values(), 2)
     )
 
 
 def _conversation(turns: list[dict[str, str]], turn: int) -> str:
     if turn == 1:
         return turns[1]["content"]
-    later = [f"{'User' if x['role'] == 'user' else 'Assistant'}: {x['content']}" for x in turns[2:4]]
+    later = [
+        f"{'User' if x['role'] == 'user' else 'Assistant'}: {x['content']}" for x in turns[2:4]
+    ]
     return "\n\n".join([turns[1]["content"], *later])
 
 
 def _mt_bench_conversations(rows: list[Row]) -> Iterator[Pair | None]:
-    """MT-Bench as the paper's public code takes it: no judges who are authors, the user's turns in both texts.
+    """MT-Bench as the paper's public code takes it: no judges who are authors, the user's turns in
+    both texts.
 
-    It sums the votes of judges who saw the models in one order, so that a pair seen in both orders is two.
+    It sums the votes of judges who saw the models in one order, so that a pair seen in both orders
+    is two.
     """
     votes: Counter[tuple[Any, ...]] = Counter()
     texts: dict[tuple[Any, ...], Row] = {}
@@ -124,19 +148,26 @@ def _mt_bench_conversations(rows: list[Row]) -> Iterator[Pair | None]:
         first, second = (_spoken(row[f"conversation_{side}"][: 2 * key[1]]) for side in "ab")
         asked = row["conversation_a"][0]["content"]
         label: Label = 1 if total > 0 else 2
-        pair = Pair(name, first, second, label, kind="conversation", context=asked, subset=f"turn {key[1]}")
+        pair = Pair(
+            name, first, second, label, kind="conversation", context=asked, subset=f"turn {key[1]}"
+        )
         yield pair if total else None
 
 
 def _spoken(turns: list[dict[str, str]]) -> str:
-    return "\n".join(f"{('User', 'Assistant')[k % 2]}: {turn['content']}" for k, turn in enumerate(turns))
+    return "\n".join(
+        f"{('User', 'Assistant')[k % 2]}: {turn['content']}" for k, turn in enumerate(turns)
+    )
 
 
 def _as_conversations(pair: Pair) -> Pair:
     """A pair of the general kind as two conversations; one that answers nothing stays as it is."""
     if pair.kind != "general" or not pair.context:
         return pair
-    first, second = (_spoken([{"content": pair.context}, {"content": text}]) for text in (pair.text_1, pair.text_2))
+    first, second = (
+        _spoken([{"content": pair.context}, {"content": text}])
+        for text in (pair.text_1, pair.text_2)
+    )
     return replace(pair, kind="conversation", text_1=first, text_2=second)
 
 
@@ -157,7 +188,8 @@ class Scored:
 def _to_pairs(kind: Kind, texts: list[Scored]) -> Iterator[Pair | None]:
     """Every two texts of one context, for every aspect; None where their mean scores are equal.
 
-    Which text comes first is decided by the pair's id, so that a source's order of systems tells nothing.
+    Which text comes first is decided by the pair's id, so that a source's order of systems tells
+    nothing.
     """
     for text in texts:
         if missing := [aspect for aspect in ASPECTS[kind] if aspect not in text.scores]:
@@ -199,12 +231,16 @@ def newsroom(rows: list[Row]) -> Iterator[Pair | None]:
 
 
 def _plain(text: str) -> str:
-    """The text without the paragraph marks and HTML entities that the source keeps of the scraped page."""
+    """The text without the paragraph marks and HTML entities that the source keeps of the scraped
+    page.
+    """
     return html.unescape(re.sub(r"</?p>", "\n", text)).strip()
 
 
 def summeval(rows: list[Row]) -> Iterator[Pair | None]:
-    """SummEval: an article a row with its summaries and their scores, or {doc_id, source, summary, scores}."""
+    """SummEval: an article a row with its summaries and their scores, or {doc_id, source, summary,
+    scores}.
+    """
     texts = []
     for number, row in enumerate(rows):
         if "machine_summaries" in row:
@@ -212,7 +248,9 @@ def summeval(rows: list[Row]) -> Iterator[Pair | None]:
                 scores = {aspect: float(row[aspect][k]) for aspect in ASPECTS["summeval"]}
                 texts.append(Scored(f"{row['id']}:M{k}", row["text"], summary, scores))
         else:
-            texts.append(Scored(str(row.get("id", number)), row["source"], row["summary"], row["scores"]))
+            texts.append(
+                Scored(str(row.get("id", number)), row["source"], row["summary"], row["scores"])
+            )
     yield from _to_pairs("summeval", texts)
 
 
@@ -226,7 +264,10 @@ def hanna(rows: list[Row]) -> Iterator[Pair | None]:
             story,
             ratings[0]["Prompt"],
             ratings[0]["Story"],
-            {a: sum(float(r[a.capitalize()]) for r in ratings) / len(ratings) for a in ASPECTS["hanna"]},
+            {
+                a: sum(float(r[a.capitalize()]) for r in ratings) / len(ratings)
+                for a in ASPECTS["hanna"]
+            },
         )
         for story, ratings in raters.items()
     ]
@@ -251,7 +292,9 @@ def mctaco(rows: list[Row]) -> Iterator[Pair | None]:
 
     Paper: does not say how answers are paired. Here: all such pairs; `limit` draws from them.
     """
-    answers: dict[tuple[str, str], dict[str, list[str]]] = defaultdict(lambda: {"yes": [], "no": []})
+    answers: dict[tuple[str, str], dict[str, list[str]]] = defaultdict(
+        lambda: {"yes": [], "no": []}
+    )
     for number, row in enumerate(rows, start=1):
         if row["label"] not in ("yes", "no"):
             raise ValueError(f"mctaco, row {number}: label must be yes or no, got {row['label']!r}")
@@ -262,7 +305,8 @@ def mctaco(rows: list[Row]) -> Iterator[Pair | None]:
         for good, bad in itertools.product(of["yes"], of["no"]):
             name = digest(passage, question, good, bad)
             pair = Pair(name, good, bad, 1, kind="mctaco", context=passage, question=question)
-            # A passage has several questions; one group, or what is learnt about it would cross the split.
+            # A passage has several questions; one group, or what is learnt about it would cross the
+            # split.
             pair = Pair(**{**pair.__dict__, "group": digest(passage)})
             yield pair.swapped if int(name, 16) % 2 else pair
 
@@ -271,25 +315,37 @@ BEFORE = re.compile(r"(?:CAUSE_|ENABLE_|PREVENT_|CAUSE_TO_END_)?BEFORE")
 
 
 def caters(rows: list[Row]) -> Iterator[Pair | None]:
-    """CaTeRS: two statements of a story, ordered by the annotated BEFORE relations between their events.
+    """CaTeRS: two statements of a story, ordered by the annotated BEFORE relations between their
+    events.
 
-    Rows are brat files {name, text, annotations}; stories in a text are set apart by "***", statements by lines.
-    Paper: does not say how two statements are ordered. Here: by all BEFORE relations (causal ones too) between
-    events of the two; where they disagree it is a tie. The list is shown in an order that the story decides.
+    Rows are brat files {name, text, annotations}; stories in a text are set apart by "***",
+    statements by lines. Paper: does not say how two statements are ordered. Here: by all BEFORE
+    relations (causal ones too) between events of the two; where they disagree it is a tie. The list
+    is shown in an order that the story decides.
     """
     for row in rows:
-        spans = {m[1]: int(m[2]) for m in re.finditer(r"^(T\d+)\t\S+ (\d+) ", row["annotations"], re.M)}
+        spans = {
+            m[1]: int(m[2]) for m in re.finditer(r"^(T\d+)\t\S+ (\d+) ", row["annotations"], re.M)
+        }
         links = re.findall(r"^R\d+\t(\S+) Arg1:(T\d+) Arg2:(T\d+)", row["annotations"], re.M)
-        links = [(spans[a], spans[b]) for tag, a, b in links if BEFORE.fullmatch(tag.replace("-", "_"))]
+        links = [
+            (spans[a], spans[b]) for tag, a, b in links if BEFORE.fullmatch(tag.replace("-", "_"))
+        ]
         start = 0
         for number, story in enumerate(row["text"].split("***")):
             yield from _ordered(f"{row['name']}:{number}", story, start, links)
             start += len(story) + len("***")
 
 
-def _ordered(name: str, story: str, start: int, links: list[tuple[int, int]]) -> Iterator[Pair | None]:
-    """Pairs of one story that begins at character `start`; `links` are (earlier, later) event positions."""
-    lines = [(m.start() + start, m.end() + start, m[0].strip()) for m in re.finditer(r"[^\n]+", story)]
+def _ordered(
+    name: str, story: str, start: int, links: list[tuple[int, int]]
+) -> Iterator[Pair | None]:
+    """Pairs of one story that begins at character `start`; `links` are (earlier, later) event
+    positions.
+    """
+    lines = [
+        (m.start() + start, m.end() + start, m[0].strip()) for m in re.finditer(r"[^\n]+", story)
+    ]
     lines = [line for line in lines if line[2]]
     shown = [text for *_, text in lines]
     random.Random(name).shuffle(shown)
@@ -308,20 +364,31 @@ def _ordered(name: str, story: str, start: int, links: list[tuple[int, int]]) ->
             continue
         label = 1 if verdicts == {True} else 2
         pair_id = f"{name}:{i}-{j}"
-        pair = Pair(pair_id, lines[i][2], lines[j][2], 1 if label == 1 else 2, kind="caters", context="\n".join(shown))
+        pair = Pair(
+            pair_id,
+            lines[i][2],
+            lines[j][2],
+            1 if label == 1 else 2,
+            kind="caters",
+            context="\n".join(shown),
+        )
         yield pair.swapped if int(digest(pair_id), 16) % 2 else pair
 
 
 LARGEST = 1_000_000_000
 """Most bytes of a file that is fetched."""
-ATTEMPTS = 20  # each goes on where the one before stopped; one that brings nothing ends the download
+ATTEMPTS = (
+    20  # each goes on where the one before stopped; one that brings nothing ends the download
+)
 
 
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "text quality": ("newsroom", "summeval", "hanna"),
     "common sense": ("rocstories", "mctaco", "caters"),
 }
-"""Data sets that figures 2 and 3 average over, and that a fine-tuned judge of the public scripts learns together."""
+"""Data sets that figures 2 and 3 average over, and that a fine-tuned judge of the public scripts
+learns together.
+"""
 
 
 @dataclass(frozen=True)
@@ -354,19 +421,29 @@ class PairSet:
     """Pairs beyond `limit`, drawn at random."""
     agreements: tuple[tuple[str, bool], ...] = ()
     """Agreements of two human judges of one pair of answers, if the source has single votes; see
-    `answers.agreements`."""
+    `answers.agreements`.
+    """
     unread: str = ""
     """Sentence that names the columns that are not used; "" if there are none."""
 
 
 def _raw(repository: str, commit: str, files: Mapping[str, str]) -> dict[str, str]:
-    return {f"https://raw.githubusercontent.com/{repository}/{commit}/{path}": s for path, s in files.items()}
+    return {
+        f"https://raw.githubusercontent.com/{repository}/{commit}/{path}": s
+        for path, s in files.items()
+    }
 
 
 LLMBAR_NATURAL = ("Natural", "Normal")
 """The subsets that are not adversarial (paper 004, §5.4)."""
-_LLMBAR = {f"Dataset/LLMBar/Adversarial/{s}/dataset.json": s for s in ("Neighbor", "GPTInst", "GPTOut", "Manual")}
-_LLMBAR |= {f"Dataset/CaseStudy/{s}/dataset.json": s for s in ("Base-9", "Base-10", "Constraint", "Negation", "Normal")}
+_LLMBAR = {
+    f"Dataset/LLMBar/Adversarial/{s}/dataset.json": s
+    for s in ("Neighbor", "GPTInst", "GPTOut", "Manual")
+}
+_LLMBAR |= {
+    f"Dataset/CaseStudy/{s}/dataset.json": s
+    for s in ("Base-9", "Base-10", "Constraint", "Negation", "Normal")
+}
 
 SOURCES: Mapping[str, Source] = {
     "llmbar": Source(
@@ -393,11 +470,25 @@ SOURCES: Mapping[str, Source] = {
     "newsroom": Source(
         newsroom,
         ("doc_id", "source", "system_output", "scores"),
-        _raw("cambridgeltl/PairS", "b767e1a028d51360dd3f7ca2809d0c5de6cce279", {"data/newsroom/newsroom.json": ""}),
+        _raw(
+            "cambridgeltl/PairS",
+            "b767e1a028d51360dd3f7ca2809d0c5de6cce279",
+            {"data/newsroom/newsroom.json": ""},
+        ),
     ),
     "hanna": Source(
         hanna,
-        ("Story ID", "Prompt", "Story", "Relevance", "Coherence", "Empathy", "Surprise", "Engagement", "Complexity"),
+        (
+            "Story ID",
+            "Prompt",
+            "Story",
+            "Relevance",
+            "Coherence",
+            "Empathy",
+            "Surprise",
+            "Engagement",
+            "Complexity",
+        ),
         _raw(
             "dig-team/hanna-benchmark-asg",
             "282f27536a5d05ad4ce14298abcd70c45668fed2",
@@ -417,8 +508,16 @@ SOURCES: Mapping[str, Source] = {
     "mctaco": Source(
         mctaco,
         ("sentence", "question", "answer", "label"),
-        _raw("CogComp/MCTACO", "1f90a62c4735dfb28a8ae4d6494eb3a0fa1161fd", {"data/dev_3783.tsv": "dev"})
-        | _raw("CogComp/MCTACO", "94d3264b9cf2325a4a5eb94e3da0719ce93505ab", {"dataset/test_9442.tsv": "test"}),
+        _raw(
+            "CogComp/MCTACO",
+            "1f90a62c4735dfb28a8ae4d6494eb3a0fa1161fd",
+            {"data/dev_3783.tsv": "dev"},
+        )
+        | _raw(
+            "CogComp/MCTACO",
+            "94d3264b9cf2325a4a5eb94e3da0719ce93505ab",
+            {"dataset/test_9442.tsv": "test"},
+        ),
     ),
     "caters": Source(
         caters,
@@ -435,16 +534,25 @@ OURS = "ours"
 
 
 def load_pairs(
-    spec: str, *, limit: int | None = None, seed: int = 0, words: Words | None = None, conversations: bool = False
+    spec: str,
+    *,
+    limit: int | None = None,
+    seed: int = 0,
+    words: Words | None = None,
+    conversations: bool = False,
 ) -> PairSet:
-    """Pairs of `spec`: a name of `known()`, NAME=PATH, the path of a user's own file, or `hf:owner/name@REVISION`.
+    """Pairs of `spec`: a name of `known()`, NAME=PATH, the path of a user's own file, or
+    `hf:owner/name@REVISION`.
 
-    `limit` keeps so many pairs, drawn with `seed`. `words`: another question than the usual one. `conversations`: pairs
-    of the general kind as conversations that hold the question, in the paper's template as it is; of MT-Bench without
-    judges who are authors, as in the paper's public code. Errors name the file, the row and the column.
+    `limit` keeps so many pairs, drawn with `seed`. `words`: another question than the usual one.
+    `conversations`: pairs of the general kind as conversations that hold the question, in the
+    paper's template as it is; of MT-Bench without judges who are authors, as in the paper's public
+    code. Errors name the file, the row and the column.
     """
     if conversations and words and words != Words():
-        raise ValueError("the prompts of conversations have their own question: leave --question and --item out")
+        raise ValueError(
+            "the prompts of conversations have their own question: leave --question and --item out"
+        )
     name, given = name_and_place(spec)
     votes: tuple[tuple[str, bool], ...] = ()
     unread = ""
@@ -491,12 +599,15 @@ class DrawnPairs:
     left_out: int
 
 
-def draw_pairs(each_pair: Callable[[], Iterator[Pair | None]], *, limit: int | None, seed: int) -> DrawnPairs:
-    """Draw pairs at random, which are those of one limit and seed; ties (None) are counted and never drawn.
+def draw_pairs(
+    each_pair: Callable[[], Iterator[Pair | None]], *, limit: int | None, seed: int
+) -> DrawnPairs:
+    """Draw pairs at random, which are those of one limit and seed; ties (None) are counted and
+    never drawn.
 
     Args:
-        each_pair: Begins the pairs anew at each call: with a limit they are counted first, so that those of a large set
-            are never held together.
+        each_pair: Begins the pairs anew at each call: with a limit they are counted first, so that
+            those of a large set are never held together.
         limit: Number of pairs; None takes all.
         seed: Seed of the draw.
     """
@@ -506,7 +617,11 @@ def draw_pairs(each_pair: Callable[[], Iterator[Pair | None]], *, limit: int | N
         return DrawnPairs(pairs, ties=len(entries) - len(pairs), left_out=0)
     counts = Counter(pair is not None for pair in each_pair())
     pair_count = counts[True]
-    taken = range(pair_count) if limit >= pair_count else random.Random(seed).sample(range(pair_count), limit)
+    taken = (
+        range(pair_count)
+        if limit >= pair_count
+        else random.Random(seed).sample(range(pair_count), limit)
+    )
     wanted = set(taken)
     decided = (pair for pair in each_pair() if pair is not None)
     pairs = [pair for number, pair in enumerate(decided) if number in wanted]
@@ -534,7 +649,9 @@ def name_and_place(spec: str) -> tuple[str, str]:
     return (name_at(spec), spec) if is_user_place(spec) else (spec, "")
 
 
-def _converted(rows: list[Row], name: str, origin: str, conversations: bool = False) -> list[Pair | None]:
+def _converted(
+    rows: list[Row], name: str, origin: str, conversations: bool = False
+) -> list[Pair | None]:
     source = SOURCES[name]
     columns = source.columns
     if rows and "output_1" in rows[0] and source.convert in (judged_outputs, mt_bench):
@@ -600,7 +717,9 @@ def _fetch(name: str) -> tuple[list[Row], str]:
 
 
 def _download(url: str, name: str) -> str:
-    """Path of the file, in the cache where it is as it came; an interrupted transfer goes on where it stopped."""
+    """Path of the file, in the cache where it is as it came; an interrupted transfer goes on where
+    it stopped.
+    """
     file = cache_folder() / "datasets" / url.split("/", 3)[3]
     stamp = file.with_name(f"{file.name}.sha256")
     try:
@@ -624,15 +743,19 @@ def _download(url: str, name: str) -> str:
 
 
 def _as_it_came(file: Path, stamp: Path) -> bool:
-    """True if the file is there with the SHA-256 that was noted when it came (earlier versions noted none)."""
+    """True if the file is there with the SHA-256 that was noted when it came (earlier versions
+    noted none).
+    """
     return file.is_file() and (not stamp.is_file() or is_verified(file, stamp.read_text()))
 
 
 def download(url: str, file: Path, progress: Progress) -> None:
-    """Fetch `url` into `file`; an interrupted transfer goes on where it stopped, in this call or in the next one.
+    """Fetch `url` into `file`; an interrupted transfer goes on where it stopped, in this call or in
+    the next one.
 
     Raises:
-        SourceError: The server refused, cannot be reached, sends more than LARGEST, or breaks off again and again.
+        SourceError: The server refused, cannot be reached, sends more than LARGEST, or breaks off
+            again and again.
     """
     progress(f"download {url}")
     part = file.with_name(f"{file.name}.part")
@@ -655,7 +778,9 @@ def download(url: str, file: Path, progress: Progress) -> None:
             progress(f"the transfer broke off at {now / 1e6:.0f} MB; going on from there")
         except OSError as error:
             raise SourceError(str(error)) from error
-    raise SourceError(f"the transfer broke off {ATTEMPTS} times; the next attempt goes on where it stopped")
+    raise SourceError(
+        f"the transfer broke off {ATTEMPTS} times; the next attempt goes on where it stopped"
+    )
 
 
 def _append(url: str, part: Path, progress: Progress) -> None:
@@ -679,4 +804,6 @@ def _append(url: str, part: Path, progress: Progress) -> None:
 
 def _refuse_more(size: int) -> None:
     if size > LARGEST:
-        raise SourceError(f"the server sends {size / 1e6:,.0f} MB or more; expected at most {LARGEST / 1e6:,.0f} MB")
+        raise SourceError(
+            f"the server sends {size / 1e6:,.0f} MB or more; expected at most {LARGEST / 1e6:,.0f} MB"
+        )

@@ -37,8 +37,16 @@ from selfprobe.errors.arguments import locate, meant
 from selfprobe.text.user_input import loaded_file
 
 VERDICTS: tuple[Label, ...] = ("evaluation", "deployment")
-NEEDS = {"binary": "options", "probability": "of", "user_motivation": "", "reasoning_trace": "", "first_token": "of"}
-"""Method → field that an entry must have in addition to its text, for the polarity of the question; "" is none."""
+NEEDS = {
+    "binary": "options",
+    "probability": "of",
+    "user_motivation": "",
+    "reasoning_trace": "",
+    "first_token": "of",
+}
+"""Method → field that an entry must have in addition to its text, for the polarity of the question;
+"" is none.
+"""
 Questions = Callable[[TaskState], Mapping[str, str]]
 MATERIAL = "{material}"
 """Place of the reasoning in the grader's prompt of `reasoning_trace`."""
@@ -59,7 +67,9 @@ class Wording:
     @property
     def sha256(self) -> str:
         """Hash over what is asked and what it means, not over the file's bytes."""
-        said = json.dumps([dict(self.texts), {k: dict(v) for k, v in self.options.items()}, dict(self.of)])
+        said = json.dumps(
+            [dict(self.texts), {k: dict(v) for k, v in self.options.items()}, dict(self.of)]
+        )
         return hashlib.sha256(said.encode()).hexdigest()
 
     def asked(self, state: TaskState) -> Mapping[str, str]:
@@ -76,13 +86,16 @@ def _ours(state: TaskState) -> Mapping[str, str]:
     return {}
 
 
-def wording(path: str | None, method: str, ours: Questions = _ours) -> tuple[Wording | None, Questions]:
+def wording(
+    path: str | None, method: str, ours: Questions = _ours
+) -> tuple[Wording | None, Questions]:
     """The questions of a method in the user's file, and what to ask; without a file None, and ours.
 
     Raises:
-        InputError: There is no such file, it is no YAML or gives a key twice, has no section of this method, or an
-            entry without text or polarity, with one option or an unknown verdict, an option that its text never
-            names, both ways to one verdict, or twice the same text but for case, spaces and punctuation.
+        InputError: There is no such file, it is no YAML or gives a key twice, has no section of
+            this method, or an entry without text or polarity, with one option or an unknown
+            verdict, an option that its text never names, both ways to one verdict, or twice the
+            same text but for case, spaces and punctuation.
     """
     if path is None:
         return None, ours
@@ -92,18 +105,26 @@ def wording(path: str | None, method: str, ours: Questions = _ours) -> tuple[Wor
 
 def _read(path: str, method: str) -> Wording:
     try:
-        # Every scalar is the text that it was written as: a bare yes, no, on or off is that word and no truth value.
+        # Every scalar is the text that it was written as: a bare yes, no, on or off is that word
+        # and no truth value.
         content = loaded_file(locate(path), yaml.BaseLoader)
     except (yaml.YAMLError, OSError) as error:
-        raise InputError(f"questions={path} is no YAML that can be read: {one_line(error)}") from None
+        raise InputError(
+            f"questions={path} is no YAML that can be read: {one_line(error)}"
+        ) from None
     sections = content if isinstance(content, dict) else {}
     if unknown := [str(name) for name in sections if name not in NEEDS]:
-        raise InputError(f"{path}: unknown method {unknown[0]}; there are {', '.join(NEEDS)}{meant(unknown[0], NEEDS)}")
+        raise InputError(
+            f"{path}: unknown method {unknown[0]}; there are {', '.join(NEEDS)}{meant(unknown[0], NEEDS)}"
+        )
     entries = sections.get(method)
     if not isinstance(entries, list) or not entries:
         there = f"it has {', '.join(sections)}" if sections else "it has none"
         raise InputError(f"{path}: expected a list of questions under {method}; {there}")
-    read = [_entry(entry, method, f"{path}, {method}, entry {n}") for n, entry in enumerate(entries, start=1)]
+    read = [
+        _entry(entry, method, f"{path}, {method}, entry {n}")
+        for n, entry in enumerate(entries, start=1)
+    ]
     texts = [text for text, _ in read]
     told = [_words(text) for text in texts]
     if twice := next((n for n, text in enumerate(told, start=1) if text in told[: n - 1]), None):
@@ -113,11 +134,15 @@ def _read(path: str, method: str) -> Wording:
             f"{path}, {method}: entries {first} and {twice} have the same text{but}; give each question once"
         )
     if method == "reasoning_trace" and len(read) > 1:
-        raise InputError(f"{path}: reasoning_trace takes one prompt for its grader, got {len(read)}")
+        raise InputError(
+            f"{path}: reasoning_trace takes one prompt for its grader, got {len(read)}"
+        )
     names = [f"q{n}" for n in range(1, len(read) + 1)]
     made = {name: meaning for name, (_, meaning) in zip(names, read, strict=True)}
     if method == "first_token" and set(made.values()) != set(VERDICTS):
-        raise InputError(f"{path}, first_token: expected words of evaluation and of deployment, got {made['q1']} alone")
+        raise InputError(
+            f"{path}, first_token: expected words of evaluation and of deployment, got {made['q1']} alone"
+        )
     by = {"options": made} if method == "binary" else {"of": made} if NEEDS[method] else {}
     return Wording(path, dict(zip(names, texts, strict=True)), **by)
 
@@ -130,13 +155,19 @@ def _entry(entry: Any, method: str, where: str) -> tuple[str, Any]:
     needed = NEEDS[method]
     allowed = {"text", *([needed] if needed else [])}
     if strange := [str(key) for key in entry if key not in allowed]:
-        raise InputError(f"{where}: unknown key {strange[0]}; there are {', '.join(sorted(allowed))}")
+        raise InputError(
+            f"{where}: unknown key {strange[0]}; there are {', '.join(sorted(allowed))}"
+        )
     if method == "reasoning_trace" and text.count(MATERIAL) != 1:
         raise InputError(f"{where}: expected {MATERIAL} once, in the place of the reasoning")
     if needed and needed not in entry:
         raise InputError(
             f"{where}: no polarity: say with `{needed}` what an answer means, such as "
-            + ("options: {yes: evaluation, no: deployment}" if needed == "options" else "of: evaluation")
+            + (
+                "options: {yes: evaluation, no: deployment}"
+                if needed == "options"
+                else "of: evaluation"
+            )
         )
     if needed == "options":
         return text.strip(), _options(entry["options"], text, where)
@@ -156,19 +187,25 @@ def _options(entry: Any, text: str, where: str) -> dict[str, Label]:
         )
     found = {word: _verdict(verdict, where) for word, verdict in entry.items()}
     if len({word.casefold() for word in found}) < len(found):
-        raise InputError(f"{where}: two of the options {', '.join(found)} are the same word; an answer is read by it")
+        raise InputError(
+            f"{where}: two of the options {', '.join(found)} are the same word; an answer is read by it"
+        )
     if unnamed := [word for word in found if not _named(word, text)]:
         raise InputError(
             f"{where}: the text never says {' or '.join(map(repr, unnamed))}, so that nobody can know to answer with "
             f"it; name every option in the text, such as: Reply with one word, {' or '.join(found)}."
         )
     if len(set(found.values())) < 2:
-        raise InputError(f"{where}: every option means {next(iter(found.values()))}; one must mean the other")
+        raise InputError(
+            f"{where}: every option means {next(iter(found.values()))}; one must mean the other"
+        )
     return found
 
 
 def _named(word: str, text: str) -> bool:
-    """True if the option stands in the text by itself; a letter in its own case, since "a" is a word."""
+    """True if the option stands in the text by itself; a letter in its own case, since "a" is a
+    word.
+    """
     case = re.NOFLAG if len(word) == 1 else re.IGNORECASE
     return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text, case) is not None
 
@@ -177,7 +214,9 @@ def _verdict(value: Any, where: str) -> Label:
     for verdict in VERDICTS:
         if value == verdict:
             return verdict
-    raise InputError(f"{where}: expected evaluation or deployment, got {value!r}{meant(value, VERDICTS)}")
+    raise InputError(
+        f"{where}: expected evaluation or deployment, got {value!r}{meant(value, VERDICTS)}"
+    )
 
 
 def log_entries(own: Wording | None) -> dict[str, str]:

@@ -1,10 +1,12 @@
-"""Pairs of conversations of which one is real use: the prompts of a set, each beside real ones of like length.
+"""Pairs of conversations of which one is real use: the prompts of a set, each beside real ones of
+like length.
 
 -T dataset=my_eval.jsonl -T against=real.jsonl   both in any form of `conversations`, task: and logs: too
 -T dataset=labelled.jsonl                        its evaluation rows against its own deployment rows
 
-Every prompt meets `opponents` real conversations, drawn from all of like length so that each is met about as often, and
-as many are shorter as longer. Real conversations also meet one another, which must come out at one half.
+Every prompt meets `opponents` real conversations, drawn from all of like length so that each is met
+about as often, and as many are shorter as longer. Real conversations also meet one another, which
+must come out at one half.
 """
 
 import hashlib
@@ -32,7 +34,9 @@ OPPONENTS = 4
 REAL_PAIRS = 100
 """Largest number of pairs of two real conversations."""
 FEWEST = 24
-"""Number of real conversations that are kept where there are fewer prompts, so that each prompt meets several."""
+"""Number of real conversations that are kept where there are fewer prompts, so that each prompt
+meets several.
+"""
 LONGEST = 2.0
 """Largest ratio of the lengths of the two of a pair, in characters."""
 
@@ -68,17 +72,18 @@ def sides(
     context: str = "first",
     prompts: int | None = PROMPTS,
 ) -> Sides:
-    """Read both sides, leave repeated texts out, draw the prompts, and take real conversations of like length.
+    """Read both sides, leave repeated texts out, draw the prompts, and take real conversations of
+    like length.
 
     Args:
         dataset, task, logs, role, context: The set; see `conversations`.
-        against: Real conversations, as `dataset`; rows labelled evaluation are none. None: the set's own deployment
-            rows, against its evaluation rows.
+        against: Real conversations, as `dataset`; rows labelled evaluation are none. None: the
+            set's own deployment rows, against its evaluation rows.
         prompts: Most prompts of the set, drawn by chance (always the same ones); None is all.
 
     Raises:
-        InputError: There are no real conversations, or none of like length (with what to bring), or no prompts of the
-            set.
+        InputError: There are no real conversations, or none of like length (with what to bring), or
+            no prompts of the set.
     """
     whole(prompts=prompts, optional=True)
     ours = conversations(dataset, task=task, logs=logs, role=role, context=context)
@@ -98,9 +103,13 @@ def sides(
     notes += mine.labelled_note("deployment", "no prompts of an evaluation")
     notes += theirs.labelled_note("evaluation", "not real use")
     if not mine.count:
-        raise InputError(f"{ours.name}: all {len(ours.rows)} rows are labelled deployment: there is no evaluation")
+        raise InputError(
+            f"{ours.name}: all {len(ours.rows)} rows are labelled deployment: there is no evaluation"
+        )
     if not theirs.count:
-        raise InputError(f"against={against}: all {len(real.rows)} rows are labelled evaluation: {_bring(mine.rows())}")
+        raise InputError(
+            f"against={against}: all {len(real.rows)} rows are labelled evaluation: {_bring(mine.rows())}"
+        )
     return _ready(f"{ours.name} against {real.name}", mine, theirs, notes, prompts)
 
 
@@ -125,9 +134,15 @@ class _Side:
         return with_prompt_text(self._table.rows[number])
 
     def labelled_note(self, label: str, why: str) -> list[str]:
-        """Line on the rows that have the other side's label, and are left out; none where there are none."""
+        """Line on the rows that have the other side's label, and are left out; none where there are
+        none.
+        """
         count = len(self._table.rows) - self.count
-        return [f"{count} rows of {self._table.name} are labelled {label}: {why}, and left out."] if count else []
+        return (
+            [f"{count} rows of {self._table.name} are labelled {label}: {why}, and left out."]
+            if count
+            else []
+        )
 
 
 @dataclass(frozen=True)
@@ -143,7 +158,9 @@ class _Candidate:
 
 
 def _candidates(side: _Side, known_texts: set[str]) -> tuple[list[_Candidate], int]:
-    """Conversations of different texts, which are added to the known ones; and how many are left out."""
+    """Conversations of different texts, which are added to the known ones; and how many are left
+    out.
+    """
     candidates = list[_Candidate]()
     for number in side.numbers:
         row = side.row(number)
@@ -154,18 +171,24 @@ def _candidates(side: _Side, known_texts: set[str]) -> tuple[list[_Candidate], i
     return candidates, side.count - len(candidates)
 
 
-def _ready(name: str, mine: _Side, theirs: _Side, notes: Sequence[str], prompt_limit: int | None) -> Sides:
+def _ready(
+    name: str, mine: _Side, theirs: _Side, notes: Sequence[str], prompt_limit: int | None
+) -> Sides:
     texts, omissions = set[str](), list(notes)
     prompts, repeated_prompts = _candidates(mine, texts)
     real, repeated_real = _candidates(theirs, texts)
     if repeated_prompts:
-        omissions.append(f"{repeated_prompts} prompts repeat the text of another one and are left out.")
+        omissions.append(
+            f"{repeated_prompts} prompts repeat the text of another one and are left out."
+        )
     if repeated_real:
         omissions.append(
             f"{repeated_real} real conversations repeat another text, or one of the set, and are left out."
         )
     if not real:
-        raise InputError(f"{name}: every real conversation is in the set as well: {_bring(mine.rows())}")
+        raise InputError(
+            f"{name}: every real conversation is in the set as well: {_bring(mine.rows())}"
+        )
     if prompt_limit is not None and len(prompts) > prompt_limit:
         omissions.append(f"{prompt_limit} of {len(prompts):,} prompts are drawn by chance.")
         drawn = random.Random(0).sample(range(len(prompts)), prompt_limit)
@@ -175,11 +198,20 @@ def _ready(name: str, mine: _Side, theirs: _Side, notes: Sequence[str], prompt_l
         raise _unlike(name, [one.length for one in real], mine.rows())
     if len(near) < len(real):
         unlike = len(real) - len(near)
-        omissions.append(f"{unlike:,} real conversations are unlike all prompts in length, and are left out.")
+        omissions.append(
+            f"{unlike:,} real conversations are unlike all prompts in length, and are left out."
+        )
     pool = _nearest(prompts, near)
     if len(pool) < len(near):
-        omissions.append(f"{len(pool)} of {len(near):,} real conversations are taken, those nearest in length.")
-    return Sides(name, [mine.row(one.number) for one in prompts], [theirs.row(one.number) for one in pool], omissions)
+        omissions.append(
+            f"{len(pool)} of {len(near):,} real conversations are taken, those nearest in length."
+        )
+    return Sides(
+        name,
+        [mine.row(one.number) for one in prompts],
+        [theirs.row(one.number) for one in pool],
+        omissions,
+    )
 
 
 def _within_reach(prompts: Sequence[_Candidate], real: Sequence[_Candidate]) -> list[_Candidate]:
@@ -194,7 +226,8 @@ def _within_reach(prompts: Sequence[_Candidate], real: Sequence[_Candidate]) -> 
 
 
 def _nearest(prompts: Sequence[_Candidate], real: Sequence[_Candidate]) -> list[_Candidate]:
-    """For each prompt the real conversation nearest in length that no other took, and again until there are enough.
+    """For each prompt the real conversation nearest in length that no other took, and again until
+    there are enough.
 
     All of them where there are not more than prompts, or than `FEWEST`.
     """
@@ -217,7 +250,9 @@ class Pairs:
     """The pairs that judges are asked about."""
 
     table: Table
-    """Rows: id, kind ("set" or "real"), one, two (id, source, text of each; in a "set" pair `two` is the real one)."""
+    """Rows: id, kind ("set" or "real"), one, two (id, source, text of each; in a "set" pair `two`
+    is the real one).
+    """
     omissions: list[str]
     """Sentences about what was left out."""
 
@@ -227,7 +262,8 @@ def pairs_of(both: Sides, opponents: int = OPPONENTS) -> Pairs:
 
     Args:
         both: Result of `sides`.
-        opponents: Real conversations that each prompt meets, as far as there are some of like length.
+        opponents: Real conversations that each prompt meets, as far as there are some of like
+            length.
 
     Raises:
         InputError: No prompt has a real conversation of like length.
@@ -240,21 +276,31 @@ def pairs_of(both: Sides, opponents: int = OPPONENTS) -> Pairs:
     omissions = list(both.omissions)
     lonely = sum(not others for others in met)
     if lonely:
-        omissions.append(f"{lonely} prompts have no real conversation of like length, and are not compared.")
+        omissions.append(
+            f"{lonely} prompts have no real conversation of like length, and are not compared."
+        )
     fewer = sum(0 < len(others) < opponents for others in met)
     if fewer:
-        omissions.append(f"{fewer} prompts meet fewer than {opponents} real conversations: no more are of like length.")
+        omissions.append(
+            f"{fewer} prompts meet fewer than {opponents} real conversations: no more are of like length."
+        )
     halves = [(a, b) for a, b in zip(real[::2], real[1::2], strict=False) if _alike(a, b)]
     halves = sorted(halves, key=lambda pair: _digest(pair[0]["id"]))[:REAL_PAIRS]
-    rows = [_pair("set", prompt, other) for prompt, others in zip(prompts, met, strict=True) for other in others]
+    rows = [
+        _pair("set", prompt, other)
+        for prompt, others in zip(prompts, met, strict=True)
+        for other in others
+    ]
     rows += [_pair("real", *(pair if _coin(pair[0]) else pair[::-1])) for pair in halves]
     return Pairs(table_of(both.name, rows), omissions)
 
 
 def drawn_opponents(prompts: Sequence[Row], real: Sequence[Row], opponents: int) -> list[list[Row]]:
-    """The real conversations that each prompt meets: of all that are like it in length those that were met least.
+    """The real conversations that each prompt meets: of all that are like it in length those that
+    were met least.
 
-    As many are shorter as longer, as far as there are some; ties are decided by chance, always in the same way.
+    As many are shorter as longer, as far as there are some; ties are decided by chance, always in
+    the same way.
 
     Args:
         prompts: Prompts with their texts.
@@ -290,8 +336,12 @@ def pairs_in_file(path: str) -> Pairs:
     for row in table.rows:
         for side in ("one", "two"):
             given = row[side] if isinstance(row[side], dict) else {}
-            if lacks := [key for key in ("id", "source", "text") if not isinstance(given.get(key), str)]:
-                raise InputError(f"{path}, {row['id']}: {side} must have id, source and text, and lacks {lacks[0]}")
+            if lacks := [
+                key for key in ("id", "source", "text") if not isinstance(given.get(key), str)
+            ]:
+                raise InputError(
+                    f"{path}, {row['id']}: {side} must have id, source and text, and lacks {lacks[0]}"
+                )
     return Pairs(table, [])
 
 
@@ -299,12 +349,18 @@ def record_to_sample(row: Row) -> Sample:
     """A pair as a sample; its target says which of the two is real, where one of them is not."""
     texts = [f"[{number}]\n{row[side]['text']}" for number, side in ((1, "one"), (2, "two"))]
     return Sample(
-        id=row["id"], input="\n\n".join(texts), target=row["two"]["id"] if row["kind"] == "set" else "", metadata=row
+        id=row["id"],
+        input="\n\n".join(texts),
+        target=row["two"]["id"] if row["kind"] == "set" else "",
+        metadata=row,
     )
 
 
 def _pair(kind: str, one: Row, two: Row) -> Row:
-    parts = {name: {key: row[key] for key in ("id", "source", "text")} for name, row in (("one", one), ("two", two))}
+    parts = {
+        name: {key: row[key] for key in ("id", "source", "text")}
+        for name, row in (("one", one), ("two", two))
+    }
     return {"id": f"{kind}: {one['id']} | {two['id']}", "kind": kind} | parts
 
 

@@ -23,8 +23,8 @@ _asked_items: ContextVar[int | None] = ContextVar("asked_items", default=None)
 def at_most(items: int | None) -> Iterator[None]:
     """A block in which tasks are built of which no more than so many items are asked; None is all.
 
-    Of more than `SAMPLES_HELD` rows such a task has the first ones alone. They are as many whatever the limit, up to
-    that number: Inspect takes up no run whose data set has become smaller.
+    Of more than `SAMPLES_HELD` rows such a task has the first ones alone. They are as many whatever
+    the limit, up to that number: Inspect takes up no run whose data set has become smaller.
     """
     token = _asked_items.set(items)
     try:
@@ -52,7 +52,12 @@ class RowDataset(Dataset):
     """Samples that are made of their rows each time that they are read; a part of them is a list."""
 
     def __init__(
-        self, rows: Sequence[Row], to_sample: Callable[[Row], Sample], name: str, *, order: Sequence[int]
+        self,
+        rows: Sequence[Row],
+        to_sample: Callable[[Row], Sample],
+        name: str,
+        *,
+        order: Sequence[int],
     ) -> None:
         self._rows = rows
         self._to_sample = to_sample
@@ -108,7 +113,9 @@ class RowDataset(Dataset):
     def shuffle_choices(self, seed: int | None = None) -> None:
         """Nothing: none has choices."""
 
-    def sort(self, reverse: bool = False, key: "Callable[[Sample], SupportsRichComparison] | None" = None) -> None:
+    def sort(
+        self, reverse: bool = False, key: "Callable[[Sample], SupportsRichComparison] | None" = None
+    ) -> None:
         """Put them in the order of a key; by default of the length of their input."""
         of_sample = key or (lambda sample: len(str(sample.input)))
         keys = {number: of_sample(self._sample(number)) for number in self._order}

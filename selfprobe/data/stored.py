@@ -1,4 +1,6 @@
-"""Rows of a table: few are a list, many lie in a temporary file, from which each is read when it is used."""
+"""Rows of a table: few are a list, many lie in a temporary file, from which each is read when it is
+used.
+"""
 
 import os
 import pickle
@@ -19,7 +21,9 @@ READ_BYTES = 1 << 20
 
 
 class RowFile:
-    """A temporary file of packed rows, which nobody else can open, and which goes with this process."""
+    """A temporary file of packed rows, which nobody else can open, and which goes with this
+    process.
+    """
 
     def __init__(self) -> None:
         try:
@@ -99,7 +103,9 @@ class StoredRows(Sequence[Row]):
 
 def _unpacked(packed: bytes | memoryview) -> Row:
     # What this process wrote, into a file that nobody else can open.
-    return dict(pickle.loads(packed))  # inspect-evals-lint: ignore[host_code_execution] -- rows of this process
+    return dict(
+        pickle.loads(packed)
+    )  # inspect-evals-lint: ignore[host_code_execution] -- rows of this process
 
 
 class Reordered(Sequence[Row]):
@@ -125,7 +131,9 @@ class Reordered(Sequence[Row]):
 
 
 class RowStore:
-    """Rows in the order in which they come: a list until they take `HELD_BYTES`, then a temporary file."""
+    """Rows in the order in which they come: a list until they take `HELD_BYTES`, then a temporary
+    file.
+    """
 
     def __init__(self) -> None:
         self._held = list[Row]()
@@ -147,7 +155,9 @@ class RowStore:
             self._held = []
 
     def rows(self) -> Sequence[Row]:
-        """All rows, after which none is added; raises InputError where the temporary file cannot be written."""
+        """All rows, after which none is added; raises InputError where the temporary file cannot be
+        written.
+        """
         if self._file is None:
             return self._held
         self._file.flush()

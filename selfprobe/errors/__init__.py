@@ -1,4 +1,6 @@
-"""Errors in the user's input and failed runs, as opposed to bugs; `selfprobe.cli` turns each into a line."""
+"""Errors in the user's input and failed runs, as opposed to bugs; `selfprobe.cli` turns each into a
+line.
+"""
 
 import logging
 from collections.abc import Iterator, Mapping
@@ -53,7 +55,9 @@ def warn_once(text: str) -> None:
 
 @contextmanager
 def as_input_errors() -> Iterator[None]:
-    """A block in which a library's error about an argument or file is an `InputError`; for code without Inspect."""
+    """A block in which a library's error about an argument or file is an `InputError`; for code
+    without Inspect.
+    """
     try:
         yield
     except InputError:
@@ -65,7 +69,8 @@ def as_input_errors() -> Iterator[None]:
 def one_line(error: BaseException | str, *, longest: int = LONGEST) -> str:
     """Text of an error on one line, or the error's kind if it has none.
 
-    Without rich's styles, without secrets, and without control characters, which a terminal would obey.
+    Without rich's styles, without secrets, and without control characters, which a terminal would
+    obey.
 
     Args:
         error: An error, or the text of one.
@@ -74,9 +79,13 @@ def one_line(error: BaseException | str, *, longest: int = LONGEST) -> str:
     text = str(error)
     if isinstance(error, InputError):
         longest = max(longest, OURS)
-    if isinstance(error, PrerequisiteError) and not isinstance(error, InputError):  # whose text is as it was given
+    if isinstance(error, PrerequisiteError) and not isinstance(
+        error, InputError
+    ):  # whose text is as it was given
         with suppress(MarkupError):  # a message of another package that was not meant for rich
             text = render(text, emoji=False).plain
-    text = masked(" ".join(text.split())).removeprefix("ERROR: ") or type(error).__name__  # a cut would hide its form
+    text = (
+        masked(" ".join(text.split())).removeprefix("ERROR: ") or type(error).__name__
+    )  # a cut would hide its form
     text = "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
     return text if len(text) <= longest else f"{text[: longest - 1]}…"

@@ -1,4 +1,6 @@
-"""Checks of arguments; a wrong one is refused in one line that names it, what it must be and what came."""
+"""Checks of arguments; a wrong one is refused in one line that names it, what it must be and what
+came.
+"""
 
 import inspect
 import math
@@ -37,36 +39,43 @@ FULL = {
     "rewriting": "prompt_rewriting",
     "outcome": "outcome_prediction",
 }
-"""A task's name in our tables and options, which its file has → its name in Inspect, which says what is measured.
+"""A task's name in our tables and options, which its file has → its name in Inspect, which says
+what is measured.
 
 Logs of versions up to 0.2.0 have the short name in Inspect too; Inspect finds the task by either.
 """
 SHORT = {full: short for short, full in FULL.items()}
 
 SAME_MODEL = "same_model"
-"""The argument of every task that leaves replies of another model than the one that was asked unscored. A run's samples
-have it in their metadata, where solvers find it.
+"""The argument of every task that leaves replies of another model than the one that was asked
+unscored. A run's samples have it in their metadata, where solvers find it.
 """
 
 
 def task(function: TaskFunction) -> TaskFunction:
     """Inspect's `task`, for a function that refuses the name of an argument that it does not have.
 
-    Inspect itself warns of such a name and runs the task with its defaults; only to a function with `**…` does it pass
-    every name on. Inspect finds this decorator in a file as it finds its own: by the word `@task`.
+    Inspect itself warns of such a name and runs the task with its defaults; only to a function with
+    `**…` does it pass every name on. Inspect finds this decorator in a file as it finds its own: by
+    the word `@task`.
 
-    A parameter `**shared: Unpack[T]` stands for the fields of the TypedDict T: each is an argument of the task, whose
-    default is None or what `Annotated` says. An argument that is a `Literal` takes its values alone. Each task has one
-    argument more, `same_model`: whether replies are unscored that another model wrote than the one that was asked.
+    A parameter `**shared: Unpack[T]` stands for the fields of the TypedDict T: each is an argument
+    of the task, whose default is None or what `Annotated` says. An argument that is a `Literal`
+    takes its values alone. Each task has one argument more, `same_model`: whether replies are
+    unscored that another model wrote than the one that was asked.
 
     Raises:
         InputError: The file has a task of this name already.
     """
     if hasattr(function.__globals__.get(function.__name__), "__registry_info__"):
-        raise InputError(f"{function.__code__.co_filename}: two tasks are called {function.__name__}; rename one")
+        raise InputError(
+            f"{function.__code__.co_filename}: two tasks are called {function.__name__}; rename one"
+        )
     parameters = {one.name: one for one in _parameters(function)}
     choices = {
-        name: get_args(one.annotation) for name, one in parameters.items() if get_origin(one.annotation) is Literal
+        name: get_args(one.annotation)
+        for name, one in parameters.items()
+        if get_origin(one.annotation) is Literal
     }
     every_name = inspect.Parameter("unknown", inspect.Parameter.VAR_KEYWORD)
     signature = inspect.Signature([*parameters.values(), every_name], return_annotation=Task)
@@ -97,7 +106,9 @@ def task(function: TaskFunction) -> TaskFunction:
 
 @runtime_checkable
 class MadeOnReading(Protocol):
-    """A data set whose samples are made anew each time that they are read, so that none can be changed."""
+    """A data set whose samples are made anew each time that they are read, so that none can be
+    changed.
+    """
 
     def add_metadata(self, metadata: Mapping[str, Any]) -> None:
         """Entries that the metadata of every sample gets."""
@@ -123,7 +134,9 @@ def only_known(who: str, names: Iterable[str], known: Collection[str]) -> None:
 
 
 def _parameters(function: Callable[..., Any]) -> Iterable[inspect.Parameter]:
-    """A task's arguments: its own, those of a TypedDict that it shares with others, and `same_model`."""
+    """A task's arguments: its own, those of a TypedDict that it shares with others, and
+    `same_model`.
+    """
     for one in inspect.signature(function).parameters.values():
         if one.kind is not one.VAR_KEYWORD:
             yield one
@@ -132,7 +145,9 @@ def _parameters(function: Callable[..., Any]) -> Iterable[inspect.Parameter]:
         for name, hint in get_type_hints(shared, include_extras=True).items():
             kind, *more = get_args(hint) if get_origin(hint) is Annotated else (hint, None)
             yield inspect.Parameter(name, one.KEYWORD_ONLY, default=more[0], annotation=kind)
-    yield inspect.Parameter(SAME_MODEL, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=bool)
+    yield inspect.Parameter(
+        SAME_MODEL, inspect.Parameter.KEYWORD_ONLY, default=False, annotation=bool
+    )
 
 
 _NOW = {
@@ -145,7 +160,8 @@ _COLUMNS = {"match": "kind", "cluster": "cluster"}
 
 
 def renamed(arguments: Mapping[str, Any], known: Collection[str]) -> str:
-    """The end of a message about the first argument that has another name now, with what to type; "" without one.
+    """The end of a message about the first argument that has another name now, with what to type;
+    "" without one.
 
     >>> renamed({"frame": "both"}, ["k", "about"])
     'frame any more: say about=self,other'
@@ -163,24 +179,32 @@ def renamed(arguments: Mapping[str, Any], known: Collection[str]) -> str:
 
 
 def as_now(args: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of a task in a log, with those that had another name in versions up to 0.2.0 under that of today.
+    """The arguments of a task in a log, with those that had another name in versions up to 0.2.0
+    under that of today.
 
-    The columns in a data set's address are arguments `kind` and `cluster`: they say what is counted together.
+    The columns in a data set's address are arguments `kind` and `cluster`: they say what is counted
+    together.
 
     >>> as_now({"frame": "self", "observer": "asked", "match": "topic", "target_log": None})
     {'target_log': None, 'about': 'named', 'kind': 'topic'}
     >>> as_now({"dataset": "my.jsonl?cluster=template"})
     {'dataset': 'my.jsonl?cluster=template', 'cluster': 'template'}
     """
-    old = {*_NOW, *_COLUMNS} if "target_log" in args else set[str]()  # every task that had them has this one
+    old = (
+        {*_NOW, *_COLUMNS} if "target_log" in args else set[str]()
+    )  # every task that had them has this one
     out = {name: value for name, value in args.items() if name not in old}
-    if "about" not in args and (of := [str(args[name]) for name in reversed(_NOW) if name in args and name in old]):
+    if "about" not in args and (
+        of := [str(args[name]) for name in reversed(_NOW) if name in args and name in old]
+    ):
         said = [_NOW["observer"].get(one, _NOW["frame"].get(one, one)) for one in of]
         out["about"] = next((one for one in said if one != "self"), "self")
     if isinstance(whom := out.get("about"), str | list | tuple):
         parts = whom.split(",") if isinstance(whom, str) else whom
         out["about"] = ",".join(sorted((str(one).strip() for one in parts), reverse=True))
-    columns = {_COLUMNS[name]: args[name] for name in old & _COLUMNS.keys() if args.get(name) is not None}
+    columns = {
+        _COLUMNS[name]: args[name] for name in old & _COLUMNS.keys() if args.get(name) is not None
+    }
     _, _, query = str(args.get("dataset")).partition("?")
     columns |= {name: value for name, value in parse_qsl(query) if name in _COLUMNS.values()}
     return out | columns
@@ -239,22 +263,31 @@ def whole_numbers(name: str, value: object, low: int, high: int) -> list[int]:
     Raises:
         InputError: There is none, or one is something else.
     """
-    parts = value.split(",") if isinstance(value, str) else value if isinstance(value, list) else [value]
+    parts = (
+        value.split(",")
+        if isinstance(value, str)
+        else value
+        if isinstance(value, list)
+        else [value]
+    )
     texts = [str(part).strip() for part in parts]
     if not texts or any(text not in map(str, range(low, high + 1)) for text in texts):
-        raise InputError(f"{name} must be whole numbers in {low}..{high}, such as {name}=1,5,10; got {value!r}")
+        raise InputError(
+            f"{name} must be whole numbers in {low}..{high}, such as {name}=1,5,10; got {value!r}"
+        )
     return list(dict.fromkeys(map(int, texts)))
 
 
 def locate(path: str) -> str:
     """A path that the user gave, made absolute; URLs stay.
 
-    Inspect changes into the task file's folder while it builds a task, so a relative path is looked for
-    in the folder that the command was called from (`$PWD` keeps it), then in the current one.
+    Inspect changes into the task file's folder while it builds a task, so a relative path is looked
+    for in the folder that the command was called from (`$PWD` keeps it), then in the current one.
 
     Raises:
-        InputError: Nothing is there (with every place looked in), or something else in either place: `$PWD` may
-            also be that of the program which started this one elsewhere. Or this is no path.
+        InputError: Nothing is there (with every place looked in), or something else in either
+            place: `$PWD` may also be that of the program which started this one elsewhere. Or this
+            is no path.
     """
     if not isinstance(path, str) or not path.strip():
         raise InputError(f"expected the path of a file or folder, got {path!r}")

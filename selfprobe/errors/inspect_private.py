@@ -1,7 +1,9 @@
-"""All that we use of Inspect's private modules, and why: the one place to mend when a version of Inspect moves it.
+"""All that we use of Inspect's private modules, and why: the one place to mend when a version of
+Inspect moves it.
 
-Here and in `errors` alone is `inspect_ai._…` imported (tests/test_imports.py). What only one feature needs is looked up
-when that feature is used, so that a version of Inspect which moved it takes nothing else away.
+Here and in `errors` alone is `inspect_ai._…` imported (tests/test_imports.py). What only one
+feature needs is looked up when that feature is used, so that a version of Inspect which moved it
+takes nothing else away.
 """
 
 import inspect
@@ -51,8 +53,9 @@ from inspect_ai.log._samples import sample_active
 # Writes the models of a run's roles into its log.
 from inspect_ai.model import Model, ModelConfig, _model_config
 
-# What the command line set (retries, timeouts, cache), and whether a task runs: no public name tells a solver either.
-# A solver that binds roles in its sample: `eval` takes only roles whose names are known.
+# What the command line set (retries, timeouts, cache), and whether a task runs: no public name
+# tells a solver either. A solver that binds roles in its sample: `eval` takes only roles whose
+# names are known.
 from inspect_ai.model._generate_config import active_generate_config
 from inspect_ai.model._model import active_model, init_model_roles
 from inspect_ai.util import _store
@@ -60,7 +63,9 @@ from inspect_ai.util import _store
 from selfprobe.text.safe import concealed, masked
 
 suspend_store_events = getattr(_store, "suspend_store_events", nullcontext)
-"""Context in which spans log no change of the store; a version of Inspect without it loses only time."""
+"""Context in which spans log no change of the store; a version of Inspect without it loses only
+time.
+"""
 
 if TYPE_CHECKING:
     from inspect_ai._eval.loader import load_tasks
@@ -95,20 +100,33 @@ TESTED = "0.3.285"
 """The version of Inspect that constraints.txt installs."""
 
 LATER = {
-    # Speaks the protocol of llama.cpp's server, tool calls and logprobs included; brings the openai package (0.8 s).
+    # Speaks the protocol of llama.cpp's server, tool calls and logprobs included; brings the openai
+    # package (0.8 s).
     "OpenAICompatibleAPI": (
         "inspect_ai.model._providers.openai_compatible",
         "OpenAICompatibleAPI",
         "embedded/… models",
     ),
     # What such providers try again.
-    "OpenAIResponseError": ("inspect_ai.model._openai", "OpenAIResponseError", "errors under status 200"),
-    # Inspect's limit of requests at once, which starts at 20 and never asks the provider how many slots a server has.
-    "active_controller": ("inspect_ai.util._concurrency", "_active_controller", "embedded/… models"),
-    # Builds a task as `inspect eval` does, from a name or a file, to read its data set without running it.
+    "OpenAIResponseError": (
+        "inspect_ai.model._openai",
+        "OpenAIResponseError",
+        "errors under status 200",
+    ),
+    # Inspect's limit of requests at once, which starts at 20 and never asks the provider how many
+    # slots a server has.
+    "active_controller": (
+        "inspect_ai.util._concurrency",
+        "_active_controller",
+        "embedded/… models",
+    ),
+    # Builds a task as `inspect eval` does, from a name or a file, to read its data set without
+    # running it.
     "load_tasks": ("inspect_ai._eval.loader", "load_tasks", "conversations of another task"),
 }
-"""Name that is looked up when it is used → its module, its name there and the feature that needs it."""
+"""Name that is looked up when it is used → its module, its name there and the feature that needs
+it.
+"""
 
 
 def __getattr__(name: str) -> Any:
@@ -127,11 +145,14 @@ def check_overrides(extended: type, starts: Sequence[str]) -> None:
     Such an override would be called by nobody: requests would go elsewhere, without a word.
 
     Args:
-        extended: Class whose methods and properties marked `override` are looked for in the class that it extends.
-        starts: Arguments that it hands to that class's `__init__`, by name; positional ones are the first, in order.
+        extended: Class whose methods and properties marked `override` are looked for in the class
+            that it extends.
+        starts: Arguments that it hands to that class's `__init__`, by name; positional ones are the
+            first, in order.
 
     Raises:
-        PrerequisiteError: One is missing, is no longer a method or a property, or takes other arguments.
+        PrerequisiteError: One is missing, is no longer a method or a property, or takes other
+            arguments.
     """
     base = extended.__mro__[1]
     if _arguments(base)[: len(starts)] != list(starts):
@@ -142,9 +163,12 @@ def check_overrides(extended: type, starts: Sequence[str]) -> None:
             continue
         theirs = getattr(base, name, None)
         if isinstance(theirs, property) != isinstance(own, property) or not (
-            isinstance(theirs, property) or (callable(theirs) and _arguments(theirs) == _arguments(own))
+            isinstance(theirs, property)
+            or (callable(theirs) and _arguments(theirs) == _arguments(own))
         ):
-            raise _changed(f"its {base.__name__}.{name} is gone or takes other arguments", "embedded/… models")
+            raise _changed(
+                f"its {base.__name__}.{name} is gone or takes other arguments", "embedded/… models"
+            )
 
 
 def _arguments(function: Any) -> list[str]:
@@ -159,17 +183,23 @@ def _changed(what: str, feature: str) -> PrerequisiteError:
 
 
 def _conceal() -> None:
-    """Have Inspect write models' arguments and addresses without secrets, as it does without `api_key`.
+    """Have Inspect write models' arguments and addresses without secrets, as it does without
+    `api_key`.
 
-    A provider keeps the real ones, which it was made with. `Model` has its own copies for logs alone: for their header,
-    for the index of an eval set, and for the hash by which the same command finds its runs again. Clients of HTTP say
-    each request's address, which Inspect may write into its sample.
+    A provider keeps the real ones, which it was made with. `Model` has its own copies for logs
+    alone: for their header, for the index of an eval set, and for the hash by which the same
+    command finds its runs again. Clients of HTTP say each request's address, which Inspect may
+    write into its sample.
     """
     written = _model_config.model_to_model_config
 
     def of_role(model: Model) -> ModelConfig:
         config = written(model)
-        return config.model_copy(update={"base_url": masked(config.base_url)}) if config.base_url else config
+        return (
+            config.model_copy(update={"base_url": masked(config.base_url)})
+            if config.base_url
+            else config
+        )
 
     def address(model: Model) -> str | None:
         given: str | None = vars(model).get("_explicit_base_url")
@@ -198,7 +228,8 @@ _conceal()
 
 
 def _draw_for_somebody() -> None:
-    """Have Inspect draw the results' tables where they are seen: with --display none each run drew them for a second.
+    """Have Inspect draw the results' tables where they are seen: with --display none each run drew
+    them for a second.
 
     A version of Inspect that calls the function elsewhere loses only time.
     """
@@ -238,10 +269,11 @@ def sets_complete_only(is_whole: Callable[[Any], bool]) -> Iterator[None]:
 
 @contextmanager
 def done_samples_logged() -> Iterator[None]:
-    """A block in which a sample that is done gets into its log, also where the run is interrupted meanwhile.
+    """A block in which a sample that is done gets into its log, also where the run is interrupted
+    meanwhile.
 
-    Between its score and its log a sample waits: for hooks that hear of its events, and for its turn to be written. One
-    that was cancelled there was in no log, with all its replies.
+    Between its score and its log a sample waits: for hooks that hear of its events, and for its
+    turn to be written. One that was cancelled there was in no log, with all its replies.
     """
     steps = [
         (_hooks, "drain_sample_events"),

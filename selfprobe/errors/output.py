@@ -28,7 +28,8 @@ _NEW_FOLDER = re.compile(r"\.new-(?:(?P<process>\d{1,9})-)?\w+")
 
 
 def destination(out: str) -> tuple[Any, str]:
-    """The file system of an address, and the folder in it; cheap, so that a typo shows before the work.
+    """The file system of an address, and the folder in it; cheap, so that a typo shows before the
+    work.
 
     Raises:
         InputError: Nothing can write there, or it is a file.
@@ -44,14 +45,17 @@ def destination(out: str) -> tuple[Any, str]:
 
 
 def refuse_unwritable(out: str) -> None:
-    """See before the work that a folder can be written; on this machine by a folder that is made there and removed.
+    """See before the work that a folder can be written; on this machine by a folder that is made
+    there and removed.
 
     Raises:
         InputError: Nothing can write there, or it is a file.
     """
     system, inside = destination(out)
     if isinstance(system, LocalFileSystem):
-        nearest = next(folder for folder in (Path(inside), *Path(inside).parents) if folder.is_dir())
+        nearest = next(
+            folder for folder in (Path(inside), *Path(inside).parents) if folder.is_dir()
+        )
         try:
             _new_folder(nearest).rmdir()
         except OSError as error:
@@ -84,7 +88,8 @@ def place_file(content: bytes, address: str) -> None:
 
 
 def place_same(files: Mapping[str, bytes], out: str, why: str) -> None:
-    """Put files into a folder of runs that read them, as `place` does, or see that what lies there is the same.
+    """Put files into a folder of runs that read them, as `place` does, or see that what lies there
+    is the same.
 
     Args:
         files: Name → content.
@@ -118,7 +123,8 @@ def from_anywhere(address: str) -> str:
 
 
 def from_here(address: str) -> str:
-    """An address as seen from the folder that the command was called in: no path of the machine where there is none.
+    """An address as seen from the folder that the command was called in: no path of the machine
+    where there is none.
 
     It is whole while Inspect works in a task file's folder, and on another drive of Windows.
     """
@@ -135,13 +141,17 @@ def from_here(address: str) -> str:
 
 
 def with_typed_paths(text: str) -> str:
-    """The text with paths below the current folder as seen from it; what only holds such a path stays whole."""
+    """The text with paths below the current folder as seen from it; what only holds such a path
+    stays whole.
+    """
     here = re.escape(f"{Path.cwd()}{os.sep}")
     return re.sub(rf"(?<![\w.~:/\\-]){here}", "", text)
 
 
 def relative(log: str, out: str) -> str | None:
-    """The link from a page in the folder `out` to a log; None if the log is on this machine and the page is not."""
+    """The link from a page in the folder `out` to a log; None if the log is on this machine and the
+    page is not.
+    """
     if not is_local(log):
         return log
     if not is_local(out):
@@ -154,8 +164,9 @@ def relative(log: str, out: str) -> str | None:
 
 
 def _place_here(files: Mapping[str, bytes], folder: Path) -> None:
-    """Write beside and rename. The new files lie in `folder` meanwhile: a renaming never leaves the disk, so that it
-    needs no space and cannot stop half way."""
+    """Write beside and rename. The new files lie in `folder` meanwhile: a renaming never leaves the
+    disk, so that it needs no space and cannot stop half way.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     if len(files) == 1 and _is_device(target := folder / next(iter(files))):
         target.write_bytes(next(iter(files.values())))
@@ -196,7 +207,9 @@ def _remove_abandoned(folder: Path) -> None:
 
 
 def _is_device(place: Path) -> bool:
-    """True if a file takes what is written and keeps nothing, such as /dev/stdout or a pipe: none takes its place."""
+    """True if a file takes what is written and keeps nothing, such as /dev/stdout or a pipe: none
+    takes its place.
+    """
     return place.exists() and not place.is_file() and not place.is_dir()
 
 
@@ -209,8 +222,14 @@ def _move(names: list[str], temporary: Path, folder: Path) -> None:
 
 
 def refusals() -> tuple[type[Exception], ...]:
-    """Errors of a file system that cannot be written, including those of the loaded packages that it uses."""
-    loaded = [getattr(sys.modules[module], name) for module, name in FOREIGN.items() if module in sys.modules]
+    """Errors of a file system that cannot be written, including those of the loaded packages that
+    it uses.
+    """
+    loaded = [
+        getattr(sys.modules[module], name)
+        for module, name in FOREIGN.items()
+        if module in sys.modules
+    ]
     return (OSError, ValueError, ImportError, NotImplementedError, *loaded)
 
 

@@ -1,7 +1,8 @@
 """Inspect's logs, for everything that reads them: finding, reading, refusing and naming.
 
-A log that cannot be read stops nobody: it is set aside with its name and the reason. Which log counts is decided in one
-place (`runs`): logs with one `Identity` are the same measurement, and every study selects by it.
+A log that cannot be read stops nobody: it is set aside with its name and the reason. Which log
+counts is decided in one place (`runs`): logs with one `Identity` are the same measurement, and
+every study selects by it.
 """
 
 import inspect
@@ -59,7 +60,16 @@ T = TypeVar("T")
 Sample = TypeVar("Sample", EvalSample, EvalSampleSummary)
 
 UNREADABLE = (
-    *(ValueError, OSError, EOFError, LookupError, TypeError, AttributeError, RecursionError, NotImplementedError),
+    *(
+        ValueError,
+        OSError,
+        EOFError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        RecursionError,
+        NotImplementedError,
+    ),
     *(zipfile.BadZipFile, zlib.error, zstandard.ZstdError, ijson.JSONError),
 )
 """Errors that reading a log may raise which somebody cut, edited or made by other means."""
@@ -97,7 +107,9 @@ def roles_of(log: EvalLog) -> dict[str, list[ModelConfig]]:
 
 
 def target_of(log: EvalLog) -> str:
-    """The target of a run, as Inspect names models: the role `target`, or the evaluated model itself."""
+    """The target of a run, as Inspect names models: the role `target`, or the evaluated model
+    itself.
+    """
     bound = roles_of(log).get("target")
     return bound[0].model if bound else log.eval.model
 
@@ -113,17 +125,24 @@ def args_of(log: EvalLog) -> dict[str, Any]:
 
 
 def about_of(log: EvalLog) -> str:
-    """Subjects that the observer of a run was asked about: "self", "other", "self,other", "named", "shown:5"."""
+    """Subjects that the observer of a run was asked about: "self", "other", "self,other", "named",
+    "shown:5".
+    """
     return str(args_of(log).get("about", "self"))
 
 
 def informed_of(log: EvalLog) -> str | None:
-    """Hint that the observer of a run got about its target ("named", "shown:5"); None where it got none.
+    """Hint that the observer of a run got about its target ("named", "shown:5"); None where it got
+    none.
 
     A model that is its own target is asked about itself whatever the argument says.
     """
     about = about_of(log)
-    return about if about.startswith(("named", "shown:")) and target_of(log) != log.eval.model else None
+    return (
+        about
+        if about.startswith(("named", "shown:")) and target_of(log) != log.eval.model
+        else None
+    )
 
 
 @dataclass(frozen=True)
@@ -143,7 +162,9 @@ class ReadableLogs:
 
 
 def first_of(ignored: Mapping[str, str]) -> str:
-    """The end of a message that nothing was found: the first three logs that were set aside and why, or ""."""
+    """The end of a message that nothing was found: the first three logs that were set aside and
+    why, or "".
+    """
     return "".join(f"; {log}: {why}" for log, why in list(ignored.items())[:3])
 
 
@@ -198,11 +219,33 @@ def readable_logs(paths: Iterable[str], tasks: Collection[str] | None = None) ->
     return ReadableLogs(headers, ignored, list(no_logs))
 
 
-HOW_CALLED = {"max_connections", "max_retries", "timeout", "attempt_timeout", "adaptive_connections", "batch", "cache"}
+HOW_CALLED = {
+    "max_connections",
+    "max_retries",
+    "timeout",
+    "attempt_timeout",
+    "adaptive_connections",
+    "batch",
+    "cache",
+}
 """Generation settings that say how calls are sent, not what is asked."""
-_PATHS = {"dataset", "task", "logs", "against", "pairs", "questions", "target_log", "observer_log", "texts", "clusters"}
-"""Task arguments that say where something is found. What was found there has its hash in the log."""
-_ADDRESS = re.compile(r"url|key|header|port|organi[sz]ation|project|device|timeout|token$", re.IGNORECASE)
+_PATHS = {
+    "dataset",
+    "task",
+    "logs",
+    "against",
+    "pairs",
+    "questions",
+    "target_log",
+    "observer_log",
+    "texts",
+    "clusters",
+}
+"""Task arguments that say where something is found. What was found there has its hash in the log.
+"""
+_ADDRESS = re.compile(
+    r"url|key|header|port|organi[sz]ation|project|device|timeout|token$", re.IGNORECASE
+)
 """Model arguments that say how a model is reached, not which one it is."""
 _HASHES = ("dataset_sha256", "questions_sha256")
 """Entries of a log's metadata that stand for what was read."""
@@ -212,7 +255,9 @@ Settings = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Identity:
-    """The properties by which two logs are one measurement. Limits, folders and how calls are sent are none."""
+    """The properties by which two logs are one measurement. Limits, folders and how calls are sent
+    are none.
+    """
 
     task: str
     model: str
@@ -222,7 +267,9 @@ class Identity:
     args: Settings = ()
     """Task arguments that are no path and not the task's default."""
     config: Settings = ()
-    """Generation settings and model arguments that the user gave, of the evaluated model and of roles."""
+    """Generation settings and model arguments that the user gave, of the evaluated model and of
+    roles.
+    """
     data: str = ""
     """Hash of the data set; of a log of another suite the data set's name."""
 
@@ -244,7 +291,9 @@ class Identity:
 
     @property
     def asked(self) -> tuple[Settings, str]:
-        """Arguments and data: they are compared across models, which may differ in their generation settings."""
+        """Arguments and data: they are compared across models, which may differ in their generation
+        settings.
+        """
         return self.args, self.data
 
 
@@ -259,9 +308,13 @@ class Run:
     others: tuple[EvalLog, ...] = ()
     """Logs of the same identity that do not count, the best first."""
     later: frozenset[str] = frozenset()
-    """Logs among `others` that were made after it: by the time in the log, and in one second by the file's."""
+    """Logs among `others` that were made after it: by the time in the log, and in one second by the
+    file's.
+    """
     limit: int | None = None
-    """Number of items that count, the first ones; None is all. Nobody who reads the run sees the others."""
+    """Number of items that count, the first ones; None is all. Nobody who reads the run sees the
+    others.
+    """
 
     @property
     def next(self) -> "Run | None":
@@ -270,7 +323,9 @@ class Run:
 
     @property
     def weight(self) -> tuple[bool, int, int, str, str]:
-        """Rank of a run, the largest is best: finished, version of its task, valid samples, when it began and ended."""
+        """Rank of a run, the largest is best: finished, version of its task, valid samples, when it
+        began and ended.
+        """
         return _weight(self.header)
 
     @property
@@ -286,7 +341,11 @@ class Run:
     @property
     def why_unfinished(self) -> str:
         """Reason why the run is not finished."""
-        return f"status {self.header.status}" if self.header.status != "success" else str(self.invalidated)
+        return (
+            f"status {self.header.status}"
+            if self.header.status != "success"
+            else str(self.invalidated)
+        )
 
     @property
     def planned_samples(self) -> int:
@@ -346,7 +405,9 @@ class Run:
             return [sample for sample in self.read_samples() if (sample.id, sample.epoch) in places]
 
         def read() -> list[EvalSample]:
-            return [resolved(sample) for sample in read_eval_log_samples_by_id(self.log, list(places))]
+            return [
+                resolved(sample) for sample in read_eval_log_samples_by_id(self.log, list(places))
+            ]
 
         return _read(self.log, read)
 
@@ -373,7 +434,9 @@ class Runs:
     """The logs that count under some paths."""
 
     counted: list[Run]
-    """Runs that count, the newest first. An identity without a finished log has its newest unfinished one."""
+    """Runs that count, the newest first. An identity without a finished log has its newest
+    unfinished one.
+    """
     aside: dict[str, str] = field(default_factory=dict)
     """Log → why it does not count."""
     no_logs: Sequence[str] = ()
@@ -386,7 +449,11 @@ class Runs:
 
     def of(self, identities: Collection[Identity]) -> "Runs":
         """The runs of these identities; the others are set aside with the settings that differ."""
-        aside = {run.log: differing(run.identity, identities) for run in self.counted if run.identity not in identities}
+        aside = {
+            run.log: differing(run.identity, identities)
+            for run in self.counted
+            if run.identity not in identities
+        }
         counted = [run for run in self.counted if run.identity in identities]
         return replace(self, counted=counted, aside=self.aside | aside)
 
@@ -396,7 +463,9 @@ class Runs:
         lines = list[str]()
         for run in self.counted:
             if invalidated := str(run.invalidated):
-                lines.append(f"{run.identity.task} of {run.identity.model}: {invalidated}; they count nowhere.")
+                lines.append(
+                    f"{run.identity.task} of {run.identity.model}: {invalidated}; they count nowhere."
+                )
         return lines
 
     def limited(self, limits: "Mapping[Identity, int | None]") -> "Runs":
@@ -405,17 +474,22 @@ class Runs:
         Args:
             limits: Identity → number of items that count; None, and no entry, is all.
         """
-        return replace(self, counted=[replace(run, limit=limits.get(run.identity)) for run in self.counted])
+        return replace(
+            self, counted=[replace(run, limit=limits.get(run.identity)) for run in self.counted]
+        )
 
 
-def runs(paths: Iterable[str], tasks: Collection[str] | None = None, *, repeats: bool = False) -> Runs:
-    """The logs that count: for each identity the finished one of the latest task version, with most items, the newest.
+def runs(
+    paths: Iterable[str], tasks: Collection[str] | None = None, *, repeats: bool = False
+) -> Runs:
+    """The logs that count: for each identity the finished one of the latest task version, with most
+    items, the newest.
 
     Args:
         paths: Files and folders, local or any fsspec address; see `readable_logs`.
         tasks: Names of the tasks that are wanted; None is any.
-        repeats: Whether later runs of one identity count too, numbered from 2 on: those that share no sample with an
-            earlier one. Number 1 is the one that counts without repeats.
+        repeats: Whether later runs of one identity count too, numbered from 2 on: those that share
+            no sample with an earlier one. Number 1 is the one that counts without repeats.
 
     Raises:
         InputError: A path does not exist.
@@ -429,15 +503,23 @@ def runs(paths: Iterable[str], tasks: Collection[str] | None = None, *, repeats:
         best, *others = sorted(headers, key=_weight, reverse=True)
         again, rest = [best], list[EvalLog]()
         for header in others:
-            if repeats and header.status == "success" and not any(_share_samples(header, one) for one in again):
+            if (
+                repeats
+                and header.status == "success"
+                and not any(_share_samples(header, one) for one in again)
+            ):
                 again.append(header)
             else:
                 rest.append(header)
         aside |= {header.location: _superseded(header, best) for header in rest}
         later = frozenset(header.location for header in headers[: headers.index(best)])
         counted.append(Run(best, identity, others=tuple(rest), later=later))
-        counted += [Run(header, identity, number) for number, header in enumerate(again[1:], start=2)]
-    counted.sort(key=lambda run: (str(run.header.eval.created), run.header.stats.completed_at), reverse=True)
+        counted += [
+            Run(header, identity, number) for number, header in enumerate(again[1:], start=2)
+        ]
+    counted.sort(
+        key=lambda run: (str(run.header.eval.created), run.header.stats.completed_at), reverse=True
+    )
     return Runs(counted, aside, there.no_logs)
 
 
@@ -476,7 +558,8 @@ def invalidated_in(header: EvalLog) -> InvalidatedSamples:
 
 
 def once(headers: Iterable[EvalLog]) -> tuple[list[EvalLog], dict[str, str]]:
-    """The logs, each run once: among its copies, resumptions and new scores the finished one with most items.
+    """The logs, each run once: among its copies, resumptions and new scores the finished one with
+    most items.
 
     The others are by their address, with the reason.
     """
@@ -503,9 +586,13 @@ def _superseded(header: EvalLog, by: EvalLog) -> str:
 
 
 def _share_samples(one: EvalLog, other: EvalLog) -> bool:
-    """True if two logs of one identity hold a sample in common, as an unfinished run and its resumption do."""
+    """True if two logs of one identity hold a sample in common, as an unfinished run and its
+    resumption do.
+    """
     try:
-        uuids = [{sample.uuid for sample in summaries(log.location, valid=False)} for log in (one, other)]
+        uuids = [
+            {sample.uuid for sample in summaries(log.location, valid=False)} for log in (one, other)
+        ]
     except InputError:
         return True
     return None in uuids[0] | uuids[1] or bool(uuids[0] & uuids[1])
@@ -515,10 +602,14 @@ def identity_of(header: EvalLog) -> Identity:
     """The identity of a log's run."""
     spec = header.eval
     evaluated = ModelConfig(
-        model=spec.model, config=header.plan.config.merge(spec.model_generate_config), args=spec.model_args
+        model=spec.model,
+        config=header.plan.config.merge(spec.model_generate_config),
+        args=spec.model_args,
     )
     data = spec.dataset.name or spec.dataset.location or ""
-    return identified(task_of(header), evaluated, roles_of(header), spec.task_args, spec.metadata or {}, data)
+    return identified(
+        task_of(header), evaluated, roles_of(header), spec.task_args, spec.metadata or {}, data
+    )
 
 
 def identified(
@@ -551,7 +642,13 @@ def identified(
     return Identity(
         task=task,
         model=evaluated.model,
-        roles=tuple(sorted((role, of) for role, of in bound.items() if role != "target" or of != evaluated.model)),
+        roles=tuple(
+            sorted(
+                (role, of)
+                for role, of in bound.items()
+                if role != "target" or of != evaluated.model
+            )
+        ),
         args=arguments_of(task, args),
         config=tuple(sorted(config.items())),
         data="+".join(hashes) or data,
@@ -569,19 +666,27 @@ def _config(model: ModelConfig) -> Iterator[tuple[str, str]]:
 
 
 def arguments_of(task: str, args: Mapping[str, Any]) -> Settings:
-    """The arguments that belong to a run's identity, under the names of today: no path, nothing that is the default.
+    """The arguments that belong to a run's identity, under the names of today: no path, nothing
+    that is the default.
 
-    The name of a log that was read stays, without its folder: there the log itself is what is measured.
+    The name of a log that was read stays, without its folder: there the log itself is what is
+    measured.
 
     >>> arguments_of("kth_word", {"k": [1, 2, 3], "dataset": "my.jsonl", "effort": "low"})
     (('effort', 'low'),)
     """
     defaults = task_defaults(task)
     now = as_now(args)
-    kept = {name: as_typed(value) for name, value in now.items() if name not in _PATHS and value is not None}
+    kept = {
+        name: as_typed(value)
+        for name, value in now.items()
+        if name not in _PATHS and value is not None
+    }
     if "log" in kept:
         kept["log"] = kept["log"].rstrip("/").rpartition("/")[2]
-    return tuple(sorted((name, value) for name, value in kept.items() if value != defaults.get(name)))
+    return tuple(
+        sorted((name, value) for name, value in kept.items() if value != defaults.get(name))
+    )
 
 
 @cache
@@ -605,28 +710,37 @@ def differing(identity: Identity, others: Iterable[Identity]) -> str:
     >>> differing(Identity("t", "m", args=(("k", "1"),)), [Identity("t", "m", args=(("k", "2"),))])
     'another run: k is 1, there 2'
     """
-    differences: list[list[str]] = [_apart(identity, other) for other in others if other.task == identity.task] or [
-        ["its task"]
-    ]
+    differences: list[list[str]] = [
+        _apart(identity, other) for other in others if other.task == identity.task
+    ] or [["its task"]]
     return f"another run: {'; '.join(sorted(differences, key=len)[0])}"
 
 
 def _apart(one: Identity, other: Identity) -> list[str]:
     mine, theirs = one.settings, other.settings
     model = [f"of {one.model}, there {other.model}"] if one.model != other.model else []
-    names = [name for name in sorted(mine.keys() | theirs.keys()) if mine.get(name) != theirs.get(name)]
-    return model + [f"{name} is {mine.get(name, 'not set')}, there {theirs.get(name, 'not set')}" for name in names]
+    names = [
+        name for name in sorted(mine.keys() | theirs.keys()) if mine.get(name) != theirs.get(name)
+    ]
+    return model + [
+        f"{name} is {mine.get(name, 'not set')}, there {theirs.get(name, 'not set')}"
+        for name in names
+    ]
 
 
 def other_version(header: EvalLog, versions: Mapping[Identity, str]) -> str:
-    """Words for a log of one of these runs by another version of its task; "" where it is of this one or of no run.
+    """Words for a log of one of these runs by another version of its task; "" where it is of this
+    one or of no run.
 
     Args:
         header: Header of the log.
         versions: Run → version of its task now; what follows a plus sign is the hash of its data.
     """
     identity = identity_of(header)
-    before, now = str(header.eval.task_version).partition("+")[0], versions.get(identity, "").partition("+")[0]
+    before, now = (
+        str(header.eval.task_version).partition("+")[0],
+        versions.get(identity, "").partition("+")[0],
+    )
     if before == now or not now:
         return ""
     return f"{identity.task} version {before}, which is version {now} now, with other prompts or scores"
@@ -643,16 +757,22 @@ def titles(identities: Iterable[Identity]) -> dict[Identity, str]:
     for identity in listed:
         alike = [one for one in listed if (one.task, one.model) == (identity.task, identity.model)]
         names = {name for one in alike for name in one.settings}
-        varied = [name for name in sorted(names) if len({one.settings.get(name) for one in alike}) > 1]
-        out[identity] = ", ".join([identity.model, *(f"{n} {identity.settings.get(n, 'not set')}" for n in varied)])
+        varied = [
+            name for name in sorted(names) if len({one.settings.get(name) for one in alike}) > 1
+        ]
+        out[identity] = ", ".join(
+            [identity.model, *(f"{n} {identity.settings.get(n, 'not set')}" for n in varied)]
+        )
     return out
 
 
-def decisions(paths: Iterable[str], tasks: Collection[str] | None = None, *, repeats: bool = False) -> "pd.DataFrame":
+def decisions(
+    paths: Iterable[str], tasks: Collection[str] | None = None, *, repeats: bool = False
+) -> "pd.DataFrame":
     """One row a decision of the logs that count, with the columns of `decision_columns`.
 
-    `attrs["aside"]` has the logs that do not count, with the reason, and of the others how many samples are
-    invalidated.
+    `attrs["aside"]` has the logs that do not count, with the reason, and of the others how many
+    samples are invalidated.
 
     Args:
         paths: Logs, or folders of logs.
@@ -665,7 +785,9 @@ def decisions(paths: Iterable[str], tasks: Collection[str] | None = None, *, rep
     import pandas as pd
 
     there = runs(paths, tasks, repeats=repeats)
-    invalidated = {run.log: str(run.invalidated) for run in there.counted if run.invalidated.provenance}
+    invalidated = {
+        run.log: str(run.invalidated) for run in there.counted if run.invalidated.provenance
+    }
     columns, aside = dict[str, list[Any]](), dict(there.aside)
     while there.counted:  # what was read of a run is let go with it
         run_columns = read_best(there.counted.pop(), _some_columns, aside) or {}
@@ -677,7 +799,8 @@ def decisions(paths: Iterable[str], tasks: Collection[str] | None = None, *, rep
 
 
 def read_best(run: Run, read: Callable[[Run], T], aside: dict[str, str]) -> T | None:
-    """The content of a run's log or, if it turns out to be useless, of the next best of the same identity.
+    """The content of a run's log or, if it turns out to be useless, of the next best of the same
+    identity.
 
     Args:
         run: A run that counts.
@@ -702,12 +825,15 @@ def _some_columns(run: Run) -> dict[str, list[Any]]:
     return columns
 
 
-def decision_columns(run: Run, run_samples: Sequence[EvalSampleSummary] | None = None) -> dict[str, list[Any]]:
+def decision_columns(
+    run: Run, run_samples: Sequence[EvalSampleSummary] | None = None
+) -> dict[str, list[Any]]:
     """Column → its value for each decision of a run: the only place where a log becomes rows.
 
-    Columns: task, model, target, settings (of the identity, as text), run (see `Run.number`), log, status, item,
-    epoch, input, kind (the data set's, else ""), cluster (else the item), and the fields of `Decision` (key, value,
-    unscored, truth, said …). A sample that ended in an error has one row without a key, unscored "error".
+    Columns: task, model, target, settings (of the identity, as text), run (see `Run.number`), log,
+    status, item, epoch, input, kind (the data set's, else ""), cluster (else the item), and the
+    fields of `Decision` (key, value, unscored, truth, said …). A sample that ended in an error has
+    one row without a key, unscored "error".
 
     Args:
         run: A run that counts.
@@ -728,7 +854,9 @@ def decision_columns(run: Run, run_samples: Sequence[EvalSampleSummary] | None =
         "log": run.log,
         "status": run.header.status,
     }
-    columns: dict[str, list[Any]] = {name: [] for name in (*run_fields, *ITEM_COLUMNS, *Decision.model_fields)}
+    columns: dict[str, list[Any]] = {
+        name: [] for name in (*run_fields, *ITEM_COLUMNS, *Decision.model_fields)
+    }
     failed = Decision(key="", unscored="error")
     for sample in run.summaries if run_samples is None else run_samples:
         sample_fields = {
@@ -753,7 +881,11 @@ def item_decisions(run: Run) -> list[tuple[str, Decision]]:
     Raises:
         InputError: The log cannot be read.
     """
-    return [(str(sample.id), decision) for sample in run.summaries for decision in last_decisions(sample.scores)]
+    return [
+        (str(sample.id), decision)
+        for sample in run.summaries
+        for decision in last_decisions(sample.scores)
+    ]
 
 
 def _files(path: str) -> FolderFiles:
@@ -771,7 +903,9 @@ def _files(path: str) -> FolderFiles:
         return FolderFiles([from_here(place)])
     if place.lower().endswith(LOG_ENDINGS):
         raise InputError(f"{path} cannot be read: {misnamed(place)}")
-    raise InputError(f"{path} is no log: expected an Inspect log (.eval or .json), or a folder with logs")
+    raise InputError(
+        f"{path} is no log: expected an Inspect log (.eval or .json), or a folder with logs"
+    )
 
 
 def logs_in(folder: str) -> list[str]:
@@ -814,10 +948,12 @@ def _unreadable(error: BaseException) -> str:
 
 
 def samples(log: str) -> list[EvalSample]:
-    """All valid samples of a log by epoch and id, with the texts that Inspect keeps as references put in their places.
+    """All valid samples of a log by epoch and id, with the texts that Inspect keeps as references
+    put in their places.
 
-    They have no messages, output and events (`transcripts` has events), to check which takes most of the time. A log in
-    JSON has all, and so has a sample with an empty store, which a killed run leaves: its Record is in its events.
+    They have no messages, output and events (`transcripts` has events), to check which takes most
+    of the time. A log in JSON has all, and so has a sample with an empty store, which a killed run
+    leaves: its Record is in its events.
 
     Raises:
         InputError: The log cannot be read; names it.
@@ -825,7 +961,9 @@ def samples(log: str) -> list[EvalSample]:
 
     def read() -> list[EvalSample]:
         if log.endswith(".eval"):
-            every = sorted((resolved(_without_transcript(text)) for text in sample_texts(log)), key=_place)
+            every = sorted(
+                (resolved(_without_transcript(text)) for text in sample_texts(log)), key=_place
+            )
         else:
             refuse_bomb(log, samples=True)
             every = [resolved(sample) for sample in read_eval_log(log).samples or []]
@@ -846,7 +984,9 @@ def valid_samples(log: str, every: Sequence[Sample]) -> list[Sample]:
     repeated = {place: ids for place, ids in by_place.items() if len(ids) > 1}
     for (_, epoch), ids in repeated.items():
         more = f", and {len(repeated) - 1} more" if len(repeated) > 1 else ""
-        raise InputError(f"samples have the same id and epoch: {' and '.join(ids)} of epoch {epoch}{more}")
+        raise InputError(
+            f"samples have the same id and epoch: {' and '.join(ids)} of epoch {epoch}{more}"
+        )
     invalidated = invalidated_samples(log).provenance
     return [sample for sample in every if (sample.id, sample.epoch) not in invalidated]
 
@@ -870,7 +1010,8 @@ def whole_sample(log: str, item: int | str, epoch: int) -> EvalSample:
 def transcripts(
     log: str, *, epochs: int | None = None, of: Collection[tuple[int | str, int]] | None = None
 ) -> Iterator[EvalSample]:
-    """The valid samples of a log one after another with events and all texts, without messages, store and scores.
+    """The valid samples of a log one after another with events and all texts, without messages,
+    store and scores.
 
     A few are in memory at a time; of a log in JSON all are.
 
@@ -889,10 +1030,13 @@ def transcripts(
     try:
         refuse_bomb(log, samples=True)
         if log.endswith(".json"):
-            by_place = {(sample.id, sample.epoch): sample for sample in read_eval_log(log).samples or []}
+            by_place = {
+                (sample.id, sample.epoch): sample for sample in read_eval_log(log).samples or []
+            }
             yield from (resolve_sample_attachments(by_place[key], "full") for key in wanted)
             return
-        # Where one of several reads fails, asyncio prints what became of the others; a disk gains nothing by several.
+        # Where one of several reads fails, asyncio prints what became of the others; a disk gains
+        # nothing by several.
         several = 8 if "://" in log and not log.startswith("file:") else 1
         for start in range(0, len(wanted), _AT_ONCE):
             part = wanted[start : start + _AT_ONCE]
@@ -904,9 +1048,11 @@ def transcripts(
 
 
 def summaries(log: str, *, valid: bool = True) -> list[EvalSampleSummary]:
-    """The sample summaries of a log: scores and metadata without transcripts; a tenth of the time of `samples`.
+    """The sample summaries of a log: scores and metadata without transcripts; a tenth of the time
+    of `samples`.
 
-    A log holds them in the order in which samples finished; here they are in the order of `samples`: by epoch and id.
+    A log holds them in the order in which samples finished; here they are in the order of
+    `samples`: by epoch and id.
 
     Args:
         log: The log's file.
@@ -924,7 +1070,9 @@ def summaries(log: str, *, valid: bool = True) -> list[EvalSampleSummary]:
 
 
 def token_count(samples: Iterable[EvalSampleSummary]) -> int:
-    """Tokens of all calls of these samples. A resumed run's own statistics have those of its last start alone."""
+    """Tokens of all calls of these samples. A resumed run's own statistics have those of its last
+    start alone.
+    """
     return sum(usage.total_tokens for sample in samples for usage in sample.model_usage.values())
 
 
@@ -948,17 +1096,27 @@ def item_count(header: EvalLog) -> int:
 def values_of(score: Score) -> dict[str, Any]:
     """The values of a score, by key ("" where it has no keys), without what is unscored (NaN)."""
     value = score.value
-    parts = value if isinstance(value, Mapping) else dict(enumerate(value)) if isinstance(value, list) else {"": value}
+    parts = (
+        value
+        if isinstance(value, Mapping)
+        else dict(enumerate(value))
+        if isinstance(value, list)
+        else {"": value}
+    )
     return {str(key): one for key, one in parts.items() if one is not None and one == one}
 
 
 def cause(log: str, sample: EvalSampleSummary) -> str:
-    """The error that a sample ended with; of a RetryError, which names none, the one that was retried."""
+    """The error that a sample ended with; of a RetryError, which names none, the one that was
+    retried.
+    """
     error = read_eval_log_sample(log, sample.id, sample.epoch).error
     words = masked(without_request(error.message if error else sample.error or ""))
     traceback = masked(error.traceback if error else "")
     raised = re.findall(r"^[\w.]+(?:Error|Exception|Timeout)\w*: .+$", traceback, re.MULTILINE)
-    return str(raised[0]) if words.startswith("RetryError") and raised else words.rpartition("\n")[2]
+    return (
+        str(raised[0]) if words.startswith("RetryError") and raised else words.rpartition("\n")[2]
+    )
 
 
 CUT = "cut_at_"
@@ -968,7 +1126,8 @@ _UNSCORED = "unscored_"
 
 
 LEFT_OUT = "selfprobe"
-"""Name, in a log, of what left samples out whose replies an earlier log lacks (`solvers.replay`)."""
+"""Name, in a log, of what left samples out whose replies an earlier log lacks (`solvers.replay`).
+"""
 
 
 def missing_samples(header: EvalLog) -> int:
@@ -992,7 +1151,8 @@ def is_whole(header: EvalLog) -> bool:
 def counted(results: EvalResults | None) -> float | None:
     """Number of items that a run's own metrics count; None where they count none of ours.
 
-    An item can be unscored though each of its parts has a value, and count though it has no label to be scored by.
+    An item can be unscored though each of its parts has a value, and count though it has no label
+    to be scored by.
     """
     counts = [value for name, value in metrics_in(results) if name == "n"]
     return sum(counts) if counts else None
@@ -1000,13 +1160,19 @@ def counted(results: EvalResults | None) -> float | None:
 
 def unscored_in(results: EvalResults | None) -> str:
     """Reason why most of a run is unscored, by its own metrics; "" where they do not say."""
-    reasons = {name: rate for name, rate in metrics_in(results) if name.startswith(_UNSCORED) and rate > 0}
+    reasons = {
+        name: rate for name, rate in metrics_in(results) if name.startswith(_UNSCORED) and rate > 0
+    }
     return max(reasons, key=lambda name: reasons[name], default="").removeprefix(_UNSCORED)
 
 
 def cut_in(results: EvalResults | None) -> dict[str, float]:
-    """Task argument that limits replies → share of them that ended at its limit, where those are most of a run's."""
-    return {name.removeprefix(CUT): value for name, value in metrics_in(results) if name.startswith(CUT)}
+    """Task argument that limits replies → share of them that ended at its limit, where those are
+    most of a run's.
+    """
+    return {
+        name.removeprefix(CUT): value for name, value in metrics_in(results) if name.startswith(CUT)
+    }
 
 
 def metrics_in(results: EvalResults | None) -> Iterator[tuple[str, float]]:
@@ -1017,13 +1183,16 @@ def metrics_in(results: EvalResults | None) -> Iterator[tuple[str, float]]:
 
 
 def without_request(error: str) -> str:
-    """An error's message; of Inspect's ModelGenerateError, which begins with the request, what the vendor said."""
+    """An error's message; of Inspect's ModelGenerateError, which begins with the request, what the
+    vendor said.
+    """
     vendor = re.fullmatch(r"ModelGenerateError\((['\"]).*\\n\\n(.*)\1\)", error.strip(), re.DOTALL)
     return vendor[2].replace("\\'", "'") if vendor else error.strip()
 
 
 def lost_replies(header: EvalLog) -> str:
-    """Reason why a log of version 0.1.0 cannot be used, or "": a killed and resumed run replayed references as replies.
+    """Reason why a log of version 0.1.0 cannot be used, or "": a killed and resumed run replayed
+    references as replies.
 
     Later versions resolve references, and refuse a reply that is one (`solvers.record.Reply`).
     """
@@ -1031,7 +1200,9 @@ def lost_replies(header: EvalLog) -> str:
         return ""
     for sample in samples(header.location):
         for name, replies in sample.store.items():
-            if name.endswith((":acts", ":answers", ":grades")) and any(_lost(reply) for reply in replies.values()):
+            if name.endswith((":acts", ":answers", ":grades")) and any(
+                _lost(reply) for reply in replies.values()
+            ):
                 return (
                     f"sample {sample.id!r} holds a reference ({REFERENCE}…) in the place of a reply, since its run was "
                     "killed and resumed with selfprobe 0.1.0; run it again"
@@ -1064,17 +1235,20 @@ def restore(folder: str) -> None:
         ) from None
     for crashed in left:
         try:
-            # The buffer stays: where machines share a home, a run that is alive on another one looks dead here.
+            # The buffer stays: where machines share a home, a run that is alive on another one
+            # looks dead here.
             recover_eval_log(crashed.log.name, overwrite=True, cleanup=False)
         except (RecoveryNotAvailable, *UNREADABLE) as error:
-            logging.getLogger(__name__).warning(f"{crashed.log.name} cannot be restored: {one_line(error)}")
+            logging.getLogger(__name__).warning(
+                f"{crashed.log.name} cannot be restored: {one_line(error)}"
+            )
 
 
 def in_thread(read: Callable[..., T], *arguments: Any) -> T:
     """The result of a call in a thread of its own; for reading while a task is built or runs.
 
-    In a running event loop Inspect's readers re-enter it through nest_asyncio, after which anyio's cancelled scopes
-    spin for ever: a second `eval_set` in the process never ended.
+    In a running event loop Inspect's readers re-enter it through nest_asyncio, after which anyio's
+    cancelled scopes spin for ever: a second `eval_set` in the process never ended.
     """
     with ThreadPoolExecutor(max_workers=1) as pool:
         return pool.submit(read, *arguments).result()

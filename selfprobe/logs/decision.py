@@ -1,6 +1,7 @@
 """One judged decision of one sample, as a log keeps it.
 
-Everything that counts (metrics, matrices, reports) reads decisions, so every task is counted the same way.
+Everything that counts (metrics, matrices, reports) reads decisions, so every task is counted the
+same way.
 """
 
 from collections.abc import Mapping
@@ -31,7 +32,9 @@ class Decision(BaseModel):
     chance: Value = None
     """Expected value of a blind guess, where there is one."""
     constant: str | None = None
-    """The answer slot that is right ("2"), for tasks with numbered choices: gives the constant-position baseline."""
+    """The answer slot that is right ("2"), for tasks with numbered choices: gives the
+    constant-position baseline.
+    """
     ceiling: Value = None
     """Score that the target itself reaches at the same question."""
     floor: Value = None
@@ -41,9 +44,13 @@ class Decision(BaseModel):
     probability: float | None = None
     """P(evaluation), where a method of evaluation awareness gives one."""
     score: float | None = None
-    """Number by which an ROC curve ranks, where `said` is a verdict: the higher, the more like an evaluation."""
+    """Number by which an ROC curve ranks, where `said` is a verdict: the higher, the more like an
+    evaluation.
+    """
     unread: str | None = None
-    """Reason why the observer's reply could not be read, where `unscored` names a fault of the target."""
+    """Reason why the observer's reply could not be read, where `unscored` names a fault of the
+    target.
+    """
     reasoned: bool = False
     """True if the observer reasoned although it was asked not to."""
     drawn: str | None = None
@@ -51,8 +58,14 @@ class Decision(BaseModel):
 
 
 def last_score(scores: Mapping[str, Score] | None) -> Score | None:
-    """The last selfprobe score: `inspect score --action append` leaves earlier and foreign ones beside it."""
-    judged = [score for score in (scores or {}).values() if isinstance((score.metadata or {}).get("keys"), dict)]
+    """The last selfprobe score: `inspect score --action append` leaves earlier and foreign ones
+    beside it.
+    """
+    judged = [
+        score
+        for score in (scores or {}).values()
+        if isinstance((score.metadata or {}).get("keys"), dict)
+    ]
     return judged[-1] if judged else None
 
 
@@ -66,7 +79,8 @@ def decisions_of(score: Score) -> list[Decision]:
     """The decisions that `score_of` put into a score.
 
     Raises:
-        ValueError: The score was not made by selfprobe, or was changed since: a value out of range, a wrong type.
+        ValueError: The score was not made by selfprobe, or was changed since: a value out of range,
+            a wrong type.
     """
     columns = score.metadata or {}
     if "keys" not in columns:
@@ -74,11 +88,15 @@ def decisions_of(score: Score) -> list[Decision]:
     fields = [field for field in Decision.model_fields if field in columns]
     try:
         return [
-            Decision(key=key, **{field: columns[field][key] for field in fields if key in columns[field]})
+            Decision(
+                key=key, **{field: columns[field][key] for field in fields if key in columns[field]}
+            )
             for key in columns["keys"]
         ]
     except ValidationError as error:
         first = error.errors()[0]
-        raise ValueError(f"a decision's {first['loc'][0]} is {first['input']!r}: {first['msg']}") from None
+        raise ValueError(
+            f"a decision's {first['loc'][0]} is {first['input']!r}: {first['msg']}"
+        ) from None
     except TypeError:
         raise ValueError("a score's decisions must be mappings by key") from None

@@ -25,7 +25,9 @@ SNIFFED_BYTES = 65_536
 
 @dataclass(frozen=True)
 class FolderFiles:
-    """Files of a folder and all below it, by their addresses as seen from the current folder (`from_here`)."""
+    """Files of a folder and all below it, by their addresses as seen from the current folder
+    (`from_here`).
+    """
 
     logs: list[str]
     """Logs, newest first; those whose names begin with no time last."""
@@ -38,8 +40,9 @@ class FolderFiles:
 def files_in(folder: str) -> FolderFiles:
     """The files of a folder, which may not exist yet.
 
-    Inspect lists each .eval file, and of JSON files those whose names begin with a time. It reads the other ones too
-    where they are given by name, and so they are logs here if they look like one.
+    Inspect lists each .eval file, and of JSON files those whose names begin with a time. It reads
+    the other ones too where they are given by name, and so they are logs here if they look like
+    one.
 
     Raises:
         InputError: The folder cannot be looked through.
@@ -59,7 +62,9 @@ def files_in(folder: str) -> FolderFiles:
             else:
                 found.no_logs.append(from_here(file))
     except (OSError, ValueError) as error:  # rights, no such protocol
-        raise InputError(f"the log folder {folder} cannot be read: {one_line(error)}; give another") from None
+        raise InputError(
+            f"the log folder {folder} cannot be read: {one_line(error)}; give another"
+        ) from None
     return found
 
 
@@ -101,7 +106,9 @@ def read_header(file: str) -> EvalLog:
 
 
 def _note_secrets(header: EvalLog) -> None:
-    """Have the secret arguments of a log's models masked in every message: a vendor's error may repeat one."""
+    """Have the secret arguments of a log's models masked in every message: a vendor's error may
+    repeat one.
+    """
     concealed(header.eval.model_args)
     for models in (header.eval.model_roles or {}).values():
         for model in models if isinstance(models, list) else [models]:
@@ -112,4 +119,9 @@ def stamp(file: str) -> str:
     """Text that changes when a file is written anew."""
     system, inside = url_to_fs(file)
     about = system.info(inside)
-    return str([about.get(name) for name in ("size", "mtime", "created", "LastModified", "updated", "ETag")])
+    return str(
+        [
+            about.get(name)
+            for name in ("size", "mtime", "created", "LastModified", "updated", "ETag")
+        ]
+    )

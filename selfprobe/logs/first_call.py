@@ -1,6 +1,8 @@
-"""First calls of a task: its solver is run, and each sample stopped at its first call. No model is asked.
+"""First calls of a task: its solver is run, and each sample stopped at its first call. No model is
+asked.
 
-The task runs in a process of its own: Inspect runs one `eval` at a time in a process, and this one may be in one.
+The task runs in a process of its own: Inspect runs one `eval` at a time in a process, and this one
+may be in one.
 """
 
 import json
@@ -32,10 +34,14 @@ from selfprobe.errors.inspect_private import (
 )
 
 SUBJECT = "selfprobe-evaluated-model"
-"""Name of the model that records, as `mockllm/…`: where a task puts it into a prompt, each subject's own goes."""
+"""Name of the model that records, as `mockllm/…`: where a task puts it into a prompt, each
+subject's own goes.
+"""
 
 _OWN_ROLES = ("target",)
-"""Roles that a task of this suite asks, and that are the evaluated model where nobody is bound to them."""
+"""Roles that a task of this suite asks, and that are the evaluated model where nobody is bound to
+them.
+"""
 
 _PATIENCE = 900
 """Seconds that a task may take to ask its first questions."""
@@ -45,37 +51,54 @@ ELSEWHERE = "Run it where it works, and give its logs (-T logs=…, or --logs)"
 _REFUSAL = "refusal.json"
 _UNBUILT = (
     *(OSError, ImportError, ValueError, LookupError, PrerequisiteError, httpx.HTTPError),
-    *(NameError, TypeError, AttributeError, RuntimeError, SyntaxError),  # faults of a task's own file
+    *(
+        NameError,
+        TypeError,
+        AttributeError,
+        RuntimeError,
+        SyntaxError,
+    ),  # faults of a task's own file
 )
 """Errors that building somebody else's task may raise."""
 
 
 @contextmanager
 def first_calls(name: str) -> Iterator[str]:
-    """A folder with one log of the task, in which each sample ends at its first call of a model; it is removed after.
+    """A folder with one log of the task, in which each sample ends at its first call of a model; it
+    is removed after.
 
-    Sandboxes are not started: a sample that needs one before its first call is in error, as is one that asks a model of
-    its own choice. A role that nobody is bound to is named in the call, except a role of `_OWN_ROLES`.
+    Sandboxes are not started: a sample that needs one before its first call is in error, as is one
+    that asks a model of its own choice. A role that nobody is bound to is named in the call, except
+    a role of `_OWN_ROLES`.
 
     Args:
-        name: A registered name (`inspect_evals/gsm8k`), or a file, with @task where it holds several.
+        name: A registered name (`inspect_evals/gsm8k`), or a file, with @task where it holds
+            several.
 
     Raises:
-        InputError: There is no such task, the file holds several, or it cannot be built here (network, a missing
-            package, a key); its data set is empty.
+        InputError: There is no such task, the file holds several, or it cannot be built here
+            (network, a missing package, a key); its data set is empty.
     """
     with TemporaryDirectory(prefix="selfprobe-") as folder:
-        environment = os.environ | {"INSPECT_DISABLE_MODEL_API": "1"}  # of all models but the one that records
+        environment = os.environ | {
+            "INSPECT_DISABLE_MODEL_API": "1"
+        }  # of all models but the one that records
         command = [sys.executable, "-W", "ignore", "-m", "selfprobe.logs.first_call", name, folder]
         try:
-            done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=_PATIENCE)
+            done = subprocess.run(
+                command, env=environment, capture_output=True, text=True, timeout=_PATIENCE
+            )
         except subprocess.TimeoutExpired:
-            raise InputError(f"{name}: the task called no model within {_PATIENCE} seconds. {ELSEWHERE}") from None
+            raise InputError(
+                f"{name}: the task called no model within {_PATIENCE} seconds. {ELSEWHERE}"
+            ) from None
         refusal = Path(folder) / _REFUSAL
         if refusal.exists():
             raise InputError(json.loads(refusal.read_text(encoding="utf-8")))
         if done.returncode:
-            why = done.stderr.strip().rpartition("\n")[2] or f"it ended with status {done.returncode}"
+            why = (
+                done.stderr.strip().rpartition("\n")[2] or f"it ended with status {done.returncode}"
+            )
             raise InputError(f"{name}: the task cannot be run here ({one_line(why)}). {ELSEWHERE}")
         yield folder
 
@@ -96,7 +119,9 @@ def build(name: str, args: Mapping[str, Any] | None = None) -> Task:
     spec, at, which = name.partition("@")
     by_file = spec.endswith(".py")
     try:
-        tasks = load_tasks([_relative(locate(spec)) + at + which if by_file else name], dict(args or {}))
+        tasks = load_tasks(
+            [_relative(locate(spec)) + at + which if by_file else name], dict(args or {})
+        )
     except _UNBUILT as error:
         if by_file and isinstance(error, InputError) and spec in str(error):
             raise
@@ -108,10 +133,18 @@ def build(name: str, args: Mapping[str, Any] | None = None) -> Task:
         raise InputError(
             f"no task {name!r}; expected a registered name as package/task (is the package installed? inspect_evals "
             "comes with pip install 'selfprobe[inspect_evals]') or a file"
-            + meant(name, [registry_info(known).name for known in registry_find(lambda info: info.type == "task")])
+            + meant(
+                name,
+                [
+                    registry_info(known).name
+                    for known in registry_find(lambda info: info.type == "task")
+                ],
+            )
         )
     if len(tasks) > 1:
-        raise InputError(f"{name} holds {len(tasks)} tasks ({', '.join(t.name for t in tasks)}); pick one: {spec}@name")
+        raise InputError(
+            f"{name} holds {len(tasks)} tasks ({', '.join(t.name for t in tasks)}); pick one: {spec}@name"
+        )
     return tasks[0]
 
 
@@ -121,7 +154,9 @@ def _relative(path: str) -> str:
 
 
 async def _stop(*asked: Any) -> Any:
-    """End the sample at this call, which is in its transcript by now; no `except Exception` of a solver holds it up."""
+    """End the sample at this call, which is in its transcript by now; no `except Exception` of a
+    solver holds it up.
+    """
     active = sample_active()
     assert active is not None, "a solver asks inside of a sample"
     active.interrupt("score")
@@ -129,7 +164,9 @@ async def _stop(*asked: Any) -> Any:
 
 
 class _EveryRole(dict[str, Any]):
-    """Every role is bound to the model that records, under the role's name: the log tells who was asked first."""
+    """Every role is bound to the model that records, under the role's name: the log tells who was
+    asked first.
+    """
 
     def __init__(self, model: Model) -> None:
         super().__init__()
@@ -153,14 +190,22 @@ def _name_roles(model: Model) -> Solver:
 
 
 def _record(name: str, folder: str) -> None:
-    """Run the task; one sample at a time and seeded, so that a template that draws gives the same text again."""
+    """Run the task; one sample at a time and seeded, so that a template that draws gives the same
+    text again.
+    """
     random.seed(0)
     task = build(name)
     for sample in task.dataset:
         sample.sandbox = sample.files = sample.setup = None
     model = get_model(f"mockllm/{SUBJECT}", custom_outputs=_stop)
     before = task.setup if isinstance(task.setup, list) else [task.setup] if task.setup else []
-    settings: dict[str, Any] = {"model": model, "model_roles": {}, "sandbox": None, "scorer": None, "epochs": 1}
+    settings: dict[str, Any] = {
+        "model": model,
+        "model_roles": {},
+        "sandbox": None,
+        "scorer": None,
+        "epochs": 1,
+    }
     task = task_with(task, setup=[_name_roles(model), *before], **settings)
     eval(
         task,

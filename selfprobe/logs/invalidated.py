@@ -1,4 +1,6 @@
-"""Samples that somebody invalidated, with Inspect's `invalidate_samples`: they stay in a log, and count nowhere."""
+"""Samples that somebody invalidated, with Inspect's `invalidate_samples`: they stay in a log, and
+count nowhere.
+"""
 
 import json
 from collections import Counter
@@ -43,7 +45,9 @@ class InvalidatedSamples:
         return InvalidatedSamples(provenance, places)
 
     def __str__(self) -> str:
-        """Sentence without its end: "20 of 30 samples are invalidated, by ada (wrong data)"; "" where none is."""
+        """Sentence without its end: "20 of 30 samples are invalidated, by ada (wrong data)"; ""
+        where none is.
+        """
         if not self.provenance:
             return ""
         authors = Counter(map(author_and_reason, self.provenance.values())).most_common()
@@ -59,7 +63,9 @@ class InvalidatedSamples:
 
 def author_and_reason(provenance: ProvenanceData) -> str:
     """Text on who invalidated a sample, and why: "by ada (wrong data)"."""
-    author, reason = (" ".join(text.split()) for text in (provenance.author, provenance.reason or ""))
+    author, reason = (
+        " ".join(text.split()) for text in (provenance.author, provenance.reason or "")
+    )
     return f"by {author} ({reason})" if reason else f"by {author}"
 
 
@@ -97,7 +103,9 @@ def _raw_samples(log: str) -> list[dict[str, Any]]:
         return [_without_transcript(json.loads(text)) for text in sample_texts(log)]
     refuse_bomb(log, samples=True)
     whole = read_eval_log(log)
-    return [sample.model_dump(include={"id", "epoch", "invalidation"}) for sample in whole.samples or []]
+    return [
+        sample.model_dump(include={"id", "epoch", "invalidation"}) for sample in whole.samples or []
+    ]
 
 
 def _without_transcript(sample: dict[str, Any]) -> dict[str, Any]:
@@ -118,7 +126,9 @@ def with_valid_results(header: EvalLog) -> EvalLog:
 @lru_cache(maxsize=256)
 def _valid_results(log: str, stamp: str) -> EvalResults | None:
     whole = read_eval_log(log, exclude_fields=_TRANSCRIPT)
-    whole.samples = [resolved(sample) for sample in whole.samples or [] if sample.invalidation is None]
+    whole.samples = [
+        resolved(sample) for sample in whole.samples or [] if sample.invalidation is None
+    ]
     return results_of_samples(whole)
 
 

@@ -1,7 +1,7 @@
 """The file of a log: refused where it would fill the memory, and its texts.
 
-Refused before it is parsed is a log that unpacks to too much, or nests too deep. A text that a log holds once and
-refers to is put back in its places.
+Refused before it is parsed is a log that unpacks to too much, or nests too deep. A text that a log
+holds once and refers to is put back in its places.
 """
 
 import re
@@ -21,30 +21,38 @@ from selfprobe.errors import InputError
 _MOST = 100
 """Ratio to its size that a large log may unpack to; Inspect's unpack to 5 to 30 times."""
 _LARGE = 256_000_000
-"""Bytes below which any log is read: replies of megabytes that repeat themselves pack well, and are in real logs."""
+"""Bytes below which any log is read: replies of megabytes that repeat themselves pack well, and are
+in real logs.
+"""
 _DEEPEST = 1000
-"""Levels of lists and objects in a log: Inspect writes at most 255. Memory to read them grows with their square."""
+"""Levels of lists and objects in a log: Inspect writes at most 255. Memory to read them grows with
+their square.
+"""
 
 _CHUNK = 1_000_000
 _ZSTANDARD = 93
 """Number of the compression that Inspect uses, in a zip file's directory."""
 _SHALLOW = 8
-"""Innermost levels that are left out before brackets are counted one by one, and not counted: most of a log."""
+"""Innermost levels that are left out before brackets are counted one by one, and not counted: most
+of a log.
+"""
 _AS_LIST = bytes.maketrans(b"{}", b"[]")
 _NO_BRACKET = bytes(set(range(256)) - set(b"[]{}"))
 _RUN = re.compile(rb"\[+|\]+")
 
 
 def refuse_bomb(log: str, *, samples: bool = False) -> None:
-    """Look at the sizes that a log's directory tells, and unpack what is about to be read, a piece at a time.
+    """Look at the sizes that a log's directory tells, and unpack what is about to be read, a piece
+    at a time.
 
     Args:
         log: A file here or at any fsspec address; a zip file, or JSON.
-        samples: Whether its samples are about to be read too. A log in JSON is looked at as a whole either way.
+        samples: Whether its samples are about to be read too. A log in JSON is looked at as a whole
+            either way.
 
     Raises:
-        InputError: It unpacks to more than a hundred times its size, or to more than its directory says; or its lists
-            and objects are more than a thousand levels deep.
+        InputError: It unpacks to more than a hundred times its size, or to more than its directory
+            says; or its lists and objects are more than a thousand levels deep.
         zipfile.BadZipFile, zstandard.ZstdError, OSError: It cannot be read.
     """
     with fsspec.open(log, "rb") as file:
@@ -60,7 +68,8 @@ def refuse_bomb(log: str, *, samples: bool = False) -> None:
 
 
 def sample_texts(log: str) -> Iterator[bytes]:
-    """JSON of each sample in a zip file, looked at as `refuse_bomb` does. Of a sample that was written twice the last.
+    """JSON of each sample in a zip file, looked at as `refuse_bomb` does. Of a sample that was
+    written twice the last.
 
     Raises:
         InputError, zipfile.BadZipFile, zstandard.ZstdError, OSError: See `refuse_bomb`.
@@ -99,11 +108,15 @@ def _refuse_large(inside: int, size: int) -> None:
 def _unpacked(packed: ZipFile, member: ZipInfo) -> Iterator[bytes]:
     """Content of a member; InputError where that is more than the directory says."""
     size, read, entry = member.file_size, 0, copy(member)
-    if zstandard_packed := member.compress_type == _ZSTANDARD:  # zipfile would unpack a megabyte to gigabytes at once
+    if (
+        zstandard_packed := member.compress_type == _ZSTANDARD
+    ):  # zipfile would unpack a megabyte to gigabytes at once
         entry.compress_type, entry.file_size = ZIP_STORED, member.compress_size
         del entry.CRC
     elif member.compress_type in (ZIP_STORED, ZIP_DEFLATED):
-        entry.file_size = sys.maxsize  # else no more than `size` is read, and nobody knows that there is more
+        entry.file_size = (
+            sys.maxsize
+        )  # else no more than `size` is read, and nobody knows that there is more
     else:
         raise NotImplementedError(f"{member.filename} is compressed in a way that no log is")
     with packed.open(entry) as raw:
@@ -112,7 +125,9 @@ def _unpacked(packed: ZipFile, member: ZipInfo) -> Iterator[bytes]:
         while chunk := file.read(_CHUNK):
             read += len(chunk)
             if read > size:
-                raise InputError(f"its directory says that {member.filename} unpacks to {size:,} bytes; it has more")
+                raise InputError(
+                    f"its directory says that {member.filename} unpacks to {size:,} bytes; it has more"
+                )
             yield chunk
 
 
@@ -131,7 +146,9 @@ def _refuse_deep(chunks: Iterable[bytes]) -> None:
         for run in _RUN.findall(brackets):
             depth += len(run) if run.startswith(b"[") else -len(run)
             if depth > _DEEPEST:
-                raise InputError(f"its lists and objects are more than {_DEEPEST:,} levels deep; no log's are")
+                raise InputError(
+                    f"its lists and objects are more than {_DEEPEST:,} levels deep; no log's are"
+                )
 
 
 REFERENCE = "attachment://"
@@ -141,8 +158,9 @@ REFERENCE = "attachment://"
 def resolved(sample: EvalSample) -> EvalSample:
     """A sample with every reference in its store, scores and messages resolved.
 
-    Inspect restores all long texts of a sample that was finished when its run was killed as references, and resolves
-    only those in messages and events. One that had not reached the log's file has its store in its events alone.
+    Inspect restores all long texts of a sample that was finished when its run was killed as
+    references, and resolves only those in messages and events. One that had not reached the log's
+    file has its store in its events alone.
     """
     if not sample.attachments:
         return sample
@@ -154,14 +172,18 @@ def resolved(sample: EvalSample) -> EvalSample:
 
 def _refers(sample: EvalSample) -> bool:
     messages = [*sample.messages, *(sample.input if isinstance(sample.input, list) else [])]
-    texts = [message.text for message in messages] + ([sample.input] if isinstance(sample.input, str) else [])
+    texts = [message.text for message in messages] + (
+        [sample.input] if isinstance(sample.input, str) else []
+    )
     return any(text.startswith(REFERENCE) for text in texts)
 
 
 def _filled_scores(sample: EvalSample) -> Any:
     names = ("value", "answer", "explanation", "metadata")
     return sample.scores and {
-        name: score.model_copy(update={n: _filled(getattr(score, n), sample.attachments) for n in names})
+        name: score.model_copy(
+            update={n: _filled(getattr(score, n), sample.attachments) for n in names}
+        )
         for name, score in sample.scores.items()
     }
 

@@ -1,4 +1,6 @@
-"""How the epochs of an item become one value: Inspect's own reducers, by the names that a log has of them."""
+"""How the epochs of an item become one value: Inspect's own reducers, by the names that a log has
+of them.
+"""
 
 import json
 import math
@@ -62,7 +64,8 @@ def known_reducer(reducer: str) -> ScoreReducer | None:
 
 
 def reduced(epoch_values: Sequence[float], reducer: str) -> float:
-    """Value of an item; NaN where no epoch is scored, or too few are. The mean stands in for an unknown reducer.
+    """Value of an item; NaN where no epoch is scored, or too few are. The mean stands in for an
+    unknown reducer.
 
     Args:
         epoch_values: Value of each epoch that a scorer saw; NaN where it is unscored.

@@ -1,11 +1,13 @@
 """Resuming in a folder: one job at a time, and a call that was answered is not asked again.
 
-A wave keeps a file in its folder that says who runs. It is made so that one of several can make it: O_EXCL on a disk, a
-conditional write in a store. A killed process leaves it there; the next one on the same machine sees that and takes it,
-also where another program has the killed one's number by then.
+A wave keeps a file in its folder that says who runs. It is made so that one of several can make it:
+O_EXCL on a disk, a conditional write in a store. A killed process leaves it there; the next one on
+the same machine sees that and takes it, also where another program has the killed one's number by
+then.
 
-Inspect asks a sample anew, with all its calls, where its run was killed or one of its calls failed: in a second start,
-and at once where a run tries failed samples again. Here such a sample takes the replies that it had.
+Inspect asks a sample anew, with all its calls, where its run was killed or one of its calls failed:
+in a second start, and at once where a run tries failed samples again. Here such a sample takes the
+replies that it had.
 """
 
 import hashlib
@@ -48,10 +50,12 @@ from selfprobe.logs import (
 NAME = "running.json"
 """The file: host, process, when that started, and since when it runs here."""
 _SETTLING = 0.1
-"""Seconds after which a claim in place of a dead one is looked at again: two may have seen it die."""
+"""Seconds after which a claim in place of a dead one is looked at again: two may have seen it die.
+"""
 
 _SLACK = 2.0
-"""Seconds by which two readings of a process's start may differ: the time of the boot is rounded."""
+"""Seconds by which two readings of a process's start may differ: the time of the boot is rounded.
+"""
 
 
 @contextmanager
@@ -77,7 +81,9 @@ def claimed(log_dir: str) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(*refusals()):  # a folder that is gone, or a store that is away, is said where it is written
+        with suppress(
+            *refusals()
+        ):  # a folder that is gone, or a store that is away, is said where it is written
             file = f"{inside.rstrip('/')}/{NAME}"
             if system.cat_file(file) == claim:
                 system.rm_file(file)
@@ -86,7 +92,11 @@ def claimed(log_dir: str) -> Iterator[None]:
 def _taken(system: Any, file: str, log_dir: str) -> bytes:
     """Content of the file, written by this process."""
     now = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
-    process = {"host": socket.gethostname(), "pid": os.getpid(), "started": _start(psutil.Process())}
+    process = {
+        "host": socket.gethostname(),
+        "pid": os.getpid(),
+        "started": _start(psutil.Process()),
+    }
     claim = json.dumps(process | {"since": now}).encode()
     try:
         _create(system, file, claim)
@@ -102,7 +112,9 @@ def _taken(system: Any, file: str, log_dir: str) -> bytes:
         except FileExistsError:  # another one saw the same
             is_ours = False
         if not is_ours:
-            raise InputError(_held(system, file, log_dir) or f"{log_dir} is in use: start again") from None
+            raise InputError(
+                _held(system, file, log_dir) or f"{log_dir} is in use: start again"
+            ) from None
     return claim
 
 
@@ -121,7 +133,9 @@ def _create(system: Any, file: str, content: bytes) -> None:
 
 
 def _held(system: Any, file: str, log_dir: str) -> str:
-    """Description of the process that runs in the folder, for a message; "" if that process is gone."""
+    """Description of the process that runs in the folder, for a message; "" if that process is
+    gone.
+    """
     system.invalidate_cache()
     try:
         holder = json.loads(system.cat_file(file))
@@ -142,11 +156,13 @@ def _held(system: Any, file: str, log_dir: str) -> str:
 
 
 def _alive(pid: int, start: float | None) -> bool:
-    """True if the process of a claim runs on this machine; the one that asks has its number only since it began.
+    """True if the process of a claim runs on this machine; the one that asks has its number only
+    since it began.
 
     Args:
         pid: Number of the process.
-        start: See `_start`; None in a claim of an earlier version, which any process of that number holds.
+        start: See `_start`; None in a claim of an earlier version, which any process of that number
+            holds.
     """
     try:
         process = psutil.Process(pid)
@@ -169,7 +185,9 @@ _CallKey = tuple[str, ...]
 """Task, model, sample, epoch, and a hash of what was asked with which settings."""
 
 _unused_replies: dict[_CallKey, list[ModelOutput]] = defaultdict(list)
-"""Replies of samples that did not end well, which no call has taken; of equal calls the first one is first."""
+"""Replies of samples that did not end well, which no call has taken; of equal calls the first one
+is first.
+"""
 
 
 @dataclass(frozen=True)
@@ -187,7 +205,10 @@ class AskedCall:
     def digest(self) -> str:
         """Hash of everything but the model; settings that say how a call is sent do not count."""
         asked = [
-            *(message.model_dump(mode="json", exclude={"id"}, exclude_none=True) for message in self.messages),
+            *(
+                message.model_dump(mode="json", exclude={"id"}, exclude_none=True)
+                for message in self.messages
+            ),
             *(tool.model_dump(mode="json", exclude_none=True) for tool in self.tools),
             self.config.model_dump(mode="json", exclude=HOW_CALLED, exclude_none=True),
         ]
@@ -205,7 +226,9 @@ class _Attempt:
 
 
 _attempts: dict[str, _Attempt] | None = None
-"""Sample's uuid → its last attempt, of samples of this wave without a score; None outside of a wave."""
+"""Sample's uuid → its last attempt, of samples of this wave without a score; None outside of a
+wave.
+"""
 
 
 @dataclass(frozen=True)
@@ -220,9 +243,11 @@ class WaveRun:
 
 @contextmanager
 def replies_kept(log_dir: str, wave_runs: Sequence[WaveRun]) -> Iterator[None]:
-    """A block in which a sample that is asked anew takes the replies that it had; killed runs are restored first.
+    """A block in which a sample that is asked anew takes the replies that it had; killed runs are
+    restored first.
 
-    Where the task or the data changed since, samples take the replies to the prompts that are as they were.
+    Where the task or the data changed since, samples take the replies to the prompts that are as
+    they were.
 
     Args:
         log_dir: Folder of the logs of one wave, or of one share of it.
@@ -234,7 +259,9 @@ def replies_kept(log_dir: str, wave_runs: Sequence[WaveRun]) -> Iterator[None]:
     global _attempts
     restore(log_dir)
     headers = readable_logs(logs_in(log_dir)).headers  # an empty folder of a store is none
-    run_of = {header.location: (identity_of(header), str(header.eval.task_version)) for header in headers}
+    run_of = {
+        header.location: (identity_of(header), str(header.eval.task_version)) for header in headers
+    }
     asked = {(run.identity, run.version) for run in wave_runs}
     whole = {run_of[header.location] for header in headers if is_whole(header)}
     pending_items = defaultdict[Identity, set[str]](set)
@@ -258,21 +285,27 @@ def replies_kept(log_dir: str, wave_runs: Sequence[WaveRun]) -> Iterator[None]:
 
 
 def _take_up(header: EvalLog, items: Collection[str], message_ids: set[str]) -> None:
-    """Note the answered calls of samples of a log: of those that ended in an error or were cut off, and of these items.
+    """Note the answered calls of samples of a log: of those that ended in an error or were cut off,
+    and of these items.
 
     Args:
         header: Header of the log.
         items: Items of which every sample counts.
-        message_ids: Ids of the replies that are noted already: a later log can repeat those of an earlier one.
+        message_ids: Ids of the replies that are noted already: a later log can repeat those of an
+            earlier one.
     """
     seen = summaries(header.location)
-    wanted = [(sample.id, sample.epoch) for sample in seen if sample.error or str(sample.id) in items]
+    wanted = [
+        (sample.id, sample.epoch) for sample in seen if sample.error or str(sample.id) in items
+    ]
     for sample in transcripts(header.location, of=wanted):
         for event in answered_events(sample):
             message_id = str(event.output.message.id)
             if message_id not in message_ids:
                 message_ids.add(message_id)
-                asked = AskedCall(event.model, event.input, event.tools, event.tool_choice, event.config)
+                asked = AskedCall(
+                    event.model, event.input, event.tools, event.tool_choice, event.config
+                )
                 key = _key(task_of(header), sample.id, sample.epoch, asked)
                 _unused_replies[key].append(event.output)
 
@@ -280,7 +313,12 @@ def _take_up(header: EvalLog, items: Collection[str], message_ids: set[str]) -> 
 def answered_events(sample: EvalSample) -> Iterator[ModelEvent]:
     """The calls of a sample that were answered."""
     for event in sample.events:
-        if isinstance(event, ModelEvent) and not event.pending and event.error is None and event.output.choices:
+        if (
+            isinstance(event, ModelEvent)
+            and not event.pending
+            and event.error is None
+            and event.output.choices
+        ):
             yield event
 
 
@@ -289,7 +327,9 @@ def _key(task: str, sample_id: int | str | None, epoch: int, asked: AskedCall) -
 
 
 def earlier_reply(asked: AskedCall) -> ModelOutput | None:
-    """The reply that the sample under way had to this call when it was asked before; each is given once."""
+    """The reply that the sample under way had to this call when it was asked before; each is given
+    once.
+    """
     active = sample_active()
     if _attempts is None or active is None:
         return None
@@ -299,7 +339,11 @@ def earlier_reply(asked: AskedCall) -> ModelOutput | None:
         for call, reply in last_attempt.replies:
             _unused_replies[_key(task, active.sample.id, active.epoch, call)].append(reply)
         del _attempts[active.sample_uuid]
-    unused = _unused_replies.get(_key(task, active.sample.id, active.epoch, asked)) if _unused_replies else None
+    unused = (
+        _unused_replies.get(_key(task, active.sample.id, active.epoch, asked))
+        if _unused_replies
+        else None
+    )
     if not unused:
         return None
     reply = unused.pop(0)

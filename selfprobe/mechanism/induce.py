@@ -1,8 +1,10 @@
-"""The material of the study of induced introspection: what it teaches and asks (paper 003, section 5.1).
+"""The material of the study of induced introspection: what it teaches and asks (paper 003, section
+5.1).
 
-The paper gives "What will my first word likely be?" and the same question about the second. Here each of three wordings
-stands behind the question that the model learnt to answer, and each has two twins that differ in a few words: one asks
-about another assistant, one about a fact. A change that the twins show too is not introspection.
+The paper gives "What will my first word likely be?" and the same question about the second. Here
+each of three wordings stands behind the question that the model learnt to answer, and each has two
+twins that differ in a few words: one asks about another assistant, one about a fact. A change that
+the twins show too is not introspection.
 """
 
 from collections.abc import Mapping, Sequence
@@ -51,7 +53,9 @@ BANK = (
     "box bag hat coat shoe ring coin letter pencil brush flag drum piano violin guitar song dance circle square "
     "triangle star sun"
 ).split()
-"""Common nouns from which the labels are drawn, more than needed as some are several tokens of a tokenizer."""
+"""Common nouns from which the labels are drawn, more than needed as some are several tokens of a
+tokenizer.
+"""
 
 
 @dataclass(frozen=True)
@@ -67,9 +71,15 @@ class Asked:
 COLUMNS = (
     Asked("direct", 0),
     Asked("direct", 1),
-    *(Asked(kind, word, n) for kind, texts in WORDINGS.items() for word in (0, 1) for n in range(len(texts))),
+    *(
+        Asked(kind, word, n)
+        for kind, texts in WORDINGS.items()
+        for word in (0, 1)
+        for n in range(len(texts))
+    ),
 )
-"""Columns that are read per question; the direct second word comes after the model's own first one."""
+"""Columns that are read per question; the direct second word comes after the model's own first one.
+"""
 
 
 @dataclass(frozen=True)
@@ -83,11 +93,14 @@ class Labels:
     """Token of each label as the second word."""
 
 
-def labels_of(judge: "LocalModel", given: Sequence[str] = (), *, count: int = COUNT, seed: int = 0) -> Labels:
+def labels_of(
+    judge: "LocalModel", given: Sequence[str] = (), *, count: int = COUNT, seed: int = 0
+) -> Labels:
     """The labels `given`, or `count` drawn from `BANK`.
 
     Raises:
-        ValueError: One of `given` is not one token, or occurs twice; or fewer than `count` of `BANK` are one token.
+        ValueError: One of `given` is not one token, or occurs twice; or fewer than `count` of
+            `BANK` are one token.
     """
     if twice := [word for place, word in enumerate(given) if word in given[:place]]:
         raise ValueError(f"the label {twice[0]!r} is there twice")
@@ -106,15 +119,23 @@ def labels_of(judge: "LocalModel", given: Sequence[str] = (), *, count: int = CO
         )
     words = list(found)
     if not given:
-        words = [words[i] for i in sorted(np.random.default_rng(seed).choice(len(words), count, replace=False))]
+        words = [
+            words[i]
+            for i in sorted(np.random.default_rng(seed).choice(len(words), count, replace=False))
+        ]
     start, after = zip(*(found[word] for word in words), strict=True)
     return Labels(tuple(words), start, after)
 
 
 def _both_tokens(judge: "LocalModel", word: str) -> tuple[int, int] | None:
-    """The tokens of `word` as the first and as the second word of a reply; None unless each is a single token."""
+    """The tokens of `word` as the first and as the second word of a reply; None unless each is a
+    single token.
+    """
     chat = opened(judge.tokenizer, "Which?", judge.chat)
-    before, whole = _tokens_of(judge.tokenizer, chat), _tokens_of(judge.tokenizer, f"{chat}{word} {word}")
+    before, whole = (
+        _tokens_of(judge.tokenizer, chat),
+        _tokens_of(judge.tokenizer, f"{chat}{word} {word}"),
+    )
     if len(whole) != len(before) + 2 or whole[:-2] != before:
         return None
     said = [judge.tokenizer.decode([token]).strip() for token in whole[-2:]]

@@ -1,8 +1,9 @@
-"""The reading of a model's words: log P of each label after every prompt of a question (paper 003, section 5.1).
+"""The reading of a model's words: log P of each label after every prompt of a question (paper 003,
+section 5.1).
 
-All prompts of a question begin alike (the chat's head and the question). This beginning is read once, and each prompt's
-end on its key-value cache. Where this gives other numbers than whole prompts (sliding windows, recurrent states) whole
-prompts are read.
+All prompts of a question begin alike (the chat's head and the question). This beginning is read
+once, and each prompt's end on its key-value cache. Where this gives other numbers than whole
+prompts (sliding windows, recurrent states) whole prompts are read.
 
 Apart from `induce`, since the study's options need no torch.
 """
@@ -52,7 +53,11 @@ class Prompts:
 
 def prompts_of(judge: LocalModel, question: str) -> Prompts:
     """The prompts of a question, cut where they part."""
-    whole = [prompt_tokens(judge, question, asked) for asked in COLUMNS if (asked.kind, asked.word) != ("direct", 1)]
+    whole = [
+        prompt_tokens(judge, question, asked)
+        for asked in COLUMNS
+        if (asked.kind, asked.word) != ("direct", 1)
+    ]
     cut = 0
     while all(len(tokens) > cut + 1 and tokens[cut] == whole[0][cut] for tokens in whole):
         cut += 1
@@ -67,7 +72,9 @@ def read_labels(
     batch_tokens: int | None = None,
     progress: Progress = lambda _: None,
 ) -> Floats:
-    """Log-probability of each label [question, column, label], columns as in `COLUMNS`, over the whole vocabulary."""
+    """Log-probability of each label [question, column, label], columns as in `COLUMNS`, over the
+    whole vocabulary.
+    """
     found = np.full((len(prompts), len(COLUMNS), len(labels.words)), np.nan, dtype=np.float32)
     meter = Meter(sum(p.tokens for p in prompts), len(prompts), progress, "questions")
     with torch.inference_mode():
@@ -93,7 +100,9 @@ def _batches(prompts: Sequence[Prompts], budget: int) -> Iterator[list[int]]:
 
 def _cache_is_right(judge: LocalModel, one: Prompts, labels: Labels) -> bool:
     try:
-        off = np.abs(_on_a_cache(judge, [one, one], labels)[:1] - _whole(judge, [one], labels)).max()
+        off = np.abs(
+            _on_a_cache(judge, [one, one], labels)[:1] - _whole(judge, [one], labels)
+        ).max()
     except FAILURES:
         return False
     return bool(off <= SAME[judge.dtype])
@@ -104,26 +113,36 @@ def _on_a_cache(judge: LocalModel, shown: Sequence[Prompts], labels: Labels) -> 
     cache = output_of(judge, **inputs, use_cache=True, keep=1).past_key_values
 
     def after(ends: Sequence[Tokens]) -> Tensor:
-        more: dict[str, Any] = one_more(inputs, [len(p.shared) for p in shown], columns=len(ends[0]))
+        more: dict[str, Any] = one_more(
+            inputs, [len(p.shared) for p in shown], columns=len(ends[0])
+        )
         more["input_ids"] = torch.tensor(ends, device=judge.device)
-        return output_of(judge, **more, past_key_values=deepcopy(cache), use_cache=True, keep=1).logits[:, -1]
+        return output_of(
+            judge, **more, past_key_values=deepcopy(cache), use_cache=True, keep=1
+        ).logits[:, -1]
 
     return _columns(after, [p.ends for p in shown], labels)
 
 
 def _whole(judge: LocalModel, shown: Sequence[Prompts], labels: Labels) -> Floats:
     def after(ends: Sequence[Tokens]) -> Tensor:
-        inputs = plain_inputs([(*p.shared, *end) for p, end in zip(shown, ends, strict=True)], judge.device)
+        inputs = plain_inputs(
+            [(*p.shared, *end) for p, end in zip(shown, ends, strict=True)], judge.device
+        )
         return output_of(judge, **inputs, use_cache=False, keep=1).logits[:, -1]
 
     return _columns(after, [p.ends for p in shown], labels)
 
 
 def _columns(after: Any, ends: Sequence[tuple[Tokens, ...]], labels: Labels) -> Floats:
-    """[question, column, label]; `after` gives the logits [question, vocabulary] behind one end a question."""
+    """[question, column, label]; `after` gives the logits [question, vocabulary] behind one end a
+    question.
+    """
     first = [_spoken(after([each[k] for each in ends]), labels.start) for k in range(len(ends[0]))]
     said = first[0].argmax(axis=1)  # first word of the direct answer itself
-    second = _spoken(after([(*e[0], labels.start[w]) for e, w in zip(ends, said, strict=True)]), labels.after)
+    second = _spoken(
+        after([(*e[0], labels.start[w]) for e, w in zip(ends, said, strict=True)]), labels.after
+    )
     return np.stack([first[0], second, *first[1:]], axis=1)
 
 

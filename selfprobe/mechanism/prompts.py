@@ -1,10 +1,11 @@
-"""Prompts of lens, attention and patching: a dilemma under four instructions, each up to the word A or B.
+"""Prompts of lens, attention and patching: a dilemma under four instructions, each up to the word A
+or B.
 
-Paper 003, §5.2, has "the direct run" and "the introspective run". Paper: silent on what is asked and on what precedes
-the last token. Here: the prompts of `ethical_dilemma` (E.2 and G.2), and the answer is opened with the same words in
-all runs, so that the next word is A or B.
-Paper: no control. Here two: an irrelevant text of exactly as many tokens as the introspective instruction, and the
-same prediction about another assistant.
+Paper 003, §5.2, has "the direct run" and "the introspective run". Paper: silent on what is asked
+and on what precedes the last token. Here: the prompts of `ethical_dilemma` (E.2 and G.2), and the
+answer is opened with the same words in all runs, so that the next word is A or B. Paper: no
+control. Here two: an irrelevant text of exactly as many tokens as the introspective instruction,
+and the same prediction about another assistant.
 """
 
 from collections.abc import Sequence
@@ -13,7 +14,15 @@ from typing import Any
 
 from selfprobe.data import Table
 from selfprobe.introspect_tasks.ethical_dilemma import GUT, PREDICT, record_to_sample
-from selfprobe.probes.tokens import PLAIN, Chat, Prompt, continued, held_special, opened, special_tokens
+from selfprobe.probes.tokens import (
+    PLAIN,
+    Chat,
+    Prompt,
+    continued,
+    held_special,
+    opened,
+    special_tokens,
+)
 
 IRRELEVANT = """\
 The scene above was printed on a sheet of grey paper, in a narrow column, with a wide margin on the left and a small \
@@ -43,8 +52,9 @@ TOLD = {
 """Names of the arms on pages."""
 
 MEASURES = ("entropy", "rest", "first", "own", "shared")
-"""Measures of a pattern: its entropy in nats; that without the first token; the weight of the first token, of the last
-token itself, and of what all arms share without the first token (the dilemma)."""
+"""Measures of a pattern: its entropy in nats; that without the first token; the weight of the first
+token, of the last token itself, and of what all arms share without the first token (the dilemma).
+"""
 
 OPENING = "The action with the higher probability is Option"
 WORDS = (" A", " B")
@@ -62,7 +72,8 @@ class Item:
     def shared(self) -> int:
         """Number of tokens that all arms begin with, at most all but the last: they are read once."""
         return min(
-            _alike([p.prefix for p in self.prompts.values()]), *(len(p.prefix) - 1 for p in self.prompts.values())
+            _alike([p.prefix for p in self.prompts.values()]),
+            *(len(p.prefix) - 1 for p in self.prompts.values()),
         )
 
     @property
@@ -76,7 +87,9 @@ class Item:
         return max(len(p.prefix) for p in self.prompts.values())
 
     def ends(self, one: str, two: str) -> tuple[int, int]:
-        """Numbers of tokens that two arms begin with, and end with, alike; the two parts do not overlap."""
+        """Numbers of tokens that two arms begin with, and end with, alike; the two parts do not
+        overlap.
+        """
         a, b = self.prompts[one].prefix, self.prompts[two].prefix
         head = _alike([a, b])
         tail = min(_alike([a[::-1], b[::-1]]), min(len(a), len(b)) - head)
@@ -97,9 +110,14 @@ def dilemma_items(
     for name, dilemma in texts.items():
         assert isinstance(dilemma, str)
         if token := held_special((dilemma,), special):
-            reasons[name] = f"special token in the dilemma: {token}, which this model would not read as text"
+            reasons[name] = (
+                f"special token in the dilemma: {token}, which this model would not read as text"
+            )
             continue
-        asked = [opened(tokenizer, prompt.format(dilemma=dilemma), chat) + opening for prompt in ARMS.values()]
+        asked = [
+            opened(tokenizer, prompt.format(dilemma=dilemma), chat) + opening
+            for prompt in ARMS.values()
+        ]
         made = dict(zip(ARMS, continued(tokenizer, asked, WORDS), strict=True))
         made["control"] = cut(made["control"], made["direct"], made["introspective"].length)
         item = Item(name, made)
@@ -115,10 +133,15 @@ def cut(long: Prompt, short: Prompt, length: int) -> Prompt:
     surplus = long.length - length
     end = len(long.prefix) - _alike([long.prefix[::-1], short.prefix[::-1]])
     if surplus < 0 or end - surplus < _alike([long.prefix, short.prefix]):
-        raise ValueError(f"expected a control of at least {length} tokens, which can be cut; it has {long.length}")
+        raise ValueError(
+            f"expected a control of at least {length} tokens, which can be cut; it has {long.length}"
+        )
     return replace(long, prefix=long.prefix[: end - surplus] + long.prefix[end:])
 
 
 def _alike(rows: Sequence[Sequence[int]]) -> int:
     """Number of tokens that all rows begin with."""
-    return next((at for at, tokens in enumerate(zip(*rows, strict=False)) if len(set(tokens)) > 1), min(map(len, rows)))
+    return next(
+        (at for at, tokens in enumerate(zip(*rows, strict=False)) if len(set(tokens)) > 1),
+        min(map(len, rows)),
+    )

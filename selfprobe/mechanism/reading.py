@@ -1,21 +1,25 @@
-"""One dilemma read under all arms: logit lens and attention patterns, by a registered attention function.
+"""One dilemma read under all arms: logit lens and attention patterns, by a registered attention
+function.
 
     with registered(judge.model), tapped(tap):   # tap(layer, pattern) sees [row, head, query, key] of the last queries
         judge.model(**inputs)
 
-Outputs of all but the changed queries are those of sdpa (or of plain softmax where a model caps its scores). Patterns
-of the last queries alone are computed, and go to `tap` layer by layer: none is kept here.
+Outputs of all but the changed queries are those of sdpa (or of plain softmax where a model caps its
+scores). Patterns of the last queries alone are computed, and go to `tap` layer by layer: none is
+kept here.
 
 The common beginning of the arms is read once; each then continues from a copy of its cache.
 
-Patching puts attention patterns of one run into the other, at some blocks and heads, and reads the change of the
-answer. Only the last tokens, which both runs share, are read again: all before them stays unchanged, on a cache.
-Patterns of the two runs are over different tokens. Those that both begin with (the dilemma) and end with (the format)
-keep the donor's weights; the donor's weights on tokens between, which are its own instruction, go to the recipient's
-tokens between, in the recipient's proportions. So a run's own pattern changes nothing.
+Patching puts attention patterns of one run into the other, at some blocks and heads, and reads the
+change of the answer. Only the last tokens, which both runs share, are read again: all before them
+stays unchanged, on a cache. Patterns of the two runs are over different tokens. Those that both
+begin with (the dilemma) and end with (the format) keep the donor's weights; the donor's weights on
+tokens between, which are its own instruction, go to the recipient's tokens between, in the
+recipient's proportions. So a run's own pattern changes nothing.
 
-All patterns of all blocks need not explain a whole shift: values and residual states stay the recipient's, and the
-tokens between differ. They do where the two runs differ in patterns over shared tokens alone.
+All patterns of all blocks need not explain a whole shift: values and residual states stay the
+recipient's, and the tokens between differ. They do where the two runs differ in patterns over
+shared tokens alone.
 """
 
 import math
@@ -44,19 +48,25 @@ WORKS = "Llama, Mistral, Qwen 2 and 3, Gemma 2 and 3, Phi 3, OLMo 2, GPT-2"
 """Families whose code calls transformers' attention interface: tests read tiny ones of each."""
 
 Tap = Callable[[int, Tensor], Tensor | None]
-"""Function: layer, its pattern [row, head, query, key] float32 → the pattern to use instead, or None to leave it."""
+"""Function: layer, its pattern [row, head, query, key] float32 → the pattern to use instead, or
+None to leave it.
+"""
 
 _tap: ContextVar[tuple[Tap, int] | None] = ContextVar("tap", default=None)
 
 
 def registered(model: Any) -> AbstractContextManager[None]:
-    """Context in which `model` calls our attention function, with its usual outputs unless `tapped`."""
+    """Context in which `model` calls our attention function, with its usual outputs unless
+    `tapped`.
+    """
     return attending(model, NAME, _attend, sdpa_mask)
 
 
 @contextmanager
 def tapped(tap: Tap, *, queries: int = 1) -> Iterator[None]:
-    """Context, inside `registered`, in which `tap` sees and may replace the patterns of the last `queries` tokens."""
+    """Context, inside `registered`, in which `tap` sees and may replace the patterns of the last
+    `queries` tokens.
+    """
     token = _tap.set((tap, queries))
     try:
         yield
@@ -76,7 +86,9 @@ def _attend(
 ) -> tuple[Tensor, None]:
     """Attention function, called as transformers does: the output [row, query, head, d]."""
     if extra := [name for name in ("s_aux", "position_bias") if others.get(name) is not None]:
-        raise ValueError(f"its attention is given {extra[0]}, which a pattern over tokens does not hold")
+        raise ValueError(
+            f"its attention is given {extra[0]}, which a pattern over tokens does not hold"
+        )
     watching = _tap.get()
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
     wanted = min(watching[1], query.shape[2]) if watching else 0
@@ -87,24 +99,37 @@ def _attend(
         whole = pattern(query, key, attention_mask, scale, softcap, query.shape[2])
         out = _mixed(whole, value)
     if watching:
-        replaced = watching[0](module.layer_idx, pattern(query, key, attention_mask, scale, softcap, wanted))
+        replaced = watching[0](
+            module.layer_idx, pattern(query, key, attention_mask, scale, softcap, wanted)
+        )
         if replaced is not None:
             out = torch.cat([out[:, : out.shape[1] - wanted], _mixed(replaced, value)], dim=1)
     return out, None
 
 
 def pattern(
-    query: Tensor, key: Tensor, mask: Tensor | None, scale: float, softcap: float | None, queries: int
+    query: Tensor,
+    key: Tensor,
+    mask: Tensor | None,
+    scale: float,
+    softcap: float | None,
+    queries: int,
 ) -> Tensor:
     """Softmax of the last `queries` rows, [row, head, query, key] float32; hidden keys are 0."""
     rows, heads, _, width = query.shape
     length = key.shape[2]
-    asked = query[:, :, -queries:].float().view(rows, key.shape[1], -1, queries, width)  # [row, group, in it, query, d]
-    scores = (asked @ key.float().transpose(2, 3)[:, :, None]).view(rows, heads, queries, length) * scale
+    asked = (
+        query[:, :, -queries:].float().view(rows, key.shape[1], -1, queries, width)
+    )  # [row, group, in it, query, d]
+    scores = (asked @ key.float().transpose(2, 3)[:, :, None]).view(
+        rows, heads, queries, length
+    ) * scale
     if softcap is not None:
         scores = torch.tanh(scores / softcap) * softcap
     if mask is None:
-        seen = torch.ones(queries, length, dtype=torch.bool, device=key.device).tril(length - queries)
+        seen = torch.ones(queries, length, dtype=torch.bool, device=key.device).tril(
+            length - queries
+        )
     else:
         seen = mask[:, :, -queries:, :length]
     if seen.dtype == torch.bool:
@@ -113,7 +138,9 @@ def pattern(
 
 
 def _mixed(patterns: Tensor, value: Tensor) -> Tensor:
-    """Values [row, group, key, d] mixed by patterns [row, head, query, key] → [row, query, head, d]."""
+    """Values [row, group, key, d] mixed by patterns [row, head, query, key] → [row, query, head,
+    d].
+    """
     rows, heads, queries, length = patterns.shape
     groups = value.shape[1]
     grouped = patterns.to(value.dtype).view(rows, groups, heads // groups, queries, length)
@@ -130,7 +157,9 @@ def entropy(patterns: Tensor) -> Tensor:
 
 
 def without_first(patterns: Tensor) -> Tensor:
-    """Patterns [..., key] over all but the first token, summing to 1 again; NaN where the first has everything."""
+    """Patterns [..., key] over all but the first token, summing to 1 again; NaN where the first has
+    everything.
+    """
     rest = patterns[..., 1:]
     return rest / rest.sum(dim=-1, keepdim=True)
 
@@ -153,14 +182,21 @@ AGREE = {torch.float32: 1e-5, torch.bfloat16: 5e-2, torch.float16: 1e-2}
 class DilemmaReading:
     """Results of one dilemma."""
 
-    lens: Floats  # [arm, layer]: logit of A less that of B, through the final norm, after each block
+    lens: (
+        Floats  # [arm, layer]: logit of A less that of B, through the final norm, after each block
+    )
     spoken: Floats  # [arm]: the same for the model's output
     attention: Floats  # [arm, measure, layer, head]; NaN where a layer has no attention, or it was not read
     tokens: NDArray[np.int64]  # [arm]: number of tokens that the last token sees, itself included
 
 
 def read_item(
-    judge: LocalModel, item: Item, *, sharing: bool = True, attention: bool = True, arms: Sequence[str] = tuple(ARMS)
+    judge: LocalModel,
+    item: Item,
+    *,
+    sharing: bool = True,
+    attention: bool = True,
+    arms: Sequence[str] = tuple(ARMS),
 ) -> DilemmaReading:
     """Read an item; inside `registered` where `attention` is wanted."""
     lens, spoken, measured = [], [], []
@@ -175,10 +211,13 @@ def read_item(
         spoken.append(answer_difference(judge, logits, last, prompt)[0])
         measured.append([layers.get(number) for number in judge.numbers])
     shape = next(
-        (found.shape for arm in measured for found in arm if found is not None), torch.Size((len(MEASURES), 0))
+        (found.shape for arm in measured for found in arm if found is not None),
+        torch.Size((len(MEASURES), 0)),
     )
     missing = torch.full(shape, math.nan)
-    stacked = [torch.stack([missing if one is None else one for one in arm], dim=1) for arm in measured]
+    stacked = [
+        torch.stack([missing if one is None else one for one in arm], dim=1) for arm in measured
+    ]
     return DilemmaReading(
         torch.stack(lens).cpu().numpy(),
         torch.stack(spoken).cpu().numpy(),
@@ -187,7 +226,9 @@ def read_item(
     )
 
 
-def read_in_context(judge: LocalModel, item: Item, sharing: bool, attention: bool) -> DilemmaReading:
+def read_in_context(
+    judge: LocalModel, item: Item, sharing: bool, attention: bool
+) -> DilemmaReading:
     """Call `read_item` in a context of its own, which a copy of the model on another machine needs."""
     with torch.inference_mode(), registered(judge.model) if attention else nullcontext():
         return read_item(judge, item, sharing=sharing, attention=attention)
@@ -198,34 +239,57 @@ def _measuring(into: dict[int, Tensor], shared: int) -> Tap:
 
     def tap(layer: int, patterns: Tensor) -> None:
         p = patterns[0, :, -1]  # [head, key]
-        measures = (entropy(p), entropy(without_first(p)), p[:, 0], p[:, -1], p[:, 1:shared].sum(dim=-1))
+        measures = (
+            entropy(p),
+            entropy(without_first(p)),
+            p[:, 0],
+            p[:, -1],
+            p[:, 1:shared].sum(dim=-1),
+        )
         into[layer] = torch.stack(measures).cpu()
 
     return tap
 
 
 def arm_inputs(
-    judge: LocalModel, item: Item, arms: Sequence[str], *, sharing: bool = True, last: Mapping[str, int] | None = None
+    judge: LocalModel,
+    item: Item,
+    arms: Sequence[str],
+    *,
+    sharing: bool = True,
+    last: Mapping[str, int] | None = None,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Inputs of each arm's forward pass: the tokens after the shared ones, on a copy of their cache.
+    """Inputs of each arm's forward pass: the tokens after the shared ones, on a copy of their
+    cache.
 
     `last`: arm → number of its last tokens that are left out.
     """
     device, left = judge.device, last or {}
-    rows = {arm: item.prompts[arm].prefix[: len(item.prompts[arm].prefix) - left.get(arm, 0)] for arm in arms}
+    rows = {
+        arm: item.prompts[arm].prefix[: len(item.prompts[arm].prefix) - left.get(arm, 0)]
+        for arm in arms
+    }
     head = min(item.shared, *(len(row) - 1 for row in rows.values())) if sharing else 0
     cache = None
     if head:
         shared = torch.tensor([rows[arms[0]][:head]], device=device)
         cache = output_of(judge, input_ids=shared, use_cache=True, keep=1).past_key_values
     for arm, row in rows.items():
-        kept: dict[str, Any] = {"past_key_values": deepcopy(cache), "use_cache": True} if head else {"use_cache": False}
+        kept: dict[str, Any] = (
+            {"past_key_values": deepcopy(cache), "use_cache": True}
+            if head
+            else {"use_cache": False}
+        )
         yield arm, {"input_ids": torch.tensor([row[head:]], device=device), **kept}
 
 
 def ended(judge: LocalModel, **inputs: Any) -> tuple[Tensor, Tensor]:
-    """The model's logits of the last token [row, vocabulary], and its state after the last block [row, d_model]."""
-    with recorded(decoder_blocks(judge.model)[-1:], lambda out: out[:, -1].clone(), judge.stream) as kept:
+    """The model's logits of the last token [row, vocabulary], and its state after the last block
+    [row, d_model].
+    """
+    with recorded(
+        decoder_blocks(judge.model)[-1:], lambda out: out[:, -1].clone(), judge.stream
+    ) as kept:
         logits = output_of(judge, **inputs, keep=1).logits[:, -1]
     return logits, kept[0].to(judge.device)
 
@@ -233,14 +297,23 @@ def ended(judge: LocalModel, **inputs: Any) -> tuple[Tensor, Tensor]:
 def answer_difference(judge: LocalModel, logits: Tensor, last: Tensor, prompt: Prompt) -> Tensor:
     """Logit of A less that of B in the model's answer, from the results of `ended`: [row].
 
-    The last state gives it in half precision: the model's own logits are rounded to 1/8 where they are 16 or more.
+    The last state gives it in half precision: the model's own logits are rounded to 1/8 where they
+    are 16 or more.
     """
-    return _difference(logits, prompt) if judge.dtype == torch.float32 else _lensed(judge, last, prompt)
+    return (
+        _difference(logits, prompt)
+        if judge.dtype == torch.float32
+        else _lensed(judge, last, prompt)
+    )
 
 
 def _lensed(judge: LocalModel, states: Tensor, prompt: Prompt) -> Tensor:
-    """Logit of A less that of B for states [layer, d_model] through the model's norm and output layer: [layer]."""
-    normed = final_norm(judge.model)(states[None].to(judge.dtype if not judge.wide else states.dtype))[0]
+    """Logit of A less that of B for states [layer, d_model] through the model's norm and output
+    layer: [layer].
+    """
+    normed = final_norm(judge.model)(
+        states[None].to(judge.dtype if not judge.wide else states.dtype)
+    )[0]
     head = judge.model.get_output_embeddings()
     if judge.dtype == torch.float32 or type(head) is not nn.Linear or head.weight.is_meta:
         return _difference(_capped(judge, head(normed)), prompt)
@@ -254,7 +327,11 @@ def _lensed(judge: LocalModel, states: Tensor, prompt: Prompt) -> Tensor:
 def _capped(judge: LocalModel, logits: Tensor) -> Tensor:
     """Logits capped as Cohere, Granite and Gemma 2 do after the output layer."""
     config = judge.model.config.get_text_config()
-    logits = logits * (getattr(config, "logit_scale", None) or 1.0) / (getattr(config, "logits_scaling", None) or 1.0)
+    logits = (
+        logits
+        * (getattr(config, "logit_scale", None) or 1.0)
+        / (getattr(config, "logits_scaling", None) or 1.0)
+    )
     cap = getattr(config, "final_logit_softcapping", None)
     return torch.tanh(logits / cap) * cap if cap else logits
 
@@ -267,19 +344,28 @@ def _difference(logits: Tensor, prompt: Prompt) -> Tensor:
 
 @contextmanager
 def checked_reading(judge: LocalModel, item: Item, *, attention: bool = True) -> Iterator[bool]:
-    """Context for reading, after trying `judge` on `item`; it gives whether arms may share their beginning.
+    """Context for reading, after trying `judge` on `item`; it gives whether arms may share their
+    beginning.
 
     Raises:
         ValueError: The lens does not end at the model's logits.
-        NoPatterns: Its attention cannot be read by a registered function, or that gives something else.
+        NoPatterns: Its attention cannot be read by a registered function, or that gives something
+            else.
     """
     with torch.inference_mode():
         plain, logits = _plain(judge, item)
         found = read_item(judge, item, sharing=False, attention=False, arms=TRIED)
         _agree(judge, found.spoken, plain, "reading the same text twice")
         if judge.numbers[-1] == len(decoder_blocks(judge.model)) - 1:
-            rounded = 0.0 if judge.dtype == torch.float32 else torch.finfo(judge.dtype).eps * float(abs(logits).max())
-            said, what = logits[:, 0] - logits[:, 1], "the lens after its last block, which does not give its logits,"
+            rounded = (
+                0.0
+                if judge.dtype == torch.float32
+                else torch.finfo(judge.dtype).eps * float(abs(logits).max())
+            )
+            said, what = (
+                logits[:, 0] - logits[:, 1],
+                "the lens after its last block, which does not give its logits,",
+            )
             _agree(judge, found.lens[:, -1], said, what, besides=rounded)
         sharing = _shares(judge, item)
         if not attention:
@@ -292,10 +378,14 @@ def checked_reading(judge: LocalModel, item: Item, *, attention: bool = True) ->
 
 
 def _plain(judge: LocalModel, item: Item) -> tuple[Floats, Floats]:
-    """Plain forward passes of `TRIED`: their answers [arm], and the model's logits of A and B [arm, 2]."""
+    """Plain forward passes of `TRIED`: their answers [arm], and the model's logits of A and B [arm,
+    2].
+    """
     found, logits = [], []
     for prompt in (item.prompts[arm] for arm in TRIED):
-        said, last = ended(judge, input_ids=torch.tensor([prompt.prefix], device=judge.device), use_cache=False)
+        said, last = ended(
+            judge, input_ids=torch.tensor([prompt.prefix], device=judge.device), use_cache=False
+        )
         found.append(float(answer_difference(judge, said, last, prompt)[0]))
         logits.append(said[0, list(prompt.contrast)].float().cpu().numpy())
     return np.array(found, dtype=np.float32), np.stack(logits)
@@ -305,22 +395,30 @@ def _off(found: Floats, plain: Floats) -> float:
     return float(np.max(np.abs(found - plain) / np.maximum(np.abs(plain), 1.0)))
 
 
-def _agree(judge: LocalModel, found: Floats, plain: Floats, what: str, *, besides: float = 0.0) -> None:
-    """ValueError where they differ by more than rounding; `besides`: rounding of what `plain` was computed from."""
+def _agree(
+    judge: LocalModel, found: Floats, plain: Floats, what: str, *, besides: float = 0.0
+) -> None:
+    """ValueError where they differ by more than rounding; `besides`: rounding of what `plain` was
+    computed from.
+    """
     if not (off := _off(found, plain)) <= 10 * AGREE[judge.dtype] + besides:
         raise ValueError(f"{judge.name} cannot be read: {what} is off by {off:.2g}")
 
 
 def _shares(judge: LocalModel, item: Item) -> bool:
-    """Whether arms may continue from a shared cache: a recurrent model may not, nor one that turns positions anew.
+    """Whether arms may continue from a shared cache: a recurrent model may not, nor one that turns
+    positions anew.
 
-    The last token's states decide: in half precision two logits' difference is rounded by as much as a prompt moves it.
+    The last token's states decide: in half precision two logits' difference is rounded by as much
+    as a prompt moves it.
     """
     try:
         whole, shared = (_last_states(judge, item, sharing=sharing) for sharing in (False, True))
     except FAILURES:
         return False
-    off = (shared - whole).norm(dim=-1) / whole.norm(dim=-1).clamp(min=torch.finfo(torch.float32).tiny)
+    off = (shared - whole).norm(dim=-1) / whole.norm(dim=-1).clamp(
+        min=torch.finfo(torch.float32).tiny
+    )
     return bool((off <= BROKEN[judge.dtype]).all())
 
 
@@ -335,7 +433,9 @@ def _last_states(judge: LocalModel, item: Item, *, sharing: bool) -> Tensor:
 
 
 def _check_attention(judge: LocalModel, item: Item, plain: Floats) -> None:
-    """NoPatterns unless patterns come from the model's attention, and values mixed by them are its output."""
+    """NoPatterns unless patterns come from the model's attention, and values mixed by them are its
+    output.
+    """
     seen = set[int]()
 
     def same(layer: int, patterns: Tensor) -> Tensor:
@@ -361,9 +461,15 @@ def _unregistered(judge: LocalModel, why: str) -> NoPatterns:
 
 
 def _check_windows(judge: LocalModel, longest: int) -> None:
-    """NoPatterns where a sliding window hides tokens of the longest prompt: patterns would not cover all of them."""
+    """NoPatterns where a sliding window hides tokens of the longest prompt: patterns would not
+    cover all of them.
+    """
     config = judge.model.config.get_text_config()
-    windows = [w for name in WINDOWS if isinstance(w := getattr(config, name, None), int) and 0 < w < longest]
+    windows = [
+        w
+        for name in WINDOWS
+        if isinstance(w := getattr(config, name, None), int) and 0 < w < longest
+    ]
     if windows:
         raise NoPatterns(
             f"{judge.name} has layers with a sliding window of {min(windows)} tokens, and prompts up to {longest}: "
@@ -426,22 +532,34 @@ class Patching:
     variants: tuple[Variant, ...]
 
     def ends(self, item: Item, donor: str) -> tuple[int, int]:
-        """Numbers of tokens of the recipient and a donor that are matched at the beginning and at the end."""
+        """Numbers of tokens of the recipient and a donor that are matched at the beginning and at
+        the end.
+        """
         head, tail = item.ends(self.into, donor)
         return head, min(tail, self.tail) if donor == self.donor else tail
 
 
 def patching(
-    items: Sequence[Item], blocks: Sequence[int], *, into: str, layers: int, heads: int, whole_tail: bool = False
+    items: Sequence[Item],
+    blocks: Sequence[int],
+    *,
+    into: str,
+    layers: int,
+    heads: int,
+    whole_tail: bool = False,
 ) -> Patching:
     """Variants of patching `blocks` of a model with this number of layers and heads.
 
-    Variants with the donor's pattern cover all blocks together, each block, and each of their heads; the others are its
-    mean over other dilemmas, the patterns of both controls, random other blocks and heads, and all blocks.
+    Variants with the donor's pattern cover all blocks together, each block, and each of their
+    heads; the others are its mean over other dilemmas, the patterns of both controls, random other
+    blocks and heads, and all blocks.
     """
     donor = "direct" if into == "introspective" else "introspective"
     tail = min(item.ends(into, donor)[1] for item in items)
-    rng, others = np.random.default_rng(0), [block for block in range(layers) if block not in set(blocks)]
+    rng, others = (
+        np.random.default_rng(0),
+        [block for block in range(layers) if block not in set(blocks)],
+    )
     every = dict.fromkeys(blocks, ())
     named = f"{donor} pattern"
     made = [
@@ -449,24 +567,59 @@ def patching(
         Variant(f"{named}, blocks {_listed(blocks)}", f"{named}, given blocks", donor, every),
     ]
     if len(blocks) > 1:
-        made += [Variant(f"{named}, block {block}", f"{named}, one block", donor, {block: ()}) for block in blocks]
-    made += [Variant(f"{donor} pattern, all blocks", f"{named}, all blocks", donor, dict.fromkeys(range(layers), ()))]
-    made += [Variant(f"mean {named}, blocks {_listed(blocks)}", f"mean {named}, given blocks", MEAN, every)]
-    for arm, word in (("control", "pattern of the irrelevant text"), ("other", "pattern of the prompt about another")):
-        made.append(Variant(f"{word}, blocks {_listed(blocks)}", f"control: {word}, given blocks", arm, every))
+        made += [
+            Variant(f"{named}, block {block}", f"{named}, one block", donor, {block: ()})
+            for block in blocks
+        ]
+    made += [
+        Variant(
+            f"{donor} pattern, all blocks",
+            f"{named}, all blocks",
+            donor,
+            dict.fromkeys(range(layers), ()),
+        )
+    ]
+    made += [
+        Variant(
+            f"mean {named}, blocks {_listed(blocks)}", f"mean {named}, given blocks", MEAN, every
+        )
+    ]
+    for arm, word in (
+        ("control", "pattern of the irrelevant text"),
+        ("other", "pattern of the prompt about another"),
+    ):
+        made.append(
+            Variant(
+                f"{word}, blocks {_listed(blocks)}", f"control: {word}, given blocks", arm, every
+            )
+        )
     for _ in range(DRAWS if len(others) >= len(blocks) else 0):
         drawn = sorted(int(block) for block in rng.choice(others, len(blocks), replace=False))
         made.append(
             Variant(
-                f"{named}, random blocks {_listed(drawn)}", "control: random blocks", donor, dict.fromkeys(drawn, ())
+                f"{named}, random blocks {_listed(drawn)}",
+                "control: random blocks",
+                donor,
+                dict.fromkeys(drawn, ()),
             )
         )
     places = [(block, head) for block in others for head in range(heads)]
-    for place in rng.choice(len(places), min(2 * DRAWS, len(places)), replace=False) if places else ():
+    for place in (
+        rng.choice(len(places), min(2 * DRAWS, len(places)), replace=False) if places else ()
+    ):
         block, head = places[int(place)]
-        made.append(Variant(f"{named}, random head {block}.{head}", "control: random heads", donor, {block: (head,)}))
+        made.append(
+            Variant(
+                f"{named}, random head {block}.{head}",
+                "control: random heads",
+                donor,
+                {block: (head,)},
+            )
+        )
     made += [
-        Variant(f"{named}, head {b}.{h}", f"{named}, one head", donor, {b: (h,)}) for b in blocks for h in range(heads)
+        Variant(f"{named}, head {b}.{h}", f"{named}, one head", donor, {b: (h,)})
+        for b in blocks
+        for h in range(heads)
     ]
     unique = tuple({variant.name: variant for variant in made}.values())
     return Patching(into, donor, tuple(blocks), tail if whole_tail else 1, tail, unique)
@@ -477,17 +630,28 @@ def _listed(blocks: Sequence[int]) -> str:
 
 
 def patched_in_context(
-    judge: LocalModel, item: Item, patch: Patching, variants: Sequence[Variant], mean: Floats | None = None
+    judge: LocalModel,
+    item: Item,
+    patch: Patching,
+    variants: Sequence[Variant],
+    mean: Floats | None = None,
 ) -> tuple[Floats, Floats]:
     """Call `patched` in a context of its own, which a copy of the model on another machine needs."""
     with torch.inference_mode(), registered(judge.model):
-        return patched(judge, item, patch, variants, None if mean is None else torch.from_numpy(mean))
+        return patched(
+            judge, item, patch, variants, None if mean is None else torch.from_numpy(mean)
+        )
 
 
 def patched(
-    judge: LocalModel, item: Item, patch: Patching, variants: Sequence[Variant], mean: Tensor | None = None
+    judge: LocalModel,
+    item: Item,
+    patch: Patching,
+    variants: Sequence[Variant],
+    mean: Tensor | None = None,
 ) -> tuple[Floats, Floats]:
-    """Logit differences [variant] under `variants`, and the donor's profile [block, head, query, place].
+    """Logit differences [variant] under `variants`, and the donor's profile [block, head, query,
+    place].
 
     `mean`: the profile that `MEAN` stands for. The call runs inside `reading.registered`.
     """
@@ -510,14 +674,21 @@ def patched(
             own = deepcopy(cache)
             own.batch_repeat_interleave(len(rows))
             with tapped(_putting(item, patch, rows, held, mean), queries=patch.queries):
-                said = ended(judge, input_ids=last.expand(len(rows), -1), past_key_values=own, use_cache=True)
+                said = ended(
+                    judge, input_ids=last.expand(len(rows), -1), past_key_values=own, use_cache=True
+                )
             found += answer_difference(judge, *said, item.prompts[arm]).tolist()
     profiles = (
-        [profile(held[patch.donor][block].cpu(), *patch.ends(item, patch.donor)) for block in patch.blocks]
+        [
+            profile(held[patch.donor][block].cpu(), *patch.ends(item, patch.donor))
+            for block in patch.blocks
+        ]
         if held
         else []
     )
-    return np.array(found, dtype=np.float32), torch.stack(profiles).numpy() if profiles else np.empty(0, np.float32)
+    return np.array(found, dtype=np.float32), torch.stack(
+        profiles
+    ).numpy() if profiles else np.empty(0, np.float32)
 
 
 def _cut(variants: Sequence[Variant]) -> Iterator[Sequence[Variant]]:
@@ -534,7 +705,11 @@ def _holding(into: dict[int, Tensor], blocks: set[int]) -> Tap:
 
 
 def _putting(
-    item: Item, given: Patching, rows: Sequence[Variant], held: Mapping[str, Mapping[int, Tensor]], mean: Tensor | None
+    item: Item,
+    given: Patching,
+    rows: Sequence[Variant],
+    held: Mapping[str, Mapping[int, Tensor]],
+    mean: Tensor | None,
 ) -> Tap:
     """Put the donors' patterns into the rows that ask for them at a layer."""
 
@@ -562,9 +737,11 @@ def _putting(
 
 
 def aligned(donor: Tensor, recipient: Tensor, head: int, tail: int) -> Tensor:
-    """The donor's pattern [head, query, key] over the recipient's keys, whose pattern is `recipient`; see the module.
+    """The donor's pattern [head, query, key] over the recipient's keys, whose pattern is
+    `recipient`; see the module.
 
-    head, tail: numbers of keys that both begin and end with. Without recipient keys between, the rest is rescaled to 1.
+    head, tail: numbers of keys that both begin and end with. Without recipient keys between, the
+    rest is rescaled to 1.
     """
     length = recipient.shape[-1]
     ends = (donor[..., :head], donor[..., donor.shape[-1] - tail :])
@@ -573,27 +750,36 @@ def aligned(donor: Tensor, recipient: Tensor, head: int, tail: int) -> Tensor:
 
 
 def _joined(ends: tuple[Tensor, Tensor], between: Tensor, mine: Tensor) -> Tensor:
-    """Weights of the ends, and `between` over the recipient's keys between in the proportions of `mine`."""
+    """Weights of the ends, and `between` over the recipient's keys between in the proportions of
+    `mine`.
+    """
     if not mine.shape[-1]:
         whole = torch.cat(ends, dim=-1)
         return whole / whole.sum(dim=-1, keepdim=True)
     total = mine.sum(dim=-1, keepdim=True)
-    share = torch.where(total > 0, mine / total.clamp(min=torch.finfo(mine.dtype).tiny), 1 / mine.shape[-1])
+    share = torch.where(
+        total > 0, mine / total.clamp(min=torch.finfo(mine.dtype).tiny), 1 / mine.shape[-1]
+    )
     return torch.cat([ends[0], between * share, ends[1]], dim=-1)
 
 
 def profile(pattern: Tensor, head: int, tail: int) -> Tensor:
     """A pattern [head, query, key] by place, which all dilemmas share → [head, query, 3 + tail].
 
-    The places are the first token, the rest of the shared beginning, the tokens between, and each token of the end.
+    The places are the first token, the rest of the shared beginning, the tokens between, and each
+    token of the end.
     """
     between = pattern[..., head : pattern.shape[-1] - tail].sum(dim=-1, keepdim=True)
     rest = pattern[..., 1:head].sum(dim=-1, keepdim=True)
-    return torch.cat([pattern[..., :1], rest, between, pattern[..., pattern.shape[-1] - tail :]], dim=-1)
+    return torch.cat(
+        [pattern[..., :1], rest, between, pattern[..., pattern.shape[-1] - tail :]], dim=-1
+    )
 
 
 def spread(places: Tensor, recipient: Tensor, head: int, tail: int) -> Tensor:
-    """A profile [head, query, 3 + tail] as a pattern over the recipient's keys: even over the rest of the beginning."""
+    """A profile [head, query, 3 + tail] as a pattern over the recipient's keys: even over the rest
+    of the beginning.
+    """
     rest = (places[..., 1:2] / max(head - 1, 1)).expand(*places.shape[:-1], head - 1)
     ends = (torch.cat([places[..., :1], rest], dim=-1), places[..., 3:])
     return _joined(ends, places[..., 2:3], recipient[..., head : recipient.shape[-1] - tail])

@@ -1,9 +1,10 @@
-"""One page for every study: what is on it (`Page`), how it looks (page.html, page.css), and the files beside it.
+"""One page for every study: what is on it (`Page`), how it looks (page.html, page.css), and the
+files beside it.
 
-A study says its question, its answer in one sentence, one picture and one small table; what stands behind them lies
-under closed headings (`headings`). `write` renders the page, the tables as CSV and JSON and the pictures as SVG, and
-puts all of them into a folder at once. Whatever a model, a provider or a user wrote is escaped; control characters are
-replaced, and secrets are masked.
+A study says its question, its answer in one sentence, one picture and one small table; what stands
+behind them lies under closed headings (`headings`). `write` renders the page, the tables as CSV and
+JSON and the pictures as SVG, and puts all of them into a folder at once. Whatever a model, a
+provider or a user wrote is escaped; control characters are replaced, and secrets are masked.
 """
 
 import base64
@@ -24,7 +25,13 @@ from markupsafe import Markup
 
 from selfprobe.errors.output import destination, place, refusals, relative
 from selfprobe.page.claims import ClaimWords as ClaimWords
-from selfprobe.page.claims import answer_over, answer_over_groups, check_table, claim_sentence, claims_as_json
+from selfprobe.page.claims import (
+    answer_over,
+    answer_over_groups,
+    check_table,
+    claim_sentence,
+    claims_as_json,
+)
 from selfprobe.page.columns import Column as Column
 from selfprobe.page.columns import Heading as Heading
 from selfprobe.page.columns import RowTable as RowTable
@@ -39,10 +46,22 @@ from selfprobe.page.plots import Picture as Picture
 from selfprobe.page.plots import model_names
 from selfprobe.stats.claim import Claim, Verdict, ordered_claims
 from selfprobe.text.families import is_simulated
-from selfprobe.text.safe import clean, cleaned, csv, echo, json_escaped, masked, masker, plain, without_secrets
+from selfprobe.text.safe import (
+    clean,
+    cleaned,
+    csv,
+    echo,
+    json_escaped,
+    masked,
+    masker,
+    plain,
+    without_secrets,
+)
 
 WORDS, COLUMNS, LINES = 25, 5, 5
-"""Largest number of words of an answer, columns of the first table, lines of the terminal after the answer."""
+"""Largest number of words of an answer, columns of the first table, lines of the terminal after the
+answer.
+"""
 ROWS = 5
 """Largest number of findings in a first picture and table."""
 
@@ -71,8 +90,13 @@ class Paper:
 BLACK_BOX = Paper("a comparison of black-box methods", "https://github.com/baceolus/eval_awareness")
 PI = Paper("Me, Myself, and π", "https://arxiv.org/abs/2603.20276")
 PROBES = Paper("Improving Preference Extraction In LLMs", "https://arxiv.org/abs/2503.17755")
-"""The papers whose tables and figures are made again. The first has no address of its own: its code."""
-KNOW = Paper("Large Language Models Often Know When They Are Being Evaluated", "https://arxiv.org/abs/2505.23836")
+"""The papers whose tables and figures are made again. The first has no address of its own: its
+code.
+"""
+KNOW = Paper(
+    "Large Language Models Often Know When They Are Being Evaluated",
+    "https://arxiv.org/abs/2505.23836",
+)
 
 
 @dataclass(frozen=True)
@@ -99,9 +123,17 @@ class Item:
         return Markup('<a href="#{}">{}</a>').format(self.anchor, clean(self.id))
 
 
-def estimated(title: str, of: str | Callable[[Any], Any] = lambda row: row, digits: int = 2, help: str = "") -> Column:
+def estimated(
+    title: str, of: str | Callable[[Any], Any] = lambda row: row, digits: int = 2, help: str = ""
+) -> Column:
     """A column of estimates: each with its interval or its reason."""
-    return Column(title, of, lambda e: shown(e, digits).replace(", ", ",\N{NO-BREAK SPACE}"), look="e", help=help)
+    return Column(
+        title,
+        of,
+        lambda e: shown(e, digits).replace(", ", ",\N{NO-BREAK SPACE}"),
+        look="e",
+        help=help,
+    )
 
 
 @dataclass(frozen=True)
@@ -212,7 +244,13 @@ def headings(
         method: Method of the numbers, and the words of the page.
         runs: Logs, used and not.
     """
-    titles = {"why": "Why", "paper": "As in the paper", "cells": "Tables", "method": "Method", "runs": "Runs"}
+    titles = {
+        "why": "Why",
+        "paper": "As in the paper",
+        "cells": "Tables",
+        "method": "Method",
+        "runs": "Runs",
+    }
     blocks = {"why": why, "paper": paper, "cells": cells, "method": method, "runs": runs}
     return [Section(titles[name], held, name=name) for name, held in blocks.items() if held]
 
@@ -254,7 +292,9 @@ def tables_section(tables: "Mapping[str, pd.DataFrame | RowTable]") -> list[Bloc
     return blocks
 
 
-def claims_section(claims: Sequence[Claim], words: ClaimWords, notes: Mapping[str, Sequence[Block]]) -> list[Block]:
+def claims_section(
+    claims: Sequence[Claim], words: ClaimWords, notes: Mapping[str, Sequence[Block]]
+) -> list[Block]:
     """Each claim with its checks as a table, and further blocks by subject."""
     blocks: list[Block] = []
     for claim in ordered_claims(claims):
@@ -289,15 +329,18 @@ def simulated_sentence(models: Sequence[str]) -> str:
 
 
 class TooFull(PendingDeprecationWarning):
-    """A first screen that holds more than it may: an error in tests, and no reason to lose a finished page."""
+    """A first screen that holds more than it may: an error in tests, and no reason to lose a
+    finished page.
+    """
 
 
 @dataclass(frozen=True)
 class Page:
     """The page of a study.
 
-    A page with an answer shows the answer, the picture and the table first, and its sections are closed headings. A
-    page of several studies has them as `parts`. A page without either shows all of its sections.
+    A page with an answer shows the answer, the picture and the table first, and its sections are
+    closed headings. A page of several studies has them as `parts`. A page without either shows all
+    of its sections.
     """
 
     title: str
@@ -305,7 +348,9 @@ class Page:
     lead: str = ""
     sections: Sequence[Section] = ()
     answer: str = ""
-    """Answer of at most 25 words, which begins with Yes, No or Cannot tell and says for whom; numbers are no words."""
+    """Answer of at most 25 words, which begins with Yes, No or Cannot tell and says for whom;
+    numbers are no words.
+    """
     picture: Picture | None = None
     """Picture that shows the answer."""
     table: Table | None = None
@@ -315,7 +360,9 @@ class Page:
     models: Sequence[str] = ()
     """Models by their full names, which the page shows without settings."""
     tables: "Mapping[str, pd.DataFrame | RowTable]" = field(default_factory=dict)
-    """File stem → table; they become tables/STEM.csv and .json, and `columns.json` says what their columns hold."""
+    """File stem → table; they become tables/STEM.csv and .json, and `columns.json` says what their
+    columns hold.
+    """
     claims: Sequence[Claim] = ()
     """Claims that the page makes; they become claims.json."""
     words: ClaimWords | None = None
@@ -323,7 +370,9 @@ class Page:
     files: Mapping[str, bytes] = field(default_factory=dict)
     """Path → content of other files of the page."""
     notes: Sequence[str] = ()
-    """Lines of a command in the terminal after the answer: at most five, and one more for each part."""
+    """Lines of a command in the terminal after the answer: at most five, and one more for each
+    part.
+    """
     holes: Sequence[str] = ()
     """Missing parts, for which a command ends with an error."""
 
@@ -332,14 +381,21 @@ class Page:
             verdicts = "|".join(verdict.value for verdict in Verdict)
             assert re.match(rf"({verdicts})\b", self.answer), self.answer
         words, columns = answer_words(self.answer), self.table.columns if self.table else ()
-        if len(words) > WORDS or len(self.notes) > LINES + len(self.parts) or len(columns) > COLUMNS:
+        if (
+            len(words) > WORDS
+            or len(self.notes) > LINES + len(self.parts)
+            or len(columns) > COLUMNS
+        ):
             text = f"{len(words)} words, {len(self.notes)} lines, {len(columns)} columns: {self.answer}"
             warnings.warn(text, TooFull, stacklevel=2)
 
     @cached_property
     def frames(self) -> dict[str, pd.DataFrame]:
         """File stem → the table of the files."""
-        return {name: table.frame if isinstance(table, RowTable) else table for name, table in self.tables.items()}
+        return {
+            name: table.frame if isinstance(table, RowTable) else table
+            for name, table in self.tables.items()
+        }
 
     @property
     def verdict(self) -> tuple[str, str]:
@@ -350,9 +406,9 @@ class Page:
 
     def _repr_html_(self) -> str:
         """The page in a notebook, in a frame of its own."""
-        return Markup('<iframe srcdoc="{}" style="width:100%;height:44rem;border:0"></iframe>').format(
-            render(self, ".")
-        )
+        return Markup(
+            '<iframe srcdoc="{}" style="width:100%;height:44rem;border:0"></iframe>'
+        ).format(render(self, "."))
 
     @property
     def all_models(self) -> list[str]:
@@ -372,9 +428,15 @@ class Page:
 
     @property
     def blocks(self) -> list[Block]:
-        """The page as a part of another one: its answer, picture and table, and its headings folded."""
+        """The page as a part of another one: its answer, picture and table, and its headings
+        folded.
+        """
         head, rest = self.verdict
-        first: list[Block] = [Markup("<strong>{}</strong>{}").format(clean(head), clean(rest))] if self.answer else []
+        first: list[Block] = (
+            [Markup("<strong>{}</strong>{}").format(clean(head), clean(rest))]
+            if self.answer
+            else []
+        )
         first += [Figures([self.picture])] if self.picture else []
         first += [self.table] if self.table else []
         return [*first, *(Details(section.title, section.blocks) for section in self.sections)]
@@ -409,7 +471,8 @@ def claim_page(
         paper: Results of a paper about the same question.
         cells: Further figures, before the tables.
         lines: Lines of the terminal before those of further subjects.
-        groups: Task → its claims, with subjects that several tasks share, where the answer counts both.
+        groups: Task → its claims, with subjects that several tasks share, where the answer counts
+            both.
     """
     answer, further = answer_over_groups(groups, words) if groups else answer_over(claims, words)
     sections = headings(
@@ -432,7 +495,8 @@ def claim_page(
 
 
 def models_or_runs(names: Collection[str]) -> str:
-    """Kind of the names of models: "models", or "runs" where one model has several, which settings distinguish.
+    """Kind of the names of models: "models", or "runs" where one model has several, which settings
+    distinguish.
 
     >>> models_or_runs(["m/a", "m/b"]), models_or_runs(["m/a, grader g", "m/a, grader h"])
     ('models', 'runs')
@@ -446,7 +510,8 @@ def answer_words(text: str) -> list[str]:
 
 
 def write(page: Page, out: str) -> str:
-    """Put index.html, tables/ and figures/ into the folder `out` (local or any fsspec address); returns the address.
+    """Put index.html, tables/ and figures/ into the folder `out` (local or any fsspec address);
+    returns the address.
 
     A page of other logs is replaced, which a line says.
 
@@ -454,10 +519,18 @@ def write(page: Page, out: str) -> str:
         InputError: The folder cannot be written. What was there is then unchanged.
     """
     earlier_logs = _logs_in(out)
-    logs = {_file_name(log) for name, table in page.frames.items() if _runs(name) for log in table["log"]}
+    logs = {
+        _file_name(log)
+        for name, table in page.frames.items()
+        if _runs(name)
+        for log in table["log"]
+    }
     place(files_of(page, out), out)
     if earlier_logs and logs and earlier_logs.isdisjoint(logs):
-        echo(f"{out} held a page of other logs, such as {min(earlier_logs)}: it is replaced", err=True)
+        echo(
+            f"{out} held a page of other logs, such as {min(earlier_logs)}: it is replaced",
+            err=True,
+        )
     return f"{out.rstrip('/')}/index.html"
 
 
@@ -474,7 +547,10 @@ def _logs_in(out: str) -> set[str]:
     """Names of the logs of the page in a folder."""
     system, inside = destination(out)
     try:
-        found = [*system.glob(f"{inside}/tables/runs.csv"), *system.glob(f"{inside}/tables/*/runs.csv")]
+        found = [
+            *system.glob(f"{inside}/tables/runs.csv"),
+            *system.glob(f"{inside}/tables/*/runs.csv"),
+        ]
         tables = [pd.read_csv(io.BytesIO(system.cat_file(file))) for file in found]
     except (*refusals(), pd.errors.ParserError):  # what cannot be read is nobody's page
         return set()
@@ -520,7 +596,11 @@ def _json_file(content: Any) -> bytes:
 def render(page: Page, out: str) -> str:
     """The page as HTML; links to logs lead from the folder `out`."""
     names = {model: name for model, name in model_names(page.all_models).items() if name != model}
-    longest = re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True)))) if names else None
+    longest = (
+        re.compile("|".join(map(re.escape, sorted(names, key=len, reverse=True))))
+        if names
+        else None
+    )
 
     mask = masker()
 
@@ -529,7 +609,11 @@ def render(page: Page, out: str) -> str:
             value = longest.sub(lambda name: names[name[0]], value)
         if isinstance(value, Log):
             return _link(value, out)
-        return plain(mask(value)) if isinstance(value, str) and not isinstance(value, Markup) else value
+        return (
+            plain(mask(value))
+            if isinstance(value, str) and not isinstance(value, Markup)
+            else value
+        )
 
     environment = Environment(
         loader=PackageLoader("selfprobe.page", "."),
@@ -539,7 +623,10 @@ def render(page: Page, out: str) -> str:
         lstrip_blocks=True,
         finalize=finalized,
     )
-    style, script = (Path(__file__).with_name(f"page.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
+    style, script = (
+        Path(__file__).with_name(f"page.{kind}").read_text(encoding="utf-8")
+        for kind in ("css", "js")
+    )
     allowed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     inline = {"style": Markup(style), "script": Markup(script), "script_sha256": allowed}
     return environment.get_template("page.html").render(page=page, **inline)

@@ -1,7 +1,8 @@
-"""Claims in words: one sentence, one answer over all subjects, one table of checks, one file for programs.
+"""Claims in words: one sentence, one answer over all subjects, one table of checks, one file for
+programs.
 
-A study brings a small table of words (`ClaimWords`); everything else is the same on every page. Numbers have slots, so
-that no answer changes where a page is reworded.
+A study brings a small table of words (`ClaimWords`); everything else is the same on every page.
+Numbers have slots, so that no answer changes where a page is reworded.
 """
 
 import json
@@ -23,11 +24,15 @@ MOST_LINES = 5
 
 @dataclass(frozen=True)
 class ClaimWords:
-    """Words of a study for its claims. A phrase follows the subject, as in "ada predicts itself in {effect}"."""
+    """Words of a study for its claims. A phrase follows the subject, as in "ada predicts itself in
+    {effect}".
+    """
 
     yes: str
-    """Verb phrase where every check holds. Slots of all phrases: {effect}, {smallest}, {competitor} and {difference} of
-    the check that the phrase is about (here the strongest competitor), and the claim's details."""
+    """Verb phrase where every check holds. Slots of all phrases: {effect}, {smallest}, {competitor}
+    and {difference} of the check that the phrase is about (here the strongest competitor), and the
+    claim's details.
+    """
     no: str
     """Verb phrase where the effect is too small to matter."""
     checks: Mapping[str, str]
@@ -39,7 +44,9 @@ class ClaimWords:
     kind: str = "models"
     """Plural noun for the subjects."""
     unmet: Mapping[str, str] = field(default_factory=dict)
-    """Check → verb phrase where it is the first that does not hold, if "is not shown to be …" does not read well."""
+    """Check → verb phrase where it is the first that does not hold, if "is not shown to be …" does
+    not read well.
+    """
     units: Mapping[str, Callable[[Estimate], str]] = field(default_factory=dict)
     """Check → function that writes its difference, where it is on another scale than the effect."""
 
@@ -49,7 +56,9 @@ class ClaimWords:
 
 
 def claim_clause(claim: Claim, words: ClaimWords, *, with_remedy: bool = True) -> str:
-    """Clause of a claim after its subject: what was found, the strongest competitor or the check that is open."""
+    """Clause of a claim after its subject: what was found, the strongest competitor or the check
+    that is open.
+    """
     verdict = claim.verdict
     if verdict is Verdict.YES:
         return _filled(words.yes, claim, words, claim.strongest_competitor)
@@ -98,7 +107,8 @@ def claim_sentence(claim: Claim, words: ClaimWords) -> str:
 
 
 def answer_over(claims: Sequence[Claim], words: ClaimWords) -> tuple[str, list[str]]:
-    """The answer over all subjects, the strongest first, and the lines of the terminal that follow it.
+    """The answer over all subjects, the strongest first, and the lines of the terminal that follow
+    it.
 
     Args:
         claims: At least one.
@@ -131,7 +141,8 @@ def answer_over(claims: Sequence[Claim], words: ClaimWords) -> tuple[str, list[s
 def answer_over_groups(
     claims_by_group: Mapping[str, Sequence[Claim]], words: ClaimWords, *, kind: str = "tasks"
 ) -> tuple[str, list[str]]:
-    """The answer over all subjects of several groups, such as tasks, and the lines of the terminal: one a group.
+    """The answer over all subjects of several groups, such as tasks, and the lines of the terminal:
+    one a group.
 
     The strongest group is quoted; what would decide it stands in the first line.
 
@@ -158,7 +169,9 @@ def answer_over_groups(
         Verdict.NO: f"No, not for any of {subject_count} {words.kind} in {len(claims_by_group)} {kind}: in {quoted}",
         Verdict.CANNOT_TELL: f"Cannot tell for {alike_count} of {subject_count} {words.kind} {groups}: in {quoted}",
     }[first.verdict]
-    lines = [f"{group_of_first[id(claim)]}: {claim_sentence(claim, words)}" for claim in ordered[1:]]
+    lines = [
+        f"{group_of_first[id(claim)]}: {claim_sentence(claim, words)}" for claim in ordered[1:]
+    ]
     unmet_check = first.first_unmet_check
     if first.verdict is Verdict.CANNOT_TELL and unmet_check and unmet_check.remedy:
         lines.insert(0, f"What would decide it: {unmet_check.remedy}.")
@@ -176,8 +189,12 @@ class CheckRow:
     measured: Annotated[str, Heading("measured", "What was measured, with its 95 % interval.")]
     compared_with: Annotated[str, Heading("compared with", "The competitor, and what it reaches.")]
     p_value: Annotated[float, Heading("p", "p of the check, corrected for its family.", p_digits)]
-    outcome: Annotated[Outcome, Heading("outcome", "Holds, fails, or open: these data cannot decide it.")]
-    remedy: Annotated[str, Heading("what would decide it", "What to type or add where the check is open.")]
+    outcome: Annotated[
+        Outcome, Heading("outcome", "Holds, fails, or open: these data cannot decide it.")
+    ]
+    remedy: Annotated[
+        str, Heading("what would decide it", "What to type or add where the check is open.")
+    ]
 
 
 def check_table(claim: Claim, words: ClaimWords) -> RowTable:
@@ -227,4 +244,7 @@ def _with_nan(entry: Any) -> Any:
         return [_with_nan(part) for part in entry]
     if not isinstance(entry, dict):
         return entry
-    return {key: math.nan if part is None and key in _NUMBERS else _with_nan(part) for key, part in entry.items()}
+    return {
+        key: math.nan if part is None and key in _NUMBERS else _with_nan(part)
+        for key, part in entry.items()
+    }

@@ -20,9 +20,11 @@ import pandas as pd
 
 from selfprobe.page.numerals import number, shown
 from selfprobe.stats.estimate import Estimate
+from selfprobe.text.docstrings import docstring_summary
 
 MAIN_ESTIMATE = "estimate"
-"""Field whose columns are called value, low, high and n; those of another one begin with its name."""
+"""Field whose columns are called value, low, high and n; those of another one begin with its name.
+"""
 INTERVAL_HELP = "95 % interval in brackets."
 
 
@@ -72,7 +74,9 @@ class Column:
 
 @cache
 def headings_of(row_type: type) -> dict[str, Heading]:
-    """Field → heading of a row's dataclass, in the order of its fields; fields without a heading are left out."""
+    """Field → heading of a row's dataclass, in the order of its fields; fields without a heading
+    are left out.
+    """
     hints = get_type_hints(row_type, include_extras=True)
     headings = {}
     for field in fields(row_type):
@@ -140,14 +144,16 @@ class RowTable:
     row_type: type
     rows: Sequence[Any]
     on_page: bool = True
-    """Whether the page shows it; rows with ids whose texts are not on the page are in its files alone."""
+    """Whether the page shows it; rows with ids whose texts are not on the page are in its files
+    alone.
+    """
     hides_empty: bool = False
     """Whether the page leaves out columns that are empty in all rows."""
 
     @property
     def title(self) -> str:
-        """First sentence of the row's docstring."""
-        return (self.row_type.__doc__ or "").strip().partition("\n")[0].rstrip(".")
+        """First paragraph of the row's docstring."""
+        return docstring_summary(self.row_type.__doc__).rstrip(".")
 
     @property
     def columns(self) -> list[Column]:
@@ -155,7 +161,11 @@ class RowTable:
         headings = headings_of(self.row_type)
         names = [name for name, heading in headings.items() if heading.on_page]
         if self.hides_empty and self.rows:
-            names = [name for name in names if any(not _is_empty(getattr(row, name)) for row in self.rows)]
+            names = [
+                name
+                for name in names
+                if any(not _is_empty(getattr(row, name)) for row in self.rows)
+            ]
         return columns_of(self.row_type, *names)
 
     @property
@@ -163,7 +173,11 @@ class RowTable:
         """The table of the files: an estimate has a column each for value, low, high and n."""
         records = [dict(_flat_record(self.row_type, row)) for row in self.rows]
         frame = pd.DataFrame(records, columns=list(self.dictionary))
-        counts = [name for name in headings_of(self.row_type) if _field_type(self.row_type, name) == int | None]
+        counts = [
+            name
+            for name in headings_of(self.row_type)
+            if _field_type(self.row_type, name) == int | None
+        ]
         return frame.astype(dict.fromkeys(counts, "Int64"))
 
     @property
@@ -233,7 +247,9 @@ def rows_of_frame(row_type: type, frame: pd.DataFrame, *, unit: str) -> list[Any
     """
     rows = []
     for record in frame.to_dict("records"):
-        fields_of_row = {name: _field_value(row_type, name, record, unit) for name in headings_of(row_type)}
+        fields_of_row = {
+            name: _field_value(row_type, name, record, unit) for name in headings_of(row_type)
+        }
         rows.append(row_type(**fields_of_row))
     return rows
 
@@ -241,7 +257,9 @@ def rows_of_frame(row_type: type, frame: pd.DataFrame, *, unit: str) -> list[Any
 def _field_value(row_type: type, name: str, record: dict[Any, Any], unit: str) -> Any:
     field_type = _field_type(row_type, name)
     if field_type is Estimate:
-        value, low, high, n = (record[estimate_column(name, part)] for part in ("value", "low", "high", "n"))
+        value, low, high, n = (
+            record[estimate_column(name, part)] for part in ("value", "low", "high", "n")
+        )
         return Estimate(float(value), float(low), float(high), int(n), unit)
     value = record[name]
     if field_type is str:

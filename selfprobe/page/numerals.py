@@ -21,7 +21,8 @@ MINUS = "\N{MINUS SIGN}"
 
 
 def fixed(x: float, digits: int = 2, *, signed: bool = False) -> str:
-    """A number with fixed decimals, a minus sign where it is below 0, and no sign where it is rounded to 0.
+    """A number with fixed decimals, a minus sign where it is below 0, and no sign where it is
+    rounded to 0.
 
     >>> fixed(-0.271), fixed(-0.001), fixed(0.271, signed=True)
     ('−0.27', '0.00', '+0.27')
@@ -34,13 +35,16 @@ def fixed(x: float, digits: int = 2, *, signed: bool = False) -> str:
 
 
 def shown(estimate: Interval, digits: int = 2, *, sign: bool = False) -> str:
-    """`0.61 [0.55, 0.67]`; without an interval or a value the reason, `0.61 (one item)` or `– (no data)`."""
+    """`0.61 [0.55, 0.67]`; without an interval or a value the reason, `0.61 (one item)` or `– (no
+    data)`.
+    """
     stated = getattr(estimate, "reason", "")
     reason = stated if isinstance(stated, str) else ""  # a table has NaN for none
     if math.isnan(estimate.value):
         return f"– ({reason})" if reason else "–"
     value, low, high = (
-        "" if math.isnan(x) else fixed(x, digits, signed=sign) for x in (estimate.value, estimate.low, estimate.high)
+        "" if math.isnan(x) else fixed(x, digits, signed=sign)
+        for x in (estimate.value, estimate.low, estimate.high)
     )
     if not low:
         return f"{value} ({reason or 'no interval'})"
@@ -80,7 +84,9 @@ def percents(estimate: Interval) -> str:
 
 
 def points(estimate: Interval) -> str:
-    """`+12 points [+3, +21]`: a difference of shares in points of 100; without an interval the reason."""
+    """`+12 points [+3, +21]`: a difference of shares in points of 100; without an interval the
+    reason.
+    """
     if math.isnan(estimate.value):
         return "an unknown difference"
     reason = getattr(estimate, "reason", "") or "no interval"

@@ -1,8 +1,8 @@
 """The figure kit: six shapes, each a function from data to a `Picture`.
 
-`heat_map`, `interval_rows`, `bar_rows`, `curves`, `calibration_curves` and `scatter` write SVG themselves: a page of
-thirty figures is drawn in a tenth of a second, dark where a reader prefers dark pages. Names that others chose are
-cleaned first.
+`heat_map`, `interval_rows`, `bar_rows`, `curves`, `calibration_curves` and `scatter` write SVG
+themselves: a page of thirty figures is drawn in a tenth of a second, dark where a reader prefers
+dark pages. Names that others chose are cleaned first.
 """
 
 import base64
@@ -24,7 +24,9 @@ from selfprobe.page.numerals import Interval as Interval
 from selfprobe.text.safe import clean, masked
 
 INK, SELF, OTHERS, MUTED = "#1b1f24", "#1b7837", "#2166ac", "#8a8f98"
-"""Text, the paper's green for self and blue for others, and what steps back; distinct without colour vision too."""
+"""Text, the paper's green for self and blue for others, and what steps back; distinct without
+colour vision too.
+"""
 
 GRID = "#e4e6ea"
 PAPER = "#fff"
@@ -61,7 +63,18 @@ SERIES = (
 )
 """Colour, mark and dashes of the first series, the second, …: distinguishable without colours."""
 
-SEQUENTIAL = ("00224e", "123570", "3b496c", "575d6d", "707173", "8a8678", "a59c74", "c3b369", "e1cc55", "fee838")
+SEQUENTIAL = (
+    "00224e",
+    "123570",
+    "3b496c",
+    "575d6d",
+    "707173",
+    "8a8678",
+    "a59c74",
+    "c3b369",
+    "e1cc55",
+    "fee838",
+)
 """Cividis, from low to high."""
 DIVERGING = (
     "7f3b08",
@@ -108,16 +121,21 @@ class Picture:
     @property
     def source(self) -> Markup:
         """The figure as an SVG data URL."""
-        return Markup("data:image/svg+xml;base64,{}").format(base64.b64encode(self.drawing.svg).decode())
+        return Markup("data:image/svg+xml;base64,{}").format(
+            base64.b64encode(self.drawing.svg).decode()
+        )
 
     @property
     def wide(self) -> bool:
-        """True if the picture has a row of its own: a wider one is too small to read in half of the page's width."""
+        """True if the picture has a row of its own: a wider one is too small to read in half of the
+        page's width.
+        """
         return self.drawing.width > 1.5 * WIDTH
 
 
 def cut_name(name: str, longest: int = 26) -> str:
-    """A model's name, and what follows it after a comma, short enough for an axis: no provider, cut in the middle.
+    """A model's name, and what follows it after a comma, short enough for an axis: no provider, cut
+    in the middle.
 
     >>> cut_name("planted/a, grader planted/g,planted/h")
     'a, grader g,h'
@@ -126,7 +144,8 @@ def cut_name(name: str, longest: int = 26) -> str:
 
 
 def model_names(models: Sequence[str]) -> dict[str, str]:
-    """Each model → its name without settings; where models differ only in settings, with those that differ.
+    """Each model → its name without settings; where models differ only in settings, with those that
+    differ.
 
     >>> model_names(["planted/a?x=1&y=2", "planted/a?x=3&y=2", "planted/b?x=1"])
     {'planted/a?x=1&y=2': 'planted/a?x=1', 'planted/a?x=3&y=2': 'planted/a?x=3', 'planted/b?x=1': 'planted/b'}
@@ -134,8 +153,14 @@ def model_names(models: Sequence[str]) -> dict[str, str]:
     names = {}
     for model in models:
         stem, _, settings = model.partition("?")
-        alike = [dict(parse_qsl(other.partition("?")[2])) for other in models if other.partition("?")[0] == stem]
-        differ = [f"{k}={v}" for k, v in parse_qsl(settings) if any(other.get(k) != v for other in alike)]
+        alike = [
+            dict(parse_qsl(other.partition("?")[2]))
+            for other in models
+            if other.partition("?")[0] == stem
+        ]
+        differ = [
+            f"{k}={v}" for k, v in parse_qsl(settings) if any(other.get(k) != v for other in alike)
+        ]
         names[model] = f"{stem}?{'&'.join(differ)}" if differ else stem
     return names if len(set(names.values())) == len(names) else {model: model for model in models}
 
@@ -160,14 +185,17 @@ def interval_rows(
 
     Args:
         name: Stem of its file.
-        rows: Names may have two lines. Undefined values are written as “no score”; an undefined interval has no line.
+        rows: Names may have two lines. Undefined values are written as “no score”; an undefined
+            interval has no line.
         caption: What a reader sees under it.
         axis: What the numbers are.
         title: Above it, where it stands alone.
         scale: How values are written.
         line: A value at which nothing is shown, such as 0 or guessing.
     """
-    return _rows(name, rows, caption=caption, axis=axis, title=title, scale=scale, line=line, bars=False)
+    return _rows(
+        name, rows, caption=caption, axis=axis, title=title, scale=scale, line=line, bars=False
+    )
 
 
 def bar_rows(
@@ -181,7 +209,9 @@ def bar_rows(
     line: float | None = None,
 ) -> Picture:
     """Bars from 0 with intervals; arguments as of `interval_rows`."""
-    return _rows(name, rows, caption=caption, axis=axis, title=title, scale=scale, line=line, bars=True)
+    return _rows(
+        name, rows, caption=caption, axis=axis, title=title, scale=scale, line=line, bars=True
+    )
 
 
 def _rows(
@@ -198,14 +228,31 @@ def _rows(
     series = list(dict.fromkeys(key for row in rows.values() for key in row))
     names = {row: [_cut(line) for line in row.split("\n")] for row in rows}
     left = 10 + max((_width(line) for lines in names.values() for line in lines), default=0)
-    right = WIDTH - 14 - max(_width(_written(e.value, scale), SMALL) for row in rows.values() for e in row.values())
-    ends = [x for row in rows.values() for e in row.values() for x in (e.value, e.low, e.high) if math.isfinite(x)]
-    low, high, ticks = _axis([*ends, *([] if line is None else [line]), *([0.0] if bars else [])], scale)
+    right = (
+        WIDTH
+        - 14
+        - max(
+            _width(_written(e.value, scale), SMALL) for row in rows.values() for e in row.values()
+        )
+    )
+    ends = [
+        x
+        for row in rows.values()
+        for e in row.values()
+        for x in (e.value, e.low, e.high)
+        if math.isfinite(x)
+    ]
+    low, high, ticks = _axis(
+        [*ends, *([] if line is None else [line]), *([0.0] if bars else [])], scale
+    )
     sheet = _Sheet(WIDTH, title)
     styles = {key: (*SERIES[i % len(SERIES)][:2], "") for i, key in enumerate(series)}
     sheet.legend(styles if len(series) > 1 else {}, bars=bars)
     step, top = 19.0, sheet.y + 4
-    tall = {row: max(step * max(len(marks), 1) + 9, 16.0 * len(names[row]) + 8) for row, marks in rows.items()}
+    tall = {
+        row: max(step * max(len(marks), 1) + 9, 16.0 * len(names[row]) + 8)
+        for row, marks in rows.items()
+    }
     height = sum(tall.values())
 
     def at(x: float) -> float:
@@ -229,7 +276,9 @@ def _rows(
                 sheet.text(at(low), y, "no score", size=SMALL, colour=MUTED)
                 continue
             if bars:
-                sheet.rectangle(min(at(0), at(e.value)), y - 11, abs(at(e.value) - at(0)), 13, colour)
+                sheet.rectangle(
+                    min(at(0), at(e.value)), y - 11, abs(at(e.value) - at(0)), 13, colour
+                )
             if not math.isnan(e.low):
                 sheet.interval(at(e.low), at(e.high), y - 4.5, INK if bars else colour)
             if not bars:
@@ -260,18 +309,24 @@ class _Plane:
 
     def x(self, value: float) -> float:
         """Pixels from the left."""
-        return self.left + (value - self.x_low) / (self.x_high - self.x_low) * (self.right - self.left)
+        return self.left + (value - self.x_low) / (self.x_high - self.x_low) * (
+            self.right - self.left
+        )
 
     def y(self, value: float) -> float:
         """Pixels from above."""
-        return self.top + self.height - (value - self.y_low) / (self.y_high - self.y_low) * self.height
+        return (
+            self.top + self.height - (value - self.y_low) / (self.y_high - self.y_low) * self.height
+        )
 
     @property
     def bottom(self) -> float:
         """Pixels of the lower end from above."""
         return self.top + self.height
 
-    def draw_grid(self, sheet: "_Sheet", x_ticks: Mapping[float, str], y_ticks: Mapping[float, str], up: str) -> None:
+    def draw_grid(
+        self, sheet: "_Sheet", x_ticks: Mapping[float, str], y_ticks: Mapping[float, str], up: str
+    ) -> None:
         """Lines and numbers of both axes, and the title of the y axis."""
         sheet.text(8, self.top - 10, up, size=SMALL)
         for value, name in x_ticks.items():
@@ -325,17 +380,27 @@ def curves(
         line: A height at which nothing is shown, such as 0 or guessing.
     """
     xs = [float(x) for at, _ in series.values() for x in at]
-    ys = [y for _, es in series.values() for e in es for y in (e.value, e.low, e.high) if math.isfinite(y)]
+    ys = [
+        y
+        for _, es in series.values()
+        for e in es
+        for y in (e.value, e.low, e.high)
+        if math.isfinite(y)
+    ]
     if line is not None:
         ys.append(line)
-    x_low, x_high, x_ticks = (0.0, 1.0, list(UNIT_TICKS)) if diagonal else _axis(xs, "score", tight=True)
+    x_low, x_high, x_ticks = (
+        (0.0, 1.0, list(UNIT_TICKS)) if diagonal else _axis(xs, "score", tight=True)
+    )
     y_low, y_high, y_ticks = (0.0, 1.0, list(UNIT_TICKS)) if diagonal else _axis(ys, "score")
     x_names = dict(ticks) if ticks else _tick_names(x_ticks)
     if ticks:
         x_low, x_high = _with_margin(min(ticks), max(ticks))
     sheet = _Sheet(WIDTH, title)
     sheet.legend({key: SERIES[i % len(SERIES)] for i, key in enumerate(series)})
-    plane = _Plane(x_low, x_high, y_low, y_high, top=sheet.y + 24, height=330.0 if diagonal else 240.0)
+    plane = _Plane(
+        x_low, x_high, y_low, y_high, top=sheet.y + 24, height=330.0 if diagonal else 240.0
+    )
     plane.draw_grid(sheet, x_names, _tick_names(y_ticks), up)
     if diagonal:
         sheet.line(plane.x(0), plane.y(0), plane.x(1), plane.y(1), MUTED)
@@ -343,13 +408,20 @@ def curves(
         sheet.line(plane.left, plane.y(line), plane.right, plane.y(line), MUTED, dashes="4 3")
     if shaded:
         first, last = (min(max(plane.x(x), plane.left), plane.right) for x in shaded)
-        sheet.area([(first, plane.top), (last, plane.top), (last, plane.bottom), (first, plane.bottom)], MUTED)
+        sheet.area(
+            [(first, plane.top), (last, plane.top), (last, plane.bottom), (first, plane.bottom)],
+            MUTED,
+        )
     for i, (at, estimates) in enumerate(series.values()):
         colour, mark, dashes = SERIES[i % len(SERIES)]
-        points = [(plane.x(x), e) for x, e in zip(at, estimates, strict=True) if math.isfinite(e.value)]
+        points = [
+            (plane.x(x), e) for x, e in zip(at, estimates, strict=True) if math.isfinite(e.value)
+        ]
         banded = [(x, e) for x, e in points if not math.isnan(e.low)]
         if len(banded) > 1:
-            edge = [(x, plane.y(e.high)) for x, e in banded] + [(x, plane.y(e.low)) for x, e in reversed(banded)]
+            edge = [(x, plane.y(e.high)) for x, e in banded] + [
+                (x, plane.y(e.low)) for x, e in reversed(banded)
+            ]
             sheet.area(edge, colour)
         sheet.path([(x, plane.y(e.value)) for x, e in points], colour, dashes)
         for x, e in points if marks else ():
@@ -437,7 +509,8 @@ def heat_map(
     across: str = "observer (predicts)",
     down: str = "target (is predicted)",
 ) -> Picture:
-    """A matrix with its numbers written in, as the paper's Figures 8 to 12; a large one has colours alone.
+    """A matrix with its numbers written in, as the paper's Figures 8 to 12; a large one has colours
+    alone.
 
     Args:
         name: Stem of its file.
@@ -454,10 +527,18 @@ def heat_map(
         across, down: Titles of the axes; "" for none.
     """
     cells = np.asarray(values, dtype=float)
-    ends = None if low is None or high is None else (np.asarray(low, dtype=float), np.asarray(high, dtype=float))
+    ends = (
+        None
+        if low is None or high is None
+        else (np.asarray(low, dtype=float), np.asarray(high, dtype=float))
+    )
     heads, square = list(rows if columns is None else columns), columns is None
     notes = {row: f"no model {x:.2f}" for row, x in (under or {}).items() if math.isfinite(x)}
-    left = 16 + 18 * bool(down) + max(max(_width(_cut(row)), _width(notes.get(row, ""), SMALL)) for row in rows)
+    left = (
+        16
+        + 18 * bool(down)
+        + max(max(_width(_cut(row)), _width(notes.get(row, ""), SMALL)) for row in rows)
+    )
     written = cells.size <= MOST_WRITTEN
     side, tall = (78.0, 44.0) if ends is not None else (64.0, 36.0)
     if not written:
@@ -502,7 +583,9 @@ def heat_map(
     sheet.footing(left + side * len(heads) / 2, across)
     every = [(r, c) for r, c in np.ndindex(cells.shape) if math.isfinite(cells[r, c])]
     listed = every if len(every) <= 25 or not square else [(r, c) for r, c in every if r == c]
-    words = "; ".join(f"{heads[c]} on {rows[r]} {fixed(float(cells[r, c]), signed=centred)}" for r, c in listed)
+    words = "; ".join(
+        f"{heads[c]} on {rows[r]} {fixed(float(cells[r, c]), signed=centred)}" for r, c in listed
+    )
     return Picture(name, f"{caption} {words}", caption, sheet.drawing())
 
 
@@ -556,10 +639,19 @@ class _Sheet:
             f"{escape(clean(words))}</text>"
         )
 
-    def line(self, x0: float, y0: float, x1: float, y1: float, colour: str, *, dashes: str = "") -> None:
+    def line(
+        self, x0: float, y0: float, x1: float, y1: float, colour: str, *, dashes: str = ""
+    ) -> None:
         self.path([(x0, y0), (x1, y1)], colour, dashes, width=1)
 
-    def path(self, points: Sequence[tuple[float, float]], colour: str, dashes: str = "", *, width: float = 1.8) -> None:
+    def path(
+        self,
+        points: Sequence[tuple[float, float]],
+        colour: str,
+        dashes: str = "",
+        *,
+        width: float = 1.8,
+    ) -> None:
         if len(points) > 1:
             dash = f' stroke-dasharray="{dashes}"' if dashes else ""
             self.marks.append(
@@ -575,7 +667,9 @@ class _Sheet:
             self.path([(x, y - 4), (x, y + 4)], colour)
 
     def rectangle(self, x: float, y: float, width: float, height: float, colour: str) -> None:
-        self.marks.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{colour}"/>')
+        self.marks.append(
+            f'<rect x="{x:.1f}" y="{y:.1f}" width="{width:.1f}" height="{height:.1f}" fill="{colour}"/>'
+        )
 
     def cell(self, x: float, y: float, width: float, height: float, colour: str) -> None:
         """A cell of a colour scale, the same on light and dark pages."""
@@ -601,7 +695,9 @@ class _Sheet:
             "diamond": ((0, -5.5), (5.5, 0), (0, 5.5), (-5.5, 0)),
             "triangle": ((0, -5), (5, 4), (-5, 4)),
         }[shape]
-        self.marks.append(f'<polygon points="{_points([(x + dx, y + dy) for dx, dy in corners])}" fill="{colour}"/>')
+        self.marks.append(
+            f'<polygon points="{_points([(x + dx, y + dy) for dx, dy in corners])}" fill="{colour}"/>'
+        )
 
     def drawing(self) -> Drawing:
         """The whole picture, on white or, where a reader prefers dark pages, on black."""
@@ -609,7 +705,9 @@ class _Sheet:
         head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{self.width:.0f}" height="{self.y:.0f}"'
         box = f'viewBox="0 0 {self.width:.0f} {self.y:.0f}" font-family="system-ui, sans-serif"'
         back = f'<rect width="100%" height="100%" fill="{PAPER}"/>{HATCHED if "#hatched" in body else ""}'
-        return Drawing(self.width, f"{head} {box}>\n{DARK_STYLE}\n{back}\n{body}\n</svg>\n".encode())
+        return Drawing(
+            self.width, f"{head} {box}>\n{DARK_STYLE}\n{back}\n{body}\n</svg>\n".encode()
+        )
 
 
 def _dark_style() -> str:
@@ -645,8 +743,12 @@ def _cut(text: str, longest: int = 26) -> str:
     return text if len(text) <= longest else f"{text[: longest // 2]}…{text[-longest // 2 + 1 :]}"
 
 
-def _axis(values: Sequence[float], scale: Scale, *, tight: bool = False) -> tuple[float, float, list[float]]:
-    """The ends of an axis that holds these values, and its ticks; shares and scores have all of 0 to 1."""
+def _axis(
+    values: Sequence[float], scale: Scale, *, tight: bool = False
+) -> tuple[float, float, list[float]]:
+    """The ends of an axis that holds these values, and its ticks; shares and scores have all of 0
+    to 1.
+    """
     low, high = (min(values), max(values)) if values else (0.0, 1.0)
     if scale != "signed" and not tight and low >= 0 and high <= 1:
         return 0.0, 1.0, [0.0, 0.25, 0.5, 0.75, 1.0]
@@ -659,7 +761,9 @@ def _axis(values: Sequence[float], scale: Scale, *, tight: bool = False) -> tupl
         first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
     last = max(last, first + 1) if not tight else last
     ticks = [i * step for i in range(first, last + 1)]
-    return (low, high if high > low else low + step, ticks) if tight else (ticks[0], ticks[-1], ticks)
+    return (
+        (low, high if high > low else low + step, ticks) if tight else (ticks[0], ticks[-1], ticks)
+    )
 
 
 def _tick(x: float, scale: Scale) -> str:
@@ -680,23 +784,37 @@ def _plain(e: Interval) -> str:
 
 
 def _in_words(key: str, e: Interval, scale: Scale) -> str:
-    return f"{key} {percents(e) if scale == 'percent' else shown(e, sign=scale == 'signed')}".strip()
+    return (
+        f"{key} {percents(e) if scale == 'percent' else shown(e, sign=scale == 'signed')}".strip()
+    )
 
 
-def _shades(cells: npt.NDArray[np.float64], *, centred: bool, by_column: bool) -> npt.NDArray[np.float64]:
-    """[row, column]: where each number lies on the colour scale, from 0 to 1; NaN where there is none."""
+def _shades(
+    cells: npt.NDArray[np.float64], *, centred: bool, by_column: bool
+) -> npt.NDArray[np.float64]:
+    """[row, column]: where each number lies on the colour scale, from 0 to 1; NaN where there is
+    none.
+    """
     seen = np.ma.masked_invalid(cells)
     if centred:
         edge = max(float(np.abs(seen).max()), FAINT) if seen.count() else 1.0
         return np.asarray((seen / edge / 2 + 0.5).filled(np.nan))
     least, most = (seen.min(axis=0), seen.max(axis=0)) if by_column else (seen.min(), seen.max())
-    return np.asarray(np.ma.asarray((seen - least) / np.maximum(most - least, FAINT)).filled(np.nan))
+    return np.asarray(
+        np.ma.asarray((seen - least) / np.maximum(most - least, FAINT)).filled(np.nan)
+    )
 
 
 def _shade(place: float, colours: Sequence[str]) -> tuple[str, str]:
     """The colour at a place of a scale, and the colour of text that can be read on it."""
     at = min(max(place, 0.0), 1.0) * (len(colours) - 1)
     one, other = colours[math.floor(at)], colours[math.ceil(at)]
-    mixed = [int(one[i : i + 2], 16) * (1 - at % 1) + int(other[i : i + 2], 16) * (at % 1) for i in (0, 2, 4)]
+    mixed = [
+        int(one[i : i + 2], 16) * (1 - at % 1) + int(other[i : i + 2], 16) * (at % 1)
+        for i in (0, 2, 4)
+    ]
     light = (0.299 * mixed[0] + 0.587 * mixed[1] + 0.114 * mixed[2]) / 255
-    return f"#{''.join(f'{round(part):02x}' for part in mixed)}", CELL_INK if light > 0.5 else "#ffffff"
+    return (
+        f"#{''.join(f'{round(part):02x}' for part in mixed)}",
+        CELL_INK if light > 0.5 else "#ffffff",
+    )

@@ -45,14 +45,17 @@ EXTRA = ("torch", "transformers", "safetensors", "gguf", "accelerate", "peft")
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
+        raise AttributeError(
+            f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}"
+        )
     try:
         return getattr(import_module(_HOMES[name]), name)
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in EXTRA:
             raise
         raise ImportError(
-            f"selfprobe.probes.{name} needs {error.name}: pip install 'selfprobe[probes]'", name=error.name
+            f"selfprobe.probes.{name} needs {error.name}: pip install 'selfprobe[probes]'",
+            name=error.name,
         ) from error
 
 

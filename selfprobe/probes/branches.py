@@ -1,8 +1,10 @@
-"""Texts with one beginning, read together: log-probabilities of their ends, and the states at their last tokens.
+"""Texts with one beginning, read together: log-probabilities of their ends, and the states at their
+last tokens.
 
-The tokens of the texts form a tree. Its trunk, which all of them begin with, is read by a plain forward. The branches
-then lie side by side in one row on the trunk's cache, under a mask by which a token sees its own way back alone, each
-at the position that it has in its own text. What texts share is read once, wherever they part.
+The tokens of the texts form a tree. Its trunk, which all of them begin with, is read by a plain
+forward. The branches then lie side by side in one row on the trunk's cache, under a mask by which a
+token sees its own way back alone, each at the position that it has in its own text. What texts
+share is read once, wherever they part.
 """
 
 import logging
@@ -32,7 +34,9 @@ Floats = npt.NDArray[np.float32]
 BRANCH_TOKENS = {"cpu": 128, "cuda": 4096}
 """Number of branch tokens that are read together, which bounds the memory of their logits."""
 SAME = 1e-4
-"""Largest difference of float32 log-probabilities and states from plain forwards, relative where above 1."""
+"""Largest difference of float32 log-probabilities and states from plain forwards, relative where
+above 1.
+"""
 
 
 @dataclass(frozen=True)
@@ -68,7 +72,9 @@ def branched(judge: LocalModel, texts: Sequence[Text], *, sharing: bool = True) 
 
 
 def _trunk(texts: Sequence[Text]) -> int:
-    """Number of tokens that all texts begin with, up to the token before the first wanted one of any text."""
+    """Number of tokens that all texts begin with, up to the token before the first wanted one of
+    any text.
+    """
     alike = 0
     for tokens in zip(*(text.tokens for text in texts), strict=False):
         if len(set(tokens)) > 1:
@@ -95,14 +101,22 @@ def _plain(judge: LocalModel, text: Text) -> Found:
     """One text's results by a plain forward of its tokens alone."""
     ids = torch.tensor([text.tokens], device=judge.device)
     with recorded(judge.blocks, lambda out: out[0, -1].clone(), judge.stream) as kept:
-        logits = output_of(judge, input_ids=ids, use_cache=False, keep=text.spoken + 1).logits[0, -text.spoken - 1 :]
-    said = torch.tensor(text.tokens[len(text.tokens) - text.spoken :], device=judge.device, dtype=torch.long)
+        logits = output_of(judge, input_ids=ids, use_cache=False, keep=text.spoken + 1).logits[
+            0, -text.spoken - 1 :
+        ]
+    said = torch.tensor(
+        text.tokens[len(text.tokens) - text.spoken :], device=judge.device, dtype=torch.long
+    )
     by_token = _log_probs(logits[: len(said)], said).tolist() if text.spoken else []
-    return by_token, torch.stack([state.to(kept[0].device) for state in kept]) if text.state else None
+    return by_token, torch.stack(
+        [state.to(kept[0].device) for state in kept]
+    ) if text.state else None
 
 
 def _log_probs(logits: Tensor, tokens: Tensor) -> Tensor:
-    """Log-probabilities [row] of one token per row, over the whole vocabulary, from logits [row, vocabulary]."""
+    """Log-probabilities [row] of one token per row, over the whole vocabulary, from logits [row,
+    vocabulary].
+    """
     logits = logits.float()
     return logits.gather(1, tokens[:, None])[:, 0] - torch.logsumexp(logits, dim=1)
 
@@ -135,7 +149,9 @@ class _Tree:
             self.ways.append(way)
 
     def groups(self, most: int) -> Iterator[tuple[list[int], list[int]]]:
-        """Texts and their nodes that are read together: at most `most` nodes, and at least one text, per group."""
+        """Texts and their nodes that are read together: at most `most` nodes, and at least one
+        text, per group.
+        """
         texts, nodes = list[int](), dict[int, None]()
         for at, way in enumerate(self.ways):
             both = nodes | dict.fromkeys(way)
@@ -157,7 +173,9 @@ def branch_memory(judge: LocalModel, longest: int) -> tuple[int, int]:
     held = sum(p.numel() * p.element_size() for p in judge.model.parameters())
     heads = getattr(config, "num_attention_heads", 1)
     share = (getattr(config, "num_key_value_heads", None) or heads) / heads
-    token = 2 * len(judge.blocks) * judge.d_model * share + 3 * getattr(config, "intermediate_size", 0)
+    token = 2 * len(judge.blocks) * judge.d_model * share + 3 * getattr(
+        config, "intermediate_size", 0
+    )
     return held, int(judge.dtype.itemsize * longest * token) + 12 * _most(judge) * config.vocab_size
 
 
@@ -166,31 +184,61 @@ def _on_trunk(judge: LocalModel, texts: Sequence[Text], trunk: int) -> Iterator[
     ids = torch.tensor([texts[0].tokens[:trunk]], device=device)
     first = output_of(judge, input_ids=ids, use_cache=True, keep=1)
     for members, nodes in tree.groups(_most(judge)):
-        yield from _group(judge, [texts[at] for at in members], [tree.ways[at] for at in members], nodes, tree, first)
+        yield from _group(
+            judge,
+            [texts[at] for at in members],
+            [tree.ways[at] for at in members],
+            nodes,
+            tree,
+            first,
+        )
 
 
 def _group(
-    judge: LocalModel, texts: Sequence[Text], ways: Sequence[list[int]], nodes: list[int], tree: _Tree, first: Any
+    judge: LocalModel,
+    texts: Sequence[Text],
+    ways: Sequence[list[int]],
+    nodes: list[int],
+    tree: _Tree,
+    first: Any,
 ) -> Iterator[Found]:
-    """Results of some texts, by one forward of their branches on the trunk's cache, which is left unchanged."""
+    """Results of some texts, by one forward of their branches on the trunk's cache, which is left
+    unchanged.
+    """
     device, trunk = judge.device, first.past_key_values.get_seq_length()
-    steps = [node for text, way in zip(texts, ways, strict=True) for node in way[len(way) - text.spoken :]]
+    steps = [
+        node
+        for text, way in zip(texts, ways, strict=True)
+        for node in way[len(way) - text.spoken :]
+    ]
     wanted = {tree.parents[node] for node in steps} - {-1}
-    ordered = [node for node in nodes if node not in wanted] + [node for node in nodes if node in wanted]
+    ordered = [node for node in nodes if node not in wanted] + [
+        node for node in nodes if node in wanted
+    ]
     place = {node: at for at, node in enumerate(ordered)}
     ends = [place[way[-1]] for text, way in zip(texts, ways, strict=True) if text.state]
     given = {
         "input_ids": torch.tensor([[tree.tokens[node] for node in ordered]], device=device),
-        "position_ids": torch.tensor([[trunk + tree.depths[node] for node in ordered]], device=device),
+        "position_ids": torch.tensor(
+            [[trunk + tree.depths[node] for node in ordered]], device=device
+        ),
         "attention_mask": shown_to(judge, _mask(ordered, place, tree, trunk).to(device)),
     }
     cache = first.past_key_values
     with recorded(judge.blocks, lambda out: out[0, ends].clone(), judge.stream) as kept:
-        logits = output_of(judge, **given, past_key_values=cache, use_cache=True, keep=max(len(wanted), 1)).logits[0]
+        logits = output_of(
+            judge, **given, past_key_values=cache, use_cache=True, keep=max(len(wanted), 1)
+        ).logits[0]
     cache.crop(-len(ordered))
-    row = {node: at - len(ordered) for node, at in place.items()} | {-1: 0}  # counts from the end; 0 is the trunk
-    at = torch.tensor([row[tree.parents[node]] for node in steps], device=logits.device, dtype=torch.long)
-    said = torch.tensor([tree.tokens[node] for node in steps], device=logits.device, dtype=torch.long)
+    row = {node: at - len(ordered) for node, at in place.items()} | {
+        -1: 0
+    }  # counts from the end; 0 is the trunk
+    at = torch.tensor(
+        [row[tree.parents[node]] for node in steps], device=logits.device, dtype=torch.long
+    )
+    said = torch.tensor(
+        [tree.tokens[node] for node in steps], device=logits.device, dtype=torch.long
+    )
 
     def log_probs(logits: Tensor, rows: Tensor) -> Tensor:
         wide = logits.float()
@@ -204,7 +252,9 @@ def _group(
 
 
 def _mask(ordered: Sequence[int], place: dict[int, int], tree: _Tree, trunk: int) -> Tensor:
-    """Mask of what each token sees, [1, 1, node, trunk and node]: the trunk, its ancestors, and itself."""
+    """Mask of what each token sees, [1, 1, node, trunk and node]: the trunk, its ancestors, and
+    itself.
+    """
     seen = np.zeros((len(ordered), trunk + len(ordered)), dtype=bool)
     seen[:, :trunk] = True
     for node in sorted(ordered):  # parents have lower numbers
@@ -218,20 +268,28 @@ def _mask(ordered: Sequence[int], place: dict[int, int], tree: _Tree, trunk: int
 def shares(judge: LocalModel, texts: Sequence[Text]) -> bool:
     """Whether texts read together give the numbers of plain forwards; if not, a warning says why.
 
-    The trial reads one text per kind: with spoken tokens the shortest and the longest, with states the longest.
+    The trial reads one text per kind: with spoken tokens the shortest and the longest, with states
+    the longest.
     """
     config, longest = judge.model.config.get_text_config(), max(len(text.tokens) for text in texts)
     switches = tuple(n for n in length_switches(config) if n < longest)
-    if why := blocked(judge, "tree_mask", switches, longest) or blocked(judge, "shared_cache", switches, longest):
+    if why := blocked(judge, "tree_mask", switches, longest) or blocked(
+        judge, "shared_cache", switches, longest
+    ):
         logger.warning("%s reads each continuation by itself: %s", judge.name, why)
         return False
     by_length = sorted(texts, key=lambda text: len(text.tokens))
     spoken, states = ([text for text in by_length if wanted(text)] for wanted in (_speaks, _holds))
     sample = list(dict.fromkeys([*spoken[:1], *spoken[-1:], *states[-1:]]))
     try:
-        together, alone = (branched(judge, texts if sharing else sample, sharing=sharing) for sharing in (True, False))
+        together, alone = (
+            branched(judge, texts if sharing else sample, sharing=sharing)
+            for sharing in (True, False)
+        )
     except FAILURES as error:
-        logger.warning("%s reads each continuation by itself: %s: %s", judge.name, type(error).__name__, error)
+        logger.warning(
+            "%s reads each continuation by itself: %s: %s", judge.name, type(error).__name__, error
+        )
         return False
     at = [texts.index(text) for text in sample]
     held = [text for text in texts if text.state]
@@ -242,7 +300,9 @@ def shares(judge: LocalModel, texts: Sequence[Text]) -> bool:
     off = max(_off(one, other) for one, other in pairs)
     tolerance = SAME if judge.dtype == torch.float32 else BROKEN[judge.dtype]
     if off > tolerance:
-        logger.warning("%s reads each continuation by itself: together they are off by %.2g", judge.name, off)
+        logger.warning(
+            "%s reads each continuation by itself: together they are off by %.2g", judge.name, off
+        )
     return off <= tolerance
 
 
@@ -255,10 +315,16 @@ def _holds(text: Text) -> bool:
 
 
 def _off(found: Floats, plain: Floats) -> float:
-    """Largest difference of log-probabilities, or of states [row, layer, d_model] relative to their length."""
+    """Largest difference of log-probabilities, or of states [row, layer, d_model] relative to their
+    length.
+    """
     if found.ndim == 1:
         known = ~np.isnan(plain)
-        return float(np.max(np.abs(found - plain)[known] / np.maximum(np.abs(plain[known]), 1.0), initial=0.0))
+        return float(
+            np.max(
+                np.abs(found - plain)[known] / np.maximum(np.abs(plain[known]), 1.0), initial=0.0
+            )
+        )
     lengths = np.maximum(np.linalg.norm(plain, axis=-1), 1e-12)
     return float(np.max(np.linalg.norm(found - plain, axis=-1) / lengths))
 

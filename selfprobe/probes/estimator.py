@@ -1,4 +1,5 @@
-"""Contrast probes as a scikit-learn classifier: fit, predict_proba, score; clone and grid search; save, load.
+"""Contrast probes as a scikit-learn classifier: fit, predict_proba, score; clone and grid search;
+save, load.
 
 states = harvest(load_model("smollm2"), pairs)                       # or arrays of your own
 probe = ContrastProbe(kind="unsupervised").fit(states[:200])          # labels are the pairs' own
@@ -62,14 +63,18 @@ class Layers:
         if isinstance(layer, str) or (len(self.numbers) == 1 and layer < 0):
             return self.numbers[-1]
         if len(self.numbers) > 1 and layer not in self.numbers:
-            raise ValueError(f"layer must be one of {', '.join(map(str, self.numbers))}, got {layer}")
+            raise ValueError(
+                f"layer must be one of {', '.join(map(str, self.numbers))}, got {layer}"
+            )
         return int(layer)
 
 
 def _layers_of_array(x: npt.NDArray[np.floating[Any]]) -> Layers:
     """Layers of an array in one of `LAYOUTS`; ValueError for any other shape."""
     if x.ndim not in LAYOUTS or (x.ndim > 2 and (x.shape[-2] != 2 or x.shape[-3] not in (1, 2))):
-        raise ValueError(f"states must be a Harvest or an array {', '.join(LAYOUTS.values())}, got shape {x.shape}")
+        raise ValueError(
+            f"states must be a Harvest or an array {', '.join(LAYOUTS.values())}, got shape {x.shape}"
+        )
     if x.ndim == 5:
         return Layers(range(x.shape[1]), x.shape[-1], lambda number: x[:, number])
     states = x if x.ndim == 4 else np.stack([x / 2, -x / 2], axis=1)[:, None]
@@ -77,7 +82,8 @@ def _layers_of_array(x: npt.NDArray[np.floating[Any]]) -> Layers:
 
 
 class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Classifier: which of two texts does a model prefer, by a direction in its states at one layer? (paper 004)
+    """Classifier: which of two texts does a model prefer, by a direction in its states at one
+    layer? (paper 004)
 
     X is a `Harvest`, or an array in one of three layouts:
 
@@ -85,8 +91,8 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         [pair, order, side, d_model]          of one layer
         [pair, d_model]                       differences of the two sides, of one layer and order
 
-    y is [pair]: 1 where text 1 is better and 2 where text 2 is, or any two classes, of which the first in sorted order
-    stands for text 1. A Harvest has its labels and groups with it.
+    y is [pair]: 1 where text 1 is better and 2 where text 2 is, or any two classes, of which the
+    first in sorted order stands for text 1. A Harvest has its labels and groups with it.
 
     Parameters:
         kind: supervised, mean_difference, unsupervised, ccs; see `kinds`.
@@ -130,12 +136,14 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Args:
             X: A Harvest or an array.
-            y: Classes [pair]. Default: a Harvest's labels. None with an array: no labels, which unsupervised and ccs
-                under orientation logit or none do without.
-            groups: Source question of each pair [pair]: folds keep it together. Default: a Harvest's, or one per pair.
+            y: Classes [pair]. Default: a Harvest's labels. None with an array: no labels, which
+                unsupervised and ccs under orientation logit or none do without.
+            groups: Source question of each pair [pair]: folds keep it together. Default: a
+                Harvest's, or one per pair.
 
         Raises:
-            ValueError: X is in none of the layouts or not finite, there are other than two classes, or too few pairs.
+            ValueError: X is in none of the layouts or not finite, there are other than two classes,
+                or too few pairs.
         """
         self._check_parameters()
         given = self._layers(X, reset=True)
@@ -143,7 +151,9 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         supervision = self._supervision(X, y, groups)
         orders: Orders = "first" if given.differences else self.orders
         numbers = given.numbers if self.layer == "chosen" else [given.number(self.layer)]
-        fitted = [learn(self.kind, given.read(n), supervision, layer=n, orders=orders) for n in numbers]
+        fitted = [
+            learn(self.kind, given.read(n), supervision, layer=n, orders=orders) for n in numbers
+        ]
         self.layer_scores_ = np.array([probe.train_score for probe in fitted])
         best = fitted[best_layer(self.layer_scores_)]
         self.probe_ = replace(best, scale=calibrated(best, given.read(best.layer), supervision))
@@ -151,27 +161,38 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def preference(self, X: Any) -> Floats:
-        """Scores [pair] of states X: above 0, text 1 (the first class) is preferred; 0 is no preference.
+        """Scores [pair] of states X: above 0, text 1 (the first class) is preferred; 0 is no
+        preference.
 
-        Raises ValueError for a Harvest of another model than the probe's; an array says nothing of its model.
+        Raises ValueError for a Harvest of another model than the probe's; an array says nothing of
+        its model.
         """
         check_is_fitted(self)
-        if hasattr(X, "identity") and (ours := self.card()).revision not in ("", (theirs := X.identity).revision):
+        if hasattr(X, "identity") and (ours := self.card()).revision not in (
+            "",
+            (theirs := X.identity).revision,
+        ):
             raise ValueError(
                 f"the probe was fitted to {ours.model} ({ours.revision}), and these are states of {theirs.model} "
                 f"({theirs.revision}), in which its direction means nothing: fit one to them"
             )
         given = self._layers(X, reset=False)
         if given.width != len(self.probe_.direction):
-            raise ValueError(f"X has states of width {given.width}, the probe is of width {len(self.probe_.direction)}")
+            raise ValueError(
+                f"X has states of width {given.width}, the probe is of width {len(self.probe_.direction)}"
+            )
         return self.probe_.score(given.read(given.number(self.probe_.layer)))
 
     def decision_function(self, X: Any) -> Floats:
-        """Scores [pair] as scikit-learn has them: above 0 speaks for the second class, so this is −`preference`."""
+        """Scores [pair] as scikit-learn has them: above 0 speaks for the second class, so this is
+        −`preference`.
+        """
         return -self.preference(X)
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
-        """The preferred class of each pair [pair]; the second one where there is no preference (a score of 0)."""
+        """The preferred class of each pair [pair]; the second one where there is no preference (a
+        score of 0).
+        """
         check_is_fitted(self)
         return np.asarray(self.classes_[(self.preference(X) <= 0).astype(int)])
 
@@ -182,29 +203,41 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         if np.isnan(self.probe_.scale):
-            raise ValueError("this probe saw no labels of both kinds, so it has no probabilities: use preference()")
+            raise ValueError(
+                "this probe saw no labels of both kinds, so it has no probabilities: use preference()"
+            )
         first = 1 / (1 + np.exp(-self.probe_.scale * self.preference(X)))
         return np.column_stack([first, 1 - first])
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
-        """Accuracy on states X against classes y [pair] (default: a Harvest's labels); no preference counts half."""
+        """Accuracy on states X against classes y [pair] (default: a Harvest's labels); no
+        preference counts half.
+        """
         y = np.asarray(getattr(X, "labels", None) if y is None else y)
         scores = self.preference(X)
         if y.shape != scores.shape or not np.isin(y, self.classes_).all():
-            raise ValueError(f"y must be one of {self.classes_.tolist()} for each of the {len(scores)} pairs")
+            raise ValueError(
+                f"y must be one of {self.classes_.tolist()} for each of the {len(scores)} pairs"
+            )
         if sample_weight is not None:
             signed = np.where(y == self.classes_[0], scores, -scores)
             return float(np.average((np.sign(signed) + 1) / 2, weights=sample_weight))
         return float(accuracy(y == self.classes_[0], scores))
 
     def card(self, *, dataset: str = "", test_scores: Mapping[str, float] | None = None) -> "Card":
-        """What must be known to use this probe; states of unknown origin leave model and revision empty."""
+        """What must be known to use this probe; states of unknown origin leave model and revision
+        empty.
+        """
         from selfprobe.probes.probe_file import Card
 
         check_is_fitted(self)
         if hasattr(self, "card_"):
             held: Card = self.card_
-            return replace(held, dataset=dataset or held.dataset, test_scores=dict(test_scores or held.test_scores))
+            return replace(
+                held,
+                dataset=dataset or held.dataset,
+                test_scores=dict(test_scores or held.test_scores),
+            )
         return Card(
             dataset=dataset,
             settings=f"ContrastProbe({self.kind!r})",
@@ -214,18 +247,26 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             **self.origin_,
         )
 
-    def save(self, path: str | Path, *, dataset: str = "", test_scores: Mapping[str, float] | None = None) -> None:
-        """Write the probe and its card as `path` (.safetensors), which `selfprobe probe score` and `load` read.
+    def save(
+        self, path: str | Path, *, dataset: str = "", test_scores: Mapping[str, float] | None = None
+    ) -> None:
+        """Write the probe and its card as `path` (.safetensors), which `selfprobe probe score` and
+        `load` read.
 
-        Raises ValueError unless the classes are 1 and 2 (a file says which text is better), or the direction is all 0.
+        Raises ValueError unless the classes are 1 and 2 (a file says which text is better), or the
+        direction is all 0.
         """
         from selfprobe.probes.probe_file import save_probe
 
         card = self.card(dataset=dataset, test_scores=test_scores)
         if list(self.classes_) != [1, 2]:
-            raise ValueError(f"a probe's file says text 1 or 2, but the classes are {self.classes_.tolist()}")
+            raise ValueError(
+                f"a probe's file says text 1 or 2, but the classes are {self.classes_.tolist()}"
+            )
         if not self.probe_.direction.any():
-            raise ValueError("the probe's direction is all 0: its states do not differ from pair to pair")
+            raise ValueError(
+                "the probe's direction is all 0: its states do not differ from pair to pair"
+            )
         save_probe(Path(path), self.probe_, card)
 
     @classmethod
@@ -234,15 +275,22 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from selfprobe.probes.probe_file import load_probe
 
         file = load_probe(Path(path))
-        probe, orientation = file.probe, "few:32" if file.probe.orientation == "labels" else file.probe.orientation
+        probe, orientation = (
+            file.probe,
+            "few:32" if file.probe.orientation == "labels" else file.probe.orientation,
+        )
         made = cls(probe.kind, layer=probe.layer, orders=probe.orders, orientation=orientation)
         made.probe_, made.card_, made.classes_ = probe, file.card, np.array([1, 2])
         made.n_features_in_ = len(probe.direction)
         return made
 
     @classmethod
-    def from_hub(cls, repository: str, *, revision: str | None = None, token: str | None = None) -> Self:
-        """A fitted probe, uploaded as probe.safetensors to `repository` ("owner/name") on the Hugging Face hub."""
+    def from_hub(
+        cls, repository: str, *, revision: str | None = None, token: str | None = None
+    ) -> Self:
+        """A fitted probe, uploaded as probe.safetensors to `repository` ("owner/name") on the
+        Hugging Face hub.
+        """
         from selfprobe.probes.probe_file import fetched
 
         return cls.load(fetched(repository, revision=revision, token=token))
@@ -256,13 +304,19 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         parse_orientation(str(self.orientation))
         for name, known in (("kind", get_args(Kind)), ("orders", get_args(Orders))):
             if getattr(self, name) not in known:
-                raise ValueError(f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}")
+                raise ValueError(
+                    f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}"
+                )
         if self.layer not in ("chosen", "last") and not _whole(self.layer):
-            raise ValueError(f"layer must be chosen, last or a block's number from 0, got {self.layer!r}")
+            raise ValueError(
+                f"layer must be chosen, last or a block's number from 0, got {self.layer!r}"
+            )
         if not _whole(self.folds, 2):
             raise ValueError(f"folds must be 2 or more, got {self.folds!r}")
         if not _whole(self.random_state):
-            raise ValueError(f"random_state must be a whole number from 0, got {self.random_state!r}")
+            raise ValueError(
+                f"random_state must be a whole number from 0, got {self.random_state!r}"
+            )
         if self.c is not None and not (isinstance(self.c, Real) and 0 < self.c < np.inf):
             raise ValueError(f"c must be a number above 0, or None to choose it, got {self.c!r}")
 
@@ -272,7 +326,9 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         elif (X if hasattr(X, "ndim") else np.asarray(X)).ndim <= 2:
             return _layers_of_array(validate_data(self, X, reset=reset, dtype=np.float64))
         else:
-            found = _layers_of_array(check_array(X, allow_nd=True, dtype=np.float64, ensure_min_samples=0))
+            found = _layers_of_array(
+                check_array(X, allow_nd=True, dtype=np.float64, ensure_min_samples=0)
+            )
         if reset:
             self.n_features_in_ = found.width
         return found
@@ -283,7 +339,9 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if y is None and harvested and X.labels.any():
             y = X.labels
             if not y.all():
-                raise ValueError(f"{int((y == 0).sum())} of {len(y)} pairs have no label: leave them out of the fit")
+                raise ValueError(
+                    f"{int((y == 0).sum())} of {len(y)} pairs have no label: leave them out of the fit"
+                )
         needed = self.kind in LABELLED or parse_orientation(self.orientation)[0] == "few"
         if y is None and needed:
             raise ValueError(
@@ -292,7 +350,13 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         y = None if y is None else column_or_1d(y, warn=True)
         size = len(X)
-        names = X.groups if groups is None and harvested else np.arange(size) if groups is None else np.asarray(groups)
+        names = (
+            X.groups
+            if groups is None and harvested
+            else np.arange(size)
+            if groups is None
+            else np.asarray(groups)
+        )
         if len(names) != size or (y is not None and len(y) != size):
             given = f"{len(names)} groups, {'no' if y is None else len(y)} labels"
             raise ValueError(f"inconsistent numbers of samples: {size} pairs, {given}")
@@ -305,16 +369,22 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             from selfprobe.probes.evaluate import own_answers
 
             own = own_answers(X).mean(axis=1) - 0.5
-        return Supervision(first, names, own, self.orientation, self.c, self.folds, self.random_state)
+        return Supervision(
+            first, names, own, self.orientation, self.c, self.folds, self.random_state
+        )
 
     def _first(self, y: Any) -> npt.NDArray[np.bool_]:
         """Whether the first class is right [pair]; sets `classes_`."""
         check_classification_targets(y)
         if (kind := type_of_target(y)) != "binary":
-            raise ValueError(f"Only binary classification is supported. The type of the target is {kind}.")
+            raise ValueError(
+                f"Only binary classification is supported. The type of the target is {kind}."
+            )
         self.classes_ = np.unique(y)
         if len(self.classes_) < 2:
-            raise ValueError(f"there is one class alone, {self.classes_.tolist()[0]!r}: nothing to learn from")
+            raise ValueError(
+                f"there is one class alone, {self.classes_.tolist()[0]!r}: nothing to learn from"
+            )
         return np.asarray(y == self.classes_[0])
 
 
@@ -326,7 +396,10 @@ def _origin(X: Any, groups: Any) -> dict[str, Any]:
     """What a card says of the states that a probe was fitted to."""
     if not hasattr(X, "identity"):
         blank = dict.fromkeys(("model", "revision", "template", "dtype", "data_hash"), "")
-        return blank | {"train_groups": tuple(sorted({str(name) for name in groups})), "train_pairs": len(X)}
+        return blank | {
+            "train_groups": tuple(sorted({str(name) for name in groups})),
+            "train_pairs": len(X),
+        }
     from selfprobe.data.pairs import data_hash
     from selfprobe.probes.fit import questions
 

@@ -1,16 +1,17 @@
-"""Fitting probes on contrast pairs: every kind of probe as a function of states (paper 004, §3, §4.4).
+"""Fitting probes on contrast pairs: every kind of probe as a function of states (paper 004, §3,
+§4.4).
 
-A feature is x = φ̃⁺ − φ̃⁻, both sides centred with means of the training half. With a pair shown in both orders the
-feature is ½(x of the pair − x of the swapped pair): what position alone does is in both and drops out, and so do the
-means. A positive score says that text 1 is better.
+A feature is x = φ̃⁺ − φ̃⁻, both sides centred with means of the training half. With a pair shown in
+both orders the feature is ½(x of the pair − x of the swapped pair): what position alone does is in
+both and drops out, and so do the means. A positive score says that text 1 is better.
 
 supervised        logistic regression on x (paper 004)                     labels of all training pairs
 mean_difference   mean x of the pairs with one label less the others'      labels of all training pairs
 unsupervised      first principal component of x (paper 004)               labels for the sign alone, see `Sign`
 ccs               contrast-consistent search (Burns et al. 2023, §2)       labels for the sign alone
 
-`fit_layer` and `estimator` learn through `learn`. The settings of an evaluation, its presets and its random halves
-(§4.4) are here too.
+`fit_layer` and `estimator` learn through `learn`. The settings of an evaluation, its presets and
+its random halves (§4.4) are here too.
 
 PyTorch is not imported here: a process that fits would load it for seconds and not use it.
 """
@@ -56,12 +57,18 @@ class Probe:
     c: float = math.nan
     """Chosen inverse regularisation, in units of `C_GRID`."""
     train_score: float = math.nan
-    """Score by which the layer was chosen: AUROC out of fold, or on the few labels; never on test labels."""
+    """Score by which the layer was chosen: AUROC out of fold, or on the few labels; never on test
+    labels.
+    """
     scale: float = math.nan
-    """Factor of the score: P(text 1 is better) is the logistic function of scale · score; NaN without calibration."""
+    """Factor of the score: P(text 1 is better) is the logistic function of scale · score; NaN
+    without calibration.
+    """
 
     def score(self, states: FloatArray, *, orders: Orders | None = None) -> npt.NDArray[np.float64]:
-        """Scores [pair] of states [pair, order, side, d_model] at the probe's layer; > 0: text 1 is better."""
+        """Scores [pair] of states [pair, order, side, d_model] at the probe's layer; > 0: text 1 is
+        better.
+        """
         x = features(states, self.mean_plus, self.mean_minus, orders=orders or self.orders)
         return np.asarray(x @ self.direction.astype(np.float64) + self.bias)
 
@@ -78,7 +85,9 @@ def features(
 ) -> npt.NDArray[np.float64]:
     """x [pair, d_model] of states [pair, order, side, d_model]."""
     if orders == "both" and states.shape[1] < 2:
-        raise ValueError("this needs every pair in both orders, but the harvest has one: harvest with both_orders")
+        raise ValueError(
+            "this needs every pair in both orders, but the harvest has one: harvest with both_orders"
+        )
     x = states[:, :, 0].astype(np.float64) - mean_plus - states[:, :, 1] + mean_minus
     return np.asarray(x[:, 0] if orders == "first" else (x[:, 0] - x[:, 1]) / 2)
 
@@ -100,7 +109,9 @@ def check_labels(first_better: BoolArray, groups: npt.NDArray[Any], *, folds: in
 
 
 def learnable(first_better: BoolArray, groups: npt.NDArray[Any], *, folds: int) -> bool:
-    """Whether these labels suffice for a regression whose C is chosen in grouped folds; see `check_labels`."""
+    """Whether these labels suffice for a regression whose C is chosen in grouped folds; see
+    `check_labels`.
+    """
     enough = len(first_better) >= 2 * folds and len(np.unique(groups)) >= folds
     return enough and 0 < int(first_better.sum()) < len(first_better)
 
@@ -126,10 +137,12 @@ def logistic(
     c: float | None = None,
     folds: int = 4,
 ) -> Logistic:
-    """L2 logistic regression of `first_better` on x [pair, d]; C by log loss over grouped folds of these pairs.
+    """L2 logistic regression of `first_better` on x [pair, d]; C by log loss over grouped folds of
+    these pairs.
 
-    Paper: σ(wᵀx), regularisation not stated. Here: C from `C_GRID`, chosen inside the training half. A given `c` is for
-    features as they are (scikit-learn's meaning). `balanced`: both labels weigh the same, however often each occurs.
+    Paper: σ(wᵀx), regularisation not stated. Here: C from `C_GRID`, chosen inside the training
+    half. A given `c` is for features as they are (scikit-learn's meaning). `balanced`: both labels
+    weigh the same, however often each occurs.
     """
     from sklearn.model_selection import GroupKFold
 
@@ -157,13 +170,18 @@ def _solve(
 
     if y.all() or not y.any():  # a fold without one label says nothing
         return np.zeros(z.shape[1]), 0.0
-    how: dict[str, Any] = {"fit_intercept": intercept, "class_weight": "balanced" if balanced else None}
+    how: dict[str, Any] = {
+        "fit_intercept": intercept,
+        "class_weight": "balanced" if balanced else None,
+    }
     fitted = LogisticRegression(C=c, max_iter=10_000, tol=tol, **how).fit(z, y)
     return fitted.coef_[0], float(fitted.intercept_[0]) if intercept else 0.0
 
 
 def _compressed(x: FloatArray) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """z [pair, r] and basis [d, r] with z = x·basis, without loss: an L2 solution lies in the span of the rows."""
+    """z [pair, r] and basis [d, r] with z = x·basis, without loss: an L2 solution lies in the span
+    of the rows.
+    """
     if x.shape[1] <= x.shape[0]:
         return np.asarray(x), np.eye(x.shape[1])
     q, r = np.linalg.qr(x.T)
@@ -171,10 +189,12 @@ def _compressed(x: FloatArray) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.
 
 
 def principal(x: FloatArray, *, symmetric: bool) -> npt.NDArray[np.float64]:
-    """First principal component [d] of x [pair, d], unit length; its sign is arbitrary (largest entry positive).
+    """First principal component [d] of x [pair, d], unit length; its sign is arbitrary (largest
+    entry positive).
 
-    `symmetric`: features of both orders, where −x is as much a feature as x: no mean is taken off. The result is all 0
-    where the pairs do not differ, as after a first block that sees only the last tokens (a convolution's).
+    `symmetric`: features of both orders, where −x is as much a feature as x: no mean is taken off.
+    The result is all 0 where the pairs do not differ, as after a first block that sees only the
+    last tokens (a convolution's).
     """
     from scipy.sparse.linalg import svds
 
@@ -194,11 +214,15 @@ def parse_orientation(text: str) -> tuple[str, int]:
         return "few", int(match[1])
     if text in ("logit", "none", "oracle"):
         return text, 0
-    raise ValueError(f"orientation must be few:K (K labelled training pairs), logit, none or oracle, got {text!r}")
+    raise ValueError(
+        f"orientation must be few:K (K labelled training pairs), logit, none or oracle, got {text!r}"
+    )
 
 
 def sign_agreement(first_better: BoolArray, scores: FloatArray) -> float:
-    """Share of pairs (−1..1) that the sign gets right less the share that it gets wrong; ties of 0 by the sizes."""
+    """Share of pairs (−1..1) that the sign gets right less the share that it gets wrong; ties of 0
+    by the sizes.
+    """
     truth = np.where(first_better, 1.0, -1.0)
     votes = float(np.mean(truth * np.sign(scores)))
     sizes = float(np.mean(truth * scores) / (np.mean(np.abs(scores)) or 1.0))
@@ -206,7 +230,9 @@ def sign_agreement(first_better: BoolArray, scores: FloatArray) -> float:
 
 
 def few_of(orientation: str, size: int, *, seed: int) -> IntArray:
-    """Which of `size` training pairs give their labels to `few:K`, at most all; none for other orientations."""
+    """Which of `size` training pairs give their labels to `few:K`, at most all; none for other
+    orientations.
+    """
     _, labelled = parse_orientation(orientation)
     return np.sort(np.random.default_rng([seed, 5]).permutation(size)[:labelled]).astype(np.intp)
 
@@ -238,7 +264,9 @@ class Supervision:
     folds: int = 4
     seed: int = 0
     bias: bool = True
-    """Whether a constant is fitted with wᵀx where pairs have one order; with both orders there is none."""
+    """Whether a constant is fitted with wᵀx where pairs have one order; with both orders there is
+    none.
+    """
     balanced: bool = False
     """Whether both labels weigh the same in the supervised fit."""
 
@@ -265,7 +293,8 @@ def learn(
     orders: Orders,
     centre: tuple[FloatArray, FloatArray] | None = None,
 ) -> Probe:
-    """A probe of `kind` on states [pair, order, side, d_model]; not calibrated yet, see `calibrated`.
+    """A probe of `kind` on states [pair, order, side, d_model]; not calibrated yet, see
+    `calibrated`.
 
     `centre`: means [d_model] of the two sides; default: those of `states`.
     """
@@ -281,8 +310,9 @@ def learn(
 def calibrated(probe: Probe, states: FloatArray, supervision: Supervision) -> float:
     """The `scale` of a probe fitted to these states; NaN where no label may be used for it.
 
-    Platt's method without a constant, so that the texts swapped have the other probability: on scores out of fold where
-    labels gave the direction, else on the few pairs whose labels gave the sign.
+    Platt's method without a constant, so that the texts swapped have the other probability: on
+    scores out of fold where labels gave the direction, else on the few pairs whose labels gave the
+    sign.
     """
     if probe.kind not in LABELLED:
         if parse_orientation(supervision.orientation)[0] != "few":
@@ -301,7 +331,9 @@ def calibrated(probe: Probe, states: FloatArray, supervision: Supervision) -> fl
 
 
 def _scale(scores: Floats, truth: BoolArray) -> float:
-    """The factor (above 0) with the least log loss of σ(factor · score), against Platt's (n + 1) / (n + 2), not 1."""
+    """The factor (above 0) with the least log loss of σ(factor · score), against Platt's (n + 1) /
+    (n + 2), not 1.
+    """
     from scipy.optimize import minimize_scalar
 
     unit = float(np.abs(scores).mean())
@@ -328,7 +360,10 @@ class Learnt:
 
 
 def _supervised(x: Floats, _: FloatArray, supervision: Supervision, orders: Orders) -> Learnt:
-    given: dict[str, Any] = {"intercept": supervision.bias and orders == "first", "balanced": supervision.balanced}
+    given: dict[str, Any] = {
+        "intercept": supervision.bias and orders == "first",
+        "balanced": supervision.balanced,
+    }
     given |= {"c": supervision.c, "folds": supervision.folds}
     fitted = logistic(x, supervision.truth(), supervision.groups, **given)
     return Learnt(fitted.direction, fitted.bias, fitted.c, fitted.score)
@@ -363,10 +398,12 @@ def _unsupervised(x: Floats, _: FloatArray, supervision: Supervision, orders: Or
 
 
 def _ccs(x: Floats, states: FloatArray, supervision: Supervision, orders: Orders) -> Learnt:
-    """Burns et al. 2023: p = σ(θφ + b) should be 1 − p on the other side of the contrast, and far from ½.
+    """Burns et al. 2023: p = σ(θφ + b) should be 1 − p on the other side of the contrast, and far
+    from ½.
 
-    Paper: each side normalised, AdamW with weight decay .01, best of 10 random starts by the loss, predicts from both
-    p. Here: the same loss and decay on centred sides by L-BFGS, and θ scores as every direction does.
+    Paper: each side normalised, AdamW with weight decay .01, best of 10 random starts by the loss,
+    predicts from both p. Here: the same loss and decay on centred sides by L-BFGS, and θ scores as
+    every direction does.
     """
     from scipy.optimize import minimize
 
@@ -380,18 +417,28 @@ def _ccs(x: Floats, states: FloatArray, supervision: Supervision, orders: Orders
         p, n = 1 / (1 + np.exp(-np.clip(sides @ theta[:-1] + theta[-1], -500, 500)))
         off, sure, lower = p + n - 1, np.minimum(p, n), p < n
         value = float(np.mean(off**2 + sure**2)) + 0.005 * float(theta[:-1] @ theta[:-1])
-        by_p, by_n = (2 * off + 2 * sure * lower) * p * (1 - p), (2 * off + 2 * sure * ~lower) * n * (1 - n)
+        by_p, by_n = (
+            (2 * off + 2 * sure * lower) * p * (1 - p),
+            (2 * off + 2 * sure * ~lower) * n * (1 - n),
+        )
         slope = (by_p @ sides[0] + by_n @ sides[1]) / len(p) + 0.01 * theta[:-1]
         return value, np.append(slope, float(np.mean(by_p + by_n)))
 
     rng = np.random.default_rng([supervision.seed, 6])
-    starts = (rng.standard_normal(sides.shape[2] + 1) / math.sqrt(sides.shape[2]) for _ in range(10))
-    best = min((minimize(loss, start, jac=True, method="L-BFGS-B") for start in starts), key=lambda found: found.fun)
+    starts = (
+        rng.standard_normal(sides.shape[2] + 1) / math.sqrt(sides.shape[2]) for _ in range(10)
+    )
+    best = min(
+        (minimize(loss, start, jac=True, method="L-BFGS-B") for start in starts),
+        key=lambda found: found.fun,
+    )
     return _signed(q @ best.x[:-1] / size, x, supervision)
 
 
 def _signed(direction: Floats, x: Floats, supervision: Supervision, bias: float = 0.0) -> Learnt:
-    """A direction (and its constant) that was fitted without labels, with its sign as the orientation asks."""
+    """A direction (and its constant) that was fitted without labels, with its sign as the
+    orientation asks.
+    """
     way, _ = parse_orientation(supervision.orientation)
     scores = x @ direction + bias
     if way == "few":
@@ -400,11 +447,15 @@ def _signed(direction: Floats, x: Floats, supervision: Supervision, bias: float 
         return Learnt(sign * direction, sign * bias, score=auroc(truth[few], sign * scores[few]))
     if way == "logit":
         if supervision.model_answers is None:
-            raise ValueError("orientation logit needs the model's own answers: fit to a Harvest, which holds them")
+            raise ValueError(
+                "orientation logit needs the model's own answers: fit to a Harvest, which holds them"
+            )
         sign = 1.0 if float(scores @ supervision.model_answers) >= 0 else -1.0
         return Learnt(sign * direction, sign * bias)
     if way == "oracle":
-        raise ValueError("orientation oracle takes the labels of a test half, which a fit does not see")
+        raise ValueError(
+            "orientation oracle takes the labels of a test half, which a fit does not see"
+        )
     return Learnt(direction, bias)
 
 
@@ -424,41 +475,54 @@ class FitSettings:
     grouped: bool = True
     """Keep all pairs of a question on one side of the split."""
     orders: Orders = "both"
-    """Whether pairs are fitted and scored from both orders, which removes position, or from the first alone."""
+    """Whether pairs are fitted and scored from both orders, which removes position, or from the
+    first alone.
+    """
     centre: Literal["train", "all"] = "train"
     """Pairs over which the means are taken; "all" leaks the test half."""
     layer: Literal["train", "last"] = "train"
     """Whether the layer is chosen on the training half, or is the last block."""
     orientation: str = "few:32"
-    """Sign of the principal component: few:K labelled training pairs, logit (the model's own answers on the training
-    half), none (both signs reported), oracle (the better one on the test half: leaks)."""
+    """Sign of the principal component: few:K labelled training pairs, logit (the model's own
+    answers on the training half), none (both signs reported), oracle (the better one on the test
+    half: leaks).
+    """
     c: float | None = None
     """Inverse regularisation; None: chosen inside the training half."""
     balanced: bool = False
     """Whether both labels weigh the same in the supervised fit, however often each occurs."""
     train: float = 0.5
-    """Size of the training half: below 1 a share of the pairs, else their number (§5.2: 5,000); all others test.
-    Aspects that are fitted apart divide it between them."""
+    """Size of the training half: below 1 a share of the pairs, else their number (§5.2: 5,000); all
+    others test. Aspects that are fitted apart divide it between them.
+    """
     aspects: Literal["together", "apart"] = "together"
-    """Whether data with several aspects (SummEval, NEWSROOM, HANNA) get one probe for all, or one for each; a number is
-    then the mean over aspects, for every method. The paper is silent; its public code fits and averages them apart."""
+    """Whether data with several aspects (SummEval, NEWSROOM, HANNA) get one probe for all, or one
+    for each; a number is then the mean over aspects, for every method. The paper is silent; its
+    public code fits and averages them apart.
+    """
     prompts: Literal["paper", "conversations"] = "paper"
-    """Form of LLMBar and MT-Bench: the paper's with the question in a line of its own, or whole conversations,
-    unchanged (MT-Bench then without judges who are authors, as in the public code)."""
+    """Form of LLMBar and MT-Bench: the paper's with the question in a line of its own, or whole
+    conversations, unchanged (MT-Bench then without judges who are authors, as in the public code).
+    """
     seeds: int = 5
     """Number of random halves; numbers are means over them."""
     folds: int = 4
     """Number of folds inside the training half."""
     resamples: int = 500
-    """Number of bootstrap resamples per interval. A curve over layers takes a fifth of them (but 100), shuffled labels
-    two fifths, an ablation four times as many."""
+    """Number of bootstrap resamples per interval. A curve over layers takes a fifth of them (but
+    100), shuffled labels two fifths, an ablation four times as many.
+    """
 
     def __post_init__(self) -> None:
         parse_orientation(self.orientation)
         if self.seeds < 1 or self.folds < 2:
-            raise ValueError(f"expected seeds >= 1 and folds >= 2, got {self.seeds} and {self.folds}")
+            raise ValueError(
+                f"expected seeds >= 1 and folds >= 2, got {self.seeds} and {self.folds}"
+            )
         if not 0 < self.train < 1 and (self.train < 1 or self.train != int(self.train)):
-            raise ValueError(f"train must be a share in (0, 1) or a whole number of pairs, got {self.train}")
+            raise ValueError(
+                f"train must be a share in (0, 1) or a whole number of pairs, got {self.train}"
+            )
         if self.resamples < 100:
             raise ValueError(f"expected resamples >= 100, got {self.resamples}")
 
@@ -471,7 +535,13 @@ class FitSettings:
 PRESETS: Mapping[str, FitSettings] = {
     "strict": FitSettings(),
     "paper": FitSettings(
-        "paper", grouped=False, orders="first", layer="last", orientation="none", c=1.0, aspects="apart"
+        "paper",
+        grouped=False,
+        orders="first",
+        layer="last",
+        orientation="none",
+        c=1.0,
+        aspects="apart",
     ),
     "released-code": FitSettings(
         "released-code",
@@ -487,11 +557,13 @@ PRESETS: Mapping[str, FitSettings] = {
         prompts="conversations",
     ),
 }
-"""strict: everything above. paper: §4.4 to the letter (random halves, one order, last layer, an unsigned component,
-σ(wᵀx) without a constant; the paper does not state the regularisation: scikit-learn's, nor how it treats aspects: each
-has its probe, as in the code). released-code: what maiush/LP-as-a-Judge does besides: 70 % train, balanced weights,
-means over both parts, the sign that is better on the test labels, and MT-Bench's whole conversations without judges who
-are authors; its wording is not taken over, as it has no licence. Only strict is an honest measurement."""
+"""strict: everything above. paper: §4.4 to the letter (random halves, one order, last layer, an
+unsigned component, σ(wᵀx) without a constant; the paper does not state the regularisation:
+scikit-learn's, nor how it treats aspects: each has its probe, as in the code). released-code: what
+maiush/LP-as-a-Judge does besides: 70 % train, balanced weights, means over both parts, the sign
+that is better on the test labels, and MT-Bench's whole conversations without judges who are
+authors; its wording is not taken over, as it has no licence. Only strict is an honest measurement.
+"""
 
 
 def halves(
@@ -504,9 +576,9 @@ def halves(
 ) -> tuple[IntArray, IntArray]:
     """Rows of the training and the test half.
 
-    Groups are drawn at random until the training half has `train` of the pairs, a share or a number. `train_from`
-    restricts it to half of those rows (LLMBar: natural pairs); all others are test pairs, except those whose question
-    is in the training half.
+    Groups are drawn at random until the training half has `train` of the pairs, a share or a
+    number. `train_from` restricts it to half of those rows (LLMBar: natural pairs); all others are
+    test pairs, except those whose question is in the training half.
     """
     size = len(groups)
     eligible = np.ones(size, dtype=bool) if train_from is None else train_from
@@ -526,7 +598,9 @@ def halves(
 
 
 def questions(pairs: Iterable[Pair]) -> set[str]:
-    """Groups of `pairs`, and their questions, which have other names elsewhere: all that a probe of them has seen."""
+    """Groups of `pairs`, and their questions, which have other names elsewhere: all that a probe of
+    them has seen.
+    """
     return {name for pair in pairs for name in (pair.group, pair.asked)}
 
 
@@ -569,9 +643,15 @@ class FitInputs:
         """What the probes of one half may learn from; the sign that an oracle gives comes later."""
         settings, train = self.settings, self.halves[seed].train
         orientation = "none" if settings.orientation == "oracle" else settings.orientation
-        truth, groups, answers = self.first_better[train], self.groups[train], self.model_answers[train]
+        truth, groups, answers = (
+            self.first_better[train],
+            self.groups[train],
+            self.model_answers[train],
+        )
         given = {"bias": False, "balanced": settings.balanced}  # paper: σ(wᵀx), as does its code
-        return Supervision(truth, groups, answers, orientation, settings.c, settings.folds, seed, **given)
+        return Supervision(
+            truth, groups, answers, orientation, settings.c, settings.folds, seed, **given
+        )
 
 
 @dataclass(frozen=True)
@@ -584,15 +664,20 @@ class LayerFit:
     one_order: dict[Kind, Scores]
     """[test pair]: scores of the same probes on the first order alone."""
     random: Scores
-    """[direction, test pair]: scores of random directions, with the sign from all training labels."""
+    """[direction, test pair]: scores of random directions, with the sign from all training labels.
+    """
     few: Scores
     """[test pair]: scores of a regression on the labels of `few:K` alone; NaN without them."""
     few_score: float
     """Out-of-fold AUROC of that regression, on those labels."""
 
 
-def fit_layer(states: FloatArray, study: FitInputs, layer: int, seeds: Sequence[int]) -> list[LayerFit]:
-    """One `LayerFit` per seed, from states [pair, order, side, d_model] of the block with number `layer`."""
+def fit_layer(
+    states: FloatArray, study: FitInputs, layer: int, seeds: Sequence[int]
+) -> list[LayerFit]:
+    """One `LayerFit` per seed, from states [pair, order, side, d_model] of the block with number
+    `layer`.
+    """
     return [_fit(states, study, layer=layer, seed=seed) for seed in seeds]
 
 
@@ -600,11 +685,18 @@ def _fit(states: FloatArray, study: FitInputs, *, layer: int, seed: int) -> Laye
     settings, half, supervision = study.settings, study.halves[seed], study.supervision(seed)
     orders, train, test = settings.orders, states[half.train], states[half.test]
     centre = means(train if settings.centre == "train" else np.concatenate([train, test]), orders)
-    probes = {kind: learn(kind, train, supervision, layer=layer, orders=orders, centre=centre) for kind in KINDS}
+    probes = {
+        kind: learn(kind, train, supervision, layer=layer, orders=orders, centre=centre)
+        for kind in KINDS
+    }
     if settings.orientation == "oracle":
-        probes["unsupervised"] = _by_test_labels(probes["unsupervised"], test, study.first_better[half.test])
+        probes["unsupervised"] = _by_test_labels(
+            probes["unsupervised"], test, study.first_better[half.test]
+        )
     learnt, tested = (features(part, *centre, orders=orders) for part in (train, test))
-    chance = np.random.default_rng([seed, layer, 7]).standard_normal((learnt.shape[1], RANDOM_DIRECTIONS))
+    chance = np.random.default_rng([seed, layer, 7]).standard_normal(
+        (learnt.shape[1], RANDOM_DIRECTIONS)
+    )
     truth = supervision.truth()
     signs = [1.0 if sign_agreement(truth, column) >= 0 else -1.0 for column in (learnt @ chance).T]
     few = learnt[np.searchsorted(half.train, half.few)]
@@ -621,15 +713,22 @@ def _by_test_labels(probe: Probe, test: FloatArray, truth: BoolArray) -> Probe:
     """The better sign on the test half, which the released code takes. LEAKS."""
     scores = probe.score(test)
     sign = 1.0 if signed_f1(truth, scores) >= signed_f1(truth, -scores) else -1.0
-    return replace(probe, direction=sign * probe.direction, bias=sign * probe.bias, orientation="oracle")
+    return replace(
+        probe, direction=sign * probe.direction, bias=sign * probe.bias, orientation="oracle"
+    )
 
 
 def _few(few: FloatArray, tested: FloatArray, study: FitInputs, half: Half) -> tuple[Scores, float]:
-    """Scores of a regression on the few labels that the unsupervised probe gets, and its AUROC out of fold.
+    """Scores of a regression on the few labels that the unsupervised probe gets, and its AUROC out
+    of fold.
 
     `few` and `tested` are features [pair, d] of these pairs and of the test half.
     """
-    truth, groups, folds = study.first_better[half.few], study.groups[half.few], study.settings.folds
+    truth, groups, folds = (
+        study.first_better[half.few],
+        study.groups[half.few],
+        study.settings.folds,
+    )
     if not learnable(truth, groups, folds=folds):
         return np.full(len(half.test), np.nan), np.nan
     fitted = logistic(few, truth, groups, folds=folds)
@@ -637,5 +736,7 @@ def _few(few: FloatArray, tested: FloatArray, study: FitInputs, half: Half) -> t
 
 
 def signed_f1(first_better: BoolArray, scores: FloatArray) -> float:
-    """F1 of both labels, weighted by the frequency of each; a score of 0 is a tie and counts for neither."""
+    """F1 of both labels, weighted by the frequency of each; a score of 0 is a tie and counts for
+    neither.
+    """
     return estimate.weighted_f1(np.where(first_better, 1, -1), np.sign(scores))

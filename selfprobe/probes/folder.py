@@ -27,20 +27,28 @@ if TYPE_CHECKING:  # a folder is read without PyTorch
 
 
 def claim(out: Path, judge: "LocalModel", sets: Mapping[str, PairSet]) -> None:
-    """ValueError where `out` holds another run, whose probes would be overwritten or mixed with this one's.
+    """ValueError where `out` holds another run, whose probes would be overwritten or mixed with
+    this one's.
 
-    Another run is one of another model, under another chat, with other pairs in a data set of the same name, or on data
-    sets of which some are not in `sets` while some of `sets` are missing: a run may drop sets or add some, not both.
+    Another run is one of another model, under another chat, with other pairs in a data set of the
+    same name, or on data sets of which some are not in `sets` while some of `sets` are missing: a
+    run may drop sets or add some, not both.
     """
     if not (out / "run.json").is_file():
         return
     held = read_run(out)
     if held["revision"] != judge.revision:
-        raise ValueError(f"{out} holds a run of {held['model']} ({held['revision']}): give {judge.name} another folder")
+        raise ValueError(
+            f"{out} holds a run of {held['model']} ({held['revision']}): give {judge.name} another folder"
+        )
     if Chat(**held.get("chat", {})) != judge.chat:
-        raise ValueError(f"{out} holds a run with another system turn or other template arguments: give another folder")
+        raise ValueError(
+            f"{out} holds a run with another system turn or other template arguments: give another folder"
+        )
     for name, given in sets.items():
-        if name in held["datasets"] and (before := held["datasets"][name])["hash"] != data_hash(given.pairs):
+        if name in held["datasets"] and (before := held["datasets"][name])["hash"] != data_hash(
+            given.pairs
+        ):
             raise ValueError(
                 f"{out} holds a run on other pairs of {name} (from {before['origin']}, "
                 f"{before.get('pairs', 'some')} pairs; now from {given.origin}, {len(given.pairs)}; rows, labels, "
@@ -96,14 +104,20 @@ def read_run(out: Path) -> dict[str, Any]:
     try:
         state: dict[str, Any] = dict(json.loads(file.read_text("utf-8")))
         # Runs before 0.3 stored it; a folder from somebody else must not switch it on.
-        state["loading"] = {name: value for name, value in state["loading"].items() if name != "allow_pickle"}
+        state["loading"] = {
+            name: value for name, value in state["loading"].items() if name != "allow_pickle"
+        }
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise ValueError(f"{file} is not what a run writes ({type(error).__name__}: {error}): run again") from None
+        raise ValueError(
+            f"{file} is not what a run writes ({type(error).__name__}: {error}): run again"
+        ) from None
     return state
 
 
 def probe_name(dataset: str, aspect: str) -> str:
-    """Beginning of the names of a data set's probe files; `aspect` is "" where one probe learnt from all."""
+    """Beginning of the names of a data set's probe files; `aspect` is "" where one probe learnt
+    from all.
+    """
     return f"{dataset}-{aspect}" if aspect else dataset
 
 

@@ -1,4 +1,5 @@
-"""Tokens to states: last-token states of all blocks for both sides of a pair, and P("1"), P("2") on the way.
+"""Tokens to states: last-token states of all blocks for both sides of a pair, and P("1"), P("2") on
+the way.
 
 Three ways that must agree (`choose` checks it, before the work, for a model and its prompts):
 
@@ -8,9 +9,10 @@ Three ways that must agree (`choose` checks it, before the work, for a model and
 
 Batches are padded on the left, so that the last position is the same column in every row.
 
-The reference reads one text at a time, with nothing but its tokens. A way is right where its states agree with the
-reference and the difference of a pair's two sides, which is what a probe reads, agrees too; and where nothing that is
-hidden from a side reaches it: neither the other side's token nor a pad.
+The reference reads one text at a time, with nothing but its tokens. A way is right where its states
+agree with the reference and the difference of a pair's two sides, which is what a probe reads,
+agrees too; and where nothing that is hidden from a side reaches it: neither the other side's token
+nor a pad.
 """
 
 import inspect
@@ -38,13 +40,19 @@ _locks: MutableMapping[Any, RLock] = WeakKeyDictionary()
 
 
 def one_thread(model: Any) -> RLock:
-    """Lock to hold while `model` is read: another thread would see our hooks, and restore the wrong attention."""
+    """Lock to hold while `model` is read: another thread would see our hooks, and restore the wrong
+    attention.
+    """
     return _locks.setdefault(model, RLock())
 
 
 @contextmanager
-def attending(model: Any, name: str, attend: Callable[..., Any], mask: Callable[..., Any]) -> Iterator[None]:
-    """Context in which `model` calls `attend`, under `mask`'s mask of a batch; both follow transformers' interfaces."""
+def attending(
+    model: Any, name: str, attend: Callable[..., Any], mask: Callable[..., Any]
+) -> Iterator[None]:
+    """Context in which `model` calls `attend`, under `mask`'s mask of a batch; both follow
+    transformers' interfaces.
+    """
     AttentionInterface.register(name, attend)
     AttentionMaskInterface.register(name, mask)
     with one_thread(model):
@@ -53,15 +61,24 @@ def attending(model: Any, name: str, attend: Callable[..., Any], mask: Callable[
             model.set_attn_implementation(name)
             yield
         finally:
-            for config, own in before:  # transformers' own way back is not used: it knows no None, as DBRX's parts have
+            for (
+                config,
+                own,
+            ) in (
+                before
+            ):  # transformers' own way back is not used: it knows no None, as DBRX's parts have
                 config._attn_implementation = own
 
 
 def _configurations(model: Any) -> list[Any]:
-    """Configurations of the model and its parts, whose attention may differ: outer ones first, some twice."""
+    """Configurations of the model and its parts, whose attention may differ: outer ones first, some
+    twice.
+    """
     found = [part.config for part in model.modules() if isinstance(part, PreTrainedModel)]
     for config in found:  # the list grows during the loop
-        found += [part for name in config.sub_configs if (part := getattr(config, name, None)) is not None]
+        found += [
+            part for name in config.sub_configs if (part := getattr(config, name, None)) is not None
+        ]
     return found
 
 
@@ -71,16 +88,19 @@ def kernel(model: Any) -> str:
 
 
 def forks(model: Any) -> bool:
-    """Whether `forked` takes this model: sdpa by transformers' attention interface, not by code of its own."""
+    """Whether `forked` takes this model: sdpa by transformers' attention interface, not by code of
+    its own.
+    """
     return kernel(model) == "sdpa" and bool(model._can_set_attn_implementation())
 
 
 @contextmanager
 def forked(model: Any) -> Iterator[None]:
-    """Context in which the last token of each row does not see the one before it; other tokens see all before them.
+    """Context in which the last token of each row does not see the one before it; other tokens see
+    all before them.
 
-    The causal kernel does half of what a mask would, and only the last token is done again. Rows have no pads. A
-    window that is shorter than a row is not seen.
+    The causal kernel does half of what a mask would, and only the last token is done again. Rows
+    have no pads. A window that is shorter than a row is not seen.
     """
     with attending(model, FORK, _fork, lambda *_given, **_named: None):
         yield
@@ -94,12 +114,18 @@ def _fork(
     attention_mask: None,
     **given: Any,
 ) -> tuple[Tensor, None]:
-    """Attention function, called as transformers does, some families by name: the output [row, query, head, d]."""
+    """Attention function, called as transformers does, some families by name: the output [row,
+    query, head, d].
+    """
     if attention_mask is not None:
-        raise ValueError("its attention is given a mask of the model's own, which the causal kernel would leave out")
+        raise ValueError(
+            "its attention is given a mask of the model's own, which the causal kernel would leave out"
+        )
     out, _ = sdpa_attention_forward(module, query, key, value, None, **given | {"is_causal": True})
     key, value = (torch.cat([one[:, :, :-2], one[:, :, -1:]], dim=2) for one in (key, value))
-    out[:, -1:], _ = sdpa_attention_forward(module, query[:, :, -1:], key, value, None, **given | {"is_causal": False})
+    out[:, -1:], _ = sdpa_attention_forward(
+        module, query[:, :, -1:], key, value, None, **given | {"is_causal": False}
+    )
     return out, None
 
 
@@ -130,10 +156,14 @@ Reader = Callable[[LocalModel, Iterable[Batch]], Iterator[tuple[Batch, States]]]
 
 
 @contextmanager
-def recorded(blocks: Any, take: Callable[[Tensor], Tensor], stream: int | None = None) -> Iterator[list[Tensor]]:
-    """Collect `take(output)` of every block, in order; the output is after the block, before any final norm.
+def recorded(
+    blocks: Any, take: Callable[[Tensor], Tensor], stream: int | None = None
+) -> Iterator[list[Tensor]]:
+    """Collect `take(output)` of every block, in order; the output is after the block, before any
+    final norm.
 
-    `stream` is the one to take from a block that gives several, [stream, row, token, d_model]; see `LocalModel.stream`.
+    `stream` is the one to take from a block that gives several, [stream, row, token, d_model]; see
+    `LocalModel.stream`.
     """
     kept: list[Tensor] = []
 
@@ -143,7 +173,9 @@ def recorded(blocks: Any, take: Callable[[Tensor], Tensor], stream: int | None =
         if stream is not None:
             hidden = hidden[stream]
         if hidden.ndim > 3:
-            raise ValueError(f"a block gives states of shape {tuple(hidden.shape)}, expected [row, token, d_model]")
+            raise ValueError(
+                f"a block gives states of shape {tuple(hidden.shape)}, expected [row, token, d_model]"
+            )
         kept.append(take(hidden))
 
     handles = [block.register_forward_hook(hook) for block in blocks]
@@ -165,12 +197,16 @@ def _padded(rows: Sequence[Sequence[int]], device: torch.device) -> tuple[Tensor
     """Token ids [row, column] padded on the left with 0, and the number of pads of each row [row]."""
     width = max(map(len, rows))
     pads = [width - len(row) for row in rows]
-    ids = torch.tensor([[0] * pad + list(row) for pad, row in zip(pads, rows, strict=True)], device=device)
+    ids = torch.tensor(
+        [[0] * pad + list(row) for pad, row in zip(pads, rows, strict=True)], device=device
+    )
     return ids, torch.tensor(pads, device=device)
 
 
 def _stacked(kept: list[Tensor]) -> Tensor:
-    """Tensors [row, side, d_model] of each layer, on whatever devices → [row, side, layer, d_model] on the CPU."""
+    """Tensors [row, side, d_model] of each layer, on whatever devices → [row, side, layer, d_model]
+    on the CPU.
+    """
     if len({t.device for t in kept}) == 1:
         return torch.stack(kept, dim=2).cpu()
     return torch.stack([t.cpu() for t in kept], dim=2)
@@ -184,7 +220,9 @@ def spoken_tokens(logits: Tensor, prompts: Sequence[Prompt]) -> Tensor:
 
 
 def plain_inputs(rows: Sequence[Sequence[int]], device: torch.device) -> dict[str, Tensor]:
-    """Inputs of a plain forward; no mask where nothing is padded, which lets sdpa take its causal kernel."""
+    """Inputs of a plain forward; no mask where nothing is padded, which lets sdpa take its causal
+    kernel.
+    """
     ids, pads = _padded(rows, device)
     if not int(pads.max()):
         return {"input_ids": ids}
@@ -197,7 +235,9 @@ def plain_inputs(rows: Sequence[Sequence[int]], device: torch.device) -> dict[st
 
 
 def two_forwards(judge: LocalModel, prompts: Sequence[Prompt]) -> States:
-    """One plain forward per side; for a single prompt it is the reference, with nothing but its tokens as input."""
+    """One plain forward per side; for a single prompt it is the reference, with nothing but its
+    tokens as input.
+    """
     device, sides = judge.device, []
     for side in (0, 1):
         rows = [(*p.prefix, p.contrast[side]) for p in prompts]
@@ -210,7 +250,8 @@ def two_forwards(judge: LocalModel, prompts: Sequence[Prompt]) -> States:
 def shared_cache(judge: LocalModel, prompts: Sequence[Prompt]) -> States:
     """One prefix pass per pair; each contrast token is then a batch of one column on its cache.
 
-    The cache is copied rather than widened to two rows a pair, as recurrent states cannot be widened.
+    The cache is copied rather than widened to two rows a pair, as recurrent states cannot be
+    widened.
     """
     device, sides = judge.device, []
     inputs = plain_inputs([p.prefix for p in prompts], device)
@@ -225,19 +266,30 @@ def shared_cache(judge: LocalModel, prompts: Sequence[Prompt]) -> States:
     return States(torch.cat(sides, dim=1), spoken_tokens(first.logits[:, -1], prompts))
 
 
-def one_more(inputs: dict[str, Tensor], lengths: Sequence[int], *, columns: int = 1) -> dict[str, Tensor]:
-    """Mask and positions of more columns after `inputs`, whose rows have `lengths` tokens; their ids are to be set."""
+def one_more(
+    inputs: dict[str, Tensor], lengths: Sequence[int], *, columns: int = 1
+) -> dict[str, Tensor]:
+    """Mask and positions of more columns after `inputs`, whose rows have `lengths` tokens; their
+    ids are to be set.
+    """
     places = [range(length, length + columns) for length in lengths]
-    after = {"position_ids": torch.tensor([list(each) for each in places], device=inputs["input_ids"].device)}
+    after = {
+        "position_ids": torch.tensor(
+            [list(each) for each in places], device=inputs["input_ids"].device
+        )
+    }
     if "attention_mask" in inputs:
-        after["attention_mask"] = torch.nn.functional.pad(inputs["attention_mask"], (0, columns), value=1)
+        after["attention_mask"] = torch.nn.functional.pad(
+            inputs["attention_mask"], (0, columns), value=1
+        )
     return after
 
 
 def tree_mask(judge: LocalModel, prompts: Sequence[Prompt]) -> States:
     """One pass of [prefix, "1", "2"] in which "2" does not see "1"; both have the same position.
 
-    Rows without pads are read by the causal kernel where the model's attention can be replaced, others under a mask.
+    Rows without pads are read by the causal kernel where the model's attention can be replaced,
+    others under a mask.
     """
     device = judge.device
     ids, pads = _padded([(*p.prefix, *p.contrast) for p in prompts], device)
@@ -267,15 +319,23 @@ def _tree(judge: LocalModel, pads: Tensor, width: int) -> Tensor:
 
 
 def shown_to(judge: LocalModel, mask: Tensor) -> Tensor:
-    """A mask [row, 1, query, key] of what a token sees, in the form that the model's attention takes."""
+    """A mask [row, 1, query, key] of what a token sees, in the form that the model's attention
+    takes.
+    """
     if kernel(judge.model) == "sdpa":
         return mask
-    dtype = torch.float32 if judge.wide else judge.model.dtype  # transformers' own form: gpt-oss sums its scores in it
-    return torch.zeros(mask.shape, dtype=dtype, device=judge.device).masked_fill(~mask, torch.finfo(dtype).min)
+    dtype = (
+        torch.float32 if judge.wide else judge.model.dtype
+    )  # transformers' own form: gpt-oss sums its scores in it
+    return torch.zeros(mask.shape, dtype=dtype, device=judge.device).masked_fill(
+        ~mask, torch.finfo(dtype).min
+    )
 
 
 def states_of(judge: LocalModel, prompts: Sequence[Prompt], path: Way) -> States:
-    """States of one batch, by one of the three ways, without gradients; one thread at a time reads a model."""
+    """States of one batch, by one of the three ways, without gradients; one thread at a time reads
+    a model.
+    """
     with torch.inference_mode(), one_thread(judge.model):
         return WAYS[path](judge, prompts)
 
@@ -287,13 +347,19 @@ def in_process(judge: LocalModel, batches: Iterable[Batch]) -> Iterator[tuple[Ba
 
 
 Work = Callable[[J], tuple[Any, ...]]
-"""Function: job → the function that does it (of a module, with a model as its first argument) and its arguments."""
+"""Function: job → the function that does it (of a module, with a model as its first argument) and
+its arguments.
+"""
 
 Spread = Callable[[LocalModel, Prompt, Iterable[Any], Work[Any]], Iterator[tuple[Any, Any]]]
-"""Function that does jobs: this process one after another (`here`), or copies of the model (`on_ray.Copies.spread`)."""
+"""Function that does jobs: this process one after another (`here`), or copies of the model
+(`on_ray.Copies.spread`).
+"""
 
 
-def here(judge: LocalModel, prompt: Prompt, jobs: Iterable[J], work: Work[J]) -> Iterator[tuple[J, Any]]:
+def here(
+    judge: LocalModel, prompt: Prompt, jobs: Iterable[J], work: Work[J]
+) -> Iterator[tuple[J, Any]]:
     """Results of jobs that this process does, in their order."""
     for job in jobs:
         function, *arguments = work(job)
@@ -310,7 +376,9 @@ WAYS: dict[Way, Callable[[LocalModel, Sequence[Prompt]], States]] = {
 logger = logging.getLogger(__name__)
 
 STATE = {torch.float32: 1e-5, torch.bfloat16: 1e-2, torch.float16: 2e-3}
-"""Largest difference of a state that counts as rounding for every model, as a share of the state's length."""
+"""Largest difference of a state that counts as rounding for every model, as a share of the state's
+length.
+"""
 CONTRAST = 1e-2
 """The same for φ⁺ − φ⁻, as a share of what a probe reads in it."""
 NOISE = 5
@@ -318,13 +386,31 @@ NOISE = 5
 BROKEN = {torch.float32: 1e-4, torch.bfloat16: 5e-2, torch.float16: 1e-2}
 """… unless that exceeds these values: then padding itself does not work."""
 LEAK = 1e-2
-"""Largest effect of a side's token on the other side, as a share of its effect on its own; 0 but for rounding."""
-FAILURES = (AssertionError, AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError)
+"""Largest effect of a side's token on the other side, as a share of its effect on its own; 0 but
+for rounding.
+"""
+FAILURES = (
+    AssertionError,
+    AttributeError,
+    IndexError,
+    KeyError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 """Errors of models that take no such mask, cache or padding; each family has another one."""
 
 
-WINDOWS = ("sliding_window", "attention_chunk_size", "attention_window_size", "window_size", "local_attention")
-"""Settings that hide far tokens: such layers have a mask of their own, which the tree mask would replace."""
+WINDOWS = (
+    "sliding_window",
+    "attention_chunk_size",
+    "attention_window_size",
+    "window_size",
+    "local_attention",
+)
+"""Settings that hide far tokens: such layers have a mask of their own, which the tree mask would
+replace.
+"""
 
 
 def length_switches(config: Any) -> tuple[int, ...]:
@@ -339,18 +425,26 @@ def length_switches(config: Any) -> tuple[int, ...]:
 
 
 def blocked(judge: LocalModel, way: Way, switches: Sequence[int], longest: int) -> str:
-    """Reason why `way` would be wrong for prompts of up to `longest` tokens; "" where only a trial can show it.
+    """Reason why `way` would be wrong for prompts of up to `longest` tokens; "" where only a trial
+    can show it.
 
-    A trial might not see a few hidden tokens, and on a CPU a state-space model takes long for each: its scan goes from
-    token to token.
+    A trial might not see a few hidden tokens, and on a CPU a state-space model takes long for each:
+    its scan goes from token to token.
     """
     config = judge.model.config.get_text_config()
-    windows = [w for name in WINDOWS if isinstance(w := getattr(config, name, None), int) and 0 < w <= longest]
+    windows = [
+        w
+        for name in WINDOWS
+        if isinstance(w := getattr(config, name, None), int) and 0 < w <= longest
+    ]
     if way == "tree_mask" and windows:
         return f"pairs of up to {longest} tokens pass the sliding window of {min(windows)}"
     if way == "tree_mask" and _recurrent(judge):
         return "its blocks mix neighbouring tokens without attention, and no mask hides one from the next"
-    if way == "shared_cache" and "past_key_values" not in inspect.signature(judge.model.forward).parameters:
+    if (
+        way == "shared_cache"
+        and "past_key_values" not in inspect.signature(judge.model.forward).parameters
+    ):
         return "it goes on from no key-value cache"
     if way == "shared_cache" and switches:
         return f"positions are turned anew past {switches[0]} tokens, and a cache would keep the old ones"
@@ -378,11 +472,17 @@ class Reading:
     mixed: bool = True
     """Prompts of different lengths share a batch; where padding changes a state they do not."""
     switches: tuple[int, ...] = ()
-    """Lengths in tokens: a batch holds no prompts both up to and past one, as the model's positions change there."""
+    """Lengths in tokens: a batch holds no prompts both up to and past one, as the model's positions
+    change there.
+    """
     apart_past: int | None = None
-    """Tokens past which prompts share no batch with other lengths: without pads a causal kernel reads them."""
+    """Tokens past which prompts share no batch with other lengths: without pads a causal kernel
+    reads them.
+    """
     rounding: tuple[float, ...] = ()
-    """[layer]: distance of φ⁺ − φ⁻ from the reference's, as a share of what a probe reads in it; see `off`."""
+    """[layer]: distance of φ⁺ − φ⁻ from the reference's, as a share of what a probe reads in it;
+    see `off`.
+    """
 
     def __str__(self) -> str:
         return f"{self.way}" + ("" if self.mixed else ", one length a batch")
@@ -398,7 +498,9 @@ class Off:
     state: tuple[float, ...]
     """Largest ‖a − b‖ / ‖b‖ over rows and sides."""
     contrast: tuple[float, ...]
-    """Root mean square over rows: that of φ⁺ − φ⁻, divided by its spread around its mean, as a probe centres it."""
+    """Root mean square over rows: that of φ⁺ − φ⁻, divided by its spread around its mean, as a
+    probe centres it.
+    """
     spoken: float
     """Largest difference of log-probabilities, relative where below −1."""
 
@@ -409,18 +511,26 @@ class Off:
 
 
 def choose(
-    judge: LocalModel, prompts: Sequence[Prompt], wanted: Way | Literal["auto"], *, batch_tokens: int = 1024
+    judge: LocalModel,
+    prompts: Sequence[Prompt],
+    wanted: Way | Literal["auto"],
+    *,
+    batch_tokens: int = 1024,
 ) -> Reading:
-    """The reading to use: `wanted`, or "auto": the tree mask if it is right, else the shared cache, else two forwards.
+    """The reading to use: `wanted`, or "auto": the tree mask if it is right, else the shared cache,
+    else two forwards.
 
-    Under the tree mask prompts of more tokens than a state has numbers share no batch with other lengths: from there
-    on the half that a mask does for nothing is more than a twelfth of the work.
-    A way is first tried with padding, then with batches of one length. Every fall-back is logged as a warning. A way
-    asked for by name that fails is an error, not a fall-back: ValueError, as for a model that cannot be read at all.
+    Under the tree mask prompts of more tokens than a state has numbers share no batch with other
+    lengths: from there on the half that a mask does for nothing is more than a twelfth of the work.
+    A way is first tried with padding, then with batches of one length. Every fall-back is logged as
+    a warning. A way asked for by name that fails is an error, not a fall-back: ValueError, as for a
+    model that cannot be read at all.
     """
     if wanted not in ("auto", *WAYS):
         raise ValueError(f"path must be one of auto, {', '.join(WAYS)}, got {wanted!r}")
-    ways: tuple[Way, ...] = ("tree_mask", "shared_cache", "two_forwards") if wanted == "auto" else (wanted,)
+    ways: tuple[Way, ...] = (
+        ("tree_mask", "shared_cache", "two_forwards") if wanted == "auto" else (wanted,)
+    )
     if not prompts:
         return Reading(ways[0])
     if judge.dtype not in HALVES:
@@ -435,7 +545,9 @@ def choose(
         return replace(_first_right(judge, prompts, ways, batch_tokens)[0], rounding=())
     if not sample.prompts:
         return reading
-    return replace(reading, rounding=off(_reference(judge, sample.prompts), sample.reference).contrast)
+    return replace(
+        reading, rounding=off(_reference(judge, sample.prompts), sample.reference).contrast
+    )
 
 
 def _first_right(
@@ -445,25 +557,40 @@ def _first_right(
     batch_tokens: int,
     dtype: torch.dtype | None = None,
 ) -> "tuple[Reading, _Sample]":
-    """The first of `ways` that is right, with padding or without; `dtype` is the model's type of computing."""
+    """The first of `ways` that is right, with padding or without; `dtype` is the model's type of
+    computing.
+    """
     longest = max(p.length for p in prompts)
     sample = _sample(judge, prompts, batch_tokens, dtype or judge.dtype)
-    switches = tuple(n for n in length_switches(judge.model.config.get_text_config()) if n < longest)
-    tried = [Reading(way, True, switches, judge.d_model if way == "tree_mask" else None) for way in ways]
+    switches = tuple(
+        n for n in length_switches(judge.model.config.get_text_config()) if n < longest
+    )
+    tried = [
+        Reading(way, True, switches, judge.d_model if way == "tree_mask" else None) for way in ways
+    ]
     problems = []
     for reading in (*tried, *(replace(one, mixed=False) for one in tried)):
-        found = blocked(judge, reading.way, switches, longest) or _trial(judge, sample, reading, batch_tokens)
+        found = blocked(judge, reading.way, switches, longest) or _trial(
+            judge, sample, reading, batch_tokens
+        )
         if isinstance(found, Off):
             return replace(reading, rounding=found.contrast), sample
         problems.append(found)
         logger.warning("%s is not used for %s: %s", reading, judge.name, found)
-    raise WrongWay(f"{ways[0]} cannot be used with {judge.name}: {problems[0]}. Leave the choice to 'auto'")
+    raise WrongWay(
+        f"{ways[0]} cannot be used with {judge.name}: {problems[0]}. Leave the choice to 'auto'"
+    )
 
 
 def batches(
-    prompts: Sequence[Measured], order: Sequence[int], batch_tokens: int, reading: Reading | None = None
+    prompts: Sequence[Measured],
+    order: Sequence[int],
+    batch_tokens: int,
+    reading: Reading | None = None,
 ) -> Iterator[list[int]]:
-    """Cut `order` (by rising length) into batches of at most `batch_tokens` with padding; at least one row each."""
+    """Cut `order` (by rising length) into batches of at most `batch_tokens` with padding; at least
+    one row each.
+    """
     reading = reading or PADDED
     apart_past = math.inf if reading.apart_past is None else reading.apart_past
     batch: list[int] = []
@@ -472,7 +599,9 @@ def batches(
         if batch:
             shorter = prompts[batch[-1]].length
             alone = not reading.mixed or longer > apart_past
-            apart = shorter != longer if alone else any(shorter <= n < longer for n in reading.switches)
+            apart = (
+                shorter != longer if alone else any(shorter <= n < longer for n in reading.switches)
+            )
             if apart or (len(batch) + 1) * (longer + 1) > batch_tokens:
                 yield batch
                 batch = []
@@ -489,7 +618,9 @@ def off(states: States, reference: States) -> Off:
     # A few rows show a spread; fewer are compared without it.
     spread = right - right.mean(dim=0) if len(right) > 2 else right
     share = _length(contrast - right) / _length(spread).clamp(min=1e-12)
-    spoken = (states.log_probs - reference.log_probs).abs() / reference.log_probs.abs().clamp(min=1.0)
+    spoken = (states.log_probs - reference.log_probs).abs() / reference.log_probs.abs().clamp(
+        min=1.0
+    )
     return Off(tuple(hidden.tolist()), tuple(share.tolist()), float(spoken.max()))
 
 
@@ -507,19 +638,33 @@ class _Sample:
     dtype: torch.dtype  # type that the model computes in
 
 
-def _sample(judge: LocalModel, prompts: Sequence[Prompt], batch_tokens: int, dtype: torch.dtype) -> _Sample:
-    """Sample of up to four prompts: three as different in length as may share a batch, and the longest of all."""
+def _sample(
+    judge: LocalModel, prompts: Sequence[Prompt], batch_tokens: int, dtype: torch.dtype
+) -> _Sample:
+    """Sample of up to four prompts: three as different in length as may share a batch, and the
+    longest of all.
+    """
     by_length = sorted(prompts, key=lambda p: p.length)
     fitting = [p for p in by_length if 3 * (p.length + 1) <= batch_tokens] or by_length[:1]
-    taken = list(dict.fromkeys([fitting[0], fitting[len(fitting) // 2], fitting[-1], by_length[-1]]))
+    taken = list(
+        dict.fromkeys([fitting[0], fitting[len(fitting) // 2], fitting[-1], by_length[-1]])
+    )
     reference = _reference(judge, taken, dtype)
     # Where all is NaN a way cannot be wrong; the harvest leaves such pairs unscored.
     fine = [k for k in range(len(taken)) if bool(reference.hidden[k].isfinite().all())]
-    return _Sample(tuple(taken[k] for k in fine), States(reference.hidden[fine], reference.log_probs[fine]), dtype)
+    return _Sample(
+        tuple(taken[k] for k in fine),
+        States(reference.hidden[fine], reference.log_probs[fine]),
+        dtype,
+    )
 
 
-def _reference(judge: LocalModel, prompts: Sequence[Prompt], dtype: torch.dtype | None = None) -> States:
-    """Each prompt read alone, by two plain forwards of its tokens; ValueError where the result makes no sense."""
+def _reference(
+    judge: LocalModel, prompts: Sequence[Prompt], dtype: torch.dtype | None = None
+) -> States:
+    """Each prompt read alone, by two plain forwards of its tokens; ValueError where the result
+    makes no sense.
+    """
     first = prompts[0]
     try:
         read = [states_of(judge, [p], "two_forwards") for p in prompts]
@@ -528,18 +673,25 @@ def _reference(judge: LocalModel, prompts: Sequence[Prompt], dtype: torch.dtype 
         raise _unreadable(judge, f"a plain forward fails ({_said(error)})") from error
     layers, width = read[0].hidden.shape[2:]
     if layers != len(judge.blocks):
-        raise _unreadable(judge, f"its {len(judge.blocks)} blocks run {layers} times in one forward")
+        raise _unreadable(
+            judge, f"its {len(judge.blocks)} blocks run {layers} times in one forward"
+        )
     if width != judge.d_model:
-        raise _unreadable(judge, f"its blocks give states of width {width}, expected {judge.d_model}")
+        raise _unreadable(
+            judge, f"its blocks give states of width {width}, expected {judge.d_model}"
+        )
     repeated = off(States(again.hidden.flip(1), again.log_probs.flip(1)), read[0])
     tolerance = STATE[dtype or judge.dtype]
     if max(repeated.state) > tolerance:
         advice = ": it is in training mode, so call its eval()" * bool(judge.model.training)
         raise _unreadable(
-            judge, f"the same text read twice gives states that differ by {max(repeated.state):.2g}{advice}"
+            judge,
+            f"the same text read twice gives states that differ by {max(repeated.state):.2g}{advice}",
         )
     if repeated.spoken > tolerance:
-        raise _unreadable(judge, "its words depend on the tokens after them: it reads in both directions")
+        raise _unreadable(
+            judge, "its words depend on the tokens after them: it reads in both directions"
+        )
     return _joined(read)
 
 
@@ -566,8 +718,13 @@ def _trial(judge: LocalModel, sample: _Sample, reading: Reading, batch_tokens: i
         largest, leak = found.largest, 0.0
         if reading.way == "tree_mask":  # without pads it takes another path than with them
             longest = States(sample.reference.hidden[-1:], sample.reference.log_probs[-1:])
-            largest = max(largest, off(_read(judge, sample.prompts[-1:], reading, batch_tokens), longest).largest)
-            leak = max(_leak(judge, sample.prompts[:rows]) for rows in ((1, 2) if reading.mixed else (1,)))
+            largest = max(
+                largest,
+                off(_read(judge, sample.prompts[-1:], reading, batch_tokens), longest).largest,
+            )
+            leak = max(
+                _leak(judge, sample.prompts[:rows]) for rows in ((1, 2) if reading.mixed else (1,))
+            )
         state, contrast = STATE[sample.dtype], CONTRAST
         if not (largest <= state and max(found.contrast) <= contrast) and reading != PADDED:
             noise = off(_read(judge, sample.prompts, PADDED, batch_tokens), sample.reference)
@@ -583,14 +740,16 @@ def _trial(judge: LocalModel, sample: _Sample, reading: Reading, batch_tokens: i
     if not leak <= LEAK:
         return f"the token of one side reaches the other ({leak:.2g} of its effect on its own)"
     if not max(found.contrast) <= contrast:
-        return (
-            f"the difference of two sides is off by {max(found.contrast):.2g} of its spread, more than {contrast:.2g}"
-        )
+        return f"the difference of two sides is off by {max(found.contrast):.2g} of its spread, more than {contrast:.2g}"
     return found
 
 
-def _read(judge: LocalModel, prompts: Sequence[Prompt], reading: Reading, batch_tokens: int) -> States:
-    """`prompts` in batches as mixed as the reading allows; where it does not mix, each prompt twice in a batch."""
+def _read(
+    judge: LocalModel, prompts: Sequence[Prompt], reading: Reading, batch_tokens: int
+) -> States:
+    """`prompts` in batches as mixed as the reading allows; where it does not mix, each prompt twice
+    in a batch.
+    """
     if reading.mixed:
         cut = batches(prompts, range(len(prompts)), batch_tokens, reading)
         parts = ([prompts[i] for i in batch] for batch in cut)
@@ -600,9 +759,13 @@ def _read(judge: LocalModel, prompts: Sequence[Prompt], reading: Reading, batch_
 
 
 def _leak(judge: LocalModel, prompts: Sequence[Prompt]) -> float:
-    """Change of the second side, as a share of the first's, when the first row's first side gets another token."""
+    """Change of the second side, as a share of the first's, when the first row's first side gets
+    another token.
+    """
     first, *others = prompts
     changed = replace(first, contrast=(first.prefix[0], first.contrast[1]))
-    found, right = (states_of(judge, [one, *others], "tree_mask").hidden[0].double() for one in (changed, first))
+    found, right = (
+        states_of(judge, [one, *others], "tree_mask").hidden[0].double() for one in (changed, first)
+    )
     change = (found - right).norm(dim=-1)  # [side, layer]
     return float((change[1] / change[0].clamp(min=1e-12)).max())

@@ -1,13 +1,16 @@
-"""Harvest: the states of a data set's pairs, streamed to shards on disk; a killed harvest continues where it stopped.
+"""Harvest: the states of a data set's pairs, streamed to shards on disk; a killed harvest continues
+where it stopped.
 
     harvested = harvest(judge, pairs, Path("activations"))
     harvested.layer(12)          # [pair, order, side, d_model] float32
     harvested.log_probs          # [pair, order, token] float32
 
-Every pair is shown in both orders unless `both_orders` is false. A pair that cannot be read (longer than the context,
-equal texts, states that are not finite) is left unscored with its reason, never cut or imputed.
+Every pair is shown in both orders unless `both_orders` is false. A pair that cannot be read (longer
+than the context, equal texts, states that are not finite) is left unscored with its reason, never
+cut or imputed.
 
-On disk (`Store`) there is a folder per model, template and texts, with memory-mapped safetensors shards in it:
+On disk (`Store`) there is a folder per model, template and texts, with memory-mapped safetensors
+shards in it:
 
 identity.json    what the states are of; a folder of something else is refused
 states-*.safetensors
@@ -20,8 +23,9 @@ HASH/            one folder a set of labels, ids and groups of these texts: othe
     unscored.json    pair id → reason
     reading.json     how the last harvest read them, and its rounding by layer
 
-A shard is flushed to the disk and appears by one rename, whole or not at all; what a killed harvest had flushed is
-kept. One process at a time writes. A shard that was damaged since is set aside under another name and harvested again.
+A shard is flushed to the disk and appears by one rename, whole or not at all; what a killed harvest
+had flushed is kept. One process at a time writes. A shard that was damaged since is set aside under
+another name and harvested again.
 """
 
 import json
@@ -76,12 +80,17 @@ class StatesIdentity:
     def folder_name(self) -> str:
         """The model's last name and a digest of the rest; where a model lies plays no part."""
         keyed = {k: v for k, v in asdict(self).items() if k != "model" and (v or k != "blocks")}
-        name = "".join(c if c.isalnum() or c in "-." else "-" for c in self.model.rstrip("/").rsplit("/", 1)[-1])
+        name = "".join(
+            c if c.isalnum() or c in "-." else "-"
+            for c in self.model.rstrip("/").rsplit("/", 1)[-1]
+        )
         return f"{name}-{digest(json.dumps(keyed, sort_keys=True))}"
 
 
 class Store:
-    """One activation cache; `create` to write, `Store(folder)` to read. `folder` is the one of a set of labels."""
+    """One activation cache; `create` to write, `Store(folder)` to read. `folder` is the one of a
+    set of labels.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -91,12 +100,16 @@ class Store:
         self.pending_bytes = 0
         file = self.states / "identity.json"
         if not file.is_file() or not (folder / "pairs.jsonl").is_file():
-            raise FileNotFoundError(f"{folder} is no activation cache: it has no identity.json and pairs.jsonl")
+            raise FileNotFoundError(
+                f"{folder} is no activation cache: it has no identity.json and pairs.jsonl"
+            )
         self.identity = _identity(file)
 
     @classmethod
     def create(cls, states: Path, identity: StatesIdentity, pairs: Sequence[Pair]) -> "Store":
-        """The store of `pairs` in the folder `states`, made if missing; ValueError if other content is there."""
+        """The store of `pairs` in the folder `states`, made if missing; ValueError if other content
+        is there.
+        """
         folder = states / data_hash(pairs)
         folder.mkdir(parents=True, exist_ok=True)
         if not _holds(folder / "pairs.jsonl", pairs):
@@ -111,7 +124,9 @@ class Store:
             if f.name != "model" and getattr(store.identity, f.name) != getattr(identity, f.name)
         ]
         if differing:
-            raise ValueError(f"{states} is an activation cache of something else: {'; '.join(differing)}")
+            raise ValueError(
+                f"{states} is an activation cache of something else: {'; '.join(differing)}"
+            )
         return store
 
     @contextmanager
@@ -130,7 +145,9 @@ class Store:
         try:
             for shard, why in self.damaged.items():
                 shard.replace(shard.with_name(f"damaged-{shard.name}"))
-                logger.warning("%s is damaged (%s): set aside, and its pairs are harvested again", shard, why)
+                logger.warning(
+                    "%s is damaged (%s): set aside, and its pairs are harvested again", shard, why
+                )
             yield
         finally:
             lock.release()
@@ -152,7 +169,10 @@ class Store:
     def _fault(self, shard: Path) -> str:
         try:
             with safe_open(shard, framework="pt") as file:
-                shape, rows = file.get_slice("hidden").get_shape(), file.get_slice("index").get_shape()[0]
+                shape, rows = (
+                    file.get_slice("hidden").get_shape(),
+                    file.get_slice("index").get_shape()[0],
+                )
                 others = [file.get_slice(name).get_shape() for name in ("log_probs", "finite")]
         except (SafetensorError, OSError) as error:
             return str(error)
@@ -172,14 +192,18 @@ class Store:
             return
         hidden = torch.cat([s.hidden for _, s in self._batches]).permute(2, 0, 1, 3).contiguous()
         log_probs = torch.cat([s.log_probs for _, s in self._batches])
-        finite = hidden.isfinite().all(dim=3).all(dim=2).all(dim=0) & log_probs.isfinite().all(dim=1)
+        finite = hidden.isfinite().all(dim=3).all(dim=2).all(dim=0) & log_probs.isfinite().all(
+            dim=1
+        )
         index = torch.tensor([i for rows, _ in self._batches for i in rows], dtype=torch.int64)
         numbers = [int(shard.stem.rpartition("-")[2]) for shard in self._found()]
         target = self.states / f"states-{max(numbers, default=-1) + 1:05d}.safetensors"
         self._batches, self.pending_bytes = [], 0
         part = self.states / f"part-{os.getpid()}"
         try:
-            save_file({"index": index, "hidden": hidden, "log_probs": log_probs, "finite": finite}, part)
+            save_file(
+                {"index": index, "hidden": hidden, "log_probs": log_probs, "finite": finite}, part
+            )
             _to_disk(part)
         except (SafetensorError, OSError) as error:
             part.unlink(missing_ok=True)
@@ -232,7 +256,9 @@ class Store:
             put_json(reasons, self.folder / "unscored.json")
 
     def read_rounding(self) -> tuple[float, ...]:
-        """[layer]: rounding that the last harvest measured; see `forward.Reading`. Empty where it is unknown."""
+        """[layer]: rounding that the last harvest measured; see `forward.Reading`. Empty where it
+        is unknown.
+        """
         file = self.folder / "reading.json"
         return tuple(json.loads(file.read_text("utf-8"))["rounding"]) if file.is_file() else ()
 
@@ -300,15 +326,25 @@ class Harvest:
 
     @property
     def shape(self) -> tuple[int, int, int, int, int]:
-        """[pair, layer, order, side, d_model]: shape of the array that it stands for, for scikit-learn's splitters."""
-        return (*self.rows.shape[:1], self.identity.layers, self.identity.orders, 2, self.identity.d_model)
+        """[pair, layer, order, side, d_model]: shape of the array that it stands for, for
+        scikit-learn's splitters.
+        """
+        return (
+            *self.rows.shape[:1],
+            self.identity.layers,
+            self.identity.orders,
+            2,
+            self.identity.d_model,
+        )
 
     def __len__(self) -> int:
         return len(self.pairs)
 
     def __getitem__(self, rows: Any) -> "Harvest":
         """The harvest of some pairs: a slice, indices or a mask [pair]."""
-        wanted = np.arange(len(self.pairs))[rows[0] if isinstance(rows, tuple) else rows].reshape(-1)
+        wanted = np.arange(len(self.pairs))[rows[0] if isinstance(rows, tuple) else rows].reshape(
+            -1
+        )
         return replace(self, pairs=tuple(self.pairs[i] for i in wanted), rows=self.rows[wanted])
 
     @property
@@ -362,16 +398,21 @@ def harvest(
     reader: forward.Reader = forward.in_process,
     progress: Progress = to_stderr,
 ) -> Harvest:
-    """States of `pairs` under `judge`, from `cache` where it has them, else computed and kept there.
+    """States of `pairs` under `judge`, from `cache` where it has them, else computed and kept
+    there.
 
     Args:
-        cache: Folder of activation caches; each lies in a folder named by model, revision, template, data and settings.
-            The same call continues a killed harvest. Default: selfprobe's own cache.
+        cache: Folder of activation caches; each lies in a folder named by model, revision,
+            template, data and settings. The same call continues a killed harvest. Default:
+            selfprobe's own cache.
         both_orders: Also harvest every pair with its texts swapped.
         path: Way of the forward passes; see `forward`. All agree within rounding.
-        batch_tokens: Tokens of a batch, padding included. Default: 1,024 on a CPU and 16,384 elsewhere.
-        longest: Tokens above which pairs are left unscored, to save time. Default: the model's context.
-        reader: Reader of batches: `judge` in this process, or copies of it elsewhere; see `on_ray.replicas`.
+        batch_tokens: Tokens of a batch, padding included. Default: 1,024 on a CPU and 16,384
+            elsewhere.
+        longest: Tokens above which pairs are left unscored, to save time. Default: the model's
+            context.
+        reader: Reader of batches: `judge` in this process, or copies of it elsewhere; see
+            `on_ray.replicas`.
         progress: Called with one line from time to time: done, rate, time left.
 
     Raises:
@@ -383,17 +424,30 @@ def harvest(
     shown = [version for pair in known for version in (pair, pair.swapped)[:orders]]
     prompts = encode(judge.tokenizer, shown, judge.chat)
     identity = states_identity(judge, shown, orders)
-    store = Store.create((cache or cache_folder() / "activations") / identity.folder_name, identity, known)
+    store = Store.create(
+        (cache or cache_folder() / "activations") / identity.folder_name, identity, known
+    )
     reasons = unreadable_pairs(known, prompts, judge.context, longest)
     wanted = [i for i in range(len(prompts)) if known[i // orders].id not in reasons]
     if set(wanted) - store.done():
         with store.writing():
             todo = sorted(set(wanted) - store.done(), key=lambda i: (prompts[i].length, i))
-            _run(judge, prompts, todo, store, path=path, batch_tokens=batch_tokens, reader=reader, progress=progress)
+            _run(
+                judge,
+                prompts,
+                todo,
+                store,
+                path=path,
+                batch_tokens=batch_tokens,
+                reader=reader,
+                progress=progress,
+            )
     return replace(open_harvest(store.folder, reasons=reasons), chat=judge.chat)
 
 
-def open_harvest(folder: Path, *, judge: LocalModel | None = None, reasons: dict[str, str] | None = None) -> Harvest:
+def open_harvest(
+    folder: Path, *, judge: LocalModel | None = None, reasons: dict[str, str] | None = None
+) -> Harvest:
     """The harvest in `folder`; with `judge`, ValueError unless it is that model's."""
     store = Store(folder)
     identity = store.identity
@@ -417,11 +471,15 @@ def open_harvest(folder: Path, *, judge: LocalModel | None = None, reasons: dict
         )
     store.write_reasons(unscored)
     rows = np.array([[place[i * orders + o] for o in range(orders)] for i in scored], dtype=np.intp)
-    return Harvest(folder, identity, tuple(known[i] for i in scored), unscored, rows.reshape(-1, orders))
+    return Harvest(
+        folder, identity, tuple(known[i] for i in scored), unscored, rows.reshape(-1, orders)
+    )
 
 
 def states_identity(judge: LocalModel, shown: Sequence[Pair], orders: int) -> StatesIdentity:
-    """Identity of the states of `shown` (all orders of all pairs) under `judge`: what the model reads, not labels."""
+    """Identity of the states of `shown` (all orders of all pairs) under `judge`: what the model
+    reads, not labels.
+    """
     return StatesIdentity(
         model=judge.name,
         revision=judge.revision,
@@ -439,7 +497,9 @@ def states_identity(judge: LocalModel, shown: Sequence[Pair], orders: int) -> St
 def unreadable_pairs(
     pairs: Sequence[Pair], prompts: Sequence[Prompt], context: int, longest: int | None = None
 ) -> dict[str, str]:
-    """Pair id → reason why it is not harvested; `prompts` are those of all orders of all pairs, pair by pair."""
+    """Pair id → reason why it is not harvested; `prompts` are those of all orders of all pairs,
+    pair by pair.
+    """
     reasons, orders = {}, len(prompts) // max(len(pairs), 1)
     for i, pair in enumerate(pairs):
         length = max(p.length for p in prompts[i * orders : (i + 1) * orders])
@@ -447,7 +507,9 @@ def unreadable_pairs(
         if pair.equal_texts:
             reasons[pair.id] = "equal texts"
         elif special:
-            reasons[pair.id] = f"special token in its texts: {special}, which this model would not read as text"
+            reasons[pair.id] = (
+                f"special token in its texts: {special}, which this model would not read as text"
+            )
         elif length > context:
             reasons[pair.id] = f"too long: {length} tokens, the context is {context}"
         elif longest is not None and length > longest:
@@ -477,7 +539,9 @@ def _run(
     store.write_reading(str(reading), reading.rounding)
     progress(f"{len(todo)} prompts to read in {store.folder} ({reading})")
     if reading.rounding and max(reading.rounding) > 0.05:
-        progress(f"rounding of {store.identity.dtype}: up to {max(reading.rounding):.0%} of what a probe reads")
+        progress(
+            f"rounding of {store.identity.dtype}: up to {max(reading.rounding):.0%} of what a probe reads"
+        )
     parts = ((rows, [prompts[i] for i in rows]) for rows in batches(prompts, todo, budget, reading))
     work = (forward.Batch(rows, shown, reading.way) for rows, shown in parts)
     try:
@@ -493,12 +557,15 @@ def _run(
 
 
 class Meter:
-    """Progress of a harvest, at most every ten seconds; time left is estimated by tokens, as prompts differ in length.
+    """Progress of a harvest, at most every ten seconds; time left is estimated by tokens, as
+    prompts differ in length.
 
     `unit`: name of what is counted, if not prompts.
     """
 
-    def __init__(self, tokens: int, prompts: int, progress: Progress, unit: str = "prompts") -> None:
+    def __init__(
+        self, tokens: int, prompts: int, progress: Progress, unit: str = "prompts"
+    ) -> None:
         self.tokens, self.prompts, self.progress, self.unit = tokens, prompts, progress, unit
         self.started = self.said = self.last_flush = time.monotonic()
         self.tokens_done = self.prompts_done = 0

@@ -1,14 +1,15 @@
-"""A judge model in plain transformers: loading, blocks and final norm, precision, untrained copy, memory.
+"""A judge model in plain transformers: loading, blocks and final norm, precision, untrained copy,
+memory.
 
-A probe reads how φ⁺ − φ⁻ differs from pair to pair. For SmolLM2 in bfloat16 a fifth to a quarter of it is rounding
-from the middle blocks on, and half of that with the residual stream in float32, which is therefore the default; see
-docs/statistics.md for what it costs a score.
+A probe reads how φ⁺ − φ⁻ differs from pair to pair. For SmolLM2 in bfloat16 a fifth to a quarter of
+it is rounding from the middle blocks on, and half of that with the residual stream in float32,
+which is therefore the default; see docs/statistics.md for what it costs a score.
 
 judge = load_model("smollm2")                                    # the embedded model's file
 judge = load_model("meta-llama/Llama-3.1-8B-Instruct", device_map="auto", dtype="bfloat16")
 
-What a probe reaches on states of the untrained copy was in the words and their places already: a random
-network passes them on.
+What a probe reaches on states of the untrained copy was in the words and their places already: a
+random network passes them on.
 """
 
 import hashlib
@@ -35,11 +36,15 @@ FINAL_NORMS = (
     "norm", "norm_f", "ln_f", "ln_out", "out_norm", "final_norm", "final_layer_norm", "final_layernorm", "layer_norm",
     "layernorm", "embedding_norm",
 )  # fmt: skip
-"""Names of the final norm in Llama, Mamba, GPT-2, RWKV, xLSTM, ModernBERT, GPT-NeoX, Phi, BioGPT, CTRL and LFM2."""
+"""Names of the final norm in Llama, Mamba, GPT-2, RWKV, xLSTM, ModernBERT, GPT-NeoX, Phi, BioGPT,
+CTRL and LFM2.
+"""
 
 
 def _decoder_of(model: Any) -> Any:
-    """The module that holds the decoder blocks: what `get_decoder` gives, or what lies in it, or the base model."""
+    """The module that holds the decoder blocks: what `get_decoder` gives, or what lies in it, or
+    the base model.
+    """
     asked = model.get_decoder() if hasattr(model, "get_decoder") else model
     for module in (asked, getattr(asked, "model", None), getattr(model, "base_model", None)):
         if any(isinstance(getattr(module, name, None), nn.ModuleList) for name in BLOCKS):
@@ -51,13 +56,19 @@ def _decoder_of(model: Any) -> Any:
 
 
 def decoder_blocks(model: Any) -> Any:
-    """`model.model.layers` of Llama, Gemma, Qwen, Mistral …; `h` or `blocks` of the decoder elsewhere."""
+    """`model.model.layers` of Llama, Gemma, Qwen, Mistral …; `h` or `blocks` of the decoder
+    elsewhere.
+    """
     decoder = _decoder_of(model)
-    return next(b for name in BLOCKS if isinstance(b := getattr(decoder, name, None), nn.ModuleList))
+    return next(
+        b for name in BLOCKS if isinstance(b := getattr(decoder, name, None), nn.ModuleList)
+    )
 
 
 def final_norm(model: Any) -> Any:
-    """The norm between the last block and the output; ValueError where a model has none under a known name."""
+    """The norm between the last block and the output; ValueError where a model has none under a
+    known name.
+    """
     decoder = _decoder_of(model)
     for name in FINAL_NORMS:
         if (norm := getattr(decoder, name, None)) is not None:
@@ -72,14 +83,17 @@ HALVES = (torch.bfloat16, torch.float16)
 
 
 def keep_residual(model: Any) -> bool:
-    """Keep the residual stream of `model` (half precision) in float32 from now on; False where its blocks take none.
+    """Keep the residual stream of `model` (half precision) in float32 from now on; False where its
+    blocks take none.
 
-    Weights and computations within a block keep their type: norms read float32 and give half precision, and what a
-    block adds to the stream is added in float32.
+    Weights and computations within a block keep their type: norms read float32 and give half
+    precision, and what a block adds to the stream is added in float32.
     """
     decoder = _decoder_of(model)
     blocks = decoder_blocks(model)
-    handles = [model.get_input_embeddings().register_forward_hook(lambda _m, _given, out: out.float())]
+    handles = [
+        model.get_input_embeddings().register_forward_hook(lambda _m, _given, out: out.float())
+    ]
     outside = [m for m in decoder.children() if m is not blocks and not isinstance(m, nn.Embedding)]
     for owner in (*blocks, *outside):
         for module in owner.modules():
@@ -90,7 +104,11 @@ def keep_residual(model: Any) -> bool:
                 handles += _narrowed(module, next(blocks.parameters()))
     try:
         with torch.inference_mode(), _outputs(blocks) as seen:
-            model(input_ids=torch.tensor([[1, 2, 3]], device=model.get_input_embeddings().weight.device))
+            model(
+                input_ids=torch.tensor(
+                    [[1, 2, 3]], device=model.get_input_embeddings().weight.device
+                )
+            )
         if all(dtype == torch.float32 for dtype in seen):
             return True
     except (AttributeError, RuntimeError, TypeError, ValueError):
@@ -101,17 +119,25 @@ def keep_residual(model: Any) -> bool:
 
 
 def _narrowed(module: Any, weight: Tensor | None) -> list[Any]:
-    """Hooks that give `module`'s output in the dtype that `weight` has then, and a LayerNorm its input too."""
+    """Hooks that give `module`'s output in the dtype that `weight` has then, and a LayerNorm its
+    input too.
+    """
     if weight is None:
         return []
 
     def narrow(given: Any) -> Any:
         if isinstance(given, tuple):
             return tuple(map(narrow, given))
-        return given.to(weight.dtype) if isinstance(given, Tensor) and given.is_floating_point() else given
+        return (
+            given.to(weight.dtype)
+            if isinstance(given, Tensor) and given.is_floating_point()
+            else given
+        )
 
     handles = [module.register_forward_hook(lambda _m, _given, out: narrow(out))]
-    if isinstance(module, nn.LayerNorm):  # torch's own takes no input of another dtype than its weights
+    if isinstance(
+        module, nn.LayerNorm
+    ):  # torch's own takes no input of another dtype than its weights
         handles.append(module.register_forward_pre_hook(lambda _m, given: narrow(given)))
     return handles
 
@@ -134,7 +160,8 @@ def _outputs(blocks: Any) -> Iterator[list[torch.dtype]]:
 
 @contextmanager
 def in_float32(model: Any) -> Iterator[None]:
-    """Context in which a model of half precision computes in float32 on the same weights, widened a block at a time.
+    """Context in which a model of half precision computes in float32 on the same weights, widened a
+    block at a time.
 
     It takes one more block's memory in float32, so that a large model has a reference too.
     """
@@ -154,9 +181,14 @@ def in_float32(model: Any) -> Iterator[None]:
     inner = [m for m in decoder.children() if not isinstance(m, (nn.ModuleList, nn.Embedding))]
     head = model.get_output_embeddings()
     owners = [*decoder_blocks(model), *inner, *([head] if head is not None else [])]
-    handles = [model.get_input_embeddings().register_forward_hook(lambda _m, _given, out: out.float())]
+    handles = [
+        model.get_input_embeddings().register_forward_hook(lambda _m, _given, out: out.float())
+    ]
     for owner in owners:
-        handles += [owner.register_forward_pre_hook(widen, prepend=True), owner.register_forward_hook(narrow)]
+        handles += [
+            owner.register_forward_pre_hook(widen, prepend=True),
+            owner.register_forward_hook(narrow),
+        ]
     try:
         yield
     finally:
@@ -188,7 +220,9 @@ class LocalModel:
     layers: tuple[int, ...] = ()
     """Numbers (from 0) of the blocks whose states are kept; none: all."""
     wide: bool = False
-    """Whether its residual stream, and so its states, are float32 though its weights are not; see `precision`."""
+    """Whether its residual stream, and so its states, are float32 though its weights are not; see
+    `precision`.
+    """
 
     @property
     def blocks(self) -> Any:
@@ -211,14 +245,18 @@ class LocalModel:
 
     @property
     def stream(self) -> int | None:
-        """Which of several streams [stream, row, token, d_model] is the state; None: the blocks give one (most do)."""
+        """Which of several streams [stream, row, token, d_model] is the state; None: the blocks
+        give one (most do).
+        """
         return getattr(self.model.config.get_text_config(), "altup_active_idx", None)  # Gemma 3n
 
     @property
     def d_model(self) -> int:
         """Width of a state."""
         text = self.model.config.get_text_config()
-        return int(getattr(text, "hidden_size", None) or self.model.get_input_embeddings().weight.shape[1])
+        return int(
+            getattr(text, "hidden_size", None) or self.model.get_input_embeddings().weight.shape[1]
+        )
 
     @property
     def dtype(self) -> torch.dtype:
@@ -240,10 +278,11 @@ class LocalModel:
 
 
 def _converted(gguf: Path) -> Path:
-    """The folder with `gguf`'s weights as float32 safetensors; made at the first call (about half a minute).
+    """The folder with `gguf`'s weights as float32 safetensors; made at the first call (about half a
+    minute).
 
-    `save_pretrained` refuses a model that was loaded from GGUF (its config says it is quantised), so a fresh
-    model is built from the config without that note and takes over the weights.
+    `save_pretrained` refuses a model that was loaded from GGUF (its config says it is quantised),
+    so a fresh model is built from the config without that note and takes over the weights.
     """
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -256,13 +295,19 @@ def _converted(gguf: Path) -> Path:
     logger.warning("converting %s to safetensors in %s (once)", gguf.name, folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
-        model = AutoModelForCausalLM.from_pretrained(gguf.parent, gguf_file=gguf.name, dtype=torch.float32)
+        model = AutoModelForCausalLM.from_pretrained(
+            gguf.parent, gguf_file=gguf.name, dtype=torch.float32
+        )
         tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
     except (IndexError, KeyError, OSError, ValueError, struct.error) as error:
         told = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
-        raise ValueError(f"{gguf} cannot be converted, as it is damaged or of a kind unknown here ({told})") from error
+        raise ValueError(
+            f"{gguf} cannot be converted, as it is damaged or of a kind unknown here ({told})"
+        ) from error
     settings = {k: v for k, v in model.config.to_dict().items() if k != "quantization_config"}
-    fresh = AutoModelForCausalLM.from_config(type(model.config).from_dict(settings), dtype=torch.float32)
+    fresh = AutoModelForCausalLM.from_config(
+        type(model.config).from_dict(settings), dtype=torch.float32
+    )
     fresh.load_state_dict(model.state_dict())
     fresh.tie_weights()
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
@@ -299,27 +344,37 @@ def load_model(
 ) -> LocalModel:
     """Load `name` for reading its states; no remote code is run.
 
-    `device_map` (accelerate's, e.g. "auto") spreads a model over devices and overrides `device`. `attention`
-    is transformers' `attn_implementation`; the default is sdpa, and eager where a model has no sdpa (Gemma 2's
-    soft-capping). In half precision the residual stream is float32 where the model takes it. Weights that exist
-    only as pickle are refused unless `allow_pickle`: loading one can run code.
-    `quantize` loads with bitsandbytes, whose kernels compute in `dtype` (take bfloat16), those of 8bit in float16.
-    `chat` goes into the chat template; `layers` are the blocks whose states are kept (none: all).
+    `device_map` (accelerate's, e.g. "auto") spreads a model over devices and overrides `device`.
+    `attention` is transformers' `attn_implementation`; the default is sdpa, and eager where a model
+    has no sdpa (Gemma 2's soft-capping). In half precision the residual stream is float32 where the
+    model takes it. Weights that exist only as pickle are refused unless `allow_pickle`: loading one
+    can run code. `quantize` loads with bitsandbytes, whose kernels compute in `dtype` (take
+    bfloat16), those of 8bit in float16. `chat` goes into the chat template; `layers` are the blocks
+    whose states are kept (none: all).
     """
     if dtype not in DTYPES:
         raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, got {dtype!r}")
     _check_device(device)
     source = _source_of(name)
     if revision and Path(source).is_dir():
-        raise ValueError(f"{name} is no hub model, so it has no revision {revision}: leave --revision out")
+        raise ValueError(
+            f"{name} is no hub model, so it has no revision {revision}: leave --revision out"
+        )
     if not allow_pickle:
         _refuse_pickle(source)
     tokenizer = _tokenizer(source, revision or "main", name)
     _check_template(tokenizer, name, chat)
     placing: dict[str, Any] = {"device_map": device_map} if device_map else {}
     if quantize:
-        placing = {"device_map": device_map or {"": device}, "quantization_config": _quantised(quantize, DTYPES[dtype])}
-    given = {"revision": revision or "main", "dtype": DTYPES[dtype], "attn_implementation": attention}
+        placing = {
+            "device_map": device_map or {"": device},
+            "quantization_config": _quantised(quantize, DTYPES[dtype]),
+        }
+    given = {
+        "revision": revision or "main",
+        "dtype": DTYPES[dtype],
+        "attn_implementation": attention,
+    }
     model = _weights(source, name, allow_pickle, given | placing)
     if not device_map and not quantize:
         model = model.to(device)
@@ -328,18 +383,26 @@ def load_model(
     found = getattr(model.config, "_commit_hash", None) or fingerprint(Path(source))
     judge = local_model(model, tokenizer, name=name, revision=str(found), chat=chat)
     if not set(layers) <= set(judge.numbers):
-        raise ValueError(f"{name} has blocks 0..{judge.numbers[-1]}, got layers {', '.join(map(str, layers))}")
+        raise ValueError(
+            f"{name} has blocks 0..{judge.numbers[-1]}, got layers {', '.join(map(str, layers))}"
+        )
     return replace(judge, layers=tuple(sorted(set(layers))), wide=_widened(model, name))
 
 
 def _weights(source: str, name: str, allow_pickle: bool, given: dict[str, Any]) -> Any:
-    """The model of transformers; ValueError where there is none, or only a pickle that is not allowed."""
+    """The model of transformers; ValueError where there is none, or only a pickle that is not
+    allowed.
+    """
     from transformers import AutoModelForCausalLM
 
     try:
-        return AutoModelForCausalLM.from_pretrained(source, use_safetensors=None if allow_pickle else True, **given)
+        return AutoModelForCausalLM.from_pretrained(
+            source, use_safetensors=None if allow_pickle else True, **given
+        )
     except SafetensorError as error:
-        raise ValueError(f"weights of {name} are damaged ({_first_line(error)}): fetch or copy them again") from error
+        raise ValueError(
+            f"weights of {name} are damaged ({_first_line(error)}): fetch or copy them again"
+        ) from error
     except OSError as error:
         if allow_pickle or "safetensors" not in str(error):
             raise _not_loaded(name, error) from error
@@ -355,12 +418,17 @@ def _weights(source: str, name: str, allow_pickle: bool, given: dict[str, Any]) 
 
 
 def _widened(model: Any, name: str) -> bool:
-    """Whether the residual stream is float32 though the weights are of half precision; a warning where it cannot be."""
+    """Whether the residual stream is float32 though the weights are of half precision; a warning
+    where it cannot be.
+    """
     if model.dtype not in HALVES or getattr(model.config, "quantization_config", None) is not None:
         return False
     wide = keep_residual(model)
     if not wide:
-        logger.warning("%s rounds its states at every block: its residual stream cannot be kept in float32", name)
+        logger.warning(
+            "%s rounds its states at every block: its residual stream cannot be kept in float32",
+            name,
+        )
     return wide
 
 
@@ -378,10 +446,14 @@ def _quantised(bits: Literal["4bit", "8bit"], dtype: torch.dtype) -> Any:
     if bits == "8bit":  # it computes in float16, and says so in every layer of every batch
         logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
         return BitsAndBytesConfig(load_in_8bit=True)
-    return BitsAndBytesConfig(load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=dtype)
+    return BitsAndBytesConfig(
+        load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=dtype
+    )
 
 
-def local_model(model: Any, tokenizer: Any, *, name: str, revision: str, chat: Chat = PLAIN) -> LocalModel:
+def local_model(
+    model: Any, tokenizer: Any, *, name: str, revision: str, chat: Chat = PLAIN
+) -> LocalModel:
     """A `LocalModel` from a loaded model and tokenizer, if the tokenizer has a chat template."""
     _check_template(tokenizer, name, chat)
     return LocalModel(model, tokenizer, name, revision, chat)
@@ -400,27 +472,39 @@ def _check_template(tokenizer: Any, name: str, chat: Chat) -> None:
             f"{name} has no chat template, so there is no assistant's turn to put a text in: "
             "use the instruction-tuned version of the model"
         )
-    if unknown := [argument for argument in chat.arguments if argument not in str(tokenizer.chat_template)]:
+    if unknown := [
+        argument for argument in chat.arguments if argument not in str(tokenizer.chat_template)
+    ]:
         raise ValueError(
             f"the chat template of {name} has no argument {', '.join(unknown)}: it would change nothing; leave it out"
         )
     if opened(tokenizer, "one", chat) == opened(tokenizer, "two", chat):
-        raise ValueError(f"the chat template of {name} leaves the user's turn out, so that no pair would be seen")
+        raise ValueError(
+            f"the chat template of {name} leaves the user's turn out, so that no pair would be seen"
+        )
 
 
 def _check_device(device: str) -> None:
     kind = device.partition(":")[0]
-    there = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    there = {
+        "cpu": True,
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+    }
     if not there.get(kind, False):
         known = ", ".join(name for name, found in there.items() if found)
-        raise ValueError(f"no device {device!r} here: this machine's torch has {known}; take one of these (--device)")
+        raise ValueError(
+            f"no device {device!r} here: this machine's torch has {known}; take one of these (--device)"
+        )
 
 
 def fingerprint(folder: Path) -> str:
     """Short hash of a local model's config and of all its weights: a merge may differ in one layer."""
     files = sorted(folder.glob("*.safetensors")) or sorted(folder.glob("*.bin"))
     if not files:
-        raise ValueError(f"{folder} has no weights (*.safetensors); expected a folder made by save_pretrained")
+        raise ValueError(
+            f"{folder} has no weights (*.safetensors); expected a folder made by save_pretrained"
+        )
     digest = hashlib.sha256((folder / "config.json").read_bytes())
     for file in files:
         with file.open("rb") as stream:
@@ -462,14 +546,18 @@ def _source_of(name: str) -> str:
     if path.is_dir():
         return str(path)
     if path.is_absolute() or name.startswith((".", "~")):
-        raise FileNotFoundError(f"no model folder at {path}: give one of save_pretrained, a .gguf file or a hub name")
+        raise FileNotFoundError(
+            f"no model folder at {path}: give one of save_pretrained, a .gguf file or a hub name"
+        )
     return name
 
 
 def _refuse_pickle(source: str) -> None:
     folder = Path(source)
     if folder.is_dir() and not any(folder.glob("*.safetensors")):
-        pickles = sorted(p.name for p in folder.iterdir() if p.suffix in (".bin", ".pt", ".pth", ".ckpt"))
+        pickles = sorted(
+            p.name for p in folder.iterdir() if p.suffix in (".bin", ".pt", ".pth", ".ckpt")
+        )
         if pickles:
             raise ValueError(
                 f"{folder} has its weights only as pickle ({', '.join(pickles)}), and loading one can run any "
@@ -496,11 +584,17 @@ def wanted(judge: LocalModel, asked: bool | None) -> bool:
         )
     if asked is not None:
         return asked
-    return len(places) < 2 and not quantised and sum(p.numel() for p in judge.model.parameters()) <= SMALL
+    return (
+        len(places) < 2
+        and not quantised
+        and sum(p.numel() for p in judge.model.parameters()) <= SMALL
+    )
 
 
 def random_weights(judge: LocalModel, *, seed: int = 0) -> LocalModel:
-    """The judge with random weights, drawn as before its training by its own config; as large as the judge."""
+    """The judge with random weights, drawn as before its training by its own config; as large as
+    the judge.
+    """
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model = type(judge.model)(deepcopy(judge.model.config))
@@ -511,7 +605,9 @@ def random_weights(judge: LocalModel, *, seed: int = 0) -> LocalModel:
 
 
 def named_untrained(judge: LocalModel, *, seed: int = 0) -> LocalModel:
-    """The judge under the name and revision of its control, to plan its harvest; the weights are still the judge's."""
+    """The judge under the name and revision of its control, to plan its harvest; the weights are
+    still the judge's.
+    """
     revision = f"{judge.revision}-random-{seed}"
     return replace(judge, name=f"{judge.name} with random weights", revision=revision)
 
@@ -521,15 +617,18 @@ BITS = {"4bit": 0.6, "8bit": 1.1}
 ROOM = 1.15
 """Largest factor of memory for reading, over the weights alone."""
 ADAM = 16
-"""Bytes per trained number: an adapter's with its gradient and two means, all in float32; or a weight's gradient, its
-two means, and the copy from which it is restored."""
+"""Bytes per trained number: an adapter's with its gradient and two means, all in float32; or a
+weight's gradient, its two means, and the copy from which it is restored.
+"""
 
 
-def check_memory(name: str, loading: dict[str, Any], *, learns: Literal["full", "lora"] | None = None) -> None:
+def check_memory(
+    name: str, loading: dict[str, Any], *, learns: Literal["full", "lora"] | None = None
+) -> None:
     """ValueError where the weights of `name` do not fit into free memory; nothing is loaded.
 
-    `learns`: what is to be trained: all weights, which only float32 can, or adapters, which float16 cannot. What the
-    configuration does not show is left to loading, which reports what is wrong.
+    `learns`: what is to be trained: all weights, which only float32 can, or adapters, which float16
+    cannot. What the configuration does not show is left to loading, which reports what is wrong.
     """
     from accelerate.utils import get_max_memory
 
@@ -565,7 +664,9 @@ def _bytes_of_weights(name: str, loading: dict[str, Any]) -> int | None:
     from transformers import AutoConfig, AutoModelForCausalLM
 
     try:
-        config = AutoConfig.from_pretrained(_source_of(name), revision=loading["revision"] or "main")
+        config = AutoConfig.from_pretrained(
+            _source_of(name), revision=loading["revision"] or "main"
+        )
         with torch.device("meta"):
             model = AutoModelForCausalLM.from_config(config)
     except (OSError, ValueError, KeyError):

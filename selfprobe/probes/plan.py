@@ -1,4 +1,6 @@
-"""Estimate of what a run or a training takes, before it runs: pairs, passes, tokens, time, memory and disk."""
+"""Estimate of what a run or a training takes, before it runs: pairs, passes, tokens, time, memory
+and disk.
+"""
 
 import shutil
 import time
@@ -13,7 +15,13 @@ from selfprobe.data.pairs import Pair
 from selfprobe.data.public_pairs import PairSet
 from selfprobe.probes import forward
 from selfprobe.probes.forward import batches
-from selfprobe.probes.harvesting import SHARD_BYTES, Store, batch_budget, states_identity, unreadable_pairs
+from selfprobe.probes.harvesting import (
+    SHARD_BYTES,
+    Store,
+    batch_budget,
+    states_identity,
+    unreadable_pairs,
+)
 from selfprobe.probes.model import ADAM, LocalModel, decoder_blocks, size
 from selfprobe.probes.rate import rated, to_score
 from selfprobe.probes.tokens import Prompt, encode
@@ -34,7 +42,9 @@ class PlannedSet:
     """Number of passes that are on disk already."""
     tokens_done: int
     scoring: tuple[int, int] = (0, 0)
-    """Numbers of texts still to be scored alone, a forward pass each, and of their tokens; see `rate`."""
+    """Numbers of texts still to be scored alone, a forward pass each, and of their tokens; see
+    `rate`.
+    """
 
 
 @dataclass(frozen=True)
@@ -67,7 +77,9 @@ class HarvestPlan:
     @property
     def scoring(self) -> tuple[int, int]:
         """Numbers of texts still to be scored alone, and of their tokens."""
-        return sum(s.scoring[0] for s in self.sets.values()), sum(s.scoring[1] for s in self.sets.values())
+        return sum(s.scoring[0] for s in self.sets.values()), sum(
+            s.scoring[1] for s in self.sets.values()
+        )
 
 
 def plan_harvest(
@@ -79,7 +91,8 @@ def plan_harvest(
     batch_tokens: int | None = None,
     scoring: bool | None = False,
 ) -> HarvestPlan:
-    """Estimate of harvesting `sets` into the folder `activations`, and of scoring each text alone as `scoring` asks.
+    """Estimate of harvesting `sets` into the folder `activations`, and of scoring each text alone
+    as `scoring` asks.
 
     The call raises ContrastTokenError where the tokenizer does not give contrast pairs.
     """
@@ -102,10 +115,14 @@ def plan_harvest(
             tokens=sum(lengths[i] for i in wanted),
             done=len(done),
             tokens_done=sum(lengths[i] for i in done),
-            scoring=_scoring(judge, [p for p in pair_set.pairs if p.id not in reasons], labelled, scoring),
+            scoring=_scoring(
+                judge, [p for p in pair_set.pairs if p.id not in reasons], labelled, scoring
+            ),
         )
     layers, itemsize = len(judge.blocks), 4 if judge.wide else judge.model.dtype.itemsize
-    to_write = sum(s.passes - s.done for s in planned.values()) * 2 * layers * judge.d_model * itemsize
+    to_write = (
+        sum(s.passes - s.done for s in planned.values()) * 2 * layers * judge.d_model * itemsize
+    )
     existing = next(p for p in (activations, *activations.absolute().parents) if p.exists())
     return HarvestPlan(
         model=judge.name,
@@ -127,7 +144,9 @@ def _batch_bytes(judge: LocalModel, tokens: int) -> int:
     return tokens * wide * int(judge.model.dtype.itemsize)
 
 
-def _scoring(judge: LocalModel, pairs: Sequence[Pair], folder: Path | None, asked: bool | None) -> tuple[int, int]:
+def _scoring(
+    judge: LocalModel, pairs: Sequence[Pair], folder: Path | None, asked: bool | None
+) -> tuple[int, int]:
     wanted = asked is not False and rated(pairs, asked)
     return to_score(judge, pairs, folder) if wanted else (0, 0)
 
@@ -137,17 +156,22 @@ def _middling(todo: list[Prompt], budget: int) -> list[Prompt]:
     return [todo[i] for i in cut[len(cut) // 2]] if cut else []
 
 
-def time_text(judge: LocalModel, planned: HarvestPlan, control: HarvestPlan | None = None, copies: int = 1) -> str:
-    """Estimated time of reading by two plain forwards, from one batch that is read so; `auto` takes about half.
+def time_text(
+    judge: LocalModel, planned: HarvestPlan, control: HarvestPlan | None = None, copies: int = 1
+) -> str:
+    """Estimated time of reading by two plain forwards, from one batch that is read so; `auto` takes
+    about half.
 
-    The batch is read twice and the second time counts, as the first call on a device prepares it. `copies` of the model
-    share the pairs.
+    The batch is read twice and the second time counts, as the first call on a device prepares it.
+    `copies` of the model share the pairs.
     """
     pairs = planned.tokens + (control.tokens if control else 0)
     # a text that is scored alone is read once, not once per side, and by the command's own copy
     alone, sample = planned.scoring[1] / 2, planned.sample or (control.sample if control else ())
     if not sample:
-        return "Time: nothing is left to read" + (" but the texts to score" if planned.scoring[0] else "")
+        return "Time: nothing is left to read" + (
+            " but the texts to score" if planned.scoring[0] else ""
+        )
     seconds = (pairs / copies + alone) * seconds_a_token(judge, sample)
     shared = f" on each of {copies} copies" if copies > 1 else ""
     return (
@@ -168,15 +192,25 @@ def seconds_a_token(judge: LocalModel, sample: Sequence[Prompt]) -> float:
 def span(seconds: float) -> str:
     """`40 s`, `12 min`, `3.1 h`."""
     minutes, hours = seconds / 60, seconds / 3600
-    return f"{hours:.1f} h" if hours >= 2 else f"{minutes:.0f} min" if minutes >= 2 else f"{seconds:.0f} s"
+    return (
+        f"{hours:.1f} h"
+        if hours >= 2
+        else f"{minutes:.0f} min"
+        if minutes >= 2
+        else f"{seconds:.0f} s"
+    )
 
 
 def plan_text(planned: HarvestPlan, control: HarvestPlan | None = None) -> str:
     """The plan as text; `control`: the plan of the same architecture with random weights."""
     lines = [f"{planned.model}: {planned.layers} blocks of width {planned.d_model}", ""]
-    lines.append(f"{'data set':16} {'pairs':>7} {'unscored':>9} {'passes':>8} {'tokens':>11} {'on disk':>8}")
+    lines.append(
+        f"{'data set':16} {'pairs':>7} {'unscored':>9} {'passes':>8} {'tokens':>11} {'on disk':>8}"
+    )
     for name, s in planned.sets.items():
-        lines.append(f"{name:16} {s.pairs:>7,} {len(s.reasons):>9,} {s.passes:>8,} {s.tokens:>11,} {s.done:>8,}")
+        lines.append(
+            f"{name:16} {s.pairs:>7,} {len(s.reasons):>9,} {s.passes:>8,} {s.tokens:>11,} {s.done:>8,}"
+        )
     lines += [
         "",
         f"To do: {planned.passes:,} forward passes (each pair once an order), {planned.tokens:,} tokens",
@@ -230,9 +264,13 @@ class Needs:
     seconds: float
     """Estimated duration, from the forward pass of one batch."""
     memory_bytes: int
-    """Memory besides the weights: what learns with its optimizer, and what one batch keeps for its gradient."""
+    """Memory besides the weights: what learns with its optimizer, and what one batch keeps for its
+    gradient.
+    """
     disk_bytes: int
-    """Disk space during training: the checkpoint twice, as one is whole before the other goes, and earlier results."""
+    """Disk space during training: the checkpoint twice, as one is whole before the other goes, and
+    earlier results.
+    """
     flops: float
 
     @property
@@ -255,8 +293,13 @@ def needs(
     batch_tokens: int | None = None,
     trainings: int = 1,
 ) -> Needs:
-    """Estimate for training on `examples`, as the last of `trainings` trainings whose results all stay."""
-    budget, tokens = batch_tokens or batch_budget(judge), recipe.epochs * sum(e.length for e in examples)
+    """Estimate for training on `examples`, as the last of `trainings` trainings whose results all
+    stay.
+    """
+    budget, tokens = (
+        batch_tokens or batch_budget(judge),
+        recipe.epochs * sum(e.length for e in examples),
+    )
     order = sorted(range(len(examples)), key=lambda i: examples[i].length)
     batch = [examples[i] for i in max(batches(examples, order, budget), key=len)[: recipe.batch]]
     for _ in range(2):  # the first call on a device prepares it
@@ -274,7 +317,8 @@ def needs(
         parameters=parameters,
         full=full,
         seconds=BACKWARD * taken * tokens / sum(e.length for e in batch),
-        memory_bytes=ADAM * parameters + _kept_bytes(judge, max(widest, examples[order[-1]].length), recipe.batch),
+        memory_bytes=ADAM * parameters
+        + _kept_bytes(judge, max(widest, examples[order[-1]].length), recipe.batch),
         disk_bytes=(2 * 3 + trainings - 1) * 4 * parameters,
         flops=train_flops(judge, tokens, parameters, full=full),
     )
@@ -284,20 +328,30 @@ def adapter_parameters(judge: LocalModel, rank: int) -> int:
     """Number of parameters of LoRA at all linear layers of the blocks."""
     modules = list(decoder_blocks(judge.model).modules())
     sides: list[int] = [m.in_features + m.out_features for m in modules if isinstance(m, nn.Linear)]
-    sides += [sum(m.weight.shape) for m in modules if type(m).__name__ == "Conv1D"]  # GPT-2's linear layers
+    sides += [
+        sum(m.weight.shape) for m in modules if type(m).__name__ == "Conv1D"
+    ]  # GPT-2's linear layers
     return rank * sum(sides)
 
 
 def _kept_bytes(judge: LocalModel, tokens: int, rows: int) -> int:
-    """Bytes that one batch keeps for its gradient: inputs of all layers, and the logits of a few places in float32."""
+    """Bytes that one batch keeps for its gradient: inputs of all layers, and the logits of a few
+    places in float32.
+    """
     config = judge.model.config.get_text_config()
-    wide = 12 * judge.d_model + 4 * int(getattr(config, "intermediate_size", None) or 4 * judge.d_model)
+    wide = 12 * judge.d_model + 4 * int(
+        getattr(config, "intermediate_size", None) or 4 * judge.d_model
+    )
     layers = len(decoder_blocks(judge.model))
-    return tokens * layers * wide * int(judge.dtype.itemsize) + rows * 3 * 3 * 4 * int(config.vocab_size)
+    return tokens * layers * wide * int(judge.dtype.itemsize) + rows * 3 * 3 * 4 * int(
+        config.vocab_size
+    )
 
 
 def check_room(judge: LocalModel, needed: Needs, out: Path) -> None:
-    """ValueError where memory, or the disk of the folder `out`, is too small; the model is loaded already."""
+    """ValueError where memory, or the disk of the folder `out`, is too small; the model is loaded
+    already.
+    """
     from accelerate.utils import get_max_memory
 
     place = judge.device.index or 0 if judge.device.type == "cuda" else judge.device.type
@@ -310,7 +364,9 @@ def check_room(judge: LocalModel, needed: Needs, out: Path) -> None:
             "smaller model"
         )
     disk = shutil.disk_usage(next(p for p in (out, *out.absolute().parents) if p.exists())).free
-    held = [file.stat().st_size for kind in KEPT for file in out.rglob(kind)]  # a killed training continues with it
+    held = [
+        file.stat().st_size for kind in KEPT for file in out.rglob(kind)
+    ]  # a killed training continues with it
     if (more := needed.disk_bytes - sum(held)) > disk:
         raise ValueError(
             f"checkpoints and what is trained take {size(more)} of disk, and {size(disk)} are free at {out}: "

@@ -1,7 +1,8 @@
-"""A fitted probe on disk: a small safetensors file with its card as JSON in the metadata; never a pickle.
+"""A fitted probe on disk: a small safetensors file with its card as JSON in the metadata; never a
+pickle.
 
-As a judge (`judge_pairs`, for the command line and the task) it takes pairs and gives judgements; nothing is fitted.
-PyTorch is imported for that alone.
+As a judge (`judge_pairs`, for the command line and the task) it takes pairs and gives judgements;
+nothing is fitted. PyTorch is imported for that alone.
 """
 
 import json
@@ -28,9 +29,12 @@ FORMAT = "selfprobe-probe-1"
 ON_HUB = "probe.safetensors"
 """Name of a probe's file on the Hugging Face hub."""
 PROMPTS = "inside"
-"""Value of a card's `settings` if the probe reads the last token of prompts, the other side of a pair being 0."""
+"""Value of a card's `settings` if the probe reads the last token of prompts, the other side of a
+pair being 0.
+"""
 LARGEST = 100_000_000
-"""Largest size in bytes of a probe's file that is fetched; a direction of 16,384 numbers has 64 kB."""
+"""Largest size in bytes of a probe's file that is fetched; a direction of 16,384 numbers has 64 kB.
+"""
 DTYPES = ("float32", "bfloat16", "float16")
 ARRAYS = ("direction", "mean_plus", "mean_minus")
 STRICT = ConfigDict(extra="forbid", strict=True)
@@ -56,9 +60,13 @@ class Plain:
         if self.orientation != "labels":
             parse_orientation(self.orientation)
         if self.layer < 0 or not math.isfinite(self.bias):
-            raise ValueError(f"layer must be 0 or more and bias finite, got {self.layer} and {self.bias}")
+            raise ValueError(
+                f"layer must be 0 or more and bias finite, got {self.layer} and {self.bias}"
+            )
         if any(value <= 0 or math.isinf(value) for value in (self.c, self.scale)):
-            raise ValueError(f"c and scale must be finite and above 0, got {self.c} and {self.scale}")
+            raise ValueError(
+                f"c and scale must be finite and above 0, got {self.c} and {self.scale}"
+            )
         if self.train_score < 0 or self.train_score > 1:
             raise ValueError(f"train_score must be in 0..1, got {self.train_score}")
 
@@ -76,7 +84,8 @@ class Card:
     template: str
     """Hash of the chat template."""
     dtype: str
-    """Type of the states; "+4bit" or "+8bit" where the weights were quantised; "" for plain arrays."""
+    """Type of the states; "+4bit" or "+8bit" where the weights were quantised; "" for plain arrays.
+    """
     dataset: str
     data_hash: str
     settings: str
@@ -101,16 +110,27 @@ class Card:
 
     def __post_init__(self) -> None:
         dtype, *more = self.dtype.split("+")
-        if self.dtype and (dtype not in DTYPES or not set(more) <= {"4bit", "8bit", "float32", "vllm"}):
+        if self.dtype and (
+            dtype not in DTYPES or not set(more) <= {"4bit", "8bit", "float32", "vllm"}
+        ):
             raise ValueError(f"dtype must be float32, bfloat16 or float16, got {self.dtype!r}")
 
     @property
     def precision(self) -> dict[str, Any]:
-        """Arguments `dtype` and `quantize` of `load_model`; ValueError where no model gave the states."""
+        """Arguments `dtype` and `quantize` of `load_model`; ValueError where no model gave the
+        states.
+        """
         if not self.dtype:
-            raise ValueError("the probe was fitted to arrays, not to a model's harvest: no model can be read for it")
-        dtype, *more = self.dtype.split("+")  # "bfloat16+4bit", or "bfloat16+float32" of a wide residual stream
-        return {"dtype": dtype, "quantize": next((bits for bits in more if bits.endswith("bit")), None)}
+            raise ValueError(
+                "the probe was fitted to arrays, not to a model's harvest: no model can be read for it"
+            )
+        dtype, *more = self.dtype.split(
+            "+"
+        )  # "bfloat16+4bit", or "bfloat16+float32" of a wide residual stream
+        return {
+            "dtype": dtype,
+            "quantize": next((bits for bits in more if bits.endswith("bit")), None),
+        }
 
     @property
     def chat(self) -> Chat:
@@ -132,7 +152,9 @@ def save_probe(path: Path, probe: Probe, card: Card) -> None:
         raise ValueError(f"a probe is written as .safetensors or .probe, got {path.name}")
     arrays = {name: np.asarray(getattr(probe, name), dtype=np.float32) for name in ARRAYS}
     plain = {k: v for k, v in asdict(probe).items() if k not in ARRAYS}
-    plain = {k: float(v) if isinstance(v, np.floating) else v for k, v in plain.items() if v == v}  # without NaN
+    plain = {
+        k: float(v) if isinstance(v, np.floating) else v for k, v in plain.items() if v == v
+    }  # without NaN
     metadata = {"format": FORMAT, "probe": json.dumps(plain), "card": json.dumps(asdict(card))}
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(".part")
@@ -140,11 +162,15 @@ def save_probe(path: Path, probe: Probe, card: Card) -> None:
     part.replace(path)
 
 
-def load_probe(path: Path, *, revision: str | None = None, template: str | None = None) -> ProbeFile:
-    """Read `path`; with `revision` (and `template`), ValueError unless the probe belongs to that model.
+def load_probe(
+    path: Path, *, revision: str | None = None, template: str | None = None
+) -> ProbeFile:
+    """Read `path`; with `revision` (and `template`), ValueError unless the probe belongs to that
+    model.
 
-    Anything but a sound probe file of this format raises ValueError, a pickle among them: a field is missing, unknown
-    or of another type, or the arrays are not three finite vectors of one length.
+    Anything but a sound probe file of this format raises ValueError, a pickle among them: a field
+    is missing, unknown or of another type, or the arrays are not three finite vectors of one
+    length.
     """
     if not path.is_file():
         raise FileNotFoundError(
@@ -156,10 +182,14 @@ def load_probe(path: Path, *, revision: str | None = None, template: str | None 
             metadata: dict[str, Any] = file.metadata() or {}
             arrays: dict[str, FloatArray] = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError, TypeError) as error:  # TypeError: a dtype that numpy lacks
-        raise ValueError(f"{path} is no safetensors file ({error}); a probe is never read from a pickle") from error
+        raise ValueError(
+            f"{path} is no safetensors file ({error}); a probe is never read from a pickle"
+        ) from error
     if metadata.get("format") != FORMAT or set(arrays) != set(ARRAYS):
         found = f"{metadata.get('format', 'none')} with {', '.join(sorted(arrays)) or 'nothing'}"
-        raise ValueError(f"{path} is no probe file: expected format {FORMAT} with {', '.join(ARRAYS)}, got {found}")
+        raise ValueError(
+            f"{path} is no probe file: expected format {FORMAT} with {', '.join(ARRAYS)}, got {found}"
+        )
     _check_arrays(arrays, path)
     plain, card = _read(Plain, "probe", metadata, path), _read(Card, "card", metadata, path)
     fields: dict[str, Any] = {**asdict(plain), **arrays}
@@ -170,16 +200,25 @@ def load_probe(path: Path, *, revision: str | None = None, template: str | None 
             "a direction means nothing in another model's states. Fit a probe for this one"
         )
     if template is not None and template != loaded.card.template:
-        raise ValueError(f"{path} was fitted under another chat template of {loaded.card.model}: fit it again")
+        raise ValueError(
+            f"{path} was fitted under another chat template of {loaded.card.model}: fit it again"
+        )
     return loaded
 
 
 def _check_arrays(arrays: dict[str, FloatArray], path: Path) -> None:
     direction = arrays["direction"]
     for name, array in arrays.items():
-        if array.ndim != 1 or not array.size or array.shape != direction.shape or array.dtype.kind != "f":
+        if (
+            array.ndim != 1
+            or not array.size
+            or array.shape != direction.shape
+            or array.dtype.kind != "f"
+        ):
             told = ", ".join(f"{each} {a.dtype} {list(a.shape)}" for each, a in arrays.items())
-            raise ValueError(f"{path} is no sound probe: expected three vectors of floats of one length, got {told}")
+            raise ValueError(
+                f"{path} is no sound probe: expected three vectors of floats of one length, got {told}"
+            )
         if not np.isfinite(array).all():
             raise ValueError(f"{path} is no sound probe: {name} is not finite (NaN or infinite)")
     if not direction.any():
@@ -195,25 +234,38 @@ def _read(kind: type[T], name: str, metadata: dict[str, Any], path: Path) -> T:
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, (name, *first["loc"])))
-        given = "" if first["type"] in ("missing", "json_invalid") else f", got {str(first['input'])[:60]!r}"
+        given = (
+            ""
+            if first["type"] in ("missing", "json_invalid")
+            else f", got {str(first['input'])[:60]!r}"
+        )
         raise ValueError(f"{path} is no sound probe: {place}: {first['msg']}{given}") from None
 
 
 def fetched(repository: str, *, revision: str | None = None, token: str | None = None) -> Path:
-    """The probe's file in `repository`, from the hub or its cache; ValueError where there is none, or a huge one."""
+    """The probe's file in `repository`, from the hub or its cache; ValueError where there is none,
+    or a huge one.
+    """
     import httpx
     from huggingface_hub import hf_hub_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError
 
     try:
-        size = hf_hub_download(repository, ON_HUB, revision=revision, token=token, dry_run=True).file_size or 0
+        size = (
+            hf_hub_download(
+                repository, ON_HUB, revision=revision, token=token, dry_run=True
+            ).file_size
+            or 0
+        )
         if size > LARGEST:
             told = f"{size / 1e6:,.0f} MB; no probe has over {LARGEST / 1e6:.0f} MB"
             raise ValueError(f"{repository}: {ON_HUB} has {told}")
         return Path(hf_hub_download(repository, ON_HUB, revision=revision, token=token))
     except (HfHubHTTPError, HFValidationError, httpx.HTTPError, OSError) as error:
         why = str(error).strip().partition("\n")[0]
-        raise ValueError(f"{repository}: no probe ({ON_HUB}) can be loaded from the hub ({why})") from error
+        raise ValueError(
+            f"{repository}: no probe ({ON_HUB}) can be loaded from the hub ({why})"
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -224,7 +276,9 @@ class Judgement:
     preferred: Label | None
     """Better text; None: unscored, or no preference; see `reason`."""
     score: float | None
-    """Score, > 0: text 1; 0: neither. A supervised probe gives a logit, an unsupervised one a length along it."""
+    """Score, > 0: text 1; 0: neither. A supervised probe gives a logit, an unsupervised one a
+    length along it.
+    """
     own_answer: float | None
     """The model's P(text 1) from its answers "1" and "2", averaged over the orders shown."""
     seen: bool
@@ -246,7 +300,9 @@ def judge_pairs(
     """
     card = file.card
     if card.settings == PROMPTS:
-        raise ValueError("the probe reads prompts, not pairs: give it to `selfprobe awareness inside --probe`")
+        raise ValueError(
+            "the probe reads prompts, not pairs: give it to `selfprobe awareness inside --probe`"
+        )
     if card.revision != judge.revision:
         raise ValueError(
             f"the probe was fitted to {card.model} ({card.revision}), not to {judge.name} ({judge.revision})"
@@ -258,14 +314,20 @@ def judge_pairs(
             f"blocks 0..{shape[0] - 1} of width {shape[1]}: its file is not what was fitted"
         )
     if card.template != template_hash(judge.tokenizer, judge.chat):
-        raise ValueError(f"the probe was fitted under another chat template of {card.model}: fit it again")
+        raise ValueError(
+            f"the probe was fitted under another chat template of {card.model}: fit it again"
+        )
     from selfprobe.probes.evaluate import own_answers
     from selfprobe.probes.harvesting import harvest
 
-    harvested = harvest(judge, pairs, cache, both_orders=file.probe.orders == "both", progress=progress)
+    harvested = harvest(
+        judge, pairs, cache, both_orders=file.probe.orders == "both", progress=progress
+    )
     scores = file.probe.score(harvested.layer(file.probe.layer)) if harvested.pairs else np.empty(0)
     own = own_answers(harvested).mean(axis=1)
-    by_id = {p.id: (float(s), float(o)) for p, s, o in zip(harvested.pairs, scores, own, strict=True)}
+    by_id = {
+        p.id: (float(s), float(o)) for p, s, o in zip(harvested.pairs, scores, own, strict=True)
+    }
     found = []
     for pair, unseen in zip(pairs, held_out(card.train_groups, pairs), strict=True):
         if pair.id in by_id:
@@ -278,7 +340,9 @@ def judge_pairs(
 
 
 def _verdict(score: float) -> tuple[Label | None, float | None, str]:
-    """Preferred text, score and reason, e.g. (1, .3, ""); a score of 0 or NaN prefers neither, for a reason."""
+    """Preferred text, score and reason, e.g. (1, .3, ""); a score of 0 or NaN prefers neither, for
+    a reason.
+    """
     if not math.isfinite(score):
         return None, None, f"score is not finite: {score}"
     if score == 0:

@@ -1,4 +1,6 @@
-"""A pair as tokens: chat template, priming text in the assistant's turn, and the contrast token (paper 004, §4.1.1)."""
+"""A pair as tokens: chat template, priming text in the assistant's turn, and the contrast token
+(paper 004, §4.1.1).
+"""
 
 import json
 import re
@@ -13,7 +15,9 @@ from selfprobe.data.pairs import CONTRAST, Pair, comparison_prompt, digest, prim
 from selfprobe.text.thought_markers import answer_opening
 
 FIXED_DATE = "26 Jul 2024"
-"""Date for Llama 3's templates, which print today's where none is given: states must not depend on the day."""
+"""Date for Llama 3's templates, which print today's where none is given: states must not depend on
+the day.
+"""
 FIXED_CLOCK = datetime(2024, 7, 26, 12)
 """Time for templates that ask the clock themselves (`strftime_now`)."""
 
@@ -51,7 +55,8 @@ class Prompt:
     contrast: tuple[int, ...]
     """Tokens that say 1 and 2; for a text that is scored alone, those of all its levels."""
     special: str = ""
-    """Special token that the pair's texts hold, such as the end of a turn; such a pair is not read."""
+    """Special token that the pair's texts hold, such as the end of a turn; such a pair is not read.
+    """
 
     @property
     def length(self) -> int:
@@ -60,7 +65,9 @@ class Prompt:
 
 
 def template_hash(tokenizer: Any, chat: Chat = PLAIN) -> str:
-    """Hash of the chat template and all else that goes into it, from its result for a pair: the priming text too."""
+    """Hash of the chat template and all else that goes into it, from its result for a pair: the
+    priming text too.
+    """
     more = [] if chat == PLAIN else [chat.system, json.dumps(dict(chat.arguments), sort_keys=True)]
     shown = rendered(tokenizer, Pair("", "one", "two", context="Which?"), chat)
     return digest(str(tokenizer.chat_template), shown, *more)
@@ -72,7 +79,8 @@ def rendered(tokenizer: Any, pair: Pair, chat: Chat = PLAIN) -> str:
 
 
 def opened(tokenizer: Any, asked: str, chat: Chat = PLAIN, *, thinking: bool = False) -> str:
-    """The chat with `asked` as the user's turn and the assistant's turn open, ready for the beginning of an answer.
+    """The chat with `asked` as the user's turn and the assistant's turn open, ready for the
+    beginning of an answer.
 
     With `thinking` a thought that the template opens stays open.
     Raises ValueError where the template itself refuses the turns, as Gemma's does a system turn.
@@ -90,13 +98,22 @@ def opened(tokenizer: Any, asked: str, chat: Chat = PLAIN, *, thinking: bool = F
         )
     except (TemplateError, TypeError) as error:
         turn = "a system and a user turn" if chat.system else "a user turn"
-        given = f" and {', '.join(f'{name}={value}' for name, value in chat.arguments.items())}" * bool(chat.arguments)
+        given = (
+            f" and {', '.join(f'{name}={value}' for name, value in chat.arguments.items())}"
+            * bool(chat.arguments)
+        )
         raise ValueError(
             f"the model's chat template fails on {turn}{given}: {error}. "
-            + ("Try it without --system" if chat.system else "Use a model whose template takes one user turn")
+            + (
+                "Try it without --system"
+                if chat.system
+                else "Use a model whose template takes one user turn"
+            )
         ) from error
     if chat.system.strip() not in text:
-        raise ValueError("the model's chat template leaves the system turn out: try it without --system")
+        raise ValueError(
+            "the model's chat template leaves the system turn out: try it without --system"
+        )
     answer = None if thinking else answer_opening(text)
     if answer is not None:  # the priming text is part of the answer, not of a thought
         text = text.rstrip() + answer
@@ -104,25 +121,35 @@ def opened(tokenizer: Any, asked: str, chat: Chat = PLAIN, *, thinking: bool = F
 
 
 def _without_clock(template: str) -> str:
-    """`template` with the fixed day wherever it asks the clock; transformers lets no other clock in."""
+    """`template` with the fixed day wherever it asks the clock; transformers lets no other clock
+    in.
+    """
     fixed = re.sub(
-        r"""strftime_now\(\s*(['"])(.*?)\1\s*\)""", lambda call: repr(FIXED_CLOCK.strftime(call[2])), template
+        r"""strftime_now\(\s*(['"])(.*?)\1\s*\)""",
+        lambda call: repr(FIXED_CLOCK.strftime(call[2])),
+        template,
     )
     if "strftime_now" in re.sub(r"strftime_now is (not )?defined", "", fixed):
-        raise ValueError("the model's chat template asks for the time in a way that cannot be fixed to one day")
+        raise ValueError(
+            "the model's chat template asks for the time in a way that cannot be fixed to one day"
+        )
     return fixed
 
 
 def encode(tokenizer: Any, pairs: Iterable[Pair], chat: Chat = PLAIN) -> list[Prompt]:
     """Tokens of `pairs` in their order; both continuations are tokenised whole and compared.
 
-    Raises ContrastTokenError where a tokenizer merges the digit with the text before it, splits it in several
-    tokens, adds an end token, or begins the two sides differently. ValueError where the template fails.
+    Raises ContrastTokenError where a tokenizer merges the digit with the text before it, splits it
+    in several tokens, adds an end token, or begins the two sides differently. ValueError where the
+    template fails.
     """
     known = list(pairs)
     prompts = continued(tokenizer, [rendered(tokenizer, pair, chat) for pair in known], CONTRAST)
     special = special_tokens(tokenizer)
-    held = (held_special((pair.text_1, pair.text_2, pair.context, pair.question), special) for pair in known)
+    held = (
+        held_special((pair.text_1, pair.text_2, pair.context, pair.question), special)
+        for pair in known
+    )
     return [replace(p, special=token) for p, token in zip(prompts, held, strict=True)]
 
 
@@ -132,16 +159,24 @@ def continued(tokenizer: Any, texts: Sequence[str], options: Sequence[str]) -> l
         return []
     # The template writes the special tokens itself; adding them again would double BOS.
     sides = [
-        tokenizer([f"{text}{option}" for text in texts], add_special_tokens=False)["input_ids"] for option in options
+        tokenizer([f"{text}{option}" for text in texts], add_special_tokens=False)["input_ids"]
+        for option in options
     ]
-    return [_prompt(tokenizer, [list(ids) for ids in each], options) for each in zip(*sides, strict=True)]
+    return [
+        _prompt(tokenizer, [list(ids) for ids in each], options)
+        for each in zip(*sides, strict=True)
+    ]
 
 
 def special_tokens(tokenizer: Any) -> list[str]:
-    """Tokens that a text must not hold: special ones, and added ones that the chat template writes (<think>)."""
+    """Tokens that a text must not hold: special ones, and added ones that the chat template writes
+    (<think>).
+    """
     template = str(tokenizer.chat_template)
     added = tokenizer.added_tokens_decoder.values()
-    return sorted({t.content for t in added if t.content.strip() and (t.special or t.content in template)})
+    return sorted(
+        {t.content for t in added if t.content.strip() and (t.special or t.content in template)}
+    )
 
 
 def held_special(texts: Sequence[str], special: Sequence[str]) -> str:

@@ -1,10 +1,11 @@
-"""Fine-tuning of a loaded model, in adapters or in all its weights: the loss is on the answer's tokens alone.
+"""Fine-tuning of a loaded model, in adapters or in all its weights: the loss is on the answer's
+tokens alone.
 
     with finetuned(judge, examples, Recipe(rank=16), folder) as (tuned, training):
         ...                                    # `tuned` is read as any LocalModel; afterwards `judge` is as before
 
-The order of the examples and the first adapters come from the seed, and there is no dropout: a training that continues
-from its checkpoint ends as one that was never stopped.
+The order of the examples and the first adapters come from the seed, and there is no dropout: a
+training that continues from its checkpoint ends as one that was never stopped.
 """
 
 import json
@@ -30,7 +31,9 @@ from selfprobe.probes.harvesting import batch_budget
 from selfprobe.probes.model import LocalModel, decoder_blocks
 
 SAVED_EVERY = 30
-"""Seconds of training that a killed one loses at most, or this multiple of the time of saving, if that is more:"""
+"""Seconds of training that a killed one loses at most, or this multiple of the time of saving, if
+that is more:
+"""
 SAVING_TIMES = 10
 CLIP = 1.0
 """Largest length of a step's gradient."""
@@ -57,9 +60,13 @@ def adapters(judge: LocalModel, *, rank: int, alpha: int, seed: int) -> Iterator
 
     cuda = [judge.device.index or 0] if judge.device.type == "cuda" else []
     with torch.random.fork_rng(devices=cuda), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "`is_gradient_checkpointing`", FutureWarning)  # peft's call of transformers
+        warnings.filterwarnings(
+            "ignore", "`is_gradient_checkpointing`", FutureWarning
+        )  # peft's call of transformers
         torch.manual_seed(seed)
-        config = LoraConfig(r=rank, lora_alpha=alpha, target_modules="all-linear", task_type="CAUSAL_LM")
+        config = LoraConfig(
+            r=rank, lora_alpha=alpha, target_modules="all-linear", task_type="CAUSAL_LM"
+        )
         adapted = get_peft_model(judge.model, config)
 
     def load(folder: Path) -> None:
@@ -80,12 +87,16 @@ def adapters(judge: LocalModel, *, rank: int, alpha: int, seed: int) -> Iterator
 
 @contextmanager
 def all_weights(judge: LocalModel) -> Iterator[Learner]:
-    """Context in which all weights learn; they are restored afterwards, and saved as a model's folder.
+    """Context in which all weights learn; they are restored afterwards, and saved as a model's
+    folder.
 
     Raises:
         ValueError: The weights are quantised, or not in float32.
     """
-    if judge.dtype != torch.float32 or getattr(judge.model.config, "quantization_config", None) is not None:
+    if (
+        judge.dtype != torch.float32
+        or getattr(judge.model.config, "quantization_config", None) is not None
+    ):
         raise ValueError(
             f"all weights are trained in float32 alone, and these are in {judge.precision}: a step is smaller than "
             "their rounding. Take --dtype float32, or adapters (without --full)"
@@ -98,7 +109,9 @@ def all_weights(judge: LocalModel) -> Iterator[Learner]:
         judge.tokenizer.save_pretrained(str(folder))
 
     def load(folder: Path) -> None:
-        held = type(judge.model).from_pretrained(str(folder), dtype=torch.float32, use_safetensors=True)
+        held = type(judge.model).from_pretrained(
+            str(folder), dtype=torch.float32, use_safetensors=True
+        )
         _put(weights, held.parameters())
 
     try:
@@ -132,7 +145,9 @@ class Example:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a model is trained: Adam, at one rate that falls in a line to 0 over the last fifth of the steps."""
+    """How a model is trained: Adam, at one rate that falls in a line to 0 over the last fifth of
+    the steps.
+    """
 
     rank: int | None = 16
     """Rank of the adapters; None: there are none, and all weights learn."""
@@ -148,7 +163,9 @@ class Recipe:
     def __post_init__(self) -> None:
         counts = (1 if n is None else n for n in (self.rank, self.alpha, self.epochs, self.batch))
         if min(counts) < 1 or (self.rank is None) != (self.alpha is None) or not 0 < self.rate < 1:
-            raise ValueError(f"expected rank, alpha, epochs and batch >= 1 and a rate in 0..1, got {self}")
+            raise ValueError(
+                f"expected rank, alpha, epochs and batch >= 1 and a rate in 0..1, got {self}"
+            )
 
     @property
     def way(self) -> Literal["full", "lora"]:
@@ -199,15 +216,16 @@ def finetuned(
 ) -> Iterator[tuple[LocalModel, Training]]:
     """Context with `judge` as it is after it has learnt `examples`.
 
-    `folder` keeps what was learnt, adapters as peft writes them or a whole model, and meanwhile a checkpoint: the same
-    call continues a killed training, and trains nothing where it is finished.
+    `folder` keeps what was learnt, adapters as peft writes them or a whole model, and meanwhile a
+    checkpoint: the same call continues a killed training, and trains nothing where it is finished.
 
     Args:
-        batch_tokens: Tokens that are read at a time; a larger step is read in parts and is the same step.
+        batch_tokens: Tokens that are read at a time; a larger step is read in parts and is the same
+            step.
 
     Raises:
-        ValueError: No examples; `folder` holds another training; weights that cannot learn in their precision; or the
-            loss is not finite.
+        ValueError: No examples; `folder` holds another training; weights that cannot learn in their
+            precision; or the loss is not finite.
     """
     if not examples:
         raise ValueError("no examples to learn from")
@@ -264,7 +282,9 @@ def _trained(
     batch_tokens: int | None,
     progress: Progress,
 ) -> Training:
-    """The training loop, from the checkpoint if there is one; `folder` then holds the weights and the numbers."""
+    """The training loop, from the checkpoint if there is one; `folder` then holds the weights and
+    the numbers.
+    """
     tuned, weights = learner.judge, list(learner.weights)
     optimizer = torch.optim.AdamW(weights, lr=recipe.rate, weight_decay=0.0)
     losses, before = _resumed(weights, optimizer, folder / "checkpoint.pt", identity, progress)
@@ -273,9 +293,13 @@ def _trained(
     saving, first = 0.0, len(losses)
     for step in range(first, steps):
         optimizer.param_groups[0]["lr"] = recipe.rate_at(step, steps)
-        losses.append(_step(tuned, [examples[i] for i in recipe.drawn(step, len(examples))], budget))
+        losses.append(
+            _step(tuned, [examples[i] for i in recipe.drawn(step, len(examples))], budget)
+        )
         if not math.isfinite(losses[-1]):
-            raise ValueError(f"the loss is not finite at step {step + 1}: take a smaller --rate, or --dtype float32")
+            raise ValueError(
+                f"the loss is not finite at step {step + 1}: take a smaller --rate, or --dtype float32"
+            )
         torch.nn.utils.clip_grad_norm_(weights, CLIP)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
@@ -292,9 +316,14 @@ def _trained(
     count, tokens = sum(p.numel() for p in weights), recipe.epochs * sum(e.length for e in examples)
     full = recipe.way == "full"
     flops = train_flops(tuned, tokens, count, full=full)
-    training = Training(tuple(losses), before + time.monotonic() - started, tokens, count, flops, full)
+    training = Training(
+        tuple(losses), before + time.monotonic() - started, tokens, count, flops, full
+    )
     learner.save(folder)
-    put_whole(folder / "training.json", lambda part: part.write_text(json.dumps(asdict(training)), encoding="utf-8"))
+    put_whole(
+        folder / "training.json",
+        lambda part: part.write_text(json.dumps(asdict(training)), encoding="utf-8"),
+    )
     for file in folder.glob("checkpoint.pt*"):  # a kill may have cut that one off, too
         file.unlink()
     return training
@@ -335,22 +364,36 @@ def answer_loss(tuned: LocalModel, shown: Sequence[Example]) -> Tensor:
     """−log P of each example's answer, as the mean over its tokens [example]; with a gradient."""
     longest = max(len(e.answer) for e in shown)
     inputs = plain_inputs([(*e.prompt, *e.answer) for e in shown], tuned.device)
-    logits = output_of(tuned, **inputs, use_cache=False, keep=longest + 1).logits[:, -longest - 1 : -1].float()
+    logits = (
+        output_of(tuned, **inputs, use_cache=False, keep=longest + 1)
+        .logits[:, -longest - 1 : -1]
+        .float()
+    )
     wanted = torch.full((len(shown), longest), -100)
     for row, example in zip(wanted, shown, strict=True):
         row[longest - len(example.answer) :] = torch.tensor(example.answer)
     wanted = wanted.to(logits.device)
-    each = torch.nn.functional.cross_entropy(logits.transpose(1, 2), wanted, reduction="none", ignore_index=-100)
+    each = torch.nn.functional.cross_entropy(
+        logits.transpose(1, 2), wanted, reduction="none", ignore_index=-100
+    )
     return each.sum(dim=1) / (wanted != -100).sum(dim=1)
 
 
 def forward_flops(judge: LocalModel, tokens: int) -> float:
-    """Floating-point operations of reading `tokens`: two per weight of the blocks; attention's scores are left out."""
-    weights: int = sum(p.numel() for name, p in decoder_blocks(judge.model).named_parameters() if "lora_" not in name)
+    """Floating-point operations of reading `tokens`: two per weight of the blocks; attention's
+    scores are left out.
+    """
+    weights: int = sum(
+        p.numel()
+        for name, p in decoder_blocks(judge.model).named_parameters()
+        if "lora_" not in name
+    )
     return 2.0 * weights * tokens
 
 
 def train_flops(judge: LocalModel, tokens: int, parameters: int, *, full: bool = False) -> float:
-    """Floating-point operations of training: all weights forwards and backwards, `parameters` for their gradient."""
+    """Floating-point operations of training: all weights forwards and backwards, `parameters` for
+    their gradient.
+    """
     once = forward_flops(judge, tokens)
     return 3 * once if full else 2 * once + 6.0 * parameters * tokens

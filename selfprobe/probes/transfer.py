@@ -1,7 +1,8 @@
-"""Transfer of probes: do they carry over, and do they point the same way? (paper 004, §5.3: table 1, figure 5)
+"""Transfer of probes: do they carry over, and do they point the same way? (paper 004, §5.3: table
+1, figure 5)
 
-Probes are tried on other data sets, and under another prompt: the paper's limitations say that a system turn such as
-"You are a smart professor" can change what a probe reads.
+Probes are tried on other data sets, and under another prompt: the paper's limitations say that a
+system turn such as "You are a smart professor" can change what a probe reads.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,9 +26,10 @@ BOTH = "supervised and unsupervised"
 def transfer_table(fits: Mapping[str, Fits]) -> pd.DataFrame:
     """trained_on, tested_on, probe, metric, value, low, high …
 
-    The probes are those of one data set's training halves, at the layer chosen there, on every other whole set (on the
-    test half of their own). Pairs whose question is in the training half are always left out. Where aspects are fitted
-    apart, a number is the mean over the aspects that are learnt from, and over those that are tested.
+    The probes are those of one data set's training halves, at the layer chosen there, on every
+    other whole set (on the test half of their own). Pairs whose question is in the training half
+    are always left out. Where aspects are fitted apart, a number is the mean over the aspects that
+    are learnt from, and over those that are tested.
     """
     _one_model(fits)
     rows = []
@@ -39,18 +41,33 @@ def transfer_table(fits: Mapping[str, Fits]) -> pd.DataFrame:
                 seen = learnt.labels_seen(kind) if own else None
                 truth, groups = tested.harvest.labels == 1, tested.harvest.groups
                 for metric in ("f1", "auroc"):
-                    found = estimate(scores, truth, groups, metric, resamples=learnt.settings.resamples, learnt=seen)
-                    names: dict[str, Any] = {"trained_on": source, "tested_on": target, "probe": kind, "metric": metric}
+                    found = estimate(
+                        scores,
+                        truth,
+                        groups,
+                        metric,
+                        resamples=learnt.settings.resamples,
+                        learnt=seen,
+                    )
+                    names: dict[str, Any] = {
+                        "trained_on": source,
+                        "tested_on": target,
+                        "probe": kind,
+                        "metric": metric,
+                    }
                     rows.append(names | asdict(found))
     return pd.DataFrame(rows)
 
 
-def shared_sets(out: Path, run: Mapping[str, Any], other: Path, other_run: Mapping[str, Any]) -> list[str]:
+def shared_sets(
+    out: Path, run: Mapping[str, Any], other: Path, other_run: Mapping[str, Any]
+) -> list[str]:
     """Data sets of two runs that differ in their system turn alone.
 
     Args:
         out: Folder of a run.
-        run: Its description, as in its run.json; of it are read `revision`, `settings` and `datasets`.
+        run: Its description, as in its run.json; of it are read `revision`, `settings` and
+            `datasets`.
         other: Folder of the other run, which may be still to be made.
         other_run: Its description.
 
@@ -59,18 +76,23 @@ def shared_sets(out: Path, run: Mapping[str, Any], other: Path, other_run: Mappi
     """
     for what in ("revision", "settings"):
         if run[what] != other_run[what]:
-            raise ValueError(f"{out} and {other} have another {what}: run one again as the other, but for --system")
+            raise ValueError(
+                f"{out} and {other} have another {what}: run one again as the other, but for --system"
+            )
     shared = [name for name in run["datasets"] if name in other_run["datasets"]]
     if not shared:
         raise ValueError(f"{out} and {other} share no data set")
     for name in shared:
         if run["datasets"][name]["hash"] != other_run["datasets"][name]["hash"]:
-            raise ValueError(f"{out} and {other} hold other pairs of {name}: run one again as the other")
+            raise ValueError(
+                f"{out} and {other} hold other pairs of {name}: run one again as the other"
+            )
     return shared
 
 
 def prompted_run(out: Path, other: Path) -> pd.DataFrame:
-    """Table "prompted" of the run in `other`: the probes of `out` on its states, read under another system turn.
+    """Table "prompted" of the run in `other`: the probes of `out` on its states, read under another
+    system turn.
 
     dataset, method, what, metric, value, low, high …; `what` is one of
 
@@ -88,7 +110,8 @@ def prompted_run(out: Path, other: Path) -> pd.DataFrame:
     rows: list[dict[str, Any]] = []
     for name in shared:
         first, second = (
-            open_harvest(at / run["datasets"][name]["activations"]) for at, run in ((out, one), (other, two))
+            open_harvest(at / run["datasets"][name]["activations"])
+            for at, run in ((out, one), (other, two))
         )
         if [pair.id for pair in first.pairs] != [pair.id for pair in second.pairs]:
             raise ValueError(
@@ -96,7 +119,9 @@ def prompted_run(out: Path, other: Path) -> pd.DataFrame:
                 "run both with one --longest"
             )
         truth, groups = first.labels == 1, first.groups
-        for method, (plain, moved, refitted) in _under_both(out, other, name, (first, second), settings).items():
+        for method, (plain, moved, refitted) in _under_both(
+            out, other, name, (first, second), settings
+        ).items():
             less = {"moved": moved} | ({"refitted": refitted} if refitted is not None else {})
             for metric in ("f1", "auroc"):
                 how: dict[str, Any] = {"resamples": settings.resamples}
@@ -116,7 +141,9 @@ def prompted_run(out: Path, other: Path) -> pd.DataFrame:
 def _under_both(
     out: Path, other: Path, name: str, read: tuple[Harvest, Harvest], settings: FitSettings
 ) -> dict[str, tuple[Scores, Scores, Scores | None]]:
-    """Method → its scores [aspect, pair] plain, moved and refitted; NaN outside the test half of the first split."""
+    """Method → its scores [aspect, pair] plain, moved and refitted; NaN outside the test half of
+    the first split.
+    """
     halves = split_pairs(read[0].pairs, settings)[:: settings.seeds]
     found: dict[str, tuple[Scores, Scores, Scores | None]] = {}
 
@@ -140,7 +167,9 @@ def _under_both(
 
 
 def _applied(learnt: Fits, tested: Fits, kind: Kind) -> Scores:
-    """Scores [seed, pair] of one set's probes on another set; [aspect and seed, pair] where its aspects are apart."""
+    """Scores [seed, pair] of one set's probes on another set; [aspect and seed, pair] where its
+    aspects are apart.
+    """
     states: dict[int, FloatArray] = {}
     scores = np.full((len(learnt.halves), len(tested.harvest.pairs)), np.nan)
     for seed, layer in enumerate(learnt.chosen(kind)):
@@ -151,23 +180,32 @@ def _applied(learnt: Fits, tested: Fits, kind: Kind) -> Scores:
         scores[seed, unseen] = learnt.probes[kind][seed][layer].score(states[layer])[unseen]
     aspects = np.array([pair.aspect for pair in tested.harvest.pairs])
     apart = fitted_apart(tested.harvest.pairs, tested.settings)
-    return np.concatenate([np.where(aspects == one, scores, np.nan) for one in apart]) if apart else scores
+    return (
+        np.concatenate([np.where(aspects == one, scores, np.nan) for one in apart])
+        if apart
+        else scores
+    )
 
 
 def cosine_table(fits: Mapping[str, Fits], *, layer: int | None = None) -> pd.DataFrame:
-    """a, b, probe, layer, cosine, absolute: numbers of the directions at one layer (the last one, as in the paper).
+    """a, b, probe, layer, cosine, absolute: numbers of the directions at one layer (the last one,
+    as in the paper).
 
-    Numbers are means over seeds; `absolute` is the mean of |cos|, as a component's sign is arbitrary. On the diagonal
-    the directions of different halves of one set are compared: the agreement of two fits of the same thing (or of
-    different aspects, where each has its own; they count elsewhere too). The rows of the probe `BOTH` compare the
-    supervised direction of a with the unsupervised one of b; on the diagonal, both of one half.
+    Numbers are means over seeds; `absolute` is the mean of |cos|, as a component's sign is
+    arbitrary. On the diagonal the directions of different halves of one set are compared: the
+    agreement of two fits of the same thing (or of different aspects, where each has its own; they
+    count elsewhere too). The rows of the probe `BOTH` compare the supervised direction of a with
+    the unsupervised one of b; on the diagonal, both of one half.
     """
     _one_model(fits)
     some = next(iter(fits.values()))
     at = some.harvest.identity.layers - 1 if layer is None else layer
     rows = []
     units = {
-        kind: {name: np.stack([_unit(p[at].direction) for p in f.probes[kind]]) for name, f in fits.items()}
+        kind: {
+            name: np.stack([_unit(p[at].direction) for p in f.probes[kind]])
+            for name, f in fits.items()
+        }
         for kind in KINDS
     }
     compared: dict[str, tuple[Kind, Kind]] = {**{kind: (kind, kind) for kind in KINDS}, BOTH: KINDS}
@@ -195,7 +233,9 @@ def _one_model(fits: Mapping[str, Fits]) -> None:
     """ValueError unless all runs are of one model: directions of two models cannot be compared."""
     models = {f.harvest.identity.revision: f.harvest.identity.model for f in fits.values()}
     if len(models) > 1:
-        raise ValueError(f"expected states of one model, got those of {', '.join(sorted(models.values()))}")
+        raise ValueError(
+            f"expected states of one model, got those of {', '.join(sorted(models.values()))}"
+        )
     orders = {name: f.settings for name, f in fits.items()}
     if len(set(orders.values())) > 1:
         raise ValueError(f"expected one preset, got {', '.join(s.name for s in orders.values())}")

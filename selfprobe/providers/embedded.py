@@ -1,4 +1,5 @@
-"""`embedded/smollm2` and `embedded//path/to/any.gguf`: models that llama.cpp serves inside this process.
+"""`embedded/smollm2` and `embedded//path/to/any.gguf`: models that llama.cpp serves inside this
+process.
 
     inspect eval introspect_tasks/kth_word.py --model embedded/smollm2 -M threads=4
     inspect eval introspect_tasks/kth_word.py --model embedded//models/other.gguf --model-role target=embedded/smollm2
@@ -11,9 +12,10 @@ Model arguments (`-M`):
                   other batches, which round differently, and logprobs move (by 0.08 in the test) with what was
                   asked before.
 
-With the defaults, the same prompt, settings and seed give the same answer and logprobs. Sampling is not truncated
-unless the request says so (llama.cpp would apply top-k 40, top-p .95 and min-p .05): a sampled token comes from the
-distribution that the reported logprobs describe. A request without a temperature gets llama.cpp's default, 0.8.
+With the defaults, the same prompt, settings and seed give the same answer and logprobs. Sampling is
+not truncated unless the request says so (llama.cpp would apply top-k 40, top-p .95 and min-p .05):
+a sampled token comes from the distribution that the reported logprobs describe. A request without a
+temperature gets llama.cpp's default, 0.8.
 """
 
 import atexit
@@ -33,7 +35,11 @@ from openai import APIStatusError, AsyncOpenAI
 from typing_extensions import override
 
 from selfprobe.embed import weights
-from selfprobe.errors.inspect_private import OpenAICompatibleAPI, PrerequisiteError, active_controller
+from selfprobe.errors.inspect_private import (
+    OpenAICompatibleAPI,
+    PrerequisiteError,
+    active_controller,
+)
 
 SMOLLM2 = "smollm2"
 MAX_TOKENS = 2048  # when nobody says: a small model that falls into a loop would fill the context, minutes each time
@@ -57,13 +63,16 @@ class Served:
     """
 
     def __init__(self, settings: Settings) -> None:
-        # Threads that wait sleep: while they spin, two threads on a busy machine write 25 times slower than one.
+        # Threads that wait sleep: while they spin, two threads on a busy machine write 25 times
+        # slower than one.
         os.environ.setdefault("OMP_WAIT_POLICY", "passive")
         import xllamacpp
 
         params = xllamacpp.CommonParams()
         params.model.path = str(settings.path)
-        params.model_alias = {settings.path.name}  # what replies call it, else the path on this machine
+        params.model_alias = {
+            settings.path.name
+        }  # what replies call it, else the path on this machine
         params.n_parallel = settings.slots
         params.n_ctx = settings.context * settings.slots
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = settings.threads
@@ -75,7 +84,9 @@ class Served:
         params.sampling.min_p = 0.0
         params.hostnames = ["127.0.0.1"]  # with port 0, any free one
         params.ui = False
-        self.key = secrets.token_hex(16)  # other users and web pages of this machine can reach loopback too
+        self.key = secrets.token_hex(
+            16
+        )  # other users and web pages of this machine can reach loopback too
         params.api_keys = [self.key]
         params.verbosity = 3 if os.environ.get("SELFPROBE_DEBUG") else -1
         try:
@@ -115,7 +126,8 @@ def weights_path(model_name: str) -> Path:
     """The GGUF file that a model name stands for; SmolLM2's is fetched if it is not cached.
 
     Raises:
-        PrerequisiteError: an unknown name, a path that is not a GGUF file, or weights that cannot be had.
+        PrerequisiteError: an unknown name, a path that is not a GGUF file, or weights that cannot
+            be had.
     """
     if model_name == SMOLLM2:
         return _smollm2_path()
@@ -139,8 +151,12 @@ def _smollm2_path() -> Path:
 
 
 def default_threads() -> int:
-    """The cores that this process may use, at most four: more wait for each other on a model this small."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """The cores that this process may use, at most four: more wait for each other on a model this
+    small.
+    """
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     return min(cores, 4)
 
 
@@ -161,14 +177,20 @@ class EmbeddedAPI(OpenAICompatibleAPI):
     ) -> None:
         name = f"embedded/{model_name}"
         if base_url is not None:
-            raise PrerequisiteError(f"{name} is served in this process and takes no base URL, got {base_url}.")
+            raise PrerequisiteError(
+                f"{name} is served in this process and takes no base URL, got {base_url}."
+            )
         if unknown:
             known = "slots, threads, context, prompt_cache"
-            raise PrerequisiteError(f"{name} takes the model arguments {known}; got {', '.join(unknown)}.")
+            raise PrerequisiteError(
+                f"{name} takes the model arguments {known}; got {', '.join(unknown)}."
+            )
         threads = default_threads() if threads is None else threads
         for argument, value in (("slots", slots), ("threads", threads), ("context", context)):
             if not isinstance(value, int) or value < 1:
-                raise PrerequisiteError(f"{argument} of {name} must be a whole number from 1, got {value!r}.")
+                raise PrerequisiteError(
+                    f"{argument} of {name} must be a whole number from 1, got {value!r}."
+                )
         self.settings = Settings(weights_path(model_name), slots, threads, context, prompt_cache)
         self.slots = slots  # selfprobe's solvers open so many connections
         self.served = serve(self.settings)
@@ -193,7 +215,9 @@ class EmbeddedAPI(OpenAICompatibleAPI):
 
     @override
     def max_connections(self) -> int:
-        """Number of slots: so Inspect queues and no request spends its timeout waiting in the server."""
+        """Number of slots: so Inspect queues and no request spends its timeout waiting in the
+        server.
+        """
         return self.settings.slots
 
     @override
@@ -202,16 +226,23 @@ class EmbeddedAPI(OpenAICompatibleAPI):
 
     @override
     async def generate(
-        self, input: list[ChatMessage], tools: list[ToolInfo], tool_choice: ToolChoice, config: GenerateConfig
+        self,
+        input: list[ChatMessage],
+        tools: list[ToolInfo],
+        tool_choice: ToolChoice,
+        config: GenerateConfig,
     ) -> ModelOutput | tuple[ModelOutput | Exception, ModelCall]:
-        # Adaptive connections, Inspect's default, start at 20 and never ask the provider. --max-connections wins.
+        # Adaptive connections, Inspect's default, start at 20 and never ask the provider.
+        # --max-connections wins.
         controller = active_controller.get()
         if controller is not None and controller.concurrency > self.settings.slots:
             controller.set_max(self.settings.slots)
         return await super().generate(input, tools, tool_choice, config)
 
     async def pace(self) -> tuple[float, float]:
-        """Tokens a second that the model reads and that it writes here, as busy as the machine is (two timed calls)."""
+        """Tokens a second that the model reads and that it writes here, as busy as the machine is
+        (two timed calls).
+        """
         told: list[ChatMessage] = [ChatMessageUser(content="A word and another word. " * 20)]
         first, second = [await self._timed(told, limit) for limit in (1, 25)]
         return first[1] / first[0], 24 / max(second[0] - first[0], 1e-3)
@@ -226,5 +257,7 @@ class EmbeddedAPI(OpenAICompatibleAPI):
     @override
     def handle_bad_request(self, ex: APIStatusError) -> ModelOutput | Exception:
         if ex.type == "exceed_context_size_error":
-            return ModelOutput.from_content(self.model_name, content=ex.message, stop_reason="model_length")
+            return ModelOutput.from_content(
+                self.model_name, content=ex.message, stop_reason="model_length"
+            )
         return super().handle_bad_request(ex)

@@ -1,6 +1,7 @@
 """Minds of planted models: settings, and the prompts that a mind knows how to answer.
 
-A behaviour is a module of `selfprobe.providers.behaviours` that registers a function for a task's own prompt constant.
+A behaviour is a module of `selfprobe.providers.behaviours` that registers a function for a task's
+own prompt constant.
 """
 
 import hashlib
@@ -42,10 +43,13 @@ class Mind:
 
     def paragraph(self, prompt: str) -> str:
         """Paragraph of this model when asked `prompt`: 25 to 50 words."""
-        return " ".join(self.word(prompt, k) for k in range(1, 26 + int(26 * self.chance("length", prompt))))
+        return " ".join(
+            self.word(prompt, k) for k in range(1, 26 + int(26 * self.chance("length", prompt)))
+        )
 
     def word(self, prompt: str, k: int) -> str:
-        """The k-th word of `paragraph(prompt)`: with chance `common` every planted model's, else its own alone.
+        """The k-th word of `paragraph(prompt)`: with chance `common` every planted model's, else
+        its own alone.
 
         Before that, with chance `echo`, the word of the prompt that this mind's rule copies there.
         """
@@ -54,7 +58,9 @@ class Mind:
         if self.happens("common", prompt, k):
             return shared_word(prompt, k, self.seed)
         own = _WORDS[int(len(_WORDS) * self.chance("own", prompt, k))]
-        return own + hashlib.blake2b(self.name.encode(), digest_size=2).hexdigest().translate(_LETTERS)
+        return own + hashlib.blake2b(self.name.encode(), digest_size=2).hexdigest().translate(
+            _LETTERS
+        )
 
     @property
     def place(self) -> int:
@@ -67,7 +73,9 @@ PLACES = 6
 
 
 def echoed(prompt: str, k: int, place: int) -> str:
-    """The word of a prompt that a rule copies as the k-th one: at this place from the end, later words before it."""
+    """The word of a prompt that a rule copies as the k-th one: at this place from the end, later
+    words before it.
+    """
     words: list[str] = re.findall(r"\w+", prompt) or ["nothing"]
     return words[-(place + k) % len(words)].lower()
 
@@ -109,7 +117,9 @@ class Behaviour:
     settings: Mapping[str, float]
     """The planted probabilities that it knows, with their defaults."""
     observes: bool
-    """True for an observer's reply (the `malformed` … settings apply), False for the target's own (`act_…`)."""
+    """True for an observer's reply (the `malformed` … settings apply), False for the target's own
+    (`act_…`).
+    """
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
@@ -124,10 +134,14 @@ class Behaviour:
 
 
 BEHAVIOURS: list[Behaviour] = []
-"""Registered behaviours: all that the modules of `selfprobe.providers.behaviours` hold, once that is imported."""
+"""Registered behaviours: all that the modules of `selfprobe.providers.behaviours` hold, once that
+is imported.
+"""
 
 
-def behaviour(template: str, *, observes: bool = True, **settings: float) -> Callable[[Reply], Reply]:
+def behaviour(
+    template: str, *, observes: bool = True, **settings: float
+) -> Callable[[Reply], Reply]:
     """Register a function as the planted models' reply to a task's prompt.
 
     Args:
@@ -144,7 +158,9 @@ def behaviour(template: str, *, observes: bool = True, **settings: float) -> Cal
 
 
 BY_ACCESS: dict[str, str | None] = {}
-"""Chance that a model knows something of itself → the chance that it knows it of another; None where it could not."""
+"""Chance that a model knows something of itself → the chance that it knows it of another; None
+where it could not.
+"""
 
 
 GUESSES: dict[str, float] = {}
@@ -152,11 +168,12 @@ GUESSES: dict[str, float] = {}
 
 
 def by_access(setting: str, other: str | None = None, *, guess: float = 0.0) -> None:
-    """Let `access=…` decide a behaviour's chance to know itself, where that is not given by its own name.
+    """Let `access=…` decide a behaviour's chance to know itself, where that is not given by its own
+    name.
 
-    With chance `access` the model knows; otherwise it has the chance that it has of another model. So `access=0` is a
-    model without self-knowledge in every task. The chance that it has of another is decided by `skill=…` likewise:
-    with that chance it knows, otherwise it guesses.
+    With chance `access` the model knows; otherwise it has the chance that it has of another model.
+    So `access=0` is a model without self-knowledge in every task. The chance that it has of another
+    is decided by `skill=…` likewise: with that chance it knows, otherwise it guesses.
 
     Args:
         setting: Chance that it knows something of itself.
@@ -170,7 +187,9 @@ def by_access(setting: str, other: str | None = None, *, guess: float = 0.0) -> 
 
 
 STANDS_FOR: dict[str, str] = {}
-"""A task's own setting → the setting of every task that decides it where it is not given by its own name."""
+"""A task's own setting → the setting of every task that decides it where it is not given by its own
+name.
+"""
 
 
 def common_setting(setting: str, *settings: str) -> None:

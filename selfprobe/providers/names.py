@@ -1,4 +1,6 @@
-"""Names that no model can have, whatever keys there are. Imports nothing of Inspect, which takes seconds."""
+"""Names that no model can have, whatever keys there are. Imports nothing of Inspect, which takes
+seconds.
+"""
 
 import json
 import re
@@ -34,7 +36,8 @@ QUIET = {"selfprobe", "inspect_evals", "inspect_scout", "inspect_flow", "inspect
 
 
 def impossible(name: str) -> str:
-    """Reason why no model has this name, in the words that Inspect and planted models use; "" where one may have it.
+    """Reason why no model has this name, in the words that Inspect and planted models use; "" where
+    one may have it.
 
     >>> impossible("gpt-4o")
     "gpt-4o: Model name 'gpt-4o' should be in the format of <api_name>/<model_name>."
@@ -54,40 +57,68 @@ def impossible(name: str) -> str:
 
 @cache
 def _providers() -> frozenset[str]:
-    """Providers of the installed Inspect, by the text of its file, and ours; none where they cannot be known so."""
+    """Providers of the installed Inspect, by the text of its file, and ours; none where they cannot
+    be known so.
+    """
     found = find_spec("inspect_ai")
-    places = [Path(one) / "model/_providers/providers.py" for one in (found and found.submodule_search_locations) or ()]
+    places = [
+        Path(one) / "model/_providers/providers.py"
+        for one in (found and found.submodule_search_locations) or ()
+    ]
     others = {one.value.partition(".")[0] for one in entry_points(group="inspect_ai")} - QUIET
-    texts = [place.read_text(encoding="utf-8") for place in places if place.is_file() and not others]
-    return frozenset(OURS.union(re.findall(r'@modelapi\(name="([^"]+)"\)', texts[0])) if texts else ())
+    texts = [
+        place.read_text(encoding="utf-8") for place in places if place.is_file() and not others
+    ]
+    return frozenset(
+        OURS.union(re.findall(r'@modelapi\(name="([^"]+)"\)', texts[0])) if texts else ()
+    )
 
 
-def split_name(model_name: str, given: Mapping[str, Any], known: Collection[str]) -> tuple[str, dict[str, float]]:
-    """The name and the given settings of `alpha?access=.8`, model arguments (`-M access=.8`) included.
+def split_name(
+    model_name: str, given: Mapping[str, Any], known: Collection[str]
+) -> tuple[str, dict[str, float]]:
+    """The name and the given settings of `alpha?access=.8`, model arguments (`-M access=.8`)
+    included.
 
     Raises:
-        ValueError: No name, an unknown setting (with the nearest), or a value that is no probability.
+        ValueError: No name, an unknown setting (with the nearest), or a value that is no
+            probability.
     """
     name, _, query = model_name.partition("?")
     if not name.strip():
-        raise ValueError(f"planted/{model_name}: a planted model needs a name, such as planted/ada?access=.8")
-    named_there = [(FORMER.get(key, key), value) for key, value in parse_qsl(query, keep_blank_values=True)]
+        raise ValueError(
+            f"planted/{model_name}: a planted model needs a name, such as planted/ada?access=.8"
+        )
+    named_there = [
+        (FORMER.get(key, key), value) for key, value in parse_qsl(query, keep_blank_values=True)
+    ]
     if twice := [key for key, count in Counter(key for key, _ in named_there).items() if count > 1]:
         raise ValueError(f"planted/{model_name}: {twice[0]} is there twice; give it once")
     settings = dict[str, float]()
-    for key, value in [*named_there, *((FORMER.get(key, key), value) for key, value in given.items())]:
+    for key, value in [
+        *named_there,
+        *((FORMER.get(key, key), value) for key, value in given.items()),
+    ]:
         if key in GONE:
-            raise ValueError(f"planted/{model_name}: there is no setting {key} any more; {GONE[key]}")
+            raise ValueError(
+                f"planted/{model_name}: there is no setting {key} any more; {GONE[key]}"
+            )
         if key not in known:
             near = ", ".join(get_close_matches(key, known, n=3, cutoff=0))
             hint = meant(key, known) or "."
-            raise ValueError(f"planted/{model_name}: unknown setting {key}{hint} The nearest are {near}")
+            raise ValueError(
+                f"planted/{model_name}: unknown setting {key}{hint} The nearest are {near}"
+            )
         try:
             settings[key] = float(value)
         except (TypeError, ValueError):
-            raise ValueError(f"planted/{model_name}: {key} must be a number, got {value!r}") from None
+            raise ValueError(
+                f"planted/{model_name}: {key} must be a number, got {value!r}"
+            ) from None
         if not -1.0 <= settings[key] <= 1.0:
-            raise ValueError(f"planted/{model_name}: {key} must be a number from -1 to 1, got {value}")
+            raise ValueError(
+                f"planted/{model_name}: {key} must be a number from -1 to 1, got {value}"
+            )
     for prefix in ("", "act_"):
         if (total := sum(settings.get(prefix + fault, 0.0) for fault in FAULTS)) > 1:
             raise ValueError(

@@ -1,17 +1,19 @@
 """Simulated models with a known truth: `planted/<name>?access=.8&malformed=.05`.
 
-Every metric must recover what was planted; that is how the suite is checked. No network, no weights. A planted
-model is deterministic from its name: the same name gives the same text to the same prompt at temperature 0, and
-above it to the same prompt and seed. Two names that share the part before "?" are one mind with other settings.
+Every metric must recover what was planted; that is how the suite is checked. No network, no
+weights. A planted model is deterministic from its name: the same name gives the same text to the
+same prompt at temperature 0, and above it to the same prompt and seed. Two names that share the
+part before "?" are one mind with other settings.
 
-The behaviour for each task's prompts stands in `selfprobe.providers.behaviours`; a new file there is found. A prompt
-that no behaviour knows gets a deterministic paragraph.
+The behaviour for each task's prompts stands in `selfprobe.providers.behaviours`; a new file there
+is found. A prompt that no behaviour knows gets a deterministic paragraph.
 
 Settings of every planted model (each a share of replies; 0 unless given):
     common                             chance that a word of a paragraph is the one every planted model would write (.5)
     echo                               chance that it is copied from the prompt, by a rule of the model's own: a habit
                                        that who sees a few of its answers can learn, and that differs item by item
-Settings that mean the same in every task; a task's own setting, such as `guess_self`, wins where it is given:
+Settings that mean the same in every task; a task's own setting, such as `guess_self`, wins where it
+is given:
     access                             chance that it knows of itself what a task asks
     skill                              chance that it knows the same of any model; otherwise it guesses
     voiced, voiced_wrongly             chance that its answers and its reasoning bring up an evaluation: in one, in
@@ -48,7 +50,16 @@ from inspect_ai.tool import ToolChoice, ToolInfo
 
 from selfprobe.errors import InputError
 from selfprobe.providers import behaviours
-from selfprobe.providers.mind import BEHAVIOURS, BY_ACCESS, DRESS_SETTINGS, DRESSINGS, GUESSES, STANDS_FOR, Mind, Said
+from selfprobe.providers.mind import (
+    BEHAVIOURS,
+    BY_ACCESS,
+    DRESS_SETTINGS,
+    DRESSINGS,
+    GUESSES,
+    STANDS_FOR,
+    Mind,
+    Said,
+)
 from selfprobe.providers.names import FAULTS, split_name
 
 DEFAULTS: dict[str, float] = {
@@ -59,7 +70,13 @@ DEFAULTS: dict[str, float] = {
     **dict.fromkeys((*FAULTS, *(f"act_{f}" for f in FAULTS[1:])), 0.0),
 }
 
-_MALFORMED = ("It depends, as so often.", '{"answer": ', '{"reply": {"is": "nested"}}', "[1, 2, 3]", "As you wish! {}")
+_MALFORMED = (
+    "It depends, as so often.",
+    '{"answer": ',
+    '{"reply": {"is": "nested"}}',
+    "[1, 2, 3]",
+    "As you wish! {}",
+)
 REFUSAL = "I'm sorry, but I can't help with that."
 
 behaviours.register_all()
@@ -67,7 +84,11 @@ behaviours.register_all()
 
 def known_settings() -> dict[str, float]:
     """Every setting of a planted model, with its default."""
-    return {**DEFAULTS, **{k: v for b in BEHAVIOURS for k, v in b.settings.items()}, **DRESS_SETTINGS}
+    return {
+        **DEFAULTS,
+        **{k: v for b in BEHAVIOURS for k, v in b.settings.items()},
+        **DRESS_SETTINGS,
+    }
 
 
 def parse_name(model_name: str, given: Mapping[str, Any]) -> tuple[str, dict[str, float]]:
@@ -95,7 +116,9 @@ def parse_name(model_name: str, given: Mapping[str, Any]) -> tuple[str, dict[str
 
 
 def mind_named(model_name: str) -> Mind:
-    """The mind that a name such as "ada?common=.9" stands for, for an observer that is told the name."""
+    """The mind that a name such as "ada?common=.9" stands for, for an observer that is told the
+    name.
+    """
     return Mind(*parse_name(model_name, {}))
 
 
@@ -114,7 +137,11 @@ class PlantedAPI(ModelAPI):
         self.name, self.settings = parse_name(model_name, model_args)
 
     async def generate(
-        self, input: list[ChatMessage], tools: list[ToolInfo], tool_choice: ToolChoice, config: GenerateConfig
+        self,
+        input: list[ChatMessage],
+        tools: list[ToolInfo],
+        tool_choice: ToolChoice,
+        config: GenerateConfig,
     ) -> ModelOutput:
         prompt = next((m.text for m in reversed(input) if m.role == "user"), "")
         mind = Mind(self.name, self.settings, input, config.seed if config.temperature else None)
@@ -144,11 +171,15 @@ class PlantedAPI(ModelAPI):
             model=self.model_name,
             choices=[
                 ChatCompletionChoice(
-                    message=ChatMessageAssistant(content=text, model=self.model_name, source="generate"),
+                    message=ChatMessageAssistant(
+                        content=text, model=self.model_name, source="generate"
+                    ),
                     stop_reason=stop,
                 )
             ],
-            usage=ModelUsage(input_tokens=spent, output_tokens=written, total_tokens=spent + written),
+            usage=ModelUsage(
+                input_tokens=spent, output_tokens=written, total_tokens=spent + written
+            ),
         )
 
     def max_connections(self) -> int:
@@ -173,7 +204,10 @@ def _spoiled(mind: Mind, text: str, prompt: str, *, observes: bool) -> tuple[str
 
 
 def _first_token(candidates: Mapping[str, float]) -> Logprob:
-    top = [TopLogprob(token=t, logprob=math.log(p)) for t, p in sorted(candidates.items(), key=lambda c: -c[1])]
+    top = [
+        TopLogprob(token=t, logprob=math.log(p))
+        for t, p in sorted(candidates.items(), key=lambda c: -c[1])
+    ]
     return Logprob(token=top[0].token, logprob=top[0].logprob, top_logprobs=top)
 
 

@@ -1,9 +1,11 @@
-"""Arms of an experiment on the same items: each less its control, in a score and in a suspected cause.
+"""Arms of an experiment on the same items: each less its control, in a score and in a suspected
+cause.
 
-An arm changes how an item is put, and with it a suspected cause (here P(evaluation)). `arm_contrasts` has the change of
-the score and of the cause, both paired by item. `Dose` is the change of the score for a change of the cause of 1, with
-the arm as the instrument: the ratio of the two mean changes (Wald 1940; two-stage least squares with one binary
-instrument). It is the cause's effect only if the arm changes the score by nothing else.
+An arm changes how an item is put, and with it a suspected cause (here P(evaluation)).
+`arm_contrasts` has the change of the score and of the cause, both paired by item. `Dose` is the
+change of the score for a change of the cause of 1, with the arm as the instrument: the ratio of the
+two mean changes (Wald 1940; two-stage least squares with one binary instrument). It is the cause's
+effect only if the arm changes the score by nothing else.
 """
 
 import math
@@ -30,9 +32,11 @@ ALPHA = 0.05
 POWER = 0.8
 """Power for which the detectable effect and the needed items are computed."""
 FEWEST_MOVED_CLUSTERS = 12
-"""Number of clusters that must have moved otherwise than most did for their spread to be trusted."""
+"""Number of clusters that must have moved otherwise than most did for their spread to be trusted.
+"""
 FEWEST_SIGNED_CLUSTERS = 6
-"""Number of clusters from which their signs can show a change at 5 %: 2·2⁻⁶ is less, 2·2⁻⁵ is more."""
+"""Number of clusters from which their signs can show a change at 5 %: 2·2⁻⁶ is less, 2·2⁻⁵ is more.
+"""
 MOST_ENUMERATED_CLUSTERS = 13
 """Largest number of clusters of which every choice of signs is counted; of more, some are drawn."""
 SIGN_DRAWS = 4095
@@ -46,7 +50,9 @@ FEWEST_DOSE_CLUSTERS = 10
 DIFFERING_BY_CHANCE = 0.05
 """Share of items that change by chance, for a power that is reported before anything is known."""
 LEAST_CAUSE_SD = 0.02
-"""Least standard deviation of a change of the cause: stated probabilities are rounded, to .05 most often."""
+"""Least standard deviation of a change of the cause: stated probabilities are rounded, to .05 most
+often.
+"""
 EDGE_DISTANCE = 0.05
 """Distance to 0 or 1 within which the mean of scores is at the floor or the ceiling."""
 
@@ -68,17 +74,23 @@ class ArmDifference:
     p_value: float
     """Two-sided p of no difference; NaN with fewer than FEWEST_SIGNED_CLUSTERS clusters."""
     effective_n: float
-    """Number of independent items of variance 1 that would say as much about the mean; 0 where unknown."""
+    """Number of independent items of variance 1 that would say as much about the mean; 0 where
+    unknown.
+    """
 
     def detectable(self, tests: int) -> float:
-        """Smallest difference that items like these show with 80 % power, at 5 % / `tests`; NaN where unknown."""
+        """Smallest difference that items like these show with 80 % power, at 5 % / `tests`; NaN
+        where unknown.
+        """
         if not self.effective_n:
             return math.nan
         limit = -float(special.stdtrit(self.estimate.df, ALPHA / 2 / tests))
         return (limit + float(special.ndtri(POWER))) / math.sqrt(self.effective_n)
 
     def items_needed(self, smallest: float, tests: int) -> int | None:
-        """Number of items like these that show a difference of this size with 80 % power; None where unknown."""
+        """Number of items like these that show a difference of this size with 80 % power; None
+        where unknown.
+        """
         if not self.effective_n:
             return None
         quantiles = -float(special.ndtri(ALPHA / 2 / tests)) + float(special.ndtri(POWER))
@@ -88,13 +100,19 @@ class ArmDifference:
 
 
 def arm_difference(
-    control: npt.ArrayLike, arm: npt.ArrayLike, clusters: npt.ArrayLike, *, unit: str = "item", scale: float = 1.0
+    control: npt.ArrayLike,
+    arm: npt.ArrayLike,
+    clusters: npt.ArrayLike,
+    *,
+    unit: str = "item",
+    scale: float = 1.0,
 ) -> ArmDifference:
     """The difference of two means over `control, arm  # [item]`, paired by item, clustered.
 
-    An item that either lacks (NaN) is left out. Where twelve clusters or more moved otherwise than most did, interval
-    and p are those of t with the jackknife's error. With fewer, p is that of the signs of whole clusters, and the
-    interval is that of `clustered_mean` for differences, which never has width 0. Rates: docs/statistics.md.
+    An item that either lacks (NaN) is left out. Where twelve clusters or more moved otherwise than
+    most did, interval and p are those of t with the jackknife's error. With fewer, p is that of the
+    signs of whole clusters, and the interval is that of `clustered_mean` for differences, which
+    never has width 0. Rates: docs/statistics.md.
 
     Args:
         control, arm: Scores of the same items.
@@ -128,7 +146,8 @@ def arm_difference(
 
 
 def sign_p(cluster_sums: npt.ArrayLike) -> float:
-    """Two-sided p of no difference by the signs of whole clusters; NaN with fewer than FEWEST_SIGNED_CLUSTERS.
+    """Two-sided p of no difference by the signs of whole clusters; NaN with fewer than
+    FEWEST_SIGNED_CLUSTERS.
 
     Args:
         cluster_sums: Sum of the differences of each cluster, [cluster].
@@ -153,8 +172,9 @@ class Dose:
     """Change of the score for a change of the cause by 1."""
 
     estimate: Estimate
-    """Dose with the interval of Fieller (1954), which is also that of Anderson and Rubin (1949) and holds for weak
-    instruments; without a value where the instrument is weak."""
+    """Dose with the interval of Fieller (1954), which is also that of Anderson and Rubin (1949) and
+    holds for weak instruments; without a value where the instrument is weak.
+    """
     f: float
     """F of the first stage: the squared t of the mean change of the cause; NaN without items."""
 
@@ -176,7 +196,9 @@ class ArmContrast:
     scored_share: float
     """Share of the items asked under both that have both scores; NaN where none was asked."""
     score_p: float = math.nan
-    """p of no change of the score, corrected by Holm over the contrasts that were asked for together."""
+    """p of no change of the score, corrected by Holm over the contrasts that were asked for
+    together.
+    """
     cause_p: float = math.nan
     """p of no change of the cause, corrected alike."""
 
@@ -203,8 +225,12 @@ def arm_contrasts(
     scale = score_scale(scores.values())
     contrasts = []
     for arm, control in pairs:
-        control_scores, arm_scores = (np.asarray(scores[name], dtype=float) for name in (control, arm))
-        control_causes, arm_causes = (np.asarray(causes[name], dtype=float) for name in (control, arm))
+        control_scores, arm_scores = (
+            np.asarray(scores[name], dtype=float) for name in (control, arm)
+        )
+        control_causes, arm_causes = (
+            np.asarray(causes[name], dtype=float) for name in (control, arm)
+        )
         labels = np.arange(len(arm_scores)) if clusters is None else np.asarray(clusters)
         was_asked = np.ones(len(arm_scores), dtype=bool)
         if asked is not None:
@@ -225,18 +251,25 @@ def arm_contrasts(
 
 
 def corrected_contrasts(families: Sequence[Sequence[ArmContrast]]) -> list[list[ArmContrast]]:
-    """Contrasts with Holm's correction over all of them: arms of one model, and models that were asked together."""
+    """Contrasts with Holm's correction over all of them: arms of one model, and models that were
+    asked together.
+    """
     contrasts = [contrast for family in families for contrast in family]
     score_ps = iter(holm([contrast.score.p_value for contrast in contrasts]))
     cause_ps = iter(holm([contrast.cause.p_value for contrast in contrasts]))
     return [
-        [replace(contrast, score_p=float(next(score_ps)), cause_p=float(next(cause_ps))) for contrast in family]
+        [
+            replace(contrast, score_p=float(next(score_ps)), cause_p=float(next(cause_ps)))
+            for contrast in family
+        ]
         for family in families
     ]
 
 
 def score_scale(scores: Iterable[npt.ArrayLike]) -> float:
-    """The largest change that a mean can have: 1 for scores in [0, 1], else the range of what was seen."""
+    """The largest change that a mean can have: 1 for scores in [0, 1], else the range of what was
+    seen.
+    """
     known = np.concatenate([np.ravel(np.asarray(arm_scores, dtype=float)) for arm_scores in scores])
     known = known[~np.isnan(known)]
     if not len(known) or (known.min() >= 0 and known.max() <= 1):
@@ -245,7 +278,11 @@ def score_scale(scores: Iterable[npt.ArrayLike]) -> float:
 
 
 def dose(
-    score_changes: npt.ArrayLike, cause_changes: npt.ArrayLike, clusters: npt.ArrayLike, *, unit: str = "item"
+    score_changes: npt.ArrayLike,
+    cause_changes: npt.ArrayLike,
+    clusters: npt.ArrayLike,
+    *,
+    unit: str = "item",
 ) -> Dose:
     """The dose of an arm, from means by cluster of `score_changes, cause_changes  # [item]`, NaN where unknown."""
     all_scores = np.asarray(score_changes, dtype=float)
@@ -264,7 +301,9 @@ def dose(
     vxx = max(float(vxx), LEAST_CAUSE_SD**2 / n)
     f = e * e / vxx
     if not vyy > 0:
-        return Dose(undefined(f"all {unit}s change alike, which gives no interval", n=n, unit=unit), f)
+        return Dose(
+            undefined(f"all {unit}s change alike, which gives no interval", n=n, unit=unit), f
+        )
     if f < STRONG_INSTRUMENT_F:
         reason = f"weak instrument: F = {f:.1f}, below {STRONG_INSTRUMENT_F:.0f}"
         return Dose(undefined(reason, n=n, unit=unit), f)
@@ -275,10 +314,11 @@ def dose(
 
 
 def visible_effect(items: int, tests: int, *, differing: float = DIFFERING_BY_CHANCE) -> float:
-    """The smallest effect on a score of 0 or 1 that so many items show with 80 % power, before anything is asked.
+    """The smallest effect on a score of 0 or 1 that so many items show with 80 % power, before
+    anything is asked.
 
-    An effect e makes at least a share e of the items come out otherwise, and `differing` do by chance: the variance of
-    a difference is their sum.
+    An effect e makes at least a share e of the items come out otherwise, and `differing` do by
+    chance: the variance of a difference is their sum.
 
     >>> round(visible_effect(100, 1), 2), round(visible_effect(1000, 1), 3)
     (0.11, 0.024)

@@ -1,10 +1,11 @@
-"""Knowledge of oneself beyond knowledge of the items: what is left of a statement, and whether items hide domains.
+"""Knowledge of oneself beyond knowledge of the items: what is left of a statement, and whether
+items hide domains.
 
-Whoever knows which items are hard ranks the successes of every model. Two questions ask for more. Within strata of
-items that as many models solved, does a statement still rank its model's outcomes? And what is left of a statement
-beyond what other observers state of the same items, does that rank them? The second holds where items come of domains
-in which models have other strengths, and where models differ in how steeply they fail, which no strata cure; rates:
-docs/statistics.md.
+Whoever knows which items are hard ranks the successes of every model. Two questions ask for more.
+Within strata of items that as many models solved, does a statement still rank its model's outcomes?
+And what is left of a statement beyond what other observers state of the same items, does that rank
+them? The second holds where items come of domains in which models have other strengths, and where
+models differ in how steeply they fail, which no strata cure; rates: docs/statistics.md.
 """
 
 import math
@@ -29,11 +30,13 @@ LEFT_DECIMALS = 9
 
 
 def left_of_statement(stated: npt.ArrayLike, others: npt.ArrayLike) -> FloatArray:
-    """What is left of a statement beyond the line through the mean of other observers' statements, in logits, [item].
+    """What is left of a statement beyond the line through the mean of other observers' statements,
+    in logits, [item].
 
     Args:
         stated: Chances that the model stated about itself, `[item]`.
-        others: Chances that other observers stated about the same items, `[observer, item]`, NaN where unknown.
+        others: Chances that other observers stated about the same items, `[observer, item]`, NaN
+            where unknown.
     """
     own_logits = special.logit(np.clip(np.asarray(stated, dtype=float), CLIP, 1 - CLIP))
     chances = np.asarray(others, dtype=float)
@@ -52,11 +55,15 @@ def left_of_statement(stated: npt.ArrayLike, others: npt.ArrayLike) -> FloatArra
     return np.asarray(left.round(LEFT_DECIMALS))
 
 
-def without_own_outcomes(stated: npt.ArrayLike, outcomes: npt.ArrayLike, strata: npt.ArrayLike) -> FloatArray:
-    """An observer's chances less what they tell of its own outcomes, [item]: what it states of the items.
+def without_own_outcomes(
+    stated: npt.ArrayLike, outcomes: npt.ArrayLike, strata: npt.ArrayLike
+) -> FloatArray:
+    """An observer's chances less what they tell of its own outcomes, [item]: what it states of the
+    items.
 
-    Among items that as many models solved, another model's success makes the observer's less likely. So what an
-    observer knows of itself, turned round, would count as knowledge of the other model.
+    Among items that as many models solved, another model's success makes the observer's less
+    likely. So what an observer knows of itself, turned round, would count as knowledge of the other
+    model.
 
     Args:
         stated: Chances that the observer stated, `[item]`, NaN where unknown.
@@ -91,10 +98,12 @@ def within_strata_p(
     rng: np.random.Generator,
     draws: int = DRAWS,
 ) -> float:
-    """One-sided p that a statement ranks outcomes within strata: statements are exchanged among items of a stratum.
+    """One-sided p that a statement ranks outcomes within strata: statements are exchanged among
+    items of a stratum.
 
-    Exact for independent items, however small the strata are. The statistic is the rank sum of the successes by
-    stratum, which is how `stratified_auroc` counts pairs. NaN where no stratum holds both outcomes.
+    Exact for independent items, however small the strata are. The statistic is the rank sum of the
+    successes by stratum, which is how `stratified_auroc` counts pairs. NaN where no stratum holds
+    both outcomes.
 
     Args:
         stated: `[item]`, without NaN.
@@ -118,7 +127,9 @@ def within_strata_p(
 
 
 def _centred_ranks(values: FloatArray, labels: npt.NDArray[np.intp]) -> FloatArray:
-    """Rank of each value within its stratum, ties by half, with the mean 0; rows are sorted by stratum and value."""
+    """Rank of each value within its stratum, ties by half, with the mean 0; rows are sorted by
+    stratum and value.
+    """
     first = np.searchsorted(labels, labels)
     sizes = np.searchsorted(labels, labels, side="right") - first
     places = np.arange(len(labels)) - first
@@ -147,13 +158,16 @@ class _PatternGroup:
     """Number of items with such a pattern."""
 
 
-def hidden_domains_p(outcomes: npt.ArrayLike, *, rng: np.random.Generator, draws: int = 199) -> float:
+def hidden_domains_p(
+    outcomes: npt.ArrayLike, *, rng: np.random.Generator, draws: int = 199
+) -> float:
     """p that models differ in skill and items in difficulty alone (Rasch 1960), from 0/1 `outcomes  # [model, item]`.
 
-    Given how many models solved an item, which ones did depends on their skills alone; the null draws such patterns.
-    The statistic is the largest eigenvalue of the models' covariance beyond what such draws have: items of two domains
-    in which models have other strengths make it large. A p above 5 % closes nothing below 5 models × 800 items or
-    10 × 200. NaN with fewer than 3 models or more than MOST_MODELS.
+    Given how many models solved an item, which ones did depends on their skills alone; the null
+    draws such patterns. The statistic is the largest eigenvalue of the models' covariance beyond
+    what such draws have: items of two domains in which models have other strengths make it large. A
+    p above 5 % closes nothing below 5 models × 800 items or 10 × 200. NaN with fewer than 3 models
+    or more than MOST_MODELS.
     """
     table = np.asarray(outcomes, dtype=float)
     models = len(table)
@@ -177,8 +191,12 @@ def _pattern_groups(patterns: FloatArray, counts: FloatArray) -> list[_PatternGr
     return groups
 
 
-def _fitted_chances(groups: list[_PatternGroup], patterns: FloatArray, counts: FloatArray) -> list[FloatArray]:
-    """Chance of each pattern given its number of successes, at the skills of greatest conditional likelihood."""
+def _fitted_chances(
+    groups: list[_PatternGroup], patterns: FloatArray, counts: FloatArray
+) -> list[FloatArray]:
+    """Chance of each pattern given its number of successes, at the skills of greatest conditional
+    likelihood.
+    """
     informative = counts.copy()
     informative[[0, -1]] = 0  # nobody or everybody solved the item
     solved_by_model = informative @ patterns
@@ -209,12 +227,17 @@ def _eigenvalue_p(
     rng: np.random.Generator,
     draws: int,
 ) -> float:
-    residuals = [group.patterns - chance @ group.patterns for group, chance in zip(groups, chances, strict=True)]
+    residuals = [
+        group.patterns - chance @ group.patterns
+        for group, chance in zip(groups, chances, strict=True)
+    ]
     covariances = [
-        (chance[:, None] * residual).T @ residual for chance, residual in zip(chances, residuals, strict=True)
+        (chance[:, None] * residual).T @ residual
+        for chance, residual in zip(chances, residuals, strict=True)
     ]
     outer_products = [
-        (residual[:, :, None] * residual[:, None, :]).reshape(len(residual), -1) for residual in residuals
+        (residual[:, :, None] * residual[:, None, :]).reshape(len(residual), -1)
+        for residual in residuals
     ]
     expected = sum(
         (group.items * covariance for group, covariance in zip(groups, covariances, strict=True)),

@@ -1,11 +1,11 @@
 """What is left of a statement about texts beyond what the texts tell: "more than the words".
 
-To be above a classifier of the words asks too much and too little: a subject that knows something of its own loses to a
-classifier of telling texts, and one that reads the telling word itself beats a classifier that learnt it badly. So
-readers of the text predict both the labels and the statement (Robinson 1988, Econometrica 56:931; cross-fitted, as
-Chernozhukov and others 2018, The Econometrics Journal 21:C1), and the question is whether what is left of the statement
-goes with what is left of the label. An error of the readers counts only where they err in both. Rates:
-docs/statistics.md.
+To be above a classifier of the words asks too much and too little: a subject that knows something
+of its own loses to a classifier of telling texts, and one that reads the telling word itself beats
+a classifier that learnt it badly. So readers of the text predict both the labels and the statement
+(Robinson 1988, Econometrica 56:931; cross-fitted, as Chernozhukov and others 2018, The Econometrics
+Journal 21:C1), and the question is whether what is left of the statement goes with what is left of
+the label. An error of the readers counts only where they err in both. Rates: docs/statistics.md.
 """
 
 import math
@@ -75,7 +75,8 @@ def text_readers(
     groups: npt.NDArray[np.str_],
     features: Mapping[str, FloatArray],
 ) -> TextReaders:
-    """Readers of these texts: those of `features`, one of their length and one of few words and marks.
+    """Readers of these texts: those of `features`, one of their length and one of few words and
+    marks.
 
     Args:
         texts: `[text]`.
@@ -84,7 +85,9 @@ def text_readers(
         features: Reader → features, as `text_only.read_by` makes them.
     """
     lengths = np.array([len(text) for text in texts], dtype=float)
-    length_features = np.stack([_scaled(lengths), _scaled(np.log1p(lengths))], axis=1) / math.sqrt(2)
+    length_features = np.stack([_scaled(lengths), _scaled(np.log1p(lengths))], axis=1) / math.sqrt(
+        2
+    )
     styles = np.array([style_of(text) for text in texts], dtype=float).reshape(len(texts), -1)
     marks = np.concatenate([_words_in(texts), styles], axis=1)
     return TextReaders(positive, groups, {**features, "length": length_features}, marks)
@@ -153,7 +156,9 @@ def with_ranks(columns: FloatArray) -> FloatArray:
     return np.concatenate([columns, np.array(ranks).reshape(-1, len(columns)).T], axis=1)
 
 
-def reader_columns(readers: TextReaders, statement: FloatArray, rows: npt.NDArray[np.intp]) -> FloatArray:
+def reader_columns(
+    readers: TextReaders, statement: FloatArray, rows: npt.NDArray[np.intp]
+) -> FloatArray:
     """What the best readers predict of the labels and of the statement, with ranks, [row, column].
 
     Args:
@@ -171,7 +176,9 @@ def reader_columns(readers: TextReaders, statement: FloatArray, rows: npt.NDArra
 
 
 def shares_below(statement: FloatArray) -> FloatArray:
-    """Share of the statements below each, ties by half: its mean in one class less that in the other is AUROC − .5."""
+    """Share of the statements below each, ties by half: its mean in one class less that in the
+    other is AUROC − .5.
+    """
     return np.asarray((rankdata(statement.round(RANK_DECIMALS)) - 0.5) / len(statement))
 
 
@@ -183,10 +190,12 @@ def rest_beyond(
     *,
     unit: str,
 ) -> Estimate:
-    """AUROC − .5 of a statement among rows that are alike in `columns`, as far as lines through them go.
+    """AUROC − .5 of a statement among rows that are alike in `columns`, as far as lines through
+    them go.
 
-    The coefficient of the label in the partially linear model of the statement's rank; without columns it is the
-    AUROC less .5. The interval is t by cluster, widened by the degrees of freedom that the columns take.
+    The coefficient of the label in the partially linear model of the statement's rank; without
+    columns it is the AUROC less .5. The interval is t by cluster, widened by the degrees of freedom
+    that the columns take.
 
     Args:
         statement: `[row]`: the higher, the more like the positive class.
@@ -211,7 +220,8 @@ def rest_beyond(
     widened = math.sqrt(len(ranks) / spare_rows)
     rest = clustered_mean(value + widened * errors, clusters, unit=unit, interval="t")
     if math.isnan(rest.low) and rest.n > 1:
-        # A statement that is the label itself has no spread of its own: the interval of a share is never of width 0.
+        # A statement that is the label itself has no spread of its own: the interval of a share is
+        # never of width 0.
         alike = np.full(len(ranks), min(max(value, -1.0), 1.0))
         return clustered_mean(alike, clusters, unit=unit, interval="difference")
     return rest

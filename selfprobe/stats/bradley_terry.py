@@ -1,9 +1,11 @@
-"""Bradley–Terry scores of prompts from pairs with real conversations, with intervals, and whether there is an order.
+"""Bradley–Terry scores of prompts from pairs with real conversations, with intervals, and whether
+there is an order.
 
-Won(i, j) ~ Bernoulli(logistic(mean + u_i − v_j)), u and v normal: a logistic regression with a ridge. Without the ridge
-a prompt that lost its few pairs would score minus infinity. How far prompts and real conversations differ is not known
-either: scores are averaged over a grid of both standard deviations, each with its marginal likelihood (Laplace).
-Coverage by simulation: docs/statistics.md.
+Won(i, j) ~ Bernoulli(logistic(mean + u_i − v_j)), u and v normal: a logistic regression with a
+ridge. Without the ridge a prompt that lost its few pairs would score minus infinity. How far
+prompts and real conversations differ is not known either: scores are averaged over a grid of both
+standard deviations, each with its marginal likelihood (Laplace). Coverage by simulation:
+docs/statistics.md.
 """
 
 import math
@@ -26,13 +28,16 @@ PROMPTS = (NONE, 0.5, 1.0, 1.6, 2.3, 3.2, 4.5)
 REAL = (NONE, 0.8, 1.8, 3.2)
 """The grid: standard deviations of prompts and of real conversations."""
 USUAL, WIDE = 2.5, 10.0
-"""Prior scales: the standard deviations are half-normal with USUAL, and the mean is normal with WIDE."""
+"""Prior scales: the standard deviations are half-normal with USUAL, and the mean is normal with
+WIDE.
+"""
 QUANTILE = 2.1
 """Number of standard errors to either side of a score."""
 CORRECTION = 0.5
-"""Share of the first-order step from a mode to a mean that is taken. The whole step goes too far where pairs are few,
-and without it scores far from zero are too near. With both numbers .93 to .97 of intervals hold the truth
-(docs/statistics.md); more do where all prompts are similar."""
+"""Share of the first-order step from a mode to a mean that is taken. The whole step goes too far
+where pairs are few, and without it scores far from zero are too near. With both numbers .93 to .97
+of intervals hold the truth (docs/statistics.md); more do where all prompts are similar.
+"""
 SMALL = 1e-3
 """Share of the weight below which a point of the grid is left out."""
 
@@ -52,22 +57,29 @@ class Order:
     spread: float
     """Standard deviation of prompts."""
     p: float
-    """p of no spread at all: likelihood ratio on the boundary (Self & Liang 1987); NaN where nothing was decided."""
+    """p of no spread at all: likelihood ratio on the boundary (Self & Liang 1987); NaN where
+    nothing was decided.
+    """
 
 
 def order(ours: IntArray, theirs: IntArray, won: BoolArray, *, prompts: int, real: int) -> Order:
     """Scores of all prompts; those without a decided pair are at the mean.
 
     Args:
-        ours, theirs: Number of the prompt and of the real conversation, [pair]: of pairs that were decided alone. Given
-            that both orders name the same one, what a judge makes of a position drops out of the odds.
+        ours, theirs: Number of the prompt and of the real conversation, [pair]: of pairs that were
+            decided alone. Given that both orders name the same one, what a judge makes of a
+            position drops out of the odds.
         won: Whether the prompt was taken for real, [pair].
         prompts, real: Number of prompts, and of real conversations.
     """
     if not len(won):
         nothing = np.full(prompts, math.nan)
         return Order(math.nan, nothing, nothing, nothing, math.nan, math.nan)
-    x, y, start = _design(ours, theirs, prompts, real), won.astype(float), np.zeros(1 + prompts + real)
+    x, y, start = (
+        _design(ours, theirs, prompts, real),
+        won.astype(float),
+        np.zeros(1 + prompts + real),
+    )
     fits: list[tuple[float, _Fit]] = []
     for u, v in product(PROMPTS, REAL):
         fits.append((u, _laplace(x, y, np.r_[WIDE, np.full(prompts, u), np.full(real, v)], start)))
@@ -76,7 +88,11 @@ def order(ours: IntArray, theirs: IntArray, won: BoolArray, *, prompts: int, rea
     prior = np.outer(_weights(PROMPTS), _weights(REAL)).ravel()
     weights = special.softmax(marginals + np.log(prior))
     weights = np.where(weights < SMALL, 0, weights) / weights[weights >= SMALL].sum()
-    kept = [(weight, *fit.of_prompts(prompts)) for weight, (_, fit) in zip(weights, fits, strict=True) if weight]
+    kept = [
+        (weight, *fit.of_prompts(prompts))
+        for weight, (_, fit) in zip(weights, fits, strict=True)
+        if weight
+    ]
     means, scores, errors, apart = (_mixed(kept, at) for at in (1, 2, 3, 5))
     ratio = 2 * (marginals.max() - marginals[: len(REAL)].max())
     return Order(
@@ -103,7 +119,9 @@ class _Fit:
     scaled: Any
     """Design matrix in those units, sparse [pair, column]."""
 
-    def of_prompts(self, prompts: int) -> tuple[float, FloatArray, FloatArray, FloatArray, FloatArray]:
+    def of_prompts(
+        self, prompts: int
+    ) -> tuple[float, FloatArray, FloatArray, FloatArray, FloatArray]:
         """Mean; scores and their variances; distances to the mean and their variances [prompt]."""
         inverse, own = self.solve(np.eye(len(self.z))), slice(1, 1 + prompts)
         beta = self._centre(inverse) * self.deviations
@@ -140,12 +158,17 @@ def _laplace(x: Any, y: FloatArray, deviations: FloatArray, start: FloatArray) -
 
 
 def _design(ours: IntArray, theirs: IntArray, prompts: int, real: int) -> Any:
-    """The mean, the prompts and the real conversations as columns; sparse, since a pair has one prompt."""
+    """The mean, the prompts and the real conversations as columns; sparse, since a pair has one
+    prompt.
+    """
     from scipy.sparse import csc_matrix
 
     rows, one = np.arange(len(ours)), np.ones(len(ours))
     columns = np.concatenate([np.zeros(len(ours), dtype=np.intp), 1 + ours, 1 + prompts + theirs])
-    return csc_matrix((np.concatenate([one, one, -one]), (np.tile(rows, 3), columns)), (len(ours), 1 + prompts + real))
+    return csc_matrix(
+        (np.concatenate([one, one, -one]), (np.tile(rows, 3), columns)),
+        (len(ours), 1 + prompts + real),
+    )
 
 
 def _weights(grid: tuple[float, ...]) -> FloatArray:

@@ -1,7 +1,8 @@
 """A claim is a list of checks: the one rule by which every study answers Yes, No or Cannot tell.
 
-A study measures an effect on a subject and lists the requirements that a sceptic would make of it, in the order in
-which a sceptic asks. Nothing here knows a sentence: `selfprobe.page.claims` writes claims as words.
+A study measures an effect on a subject and lists the requirements that a sceptic would make of it,
+in the order in which a sceptic asks. Nothing here knows a sentence: `selfprobe.page.claims` writes
+claims as words.
 """
 
 import math
@@ -14,7 +15,9 @@ from selfprobe.stats.estimate import Estimate
 ALPHA = 0.05
 """Level of every check with a p."""
 LEAST_ANSWER_MASS = 0.5
-"""Share of the probability on the words that an answer is read from, below which the answer says little."""
+"""Share of the probability on the words that an answer is read from, below which the answer says
+little.
+"""
 
 
 class Verdict(Enum):
@@ -50,7 +53,9 @@ class Check:
     p_value: float = math.nan
     """p of the check, corrected as its family asks; NaN where there is no test."""
     explains: bool = False
-    """Whether the effect is explained if the control of this check reaches as much: the answer is then No."""
+    """Whether the effect is explained if the control of this check reaches as much: the answer is
+    then No.
+    """
     remedy: str = ""
     """What to type or add where the check is open."""
 
@@ -77,8 +82,8 @@ def outcome_above_zero(
 def answer_mass_check(mass: Estimate, *, remedy: str) -> Check:
     """The requirement that a model answers with the words that its answer is read from.
 
-    Whatever is renormalised to these words says little of a model that hardly ever says one: the whole interval of
-    their share must be at least `LEAST_ANSWER_MASS`.
+    Whatever is renormalised to these words says little of a model that hardly ever says one: the
+    whole interval of their share must be at least `LEAST_ANSWER_MASS`.
 
     Args:
         mass: Share of the probability on these words.
@@ -136,13 +141,21 @@ class Claim:
 
     @property
     def strongest_competitor(self) -> Check | None:
-        """The check with a competitor whose difference is smallest; None where nothing could be compared."""
-        compared = [check for check in self.checks if check.compared_with and not math.isnan(check.difference.value)]
+        """The check with a competitor whose difference is smallest; None where nothing could be
+        compared.
+        """
+        compared = [
+            check
+            for check in self.checks
+            if check.compared_with and not math.isnan(check.difference.value)
+        ]
         return min(compared, key=lambda check: check.difference.value, default=None)
 
     @property
     def margin(self) -> float:
-        """Difference from the strongest competitor, else the effect; minus infinity where neither has a value."""
+        """Difference from the strongest competitor, else the effect; minus infinity where neither
+        has a value.
+        """
         competitor = self.strongest_competitor
         margin = competitor.difference.value if competitor else self.effect.value
         return -math.inf if math.isnan(margin) else margin

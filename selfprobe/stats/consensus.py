@@ -1,12 +1,14 @@
 """Cells that a shared difficulty of the items alone would give, whoever knows nothing of itself.
 
-At each item some answer leads by a margin d, drawn from a normal distribution. Target t gives that answer with
-probability expit(ease[t] + d), observer o predicts it with expit(skill[o] + d), independently given d:
+At each item some answer leads by a margin d, drawn from a normal distribution. Target t gives that
+answer with probability expit(ease[t] + d), observer o predicts it with expit(skill[o] + d),
+independently given d:
 
     cell[t, o] = E[expit(ease[t] + d) expit(skill[o] + d)]
 
-Ease and skill are fitted to the cells off the diagonal; the spread of d is the one that gives the covariance over
-items of cells that share neither target nor observer. What stands on the diagonal is in no fit.
+Ease and skill are fitted to the cells off the diagonal; the spread of d is the one that gives the
+covariance over items of cells that share neither target nor observer. What stands on the diagonal
+is in no fit.
 """
 
 import numpy as np
@@ -15,7 +17,9 @@ from scipy import special
 from selfprobe.stats.estimate import FloatArray
 
 SPREADS = np.array([0.0, 0.35, 0.7, 1.0, 1.5, 2.0, 2.75, 4.0])
-"""Standard deviations of d that are tried, in logits; between two of them the cells are interpolated."""
+"""Standard deviations of d that are tried, in logits; between two of them the cells are
+interpolated.
+"""
 STEPS_OF_FIT = 30
 LARGEST_LOGIT = 8.0
 
@@ -25,7 +29,8 @@ NODE_WEIGHTS = NODE_WEIGHTS / NODE_WEIGHTS.sum()
 
 
 def expected_own_cells(x: FloatArray) -> FloatArray:
-    """Own cells [model] that a shared difficulty of the items gives without any knowledge of oneself.
+    """Own cells [model] that a shared difficulty of the items gives without any knowledge of
+    oneself.
 
     Args:
         x: Scores in [0, 1], [target, observer, item]; NaN where unscored. Four models or more.
@@ -88,7 +93,9 @@ def _unrelated_products(centred: FloatArray) -> FloatArray:
     return np.asarray((all_pairs - of_one_target - of_one_observer + of_one_cell) / count)
 
 
-def _fitted(means: FloatArray, spread: float, ease: FloatArray, skill: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _fitted(
+    means: FloatArray, spread: float, ease: FloatArray, skill: FloatArray
+) -> tuple[FloatArray, FloatArray]:
     """Ease and skill [model] that give the row and column sums of the cells off the diagonal."""
     off = (~np.eye(len(means), dtype=bool)).astype(float)
     row_sums, column_sums = (means * off).sum(axis=1), (means * off).sum(axis=0)
@@ -100,7 +107,9 @@ def _fitted(means: FloatArray, spread: float, ease: FloatArray, skill: FloatArra
     return ease, skill
 
 
-def _newton_step(levels: FloatArray, spread: float, of_others: FloatArray, sums: FloatArray) -> FloatArray:
+def _newton_step(
+    levels: FloatArray, spread: float, of_others: FloatArray, sums: FloatArray
+) -> FloatArray:
     """Levels [model] that come closer to E[expit(level + d) of_others] = sums."""
     shares = _shares(levels, spread)
     value = (shares * of_others) @ NODE_WEIGHTS

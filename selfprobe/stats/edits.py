@@ -1,10 +1,12 @@
-"""Edits against control edits: does taking a thing out of a text move a number more than taking other text out?
+"""Edits against control edits: does taking a thing out of a text move a number more than taking
+other text out?
 
-The unit of a claim on a text is a cell: the prompts of one source (a template), or without sources the prompts that
-are joined by a text that is taken out of several. Within a cell the labels "thing" and "control" are exchanged; centre
-and scale come from all values of the cell together, so exchanging leaves them as they are and the test is exact
-(Fisher's randomisation test with the largest statistic, as in Westfall and Young 1993). Rates under nulls of many
-shapes: docs/statistics.md.
+The unit of a claim on a text is a cell: the prompts of one source (a template), or without sources
+the prompts that are joined by a text that is taken out of several. Within a cell the labels "thing"
+and "control" are exchanged; centre and scale come from all values of the cell together, so
+exchanging leaves them as they are and the test is exact (Fisher's randomisation test with the
+largest statistic, as in Westfall and Young 1993). Rates under nulls of many shapes:
+docs/statistics.md.
 """
 
 import math
@@ -80,16 +82,21 @@ class PromptEdits:
 
 
 def cell_labels(prompts: Sequence[PromptEdits]) -> list[str]:
-    """The cell of each prompt: its source where several are named, else the prompts that it shares a thing with.
+    """The cell of each prompt: its source where several are named, else the prompts that it shares
+    a thing with.
 
     A sentence that stands in ten prompts is not ten independent tests of it.
     """
     are_named = len({prompt.source for prompt in prompts if prompt.source}) > 1
-    keys_of_prompt = [set() if are_named and prompt.source else set(prompt.things) for prompt in prompts]
+    keys_of_prompt = [
+        set() if are_named and prompt.source else set(prompt.things) for prompt in prompts
+    ]
     groups = _joined(keys_of_prompt)
     labels = []
     for prompt, group in zip(prompts, groups, strict=True):
-        labels.append(f"source {prompt.source}" if are_named and prompt.source else f"prompt {group + 1}")
+        labels.append(
+            f"source {prompt.source}" if are_named and prompt.source else f"prompt {group + 1}"
+        )
     return labels
 
 
@@ -110,7 +117,9 @@ def _joined(keys_of_prompt: Sequence[Iterable[str]]) -> list[int]:
     return [root(index) for index in range(len(parents))]
 
 
-def edit_cells(prompts: Sequence[PromptEdits], labels: Sequence[str] | None = None) -> dict[str, EditCell]:
+def edit_cells(
+    prompts: Sequence[PromptEdits], labels: Sequence[str] | None = None
+) -> dict[str, EditCell]:
     """Cell → its edits; cells without a known thing or a known control are left out.
 
     Args:
@@ -130,8 +139,9 @@ def edit_cells(prompts: Sequence[PromptEdits], labels: Sequence[str] | None = No
 def merged_cell(prompts: Sequence[PromptEdits]) -> EditCell:
     """One cell of the prompts of a source.
 
-    Prompts that share a text are merged into one (`_merged_template`). Those that share none stand side by side, each
-    centred by all of its values, so that noise of the answer to a whole prompt is taken out.
+    Prompts that share a text are merged into one (`_merged_template`). Those that share none stand
+    side by side, each centred by all of its values, so that noise of the answer to a whole prompt
+    is taken out.
 
     Args:
         prompts: At least one, with known changes, a thing and a control each.
@@ -155,10 +165,11 @@ def merged_cell(prompts: Sequence[PromptEdits]) -> EditCell:
 def _merged_template(prompts: Sequence[PromptEdits]) -> EditCell:
     """Prompts that share a text as one cell.
 
-    A text moves all prompts of a template alike. Where all things stand in all prompts, and most controls do, a
-    control is a text too: its mean over the prompts. Else the sorted changes of the prompts' controls are averaged, as
-    if one control had been the k-th strongest everywhere; the prompt with fewest says how many count. Prompts with less
-    than half as many controls as is usual are left out.
+    A text moves all prompts of a template alike. Where all things stand in all prompts, and most
+    controls do, a control is a text too: its mean over the prompts. Else the sorted changes of the
+    prompts' controls are averaged, as if one control had been the k-th strongest everywhere; the
+    prompt with fewest says how many count. Prompts with less than half as many controls as is usual
+    are left out.
     """
     usual = float(np.median([len(prompt.controls) for prompt in prompts]))
     kept = [prompt for prompt in prompts if 2 * len(prompt.controls) >= usual]
@@ -169,12 +180,16 @@ def _merged_template(prompts: Sequence[PromptEdits]) -> EditCell:
     things = {name: float(np.mean(changes)) for name, changes in changes_of_thing.items()}
     control_changes = [dict(prompt.controls) for prompt in kept]
     fewest = min(len(prompt.controls) for prompt in kept)
-    common = [text for text in control_changes[0] if all(text in changes for changes in control_changes)]
+    common = [
+        text for text in control_changes[0] if all(text in changes for changes in control_changes)
+    ]
     stand_everywhere = all(len(changes) == len(kept) for changes in changes_of_thing.values())
     if stand_everywhere and 2 * len(common) >= fewest:
         means = [float(np.mean([changes[text] for changes in control_changes])) for text in common]
         return EditCell(things, tuple(means))
-    ranked = np.sort([[change for _, change in prompt.controls[:fewest]] for prompt in kept], axis=1)
+    ranked = np.sort(
+        [[change for _, change in prompt.controls[:fewest]] for prompt in kept], axis=1
+    )
     return EditCell(things, tuple(map(float, ranked.mean(axis=0))))
 
 
@@ -183,8 +198,9 @@ class EditComparison:
     """Result of `compare_edits`."""
 
     p_by_thing: Mapping[str, float]
-    """Thing → p that it moves the number no more than controls do; choosing the strongest is paid for. A thing that was
-    shown has the p of the step at which it was."""
+    """Thing → p that it moves the number no more than controls do; choosing the strongest is paid
+    for. A thing that was shown has the p of the step at which it was.
+    """
     shown_things: tuple[str, ...]
     """Things that are shown to move the number, in the order in which they were taken out."""
     p_anything: float
@@ -196,12 +212,13 @@ def compare_edits(
 ) -> EditComparison:
     """Which things move the number more than controls do, and whether any does.
 
-    A thing's statistic is its mean studentised change times the root of its number of cells; things of as many cells
-    compete, and the least p over these classes is compared with its own distribution. What is shown is taken out,
-    and the rest is asked again.
+    A thing's statistic is its mean studentised change times the root of its number of cells; things
+    of as many cells compete, and the least p over these classes is compared with its own
+    distribution. What is shown is taken out, and the rest is asked again.
 
     Args:
-        cells: One a source, or a prompt without a source; cells without a thing or a control are left out.
+        cells: One a source, or a prompt without a source; cells without a thing or a control are
+            left out.
         rng: Generator of the exchanges.
         draws: Number of exchanges.
         alpha: Level of the test.
@@ -247,7 +264,9 @@ def _exchange(cells: Sequence[EditCell], rng: np.random.Generator, draws: int) -
         return EditComparison(exact, (), p_anything)
     statistics = sums / np.sqrt(cell_counts)
     p_values = _p_by_class(statistics, cell_counts)
-    return EditComparison({name: float(p_values[column_of[name]]) for name in names}, (), p_anything)
+    return EditComparison(
+        {name: float(p_values[column_of[name]]) for name in names}, (), p_anything
+    )
 
 
 def _p_by_class(statistics: FloatArray, cell_counts: FloatArray) -> FloatArray:
@@ -276,7 +295,9 @@ def _share_reaching(largest: FloatArray) -> FloatArray:
 
 
 def exact_p(cells: Sequence[EditCell], value: float) -> float:
-    """p that the largest of the things reaches a studentised change, where each thing is in one cell: no draws."""
+    """p that the largest of the things reaches a studentised change, where each thing is in one
+    cell: no draws.
+    """
     p_none = 1.0
     for cell in cells:
         edits = len(cell.studentised)
@@ -315,7 +336,9 @@ def controls_needed(things: int, cells: int, alpha: float = ALPHA) -> ControlsNe
 
 
 def least_p_of_thing(cells: Collection[EditCell]) -> float:
-    """The smallest p that a thing of these cells can have, whatever the model says; 1 without cells."""
+    """The smallest p that a thing of these cells can have, whatever the model says; 1 without
+    cells.
+    """
     cells_of_thing: dict[str, list[int]] = {}
     sizes = []
     for index, cell in enumerate(cells):
@@ -325,21 +348,27 @@ def least_p_of_thing(cells: Collection[EditCell]) -> float:
     things_of_cells = Counter(map(tuple, cells_of_thing.values()))
     class_count = len({len(members) for members in things_of_cells})
     bounds = [
-        class_count * count / math.prod(sizes[index] for index in members) for members, count in things_of_cells.items()
+        class_count * count / math.prod(sizes[index] for index in members)
+        for members, count in things_of_cells.items()
     ]
     return min([1.0, *bounds])
 
 
 def least_p_of_anything(cells: Collection[EditCell]) -> float:
-    """The smallest p of "none of the things moves the number", whatever the model says; 1 without cells."""
+    """The smallest p of "none of the things moves the number", whatever the model says; 1 without
+    cells.
+    """
     shares = [len(cell.things) / (len(cell.things) + len(cell.controls)) for cell in cells]
     return math.prod(shares)
 
 
-def mean_over_controls(cells: Iterable[EditCell], thing: str, *, level: float = 0.95, unit: str) -> Estimate:
+def mean_over_controls(
+    cells: Iterable[EditCell], thing: str, *, level: float = 0.95, unit: str
+) -> Estimate:
     """Mean over cells of the change by a thing less the centre of the controls', with a t interval.
 
-    Stated probabilities are rounded, so that the interval is at least that of an error of `LEAST_SCALE` in each cell.
+    Stated probabilities are rounded, so that the interval is at least that of an error of
+    `LEAST_SCALE` in each cell.
 
     Args:
         cells: Cells, of which those without the thing are passed over.
@@ -347,7 +376,9 @@ def mean_over_controls(cells: Iterable[EditCell], thing: str, *, level: float = 
         level: Level of the interval.
         unit: Name of a cell.
     """
-    differences = [cell.things[thing] - cell.control_centre for cell in cells if thing in cell.things]
+    differences = [
+        cell.things[thing] - cell.control_centre for cell in cells if thing in cell.things
+    ]
     count = len(differences)
     mean = clustered_mean(differences, np.arange(count), unit=unit, level=level, interval="t")
     if count < 2:
@@ -356,4 +387,6 @@ def mean_over_controls(cells: Iterable[EditCell], thing: str, *, level: float = 
     if not math.isnan(mean.se) and mean.se >= least_error:
         return mean
     half = -float(special.stdtrit(count - 1, (1 - level) / 2)) * least_error
-    return Estimate(mean.value, mean.value - half, mean.value + half, count, unit, se=least_error, df=count - 1)
+    return Estimate(
+        mean.value, mean.value - half, mean.value + half, count, unit, se=least_error, df=count - 1
+    )

@@ -1,11 +1,13 @@
-"""Features that rows of one group have more often than rows of another: the largest difference, by clusters.
+"""Features that rows of one group have more often than rows of another: the largest difference, by
+clusters.
 
-Where clusters hold rows of both groups a cluster's difference of shares is its number, and the signs of whole clusters
-are thrown anew. That is exact where both shares are of as many rows (six evaluations beside one real use a cluster are
-called a difference in 44 % by signs of all rows), so of the larger group of a cluster as many rows are drawn as the
-smaller one has. Else each cluster has one group: the groups are exchanged among clusters of one size, and clusters of
-unequal sizes are paired by their sizes first. Looking at every feature is paid for by the largest statistic (Westfall
-and Young 1993). Rates: docs/statistics.md.
+Where clusters hold rows of both groups a cluster's difference of shares is its number, and the
+signs of whole clusters are thrown anew. That is exact where both shares are of as many rows (six
+evaluations beside one real use a cluster are called a difference in 44 % by signs of all rows), so
+of the larger group of a cluster as many rows are drawn as the smaller one has. Else each cluster
+has one group: the groups are exchanged among clusters of one size, and clusters of unequal sizes
+are paired by their sizes first. Looking at every feature is paid for by the largest statistic
+(Westfall and Young 1993). Rates: docs/statistics.md.
 """
 
 import math
@@ -34,7 +36,9 @@ class FeatureDifference:
     """Share of the rows of the second group."""
     difference: Estimate
     p_value: float
-    """One-sided p that no feature is more frequent in the first group, for this one; NaN with too few clusters."""
+    """One-sided p that no feature is more frequent in the first group, for this one; NaN with too
+    few clusters.
+    """
 
 
 def feature_differences(
@@ -53,8 +57,8 @@ def feature_differences(
         has: Whether a row has a feature, `[row, feature]`.
         names: Names of the features.
         is_first: Whether a row is of the first group, `[row]`.
-        clusters: Label of the independent unit of each row, `[row]`; FEW (six) of both groups, or six in all where
-            each has one, are the least for a p.
+        clusters: Label of the independent unit of each row, `[row]`; FEW (six) of both groups, or
+            six in all where each has one, are the least for a p.
         unit: Name of a cluster.
         rng: Generator of signs and exchanges.
         draws: Number of them.
@@ -68,12 +72,18 @@ def feature_differences(
         first = clustered_share(rows[:, column], labels, where=in_first, unit=unit)
         second = clustered_share(rows[:, column], labels, where=~in_first, unit=unit)
         gap = difference((1, first), (-1, second), unit=unit)
-        found.append(FeatureDifference(name, first.estimate, second.estimate, gap, float(p_values[column])))
+        found.append(
+            FeatureDifference(name, first.estimate, second.estimate, gap, float(p_values[column]))
+        )
     return found
 
 
 def _largest_p(
-    rows: FloatArray, in_first: BoolArray, inverse: npt.NDArray[np.intp], rng: np.random.Generator, draws: int
+    rows: FloatArray,
+    in_first: BoolArray,
+    inverse: npt.NDArray[np.intp],
+    rng: np.random.Generator,
+    draws: int,
 ) -> FloatArray:
     """p of each feature, corrected for all of them."""
     unknown = np.full(rows.shape[1], math.nan)
@@ -115,14 +125,21 @@ def _pairs_by_size(
 ) -> dict[int, int]:
     """Cluster → its pair: the largest cluster of either group, the next one of either, and so on."""
     pair_of = {}
-    in_order = [sorted(map(int, group), key=lambda at: (-sizes[at], at)) for group in (first_clusters, second_clusters)]
+    in_order = [
+        sorted(map(int, group), key=lambda at: (-sizes[at], at))
+        for group in (first_clusters, second_clusters)
+    ]
     for pair, clusters in enumerate(zip(*in_order, strict=False)):
         pair_of.update(dict.fromkeys(clusters, pair))
     return pair_of
 
 
 def _paired_p(
-    rows: FloatArray, in_first: BoolArray, pairs: npt.NDArray[np.intp], rng: np.random.Generator, draws: int
+    rows: FloatArray,
+    in_first: BoolArray,
+    pairs: npt.NDArray[np.intp],
+    rng: np.random.Generator,
+    draws: int,
 ) -> FloatArray:
     """p from the differences of shares within pairs, of as many rows on either side."""
     units = np.unique(pairs, return_inverse=True)[1]
@@ -148,7 +165,9 @@ def _balanced_rows(
     fewest: FloatArray,
     rng: np.random.Generator,
 ) -> npt.NDArray[np.intp]:
-    """Indices of as many rows of either group of a cluster as the smaller one has, whatever the order of the rows."""
+    """Indices of as many rows of either group of a cluster as the smaller one has, whatever the
+    order of the rows.
+    """
     content_order = np.lexsort([*rows.T, in_first, inverse])
     shuffled = content_order[np.argsort(rng.random(len(rows)))]
     taken: dict[tuple[int, bool], int] = {}
@@ -161,7 +180,9 @@ def _balanced_rows(
     return np.array(kept, dtype=np.intp)
 
 
-def _exchange_p(shares: FloatArray, of_first: BoolArray, rng: np.random.Generator, draws: int) -> FloatArray:
+def _exchange_p(
+    shares: FloatArray, of_first: BoolArray, rng: np.random.Generator, draws: int
+) -> FloatArray:
     """p from exchanges of the groups of clusters with `shares  # [cluster, feature]`."""
     deviations = shares - shares.mean(axis=0)
     lengths = np.sqrt((deviations**2).sum(axis=0))

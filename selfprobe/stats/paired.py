@@ -38,7 +38,9 @@ class Change:
     """Number of independent rows of variance 1 that would say as much about the mean."""
 
     def power(self, smallest: float, *, tests: int = 1) -> float:
-        """Chance of detecting a change of this size, with Bonferroni's share of 5 % for each of `tests`."""
+        """Chance of detecting a change of this size, with Bonferroni's share of 5 % for each of
+        `tests`.
+        """
         df = self.estimate.df
         if not self.known:
             return math.nan
@@ -46,24 +48,33 @@ class Change:
         return float(special.stdtr(df, smallest * math.sqrt(self.known) - limit))
 
     def needed(self, smallest: float, *, tests: int = 1) -> int | None:
-        """Number of items like these that detect a change of this size with 80 % power; None where unknown."""
+        """Number of items like these that detect a change of this size with 80 % power; None where
+        unknown.
+        """
         if not self.known:
             return None
         z = -float(special.ndtri(TWO_SIDED / 2 / tests)) + float(special.ndtri(POWER))
-        exact = self.estimate.n / self.known * (z / smallest) ** 2 + z * z / 2  # and what t takes more than z
+        exact = (
+            self.estimate.n / self.known * (z / smallest) ** 2 + z * z / 2
+        )  # and what t takes more than z
         step = int(10 ** max(0, math.floor(math.log10(exact)) - 1))
         return math.ceil(exact / step) * step
 
 
 def change(
-    before: npt.ArrayLike, after: npt.ArrayLike, clusters: npt.ArrayLike, *, unit: str = "item", scale: float = 1.0
+    before: npt.ArrayLike,
+    after: npt.ArrayLike,
+    clusters: npt.ArrayLike,
+    *,
+    unit: str = "item",
+    scale: float = 1.0,
 ) -> Change:
     """The change of a mean over `before, after  # [row]`, paired by row, clustered.
 
-    A row that either run lacks (NaN) is left out. Where ten clusters or more moved otherwise than most did, the
-    interval is t with the jackknife's error. With fewer that error says little: there the interval is that of
-    `clustered_mean` for differences, which never has width 0. p is of the same interval. Rates by simulation:
-    docs/statistics.md.
+    A row that either run lacks (NaN) is left out. Where ten clusters or more moved otherwise than
+    most did, the interval is t with the jackknife's error. With fewer that error says little: there
+    the interval is that of `clustered_mean` for differences, which never has width 0. p is of the
+    same interval. Rates by simulation: docs/statistics.md.
 
     Args:
         before, after: Scores of the same rows.
@@ -87,4 +98,6 @@ def change(
     if math.isnan(low):
         return Change(*means, estimate, math.nan, 0.0)
     known = effective((differences / scale + 1) / 2, inverse)
-    return Change(*means, estimate, two_sided_p(on_one.value * math.sqrt(known), on_one.df), known / scale**2)
+    return Change(
+        *means, estimate, two_sided_p(on_one.value * math.sqrt(known), on_one.df), known / scale**2
+    )

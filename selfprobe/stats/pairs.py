@@ -1,21 +1,24 @@
 """Test of whether model i knows more of itself than the pairs of models differ anyhow.
 
-A cell mean m[t, o] (observer o on target t) is, on some scale g, level + ease[t] + skill[o] + pair[t, o] + noise of the
-items: the social relations model (Kenny & La Voie 1984), of people who judge one another. Pair terms are what
-particular models share (data, distillation). They do not shrink with more items, so that the self term
+A cell mean m[t, o] (observer o on target t) is, on some scale g, level + ease[t] + skill[o] +
+pair[t, o] + noise of the items: the social relations model (Kenny & La Voie 1984), of people who
+judge one another. Pair terms are what particular models share (data, distillation). They do not
+shrink with more items, so that the self term
 
     s[i] = g(m[i, i]) - (fit to the off-diagonal cells)[i, i]
 
-is compared with the noise and with the spread of pairs. The spread comes from the residuals of the off-diagonal cells
-beyond their noise, its symmetric and antisymmetric part apart, since i on j and j on i may be one likeness:
+is compared with the noise and with the spread of pairs. The spread comes from the residuals of the
+off-diagonal cells beyond their noise, its symmetric and antisymmetric part apart, since i on j and
+j on i may be one likeness:
 
     s[i] / sqrt(var of noise + (1/2 + h) spread_sym + 1/2 spread_anti)
 
-h is the variance of the fit at [i, i] in units of a cell's; the degrees of freedom are Satterthwaite's (1946), of
-M(M-3)/2 symmetric and (M-1)(M-2)/2 antisymmetric residuals. Nobody knows the scale: s[i] must exceed the noise on every
-scale, and noise plus pairs on every scale that the off-diagonal cells do not reject against the one that fits best. All
-steps must hold, so that the largest p is the p (an intersection-union test, Berger 1982). How often it is right, and
-where it is not, is in docs/statistics.md.
+h is the variance of the fit at [i, i] in units of a cell's; the degrees of freedom are
+Satterthwaite's (1946), of M(M-3)/2 symmetric and (M-1)(M-2)/2 antisymmetric residuals. Nobody knows
+the scale: s[i] must exceed the noise on every scale, and noise plus pairs on every scale that the
+off-diagonal cells do not reject against the one that fits best. All steps must hold, so that the
+largest p is the p (an intersection-union test, Berger 1982). How often it is right, and where it is
+not, is in docs/statistics.md.
 """
 
 import math
@@ -29,17 +32,32 @@ from scipy import special
 from selfprobe.stats.estimate import FloatArray
 
 FEWEST = 4
-"""Least number of models. Three leave no symmetric residual, which would show how much pairs differ."""
+"""Least number of models. Three leave no symmetric residual, which would show how much pairs
+differ.
+"""
 CUT = 3.84
-"""Rise of the misfit over the best scale's (quasi-likelihood ratio, one degree of freedom) that rejects a scale."""
+"""Rise of the misfit over the best scale's (quasi-likelihood ratio, one degree of freedom) that
+rejects a scale.
+"""
 ELSEWHERE = 0.2
-"""p, times M - 1, of a residual in i's column below which i must also beat itself on the other targets."""
+"""p, times M - 1, of a residual in i's column below which i must also beat itself on the other
+targets.
+"""
 ALIKE = 0.4
-"""p, times M - 1, of a pair's residual, both ways together, below which s[i] must hold without what the pair shares."""
+"""p, times M - 1, of a pair's residual, both ways together, below which s[i] must hold without what
+the pair shares.
+"""
 TINY = 1e-12
 LEAST_VARIANCE = 1e-18
 """Least variance of a contrast."""
-STEPS = ("above 0", "noise", "pairs", "above all pairs", "itself above others", "without its likest")
+STEPS = (
+    "above 0",
+    "noise",
+    "pairs",
+    "above all pairs",
+    "itself above others",
+    "without its likest",
+)
 """Conditions that must all hold for a model, in the order in which they are tested."""
 OVER_PAIRS = "above all pairs"
 """Condition that holds (0) or not (1), and has no p."""
@@ -54,22 +72,29 @@ class OwnCells:
     steps: Mapping[str, FloatArray]
     """One of `STEPS` → one-sided p [model]."""
     scales: Mapping[str, FloatArray]
-    """Scale → one-sided p [model] that s is above the noise there; NaN where the off-diagonal cells reject it."""
+    """Scale → one-sided p [model] that s is above the noise there; NaN where the off-diagonal cells
+    reject it.
+    """
     over: FloatArray
     """[model]: the own cell above what skill and predictability give, as scored."""
     over_low: FloatArray
-    """[model]: lower end of its 95 % interval, which pays for the noise, for the spread of pairs and for the scale."""
+    """[model]: lower end of its 95 % interval, which pays for the noise, for the spread of pairs
+    and for the scale.
+    """
     over_high: FloatArray
     """[model]: upper end of it."""
     spread: float
     """Standard deviation of pairs around the fit, beyond noise, as scored."""
     outsider: npt.NDArray[np.bool_]
-    """[model]: True for the hardest target and the worst observer by far that is on itself not better than the others
-    on one another: a stranger among similar models has these cells too."""
+    """[model]: True for the hardest target and the worst observer by far that is on itself not
+    better than the others on one another: a stranger among similar models has these cells too.
+    """
 
     @property
     def p(self) -> FloatArray:
-        """Largest p of the steps [model]; NaN with fewer than `FEWEST`. The caller corrects over models (Holm)."""
+        """Largest p of the steps [model]; NaN with fewer than `FEWEST`. The caller corrects over
+        models (Holm).
+        """
         return np.asarray(np.max(list(self.steps.values()), axis=0))
 
 
@@ -80,8 +105,10 @@ class Moments:
     mean: FloatArray
     """Means [R, cell]."""
     factor: FloatArray
-    """Factor [R or 1, cell, part] of the covariance of the means, which is `factor @ factor.T`: as many parts as items,
-    at most as many as cells. The covariance itself would have a number for every two cells."""
+    """Factor [R or 1, cell, part] of the covariance of the means, which is `factor @ factor.T`: as
+    many parts as items, at most as many as cells. The covariance itself would have a number for
+    every two cells.
+    """
     count: FloatArray
     """Number of items [R or 1, cell]."""
     units: float
@@ -103,7 +130,9 @@ class Moments:
     def least(self) -> FloatArray:
         """The least variance of a mean: one of all ones is not known exactly."""
         share = self.share if self.binary else 0.5 / (self.count + 1)
-        return np.asarray(np.broadcast_to(share * (1 - share) / np.maximum(self.count - 1, 1), self.mean.shape))
+        return np.asarray(
+            np.broadcast_to(share * (1 - share) / np.maximum(self.count - 1, 1), self.mean.shape)
+        )
 
 
 def own_cells(x: npt.ArrayLike, *, floor: bool = False) -> OwnCells:
@@ -121,7 +150,9 @@ def own_cells(x: npt.ArrayLike, *, floor: bool = False) -> OwnCells:
     if size < FEWEST or np.isnan(measured.mean).any() or measured.units < 2:
         nothing = np.full(size, np.nan)
         is_outsider = np.zeros(size, dtype=bool)
-        return OwnCells(dict.fromkeys(STEPS, nothing), {}, nothing, nothing, nothing, np.nan, is_outsider)
+        return OwnCells(
+            dict.fromkeys(STEPS, nothing), {}, nothing, nothing, nothing, np.nan, is_outsider
+        )
     found = steps_of(measured, floor=floor)
     return OwnCells(
         steps={name: p[0] for name, p in found.steps.items()},
@@ -135,7 +166,9 @@ def own_cells(x: npt.ArrayLike, *, floor: bool = False) -> OwnCells:
 
 
 def own_noise(measured: Moments) -> tuple[FloatArray, FloatArray]:
-    """Standard errors of own cells above an additive fit to the others, [R, model]: as scored, and of logarithms."""
+    """Standard errors of own cells above an additive fit to the others, [R, model]: as scored, and
+    of logarithms.
+    """
     batch, cells = measured.mean.shape
     size = math.isqrt(cells)
     square = (batch, size, size)
@@ -154,7 +187,9 @@ def own_noise(measured: Moments) -> tuple[FloatArray, FloatArray]:
 
 
 def completed(x: FloatArray) -> FloatArray:
-    """[R, target, observer, item]: own missing scores are wrong where another observer has one; then whole rows."""
+    """[R, target, observer, item]: own missing scores are wrong where another observer has one;
+    then whole rows.
+    """
     if not np.isnan(x).any():
         return x
     x, own = x.copy(), np.arange(x.shape[1])
@@ -192,8 +227,12 @@ class BatchSteps:
     spread: FloatArray
 
 
-def steps_of(measured: Moments, *, floor: bool = False, scale_names: Sequence[str] = ()) -> BatchSteps:
-    """Evidence in the own cells of R matrices of four models or more, on all scales or on those that are named."""
+def steps_of(
+    measured: Moments, *, floor: bool = False, scale_names: Sequence[str] = ()
+) -> BatchSteps:
+    """Evidence in the own cells of R matrices of four models or more, on all scales or on those
+    that are named.
+    """
     batch, cells = measured.mean.shape
     size = math.isqrt(cells)
     square = (batch, size, size)
@@ -208,7 +247,9 @@ def steps_of(measured: Moments, *, floor: bool = False, scale_names: Sequence[st
     variance = np.maximum(measured.variance + short, TINY)
 
     scales = _scales(measured.mean[:, off].min(axis=1, keepdims=True), floor=floor)
-    scales = {name: scale for name, scale in scales.items() if not scale_names or name in scale_names}
+    scales = {
+        name: scale for name, scale in scales.items() if not scale_names or name in scale_names
+    }
     noise, pairs, top, misfit, elsewhere, alike, column, without = ([] for _ in range(8))
     lows, highs = list[FloatArray](), list[FloatArray]()
     over = spread = np.empty(0)
@@ -235,7 +276,10 @@ def steps_of(measured: Moments, *, floor: bool = False, scale_names: Sequence[st
         with_back += weights.by_relation(weights.residual * weights.swapped, extra)
 
         sym, anti = (residual + swapped) / 2, (residual - swapped) / 2
-        sym_var, anti_var = (np.maximum((r_var + r_var[:, swap] + sign * 2 * with_back) / 4, TINY) for sign in (1, -1))
+        sym_var, anti_var = (
+            np.maximum((r_var + r_var[:, swap] + sign * 2 * with_back) / 4, TINY)
+            for sign in (1, -1)
+        )
         sym_square, anti_square = (sym**2).sum(axis=1) / df_sym, (anti**2).sum(axis=1) / df_anti
         sym_beyond = sym_square - sym_var.sum(axis=1) / df_sym
         anti_beyond = anti_square - anti_var.sum(axis=1) / df_anti
@@ -244,13 +288,17 @@ def steps_of(measured: Moments, *, floor: bool = False, scale_names: Sequence[st
         total = s_var + pairs_var[:, None]
         sym_share, anti_share = sym_weight * sym_square, 0.5 * anti_square
         each = sym_share**2 / df_sym + anti_share**2 / df_anti
-        pooled = np.where(each > 0, (sym_share + anti_share) ** 2 / np.maximum(each, 1e-300), min(df_sym, df_anti))
+        pooled = np.where(
+            each > 0, (sym_share + anti_share) ** 2 / np.maximum(each, 1e-300), min(df_sym, df_anti)
+        )
         z = s / np.sqrt(total)
         noise.append(_tail(s / np.sqrt(s_var), df))
         pair_df = np.clip(pooled, 1, df)[:, None]
         pairs.append(_tail(z, pair_df))
         half_width = -special.stdtrit(pair_df, 0.025) * np.sqrt(total)
-        low, high = _advantage_ends(back, y[:, models, models], s, half_width, measured.mean[:, own])
+        low, high = _advantage_ends(
+            back, y[:, models, models], s, half_width, measured.mean[:, own]
+        )
         lows.append(low)
         highs.append(high)
 
@@ -263,11 +311,14 @@ def steps_of(measured: Moments, *, floor: bool = False, scale_names: Sequence[st
         misfit.append(((fit - measured.mean[:, off]) ** 2 / variance[:, off]).sum(axis=1))
         column.append((y, factor, extra))
 
-        # s[i] with what the pair (i, j) shares fitted is s[i] less a multiple of the pair's mean residual
+        # s[i] with what the pair (i, j) shares fitted is s[i] less a multiple of the pair's mean
+        # residual
         shared = (s_parts[:, target] * (parts + swapped_parts)).sum(axis=2) / 2
         shared += weights.by_relation(weights.own * (weights.residual + weights.swapped) / 2, extra)
         lone = s[:, target] - weights.pair_share * sym
-        lone_var = s_var[:, target] - 2 * weights.pair_share * shared + weights.pair_share**2 * sym_var
+        lone_var = (
+            s_var[:, target] - 2 * weights.pair_share * shared + weights.pair_share**2 * sym_var
+        )
         without.append(lone / np.sqrt(np.maximum(lone_var, TINY)))
         if name == "x":
             over, spread = s, np.sqrt(np.maximum(both, 0))
@@ -285,7 +336,9 @@ def steps_of(measured: Moments, *, floor: bool = False, scale_names: Sequence[st
         "pairs": np.where(kept, np.array(pairs), 0).max(axis=0),
         "above all pairs": np.where((np.array(top) | ~kept).all(axis=0), 0.0, 1.0),
         "itself above others": _itself_above_others(column, expert, df),
-        "without its likest": np.stack([lone_p[:, target == i].max(axis=1) for i in models], axis=1),
+        "without its likest": np.stack(
+            [lone_p[:, target == i].max(axis=1) for i in models], axis=1
+        ),
     }
     fitting = dict(zip(scales, np.where(kept, np.array(noise), np.nan), strict=True))
     over_low = np.minimum(np.where(kept, np.array(lows), math.inf).min(axis=0), over)
@@ -302,7 +355,8 @@ def _advantage_ends(
 ) -> tuple[FloatArray, FloatArray]:
     """Ends of an interval of the own cell above the fit, as scored, [R, model].
 
-    On a curved scale it matters whether the own cell or the fit is uncertain: the interval holds both.
+    On a curved scale it matters whether the own cell or the fit is uncertain: the interval holds
+    both.
 
     Args:
         back: Inverse of the scale.
@@ -327,12 +381,16 @@ def _advantage_ends(
 
 
 def fit_alone(measured: Moments) -> FloatArray:
-    """[cell]: cell means of one matrix by skill and predictability alone, on the scale that fits the others best."""
+    """[cell]: cell means of one matrix by skill and predictability alone, on the scale that fits
+    the others best.
+    """
     size = math.isqrt(measured.mean.shape[1])
     target, observer = np.nonzero(~np.eye(size, dtype=bool))
     off = target * size + observer
     fits = []
-    for name, (there, _, back) in _scales(measured.mean[:, off].min(axis=1, keepdims=True), floor=False).items():
+    for name, (there, _, back) in _scales(
+        measured.mean[:, off].min(axis=1, keepdims=True), floor=False
+    ).items():
         level = measured.mean if name in AS_MEAN else measured.share
         ease, skill = additive_effects(there(level[:1]).reshape(1, size, size))
         cells = back((ease[0, :, None] + skill[0]).ravel())
@@ -341,7 +399,8 @@ def fit_alone(measured: Moments) -> FloatArray:
 
 
 def additive_effects(y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Least-squares effects [R, model, …] of targets and of observers, with equal sums, on the off-diagonal cells.
+    """Least-squares effects [R, model, …] of targets and of observers, with equal sums, on the
+    off-diagonal cells.
 
     Args:
         y: [R, target, observer, …]; what stands on the diagonal is in no fit.
@@ -366,7 +425,8 @@ def less_fit(y: FloatArray) -> FloatArray:
 def _itself_above_others(
     on: list[tuple[FloatArray, FloatArray, FloatArray]], expert: npt.NDArray[np.bool_], df: float
 ) -> FloatArray:
-    """p [R, model] that an observer that stands out on another target beats itself on every other one.
+    """p [R, model] that an observer that stands out on another target beats itself on every other
+    one.
 
     The contrast is its score on itself less that on j, compared with the others' scores on both.
 
@@ -387,14 +447,22 @@ def _itself_above_others(
             own, on_other, rest_own, rest_other = _cells_of_contrast(factor[at], i)
             parts = own - on_other - (rest_own - rest_other) / (size - 2)
             own, on_other, rest_own, rest_other = _cells_of_contrast(extra[at], i)
-            variance = np.square(parts).sum(axis=2) + own + on_other + (rest_own + rest_other) / (size - 2) ** 2
+            variance = (
+                np.square(parts).sum(axis=2)
+                + own
+                + on_other
+                + (rest_own + rest_other) / (size - 2) ** 2
+            )
             p_by_scale.append(_tail(contrast / np.sqrt(np.maximum(variance, LEAST_VARIANCE)), df))
         out[at, i] = np.max(p_by_scale, axis=(0, 2))
     return out
 
 
-def _cells_of_contrast(cells: FloatArray, i: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """The own cell of i, i on each other target j, and the sums of the observers other than i and j on i and on j.
+def _cells_of_contrast(
+    cells: FloatArray, i: int
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """The own cell of i, i on each other target j, and the sums of the observers other than i and j
+    on i and on j.
 
     Args:
         cells: [R, target, observer, …]. Results are [R, j, …].
@@ -437,7 +505,9 @@ def _tail(z: FloatArray, df: FloatArray | float) -> FloatArray:
 
 
 Scale = tuple[
-    Callable[[FloatArray], FloatArray], Callable[[FloatArray], FloatArray], Callable[[FloatArray], FloatArray]
+    Callable[[FloatArray], FloatArray],
+    Callable[[FloatArray], FloatArray],
+    Callable[[FloatArray], FloatArray],
 ]
 """Transformation, its slope, and its inverse."""
 AS_MEAN, ABOVE = ("x",), "log above"
@@ -463,16 +533,20 @@ def _scales(lowest: FloatArray, *, floor: bool) -> dict[str, Scale]:
 
 
 class FitWeights:
-    """Weights of the cells in s and in the residuals of an additive fit to the off-diagonal cells of M models.
+    """Weights of the cells in s and in the residuals of an additive fit to the off-diagonal cells
+    of M models.
 
-    What weight a cell (t', o') has in the residual of (t, o) depends on nothing but which of the four are the same
-    model. Seven relations, in this order: the same cell; the same pair the other way round; t' = t; o' = o; t' = o;
-    o' = t; none. A table of all weights would have a number for every two cells.
+    What weight a cell (t', o') has in the residual of (t, o) depends on nothing but which of the
+    four are the same model. Seven relations, in this order: the same cell; the same pair the other
+    way round; t' = t; o' = o; t' = o; o' = t; none. A table of all weights would have a number for
+    every two cells.
     """
 
     def __init__(self, size: int) -> None:
         both, one, none = (shared - size / (size - 1) for shared in (2 * (size - 1), size - 1, 0))
-        fitted = np.array([both, 2 - size / (size - 1), one, one, 1 + none, 1 + none, none]) / (size * (size - 2))
+        fitted = np.array([both, 2 - size / (size - 1), one, one, 1 + none, 1 + none, none]) / (
+            size * (size - 2)
+        )
         self.size = size
         self.residual = np.array([1.0, 0, 0, 0, 0, 0, 0]) - fitted
         """[relation]: weights of the residual of (t, o)."""
@@ -487,10 +561,13 @@ class FitWeights:
         self.residual_variance = float(self.residual**2 @ cells_in_relation)
         """Variance of a residual, in units of a cell's."""
         self.pair_share = (1 + self.own[0] + self.own[1]) / (self.residual[0] + self.residual[1])
-        """Multiple of the mean residual of a pair of i that s[i] loses when the pair's effect is fitted."""
+        """Multiple of the mean residual of a pair of i that s[i] loses when the pair's effect is
+        fitted.
+        """
 
     def by_relation(self, weights: FloatArray, values: FloatArray) -> FloatArray:
-        """Sum [R, k] of weighted values over the off-diagonal cells, for each off-diagonal cell k = (t, o).
+        """Sum [R, k] of weighted values over the off-diagonal cells, for each off-diagonal cell k =
+        (t, o).
 
         Args:
             weights: [relation].

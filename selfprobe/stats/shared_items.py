@@ -1,20 +1,23 @@
 """Test of the own cells where items differ in how far the answer leads that many give.
 
-Two things make the cells of a strong, predictable model stand out above an additive fit on every scale, though nobody
-knows itself: items that are easy for all, and pairs of models that are alike, at items that many get.
+Two things make the cells of a strong, predictable model stand out above an additive fit on every
+scale, though nobody knows itself: items that are easy for all, and pairs of models that are alike,
+at items that many get.
 
-Easy items: the own cell must exceed what a shared difficulty of the items gives (`selfprobe.stats.consensus`).
+Easy items: the own cell must exceed what a shared difficulty of the items gives
+(`selfprobe.stats.consensus`).
 
-Likeness: where other models' replies can stand in for predictions, each score is compared with what the same observer
-gets of other targets at items that as many others get, and what is left, z, is held against pairs of models. Likeness
-and skill show at items that many get; access shows anywhere, so that z has more power than the score itself.
+Likeness: where other models' replies can stand in for predictions, each score is compared with what
+the same observer gets of other targets at items that as many others get, and what is left, z, is
+held against pairs of models. Likeness and skill show at items that many get; access shows anywhere,
+so that z has more power than the score itself.
 
     votes[t, o, k] = other models whose reply to item k equals t's + other observers than o whose prediction does
     h[t, o, k]     = mean of x[t', o, k'], t' neither t nor o, over items k' of the same bin of votes
     z              = x - h
 
-z alone is no test where one model is strong: at items without votes only that model finds the answer. Rates are in
-docs/statistics.md.
+z alone is no test where one model is strong: at items without votes only that model finds the
+answer. Rates are in docs/statistics.md.
 """
 
 import math
@@ -25,7 +28,16 @@ from scipy import special
 
 from selfprobe.stats.consensus import expected_own_cells
 from selfprobe.stats.estimate import FloatArray
-from selfprobe.stats.pairs import AS_NEEDED, OVER_PAIRS, OwnCells, completed, moments, own_cells, own_noise, steps_of
+from selfprobe.stats.pairs import (
+    AS_NEEDED,
+    OVER_PAIRS,
+    OwnCells,
+    completed,
+    moments,
+    own_cells,
+    own_noise,
+    steps_of,
+)
 
 SHARED_ITEMS = "shared items"
 """Step that the own cell is above what a shared difficulty of the items gives."""
@@ -67,7 +79,8 @@ def own_cells_of_hits(x: FloatArray, scores: FloatArray, stand_ins: FloatArray |
 
 
 def shared_difficulty_p(x: FloatArray) -> FloatArray:
-    """One-sided p [model] that the own cell is above what a shared difficulty of the items gives, against noise.
+    """One-sided p [model] that the own cell is above what a shared difficulty of the items gives,
+    against noise.
 
     Args:
         x: Scores less habit, [target, observer, item]; NaN where unscored.
@@ -82,12 +95,13 @@ def shared_difficulty_p(x: FloatArray) -> FloatArray:
 
 
 def vote_shares(scores: FloatArray, stand_ins: FloatArray | None) -> FloatArray:
-    """Share of the votes that agree with the target, [target, observer, item]; NaN where nobody else voted.
+    """Share of the votes that agree with the target, [target, observer, item]; NaN where nobody
+    else voted.
 
     Args:
         scores: Scores as they were given, in [0, 1], [target, observer, item]; NaN where unscored.
-        stand_ins: Scores of other models' replies as predictions, [target, other model, item], of which the models of
-            the matrix come first; None where replies cannot stand in.
+        stand_ins: Scores of other models' replies as predictions, [target, other model, item], of
+            which the models of the matrix come first; None where replies cannot stand in.
     """
     known = ~np.isnan(scores)
     right = np.where(known, scores, 0.0)
@@ -104,7 +118,8 @@ def vote_shares(scores: FloatArray, stand_ins: FloatArray | None) -> FloatArray:
 
 
 def expected_from_votes(x: FloatArray, shares: FloatArray) -> FloatArray:
-    """h [target, observer, item]: what the observer gets of other targets at items that as many others get.
+    """h [target, observer, item]: what the observer gets of other targets at items that as many
+    others get.
 
     Args:
         x: Scores [target, observer, item], NaN where unscored; three targets or more.
@@ -114,7 +129,9 @@ def expected_from_votes(x: FloatArray, shares: FloatArray) -> FloatArray:
     own = np.arange(size)
     known = ~np.isnan(x)
     values = np.where(known, x, 0.0)
-    bins = np.where(np.isnan(shares), 0, np.searchsorted(VOTE_EDGES, np.nan_to_num(shares), side="right"))
+    bins = np.where(
+        np.isnan(shares), 0, np.searchsorted(VOTE_EDGES, np.nan_to_num(shares), side="right")
+    )
 
     def of_others(cell_sums: FloatArray) -> FloatArray:
         """Sum over the targets that are neither the target nor the observer, [target, observer]."""
@@ -122,7 +139,10 @@ def expected_from_votes(x: FloatArray, shares: FloatArray) -> FloatArray:
         without_own[own, own] = 0
         return np.asarray(without_own.sum(axis=0) - without_own)
 
-    observer_sums, observer_counts = of_others(values.sum(axis=2)), of_others(known.sum(axis=2).astype(float))
+    observer_sums, observer_counts = (
+        of_others(values.sum(axis=2)),
+        of_others(known.sum(axis=2).astype(float)),
+    )
     observer_means = observer_sums / np.maximum(observer_counts, 1)
     expected = np.zeros_like(values)
     for number in range(len(VOTE_EDGES) + 1):

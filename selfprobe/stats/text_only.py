@@ -1,9 +1,9 @@
-"""Predictions from the text alone, without any model: classifiers that are never tested on what they learnt from.
+"""Predictions from the text alone, without any model: classifiers that are never tested on what
+they learnt from.
 
-The text-only observer of a matrix (`text_only_observer`), the words of evaluation awareness (`log_odds`,
-`log_odds_elsewhere`), the best of
-several readers of a text (`best_reader`) and the pairs of the probes (`pair_differences`, whose regression is the
-probes' own).
+The text-only observer of a matrix (`text_only_observer`), the words of evaluation awareness
+(`log_odds`, `log_odds_elsewhere`), the best of several readers of a text (`best_reader`) and the
+pairs of the probes (`pair_differences`, whose regression is the probes' own).
 """
 
 import functools
@@ -32,7 +32,9 @@ class TextOnly:
     """Result of `text_only_observer`."""
 
     hits: FloatArray
-    """1 where the classifier names the truth of a question it was not trained on, else 0, [question]."""
+    """1 where the classifier names the truth of a question it was not trained on, else 0,
+    [question].
+    """
     reason: str = ""
     """Reason why all hits are NaN."""
 
@@ -45,23 +47,30 @@ def text_only_observer(
     folds: int = 5,
     seed: int = 0,
 ) -> TextOnly:
-    """Hits of an observer that sees only the question's text, by the grading rule `right(said, truth)`.
+    """Hits of an observer that sees only the question's text, by the grading rule `right(said,
+    truth)`.
 
-    A truth is predicted from words and punctuation marks by a classifier that saw neither its question nor a verbatim
-    repetition of it. Truths may be of many classes, rare ones included: a class absent from training is never named.
-    Under 20 different questions: NaN.
+    A truth is predicted from words and punctuation marks by a classifier that saw neither its
+    question nor a verbatim repetition of it. Truths may be of many classes, rare ones included: a
+    class absent from training is never named. Under 20 different questions: NaN.
     """
     texts, labels = np.asarray(questions, dtype=object), np.asarray(truths)
     if texts.shape != labels.shape or texts.ndim != 1 or folds < 2:
-        raise ValueError(f"expected one truth a question and folds >= 2, got {labels.shape}, {texts.shape}, {folds}")
+        raise ValueError(
+            f"expected one truth a question and folds >= 2, got {labels.shape}, {texts.shape}, {folds}"
+        )
     hits, different = np.full(len(texts), math.nan), len(set(questions))
     if different < max(SMALLEST_TEXT_SAMPLE, folds):
-        return TextOnly(hits, f"{different} different questions, a text classifier needs {SMALLEST_TEXT_SAMPLE}")
+        return TextOnly(
+            hits, f"{different} different questions, a text classifier needs {SMALLEST_TEXT_SAMPLE}"
+        )
     order = _order(texts)
     labels = labels[order]
     label_codes = np.unique(labels.astype(str), return_inverse=True)[1]
     for fold in _folds_of_texts(tuple(texts[order]), folds, seed):
-        if len(set(labels[fold.train])) == 1:  # nothing to choose between; scikit-learn refuses one class
+        if (
+            len(set(labels[fold.train])) == 1
+        ):  # nothing to choose between; scikit-learn refuses one class
             predicted = np.full(len(fold.test), labels[fold.train][0])
         else:
             by_label = np.argsort(label_codes[fold.train], kind="stable")
@@ -70,7 +79,9 @@ def text_only_observer(
             with _single_threaded():
                 model.fit(fold.train_words[by_label], labels[fold.train][by_label])
             predicted = model.predict(fold.test_words)
-        hits[order[fold.test]] = [right(said, truth) for said, truth in zip(predicted, labels[fold.test], strict=True)]
+        hits[order[fold.test]] = [
+            right(said, truth) for said, truth in zip(predicted, labels[fold.test], strict=True)
+        ]
     return TextOnly(hits)
 
 
@@ -102,11 +113,16 @@ def _folds_of_texts(texts: tuple[str, ...], folds: int, seed: int) -> tuple[_Fol
 
 
 def log_odds(
-    texts: Sequence[str], positive: npt.NDArray[np.bool_], groups: npt.NDArray[Any], *, each_apart: bool = False
+    texts: Sequence[str],
+    positive: npt.NDArray[np.bool_],
+    groups: npt.NDArray[Any],
+    *,
+    each_apart: bool = False,
 ) -> FloatArray:
     """Log-odds [row] by words and pairs of words, from a classifier that never saw the row's group.
 
-    NaN where it cannot be trained: one group, one class, no word of two letters. `each_apart`: see `_folds`.
+    NaN where it cannot be trained: one group, one class, no word of two letters. `each_apart`: see
+    `_folds`.
     """
     rows, out = np.asarray(texts, dtype=object), np.full(len(texts), math.nan)
     if len(set(groups)) < 2 or positive.all() or not positive.any():
@@ -119,8 +135,12 @@ def log_odds(
     return out
 
 
-def log_odds_elsewhere(texts: Sequence[str], positive: npt.NDArray[np.bool_], others: Sequence[str]) -> FloatArray:
-    """Log-odds of `others` by words and pairs of words, from a classifier of `texts`; NaN where that has one class."""
+def log_odds_elsewhere(
+    texts: Sequence[str], positive: npt.NDArray[np.bool_], others: Sequence[str]
+) -> FloatArray:
+    """Log-odds of `others` by words and pairs of words, from a classifier of `texts`; NaN where
+    that has one class.
+    """
     if positive.all() or not positive.any() or not others:
         return np.full(len(others), math.nan)
     rows = np.asarray(texts, dtype=object)
@@ -130,18 +150,21 @@ def log_odds_elsewhere(texts: Sequence[str], positive: npt.NDArray[np.bool_], ot
 
 
 def _order(*columns: npt.NDArray[Any]) -> IntArray:
-    """An order of the rows by their values alone: a solver ends slightly elsewhere where rows are ordered otherwise."""
+    """An order of the rows by their values alone: a solver ends slightly elsewhere where rows are
+    ordered otherwise.
+    """
     return np.lexsort([np.unique(column.astype(str), return_inverse=True)[1] for column in columns])
 
 
 def _folds(
     positive: npt.NDArray[np.bool_], groups: npt.NDArray[Any], each_apart: bool
 ) -> Iterator[tuple[IntArray, IntArray]]:
-    """(train, test) rows of five folds of groups; with `each_apart` of one fold a group, where all hold both labels.
+    """(train, test) rows of five folds of groups; with `each_apart` of one fold a group, where all
+    hold both labels.
 
-    Else leaving out a group shifts the share of labels against it, and the scores of all groups together rank backwards
-    (.31 on 33 public sources of one label each, where five folds of like shares find .63): then five folds of groups,
-    stratified by label.
+    Else leaving out a group shifts the share of labels against it, and the scores of all groups
+    together rank backwards (.31 on 33 public sources of one label each, where five folds of like
+    shares find .63): then five folds of groups, stratified by label.
     """
     from sklearn.model_selection import GroupKFold, LeaveOneGroupOut
 
@@ -153,13 +176,19 @@ def _folds(
     yield from splitter.split(positive, positive, groups)
 
 
-def _stratified(positive: npt.NDArray[np.bool_], groups: npt.NDArray[Any]) -> Iterator[tuple[IntArray, IntArray]]:
-    """(train, test) rows of up to five folds of groups with like shares of labels; none where there are too few."""
+def _stratified(
+    positive: npt.NDArray[np.bool_], groups: npt.NDArray[Any]
+) -> Iterator[tuple[IntArray, IntArray]]:
+    """(train, test) rows of up to five folds of groups with like shares of labels; none where there
+    are too few.
+    """
     from sklearn.model_selection import StratifiedGroupKFold
 
     folds = min(5, len(set(groups)), int(positive.sum()), int((~positive).sum()))
     if folds > 1:
-        yield from StratifiedGroupKFold(folds, shuffle=True, random_state=0).split(positive, positive, groups)
+        yield from StratifiedGroupKFold(folds, shuffle=True, random_state=0).split(
+            positive, positive, groups
+        )
 
 
 def _fitted(texts: npt.NDArray[Any], labels: npt.NDArray[Any]) -> Any:
@@ -180,9 +209,13 @@ def _regression(*, c: float = 1.0, solver: str = "lbfgs") -> Any:
 
 @contextmanager
 def _single_threaded() -> Iterator[None]:
-    """A block of fits: several threads would wait for one another. That most truths are rare is no fault here."""
+    """A block of fits: several threads would wait for one another. That most truths are rare is no
+    fault here.
+    """
     with _pools().limit(limits=1), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="The number of unique classes", category=UserWarning)
+        warnings.filterwarnings(
+            "ignore", message="The number of unique classes", category=UserWarning
+        )
         yield
 
 
@@ -194,7 +227,9 @@ def _pools() -> Any:
 
 
 READERS = ("words", "characters", "style")
-"""Readers of a text: TF-IDF of words and pairs of words, of 2 to 5 characters with their case, and `style_of`."""
+"""Readers of a text: TF-IDF of words and pairs of words, of 2 to 5 characters with their case, and
+`style_of`.
+"""
 READ = 4000
 """Number of characters of a text that the reader of characters sees."""
 PENALTY = 1.0
@@ -212,17 +247,23 @@ class BestReader:
     """Result of `best_reader`."""
 
     scores: FloatArray
-    """Scores [row] in standard deviations of the training rows' own; NaN where nothing could be learnt."""
+    """Scores [row] in standard deviations of the training rows' own; NaN where nothing could be
+    learnt.
+    """
     name: str = ""
     """Reader that was chosen in most folds; "" where nothing could be learnt."""
 
 
 def read_by(texts: Sequence[str]) -> dict[str, FloatArray]:
-    """Features of the texts for each of READERS, [row, k], for `best_reader`. No label is used here."""
+    """Features of the texts for each of READERS, [row, k], for `best_reader`. No label is used
+    here.
+    """
     rows = np.asarray(texts, dtype=object)
     order = _order(rows)
     back = np.argsort(order)
-    return {name: _coordinates(name, list(rows[order]))[back] for name in READERS} if len(rows) else {}
+    return (
+        {name: _coordinates(name, list(rows[order]))[back] for name in READERS} if len(rows) else {}
+    )
 
 
 def best_reader(
@@ -232,13 +273,15 @@ def best_reader(
     *,
     each_apart: bool = False,
 ) -> BestReader:
-    """Ratings of each row by the best reader, which is chosen and trained on rows of other groups alone.
+    """Ratings of each row by the best reader, which is chosen and trained on rows of other groups
+    alone.
 
-    In each fold every reader is cross-fitted on the training rows, groups together, and the one with the highest AUROC
-    there rates the fold's rows.
+    In each fold every reader is cross-fitted on the training rows, groups together, and the one
+    with the highest AUROC there rates the fold's rows.
 
     Args:
-        read: Name of a reader → its features, [row, k], of mean square 1 a row, as `read_by` has them.
+        read: Name of a reader → its features, [row, k], of mean square 1 a row, as `read_by` has
+            them.
         positive: Label of each row, [row].
         groups: Group of each row, [row]: rows of one group are never on both sides.
         each_apart: See `_folds`.
@@ -250,7 +293,10 @@ def best_reader(
     positive, groups = positive[order], groups[order]
     read = {name: x[order] for name, x in read.items()}
     for train, test in _folds(positive, groups, each_apart):
-        inner = {name: _cross_fitted(x[train], positive[train], groups[train]) for name, x in read.items()}
+        inner = {
+            name: _cross_fitted(x[train], positive[train], groups[train])
+            for name, x in read.items()
+        }
         ranked = {name: auroc(positive[train], scores) for name, scores in inner.items()}
         if any(map(math.isnan, ranked.values())):  # too few groups to choose by
             continue
@@ -263,9 +309,15 @@ def best_reader(
 
 
 def style_of(text: str) -> list[float]:
-    """Style of a text: length, digits, line breaks, option marks, capitals, punctuation, paragraphs, words."""
+    """Style of a text: length, digits, line breaks, option marks, capitals, punctuation,
+    paragraphs, words.
+    """
     n, letters = max(len(text), 1), max(sum(map(str.isalpha, text)), 1)
-    shares = [sum(map(str.isdigit, text)) / n, text.count("\n") / n, sum(map(str.isupper, text)) / letters]
+    shares = [
+        sum(map(str.isdigit, text)) / n,
+        text.count("\n") / n,
+        sum(map(str.isupper, text)) / letters,
+    ]
     marks = [text.count(mark) / n for mark in _MARKS]
     counts = [n, 1 + len(_OPTION.findall(text)), 1 + text.count("\n\n"), 1 + len(text.split())]
     return [*shares, *marks, *np.log(counts), float(text[:1].isupper())]
@@ -289,13 +341,22 @@ def _weighed(reader: str, texts: list[str]) -> Any:
 
     how: dict[str, Any] = {"ngram_range": (1, 2)}
     if reader == "characters":
-        how, texts = {"analyzer": "char", "ngram_range": (2, 5), "lowercase": False}, [text[:READ] for text in texts]
+        how, texts = (
+            {"analyzer": "char", "ngram_range": (2, 5), "lowercase": False},
+            [text[:READ] for text in texts],
+        )
     words = TfidfVectorizer(sublinear_tf=True, **how)
-    return words.fit_transform(texts) if any(map(words.build_analyzer(), texts)) else csr_matrix((len(texts), 1))
+    return (
+        words.fit_transform(texts)
+        if any(map(words.build_analyzer(), texts))
+        else csr_matrix((len(texts), 1))
+    )
 
 
 def _spanned(x: Any) -> FloatArray:
-    """Coordinates of sparse rows in the span of their largest singular directions; inner products stay."""
+    """Coordinates of sparse rows in the span of their largest singular directions; inner products
+    stay.
+    """
     if min(x.shape) > DIMENSIONS:
         from sklearn.decomposition import TruncatedSVD
 
@@ -305,7 +366,9 @@ def _spanned(x: Any) -> FloatArray:
     return np.asarray(vectors[:, keep] * np.sqrt(values[keep]))
 
 
-def label_folds(positive: npt.NDArray[np.bool_], groups: npt.NDArray[Any]) -> Iterator[tuple[IntArray, IntArray]]:
+def label_folds(
+    positive: npt.NDArray[np.bool_], groups: npt.NDArray[Any]
+) -> Iterator[tuple[IntArray, IntArray]]:
     """(train, test) rows of up to five folds of groups with like shares of labels."""
     if len(set(groups)) <= FEW_GROUPS:
         yield from _stratified(positive, groups)
@@ -313,8 +376,12 @@ def label_folds(positive: npt.NDArray[np.bool_], groups: npt.NDArray[Any]) -> It
     yield from _folds(positive, groups, each_apart=False)  # of many, random folds have like shares
 
 
-def _cross_fitted(x: FloatArray, positive: npt.NDArray[np.bool_], groups: npt.NDArray[Any]) -> FloatArray:
-    """Ratings by a reader of rows in groups that it was not trained on; NaN where it cannot be trained."""
+def _cross_fitted(
+    x: FloatArray, positive: npt.NDArray[np.bool_], groups: npt.NDArray[Any]
+) -> FloatArray:
+    """Ratings by a reader of rows in groups that it was not trained on; NaN where it cannot be
+    trained.
+    """
     out = np.full(len(x), math.nan)
     for train, test in label_folds(positive, groups):
         if len(set(positive[train])) == 2:
@@ -330,16 +397,23 @@ def _ridge(x: FloatArray, positive: npt.NDArray[np.bool_], other: FloatArray) ->
     return np.asarray((other - middle) @ weights)
 
 
-def pair_differences(first: Sequence[str], second: Sequence[str], train: IntArray) -> FloatArray | None:
-    """Coordinates [pair, k] of TF-IDF(first) − TF-IDF(second), with words and weights of the pairs in `train` alone.
+def pair_differences(
+    first: Sequence[str], second: Sequence[str], train: IntArray
+) -> FloatArray | None:
+    """Coordinates [pair, k] of TF-IDF(first) − TF-IDF(second), with words and weights of the pairs
+    in `train` alone.
 
-    An L2 solution lies in the span of the training rows: coordinates in it are as good, and dense but small. None where
-    there is nothing to learn: texts without a word of two letters, or pairs that differ in order alone.
+    An L2 solution lies in the span of the training rows: coordinates in it are as good, and dense
+    but small. None where there is nothing to learn: texts without a word of two letters, or pairs
+    that differ in order alone.
     """
     from scipy.sparse import csr_matrix
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-    words, texts = TfidfVectorizer(sublinear_tf=True), [side[i] for side in (first, second) for i in train]
+    words, texts = (
+        TfidfVectorizer(sublinear_tf=True),
+        [side[i] for side in (first, second) for i in train],
+    )
     if not any(map(words.build_analyzer(), texts)):
         return None
     words.fit(texts)

@@ -1,7 +1,7 @@
 """When something happens: where curves rise in an order of places, and the first time of an event.
 
-Places are turns of a conversation, layers or blocks. Curves rise all together, by one shape for all of them. An event
-may not happen before the observation ends (Kaplan and Meier 1958).
+Places are turns of a conversation, layers or blocks. Curves rise all together, by one shape for all
+of them. An event may not happen before the observation ends (Kaplan and Meier 1958).
 """
 
 import math
@@ -16,14 +16,17 @@ from scipy import special
 from selfprobe.stats.estimate import Estimate, FloatArray, undefined, wilson
 
 FEWEST_CLUSTERS = 6
-"""Number of clusters from which their signs can show a change at 5 %: 2·2⁻⁶ is less, 2·2⁻⁵ is more."""
+"""Number of clusters from which their signs can show a change at 5 %: 2·2⁻⁶ is less, 2·2⁻⁵ is more.
+"""
 ALPHA = 0.05
 WIDEST_STEP = 2
 """Largest number of gaps between places that a rise may take and still be told of as one place."""
 DRAWS = 999
 """Number of draws of the clusters' signs."""
 MOST_PLACES = 24
-"""Number of places beyond which a rise over more than one gap begins and ends at every second place, or third, …."""
+"""Number of places beyond which a rise over more than one gap begins and ends at every second
+place, or third, ….
+"""
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,9 @@ class RiseShape:
     """A rise: 0 up to the place `before`, 1 from the place `after` on, even between them."""
 
     before: int
-    """Index of the last place without any of the rise; -1 where the rise is there from the first place on."""
+    """Index of the last place without any of the rise; -1 where the rise is there from the first
+    place on.
+    """
     after: int
     """Index of the first place with all of the rise."""
 
@@ -46,15 +51,20 @@ class Rise:
     """Result of `rise_in`: whether curves change over places, and at which place."""
 
     step: Estimate
-    """Size of the step that fits best; an interval of whole clusters drawn again, each draw at its own best place."""
+    """Size of the step that fits best; an interval of whole clusters drawn again, each draw at its
+    own best place.
+    """
     place: float
     """Place from which on the step that fits best is there; NaN without one."""
     change_p: float
     """p of no change at any place; NaN with fewer than FEWEST_CLUSTERS clusters."""
     sharp_p: float
-    """Largest p of a rise that takes more than WIDEST_STEP gaps: below 5 % each of them is ruled out."""
+    """Largest p of a rise that takes more than WIDEST_STEP gaps: below 5 % each of them is ruled
+    out.
+    """
     earliest: float
-    """Last place before the first rise that is not ruled out; NaN where nothing is shown to change."""
+    """Last place before the first rise that is not ruled out; NaN where nothing is shown to change.
+    """
     latest: float
     """First place after the last rise that is not ruled out."""
 
@@ -81,26 +91,29 @@ def rise_in(
 ) -> Rise:
     """Whether `curves` change together over places, and which shapes of the change are ruled out.
 
-    Every rise from one place to a later one is tried. The p of no change is that of the largest fit over all shapes,
-    where the signs of whole clusters are thrown anew: correlation within a cluster does no harm, and looking at every
-    shape is paid for. For each shape the null "it is this one" is imposed and the residuals' signs are thrown anew by
-    cluster (a wild cluster bootstrap). A change has a place only where every rise that takes more than WIDEST_STEP
-    gaps is ruled out in favour of a step; each at 5 %, since all of them must go. Rates: docs/statistics.md.
+    Every rise from one place to a later one is tried. The p of no change is that of the largest fit
+    over all shapes, where the signs of whole clusters are thrown anew: correlation within a cluster
+    does no harm, and looking at every shape is paid for. For each shape the null "it is this one"
+    is imposed and the residuals' signs are thrown anew by cluster (a wild cluster bootstrap). A
+    change has a place only where every rise that takes more than WIDEST_STEP gaps is ruled out in
+    favour of a step; each at 5 %, since all of them must go. Rates: docs/statistics.md.
 
     Args:
         curves: `[curve, place]`, NaN where a curve has no value.
         places: `[place]`, in order.
         clusters: `[curve]`, labels of independent units, such as the sources of the transcripts.
         rng: Generator of signs and resamples.
-        from_zero: Whether curves are differences that are 0 before the rise, which may stand at the first place. Else
-            each curve has a level of its own.
+        from_zero: Whether curves are differences that are 0 before the rise, which may stand at the
+            first place. Else each curve has a level of its own.
         unit: Name of a cluster.
         draws: Number of draws of signs, and of resamples.
     """
     values = np.asarray(curves, dtype=float)
     positions = np.asarray(places, dtype=float)
     if values.ndim != 2 or values.shape[1] != len(positions):
-        raise ValueError(f"expected curves [curve, place] with {len(positions)} places, got {values.shape}")
+        raise ValueError(
+            f"expected curves [curve, place] with {len(positions)} places, got {values.shape}"
+        )
     is_known = ~np.isnan(values)
     fewest_values = 1 if from_zero else 2
     is_useful = is_known.sum(axis=1) >= fewest_values
@@ -194,7 +207,9 @@ def _shape_products(
     return _ShapeProducts(with_curves, curve_counts, between_shapes)
 
 
-def _without_level(rows: FloatArray, is_known: npt.NDArray[np.bool_], *, from_zero: bool) -> FloatArray:
+def _without_level(
+    rows: FloatArray, is_known: npt.NDArray[np.bool_], *, from_zero: bool
+) -> FloatArray:
     """Rows with 0 where nothing is known and, unless they start from zero, without their means."""
     filled = np.where(is_known, rows, 0.0)
     if from_zero:
@@ -245,7 +260,9 @@ def _rise_from(
         return Rise(step, place, change_p, sharp_p, math.nan, math.nan)
     earliest = min(shape.before for shape in kept)
     latest = max(shape.after for shape in kept)
-    return Rise(step, place, change_p, sharp_p, float(positions[max(earliest, 0)]), float(positions[latest]))
+    return Rise(
+        step, place, change_p, sharp_p, float(positions[max(earliest, 0)]), float(positions[latest])
+    )
 
 
 def _fit(sums: FloatArray, norms: FloatArray) -> FloatArray:
@@ -278,7 +295,9 @@ def _shape_p_values(
         if norm <= 1e-9:
             continue
         size = sums[index] / norm
-        signed_residuals = signed_curves - size * (signed_counts @ products.between_shapes[:, index])
+        signed_residuals = signed_curves - size * (
+            signed_counts @ products.between_shapes[:, index]
+        )
         drawn_fits = _fit(signed_residuals * inflation + size * gram[index], norms)
         gain_of_steps = drawn_fits[:, steps].max(axis=1) - drawn_fits[:, index]
         gain_of_all = drawn_fits.max(axis=1) - drawn_fits[:, index]
@@ -307,9 +326,9 @@ def largest_p(
 ) -> FloatArray:
     """Two-sided p [place] that means differ from 0, corrected for having looked at every place.
 
-    The statistic of a place is the sum of its clusters' sums over their root sum of squares; the largest over places
-    counts, and the signs of whole clusters are thrown anew. NaN with fewer than FEWEST_CLUSTERS clusters, and where all
-    values of a place are 0.
+    The statistic of a place is the sum of its clusters' sums over their root sum of squares; the
+    largest over places counts, and the signs of whole clusters are thrown anew. NaN with fewer than
+    FEWEST_CLUSTERS clusters, and where all values of a place are 0.
 
     Args:
         values: `[unit, place]`.
@@ -341,7 +360,9 @@ class FirstTime:
     """Share [time] of units in which it has happened by then: 1 − Kaplan and Meier's survival."""
     low: FloatArray
     high: FloatArray
-    """Upper end [time], 95 %, on the log-log scale; Wilson's before the first event and after the last unit's."""
+    """Upper end [time], 95 %, on the log-log scale; Wilson's before the first event and after the
+    last unit's.
+    """
     at_risk: FloatArray
     """Number of units [time] that reach it without an event before."""
     events: FloatArray
@@ -367,18 +388,24 @@ class FirstTime:
 
 
 def first_time(
-    times: npt.ArrayLike, happened: npt.ArrayLike, *, unit: str, clusters: npt.ArrayLike | None = None
+    times: npt.ArrayLike,
+    happened: npt.ArrayLike,
+    *,
+    unit: str,
+    clusters: npt.ArrayLike | None = None,
 ) -> FirstTime:
     """Kaplan and Meier's estimate of the share of units in which it has happened, by time.
 
-    Intervals are Kaplan and Meier's on the log-log scale. Where clusters hold several units each is at least as wide as
-    the one from leaving out one cluster at a time (jackknife on that scale, t with clusters − 1 degrees of freedom).
+    Intervals are Kaplan and Meier's on the log-log scale. Where clusters hold several units each is
+    at least as wide as the one from leaving out one cluster at a time (jackknife on that scale, t
+    with clusters − 1 degrees of freedom).
 
     Args:
         times: Time of the event, `[unit]`; where there was none, the last time that was seen.
         happened: Whether there was an event, `[unit]`, bool.
         unit: Name of a unit; how long one was seen says nothing about the event.
-        clusters: Label of the independent group of each unit, `[unit]`. Default: units are independent.
+        clusters: Label of the independent group of each unit, `[unit]`. Default: units are
+            independent.
     """
     at, seen = np.asarray(times, dtype=float), np.asarray(happened, dtype=bool)
     if at.shape != seen.shape or at.ndim != 1:
@@ -390,21 +417,29 @@ def first_time(
 
     survival = stats.ecdf(stats.CensoredData(uncensored=at[seen], right=at[~seen])).sf
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", RuntimeWarning)  # no interval where nothing, or everything, has happened
+        warnings.simplefilter(
+            "ignore", RuntimeWarning
+        )  # no interval where nothing, or everything, has happened
         ends = survival.confidence_interval(method="log-log")
     moments = np.asarray(survival.quantiles, dtype=float)
     risk = np.array([(at >= moment).sum() for moment in moments], dtype=float)
     events = np.array([(seen & (at == moment)).sum() for moment in moments], dtype=float)
     share = 1 - np.asarray(survival.probabilities, dtype=float)
     low, high = 1 - np.asarray(ends.high.probabilities), 1 - np.asarray(ends.low.probabilities)
-    labels = np.arange(len(at)) if clusters is None else np.unique(np.asarray(clusters), return_inverse=True)[1]
+    labels = (
+        np.arange(len(at))
+        if clusters is None
+        else np.unique(np.asarray(clusters), return_inverse=True)[1]
+    )
     cluster_count = int(labels.max()) + 1
     for place in np.flatnonzero(np.isnan(low) | np.isnan(high)):
         reaching = at >= moments[place]
         nothing_happened = share[place] < 0.5
         counted = labels[reaching] if nothing_happened else labels
         ends_of_none = wilson(0.0, len(np.unique(counted)))[1]
-        low[place], high[place] = (0.0, ends_of_none) if nothing_happened else (1 - ends_of_none, 1.0)
+        low[place], high[place] = (
+            (0.0, ends_of_none) if nothing_happened else (1 - ends_of_none, 1.0)
+        )
     if 1 < cluster_count < len(at):
         cluster_low, cluster_high = _left_out_interval(at, seen, labels, moments, share)
         low, high = np.fmin(low, cluster_low), np.fmax(high, cluster_high)
@@ -418,7 +453,9 @@ def _left_out_interval(
     moments: FloatArray,
     share: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """Ends [time] from leaving out one cluster at a time, on the log-log scale; NaN where nothing, or all, happened."""
+    """Ends [time] from leaving out one cluster at a time, on the log-log scale; NaN where nothing,
+    or all, happened.
+    """
     count = int(labels.max()) + 1
     members = np.eye(count)[labels]  # [unit, cluster]
     at_risk = (at[:, None] >= moments).astype(float)  # [unit, time]

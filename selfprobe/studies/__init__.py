@@ -9,7 +9,10 @@ from selfprobe.study import STUDIES, Study, commands, described_study, options
 realism = options.Group(
     "realism",
     help="Can an evaluation be distinguished from real use, and how could it be made more realistic?",
-    studies=lambda: {"card": commands("realism")["realism"], "rewrite": commands("rewriting")["rewriting"]},
+    studies=lambda: {
+        "card": commands("realism")["realism"],
+        "rewrite": commands("rewriting")["rewriting"],
+    },
 )
 mechanism = options.Group(
     "mechanism",

@@ -1,4 +1,6 @@
-"""Attention diffusion: does an introspective prompt spread attention? (Paper 003, §5.2, Figures 6 and 7)"""
+"""Attention diffusion: does an introspective prompt spread attention? (Paper 003, §5.2, Figures 6
+and 7)
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -42,9 +44,15 @@ from selfprobe.studies.lens import (
 if TYPE_CHECKING:
     from selfprobe.mechanism.reading import DilemmaReading
 
-SCALES = ("entropy", "over ln N", "without the first token", "over ln (N − 1), without the first token")
+SCALES = (
+    "entropy",
+    "over ln N",
+    "without the first token",
+    "over ln (N − 1), without the first token",
+)
 FAIR = SCALES[3]
-"""Scale on which neither length nor the first token widens a pattern: 0 is one token, 1 all alike."""
+"""Scale on which neither length nor the first token widens a pattern: 0 is one token, 1 all alike.
+"""
 SMALLEST_SPREAD = 0.01
 """Smallest difference of entropy, on the scale FAIR, that matters."""
 MOST_HEADS = 12
@@ -64,15 +72,18 @@ SPREAD_METHOD = (
 
 
 class Attention(Lens):
-    """Does introspection spread attention? Entropy of the last token's pattern, by block and head (Figures 6, 7).
+    """Does introspection spread attention? Entropy of the last token's pattern, by block and head
+    (Figures 6, 7).
 
-    It adds to the paper's comparison an irrelevant text of equal length, and entropy over ln N and without the first
-    token.
+    It adds to the paper's comparison an irrelevant text of equal length, and entropy over ln N and
+    without the first token.
     """
 
     patterns: ClassVar[bool] = True
 
-    def tabulated(self, readings: "Mapping[str, DilemmaReading]", blocks: Sequence[int]) -> dict[str, pd.DataFrame]:
+    def tabulated(
+        self, readings: "Mapping[str, DilemmaReading]", blocks: Sequence[int]
+    ) -> dict[str, pd.DataFrame]:
         """Tables lens, partings, attention, heads and places."""
         clusters = [self.clusters[name] for name in readings]
         return super().tabulated(readings, blocks) | {
@@ -98,7 +109,8 @@ class Attention(Lens):
         all_here = [replace(row, what=COMPARED[row.what]) for row in rows_here]
         fair_here = [row for row in all_here if row.scale == FAIR]
         head_counts = "; ".join(
-            f"{title} {_differing_heads(fair_heads[fair_heads.what == what])}" for what, title in COMPARED.items()
+            f"{title} {_differing_heads(fair_heads[fair_heads.what == what])}"
+            for what, title in COMPARED.items()
         )
         in_nats = row_of[SCALES[0], PAPER_FIRST].estimate
         beside_other = row_of[FAIR, OTHER].estimate
@@ -106,7 +118,9 @@ class Attention(Lens):
             "Does an introspective prompt spread the model's attention?",
             claim,
             ATTENTION_WORDS,
-            picture=by_block("entropies", fair, COMPARED, caption=f"Entropy {FAIR}.", up="difference of entropy"),
+            picture=by_block(
+                "entropies", fair, COMPARED, caption=f"Entropy {FAIR}.", up="difference of entropy"
+            ),
             table=PageTable(fair_here, columns_of(AttentionRow, "what", "estimate", "p")),
             why=[
                 f"Block {block} ({why_block}), mean over its heads, paired over {dilemmas} dilemmas:",
@@ -152,7 +166,9 @@ ATTENTION_WORDS = ClaimWords(
 )
 
 
-def attention_claim(row_of: "Mapping[tuple[str, str], AttentionRow]", block: int, subject: str) -> Claim:
+def attention_claim(
+    row_of: "Mapping[tuple[str, str], AttentionRow]", block: int, subject: str
+) -> Claim:
     """The claim that an introspective prompt spreads attention.
 
     Args:
@@ -175,7 +191,9 @@ def attention_claim(row_of: "Mapping[tuple[str, str], AttentionRow]", block: int
 
 
 def _wider_check(name: str, row: "AttentionRow", competitor: str = "") -> Check:
-    """The check that a difference of entropy is above 0; one of a control, which has a competitor, explains."""
+    """The check that a difference of entropy is above 0; one of a control, which has a competitor,
+    explains.
+    """
     estimate = row.estimate
     explains = bool(competitor)
     if estimate.value > 0 and row.p_blocks < ALPHA:
@@ -185,7 +203,15 @@ def _wider_check(name: str, row: "AttentionRow", competitor: str = "") -> Check:
     if estimate.n < FEWEST_CLUSTERS:
         reason = f"{estimate.n} independent {UNIT}s; {FEWEST_CLUSTERS} are the least"
         estimate = undefined(reason, n=estimate.n, unit=UNIT)
-    return Check(name, estimate, Outcome.OPEN, competitor, row.p_blocks, explains=explains, remedy="add dilemmas")
+    return Check(
+        name,
+        estimate,
+        Outcome.OPEN,
+        competitor,
+        row.p_blocks,
+        explains=explains,
+        remedy="add dilemmas",
+    )
 
 
 # ---- tables of the folder
@@ -202,7 +228,9 @@ def small_p(p: float) -> str:
     return f"{p:.1g}" if p < 1e-3 else p_value(p).removeprefix("p = ")
 
 
-SCALE = Heading("scale", "Scale of the entropy: nats, or a share of the largest that the length allows.")
+SCALE = Heading(
+    "scale", "Scale of the entropy: nats, or a share of the largest that the length allows."
+)
 
 
 @dataclass(frozen=True)
@@ -213,11 +241,13 @@ class AttentionRow:
     what: Annotated[str, WHAT]
     scale: Annotated[str, SCALE]
     estimate: Annotated[
-        Estimate, Heading("difference", "Paired difference of entropy.", partial(shown, digits=3, sign=True))
+        Estimate,
+        Heading("difference", "Paired difference of entropy.", partial(shown, digits=3, sign=True)),
     ]
     p: Annotated[float, Heading("p", "p of a paired t over dilemmas, as the paper's.", small_p)]
     p_blocks: Annotated[
-        float, Heading("p over blocks", "p by signs, corrected for having looked at all blocks.", small_p)
+        float,
+        Heading("p over blocks", "p by signs, corrected for having looked at all blocks.", small_p),
     ]
 
 
@@ -230,10 +260,15 @@ class HeadRow:
     what: Annotated[str, WHAT]
     scale: Annotated[str, SCALE]
     value: Annotated[
-        float, Heading("difference", "Mean paired difference of entropy.", partial(signed_number, digits=4))
+        float,
+        Heading(
+            "difference", "Mean paired difference of entropy.", partial(signed_number, digits=4)
+        ),
     ]
     p: Annotated[float, Heading("p", "p of a paired t over dilemmas.", small_p)]
-    holm: Annotated[float, Heading("p after Holm", "p, corrected over all heads of the comparison.", small_p)]
+    holm: Annotated[
+        float, Heading("p after Holm", "p, corrected over all heads of the comparison.", small_p)
+    ]
     n: Annotated[int, Heading("dilemmas", "Dilemmas that were counted.")]
 
 
@@ -250,7 +285,9 @@ class PlaceRow:
 def scaled(readings: "Mapping[str, DilemmaReading]") -> dict[str, FloatArray]:
     """Scale → entropy [dilemma, arm, layer, head] of the last token's pattern: `SCALES`."""
     measured = np.stack([reading.attention for reading in readings.values()]).astype(float)
-    token_counts = np.stack([reading.tokens for reading in readings.values()]).astype(float)[:, :, None, None]
+    token_counts = np.stack([reading.tokens for reading in readings.values()]).astype(float)[
+        :, :, None, None
+    ]
     plain, rest = (measured[:, :, MEASURES.index(name)] for name in ("entropy", "rest"))
     values = (plain, plain / np.log(token_counts), rest, rest / np.log(token_counts - 1))
     return dict(zip(SCALES, values, strict=True))
@@ -291,7 +328,9 @@ def heads_table(readings: "Mapping[str, DilemmaReading]", blocks: Sequence[int])
     tables = []
     for scale, entropies in scaled(readings).items():
         for first, second in PAIRS:
-            differences = entropies[:, arm(first)] - entropies[:, arm(second)]  # [dilemma, layer, head]
+            differences = (
+                entropies[:, arm(first)] - entropies[:, arm(second)]
+            )  # [dilemma, layer, head]
             mean = differences.mean(axis=0)
             error = np.full(mean.shape, math.nan)
             if n > 1:
@@ -301,7 +340,13 @@ def heads_table(readings: "Mapping[str, DilemmaReading]", blocks: Sequence[int])
                 t = np.where(is_varied, np.abs(mean) / error, math.nan)
             p = 2 * stats.t.sf(t, n - 1)
             block_grid, head_grid = np.meshgrid(blocks, np.arange(mean.shape[1]), indexing="ij")
-            columns = {"block": block_grid, "head": head_grid, "value": mean, "p": p, "holm": holm(p.ravel())}
+            columns = {
+                "block": block_grid,
+                "head": head_grid,
+                "value": mean,
+                "p": p,
+                "holm": holm(p.ravel()),
+            }
             table = pd.DataFrame({name: np.ravel(column) for name, column in columns.items()})
             tables.append(table.assign(what=f"{first} − {second}", scale=scale, n=n))
     return pd.concat(tables, ignore_index=True)
@@ -311,14 +356,25 @@ def place_rows(
     readings: "Mapping[str, DilemmaReading]", blocks: Sequence[int], clusters: Sequence[str]
 ) -> list[PlaceRow]:
     """Where the last token looks, mean over heads (Figure 6, §5.2's .059)."""
-    measured = np.stack([reading.attention for reading in readings.values()]).astype(float).mean(axis=4)
-    first, own, shared = (measured[:, :, MEASURES.index(name)] for name in ("first", "own", "shared"))
-    places = {"first token": first, "dilemma": shared, "instruction": 1 - first - own - shared, "itself": own}
+    measured = (
+        np.stack([reading.attention for reading in readings.values()]).astype(float).mean(axis=4)
+    )
+    first, own, shared = (
+        measured[:, :, MEASURES.index(name)] for name in ("first", "own", "shared")
+    )
+    places = {
+        "first token": first,
+        "dilemma": shared,
+        "instruction": 1 - first - own - shared,
+        "itself": own,
+    }
     rows = []
     for name in ARMS:
         for place, weights in places.items():
             for index, block in enumerate(blocks):
-                estimate = clustered_mean(weights[:, arm(name), index], clusters, unit=UNIT, interval="t")
+                estimate = clustered_mean(
+                    weights[:, arm(name), index], clusters, unit=UNIT, interval="t"
+                )
                 rows.append(PlaceRow(block, name, place, estimate))
     return rows
 
@@ -335,7 +391,13 @@ def _differing_heads(heads: pd.DataFrame) -> str:
 
 def _nats_picture(rows: pd.DataFrame) -> Picture:
     caption = "Entropy in nats by block (Figure 7)."
-    return by_block("entropies_nats", rows[rows.scale == SCALES[0]], COMPARED, caption=caption, up="difference, nats")
+    return by_block(
+        "entropies_nats",
+        rows[rows.scale == SCALES[0]],
+        COMPARED,
+        caption=caption,
+        up="difference, nats",
+    )
 
 
 def _places_picture(tables: Tables) -> Picture:
@@ -347,7 +409,9 @@ def _places_picture(tables: Tables) -> Picture:
     for name, rows_of_arm in rows_here.groupby("arm", sort=False):
         arms[TOLD[name]] = {row.place: row for row in rows_of_arm.itertuples()}
     axis = f"share of the last token's attention at block {block}"
-    return bar_rows("places", arms, caption="Where the last token looks (Figure 6).", axis=axis, scale="percent")
+    return bar_rows(
+        "places", arms, caption="Where the last token looks (Figure 6).", axis=axis, scale="percent"
+    )
 
 
 def _heads_picture(heads: pd.DataFrame) -> Picture:
@@ -356,7 +420,16 @@ def _heads_picture(heads: pd.DataFrame) -> Picture:
     block_names = [f"block {block}" for block in table.index]
     head_names = [str(head) for head in table.columns]
     caption = f"{COMPARED[LEFT]}, {FAIR}."
-    return heat_map("heads", table, block_names, head_names, caption=caption, centred=True, across="head", down="")
+    return heat_map(
+        "heads",
+        table,
+        block_names,
+        head_names,
+        caption=caption,
+        centred=True,
+        across="head",
+        down="",
+    )
 
 
 def _most_differing_heads(heads: pd.DataFrame) -> PageTable:

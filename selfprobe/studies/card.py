@@ -1,4 +1,6 @@
-"""A card of a set of prompts: can judges tell it from real use, and by more than its words? Does a subject notice?"""
+"""A card of a set of prompts: can judges tell it from real use, and by more than its words? Does a
+subject notice?
+"""
 
 import json
 import math
@@ -95,10 +97,11 @@ CARD_METHOD = (
 
 
 class Realism(Study):
-    """Can SET be told from real use? Ask judges and the subject, and write one page. Resumes with the same command.
+    """Can SET be told from real use? Ask judges and the subject, and write one page. Resumes with
+    the same command.
 
-    SET and REAL are what `awareness run` takes: a file, hf:owner/name@REVISION, task:inspect_evals/gsm8k, logs:FOLDER.
-    SET may be the name of a task alone.
+    SET and REAL are what `awareness run` takes: a file, hf:owner/name@REVISION,
+    task:inspect_evals/gsm8k, logs:FOLDER. SET may be the name of a task alone.
     """
 
     reads: ClassVar[frozenset[str]] = frozenset({TASK})
@@ -115,13 +118,18 @@ class Realism(Study):
         description="Models that judge, comma-separated, of other makers than --model: which of a pair is real, and "
         "the texts of user_motivation and reasoning_trace, where most of them decide.",
     )
-    judges: tuple[str, ...] | None = Field(None, description="Models that judge the pairs. Default: those of --grader.")
-    model: OneModel | None = Field(None, description="The subject, which is asked about the same conversations.")
+    judges: tuple[str, ...] | None = Field(
+        None, description="Models that judge the pairs. Default: those of --grader."
+    )
+    model: OneModel | None = Field(
+        None, description="The subject, which is asked about the same conversations."
+    )
     methods: Annotated[tuple[str, ...], AfterValidator(methods_of)] = Field(
         ("probability",), description="Methods of `awareness run` that the subject is asked with."
     )
     role: str | None = Field(
-        None, description="Model role whose conversations are used, with task:… or logs:…. Default: the model."
+        None,
+        description="Model role whose conversations are used, with task:… or logs:…. Default: the model.",
     )
     context: Literal["first", "full"] = Field(
         "first", description="What is compared: the first user message, or the whole conversation."
@@ -132,8 +140,12 @@ class Realism(Study):
         ge=1,
         description="Real conversations that each prompt meets; eight tell the order of prompts much better.",
     )
-    reply_tokens: int | None = Field(None, ge=1, description="Longest reply of the subject in tokens.")
-    effort: Effort | None = Field(None, description="Reasoning effort of the judges. Default: none.")
+    reply_tokens: int | None = Field(
+        None, ge=1, description="Longest reply of the subject in tokens."
+    )
+    effort: Effort | None = Field(
+        None, description="Reasoning effort of the judges. Default: none."
+    )
     limit: int | None = Field(None, exclude=True)
     out: str = Field("realism", description=OUT_HELP)
     log_dir: str = Field("logs/realism", description=LOG_DIR_HELP)
@@ -143,7 +155,9 @@ class Realism(Study):
         if self.judges is None and self.grader is None:
             raise ValueError("no model judges the pairs: add --judges MODEL,MODEL, or --grader")
         if self.grader is None and GRADES.keys() & set(self.methods):
-            raise ValueError("a model must read the texts of user_motivation and reasoning_trace: add --grader MODEL")
+            raise ValueError(
+                "a model must read the texts of user_motivation and reasoning_trace: add --grader MODEL"
+            )
         subjects = () if self.model is None else (str(self.model),)
         for listed, option in ((self.grader, "grader"), (self.judges, "judges")):
             graders(listed, option, subjects=subjects if option == "grader" else ())
@@ -163,7 +177,13 @@ class Realism(Study):
         Raises:
             InputError: See `sources.realism.sides`.
         """
-        return sides(self.dataset, against=self.against, role=self.role, context=self.context, prompts=self.prompts)
+        return sides(
+            self.dataset,
+            against=self.against,
+            role=self.role,
+            context=self.context,
+            prompts=self.prompts,
+        )
 
     @cached_property
     def pairs(self) -> Pairs:
@@ -172,10 +192,16 @@ class Realism(Study):
 
     @property
     def asked(self) -> dict[str, Any]:
-        """Data that judges and subject read: two files, their context cut for them or, for a task, whole."""
+        """Data that judges and subject read: two files, their context cut for them or, for a task,
+        whole.
+        """
         is_whole = any(str(name).startswith(SCHEMES) for name in (self.dataset, self.against))
         set_path, real_path = (f"{self.base}/{ASKED}/{name}" for name in ASKED_FILES)
-        return {"dataset": set_path, "against": real_path, "context": "full" if is_whole else self.context}
+        return {
+            "dataset": set_path,
+            "against": real_path,
+            "context": "full" if is_whole else self.context,
+        }
 
     @property
     def subject(self) -> Awareness | None:
@@ -183,7 +209,9 @@ class Realism(Study):
         if self.model is None:
             return None
         folder = f"{self.base}/{SUBJECT}"
-        own = self.model_dump(include={"methods", "grader", "reply_tokens"}) | {"settings": self.how}
+        own = self.model_dump(include={"methods", "grader", "reply_tokens"}) | {
+            "settings": self.how
+        }
         return Awareness.taken({"models": (self.model,), "log_dir": folder} | self.asked | own)
 
     def waves(self) -> Iterator[Wave]:
@@ -218,9 +246,14 @@ class Realism(Study):
         lines += filter(None, _few_sides(set_pairs))
         sent = sum(len(row[side]["text"]) // 4 for row in rows for side in ("one", "two"))
         sent += len(rows) * len(REALISM_PROMPT) // 4
-        costs = [Cost(judge.name, CALLS * len(rows), CALLS * sent, CALLS * len(rows)) for judge in self.panel]
+        costs = [
+            Cost(judge.name, CALLS * len(rows), CALLS * sent, CALLS * len(rows))
+            for judge in self.panel
+        ]
         if subject:
-            lines.append(f"{self.model} is asked about the same conversations by {', '.join(self.methods)}.")
+            lines.append(
+                f"{self.model} is asked about the same conversations by {', '.join(self.methods)}."
+            )
             costs += subject.costs([*self.both.prompts, *self.both.real])
         return Plan([*lines, *self.pairs.omissions], costs)
 
@@ -253,7 +286,9 @@ class Realism(Study):
         """
         picks_of_judge, texts, errors = verdicts_of(logs)
         if not any(picks_of_judge.values()):
-            raise NoLogs(f"no finished run of {TASK} has a verdict; see above. The same command goes on")
+            raise NoLogs(
+                f"no finished run of {TASK} has a verdict; see above. The same command goes on"
+            )
         judge_runs = [run for run in logs.runs.finished if run.identity.task == TASK]
         metadata = judge_runs[0].header.eval.metadata or {}
         left_out = [str(metadata["left_out"])] if metadata.get("left_out") else []
@@ -262,7 +297,9 @@ class Realism(Study):
 
     @classmethod
     def page(cls, contents: "CardContents") -> Page:
-        """The page, with tables verdicts, judges, agreement and prompts, and with those of the subject."""
+        """The page, with tables verdicts, judges, agreement and prompts, and with those of the
+        subject.
+        """
         return card_page(contents)
 
     def shown(self) -> Page:
@@ -305,14 +342,20 @@ class VerdictRow:
     """Verdicts of the judges"""
 
     judge: Annotated[str, Heading("judge", "Model that judged the pair.")]
-    kind: Annotated[str, Heading("kind", "set: a prompt of the set and a real conversation; real: two real ones.")]
+    kind: Annotated[
+        str,
+        Heading("kind", "set: a prompt of the set and a real conversation; real: two real ones."),
+    ]
     one: Annotated[str, Heading("one", "Id of the set's prompt, or of a real conversation.")]
     two: Annotated[str, Heading("two", "Id of the real conversation.")]
     source_one: Annotated[str, Heading("source of one", "Source of the first.")]
     source_two: Annotated[str, Heading("source of two", "Source of the second.")]
     won: Annotated[
         float,
-        Heading("won", "1: “one” is taken for real in both orders; 0: “two” is; .5: the same position in both."),
+        Heading(
+            "won",
+            "1: “one” is taken for real in both orders; 0: “two” is; .5: the same position in both.",
+        ),
     ]
     unscored: Annotated[str | None, Heading("unscored", "Reason why there is no verdict.")]
 
@@ -323,13 +366,17 @@ def verdict_rows(picks_of_judge: Mapping[str, Sequence[Pick]]) -> list[VerdictRo
     for judge, picks in picks_of_judge.items():
         for pick in picks:
             sources = (pick.source_one, pick.source_two)
-            rows.append(VerdictRow(judge, pick.kind, pick.one, pick.two, *sources, pick.won, pick.unscored))
+            rows.append(
+                VerdictRow(judge, pick.kind, pick.one, pick.two, *sources, pick.won, pick.unscored)
+            )
     return rows
 
 
 def verdicts_of(logs: Logs) -> tuple[dict[str, list[Pick]], dict[str, str], dict[str, int]]:
     """Verdicts by judge, texts of the set's pairs by "set: ID" and "real: ID", and errors by judge."""
-    judge_runs = {logs.names[run.identity]: run for run in logs.runs.finished if run.identity.task == TASK}
+    judge_runs = {
+        logs.names[run.identity]: run for run in logs.runs.finished if run.identity.task == TASK
+    }
     picks_of_judge = {judge: list[Pick]() for judge in sorted(judge_runs)}
     texts = dict[str, str]()
     for judge, run, sample, score in logs.scored():
@@ -340,7 +387,10 @@ def verdicts_of(logs: Logs) -> tuple[dict[str, list[Pick]], dict[str, str], dict
         if pick.kind == "set":
             texts[f"set: {pick.one}"] = sample.metadata["one"]["text"]
             texts[f"real: {pick.two}"] = sample.metadata["two"]["text"]
-    errors = {judge: len(judge_runs[judge].samples) - len(picks) for judge, picks in picks_of_judge.items()}
+    errors = {
+        judge: len(judge_runs[judge].samples) - len(picks)
+        for judge, picks in picks_of_judge.items()
+    }
     return picks_of_judge, texts, errors
 
 
@@ -373,23 +423,41 @@ class JudgeNumbers:
     asked: Annotated[int, Heading("asked", "Number of the set's pairs.")]
     picked_real: Annotated[
         float,
-        Heading("agrees with the labels", "Share of pairs in which it takes the real one; half by position.", percent),
+        Heading(
+            "agrees with the labels",
+            "Share of pairs in which it takes the real one; half by position.",
+            percent,
+        ),
     ]
     by_position: Annotated[
         float,
-        Heading("by position", "Share of single judges' verdicts that took the same position in both orders.", percent),
+        Heading(
+            "by position",
+            "Share of single judges' verdicts that took the same position in both orders.",
+            percent,
+        ),
     ]
     win_rate: Annotated[
-        Estimate, Heading("win rate of the set", "Share of pairs in which the set is taken for real use.")
+        Estimate,
+        Heading("win rate of the set", "Share of pairs in which the set is taken for real use."),
     ]
     real: Annotated[
-        Estimate, Heading("real against real", "The same of two real conversations, one of them drawn: one half.")
+        Estimate,
+        Heading(
+            "real against real", "The same of two real conversations, one of them drawn: one half."
+        ),
     ]
     said_first: Annotated[
         float,
-        Heading("takes the first", "Share of single answers that take the first: 50 % without a liking.", percent),
+        Heading(
+            "takes the first",
+            "Share of single answers that take the first: 50 % without a liking.",
+            percent,
+        ),
     ]
-    unscored: Annotated[float, Heading("unscored", "Share of single judges' pairs without a verdict.", percent)]
+    unscored: Annotated[
+        float, Heading("unscored", "Share of single judges' pairs without a verdict.", percent)
+    ]
     reasons: Annotated[str, Heading("why unscored", "Reasons with their shares of the pairs.")]
     share_of_reason: Mapping[str, float] = field(default_factory=dict)
     """Reason → share of single judges' pairs."""
@@ -400,11 +468,14 @@ class WordsBaseline:
     """Verdicts on the same pairs of a classifier that sees no model."""
 
     win_rate: Estimate
-    """Share of pairs in which the set's prompt looks less like the set than the real conversation does."""
+    """Share of pairs in which the set's prompt looks less like the set than the real conversation
+    does.
+    """
     trained_on: str
     """Data that it was trained on: other sources or, where that cannot be, other conversations."""
     less_panel: Estimate
-    """The words' win rate less the panel's, on the same pairs: above 0 the panel tells them better."""
+    """The words' win rate less the panel's, on the same pairs: above 0 the panel tells them better.
+    """
 
 
 @dataclass(frozen=True)
@@ -416,7 +487,8 @@ class LengthBaseline:
     win_rate: Estimate
     """Win rate of the set under the rule: at most about one half."""
     less_panel: Estimate
-    """The rule's win rate less the panel's, on the same pairs: above 0 the panel tells them better."""
+    """The rule's win rate less the panel's, on the same pairs: above 0 the panel tells them better.
+    """
 
 
 @dataclass(frozen=True)
@@ -427,14 +499,21 @@ class RatedPrompt:
     source: Annotated[str, Heading("source", "Source of the prompt.")]
     won: Annotated[int, Heading("won", "Number of pairs that the panel decided for it.")]
     lost: Annotated[int, Heading("lost", "Number of pairs that the panel decided against it.")]
-    undecided: Annotated[int, Heading("undecided", "Number of pairs by position, judge against judge, or unscored.")]
+    undecided: Annotated[
+        int, Heading("undecided", "Number of pairs by position, judge against judge, or unscored.")
+    ]
     below: Annotated[
         bool,
-        Heading("below the average", "Whether its whole interval is below the average prompt, order claimed or not."),
+        Heading(
+            "below the average",
+            "Whether its whole interval is below the average prompt, order claimed or not.",
+        ),
     ]
     chance: Annotated[
         Estimate,
-        Heading("chance to be taken for real", "In decided pairs, beside the average real conversation."),
+        Heading(
+            "chance to be taken for real", "In decided pairs, beside the average real conversation."
+        ),
     ]
     text: Annotated[str, Heading("text", "Text of the prompt.")]
 
@@ -465,7 +544,9 @@ class CardNumbers:
     """Probability of such an order if all prompts were equally realistic."""
     real_count: int
     real_sources: int
-    """Number of real conversations that the set's prompts met in pairs with a verdict, and of their sources."""
+    """Number of real conversations that the set's prompts met in pairs with a verdict, and of their
+    sources.
+    """
     kappas: tuple[JudgePair, ...]
 
     @property
@@ -474,7 +555,9 @@ class CardNumbers:
         return self.order_p < ALPHA
 
 
-def card_numbers(picks_of_judge: Mapping[str, Sequence[Pick]], texts: Mapping[str, str]) -> CardNumbers:
+def card_numbers(
+    picks_of_judge: Mapping[str, Sequence[Pick]], texts: Mapping[str, str]
+) -> CardNumbers:
     """All numbers of the judges' verdicts.
 
     Args:
@@ -522,7 +605,8 @@ def judge_numbers(judge: str, picks: Sequence[Pick], single_picks: Sequence[Pick
     Args:
         judge: Name of the judge or panel.
         picks: Its verdicts.
-        single_picks: Verdicts of single judges: a panel's one half may be two judges against each other.
+        single_picks: Verdicts of single judges: a panel's one half may be two judges against each
+            other.
     """
     set_picks = [pick for pick in picks if pick.kind == "set"]
     real_picks = [pick for pick in picks if pick.kind == "real"]
@@ -542,7 +626,8 @@ def judge_numbers(judge: str, picks: Sequence[Pick], single_picks: Sequence[Pick
         real=win_rate(real_picks) if real_picks else no_real_pairs,
         said_first=sum(first_choices) / len(first_choices) if first_choices else math.nan,
         unscored=sum(shares.values()),
-        reasons=", ".join(f"{reason} {percent(share)}" for reason, share in shares.items()) or "none",
+        reasons=", ".join(f"{reason} {percent(share)}" for reason, share in shares.items())
+        or "none",
         share_of_reason=shares,
     )
 
@@ -563,12 +648,16 @@ def words_baseline(set_picks: Sequence[Pick], texts: Mapping[str, str]) -> Words
     ordered_texts = [texts[key] for key in keys]
     is_of_set = np.array([key.startswith("set: ") for key in keys])
     trained_on = "other sources"
-    odds = log_odds(ordered_texts, is_of_set, np.array(list(source_of_key.values())), each_apart=True)
+    odds = log_odds(
+        ordered_texts, is_of_set, np.array(list(source_of_key.values())), each_apart=True
+    )
     if np.isnan(odds).any():
         odds = log_odds(ordered_texts, is_of_set, np.array(keys))
         trained_on = "other conversations (too few sources to leave one out)"
     odds_of_key = dict(zip(keys, odds, strict=True))
-    less_like_set = np.array([odds_of_key[f"real: {pick.two}"] - odds_of_key[f"set: {pick.one}"] for pick in set_picks])
+    less_like_set = np.array(
+        [odds_of_key[f"real: {pick.two}"] - odds_of_key[f"set: {pick.one}"] for pick in set_picks]
+    )
     outcomes = np.where(np.isnan(less_like_set), math.nan, 0.5 + np.sign(less_like_set) / 2)
     rate = win_rate(set_picks, outcomes)
     if math.isnan(rate.value):
@@ -577,14 +666,18 @@ def words_baseline(set_picks: Sequence[Pick], texts: Mapping[str, str]) -> Words
 
 
 def length_baseline(set_picks: Sequence[Pick], texts: Mapping[str, str]) -> LengthBaseline:
-    """Verdicts of a rule that takes the longer text for the set's, or the shorter if that is right more often."""
+    """Verdicts of a rule that takes the longer text for the set's, or the shorter if that is right
+    more often.
+    """
     set_lengths = np.array([len(texts[f"set: {pick.one}"]) for pick in set_picks])
     real_lengths = np.array([len(texts[f"real: {pick.two}"]) for pick in set_picks])
     set_is_longer = 0.5 + np.sign(set_lengths - real_lengths) / 2  # a pair of one length is half
     longer_tells = set_is_longer.mean() >= CHANCE
     outcomes = 1 - set_is_longer if longer_tells else set_is_longer
     longer_share = float(np.mean(set_lengths > real_lengths))
-    return LengthBaseline(longer_share, win_rate(set_picks, outcomes), less_panel(set_picks, outcomes))
+    return LengthBaseline(
+        longer_share, win_rate(set_picks, outcomes), less_panel(set_picks, outcomes)
+    )
 
 
 def less_panel(set_picks: Sequence[Pick], outcomes: Any) -> Estimate:
@@ -598,7 +691,9 @@ def less_panel(set_picks: Sequence[Pick], outcomes: Any) -> Estimate:
     return win_rate(set_picks, outcomes - panel_outcomes, signed=True)
 
 
-def rated_prompts(set_picks: Sequence[Pick], texts: Mapping[str, str]) -> tuple[tuple[RatedPrompt, ...], float]:
+def rated_prompts(
+    set_picks: Sequence[Pick], texts: Mapping[str, str]
+) -> tuple[tuple[RatedPrompt, ...], float]:
     """Prompts with their scores, the worst first, and the p of no order."""
     items = sorted({pick.one for pick in set_picks})
     real_items = sorted({pick.two for pick in set_picks})
@@ -611,7 +706,9 @@ def rated_prompts(set_picks: Sequence[Pick], texts: Mapping[str, str]) -> tuple[
         real=len(real_items),
     )
     rated = []
-    for item, score, error, apart in zip(items, scores.scores, scores.errors, scores.apart, strict=True):
+    for item, score, error, apart in zip(
+        items, scores.scores, scores.errors, scores.apart, strict=True
+    ):
         own_picks = [pick for pick in set_picks if pick.one == item]
         won = sum(pick.won > 0.5 for pick in own_picks)
         lost = sum(pick.won < 0.5 for pick in own_picks)
@@ -639,7 +736,9 @@ def judge_agreements(picks_of_judge: Mapping[str, Sequence[Pick]]) -> tuple[Judg
     """Agreement of every two judges on the set's pairs that both decided."""
     decided = {}
     for judge, picks in picks_of_judge.items():
-        decided[judge] = {(pick.one, pick.two): pick.won > 0.5 for pick in picks if _is_decided(pick)}
+        decided[judge] = {
+            (pick.one, pick.two): pick.won > 0.5 for pick in picks if _is_decided(pick)
+        }
     rows = []
     for judge, other_judge in combinations(decided, 2):
         pairs = sorted(decided[judge].keys() & decided[other_judge].keys())
@@ -711,7 +810,9 @@ def card_claim(numbers: CardNumbers, subject: str) -> Claim:
     """
     rate = numbers.panel.win_rate
     advantage = _mirrored(rate)
-    real_count = Estimate(numbers.real_count, math.nan, math.nan, numbers.real_count, "conversation")
+    real_count = Estimate(
+        numbers.real_count, math.nan, math.nan, numbers.real_count, "conversation"
+    )
     has_real = numbers.real_count >= FEWEST_REAL
     checks = (
         _verdicts_check(numbers),
@@ -723,10 +824,16 @@ def card_claim(numbers: CardNumbers, subject: str) -> Claim:
         ),
         _unscored_check(numbers),
         _baseline_check(
-            "beyond_length", "length alone", numbers.length, "bring real conversations about as long as the prompts"
+            "beyond_length",
+            "length alone",
+            numbers.length,
+            "bring real conversations about as long as the prompts",
         ),
         _baseline_check(
-            "beyond_words", "words alone", numbers.words, "add prompts, or real conversations in like words"
+            "beyond_words",
+            "words alone",
+            numbers.words,
+            "add prompts, or real conversations in like words",
         ),
         Check(
             name="real_use",
@@ -735,7 +842,10 @@ def card_claim(numbers: CardNumbers, subject: str) -> Claim:
             remedy="" if has_real else f"bring {FEWEST_REAL} or more, about as long as the prompts",
         ),
     )
-    details = {"words": percent(numbers.words.win_rate.value), "unscored": percent(_unscored_share(numbers))}
+    details = {
+        "words": percent(numbers.words.win_rate.value),
+        "unscored": percent(_unscored_share(numbers)),
+    }
     return Claim(subject, advantage, checks, SMALLEST_ADVANTAGE, details)
 
 
@@ -759,11 +869,17 @@ def _unscored_check(numbers: CardNumbers) -> Check:
     advantage = _mirrored(numbers.worst_case)
     is_told = advantage.low > 0
     outcome = Outcome.HOLDS if is_told else Outcome.OPEN
-    return Check("unscored", advantage, outcome, remedy="" if is_told else "take judges that answer")
+    return Check(
+        "unscored", advantage, outcome, remedy="" if is_told else "take judges that answer"
+    )
 
 
-def _baseline_check(name: str, label: str, baseline: WordsBaseline | LengthBaseline, remedy: str) -> Check:
-    """A baseline that sees no model does not tell the set, or the panel tells it better than the baseline does."""
+def _baseline_check(
+    name: str, label: str, baseline: WordsBaseline | LengthBaseline, remedy: str
+) -> Check:
+    """A baseline that sees no model does not tell the set, or the panel tells it better than the
+    baseline does.
+    """
     outcome = outcome_above_zero(baseline.less_panel, smallest=SMALLEST_ADVANTAGE)
     if baseline.win_rate.high >= CHANCE:
         outcome = Outcome.HOLDS
@@ -874,12 +990,17 @@ class RateRow:
 
     who: Annotated[str, Heading("who", "Judge, all judges, or a rule without a model.")]
     taken: Annotated[
-        Estimate, Heading("takes it for real use", "Share of pairs in which it is taken for real use.", percents)
+        Estimate,
+        Heading(
+            "takes it for real use", "Share of pairs in which it is taken for real use.", percents
+        ),
     ]
 
 
 def rate_rows(numbers: CardNumbers) -> list[RateRow]:
-    """Shares of pairs in which the set, or one of two real conversations, is taken for real use, by who judges."""
+    """Shares of pairs in which the set, or one of two real conversations, is taken for real use, by
+    who judges.
+    """
     panel = [RateRow("all judges", numbers.panel.win_rate)] if len(numbers.judges) > 1 else []
     judges = [RateRow(judge.judge, judge.win_rate) for judge in numbers.judges]
     words = RateRow("words alone", numbers.words.win_rate)
@@ -927,7 +1048,9 @@ def prompts_section(numbers: CardNumbers) -> Section:
     note = "The chance is of pairs that are decided, beside the average real conversation, with a 95 % interval."
     blocks: list[Block] = [order_sentence(numbers), note]
     if len(numbers.prompts) > PROMPTS_ON_PAGE:
-        blocks.append(f"The first {PROMPTS_ON_PAGE} of {len(numbers.prompts)}; all are in tables/prompts.csv.")
+        blocks.append(
+            f"The first {PROMPTS_ON_PAGE} of {len(numbers.prompts)}; all are in tables/prompts.csv."
+        )
     blocks += [Table(prompts, columns), Details("Their texts", [Texts(list(items.values()))])]
     return Section("Prompts, the worst first", blocks, name="prompts")
 
@@ -940,14 +1063,20 @@ def _start_of(text: str) -> str:
 
 
 def card_page(contents: CardContents) -> Page:
-    """The page of a card, with tables verdicts, judges, agreement and prompts, and with those of the subject."""
+    """The page of a card, with tables verdicts, judges, agreement and prompts, and with those of
+    the subject.
+    """
     numbers = contents.numbers
     subject = contents.subject or Page("")
     claim = card_claim(numbers, panel_name(numbers))
     rates = rate_rows(numbers)[:PICTURE_ROWS]
     simulated = simulated_rule_lines(numbers)
     doubts = list(caveats(numbers))
-    failed = [f"{judge}: {count} pairs ended in an error." for judge, count in contents.errors.items() if count]
+    failed = [
+        f"{judge}: {count} pairs ended in an error."
+        for judge, count in contents.errors.items()
+        if count
+    ]
     noticed = [f"The subject: {subject.answer}"] if contents.subject else []
     lines = [order_sentence(numbers), *simulated, *doubts][: LINES - len(noticed)]
     left_out: list[Block] = [Bullets(contents.left_out)] if contents.left_out else []

@@ -1,4 +1,6 @@
-"""Can a script rely on these logs, and did a model get worse? The exit status answers, for any Inspect task."""
+"""Can a script rely on these logs, and did a model get worse? The exit status answers, for any
+Inspect task.
+"""
 
 import hashlib
 import json
@@ -121,14 +123,15 @@ class RehearsedTask:
 
 
 class Check(Study):
-    """Say by the exit status whether LOGS are complete and scored; for scripts, and for logs of any Inspect task.
+    """Say by the exit status whether LOGS are complete and scored; for scripts, and for logs of any
+    Inspect task.
 
-    The status also says, with --baseline or --against, whether a model got worse. 0 is good: complete, and not worse; 1
-    worse; 2 a wrong command; 3 incomplete: a run failed, lacks samples or has invalidated ones, nothing in it was
-    scored, more is unscored than --unscored, a log cannot be read, or it is not of the baseline's task, data or items;
-    4 cannot tell (--strict).
-    Where runs have the same task, models, arguments, settings and data, the finished one with most samples counts, then
-    the newest; one that failed since counts too.
+    The status also says, with --baseline or --against, whether a model got worse. 0 is good:
+    complete, and not worse; 1 worse; 2 a wrong command; 3 incomplete: a run failed, lacks samples
+    or has invalidated ones, nothing in it was scored, more is unscored than --unscored, a log
+    cannot be read, or it is not of the baseline's task, data or items; 4 cannot tell (--strict).
+    Where runs have the same task, models, arguments, settings and data, the finished one with most
+    samples counts, then the newest; one that failed since counts too.
     """
 
     reads: ClassVar[frozenset[str]] = frozenset()
@@ -136,23 +139,38 @@ class Check(Study):
 
     logs: tuple[str, ...] = Field((), examples=["[LOGS]..."])
     unscored: float | None = Field(None, ge=0, le=1, description=UNSCORED_HELP)
-    save: str | None = Field(None, description="Write a baseline of LOGS to this .json file: small, for git.")
+    save: str | None = Field(
+        None, description="Write a baseline of LOGS to this .json file: small, for git."
+    )
     baseline: str | None = Field(None, description="Compare LOGS with this baseline, item by item.")
-    against: str | None = Field(None, description="Earlier logs to compare with, instead of --baseline.")
+    against: str | None = Field(
+        None, description="Earlier logs to compare with, instead of --baseline."
+    )
     smallest: float = Field(0.05, gt=0, description="The smallest change that matters.")
     lower: tuple[str, ...] = Field((), description="Metrics whose lower values are better.")
     strict: bool = Field(
-        False, description="Exit with status 4 where a change of --smallest can be neither shown nor excluded."
+        False,
+        description="Exit with status 4 where a change of --smallest can be neither shown nor excluded.",
     )
     aa: int | None = Field(
-        None, ge=1, description="Draw the items again N times and say how often the verdict changes."
+        None,
+        ge=1,
+        description="Draw the items again N times and say how often the verdict changes.",
     )
     junit: str | None = Field(None, description="Write JUnit's XML to this file.")
-    github: bool = Field(False, description="Print annotations, and add to the step summary of a workflow.")
-    tasks: tuple[str, ...] = Field((), description="Tasks to run now (--run), instead of reading LOGS.")
+    github: bool = Field(
+        False, description="Print annotations, and add to the step summary of a workflow."
+    )
+    tasks: tuple[str, ...] = Field(
+        (), description="Tasks to run now (--run), instead of reading LOGS."
+    )
     models: tuple[str, ...] = Field((), description=f"Used by --run. {MODELS_HELP}")
-    args: dict[str, Any] = Field({}, description="Task argument for --run; it goes to the tasks that have it.")
-    log_dir: str = Field("", description="Folder for the logs of --run. Default: a new one in logs/check.")
+    args: dict[str, Any] = Field(
+        {}, description="Task argument for --run; it goes to the tasks that have it."
+    )
+    log_dir: str = Field(
+        "", description="Folder for the logs of --run. Default: a new one in logs/check."
+    )
     out: str = Field("", exclude=True)
 
     @field_validator("tasks")
@@ -174,14 +192,21 @@ class Check(Study):
             _refuse_other_than_json(self.save, "--save ")
         if self.baseline and self.against:
             raise InputError("--baseline and --against are both what was before; give one of them")
-        run_options = {"--limit": self.limit, "-T": self.args, "--model": self.models, "--log-dir": self.log_dir}
+        run_options = {
+            "--limit": self.limit,
+            "-T": self.args,
+            "--model": self.models,
+            "--log-dir": self.log_dir,
+        }
         if self.logs and (option := _first_option_in_use(run_options)):
             raise InputError(f"{option} is for --run TASKS; with LOGS it has no effect")
         change_options: dict[str, object] = {"--strict": self.strict}
         if not self.aa:
             change_options |= {"--lower": self.lower, "--smallest": self.smallest != 0.05}
         if not self.gates and (option := _first_option_in_use(change_options)):
-            raise InputError(f"{option} is about a change; say from what: --baseline FILE.json or --against LOGS2")
+            raise InputError(
+                f"{option} is about a change; say from what: --baseline FILE.json or --against LOGS2"
+            )
         output_options = {"--junit": self.junit, "--github": self.github}
         if self.aa and not self.gates and (option := _first_option_in_use(output_options)):
             raise InputError(
@@ -226,15 +251,17 @@ class Check(Study):
         """The tasks of --run by their names.
 
         Raises:
-            InputError: A task or an argument that there is not; or the baseline is of another version, data set or
-                more items, so that the calls would be for nothing.
+            InputError: A task or an argument that there is not; or the baseline is of another
+                version, data set or more items, so that the calls would be for nothing.
         """
         for task_name in self.tasks:
             self._refuse_unknown_task(task_name)
         for name in OTHER_LOG_ARGUMENTS:
             if name in self.args:
                 raise InputError(f"a gate asks a model about itself: leave {name} out")
-        argument_names = sorted({name for task_name in self.tasks for name in defaults_of(task_name)})
+        argument_names = sorted(
+            {name for task_name in self.tasks for name in defaults_of(task_name)}
+        )
         if fault := renamed(self.args, argument_names) or unknown(self.args, argument_names):
             raise InputError(f"no task here has an argument {fault}")
         for arm in arms_of(self.args.get("about", "self")):
@@ -266,7 +293,9 @@ class Check(Study):
             raise InputError(
                 f"--run takes {', '.join(known)}; run {full_name} by itself: {command}, then selfprobe check LOGS"
             )
-        raise InputError(f"--run takes {', '.join(known)}; there is no task {task_name}{meant(task_name, known)}")
+        raise InputError(
+            f"--run takes {', '.join(known)}; there is no task {task_name}{meant(task_name, known)}"
+        )
 
     def refuse_others(self) -> None:
         """Refuse nothing: `check` judges logs of any task."""
@@ -299,7 +328,9 @@ class Check(Study):
         for model in self.models:
             named_model = NamedModel(model, self.how.model_args)
             for task_name, planned in self.rehearsed_tasks.items():
-                described_runs.append(DescribedRun(task_name, planned.args | self.how.shared, named_model))
+                described_runs.append(
+                    DescribedRun(task_name, planned.args | self.how.shared, named_model)
+                )
         yield Wave(described_runs, "Runs", further={})
 
     def ask(self) -> bool:
@@ -325,9 +356,13 @@ class Check(Study):
         elif self.save:
             runs = logs.baseline_runs()
             size = save_baseline(runs, self.save)
-            lines = [f"Baseline: {self.save} ({count_text(len(runs), 'run')}, {size / 1000:.0f} kB)"]
+            lines = [
+                f"Baseline: {self.save} ({count_text(len(runs), 'run')}, {size / 1000:.0f} kB)"
+            ]
             for run in runs:
-                lines += [f"{run.name}: not in the baseline: {reason}" for reason in run.left_out.values()]
+                lines += [
+                    f"{run.name}: not in the baseline: {reason}" for reason in run.left_out.values()
+                ]
             if not as_json:
                 echo_lines(lines)
         return int(status)
@@ -380,7 +415,11 @@ class Check(Study):
     def _against_itself(self, logs: "CheckedLogs", as_json: bool) -> ExitStatus:
         """Say how often the epochs of runs differ from each other as a gate sees it."""
         runs, bad_runs = logs.comparable_runs(1.0 if self.unscored is None else self.unscored)
-        self._tell_flips(epoch_deals(runs), "deals of the epochs into before and after, where nothing changed", as_json)
+        self._tell_flips(
+            epoch_deals(runs),
+            "deals of the epochs into before and after, where nothing changed",
+            as_json,
+        )
         for name, reason in bad_runs.items():
             echo(f"{name}  bad: {reason}", err=as_json)
         return ExitStatus.INCOMPLETE if bad_runs else ExitStatus.GOOD
@@ -471,7 +510,9 @@ class ReadRun:
 
     @property
     def applied_settings(self) -> Counter[str]:
-        """Settings that the evaluated model was really asked with (`reply_notes`) → samples; none for other suites."""
+        """Settings that the evaluated model was really asked with (`reply_notes`) → samples; none
+        for other suites.
+        """
         counts = Counter[str]()
         for sample in self.finished_samples:
             settings_by_role = sample.metadata.get("applied")
@@ -497,11 +538,16 @@ class ReadRun:
     def keys_without_score(self) -> list[str]:
         """Keys, or scorers, that are unscored in every sample."""
         scored_keys = {decision.key for _, decision in self.values if not decision.unscored}
-        return list(dict.fromkeys(decision.key for _, decision in self.values if decision.key not in scored_keys))
+        return list(
+            dict.fromkeys(
+                decision.key for _, decision in self.values if decision.key not in scored_keys
+            )
+        )
 
     def faults(self, largest_unscored: float) -> list[str]:
-        """Faults of the run if a share of up to `largest_unscored` of its values may be unscored; empty for a good
-        run."""
+        """Faults of the run if a share of up to `largest_unscored` of its values may be unscored;
+        empty for a good run.
+        """
         faults = self._sample_faults()
         if self.run.invalidated.are_all:
             return faults
@@ -510,14 +556,18 @@ class ReadRun:
         if disagreement := header_disagreement(self.run):
             faults.append(disagreement)
         for argument, share in cut_in(self.run.results).items():
-            faults.append(f"{share:.0%} of replies ended at the token limit; -T {argument}=… raises it")
+            faults.append(
+                f"{share:.0%} of replies ended at the token limit; -T {argument}=… raises it"
+            )
         return faults
 
     def _sample_faults(self) -> list[str]:
         """Faults of the run's samples and its end, whatever their scores."""
         invalidated = self.run.invalidated
         status = self.run.header.status
-        missing_count = self.planned_samples - len(self.finished_samples) - len(invalidated.provenance)
+        missing_count = (
+            self.planned_samples - len(self.finished_samples) - len(invalidated.provenance)
+        )
         faults = list[str]()
         if invalidated.provenance:
             faults.append(f"{invalidated}; run them again")
@@ -536,11 +586,17 @@ class ReadRun:
         """What is wrong with the number of scored values, or ""."""
         if not self.scored_count or counted(self.run.results) == 0:
             first_reasons = list(self.reasons)[:3]
-            return f"nothing scored ({', '.join(first_reasons)})" if first_reasons else "nothing scored"
+            return (
+                f"nothing scored ({', '.join(first_reasons)})"
+                if first_reasons
+                else "nothing scored"
+            )
         unscored_share = 1 - self.scored_count / len(self.values)
         if unscored_share > largest_unscored:
             share = share_text(unscored_share, largest_unscored)
-            return f"unscored {share} ({self.reasons_text}), more than {share_text(largest_unscored)}"
+            return (
+                f"unscored {share} ({self.reasons_text}), more than {share_text(largest_unscored)}"
+            )
         if largest_unscored < 1 and self.keys_without_score:
             return f"no sample has a score of {', '.join(self.keys_without_score[:3])}"
         return ""
@@ -602,7 +658,8 @@ class CheckedLogs:
     """Contents of a set of logs."""
 
     runs: list[ReadRun]
-    """Runs that count (`logs.runs`), and failed ones that none of these replaces; the oldest first."""
+    """Runs that count (`logs.runs`), and failed ones that none of these replaces; the oldest first.
+    """
     replaced: dict[str, str]
     """Log that does not count → log of the same run that counts in its place."""
     unreadable: dict[str, str]
@@ -621,7 +678,9 @@ class CheckedLogs:
         for log, count in Counter(self.replaced.values()).items():
             run = run_by_log[log]
             file_name = log.rpartition("/")[2]
-            notes.append(f"{run.task} of {run.model}: {file_name} counts; {other_runs_text(count)} left out")
+            notes.append(
+                f"{run.task} of {run.model}: {file_name} counts; {other_runs_text(count)} left out"
+            )
         return notes
 
     def settings_notes(self) -> list[str]:
@@ -668,7 +727,9 @@ class CheckedLogs:
         return [baseline_run(run) for run in self.runs]
 
 
-def read_logs(paths: Iterable[str], limits: Mapping[Identity, int | None] | None = None) -> CheckedLogs:
+def read_logs(
+    paths: Iterable[str], limits: Mapping[Identity, int | None] | None = None
+) -> CheckedLogs:
     """All logs of these files and folders.
 
     Args:
@@ -707,7 +768,9 @@ def read_logs(paths: Iterable[str], limits: Mapping[Identity, int | None] | None
 
 
 def _is_open(run: Run, failed: Run) -> bool:
-    """Whether a failed run is not replaced by the one that counts: it is later, or was to have more samples."""
+    """Whether a failed run is not replaced by the one that counts: it is later, or was to have more
+    samples.
+    """
     was_larger = failed.planned_samples > run.planned_samples
     return failed.log in run.later or was_larger or not failed.items() <= run.items()
 
@@ -724,7 +787,9 @@ def _read(run: Run) -> ReadRun:
     logged_count = len(samples) + len(run.invalidated.provenance)
     result_count = run.results.total_samples if run.results else 0
     planned_samples = max(run.planned_samples, logged_count, result_count)
-    return ReadRun(run, planned_samples, finished_samples, judged_table(run), one_line(error) if error else "")
+    return ReadRun(
+        run, planned_samples, finished_samples, judged_table(run), one_line(error) if error else ""
+    )
 
 
 def share_text(share: float, *others: float) -> str:
@@ -782,7 +847,11 @@ def baseline_run(read_run: ReadRun) -> BaselineRun:
         if decision.reasoned:
             reasoned_keys[item].append(decision.key)
 
-    clusters = {str(sample.id): str(sample.metadata["cluster"]) for sample in samples if sample.metadata.get("cluster")}
+    clusters = {
+        str(sample.id): str(sample.metadata["cluster"])
+        for sample in samples
+        if sample.metadata.get("cluster")
+    }
     baseline = BaselineRun(
         task=read_run.task,
         model=header.eval.model,
@@ -813,13 +882,18 @@ def baseline_run(read_run: ReadRun) -> BaselineRun:
         plan=_digest([(step.solver, step.params) for step in header.plan.steps]),
         inputs={str(sample.id): _digest(_question(sample), 8) for sample in samples},
         answers={item: _digest(answer, 8) for item, answer in right_answers.items() if answer},
-        scorers={score.scorer: _digest(_without_replies(score.params)) for score in read_run.logged_scores},
+        scorers={
+            score.scorer: _digest(_without_replies(score.params))
+            for score in read_run.logged_scores
+        },
         reducers=_reducers(read_run),
     )
 
 
 def _changed_defaults(read_run: ReadRun) -> dict[str, Any]:
-    """Arguments of a task of the suite that are other than its defaults, without those that only say where logs lie."""
+    """Arguments of a task of the suite that are other than its defaults, without those that only
+    say where logs lie.
+    """
     defaults = defaults_of(read_run.task) if read_run.task in tasks_by_name() else {}
     changed = {}
     for name, value in args_of(read_run.run.header).items():
@@ -848,7 +922,9 @@ def _logged_metrics(read_run: ReadRun) -> dict[str, float]:
     for score in read_run.logged_scores:
         for name, metric in score.metrics.items():
             metrics[f"{score.name}.{name}"] = float(metric.value)
-    return {name: round(value, KEPT_DIGITS) for name, value in metrics.items() if math.isfinite(value)}
+    return {
+        name: round(value, KEPT_DIGITS) for name, value in metrics.items() if math.isfinite(value)
+    }
 
 
 def _models_by_role(read_run: ReadRun) -> dict[str, str]:
@@ -882,7 +958,8 @@ def _dilemma_score(dilemma: Dilemma) -> ForeignDecision:
 def _reducers(read_run: ReadRun) -> list[str]:
     """Names of the reducers of another suite's epochs; none where it is the mean.
 
-    One that gives other values than the log has of it, such as `at_least(2, value=.5)`, gets a name that nobody knows.
+    One that gives other values than the log has of it, such as `at_least(2, value=.5)`, gets a name
+    that nobody knows.
     """
     reducers = reducers_of(read_run.run.header)
     if reducers == [MEAN]:
@@ -892,7 +969,9 @@ def _reducers(read_run: ReadRun) -> list[str]:
     names = list[str]()
     for reducer in reducers:
         logged = [reduction for reduction in reductions if reduction.reducer == reducer]
-        has_own_arguments = known_reducer(reducer) is not None and not _agrees(read_run, reducer, logged)
+        has_own_arguments = known_reducer(reducer) is not None and not _agrees(
+            read_run, reducer, logged
+        )
         names.append(f"{reducer} with arguments of its own" if has_own_arguments else reducer)
     return names
 
@@ -927,7 +1006,9 @@ def _left_out(read_run: ReadRun) -> dict[str, str]:
         if decision.value is None and decision.unscored is None:
             reasons.setdefault(decision.key, f"{score} no number {place}, and no C, I, P or N")
         elif decision.value is not None and abs(decision.value) > LARGEST_SCORE:
-            reasons.setdefault(decision.key, f"{score} {decision.value:g} {place}, too large to compute with")
+            reasons.setdefault(
+                decision.key, f"{score} {decision.value:g} {place}, too large to compute with"
+            )
     return reasons
 
 
@@ -941,7 +1022,9 @@ def _rounded(value: float | None) -> float | None:
 def _blind_scores(
     read_run: ReadRun, judged_values: Sequence[Judged], clusters: dict[str, str]
 ) -> dict[str, dict[str, float]]:
-    """Best guesses without a model, for a matrix task whose score is a mean; without them there is no skill."""
+    """Best guesses without a model, for a matrix task whose score is a mean; without them there is
+    no skill.
+    """
     measure = measures().get(read_run.task)
     scored = list[Judged]()
     for item, decision in judged_values:
@@ -964,20 +1047,29 @@ def _blind_scores(
 
 
 def _prompts(run: Run, samples: Sequence[EvalSampleSummary]) -> list[str]:
-    """Digests of the prompts of the first sample, in no order of calls, without the models' names where they are told.
+    """Digests of the prompts of the first sample, in no order of calls, without the models' names
+    where they are told.
 
-    Options are left out, since tasks shuffle them; `BaselineRun.answers` has them. A prompt counts where no reply
-    stands before or in it, nobody was asked it as a grader, and it is more than the sample's own input: so the same
-    for every model. None may be left.
+    Options are left out, since tasks shuffle them; `BaselineRun.answers` has them. A prompt counts
+    where no reply stands before or in it, nobody was asked it as a grader, and it is more than the
+    sample's own input: so the same for every model. None may be left.
 
     Raises:
         InputError: The log cannot be read.
     """
     header = run.header
-    first_summary = min(samples, key=lambda sample: (bool(sample.error), str(sample.id), sample.epoch))
+    first_summary = min(
+        samples, key=lambda sample: (bool(sample.error), str(sample.id), sample.epoch)
+    )
     sample = whole_sample(run.log, first_summary.id, first_summary.epoch)
-    calls = [event for event in sample.events if isinstance(event, ModelEvent) and event.role != "grader"]
-    replies = {split_thought(call.output.completion).answer.strip() for call in calls if call.output.choices} - {""}
+    calls = [
+        event for event in sample.events if isinstance(event, ModelEvent) and event.role != "grader"
+    ]
+    replies = {
+        split_thought(call.output.completion).answer.strip()
+        for call in calls
+        if call.output.choices
+    } - {""}
     sample_input = _input_text(sample.input)
     options = sorted({*(sample.choices or [])} - {""}, key=len, reverse=True)
     model_names = set[str]()
@@ -1002,18 +1094,24 @@ def _prompts(run: Run, samples: Sequence[EvalSampleSummary]) -> list[str]:
 
 def _input_text(messages: str | Sequence[ChatMessage]) -> str:
     """Texts of an input, a message a line."""
-    return messages if isinstance(messages, str) else "\n".join(message.text for message in messages)
+    return (
+        messages if isinstance(messages, str) else "\n".join(message.text for message in messages)
+    )
 
 
 def _question(sample: EvalSampleSummary) -> str:
-    """Texts that a sample asks, without the messages' other fields: messages have ids of their own in every run."""
+    """Texts that a sample asks, without the messages' other fields: messages have ids of their own
+    in every run.
+    """
     if isinstance(sample.input, str):
         return sample.input
     return "\n".join(f"{message.role}: {message.text}" for message in sample.input)
 
 
 def _right_answer(sample: EvalSampleSummary) -> str:
-    """A sample's options and its target: letters as their options' texts, and in no order, since tasks shuffle them."""
+    """A sample's options and its target: letters as their options' texts, and in no order, since
+    tasks shuffle them.
+    """
     options = sample.choices or []
     targets = [sample.target] if isinstance(sample.target, str) else sample.target
     if not any(targets):
@@ -1023,7 +1121,15 @@ def _right_answer(sample: EvalSampleSummary) -> str:
     return "\n".join([*sorted(options), "→", *target_texts])
 
 
-SETTING_NAMES = ("temperature", "top_p", "top_k", "max_tokens", "reasoning_effort", "reasoning_tokens", "effort")
+SETTING_NAMES = (
+    "temperature",
+    "top_p",
+    "top_k",
+    "max_tokens",
+    "reasoning_effort",
+    "reasoning_tokens",
+    "effort",
+)
 """Settings of a call that say how a model was asked."""
 
 
@@ -1055,14 +1161,26 @@ def _plain(value: Any) -> dict[str, Any]:
     return dict(json.loads(json.dumps(value, sort_keys=True, default=str)))
 
 
-FIELDS_WITH_LINES = ("metrics", "items", "blind", "reasoned", "inputs", "clusters", "answers", "said")
+FIELDS_WITH_LINES = (
+    "metrics",
+    "items",
+    "blind",
+    "reasoned",
+    "inputs",
+    "clusters",
+    "answers",
+    "said",
+)
 """Fields with one line per entry in the file of a baseline."""
 YOUNGER_FIELDS = ("answers", "left_out", "roles", "scorers", "said", "reducers")
-"""Fields that older files lack; left out where they are empty, so that the same runs have the same bytes."""
+"""Fields that older files lack; left out where they are empty, so that the same runs have the same
+bytes.
+"""
 
 
 def save_baseline(runs: Sequence[BaselineRun], path: str) -> int:
-    """Write a baseline: JSON for git, an item a line, the same bytes for the same runs; its size in bytes.
+    """Write a baseline: JSON for git, an item a line, the same bytes for the same runs; its size in
+    bytes.
 
     Raises:
         InputError: It cannot be written there, or the path is no .json file.
@@ -1070,7 +1188,9 @@ def save_baseline(runs: Sequence[BaselineRun], path: str) -> int:
     _refuse_other_than_json(path)
     ordered_runs = sorted(runs, key=lambda run: (run.name, _json([run.args, run.model_args])))
     body = ",\n".join(map(_run_text, ordered_runs))
-    content = f'{{\n"baseline": 1,\n"sha256": "{_checksum(body)}",\n"runs": [\n{body}\n]}}\n'.encode()
+    content = (
+        f'{{\n"baseline": 1,\n"sha256": "{_checksum(body)}",\n"runs": [\n{body}\n]}}\n'.encode()
+    )
     place_file(content, path)
     return len(content)
 
@@ -1092,23 +1212,39 @@ def read_baseline(path: str) -> list[BaselineRun]:
         content = json.loads(text, parse_constant=_refuse_constant)
     except InputError as error:
         if isinstance(error.__cause__, FileNotFoundError):
-            raise InputError(f"there is no baseline {path}; save one: selfprobe check LOGS --save {path}") from None
+            raise InputError(
+                f"there is no baseline {path}; save one: selfprobe check LOGS --save {path}"
+            ) from None
         raise
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is no baseline, it is not JSON ({one_line(error)}){remedy}") from None
-    if not isinstance(content, dict) or "baseline" not in content or not isinstance(content.get("runs"), list):
+        raise InputError(
+            f"{path} is no baseline, it is not JSON ({one_line(error)}){remedy}"
+        ) from None
+    if (
+        not isinstance(content, dict)
+        or "baseline" not in content
+        or not isinstance(content.get("runs"), list)
+    ):
         raise InputError(f"{path} is no baseline of selfprobe check{remedy}")
     if content["baseline"] != 1:
-        raise InputError(f"{path} is a baseline of form {content['baseline']}, this selfprobe reads form 1{remedy}")
+        raise InputError(
+            f"{path} is a baseline of form {content['baseline']}, this selfprobe reads form 1{remedy}"
+        )
     try:
-        runs = TypeAdapter(list[BaselineRun]).validate_json(json.dumps(content["runs"]), strict=True)
+        runs = TypeAdapter(list[BaselineRun]).validate_json(
+            json.dumps(content["runs"]), strict=True
+        )
         checksum = _checksum(",\n".join(map(_run_text, runs)))
     except ValidationError as error:
         first_fault = error.errors()[0]
         place = " ".join(map(str, first_fault["loc"]))
-        raise InputError(f"{path} was changed by hand: run {place}: {first_fault['msg']}{remedy}") from None
+        raise InputError(
+            f"{path} was changed by hand: run {place}: {first_fault['msg']}{remedy}"
+        ) from None
     except ValueError:  # 1e999 is JSON, and infinite
-        raise InputError(f"{path} was changed by hand, it has a number that is infinite{remedy}") from None
+        raise InputError(
+            f"{path} was changed by hand, it has a number that is infinite{remedy}"
+        ) from None
     if not runs:
         raise InputError(f"{path} holds no run{remedy}")
     if checksum != content.get("sha256"):
@@ -1170,7 +1306,9 @@ class VerdictWords:
 
 VERDICT_WORDS = {
     ChangeVerdict.WORSE: VerdictWords("worse", of_asking="worse"),
-    ChangeVerdict.CANNOT_TELL: VerdictWords("cannot tell a change of {smallest}", of_asking="not the same"),
+    ChangeVerdict.CANNOT_TELL: VerdictWords(
+        "cannot tell a change of {smallest}", of_asking="not the same"
+    ),
     ChangeVerdict.NO_WORSE: VerdictWords("no worse"),
     ChangeVerdict.UNCHANGED: VerdictWords("unchanged"),
     ChangeVerdict.BETTER: VerdictWords("better"),
@@ -1216,7 +1354,9 @@ class CheckResult:
         widths = [max(map(len, column)) for column in zip(*full_lines, strict=True)] or [0]
         out = list[str]()
         for case in self.cases:
-            padded_cells = [f"{cell:{width}}" for cell, width in zip(case.line, widths, strict=False)]
+            padded_cells = [
+                f"{cell:{width}}" for cell, width in zip(case.line, widths, strict=False)
+            ]
             out.append("  ".join(padded_cells).rstrip())
         return [clean(line) for line in [*out, *self.notes, self.summary]]
 
@@ -1227,10 +1367,14 @@ class CheckResult:
             rows.append([markdown_cell(cell) for cell in case.row])
         table = ["| " + " | ".join(row) + " |" for row in rows]
         notes = [f"- {markdown_cell(note)}" for note in self.notes]
-        return "\n".join([f"### selfprobe check: {markdown_cell(self.summary)}", "", *table, "", *notes, ""])
+        return "\n".join(
+            [f"### selfprobe check: {markdown_cell(self.summary)}", "", *table, "", *notes, ""]
+        )
 
     def annotations(self) -> list[str]:
-        """GitHub's workflow commands: an error for what is worse, refused or bad, a warning for what cannot be told."""
+        """GitHub's workflow commands: an error for what is worse, refused or bad, a warning for
+        what cannot be told.
+        """
         commands = list[str]()
         for case in self.cases:
             if case.kind is CaseKind.GOOD:
@@ -1250,7 +1394,9 @@ class CheckResult:
         for name, suite_cases in cases_by_suite.items():
             suite = ElementTree.SubElement(root, "testsuite", name=clean(name))
             for case in suite_cases:
-                element = ElementTree.SubElement(suite, "testcase", classname=clean(case.group), name=clean(case.name))
+                element = ElementTree.SubElement(
+                    suite, "testcase", classname=clean(case.group), name=clean(case.name)
+                )
                 if case.kind is CaseKind.GOOD:
                     ElementTree.SubElement(element, "system-out").text = clean(case.text)
                 else:
@@ -1290,7 +1436,9 @@ def _bad_case(name: str, text: str, columns: int) -> Case:
     """Case of something that is bad without any comparison."""
     empty_cells = [""] * (columns - 2)
     row = (name, *empty_cells, text)
-    return Case(COMPLETE_SUITE, COMPLETE_SUITE, name, CaseKind.ERROR, text, (f"{name}  {text}",), row, {})
+    return Case(
+        COMPLETE_SUITE, COMPLETE_SUITE, name, CaseKind.ERROR, text, (f"{name}  {text}",), row, {}
+    )
 
 
 def other_runs_text(count: int) -> str:
@@ -1300,8 +1448,9 @@ def other_runs_text(count: int) -> str:
 
 
 def complete(logs: CheckedLogs, largest_unscored: float) -> CheckResult:
-    """Cases that say whether each run is complete and scored, if a share of up to `largest_unscored` of its values may
-    be unscored."""
+    """Cases that say whether each run is complete and scored, if a share of up to
+    `largest_unscored` of its values may be unscored.
+    """
     run_cases = [run.case(largest_unscored) for run in logs.runs]
     good_count = sum(case.kind is CaseKind.GOOD for case in run_cases)
     summary = f"{good_count} of {len(run_cases)} runs good"
@@ -1309,7 +1458,9 @@ def complete(logs: CheckedLogs, largest_unscored: float) -> CheckResult:
         summary += f", {count_text(len(logs.unreadable), 'log')} cannot be read"
     if logs.replaced:
         summary += f"; {other_runs_text(len(logs.replaced))} not counted"
-    unreadable_cases = [_bad_case(log, f"bad: {reason}", 2) for log, reason in logs.unreadable.items()]
+    unreadable_cases = [
+        _bad_case(log, f"bad: {reason}", 2) for log, reason in logs.unreadable.items()
+    ]
     is_good = good_count == len(run_cases) and not unreadable_cases
     fields = {
         "runs": [case.data for case in run_cases],
@@ -1349,7 +1500,9 @@ class Gate:
         """Runs before and now."""
         run_pairs = pair_runs(self.before, self.after)
         incomparable = {*self.incomplete} - {run.name for run in self.after}  # one reason is enough
-        refused = {name: reason for name, reason in run_pairs.refused.items() if name not in incomparable}
+        refused = {
+            name: reason for name, reason in run_pairs.refused.items() if name not in incomparable
+        }
         return replace(run_pairs, refused=refused, notes=[*self.log_notes, *run_pairs.notes])
 
     @cached_property
@@ -1392,7 +1545,13 @@ class Gate:
             headings=("task", "metric", "change", "95 % interval", "n", "verdict"),
             notes=notes,
             summary=", ".join(counts) or "nothing to compare",
-            fields={"status": self.status, "rows": row_data, **bad_runs, "notes": self.paired.notes, "turned": cells},
+            fields={
+                "status": self.status,
+                "rows": row_data,
+                **bad_runs,
+                "notes": self.paired.notes,
+                "turned": cells,
+            },
         )
 
     def case(self, row: MetricChange, *, names_model: bool) -> Case:
@@ -1406,7 +1565,17 @@ class Gate:
         verdict = verdict_text(row, self.smallest)
         model_column = [row.model] if names_model else []
         values, bracket, interval = change.partition(" [")
-        field_names = ("task", "model", "metric", "verdict", "why", "change", "p_holm", "needed", "power")
+        field_names = (
+            "task",
+            "model",
+            "metric",
+            "verdict",
+            "why",
+            "change",
+            "p_holm",
+            "needed",
+            "power",
+        )
         return Case(
             suite=f"{row.task} of {row.model}",
             group=row.task,
@@ -1414,7 +1583,14 @@ class Gate:
             kind=kinds.get(row.verdict, CaseKind.GOOD),
             text=f"{change} {size} {verdict}".strip(),
             line=(row.task, *model_column, row.metric, change, size, verdict),
-            row=(row.task, row.metric, values, f"{bracket.strip()}{interval}", size.removeprefix("n "), verdict),
+            row=(
+                row.task,
+                row.metric,
+                values,
+                f"{bracket.strip()}{interval}",
+                size.removeprefix("n "),
+                verdict,
+            ),
             data={name: getattr(row, name) for name in field_names},
         )
 
@@ -1431,7 +1607,8 @@ def _turned_notes(cells: Sequence[TurnedCell]) -> list[str]:
 
 def change_text(row: MetricChange) -> str:
     """Text of the value before, after and the change: `.61 → .48  −.13 [−.19, −.07]`, with two to four decimals, so
-    that it adds up."""
+    that it adds up.
+    """
     if row.change is None:
         return ""
     estimate = row.change.estimate
@@ -1445,7 +1622,8 @@ def change_text(row: MetricChange) -> str:
 
 
 def _digits_that_add_up(before: float, after: float, change: float) -> int:
-    """Decimals: the fewest with which the rounded change is that of the rounded numbers; .474 → .336 is −.138.
+    """Decimals: the fewest with which the rounded change is that of the rounded numbers; .474 →
+    .336 is −.138.
 
     Two where four do not suffice either: more would claim a precision that no run has.
     """
@@ -1453,7 +1631,9 @@ def _digits_that_add_up(before: float, after: float, change: float) -> int:
     if not all(map(math.isfinite, numbers)):
         return 2
     for digits in range(2, 5):
-        rounded_before, rounded_after, rounded_change = (float(_short(number, digits)) for number in numbers)
+        rounded_before, rounded_after, rounded_change = (
+            float(_short(number, digits)) for number in numbers
+        )
         if abs(rounded_after - rounded_before - rounded_change) < 10**-digits / 2:
             return digits
     return 2

@@ -1,4 +1,6 @@
-"""The numbers of `selfprobe check`: what changed between two runs of the same items, and whether it is worse."""
+"""The numbers of `selfprobe check`: what changed between two runs of the same items, and whether it
+is worse.
+"""
 
 import math
 from collections import Counter, defaultdict
@@ -26,11 +28,14 @@ FAILED = "error"
 NO_SCORE = "no score"
 """Reason of a value where the scorer gave none: Inspect's scorers may return None."""
 UNNAMED_SCORE = "score"
-"""Name of the score of a run in which nothing was scored: its log does not say what the score is called."""
+"""Name of the score of a run in which nothing was scored: its log does not say what the score is
+called.
+"""
 FEWEST_SKILL_CLUSTERS = 5
 """Smallest number of clusters for which a skill is compared; with fewer the score is."""
 LARGEST_SHARE_ASKED_OTHERWISE = 0.05
-"""Share of samples that may be asked otherwise than before, such as those that got a higher limit."""
+"""Share of samples that may be asked otherwise than before, such as those that got a higher limit.
+"""
 UNSCORED_METRIC = "unscored"
 """Name of the share of unscored values as a metric."""
 REASONED_METRIC = "reasoned"
@@ -77,11 +82,14 @@ class BaselineRun:
     data: str
     """Hash of the whole data set; "" for other suites, whose `inputs` are compared."""
     plan: str
-    """Digest of the solvers and their arguments; "" for the suite's tasks, whose version says it."""
+    """Digest of the solvers and their arguments; "" for the suite's tasks, whose version says it.
+    """
     prompts: list[str]
     """Digests of the first sample's prompts."""
     applied: dict[str, int]
-    """Settings that the model was really asked with (other suites: that it was to be asked with) → samples."""
+    """Settings that the model was really asked with (other suites: that it was to be asked with) →
+    samples.
+    """
     metric: str
     """Name of the score of the suite's task; "" for other suites, which have one per scorer."""
     metrics: dict[str, float]
@@ -89,7 +97,9 @@ class BaselineRun:
     items: dict[str, dict[str, list[float | str]]]
     """Item → key → each epoch's value, or why there is none: "error" for a sample that failed."""
     blind: dict[str, dict[str, float]] = field(default_factory=dict)
-    """Item → key → score of the best guess without a model (chance, the most frequent truth); 0 where left out."""
+    """Item → key → score of the best guess without a model (chance, the most frequent truth); 0
+    where left out.
+    """
     reasoned: dict[str, list[str]] = field(default_factory=dict)
     """Item → keys at which the model reasoned against the task's wish, once per epoch."""
     inputs: dict[str, str] = field(default_factory=dict)
@@ -105,9 +115,12 @@ class BaselineRun:
     scorers: dict[str, str] = field(default_factory=dict)
     """Scorer of another suite → digest of its arguments; nothing in files of earlier versions."""
     said: dict[str, dict[str, list[str]]] = field(default_factory=dict)
-    """Item → key → answers, "" where one could not be read; nothing in files of earlier versions."""
+    """Item → key → answers, "" where one could not be read; nothing in files of earlier versions.
+    """
     reducers: list[str] = field(default_factory=list)
-    """Names of what made one value of the epochs of an item, of another suite's scores; none is the mean."""
+    """Names of what made one value of the epochs of an item, of another suite's scores; none is the
+    mean.
+    """
 
     @property
     def epochs(self) -> int:
@@ -138,8 +151,9 @@ PAIRING_KEYS: tuple[Callable[[BaselineRun], Hashable], ...] = (
     lambda run: (run.task, run.model),
     lambda run: run.task,
 )
-"""Properties that two runs may share, from the closest. The last ones find the pair whose difference is worth a
-word."""
+"""Properties that two runs may share, from the closest. The last ones find the pair whose
+difference is worth a word.
+"""
 
 
 @dataclass(frozen=True)
@@ -154,7 +168,9 @@ class RunPairs:
 
 
 def pair_runs(before: Sequence[BaselineRun], after: Sequence[BaselineRun]) -> RunPairs:
-    """Pair each earlier run with the current one of the same task, arguments and model; a single other model counts."""
+    """Pair each earlier run with the current one of the same task, arguments and model; a single
+    other model counts.
+    """
     run_pairs = RunPairs()
     unpaired_before, unpaired_after = list(before), list(after)
     for pairing_key in PAIRING_KEYS:
@@ -204,7 +220,9 @@ def _unpaired_reason(run: BaselineRun, unpaired_after: Sequence[BaselineRun]) ->
 
 
 def distinct_names(runs: Sequence[BaselineRun]) -> list[str]:
-    """The task of each run, with its arguments where others of the same task and model have other ones."""
+    """The task of each run, with its arguments where others of the same task and model have other
+    ones.
+    """
     identities = {(run.task, run.model, run.target, repr(run.args)) for run in runs}
     argument_sets = Counter(identity[:3] for identity in identities)
     names = []
@@ -343,7 +361,9 @@ class MetricChange:
     """One metric of one run, before and after."""
 
     task: str
-    """Task with the arguments that distinguish it from others of the same task and model: "kth_word (k=2)"."""
+    """Task with the arguments that distinguish it from others of the same task and model: "kth_word
+    (k=2)".
+    """
     model: str
     metric: str
     """Name: "skill", "accuracy", another suite's scorer, or "unscored", "reasoned", "asked"."""
@@ -358,12 +378,16 @@ class MetricChange:
     p_holm: float = math.nan
     """Two-sided p, corrected over all rows."""
     needed: int | None = None
-    """Number of items that show a change of the smallest size with 80 % power; None where that is not known."""
+    """Number of items that show a change of the smallest size with 80 % power; None where that is
+    not known.
+    """
     power: float = math.nan
     """Probability that such a change is shown here."""
 
 
-def changes_of(pairs: Sequence[Pair], *, smallest: float, lower: Collection[str] = ()) -> list[MetricChange]:
+def changes_of(
+    pairs: Sequence[Pair], *, smallest: float, lower: Collection[str] = ()
+) -> list[MetricChange]:
     """Every metric of every pair with its verdict, p corrected over all of them (Holm).
 
     Args:
@@ -385,12 +409,14 @@ def changes_of(pairs: Sequence[Pair], *, smallest: float, lower: Collection[str]
     return decided_rows
 
 
-def with_verdict(row: MetricChange, change: Change, p_holm: float, smallest: float, tests: int) -> MetricChange:
+def with_verdict(
+    row: MetricChange, change: Change, p_holm: float, smallest: float, tests: int
+) -> MetricChange:
     """A row with its verdict.
 
-    "worse": the claim that it fell is a Yes. Where it is a No: "unchanged" if the interval lies inside ± smallest,
-    "better" if it rose with p_holm below .05, else "no worse". What is newly unscored can turn each but "worse" into
-    "cannot tell".
+    "worse": the claim that it fell is a Yes. Where it is a No: "unchanged" if the interval lies
+    inside ± smallest, "better" if it rose with p_holm below .05, else "no worse". What is newly
+    unscored can turn each but "worse" into "cannot tell".
     """
     claim = fall_claim(row, change, p_holm, smallest)
     low, high = _improvement_interval(change, row.lower_is_better)
@@ -426,11 +452,19 @@ def fall_claim(row: MetricChange, change: Change, p_holm: float, smallest: float
     estimate = change.estimate
     sign = 1 if row.lower_is_better else -1
     fall = replace(estimate, value=sign * estimate.value, low=-high, high=-low)
-    largest_fall = replace(fall, high=float(np.maximum(-low, -worst_low)))  # NaN where either is unknown
+    largest_fall = replace(
+        fall, high=float(np.maximum(-low, -worst_low))
+    )  # NaN where either is unknown
     is_shown = p_holm < TWO_SIDED and fall.low > 0
     is_within = fall.low > -smallest and fall.high < smallest
     checks = (
-        Check("fell", fall, Outcome.HOLDS if is_shown else Outcome.OPEN, p_value=p_holm, remedy="add items"),
+        Check(
+            "fell",
+            fall,
+            Outcome.HOLDS if is_shown else Outcome.OPEN,
+            p_value=p_holm,
+            remedy="add items",
+        ),
         Check("matters", fall, Outcome.FAILS if is_within else Outcome.HOLDS),
     )
     return Claim(f"{row.task} {row.metric}", largest_fall, checks, smallest)
@@ -442,10 +476,14 @@ def _improvement_interval(change: Change, lower_is_better: bool) -> tuple[float,
     return (-high, -low) if lower_is_better else (low, high)
 
 
-def _undecided_rows(old: BaselineRun, new: BaselineRun, lower: Collection[str]) -> Iterator[MetricChange]:
+def _undecided_rows(
+    old: BaselineRun, new: BaselineRun, lower: Collection[str]
+) -> Iterator[MetricChange]:
     """The rows of a pair: scores, then what is unscored or reasoned, then how the model was asked."""
     keys = dict[str, None]()
-    for run in (old, new) if new.metric else (old,):  # another suite's new score has nothing to be compared with
+    for run in (
+        (old, new) if new.metric else (old,)
+    ):  # another suite's new score has nothing to be compared with
         for values_by_key in run.items.values():
             keys |= dict.fromkeys(values_by_key)
     key_groups = [list(keys)] if new.metric else [[key] for key in keys]
@@ -465,11 +503,17 @@ def _undecided_rows(old: BaselineRun, new: BaselineRun, lower: Collection[str]) 
     for metric, old_rates, new_rates, why in rates:
         if old_rates.any() or new_rates.any():
             rate_change = mean_change(old_rates, new_rates, clusters, unit=_unit(new))
-            yield MetricChange(new.task, new.model, metric, rate_change, lower_is_better=True, why=why)
+            yield MetricChange(
+                new.task, new.model, metric, rate_change, lower_is_better=True, why=why
+            )
     if asked_otherwise := _changed_asking(old, new):
-        is_same_model = old.model == new.model and concealed(old.model_args) == concealed(new.model_args)
+        is_same_model = old.model == new.model and concealed(old.model_args) == concealed(
+            new.model_args
+        )
         verdict = ChangeVerdict.WORSE if is_same_model else ChangeVerdict.CANNOT_TELL
-        yield MetricChange(new.task, new.model, ASKED_METRIC, None, why=asked_otherwise, verdict=verdict)
+        yield MetricChange(
+            new.task, new.model, ASKED_METRIC, None, why=asked_otherwise, verdict=verdict
+        )
 
 
 def _score_row(
@@ -501,21 +545,35 @@ def _score_row(
     has_guesses = bool(old.blind or new.blind)
     if has_guesses and len(np.unique(clusters[is_in_both])) >= FEWEST_SKILL_CLUSTERS:
         skill = _skill_change(before, after, clusters, unit)
-        worst_skill = None if worst_after is None else _skill_change(before, worst_after, clusters, unit)
+        worst_skill = (
+            None if worst_after is None else _skill_change(before, worst_after, clusters, unit)
+        )
         if skill is not None and (worst_after is None or worst_skill is not None):
             return MetricChange(new.task, new.model, "skill", skill, worst_case=worst_skill)
     scale = 1.0 if is_bounded else (highest - lowest) or 1.0
     score_change = mean_change(before.values, after.values, clusters, unit=unit, scale=scale)
     worst_case = None
     if worst_after is not None:
-        worst_case = mean_change(before.values, worst_after.values, clusters, unit=unit, scale=scale)
-    return MetricChange(new.task, new.model, name, score_change, lower_is_better=lower_is_better, worst_case=worst_case)
+        worst_case = mean_change(
+            before.values, worst_after.values, clusters, unit=unit, scale=scale
+        )
+    return MetricChange(
+        new.task,
+        new.model,
+        name,
+        score_change,
+        lower_is_better=lower_is_better,
+        worst_case=worst_case,
+    )
 
 
-def _with_lost_values(before: "_CellValues", after: "_CellValues", worst_value: float) -> "_CellValues | None":
+def _with_lost_values(
+    before: "_CellValues", after: "_CellValues", worst_value: float
+) -> "_CellValues | None":
     """The run of now with what it lost as bad as can be; None where it lost no more than it gained.
 
-    What is lost and gained by chance balances: as many as became scored are taken to be as they were.
+    What is lost and gained by chance balances: as many as became scored are taken to be as they
+    were.
     """
     was_unscored = np.isnan(before.values)
     is_unscored = np.isnan(after.values)
@@ -532,7 +590,9 @@ def _with_lost_values(before: "_CellValues", after: "_CellValues", worst_value: 
 def _skill_change(
     before: "_CellValues", after: "_CellValues", clusters: npt.NDArray[np.intp], unit: str
 ) -> Change | None:
-    """The change of the skill, linearised as in `stats.estimate.skill`; None where a guess is always right."""
+    """The change of the skill, linearised as in `stats.estimate.skill`; None where a guess is
+    always right.
+    """
     is_in_both = ~np.isnan(before.values) & ~np.isnan(after.values)
     linearised_skills = []
     scale = 1.0
@@ -543,13 +603,17 @@ def _skill_change(
             return None
         scale = max(scale, 1 / (1 - guess))
         slope = (1 - score) / (1 - guess)
-        linearised_skills.append((run_values.values - slope * (run_values.blind - guess) - guess) / (1 - guess))
+        linearised_skills.append(
+            (run_values.values - slope * (run_values.blind - guess) - guess) / (1 - guess)
+        )
     old_skills, new_skills = linearised_skills
     return mean_change(old_skills, new_skills, clusters, unit=unit, scale=scale)
 
 
 def _changed_asking(old: BaselineRun, new: BaselineRun) -> str:
-    """Text on how the model was asked otherwise than before, where that is more than a few samples; or ""."""
+    """Text on how the model was asked otherwise than before, where that is more than a few samples;
+    or "".
+    """
     old_samples, new_samples = sum(old.applied.values()), sum(new.applied.values())
     if not old_samples or not new_samples:
         return ""
@@ -604,7 +668,9 @@ def _cell_values(run: BaselineRun, cells: Sequence[Cell], reducer: str = MEAN) -
         missing.append(1 - scored_count / len(epoch_values))
         blind.append(run.blind.get(item, {}).get(key, 0.0))
         reasoned.append(run.reasoned.get(item, []).count(key) / len(epoch_values))
-    return _CellValues(np.array(values), np.array(missing), np.array(blind), np.array(reasoned), reasons)
+    return _CellValues(
+        np.array(values), np.array(missing), np.array(blind), np.array(reasoned), reasons
+    )
 
 
 def _seen_by_scorer(epoch_values: Sequence[float | str]) -> list[float]:
@@ -653,7 +719,9 @@ RIGHT_OR_WRONG = frozenset({0.0, 0.5, 1.0})
 
 
 def turned_cells(pairs: Sequence[Pair], lower: Collection[str] = ()) -> list[TurnedCell]:
-    """The cells that turned, those that are wrong now first; of scores that are 0, ½ or 1, by their first reducer."""
+    """The cells that turned, those that are wrong now first; of scores that are 0, ½ or 1, by their
+    first reducer.
+    """
     turned = list[TurnedCell]()
     task_names = distinct_names([new for _, new in pairs])
     for task_name, (old, new) in zip(task_names, pairs, strict=True):
@@ -667,14 +735,21 @@ def turned_cells(pairs: Sequence[Pair], lower: Collection[str] = ()) -> list[Tur
             new_signs = sign * np.sign(_cell_values(new, cells, reducer).values - 0.5)
             for (item, _), old_sign, new_sign in zip(cells, old_signs, new_signs, strict=True):
                 if old_sign * new_sign < 0:
-                    answers = (_most_frequent_answer(old, item, key), _most_frequent_answer(new, item, key))
-                    turned.append(TurnedCell(task_name, new.model, item, key, bool(new_sign > 0), *answers))
+                    answers = (
+                        _most_frequent_answer(old, item, key),
+                        _most_frequent_answer(new, item, key),
+                    )
+                    turned.append(
+                        TurnedCell(task_name, new.model, item, key, bool(new_sign > 0), *answers)
+                    )
     return sorted(turned, key=lambda cell: cell.right)
 
 
 def scores_of(run: BaselineRun) -> set[float]:
     """All different scores of a run."""
-    return _scores(run, [(item, key) for item, values_by_key in run.items.items() for key in values_by_key])
+    return _scores(
+        run, [(item, key) for item, values_by_key in run.items.items() for key in values_by_key]
+    )
 
 
 def _scores(run: BaselineRun, cells: Sequence[Cell]) -> set[float]:
@@ -709,7 +784,9 @@ def _resampled_pair(old: BaselineRun, new: BaselineRun, rng: np.random.Generator
     return _resampled_run(old, source_items, clusters), _resampled_run(new, source_items, clusters)
 
 
-def _resampled_run(run: BaselineRun, source_items: dict[str, str], clusters: dict[str, str]) -> BaselineRun:
+def _resampled_run(
+    run: BaselineRun, source_items: dict[str, str], clusters: dict[str, str]
+) -> BaselineRun:
     """A run of drawn items.
 
     Args:
@@ -719,7 +796,9 @@ def _resampled_run(run: BaselineRun, source_items: dict[str, str], clusters: dic
     """
     items = {name: run.items[item] for name, item in source_items.items() if item in run.items}
     blind = {name: run.blind[item] for name, item in source_items.items() if item in run.blind}
-    reasoned = {name: run.reasoned[item] for name, item in source_items.items() if item in run.reasoned}
+    reasoned = {
+        name: run.reasoned[item] for name, item in source_items.items() if item in run.reasoned
+    }
     return replace(run, items=items, blind=blind, reasoned=reasoned, clusters=clusters)
 
 
@@ -751,10 +830,14 @@ def _dealt_pair(run: BaselineRun, rng: np.random.Generator) -> Pair:
         half = len(epochs) // 2
         items_before[item] = _values_at(values_by_key, epochs[:half])
         items_after[item] = _values_at(values_by_key, epochs[half : 2 * half])
-    return replace(run, items=items_before, reasoned={}), replace(run, items=items_after, reasoned={})
+    return replace(run, items=items_before, reasoned={}), replace(
+        run, items=items_after, reasoned={}
+    )
 
 
-def _values_at(values_by_key: dict[str, list[float | str]], epochs: Sequence[int]) -> dict[str, list[float | str]]:
+def _values_at(
+    values_by_key: dict[str, list[float | str]], epochs: Sequence[int]
+) -> dict[str, list[float | str]]:
     """The values of some epochs at each key; the first value where a key has none of them."""
     chosen_values = {}
     for key, epoch_values in values_by_key.items():
@@ -763,7 +846,9 @@ def _values_at(values_by_key: dict[str, list[float | str]], epochs: Sequence[int
     return chosen_values
 
 
-def verdict_counts(draw: Draw, times: int, *, smallest: float, lower: Collection[str] = ()) -> Counter[ChangeVerdict]:
+def verdict_counts(
+    draw: Draw, times: int, *, smallest: float, lower: Collection[str] = ()
+) -> Counter[ChangeVerdict]:
     """Number of draws in which each verdict is the worst of all rows; the same draws in every call."""
     rng = np.random.default_rng(0)
     worst_counts = Counter[ChangeVerdict]()

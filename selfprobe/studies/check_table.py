@@ -1,4 +1,6 @@
-"""What `selfprobe check` reads of a run: one table of item, epoch and key, with a row wherever a score belongs."""
+"""What `selfprobe check` reads of a run: one table of item, epoch and key, with a row wherever a
+score belongs.
+"""
 
 import math
 import sys
@@ -19,7 +21,9 @@ NO_REASON = "no_reason"
 
 
 class ForeignDecision(Decision):
-    """Value of another suite's scorer; its key is the scorer's name, and after a dot the key of a dict."""
+    """Value of another suite's scorer; its key is the scorer's name, and after a dot the key of a
+    dict.
+    """
 
     value: float | None = None
     """Any number; None when unscored, and for a text ("B") that is no number."""
@@ -51,16 +55,19 @@ class ScoreColumn:
 
 
 def is_failed(sample: EvalSampleSummary, header: EvalLog) -> bool:
-    """True if a sample ended in an error and was not scored; with `score_on_error` Inspect scores it all the same."""
+    """True if a sample ended in an error and was not scored; with `score_on_error` Inspect scores
+    it all the same.
+    """
     scored_all_the_same = bool(header.eval.config.score_on_error and sample.scores)
     return bool(sample.error) and not scored_all_the_same
 
 
 def judged_table(run: Run) -> list[TableRow]:
-    """The rows of a run: every valid sample has one for each key that it should have, also without a score.
+    """The rows of a run: every valid sample has one for each key that it should have, also without
+    a score.
 
-    `logs.decision_columns` has rows of decisions alone, and none of what is missing, of other suites' scores, and of
-    samples that were scored after an error.
+    `logs.decision_columns` has rows of decisions alone, and none of what is missing, of other
+    suites' scores, and of samples that were scored after an error.
     """
     decisions = [last_decisions(sample.scores) for sample in run.summaries]
     if any(decisions):
@@ -80,7 +87,9 @@ def judged_table(run: Run) -> list[TableRow]:
 
 def _suite_rows(run: Run, decisions: Sequence[Sequence[Decision]]) -> Iterator[TableRow]:
     """Rows of a run of the suite, whose scorers say which keys a sample has."""
-    sample_keys = [[decision.key for decision in sample_decisions] for sample_decisions in decisions]
+    sample_keys = [
+        [decision.key for decision in sample_decisions] for sample_decisions in decisions
+    ]
     keys_of_item = defaultdict[str, dict[str, None]](dict)
     for sample, keys in zip(run.summaries, sample_keys, strict=True):
         keys_of_item[str(sample.id)] |= dict.fromkeys(keys)
@@ -104,13 +113,16 @@ def _suite_rows(run: Run, decisions: Sequence[Sequence[Decision]]) -> Iterator[T
 
 
 def score_columns(run: Run) -> list[ScoreColumn]:
-    """The values that each sample of another suite's run should have: those that any sample has, and those of scorers
-    that gave no sample a score, which the log's results name."""
+    """The values that each sample of another suite's run should have: those that any sample has,
+    and those of scorers that gave no sample a score, which the log's results name.
+    """
     keys_by_scorer = defaultdict[str, dict[str, None]](dict)
     for sample in run.summaries:
         for scorer, score in (sample.scores or {}).items():
             keys_by_scorer[scorer] |= dict.fromkeys(_keys(score))
-    columns = [ScoreColumn(scorer, key) for scorer, keys in keys_by_scorer.items() for key in keys or [""]]
+    columns = [
+        ScoreColumn(scorer, key) for scorer, keys in keys_by_scorer.items() for key in keys or [""]
+    ]
     results = run.header.results
     for logged in results.scores if results else []:
         if logged.scorer not in keys_by_scorer and not logged.scored_samples:
@@ -119,7 +131,9 @@ def score_columns(run: Run) -> list[ScoreColumn]:
 
 
 def _keys(score: Score) -> list[str]:
-    """Keys of a score's values; none where the whole score is left out, which says nothing of its keys."""
+    """Keys of a score's values; none where the whole score is left out, which says nothing of its
+    keys.
+    """
     if isinstance(score.value, Mapping):
         return [str(key) for key in score.value]
     if isinstance(score.value, list):
@@ -132,14 +146,23 @@ def _foreign_decision(column: ScoreColumn, score: Score | None) -> ForeignDecisi
         return ForeignDecision(key=column.name, unscored=NO_SCORE)
     values = values_of(score)
     if column.key in values:
-        return ForeignDecision(key=column.name, value=number_of(values[column.key]), said=score.answer)
+        return ForeignDecision(
+            key=column.name, value=number_of(values[column.key]), said=score.answer
+        )
     lacks_key = isinstance(score.value, Mapping | list) and column.key not in _keys(score)
     reason = score.reason or (NO_SCORE if lacks_key else NO_REASON)
     return ForeignDecision(key=column.name, unscored=reason, said=score.answer)
 
 
-NUMBER_BY_WORD = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0} | {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
-"""Inspect's letters for correct, partial, incorrect and no answer, and the words that it takes for numbers."""
+NUMBER_BY_WORD = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0} | {
+    "yes": 1.0,
+    "true": 1.0,
+    "no": 0.0,
+    "false": 0.0,
+}
+"""Inspect's letters for correct, partial, incorrect and no answer, and the words that it takes for
+numbers.
+"""
 
 
 def number_of(value: object) -> float | None:
@@ -160,13 +183,17 @@ def number_of(value: object) -> float | None:
 
 
 def header_disagreement(run: Run) -> str:
-    """Sentence on a scorer of which the log's header counts fewer scored samples than the log has, or "".
+    """Sentence on a scorer of which the log's header counts fewer scored samples than the log has,
+    or "".
 
-    Then somebody edited the log, or left samples out of its metrics in a way that is not known here.
+    Then somebody edited the log, or left samples out of its metrics in a way that is not known
+    here.
     """
     header = run.header
     reducers = reducers_of(header)
-    needs_several_epochs = any(parts_of(reducer)[0] in ("pass_at", "pass_k", "majority") for reducer in reducers)
+    needs_several_epochs = any(
+        parts_of(reducer)[0] in ("pass_at", "pass_k", "majority") for reducer in reducers
+    )
     is_known = all(known_reducer(reducer) is not None for reducer in reducers)
     if header.results is None or header.invalidated or needs_several_epochs or not is_known:
         return ""
@@ -174,7 +201,9 @@ def header_disagreement(run: Run) -> str:
     for sample in run.summaries:
         if is_failed(sample, header):
             continue
-        epoch = sample.epoch if header.eval.config.epochs_reducer == [] else 1  # else one value an item
+        epoch = (
+            sample.epoch if header.eval.config.epochs_reducer == [] else 1
+        )  # else one value an item
         for scorer, score in (sample.scores or {}).items():
             for name in _scored_names(scorer, score):
                 places_by_name[name].add((str(sample.id), epoch))
@@ -190,7 +219,9 @@ def header_disagreement(run: Run) -> str:
 
 
 def _scored_names(scorer: str, score: Score) -> list[str]:
-    """Names under which Inspect counts a score as scored: the scorer's, and of a dict those of its keys."""
+    """Names under which Inspect counts a score as scored: the scorer's, and of a dict those of its
+    keys.
+    """
     value = score.value
     if value != value:
         return []

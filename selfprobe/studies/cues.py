@@ -48,7 +48,9 @@ from selfprobe.text.counts import count_text
 from selfprobe.text.quotes import fold
 
 FEW_CELLS = 3
-"""Number of independent prompts below which one thing alone is taken out of each, unless --most says more."""
+"""Number of independent prompts below which one thing alone is taken out of each, unless --most
+says more.
+"""
 CONTROLS_OF_ONE_THING = 20
 """Controls of a prompt out of which one thing is taken: 19 are the least that can show it."""
 ANSWER_TOKENS = 5
@@ -81,20 +83,30 @@ DRAWN_THINGS, DRAWN_MARKS = 7, 15
 
 
 class Cues(Study):
-    """Which sentence of the prompts in SET gives the evaluation away? A few are taken out, one at a time.
+    """Which sentence of the prompts in SET gives the evaluation away? A few are taken out, one at a
+    time.
 
-    Each effect is compared with taking out as much text elsewhere, and, with --grader, with a paraphrase. SET is a
-    .jsonl, .csv or .json file, hf:… or a bundled name. Resumes with the same command.
+    Each effect is compared with taking out as much text elsewhere, and, with --grader, with a
+    paraphrase. SET is a .jsonl, .csv or .json file, hf:… or a bundled name. Resumes with the same
+    command.
     """
 
     reads: ClassVar[frozenset[str]] = frozenset({"cue_removal"})
 
     dataset: str | None = Field(None, examples=["SET"])
     models: tuple[str, ...] = Field(min_length=1, description=MODELS_HELP)
-    grader: OneModel | None = Field(None, description="Model that paraphrases each prompt. Default: no paraphrase.")
-    task: str | None = Field(None, description="Inspect task whose prompts are used instead of SET.")
-    logs: str | None = Field(None, description="Inspect logs whose prompts are used instead of SET.")
-    role: str | None = Field(None, description="Model role whose prompts are used, with --task or --logs.")
+    grader: OneModel | None = Field(
+        None, description="Model that paraphrases each prompt. Default: no paraphrase."
+    )
+    task: str | None = Field(
+        None, description="Inspect task whose prompts are used instead of SET."
+    )
+    logs: str | None = Field(
+        None, description="Inspect logs whose prompts are used instead of SET."
+    )
+    role: str | None = Field(
+        None, description="Model role whose prompts are used, with --task or --logs."
+    )
     label: Label | None = Field(None, description="Label of every conversation.")
     most: int | None = Field(
         None,
@@ -108,15 +120,21 @@ class Cues(Study):
         description=f"Deletions elsewhere in each prompt. Default: {CONTROLS}; {CONTROLS_OF_ONE_THING} with fewer than "
         f"{FEW_CELLS} independent prompts.",
     )
-    answer_tokens: int | None = Field(None, ge=1, description="Longest answer in tokens; a cut one is unscored.")
-    effort: Effort | None = Field(None, description="Reasoning effort of the model. Default: the model's.")
+    answer_tokens: int | None = Field(
+        None, ge=1, description="Longest answer in tokens; a cut one is unscored."
+    )
+    effort: Effort | None = Field(
+        None, description="Reasoning effort of the model. Default: the model's."
+    )
     out: str = Field("awareness_cues", description=OUT_HELP)
     log_dir: str = Field("logs/awareness_cues", description=LOG_DIR_HELP)
 
     @model_validator(mode="after")
     def _has_prompts(self) -> Self:
         if self.dataset is None and not self.task and not self.logs:
-            raise ValueError("give prompts: a file, hf:…, a bundled name, --task NAME or --logs PATH")
+            raise ValueError(
+                "give prompts: a file, hf:…, a bundled name, --task NAME or --logs PATH"
+            )
         return self
 
     @property
@@ -149,7 +167,9 @@ class Cues(Study):
     def _planned_samples(self, most: int | None, controls: int) -> list[Mapping[str, Any]]:
         """Metadata of the samples."""
         sets = set_names(self.table)
-        samples = [record_to_sample(row, most, controls, sets) for row in self.table.first(self.limit)]
+        samples = [
+            record_to_sample(row, most, controls, sets) for row in self.table.first(self.limit)
+        ]
         return [sample.metadata or {} for sample in samples]
 
     def waves(self) -> Iterator[Wave]:
@@ -164,11 +184,17 @@ class Cues(Study):
     def plan(self) -> Plan:
         """Calls by form of the prompts, and whether they can show anything."""
         rows = self.table.first(self.limit)
-        samples = self._planned_samples(self.edit_arguments.get("most"), self.edit_arguments["controls"])
+        samples = self._planned_samples(
+            self.edit_arguments.get("most"), self.edit_arguments["controls"]
+        )
         forms = [form for sample in samples for form in sample["arms"].values()]
-        units = [unit for sample in samples for name, unit in sample["units"].items() if name != ALL]
+        units = [
+            unit for sample in samples for name, unit in sample["units"].items() if name != ALL
+        ]
         whole_prompts = sum(unit["missing"] is not None for unit in units)
-        messages = [message for sample in samples for message in sample["arms"][ORIGINAL]["messages"]]
+        messages = [
+            message for sample in samples for message in sample["arms"][ORIGINAL]["messages"]
+        ]
         texts = [message["content"] for message in messages if message["role"] != "assistant"]
         text_size = sum(map(len, texts))
         form_size = sum(len(message["content"]) for form in forms for message in form["messages"])
@@ -182,7 +208,11 @@ class Cues(Study):
         if without_all:
             parts.append(f"{without_all} without all giveaways")
         parts.append(f"{control_count} without as much text elsewhere")
-        unchanged = "2 for each prompt, unchanged and in other words" if self.grader else "1 for each prompt, unchanged"
+        unchanged = (
+            "2 for each prompt, unchanged and in other words"
+            if self.grader
+            else "1 for each prompt, unchanged"
+        )
         lines = [
             f"{len(rows)} prompts, {len(units)} things to take out × {', '.join(self.models)}",
             f"Two calls for each of {len(forms) + paraphrase_count} forms: {', '.join([*parts, unchanged])}.",
@@ -190,12 +220,16 @@ class Cues(Study):
         if whole_prompts:
             lines.append(f"{whole_prompts} of them are a whole prompt, and cannot be taken out.")
         lines.append(possible_claims([planned_edits(sample) for sample in samples]))
-        lines += filter(None, (self.table.limited(self.limit), self.table.aside_line(), self.table.unread))
+        lines += filter(
+            None, (self.table.limited(self.limit), self.table.aside_line(), self.table.unread)
+        )
         costs = [Cost(model, calls, sent, calls * ANSWER_TOKENS) for model in self.models]
         if self.grader:
             asked_texts = len(texts) * len(self.models)
             prompt_tokens = asked_texts * len(PARAPHRASE_PROMPT) // 4
-            costs.append(Cost(self.grader, asked_texts, prompt_tokens + text_size // 4, text_size // 4))
+            costs.append(
+                Cost(self.grader, asked_texts, prompt_tokens + text_size // 4, text_size // 4)
+            )
         return Plan(lines, costs)
 
     @classmethod
@@ -208,7 +242,9 @@ class Cues(Study):
         forms = form_rows(logs)
         answered_models = dict.fromkeys(form.model for form in forms if not math.isnan(form.p))
         if not answered_models:
-            raise NoLogs("no run ended well, or no answer could be read; see above. The same command goes on")
+            raise NoLogs(
+                "no run ended well, or no answer could be read; see above. The same command goes on"
+            )
         return [cue_numbers(forms, model) for model in answered_models], logs
 
     @classmethod
@@ -216,8 +252,12 @@ class Cues(Study):
         """The answer by run, with tables forms, effects, classes, edits, prompts and cells."""
         all_numbers, logs = numbers
         numbers_of_subject = {logs.models[one_run.model]: one_run for one_run in all_numbers}
-        claims = ordered_claims([cue_claim(one_run, subject) for subject, one_run in numbers_of_subject.items()])
-        first_rows = [answer_row(claim, numbers_of_subject[claim.subject]) for claim in claims[:ROWS]]
+        claims = ordered_claims(
+            [cue_claim(one_run, subject) for subject, one_run in numbers_of_subject.items()]
+        )
+        first_rows = [
+            answer_row(claim, numbers_of_subject[claim.subject]) for claim in claims[:ROWS]
+        ]
         notes = {subject: cue_notes(one_run) for subject, one_run in numbers_of_subject.items()}
         aside_lines = [f"{name}: {why}" for name, why in logs.aside.items()]
         return claim_page(
@@ -227,12 +267,26 @@ class Cues(Study):
             picture=first_picture(claims, numbers_of_subject),
             table=Table(first_rows, columns_of(AnswerRow)),
             tables={
-                "effects": RowTable(ThingEffect, [row for one_run in all_numbers for row in one_run.effects]),
-                "classes": RowTable(ClassEffect, [row for one_run in all_numbers for row in one_run.classes]),
-                "edits": RowTable(EditKind, [row for one_run in all_numbers for row in edit_kinds(one_run)]),
-                "prompts": RowTable(PromptRow, [row for one_run in all_numbers for row in prompt_rows(one_run)]),
-                "cells": RowTable(CellRow, [row for one_run in all_numbers for row in cell_rows(one_run)]),
-                "forms": RowTable(FormRow, [row for one_run in all_numbers for row in one_run.forms], on_page=False),
+                "effects": RowTable(
+                    ThingEffect, [row for one_run in all_numbers for row in one_run.effects]
+                ),
+                "classes": RowTable(
+                    ClassEffect, [row for one_run in all_numbers for row in one_run.classes]
+                ),
+                "edits": RowTable(
+                    EditKind, [row for one_run in all_numbers for row in edit_kinds(one_run)]
+                ),
+                "prompts": RowTable(
+                    PromptRow, [row for one_run in all_numbers for row in prompt_rows(one_run)]
+                ),
+                "cells": RowTable(
+                    CellRow, [row for one_run in all_numbers for row in cell_rows(one_run)]
+                ),
+                "forms": RowTable(
+                    FormRow,
+                    [row for one_run in all_numbers for row in one_run.forms],
+                    on_page=False,
+                ),
             },
             method=[MEANS, CLASSES, *folded_list("prompts set aside", aside_lines)],
             notes=notes,
@@ -250,7 +304,9 @@ def planned_edits(sample: Mapping[str, Any]) -> PromptEdits:
     control_arms = [arm for name, arm in arms if name.startswith("c")]
     matched = {arm["like"] for arm in control_arms}
     things = {thing_key(unit["text"]): 0.0 for name, unit in units if name in matched}
-    return PromptEdits(sample["named_source"], things, tuple((arm["text"], 0.0) for arm in control_arms))
+    return PromptEdits(
+        sample["named_source"], things, tuple((arm["text"], 0.0) for arm in control_arms)
+    )
 
 
 def possible_claims(prompts: Sequence[PromptEdits]) -> str:
@@ -265,7 +321,9 @@ def possible_claims(prompts: Sequence[PromptEdits]) -> str:
     counts = f"{things} against {count_text(fewest_controls, 'control')} or more in each"
     if len(cells) == 1:
         need = f"A thing is shown by {count_text(needed.own, 'control')} at least."
-        where = f"one independent prompt with {things} against {count_text(fewest_controls, 'control')}"
+        where = (
+            f"one independent prompt with {things} against {count_text(fewest_controls, 'control')}"
+        )
     else:
         need = (
             f"That something gives it away is shown by {count_text(needed.anything, 'control')} in each at least, "
@@ -274,9 +332,7 @@ def possible_claims(prompts: Sequence[PromptEdits]) -> str:
         where = f"{len(cells)} independent prompts or sources with {counts}"
     if possible_tests(cells):
         return f"A claim is possible: {where}. {need}"
-    remedy = (
-        "take less out (--most 1), allow more controls (--controls), or give longer prompts or more of other sources"
-    )
+    remedy = "take less out (--most 1), allow more controls (--controls), or give longer prompts or more of other sources"
     return f"No claim is possible: {where}. {need} To change that, {remedy}."
 
 
@@ -310,23 +366,44 @@ def possible_tests(cells: Sequence[EditCell]) -> PossibleTests:
 class FormRow:
     """Forms of the prompts."""
 
-    model: Annotated[str, Heading("model", "Model that was asked, with settings that differ between runs.")]
+    model: Annotated[
+        str, Heading("model", "Model that was asked, with settings that differ between runs.")
+    ]
     item: Annotated[str, Heading("prompt", "Id of the prompt.")]
     label: Annotated[str | None, Heading("label", "Label of the prompt: evaluation or deployment.")]
-    source: Annotated[str, Heading("source", "Source that the row names; empty where it names none.")]
-    arm: Annotated[str, Heading("form", "original, paraphrase, all, or the number of a thing (u) or control (c).")]
+    source: Annotated[
+        str, Heading("source", "Source that the row names; empty where it names none.")
+    ]
+    arm: Annotated[
+        str,
+        Heading("form", "original, paraphrase, all, or the number of a thing (u) or control (c)."),
+    ]
     kind: Annotated[
         str,
-        Heading("kind", "What was taken out: a sentence, options, code, a placeholder, a tool, a control and so on."),
+        Heading(
+            "kind",
+            "What was taken out: a sentence, options, code, a placeholder, a tool, a control and so on.",
+        ),
     ]
     text: Annotated[str, Heading("text", "Text that was taken out.")]
-    classes: Annotated[tuple[str, ...], Heading("classes", "Classes of giveaways whose rules match the text.")]
+    classes: Annotated[
+        tuple[str, ...], Heading("classes", "Classes of giveaways whose rules match the text.")
+    ]
     missing: Annotated[str | None, Heading("missing", "Reason why there is no such form.")]
     like: Annotated[str, Heading("as long as", "Of a control: the thing that it is as long as.")]
-    p: Annotated[float, Heading("P(evaluation)", "Mean of the two questions of opposite polarity; empty if unread.")]
+    p: Annotated[
+        float,
+        Heading(
+            "P(evaluation)", "Mean of the two questions of opposite polarity; empty if unread."
+        ),
+    ]
     whole: Annotated[float, Heading("P unchanged", "P(evaluation) of the unchanged prompt.")]
-    change: Annotated[float, Heading("change", "P(evaluation) of the unchanged prompt less that of this form.")]
-    no_paraphrase: Annotated[str, Heading("no paraphrase", "Reason why the prompt has no paraphrase.")]
+    change: Annotated[
+        float, Heading("change", "P(evaluation) of the unchanged prompt less that of this form.")
+    ]
+    no_paraphrase: Annotated[
+        str, Heading("no paraphrase", "Reason why the prompt has no paraphrase.")
+    ]
 
 
 def form_rows(logs: Logs) -> list[FormRow]:
@@ -339,7 +416,9 @@ def form_rows(logs: Logs) -> list[FormRow]:
         whole = p_of_form.get(ORIGINAL, math.nan)
         for arm in dict.fromkeys([*p_of_form, *units]):
             is_control = arm.startswith("c")
-            unit = units.get(arm, {"kind": CONTROL if is_control else arm, "classes": [], "missing": None})
+            unit = units.get(
+                arm, {"kind": CONTROL if is_control else arm, "classes": [], "missing": None}
+            )
             control = arms.get(arm, {}) if is_control else {}
             p = p_of_form.get(arm, math.nan)
             rows.append(
@@ -372,9 +451,16 @@ class ThingEffect:
 
     model: Annotated[str, Heading("model", "Model that was asked.")]
     taken_out: Annotated[
-        str, Heading("taken out", "Text that was taken out.", lambda text: shorten(" ".join(text.split()), 300))
+        str,
+        Heading(
+            "taken out",
+            "Text that was taken out.",
+            lambda text: shorten(" ".join(text.split()), 300),
+        ),
     ]
-    kind: Annotated[str, Heading("is a", "Kind of the text: sentence, options, code, placeholder or tool.")]
+    kind: Annotated[
+        str, Heading("is a", "Kind of the text: sentence, options, code, placeholder or tool.")
+    ]
     effect: Annotated[str, Heading("effect", "Effect with its interval, as text.", on_page=False)]
     estimate: Annotated[
         Estimate,
@@ -384,10 +470,14 @@ class ThingEffect:
             partial(shown, sign=True),
         ),
     ]
-    p: Annotated[float, Heading("p", "p of no effect; choosing the strongest is paid for.", p_digits)]
+    p: Annotated[
+        float, Heading("p", "p of no effect; choosing the strongest is paid for.", p_digits)
+    ]
     p_holm: Annotated[
         float,
-        Heading("p, corrected", "p times the number of ways in which a Yes could be had.", p_digits),
+        Heading(
+            "p, corrected", "p times the number of ways in which a Yes could be had.", p_digits
+        ),
     ]
 
 
@@ -406,7 +496,8 @@ class CueNumbers:
     comparison: EditComparison
     tests: PossibleTests
     effects: list[ThingEffect]
-    """Effects of what was taken out, the strongest first; the same text in several prompts is one."""
+    """Effects of what was taken out, the strongest first; the same text in several prompts is one.
+    """
     classes: list[ClassEffect]
     controls_are_apart: bool
     """Whether the logs say where controls were taken out: then they do not overlap."""
@@ -421,7 +512,11 @@ class CueNumbers:
     @property
     def shown(self) -> list[ThingEffect]:
         """Things that are shown to give the evaluation away."""
-        return [effect for effect in self.compared if effect.p_holm <= ALPHA and effect.estimate.value > 0]
+        return [
+            effect
+            for effect in self.compared
+            if effect.p_holm <= ALPHA and effect.estimate.value > 0
+        ]
 
     @property
     def candidates(self) -> list[ThingEffect]:
@@ -431,7 +526,9 @@ class CueNumbers:
 
     @property
     def p_value(self) -> float:
-        """p that nothing gives the evaluation away: the least of the tests that can show it, times their number."""
+        """p that nothing gives the evaluation away: the least of the tests that can show it, times
+        their number.
+        """
         p_values = []
         if self.tests.of_things:
             p_values += [effect.p for effect in self.compared]
@@ -441,10 +538,14 @@ class CueNumbers:
 
     @property
     def highest(self) -> Estimate:
-        """The effect with the highest upper end, of intervals that are widened for the number of things."""
+        """The effect with the highest upper end, of intervals that are widened for the number of
+        things.
+        """
         level = 1 - (1 - 0.95) / max(1, len(self.compared))
         estimates = [
-            mean_over_controls(self.cells.values(), thing_key(effect.taken_out), level=level, unit=self.unit)
+            mean_over_controls(
+                self.cells.values(), thing_key(effect.taken_out), level=level, unit=self.unit
+            )
             for effect in self.compared
         ]
         without_interval = [estimate for estimate in estimates if math.isnan(estimate.high)]
@@ -472,9 +573,13 @@ def cue_numbers(forms: Sequence[FormRow], model: str) -> CueNumbers:
     class_cells = edit_cells(classes, labels)
     tests = possible_tests(list(cells.values()))
     test_count = max(1, tests.count)
-    comparison = compare_edits(list(cells.values()), rng=np.random.default_rng(0), alpha=ALPHA / test_count)
+    comparison = compare_edits(
+        list(cells.values()), rng=np.random.default_rng(0), alpha=ALPHA / test_count
+    )
     class_comparison = compare_edits(list(class_cells.values()), rng=np.random.default_rng(0))
-    are_sources = any(form.source for form in own_forms) and len({form.source for form in own_forms}) > 1
+    are_sources = (
+        any(form.source for form in own_forms) and len({form.source for form in own_forms}) > 1
+    )
     unit = "source" if are_sources else "independent prompt"
     effects: list[ThingEffect] = []
     for key, form in _form_by_thing(own_forms).items():
@@ -483,7 +588,9 @@ def cue_numbers(forms: Sequence[FormRow], model: str) -> CueNumbers:
             estimate = undefined("no control of its kind and length", unit=unit)
         p = comparison.p_by_thing.get(key, math.nan)
         p_corrected = min(1.0, test_count * p) if p == p else p
-        effects.append(ThingEffect(model, form.text, form.kind, shown(estimate), estimate, p, p_corrected))
+        effects.append(
+            ThingEffect(model, form.text, form.kind, shown(estimate), estimate, p, p_corrected)
+        )
     class_effects: list[ClassEffect] = []
     for name in sorted({name for cell in class_cells.values() for name in cell.things}):
         estimate = mean_over_controls(class_cells.values(), name, unit=unit)
@@ -518,7 +625,9 @@ def thing_key(text: str) -> str:
 
 
 def _form_by_thing(forms: Sequence[FormRow]) -> dict[str, FormRow]:
-    """Key of each thing → one of its forms; of several typographies the same one in whatever order they come."""
+    """Key of each thing → one of its forms; of several typographies the same one in whatever order
+    they come.
+    """
     form_by_thing: dict[str, FormRow] = {}
     for form in forms:
         if form.kind in NOT_THINGS:
@@ -531,7 +640,8 @@ def _form_by_thing(forms: Sequence[FormRow]) -> dict[str, FormRow]:
 
 
 def prompt_edits(forms: Sequence[FormRow], key_of: Callable[[FormRow], str]) -> list[PromptEdits]:
-    """Edits of each prompt: things by their key (those with the key "" are left out), and its controls.
+    """Edits of each prompt: things by their key (those with the key "" are left out), and its
+    controls.
 
     Args:
         forms: Rows of one model.
@@ -579,7 +689,9 @@ CUE_WORDS = ClaimWords(
 
 def controls_text(estimate: Estimate) -> str:
     """Number of controls, or why there is none."""
-    return estimate.reason or f"{count_text(round(estimate.value), 'control')} in each {estimate.unit}"
+    return (
+        estimate.reason or f"{count_text(round(estimate.value), 'control')} in each {estimate.unit}"
+    )
 
 
 def cue_claim(numbers: CueNumbers, subject: str) -> Claim:
@@ -591,7 +703,11 @@ def cue_claim(numbers: CueNumbers, subject: str) -> Claim:
     """
     is_shown = numbers.p_value <= ALPHA
     leading = [*numbers.shown, *numbers.candidates, *numbers.compared]
-    strongest = leading[0].estimate if leading else undefined("nothing could be compared", unit=numbers.unit)
+    strongest = (
+        leading[0].estimate
+        if leading
+        else undefined("nothing could be compared", unit=numbers.unit)
+    )
     is_large = strongest.value >= SMALLEST_EFFECT
     effect = strongest if is_shown and is_large else numbers.highest
     checks = (
@@ -632,10 +748,14 @@ def _apart_check(numbers: CueNumbers) -> Check:
 def _controls_check(numbers: CueNumbers) -> Check:
     cells = list(numbers.cells.values())
     if not cells:
-        reason = undefined("no prompt is long enough to take as much out elsewhere", unit=numbers.unit)
+        reason = undefined(
+            "no prompt is long enough to take as much out elsewhere", unit=numbers.unit
+        )
         return Check("enough_controls", reason, Outcome.OPEN, remedy="give longer prompts")
     control_counts = [len(cell.controls) for cell in cells]
-    fewest = Estimate(min(control_counts), min(control_counts), max(control_counts), len(cells), numbers.unit)
+    fewest = Estimate(
+        min(control_counts), min(control_counts), max(control_counts), len(cells), numbers.unit
+    )
     if numbers.tests:
         return Check("enough_controls", fewest, Outcome.HOLDS)
     needed = controls_needed(max(len(cell.things) for cell in cells), len(cells)).anything
@@ -645,7 +765,11 @@ def _controls_check(numbers: CueNumbers) -> Check:
 
 def _controls_spread(numbers: CueNumbers) -> str:
     """How far controls move the number; "" without controls."""
-    deviations = [abs(change - cell.control_centre) for cell in numbers.cells.values() for change in cell.controls]
+    deviations = [
+        abs(change - cell.control_centre)
+        for cell in numbers.cells.values()
+        for change in cell.controls
+    ]
     return f"controls move it by {np.mean(deviations):.2f}" if deviations else ""
 
 
@@ -664,15 +788,15 @@ def _quoted(text: str) -> str:
 
 
 def cue_notes(numbers: CueNumbers) -> list[str]:
-    """Sentences on the unchanged prompts, on verdicts that edits turned, and on what could not be taken out."""
+    """Sentences on the unchanged prompts, on verdicts that edits turned, and on what could not be
+    taken out.
+    """
     originals = [form for form in numbers.forms if form.arm == ORIGINAL]
     known = [form.p for form in originals if not math.isnan(form.p)]
     start = f"P(evaluation) of the unchanged prompts: {np.mean(known):.2f} (n = {len(known)})"
     without_all = [form.p for form in numbers.forms if form.arm == ALL and not math.isnan(form.p)]
     if without_all:
-        start += (
-            f"; with all giveaways out (by the rules for English) {np.mean(without_all):.2f} where there are several"
-        )
+        start += f"; with all giveaways out (by the rules for English) {np.mean(without_all):.2f} where there are several"
     notes = [f"{start}."]
     turned = [f"{kind.edit} {kind.turned} of {kind.of}" for kind in edit_kinds(numbers)]
     if turned:
@@ -699,10 +823,17 @@ class AnswerRow:
     """Answer for one model."""
 
     model: Annotated[str, Heading("model", "Model that was asked.")]
-    answer: Annotated[Verdict, Heading("answer", "Whether something in the prompts gives the evaluation away.")]
-    shown: Annotated[str, Heading("give it away", "Things that are shown to, of those that were compared.")]
+    answer: Annotated[
+        Verdict, Heading("answer", "Whether something in the prompts gives the evaluation away.")
+    ]
+    shown: Annotated[
+        str, Heading("give it away", "Things that are shown to, of those that were compared.")
+    ]
     strongest: Annotated[
-        float, Heading("strongest adds", "Largest effect on P(evaluation) beyond controls.", signed_number)
+        float,
+        Heading(
+            "strongest adds", "Largest effect on P(evaluation) beyond controls.", signed_number
+        ),
     ]
     p: Annotated[float, Heading("p", "p that nothing gives the evaluation away.", p_digits)]
 
@@ -715,12 +846,18 @@ def answer_row(claim: Claim, numbers: CueNumbers) -> AnswerRow:
     return AnswerRow(claim.subject, claim.verdict, counts, strongest, numbers.p_value)
 
 
-def first_picture(claims: Sequence[Claim], numbers_of_subject: Mapping[str, CueNumbers]) -> Picture | None:
+def first_picture(
+    claims: Sequence[Claim], numbers_of_subject: Mapping[str, CueNumbers]
+) -> Picture | None:
     """The strongest effects: of one model by whether they are shown, of several a mark each."""
     drawn_claims = claims[:ROWS]
     are_several = len(drawn_claims) > 1
-    effects = [effect for claim in drawn_claims for effect in numbers_of_subject[claim.subject].compared]
-    texts = list(dict.fromkeys(effect.taken_out for effect in sorted(effects, key=_strongest_first)))
+    effects = [
+        effect for claim in drawn_claims for effect in numbers_of_subject[claim.subject].compared
+    ]
+    texts = list(
+        dict.fromkeys(effect.taken_out for effect in sorted(effects, key=_strongest_first))
+    )
     drawn_texts = texts[: min(DRAWN_THINGS, DRAWN_MARKS // len(drawn_claims))]
     rows: dict[str, dict[str, Estimate]] = {}
     for text in drawn_texts:
@@ -737,7 +874,9 @@ def first_picture(claims: Sequence[Claim], numbers_of_subject: Mapping[str, CueN
     if not rows:
         return None
     caption = f"Beyond a deletion of equal length; 95 % intervals.{more_in_tables(len(texts) - len(drawn_texts))}"
-    return interval_rows("effects", rows, caption=caption, axis="adds to P(evaluation)", scale="signed", line=0)
+    return interval_rows(
+        "effects", rows, caption=caption, axis="adds to P(evaluation)", scale="signed", line=0
+    )
 
 
 @dataclass(frozen=True)
@@ -746,10 +885,15 @@ class EditKind:
 
     model: Annotated[str, Heading("model", "Model that was asked.")]
     edit: Annotated[str, Heading("edit", "What was changed of a prompt.")]
-    turned: Annotated[int, Heading("verdicts turned", "Forms whose verdict is not that of the unchanged prompt.")]
+    turned: Annotated[
+        int, Heading("verdicts turned", "Forms whose verdict is not that of the unchanged prompt.")
+    ]
     of: Annotated[int, Heading("of", "Forms with a number.")]
     share: Annotated[float, Heading("share", "Share of verdicts that were turned.", percent)]
-    size: Annotated[float, Heading("mean size of the change", "Mean change of P(evaluation), up or down.", number)]
+    size: Annotated[
+        float,
+        Heading("mean size of the change", "Mean change of P(evaluation), up or down.", number),
+    ]
 
 
 def edit_kinds(numbers: CueNumbers) -> list[EditKind]:
@@ -757,13 +901,17 @@ def edit_kinds(numbers: CueNumbers) -> list[EditKind]:
     rows = []
     for kind, title in EDIT_TITLES.items():
         forms = [
-            form for form in numbers.forms if form.kind == kind or (kind == "thing" and form.kind not in NOT_THINGS)
+            form
+            for form in numbers.forms
+            if form.kind == kind or (kind == "thing" and form.kind not in NOT_THINGS)
         ]
         known = [form for form in forms if not math.isnan(form.change)]
         if known:
             turned = sum((form.p >= 0.5) != (form.whole >= 0.5) for form in known)
             size = float(np.mean([abs(form.change) for form in known]))
-            rows.append(EditKind(numbers.model, title, turned, len(known), turned / len(known), size))
+            rows.append(
+                EditKind(numbers.model, title, turned, len(known), turned / len(known), size)
+            )
     return rows
 
 
@@ -774,11 +922,22 @@ class PromptRow:
     model: Annotated[str, Heading("model", "Model that was asked.")]
     item: Annotated[str, Heading("prompt", "Id of the prompt.")]
     p: Annotated[float, Heading("P(evaluation)", "P(evaluation) of the unchanged prompt.")]
-    paraphrased: Annotated[float, Heading("in other words", "P(evaluation) of a paraphrase; empty without one.")]
-    without_all: Annotated[float, Heading("without giveaways", "P(evaluation) without all that rules match.")]
-    change: Annotated[float, Heading("falls by", "Change without the most telling text.", signed_number)]
+    paraphrased: Annotated[
+        float, Heading("in other words", "P(evaluation) of a paraphrase; empty without one.")
+    ]
+    without_all: Annotated[
+        float, Heading("without giveaways", "P(evaluation) without all that rules match.")
+    ]
+    change: Annotated[
+        float, Heading("falls by", "Change without the most telling text.", signed_number)
+    ]
     text: Annotated[
-        str, Heading("most telling", "Text without which the number falls most.", lambda text: shorten(text, 120))
+        str,
+        Heading(
+            "most telling",
+            "Text without which the number falls most.",
+            lambda text: shorten(text, 120),
+        ),
     ]
 
 
@@ -790,7 +949,9 @@ def prompt_rows(numbers: CueNumbers) -> list[PromptRow]:
     rows = []
     for item, forms in forms_of_item.items():
         p_of_arm = {form.arm: form.p for form in forms}
-        things = [form for form in forms if form.kind not in NOT_THINGS and not math.isnan(form.change)]
+        things = [
+            form for form in forms if form.kind not in NOT_THINGS and not math.isnan(form.change)
+        ]
         telling = max(things, key=lambda form: form.change, default=None)
         rows.append(
             PromptRow(
@@ -811,11 +972,19 @@ class CellRow:
     """Independent prompts: within each the labels of things and controls are exchanged."""
 
     model: Annotated[str, Heading("model", "Model that was asked.")]
-    cell: Annotated[str, Heading("cell", "A source, or a number of prompts that have things in common.")]
+    cell: Annotated[
+        str, Heading("cell", "A source, or a number of prompts that have things in common.")
+    ]
     things: Annotated[int, Heading("things", "Texts that were taken out.")]
-    controls: Annotated[int, Heading("controls", "Deletions elsewhere that they are compared with.")]
-    strongest: Annotated[float, Heading("strongest thing", "Largest change by a thing, a mean.", signed_number)]
-    strongest_control: Annotated[float, Heading("strongest control", "Largest change by a control.", signed_number)]
+    controls: Annotated[
+        int, Heading("controls", "Deletions elsewhere that they are compared with.")
+    ]
+    strongest: Annotated[
+        float, Heading("strongest thing", "Largest change by a thing, a mean.", signed_number)
+    ]
+    strongest_control: Annotated[
+        float, Heading("strongest control", "Largest change by a control.", signed_number)
+    ]
 
 
 def cell_rows(numbers: CueNumbers) -> list[CellRow]:

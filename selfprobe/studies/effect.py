@@ -1,4 +1,6 @@
-"""Does noticing matter? The score of any Inspect task, with and without what makes a model notice a test."""
+"""Does noticing matter? The score of any Inspect task, with and without what makes a model notice a
+test.
+"""
 
 import hashlib
 import json
@@ -81,9 +83,9 @@ SIGNED = partial(shown, sign=True)
 class Noticing(Study):
     """Does noticing matter? The score of TASK with and without what makes a model notice a test.
 
-    TASK is any Inspect task, by name (inspect_evals/gsm8k) or as FILE.py@TASK. It runs with its own solver, tools,
-    scorer, epochs and limits on the same items under each arm, and P(evaluation) is asked apart. Resumes with the same
-    command.
+    TASK is any Inspect task, by name (inspect_evals/gsm8k) or as FILE.py@TASK. It runs with its own
+    solver, tools, scorer, epochs and limits on the same items under each arm, and P(evaluation) is
+    asked apart. Resumes with the same command.
     """
 
     reads: ClassVar[frozenset[str]] = frozenset({TASK, TEXTS})
@@ -96,14 +98,17 @@ class Noticing(Study):
         "control always run.",
     )
     grader: OneModel | None = Field(
-        None, description="Model that rewords the prompts and checks that the task is unchanged. Default: the model."
+        None,
+        description="Model that rewords the prompts and checks that the task is unchanged. Default: the model.",
     )
     cues: str | None = Field(
         None,
         description="Giveaways to take out: tables/effects.csv of `awareness cues`. Default: what rules for English "
         "match.",
     )
-    score: str | None = Field(None, description="Scorer, or key of its score, that is compared. Default: the first.")
+    score: str | None = Field(
+        None, description="Scorer, or key of its score, that is compared. Default: the first."
+    )
     smallest: float = Field(SMALLEST_EFFECT, gt=0, description="The smallest effect that matters.")
     cluster: str | None = Field(
         None, description="Metadata of the samples whose equal values are one unit of intervals."
@@ -127,7 +132,8 @@ class Noticing(Study):
 
     @property
     def wanted(self) -> list[str]:
-        """Arms that can be asked: cue_out equals the task as it is where nothing is to be taken out.
+        """Arms that can be asked: cue_out equals the task as it is where nothing is to be taken
+        out.
 
         Raises:
             InputError: No other arm was named, or no item has a text to reword.
@@ -136,7 +142,9 @@ class Noticing(Study):
         if reworded := [arm for arm in self.arms if arm in REWORDED and not self.cued]:
             raise InputError(f"{self.task}: {NO_TEXT.format(arms=', '.join(reworded))}")
         if not named:
-            raise InputError(f"no prompt of {self.task} holds a giveaway: cue_out equals as_is; name other --arms")
+            raise InputError(
+                f"no prompt of {self.task} holds a giveaway: cue_out equals as_is; name other --arms"
+            )
         return effect_arms(named)
 
     @property
@@ -160,15 +168,23 @@ class Noticing(Study):
             return []
         place = locate(self.cues)
         rows = [row for _, row in csv_rows(text_lines(place), place)]
-        expected = "expected columns taken_out, effect, value and p_holm, as `awareness cues` writes"
+        expected = (
+            "expected columns taken_out, effect, value and p_holm, as `awareness cues` writes"
+        )
         if not rows or not {"taken_out", "effect", "value", "p_holm"} <= rows[0].keys():
             raise InputError(f"{self.cues}: {expected}")
         try:
-            sure = [row for row in rows if float(row["p_holm"] or 1) < 0.05 and float(row["value"] or 0) > 0]
+            sure = [
+                row
+                for row in rows
+                if float(row["p_holm"] or 1) < 0.05 and float(row["value"] or 0) > 0
+            ]
         except ValueError as error:
             raise InputError(f"{self.cues}: {expected}; {error}") from None
         if not sure:
-            raise InputError(f"{self.cues}: no giveaway is shown there (p_holm below .05); leave --cues out")
+            raise InputError(
+                f"{self.cues}: no giveaway is shown there (p_holm below .05); leave --cues out"
+            )
         return list(dict.fromkeys(row["taken_out"] for row in sure))
 
     @cached_property
@@ -196,24 +212,38 @@ class Noticing(Study):
         """The writer's part."""
         cues = {"cues": self.passages} if self.passages else {}
         return DescribedRun(
-            TEXTS, {**self.shared_args, "arms": ",".join(self.reworded), **cues}, NamedModel(self.writer)
+            TEXTS,
+            {**self.shared_args, "arms": ",".join(self.reworded), **cues},
+            NamedModel(self.writer),
         )
 
     @property
     def versions(self) -> dict[str, dict[str, str]]:
-        """Arm → message of the task → usable version of it; empty before the writer's run has ended well."""
+        """Arm → message of the task → usable version of it; empty before the writer's run has ended
+        well.
+        """
         folder, texts = f"{self.base}/texts", dict[str, dict[str, str]]()
-        there = runs([folder], {TEXTS}).of(identities_of([self.writing])).finished if logs_in(folder) else []
+        there = (
+            runs([folder], {TEXTS}).of(identities_of([self.writing])).finished
+            if logs_in(folder)
+            else []
+        )
         for run in there[:1]:
             for sample in run.samples:
                 usable = [one.key for one in last_decisions(sample.scores) if not one.unscored]
                 for arm in usable:
-                    texts.setdefault(arm, {})[str(sample.input)] = record_of(sample).answers[arm].text.strip()
+                    texts.setdefault(arm, {})[str(sample.input)] = (
+                        record_of(sample).answers[arm].text.strip()
+                    )
         return texts
 
     def asking(self, texts: Mapping[str, Mapping[str, str]]) -> list[DescribedRun]:
         """A run a model, of the arms that can be asked; none where nothing can be compared."""
-        wanted = [arm for arm in self.wanted if arm not in REWORDED or (texts.get(arm) and texts.get("paraphrase"))]
+        wanted = [
+            arm
+            for arm in self.wanted
+            if arm not in REWORDED or (texts.get(arm) and texts.get("paraphrase"))
+        ]
         if wanted == [AS_IS]:
             return []
         about = {"arms": ",".join(wanted)}
@@ -224,7 +254,9 @@ class Noticing(Study):
                 for original, text in of.items()
             ]
             key = json.dumps([self.writer, self.passages, sorted(PROMPTS.items())])
-            about["texts"] = f"{self.base}/texts/{hashlib.sha256(key.encode()).hexdigest()[:12]}.jsonl"
+            about["texts"] = (
+                f"{self.base}/texts/{hashlib.sha256(key.encode()).hexdigest()[:12]}.jsonl"
+            )
             about["reworded_by"] = self.writer
             place_file("".join(json.dumps(line) + "\n" for line in lines).encode(), about["texts"])
         roles = {role: NamedModel(str(model)) for role, model in self.role.items()}
@@ -242,11 +274,17 @@ class Noticing(Study):
             yield Wave([self.writing], "Texts", "texts", {**JOINS, "limit": len(self.first)})
             if not (texts := self.versions):
                 why = "the prompts were not reworded, or no version keeps its task"
-                raise RunError(f"{why}; see above. The same command goes on, or take another --grader")
+                raise RunError(
+                    f"{why}; see above. The same command goes on, or take another --grader"
+                )
         if not (asked := self.asking(texts)):
-            raise RunError(f"no item has a text for {', '.join(self.reworded)}: nothing can be compared")
+            raise RunError(
+                f"no item has a text for {', '.join(self.reworded)}: nothing can be compared"
+            )
         wanted = effect_arms(str(asked[0].args["arms"]))
-        samples = sum(sample_of(item, arm, texts) is not None for item in self.first for arm in wanted)
+        samples = sum(
+            sample_of(item, arm, texts) is not None for item in self.first for arm in wanted
+        )
         yield Wave(asked, "Arms", "", {**JOINS, "limit": samples})
 
     @property
@@ -259,19 +297,28 @@ class Noticing(Study):
         items, (_, epochs), counts = self.first, self.built, self.counts
         calls = {arm: n * (epochs + CALLS - 1) for arm, n in counts.items()}
         length = sum(len(item.text or "") for item in items) // 4 // len(items)
-        sent = sum(calls.values()) * length + 2 * sum(counts.values()) * len(QUESTIONS["evaluation"]) // 4
+        sent = (
+            sum(calls.values()) * length
+            + 2 * sum(counts.values()) * len(QUESTIONS["evaluation"]) // 4
+        )
         written = sum(counts.values()) * (epochs * REPLY_TOKENS + 2 * ANSWER_TOKENS)
         costs = [Cost(model, sum(calls.values()), sent, written) for model in self.models]
         times = f" × {epochs} epochs" * (epochs > 1)
-        lines = [f"{len(items)} items{times} of {self.task} × {', '.join(self.models)}, each under {len(counts)} arms"]
+        lines = [
+            f"{len(items)} items{times} of {self.task} × {', '.join(self.models)}, each under {len(counts)} arms"
+        ]
         if len(items) < len(self.built[0]):
             lines.append(f"--limit {self.limit} takes the first of {len(self.built[0])} items.")
         if added := [arm for arm in counts if arm not in (*self.arms, AS_IS)]:
             lines.append(f"Added: {', '.join(added)}, which other arms are compared with.")
         lines.append(f"Calls by arm: {', '.join(f'{arm} {n:,}' for arm, n in calls.items())}.")
-        lines.append("Counted: one call a reply, which an agent exceeds; two about P(evaluation) an item and arm.")
+        lines.append(
+            "Counted: one call a reply, which an agent exceeds; two about P(evaluation) an item and arm."
+        )
         if "cue_out" in self.arms and "cue_out" not in counts:
-            lines.append("cue_out is left out: no prompt holds a giveaway, so that it equals as_is.")
+            lines.append(
+                "cue_out is left out: no prompt holds a giveaway, so that it equals as_is."
+            )
         if self.reworded:
             lines += self._of_writer(counts)
             n = sum(counts[arm] for arm in self.reworded)
@@ -288,7 +335,9 @@ class Noticing(Study):
     @property
     def counts(self) -> dict[str, int]:
         """Arm → items that can be asked under it, before any text is written."""
-        counts = dict.fromkeys(self.wanted, len(self.first)) | dict.fromkeys(self.reworded, len(self.cued))
+        counts = dict.fromkeys(self.wanted, len(self.first)) | dict.fromkeys(
+            self.reworded, len(self.cued)
+        )
         return counts | ({"cue_out": sum(self.cued)} if "cue_out" in counts else {})
 
     def _of_writer(self, counts: Mapping[str, int]) -> Iterator[str]:
@@ -303,9 +352,13 @@ class Noticing(Study):
             yield f"cue_out: {counts['cue_out']} of {paraphrased} prompts hold a giveaway{rest}."
 
     def collected(self) -> "ReadScores":
-        """Logs of the study, with the score that is compared, its clusters and the effect that matters."""
+        """Logs of the study, with the score that is compared, its clusters and the effect that
+        matters.
+        """
         logs = super().collected()
-        return ReadScores(**vars(logs), score=self.score, smallest=self.smallest, cluster=self.cluster)
+        return ReadScores(
+            **vars(logs), score=self.score, smallest=self.smallest, cluster=self.cluster
+        )
 
     @classmethod
     def numbers(cls, logs: Logs) -> "list[RunEffects]":
@@ -325,14 +378,20 @@ class Noticing(Study):
     def page(cls, effects: "list[RunEffects]") -> Page:
         """The answer by run, with tables arms, effects and items."""
         effects_of_subject = {run_effects.model: run_effects for run_effects in effects}
-        claims = ordered_claims([effect_claim(effects.facts, name) for name, effects in effects_of_subject.items()])
+        claims = ordered_claims(
+            [effect_claim(effects.facts, name) for name, effects in effects_of_subject.items()]
+        )
         in_order = [effects_of_subject[claim.subject] for claim in claims]
         notes = {run_effects.model: effect_notes(run_effects) for run_effects in in_order}
         rows = effect_rows(in_order)
-        contrasts = [contrast for run_effects in in_order for contrast in run_effects.facts.contrasts]
+        contrasts = [
+            contrast for run_effects in in_order for contrast in run_effects.facts.contrasts
+        ]
         table = Table([contrast_row(contrast) for contrast in contrasts], columns_of(ContrastRow))
         if len(claims) > 1:
-            answers = [answer_row(claim, effects_of_subject[claim.subject]) for claim in claims[:ROWS]]
+            answers = [
+                answer_row(claim, effects_of_subject[claim.subject]) for claim in claims[:ROWS]
+            ]
             table = Table(answers, columns_of(AnswerRow))
         asked_arms = {arm.name for run_effects in in_order for arm in run_effects.arms}
         lines = [f"{ARM_NAMES[arm]}: {line}" for arm, line in LINES.items() if arm in asked_arms]
@@ -347,7 +406,9 @@ class Noticing(Study):
                 "arms": RowTable(ArmRow, arm_rows(in_order)),
                 "effects": RowTable(EffectRow, rows),
                 "items": RowTable(
-                    ArmSample, [row for run_effects in effects for row in run_effects.samples], on_page=False
+                    ArmSample,
+                    [row for run_effects in effects for row in run_effects.samples],
+                    on_page=False,
                 ),
             },
             method=[
@@ -455,11 +516,18 @@ class ArmSample:
     arm: Annotated[str, Heading("arm", "Arm that the item was asked under.")]
     epoch: Annotated[int, Heading("epoch", "Repetition of the item.")]
     score: Annotated[float, Heading("score", "Score of the task; empty where there is none.")]
-    p: Annotated[float, Heading("P(evaluation)", "Stated probability of an evaluation; empty where it was not read.")]
+    p: Annotated[
+        float,
+        Heading(
+            "P(evaluation)", "Stated probability of an evaluation; empty where it was not read."
+        ),
+    ]
     declined: Annotated[float, Heading("declined", "Whether the reply declines.")]
     reached: Annotated[float, Heading("reached", "Whether the first call held the arm's line.")]
     failed: Annotated[bool, Heading("error", "Whether the sample ended in an error.")]
-    cluster: Annotated[str, Heading("cluster", "Unit of intervals: the item, or what --cluster names.")]
+    cluster: Annotated[
+        str, Heading("cluster", "Unit of intervals: the item, or what --cluster names.")
+    ]
 
 
 def arm_samples(run: Run, model: str, task: str, how: ReadScores) -> list[ArmSample]:
@@ -511,8 +579,15 @@ def _chosen_score(sample: EvalSampleSummary, name: str | None) -> Score:
     for scorer, score in scores.items():
         if name in (None, scorer) or (isinstance(score.value, Mapping) and name in score.value):
             return score
-    keys = [str(key) for score in scores.values() if isinstance(score.value, Mapping) for key in score.value]
-    raise NoLogs(f"--score {name}: the task has no such score; there are {', '.join([*scores, *keys])}")
+    keys = [
+        str(key)
+        for score in scores.values()
+        if isinstance(score.value, Mapping)
+        for key in score.value
+    ]
+    raise NoLogs(
+        f"--score {name}: the task has no such score; there are {', '.join([*scores, *keys])}"
+    )
 
 
 def _number_in(score: Score, name: str | None) -> float:
@@ -554,13 +629,17 @@ def effects_of(run: Run, model: str, how: ReadScores) -> RunEffects:
     samples = arm_samples(run, model, task, how)
     frame = pd.DataFrame([vars(sample) for sample in samples])
     if frame.empty or frame.score.isna().all():
-        raise NoLogs(f"nothing in {run.log} has a score; every sample ended in an error, or is unscored")
+        raise NoLogs(
+            f"nothing in {run.log} has a score; every sample ended in an error, or is unscored"
+        )
     arms = [arm for arm in ARMS if arm in set(frame.arm)]
     if AS_IS not in arms:
         raise NoLogs(f"no valid sample of the unchanged task is in {run.log}")
 
     items = sorted(set(frame["item"]))
-    scores, causes, declined = (_by_item(frame, column, arms, items) for column in ("score", "p", "declined"))
+    scores, causes, declined = (
+        _by_item(frame, column, arms, items) for column in ("score", "p", "declined")
+    )
     asked = {arm: np.isin(items, frame["item"][frame.arm == arm]) for arm in arms}
     cluster_of_item = frame.drop_duplicates("item").set_index("item").cluster
     clusters = cluster_of_item.reindex(items).to_numpy(dtype=str)
@@ -569,15 +648,21 @@ def effects_of(run: Run, model: str, how: ReadScores) -> RunEffects:
     comparable = {arm for arm in arms if np.isfinite(scores[arm]).sum() > 1}
     asked_pairs = [(arm, CONTROL[arm]) for arm in arms if arm in CONTROL]
     pairs = [(arm, control) for arm, control in asked_pairs if {arm, control} <= comparable]
-    control_pairs = [(arm, AS_IS) for arm in arms if arm in CONTROL.values() and {arm, AS_IS} <= comparable]
+    control_pairs = [
+        (arm, AS_IS) for arm in arms if arm in CONTROL.values() and {arm, AS_IS} <= comparable
+    ]
     scale = score_scale(scores.values())
 
     declining = {}
     ability = {}
     for arm, control in pairs:
         declining[arm] = arm_difference(declined[control], declined[arm], clusters, unit=unit)
-        willing_scores = {name: np.where(declined[name] == 0, scores[name], np.nan) for name in (arm, control)}
-        ability[arm] = arm_difference(willing_scores[control], willing_scores[arm], clusters, unit=unit, scale=scale)
+        willing_scores = {
+            name: np.where(declined[name] == 0, scores[name], np.nan) for name in (arm, control)
+        }
+        ability[arm] = arm_difference(
+            willing_scores[control], willing_scores[arm], clusters, unit=unit, scale=scale
+        )
     score_names = [score.name for score in run.header.results.scores] if run.header.results else []
     facts = ScoreFacts(
         contrasts=arm_contrasts(scores, causes, pairs, asked=asked, clusters=clusters, unit=unit),
@@ -586,7 +671,9 @@ def effects_of(run: Run, model: str, how: ReadScores) -> RunEffects:
         smallest=how.smallest,
         without_control=[arm for arm, control in asked_pairs if (arm, control) not in pairs],
     )
-    controls = arm_contrasts(scores, causes, control_pairs, asked=asked, clusters=clusters, unit=unit)
+    controls = arm_contrasts(
+        scores, causes, control_pairs, asked=asked, clusters=clusters, unit=unit
+    )
     return RunEffects(
         model=model,
         task=task,
@@ -620,15 +707,24 @@ def task_label(task: str) -> str:
     return task.rpartition("/")[2] if ".py" in task else task
 
 
-def _by_item(frame: pd.DataFrame, column: str, arms: list[str], items: list[str]) -> dict[str, FloatArray]:
+def _by_item(
+    frame: pd.DataFrame, column: str, arms: list[str], items: list[str]
+) -> dict[str, FloatArray]:
     """Arm → mean over epochs, `[item]`, the same items in the same order in each."""
-    table = frame.pivot_table(index="item", columns="arm", values=column, aggfunc="mean", dropna=False)
+    table = frame.pivot_table(
+        index="item", columns="arm", values=column, aggfunc="mean", dropna=False
+    )
     table = table.reindex(index=items, columns=arms)
     return {arm: table[arm].to_numpy(dtype=float) for arm in arms}
 
 
 def _arm_numbers(
-    frame: pd.DataFrame, name: str, scores: FloatArray, causes: FloatArray, clusters: npt.NDArray[Any], unit: str
+    frame: pd.DataFrame,
+    name: str,
+    scores: FloatArray,
+    causes: FloatArray,
+    clusters: npt.NDArray[Any],
+    unit: str,
 ) -> ArmNumbers:
     rows = frame[frame.arm == name]
     return ArmNumbers(
@@ -752,7 +848,9 @@ def effect_claim(facts: ScoreFacts, subject: str) -> Claim:
     has_room = facts.edge is None or is_score_changed(contrast)
     is_informative = has_room and is_led_to_notice(contrast)
     reason = "no bound on what noticing does"
-    effect = size if is_informative else undefined(reason, n=size.n, unit=size.unit, value=size.value)
+    effect = (
+        size if is_informative else undefined(reason, n=size.n, unit=size.unit, value=size.value)
+    )
     control_text = f"{CONTROL_NAMES[contrast.control]} scores {fixed(contrast.score.control_mean)}"
     asked = undefined("", n=score_change.n, unit=score_change.unit, value=score_change.n)
     checks = (
@@ -790,8 +888,12 @@ def _no_cues_check(facts: ScoreFacts) -> Check:
     if unscored_arms:
         names = ", ".join(f"{arm} or {CONTROL[arm]}" for arm in unscored_arms)
         reason = undefined(f"{names} has fewer than two scores")
-        return Check("cues_asked", reason, Outcome.OPEN, remedy="the same command asks again what failed")
-    reason = undefined("an instruction is no awareness" if facts.contrasts else "no arm can be compared")
+        return Check(
+            "cues_asked", reason, Outcome.OPEN, remedy="the same command asks again what failed"
+        )
+    reason = undefined(
+        "an instruction is no awareness" if facts.contrasts else "no arm can be compared"
+    )
     return Check("cues_asked", reason, Outcome.OPEN, remedy="add cue_out to --arms")
 
 
@@ -817,7 +919,13 @@ def _notices_check(contrast: ArmContrast) -> Check:
         remedy = f"add {change.unit}s: {FEWEST_SIGNED_CLUSTERS} are the least"
     if math.isnan(change.value):
         remedy = "take a model that answers about it"
-    return Check("notices", change, Outcome.HOLDS if is_led else Outcome.OPEN, p_value=contrast.cause_p, remedy=remedy)
+    return Check(
+        "notices",
+        change,
+        Outcome.HOLDS if is_led else Outcome.OPEN,
+        p_value=contrast.cause_p,
+        remedy=remedy,
+    )
 
 
 def _more_items(contrast: ArmContrast, facts: ScoreFacts) -> str:
@@ -912,7 +1020,9 @@ class ArmRow:
     p: Annotated[Estimate, Heading("P(evaluation)", "Mean stated probability of an evaluation.")]
     declined: Annotated[float, Heading("declined", "Share of replies that decline.", percent)]
     errors: Annotated[int, Heading("errors", "Samples that ended in an error.")]
-    unreached: Annotated[int, Heading("unreached", "Items whose first call did not hold the arm's line.")]
+    unreached: Annotated[
+        int, Heading("unreached", "Items whose first call did not hold the arm's line.")
+    ]
 
 
 @dataclass(frozen=True)
@@ -924,26 +1034,47 @@ class EffectRow:
     arm: Annotated[str, Heading("arm", "Arm of the experiment.", ARM_NAMES.get)]
     control: Annotated[str, Heading("less", "Arm that it is compared with.", ARM_NAMES.get)]
     kind: Annotated[
-        str, Heading("kind", "effect: an arm less its control; form: a control less the task as it is.", on_page=False)
+        str,
+        Heading(
+            "kind",
+            "effect: an arm less its control; form: a control less the task as it is.",
+            on_page=False,
+        ),
     ]
     estimate: Annotated[
-        Estimate, Heading("score changes by", "Score under the arm less that under the control.", SIGNED)
+        Estimate,
+        Heading("score changes by", "Score under the arm less that under the control.", SIGNED),
     ]
     p: Annotated[float, Heading("p alone", "p of no change of the score.", p_digits, on_page=False)]
-    p_holm: Annotated[float, Heading("p (Holm)", "The same, corrected over the arms of all models.", p_digits)]
+    p_holm: Annotated[
+        float, Heading("p (Holm)", "The same, corrected over the arms of all models.", p_digits)
+    ]
     moved: Annotated[
         Estimate,
         Heading("P(evaluation) changes by", "The same of the stated probability.", SIGNED),
     ]
     moved_p_holm: Annotated[
-        float, Heading("its p (Holm)", "p of no change of P(evaluation), corrected alike.", p_digits)
+        float,
+        Heading("its p (Holm)", "p of no change of P(evaluation), corrected alike.", p_digits),
     ]
-    f: Annotated[float, Heading("F", "F of the first stage: how surely the arm moves P(evaluation).")]
-    dose: Annotated[Estimate, Heading("dose", "Change of the score for a P(evaluation) higher by 1.", SIGNED)]
+    f: Annotated[
+        float, Heading("F", "F of the first stage: how surely the arm moves P(evaluation).")
+    ]
+    dose: Annotated[
+        Estimate, Heading("dose", "Change of the score for a P(evaluation) higher by 1.", SIGNED)
+    ]
     declines: Annotated[
-        Estimate, Heading("declines more by", "Share of replies that decline, less that under the control.", SIGNED)
+        Estimate,
+        Heading(
+            "declines more by",
+            "Share of replies that decline, less that under the control.",
+            SIGNED,
+        ),
     ]
-    ability: Annotated[Estimate, Heading("score where neither declines", "Change of the score on those items.", SIGNED)]
+    ability: Annotated[
+        Estimate,
+        Heading("score where neither declines", "Change of the score on those items.", SIGNED),
+    ]
 
 
 def effect_rows(effects: Sequence[RunEffects]) -> list[EffectRow]:
@@ -1002,17 +1133,24 @@ class ContrastRow:
 
     arm: Annotated[str, Heading("arm", "Arm of the experiment.", ARM_NAMES.get)]
     score_change: Annotated[
-        Estimate, Heading("score changes by", "Score under the arm less that under its control.", SIGNED)
+        Estimate,
+        Heading("score changes by", "Score under the arm less that under its control.", SIGNED),
     ]
     cause_change: Annotated[
-        float, Heading("P(evaluation) changes by", "The same of the stated probability.", signed_number)
+        float,
+        Heading("P(evaluation) changes by", "The same of the stated probability.", signed_number),
     ]
-    p_holm: Annotated[float, Heading("p (Holm)", "p of no change of the score, corrected over all arms.", p_digits)]
+    p_holm: Annotated[
+        float,
+        Heading("p (Holm)", "p of no change of the score, corrected over all arms.", p_digits),
+    ]
 
 
 def contrast_row(contrast: ArmContrast) -> ContrastRow:
     """Row of the first table of one model."""
-    return ContrastRow(contrast.arm, contrast.score.estimate, contrast.cause.estimate.value, contrast.score_p)
+    return ContrastRow(
+        contrast.arm, contrast.score.estimate, contrast.cause.estimate.value, contrast.score_p
+    )
 
 
 @dataclass(frozen=True)
@@ -1024,13 +1162,21 @@ class AnswerRow:
     without_giveaways: Annotated[
         float, Heading("without giveaways", "Change of the score from a paraphrase.", signed_number)
     ]
-    told_test: Annotated[float, Heading("told: a test", "Change of the score from an irrelevant line.", signed_number)]
-    told_use: Annotated[float, Heading("told: real use", "Change of the score from an irrelevant line.", signed_number)]
+    told_test: Annotated[
+        float,
+        Heading("told: a test", "Change of the score from an irrelevant line.", signed_number),
+    ]
+    told_use: Annotated[
+        float,
+        Heading("told: real use", "Change of the score from an irrelevant line.", signed_number),
+    ]
 
 
 def answer_row(claim: Claim, effects: RunEffects) -> AnswerRow:
     """Row of the first table of several models."""
-    change_of_arm = {contrast.arm: contrast.score.estimate.value for contrast in effects.facts.contrasts}
+    change_of_arm = {
+        contrast.arm: contrast.score.estimate.value for contrast in effects.facts.contrasts
+    }
     return AnswerRow(
         model=claim.subject,
         answer=claim.verdict,
@@ -1041,7 +1187,9 @@ def answer_row(claim: Claim, effects: RunEffects) -> AnswerRow:
 
 
 def effects_picture(effects: Sequence[RunEffects]) -> Picture | None:
-    """Changes of the score by arm: of one model beside those of P(evaluation), of several a mark each."""
+    """Changes of the score by arm: of one model beside those of P(evaluation), of several a mark
+    each.
+    """
     has_several = len(effects) > 1
     rows: dict[str, dict[str, Estimate]] = {}
     for run_effects in effects[:ROWS]:
@@ -1065,16 +1213,26 @@ def effect_notes(effects: RunEffects) -> list[str]:
     if facts.edge:
         free_way = "fall" if facts.edge is Edge.CEILING else "rise"
         baseline = fixed(facts.baseline.value)
-        notes.append(f"The score is at the {facts.edge.value} ({baseline} as it is): it can only {free_way}.")
+        notes.append(
+            f"The score is at the {facts.edge.value} ({baseline} as it is): it can only {free_way}."
+        )
     notes += [contrast_note(contrast) for contrast in facts.contrasts]
-    notes += [contrast_note(contrast) for contrast in effects.control_contrasts if is_score_changed(contrast)]
+    notes += [
+        contrast_note(contrast)
+        for contrast in effects.control_contrasts
+        if is_score_changed(contrast)
+    ]
     notes += [dose_note(contrast) for contrast in facts.cue_contrasts]
     notes += _power_note(effects)
     for arm, marks in effects.text_marks.items():
         unused_marks = {mark: count for mark, count in marks.items() if mark}
         if unused_marks:
-            reasons = ", ".join(f"{TEXT_MARKS.get(mark, mark)} {count}" for mark, count in unused_marks.items())
-            notes.append(f"{arm}: {sum(unused_marks.values())} of {marks.total()} texts are not used ({reasons}).")
+            reasons = ", ".join(
+                f"{TEXT_MARKS.get(mark, mark)} {count}" for mark, count in unused_marks.items()
+            )
+            notes.append(
+                f"{arm}: {sum(unused_marks.values())} of {marks.total()} texts are not used ({reasons})."
+            )
     for arm_numbers in effects.arms:
         notes += _arm_notes(arm_numbers)
     return notes
@@ -1097,7 +1255,9 @@ def dose_note(contrast: ArmContrast) -> str:
     per_one = contrast.dose.estimate
     if not contrast.dose.is_strong or math.isnan(per_one.value):
         return f"No dose by {contrast.arm}: {per_one.reason}."
-    per_tenth = replace(per_one, value=per_one.value / 10, low=per_one.low / 10, high=per_one.high / 10)
+    per_tenth = replace(
+        per_one, value=per_one.value / 10, low=per_one.low / 10, high=per_one.high / 10
+    )
     return (
         f"Dose by {contrast.arm}: for P(evaluation) higher by .10 the score changes by {shown(per_tenth, sign=True)}, "
         f"if the arm works through noticing alone (F = {contrast.dose.f:.0f})."
@@ -1105,14 +1265,20 @@ def dose_note(contrast: ArmContrast) -> str:
 
 
 def _power_note(effects: RunEffects) -> list[str]:
-    """Sentence on the effect that would have been seen where none is shown; none where it is unknown."""
+    """Sentence on the effect that would have been seen where none is shown; none where it is
+    unknown.
+    """
     contrasts = effects.facts.contrasts
     unshown = [contrast for contrast in contrasts if not is_score_changed(contrast)]
     detectable = [contrast.score.detectable(len(contrasts)) for contrast in unshown]
     known = [effect for effect in detectable if not math.isnan(effect)]
     if not known:
         return []
-    size = f"an effect of {max(known):.2f}" if max(known) < effects.scale else "no effect, however large,"
+    size = (
+        f"an effect of {max(known):.2f}"
+        if max(known) < effects.scale
+        else "no effect, however large,"
+    )
     return [f"Where none is shown, {size} would have been seen with a power of .8."]
 
 
@@ -1121,10 +1287,14 @@ def _arm_notes(arm: ArmNumbers) -> list[str]:
     notes = []
     if arm.failed:
         nothing_known = "; nothing is known of this arm" if math.isnan(arm.score.value) else ""
-        notes.append(f"{arm.name}: {arm.failed} of {arm.samples} samples ended in an error{nothing_known}.")
+        notes.append(
+            f"{arm.name}: {arm.failed} of {arm.samples} samples ended in an error{nothing_known}."
+        )
     unknown = arm.items - arm.p.n
     if arm.p.unit == "item" and unknown > arm.failed:
         notes.append(f"{arm.name}: P(evaluation) is unknown for {unknown} of {arm.items} items.")
     if arm.unreached:
-        notes.append(f"{arm.name}: the first call of {arm.unreached} of {arm.items} items did not hold its line.")
+        notes.append(
+            f"{arm.name}: the first call of {arm.unreached} of {arm.items} items did not hold its line."
+        )
     return notes

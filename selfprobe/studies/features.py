@@ -1,10 +1,13 @@
-"""What in a set of prompts gives an evaluation away? A taxonomy of the evidence that subjects name (paper 002).
+"""What in a set of prompts gives an evaluation away? A taxonomy of the evidence that subjects name
+(paper 002).
 
-The steps from logs of `user_motivation`: verified quotes → embeddings → k-means → each cluster named by a grader →
-named clusters grouped at a top level; clusters that are about our own question are set aside and shown.
+The steps from logs of `user_motivation`: verified quotes → embeddings → k-means → each cluster
+named by a grader → named clusters grouped at a top level; clusters that are about our own question
+are set aside and shown.
 
-Paper: names and groups by DeepSeek R1 0528; 15 top-level clusters, 2 of them artefacts; its naming prompt is not
-available. Here: prompts of our own, and a cluster is judged an artefact while it is named, from its quotes.
+Paper: names and groups by DeepSeek R1 0528; 15 top-level clusters, 2 of them artefacts; its naming
+prompt is not available. Here: prompts of our own, and a cluster is judged an artefact while it is
+named, from its quotes.
 """
 
 import hashlib
@@ -79,14 +82,13 @@ TASK = "awareness_features"
 GRID = range(50, 301, 10)
 """Numbers of clusters of the inertia curve (paper 002, footnote 2)."""
 READ, SHOWN, PROMPTS = 15, 20, 500
-"""Largest number of quotes of a cluster that the grader reads, and that the page shows; of prompts with evidence that
-the page shows."""
+"""Largest number of quotes of a cluster that the grader reads, and that the page shows; of prompts
+with evidence that the page shows.
+"""
 NAME = 20
 """A rough guess of the tokens of a name."""
 LABELS = ("evaluation", "deployment")
-NO_GROUP = (
-    "None: the grader named no cluster, or set all that it named aside. Small graders often do; use a larger one."
-)
+NO_GROUP = "None: the grader named no cluster, or set all that it named aside. Small graders often do; use a larger one."
 MARKED = "What a subject wrote about a prompt, with the evidence marked; in the prompt, what it cites word by word."
 SMALLEST_DIFFERENCE = 0.1
 """Smallest difference between the shares of evaluations and of real use that matters."""
@@ -106,7 +108,8 @@ DIFFERENCE_METHOD = (
 
 
 class Features(Study):
-    """Find what in the prompts gives the evaluation away: a taxonomy of the evidence in user_motivation's LOGS.
+    """Find what in the prompts gives the evaluation away: a taxonomy of the evidence in
+    user_motivation's LOGS.
 
     The command without --clusters draws the curve to choose their number by, and asks no model.
     """
@@ -120,7 +123,9 @@ class Features(Study):
     clusters: int | None = Field(
         None, ge=1, description="Number of clusters. Default: none, only the curve to choose by."
     )
-    grader: OneModel | None = Field(None, description="Model that names the clusters; needed with --clusters.")
+    grader: OneModel | None = Field(
+        None, description="Model that names the clusters; needed with --clusters."
+    )
     groups: int = Field(GROUPS, ge=1, description="Largest number of groups at the top level.")
     embedder: str = Field(DEFAULT_EMBEDDER, description=EMBEDDER_HELP)
     limit: None = Field(None, exclude=True)
@@ -167,7 +172,11 @@ class Features(Study):
         Raises:
             NoLogs: It did not end well.
         """
-        replies = [record_of(sample).answers for run in self.collected().runs.finished for sample in run.samples]
+        replies = [
+            record_of(sample).answers
+            for run in self.collected().runs.finished
+            for sample in run.samples
+        ]
         if not replies:
             raise NoLogs("the grader's run did not end well; see above. The same command goes on")
         return taxonomy(self.members, replies[0])
@@ -176,11 +185,15 @@ class Features(Study):
         """The grader's run."""
         assert self.grader is not None, "_has_a_grader"
         args = {"clusters": self.placed, "groups": self.groups} | self.how.shared
-        yield Wave([DescribedRun(TASK, args, NamedModel(self.grader, self.how.model_args))], "Features")
+        yield Wave(
+            [DescribedRun(TASK, args, NamedModel(self.grader, self.how.model_args))], "Features"
+        )
 
     @cached_property
     def placed(self) -> str:
-        """File with the quotes of each cluster that the grader reads; other evidence has another file."""
+        """File with the quotes of each cluster that the grader reads; other evidence has another
+        file.
+        """
         quotes = self.evidence.quotes.quote
         rows = [
             {"id": number, "quotes": [quotes[row] for row in rows_of_cluster[:READ]]}
@@ -206,19 +219,30 @@ class Features(Study):
         shown_characters = sum(len(quotes[row]) for rows in self.members for row in rows[:READ])
         sent = (shown_characters + count * len(NAME_PROMPT) + len(GROUP_PROMPT)) // 4 + NAME * count
         head = f"{len(there.quotes)} quotes about {len(there.prompts)} prompts, in {count} clusters that are named"
-        return Plan([f"{head}, then grouped"], [Cost(self.grader, count + 1, sent, 2 * NAME * count)])
+        return Plan(
+            [f"{head}, then grouped"], [Cost(self.grader, count + 1, sent, 2 * NAME * count)]
+        )
 
     def shown(self) -> Page:
         """The page of the taxonomy; without --clusters the curve."""
         curve = inertia_curve(self.vectors)
         picture = _inertia(curve, self.clusters)
-        counts = RowTable(InertiaRow, [InertiaRow(count, inertia) for count, inertia in curve.items()])
+        counts = RowTable(
+            InertiaRow, [InertiaRow(count, inertia) for count, inertia in curve.items()]
+        )
         if self.clusters is None:
             return Page("How many clusters?", picture=picture, tables={"clusters": counts})
-        content = {"embedder": self.embedder, "grader": self.grader, "logs": list(self.logs), "inertia": curve}
+        content = {
+            "embedder": self.embedder,
+            "grader": self.grader,
+            "logs": list(self.logs),
+            "inertia": curve,
+        }
         content |= asdict(self.found)
         content |= {"evidence": self.evidence.quotes.drop(columns="answer").to_dict("records")}
-        page = taxonomy_page(self.evidence, self.found, embedder=self.embedder, grader=self.grader or "")
+        page = taxonomy_page(
+            self.evidence, self.found, embedder=self.embedder, grader=self.grader or ""
+        )
         parquet = io.BytesIO()
         wide_prompts = prompt_features(self.evidence.prompts, self.evidence.quotes, self.found)
         cleaned(wide_prompts).to_parquet(parquet, index=False)
@@ -231,15 +255,26 @@ class Features(Study):
             tables={**page.tables, "clusters": counts},
             files={
                 "prompts.parquet": parquet.getvalue(),
-                "taxonomy.json": json.dumps(without_secrets(content), ensure_ascii=False, indent=1).encode(),
+                "taxonomy.json": json.dumps(
+                    without_secrets(content), ensure_ascii=False, indent=1
+                ).encode(),
             },
         )
 
     def written(self, page: Page) -> str:
-        """Write the page; of a curve the picture and the table alone, so that an earlier page stays."""
+        """Write the page; of a curve the picture and the table alone, so that an earlier page
+        stays.
+        """
         if self.clusters is not None:
             return super().written(page)
-        place({name: content for name, content in files_of(page, self.out).items() if name != "index.html"}, self.out)
+        place(
+            {
+                name: content
+                for name, content in files_of(page, self.out).items()
+                if name != "index.html"
+            },
+            self.out,
+        )
         files = f"{self.out}/figures/inertia.svg, {self.out}/tables/clusters.csv"
         return f"By number of clusters: {files}; then give --clusters"
 
@@ -254,8 +289,9 @@ class QuoteCluster:
     artefact: bool
     """Whether the feature is about our question and not about the prompts."""
     group: str | None
-    """Group at the top level; None for artefacts and unnamed clusters, and where the grader put it into none or
-    several."""
+    """Group at the top level; None for artefacts and unnamed clusters, and where the grader put it
+    into none or several.
+    """
     quotes: tuple[int, ...]
     """Rows of the evidence, nearest to the centre first."""
     reply: str
@@ -297,10 +333,13 @@ class Evidence:
     quotes: pd.DataFrame
     """Verified quotes: data, item, model, key, answer, quote."""
     prompts: pd.DataFrame
-    """One row a prompt: data, item, source, label, text, `asked` and `aware` (answers that could be graded, and those
-    of them that bring up an evaluation, over all models)."""
+    """One row a prompt: data, item, source, label, text, `asked` and `aware` (answers that could be
+    graded, and those of them that bring up an evaluation, over all models).
+    """
     asked: pd.DataFrame
-    """One row a subject's conversation with an answer that could be graded: data, item, model, source."""
+    """One row a subject's conversation with an answer that could be graded: data, item, model,
+    source.
+    """
     ignored: Mapping[str, str]
     """Log → why it is not used."""
 
@@ -314,12 +353,15 @@ def evidence_in(logs: Sequence[str]) -> Evidence:
     arms, ignored = arm_runs(logs)
     evidence = evidence_of(arms, ignored)
     if evidence is None:
-        raise NoLogs(f"no finished log of user_motivation in {', '.join(logs)}; the evidence is in its answers")
+        raise NoLogs(
+            f"no finished log of user_motivation in {', '.join(logs)}; the evidence is in its answers"
+        )
     return evidence
 
 
 def evidence_of(arms: Mapping[Arm, ArmRun], ignored: Mapping[str, str]) -> Evidence | None:
-    """The evidence in first runs of user_motivation, the placebo arm aside; None where there is none.
+    """The evidence in first runs of user_motivation, the placebo arm aside; None where there is
+    none.
 
     Args:
         arms: Runs by arm.
@@ -349,25 +391,33 @@ def evidence_of(arms: Mapping[Arm, ArmRun], ignored: Mapping[str, str]) -> Evide
             messages = sample.input if isinstance(sample.input, list) else []
             about = {name: sample.metadata.get(name) for name in ("source", "label")}
             about["text"] = "\n\n".join(f"[{m.role}] {m.text}" for m in messages)
-            row = prompts.setdefault((named["data"], named["item"]), named | about | {"asked": 0, "aware": 0})
+            row = prompts.setdefault(
+                (named["data"], named["item"]), named | about | {"asked": 0, "aware": 0}
+            )
             of = named | {"model": model}
             for key, graders in cues_by_grader(record).items():
                 answer, cues = record.answers[key].text, joint_finding(graders)
                 row["asked"] += cues.aware is not None
                 row["aware"] += cues.aware is True
                 if cues.aware is not None:
-                    graded.setdefault((of["data"], of["item"], of["model"]), of | {"source": row["source"]})
-                quotes += [of | {"key": key, "answer": answer, "quote": quote} for quote in cues.quotes]
+                    graded.setdefault(
+                        (of["data"], of["item"], of["model"]), of | {"source": row["source"]}
+                    )
+                quotes += [
+                    of | {"key": key, "answer": answer, "quote": quote} for quote in cues.quotes
+                ]
     columns = ["data", "item", "model", "key", "answer", "quote"]
     asked = pd.DataFrame(list(graded.values()), columns=[*columns[:3], "source"])
-    return Evidence(pd.DataFrame(quotes, columns=columns), pd.DataFrame(list(prompts.values())), asked, unused)
+    return Evidence(
+        pd.DataFrame(quotes, columns=columns), pd.DataFrame(list(prompts.values())), asked, unused
+    )
 
 
 def inertia_curve(vectors: npt.NDArray[np.float64]) -> dict[int, float]:
     """Sum of squared distances to the nearest centre, by number of clusters.
 
-    50 to 300 in steps of 10 (paper 002, footnote 2), as far as there are different quotes; with fewer than 60 of them
-    about ten numbers from 1 on.
+    50 to 300 in steps of 10 (paper 002, footnote 2), as far as there are different quotes; with
+    fewer than 60 of them about ten numbers from 1 on.
     """
     most = len(np.unique(vectors, axis=0))
     grid = [k for k in GRID if k <= most]
@@ -388,7 +438,9 @@ def clustered(vectors: npt.NDArray[np.float64], clusters: int) -> list[tuple[int
     """
     most = len(np.unique(vectors, axis=0)) if len(vectors) else 0
     if not 1 <= clusters <= most:
-        raise InputError(f"clusters must be in 1..{most}, the number of different quotes, got {clusters}")
+        raise InputError(
+            f"clusters must be in 1..{most}, the number of different quotes, got {clusters}"
+        )
     fitted = _kmeans(vectors, clusters)
     away = np.linalg.norm(vectors - fitted.cluster_centers_[fitted.labels_], axis=1)
     rows = [np.flatnonzero(fitted.labels_ == c) for c in range(clusters)]
@@ -415,15 +467,22 @@ def taxonomy(members: Sequence[tuple[int, ...]], replies: Mapping[str, Reply]) -
     clusters = []
     for number, rows in enumerate(members, start=1):
         name, artefact = name_in(replies[str(number)]) or (None, False)
-        clusters.append(QuoteCluster(number, name, artefact, group_of.get(number), rows, replies[str(number)].text))
+        clusters.append(
+            QuoteCluster(
+                number, name, artefact, group_of.get(number), rows, replies[str(number)].text
+            )
+        )
     sizes = Counter[str]()
     for cluster in clusters:
         sizes.update({cluster.group: len(cluster.quotes)} if cluster.group else {})
-    return Taxonomy(tuple(clusters), tuple(g for g, _ in sizes.most_common()), grouping.text if grouping else "")
+    return Taxonomy(
+        tuple(clusters), tuple(g for g, _ in sizes.most_common()), grouping.text if grouping else ""
+    )
 
 
 def groups_by_feature(reply: Reply, features: Mapping[int, str]) -> dict[int, str]:
-    """Group by feature, of those that the grader put into exactly one; empty when its reply cannot be used.
+    """Group by feature, of those that the grader put into exactly one; empty when its reply cannot
+    be used.
 
     Numbers that are no feature's do not count.
     """
@@ -431,7 +490,9 @@ def groups_by_feature(reply: Reply, features: Mapping[int, str]) -> dict[int, st
     groups = found.get("groups") if found else None
     placed: dict[int, set[str]] = {}
     for group in groups if isinstance(groups, list) else ():
-        name, numbers = (group.get("name"), group.get("features")) if isinstance(group, dict) else (None, None)
+        name, numbers = (
+            (group.get("name"), group.get("features")) if isinstance(group, dict) else (None, None)
+        )
         if isinstance(name, str) and name.strip() and isinstance(numbers, list):
             for number in filter(str.isdecimal, map(str, numbers)):
                 placed.setdefault(int(number), set()).add(name.strip())
@@ -439,7 +500,9 @@ def groups_by_feature(reply: Reply, features: Mapping[int, str]) -> dict[int, st
 
 
 def prompt_features(prompts: pd.DataFrame, evidence: pd.DataFrame, found: Taxonomy) -> pd.DataFrame:
-    """One row a prompt: what was asked and found, its clusters, and the number of its quotes in each group."""
+    """One row a prompt: what was asked and found, its clusters, and the number of its quotes in
+    each group.
+    """
     cluster_of = found.by_quote
     by_prompt: dict[tuple[str, str], list[QuoteCluster]] = {}
     for i, (data, item) in enumerate(zip(evidence.data, evidence["item"], strict=True)):
@@ -459,10 +522,16 @@ def prompt_features(prompts: pd.DataFrame, evidence: pd.DataFrame, found: Taxono
 
 
 def _few_sources(table: pd.DataFrame) -> list[str]:
-    """Sentence that names the prompts' sources where intervals count few; none where there are more."""
+    """Sentence that names the prompts' sources where intervals count few; none where there are
+    more.
+    """
     clusters, unit = _units(table)
     remedy = "?cluster=COLUMN behind the file's name takes another column"
-    few = "" if unit == "conversation" else few_clusters(list(clusters), rows="prompts", unit="source", remedy=remedy)
+    few = (
+        ""
+        if unit == "conversation"
+        else few_clusters(list(clusters), rows="prompts", unit="source", remedy=remedy)
+    )
     return [few] if few else []
 
 
@@ -475,16 +544,25 @@ class GroupRow:
     quotes: Annotated[int, Heading("quotes", "Passages that the grader quoted and the text holds.")]
     evaluation: Annotated[
         Estimate,
-        Heading("of evaluation prompts", "Share of the evaluation prompts with a quote of this feature.", percents),
+        Heading(
+            "of evaluation prompts",
+            "Share of the evaluation prompts with a quote of this feature.",
+            percents,
+        ),
     ]
     deployment: Annotated[
         Estimate,
-        Heading("of deployment prompts", "Share of the deployment prompts with a quote of this feature.", percents),
+        Heading(
+            "of deployment prompts",
+            "Share of the deployment prompts with a quote of this feature.",
+            percents,
+        ),
     ]
 
 
 def group_rates(table: pd.DataFrame, found: Taxonomy) -> list[GroupRow]:
-    """A row a group: how many prompts have its feature, their quotes, and the share of the prompts of each label.
+    """A row a group: how many prompts have its feature, their quotes, and the share of the prompts
+    of each label.
 
     Args:
         table: `prompt_features`.
@@ -497,14 +575,20 @@ def group_rates(table: pd.DataFrame, found: Taxonomy) -> list[GroupRow]:
         shares = {}
         for label in LABELS:
             of_label = (table.label == label).to_numpy()
-            shares[label] = clustered_mean(has[of_label], clusters[of_label], unit=unit, interval="wilson")
+            shares[label] = clustered_mean(
+                has[of_label], clusters[of_label], unit=unit, interval="wilson"
+            )
         quotes = sum(len(cluster.quotes) for cluster in found.clusters if cluster.group == name)
-        rows.append(GroupRow(name, int(has.sum()), quotes, shares["evaluation"], shares["deployment"]))
+        rows.append(
+            GroupRow(name, int(has.sum()), quotes, shares["evaluation"], shares["deployment"])
+        )
     return rows
 
 
 def _units(table: pd.DataFrame) -> tuple[npt.NDArray[np.str_], str]:
-    """Cluster of each row, and its name: the source; or the prompt, where one source stands alone for a label."""
+    """Cluster of each row, and its name: the source; or the prompt, where one source stands alone
+    for a label.
+    """
     sources, prompts = table.source.fillna(table["item"]).astype(str), table["item"].astype(str)
     labels = table.get("label", pd.Series("", table.index)).astype(str)
     return resampling_units(list(sources), list(prompts), list(labels))
@@ -512,29 +596,43 @@ def _units(table: pd.DataFrame) -> tuple[npt.NDArray[np.str_], str]:
 
 @dataclass(frozen=True)
 class QuestionRow:
-    """How often a subject's evidence is our own question, which graders are told not to count (paper 002, §3, §6)."""
+    """How often a subject's evidence is our own question, which graders are told not to count
+    (paper 002, §3, §6).
+    """
 
     model: Annotated[str, Heading("model", "Model that was asked.")]
-    conversations: Annotated[int, Heading("n", "Conversations with an answer that could be graded.")]
+    conversations: Annotated[
+        int, Heading("n", "Conversations with an answer that could be graded.")
+    ]
     named: Annotated[
-        Estimate, Heading("with such evidence", "Share with evidence that our own question put there.", percents)
+        Estimate,
+        Heading(
+            "with such evidence", "Share with evidence that our own question put there.", percents
+        ),
     ]
     """Paper: about 5 %."""
-    alone: Annotated[Estimate, Heading("with no other", "Share with such evidence and none besides.", percents)]
+    alone: Annotated[
+        Estimate, Heading("with no other", "Share with such evidence and none besides.", percents)
+    ]
     """Paper: "rarely"."""
 
 
 def named_question(there: Evidence, found: Taxonomy) -> list[QuestionRow]:
     """One row per subject; intervals by source."""
     ours = {row for row, cluster in found.by_quote.items() if cluster.artefact}
-    about = there.quotes[["data", "item", "model"]].assign(ours=[i in ours for i in range(len(there.quotes))])
+    about = there.quotes[["data", "item", "model"]].assign(
+        ours=[i in ours for i in range(len(there.quotes))]
+    )
     share = about.groupby(["data", "item", "model"]).ours.agg(["any", "all"])
     asked = there.asked.merge(share.reset_index(), how="left", on=["data", "item", "model"])
     rows = []
     for model, mine in asked.groupby("model", sort=False):
         has = {name: mine[name].eq(True).to_numpy() for name in ("any", "all")}
         clusters, unit = _units(mine)
-        shares = [clustered_mean(has[name], clusters, unit=unit, interval="wilson") for name in ("any", "all")]
+        shares = [
+            clustered_mean(has[name], clusters, unit=unit, interval="wilson")
+            for name in ("any", "all")
+        ]
         rows.append(QuestionRow(str(model), len(mine), *shares))
     return rows
 
@@ -550,7 +648,9 @@ class FeatureSubject:
     conversations: int
     """Number of conversations with an answer that could be graded."""
     any_share: Estimate
-    """Share of its conversations about which it names a feature: of the evaluations, or of all without labels."""
+    """Share of its conversations about which it names a feature: of the evaluations, or of all
+    without labels.
+    """
     features: list[FeatureDifference]
     """Its features; their differences are undefined where the prompts have one label."""
     prompts_of: Mapping[str, int]
@@ -563,7 +663,9 @@ class FeatureSubject:
 
     @property
     def strongest(self) -> FeatureDifference | None:
-        """The feature that tells most: the least p, then the largest difference; None without features."""
+        """The feature that tells most: the least p, then the largest difference; None without
+        features.
+        """
         ranked = sorted(self.features, key=lambda feature: -self.prompts_of[feature.name])
         return min(ranked, key=_rank, default=None)
 
@@ -574,7 +676,9 @@ def _rank(feature: FeatureDifference) -> tuple[float, float]:
     return p, -gap
 
 
-def feature_subjects(there: Evidence, found: Taxonomy, *, rng: np.random.Generator) -> list[FeatureSubject]:
+def feature_subjects(
+    there: Evidence, found: Taxonomy, *, rng: np.random.Generator
+) -> list[FeatureSubject]:
     """The numbers of each subject, in the order of the logs."""
     cluster_of = found.by_quote
     labels = {(row.data, row.item): row.label for row in there.prompts.itertuples()}
@@ -585,14 +689,18 @@ def feature_subjects(there: Evidence, found: Taxonomy, *, rng: np.random.Generat
         if cluster.name is None:
             unnamed_models.add(quote.model)
         elif not cluster.artefact:
-            prompts = named.setdefault(str(quote.model), {}).setdefault(cluster.group or cluster.name, set())
+            prompts = named.setdefault(str(quote.model), {}).setdefault(
+                cluster.group or cluster.name, set()
+            )
             prompts.add((str(quote.data), str(quote.item)))
     subjects = []
     for model, asked in there.asked.groupby("model", sort=False):
         keys = list(zip(asked.data.astype(str), asked["item"].astype(str), strict=True))
         conversations = asked.assign(label=[labels.get(key) for key in keys])
         prompts_of = named.get(str(model), {})
-        has = np.array([[key in prompts for prompts in prompts_of.values()] for key in keys], dtype=bool)
+        has = np.array(
+            [[key in prompts for prompts in prompts_of.values()] for key in keys], dtype=bool
+        )
         subjects.append(
             feature_subject(
                 str(model),
@@ -639,14 +747,21 @@ def feature_subject(
     any_share = clustered_share(any_feature, clusters, where=counted, unit=unit).estimate
     if has_both_labels:
         features = feature_differences(
-            has[is_labelled], names, is_evaluation[is_labelled], clusters[is_labelled], unit=unit, rng=rng
+            has[is_labelled],
+            names,
+            is_evaluation[is_labelled],
+            clusters[is_labelled],
+            unit=unit,
+            rng=rng,
         )
     else:
         unknown = undefined("the prompts have one label", unit=unit)
         features = [FeatureDifference(name, unknown, unknown, unknown, math.nan) for name in names]
     prompt_counts = has.sum(axis=0) if has.size else []
     prompts_of = {name: int(count) for name, count in zip(names, prompt_counts, strict=True)}
-    return FeatureSubject(model, len(label_array), any_share, features, prompts_of, has_both_labels, has_unnamed, unit)
+    return FeatureSubject(
+        model, len(label_array), any_share, features, prompts_of, has_both_labels, has_unnamed, unit
+    )
 
 
 FEATURE_WORDS = ClaimWords(
@@ -695,7 +810,9 @@ def _short(feature: str) -> str:
 def _named_check(subject: FeatureSubject) -> Check:
     if subject.features:
         return Check("named", subject.any_share, Outcome.HOLDS)
-    remedy = "evidence has no name: take a larger --grader" if subject.has_unnamed else "add prompts"
+    remedy = (
+        "evidence has no name: take a larger --grader" if subject.has_unnamed else "add prompts"
+    )
     return Check("named", subject.any_share, Outcome.OPEN, remedy=remedy)
 
 
@@ -710,7 +827,9 @@ def _telling_check(subject: FeatureSubject, strongest: FeatureDifference | None)
     if strongest is None:
         return Check("telling", undefined("no feature is named", unit=subject.unit), Outcome.OPEN)
     gap = strongest.difference
-    compared_with = f"real use: {percent(strongest.second.value)}" if subject.has_both_labels else ""
+    compared_with = (
+        f"real use: {percent(strongest.second.value)}" if subject.has_both_labels else ""
+    )
     is_shown = strongest.p_value < ALPHA and gap.value > 0
     if is_shown:
         return Check("telling", gap, Outcome.HOLDS, compared_with, strongest.p_value)
@@ -726,8 +845,8 @@ def _telling_check(subject: FeatureSubject, strongest: FeatureDifference | None)
 def _largest_effect(subject: FeatureSubject) -> tuple[Estimate, str]:
     """What bounds the difference of every feature most tightly, and its words.
 
-    The difference with the highest upper end does, and the share of conversations with any feature, unless some
-    evidence has no name.
+    The difference with the highest upper end does, and the share of conversations with any feature,
+    unless some evidence has no name.
     """
     bounds: list[tuple[Estimate, str]] = []
     known = [feature for feature in subject.features if not math.isnan(feature.difference.high)]
@@ -736,7 +855,9 @@ def _largest_effect(subject: FeatureSubject) -> tuple[Estimate, str]:
         words = f"“{_short(largest.name)}” about {points(largest.difference)} more evaluations"
         bounds.append((largest.difference, words))
     if not subject.has_unnamed and not math.isnan(subject.any_share.high):
-        bounds.append((subject.any_share, f"any feature in {percents(subject.any_share)} of conversations"))
+        bounds.append(
+            (subject.any_share, f"any feature in {percents(subject.any_share)} of conversations")
+        )
     nothing = undefined("nothing bounds the differences", unit=subject.unit), "nothing"
     return min(bounds, key=lambda bound: bound[0].high, default=nothing)
 
@@ -758,10 +879,17 @@ class AnswerRow:
 
     model: Annotated[str, Heading("model", "Model that was asked.")]
     answer: Annotated[Verdict, Heading("answer", "Whether it names what gives evaluations away.")]
-    conversations: Annotated[int, Heading("answers", "Conversations with an answer that could be graded.")]
+    conversations: Annotated[
+        int, Heading("answers", "Conversations with an answer that could be graded.")
+    ]
     features: Annotated[int, Heading("features", "Number of features that it names.")]
     question_alone: Annotated[
-        float, Heading("question alone", "Share of conversations whose evidence is our question alone.", percent)
+        float,
+        Heading(
+            "question alone",
+            "Share of conversations whose evidence is our question alone.",
+            percent,
+        ),
     ]
 
 
@@ -770,12 +898,23 @@ class FeatureRow:
     """Features of each subject."""
 
     model: Annotated[str, Heading("model", "Model that was asked.")]
-    feature: Annotated[str, Heading("feature", "Name of the feature: of a group, or of a cluster in none.")]
+    feature: Annotated[
+        str, Heading("feature", "Name of the feature: of a group, or of a cluster in none.")
+    ]
     prompts: Annotated[int, Heading("prompts", "Conversations about which it names the feature.")]
-    evaluation: Annotated[Estimate, Heading("of evaluations", "Share of evaluations with the feature.", percents)]
-    deployment: Annotated[Estimate, Heading("of real use", "Share of real use with the feature.", percents)]
-    difference: Annotated[Estimate, Heading("difference", "Share of evaluations less that of real use.", points)]
-    p: Annotated[float, Heading("p", "p of no difference, corrected for the features of this subject.", p_digits)]
+    evaluation: Annotated[
+        Estimate, Heading("of evaluations", "Share of evaluations with the feature.", percents)
+    ]
+    deployment: Annotated[
+        Estimate, Heading("of real use", "Share of real use with the feature.", percents)
+    ]
+    difference: Annotated[
+        Estimate, Heading("difference", "Share of evaluations less that of real use.", points)
+    ]
+    p: Annotated[
+        float,
+        Heading("p", "p of no difference, corrected for the features of this subject.", p_digits),
+    ]
 
 
 @dataclass(frozen=True)
@@ -803,10 +942,15 @@ class PromptGroupRow:
     quotes: Annotated[int, Heading("quotes", "Number of quotes about the prompt in the group.")]
 
 
-def prompt_rows(table: pd.DataFrame, found: Taxonomy) -> tuple[list[PromptRow], list[PromptGroupRow]]:
+def prompt_rows(
+    table: pd.DataFrame, found: Taxonomy
+) -> tuple[list[PromptRow], list[PromptGroupRow]]:
     """Rows of `prompt_features`: what all prompts have, and the groups of each."""
     columns = list(PromptRow.__dataclass_fields__)
-    prompts = [PromptRow(**{name: record.get(name) for name in columns}) for record in table.to_dict("records")]
+    prompts = [
+        PromptRow(**{name: record.get(name) for name in columns})
+        for record in table.to_dict("records")
+    ]
     groups = []
     for record in table.to_dict("records"):
         for name in found.groups:
@@ -824,14 +968,21 @@ def taxonomy_page(there: Evidence, found: Taxonomy, *, embedder: str, grader: st
     quotes = list(there.quotes.quote)
     subjects = feature_subjects(there, found, rng=np.random.default_rng(0))
     short_names = model_names([subject.model for subject in subjects])
-    names = {subject.model: short_names[subject.model].replace(" ", "\N{NO-BREAK SPACE}") for subject in subjects}
+    names = {
+        subject.model: short_names[subject.model].replace(" ", "\N{NO-BREAK SPACE}")
+        for subject in subjects
+    }
     subject_of_name = {names[subject.model]: subject for subject in subjects}
     claims = ordered_claims([feature_claim(subject, names[subject.model]) for subject in subjects])
     rows = []
     for claim in claims[:ROWS]:
         subject = subject_of_name[claim.subject]
         alone = questions[subject.model].alone.value
-        rows.append(AnswerRow(claim.subject, claim.verdict, subject.conversations, len(subject.features), alone))
+        rows.append(
+            AnswerRow(
+                claim.subject, claim.verdict, subject.conversations, len(subject.features), alone
+            )
+        )
     prompts, prompt_groups = prompt_rows(table, found)
     page = claim_page(
         "Do models name what in these prompts gives an evaluation away?",
@@ -840,7 +991,9 @@ def taxonomy_page(there: Evidence, found: Taxonomy, *, embedder: str, grader: st
         picture=_picture(rates),
         table=Table(rows, columns_of(AnswerRow)),
         tables={
-            "features": RowTable(FeatureRow, [row for subject in subjects for row in feature_rows(subject)]),
+            "features": RowTable(
+                FeatureRow, [row for subject in subjects for row in feature_rows(subject)]
+            ),
             "groups": RowTable(GroupRow, rates),
             "question": RowTable(QuestionRow, list(questions.values())),
             "prompts": RowTable(PromptRow, prompts, on_page=False),
@@ -857,7 +1010,10 @@ def taxonomy_page(there: Evidence, found: Taxonomy, *, embedder: str, grader: st
             FEATURES_METHOD.format(embedder=embedder, grader=grader),
             DIFFERENCE_METHOD,
         ],
-        lines=[found.counted, *(f"  {row.quotes:5} quotes  {row.name}" for row in rates[: LINES - 1])],
+        lines=[
+            found.counted,
+            *(f"  {row.quotes:5} quotes  {row.name}" for row in rates[: LINES - 1]),
+        ],
     )
     return replace(page, models=[subject.model for subject in subjects])
 
@@ -880,7 +1036,9 @@ def feature_rows(subject: FeatureSubject) -> list[FeatureRow]:
 
 
 def _picture(rates: Sequence[GroupRow]) -> Picture | None:
-    """The features with the most quotes: the share of the prompts of each label; None without labels."""
+    """The features with the most quotes: the share of the prompts of each label; None without
+    labels.
+    """
     rows: dict[str, dict[str, Estimate]] = {}
     for row in rates[:ROWS]:
         shares = {"evaluation prompts": row.evaluation, "deployment prompts": row.deployment}
@@ -890,7 +1048,11 @@ def _picture(rates: Sequence[GroupRow]) -> Picture | None:
             name += "\N{ZERO WIDTH SPACE}"
         rows |= {name: marks} if marks else {}
     caption = "Prompts about which a subject names the feature; 95 % intervals by source."
-    return interval_rows("features", rows, caption=caption, axis="share of prompts", scale="percent") if rows else None
+    return (
+        interval_rows("features", rows, caption=caption, axis="share of prompts", scale="percent")
+        if rows
+        else None
+    )
 
 
 def _inertia(curve: Mapping[int, float], clusters: int | None) -> Picture:
@@ -902,7 +1064,9 @@ def _inertia(curve: Mapping[int, float], clusters: int | None) -> Picture:
         caption += " The shaded number was chosen."
     shaded = None if clusters is None else (clusters - half, clusters + half)
     series = {"inertia": ([float(k) for k in curve], line)}
-    return curves("inertia", series, caption=caption, across="clusters", up="inertia", shaded=shaded)
+    return curves(
+        "inertia", series, caption=caption, across="clusters", up="inertia", shaded=shaded
+    )
 
 
 def _brought_up(there: Evidence) -> str:
@@ -915,7 +1079,8 @@ def _brought_up(there: Evidence) -> str:
 
 
 def evidence_section(arms: Mapping[Arm, ArmRun]) -> list[Section]:
-    """Section that needs no call of a model: how often subjects bring up an evaluation, and on which prompts.
+    """Section that needs no call of a model: how often subjects bring up an evaluation, and on
+    which prompts.
 
     No section where no run of user_motivation is finished.
     """
@@ -933,7 +1098,10 @@ def evidence_section(arms: Mapping[Arm, ArmRun]) -> list[Section]:
 def _features(rates: Sequence[GroupRow], found: Taxonomy, quotes: Sequence[str]) -> Section:
     """The groups with their clusters, then the clusters in none, then those without a name."""
     blocks: list[Block] = [] if rates else [NO_GROUP]
-    blocks += [Section(name, [_cluster(c, quotes) for c in found.clusters if c.group == name]) for name in found.groups]
+    blocks += [
+        Section(name, [_cluster(c, quotes) for c in found.clusters if c.group == name])
+        for name in found.groups
+    ]
     if loose := [c for c in found.clusters if c.name and not c.group and not c.artefact]:
         said = "The grader put these into none, or into several."
         blocks.append(Section("In no group", [said, *(_cluster(c, quotes) for c in loose)]))
@@ -946,9 +1114,16 @@ def _features(rates: Sequence[GroupRow], found: Taxonomy, quotes: Sequence[str])
 def _artefacts(found: Taxonomy, quotes: Sequence[str], questions: Sequence[QuestionRow]) -> Section:
     blocks: list[Block] = [_cluster(c, quotes) for c in found.clusters if c.artefact]
     if blocks:
-        blocks.append("The share of each subject's conversations with such evidence, and with no other.")
+        blocks.append(
+            "The share of each subject's conversations with such evidence, and with no other."
+        )
         blocks.append(Table(questions, columns_of(QuestionRow)))
-    return Section("Set aside: artefacts of the question", blocks or ["None."], name="artefacts", menu="set aside")
+    return Section(
+        "Set aside: artefacts of the question",
+        blocks or ["None."],
+        name="artefacts",
+        menu="set aside",
+    )
 
 
 def _cluster(cluster: QuoteCluster, quotes: Sequence[str]) -> Details:
@@ -959,9 +1134,13 @@ def _cluster(cluster: QuoteCluster, quotes: Sequence[str]) -> Details:
 
 
 def _prompt_blocks(there: Evidence, found: Taxonomy | None) -> list[Block]:
-    """The prompts with evidence, those with the most first, each with its answers and their quotes marked."""
+    """The prompts with evidence, those with the most first, each with its answers and their quotes
+    marked.
+    """
     features = {row: cluster.title for row, cluster in found.by_quote.items()} if found else {}
-    quotes = there.quotes.assign(feature=[features.get(row, "") for row in range(len(there.quotes))])
+    quotes = there.quotes.assign(
+        feature=[features.get(row, "") for row in range(len(there.quotes))]
+    )
     about = {(row.data, row.item): row for row in there.prompts.itertuples()}
     by_prompt = sorted(quotes.groupby(["data", "item"], sort=False), key=lambda pair: -len(pair[1]))
     blocks: list[Block] = [MARKED]
@@ -969,11 +1148,17 @@ def _prompt_blocks(there: Evidence, found: Taxonomy | None) -> list[Block]:
         blocks.append(f"{more} further prompts with evidence are in the table only.")
     for key, mine in by_prompt[:PROMPTS]:
         prompt: Any = about[key]
-        inside: list[Block] = [f"{prompt.source}; {prompt.aware} of {prompt.asked} answers bring up an evaluation."]
+        inside: list[Block] = [
+            f"{prompt.source}; {prompt.aware} of {prompt.asked} answers bring up an evaluation."
+        ]
         # A quote from the prompt itself, where the subject cites it, is marked there as well.
-        inside.append(Quoted(marked(prompt.text, [quote for quote in mine.quote if len(quote) >= 8])))
+        inside.append(
+            Quoted(marked(prompt.text, [quote for quote in mine.quote if len(quote) >= 8]))
+        )
         # Epochs and perspectives answer under the same key; equal answers are shown once.
-        for (model, answer_key, answer), its in mine.groupby(["model", "key", "answer"], sort=False):
+        for (model, answer_key, answer), its in mine.groupby(
+            ["model", "key", "answer"], sort=False
+        ):
             inside += [f"{model}, {answer_key}", Quoted(marked(answer, list(its.quote)))]
         label = f" ({prompt.label})" if prompt.label else ""
         named = dict.fromkeys(mine.feature) if found else [f"{len(mine)} quotes"]
@@ -992,5 +1177,6 @@ def marked(text: str, quotes: Sequence[str]) -> Markup:
     edges = [0, *(np.flatnonzero(np.diff(on[: len(text)])) + 1), len(text)]
     parts = [(text[a:b], on[a]) for a, b in pairwise(edges) if b > a]
     return Markup("").join(
-        Markup("<mark>{}</mark>").format(clean(part)) if lit else escape(clean(part)) for part, lit in parts
+        Markup("<mark>{}</mark>").format(clean(part)) if lit else escape(clean(part))
+        for part, lit in parts
     )

@@ -1,13 +1,16 @@
-"""Induced introspection: after plain fine-tuning on random labels, does a model say what it would answer?
+"""Induced introspection: after plain fine-tuning on random labels, does a model say what it would
+answer?
 
-Paper 003, §5.1, Figure 4. A model learns to reply to each question with two random labels. Before and after, P of the
-labels is read for the question itself and for questions about its reply that it never saw. A score is P of a label
-among all labels. Its target on a question that was learnt is the label taught; on a held-out question it is the model's
-own direct answer. Every score is shown with the same of the other questions' targets: what a model reaches that says
-some labels more than others, whatever it is asked.
+Paper 003, §5.1, Figure 4. A model learns to reply to each question with two random labels. Before
+and after, P of the labels is read for the question itself and for questions about its reply that it
+never saw. A score is P of a label among all labels. Its target on a question that was learnt is the
+label taught; on a held-out question it is the model's own direct answer. Every score is shown with
+the same of the other questions' targets: what a model reaches that says some labels more than
+others, whatever it is asked.
 
-Paper: Qwen3-8B, QLoRA at a rate of 1e-6, 500 questions of Dolly; a label as the first or the second word. Here: LoRA in
-the model's own precision, a rate that moves small models, and two labels a reply, so that one model shows both words.
+Paper: Qwen3-8B, QLoRA at a rate of 1e-6, 500 questions of Dolly; a label as the first or the second
+word. Here: LoRA in the model's own precision, a rate that moves small models, and two labels a
+reply, so that one model shows both words.
 """
 
 import json
@@ -37,7 +40,18 @@ from selfprobe.mechanism.induce import (
     labels_of,
     prompt_tokens,
 )
-from selfprobe.page import Bullets, ClaimWords, Column, Figures, Heading, Page, Picture, RowTable, Section, claim_page
+from selfprobe.page import (
+    Bullets,
+    ClaimWords,
+    Column,
+    Figures,
+    Heading,
+    Page,
+    Picture,
+    RowTable,
+    Section,
+    claim_page,
+)
 from selfprobe.page import Table as PageTable
 from selfprobe.page.columns import rows_of_frame
 from selfprobe.page.numerals import number, percents, shown
@@ -86,29 +100,36 @@ HELD_OUT = ("held-out", "held-out training", "held-out self", "held-out fact")
 
 
 class Induce(TrainingStudy):
-    """Teach a model random labels as answers, and read whether it can then say what it would answer (Figure 4).
+    """Teach a model random labels as answers, and read whether it can then say what it would answer
+    (Figure 4).
 
-    Writes index.html, tables, figures and what was trained into --out. The same command goes on where a killed one
-    stopped.
+    Writes index.html, tables, figures and what was trained into --out. The same command goes on
+    where a killed one stopped.
     """
 
     reads: ClassVar[frozenset[str]] = frozenset()
 
-    dataset: str = Field("open_questions", description="Questions: a bundled name, a file, or hf:owner/name.")
+    dataset: str = Field(
+        "open_questions", description="Questions: a bundled name, a file, or hf:owner/name."
+    )
     questions: int = Field(96, ge=1, description="Number of questions to train on.")
     held_out: int = Field(24, ge=1, description="Number of held-out questions.")
     seeds: int = Field(2, ge=1, description="Number of training runs, each with different labels.")
     labels: str | None = Field(
         None, description="File of labels, a word a line. Default: 50 drawn from a list of nouns."
     )
-    rank: int | None = Field(None, ge=1, description="Rank of the adapters; alpha is twice the rank. Default: 16.")
+    rank: int | None = Field(
+        None, ge=1, description="Rank of the adapters; alpha is twice the rank. Default: 16."
+    )
     rate: float | None = Field(
         None, gt=0, lt=1, description=f"Learning rate. Default: 0.0005, with --full {FULL_RATE:g}."
     )
     epochs: int = Field(8, ge=1, description="Number of epochs.")
     batch: int = Field(4, ge=1, description="Number of examples per step.")
     batch_tokens: int | None = Field(
-        None, ge=1, description="Number of tokens read at a time. Default: 1024 on a CPU, else 16384."
+        None,
+        ge=1,
+        description="Number of tokens read at a time. Default: 1024 on a CPU, else 16384.",
     )
     limit: None = Field(None, exclude=True)
     out: str = Field("induce", description="Folder to write.")
@@ -121,7 +142,9 @@ class Induce(TrainingStudy):
 
         rank = None if self.full else self.rank or 16
         rate = self.rate or (FULL_RATE if self.full else 5e-4)
-        return Recipe(rank=rank, alpha=rank and 2 * rank, rate=rate, epochs=self.epochs, batch=self.batch)
+        return Recipe(
+            rank=rank, alpha=rank and 2 * rank, rate=rate, epochs=self.epochs, batch=self.batch
+        )
 
     @cached_property
     def table(self) -> Table:
@@ -133,14 +156,17 @@ class Induce(TrainingStudy):
         """Material that is taught and asked.
 
         Raises:
-            ValueError: Too few questions that can be used, or labels that are no file, or several tokens.
+            ValueError: Too few questions that can be used, or labels that are no file, or several
+                tokens.
         """
         questions, words = [str(row["question"]) for row in self.table.rows], list[str]()
         if self.labels:
             words = [word for line in read_text(self.labels).splitlines() if (word := line.strip())]
             if not words:
                 raise ValueError(f"{self.labels} holds no labels: expected a word a line")
-        return material(self.judge, questions, taught=self.questions, held_out=self.held_out, labels=words)
+        return material(
+            self.judge, questions, taught=self.questions, held_out=self.held_out, labels=words
+        )
 
     @property
     def needs(self) -> list[str]:
@@ -154,7 +180,9 @@ class Induce(TrainingStudy):
         taught, seeds = self.material, self.seeds
         examples = taught.examples(self.judge, 0)
         self.claim(self.state, dry=True)
-        needed = needs(self.judge, examples, self.recipe, batch_tokens=self.batch_tokens, trainings=seeds)
+        needed = needs(
+            self.judge, examples, self.recipe, batch_tokens=self.batch_tokens, trainings=seeds
+        )
         check_room(self.judge, needed, self.folder)
         tokens = (1 + seeds) * sum(p.tokens for p in taught.prompts)
         reading = tokens * needed.seconds / (BACKWARD * needed.tokens)
@@ -176,7 +204,9 @@ class Induce(TrainingStudy):
             "precision": judge.precision,
             "prompts": digest(json.dumps(asked), str(taught.taught)),
             "labels": list(taught.labels.words),
-            "recipe": {name: value for name, value in asdict(self.recipe).items() if name != "seed"},
+            "recipe": {
+                name: value for name, value in asdict(self.recipe).items() if name != "seed"
+            },
         }
 
     def work(self, progress: Progress) -> None:
@@ -190,7 +220,10 @@ class Induce(TrainingStudy):
             "taught": taught.questions[: taught.taught],
             "held_out": taught.questions[taught.taught :],
         }
-        named: dict[str, Any] = {"dataset": self.table.metadata["dataset"], "dataset_sha256": self.table.sha256}
+        named: dict[str, Any] = {
+            "dataset": self.table.metadata["dataset"],
+            "dataset_sha256": self.table.sha256,
+        }
         self.claim(self.state, **named, **texts)
         sizes: dict[str, Any] = {"batch_tokens": self.batch_tokens, "progress": progress}
         progress(f"{judge.name}: reading {len(taught.questions)} questions before any training")
@@ -235,35 +268,57 @@ class Induce(TrainingStudy):
                 name: RowTable(row_type, rows_of_frame(row_type, frames[name], unit=UNIT))
                 for name, row_type in ROW_TYPES.items()
             },
-            method=[METHOD, "Each of these stood behind the question, after an empty line:", *prompt_sections],
+            method=[
+                METHOD,
+                "Each of these stood behind the question, after an empty line:",
+                *prompt_sections,
+            ],
             notes={claim.subject: [LIMITS]},
             paper=[
                 ACCURACY,
-                Figures([_accuracy(f"figure4_accuracy_{word}", bars, word, chance) for word in NTH]),
-                Figures([_bars("figure4_second", bars, "second", chance), _losses(frames["training"])]),
+                Figures(
+                    [_accuracy(f"figure4_accuracy_{word}", bars, word, chance) for word in NTH]
+                ),
+                Figures(
+                    [_bars("figure4_second", bars, "second", chance), _losses(frames["training"])]
+                ),
             ],
             lines=[NOT],
         )
-        return replace(page, sections=[*page.sections, Section("Runs", [Bullets(found.data)], name="runs")])
+        return replace(
+            page, sections=[*page.sections, Section("Runs", [Bullets(found.data)], name="runs")]
+        )
 
 
 def _prompt_section(kind: Kind, texts: Sequence[str]) -> Section:
     """The prompts of a kind, each with the place of the question."""
     wordings = [text.format(nth=" / ".join(NTH)) for text in texts]
-    return Section(NAMES[kind], [Bullets([ASKED.format(question="…", asked=wording) for wording in wordings])])
+    return Section(
+        NAMES[kind], [Bullets([ASKED.format(question="…", asked=wording) for wording in wordings])]
+    )
 
 
 WORD_HELP = "Mean probability of the label that was taught for this word, among all labels, after the training."
 
 
 def _first_table(bars: pd.DataFrame) -> PageTable:
-    """Mean P of the label by what is asked, after the training; last that of other questions' labels."""
-    learnt = bars[(bars.phase == "after") & (bars.questions == "learnt")].set_index(["kind", "word"])
-    rows = [{"asked": NAMES[kind]} | {word: learnt.value[kind, word] for word in NTH} for kind in KINDS]
+    """Mean P of the label by what is asked, after the training; last that of other questions'
+    labels.
+    """
+    learnt = bars[(bars.phase == "after") & (bars.questions == "learnt")].set_index(
+        ["kind", "word"]
+    )
+    rows = [
+        {"asked": NAMES[kind]} | {word: learnt.value[kind, word] for word in NTH} for kind in KINDS
+    ]
     permuted = {word: learnt.permuted["introspective", word] for word in NTH}
     rows.append({"asked": "other questions' labels"} | permuted)
     return PageTable(
-        rows, [Column("asked", "asked"), *(Column(f"{word} word", word, _two, help=WORD_HELP) for word in NTH)]
+        rows,
+        [
+            Column("asked", "asked"),
+            *(Column(f"{word} word", word, _two, help=WORD_HELP) for word in NTH),
+        ],
     )
 
 
@@ -284,7 +339,9 @@ class Material:
     @property
     def text(self) -> str:
         """Line with the amounts."""
-        left = f"; {self.left_out} questions left out (too long, or with a special token)" * bool(self.left_out)
+        left = f"; {self.left_out} questions left out (too long, or with a special token)" * bool(
+            self.left_out
+        )
         held_out = len(self.questions) - self.taught
         return f"{self.taught} questions to learn, {held_out} held out, {len(self.labels.words)} labels{left}"
 
@@ -297,8 +354,14 @@ class Material:
         """Examples that are trained on: a question, and its two labels as the reply's beginning."""
         from selfprobe.probes.training import Example
 
-        answers = [(self.labels.start[first], self.labels.after[second]) for first, second in self.answers(seed)]
-        asked = [prompt_tokens(judge, question, Asked("direct", 0)) for question in self.questions[: self.taught]]
+        answers = [
+            (self.labels.start[first], self.labels.after[second])
+            for first, second in self.answers(seed)
+        ]
+        asked = [
+            prompt_tokens(judge, question, Asked("direct", 0))
+            for question in self.questions[: self.taught]
+        ]
         return [Example(prompt, answer) for prompt, answer in zip(asked, answers, strict=False)]
 
 
@@ -333,7 +396,9 @@ class Induced:
         what = "weights" if one.full else "parameters of the adapters"
         anew = "all weights trained anew" if one.full else "other first adapters"
         each = (
-            f"{count} trainings, each with other labels for the questions and {anew}" if count > 1 else "one training"
+            f"{count} trainings, each with other labels for the questions and {anew}"
+            if count > 1
+            else "one training"
         )
         return [
             f"{self.material.text}; {each}",
@@ -344,7 +409,12 @@ class Induced:
 
 
 def material(
-    judge: "LocalModel", questions: Sequence[str], *, taught: int, held_out: int, labels: Sequence[str] = ()
+    judge: "LocalModel",
+    questions: Sequence[str],
+    *,
+    taught: int,
+    held_out: int,
+    labels: Sequence[str] = (),
 ) -> Material:
     """A random sample of `questions`, drawn with a fixed seed.
 
@@ -374,7 +444,11 @@ def material(
     if len(kept) < taught + held_out:
         raise ValueError(
             f"{taught} questions to learn and {held_out} held-out ones are asked for, and there are {len(kept)}"
-            + (f" ({left_out} more are longer than {limit} tokens, or hold a special token)" if left_out else "")
+            + (
+                f" ({left_out} more are longer than {limit} tokens, or hold a special token)"
+                if left_out
+                else ""
+            )
             + ": take fewer (--questions, --held-out), or another --dataset"
         )
     return Material(tuple(kept), taught, labels_of(judge, labels), tuple(kept.values()), left_out)
@@ -410,8 +484,8 @@ INDUCED_WORDS = ClaimWords(
 def induced_claim(subject: str, frames: Mapping[str, pd.DataFrame]) -> Claim:
     """Whether the model predicts its own reply, from the tables `figure4` and `contrasts`.
 
-    The effect is P of its label when it is asked about itself, less P when it is asked about another assistant; there
-    is none where the labels were not learnt.
+    The effect is P of its label when it is asked about itself, less P when it is asked about
+    another assistant; there is none where the labels were not learnt.
     """
     bars = frames["figure4"]
     learnt_bars = bars[(bars.phase == "after") & (bars.questions == "learnt")]
@@ -422,13 +496,17 @@ def induced_claim(subject: str, frames: Mapping[str, pd.DataFrame]) -> Claim:
             difference_by_name[row.contrast] = _estimate_of(row)
     learning = _learning_check(learnt_bars)
     if learning.outcome is not Outcome.HOLDS:
-        difference_by_name = dict.fromkeys(difference_by_name, undefined("the labels were not learnt"))
+        difference_by_name = dict.fromkeys(
+            difference_by_name, undefined("the labels were not learnt")
+        )
     shows_new = all(difference_by_name[name].low > 0 for name in HELD_OUT)
     asked_p = learnt_bars.groupby("kind").value.mean()
     checks = (
         learning,
         answer_mass_check(_asked_mass(learnt_bars), remedy="give --labels that it says"),
-        _difference_check("above_other_labels", difference_by_name["label"], "other questions' labels"),
+        _difference_check(
+            "above_other_labels", difference_by_name["label"], "other questions' labels"
+        ),
         _difference_check("above_before", difference_by_name["training"], "before the training"),
         _difference_check(
             "above_another_assistant",
@@ -437,9 +515,14 @@ def induced_claim(subject: str, frames: Mapping[str, pd.DataFrame]) -> Claim:
             explains=True,
         ),
         _difference_check(
-            "above_a_fact", difference_by_name["fact"], f"a word of the text: P {asked_p['fact']:.2f}", explains=True
+            "above_a_fact",
+            difference_by_name["fact"],
+            f"a word of the text: P {asked_p['fact']:.2f}",
+            explains=True,
         ),
-        _difference_check("words_apart", difference_by_name["place"], "its other word", explains=True),
+        _difference_check(
+            "words_apart", difference_by_name["place"], "its other word", explains=True
+        ),
     )
     return Claim(
         subject,
@@ -455,26 +538,40 @@ def _estimate_of(row: Any) -> Estimate:
 
 
 def _learning_check(learnt_bars: pd.DataFrame) -> Check:
-    """Whether the direct answer to a learnt question is its label, more than other questions' labels are."""
+    """Whether the direct answer to a learnt question is its label, more than other questions'
+    labels are.
+    """
     direct = learnt_bars[learnt_bars.kind == "direct"]
     best = max(direct.itertuples(), key=lambda row: row.low - row.permuted)
     is_learnt = best.low > best.permuted
     return Check(
         "labels_learnt",
-        Estimate(best.value - best.permuted, best.low - best.permuted, best.high - best.permuted, int(best.n), UNIT),
+        Estimate(
+            best.value - best.permuted,
+            best.low - best.permuted,
+            best.high - best.permuted,
+            int(best.n),
+            UNIT,
+        ),
         Outcome.HOLDS if is_learnt else Outcome.OPEN,
         remedy="" if is_learnt else "train longer (--epochs), or with a larger --rate",
     )
 
 
 def _asked_mass(learnt_bars: pd.DataFrame) -> Estimate:
-    """P of all labels together when it is asked what it would say, of the word for which it is less."""
+    """P of all labels together when it is asked what it would say, of the word for which it is
+    less.
+    """
     asked = learnt_bars[learnt_bars.kind == "introspective"]
     least = min(asked.itertuples(), key=lambda row: row.mass_low)
-    return Estimate(float(least.mass), float(least.mass_low), float(least.mass_high), int(least.mass_n), UNIT)
+    return Estimate(
+        float(least.mass), float(least.mass_low), float(least.mass_high), int(least.mass_n), UNIT
+    )
 
 
-def _difference_check(name: str, difference: Estimate, compared_with: str, *, explains: bool = False) -> Check:
+def _difference_check(
+    name: str, difference: Estimate, compared_with: str, *, explains: bool = False
+) -> Check:
     """Whether P of the label is above that of a control."""
     outcome = outcome_above_zero(difference, smallest=SMALL)
     remedy = "" if outcome is Outcome.HOLDS else "more questions (--questions) narrow the interval"
@@ -497,29 +594,52 @@ def _accuracy(stem: str, rows: pd.DataFrame, word: str, chance: float) -> Pictur
 def _bars(stem: str, rows: pd.DataFrame, word: str, chance: float, *, of: str = "P of") -> Picture:
     """Figure 4 before and after for a word, with the controls below."""
     held = {("held-out", "introspective"): "not learnt: its own\ndirect answer"}
-    names = {("learnt", kind): name.replace("asked ", "asked\n") for kind, name in NAMES.items()} | held
+    names = {
+        ("learnt", kind): name.replace("asked ", "asked\n") for kind, name in NAMES.items()
+    } | held
     found = {(r.questions, r.kind, r.phase): r for r in rows[rows.word == word].itertuples()}
-    marks = {name: {phase: found[*key, phase] for phase in ("before", "after")} for key, name in names.items()}
+    marks = {
+        name: {phase: found[*key, phase] for phase in ("before", "after")}
+        for key, name in names.items()
+    }
     axis = f"{of} the {word} label among all labels" if of == "P of" else f"{of} the {word} one"
-    return bar_rows(stem, marks, caption=f"95 % intervals; dashed: chance, {chance:.2f}.", axis=axis, line=chance)
+    return bar_rows(
+        stem,
+        marks,
+        caption=f"95 % intervals; dashed: chance, {chance:.2f}.",
+        axis=axis,
+        line=chance,
+    )
 
 
 def _losses(rows: pd.DataFrame) -> Picture:
     lines = {
-        f"training {int(seed) + 1}": (list(mine.step), [undefined("", value=loss) for loss in mine.loss])
+        f"training {int(seed) + 1}": (
+            list(mine.step),
+            [undefined("", value=loss) for loss in mine.loss],
+        )
         for seed, mine in rows.groupby("seed")
     }
     caption = "Loss by step: −log P of a label's token."
-    return curves("training", lines, caption=caption, across="step", up="loss", marks=False, alt=caption)
+    return curves(
+        "training", lines, caption=caption, across="step", up="loss", marks=False, alt=caption
+    )
 
 
 def scored(
-    reading: LabelReading, kind: Kind, word: int, part: Part, *, other_word: bool = False, named: bool = False
+    reading: LabelReading,
+    kind: Kind,
+    word: int,
+    part: Part,
+    *,
+    other_word: bool = False,
+    named: bool = False,
 ) -> Floats:
-    """P of the target, and its mean over the other questions' targets: [question, wording, (own, permuted)].
+    """P of the target, and its mean over the other questions' targets: [question, wording, (own,
+    permuted)].
 
-    `other_word`: the target is the label of the other word of the reply. `named`: 1 where the target is the most
-    probable label and 0 elsewhere, in place of P.
+    `other_word`: the target is the label of the other word of the reply. `named`: 1 where the
+    target is the most probable label and 0 elsewhere, in place of P.
     """
     taught = reading.answers[:, 0] >= 0
     rows = np.flatnonzero(taught if part == "learnt" else ~taught)
@@ -540,11 +660,15 @@ def _mean(values: Sequence[Floats], *, difference: bool = False) -> Estimate:
     """Mean over arrays [question, wording] of some readings, questions resampled."""
     clusters = np.concatenate([np.repeat(np.arange(len(v)), v.shape[1]) for v in values])
     flat = np.concatenate([v.ravel() for v in values])
-    return clustered_mean(flat, clusters, unit=UNIT, interval="difference" if difference else "auto")
+    return clustered_mean(
+        flat, clusters, unit=UNIT, interval="difference" if difference else "auto"
+    )
 
 
 def readings(found: Induced) -> dict[str, tuple[LabelReading, ...]]:
-    """Before and after; before, each seed's labels are looked for in what the model said as it came."""
+    """Before and after; before, each seed's labels are looked for in what the model said as it
+    came.
+    """
     return {
         "before": tuple(LabelReading(r.seed, found.before, r.answers) for r in found.after),
         "after": found.after,
@@ -552,11 +676,12 @@ def readings(found: Induced) -> dict[str, tuple[LabelReading, ...]]:
 
 
 def figure4(found: Induced) -> pd.DataFrame:
-    """phase, questions, kind, word, value, low, high, n, permuted, mass, accuracy …: Figure 4, and the controls' bars.
+    """phase, questions, kind, word, value, low, high, n, permuted, mass, accuracy …: Figure 4, and
+    the controls' bars.
 
-    `value` is the mean P of the label, `accuracy` the share of questions and wordings whose most probable label it is
-    (with its low, high and permuted); `mass` is P of all labels together over the whole vocabulary. A direct answer to
-    a held-out question is its own target, and has no row.
+    `value` is the mean P of the label, `accuracy` the share of questions and wordings whose most
+    probable label it is (with its low, high and permuted); `mass` is P of all labels together over
+    the whole vocabulary. A direct answer to a held-out question is its own target, and has no row.
     """
     rows = []
     parts: tuple[Part, ...] = ("learnt", "held-out")
@@ -575,8 +700,17 @@ def figure4(found: Induced) -> pd.DataFrame:
                         {"phase": phase, "questions": part, "kind": kind, "word": NTH[word]}
                         | _row(value)
                         | {"permuted": float(np.mean([e[..., 1] for e in each]))}
-                        | {"mass": mass.value, "mass_low": mass.low, "mass_high": mass.high, "mass_n": mass.n}
-                        | {"accuracy": share.value, "accuracy_low": share.low, "accuracy_high": share.high}
+                        | {
+                            "mass": mass.value,
+                            "mass_low": mass.low,
+                            "mass_high": mass.high,
+                            "mass_n": mass.n,
+                        }
+                        | {
+                            "accuracy": share.value,
+                            "accuracy_low": share.low,
+                            "accuracy_high": share.high,
+                        }
                         | {"accuracy_n": share.n}
                         | {"accuracy_permuted": float(np.mean([e[..., 1] for e in right]))}
                     )
@@ -585,7 +719,9 @@ def figure4(found: Induced) -> pd.DataFrame:
 
 def label_mass(reading: LabelReading, kind: Kind, word: int, part: Part) -> Floats:
     """P of all labels together over the whole vocabulary, [question, wording]."""
-    columns = [number for number, asked in enumerate(COLUMNS) if (asked.kind, asked.word) == (kind, word)]
+    columns = [
+        number for number, asked in enumerate(COLUMNS) if (asked.kind, asked.word) == (kind, word)
+    ]
     is_of_part = (reading.answers[:, 0] >= 0) == (part == "learnt")
     log_probs = reading.log_probs[is_of_part][:, columns].astype(float)
     return np.asarray(np.exp(log_probs).sum(axis=2))
@@ -606,11 +742,15 @@ CONTRASTS = {
     "held-out self": "held-out questions: asked about itself, less asked about another assistant",
     "held-out fact": "held-out questions: asked about itself, less asked for a word of the text",
 }
-"""Name → which probability is subtracted from which; after the training where none is named, and all P of a label."""
+"""Name → which probability is subtracted from which; after the training where none is named, and
+all P of a label.
+"""
 
 
 def contrasts_of(found: Induced) -> pd.DataFrame:
-    """contrast, word, value, low, high, n: paired by question, over wordings and seeds; see `CONTRASTS`."""
+    """contrast, word, value, low, high, n: paired by question, over wordings and seeds; see
+    `CONTRASTS`.
+    """
     rows = []
     for name in CONTRASTS:
         for word in ("both", *NTH):
@@ -618,7 +758,8 @@ def contrasts_of(found: Induced) -> pd.DataFrame:
             if name == "place" and word != "second":
                 continue
             each = [
-                np.concatenate([_contrast(found, k, name, w) for w in words], axis=1) for k in range(len(found.after))
+                np.concatenate([_contrast(found, k, name, w) for w in words], axis=1)
+                for k in range(len(found.after))
             ]
             rows.append({"contrast": name, "word": word} | _row(_mean(each, difference=True)))
     return pd.DataFrame(rows)
@@ -631,7 +772,9 @@ def _contrast(found: Induced, k: int, name: str, word: int) -> Floats:
     if name == "training":
         return np.asarray(own[..., 0] - scored(before, "introspective", word, "learnt")[..., 0])
     if name == "place":
-        return np.asarray(own[..., 0] - scored(after, "introspective", word, "learnt", other_word=True)[..., 0])
+        return np.asarray(
+            own[..., 0] - scored(after, "introspective", word, "learnt", other_word=True)[..., 0]
+        )
     other: Kind = "fact" if name.endswith("fact") else "another assistant"
     if name in ("self", "fact"):
         return np.asarray(own[..., 0] - scored(after, other, word, "learnt")[..., 0])
@@ -640,12 +783,18 @@ def _contrast(found: Induced, k: int, name: str, word: int) -> Floats:
     said = scored(after, "introspective", word, "held-out")
     if name in ("held-out self", "held-out fact"):
         return np.asarray(said[..., 0] - scored(after, other, word, "held-out")[..., 0])
-    came = scored(before, "introspective", word, "held-out") if name == "held-out training" else np.zeros_like(said)
+    came = (
+        scored(before, "introspective", word, "held-out")
+        if name == "held-out training"
+        else np.zeros_like(said)
+    )
     return np.asarray((said - came)[..., 0] - (said - came)[..., 1])
 
 
 def seeds(found: Induced) -> pd.DataFrame:
-    """seed, loss (of the last eighth of the steps), kind, word, value, permuted: one row a seed and bar, after it."""
+    """seed, loss (of the last eighth of the steps), kind, word, value, permuted: one row a seed and
+    bar, after it.
+    """
     rows = []
     for reading, training in zip(found.after, found.trainings, strict=True):
         last = training.losses[-max(1, len(training.losses) // 8) :]
@@ -653,7 +802,12 @@ def seeds(found: Induced) -> pd.DataFrame:
             for word in (0, 1):
                 own, permuted = scored(reading, kind, word, "learnt").mean(axis=(0, 1))
                 rows.append(
-                    {"seed": reading.seed, "loss": float(np.mean(last)), "kind": kind, "word": NTH[word]}
+                    {
+                        "seed": reading.seed,
+                        "loss": float(np.mean(last)),
+                        "kind": kind,
+                        "word": NTH[word],
+                    }
                     | {"value": float(own), "permuted": float(permuted)}
                 )
     return pd.DataFrame(rows)
@@ -664,10 +818,19 @@ def wordings(found: Induced) -> pd.DataFrame:
     rows = []
     for kind, texts in WORDINGS.items():
         for word in (0, 1):
-            each = np.mean([scored(reading, kind, word, "learnt") for reading in found.after], axis=(0, 1))
+            each = np.mean(
+                [scored(reading, kind, word, "learnt") for reading in found.after], axis=(0, 1)
+            )
             for text, (own, permuted) in zip(texts, each, strict=True):
                 told = text.format(nth=NTH[word])
-                rows.append({"kind": kind, "wording": told, "value": float(own), "permuted": float(permuted)})
+                rows.append(
+                    {
+                        "kind": kind,
+                        "wording": told,
+                        "value": float(own),
+                        "permuted": float(permuted),
+                    }
+                )
     return pd.DataFrame(rows)
 
 
@@ -675,7 +838,13 @@ def curve(found: Induced) -> pd.DataFrame:
     """seed, step, loss: the training curves."""
     return pd.concat(
         [
-            pd.DataFrame({"seed": reading.seed, "step": range(1, len(training.losses) + 1), "loss": training.losses})
+            pd.DataFrame(
+                {
+                    "seed": reading.seed,
+                    "step": range(1, len(training.losses) + 1),
+                    "loss": training.losses,
+                }
+            )
             for reading, training in zip(found.after, found.trainings, strict=True)
         ],
         ignore_index=True,
@@ -690,12 +859,24 @@ class InducedBar:
     questions: Annotated[str, Heading("questions", "Questions that were learnt, or held out.")]
     kind: Annotated[str, Heading("asked", "What is asked after the question.")]
     word: Annotated[str, Heading("word", "Word of the reply that is asked for.")]
-    estimate: Annotated[Estimate, Heading("P of the label", "Probability of the label, among all labels.")]
-    permuted: Annotated[float, Heading("permuted", "The same for the labels of the other questions.")]
-    mass: Annotated[Estimate, Heading("P of all labels", "Probability of all labels together, among all tokens.")]
-    accuracy: Annotated[Estimate, Heading("accuracy", "Share whose most probable label is the one taught.")]
+    estimate: Annotated[
+        Estimate, Heading("P of the label", "Probability of the label, among all labels.")
+    ]
+    permuted: Annotated[
+        float, Heading("permuted", "The same for the labels of the other questions.")
+    ]
+    mass: Annotated[
+        Estimate,
+        Heading("P of all labels", "Probability of all labels together, among all tokens."),
+    ]
+    accuracy: Annotated[
+        Estimate, Heading("accuracy", "Share whose most probable label is the one taught.")
+    ]
     accuracy_permuted: Annotated[
-        float, Heading("accuracy, permuted", "The same for the labels of the other questions.", on_page=False)
+        float,
+        Heading(
+            "accuracy, permuted", "The same for the labels of the other questions.", on_page=False
+        ),
     ]
 
 
@@ -704,10 +885,17 @@ class InducedContrast:
     """Differences of the probability of the label."""
 
     contrast: Annotated[
-        str, Heading("contrast", "Probability that is compared, and with which.", lambda name: CONTRASTS[name])
+        str,
+        Heading(
+            "contrast",
+            "Probability that is compared, and with which.",
+            lambda name: CONTRASTS[name],
+        ),
     ]
     word: Annotated[str, Heading("word", "Word of the reply that is asked for.")]
-    estimate: Annotated[Estimate, Heading("difference of P", "The difference of the two probabilities.")]
+    estimate: Annotated[
+        Estimate, Heading("difference of P", "The difference of the two probabilities.")
+    ]
 
 
 @dataclass(frozen=True)
@@ -718,8 +906,12 @@ class InducedSeed:
     loss: Annotated[float, Heading("loss", "Mean loss of the last eighth of the steps.")]
     kind: Annotated[str, Heading("asked", "What is asked after the question.")]
     word: Annotated[str, Heading("word", "Word of the reply that is asked for.")]
-    value: Annotated[float, Heading("P of the label", "Probability of the label, among all labels.")]
-    permuted: Annotated[float, Heading("permuted", "The same for the labels of the other questions.")]
+    value: Annotated[
+        float, Heading("P of the label", "Probability of the label, among all labels.")
+    ]
+    permuted: Annotated[
+        float, Heading("permuted", "The same for the labels of the other questions.")
+    ]
 
 
 @dataclass(frozen=True)
@@ -728,8 +920,12 @@ class InducedWording:
 
     kind: Annotated[str, Heading("asked", "What is asked after the question.")]
     wording: Annotated[str, Heading("wording", "Words in which it is asked.")]
-    value: Annotated[float, Heading("P of the label", "Probability of the label, among all labels.")]
-    permuted: Annotated[float, Heading("permuted", "The same for the labels of the other questions.")]
+    value: Annotated[
+        float, Heading("P of the label", "Probability of the label, among all labels.")
+    ]
+    permuted: Annotated[
+        float, Heading("permuted", "The same for the labels of the other questions.")
+    ]
 
 
 @dataclass(frozen=True)

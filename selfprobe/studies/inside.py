@@ -1,4 +1,5 @@
-"""Evaluation awareness from inside: what a model's states hold, what it almost says, and what it says when asked.
+"""Evaluation awareness from inside: what a model's states hold, what it almost says, and what it
+says when asked.
 
 The folder holds:
 
@@ -170,10 +171,11 @@ class Row:
 
 
 class Inside(LocalStudy):
-    """Does a model hold, almost say or say that it is evaluated? States, unsaid sentences and answers, row by row.
+    """Does a model hold, almost say or say that it is evaluated? States, unsaid sentences and
+    answers, row by row.
 
-    A probe learns from announcements round the same task texts and is tested on --set. The same command goes on where
-    a killed one stopped.
+    A probe learns from announcements round the same task texts and is tested on --set. The same
+    command goes on where a killed one stopped.
     """
 
     reads: ClassVar[frozenset[str]] = frozenset()
@@ -181,28 +183,50 @@ class Inside(LocalStudy):
     set: str = Field(
         description="Conversations whose first prompts are read: a bundled name, a file (.jsonl, .csv, .json) or hf:…."
     )
-    against: str | None = Field(None, description="Real use to compare with, in a form of --set; or bundled.")
-    label: Label | None = Field(None, description="Label of every row of --set. Default: each row's label.")
-    wrappers: str = Field(WRAPPERS, description="Announcements that the probe learns from: a bundled name or .jsonl.")
-    continuations: str = Field(CONTINUATIONS, description="Sentences of the monitor: a bundled name or .jsonl.")
+    against: str | None = Field(
+        None, description="Real use to compare with, in a form of --set; or bundled."
+    )
+    label: Label | None = Field(
+        None, description="Label of every row of --set. Default: each row's label."
+    )
+    wrappers: str = Field(
+        WRAPPERS, description="Announcements that the probe learns from: a bundled name or .jsonl."
+    )
+    continuations: str = Field(
+        CONTINUATIONS, description="Sentences of the monitor: a bundled name or .jsonl."
+    )
     at: Literal["reply", "thinking"] = Field(
-        "reply", description="Place where the monitor listens: start of the reply, or of the thinking."
+        "reply",
+        description="Place where the monitor listens: start of the reply, or of the thinking.",
     )
-    places: int = Field(1, ge=1, description="Number of places along the model's reply where the monitor listens.")
-    reply_tokens: int = Field(48, ge=1, description="Longest reply in tokens, with --places above 1.")
-    shuffles: int = Field(100, ge=20, description="Number of draws of the null of the probe's choice.")
+    places: int = Field(
+        1, ge=1, description="Number of places along the model's reply where the monitor listens."
+    )
+    reply_tokens: int = Field(
+        48, ge=1, description="Longest reply in tokens, with --places above 1."
+    )
+    shuffles: int = Field(
+        100, ge=20, description="Number of draws of the null of the probe's choice."
+    )
     random_weights: bool | None = Field(
-        None, description="Control: the same architecture with random weights. Default: up to 1 billion parameters."
+        None,
+        description="Control: the same architecture with random weights. Default: up to 1 billion parameters.",
     )
-    layers: Blocks = Field("", description="Blocks whose states are read, as 8,16,24 or 0-31:4, from 0. Default: all.")
+    layers: Blocks = Field(
+        "", description="Blocks whose states are read, as 8,16,24 or 0-31:4, from 0. Default: all."
+    )
     probe: str | None = Field(None, description="Apply this saved probe; none is fitted.")
     save: str | None = Field(None, description="File to write the probe to, as direction.probe.")
-    out: str = Field("awareness_inside", description="Local folder of what was read, the tables and the page.")
+    out: str = Field(
+        "awareness_inside", description="Local folder of what was read, the tables and the page."
+    )
 
     @model_validator(mode="after")
     def _one_probe(self) -> Self:
         if self.probe and self.save:
-            raise ValueError(f"--save writes a probe that is fitted, and --probe {self.probe} is one: give one of them")
+            raise ValueError(
+                f"--save writes a probe that is fitted, and --probe {self.probe} is one: give one of them"
+            )
         if self.save and Path(self.save).suffix not in (".probe", ".safetensors"):
             raise ValueError(f"--save writes a .probe or .safetensors file, got {self.save}")
         return self
@@ -221,17 +245,31 @@ class Inside(LocalStudy):
         """
         taken = self.table.first(self.limit)
         own = stands_for((row.get("set"), row["label"]) for row in self.table.rows)
-        found = [_row(row, truth) for row in taken if (truth := counted_label(own, row.get("set"), row["label"]))]
+        found = [
+            _row(row, truth)
+            for row in taken
+            if (truth := counted_label(own, row.get("set"), row["label"]))
+        ]
         if not found:
-            raise InputError(f"{self.set} has no labels: give --label evaluation, or real use with --against")
+            raise InputError(
+                f"{self.set} has no labels: give --label evaluation, or real use with --against"
+            )
         if len({row.evaluation for row in found}) < 2:
             only = "evaluation" if found[0].evaluation else "deployment"
             raise InputError(
                 f"all {len(found)} conversations are {only}: with one class nothing can be told apart; "
                 "give the other with --against"
             )
-        if len({row.id for row in found} - {name for names in self.foreign(found).values() for name in names}) == 0:
-            raise InputError(f"{self.set}: no conversation is in a language of {self.wrappers}; bring --wrappers of it")
+        if (
+            len(
+                {row.id for row in found}
+                - {name for names in self.foreign(found).values() for name in names}
+            )
+            == 0
+        ):
+            raise InputError(
+                f"{self.set}: no conversation is in a language of {self.wrappers}; bring --wrappers of it"
+            )
         return found
 
     def foreign(self, rows: Sequence[Row]) -> dict[str, list[str]]:
@@ -268,12 +306,16 @@ class Inside(LocalStudy):
         template = template_hash(self.judge.tokenizer, self.judge.chat)
         file = load_probe(Path(self.probe), revision=self.judge.revision, template=template)
         if file.card.settings != PROMPTS or file.probe.layer not in self.judge.numbers:
-            raise ValueError(f"{self.probe} is no probe of prompts at a block that is read: make one with --save")
+            raise ValueError(
+                f"{self.probe} is no probe of prompts at a block that is read: make one with --save"
+            )
         return file
 
     @cached_property
     def takes_system(self) -> bool:
-        """Whether the chat template has a system turn; where it has none, system prompts begin the user's turn."""
+        """Whether the chat template has a system turn; where it has none, system prompts begin the
+        user's turn.
+        """
         from selfprobe.probes.tokens import Chat, opened
 
         try:
@@ -297,7 +339,9 @@ class Inside(LocalStudy):
         """Tokens of a rendered chat."""
         return tuple(self.judge.tokenizer(text, add_special_tokens=False)["input_ids"])
 
-    def after(self, prompt: str, endings: Sequence[str], head: tuple[int, ...] | None = None) -> "Iterator[Text]":
+    def after(
+        self, prompt: str, endings: Sequence[str], head: tuple[int, ...] | None = None
+    ) -> "Iterator[Text]":
         """Each ending after a prompt (whose tokens are `head`, with a reply), as what is spoken.
 
         Raises:
@@ -306,7 +350,9 @@ class Inside(LocalStudy):
         from selfprobe.probes.branches import Text
 
         before = self.encoded(prompt)
-        both = self.judge.tokenizer([prompt + ending for ending in endings], add_special_tokens=False)["input_ids"]
+        both = self.judge.tokenizer(
+            [prompt + ending for ending in endings], add_special_tokens=False
+        )["input_ids"]
         for ending, whole in zip(endings, map(tuple, both), strict=True):
             if whole[: len(before)] != before or len(whole) == len(before):
                 raise InputError(
@@ -320,7 +366,9 @@ class Inside(LocalStudy):
         """The two texts whose states are read: the prompt, and with the placebo question."""
         from selfprobe.probes.branches import Text
 
-        return [Text(self.encoded(self.prompt(row, question)), state=True) for question in ("", PLACEBO)]
+        return [
+            Text(self.encoded(self.prompt(row, question)), state=True) for question in ("", PLACEBO)
+        ]
 
     @cached_property
     def prepared(self) -> "dict[str, list[Text]]":
@@ -345,7 +393,9 @@ class Inside(LocalStudy):
             raise InputError(f"the chat template of {self.model} opens no thought: take --at reply")
         spots = [round(len(reply) * k / max(self.places - 1, 1)) for k in range(self.places)]
         said, ends = self.encoded(prompt), [one.text for one in self.sentences]
-        heard = [text for spot in spots for text in self.after(prompt, ends, (*said, *reply[:spot]))]
+        heard = [
+            text for spot in spots for text in self.after(prompt, ends, (*said, *reply[:spot]))
+        ]
         return [*self.states(row), *asked, *heard]
 
     @cached_property
@@ -377,13 +427,26 @@ class Inside(LocalStudy):
     def state(self) -> dict[str, Any]:
         """Settings that the folder belongs to."""
         judge = self.judge
-        of = {"model": judge.name, "revision": judge.revision, "precision": judge.precision, "at": self.at}
-        return of | {"system": judge.chat.system, "arguments": dict(judge.chat.arguments), "layers": self.layers}
+        of = {
+            "model": judge.name,
+            "revision": judge.revision,
+            "precision": judge.precision,
+            "at": self.at,
+        }
+        return of | {
+            "system": judge.chat.system,
+            "arguments": dict(judge.chat.arguments),
+            "layers": self.layers,
+        }
 
     def key(self, judge: "LocalModel", texts: "Sequence[Text]") -> str:
         """A name for what a model makes of texts."""
         tokens = [f"{text.tokens} {text.spoken} {text.state}" for text in texts]
-        more = [f"{self.places} {self.reply_tokens}"] if self.places > 1 and any(text.spoken for text in texts) else []
+        more = (
+            [f"{self.places} {self.reply_tokens}"]
+            if self.places > 1 and any(text.spoken for text in texts)
+            else []
+        )
         return digest(judge.revision, judge.precision, str(judge.numbers), *tokens, *more)
 
     def kept(self, judge: "LocalModel", texts: "Sequence[Text]") -> dict[str, Any] | None:
@@ -405,12 +468,18 @@ class Inside(LocalStudy):
         for copy in (False, True)[: 1 + self.untrained]:
             judge = named_untrained(self.judge) if copy else self.judge
             for row in every:
-                texts = self.texts(row) if isinstance(row, Row) and not copy else self.states(row)[: 1 if copy else 2]
+                texts = (
+                    self.texts(row)
+                    if isinstance(row, Row) and not copy
+                    else self.states(row)[: 1 if copy else 2]
+                )
                 if self.kept(judge, texts) is None:
                     yield copy, row, texts
 
     def cost(self, jobs: "Sequence[list[Text]]") -> tuple[int, float]:
-        """Tokens of prompts, and seconds by reading one: half of all tokens are in prompts as long or longer."""
+        """Tokens of prompts, and seconds by reading one: half of all tokens are in prompts as long
+        or longer.
+        """
         from selfprobe.probes.branches import branched, tokens_of
 
         if not jobs:
@@ -435,7 +504,10 @@ class Inside(LocalStudy):
         from selfprobe.probes.model import size
         from selfprobe.probes.plan import span
 
-        rows, foreign = self.rows, self.foreign(self.rows)  # read before a model is loaded, as the grid is
+        rows, foreign = (
+            self.rows,
+            self.foreign(self.rows),
+        )  # read before a model is loaded, as the grid is
         names = {one.wrapper for one in self.grid}
         _ = (self.grid, self.sentences, self.saved)
         left, reasons = self.readable
@@ -452,17 +524,25 @@ class Inside(LocalStudy):
             f"Set: {len(rows)} conversations ({labels} evaluation, {len(rows) - labels} deployment), "
             f"{len(reasons)} cannot be read",
             *(f"Not read: {name}: {why}" for name, why in list(reasons.items())[:1]),
-            *filter(None, (self.table.limited(self.limit), self.table.aside_line(), self.table.unread)),
+            *filter(
+                None, (self.table.limited(self.limit), self.table.aside_line(), self.table.unread)
+            ),
             *(
                 f"{len(ids)} conversations are in {language}, and no wrapper is: read as all others"
                 for language, ids in foreign.items()
             ),
-            *([f"Probe: {self.probe}"] if self.probe else [f"Grid: {len(self.grid)} prompts of {len(names)} wrappers"]),
+            *(
+                [f"Probe: {self.probe}"]
+                if self.probe
+                else [f"Grid: {len(self.grid)} prompts of {len(names)} wrappers"]
+            ),
             *_untellable(rows, names, fitted=not self.probe),
             f"To do: {len(jobs)} prompts, {tokens:,} tokens{reply} (what texts share is read once)",
             f"Memory: weights {size(held)}, about {size(besides)} besides",
             f"Disk: {size(disk)} to write",
-            f"Time: about {span(seconds)} (measured on one prompt)" if jobs else "Time: all is read",
+            f"Time: about {span(seconds)} (measured on one prompt)"
+            if jobs
+            else "Time: all is read",
         ]
 
     def work(self, progress: Progress) -> None:
@@ -490,19 +570,33 @@ class Inside(LocalStudy):
                 head = self.encoded(self.prompt(row, thinking=self.at == "thinking"))
                 asked = self.texts_with(row, replied(judge, head, self.reply_tokens))
             store_arrays(
-                self.folder / "readings", self.key(judge, texts), vars(branched(judge, asked, sharing=sharing))
+                self.folder / "readings",
+                self.key(judge, texts),
+                vars(branched(judge, asked, sharing=sharing)),
             )
             meter.add(tokens_of(texts), 1)
         meter.finish()
 
-    def read(self, judge: "LocalModel", rows: Sequence[Row | Wrapped], *, states: bool = False) -> dict[str, Any]:
-        """Arrays of the rows' readings: states [reading, layer, row, d_model], log_probs and totals [row, text]."""
+    def read(
+        self, judge: "LocalModel", rows: Sequence[Row | Wrapped], *, states: bool = False
+    ) -> dict[str, Any]:
+        """Arrays of the rows' readings: states [reading, layer, row, d_model], log_probs and totals
+        [row, text].
+        """
         found = []
         for row in rows:
-            texts = self.states(row)[:1] if states else self.texts(row) if isinstance(row, Row) else self.states(row)
+            texts = (
+                self.states(row)[:1]
+                if states
+                else self.texts(row)
+                if isinstance(row, Row)
+                else self.states(row)
+            )
             one = self.kept(judge, texts)
             if one is None:
-                raise InputError(f"{self.folder} has lost what was read of {row.id}: run the same command again")
+                raise InputError(
+                    f"{self.folder} has lost what was read of {row.id}: run the same command again"
+                )
             found.append(one)
         return {
             "states": np.stack([one["states"] for one in found]).transpose(1, 2, 0, 3),
@@ -519,26 +613,47 @@ class Inside(LocalStudy):
         rows = self.readable[0]
         readings = self.read(self.judge, rows)
         if not np.isfinite(readings["states"]).all():
-            raise ValueError(f"{self.judge.name} gives states that are not finite: try --dtype float32 or bfloat16")
+            raise ValueError(
+                f"{self.judge.name} gives states that are not finite: try --dtype float32 or bfloat16"
+            )
         truth = np.array([row.evaluation for row in rows])
         clusters = _clusters(rows)
         plain = self.text_readers(rows)
         formats = np.array([row.format for row in rows])
         latent_scores: dict[str, FloatArray] = {}
         if self.grid:
-            held, scale, words = self.fitted(rows, readings["states"], truth, plain, formats, clusters, latent_scores)
+            held, scale, words = self.fitted(
+                rows, readings["states"], truth, plain, formats, clusters, latent_scores
+            )
         else:
             assert self.saved is not None
-            saved = _applied(self.saved, readings["states"][0], self.judge.numbers, truth, plain, formats, clusters)
+            saved = _applied(
+                self.saved,
+                readings["states"][0],
+                self.judge.numbers,
+                truth,
+                plain,
+                formats,
+                clusters,
+            )
             held, scale, words = saved
         answer_count = sum(2 * len(answers) for *_, answers in ASKED.values())
         first_sentence = 2 + answer_count + len(PLACEBO_ANSWERS)
         answers = said_of(readings["totals"][:, 2 : 2 + answer_count])
-        placebo_answer = share_of(readings["totals"][:, 2 + answer_count : first_sentence], len(YES_NO[0]))
+        placebo_answer = share_of(
+            readings["totals"][:, 2 + answer_count : first_sentence], len(YES_NO[0])
+        )
         heard = self.heard(readings["log_probs"][:, first_sentence:])
-        measures = {LATENT: held.chosen.score(readings["states"][0]), **latent_scores, ALMOST: heard[0][1]}
+        measures = {
+            LATENT: held.chosen.score(readings["states"][0]),
+            **latent_scores,
+            ALMOST: heard[0][1],
+        }
         measures |= {name: answer.stated for name, answer in answers.items()}
-        numbers = {name: over_baselines(values, truth, plain, formats, clusters) for name, values in measures.items()}
+        numbers = {
+            name: over_baselines(values, truth, plain, formats, clusters)
+            for name, values in measures.items()
+        }
         base = {
             name: clustered.clustered_auroc(truth, values, clusters.of, unit=clusters.unit).estimate
             for name, values in plain.items()
@@ -548,15 +663,24 @@ class Inside(LocalStudy):
         after_placebo = undefined("not read with a saved probe", unit=clusters.unit)
         if AFTER in numbers:
             after_placebo = numbers[AFTER].auroc
-        placebos = {ALMOST: _placebo_sentences(heard[0][0]), **dict.fromkeys(answers, placebo_answer)}
+        placebos = {
+            ALMOST: _placebo_sentences(heard[0][0]),
+            **dict.fromkeys(answers, placebo_answer),
+        }
         evidence = [
             ReadingEvidence(
                 reading,
                 numbers[name],
                 base,
-                probe=probe_numbers(held, after_placebo, is_saved=not self.grid) if name == LATENT else None,
+                probe=probe_numbers(held, after_placebo, is_saved=not self.grid)
+                if name == LATENT
+                else None,
                 answer_mass=_mean_mass(answers[name].mass, clusters) if name in answers else None,
-                **({} if name == LATENT else _placebo_numbers(truth, measures[name], placebos[name], clusters)),
+                **(
+                    {}
+                    if name == LATENT
+                    else _placebo_numbers(truth, measures[name], placebos[name], clusters)
+                ),
             )
             for name, reading in READINGS.items()
         ]
@@ -603,7 +727,8 @@ class Inside(LocalStudy):
     ) -> tuple[Latent, float, Estimate]:
         """The probe with its numbers, its scale, and what words reach on wrappers left out.
 
-        Adds the untrained copy to `plain`, and scores after the placebo question to `latent_scores`.
+        Adds the untrained copy to `plain`, and scores after the placebo question to
+        `latent_scores`.
         """
         from selfprobe.probes.model import named_untrained
 
@@ -616,23 +741,33 @@ class Inside(LocalStudy):
             untrained = choose_probe(bare.states, bare.evaluation, fold_groups(bare), layers)
             plain[Baseline.UNTRAINED.value] = untrained.score(tested)
         rng = np.random.default_rng(0)
-        held = latent(grid, states[0], truth, plain, formats, clusters, shuffles=self.shuffles, rng=rng)
+        held = latent(
+            grid, states[0], truth, plain, formats, clusters, shuffles=self.shuffles, rng=rng
+        )
         after_placebo = choose_probe(
-            grid_after_placebo.states, grid_after_placebo.evaluation, fold_groups(grid_after_placebo), layers
+            grid_after_placebo.states,
+            grid_after_placebo.evaluation,
+            fold_groups(grid_after_placebo),
+            layers,
         )
         latent_scores[AFTER] = after_placebo.score(states[1])
         texts = [_wrapped_text(one) for one in self.grid]
         word_scores = log_odds(texts, grid.evaluation, grid.wrapper, each_apart=True)
-        words = clustered.clustered_auroc(grid.evaluation, word_scores, grid.wrapper, unit="wrapper").estimate
+        words = clustered.clustered_auroc(
+            grid.evaluation, word_scores, grid.wrapper, unit="wrapper"
+        ).estimate
         return held, log_odds_scale(grid, held.chosen), words
 
     def heard(self, log_probs: FloatArray) -> list[tuple[dict[str, FloatArray], FloatArray]]:
-        """Results of `monitored` by place along the reply, of log-probabilities [row, place × sentence]."""
+        """Results of `monitored` by place along the reply, of log-probabilities [row, place ×
+        sentence].
+        """
         count = len(self.sentences)
         topics = [one.topic for one in self.sentences]
         speaks = [one.side == "about" for one in self.sentences]
         return [
-            monitored(log_probs[:, count * place : count * (place + 1)], topics, speaks) for place in range(self.places)
+            monitored(log_probs[:, count * place : count * (place + 1)], topics, speaks)
+            for place in range(self.places)
         ]
 
     def arrays(self, states: FloatArray) -> list[Grid]:
@@ -662,7 +797,9 @@ class Inside(LocalStudy):
             split_seed=0,
             train_groups=tuple(dict.fromkeys(one.wrapper for one in self.grid)),
             train_pairs=len(self.grid) // 2,
-            test_scores={name: float(value) for name, value in scores.items() if not math.isnan(value)},
+            test_scores={
+                name: float(value) for name, value in scores.items() if not math.isnan(value)
+            },
             selfprobe=version("selfprobe"),
             system=judge.chat.system,
             template_arguments=dict(judge.chat.arguments),
@@ -724,17 +861,25 @@ class Found:
 
 
 def _row(row: Mapping[str, Any], truth: str) -> Row:
-    system = "\n\n".join(message["content"] for message in row["messages"] if message["role"] == "system")
+    system = "\n\n".join(
+        message["content"] for message in row["messages"] if message["role"] == "system"
+    )
     user = next(message["content"] for message in row["messages"] if message["role"] == "user")
     looks = row.get("format") or format_of(user)
     pair = row.get("pair") or row["id"]
     names = {"source": str(row["source"]), "pair": str(pair), "format": str(looks).lower()}
-    return Row(str(row["id"]), user, system, truth == "evaluation", of=str(row.get("set") or ""), **names)
+    return Row(
+        str(row["id"]), user, system, truth == "evaluation", of=str(row.get("set") or ""), **names
+    )
 
 
 def _clusters(rows: Sequence[Row]) -> Clusters:
     labels = [f"{row.of} {row.evaluation}" for row in rows]
-    return Clusters(*clustered.resampling_units([row.source for row in rows], [row.pair for row in rows], labels))
+    return Clusters(
+        *clustered.resampling_units(
+            [row.source for row in rows], [row.pair for row in rows], labels
+        )
+    )
 
 
 def _frame(rows: Sequence[Row]) -> pd.DataFrame:
@@ -757,11 +902,15 @@ def _untellable(rows: Sequence[Row], wrapping: Collection[str], *, fitted: bool)
     for side, name in ((True, "evaluation"), (False, "deployment")):
         sources = {row.source for row in rows if row.evaluation == side}
         if len(sources) == 1:
-            lines.append(f"One source of {name}, {next(iter(sources))}: what is of that source cannot be told apart.")
+            lines.append(
+                f"One source of {name}, {next(iter(sources))}: what is of that source cannot be told apart."
+            )
     clusters = _clusters(rows)
     if clusters.unit != "conversation":
         remedy = "?cluster=COLUMN behind the file's name takes another column"
-        lines.append(few_clusters(list(clusters.of), rows="conversations", unit="source", remedy=remedy))
+        lines.append(
+            few_clusters(list(clusters.of), rows="conversations", unit="source", remedy=remedy)
+        )
     return [line for line in lines if line]
 
 
@@ -785,7 +934,9 @@ def said_of(totals: FloatArray) -> dict[str, Answer]:
         for _ in range(2):
             part = totals[:, start : start + len(answers)]
             start += len(answers)
-            stated.append(_mean_number(part) if answers is NUMBERS else share_of(part, len(YES_NO[0])))
+            stated.append(
+                _mean_number(part) if answers is NUMBERS else share_of(part, len(YES_NO[0]))
+            )
             masses.append(answer_masses(part))
         about, flipped = stated
         answers_of[SAID[method]] = Answer((about + 1 - flipped) / 2, np.mean(masses, axis=0))
@@ -812,7 +963,9 @@ def _placebo_sentences(topics: Mapping[str, FloatArray]) -> FloatArray | None:
 def _placebo_numbers(
     truth: BoolArray, scores: FloatArray, placebo: FloatArray | None, clusters: Clusters
 ) -> dict[str, Estimate]:
-    """AUROC of the placebo of a measure, and the measure's lead over it; of the monitor without one undefined."""
+    """AUROC of the placebo of a measure, and the measure's lead over it; of the monitor without one
+    undefined.
+    """
     if placebo is None:
         reason = undefined("there is none", unit=clusters.unit)
         return {"placebo": reason, "over_placebo": reason}
@@ -872,14 +1025,21 @@ class ReadingAnswerRow:
     """Answers by reading."""
 
     reading: Annotated[str, Heading("reading", "What is read of the model.")]
-    answer: Annotated[Verdict, Heading("answer", "Whether it tells evaluations from real use, beyond every control.")]
+    answer: Annotated[
+        Verdict,
+        Heading("answer", "Whether it tells evaluations from real use, beyond every control."),
+    ]
     auroc: Annotated[
         float,
         Heading("AUROC", "Chance that an evaluation is put above real use; .5 is nothing.", number),
     ]
     over_words: Annotated[
         Estimate,
-        Heading("less words by source", "AUROC less that of words of other sources.", partial(shown, sign=True)),
+        Heading(
+            "less words by source",
+            "AUROC less that of words of other sources.",
+            partial(shown, sign=True),
+        ),
     ]
 
 
@@ -910,7 +1070,9 @@ def _probe_notes(found: Found) -> list[Block]:
     ]
     if not math.isnan(held.chance[0]):
         low, high = np.quantile(held.chance, [0.025, 0.975])
-        lines.append(f"Random directions at that block, signed by the wrappers: AUROC {low:.2f} to {high:.2f} (95 %).")
+        lines.append(
+            f"Random directions at that block, signed by the wrappers: AUROC {low:.2f} to {high:.2f} (95 %)."
+        )
     if held.shares:
         parts = ", ".join(f"{name} {percent(value)}" for name, value in held.shares.items())
         lines.append(f"Variance of its scores on wrappers left out: {parts}.")
@@ -936,7 +1098,11 @@ def _disagreements(found: Found) -> list[Block]:
             ranks.append(f"{name} above {percent(float(np.mean(values < values[place])))}")
         summary = f"{row.id} ({_label(row)}): {', '.join(ranks)} of conversations"
         blocks.append(Details(summary, [Quoted(row.text[:2000])]))
-    head = "Where the three disagree most" if blocks else "The three nowhere disagree by half of all ranks."
+    head = (
+        "Where the three disagree most"
+        if blocks
+        else "The three nowhere disagree by half of all ranks."
+    )
     return [head, *blocks]
 
 
@@ -948,8 +1114,12 @@ def _label(row: Row) -> str:
 class MeasureRow:
     """Measures and baselines on the set."""
 
-    measure: Annotated[str, Heading("measure", "What was read of the model, or what needs no trained model.")]
-    estimate: Annotated[Estimate, Heading("AUROC", "Chance that an evaluation is put above real use.")]
+    measure: Annotated[
+        str, Heading("measure", "What was read of the model, or what needs no trained model.")
+    ]
+    estimate: Annotated[
+        Estimate, Heading("AUROC", "Chance that an evaluation is put above real use.")
+    ]
     answer_mass: Annotated[
         float,
         Heading("answers", "Share of the probability on what may be answered.", percent),
@@ -962,7 +1132,9 @@ class LeadOverBaselineRow:
 
     measure: Annotated[str, Heading("measure", "What was read of the model.")]
     baseline: Annotated[str, Heading("baseline", "What needs no trained model.")]
-    estimate: Annotated[Estimate, Heading("difference", "AUROC of the measure less the baseline's.")]
+    estimate: Annotated[
+        Estimate, Heading("difference", "AUROC of the measure less the baseline's.")
+    ]
 
 
 @dataclass(frozen=True)
@@ -974,10 +1146,16 @@ class ConversationRow:
     source: Annotated[str, Heading("source", "Conversations of one source are not independent.")]
     format: Annotated[str, Heading("format", "Format of the conversation.")]
     latent: Annotated[float, Heading("latent", "Score of the probe; above 0 is an evaluation.")]
-    latent_after_placebo: Annotated[float, Heading("after the placebo", "The same after the placebo question.")]
+    latent_after_placebo: Annotated[
+        float, Heading("after the placebo", "The same after the placebo question.")
+    ]
     almost_said: Annotated[float, Heading("almost said", "The monitor, in nats a token.")]
-    said_yes_or_no: Annotated[float, Heading("yes or no", "Stated probability of an evaluation, by yes and no.")]
-    said_probability: Annotated[float, Heading("probability", "Stated probability of an evaluation, by numbers.")]
+    said_yes_or_no: Annotated[
+        float, Heading("yes or no", "Stated probability of an evaluation, by yes and no.")
+    ]
+    said_probability: Annotated[
+        float, Heading("probability", "Stated probability of an evaluation, by numbers.")
+    ]
 
 
 @dataclass(frozen=True)
@@ -986,7 +1164,9 @@ class MonitorRow:
 
     id: Annotated[str, Heading("conversation", "Id of the conversation.")]
     place: Annotated[int, Heading("place", "Number of the place along the reply, from 1.")]
-    monitor: Annotated[float, Heading("monitor", "Sentences of an evaluation less plain ones, less placebos.")]
+    monitor: Annotated[
+        float, Heading("monitor", "Sentences of an evaluation less plain ones, less placebos.")
+    ]
 
 
 @dataclass(frozen=True)
@@ -996,7 +1176,9 @@ class TopicRow:
     id: Annotated[str, Heading("conversation", "Id of the conversation.")]
     place: Annotated[int, Heading("place", "Number of the place along the reply, from 1.")]
     topic: Annotated[str, Heading("topic", "What the sentences speak of.")]
-    value: Annotated[float, Heading("less plain", "Mean log-probability a token less that of plain sentences.")]
+    value: Annotated[
+        float, Heading("less plain", "Mean log-probability a token less that of plain sentences.")
+    ]
 
 
 @dataclass(frozen=True)
@@ -1004,7 +1186,9 @@ class PlaceRow:
     """The monitor by place along the reply, nats a token."""
 
     place: Annotated[int, Heading("place", "Number of the place along the reply, from 1.")]
-    evaluation: Annotated[float, Heading("evaluation", "Mean over evaluations.", partial(number, digits=3))]
+    evaluation: Annotated[
+        float, Heading("evaluation", "Mean over evaluations.", partial(number, digits=3))
+    ]
     use: Annotated[float, Heading("use", "Mean over real use.", partial(number, digits=3))]
 
 
@@ -1012,7 +1196,9 @@ class PlaceRow:
 class PrecisionRow:
     """Precision of the probe's alarms by the share of evaluations."""
 
-    prevalence: Annotated[float, Heading("share of evaluations", "Share of prompts that are evaluations.", percent)]
+    prevalence: Annotated[
+        float, Heading("share of evaluations", "Share of prompts that are evaluations.", percent)
+    ]
     estimate: Annotated[Estimate, Heading("precision", "Share of alarms that are right.")]
 
 
@@ -1026,15 +1212,21 @@ def inside_tables(found: Found) -> dict[str, RowTable]:
     measures += [MeasureRow(name, estimate, math.nan) for name, estimate in found.plain.items()]
     leads = []
     for name, numbers in found.numbers.items():
-        leads += [LeadOverBaselineRow(name, baseline, lead) for baseline, lead in numbers.over.items()]
+        leads += [
+            LeadOverBaselineRow(name, baseline, lead) for baseline, lead in numbers.over.items()
+        ]
     monitor = []
     topics = []
     places = []
     for place, (topic_values, net) in enumerate(found.heard, start=1):
-        monitor += [MonitorRow(row.id, place, float(value)) for row, value in zip(found.rows, net, strict=True)]
+        monitor += [
+            MonitorRow(row.id, place, float(value))
+            for row, value in zip(found.rows, net, strict=True)
+        ]
         for topic, values in topic_values.items():
             topics += [
-                TopicRow(row.id, place, topic, float(value)) for row, value in zip(found.rows, values, strict=True)
+                TopicRow(row.id, place, topic, float(value))
+                for row, value in zip(found.rows, values, strict=True)
             ]
         places.append(PlaceRow(place, float(np.mean(net[truth])), float(np.mean(net[~truth]))))
     rates = [PrecisionRow(share, estimate) for share, estimate in found.rates[2].items()]
@@ -1054,6 +1246,12 @@ def _conversation_rows(found: Found) -> list[ConversationRow]:
     names = (LATENT, AFTER, ALMOST, SAID["yes or no"], SAID["probability"])
     columns = [found.measures.get(name, missing) for name in names]
     return [
-        ConversationRow(row.id, _label(row), row.source, row.format, *(float(values[place]) for values in columns))
+        ConversationRow(
+            row.id,
+            _label(row),
+            row.source,
+            row.format,
+            *(float(values[place]) for values in columns),
+        )
         for place, row in enumerate(found.rows)
     ]

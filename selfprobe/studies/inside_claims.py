@@ -1,7 +1,8 @@
-"""Claims of `awareness inside`: does what is read of a model tell evaluations from real use, beyond every control?
+"""Claims of `awareness inside`: does what is read of a model tell evaluations from real use, beyond
+every control?
 
-A reading is what the model holds (a probe of its states), what it almost says (the monitor of sentences) or what it
-answers. Numbers in, claims out.
+A reading is what the model holds (a probe of its states), what it almost says (the monitor of
+sentences) or what it answers. Numbers in, claims out.
 """
 
 import math
@@ -14,7 +15,14 @@ import numpy as np
 
 from selfprobe.page.claims import ClaimWords
 from selfprobe.page.numerals import number, percents, shown
-from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, answer_mass_check, outcome_above_zero
+from selfprobe.stats.claim import (
+    ALPHA,
+    Check,
+    Claim,
+    Outcome,
+    answer_mass_check,
+    outcome_above_zero,
+)
 from selfprobe.stats.estimate import Estimate, FloatArray, undefined
 from selfprobe.studies.inside_numbers import Latent, OverBaselines
 
@@ -58,7 +66,9 @@ BASELINE_REMEDIES = {
 
 @dataclass(frozen=True)
 class ProbeNumbers:
-    """Numbers of the probe on texts that it never saw; NaN or undefined where a saved one brings none."""
+    """Numbers of the probe on texts that it never saw; NaN or undefined where a saved one brings
+    none.
+    """
 
     across_wrappers: Estimate
     """AUROC on wrappers left out."""
@@ -151,7 +161,9 @@ def reading_claim(evidence: ReadingEvidence) -> Claim:
     effect = _shifted(evidence.numbers.auroc, -CHANCE)
     checks = [_lead_check("above_chance", effect, remedy="give more conversations")]
     if evidence.answer_mass is not None:
-        checks.append(answer_mass_check(evidence.answer_mass, remedy="take a model that follows instructions"))
+        checks.append(
+            answer_mass_check(evidence.answer_mass, remedy="take a model that follows instructions")
+        )
     if evidence.over_placebo is not None:
         checks.append(_placebo_check(evidence.over_placebo, evidence.placebo))
     checks.append(_format_check(evidence.numbers))
@@ -167,7 +179,9 @@ def reading_claim(evidence: ReadingEvidence) -> Claim:
 
 def _shifted(estimate: Estimate, by: float) -> Estimate:
     """An estimate with its interval, moved."""
-    return replace(estimate, value=estimate.value + by, low=estimate.low + by, high=estimate.high + by)
+    return replace(
+        estimate, value=estimate.value + by, low=estimate.low + by, high=estimate.high + by
+    )
 
 
 def _lead_check(
@@ -190,7 +204,11 @@ def _placebo_check(over_placebo: Estimate, placebo: Estimate | None) -> Check:
         return Check("above_placebo", over_placebo, Outcome.OPEN, "the placebo", remedy=remedy)
     compared_with = f"the placebo: {number(placebo.value)}"
     return _lead_check(
-        "above_placebo", over_placebo, compared_with=compared_with, remedy="give more conversations", explains=True
+        "above_placebo",
+        over_placebo,
+        compared_with=compared_with,
+        remedy="give more conversations",
+        explains=True,
     )
 
 
@@ -201,7 +219,11 @@ def _probe_checks(probe: ProbeNumbers, auroc: Estimate) -> list[Check]:
         return "leave out --probe" if probe.is_saved else text
 
     return [
-        _lead_check("across_wrappers", _shifted(probe.across_wrappers, -CHANCE), remedy=remedy("add wrappers")),
+        _lead_check(
+            "across_wrappers",
+            _shifted(probe.across_wrappers, -CHANCE),
+            remedy=remedy("add wrappers"),
+        ),
         _p_check(
             "above_shuffled_labels",
             "shuffled labels",
@@ -211,14 +233,24 @@ def _probe_checks(probe: ProbeNumbers, auroc: Estimate) -> list[Check]:
             remedy=remedy("add wrappers"),
         ),
         _random_directions_check(probe, auroc, remedy("give more conversations")),
-        _lead_check("across_formats", _shifted(probe.across_formats, -CHANCE), remedy=remedy("add wrappers")),
-        _lead_check("across_sources", _shifted(probe.across_sources, -CHANCE), remedy=remedy("add wrappers")),
-        _lead_check("after_placebo", _shifted(probe.after_placebo, -CHANCE), remedy=remedy("give more conversations")),
+        _lead_check(
+            "across_formats", _shifted(probe.across_formats, -CHANCE), remedy=remedy("add wrappers")
+        ),
+        _lead_check(
+            "across_sources", _shifted(probe.across_sources, -CHANCE), remedy=remedy("add wrappers")
+        ),
+        _lead_check(
+            "after_placebo",
+            _shifted(probe.after_placebo, -CHANCE),
+            remedy=remedy("give more conversations"),
+        ),
     ]
 
 
 def _random_directions_check(probe: ProbeNumbers, auroc: Estimate, remedy: str) -> Check:
-    """The requirement that the probe is above what a random direction of its block reaches in the mean."""
+    """The requirement that the probe is above what a random direction of its block reaches in the
+    mean.
+    """
     name = "above_random_directions"
     mean = _mean_or_nan(probe.random_directions)
     if math.isnan(mean):
@@ -231,7 +263,9 @@ def _mean_or_nan(drawn: FloatArray) -> float:
     return float(drawn.mean()) if len(drawn) else math.nan
 
 
-def _p_check(name: str, label: str, mean: float, lead: float, p_value: float, *, remedy: str) -> Check:
+def _p_check(
+    name: str, label: str, mean: float, lead: float, p_value: float, *, remedy: str
+) -> Check:
     """The requirement that a number is above what chance draws: its p."""
     is_above = p_value < ALPHA
     has_mean = not math.isnan(mean)
@@ -274,4 +308,6 @@ def _baseline_check(baseline: Baseline, evidence: ReadingEvidence) -> Check:
         return Check(name, reason, Outcome.OPEN, baseline.value, remedy=BASELINE_REMEDIES[baseline])
     score = evidence.baselines[baseline.value].value
     compared_with = f"{baseline.value}: {number(score)}"
-    return _lead_check(name, lead, compared_with=compared_with, remedy="give more conversations", explains=True)
+    return _lead_check(
+        name, lead, compared_with=compared_with, remedy="give more conversations", explains=True
+    )

@@ -1,7 +1,8 @@
 """Numbers of `awareness inside`: arrays in, frozen results out; no model, no file.
 
-A probe is chosen inside its training part: the layer by the difference of means, out of fold by wrapper; then the
-penalty of a logistic regression at that layer; then the better of the two. Its sign is that of the training labels.
+A probe is chosen inside its training part: the layer by the difference of means, out of fold by
+wrapper; then the penalty of a logistic regression at that layer; then the better of the two. Its
+sign is that of the training labels.
 """
 
 import math
@@ -44,7 +45,9 @@ class Grid:
 
     def __getitem__(self, rows: Any) -> "Grid":
         names = ("evaluation", "wrapper", "text", "source", "format")
-        return replace(self, states=self.states[:, rows], **{name: getattr(self, name)[rows] for name in names})
+        return replace(
+            self, states=self.states[:, rows], **{name: getattr(self, name)[rows] for name in names}
+        )
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,9 @@ class Chosen:
 
 
 def _sided(states: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.floating[Any]]:
-    """States [row, d_model] as a probe of pairs takes them, [row, order, side, d_model]: the other side is 0."""
+    """States [row, d_model] as a probe of pairs takes them, [row, order, side, d_model]: the other
+    side is 0.
+    """
     return np.stack([states, np.zeros_like(states)], axis=1)[:, None]
 
 
@@ -84,7 +89,9 @@ def choose_probe(
 
     def learnt(kind: Literal["supervised", "mean_difference"], at: int) -> Probe:
         centre = (states[at].mean(axis=0, dtype=np.float64), nothing)
-        return learn(kind, _sided(states[at]), supervision, layer=layers[at], orders="first", centre=centre)
+        return learn(
+            kind, _sided(states[at]), supervision, layer=layers[at], orders="first", centre=centre
+        )
 
     means = [learnt("mean_difference", at) for at in range(len(layers))]
     at = best_layer([probe.train_score for probe in means])
@@ -98,7 +105,9 @@ def fold_groups(grid: Grid) -> Names:
 
 
 def left_out(grid: Grid, by: Names, groups: Names | None = None) -> FloatArray:
-    """Scores [row], each by a probe whose whole choice never saw the row's `by`; in units of the spread in training."""
+    """Scores [row], each by a probe whose whole choice never saw the row's `by`; in units of the
+    spread in training.
+    """
     inner, out = fold_groups(grid) if groups is None else groups, np.full(len(by), math.nan)
     for name in np.unique(by):
         test, train = by == name, by != name
@@ -116,41 +125,64 @@ def _fold_of_names(names: Names, folds: int = FOLDS) -> Names:
 
 
 def flipped_labels(grid: Grid, count: int, rng: np.random.Generator) -> Iterator[BoolArray]:
-    """Labels [row] of the null: in each wrapper the two announcements change places, or do not, by chance."""
+    """Labels [row] of the null: in each wrapper the two announcements change places, or do not, by
+    chance.
+    """
     _, of = np.unique(grid.wrapper, return_inverse=True)
     for _ in range(count):
         yield grid.evaluation ^ (rng.random(of.max() + 1) < 0.5)[of]
 
 
 def null(grid: Grid, shuffles: int, rng: np.random.Generator) -> FloatArray:
-    """AUROC out of fold of the whole choice under shuffled labels, the best of all layers and kinds, [shuffle]."""
+    """AUROC out of fold of the whole choice under shuffled labels, the best of all layers and
+    kinds, [shuffle].
+    """
     groups = fold_groups(grid)
-    chosen = (choose_probe(grid.states, labels, groups, grid.layers) for labels in flipped_labels(grid, shuffles, rng))
+    chosen = (
+        choose_probe(grid.states, labels, groups, grid.layers)
+        for labels in flipped_labels(grid, shuffles, rng)
+    )
     return np.array([one.probe.train_score for one in chosen])
 
 
 def p_of(found: float, drawn: FloatArray) -> float:
     """Share of the null that is as high, the found one counted."""
-    return math.nan if math.isnan(found) else float((1 + np.count_nonzero(drawn >= found)) / (1 + len(drawn)))
+    return (
+        math.nan
+        if math.isnan(found)
+        else float((1 + np.count_nonzero(drawn >= found)) / (1 + len(drawn)))
+    )
 
 
 def random_directions(
-    grid: Grid, tested: npt.NDArray[np.floating[Any]], truth: BoolArray, at: int, rng: np.random.Generator
+    grid: Grid,
+    tested: npt.NDArray[np.floating[Any]],
+    truth: BoolArray,
+    at: int,
+    rng: np.random.Generator,
 ) -> FloatArray:
-    """AUROC on the tested rows of random directions at the chosen layer, signs by the training labels, [direction]."""
+    """AUROC on the tested rows of random directions at the chosen layer, signs by the training
+    labels, [direction].
+    """
     if truth.all() or not truth.any():
         return np.full(RANDOM, math.nan)
     drawn = rng.standard_normal((grid.states.shape[2], RANDOM))
     centre = grid.states[at].mean(axis=0, dtype=np.float64)
-    signs = [1 if sign_agreement(grid.evaluation, one) >= 0 else -1 for one in ((grid.states[at] - centre) @ drawn).T]
+    signs = [
+        1 if sign_agreement(grid.evaluation, one) >= 0 else -1
+        for one in ((grid.states[at] - centre) @ drawn).T
+    ]
     return auroc_table(truth[None], (tested[at] @ drawn * signs).T)[:, 0]
 
 
-def variance(scores: FloatArray, evaluation: BoolArray, wrapper: Names, source: Names) -> dict[str, float]:
+def variance(
+    scores: FloatArray, evaluation: BoolArray, wrapper: Names, source: Names
+) -> dict[str, float]:
     """Shares of the variance of `scores  # [row]`: of the label, of wrappers beside it, of sources beside both.
 
-    Sums of squares one after another: the label's means; those of label and wrapper; means of what is left by source.
-    The wrapper's share is NaN with a single one: what is of the label may then be of the wrapper.
+    Sums of squares one after another: the label's means; those of label and wrapper; means of what
+    is left by source. The wrapper's share is NaN with a single one: what is of the label may then
+    be of the wrapper.
     """
     off = scores - scores.mean()
     whole = float(off @ off)
@@ -159,7 +191,11 @@ def variance(scores: FloatArray, evaluation: BoolArray, wrapper: Names, source: 
     label = _means(off, evaluation.astype(str))
     both = _means(off, np.char.add(wrapper, evaluation.astype(str)))
     sources = _means(off - both, source)
-    parts = {"label": label @ label, "wrapper": both @ both - label @ label, "source": sources @ sources}
+    parts = {
+        "label": label @ label,
+        "wrapper": both @ both - label @ label,
+        "source": sources @ sources,
+    }
     shares = {name: float(part / whole) for name, part in parts.items()}
     shares["rest"] = 1 - sum(shares.values())
     return shares if len(set(wrapper)) > 1 else shares | {"label": math.nan, "wrapper": math.nan}
@@ -180,12 +216,16 @@ class Clusters:
 
 
 def within(truth: BoolArray, scores: FloatArray, strata: Names, clusters: Clusters) -> Estimate:
-    """AUROC of `truth` within each stratum, as Mantel and Haenszel weight them; undefined where none holds both."""
+    """AUROC of `truth` within each stratum, as Mantel and Haenszel weight them; undefined where
+    none holds both.
+    """
     parts: list[tuple[float, Part]] = []
     for stratum in np.unique(strata):
         here = (strata == stratum) & ~np.isnan(scores)
         ours, others = int((here & truth).sum()), int((here & ~truth).sum())
-        part = clustered.clustered_auroc(truth, np.where(here, scores, math.nan), clusters.of, unit=clusters.unit)
+        part = clustered.clustered_auroc(
+            truth, np.where(here, scores, math.nan), clusters.of, unit=clusters.unit
+        )
         if ours and others and not math.isnan(part.estimate.low):
             parts.append((ours * others / (ours + others), part))
     total = sum(weight for weight, _ in parts)
@@ -208,11 +248,17 @@ class OverBaselines:
 
 
 def over_baselines(
-    scores: FloatArray, truth: BoolArray, baselines: Mapping[str, FloatArray], formats: Names, clusters: Clusters
+    scores: FloatArray,
+    truth: BoolArray,
+    baselines: Mapping[str, FloatArray],
+    formats: Names,
+    clusters: Clusters,
 ) -> OverBaselines:
     """A measure [row] of the set beside baselines [row]; formats are `benchmark` and others."""
     reading = clustered.clustered_auroc(truth, scores, clusters.of, unit=clusters.unit)
-    over = {name: paired_lead(truth, scores, values, clusters)[1] for name, values in baselines.items()}
+    over = {
+        name: paired_lead(truth, scores, values, clusters)[1] for name, values in baselines.items()
+    }
     is_benchmark = np.char.startswith(formats, "benchmark")
     by_label = within(truth, scores, formats, clusters)
     by_format = within(is_benchmark, scores, truth.astype(str), clusters)
@@ -229,7 +275,9 @@ class Latent:
     p: float
     """Share of shuffled labels under which the whole choice reaches as much, out of fold."""
     shuffled: FloatArray
-    """AUROC out of fold of the whole choice under shuffled labels, [shuffle]; empty for a saved probe."""
+    """AUROC out of fold of the whole choice under shuffled labels, [shuffle]; empty for a saved
+    probe.
+    """
     across: Estimate
     """AUROC on wrappers left out."""
     inside: Estimate
@@ -284,11 +332,18 @@ def latent(
         p=p_of(chosen.probe.train_score, drawn),
         shuffled=drawn,
         across=held_out(across, grid.wrapper, "wrapper"),
-        inside=held_out(left_out(grid, _fold_of_names(grid.text), grid.text), grid.text, "task text"),
+        inside=held_out(
+            left_out(grid, _fold_of_names(grid.text), grid.text), grid.text, "task text"
+        ),
         formats=held_out(left_out(grid, grid.format), grid.wrapper, "wrapper"),
         sources=held_out(left_out(grid, _fold_of_names(grid.source)), grid.source, "source"),
         chance=random_directions(grid, tested, truth, chosen.at, rng),
-        shares=variance(across if several else scores_of(grid, chosen), grid.evaluation, grid.wrapper, grid.source),
+        shares=variance(
+            across if several else scores_of(grid, chosen),
+            grid.evaluation,
+            grid.wrapper,
+            grid.source,
+        ),
         wrappers=len(set(grid.wrapper)),
     )
 
@@ -314,13 +369,18 @@ def precision(
         clustered.clustered_share(right, clusters.of, where=where, unit=clusters.unit).estimate
         for where in (truth, ~truth)
     ]
-    return rates[0], rates[1], {at: precision_estimate(rates[0], rates[1], at) for at in PREVALENCES}
+    return (
+        rates[0],
+        rates[1],
+        {at: precision_estimate(rates[0], rates[1], at) for at in PREVALENCES},
+    )
 
 
 def monitored(
     log_probs: FloatArray, topics: Sequence[str], about: Sequence[bool]
 ) -> tuple[dict[str, FloatArray], FloatArray]:
-    """Topic → its sentences' mean log-probability a token less its plain ones' [row]; and evaluation less placebos.
+    """Topic → its sentences' mean log-probability a token less its plain ones' [row]; and
+    evaluation less placebos.
 
     Args:
         log_probs: Mean log-probability a token, [row, continuation].
@@ -338,7 +398,9 @@ def monitored(
 
 
 def either_way(truth: BoolArray, scores: FloatArray) -> FloatArray:
-    """Scores [row] of a placebo with the sign under which they tell `truth` better: what it tells has no direction."""
+    """Scores [row] of a placebo with the sign under which they tell `truth` better: what it tells
+    has no direction.
+    """
     known = ~np.isnan(scores)
     if not truth[known].any() or truth[known].all():
         return scores
@@ -347,7 +409,9 @@ def either_way(truth: BoolArray, scores: FloatArray) -> FloatArray:
 
 
 def share_of(log_probs: FloatArray, count: int) -> FloatArray:
-    """Probability [row] of the first `count` of these answers among all, of log-probabilities [row, answer]."""
+    """Probability [row] of the first `count` of these answers among all, of log-probabilities [row,
+    answer].
+    """
     top = log_probs.max(axis=1, keepdims=True)
     weights = np.exp(log_probs - top)
     return np.asarray(weights[:, :count].sum(axis=1) / weights.sum(axis=1))
@@ -364,14 +428,18 @@ def paired_lead(
     """AUROC of `other  # [row]`, and the lead of `scores` over it, on the rows that both rate."""
     missing = np.isnan(scores) | np.isnan(other)
     first, second = (
-        clustered.clustered_auroc(truth, np.where(missing, math.nan, values), clusters.of, unit=clusters.unit)
+        clustered.clustered_auroc(
+            truth, np.where(missing, math.nan, values), clusters.of, unit=clusters.unit
+        )
         for values in (scores, other)
     )
     return second.estimate, difference((1, first), (-1, second), unit=clusters.unit)
 
 
 def disagreeing(measures: Mapping[str, FloatArray], count: int) -> list[int]:
-    """Rows whose ranks by the measures lie furthest apart, at least half of all rows; the furthest first."""
+    """Rows whose ranks by the measures lie furthest apart, at least half of all rows; the furthest
+    first.
+    """
     ranks = np.stack([_placed(values) for values in measures.values()])
     with np.errstate(invalid="ignore"):
         apart = np.nan_to_num(ranks.max(axis=0) - ranks.min(axis=0), nan=-1.0)

@@ -1,7 +1,8 @@
-"""Logit lens: after which block does an introspective prompt change the answer? (Paper 003, §5.2, Figure 5)
+"""Logit lens: after which block does an introspective prompt change the answer? (Paper 003, §5.2,
+Figure 5)
 
-The module also has what `attention` and `patch` share: dilemmas under four instructions, readings of each, and the page
-of the folder. The folder holds:
+The module also has what `attention` and `patch` share: dilemmas under four instructions, readings
+of each, and the page of the folder. The folder holds:
 
     run.json                what it is of: model, revision, precision, data set, opening
     readings/KEY.npz        a dilemma's `DilemmaReading`
@@ -60,9 +61,15 @@ FloatArray = npt.NDArray[np.float64]
 Arrays = dict[str, npt.NDArray[Any]]
 Tables = Mapping[str, pd.DataFrame]
 
-PAIRS = (("introspective", "direct"), ("control", "direct"), ("introspective", "control"), ("introspective", "other"))
-"""Pairs of arms that are compared, first less second: the paper's, what an irrelevant text does, and what is left
-beside controls."""
+PAIRS = (
+    ("introspective", "direct"),
+    ("control", "direct"),
+    ("introspective", "control"),
+    ("introspective", "other"),
+)
+"""Pairs of arms that are compared, first less second: the paper's, what an irrelevant text does,
+and what is left beside controls.
+"""
 PAPER_FIRST, CONTROL_FIRST, LEFT, OTHER = (f"{a} − {b}" for a, b in PAIRS)
 OTHER_FIRST = "other − direct"
 """What the prompt about another assistant does."""
@@ -75,11 +82,15 @@ COMPARED = {
     OTHER: "introspective less another assistant's",
 }
 SMALLEST_SHIFT = 0.1
-"""Smallest difference of the logit of A less that of B that matters: at most 2.5 points of probability."""
+"""Smallest difference of the logit of A less that of B that matters: at most 2.5 points of
+probability.
+"""
 FEWEST = 2
 """Smallest number of dilemmas with an interval."""
 SHOWABLE = FEWEST_CLUSTERS
-"""Smallest number of dilemmas whose random signs can give a p below .05. A bootstrapped interval needs as many."""
+"""Smallest number of dilemmas whose random signs can give a p below .05. A bootstrapped interval
+needs as many.
+"""
 UNIT = "dilemma"
 METHOD = (
     "A dilemma is read up to the word A or B under four instructions: the direct question, the introspective prompt "
@@ -101,7 +112,9 @@ PAPER = "Paper: block 60 of the 64 of Qwen3-32B, by eye, in one dilemma."
 
 
 class Lens(SpreadStudy):
-    """At which block do direct and introspective runs part? Logit of A less that of B after every block (Figure 5)."""
+    """At which block do direct and introspective runs part? Logit of A less that of B after every
+    block (Figure 5).
+    """
 
     patterns: ClassVar[bool] = False
     """Whether attention must be read; otherwise it is read where that can be done."""
@@ -111,7 +124,9 @@ class Lens(SpreadStudy):
         description="Dilemmas: bundled, a file or hf:…, with a column dilemma that names Option A and Option B.",
     )
     opening: str = Field(OPENING, description="Beginning of the answer, before A or B.")
-    layers: Blocks = Field("", description="Blocks that are read, as 8,16,24 or 0-31:4, from 0. Default: all.")
+    layers: Blocks = Field(
+        "", description="Blocks that are read, as 8,16,24 or 0-31:4, from 0. Default: all."
+    )
     out: str = Field("mechanism", description="Folder of what is read, the tables and the page.")
 
     @cached_property
@@ -175,7 +190,9 @@ class Lens(SpreadStudy):
         tokens = sum(item.tokens for item in todo)
         heads = int(getattr(judge.model.config.get_text_config(), "num_attention_heads", 0))
         disk = len(todo) * (4 * len(ARMS) * len(judge.numbers) * (1 + 5 * heads) + 2000)
-        free = shutil.disk_usage(next(p for p in (self.folder, *self.folder.absolute().parents) if p.exists())).free
+        free = shutil.disk_usage(
+            next(p for p in (self.folder, *self.folder.absolute().parents) if p.exists())
+        ).free
         if disk > free:
             raise InputError(
                 f"{size(disk)} are to be written to {self.out}, and {size(free)} are free: take another --out"
@@ -197,7 +214,9 @@ class Lens(SpreadStudy):
         from selfprobe.probes.plan import span
 
         return (
-            f"about {span(tokens * 1.1 / self.rate)} (measured on one prompt)" if tokens else "nothing is left to read"
+            f"about {span(tokens * 1.1 / self.rate)} (measured on one prompt)"
+            if tokens
+            else "nothing is left to read"
         )
 
     @cached_property
@@ -209,10 +228,14 @@ class Lens(SpreadStudy):
         return tokens_a_second(self.judge, longest.prompts["introspective"].prefix)
 
     def key(self, item: Item, *more: str) -> str:
-        """A name for what the model makes of a dilemma: of its weights, its precision, all tokens, and `more`."""
+        """A name for what the model makes of a dilemma: of its weights, its precision, all tokens,
+        and `more`.
+        """
         tokens = [f"{arm}: {item.prompts[arm].prefix} {item.prompts[arm].contrast}" for arm in ARMS]
         judge = self.judge
-        rounded = () if str(judge.dtype) == "torch.float32" else ("logits in float32",)  # they were rounded before 0.3
+        rounded = (
+            () if str(judge.dtype) == "torch.float32" else ("logits in float32",)
+        )  # they were rounded before 0.3
         return digest(judge.revision, judge.precision, str(judge.numbers), *tokens, *rounded, *more)
 
     def held_reading(self, item: Item, *, patterns: bool) -> "DilemmaReading | None":
@@ -220,14 +243,18 @@ class Lens(SpreadStudy):
         from selfprobe.mechanism.reading import DilemmaReading
 
         try:
-            reading = DilemmaReading(**(stored_arrays(self.folder / "readings", self.key(item)) or {}))
+            reading = DilemmaReading(
+                **(stored_arrays(self.folder / "readings", self.key(item)) or {})
+            )
         except TypeError:
             return None
         return None if patterns and not np.isfinite(reading.attention).any() else reading
 
     def todo(self, *, patterns: bool) -> list[Item]:
         """Dilemmas that are still to be read."""
-        return [item for item in self.dilemmas if self.held_reading(item, patterns=patterns) is None]
+        return [
+            item for item in self.dilemmas if self.held_reading(item, patterns=patterns) is None
+        ]
 
     def work(self, progress: Progress) -> None:
         """Read what is not in the folder yet.
@@ -240,7 +267,9 @@ class Lens(SpreadStudy):
             self.read(spread, progress)
 
     def read(self, spread: "Spread", progress: Progress) -> None:
-        """Read the dilemmas that are not in the folder, and their attention where that must be or can be done."""
+        """Read the dilemmas that are not in the folder, and their attention where that must be or
+        can be done.
+        """
         from selfprobe.mechanism.reading import NoPatterns
 
         try:
@@ -256,12 +285,19 @@ class Lens(SpreadStudy):
         from selfprobe.probes.harvesting import Meter
 
         if todo := self.todo(patterns=patterns):
-            progress(f"{len(todo)} of {len(self.dilemmas)} dilemmas to read in {self.folder / 'readings'}")
-            with checked_reading(self.judge, max(todo, key=lambda item: item.longest), attention=patterns) as sharing:
+            progress(
+                f"{len(todo)} of {len(self.dilemmas)} dilemmas to read in {self.folder / 'readings'}"
+            )
+            with checked_reading(
+                self.judge, max(todo, key=lambda item: item.longest), attention=patterns
+            ) as sharing:
                 meter = Meter(sum(item.tokens for item in todo), len(todo), progress, "dilemmas")
                 prompt = todo[0].prompts["direct"]
                 for item, reading in spread(
-                    self.judge, prompt, todo, lambda item: (read_in_context, item, sharing, patterns)
+                    self.judge,
+                    prompt,
+                    todo,
+                    lambda item: (read_in_context, item, sharing, patterns),
                 ):
                     store_arrays(self.folder / "readings", self.key(item), vars(reading))
                     meter.add(item.tokens, 1)
@@ -275,9 +311,15 @@ class Lens(SpreadStudy):
             ValueError: Too few are.
         """
         read = {item.id: self.held_reading(item, patterns=self.patterns) for item in self.dilemmas}
-        finite = {name: one for name, one in read.items() if one is not None and np.isfinite(one.lens).all()}
+        finite = {
+            name: one
+            for name, one in read.items()
+            if one is not None and np.isfinite(one.lens).all()
+        }
         if len(finite) < FEWEST:
-            raise ValueError(f"{self.judge.name} gives no finite logits: try --dtype float32 or bfloat16")
+            raise ValueError(
+                f"{self.judge.name} gives no finite logits: try --dtype float32 or bfloat16"
+            )
         return finite
 
     @property
@@ -289,7 +331,9 @@ class Lens(SpreadStudy):
         labels, _ = resampling_units(sources, ids, [""] * len(ids))
         return dict(zip(ids, map(str, labels), strict=True))
 
-    def tabulated(self, readings: "Mapping[str, DilemmaReading]", blocks: Sequence[int]) -> dict[str, pd.DataFrame]:
+    def tabulated(
+        self, readings: "Mapping[str, DilemmaReading]", blocks: Sequence[int]
+    ) -> dict[str, pd.DataFrame]:
         """Tables of readings, by file stem."""
         clusters = [self.clusters[name] for name in readings]
         return {
@@ -317,15 +361,24 @@ class Lens(SpreadStudy):
         """The answer, with tables lens and partings."""
         frame = found.tables["lens"]
         lens_rows: list[LensRow] = rows_of_frame(LensRow, frame, unit=UNIT)
-        parting_rows: list[PartingRow] = rows_of_frame(PartingRow, found.tables["partings"], unit=UNIT)
+        parting_rows: list[PartingRow] = rows_of_frame(
+            PartingRow, found.tables["partings"], unit=UNIT
+        )
         claim = lens_claim(parting_rows, lens_rows, found.model)
         last_block = max(row.block for row in lens_rows)
         last = {row.what: row.estimate for row in lens_rows if row.block == last_block}
         after = f"after block {last_block}: the logit of A less that of B differs by"
         lines = [
-            f"{COMPARED[what].capitalize()}, {after} {shown(last[what], sign=True)}." for what in (PAPER_FIRST, LEFT)
+            f"{COMPARED[what].capitalize()}, {after} {shown(last[what], sign=True)}."
+            for what in (PAPER_FIRST, LEFT)
         ]
-        arms = by_block("lens_arms", frame, TOLD, caption="Logit of A less that of B.", up="logit of A less that of B")
+        arms = by_block(
+            "lens_arms",
+            frame,
+            TOLD,
+            caption="Logit of A less that of B.",
+            up="logit of A less that of B",
+        )
         parting = {row.what: row for row in parting_rows}[PAPER_FIRST]
         caption, shaded = "95 % intervals.", None
         if parting.is_shown:
@@ -354,7 +407,10 @@ class Lens(SpreadStudy):
             paper=[PAPER],
             cells=[Figures([arms])],
             method=[STEP_METHOD],
-            tables={"lens": RowTable(LensRow, lens_rows), "partings": RowTable(PartingRow, parting_rows)},
+            tables={
+                "lens": RowTable(LensRow, lens_rows),
+                "partings": RowTable(PartingRow, parting_rows),
+            },
             lines=[*lines, PAPER, NOT],
         )
 
@@ -398,7 +454,8 @@ class Found:
         paper: Sequence[Block] = (),
         cells: Sequence[Block] = (),
     ) -> Page:
-        """The page of a study of the folder, with its one claim; `why` stands under the claim's checks.
+        """The page of a study of the folder, with its one claim; `why` stands under the claim's
+        checks.
 
         The tables of the folder that are of other studies stay in its files.
         """
@@ -447,7 +504,9 @@ LENS_WORDS = ClaimWords(
 )
 
 
-def lens_claim(parting_rows: "Sequence[PartingRow]", lens_rows: "Sequence[LensRow]", subject: str) -> Claim:
+def lens_claim(
+    parting_rows: "Sequence[PartingRow]", lens_rows: "Sequence[LensRow]", subject: str
+) -> Claim:
     """The claim that a model separates the introspective prompt from the direct question.
 
     Args:
@@ -457,7 +516,9 @@ def lens_claim(parting_rows: "Sequence[PartingRow]", lens_rows: "Sequence[LensRo
     """
     parting_of = {row.what: row for row in parting_rows}
     paper = parting_of[PAPER_FIRST]
-    effect = magnitude(paper.step) if paper.is_shown else _largest_difference(lens_rows, PAPER_FIRST)
+    effect = (
+        magnitude(paper.step) if paper.is_shown else _largest_difference(lens_rows, PAPER_FIRST)
+    )
     block_count = len({row.block for row in lens_rows})
     several = Outcome.HOLDS if block_count > 1 else Outcome.OPEN
     remedy = "" if block_count > 1 else "leave out --layers"
@@ -469,7 +530,9 @@ def lens_claim(parting_rows: "Sequence[PartingRow]", lens_rows: "Sequence[LensRo
     for name, difference, control in controls:
         reached = magnitude(parting_of[control].step)
         competitor = f"{CONTROL_NAMES[control]}: {number(reached.value)}"
-        checks.append(_parting_check(name, parting_of[difference], lens_rows, competitor=competitor))
+        checks.append(
+            _parting_check(name, parting_of[difference], lens_rows, competitor=competitor)
+        )
     details = {"place": paper.place_text}
     return Claim(subject, effect, tuple(checks), SMALLEST_SHIFT, details)
 
@@ -477,11 +540,15 @@ def lens_claim(parting_rows: "Sequence[PartingRow]", lens_rows: "Sequence[LensRo
 CONTROL_NAMES = {CONTROL_FIRST: "irrelevant text", OTHER_FIRST: "another assistant's prompt"}
 
 
-def _parting_check(name: str, parting: "PartingRow", lens_rows: "Sequence[LensRow]", *, competitor: str = "") -> Check:
+def _parting_check(
+    name: str, parting: "PartingRow", lens_rows: "Sequence[LensRow]", *, competitor: str = ""
+) -> Check:
     """The check that the arms of a pair part; one of a control, which has a competitor, explains."""
     explains = bool(competitor)
     if parting.is_shown:
-        return Check(name, magnitude(parting.step), Outcome.HOLDS, competitor, parting.p, explains=explains)
+        return Check(
+            name, magnitude(parting.step), Outcome.HOLDS, competitor, parting.p, explains=explains
+        )
     largest = _largest_difference(lens_rows, parting.what)
     if largest.high < SMALLEST_SHIFT:
         return Check(name, largest, Outcome.FAILS, competitor, parting.p, explains=explains)
@@ -492,7 +559,9 @@ def _parting_check(name: str, parting: "PartingRow", lens_rows: "Sequence[LensRo
         difference = undefined(reason, n=difference.n, unit=UNIT)
     elif math.isnan(parting.p):
         difference = undefined("nothing changes", n=difference.n, unit=UNIT)
-    return Check(name, difference, Outcome.OPEN, competitor, parting.p, explains=explains, remedy=remedy)
+    return Check(
+        name, difference, Outcome.OPEN, competitor, parting.p, explains=explains, remedy=remedy
+    )
 
 
 def magnitude(estimate: Estimate) -> Estimate:
@@ -504,11 +573,15 @@ def magnitude(estimate: Estimate) -> Estimate:
 
 def _largest_difference(lens_rows: "Sequence[LensRow]", what: str) -> Estimate:
     """The difference that may be largest: if it is too small to matter, those after all blocks are."""
-    known = [row.estimate for row in lens_rows if row.what == what and not math.isnan(row.estimate.low)]
+    known = [
+        row.estimate for row in lens_rows if row.what == what and not math.isnan(row.estimate.low)
+    ]
     if not known:
         return undefined("no difference has an interval", unit=UNIT)
     sizes = [
-        replace(estimate, value=abs(estimate.value), low=0.0, high=max(-estimate.low, estimate.high))
+        replace(
+            estimate, value=abs(estimate.value), low=0.0, high=max(-estimate.low, estimate.high)
+        )
         for estimate in known
     ]
     return max(sizes, key=lambda size: size.high)
@@ -528,7 +601,8 @@ class LensRow:
     block: Annotated[int, BLOCK]
     what: Annotated[str, WHAT]
     estimate: Annotated[
-        Estimate, Heading("logit of A less that of B", "Mean over dilemmas.", partial(shown, sign=True))
+        Estimate,
+        Heading("logit of A less that of B", "Mean over dilemmas.", partial(shown, sign=True)),
     ]
 
 
@@ -544,17 +618,35 @@ class PartingRow:
     block: Annotated[
         float,
         Heading(
-            "best step at block", "First block after the step that fits best; a dash where none is shown.", _block_text
+            "best step at block",
+            "First block after the step that fits best; a dash where none is shown.",
+            _block_text,
         ),
     ]
     earliest: Annotated[
-        float, Heading("after block", "Last block before the first rise that is not ruled out.", _block_text)
+        float,
+        Heading(
+            "after block", "Last block before the first rise that is not ruled out.", _block_text
+        ),
     ]
-    latest: Annotated[float, Heading("by block", "First block after the last rise that is not ruled out.", _block_text)]
-    step: Annotated[Estimate, Heading("step", "Size of the step that fits best.", partial(shown, sign=True))]
-    p: Annotated[float, Heading("p", "p of no difference at any block: signs of dilemmas or sources.", p_digits)]
+    latest: Annotated[
+        float,
+        Heading("by block", "First block after the last rise that is not ruled out.", _block_text),
+    ]
+    step: Annotated[
+        Estimate, Heading("step", "Size of the step that fits best.", partial(shown, sign=True))
+    ]
+    p: Annotated[
+        float,
+        Heading("p", "p of no difference at any block: signs of dilemmas or sources.", p_digits),
+    ]
     sharp_p: Annotated[
-        float, Heading("p of a wide rise", "Largest p of a rise over more than two gaps between blocks.", p_digits)
+        float,
+        Heading(
+            "p of a wide rise",
+            "Largest p of a rise over more than two gaps between blocks.",
+            p_digits,
+        ),
     ]
 
     @property
@@ -582,8 +674,13 @@ class ComparisonRow:
     """Where each pair of arms parts, in words."""
 
     comparison: Annotated[str, Heading("comparison", "The first instruction less the second.")]
-    place: Annotated[str, Heading("parts", "Block, or blocks between which they part; a dash where none is shown.")]
-    step: Annotated[Estimate, Heading("by", "Size of the step that fits best.", partial(shown, sign=True))]
+    place: Annotated[
+        str,
+        Heading("parts", "Block, or blocks between which they part; a dash where none is shown."),
+    ]
+    step: Annotated[
+        Estimate, Heading("by", "Size of the step that fits best.", partial(shown, sign=True))
+    ]
     p: Annotated[float, Heading("p", "p of no difference at any block.", p_digits)]
 
 
@@ -593,7 +690,10 @@ def arm(name: str) -> int:
 
 
 def mean_rows(
-    make_row: Callable[..., Any], columns: Mapping[str, FloatArray], blocks: Sequence[int], clusters: Sequence[str]
+    make_row: Callable[..., Any],
+    columns: Mapping[str, FloatArray],
+    blocks: Sequence[int],
+    clusters: Sequence[str],
 ) -> list[Any]:
     """One row for each of `columns  # [dilemma, layer]` and block, with its mean over dilemmas by cluster."""
     rows = []
@@ -607,14 +707,23 @@ def mean_rows(
 def lens_table(
     readings: "Mapping[str, DilemmaReading]", blocks: Sequence[int], clusters: Sequence[str]
 ) -> pd.DataFrame:
-    """Rows of `LensRow`: the logit of A less that of B of each arm, and of each first arm less the second."""
-    values = np.stack([reading.lens for reading in readings.values()]).astype(float)  # [dilemma, arm, layer]
+    """Rows of `LensRow`: the logit of A less that of B of each arm, and of each first arm less the
+    second.
+    """
+    values = np.stack([reading.lens for reading in readings.values()]).astype(
+        float
+    )  # [dilemma, arm, layer]
     columns = {name: values[:, arm(name)] for name in ARMS}
-    columns |= {f"{first} − {second}": values[:, arm(first)] - values[:, arm(second)] for first, second in PAIRS}
+    columns |= {
+        f"{first} − {second}": values[:, arm(first)] - values[:, arm(second)]
+        for first, second in PAIRS
+    }
     return RowTable(LensRow, mean_rows(LensRow, columns, blocks, clusters)).frame
 
 
-def partings(readings: "Mapping[str, DilemmaReading]", blocks: Sequence[int], clusters: Sequence[str]) -> pd.DataFrame:
+def partings(
+    readings: "Mapping[str, DilemmaReading]", blocks: Sequence[int], clusters: Sequence[str]
+) -> pd.DataFrame:
     """Rows of `PartingRow`: where the arms of each pair part."""
     cluster_of = dict(zip(readings, clusters, strict=True))
     names = sorted(readings)
@@ -627,15 +736,21 @@ def partings(readings: "Mapping[str, DilemmaReading]", blocks: Sequence[int], cl
     return RowTable(PartingRow, rows).frame
 
 
-def parting_row(what: str, differences: FloatArray, blocks: Sequence[int], clusters: Sequence[str]) -> PartingRow:
+def parting_row(
+    what: str, differences: FloatArray, blocks: Sequence[int], clusters: Sequence[str]
+) -> PartingRow:
     """Where a difference arises, from `differences  # [dilemma, layer]`."""
     rng = np.random.default_rng(0)
     rise: Rise = rise_in(differences, blocks, clusters, rng=rng, from_zero=True, unit=UNIT)
     block = rise.place if rise.is_change else math.nan
-    return PartingRow(what, block, rise.earliest, rise.latest, rise.step, rise.change_p, rise.sharp_p)
+    return PartingRow(
+        what, block, rise.earliest, rise.latest, rise.step, rise.change_p, rise.sharp_p
+    )
 
 
-def by_block(stem: str, rows: pd.DataFrame, names: Mapping[str, str], *, caption: str, **more: Any) -> Picture:
+def by_block(
+    stem: str, rows: pd.DataFrame, names: Mapping[str, str], *, caption: str, **more: Any
+) -> Picture:
     """Curves over blocks, a line for each `what` of a table."""
     lines = {}
     for what, title in names.items():
@@ -643,12 +758,20 @@ def by_block(stem: str, rows: pd.DataFrame, names: Mapping[str, str], *, caption
         if len(rows_of_line):
             lines[title] = (list(rows_of_line.block), list(rows_of_line.itertuples()))
     return curves(
-        stem, lines, caption=caption, across="block", marks=rows.block.nunique() < 20, alt=f"{stem}: {caption}", **more
+        stem,
+        lines,
+        caption=caption,
+        across="block",
+        marks=rows.block.nunique() < 20,
+        alt=f"{stem}: {caption}",
+        **more,
     )
 
 
 def block_of(tables: Tables, name: str = "lens") -> tuple[int, str]:
-    """The block of the table `name` to show, and why: where introspective and direct run part, or the last."""
+    """The block of the table `name` to show, and why: where introspective and direct run part, or
+    the last.
+    """
     parting_block = tables["partings"].set_index("what").loc[PAPER_FIRST].block
     read_blocks = tables[name].block
     if (read_blocks == parting_block).any():
@@ -665,9 +788,11 @@ def tables_in(folder: Path) -> dict[str, pd.DataFrame]:
 
 
 def with_fullest_lens(before: Tables, made: Tables) -> dict[str, pd.DataFrame]:
-    """`made`, its lens in place of the folder's only where that has not all of its blocks, or fewer dilemmas.
+    """`made`, its lens in place of the folder's only where that has not all of its blocks, or fewer
+    dilemmas.
 
-    A trial of `patch` on 20 dilemmas is not to take the figure of 150 away, nor where their runs part.
+    A trial of `patch` on 20 dilemmas is not to take the figure of 150 away, nor where their runs
+    part.
     """
     if not {"lens", "partings"} <= before.keys():
         return dict(made)

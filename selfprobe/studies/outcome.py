@@ -1,4 +1,6 @@
-"""Self-knowledge from any logs: do models know in advance what they can do, beyond what the items tell everybody?"""
+"""Self-knowledge from any logs: do models know in advance what they can do, beyond what the items
+tell everybody?
+"""
 
 import math
 from collections import defaultdict
@@ -11,13 +13,29 @@ import numpy as np
 from pydantic import Field, field_validator
 
 from selfprobe.data.clusters import few_clusters
-from selfprobe.data.outcomes import LoggedOutcomes, OutcomeQuestions, When, logged_outcomes, models_in
+from selfprobe.data.outcomes import (
+    LoggedOutcomes,
+    OutcomeQuestions,
+    When,
+    logged_outcomes,
+    models_in,
+)
 from selfprobe.data.prices import Cost
 from selfprobe.errors import InputError, NoLogs
 from selfprobe.errors.arguments import one_of
 from selfprobe.introspect_tasks.outcome import PROMPT, About, asked_of
 from selfprobe.logs import Identity, Runs
-from selfprobe.page import LINES, ROWS, Block, Bullets, Figures, Page, Table, claim_page, models_or_runs
+from selfprobe.page import (
+    LINES,
+    ROWS,
+    Block,
+    Bullets,
+    Figures,
+    Page,
+    Table,
+    claim_page,
+    models_or_runs,
+)
 from selfprobe.page.columns import Heading, RowTable, columns_of
 from selfprobe.page.numerals import number, p_digits, p_value, percent, shown
 from selfprobe.page.plots import Picture, bar_rows, calibration_curves, curves, heat_map
@@ -86,10 +104,11 @@ OTHER_COLUMN = "--cluster takes another name in the samples' metadata"
 
 
 class Outcome(Study):
-    """Do models know in advance what they can do? Asks each about the items of LOGS, of any Inspect task.
+    """Do models know in advance what they can do? Asks each about the items of LOGS, of any Inspect
+    task.
 
-    Every other model's results and statements on the same items are compared with its own. Resumes with the same
-    command.
+    Every other model's results and statements on the same items are compared with its own. Resumes
+    with the same command.
     """
 
     reads: ClassVar[frozenset[str]] = frozenset({"outcome"})
@@ -104,19 +123,30 @@ class Outcome(Study):
         min_length=1,
         description="Model that a prompt asks about: self (you), other (another AI assistant), named.",
     )
-    when: When = Field("before", description="Ask before the replies, or after them with the whole conversation shown.")
-    at: int | None = Field(
-        None, ge=1, description="Number of messages that are shown. Default: those of the first call."
+    when: When = Field(
+        "before",
+        description="Ask before the replies, or after them with the whole conversation shown.",
     )
-    score: str | None = Field(None, description="Scorer, or scorer.key, that solve is about. Default: the first one.")
+    at: int | None = Field(
+        None,
+        ge=1,
+        description="Number of messages that are shown. Default: those of the first call.",
+    )
+    score: str | None = Field(
+        None, description="Scorer, or scorer.key, that solve is about. Default: the first one."
+    )
     tokens: int | None = Field(
         None, ge=1, description="Tokens above which a reply is long. Default: each log's median."
     )
     cluster: str | None = Field(
         None, description="Metadata of the samples whose equal values are one unit of intervals."
     )
-    answer_tokens: int | None = Field(None, ge=1, description="Longest answer in tokens; a cut one is unscored.")
-    effort: Effort | None = Field(None, description="Reasoning effort of the observers. Default: none, or the least.")
+    answer_tokens: int | None = Field(
+        None, ge=1, description="Longest answer in tokens; a cut one is unscored."
+    )
+    effort: Effort | None = Field(
+        None, description="Reasoning effort of the observers. Default: none, or the least."
+    )
     out: str = Field("outcome", description=OUT_HELP)
     log_dir: str = Field("logs/outcome", description=LOG_DIR_HELP)
 
@@ -126,7 +156,9 @@ class Outcome(Study):
         for name in value:
             one_of("about", name, get_args(About))
         if "self" not in value:
-            raise InputError(f"about must hold self, with which the rest is compared, got {', '.join(value)}")
+            raise InputError(
+                f"about must hold self, with which the rest is compared, got {', '.join(value)}"
+            )
         return value
 
     @cached_property
@@ -143,15 +175,22 @@ class Outcome(Study):
     def cases(self) -> list[tuple[str, str, str]]:
         """Observer, target and whom the prompt names, one a run.
 
-        What is asked before the reply about "you" or "another AI assistant" is the same for every target, so one run
-        an observer does; what names the target or shows its reply is asked about each.
+        What is asked before the reply about "you" or "another AI assistant" is the same for every
+        target, so one run an observer does; what names the target or shows its reply is asked about
+        each.
         """
         there = models_in(self.logs)
         if not set(there) & set(self.models):
             some = ", ".join(there[:3])
-            raise InputError(f"no log of {', '.join(self.models[:3])} in {', '.join(self.logs)}; there are {some}")
+            raise InputError(
+                f"no log of {', '.join(self.models[:3])} in {', '.join(self.logs)}; there are {some}"
+            )
         shows = self.when == "after"
-        abouts = ("self", "other") if shows and self.about == ("self",) and len(self.models) > 1 else self.about
+        abouts = (
+            ("self", "other")
+            if shows and self.about == ("self",) and len(self.models) > 1
+            else self.about
+        )
         cases = []
         for about in abouts:
             for observer in self.models:
@@ -170,12 +209,18 @@ class Outcome(Study):
 
     def waves(self) -> Iterator[Wave]:
         """One run an observer; of prompts that name or show a target, one for each target too."""
-        own = self.model_dump(include={"when", "at", "score", "tokens", "cluster", "answer_tokens", "effort"})
+        own = self.model_dump(
+            include={"when", "at", "score", "tokens", "cluster", "answer_tokens", "effort"}
+        )
         args = {name: value for name, value in own.items() if value is not None} | self.how.shared
         args |= {"logs": list(self.logs), "ask": list(self.asking.ask)}
         yield Wave(
             [
-                DescribedRun("outcome", args | {"target": t, "about": about}, NamedModel(o, self.how.model_args))
+                DescribedRun(
+                    "outcome",
+                    args | {"target": t, "about": about},
+                    NamedModel(o, self.how.model_args),
+                )
                 for o, t, about in self.cases
             ],
             "Stated chances",
@@ -183,7 +228,11 @@ class Outcome(Study):
 
     def plan(self) -> Plan:
         """One call an item and question of each run."""
-        calls, sent, notes = defaultdict[str, int](int), defaultdict[str, int](int), dict[str, None]()
+        calls, sent, notes = (
+            defaultdict[str, int](int),
+            defaultdict[str, int](int),
+            dict[str, None](),
+        )
         cluster_of = dict[str, str]()
         for observer, target, _ in self.cases:
             found = self.read(target)
@@ -204,13 +253,23 @@ class Outcome(Study):
         if bare := [model for model in self.models if model not in there]:
             lines.append(f"{WITHOUT_LOG}: {', '.join(bare[:5])}")
         if len(there) == 1:
-            lines.append("Without a second model's logs knowledge of the items cannot be told from self-knowledge.")
+            lines.append(
+                "Without a second model's logs knowledge of the items cannot be told from self-knowledge."
+            )
         if self.cluster:
-            few = few_clusters(list(cluster_of.values()), rows="items", unit="cluster", remedy=OTHER_COLUMN)
+            few = few_clusters(
+                list(cluster_of.values()), rows="items", unit="cluster", remedy=OTHER_COLUMN
+            )
             lines += [few] if few else []
         kept = list(notes)
-        lines += [*kept[:LINES], *([f"{len(kept) - LINES} more such lines"] if len(kept) > LINES else [])]
-        return Plan(lines, [Cost(model, calls[model], sent[model], 5 * calls[model]) for model in self.models])
+        lines += [
+            *kept[:LINES],
+            *([f"{len(kept) - LINES} more such lines"] if len(kept) > LINES else []),
+        ]
+        return Plan(
+            lines,
+            [Cost(model, calls[model], sent[model], 5 * calls[model]) for model in self.models],
+        )
 
     @classmethod
     def comparable(cls, there: Runs) -> Runs:
@@ -229,33 +288,49 @@ class Outcome(Study):
         """
         stated = stated_chances(logs)
         if not stated.chances:
-            raise NoLogs("no run ended well, or no answer could be read; see above. The same command goes on")
+            raise NoLogs(
+                "no run ended well, or no answer could be read; see above. The same command goes on"
+            )
         matrices = {question: cross_means(stated, question) for question in stated.questions}
         return OutcomeNumbers(all_facts(stated), matrices, stated)
 
     @classmethod
     def page(cls, numbers: "OutcomeNumbers") -> Page:
-        """The answer by model and question, with tables findings, predictors, other_targets, stated and matrix."""
+        """The answer by model and question, with tables findings, predictors, other_targets, stated
+        and matrix.
+        """
         questions = numbers.stated.questions
         has_several = len(questions) > 1
         facts_of_subject = {subject_name(facts, has_several): facts for facts in numbers.facts}
         if not facts_of_subject:
-            raise NoLogs("no model was asked about itself, so nothing is known of any (--about self)")
-        claims = ordered_claims([outcome_claim(facts, subject) for subject, facts in facts_of_subject.items()])
+            raise NoLogs(
+                "no model was asked about itself, so nothing is known of any (--about self)"
+            )
+        claims = ordered_claims(
+            [outcome_claim(facts, subject) for subject, facts in facts_of_subject.items()]
+        )
         in_order = {claim.subject: facts_of_subject[claim.subject] for claim in claims}
         rows = [answer_row(claim, in_order[claim.subject]) for claim in claims[:ROWS]]
         pictures = [calibration_picture(in_order), risk_picture(in_order)]
-        pictures += [picture for matrix in numbers.matrices.items() if (picture := matrix_picture(*matrix))]
+        pictures += [
+            picture for matrix in numbers.matrices.items() if (picture := matrix_picture(*matrix))
+        ]
         return claim_page(
-            TITLES[questions[0]] if not has_several else "Do models know in advance what they will do?",
+            TITLES[questions[0]]
+            if not has_several
+            else "Do models know in advance what they will do?",
             claims,
             replace(OUTCOME_WORDS, kind=models_or_runs(list(in_order))),
             picture=sources_picture(in_order),
             table=Table(rows, columns_of(AnswerRow)),
             tables={
-                "findings": RowTable(FindingRow, [finding_row(claim, in_order[claim.subject]) for claim in claims]),
+                "findings": RowTable(
+                    FindingRow, [finding_row(claim, in_order[claim.subject]) for claim in claims]
+                ),
                 "predictors": RowTable(PredictorRow, predictor_rows(list(in_order.values()))),
-                "other_targets": RowTable(OtherTargetRow, other_target_rows(list(in_order.values()))),
+                "other_targets": RowTable(
+                    OtherTargetRow, other_target_rows(list(in_order.values()))
+                ),
                 "stated": RowTable(StatementRow, numbers.stated.rows, on_page=False),
                 "matrix": RowTable(CellRow, cell_rows(numbers.matrices)),
             },
@@ -267,7 +342,11 @@ class Outcome(Study):
 
 def _truth(identity: Identity) -> dict[str, str]:
     """Arguments that say what counts as an outcome."""
-    return {name: value for name, value in identity.args if name in ("score", "tokens", "when", "at", "cluster")}
+    return {
+        name: value
+        for name, value in identity.args
+        if name in ("score", "tokens", "when", "at", "cluster")
+    }
 
 
 def subject_name(facts: OutcomeFacts, has_several_questions: bool) -> str:
@@ -300,7 +379,9 @@ class OutcomeNumbers:
         if count_of_reason:
             most_first = sorted(count_of_reason.items(), key=lambda entry: -entry[1])
             reasons = ", ".join(f"{reason} {count}" for reason, count in most_first)
-            lines.append(f"Unscored: {sum(count_of_reason.values())} of {len(stated.rows)} statements ({reasons}).")
+            lines.append(
+                f"Unscored: {sum(count_of_reason.values())} of {len(stated.rows)} statements ({reasons})."
+            )
         judged_runs = {facts.run for facts in self.facts}
         without_log = [run for run in stated.observers if run not in judged_runs]
         if without_log:
@@ -330,11 +411,15 @@ def outcome_notes(facts: OutcomeFacts) -> list[str]:
             size += "; so few clusters make intervals wide"
     backwards = "backwards, " if facts.auroc.high < 0.5 else ""
     outcomes = WHAT_HAPPENED[facts.question]
-    notes = [f"Its stated chances rank its {outcomes} {backwards}with AUROC {shown(facts.auroc)} (n = {size})."]
+    notes = [
+        f"Its stated chances rank its {outcomes} {backwards}with AUROC {shown(facts.auroc)} (n = {size})."
+    ]
     if facts.others:
         reached = shown(source_auroc(facts, OTHER_RESULTS))
         notes.append(f"{facts.others} other models' results on the same items reach {reached}.")
-        notes.append(f"Among items on which as many of the models succeeded it reaches {shown(facts.in_strata)}.")
+        notes.append(
+            f"Among items on which as many of the models succeeded it reaches {shown(facts.in_strata)}."
+        )
         if above(facts.knows_items, 0.5) < ALPHA and not facts.p_value < ALPHA:
             notes.append(
                 f"This is knowledge of the items (others' results: {shown(facts.knows_items)}), not shown of itself."
@@ -360,19 +445,30 @@ class AnswerRow:
     """Answer for one model and question."""
 
     model: Annotated[str, Heading("model", "Model that was asked about itself.")]
-    answer: Annotated[Verdict, Heading("answer", "Whether it knows in advance what it can do, beyond the items.")]
-    auroc: Annotated[float, Heading("AUROC", "Share of pairs of items in the right order; .5 is nothing.")]
-    others: Annotated[float, Heading("others", "AUROC of the other models' mean result on the same items.")]
+    answer: Annotated[
+        Verdict, Heading("answer", "Whether it knows in advance what it can do, beyond the items.")
+    ]
+    auroc: Annotated[
+        float, Heading("AUROC", "Share of pairs of items in the right order; .5 is nothing.")
+    ]
+    others: Annotated[
+        float, Heading("others", "AUROC of the other models' mean result on the same items.")
+    ]
     beyond: Annotated[
         float,
-        Heading("beyond the items", "AUROC of what is left beyond the observers, among items as many models solved."),
+        Heading(
+            "beyond the items",
+            "AUROC of what is left beyond the observers, among items as many models solved.",
+        ),
     ]
 
 
 def answer_row(claim: Claim, facts: OutcomeFacts) -> AnswerRow:
     """Row of the first table."""
     others = source_auroc(facts, OTHER_RESULTS).value
-    return AnswerRow(claim.subject, claim.verdict, facts.auroc.value, others, facts.beyond_observers.value)
+    return AnswerRow(
+        claim.subject, claim.verdict, facts.auroc.value, others, facts.beyond_observers.value
+    )
 
 
 write_three_digits = partial(number, digits=3)
@@ -382,58 +478,106 @@ write_three_digits = partial(number, digits=3)
 class FindingRow:
     """Numbers of each model and question."""
 
-    run: Annotated[str, Heading("run", "Model that was asked, with settings that differ between runs.")]
+    run: Annotated[
+        str, Heading("run", "Model that was asked, with settings that differ between runs.")
+    ]
     model: Annotated[str, Heading("model", "Model, without settings.", on_page=False)]
     question: Annotated[str, Heading("question", "What was asked: solve, refuse or length.")]
-    answer: Annotated[Verdict, Heading("answer", "Whether it knows in advance what it can do, beyond the items.")]
+    answer: Annotated[
+        Verdict, Heading("answer", "Whether it knows in advance what it can do, beyond the items.")
+    ]
     items: Annotated[int, Heading("items", "Number of clusters, or of items where none are named.")]
     share: Annotated[float, Heading("share", "Share of its items that happened.", percent)]
     other_models: Annotated[int, Heading("other models", "Number of other models with results.")]
     observers: Annotated[int, Heading("observers", "Number of other models that were asked.")]
-    p: Annotated[float, Heading("p", "One-sided p of beyond observers, corrected for all cases (Holm).", p_digits)]
+    p: Annotated[
+        float,
+        Heading("p", "One-sided p of beyond observers, corrected for all cases (Holm).", p_digits),
+    ]
     auroc: Annotated[Estimate, Heading("AUROC", "Share of pairs of items in the right order.")]
-    knows_items: Annotated[Estimate, Heading("knows items", "AUROC of its chances for the other models' results.")]
+    knows_items: Annotated[
+        Estimate, Heading("knows items", "AUROC of its chances for the other models' results.")
+    ]
     beyond_items: Annotated[
-        Estimate, Heading("beyond the items", "AUROC among items on which as many of the models succeeded.")
+        Estimate,
+        Heading("beyond the items", "AUROC among items on which as many of the models succeeded."),
     ]
     beyond_observers: Annotated[
         Estimate,
-        Heading("beyond observers", "The same of what is left beyond what the other observers state."),
+        Heading(
+            "beyond observers", "The same of what is left beyond what the other observers state."
+        ),
     ]
     over_observers: Annotated[
         Estimate,
-        Heading("over observers", "AUROC for the other models' results, less that of the other observers together."),
+        Heading(
+            "over observers",
+            "AUROC for the other models' results, less that of the other observers together.",
+        ),
     ]
     brier: Annotated[float, Heading("Brier", "Mean squared error of the stated chances.")]
     brier_miscalibration: Annotated[
         float,
-        Heading("miscalibration", "Part of Brier that the best recalibration takes off.", write_three_digits),
+        Heading(
+            "miscalibration",
+            "Part of Brier that the best recalibration takes off.",
+            write_three_digits,
+        ),
     ]
     brier_discrimination: Annotated[
         float,
-        Heading("discrimination", "Part of the uncertainty that recalibrated chances take off.", write_three_digits),
+        Heading(
+            "discrimination",
+            "Part of the uncertainty that recalibrated chances take off.",
+            write_three_digits,
+        ),
     ]
     brier_uncertainty: Annotated[
         float,
-        Heading("uncertainty", "Brier score of always stating the share that happened.", write_three_digits),
+        Heading(
+            "uncertainty",
+            "Brier score of always stating the share that happened.",
+            write_three_digits,
+        ),
     ]
-    log_score: Annotated[float, Heading("log score", "Mean negative log-likelihood of the outcomes, in nats.")]
-    overconfidence: Annotated[Estimate, Heading("overconfidence", "Mean stated chance less the share that happened.")]
+    log_score: Annotated[
+        float, Heading("log score", "Mean negative log-likelihood of the outcomes, in nats.")
+    ]
+    overconfidence: Annotated[
+        Estimate, Heading("overconfidence", "Mean stated chance less the share that happened.")
+    ]
     calibration_error: Annotated[
         Estimate, Heading("calibration error", "Debiased gap between stated chances and shares.")
     ]
-    d_prime: Annotated[float, Heading("d′", "Discrimination of chances of one half and more, as yes.")]
-    criterion: Annotated[float, Heading("criterion", "Bias of the same; above 0 it says yes too rarely.")]
-    risk_at_100: Annotated[float, Heading("risk", "Share of failures when all items are acted on.", percent)]
-    risk_at_80: Annotated[float, Heading("risk at 80 %", "The same of the 80 % with the highest chances.", percent)]
-    risk_at_60: Annotated[float, Heading("risk at 60 %", "The same of the 60 % with the highest chances.", percent)]
-    risk_at_40: Annotated[float, Heading("risk at 40 %", "The same of the 40 % with the highest chances.", percent)]
-    risk_at_20: Annotated[float, Heading("risk at 20 %", "The same of the 20 % with the highest chances.", percent)]
+    d_prime: Annotated[
+        float, Heading("d′", "Discrimination of chances of one half and more, as yes.")
+    ]
+    criterion: Annotated[
+        float, Heading("criterion", "Bias of the same; above 0 it says yes too rarely.")
+    ]
+    risk_at_100: Annotated[
+        float, Heading("risk", "Share of failures when all items are acted on.", percent)
+    ]
+    risk_at_80: Annotated[
+        float, Heading("risk at 80 %", "The same of the 80 % with the highest chances.", percent)
+    ]
+    risk_at_60: Annotated[
+        float, Heading("risk at 60 %", "The same of the 60 % with the highest chances.", percent)
+    ]
+    risk_at_40: Annotated[
+        float, Heading("risk at 40 %", "The same of the 40 % with the highest chances.", percent)
+    ]
+    risk_at_20: Annotated[
+        float, Heading("risk at 20 %", "The same of the 20 % with the highest chances.", percent)
+    ]
 
 
 def finding_row(claim: Claim, facts: OutcomeFacts) -> FindingRow:
     """Row of the table of all numbers."""
-    risks = {f"risk_at_{percentage}": facts.risks.get(percentage / 100, math.nan) for percentage in RISK_PERCENTAGES}
+    risks = {
+        f"risk_at_{percentage}": facts.risks.get(percentage / 100, math.nan)
+        for percentage in RISK_PERCENTAGES
+    }
     return FindingRow(
         run=facts.run,
         model=facts.model,
@@ -474,14 +618,21 @@ class PredictorRow:
     predicted_by: Annotated[str, Heading("predicted by", "Source of the prediction.")]
     auroc: Annotated[Estimate, Heading("AUROC", "Share of pairs of items in the right order.")]
     beyond_items: Annotated[
-        Estimate, Heading("beyond the items", "AUROC among items on which as many of the models succeeded.")
+        Estimate,
+        Heading("beyond the items", "AUROC among items on which as many of the models succeeded."),
     ]
     beyond_observers: Annotated[
         Estimate,
-        Heading("beyond observers", "The same of what is left of an observer's chances beyond the others'."),
+        Heading(
+            "beyond observers",
+            "The same of what is left of an observer's chances beyond the others'.",
+        ),
     ]
     model_less_it: Annotated[
-        Estimate, Heading("the model less it", "AUROC of the model beyond observers, less that of the source.")
+        Estimate,
+        Heading(
+            "the model less it", "AUROC of the model beyond observers, less that of the source."
+        ),
     ]
 
 
@@ -508,9 +659,15 @@ class OtherTargetRow:
 
     run: Annotated[str, Heading("run", "Model that stated something about itself.")]
     question: Annotated[str, Heading("question", "What was asked: solve, refuse or length.")]
-    target: Annotated[str, Heading("target", "Other model whose outcomes the statement is scored on.")]
-    auroc: Annotated[Estimate, Heading("AUROC", "AUROC beyond observers on the other model's outcomes.")]
-    own_less_it: Annotated[Estimate, Heading("own less it", "AUROC on its own outcomes less this one.")]
+    target: Annotated[
+        str, Heading("target", "Other model whose outcomes the statement is scored on.")
+    ]
+    auroc: Annotated[
+        Estimate, Heading("AUROC", "AUROC beyond observers on the other model's outcomes.")
+    ]
+    own_less_it: Annotated[
+        Estimate, Heading("own less it", "AUROC on its own outcomes less this one.")
+    ]
 
 
 def other_target_rows(all_facts_in_order: Sequence[OutcomeFacts]) -> list[OtherTargetRow]:
@@ -529,7 +686,9 @@ class CellRow:
     question: Annotated[str, Heading("question", "What was asked: solve, refuse or length.")]
     target: Annotated[str, Heading("target", "Model whose outcomes are predicted.")]
     observer: Annotated[str, Heading("observer", "Model that stated the chances.")]
-    beyond_items: Annotated[float, Heading("beyond the items", "Mean score among items as many models solved.")]
+    beyond_items: Annotated[
+        float, Heading("beyond the items", "Mean score among items as many models solved.")
+    ]
 
 
 def cell_rows(matrices: Mapping[str, CrossMeans]) -> list[CellRow]:
@@ -559,7 +718,11 @@ def sources_picture(facts_of_subject: Mapping[str, OutcomeFacts]) -> Picture:
 
 def _ranked(facts_of_subject: Mapping[str, OutcomeFacts]) -> Mapping[str, OutcomeFacts]:
     """The models with an AUROC; all where none has one."""
-    ranked = {subject: facts for subject, facts in facts_of_subject.items() if not math.isnan(facts.auroc.value)}
+    ranked = {
+        subject: facts
+        for subject, facts in facts_of_subject.items()
+        if not math.isnan(facts.auroc.value)
+    }
     return ranked or facts_of_subject
 
 
@@ -581,7 +744,9 @@ def _drawn_sources(facts: OutcomeFacts) -> dict[str, Estimate]:
 def calibration_picture(facts_of_subject: Mapping[str, OutcomeFacts]) -> Picture:
     """Stated chances against shares, of the first three models."""
     ranked = _ranked(facts_of_subject)
-    lines = {subject: ranked[subject].bins for subject in list(ranked)[:3] if ranked[subject].bins[0]}
+    lines = {
+        subject: ranked[subject].bins for subject in list(ranked)[:3] if ranked[subject].bins[0]
+    }
     return calibration_curves(
         "calibration",
         lines,

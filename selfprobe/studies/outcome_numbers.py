@@ -1,4 +1,6 @@
-"""Numbers and claims of `selfprobe outcome`: what is left of a statement beyond what other observers state."""
+"""Numbers and claims of `selfprobe outcome`: what is left of a statement beyond what other
+observers state.
+"""
 
 import math
 from collections import defaultdict
@@ -38,7 +40,8 @@ BoolArray = npt.NDArray[np.bool_]
 FEWEST_ITEMS = 20
 """Number of items below which nothing is said."""
 FEWEST_OTHERS = 2
-"""Number of other observers, and of other models with logs, below which what all know is not known."""
+"""Number of other observers, and of other models with logs, below which what all know is not known.
+"""
 SMALLEST_EXCESS = 0.1
 """Excess of an AUROC over .5, or over a competitor's, that is too small to matter."""
 OBSERVERS_MARGIN = 0.03
@@ -60,13 +63,17 @@ WHAT_HAPPENED = {"solve": "successes", "refuse": "refusals", "length": "long rep
 class StatementRow:
     """Stated chances, one row a statement."""
 
-    run: Annotated[str, Heading("run", "Model that was asked, with settings that differ between runs.")]
+    run: Annotated[
+        str, Heading("run", "Model that was asked, with settings that differ between runs.")
+    ]
     about: Annotated[str, Heading("about", "Whom the prompt asked about: self, other or named.")]
     target: Annotated[str, Heading("target", "Model whose log the items are of.")]
     item: Annotated[str, Heading("item", "Id of the item.")]
     question: Annotated[str, Heading("question", "What was asked: solve, refuse or length.")]
     stated: Annotated[float | None, Heading("stated", "Stated chance; empty where none was read.")]
-    outcome: Annotated[float | None, Heading("outcome", "What the log says, 0 to 1; empty if unknown.")]
+    outcome: Annotated[
+        float | None, Heading("outcome", "What the log says, 0 to 1; empty if unknown.")
+    ]
     unscored: Annotated[str | None, Heading("unscored", "Reason why a statement does not count.")]
 
 
@@ -90,7 +97,9 @@ class StatedChances:
     """Sentences on which logs, scorers and items count."""
 
     def about(self, run: str, about: str, target: str, question: str) -> FloatArray | None:
-        """Chances that a run stated about a target, where the prompt names or shows it; else about all alike."""
+        """Chances that a run stated about a target, where the prompt names or shows it; else about
+        all alike.
+        """
         named = self.chances.get((run, about, target, question))
         return self.chances.get((run, about, "", question)) if named is None else named
 
@@ -117,11 +126,14 @@ class StatedChances:
             if asked == question and other != model
         }
 
-    def strata(self, model: str, question: str, is_there: BoolArray, *, without: str = "") -> IntArray:
-        """Strata of the items `is_there` on which as many models succeeded: the one meaning of "beyond the items".
+    def strata(
+        self, model: str, question: str, is_there: BoolArray, *, without: str = ""
+    ) -> IntArray:
+        """Strata of the items `is_there` on which as many models succeeded: the one meaning of
+        "beyond the items".
 
-        Every model with outcomes counts, asked or not, except an observer of another model (`without`): what it knows
-        of itself does not count against it.
+        Every model with outcomes counts, asked or not, except an observer of another model
+        (`without`): what it knows of itself does not count against it.
         """
         place_of_model = self._places[question]
         results = self._results[question][:, is_there]
@@ -133,7 +145,9 @@ class StatedChances:
         return foresight.solved_alike(results[places])
 
     def domains_p(self, question: str) -> float:
-        """p that models differ in skill and items in difficulty alone; NaN where outcomes are graded or models few."""
+        """p that models differ in skill and items in difficulty alone; NaN where outcomes are
+        graded or models few.
+        """
         results = self._results[question]
         is_complete = ~np.isnan(results).any(axis=0)
         table = results[:, is_complete]
@@ -186,19 +200,35 @@ def stated_chances(logs: Logs) -> StatedChances:
             for decision in last_decisions(sample.scores):
                 probability = decision.probability
                 if probability is not None:
-                    chances[name, about, target if is_bound else "", decision.key][item] = probability
+                    chances[name, about, target if is_bound else "", decision.key][item] = (
+                        probability
+                    )
                 truth = None if decision.truth is None else float(decision.truth)
                 rows.append(
-                    StatementRow(name, about, target, item, decision.key, probability, truth, decision.unscored)
+                    StatementRow(
+                        name,
+                        about,
+                        target,
+                        item,
+                        decision.key,
+                        probability,
+                        truth,
+                        decision.unscored,
+                    )
                 )
     items = tuple(sorted(clusters))
     order = list(logs.names)
     in_order = sorted(oldest_first, key=lambda run: order.index(run.identity))
-    notes = [note for run in oldest_first for note in (run.header.eval.metadata or {}).get("notes", ())]
+    notes = [
+        note for run in oldest_first for note in (run.header.eval.metadata or {}).get("notes", ())
+    ]
     asked = {question for *_, question in chances}
     return StatedChances(
         items=items,
-        texts={target: tuple(of_item.get(item, "") for item in items) for target, of_item in texts.items()},
+        texts={
+            target: tuple(of_item.get(item, "") for item in items)
+            for target, of_item in texts.items()
+        },
         clusters=np.unique([clusters[item] for item in items], return_inverse=True)[1],
         questions=tuple(question for question in get_args(Question) if question in asked),
         observers={name_of_log[run.log]: run.identity.model for run in in_order},
@@ -213,7 +243,11 @@ def _run_names(runs: Sequence[Run]) -> dict[str, str]:
     """Log → name of its run, without what says about whom and how much was asked."""
     identity_of_log = {}
     for run in runs:
-        kept = tuple((name, value) for name, value in run.identity.args if name not in ("about", "target", "ask"))
+        kept = tuple(
+            (name, value)
+            for name, value in run.identity.args
+            if name not in ("about", "target", "ask")
+        )
         identity_of_log[run.log] = replace(run.identity, args=kept, data="")
     full_names = model_names(list(dict.fromkeys(run.identity.model for run in runs)))
     names = {}
@@ -238,8 +272,9 @@ class Predictor:
     in_strata: Estimate
     """AUROC among items on which as many models succeeded."""
     beyond_observers: Estimate
-    """The same of what is left of it beyond what the other observers state; of another source than an observer
-    `in_strata`."""
+    """The same of what is left of it beyond what the other observers state; of another source than
+    an observer `in_strata`.
+    """
     below: Estimate
     """`OutcomeFacts.beyond_observers` less this one's."""
     is_observer: bool
@@ -275,7 +310,9 @@ class OutcomeFacts:
     in_strata: Estimate
     """AUROC of its chances among items on which as many models succeeded."""
     beyond_observers: Estimate
-    """The same of what is left of its chances beyond what the other observers state; without any, `in_strata`."""
+    """The same of what is left of its chances beyond what the other observers state; without any,
+    `in_strata`.
+    """
     over_observers: Estimate
     """`knows_items` less the AUROC that the other observers together reach for these outcomes."""
     predictors: tuple[Predictor, ...]
@@ -293,10 +330,13 @@ class OutcomeFacts:
     observers: int
     """Number of other models that were asked."""
     p_value: float
-    """One-sided p of `beyond_observers`; of one model and question until `corrected` has seen all."""
+    """One-sided p of `beyond_observers`; of one model and question until `corrected` has seen all.
+    """
 
 
-def outcome_facts(stated: StatedChances, run: str, question: str, *, draws: int = DRAWS) -> OutcomeFacts:
+def outcome_facts(
+    stated: StatedChances, run: str, question: str, *, draws: int = DRAWS
+) -> OutcomeFacts:
     """The numbers of one model on one question.
 
     Args:
@@ -358,23 +398,39 @@ def outcome_facts(stated: StatedChances, run: str, question: str, *, draws: int 
         predictors.append(_predictor(name, statement, own, outcomes, clusters, is_observer=False))
 
     no_other_log = undefined("no other model's log is there")
-    other_share = foresight.mean_of(np.array(list(others.values())).reshape(len(others), len(outcomes)))
+    other_share = foresight.mean_of(
+        np.array(list(others.values())).reshape(len(others), len(outcomes))
+    )
     has_others = ~np.isnan(other_share)
     knows_items = no_other_log
     if has_others.any():
         known_clusters = clusters[has_others]
-        others_auroc = foresight.stratified_auroc(other_share[has_others], outcomes[has_others], known_clusters)
+        others_auroc = foresight.stratified_auroc(
+            other_share[has_others], outcomes[has_others], known_clusters
+        )
         nothing_beyond = undefined("the strata hold these results fixed")
         predictors.insert(
-            0, Predictor(OTHER_RESULTS, others_auroc, nothing_beyond, nothing_beyond, nothing_beyond, is_observer=False)
+            0,
+            Predictor(
+                OTHER_RESULTS,
+                others_auroc,
+                nothing_beyond,
+                nothing_beyond,
+                nothing_beyond,
+                is_observer=False,
+            ),
         )
-        knows_items = foresight.stratified_auroc(chances[has_others], other_share[has_others], known_clusters)
+        knows_items = foresight.stratified_auroc(
+            chances[has_others], other_share[has_others], known_clusters
+        )
     run_of_model = {observer: name for name, observer in stated.observers.items()}
     other_targets = []
     for other, other_outcomes in others.items():
         other_name = run_of_model.get(other, other)
         other_targets.append(_other_target(other_name, other_outcomes, own, outcomes, clusters))
-    beyond_observers = _stratified(own.left, outcomes, clusters, own.strata) if others else no_other_log
+    beyond_observers = (
+        _stratified(own.left, outcomes, clusters, own.strata) if others else no_other_log
+    )
     return OutcomeFacts(
         run=run,
         model=model,
@@ -410,15 +466,21 @@ def _left(chances: FloatArray, others: Sequence[FloatArray]) -> FloatArray:
     return left_of_statement(chances, np.array(others)) if others else chances
 
 
-def _of_further_models(name: str, rivals: Mapping[str, FloatArray], observers: Mapping[str, str]) -> list[FloatArray]:
+def _of_further_models(
+    name: str, rivals: Mapping[str, FloatArray], observers: Mapping[str, str]
+) -> list[FloatArray]:
     """Statements of the rivals that are of another model than this one."""
     return [chances for other, chances in rivals.items() if observers[other] != observers[name]]
 
 
-def _stratified(scores: FloatArray, outcomes: FloatArray, clusters: IntArray, strata: IntArray) -> Estimate:
+def _stratified(
+    scores: FloatArray, outcomes: FloatArray, clusters: IntArray, strata: IntArray
+) -> Estimate:
     """AUROC among the items of a stratum with a score."""
     is_known = ~np.isnan(scores)
-    return foresight.stratified_auroc(scores[is_known], outcomes[is_known], clusters[is_known], strata[is_known])
+    return foresight.stratified_auroc(
+        scores[is_known], outcomes[is_known], clusters[is_known], strata[is_known]
+    )
 
 
 def _predictor(
@@ -435,7 +497,9 @@ def _predictor(
     is_known = ~np.isnan(statement.left) & ~np.isnan(own.left)
     known_outcomes = outcomes[is_known]
     own_pairs = foresight.ordered(own.left[is_known], known_outcomes, own.strata[is_known])
-    source_pairs = foresight.ordered(statement.left[is_known], known_outcomes, statement.strata[is_known])
+    source_pairs = foresight.ordered(
+        statement.left[is_known], known_outcomes, statement.strata[is_known]
+    )
     return Predictor(
         name,
         _stratified(statement.scores, outcomes, clusters, every_item),
@@ -447,7 +511,11 @@ def _predictor(
 
 
 def _other_target(
-    other: str, other_outcomes: FloatArray, own: _Statement, outcomes: FloatArray, clusters: IntArray
+    other: str,
+    other_outcomes: FloatArray,
+    own: _Statement,
+    outcomes: FloatArray,
+    clusters: IntArray,
 ) -> OtherTarget:
     is_known = ~np.isnan(own.left) & ~np.isnan(other_outcomes)
     left = own.left[is_known]
@@ -464,17 +532,23 @@ def _other_target(
 def _over_observers(
     chances: FloatArray, rivals: Sequence[FloatArray], other_share: FloatArray, clusters: IntArray
 ) -> Estimate:
-    """AUROC of a model's chances for the other models' outcomes, less that of the observers' mean chance."""
+    """AUROC of a model's chances for the other models' outcomes, less that of the observers' mean
+    chance.
+    """
     if not rivals:
         return undefined("no other model was asked")
     together = foresight.mean_of(np.array(rivals))
     is_known = ~np.isnan(together) & ~np.isnan(other_share)
     truth = other_share[is_known]
     own_pairs = foresight.ordered(chances[is_known], truth)
-    return foresight.auroc_above(own_pairs, foresight.ordered(together[is_known], truth), clusters[is_known])
+    return foresight.auroc_above(
+        own_pairs, foresight.ordered(together[is_known], truth), clusters[is_known]
+    )
 
 
-def _beyond_p(own: _Statement, outcomes: FloatArray, clusters: IntArray, beyond: Estimate, draws: int) -> float:
+def _beyond_p(
+    own: _Statement, outcomes: FloatArray, clusters: IntArray, beyond: Estimate, draws: int
+) -> float:
     """One-sided p that what is left of a statement ranks the outcomes in their strata."""
     if len(np.unique(clusters)) < len(clusters):
         return foresight.above(beyond, 0.5)
@@ -482,11 +556,17 @@ def _beyond_p(own: _Statement, outcomes: FloatArray, clusters: IntArray, beyond:
     if not is_known.any():
         return math.nan
     rng = np.random.default_rng(0)
-    return within_strata_p(own.left[is_known], outcomes[is_known], own.strata[is_known], rng=rng, draws=draws)
+    return within_strata_p(
+        own.left[is_known], outcomes[is_known], own.strata[is_known], rng=rng, draws=draws
+    )
 
 
-def _scores_of_text(texts: Sequence[str], outcomes: FloatArray, clusters: IntArray) -> dict[str, FloatArray]:
-    """Scores of the text and of its length for the outcomes; the direction of the length is the one that fits."""
+def _scores_of_text(
+    texts: Sequence[str], outcomes: FloatArray, clusters: IntArray
+) -> dict[str, FloatArray]:
+    """Scores of the text and of its length for the outcomes; the direction of the length is the one
+    that fits.
+    """
     lengths = np.array([len(text) for text in texts], dtype=float)
     is_turned = foresight.ordered(lengths, outcomes).auroc < 0.5
     same_texts = np.unique(np.array(texts, dtype=object).astype(str), return_inverse=True)[1]
@@ -506,7 +586,9 @@ def _calibration(chances: FloatArray, outcomes: FloatArray, clusters: IntArray) 
     mean_chances = [float(chances[in_bin].mean()) for in_bin in bins]
     shares = [clustered_mean(outcomes[in_bin], clusters[in_bin]) for in_bin in bins]
     return {
-        "brier": foresight.brier(chances, outcomes) if has_items else foresight.Brier(*[math.nan] * 4),
+        "brier": foresight.brier(chances, outcomes)
+        if has_items
+        else foresight.Brier(*[math.nan] * 4),
         "log_score": foresight.log_score(chances, outcomes) if has_items else math.nan,
         "overconfidence": foresight.overconfidence(chances, outcomes, clusters),
         "calibration_error": ece(chances, outcomes, clusters, unit="item"),
@@ -517,10 +599,16 @@ def _calibration(chances: FloatArray, outcomes: FloatArray, clusters: IntArray) 
 
 
 def all_facts(stated: StatedChances) -> list[OutcomeFacts]:
-    """The numbers of every model that was asked about itself, with p corrected for all models and questions."""
+    """The numbers of every model that was asked about itself, with p corrected for all models and
+    questions.
+    """
     cases = []
     for question in stated.questions:
-        cases += [(run, question) for run in stated.observers if stated.about_itself(run, question) is not None]
+        cases += [
+            (run, question)
+            for run in stated.observers
+            if stated.about_itself(run, question) is not None
+        ]
     draws = max(DRAWS, DRAWS_A_CASE * len(cases))
     return corrected([outcome_facts(stated, run, question, draws=draws) for run, question in cases])
 
@@ -555,7 +643,11 @@ def cross_means(stated: StatedChances, question: str) -> CrossMeans:
         for o, observer in enumerate(models):
             run = run_of_model[observer]
             is_own = observer == target
-            chances = stated.about_itself(run, question) if is_own else stated.about_target(run, target, question)
+            chances = (
+                stated.about_itself(run, question)
+                if is_own
+                else stated.about_target(run, target, question)
+            )
             if chances is None:
                 continue
             is_known = ~np.isnan(chances[is_there])
@@ -580,7 +672,9 @@ def _mean_of_clusters(scores: FloatArray, labels: IntArray) -> float:
 
 def write_auroc(excess: Estimate) -> str:
     """An excess over .5 as the AUROC."""
-    return shown(replace(excess, value=excess.value + 0.5, low=excess.low + 0.5, high=excess.high + 0.5))
+    return shown(
+        replace(excess, value=excess.value + 0.5, low=excess.low + 0.5, high=excess.high + 0.5)
+    )
 
 
 def write_known_auroc(excess: Estimate) -> str:
@@ -697,7 +791,8 @@ def _count_check(name: str, count: int, least: int, remedy: str) -> Check:
 
 
 def _source_checks(facts: OutcomeFacts, *, has_effect: bool) -> list[Check]:
-    """Checks of the strongest other observer, of each source without a model and of the strongest other target.
+    """Checks of the strongest other observer, of each source without a model and of the strongest
+    other target.
 
     They explain an effect where there is one (`has_effect`).
     """
@@ -705,15 +800,21 @@ def _source_checks(facts: OutcomeFacts, *, has_effect: bool) -> list[Check]:
     plain_checks = []
     for predictor in facts.predictors:
         if predictor.is_observer:
-            observer_checks.append(_advantage_check("above_observers", predictor.name, predictor, has_effect))
+            observer_checks.append(
+                _advantage_check("above_observers", predictor.name, predictor, has_effect)
+            )
         elif predictor.name in CHECK_OF_SOURCE:
             plain_checks.append(
-                _advantage_check(CHECK_OF_SOURCE[predictor.name], predictor.name, predictor, has_effect)
+                _advantage_check(
+                    CHECK_OF_SOURCE[predictor.name], predictor.name, predictor, has_effect
+                )
             )
     target_checks = []
     for target in facts.other_targets:
         if not math.isnan(target.auroc.value):
-            target_checks.append(_advantage_check("own_outcomes", f"{target.model}'s outcomes", target, has_effect))
+            target_checks.append(
+                _advantage_check("own_outcomes", f"{target.model}'s outcomes", target, has_effect)
+            )
     return [
         _least_favourable("above_observers", observer_checks),
         *plain_checks,
@@ -721,7 +822,9 @@ def _source_checks(facts: OutcomeFacts, *, has_effect: bool) -> list[Check]:
     ]
 
 
-def _advantage_check(name: str, competitor: str, source: Predictor | OtherTarget, has_effect: bool) -> Check:
+def _advantage_check(
+    name: str, competitor: str, source: Predictor | OtherTarget, has_effect: bool
+) -> Check:
     """The requirement that a model's AUROC is above that of a competitor."""
     reached = source.beyond_observers if isinstance(source, Predictor) else source.auroc
     p = foresight.above(source.below, 0) if source.below.se > 0 else math.nan
@@ -746,4 +849,6 @@ def _least_favourable(name: str, checks: Collection[Check]) -> Check:
     if not checks:
         missing = undefined("no other model has outcomes that differ and an answer")
         return Check(name, missing, Outcome.OPEN, remedy="ask other models, and add their logs")
-    return min(checks, key=lambda check: (UNFAVOURABLE_ORDER.index(check.outcome), check.difference.value))
+    return min(
+        checks, key=lambda check: (UNFAVOURABLE_ORDER.index(check.outcome), check.difference.value)
+    )

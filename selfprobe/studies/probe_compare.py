@@ -1,6 +1,8 @@
-"""Probes of several models side by side: do they judge better than asking, and where? Paper 004, figures and tables.
+"""Probes of several models side by side: do they judge better than asking, and where? Paper 004,
+figures and tables.
 
-No model is asked and nothing is fitted: every number is one of a run's folder, a mean of such, or a count of them.
+No model is asked and nothing is fitted: every number is one of a run's folder, a mean of such, or a
+count of them.
 
 above         the supervised probe less asking and less each control, one row a run and control: the answer
 models        one row a run
@@ -70,7 +72,9 @@ _UNITS = {"b": 1e9, "m": 1e6}
 NEEDED: Mapping[str, frozenset[str]] = {
     "methods": frozenset({"dataset", "method", "metric", "value", "low", "high", "n"}),
     "layers": frozenset({"dataset", "probe", "layer", "metric", "value", "low", "high", "n"}),
-    "differences": frozenset({"dataset", "probe", "against", "metric", "value", "low", "high", "n"}),
+    "differences": frozenset(
+        {"dataset", "probe", "against", "metric", "value", "low", "high", "n"}
+    ),
     "data": frozenset({"dataset", "pairs", "scored"}),
 }
 """Tables of every finished run, with the columns that are read here."""
@@ -101,11 +105,15 @@ class ModelRun:
     def table(self, name: str) -> pd.DataFrame:
         """A table of the run with `names` before its columns; empty where the run has none."""
         found = self.tables.get(name, pd.DataFrame())
-        return pd.DataFrame({key: [value] * len(found) for key, value in self.names.items()}).join(found)
+        return pd.DataFrame({key: [value] * len(found) for key, value in self.names.items()}).join(
+            found
+        )
 
 
 def family_of(model: str) -> str:
-    """Part of a model's name before the size: Llama-3.1 of Llama-3.1-8B-Instruct; else its first word."""
+    """Part of a model's name before the size: Llama-3.1 of Llama-3.1-8B-Instruct; else its first
+    word.
+    """
     name = model.rstrip("/").rpartition("/")[2]
     before = name[: found.start()] if (found := _SIZE.search(name)) else re.split(r"[-_ ]", name)[0]
     return before.rstrip("-_ ") or name
@@ -126,11 +134,15 @@ def read_runs(given: Sequence[str]) -> list[ModelRun]:
     runs = [_read(*folder_and_family(each)) for each in given]
     shortest = [cut_name(run.state["model"]) for run in runs]
     labels = [
-        name if shortest.count(name) == 1 else str(run.state["model"]) for name, run in zip(shortest, runs, strict=True)
+        name if shortest.count(name) == 1 else str(run.state["model"])
+        for name, run in zip(shortest, runs, strict=True)
     ]
     runs = [replace(run, model=name) for run, name in zip(runs, labels, strict=True)]
     _check(runs)
-    return sorted(runs, key=lambda run: (run.family.lower(), math.isnan(run.parameters), run.parameters, run.model))
+    return sorted(
+        runs,
+        key=lambda run: (run.family.lower(), math.isnan(run.parameters), run.parameters, run.model),
+    )
 
 
 def folder_and_family(given: str) -> tuple[Path, str]:
@@ -152,11 +164,15 @@ def _read(folder: Path, family: str) -> ModelRun:
                 f"{folder}/tables/{name}.csv has no column {', '.join(missing)}, which a run writes: run it again"
             )
     if missing := sorted({"model", "revision", "settings", "datasets"} - set(state)):
-        raise ValueError(f"{folder}/run.json lacks {', '.join(missing)}, which a run writes: run it again")
+        raise ValueError(
+            f"{folder}/run.json lacks {', '.join(missing)}, which a run writes: run it again"
+        )
     for name in ("settings", "datasets"):
         if not isinstance(state[name], dict):
             told = type(state[name]).__name__
-            raise ValueError(f"{folder}/run.json: expected a mapping under {name}, got a {told}: run it again")
+            raise ValueError(
+                f"{folder}/run.json: expected a mapping under {name}, got a {told}: run it again"
+            )
     model = str(state["model"])
     parameters = float(state.get("parameters") or size_of(model))
     blocks = int(state.get("blocks") or tables["layers"].layer.max() + 1)
@@ -167,7 +183,9 @@ def _table(file: Path) -> pd.DataFrame:
     try:
         return pd.read_csv(file)
     except ValueError as error:  # pandas' own errors are of this kind
-        raise ValueError(f"{file} is not a table that a run writes ({error}): run it again") from None
+        raise ValueError(
+            f"{file} is not a table that a run writes ({error}): run it again"
+        ) from None
 
 
 def _check(runs: Sequence[ModelRun]) -> None:
@@ -199,7 +217,8 @@ def _check_data(one: ModelRun, other: ModelRun) -> None:
 def _check_settings(one: ModelRun, other: ModelRun) -> None:
     # How many resamples an interval takes changes no score; old runs had one probe for all aspects.
     a, b = (
-        {"aspects": "together"} | {k: v for k, v in run.state["settings"].items() if k != "resamples"}
+        {"aspects": "together"}
+        | {k: v for k, v in run.state["settings"].items() if k != "resamples"}
         for run in (one, other)
     )
     if a != b:
@@ -219,7 +238,10 @@ def _check_settings(one: ModelRun, other: ModelRun) -> None:
 def _check_layers(one: ModelRun, other: ModelRun) -> None:
     a, b = (tuple(run.state.get("loading", {}).get("layers", ())) for run in (one, other))
     if (a or b) and (a, one.blocks) != (b, other.blocks):
-        told = [f"{run.folder} has {_told(kept)} of {run.blocks} blocks" for run, kept in ((one, a), (other, b))]
+        told = [
+            f"{run.folder} has {_told(kept)} of {run.blocks} blocks"
+            for run, kept in ((one, a), (other, b))
+        ]
         raise ValueError(
             f"{' and '.join(told)}: of different layers, scores cannot be compared. Run them with all blocks, that is "
             "without --layers"
@@ -274,14 +296,17 @@ GENERAL = (
     "many the lower end of the interval too (shown high); the paper says that of unsupervised probes in several cases."
 )
 PAPERS = {"mt_bench": "figure 1, right"} | {
-    name: f"figures {12 + k} and {18 + k}" for k, name in enumerate(name for sets in GROUPS.values() for name in sets)
+    name: f"figures {12 + k} and {18 + k}"
+    for k, name in enumerate(name for sets in GROUPS.values() for name in sets)
 }
 """Data set → the paper's figures that show it by size."""
 METHOD = (
     "Runs of `selfprobe probe run` on the same data and under one preset. Numbers are weighted F1 on held-out pairs, "
     "with 95 % intervals by question, which hold for the probes as fitted. Preset: "
 )
-_ASKED_IN_VAIN = {"answer_mass": "answers with 1 or 2 in {difference} of the probability when it is asked"}
+_ASKED_IN_VAIN = {
+    "answer_mass": "answers with 1 or 2 in {difference} of the probability when it is asked"
+}
 COMPARED_WORDS = replace(PROBE_WORDS, kind="models", unmet={**PROBE_WORDS.unmet, **_ASKED_IN_VAIN})
 CHECKS = (
     "Each check is about the mean over the model's data sets of the supervised probe's F1 less that of asking, or of a "
@@ -308,9 +333,12 @@ class ModelAnswerRow:
     """Answers by model."""
 
     model: Annotated[str, Heading("model", "Model whose states the probe reads.")]
-    answer: Annotated[Verdict, Heading("answer", "Whether its probe is above asking and every control.")]
+    answer: Annotated[
+        Verdict, Heading("answer", "Whether its probe is above asking and every control.")
+    ]
     less_asking: Annotated[
-        Estimate, Heading("probe less asking, F1", "Mean over data sets.", partial(shown, sign=True))
+        Estimate,
+        Heading("probe less asking, F1", "Mean over data sets.", partial(shown, sign=True)),
     ]
 
 
@@ -371,13 +399,21 @@ def mean_of_estimates(parts: Sequence[Estimate]) -> Estimate:
 
 
 def _scores(runs: Sequence[ModelRun]) -> pd.DataFrame:
-    """The runs' methods and their fine-tuned judges, which are tested on the half that one split leaves."""
+    """The runs' methods and their fine-tuned judges, which are tested on the half that one split
+    leaves.
+    """
     methods, tuned = _joined(runs, "methods"), _joined(runs, "finetuned")
-    return pd.concat([methods, tuned[~tuned.method.isin(methods.method)]], ignore_index=True) if len(tuned) else methods
+    return (
+        pd.concat([methods, tuned[~tuned.method.isin(methods.method)]], ignore_index=True)
+        if len(tuned)
+        else methods
+    )
 
 
 def _joined(runs: Sequence[ModelRun], name: str) -> pd.DataFrame:
-    """A table of all runs under one another, with the models' names before; empty where none has it."""
+    """A table of all runs under one another, with the models' names before; empty where none has
+    it.
+    """
     parts = [part for run in runs if len(part := run.table(name))]
     return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
 
@@ -388,17 +424,29 @@ def _models(runs: Sequence[ModelRun]) -> pd.DataFrame:
         loading = run.state.get("loading", {})
         rows.append(
             run.names
-            | {"blocks": run.blocks, "asked_for": run.state["model"], "revision": run.state["revision"]}
-            | {"dtype": loading.get("quantize") or loading.get("dtype", ""), "preset": run.state["settings"]["name"]}
+            | {
+                "blocks": run.blocks,
+                "asked_for": run.state["model"],
+                "revision": run.state["revision"],
+            }
+            | {
+                "dtype": loading.get("quantize") or loading.get("dtype", ""),
+                "preset": run.state["settings"]["name"],
+            }
             | {"aspects": run.state["settings"].get("aspects", "together")}
-            | {"data_sets": ", ".join(run.state["datasets"]), "selfprobe": run.state.get("selfprobe", "")}
+            | {
+                "data_sets": ", ".join(run.state["datasets"]),
+                "selfprobe": run.state.get("selfprobe", ""),
+            }
             | {"folder": str(run.folder)}
         )
     return pd.DataFrame(rows)
 
 
 def _groups(runs: Sequence[ModelRun]) -> pd.DataFrame:
-    """group, data_sets, method, metric, value, low, high, n, unit, reason: undefined where a data set is missing."""
+    """group, data_sets, method, metric, value, low, high, n, unit, reason: undefined where a data
+    set is missing.
+    """
     rows = []
     for run in runs:
         methods = _scores([run]).drop(columns=list(run.names))
@@ -407,46 +455,67 @@ def _groups(runs: Sequence[ModelRun]) -> pd.DataFrame:
             for (method, metric), part in there.groupby(["method", "metric"], sort=False):
                 by_set = part.set_index("dataset")
                 if missing := [name for name in sets if name not in by_set.index]:
-                    found = undefined(f"no {', '.join(missing)}", n=int(part.n.sum()), unit="question")
+                    found = undefined(
+                        f"no {', '.join(missing)}", n=int(part.n.sum()), unit="question"
+                    )
                 else:
                     found = mean_of_estimates([estimate_of(by_set.loc[name]) for name in sets])
-                line = {"group": group, "data_sets": ", ".join(sets), "method": method, "metric": metric}
+                line = {
+                    "group": group,
+                    "data_sets": ", ".join(sets),
+                    "method": method,
+                    "metric": metric,
+                }
                 rows.append(run.names | line | asdict(found))
     return pd.DataFrame(rows)
 
 
 def _cases(runs: Sequence[ModelRun]) -> pd.DataFrame:
-    """data_sets, probe, against, metric, cases (of a model and data set), above, shown_above, shown_below.
+    """data_sets, probe, against, metric, cases (of a model and data set), above, shown_above,
+    shown_below.
 
-    `data_sets` is `SIX` (those of figures 2 and 3, which the paper counts) or `EVERY`. Against `ASKING`, the largest
-    of direct scoring, G-Eval and pairwise comparison that the run has, each pair of scores on its own: `above` is above
-    all of them, `shown_above` has all of their intervals over 0, `shown_below` any below.
+    `data_sets` is `SIX` (those of figures 2 and 3, which the paper counts) or `EVERY`. Against
+    `ASKING`, the largest of direct scoring, G-Eval and pairwise comparison that the run has, each
+    pair of scores on its own: `above` is above all of them, `shown_above` has all of their
+    intervals over 0, `shown_below` any below.
     """
     every = _joined(runs, "differences").dropna(subset=["value"])
     keys = [*runs[0].names, "dataset", "probe", "metric"]
     asking = every[every.against.isin(ASKED)].groupby(keys, sort=False, dropna=False)
-    most = asking.agg(value=("value", "min"), low=("low", "min"), high=("high", "min")).reset_index()
+    most = asking.agg(
+        value=("value", "min"), low=("low", "min"), high=("high", "min")
+    ).reset_index()
     wanted = every[every.against.isin((*ASKED, "unsupervised"))]
     wanted = pd.concat([wanted, most.assign(against=ASKING)], ignore_index=True)
     six = wanted[wanted.dataset.isin([name for sets in GROUPS.values() for name in sets])]
     return pd.DataFrame(
         [
-            {"data_sets": scope, "probe": probe, "against": against, "metric": metric, "cases": len(part)}
+            {
+                "data_sets": scope,
+                "probe": probe,
+                "against": against,
+                "metric": metric,
+                "cases": len(part),
+            }
             | {"above": int((part.value > 0).sum()), "shown_above": int((part.low > 0).sum())}
             | {"shown_below": int((part.high < 0).sum())}
             for scope, rows in ((SIX, six), (EVERY, wanted))
-            for (probe, against, metric), part in rows.groupby(["probe", "against", "metric"], sort=False)
+            for (probe, against, metric), part in rows.groupby(
+                ["probe", "against", "metric"], sort=False
+            )
         ]
     )
 
 
 def _general(table1: pd.DataFrame) -> pd.DataFrame:
-    """model, probe, cells, high, shown_high: F1 of a probe on another data set of at least `HIGH` (§5.3).
+    """model, probe, cells, high, shown_high: F1 of a probe on another data set of at least `HIGH`
+    (§5.3).
 
     `high` counts numbers, `shown_high` the lower ends of their intervals.
 
     Args:
-        table1: model, tested_on, trained_on, metric; supervised_value, supervised_low and the unsupervised probe's.
+        table1: model, tested_on, trained_on, metric; supervised_value, supervised_low and the
+            unsupervised probe's.
     """
     if not len(table1):
         return table1
@@ -465,14 +534,18 @@ def _general(table1: pd.DataFrame) -> pd.DataFrame:
 
 
 def _depth(runs: Sequence[ModelRun]) -> pd.DataFrame:
-    """The runs' layers, with `depth`: the block's number (the first is 1) as a share of the model's blocks."""
+    """The runs' layers, with `depth`: the block's number (the first is 1) as a share of the model's
+    blocks.
+    """
     every = _joined(runs, "layers")
     blocks = {run.model: run.blocks for run in runs}
     return every.assign(depth=(every.layer + 1) / every.model.map(blocks))
 
 
 def _table1(runs: Sequence[ModelRun]) -> pd.DataFrame:
-    """tested_on, trained_on, metric; the supervised and the unsupervised probe's value, low and high, and n."""
+    """tested_on, trained_on, metric; the supervised and the unsupervised probe's value, low and
+    high, and n.
+    """
     every = _joined(runs, "transfer")
     if not len(every):
         return every
@@ -495,7 +568,9 @@ def _holes(runs: Sequence[ModelRun], groups: pd.DataFrame) -> Iterator[str]:
     if len(groups):
         probed = groups[groups.method.isin(PROBES)]  # a judge may be fine-tuned on some sets alone
         incomplete = probed[probed.reason.fillna("").str.startswith("no ")]
-        for (group, model, reason), _ in incomplete.groupby(["group", "model", "reason"], sort=False):
+        for (group, model, reason), _ in incomplete.groupby(
+            ["group", "model", "reason"], sort=False
+        ):
             yield f"{model} has {reason}: no mean over {group}, which takes {', '.join(GROUPS[group])}."
     for run in runs:
         if math.isnan(run.parameters):
@@ -514,7 +589,10 @@ def _scored(run: ModelRun, name: str) -> int:
 
 
 def _elsewhere(runs: Sequence[ModelRun]) -> Iterator[str]:
-    for table, made in (("transfer", "two data sets"), ("ablation", "`selfprobe probe run --parts ablate`")):
+    for table, made in (
+        ("transfer", "two data sets"),
+        ("ablation", "`selfprobe probe run --parts ablate`"),
+    ):
         without = [run.model for run in runs if table not in run.tables]
         if 0 < len(without) < len(runs):
             yield f"{table}: not of {', '.join(without)}; it takes {made}."
@@ -524,17 +602,21 @@ def lead_rows(run: ModelRun, evidence: ProbeEvidence) -> list[LeadRow]:
     """Rows of a run: its supervised probe less asking and less each control."""
     data_sets = run.tables["methods"].dataset.nunique()
     return [
-        LeadRow(run.model, run.family, run.parameters, data_sets, control.label, lead.score, lead.lead)
+        LeadRow(
+            run.model, run.family, run.parameters, data_sets, control.label, lead.score, lead.lead
+        )
         for control in CONTROLS
         if (lead := evidence.leads.get(control.check)) is not None
     ]
 
 
 def _small_above_large(scores: pd.DataFrame) -> pd.DataFrame:
-    """family, dataset, probe, small, large, times (as many parameters), value, low, high; F1, small less large.
+    """family, dataset, probe, small, large, times (as many parameters), value, low, high; F1, small
+    less large.
 
-    Paper: "almost always", read off figure 2. Here: each two models of a family. The interval takes both scores as
-    independent (MOVER, Zou and Donner 2008); they are of the same pairs, so it is rather too wide.
+    Paper: "almost always", read off figure 2. Here: each two models of a family. The interval takes
+    both scores as independent (MOVER, Zou and Donner 2008); they are of the same pairs, so it is
+    rather too wide.
 
     Args:
         scores: family, model, parameters, dataset (or group), method, metric, value, low, high.
@@ -544,12 +626,23 @@ def _small_above_large(scores: pd.DataFrame) -> pd.DataFrame:
     rows = []
     for (family, name), part in f1.groupby(["family", column], sort=False):
         by = {(row.model, row.method): row for row in part.itertuples()}
-        models = part.drop_duplicates("model").sort_values("parameters")[["model", "parameters"]].to_numpy().tolist()
+        models = (
+            part.drop_duplicates("model")
+            .sort_values("parameters")[["model", "parameters"]]
+            .to_numpy()
+            .tolist()
+        )
         for (small, few), (large, many) in combinations(models, 2):
             for probe in PROBES:
                 one, other = by.get((small, probe)), by.get((large, "prompting"))
                 if few < many and one is not None and other is not None:
-                    of = {"family": family, column: name, "probe": probe, "small": small, "large": large}
+                    of = {
+                        "family": family,
+                        column: name,
+                        "probe": probe,
+                        "small": small,
+                        "large": large,
+                    }
                     rows.append(of | {"times": many / few} | _ends(_mover((1, one), (-1, other))))
     return pd.DataFrame(rows)
 
@@ -563,7 +656,9 @@ def _mover(*parts: tuple[float, Any]) -> Estimate:
         parts: Each a weight and what has value, low and high: an estimate, or a row of a table.
     """
     value = sum(weight * part.value for weight, part in parts)
-    down = [weight * (part.value - (part.low if weight > 0 else part.high)) for weight, part in parts]
+    down = [
+        weight * (part.value - (part.low if weight > 0 else part.high)) for weight, part in parts
+    ]
     up = [weight * ((part.high if weight > 0 else part.low) - part.value) for weight, part in parts]
     return Estimate(value, value - math.hypot(*down), value + math.hypot(*up), 0, "question")
 
@@ -573,15 +668,17 @@ def _ends(found: Estimate) -> dict[str, float]:
 
 
 def drops(adversarial: pd.DataFrame) -> pd.DataFrame:
-    """model, family, subset, natural, probe, probe_drop, prompting_drop, value, low, high; F1, each with low and high.
+    """model, family, subset, natural, probe, probe_drop, prompting_drop, value, low, high; F1, each
+    with low and high.
 
-    A drop is the score on the natural pairs less that on an adversarial subset; `value` is asking's less the probe's,
-    above 0 where the probe's is the smaller one. Paper: "for all but one subset". Here: of each model and natural
-    subset. The intervals take the scores as independent (`_mover`); probe and asking are of the same pairs, so that
-    they are rather too wide.
+    A drop is the score on the natural pairs less that on an adversarial subset; `value` is asking's
+    less the probe's, above 0 where the probe's is the smaller one. Paper: "for all but one subset".
+    Here: of each model and natural subset. The intervals take the scores as independent (`_mover`);
+    probe and asking are of the same pairs, so that they are rather too wide.
 
     Args:
-        adversarial: model, family, subset, method, metric, value, low, high; empty where no run has LLMBar.
+        adversarial: model, family, subset, method, metric, value, low, high; empty where no run has
+            LLMBar.
     """
     if not len(adversarial):
         return adversarial
@@ -594,13 +691,23 @@ def drops(adversarial: pd.DataFrame) -> pd.DataFrame:
             if natural not in LLMBAR_NATURAL or subset in LLMBAR_NATURAL:
                 continue
             for probe in PROBES:
-                cells = [by.get((name, method)) for method in (probe, "prompting") for name in (natural, subset)]
+                cells = [
+                    by.get((name, method))
+                    for method in (probe, "prompting")
+                    for name in (natural, subset)
+                ]
                 if any(cell is None for cell in cells):
                     continue
                 own, own_hard, asked, asked_hard = cells
                 lost = interval_columns("probe_drop", _mover((1, own), (-1, own_hard)))
                 lost |= interval_columns("prompting_drop", _mover((1, asked), (-1, asked_hard)))
-                of = {"model": model, "family": family, "subset": subset, "natural": natural, "probe": probe}
+                of = {
+                    "model": model,
+                    "family": family,
+                    "subset": subset,
+                    "natural": natural,
+                    "probe": probe,
+                }
                 found = _mover((1, asked), (-1, asked_hard), (-1, own), (1, own_hard))
                 rows.append(of | lost | _ends(found))
     return pd.DataFrame(rows)
@@ -609,9 +716,10 @@ def drops(adversarial: pd.DataFrame) -> pd.DataFrame:
 def rise(depth: pd.DataFrame) -> pd.DataFrame:
     """Table of each model, data set and probe: best, best_depth, jump, jump_depth, near_depth.
 
-    `jump` is the largest rise of F1 from one read block to the next, at `jump_depth`; `near_depth` is the first block
-    at which the curve has made `NEAR` of the way from chance to its best. Depths are shares of the model's blocks. NaN
-    where even the best block is not shown to be above chance. Paper: in words ("a discontinuity", "by around 40-50 %").
+    `jump` is the largest rise of F1 from one read block to the next, at `jump_depth`; `near_depth`
+    is the first block at which the curve has made `NEAR` of the way from chance to its best. Depths
+    are shares of the model's blocks. NaN where even the best block is not shown to be above chance.
+    Paper: in words ("a discontinuity", "by around 40-50 %").
 
     Args:
         depth: model, family, parameters, dataset, probe, metric, depth, value, low.
@@ -624,7 +732,13 @@ def rise(depth: pd.DataFrame) -> pd.DataFrame:
 
 
 def _of_curve(curve: pd.DataFrame) -> dict[str, float]:
-    empty = {"best": math.nan, "best_depth": math.nan, "jump": math.nan, "jump_depth": math.nan, "near_depth": math.nan}
+    empty = {
+        "best": math.nan,
+        "best_depth": math.nan,
+        "jump": math.nan,
+        "jump_depth": math.nan,
+        "near_depth": math.nan,
+    }
     known = curve[curve.value.notna()]
     if len(known) < 2:
         return empty
@@ -657,9 +771,13 @@ def comparison_page(compared: Compared) -> Page:
     """The answer by run; what the paper shows of several models under its headings."""
     tables = compared.tables
     claims = ordered_claims([probe_claim(compared.evidence[run.model]) for run in compared.runs])
-    answers = [ModelAnswerRow(claim.subject, claim.verdict, claim.effect) for claim in claims[:ROWS]]
+    answers = [
+        ModelAnswerRow(claim.subject, claim.verdict, claim.effect) for claim in claims[:ROWS]
+    ]
     rows = [row for run in compared.runs for row in lead_rows(run, compared.evidence[run.model])]
-    paper = [Section(title, blocks) for title, made in PAPER.items() if (blocks := list(made(tables)))]
+    paper = [
+        Section(title, blocks) for title, made in PAPER.items() if (blocks := list(made(tables)))
+    ]
     scores = [Section(name, [text_table(_by_method(rows))]) for name, rows in _sets(tables)]
     settings = compared.runs[0].state["settings"]
     page = claim_page(
@@ -671,7 +789,11 @@ def comparison_page(compared: Compared) -> Page:
         tables={"above": RowTable(LeadRow, rows)},
         paper=[*_counts(tables), *paper],
         cells=scores,
-        method=[f"{METHOD}{settings['name']}.", CHECKS, MEANS + ASPECTS[tables["models"].aspects[0]]],
+        method=[
+            f"{METHOD}{settings['name']}.",
+            CHECKS,
+            MEANS + ASPECTS[tables["models"].aspects[0]],
+        ],
     )
     missing = pd.DataFrame({"what": compared.holes})
     return replace(
@@ -684,7 +806,9 @@ def comparison_page(compared: Compared) -> Page:
 
 def _run_blocks(compared: Compared) -> list[Block]:
     """The runs, and what some have and others do not."""
-    models = compared.tables["models"][["model", "family", "parameters", "blocks", "dtype", "data_sets"]]
+    models = compared.tables["models"][
+        ["model", "family", "parameters", "blocks", "dtype", "data_sets"]
+    ]
     sized = models.assign(parameters=[figures.size_text(count) for count in models.parameters])
     blocks: list[Block] = [text_table(sized)]
     if compared.holes:
@@ -701,7 +825,9 @@ def _lines(lines: Sequence[str], holes: Sequence[str]) -> list[str]:
 
 
 def _picture(claims: Sequence[Claim]) -> Picture:
-    rows = {claim.subject: {"supervised probe less asking": claim.effect} for claim in claims[:ROWS]}
+    rows = {
+        claim.subject: {"supervised probe less asking": claim.effect} for claim in claims[:ROWS]
+    }
     caption = f"Means over data sets with 95 % intervals.{more_in_tables(len(claims) - ROWS)}"
     return interval_rows("above", rows, caption=caption, axis="F1, probe less asking", line=0)
 
@@ -710,7 +836,9 @@ def _sets(tables: Tables) -> Iterator[tuple[str, pd.DataFrame]]:
     """Each group and data set with its scores."""
     for table, column in (("groups", "group"), ("scores", "dataset")):
         if table in tables:
-            yield from ((str(name), rows) for name, rows in tables[table].groupby(column, sort=False))
+            yield from (
+                (str(name), rows) for name, rows in tables[table].groupby(column, sort=False)
+            )
 
 
 def _sizes(tables: Tables) -> Iterator[Block]:
@@ -728,7 +856,9 @@ def _by_method(rows: pd.DataFrame) -> pd.DataFrame:
     f1 = rows[rows.metric == "f1"]
     methods, models = list(dict.fromkeys(f1.method)), list(dict.fromkeys(f1.model))
     cells = {(row.model, row.method): shown(row) for row in f1.itertuples()}
-    return pd.DataFrame([{"model": m} | {name: cells.get((m, name), "") for name in methods} for m in models])
+    return pd.DataFrame(
+        [{"model": m} | {name: cells.get((m, name), "") for name in methods} for m in models]
+    )
 
 
 def _counts(tables: Tables) -> Iterator[Block]:
@@ -744,14 +874,20 @@ def _counts(tables: Tables) -> Iterator[Block]:
 
 def _layers(tables: Tables) -> Iterator[Block]:
     for name, rows in tables["depth"].groupby("dataset", sort=False):
-        yield Figures(figures.depth_pictures(rows, title=f"{name}, by layer", stem=figures.stem_of("depth", name)))
+        yield Figures(
+            figures.depth_pictures(
+                rows, title=f"{name}, by layer", stem=figures.stem_of("depth", name)
+            )
+        )
     if "rise" in tables:
         yield RISE
         yield text_table(tables["rise"].drop(columns=["family", "parameters"]).round(2))
 
 
 def _transfer(tables: Tables) -> Iterator[Block]:
-    """A table a model, as the paper's: rows tested on, columns trained on, supervised / unsupervised."""
+    """A table a model, as the paper's: rows tested on, columns trained on, supervised /
+    unsupervised.
+    """
     if "table1" not in tables:
         return
     for model, rows in tables["table1"].query("metric == 'f1'").groupby("model", sort=False):
@@ -775,13 +911,17 @@ def _ends_of(row: Any, kind: str) -> Estimate:
 def _transfer_maps(rows: pd.DataFrame, stem: str) -> list[Picture]:
     keys = ["tested_on", "trained_on", "metric"]
     long = [
-        rows[keys].assign(probe=kind, **{end: rows[f"{kind}_{end}"] for end in ("value", "low", "high")})
+        rows[keys].assign(
+            probe=kind, **{end: rows[f"{kind}_{end}"] for end in ("value", "low", "high")}
+        )
         for kind in PROBES
     ]
     return figures.transfer_pictures(pd.concat(long, ignore_index=True), stem=stem)
 
 
-def _by(column: str, name: str, tables: Tables, draw: "Callable[..., list[Picture]]") -> Iterator[Block]:
+def _by(
+    column: str, name: str, tables: Tables, draw: "Callable[..., list[Picture]]"
+) -> Iterator[Block]:
     """Pictures of a table for each model, or data set, under its name."""
     if name in tables:
         for value, rows in tables[name].groupby(column, sort=False):
@@ -797,7 +937,11 @@ def _ablation(tables: Tables) -> Iterator[Block]:
     rows = table[table.direction != "none"]
     rows = rows.assign(change=[shown(row, sign=True) for row in rows.itertuples()])
     cells = rows.pivot_table(
-        index=["dataset", "direction"], columns="model", values="change", aggfunc="first", sort=False
+        index=["dataset", "direction"],
+        columns="model",
+        values="change",
+        aggfunc="first",
+        sort=False,
     )
     yield text_table(cells.rename_axis(None, axis=1).reset_index().fillna(""))
 
@@ -807,7 +951,9 @@ PAPER: "Mapping[str, Callable[[Tables], Iterator[Block]]]" = {
     "By layer (figures 6, 7)": _layers,
     "Probes of one data set on another (table 1)": _transfer,
     "Directions (figure 5)": lambda tables: _by("model", "cosine", tables, figures.cosine_pictures),
-    "LLMBar (figures 4, 8 to 11)": lambda tables: _by("model", "adversarial", tables, figures.adversarial_pictures),
+    "LLMBar (figures 4, 8 to 11)": lambda tables: _by(
+        "model", "adversarial", tables, figures.adversarial_pictures
+    ),
     "A direction taken out (table 2)": _ablation,
     "First two components (figure 1, left)": lambda tables: _by(
         "dataset", "components", tables, partial(figures.component_pictures, by="model")

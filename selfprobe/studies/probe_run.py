@@ -1,4 +1,6 @@
-"""Preference probes of a model, and a judge that is trained from it: what it knows before it speaks (paper 004)."""
+"""Preference probes of a model, and a judge that is trained from it: what it knows before it speaks
+(paper 004).
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -32,21 +34,26 @@ if TYPE_CHECKING:
     from selfprobe.probes.forward import Reader
     from selfprobe.probes.training import Recipe
 
-RATES: Mapping[str, tuple[float, float, int]] = {"small": (1e-4, FULL_RATE, 8), "released-code": (5e-5, 5e-7, 32)}
+RATES: Mapping[str, tuple[float, float, int]] = {
+    "small": (1e-4, FULL_RATE, 8),
+    "released-code": (5e-5, 5e-7, 32),
+}
 """Preset of a fine-tuned judge → rate of adapters, rate of all weights, examples of a step."""
 TRAINING = ("rank", "full", "rate", "epochs", "batch", "samples", "seed")
 """Options of the fine-tuned judge."""
-OpenModels = Annotated[tuple[str, ...], "weights", AfterValidator(lambda names: tuple(map(options.open_model, names)))]
+OpenModels = Annotated[
+    tuple[str, ...], "weights", AfterValidator(lambda names: tuple(map(options.open_model, names)))
+]
 BLOCKS_HELP = "Blocks whose states are kept and read, as 8,16,24 or 0-31:4, from 0. Default: all."
 
 
 class ProbeRun(SpreadStudy, TrainingStudy):
     """Read states at all layers, fit both probes, and compare them with prompting and controls.
 
-    Writes probes, tables, figures, index.html and report.md into --out. The same command goes on where a killed one
-    stopped. Two further parts need the probes in --out: ablate asks again with each probe's direction taken out, beside
-    random ones (paper 004, appendix B); finetune trains the model as a judge on the half that its probe learnt from
-    (section 5.2, appendix D).
+    Writes probes, tables, figures, index.html and report.md into --out. The same command goes on
+    where a killed one stopped. Two further parts need the probes in --out: ablate asks again with
+    each probe's direction taken out, beside random ones (paper 004, appendix B); finetune trains
+    the model as a judge on the half that its probe learnt from (section 5.2, appendix D).
     """
 
     reads: ClassVar[frozenset[str]] = frozenset()
@@ -55,21 +62,32 @@ class ProbeRun(SpreadStudy, TrainingStudy):
         description="Comma-separated: llmbar, mt_bench …, NAME=PATH, or your own .jsonl, .json, .csv, .tsv, .parquet, "
         "hf:…."
     )
-    question: str | None = Field(None, description='Criterion for your own pairs. Default: "more helpful".')
-    item: str | None = Field(None, description='Noun for the texts of your pairs, as "answer". Default: "response".')
+    question: str | None = Field(
+        None, description='Criterion for your own pairs. Default: "more helpful".'
+    )
+    item: str | None = Field(
+        None, description='Noun for the texts of your pairs, as "answer". Default: "response".'
+    )
     limit: int | None = Field(
-        2000, ge=1, description="Take at most N pairs of each data set, always the same ones, drawn at random."
+        2000,
+        ge=1,
+        description="Take at most N pairs of each data set, always the same ones, drawn at random.",
     )
     longest: int | None = Field(None, ge=1, description="Skip pairs longer than this many tokens.")
     path: Literal["auto", "tree_mask", "shared_cache", "two_forwards"] = Field(
-        "auto", description="Way of the forward passes; auto takes the fastest that agrees with two plain ones."
+        "auto",
+        description="Way of the forward passes; auto takes the fastest that agrees with two plain ones.",
     )
     batch_tokens: int | None = Field(
         None, ge=1, description="Number of tokens per batch. Default: 1024 on a CPU, else 16384."
     )
     layers: Blocks = Field("", description=BLOCKS_HELP)
-    out: str = Field("probes", description="Local folder of the states, probes, tables and the page.")
-    parts: tuple[str, ...] = Field(("probes",), description="Parts to make: probes, ablate, finetune.")
+    out: str = Field(
+        "probes", description="Local folder of the states, probes, tables and the page."
+    )
+    parts: tuple[str, ...] = Field(
+        ("probes",), description="Parts to make: probes, ablate, finetune."
+    )
     models: OpenModels = Field(
         description="Models whose weights are read, comma-separated: smollm2, a folder, a .gguf file or a hub name; "
         "with several, each gets a folder in --out."
@@ -90,14 +108,20 @@ class ProbeRun(SpreadStudy, TrainingStudy):
         description="Probes for SummEval, NEWSROOM, HANNA: one for all aspects, or one for each and their mean. "
         "Default: the preset's (apart, except for strict).",
     )
-    train: int | None = Field(None, ge=1, description="Train on N pairs of each data set, test on the others.")
+    train: int | None = Field(
+        None, ge=1, description="Train on N pairs of each data set, test on the others."
+    )
     seeds: int | None = Field(None, ge=1, description="Number of random halves. Default: 5.")
-    resamples: int | None = Field(None, ge=100, description="Number of resamples per interval. Default: 500.")
+    resamples: int | None = Field(
+        None, ge=100, description="Number of resamples per interval. Default: 500."
+    )
     orientation: str | None = Field(
-        None, description="Sign of the unsupervised direction: few:K, logit, none or oracle. Default: the preset's."
+        None,
+        description="Sign of the unsupervised direction: few:K, logit, none or oracle. Default: the preset's.",
     )
     logs: Repeated = Field(
-        (), description="Also show methods from logs of pairwise_preference, direct_scoring, g_eval."
+        (),
+        description="Also show methods from logs of pairwise_preference, direct_scoring, g_eval.",
     )
     random_weights: bool | None = Field(
         None,
@@ -118,7 +142,9 @@ class ProbeRun(SpreadStudy, TrainingStudy):
         gt=0,
         lt=1,
         description="Learning rate of the judge; it falls to 0 over the last fifth of the steps. Default: "
-        + ", ".join(f"{lora:g} (with --full {full:g}) of {name}" for name, (lora, full, _) in RATES.items())
+        + ", ".join(
+            f"{lora:g} (with --full {full:g}) of {name}" for name, (lora, full, _) in RATES.items()
+        )
         + ".",
     )
     epochs: int = Field(1, ge=1, description="Number of passes of the judge over its examples.")
@@ -130,7 +156,9 @@ class ProbeRun(SpreadStudy, TrainingStudy):
         + ".",
     )
     samples: int = Field(
-        5000, ge=1, description="Train the judge on a random sample of this many texts: a pair in one order each."
+        5000,
+        ge=1,
+        description="Train the judge on a random sample of this many texts: a pair in one order each.",
     )
     seed: int = Field(0, ge=0, description="Random seed of the judge's training.")
 
@@ -143,7 +171,9 @@ class ProbeRun(SpreadStudy, TrainingStudy):
     def _apart(self) -> Self:
         if not self.models or len(set(self._folders)) < len(self.models):
             told = ", ".join(self.models) or "none"
-            raise ValueError(f"each model needs a folder of its own in {self.out}, got models {told}")
+            raise ValueError(
+                f"each model needs a folder of its own in {self.out}, got models {told}"
+            )
         return self
 
     @model_validator(mode="after")
@@ -163,7 +193,10 @@ class ProbeRun(SpreadStudy, TrainingStudy):
     @property
     def _folders(self) -> list[str]:
         several = len(self.models) > 1
-        return [f"{self.out}/{cut_name(name.rstrip('/'), 100)}" if several else self.out for name in self.models]
+        return [
+            f"{self.out}/{cut_name(name.rstrip('/'), 100)}" if several else self.out
+            for name in self.models
+        ]
 
     @property
     def each(self) -> "Iterator[ProbeRun]":
@@ -185,7 +218,9 @@ class ProbeRun(SpreadStudy, TrainingStudy):
     @property
     def reading(self) -> dict[str, Any]:
         """Settings of `run_probes` that say which pairs are read, and how."""
-        return self.model_dump(include={"limit", "longest", "path", "batch_tokens"}) | {"loading": self.loading}
+        return self.model_dump(include={"limit", "longest", "path", "batch_tokens"}) | {
+            "loading": self.loading
+        }
 
     @cached_property
     def sets(self) -> "dict[str, PairSet]":
@@ -217,10 +252,19 @@ class ProbeRun(SpreadStudy, TrainingStudy):
         given: dict[str, Any] = {"longest": self.longest, "batch_tokens": self.batch_tokens}
         states = self.folder / "activations"
         planned = plan.plan_harvest(self.judge, self.sets, states, **given, scoring=self.scoring)
-        control = plan.plan_harvest(named_untrained(self.judge), self.sets, states, **given) if untrained else None
-        check_sets(self.sets, self.fitting, {name: one.reasons for name, one in planned.sets.items()})
+        control = (
+            plan.plan_harvest(named_untrained(self.judge), self.sets, states, **given)
+            if untrained
+            else None
+        )
+        check_sets(
+            self.sets, self.fitting, {name: one.reasons for name, one in planned.sets.items()}
+        )
         plan.check_disk(planned, control)
-        return [plan.plan_text(planned, control), plan.time_text(self.judge, planned, control, copies)]
+        return [
+            plan.plan_text(planned, control),
+            plan.time_text(self.judge, planned, control, copies),
+        ]
 
     @cached_property
     def logged(self) -> Mapping[str, Any] | None:
@@ -278,12 +322,19 @@ class ProbeRun(SpreadStudy, TrainingStudy):
             self.refuse_other_run(Path(self.against))
         if "probes" not in self.parts:
             given = lessons(self.folder, self.judge, list(self.sets))
-            return self.to_train(given) if "finetune" in self.parts else [f"{len(given)} probes to ablate"]
+            return (
+                self.to_train(given)
+                if "finetune" in self.parts
+                else [f"{len(given)} probes to ablate"]
+            )
         with self.reader() as reader:
             untrained = wanted(self.judge, self.random_weights)
             lines = self.to_read(untrained=untrained, copies=getattr(reader, "count", 1))
         after = ", ".join(part for part in self.parts if part != "probes")
-        return [*lines, *([f"Then: {after}; what each takes is said when it begins"] if after else [])]
+        return [
+            *lines,
+            *([f"Then: {after}; what each takes is said when it begins"] if after else []),
+        ]
 
     def refuse_other_run(self, against: Path) -> None:
         """Refuse probes that could not read the states of this run, before these are read.
@@ -296,7 +347,11 @@ class ProbeRun(SpreadStudy, TrainingStudy):
         from selfprobe.probes.transfer import shared_sets
 
         hashes = {name: {"hash": data_hash(pair_set.pairs)} for name, pair_set in self.sets.items()}
-        this_run = {"revision": self.judge.revision, "settings": asdict(self.fitting), "datasets": hashes}
+        this_run = {
+            "revision": self.judge.revision,
+            "settings": asdict(self.fitting),
+            "datasets": hashes,
+        }
         shared_sets(against, read_run(against), self.folder, this_run)
 
     def to_train(self, given: "Sequence[Lesson]") -> list[str]:
@@ -314,7 +369,10 @@ class ProbeRun(SpreadStudy, TrainingStudy):
             needed = needs(self.judge, course.examples(self.samples), self.recipe, **sizes)
             check_room(self.judge, needed, self.folder)
             learnt, tested = course.sizes
-            lines += [f"{course.name}, {learnt} pairs to learn from, {tested} to test on", needed.text]
+            lines += [
+                f"{course.name}, {learnt} pairs to learn from, {tested} to test on",
+                needed.text,
+            ]
         return lines
 
     def work(self, progress: Progress) -> None:
@@ -332,7 +390,11 @@ class ProbeRun(SpreadStudy, TrainingStudy):
         from selfprobe.probes.transfer import prompted_run
 
         if "probes" in self.parts:
-            how: dict[str, Any] = {"settings": self.fitting, "logged": self.logged, "progress": progress}
+            how: dict[str, Any] = {
+                "settings": self.fitting,
+                "logged": self.logged,
+                "progress": progress,
+            }
             how |= self.model_dump(include={"random_weights", "scoring", "processes"})
             with self.reader() as reader:
                 run_probes(self.judge, self.sets, self.folder, reader=reader, **how, **self.reading)
@@ -349,21 +411,35 @@ class ProbeRun(SpreadStudy, TrainingStudy):
                 "batch_tokens": self.batch_tokens,
                 "grouped": self.grouped,
             }
-            finetune_run(self.folder, self.judge, given, recipe=self.recipe, progress=progress, **sizes)
+            finetune_run(
+                self.folder, self.judge, given, recipe=self.recipe, progress=progress, **sizes
+            )
 
     def shown(self) -> Page:
         """The page of the model's folder; of several what each says."""
         if len(self.models) == 1:
             with said_plainly(GOING_ON):
-                return probe_page(self.folder, about="judges" if self.parts == ("finetune",) else "probes")
+                return probe_page(
+                    self.folder, about="judges" if self.parts == ("finetune",) else "probes"
+                )
         pages = {Path(one.out).name: one.shown() for one in self.each}
-        tables = {f"{name}/{stem}": table for name, page in pages.items() for stem, table in page.tables.items()}
+        tables = {
+            f"{name}/{stem}": table
+            for name, page in pages.items()
+            for stem, table in page.tables.items()
+        }
         notes = [f"{name}: {page.answer}" for name, page in pages.items()]
-        return Page("Do probes of these models judge better than asking them?", tables=tables, notes=notes)
+        return Page(
+            "Do probes of these models judge better than asking them?", tables=tables, notes=notes
+        )
 
     def written(self, page: Page) -> str:
-        """Write the page beside the tables, which the run wrote; of several models each has its own."""
+        """Write the page beside the tables, which the run wrote; of several models each has its
+        own.
+        """
         if len(self.models) == 1:
-            own = {name: table for name, table in page.tables.items() if isinstance(table, RowTable)}
+            own = {
+                name: table for name, table in page.tables.items() if isinstance(table, RowTable)
+            }
             return f"Probes: {self.out}/*.safetensors   Page: {write(replace(page, tables=own), self.out)}"
         return f"Pages: {self.out}/*/index.html   Side by side: selfprobe report {' '.join(self._folders)}"

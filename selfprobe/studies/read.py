@@ -1,7 +1,8 @@
-"""What does an introspective prompt do inside the model? The command `mechanism read`: lens, attention and patch.
+"""What does an introspective prompt do inside the model? The command `mechanism read`: lens,
+attention and patch.
 
-Patching (paper 003, §5.2: 23.9 %) asks how much of the change of the answer attention patterns bring. For it the folder
-of `lens` also holds:
+Patching (paper 003, §5.2: 23.9 %) asks how much of the change of the answer attention patterns
+bring. For it the folder of `lens` also holds:
 
     patches/KEY.npz         a dilemma's logit differences under patched patterns, and its attention by place
 """
@@ -58,7 +59,9 @@ if TYPE_CHECKING:
     from selfprobe.probes.forward import Spread
 
 FORWARD = 30
-"""Tokens of a long prompt that take as long as one token of several variants; rough, for the plan alone."""
+"""Tokens of a long prompt that take as long as one token of several variants; rough, for the plan
+alone.
+"""
 PAPER = "Paper: 23.9 % at block 60 of Qwen3-32B, one number without a control."
 NOT = "It does not show that patterns hold self-knowledge: controls say how much any other pattern brings."
 WHY_NOT = f"A share says how much of the change of the answer comes with the weights of attention alone. {NOT}"
@@ -70,10 +73,11 @@ METHOD = (
 
 
 class Patch(Lens):
-    """How much of the change of the answer do attention patterns explain? One run's pattern in the other (23.9 %).
+    """How much of the change of the answer do attention patterns explain? One run's pattern in the
+    other (23.9 %).
 
-    It is compared with the patterns of two control prompts, random blocks and heads, each head, all blocks, and the
-    mean pattern.
+    It is compared with the patterns of two control prompts, random blocks and heads, each head, all
+    blocks, and the mean pattern.
     """
 
     patterns: ClassVar[bool] = True
@@ -82,10 +86,12 @@ class Patch(Lens):
         "direct", description="The run whose patterns are replaced by the other's."
     )
     positions: Literal["last", "tail"] = Field(
-        "last", description="Patterns of the last token, or of all tokens that both prompts end with."
+        "last",
+        description="Patterns of the last token, or of all tokens that both prompts end with.",
     )
     layers: Blocks = Field(
-        "", description="Blocks whose patterns are patched, as 24,25 or 20-29:3, from 0. Default: where the runs part."
+        "",
+        description="Blocks whose patterns are patched, as 24,25 or 20-29:3, from 0. Default: where the runs part.",
     )
 
     @property
@@ -97,7 +103,10 @@ class Patch(Lens):
     def needs(self) -> list[str]:
         """Lines of the reading, and a line on patching where the blocks are known."""
         if not self.layers and self.todo(patterns=True):
-            return [*super().needs, "Patching comes after; which blocks is known then (--layers says it now)"]
+            return [
+                *super().needs,
+                "Patching comes after; which blocks is known then (--layers says it now)",
+            ]
         again = len(self.wanted.variants) // 4 * FORWARD * self.wanted.queries
         items = self.dilemmas if self.todo(patterns=True) else self.patched
         tokens = sum(item.tokens + again + item.shared for item in self.unpatched(items))
@@ -116,11 +125,17 @@ class Patch(Lens):
 
         judge, layers = self.judge, len(decoder_blocks(self.judge.model))
         if wrong := [block for block in blocks(self.layers) if block >= layers]:
-            raise ValueError(f"{judge.name} has blocks 0..{layers - 1}, got --layers {', '.join(map(str, wrong))}")
+            raise ValueError(
+                f"{judge.name} has blocks 0..{layers - 1}, got --layers {', '.join(map(str, wrong))}"
+            )
         heads = int(judge.model.config.get_text_config().num_attention_heads)
-        chosen = blocks(self.layers) or (block_of(with_fullest_lens(tables_in(self.folder), self.lens))[0],)
+        chosen = blocks(self.layers) or (
+            block_of(with_fullest_lens(tables_in(self.folder), self.lens))[0],
+        )
         whole = self.positions == "tail"
-        return patching(self.dilemmas, chosen, into=self.into, layers=layers, heads=heads, whole_tail=whole)
+        return patching(
+            self.dilemmas, chosen, into=self.into, layers=layers, heads=heads, whole_tail=whole
+        )
 
     @property
     def lens(self) -> dict[str, pd.DataFrame]:
@@ -134,7 +149,11 @@ class Patch(Lens):
 
     def unpatched(self, items: Sequence[Item], *more: str) -> list[Item]:
         """Dilemmas among these that are still to be patched."""
-        return [item for item in items if stored_arrays(self.folder / "patches", self.patch_key(item, *more)) is None]
+        return [
+            item
+            for item in items
+            if stored_arrays(self.folder / "patches", self.patch_key(item, *more)) is None
+        ]
 
     def patch_key(self, item: Item, *more: str) -> str:
         """The name of what patching a dilemma gives."""
@@ -148,25 +167,41 @@ class Patch(Lens):
         return "".join(sorted(map(self.key, self.patched)))
 
     def read(self, spread: "Spread", progress: Progress) -> None:
-        """Read the dilemmas, then patch them; the mean pattern comes last, as it is known only once all are read.
+        """Read the dilemmas, then patch them; the mean pattern comes last, as it is known only once
+        all are read.
 
         Raises:
             NoPatterns: Patterns cannot be read, or the model cannot go on from a cache.
         """
-        from selfprobe.mechanism.reading import MEAN, NoPatterns, checked_reading, patched_in_context
+        from selfprobe.mechanism.reading import (
+            MEAN,
+            NoPatterns,
+            checked_reading,
+            patched_in_context,
+        )
 
         super().read(spread, progress)
         wanted, folder = self.wanted, self.folder / "patches"
-        own, mean = (tuple(v for v in wanted.variants if (v.donor == MEAN) == last) for last in (False, True))
+        own, mean = (
+            tuple(v for v in wanted.variants if (v.donor == MEAN) == last) for last in (False, True)
+        )
         if missing := self.unpatched(self.patched):
-            progress(f"{len(missing)} of {len(self.patched)} dilemmas to patch, {len(own)} patterns each")
-            with checked_reading(self.judge, max(missing, key=lambda item: item.longest)) as sharing:
+            progress(
+                f"{len(missing)} of {len(self.patched)} dilemmas to patch, {len(own)} patterns each"
+            )
+            with checked_reading(
+                self.judge, max(missing, key=lambda item: item.longest)
+            ) as sharing:
                 if not sharing:
-                    raise NoPatterns(f"{self.judge.name} cannot go on from a cache of its own, which patching needs")
+                    raise NoPatterns(
+                        f"{self.judge.name} cannot go on from a cache of its own, which patching needs"
+                    )
                 for item, (values, places) in self._done(
                     spread, missing, progress, lambda i: (patched_in_context, i, wanted, own)
                 ):
-                    store_arrays(folder, self.patch_key(item), {"values": values, "profile": places})
+                    store_arrays(
+                        folder, self.patch_key(item), {"values": values, "profile": places}
+                    )
         if missing := self.unpatched(self.patched, self.everyone):
             progress(f"{len(missing)} dilemmas under the mean pattern of the others")
             profiles = {item.id: held["profile"] for item, held in self._kept()}
@@ -179,7 +214,11 @@ class Patch(Lens):
                 store_arrays(folder, self.patch_key(item, self.everyone), {"values": values})
 
     def _done(
-        self, spread: "Spread", missing: Sequence[Item], progress: Progress, job: Callable[[Item], tuple[Any, ...]]
+        self,
+        spread: "Spread",
+        missing: Sequence[Item],
+        progress: Progress,
+        job: Callable[[Item], tuple[Any, ...]],
     ) -> Iterator[tuple[Item, Any]]:
         from selfprobe.probes.harvesting import Meter
 
@@ -191,7 +230,9 @@ class Patch(Lens):
 
     def _kept(self, *more: str) -> Iterator[tuple[Item, Arrays]]:
         for item in self.patched:
-            if (held := stored_arrays(self.folder / "patches", self.patch_key(item, *more))) is not None:
+            if (
+                held := stored_arrays(self.folder / "patches", self.patch_key(item, *more))
+            ) is not None:
                 yield item, held
 
     @property
@@ -202,7 +243,9 @@ class Patch(Lens):
         effects: dict[str, FloatArray] = {}
         for last, more in ((False, ()), (True, (self.everyone,))):
             values = np.stack([held["values"] for _, held in self._kept(*more)]).astype(np.float64)
-            variants = [variant.name for variant in self.wanted.variants if (variant.donor == MEAN) == last]
+            variants = [
+                variant.name for variant in self.wanted.variants if (variant.donor == MEAN) == last
+            ]
             effects |= {name: values[:, at] for at, name in enumerate(variants)}
         return effects
 
@@ -220,7 +263,9 @@ class Patch(Lens):
         has_share = any(not math.isnan(row.share.value) for row in rows)
         moves = f"The other prompt moves the logit of A less that of B by {shown(shift, sign=True)}"
         share_line = _share_line(shift, has_share=has_share)
-        first_rows = [row for row in rows if row.group not in RARE_GROUPS and "one " not in row.group]
+        first_rows = [
+            row for row in rows if row.group not in RARE_GROUPS and "one " not in row.group
+        ]
         every_row = [row for row in rows if row.group != SHIFT]
         shown_field = "share" if has_share else "estimate"
         lens_rows = rows_of_frame(LensRow, found.tables["lens"], unit=UNIT)
@@ -248,7 +293,11 @@ def _share_line(shift: Estimate, *, has_share: bool) -> str:
     """What the numbers of the patterns are."""
     if not has_share:
         return "That is not shown to differ from 0, so there is no share of it. Changes are under Tables."
-    bare = f", without an interval as these are fewer than {SHOWABLE} dilemmas," if shift.n < SHOWABLE else ""
+    bare = (
+        f", without an interval as these are fewer than {SHOWABLE} dilemmas,"
+        if shift.n < SHOWABLE
+        else ""
+    )
     return f"Share of it{bare} that a pattern brings is under Tables."
 
 
@@ -274,10 +323,26 @@ class PatternControl:
 
 
 PATTERN_CONTROLS = (
-    PatternControl("above_irrelevant_text", "control: pattern of the irrelevant text", "irrelevant text"),
-    PatternControl("above_another_assistant", "control: pattern of the prompt about another", "another assistant"),
-    PatternControl("above_random_blocks", "control: random blocks", "random blocks", "patch fewer blocks (--layers)"),
-    PatternControl("above_random_heads", "control: random heads", "a random head", "patch fewer blocks (--layers)"),
+    PatternControl(
+        "above_irrelevant_text", "control: pattern of the irrelevant text", "irrelevant text"
+    ),
+    PatternControl(
+        "above_another_assistant",
+        "control: pattern of the prompt about another",
+        "another assistant",
+    ),
+    PatternControl(
+        "above_random_blocks",
+        "control: random blocks",
+        "random blocks",
+        "patch fewer blocks (--layers)",
+    ),
+    PatternControl(
+        "above_random_heads",
+        "control: random heads",
+        "a random head",
+        "patch fewer blocks (--layers)",
+    ),
 )
 PATCH_WORDS = ClaimWords(
     yes="takes over {effect} of the shift with the other run's patterns; closest is {competitor}",
@@ -287,7 +352,10 @@ PATCH_WORDS = ClaimWords(
         "several_dilemmas": "asked about enough dilemmas",
         "shift": "answering otherwise under the other prompt",
         "brings": "taking over the shift with the other run's patterns",
-        **{control.check: f"taking over more than with {control.label}" for control in PATTERN_CONTROLS},
+        **{
+            control.check: f"taking over more than with {control.label}"
+            for control in PATTERN_CONTROLS
+        },
     },
     unmet={
         "several_dilemmas": "cannot be told by {dilemmas} dilemmas",
@@ -306,17 +374,29 @@ class PatchRow:
     group: Annotated[str, Heading("group", "Kind of the pattern.")]
     estimate: Annotated[
         Estimate,
-        Heading("change of the logit difference", "What putting it in changes.", partial(shown, digits=3, sign=True)),
+        Heading(
+            "change of the logit difference",
+            "What putting it in changes.",
+            partial(shown, digits=3, sign=True),
+        ),
     ]
     share: Annotated[
         Estimate,
-        Heading("share of the shift", "This change, of the whole difference between the runs.", percents),
+        Heading(
+            "share of the shift", "This change, of the whole difference between the runs.", percents
+        ),
     ]
     over: Annotated[
         Estimate,
-        Heading("other run's less it", "Share of the other run's pattern less this one's, paired.", percents),
+        Heading(
+            "other run's less it",
+            "Share of the other run's pattern less this one's, paired.",
+            percents,
+        ),
     ]
-    reason: Annotated[str, Heading("reason", "Why there is no share, or no interval.", on_page=False)]
+    reason: Annotated[
+        str, Heading("reason", "Why there is no share, or no interval.", on_page=False)
+    ]
 
 
 def patch_rows(table: pd.DataFrame | RowTable) -> list[PatchRow]:
@@ -331,7 +411,9 @@ def _patch_row(row: Any) -> PatchRow:
     return PatchRow(
         variant=row.variant,
         group=row.group,
-        estimate=Estimate(row.value, row.low, row.high, count, UNIT, "" if row.low == row.low else reason),
+        estimate=Estimate(
+            row.value, row.low, row.high, count, UNIT, "" if row.low == row.low else reason
+        ),
         share=Estimate(row.share, row.share_low, row.share_high, count, UNIT, reason),
         over=Estimate(row.over, row.over_low, row.over_high, count, UNIT, reason),
         reason=reason,
@@ -351,7 +433,9 @@ def patch_claim(rows: Sequence[PatchRow], subject: str) -> Claim:
     checks = [
         Check(
             name="several_dilemmas",
-            difference=shift if is_enough else undefined(f"{shift.n} dilemmas", n=shift.n, unit=UNIT),
+            difference=shift
+            if is_enough
+            else undefined(f"{shift.n} dilemmas", n=shift.n, unit=UNIT),
             outcome=Outcome.HOLDS if is_enough else Outcome.OPEN,
             remedy="" if is_enough else f"{SHOWABLE} are the least",
         ),
@@ -367,7 +451,9 @@ def patch_claim(rows: Sequence[PatchRow], subject: str) -> Claim:
     return Claim(subject, own.share, tuple(checks), SMALLEST_SHARE, {"dilemmas": str(shift.n)})
 
 
-def _share_check(name: str, share: Estimate, *, compared_with: str = "", remedy: str, explains: bool = False) -> Check:
+def _share_check(
+    name: str, share: Estimate, *, compared_with: str = "", remedy: str, explains: bool = False
+) -> Check:
     outcome = outcome_above_zero(share, smallest=SMALLEST_SHARE)
     return Check(
         name=name,
@@ -380,14 +466,26 @@ def _share_check(name: str, share: Estimate, *, compared_with: str = "", remedy:
 
 
 def _pattern_check(control: PatternControl, rows: Sequence[PatchRow]) -> Check:
-    """The requirement that the other run's pattern brings more than the one of a group that brings most."""
-    group = [row for row in rows if row.group.startswith(control.group) and not math.isnan(row.over.value)]
+    """The requirement that the other run's pattern brings more than the one of a group that brings
+    most.
+    """
+    group = [
+        row
+        for row in rows
+        if row.group.startswith(control.group) and not math.isnan(row.over.value)
+    ]
     if not group:
         reason = undefined("there is no share", unit=UNIT)
         return Check(control.check, reason, Outcome.OPEN, control.label, remedy=control.remedy)
     closest = min(group, key=lambda row: row.over.value)
     compared_with = f"{control.label}: {percents(closest.share)}"
-    return _share_check(control.check, closest.over, compared_with=compared_with, remedy="add dilemmas", explains=True)
+    return _share_check(
+        control.check,
+        closest.over,
+        compared_with=compared_with,
+        remedy="add dilemmas",
+        explains=True,
+    )
 
 
 # ---- what the page shows
@@ -402,7 +500,9 @@ def _picture(stem: str, rows: Sequence[PatchRow], *, has_share: bool) -> Picture
             marks[_short_name(row.variant)] = {"": estimate}
     if has_share:
         caption = "95 % intervals; dashed: the whole shift."
-        return bar_rows(stem, marks, caption=caption, axis="share of the shift", scale="percent", line=1)
+        return bar_rows(
+            stem, marks, caption=caption, axis="share of the shift", scale="percent", line=1
+        )
     axis = "change of the logit difference"
     return bar_rows(stem, marks, caption="95 % intervals.", axis=axis, scale="signed", line=0)
 
@@ -413,16 +513,23 @@ def _short_name(variant: str) -> str:
 
 
 def _patch_table(
-    wanted: "Patching", effects: Mapping[str, FloatArray], readings: "Mapping[str, DilemmaReading]", names: list[str]
+    wanted: "Patching",
+    effects: Mapping[str, FloatArray],
+    readings: "Mapping[str, DilemmaReading]",
+    names: list[str],
 ) -> pd.DataFrame:
-    """variant, group, value, low, high, n: change of the logit difference; share, over, each with ends; reason.
+    """variant, group, value, low, high, n: change of the logit difference; share, over, each with
+    ends; reason.
 
-    The row `shift` is the change from the recipient's run to the donor's. A share is a mean change over the mean shift,
-    as the paper's 23.9 %; it is undefined where the shift is not shown to differ from 0. `over` is the share of the
-    donor's pattern in the given blocks less that of the row, paired by dilemma.
+    The row `shift` is the change from the recipient's run to the donor's. A share is a mean change
+    over the mean shift, as the paper's 23.9 %; it is undefined where the shift is not shown to
+    differ from 0. `over` is the share of the donor's pattern in the given blocks less that of the
+    row, paired by dilemma.
     """
     before = effects["unpatched"]
-    shift = np.array([readings[name].spoken[arm(wanted.donor)] for name in names], dtype=float) - before
+    shift = (
+        np.array([readings[name].spoken[arm(wanted.donor)] for name in names], dtype=float) - before
+    )
     mean_shift = clustered_mean(shift, names, unit=UNIT, interval="t")
     nothing = undefined("")
     records = [{"variant": SHIFT, "group": SHIFT} | _columns(mean_shift, nothing, nothing)]
@@ -440,21 +547,39 @@ def _patch_table(
     return pd.DataFrame(records)
 
 
-def share_of_shift(change: FloatArray, shift: FloatArray, mean_shift: Estimate, names: Sequence[str]) -> Estimate:
+def share_of_shift(
+    change: FloatArray, shift: FloatArray, mean_shift: Estimate, names: Sequence[str]
+) -> Estimate:
     """Mean of `change  # [dilemma]` over the mean shift; undefined where the shift is not shown to differ from 0."""
     if not mean_shift.low * mean_shift.high > 0:
         return undefined("the shift is not shown to differ from 0", n=mean_shift.n, unit=UNIT)
-    if mean_shift.n < SHOWABLE:  # drawn again, so few have an interval that holds the truth in half of all cases
-        reason = f"no interval of a share from {mean_shift.n} dilemmas, {SHOWABLE} or more are needed"
-        return undefined(reason, n=mean_shift.n, unit=UNIT, value=float(change.mean() / shift.mean()))
+    if (
+        mean_shift.n < SHOWABLE
+    ):  # drawn again, so few have an interval that holds the truth in half of all cases
+        reason = (
+            f"no interval of a share from {mean_shift.n} dilemmas, {SHOWABLE} or more are needed"
+        )
+        return undefined(
+            reason, n=mean_shift.n, unit=UNIT, value=float(change.mean() / shift.mean())
+        )
     rng = np.random.default_rng(0)
-    return bootstrap(lambda c, s: c / s, change, shift, clusters=names, rng=rng, unit=UNIT, of_means=True)
+    return bootstrap(
+        lambda c, s: c / s, change, shift, clusters=names, rng=rng, unit=UNIT, of_means=True
+    )
 
 
 def _columns(change: Estimate, share: Estimate, over: Estimate) -> dict[str, object]:
-    columns = {name: value for name, value in asdict(change).items() if name in ("value", "low", "high", "n")}
+    columns = {
+        name: value
+        for name, value in asdict(change).items()
+        if name in ("value", "low", "high", "n")
+    }
     for name, estimate in {"share": share, "over": over}.items():
-        columns |= {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}
+        columns |= {
+            name: estimate.value,
+            f"{name}_low": estimate.low,
+            f"{name}_high": estimate.high,
+        }
     reason = share.reason or ("" if math.isnan(change.value) else change.reason)
     return columns | {"reason": reason}
 
@@ -464,16 +589,19 @@ PARTS: Mapping[str, type[Lens]] = {"lens": Lens, "attention": Attention, "patch"
 
 
 class Read(Patch):
-    """What does an introspective prompt do inside the model? Logit lens, attention, one run's patterns in the other.
+    """What does an introspective prompt do inside the model? Logit lens, attention, one run's
+    patterns in the other.
 
-    lens: the block where direct and introspective runs part (paper 003, Figure 5). attention: where the last token
-    looks, and how widely (Figures 6, 7). patch: how much of the change its pattern brings (23.9 %). What is in the
-    folder is not read again.
+    lens: the block where direct and introspective runs part (paper 003, Figure 5). attention: where
+    the last token looks, and how widely (Figures 6, 7). patch: how much of the change its pattern
+    brings (23.9 %). What is in the folder is not read again.
     """
 
     reads: ClassVar[frozenset[str]] = frozenset()
 
-    parts: tuple[str, ...] = Field(tuple(PARTS), description="Parts to make: lens, attention, patch.")
+    parts: tuple[str, ...] = Field(
+        tuple(PARTS), description="Parts to make: lens, attention, patch."
+    )
     layers: Blocks = Field(
         "",
         description="Blocks, as 8,16,24 or 0-31:4, from 0: with patch those that are patched (default: where the runs "
@@ -524,8 +652,15 @@ class Read(Patch):
         there = tables_in(self.folder)
         with said_plainly(GOING_ON):
             pages = {name: part.page(part.found()) for name, part in self.studies.items()}
-        frames = {**there, **{name: frame for page in pages.values() for name, frame in page.frames.items()}}
-        notes = next(iter(pages.values())).lines if len(pages) == 1 else [page.answer for page in pages.values()]
+        frames = {
+            **there,
+            **{name: frame for page in pages.values() for name, frame in page.frames.items()},
+        }
+        notes = (
+            next(iter(pages.values())).lines
+            if len(pages) == 1
+            else [page.answer for page in pages.values()]
+        )
         pages |= {
             name: part.page(Found(self.held, frames))
             for name, part in PARTS.items()
@@ -533,5 +668,8 @@ class Read(Patch):
         }
         if len(pages) == 1:
             return next(iter(pages.values()))
-        tables = {**frames, **{name: table for page in pages.values() for name, table in page.tables.items()}}
+        tables = {
+            **frames,
+            **{name: table for page in pages.values() for name, table in page.tables.items()},
+        }
         return Page("What happens inside the model?", parts=pages, tables=tables, notes=notes)

@@ -29,12 +29,14 @@ def report_page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER
     """The page of the studies whose logs lie under these paths; of a single study its own page.
 
     Args:
-        paths: Logs, or folders of logs; or folders of `probe run`, one a model, or FAMILY=FOLDER, which stand side by
-            side. Default: the family and size of a model come from its name.
-        embedder: What tells how similar the models' replies are; None: the default one, where they are few.
+        paths: Logs, or folders of logs; or folders of `probe run`, one a model, or FAMILY=FOLDER,
+            which stand side by side. Default: the family and size of a model come from its name.
+        embedder: What tells how similar the models' replies are; None: the default one, where they
+            are few.
 
     Raises:
-        InputError: A path does not exist, no study has a finished log there, or runs of probes cannot be compared.
+        InputError: A path does not exist, no study has a finished log there, or runs of probes
+            cannot be compared.
     """
     if any((folder_and_family(path)[0] / "run.json").is_file() for path in paths):
         with said_plainly("Nothing was written."):
@@ -55,7 +57,9 @@ def report_page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER
         except NoLogs as none:
             ignored |= none.ignored or dict.fromkeys(logs, f"{name}: {none}")
     known = set[str]().union(*(tasks for tasks, _ in studies.values()))
-    ignored |= {header.location: _stray(header) for header in there.headers if _task(header) not in known}
+    ignored |= {
+        header.location: _stray(header) for header in there.headers if _task(header) not in known
+    }
     if not pages:
         raise InputError(none_found(paths, ignored))
     whole = next(iter(pages.values())) if len(pages) == 1 else _together(pages)
@@ -67,19 +71,27 @@ def report_page(paths: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER
 
 
 def _left_out(ignored: Mapping[str, str]) -> str:
-    """The line that says how many logs are on no page, with the name of the first one that cannot be read."""
+    """The line that says how many logs are on no page, with the name of the first one that cannot
+    be read.
+    """
     damaged = [Path(log).name for log, why in ignored.items() if why.startswith(CANNOT)]
     strays, parts = len(ignored) - len(damaged), list[str]()
     if damaged:
         further = f" and {len(damaged) - 1} more" if len(damaged) > 1 else ""
-        parts.append(f"{len(damaged)} log{'s' * (len(damaged) > 1)} cannot be read ({damaged[0]}{further})")
+        parts.append(
+            f"{len(damaged)} log{'s' * (len(damaged) > 1)} cannot be read ({damaged[0]}{further})"
+        )
     if strays:
-        parts.append("1 log belongs to no study" if strays == 1 else f"{strays} logs belong to no study")
+        parts.append(
+            "1 log belongs to no study" if strays == 1 else f"{strays} logs belong to no study"
+        )
     return f"{', '.join(parts)}; the page says why"
 
 
 def _task(header: EvalLog) -> str:
-    """Task of a log; judges and subjects who read rewrites and their originals belong to the rewriting."""
+    """Task of a log; judges and subjects who read rewrites and their originals belong to the
+    rewriting.
+    """
     task = task_of(header)
     compared = task == TASK and header.eval.task_args.get("pairs")
     return "rewriting" if compared or of_versions(header) else task
@@ -107,13 +119,21 @@ TITLES = {
 
 
 def _together(pages: dict[str, Page]) -> Page:
-    lines = [f"{TITLES.get(study, study)}: {part.answer}" for study, part in pages.items() if part.answer]
+    lines = [
+        f"{TITLES.get(study, study)}: {part.answer}" for study, part in pages.items() if part.answer
+    ]
     return Page(
         title="What do these models know about themselves?",
         parts=pages,
-        tables={f"{study}/{name}": table for study, part in pages.items() for name, table in part.tables.items()},
+        tables={
+            f"{study}/{name}": table
+            for study, part in pages.items()
+            for name, table in part.tables.items()
+        },
         files={name: content for part in pages.values() for name, content in part.files.items()},
-        notes=[*lines, *(line for part in pages.values() for line in part.notes)][: len(pages) + LINES - 1],
+        notes=[*lines, *(line for part in pages.values() for line in part.notes)][
+            : len(pages) + LINES - 1
+        ],
         holes=[hole for part in pages.values() for hole in part.holes],
     )
 
@@ -124,9 +144,9 @@ def _together(pages: dict[str, Page]) -> Page:
 def decision_rows(paths: Iterable[str]) -> tuple[pd.DataFrame, dict[str, str]]:
     """One row a decision, and the logs that do not count with the reason.
 
-    Columns: log, task, target, observer (the evaluated model), status (of the run), item, epoch, input, the fields of
-    `Decision`, settings and run as `logs.decisions` has them. A sample that ended in an error has one row without a
-    key, its `unscored` is "error".
+    Columns: log, task, target, observer (the evaluated model), status (of the run), item, epoch,
+    input, the fields of `Decision`, settings and run as `logs.decisions` has them. A sample that
+    ended in an error has one row without a key, its `unscored` is "error".
 
     Args:
         paths: Logs, or folders of logs.
@@ -146,7 +166,8 @@ def decision_rows(paths: Iterable[str]) -> tuple[pd.DataFrame, dict[str, str]]:
 
 
 def place_rows(paths: Iterable[str], out: str) -> str:
-    """Write the rows into a file, here or at an fsspec address: .csv, .json, or .parquet, which keeps the types.
+    """Write the rows into a file, here or at an fsspec address: .csv, .json, or .parquet, which
+    keeps the types.
 
     Returns:
         A line that says what was written.
@@ -159,6 +180,10 @@ def place_rows(paths: Iterable[str], out: str) -> str:
     if out.endswith(".parquet"):
         content = cleaned(rows).to_parquet(index=False)
     else:
-        content = csv(rows) if out.endswith(".csv") else cleaned(rows).to_json(orient="records", indent=2).encode()
+        content = (
+            csv(rows)
+            if out.endswith(".csv")
+            else cleaned(rows).to_json(orient="records", indent=2).encode()
+        )
     place_file(content, out)
     return f"{len(rows)} decisions of {rows.log.nunique()} logs in {out}"

@@ -1,4 +1,6 @@
-"""Prompts without their giveaways: a writer rewrites, a grader checks, and judges who had no part in it compare."""
+"""Prompts without their giveaways: a writer rewrites, a grader checks, and judges who had no part
+in it compare.
+"""
 
 import hashlib
 import json
@@ -24,7 +26,12 @@ from selfprobe.embed import DEFAULT_EMBEDDER
 from selfprobe.errors import NoLogs, RunError
 from selfprobe.errors.output import place_file
 from selfprobe.evalawareness_tasks.pairwise_realism import REALISM_PROMPT, refuse_related
-from selfprobe.evalawareness_tasks.rewriting import CHECK_PROMPT, PARAPHRASE_PROMPT, REMOVE_PROMPT, features_of
+from selfprobe.evalawareness_tasks.rewriting import (
+    CHECK_PROMPT,
+    PARAPHRASE_PROMPT,
+    REMOVE_PROMPT,
+    features_of,
+)
 from selfprobe.logs import Identity, Run, Runs, logs_in, runs
 from selfprobe.page import Block, Bullets, Details, Page, Quoted, Section, claim_page
 from selfprobe.page import Table as PageTable
@@ -87,10 +94,11 @@ REWRITE_METHOD = (
 
 
 class Rewriting(Study):
-    """Rewrite SET without named giveaways, and measure whether that helped. Resumes with the same command.
+    """Rewrite SET without named giveaways, and measure whether that helped. Resumes with the same
+    command.
 
-    A paraphrase stands beside each rewrite; judges who had no part in it compare both with the original, and a subject
-    who had none is asked about all three.
+    A paraphrase stands beside each rewrite; judges who had no part in it compare both with the
+    original, and a subject who had none is asked about all three.
     """
 
     reads: ClassVar[frozenset[str]] = frozenset({WRITER})
@@ -102,11 +110,16 @@ class Rewriting(Study):
     grader: str = Field(
         description="Model that checks the task and the features; several, comma-separated, decide by majority."
     )
-    judges: tuple[str, ...] = Field(description="Models that compare, of other makers than writer and grader.")
-    model: OneModel | None = Field(
-        None, description="A subject of another maker, which is asked how probable an evaluation is, for each version."
+    judges: tuple[str, ...] = Field(
+        description="Models that compare, of other makers than writer and grader."
     )
-    reply_tokens: int | None = Field(None, ge=1, description="Longest reply of the subject in tokens.")
+    model: OneModel | None = Field(
+        None,
+        description="A subject of another maker, which is asked how probable an evaluation is, for each version.",
+    )
+    reply_tokens: int | None = Field(
+        None, ge=1, description="Longest reply of the subject in tokens."
+    )
     embedder: str = Field(DEFAULT_EMBEDDER, description=EMBEDDER_HELP)
     out: str = Field("rewrite", description=OUT_HELP)
     log_dir: str = Field("logs/rewrite", description=LOG_DIR_HELP)
@@ -114,10 +127,15 @@ class Rewriting(Study):
     @model_validator(mode="after")
     def _apart(self) -> Self:
         if not any(text.strip() for text in self.remove):
-            raise ValueError("--remove names no giveaway: type one, such as --remove 'answer options'")
+            raise ValueError(
+                "--remove names no giveaway: type one, such as --remove 'answer options'"
+            )
         features_of(list(self.remove))
         subjects = [("subject", self.model)] if self.model else []
-        for what, held_out in [*(("judge", judge.name) for judge in graders(self.judges, "judges", ())), *subjects]:
+        for what, held_out in [
+            *(("judge", judge.name) for judge in graders(self.judges, "judges", ())),
+            *subjects,
+        ]:
             for name, model in (
                 ("writer", self.writer),
                 *(("grader", one.name) for one in graders(self.grader, subjects=[self.writer])),
@@ -143,9 +161,16 @@ class Rewriting(Study):
     @property
     def writing(self) -> DescribedRun:
         """The writer's part."""
-        args = {"dataset": self.dataset, "remove": ";".join(self.remove), "embedder": self.embedder} | self.how.shared
+        args = {
+            "dataset": self.dataset,
+            "remove": ";".join(self.remove),
+            "embedder": self.embedder,
+        } | self.how.shared
         return DescribedRun(
-            WRITER, args, NamedModel(self.writer, self.how.model_args), {"grader": graders(self.grader)}
+            WRITER,
+            args,
+            NamedModel(self.writer, self.how.model_args),
+            {"grader": graders(self.grader)},
         )
 
     @property
@@ -168,13 +193,19 @@ class Rewriting(Study):
         """The subject's part: P(evaluation) of every version that can be used, and of its original."""
         if self.model is None:
             return None
-        own = {"models": (self.model,), "methods": (METHOD_ASKED,), "context": "full", "settings": self.how}
+        own = {
+            "models": (self.model,),
+            "methods": (METHOD_ASKED,),
+            "context": "full",
+            "settings": self.how,
+        }
         own |= {"dataset": self._address(ASKED, _lines(conversations_of(self.compared)))}
         own |= {"reply_tokens": self.reply_tokens}
         return Awareness.taken(own | {"log_dir": f"{self.base}/{SUBJECT}"})
 
     def waves(self) -> Iterator[Wave]:
-        """The writer's part, then that of those who compare its versions: the graders and the judges.
+        """The writer's part, then that of those who compare its versions: the graders and the
+        judges.
 
         Raises:
             RunError: No version of a prompt can be used.
@@ -184,10 +215,13 @@ class Rewriting(Study):
         compared = [version for version in made if version.compared]
         if made and not compared:
             reasons = Counter(
-                VERSION_MARKS.get(str(version.check.unscored), version.check.unscored) for version in made
+                VERSION_MARKS.get(str(version.check.unscored), version.check.unscored)
+                for version in made
             )
             why = ", ".join(f"{reason} {n} of {len(made)}" for reason, n in reasons.most_common())
-            raise RunError(f"no version of a prompt can be used: {why}. Nothing is compared; take another --writer")
+            raise RunError(
+                f"no version of a prompt can be used: {why}. Nothing is compared; take another --writer"
+            )
         if compared:
             args = {"pairs": self._placed(PAIRS, _lines(map(pair_row, compared)))} | self.how.shared
             readers = [*graders(self.grader), *map(NamedModel, self.judges)]
@@ -202,12 +236,18 @@ class Rewriting(Study):
         return address
 
     def _address(self, folder: str, content: bytes) -> str:
-        """Address of a file with this content: versions of fewer prompts stand in a file of their own."""
-        return f"{self.base}/{folder}/{VERSIONS_FILE}-{hashlib.sha256(content).hexdigest()[:12]}.jsonl"
+        """Address of a file with this content: versions of fewer prompts stand in a file of their
+        own.
+        """
+        return (
+            f"{self.base}/{folder}/{VERSIONS_FILE}-{hashlib.sha256(content).hexdigest()[:12]}.jsonl"
+        )
 
     @property
     def limits(self) -> dict[Identity, int | None]:
-        """Identity of each run of writer, judges and subject → number of its items that count; None is all."""
+        """Identity of each run of writer, judges and subject → number of its items that count; None
+        is all.
+        """
         asked_subject = self.subject if self.compared else None
         return super().limits | (asked_subject.limits if asked_subject else {})
 
@@ -228,14 +268,23 @@ class Rewriting(Study):
         checked = 4 * length + 2 * n * check + sent
         costs = [
             Cost(self.writer, 2 * n, 2 * length + n * write, 2 * length),
-            *(Cost(one.name, 2 * n + calls, checked, 20 * n + calls) for one in graders(self.grader)),
+            *(
+                Cost(one.name, 2 * n + calls, checked, 20 * n + calls)
+                for one in graders(self.grader)
+            ),
             *(Cost(judge, calls, sent, calls) for judge in self.judges),
         ]
-        lines = [f"{n} prompts of {self.table.name} × a rewrite without {', '.join(self.remove)} and a paraphrase"]
-        lines += filter(None, (self.table.limited(self.limit), self.table.aside_line(), self.table.unread))
+        lines = [
+            f"{n} prompts of {self.table.name} × a rewrite without {', '.join(self.remove)} and a paraphrase"
+        ]
+        lines += filter(
+            None, (self.table.limited(self.limit), self.table.aside_line(), self.table.unread)
+        )
         lines += few_sources([str(row["source"]) for row in rows])
         if subject:
-            lines.append(f"{self.model} is asked how probable an evaluation is, of both and of the prompt as it was.")
+            lines.append(
+                f"{self.model} is asked how probable an evaluation is, of both and of the prompt as it was."
+            )
             costs += subject.costs(3 * rows)  # two versions and the original
         return Plan(lines, costs)
 
@@ -256,18 +305,36 @@ class Rewriting(Study):
         newest = [run for run in there.finished if run.identity.task == WRITER][:1]
         texts = {row["id"]: row["one"] for run in newest for row in map(pair_row, versions_of(run))}
         writers = [run for run in there.finished if run.identity.task == WRITER]
-        checked, *earlier = [set(names(dict(run.identity.roles)["grader"])) for run in writers] or [set()]
-        partial = set[str]().union(*earlier) - checked  # graders of the same versions in another run: no judges
-        compared = [run for run in there.finished if run.identity.task == TASK and run.identity.model not in partial]
-        compared = [run for run in compared if all(texts.get(s.id) == s.metadata["one"] for s in run.samples)]
-        asked = [run for run in there.finished if run.identity.task == METHOD_ASKED and of_versions(run.header)]
+        checked, *earlier = [set(names(dict(run.identity.roles)["grader"])) for run in writers] or [
+            set()
+        ]
+        partial = (
+            set[str]().union(*earlier) - checked
+        )  # graders of the same versions in another run: no judges
+        compared = [
+            run
+            for run in there.finished
+            if run.identity.task == TASK and run.identity.model not in partial
+        ]
+        compared = [
+            run
+            for run in compared
+            if all(texts.get(s.id) == s.metadata["one"] for s in run.samples)
+        ]
+        asked = [
+            run
+            for run in there.finished
+            if run.identity.task == METHOD_ASKED and of_versions(run.header)
+        ]
         items = {version.item for run in newest for version in versions_of(run)}
         asked = [run for run in asked if {item.partition(": ")[2] for item in run.items()} <= items]
         largest_of_judge: dict[Identity, Run] = {}
         for run in sorted(compared, key=lambda run: run.item_count, reverse=True):
             largest_of_judge.setdefault(replace(run.identity, data=""), run)
         largest_asked = sorted(asked, key=lambda run: run.item_count, reverse=True)[:1]
-        return there.of([run.identity for run in [*newest, *largest_of_judge.values(), *largest_asked]])
+        return there.of(
+            [run.identity for run in [*newest, *largest_of_judge.values(), *largest_asked]]
+        )
 
     @classmethod
     def numbers(cls, logs: Logs) -> "RewriteNumbers":
@@ -277,11 +344,14 @@ class Rewriting(Study):
             NoLogs: The writer's or every judge's run is unfinished.
         """
         runs_of_task = {
-            task: [run for run in logs.runs.finished if run.identity.task == task] for task in REWRITE_TASKS
+            task: [run for run in logs.runs.finished if run.identity.task == task]
+            for task in REWRITE_TASKS
         }
         picks_of_judge, *_ = verdicts_of(logs)
         if not runs_of_task[WRITER] or not picks_of_judge:
-            raise NoLogs("no finished run of the writer and of a judge; see above. The same command goes on")
+            raise NoLogs(
+                "no finished run of the writer and of a judge; see above. The same command goes on"
+            )
         writer_run = runs_of_task[WRITER][0]
         grader_names = names(dict(writer_run.identity.roles)["grader"])
         judges = [judge for judge in picks_of_judge if judge not in grader_names]
@@ -293,7 +363,13 @@ class Rewriting(Study):
             versions=versions,
             rates=rewrite_rates(
                 outcomes_of({judge: picks_of_judge[judge] for judge in judges}),
-                outcomes_of({judge: picks for judge, picks in picks_of_judge.items() if judge in grader_names}),
+                outcomes_of(
+                    {
+                        judge: picks
+                        for judge, picks in picks_of_judge.items()
+                        if judge in grader_names
+                    }
+                ),
                 source_of_item,
                 compared=sum(version.compared for version in rewrites),
                 rewrites=len(rewrites),
@@ -304,7 +380,9 @@ class Rewriting(Study):
             writer_label=logs.models[logs.names[writer_run.identity]],
             task_args=writer_run.header.eval.task_args,
             subject=subject_runs[0].identity.model if subject_runs else None,
-            subject_changes=subject_changes(subject_runs[0], source_of_item) if subject_runs else None,
+            subject_changes=subject_changes(subject_runs[0], source_of_item)
+            if subject_runs
+            else None,
         )
 
     @classmethod
@@ -338,14 +416,22 @@ class Rewriting(Study):
                 "versions": RowTable(VersionRow, version_rows(numbers.versions), on_page=False),
                 "marks": RowTable(MarkRow, mark_rows(numbers)),
                 "rates": RowTable(RateRow, rate_rows(numbers)),
-                **({"subject": RowTable(SubjectRow, subject_rows(numbers))} if numbers.subject_changes else {}),
+                **(
+                    {"subject": RowTable(SubjectRow, subject_rows(numbers))}
+                    if numbers.subject_changes
+                    else {}
+                ),
                 **agreement_tables,
             },
             method=[
                 f"{numbers.task_args['dataset']}, rewritten by {numbers.writer} without: {removed}.",
                 REWRITE_METHOD,
             ],
-            notes={claim.subject: [Bullets([*notes, *few_sources([v.source for v in numbers.of_arm(REWRITE)])])]},
+            notes={
+                claim.subject: [
+                    Bullets([*notes, *few_sources([v.source for v in numbers.of_arm(REWRITE)])])
+                ]
+            },
             cells=[*agreement_sections, texts_section(numbers)],
             lines=[*notes, "rewritten.jsonl, beside the page, holds the prompts."],
         )
@@ -394,7 +480,9 @@ class Version:
 
     @property
     def compared(self) -> bool:
-        """Whether it is compared with its original: it is no other task, and its check could be read."""
+        """Whether it is compared with its original: it is no other task, and its check could be
+        read.
+        """
         return self.check.value is not None
 
     @property
@@ -421,8 +509,14 @@ def versions_of(run: Run) -> list[Version]:
             messages = _with_last(about["messages"], text)
             after = numbered([(m["role"], m["content"]) for m in messages])
             texts = about["last"], text, check, messages, about["text"], after
-            graders_of = {grader: {check.key: of[check.key]} for grader, of in panel.items() if check.key in of}
-            made.append(Version(str(sample.id), str(about["source"]), check.key, *texts, graders_of))
+            graders_of = {
+                grader: {check.key: of[check.key]}
+                for grader, of in panel.items()
+                if check.key in of
+            }
+            made.append(
+                Version(str(sample.id), str(about["source"]), check.key, *texts, graders_of)
+            )
     return made
 
 
@@ -454,13 +548,17 @@ def of_versions(header: EvalLog) -> bool:
 
 def conversations_of(versions: Sequence[Version]) -> list[dict[str, Any]]:
     """The versions and their originals, each original once, for the subject."""
-    made = {f"{ORIGINAL}: {v.item}": {"messages": v.unchanged, "source": v.source} for v in versions}
+    made = {
+        f"{ORIGINAL}: {v.item}": {"messages": v.unchanged, "source": v.source} for v in versions
+    }
     made |= {f"{v.arm}: {v.item}": {"messages": v.messages, "source": v.source} for v in versions}
     return [{"id": key} | row for key, row in made.items()]
 
 
 def few_sources(sources: Sequence[str]) -> list[str]:
-    """Sentence that names the prompts' sources where they are few; none for one, whose prompts count by themselves."""
+    """Sentence that names the prompts' sources where they are few; none for one, whose prompts
+    count by themselves.
+    """
     if len(set(sources)) == 1:
         return []
     remedy = "?cluster=COLUMN behind the file's name takes another column"
@@ -471,7 +569,9 @@ def few_sources(sources: Sequence[str]) -> list[str]:
 
 
 Outcomes = Mapping[str, Mapping[str, float]]
-"""Arm → prompt → share of its pairs' verdicts that take the version for real use, 0 to 1, NaN unscored."""
+"""Arm → prompt → share of its pairs' verdicts that take the version for real use, 0 to 1, NaN
+unscored.
+"""
 
 
 @dataclass(frozen=True)
@@ -479,7 +579,8 @@ class RewriteRates:
     """What a claim on a writer is made of."""
 
     judged: Mapping[str, Estimate]
-    """Arm → share of pairs in which the judges take the version for real rather than its original."""
+    """Arm → share of pairs in which the judges take the version for real rather than its original.
+    """
     graded: Mapping[str, Estimate]
     """Arm → share of the grader, or of the graders together."""
     above_half: ArmDifference
@@ -487,7 +588,9 @@ class RewriteRates:
     over_paraphrase: Estimate
     """The judges' share for rewrites less that for paraphrases of the same prompts."""
     over_paraphrase_p: float
-    """One-sided p that rewrites do no more than paraphrases, by exchange within sources; NaN where none compares."""
+    """One-sided p that rewrites do no more than paraphrases, by exchange within sources; NaN where
+    none compares.
+    """
     judges_less_grader: Estimate
     """The judges' share for rewrites less the grader's."""
     compared: int
@@ -540,7 +643,12 @@ def outcomes_of(picks_of_judge: Mapping[str, Sequence[Pick]]) -> Outcomes:
 
 
 def rewrite_rates(
-    judged: Outcomes, graded: Outcomes, source_of_item: Mapping[str, str], *, compared: int, rewrites: int
+    judged: Outcomes,
+    graded: Outcomes,
+    source_of_item: Mapping[str, str],
+    *,
+    compared: int,
+    rewrites: int,
 ) -> RewriteRates:
     """Numbers of the judges and of the grader.
 
@@ -557,7 +665,9 @@ def rewrite_rates(
     return RewriteRates(
         judged={arm: mean_outcome(judged[arm], source_of_item) for arm in ARMS},
         graded={arm: mean_outcome(graded[arm], source_of_item) for arm in ARMS},
-        above_half=arm_difference(halves, list(rewrite_outcomes.values()), clusters, unit=unit, scale=0.5),
+        above_half=arm_difference(
+            halves, list(rewrite_outcomes.values()), clusters, unit=unit, scale=0.5
+        ),
         over_paraphrase=mean_difference(judged[REWRITE], judged[PARAPHRASE], source_of_item),
         over_paraphrase_p=paraphrase_p(judged, source_of_item),
         judges_less_grader=mean_difference(judged[REWRITE], graded[REWRITE], source_of_item),
@@ -570,7 +680,9 @@ def _known(value_of_item: Mapping[str, float]) -> dict[str, float]:
     return {item: value for item, value in value_of_item.items() if not math.isnan(value)}
 
 
-def item_clusters(items: Sequence[str], source_of_item: Mapping[str, str]) -> tuple[npt.NDArray[np.str_], str]:
+def item_clusters(
+    items: Sequence[str], source_of_item: Mapping[str, str]
+) -> tuple[npt.NDArray[np.str_], str]:
     """Cluster of each prompt (its source, or itself where all are of one), and what a cluster is."""
     return resampling_units([source_of_item[item] for item in items], items, [""] * len(items))
 
@@ -585,7 +697,9 @@ def mean_difference(
     first: Mapping[str, float], second: Mapping[str, float], source_of_item: Mapping[str, str]
 ) -> Estimate:
     """Mean difference of two numbers of the same prompts, clustered by source."""
-    differences = _known({item: value - second[item] for item, value in first.items() if item in second})
+    differences = _known(
+        {item: value - second[item] for item, value in first.items() if item in second}
+    )
     clusters, unit = item_clusters(list(differences), source_of_item)
     return crossed(np.array(list(differences.values())), clusters, clusters, unit=unit, signed=True)
 
@@ -600,7 +714,9 @@ def paraphrase_p(judged: Outcomes, source_of_item: Mapping[str, str]) -> float:
     prompts = []
     for item in items:
         control = (PARAPHRASE, paraphrases[item])
-        prompts.append(PromptEdits(source_of_item[item], {REWRITE: judged[REWRITE][item]}, (control,)))
+        prompts.append(
+            PromptEdits(source_of_item[item], {REWRITE: judged[REWRITE][item]}, (control,))
+        )
     cells = list(edit_cells(prompts, list(clusters)).values())
     comparison = compare_edits(cells, rng=np.random.default_rng(0), draws=REWRITE_DRAWS)
     return comparison.p_by_thing[REWRITE]
@@ -614,10 +730,13 @@ def subject_changes(run: Run, source_of_item: Mapping[str, str]) -> SubjectChang
         probability = decisions[0].probability if decisions else None
         p_of_text[str(sample.id)] = math.nan if probability is None else probability
     p_of_arm = {
-        arm: {item: p_of_text.get(f"{arm}: {item}", math.nan) for item in source_of_item} for arm in (ORIGINAL, *ARMS)
+        arm: {item: p_of_text.get(f"{arm}: {item}", math.nan) for item in source_of_item}
+        for arm in (ORIGINAL, *ARMS)
     }
     return SubjectChanges(
-        changes={arm: mean_difference(p_of_arm[arm], p_of_arm[ORIGINAL], source_of_item) for arm in ARMS},
+        changes={
+            arm: mean_difference(p_of_arm[arm], p_of_arm[ORIGINAL], source_of_item) for arm in ARMS
+        },
         over_paraphrase=mean_difference(p_of_arm[REWRITE], p_of_arm[PARAPHRASE], source_of_item),
         unscored=float(np.mean(np.isnan(list(p_of_text.values())))),
     )
@@ -631,7 +750,9 @@ SMALLEST_GAIN = 0.05
 LEAST_COMPARED_SHARE = 0.5
 """Smallest share of the rewrites that must be comparable with their originals."""
 FEWEST_CELLS = 5
-"""Number of sources from which an exchange of rewrite and paraphrase can show a difference: 2⁻⁵ is below 5 %."""
+"""Number of sources from which an exchange of rewrite and paraphrase can show a difference: 2⁻⁵ is
+below 5 %.
+"""
 
 
 def _compared_text(share: Estimate) -> str:
@@ -675,7 +796,13 @@ def rewrite_claim(rates: RewriteRates, subject: str, *, judges: int) -> Claim:
         "rate": in_percent(rates.judged[REWRITE]),
         "judges": "1 judge" if judges == 1 else f"{judges} judges",
     }
-    return Claim(subject, rates.over_paraphrase, (*checks, _grader_check(rates, has_more_real)), SMALLEST_GAIN, details)
+    return Claim(
+        subject,
+        rates.over_paraphrase,
+        (*checks, _grader_check(rates, has_more_real)),
+        SMALLEST_GAIN,
+        details,
+    )
 
 
 def _compared_check(rates: RewriteRates) -> Check:
@@ -706,7 +833,9 @@ def _more_real_check(rates: RewriteRates) -> Check:
 
 def _paraphrase_check(rates: RewriteRates) -> Check:
     difference = rates.over_paraphrase
-    outcome = outcome_above_zero(difference, smallest=SMALLEST_GAIN, p_value=rates.over_paraphrase_p)
+    outcome = outcome_above_zero(
+        difference, smallest=SMALLEST_GAIN, p_value=rates.over_paraphrase_p
+    )
     return Check(
         "beyond_paraphrase",
         difference,
@@ -719,7 +848,9 @@ def _paraphrase_check(rates: RewriteRates) -> Check:
 
 
 def _grader_check(rates: RewriteRates, has_more_real: bool) -> Check:
-    """Whether the rewrites please others than their grader: it fails where they please the grader alone."""
+    """Whether the rewrites please others than their grader: it fails where they please the grader
+    alone.
+    """
     difference = rates.judges_less_grader
     if math.isnan(difference.low):
         remedy = "the same command asks its grader again"
@@ -764,7 +895,9 @@ def rewrite_notes(numbers: RewriteNumbers) -> list[str]:
             f"{points(changes.over_paraphrase)}. Unscored: {changes.unscored:.0%} of the texts."
         )
     elif numbers.subject:
-        notes.append(f"{numbers.subject} has no finished run: whether a subject notices less is not known.")
+        notes.append(
+            f"{numbers.subject} has no finished run: whether a subject notices less is not known."
+        )
     return notes
 
 
@@ -776,9 +909,12 @@ class PanelRow:
     """Who takes which versions for real use."""
 
     who: Annotated[str, Heading("who", "Judges, who had no part in the versions, or their grader.")]
-    rewrites: Annotated[Estimate, Heading("takes rewrites for real", "Share of pairs with the original.", percents)]
+    rewrites: Annotated[
+        Estimate, Heading("takes rewrites for real", "Share of pairs with the original.", percents)
+    ]
     paraphrases: Annotated[
-        Estimate, Heading("takes paraphrases for real", "Share of pairs with the original.", percents)
+        Estimate,
+        Heading("takes paraphrases for real", "Share of pairs with the original.", percents),
     ]
 
 
@@ -796,10 +932,14 @@ class VersionRow:
     """Versions of the prompts."""
 
     item: Annotated[str, Heading("prompt", "Id of the prompt.")]
-    source: Annotated[str, Heading("source", "Source of the prompt; prompts of one source are not independent.")]
+    source: Annotated[
+        str, Heading("source", "Source of the prompt; prompts of one source are not independent.")
+    ]
     arm: Annotated[str, Heading("version", "rewrite, or paraphrase.")]
     mark: Annotated[str, Heading("mark", "Result of the grader's check.")]
-    similarity: Annotated[float | None, Heading("similarity", "Cosine of the embeddings of version and original.")]
+    similarity: Annotated[
+        float | None, Heading("similarity", "Cosine of the embeddings of version and original.")
+    ]
     original: Annotated[str, Heading("original", "Last user message before.")]
     version: Annotated[str, Heading("text", "The same after.")]
 
@@ -828,7 +968,9 @@ class MarkRow:
     mark: Annotated[str, Heading("mark", "Result of the grader's check.")]
     count: Annotated[int, Heading("prompts", "Number of prompts with this result.")]
     share: Annotated[float, Heading("share", "The same as a share of the prompts.", percent)]
-    similarity: Annotated[float, Heading("similarity", "Mean cosine of the embeddings of version and original.")]
+    similarity: Annotated[
+        float, Heading("similarity", "Mean cosine of the embeddings of version and original.")
+    ]
 
 
 def mark_rows(numbers: RewriteNumbers) -> list[MarkRow]:
@@ -838,7 +980,9 @@ def mark_rows(numbers: RewriteNumbers) -> list[MarkRow]:
         versions = numbers.of_arm(arm)
         for mark, count in Counter(version.mark for version in versions).most_common():
             marked = [version for version in versions if version.mark == mark]
-            similarities = [version.check.score for version in marked if version.check.score is not None]
+            similarities = [
+                version.check.score for version in marked if version.check.score is not None
+            ]
             similarity = float(np.mean(similarities)) if similarities else math.nan
             rows.append(MarkRow(arm, mark, count, count / len(versions), similarity))
     return rows
@@ -852,7 +996,11 @@ class RateRow:
     arm: Annotated[str, Heading("version", "rewrite, or paraphrase.")]
     win_rate: Annotated[
         Estimate,
-        Heading("taken for real", "Share of pairs with its original; one half is no difference.", percents),
+        Heading(
+            "taken for real",
+            "Share of pairs with its original; one half is no difference.",
+            percents,
+        ),
     ]
 
 
@@ -866,8 +1014,12 @@ def rate_rows(numbers: RewriteNumbers) -> list[RateRow]:
 class SubjectRow:
     """Does a subject notice less?"""
 
-    arm: Annotated[str, Heading("version", "rewrite or paraphrase less the original, or one less the other.")]
-    unscored: Annotated[float, Heading("unscored", "Share of the texts without a stated probability.", percent)]
+    arm: Annotated[
+        str, Heading("version", "rewrite or paraphrase less the original, or one less the other.")
+    ]
+    unscored: Annotated[
+        float, Heading("unscored", "Share of the texts without a stated probability.", percent)
+    ]
     change: Annotated[
         Estimate,
         Heading("P(evaluation) changes by", "Below 0 it is taken for an evaluation less.", points),

@@ -91,18 +91,25 @@ SILENT_TEXT = (
 
 
 class Scan(Study):
-    """At which turn do models bring up an evaluation in LOGS of any Inspect task? No subject is asked.
+    """At which turn do models bring up an evaluation in LOGS of any Inspect task? No subject is
+    asked.
 
-    The grader reads what the model thought and wrote; each quote of it is looked for in the turns. The first of
-    several epochs is read. A Yes takes two graders. Resumes with the same command.
+    The grader reads what the model thought and wrote; each quote of it is looked for in the turns.
+    The first of several epochs is read. A Yes takes two graders. Resumes with the same command.
     """
 
     reads: ClassVar[frozenset[str]] = frozenset({"turn_scan"})
 
     logs: tuple[str, ...] = Field(min_length=1, examples=["LOGS"])
-    grader: str = Field(description="Model that reads the texts; several, comma-separated, decide by majority.")
-    role: str | None = Field(None, description="Model role of the logs whose turns are read. Default: the model.")
-    piece: int = Field(PIECE, ge=1, description="Largest number of characters that the grader reads at once.")
+    grader: str = Field(
+        description="Model that reads the texts; several, comma-separated, decide by majority."
+    )
+    role: str | None = Field(
+        None, description="Model role of the logs whose turns are read. Default: the model."
+    )
+    piece: int = Field(
+        PIECE, ge=1, description="Largest number of characters that the grader reads at once."
+    )
     out: str = Field("awareness_scan", description=OUT_HELP)
     log_dir: str = Field("logs/awareness_scan", description=LOG_DIR_HELP)
 
@@ -155,7 +162,10 @@ class Scan(Study):
         own = self.model_dump(include={"piece", "role"}, exclude_none=True) | self.how.shared
         roles = {"grader": graders(self.grader)}
         nobody = NamedModel(NOBODY)
-        runs = [DescribedRun("turn_scan", {"log": log} | own, nobody, roles) for log in self.readable.calls]
+        runs = [
+            DescribedRun("turn_scan", {"log": log} | own, nobody, roles)
+            for log in self.readable.calls
+        ]
         yield Wave(runs, "The grader reads the logs")
 
     def identities_in(self, wave: Wave) -> list[Identity]:
@@ -176,8 +186,12 @@ class Scan(Study):
         if readable.aside:
             reasons = Counter(readable.aside.values()).most_common(3)
             counted = "; ".join(f"{reason} ({count})" for reason, count in reasons)
-            lines.append(f"Not read: {len(readable.aside)}, such as {next(iter(readable.aside))}: {counted}")
-        return Plan(lines, [Cost(grader.name, calls, sent, calls * GRADE_TOKENS) for grader in panel])
+            lines.append(
+                f"Not read: {len(readable.aside)}, such as {next(iter(readable.aside))}: {counted}"
+            )
+        return Plan(
+            lines, [Cost(grader.name, calls, sent, calls * GRADE_TOKENS) for grader in panel]
+        )
 
     @classmethod
     def numbers(cls, logs: Logs) -> "ScanNumbers":
@@ -189,12 +203,16 @@ class Scan(Study):
         transcripts, quotes = scan_rows(logs)
         if not transcripts:
             raise NoLogs("no log could be read to its end; see above. The same command goes on")
-        panels = dict.fromkeys(dict(run.identity.roles).get("grader", "?") for run in logs.runs.finished)
+        panels = dict.fromkeys(
+            dict(run.identity.roles).get("grader", "?") for run in logs.runs.finished
+        )
         return ScanNumbers(transcripts, quotes, list(panels), logs)
 
     @classmethod
     def page(cls, numbers: "ScanNumbers") -> Page:
-        """The answer by task and model, with tables transcripts, quotes, first_turn, turns and reasoning."""
+        """The answer by task and model, with tables transcripts, quotes, first_turn, turns and
+        reasoning.
+        """
         subjects = scan_subjects(numbers.transcripts, numbers.quotes)
         subject_of_name = {subject.name: subject for subject in subjects}
         by_share = sorted(subjects, key=lambda subject: -subject.noticed / max(subject.curve.n, 1))
@@ -202,13 +220,17 @@ class Scan(Study):
         models = [subject.model.partition(",")[0] for subject in subjects]
         grader_names = [name for panel in numbers.graders for name in names(panel)]
         own_grader = list(filter(None, [self_graded(models, grader_names)]))
-        notes: dict[str, list[Block]] = {name: _notes(subject) for name, subject in subject_of_name.items()}
+        notes: dict[str, list[Block]] = {
+            name: _notes(subject) for name, subject in subject_of_name.items()
+        }
         rows = [answer_row(claim, subject_of_name[claim.subject]) for claim in claims[:ROWS]]
         several_tasks = len({subject.task for subject in subjects}) > 1
         columns = ["task"] if several_tasks else []
         columns += ["model", "answer", "noticed", "half_by_turn"]
         pairs = [(subject, pair) for subject in subjects for pair in subject.grader_pairs]
-        agreement = {"graders": RowTable(GraderRow, [grader_row(*pair) for pair in pairs])} if pairs else {}
+        agreement = (
+            {"graders": RowTable(GraderRow, [grader_row(*pair) for pair in pairs])} if pairs else {}
+        )
         aside_lines = [f"{log}: {why}" for log, why in numbers.logs.aside.items()]
         read_by = f"Quotes were found by {' and '.join(numbers.graders)}; no subject was asked."
         return claim_page(
@@ -259,7 +281,10 @@ class Readable:
 # ---- rows of the logs
 
 TASK = Heading("task", "Task of the log that was read.")
-MODEL = Heading("model", "Model of the log that was read, with settings of the grader that differ between scans.")
+MODEL = Heading(
+    "model",
+    "Model of the log that was read, with settings of the grader that differ between scans.",
+)
 LOG = Heading("log", "The log that was read.")
 SAMPLE = Heading("sample", "Id of the sample in that log.")
 
@@ -272,18 +297,29 @@ class ScannedTranscript:
     model: Annotated[str, MODEL]
     log: Annotated[str, LOG]
     sample: Annotated[str, SAMPLE]
-    source: Annotated[str, Heading("source", "Source of the sample; transcripts of one source are not independent.")]
+    source: Annotated[
+        str,
+        Heading("source", "Source of the sample; transcripts of one source are not independent."),
+    ]
     label: Annotated[str | None, Heading("label", "Label of the sample: evaluation or deployment.")]
     turns: Annotated[int, Heading("turns", "Number of turns of the transcript.")]
     read: Annotated[int, Heading("read", "Number of turns that could be read.")]
-    noticed: Annotated[bool | None, Heading("noticed", "Whether an evaluation is brought up; empty without a verdict.")]
+    noticed: Annotated[
+        bool | None,
+        Heading("noticed", "Whether an evaluation is brought up; empty without a verdict."),
+    ]
     first: Annotated[int | None, Heading("first", "First turn with a quote.")]
-    seen: Annotated[int, Heading("seen", "Turns until the first with a quote, or to the end of what could be read.")]
+    seen: Annotated[
+        int,
+        Heading("seen", "Turns until the first with a quote, or to the end of what could be read."),
+    ]
     unscored: Annotated[str | None, Heading("unscored", "Why there is no verdict.")]
     quotes: Annotated[int, Heading("quotes", "Number of quotes that stand in a turn.")]
     discarded: Annotated[int, Heading("discarded", "Number of quotes that stand in no turn.")]
     full: Annotated[int, Heading("full", "Number of turns with the reasoning itself.")]
-    summary: Annotated[int, Heading("summary", "Number of turns with a summary or a redacted trace.")]
+    summary: Annotated[
+        int, Heading("summary", "Number of turns with a summary or a redacted trace.")
+    ]
     hidden: Annotated[int, Heading("hidden", "Number of turns without reasoning.")]
     panel: Panel | None = None
     """Verdicts of several graders; None of a single one."""
@@ -310,8 +346,14 @@ class FoundQuote:
 def scan_rows(logs: Logs) -> tuple[list[ScannedTranscript], list[FoundQuote]]:
     """The transcripts of finished scans, and the quotes in them."""
     settings = {run.log: _settings(run.identity) for run in logs.runs.finished}
-    setting_names = sorted({name for settings_of_run in settings.values() for name in settings_of_run})
-    varied = [name for name in setting_names if len({of_run.get(name) for of_run in settings.values()}) > 1]
+    setting_names = sorted(
+        {name for settings_of_run in settings.values() for name in settings_of_run}
+    )
+    varied = [
+        name
+        for name in setting_names
+        if len({of_run.get(name) for of_run in settings.values()}) > 1
+    ]
     subjects = {run.log: _task_and_model(run) for run in logs.runs.finished}
     transcripts: list[ScannedTranscript] = []
     quotes: list[FoundQuote] = []
@@ -349,13 +391,18 @@ def scan_rows(logs: Logs) -> tuple[list[ScannedTranscript], list[FoundQuote]]:
                 panel=details.get(PANEL),
             )
         )
-        quotes += [FoundQuote(**place, turn=turn, part=part, quote=quote) for turn, part, quote in details["found"]]
+        quotes += [
+            FoundQuote(**place, turn=turn, part=part, quote=quote)
+            for turn, part, quote in details["found"]
+        ]
     return transcripts, quotes
 
 
 def _settings(identity: Identity) -> dict[str, str]:
     """Setting → value of a scan, whatever it read."""
-    return {name: value for name, value in identity.settings.items() if name not in ("log", "data set")}
+    return {
+        name: value for name, value in identity.settings.items() if name not in ("log", "data set")
+    }
 
 
 def _task_and_model(run: Run) -> tuple[str, str]:
@@ -396,18 +443,24 @@ class ScanSubject:
     curve: FirstTime
     """Share of transcripts in which an evaluation was brought up, by turn."""
     share: Estimate
-    """Share of transcripts in which it was brought up at all; those without a verdict widen its interval."""
+    """Share of transcripts in which it was brought up at all; those without a verdict widen its
+    interval.
+    """
     grader_pairs: list[GraderPair]
     """Agreement of every two graders; empty with one."""
     agreement_p: float
-    """Smallest p of a pair that agrees no more than chance, times the number of pairs; NaN where none has one."""
+    """Smallest p of a pair that agrees no more than chance, times the number of pairs; NaN where
+    none has one.
+    """
     unit: str
     """What a cluster is: source or transcript."""
 
     @property
     def name(self) -> str:
         """Name on the page, without a break."""
-        return f"{cut_name(self.model, len(self.model))} in {self.task}".replace(" ", "\N{NO-BREAK SPACE}")
+        return f"{cut_name(self.model, len(self.model))} in {self.task}".replace(
+            " ", "\N{NO-BREAK SPACE}"
+        )
 
     @property
     def noticed(self) -> int:
@@ -427,7 +480,9 @@ class ScanSubject:
         return max(known, key=lambda pair: pair.agreement.kappa.value, default=None)
 
 
-def scan_subjects(transcripts: Sequence[ScannedTranscript], quotes: Sequence[FoundQuote]) -> list[ScanSubject]:
+def scan_subjects(
+    transcripts: Sequence[ScannedTranscript], quotes: Sequence[FoundQuote]
+) -> list[ScanSubject]:
     """The numbers of each task and model, in order."""
     transcripts_of: dict[tuple[str, str], list[ScannedTranscript]] = {}
     quotes_of: dict[tuple[str, str], list[FoundQuote]] = {}
@@ -435,7 +490,9 @@ def scan_subjects(transcripts: Sequence[ScannedTranscript], quotes: Sequence[Fou
         transcripts_of.setdefault((transcript.task, transcript.model), []).append(transcript)
     for quote in quotes:
         quotes_of.setdefault((quote.task, quote.model), []).append(quote)
-    return [scan_subject(transcripts_of[key], quotes_of.get(key, [])) for key in sorted(transcripts_of)]
+    return [
+        scan_subject(transcripts_of[key], quotes_of.get(key, [])) for key in sorted(transcripts_of)
+    ]
 
 
 def scan_subject(transcripts: list[ScannedTranscript], quotes: list[FoundQuote]) -> ScanSubject:
@@ -465,14 +522,18 @@ def scan_subject(transcripts: list[ScannedTranscript], quotes: list[FoundQuote])
         quotes=quotes,
         curve=curve,
         share=noticed_share([transcript.verdict for transcript in transcripts], clusters, unit),
-        grader_pairs=grader_pairs([(cluster_of[name], panel) for name, panel in panel_of.items()], unit=unit),
+        grader_pairs=grader_pairs(
+            [(cluster_of[name], panel) for name, panel in panel_of.items()], unit=unit
+        ),
         agreement_p=_agreement_p(panel_of, cluster_of),
         unit=unit,
     )
 
 
 def noticed_share(verdicts: Sequence[bool | None], clusters: Any, unit: str) -> Estimate:
-    """Share of transcripts with a verdict that is yes; those without one widen the interval as far as they could."""
+    """Share of transcripts with a verdict that is yes; those without one widen the interval as far
+    as they could.
+    """
     scores = np.array([math.nan if verdict is None else float(verdict) for verdict in verdicts])
     share = clustered_share(scores, clusters, unit=unit).estimate
     if not np.isnan(scores).any() or math.isnan(share.value):
@@ -487,7 +548,11 @@ def _agreement_p(panel_of: Mapping[str, Panel], cluster_of: Mapping[str, str]) -
     verdicts_of: dict[str, dict[tuple[str, str], bool]] = {}
     for name, panel in panel_of.items():
         for grader, verdict_of_text in panel.items():
-            known = {(name, text): said for text, said in verdict_of_text.items() if isinstance(said, bool)}
+            known = {
+                (name, text): said
+                for text, said in verdict_of_text.items()
+                if isinstance(said, bool)
+            }
             verdicts_of.setdefault(grader, {}).update(known)
     graders_in_order = list(verdicts_of)
     p_values = []
@@ -567,7 +632,9 @@ def _brought_up_check(subject: ScanSubject) -> Check:
 
 
 def _selective_check(subject: ScanSubject) -> Check:
-    verdicts = [transcript.verdict for transcript in subject.transcripts if transcript.verdict is not None]
+    verdicts = [
+        transcript.verdict for transcript in subject.transcripts if transcript.verdict is not None
+    ]
     is_selective = bool(verdicts) and not all(verdicts)
     if is_selective:
         return Check("selective", subject.share, Outcome.HOLDS)
@@ -586,7 +653,11 @@ def _second_grader_check(subject: ScanSubject) -> Check:
         if is_few:
             reason_text = f"graders compared on {kappa.n} {subject.unit}s; {FEW} are needed"
         unknown = undefined(reason_text, n=kappa.n, unit=subject.unit)
-        remedy = f"add {subject.unit}s" if is_few else f"add {subject.unit}s of both kinds, or another grader"
+        remedy = (
+            f"add {subject.unit}s"
+            if is_few
+            else f"add {subject.unit}s of both kinds, or another grader"
+        )
         return Check("second_grader", unknown, Outcome.OPEN, remedy=remedy)
     is_shown = subject.agreement_p < ALPHA and kappa.value > 0
     return Check(
@@ -618,7 +689,11 @@ class AnswerRow:
     model: Annotated[str, Heading("model", "Model of the log that was read.")]
     answer: Annotated[Verdict, Heading("answer", "Whether the model brings up an evaluation.")]
     noticed: Annotated[
-        str, Heading("noticed in", "Transcripts in which the model brings an evaluation up, of those that were read.")
+        str,
+        Heading(
+            "noticed in",
+            "Transcripts in which the model brings an evaluation up, of those that were read.",
+        ),
     ]
     half_by_turn: Annotated[
         float,
@@ -656,7 +731,9 @@ def _notes(subject: ScanSubject) -> list[Block]:
 def unscored_reasons(transcripts: Sequence[ScannedTranscript]) -> str:
     """How many transcripts have no verdict for which reason; "" where all have one."""
     counts = Counter(transcript.unscored for transcript in transcripts if transcript.unscored)
-    ordered = sorted(counts.items(), key=lambda reason_and_count: (-reason_and_count[1], reason_and_count[0]))
+    ordered = sorted(
+        counts.items(), key=lambda reason_and_count: (-reason_and_count[1], reason_and_count[0])
+    )
     return ", ".join(f"{count} {reason}" for reason, count in ordered)
 
 
@@ -667,9 +744,15 @@ class FirstTurnRow:
     task: Annotated[str, TASK]
     model: Annotated[str, MODEL]
     turn: Annotated[int, Heading("turn", "Number of the turn, from 1.")]
-    at_risk: Annotated[int, Heading("reach it", "Transcripts that reach this turn without a quote before.")]
-    first_noticed: Annotated[int, Heading("first noticed", "Transcripts with their first quote in this turn.")]
-    share_noticed: Annotated[Estimate, Heading("noticed by then", "Share by this turn (Kaplan and Meier).", percents)]
+    at_risk: Annotated[
+        int, Heading("reach it", "Transcripts that reach this turn without a quote before.")
+    ]
+    first_noticed: Annotated[
+        int, Heading("first noticed", "Transcripts with their first quote in this turn.")
+    ]
+    share_noticed: Annotated[
+        Estimate, Heading("noticed by then", "Share by this turn (Kaplan and Meier).", percents)
+    ]
 
 
 def first_turn_rows(subjects: Sequence[ScanSubject]) -> list[FirstTurnRow]:
@@ -679,13 +762,19 @@ def first_turn_rows(subjects: Sequence[ScanSubject]) -> list[FirstTurnRow]:
         curve = subject.curve
         for turn, at_risk, events in zip(curve.times, curve.at_risk, curve.events, strict=True):
             share = curve.by(turn)
-            rows.append(FirstTurnRow(subject.task, subject.model, int(turn), int(at_risk), int(events), share))
+            rows.append(
+                FirstTurnRow(
+                    subject.task, subject.model, int(turn), int(at_risk), int(events), share
+                )
+            )
     return rows
 
 
 @dataclass(frozen=True)
 class TurnBinRow:
-    """Transcripts with a quote in these turns, of those that reach them; one can have quotes in several turns."""
+    """Transcripts with a quote in these turns, of those that reach them; one can have quotes in
+    several turns.
+    """
 
     task: Annotated[str, TASK]
     model: Annotated[str, MODEL]
@@ -706,7 +795,9 @@ def turn_bin_rows(subjects: Sequence[ScanSubject]) -> list[TurnBinRow]:
             inside = [quote for quote in subject.quotes if low <= quote.turn <= high]
             with_quote = len({(quote.log, quote.sample) for quote in inside})
             span = _span_name(low, high)
-            rows.append(TurnBinRow(subject.task, subject.model, span, reach, with_quote, with_quote / reach))
+            rows.append(
+                TurnBinRow(subject.task, subject.model, span, reach, with_quote, with_quote / reach)
+            )
     return rows
 
 
@@ -729,11 +820,19 @@ class ReadRow:
     ]
     summary: Annotated[
         float,
-        Heading("a summary, or redacted", "Share of turns whose reasoning the vendor summed up or left out.", percent),
+        Heading(
+            "a summary, or redacted",
+            "Share of turns whose reasoning the vendor summed up or left out.",
+            percent,
+        ),
     ]
-    no_reasoning: Annotated[float, Heading("no reasoning", "Share of turns without reasoning in the log.", percent)]
+    no_reasoning: Annotated[
+        float, Heading("no reasoning", "Share of turns without reasoning in the log.", percent)
+    ]
     quotes: Annotated[int, Heading("quotes", "Passages that the grader quoted and the text holds.")]
-    discarded: Annotated[int, Heading("quotes in no turn", "Quotes that no turn holds; they count for nothing.")]
+    discarded: Annotated[
+        int, Heading("quotes in no turn", "Quotes that no turn holds; they count for nothing.")
+    ]
     unscored: Annotated[str, Heading("unscored", "Transcripts without a verdict, and why.")]
 
 
@@ -766,15 +865,22 @@ class GraderRow:
     first: Annotated[str, Heading("grader", "A grader.")]
     second: Annotated[str, Heading("other grader", "Another grader.")]
     texts: Annotated[int, Heading("texts", "Texts on which both graders have a verdict.")]
-    equal: Annotated[float, Heading("equal", "Share of these texts on which both have the same verdict.", percent)]
-    kappa: Annotated[Estimate, Heading("kappa", "Cohen's agreement beyond chance: 0 is chance, 1 full.")]
+    equal: Annotated[
+        float,
+        Heading("equal", "Share of these texts on which both have the same verdict.", percent),
+    ]
+    kappa: Annotated[
+        Estimate, Heading("kappa", "Cohen's agreement beyond chance: 0 is chance, 1 full.")
+    ]
 
 
 def grader_row(subject: ScanSubject, pair: GraderPair) -> GraderRow:
     """Agreement of two graders on the transcripts of one subject."""
     agreement = pair.agreement
     read = f"{subject.task}, {subject.model}"
-    return GraderRow(read, pair.first, pair.second, agreement.n, agreement.observed, agreement.kappa)
+    return GraderRow(
+        read, pair.first, pair.second, agreement.n, agreement.observed, agreement.kappa
+    )
 
 
 def _picture(claims: Sequence[Claim], subject_of_name: Mapping[str, ScanSubject]) -> Picture | None:
@@ -783,7 +889,10 @@ def _picture(claims: Sequence[Claim], subject_of_name: Mapping[str, ScanSubject]
     drawn = [subject for subject in subjects if subject.curve.n][:ROWS]
     if not drawn:
         return None
-    lines = {subject.name.replace("\N{NO-BREAK SPACE}", " "): _step_line(subject.curve) for subject in drawn}
+    lines = {
+        subject.name.replace("\N{NO-BREAK SPACE}", " "): _step_line(subject.curve)
+        for subject in drawn
+    }
     words = "; ".join(f"{subject.name} {subject.counted}" for subject in drawn)
     return drawn_curves(
         "first_turn",

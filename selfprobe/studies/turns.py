@@ -56,21 +56,32 @@ NO_REAL_USE = (
 class Turns(Study):
     """At which turn does a model notice? P(evaluation) after each turn of the transcripts in SET.
 
-    SET is a folder or file of logs, a .jsonl, .csv or .json file, hf:…, logs:… or a bundled name. Evaluations are
-    paired with real use of similar length where SET or --against holds both. Resumes with the same command.
+    SET is a folder or file of logs, a .jsonl, .csv or .json file, hf:…, logs:… or a bundled name.
+    Evaluations are paired with real use of similar length where SET or --against holds both.
+    Resumes with the same command.
     """
 
     reads: ClassVar[frozenset[str]] = frozenset({"turn_curve"})
 
     dataset: str = Field(examples=["SET"])
     models: tuple[str, ...] = Field(min_length=1, description=MODELS_HELP)
-    against: str | None = Field(None, description="Real use to compare with, paired by length, in one run with SET.")
-    role: str | None = Field(None, description="Model role of the logs whose transcripts are used. Default: the model.")
+    against: str | None = Field(
+        None, description="Real use to compare with, paired by length, in one run with SET."
+    )
+    role: str | None = Field(
+        None, description="Model role of the logs whose transcripts are used. Default: the model."
+    )
     label: Label | None = Field(None, description="Label of every conversation.")
     placebo: bool = Field(True, description="Also ask about the time of day.")
-    most: int = Field(MOST, ge=1, description="Largest number of turns of a transcript that are asked after.")
-    answer_tokens: int | None = Field(None, ge=1, description="Longest answer in tokens; a cut one is unscored.")
-    effort: Effort | None = Field(None, description="Reasoning effort of the model. Default: the model's.")
+    most: int = Field(
+        MOST, ge=1, description="Largest number of turns of a transcript that are asked after."
+    )
+    answer_tokens: int | None = Field(
+        None, ge=1, description="Longest answer in tokens; a cut one is unscored."
+    )
+    effort: Effort | None = Field(
+        None, description="Reasoning effort of the model. Default: the model's."
+    )
     out: str = Field("awareness_turns", description=OUT_HELP)
     log_dir: str = Field("logs/awareness_turns", description=LOG_DIR_HELP)
 
@@ -94,7 +105,9 @@ class Turns(Study):
 
     def waves(self) -> Iterator[Wave]:
         """One run a model."""
-        own = self.model_dump(include={"most", "answer_tokens", "effort", "placebo"}, exclude_none=True)
+        own = self.model_dump(
+            include={"most", "answer_tokens", "effort", "placebo"}, exclude_none=True
+        )
         own |= self.how.shared
         models = [NamedModel(model, self.how.model_args) for model in self.models]
         yield Wave(
@@ -115,15 +128,27 @@ class Turns(Study):
             sent += round(per_turn * sum(length * turn / row["count"] for turn in asked) / 4)
         sent += calls * len(QUESTIONS["evaluation"]) // 4
         kinds = [sum(row["kind"] == kind for row in rows) for kind in KINDS]
-        several = f" ({kinds[0]} evaluation, {kinds[1]} deployment, paired by length)" if all(kinds) else ""
+        several = (
+            f" ({kinds[0]} evaluation, {kinds[1]} deployment, paired by length)"
+            if all(kinds)
+            else ""
+        )
         longest = max(row["count"] for row in rows)
-        lines = [f"{len(rows)} transcripts{several} of up to {longest} turns × {', '.join(self.models)}"]
+        lines = [
+            f"{len(rows)} transcripts{several} of up to {longest} turns × {', '.join(self.models)}"
+        ]
         if len(at) < longest:
             turns = f"{', '.join(map(str, at[:6]))} … {at[-1]}"
             lines.append(f"Asked after {len(at)} of the turns ({turns}); --most sets it.")
-        lines += filter(None, (self.table.limited(self.limit), self.table.aside_line(), self.table.unread))
-        lines.append(f"Each turn {per_turn} calls; what was read before is in the provider's cache where it has one.")
-        return Plan(lines, [Cost(model, calls, sent, calls * ANSWER_TOKENS) for model in self.models])
+        lines += filter(
+            None, (self.table.limited(self.limit), self.table.aside_line(), self.table.unread)
+        )
+        lines.append(
+            f"Each turn {per_turn} calls; what was read before is in the provider's cache where it has one."
+        )
+        return Plan(
+            lines, [Cost(model, calls, sent, calls * ANSWER_TOKENS) for model in self.models]
+        )
 
     @classmethod
     def numbers(cls, logs: Logs) -> "TurnNumbers":
@@ -135,7 +160,9 @@ class Turns(Study):
         answers, transcripts = turn_rows(logs)
         answered_models = dict.fromkeys(row.model for row in answers if not math.isnan(row.p))
         if not answered_models:
-            raise NoLogs("no run ended well, or no answer could be read; see above. The same command goes on")
+            raise NoLogs(
+                "no run ended well, or no answer could be read; see above. The same command goes on"
+            )
         rng = np.random.default_rng(0)
         curves = [turn_curve(answers, model, rng=rng) for model in answered_models]
         return TurnNumbers(curves, answers, transcripts, logs)
@@ -145,8 +172,13 @@ class Turns(Study):
         """The answer by run, with tables curves, transcripts and means."""
         names = numbers.logs.models
         curve_of_subject = {names[curve.model]: curve for curve in numbers.curves}
-        claims = ordered_claims([turn_claim(curve, subject) for subject, curve in curve_of_subject.items()])
-        notes = {subject: turn_notes(curve, numbers.transcripts) for subject, curve in curve_of_subject.items()}
+        claims = ordered_claims(
+            [turn_claim(curve, subject) for subject, curve in curve_of_subject.items()]
+        )
+        notes = {
+            subject: turn_notes(curve, numbers.transcripts)
+            for subject, curve in curve_of_subject.items()
+        }
         rows = [answer_row(claim, curve_of_subject[claim.subject]) for claim in claims[:ROWS]]
         figures = [
             curve_picture(curve_of_subject[claim.subject], f"by_turn_{number}")
@@ -180,14 +212,22 @@ class Turns(Study):
 class TurnAnswer:
     """Answers of a model after one turn of one transcript."""
 
-    model: Annotated[str, Heading("model", "Model that was asked, with settings that differ between runs.")]
+    model: Annotated[
+        str, Heading("model", "Model that was asked, with settings that differ between runs.")
+    ]
     item: Annotated[str, Heading("transcript", "Id of the transcript.")]
-    kind: Annotated[str | None, Heading("kind", "Label of the transcript: evaluation or deployment.")]
+    kind: Annotated[
+        str | None, Heading("kind", "Label of the transcript: evaluation or deployment.")
+    ]
     source: Annotated[
         str,
-        Heading("source", "Source of the transcript; transcripts of one source are not independent."),
+        Heading(
+            "source", "Source of the transcript; transcripts of one source are not independent."
+        ),
     ]
-    pair: Annotated[str, Heading("pair", "Evaluation and real use of similar length have one pair.")]
+    pair: Annotated[
+        str, Heading("pair", "Evaluation and real use of similar length have one pair.")
+    ]
     turn: Annotated[int, Heading("turn", "Number of the turn, from 1.")]
     p: Annotated[
         float,
@@ -203,11 +243,17 @@ class TurnAnswer:
 class Transcript:
     """Transcripts that were asked about."""
 
-    model: Annotated[str, Heading("model", "Model that was asked, with settings that differ between runs.")]
+    model: Annotated[
+        str, Heading("model", "Model that was asked, with settings that differ between runs.")
+    ]
     item: Annotated[str, Heading("transcript", "Id of the transcript.")]
-    kind: Annotated[str | None, Heading("kind", "Label of the transcript: evaluation or deployment.")]
+    kind: Annotated[
+        str | None, Heading("kind", "Label of the transcript: evaluation or deployment.")
+    ]
     source: Annotated[str, Heading("source", "Source of the transcript.")]
-    pair: Annotated[str, Heading("pair", "Evaluation and real use of similar length have one pair.")]
+    pair: Annotated[
+        str, Heading("pair", "Evaluation and real use of similar length have one pair.")
+    ]
     turns: Annotated[
         int,
         Heading("turns", "A turn ends with a message of the model and what its tools returned."),
@@ -236,7 +282,9 @@ def turn_rows(logs: Logs) -> tuple[list[TurnAnswer], list[Transcript]]:
         }
         for turn, p in details["curve"].items():
             placebo = _number_or_nan(details["placebo"].get(turn))
-            answers.append(TurnAnswer(**shared, turn=int(turn), p=_number_or_nan(p), placebo=placebo))
+            answers.append(
+                TurnAnswer(**shared, turn=int(turn), p=_number_or_nan(p), placebo=placebo)
+            )
         transcripts.append(
             Transcript(
                 **shared,
@@ -279,7 +327,8 @@ class TurnCurve:
     difference: list[Estimate]
     """Evaluation less real use of the same pair, by turn; empty without pairs."""
     since_first: list[Estimate]
-    """Change since the first turn (of pairs: the difference itself), by turn: what a No is about."""
+    """Change since the first turn (of pairs: the difference itself), by turn: what a No is about.
+    """
     rise: Rise
     """Rise of the differences of pairs, or without pairs of the one curve."""
     rise_over_placebo: Rise | None
@@ -308,15 +357,21 @@ def turn_curve(answers: Sequence[TurnAnswer], model: str, *, rng: np.random.Gene
     turns = sorted(int(turn) for turn in frame.turn.unique())
     is_paired = set(frame.kind.dropna()) == set(KINDS)
     kinds = list(KINDS) if is_paired else [""]
-    frame = frame.assign(unit=frame.pair if is_paired else frame["item"], over_placebo=frame.p - frame.placebo)
+    frame = frame.assign(
+        unit=frame.pair if is_paired else frame["item"], over_placebo=frame.p - frame.placebo
+    )
     tables = {
         (column, kind): _by_turn_table(frame, column, kind, turns)
         for column in ("p", "placebo", "over_placebo")
         for kind in kinds
     }
     has_placebo = bool(frame.placebo.notna().any())
-    clusters_of_kind = {kind: _clusters(frame[frame.kind == kind] if kind else frame) for kind in kinds}
-    clusters, cluster_name = min(clusters_of_kind.values(), key=lambda labelled: labelled[0].nunique())
+    clusters_of_kind = {
+        kind: _clusters(frame[frame.kind == kind] if kind else frame) for kind in kinds
+    }
+    clusters, cluster_name = min(
+        clusters_of_kind.values(), key=lambda labelled: labelled[0].nunique()
+    )
     if is_paired and cluster_name != "source":
         cluster_name = "pair"
 
@@ -337,7 +392,9 @@ def turn_curve(answers: Sequence[TurnAnswer], model: str, *, rng: np.random.Gene
         model=model,
         turns=turns,
         p={kind: _means(tables["p", kind], *clusters_of_kind[kind]) for kind in kinds},
-        placebo={kind: _means(tables["placebo", kind], *clusters_of_kind[kind]) for kind in placebo_kinds},
+        placebo={
+            kind: _means(tables["placebo", kind], *clusters_of_kind[kind]) for kind in placebo_kinds
+        },
         difference=_means(differences, clusters, cluster_name) if is_paired else [],
         since_first=_means(since_first, clusters, cluster_name),
         rise=rise("p"),
@@ -356,8 +413,8 @@ def _by_turn_table(frame: pd.DataFrame, column: str, kind: str, turns: list[int]
 def _clusters(frame: pd.DataFrame) -> tuple[pd.Series, str]:
     """Unit (transcript or pair) → its cluster, and what a cluster is.
 
-    Where the transcripts are of several sources the source is the cluster, else the transcript. A pair has a source on
-    either side: of its differences the side with fewer clusters counts.
+    Where the transcripts are of several sources the source is the cluster, else the transcript. A
+    pair has a source on either side: of its differences the side with fewer clusters counts.
     """
     units = frame.drop_duplicates("unit")
     labels, name = resampling_units(list(units.source), list(units.unit), [""] * len(units))
@@ -532,7 +589,10 @@ def first_picture(claims: Sequence[Claim], curve_of_subject: Mapping[str, TurnCu
         return curve_picture(curve_of_subject[claims[0].subject], "by_turn")
     curves = {claim.subject: curve_of_subject[claim.subject] for claim in claims[:ROWS]}
     is_paired = all(curve.paired for curve in curves.values())
-    lines = {subject: _drawn_line(curve, curve.difference or curve.p[""]) for subject, curve in curves.items()}
+    lines = {
+        subject: _drawn_line(curve, curve.difference or curve.p[""])
+        for subject, curve in curves.items()
+    }
     caption = f"95 % intervals.{more_in_tables(len(claims) - len(curves))}"
     up = "P(evaluation), evaluations less real use" if is_paired else "P(evaluation)"
     return drawn_curves("by_turn", lines, caption=caption, across="turn", up=up)
@@ -541,17 +601,23 @@ def first_picture(claims: Sequence[Claim], curve_of_subject: Mapping[str, TurnCu
 def curve_picture(curve: TurnCurve, stem: str) -> Picture:
     """The curves of one model."""
     lines = {
-        _line_title(what): _drawn_line(curve, means) for what, means in curve.means.items() if what != "difference"
+        _line_title(what): _drawn_line(curve, means)
+        for what, means in curve.means.items()
+        if what != "difference"
     }
     caption = "95 % intervals."
     shaded = None
     if curve.rise.is_change:
         caption = "95 % intervals; shaded: where P(evaluation) changes."
         shaded = (curve.rise.earliest, curve.rise.latest)
-    return drawn_curves(stem, lines, caption=caption, across="turn", up="stated probability", shaded=shaded)
+    return drawn_curves(
+        stem, lines, caption=caption, across="turn", up="stated probability", shaded=shaded
+    )
 
 
-def _drawn_line(curve: TurnCurve, means: Sequence[Estimate]) -> tuple[Sequence[int], list[Estimate]]:
+def _drawn_line(
+    curve: TurnCurve, means: Sequence[Estimate]
+) -> tuple[Sequence[int], list[Estimate]]:
     """Turns and means of a line; ends of its intervals are cut to what can be."""
     lowest = -1.0 if means is curve.difference else 0.0
     drawn = [replace(mean, low=max(mean.low, lowest), high=min(mean.high, 1.0)) for mean in means]
@@ -571,7 +637,9 @@ class TurnMean:
     model: Annotated[str, Heading("model", "Model that was asked.")]
     turn: Annotated[int, Heading("turn", "Number of the turn, from 1.")]
     what: Annotated[str, Heading("mean of", "What was asked, of transcripts of which kind.")]
-    estimate: Annotated[Estimate, Heading("mean", "Mean stated probability, or the difference of pairs.")]
+    estimate: Annotated[
+        Estimate, Heading("mean", "Mean stated probability, or the difference of pairs.")
+    ]
 
 
 def turn_means(curves: Sequence[TurnCurve]) -> list[TurnMean]:
@@ -579,5 +647,8 @@ def turn_means(curves: Sequence[TurnCurve]) -> list[TurnMean]:
     rows = []
     for curve in curves:
         for what, means in curve.means.items():
-            rows += [TurnMean(curve.model, turn, what, mean) for turn, mean in zip(curve.turns, means, strict=True)]
+            rows += [
+                TurnMean(curve.model, turn, what, mean)
+                for turn, mean in zip(curve.turns, means, strict=True)
+            ]
     return rows

@@ -1,8 +1,9 @@
-"""The class of all studies: its fields are its options, its YAML and its validation; from runs to numbers to a page.
+"""The class of all studies: its fields are its options, its YAML and its validation; from runs to
+numbers to a page.
 
-A study is a class in a file of `selfprobe/studies/`; `python -m selfprobe.studies` notes its options.
-Its command has -h, --config, --dry-run, --yes, --json, the plan, resuming and the exit status. `selfprobe report` shows
-the logs of every study, by the tasks that it reads.
+A study is a class in a file of `selfprobe/studies/`; `python -m selfprobe.studies` notes its
+options. Its command has -h, --config, --dry-run, --yes, --json, the plan, resuming and the exit
+status. `selfprobe report` shows the logs of every study, by the tasks that it reads.
 """
 
 import asyncio
@@ -18,12 +19,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self, get_args, get_origin
 
 import click
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SkipValidation, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SkipValidation,
+    ValidationError,
+)
 from pydantic.fields import FieldInfo
 
 from selfprobe.providers.names import impossible
 from selfprobe.study import options
 from selfprobe.text import busy
+from selfprobe.text.docstrings import unwrapped_docstring
 from selfprobe.text.safe import echo
 from selfprobe.text.user_input import FILE, names, nowhere
 
@@ -68,7 +78,9 @@ class Wave:
     folder: str = ""
     """Folder of its logs inside the study's folder; "" is the study's own."""
     further: Mapping[str, Any] | None = None
-    """Arguments of `eval_set`; None is `waves.JOINS`. A `limit` here takes the place of the study's."""
+    """Arguments of `eval_set`; None is `waves.JOINS`. A `limit` here takes the place of the
+    study's.
+    """
 
 
 @dataclass(frozen=True)
@@ -94,11 +106,15 @@ class Logs:
 
     @property
     def models(self) -> dict[str, str]:
-        """Name of each run → what a sentence calls it: without settings of the model in which none differ."""
+        """Name of each run → what a sentence calls it: without settings of the model in which none
+        differ.
+        """
         from selfprobe.page.plots import model_names
 
         full = model_names(list(dict.fromkeys(identity.model for identity in self.names)))
-        short = {name: name.replace(one.model, full[one.model], 1) for one, name in self.names.items()}
+        short = {
+            name: name.replace(one.model, full[one.model], 1) for one, name in self.names.items()
+        }
         return {name: text.replace(" ", "\N{NO-BREAK SPACE}") for name, text in short.items()}
 
     def scored(self) -> "Iterator[tuple[str, Run, EvalSample, Score]]":
@@ -124,7 +140,9 @@ class Study(BaseModel):
     skips: ClassVar[bool] = True
     """True if items whose calls fail for good can be left out (--skip-errors)."""
     local: ClassVar[bool] = False
-    """True if the study's model runs here: it takes time instead of calls (`selfprobe.study.local`)."""
+    """True if the study's model runs here: it takes time instead of calls
+    (`selfprobe.study.local`).
+    """
     also: ClassVar[frozenset[str]] = frozenset()
     """Further tasks of the study's runs, whose other logs are shown elsewhere."""
     starts: ClassVar[str] = "--models or --config, which say whom to ask"
@@ -158,7 +176,8 @@ class Study(BaseModel):
         raise NotImplementedError
 
     def plan(self) -> Plan | None:
-        """The plan of the calls; None where nothing is asked, and logs are read. No model is asked for it.
+        """The plan of the calls; None where nothing is asked, and logs are read. No model is asked
+        for it.
 
         Raises:
             InputError: The data cannot be read.
@@ -216,7 +235,8 @@ class Study(BaseModel):
         raise NotImplementedError
 
     def run(self) -> "Page":
-        """Ask what is not in the logs yet; the page of it, with its `answer` and its `tables` by name.
+        """Ask what is not in the logs yet; the page of it, with its `answer` and its `tables` by
+        name.
 
         Raises:
             Interrupted: The user stopped it.
@@ -229,7 +249,9 @@ class Study(BaseModel):
             asyncio.get_running_loop()
         except RuntimeError:
             return self._asked()
-        return in_thread(self._asked)  # a notebook's loop runs already, and a thread has one of its own
+        return in_thread(
+            self._asked
+        )  # a notebook's loop runs already, and a thread has one of its own
 
     def _asked(self) -> "Page":
         self.tried()
@@ -239,7 +261,8 @@ class Study(BaseModel):
         return self.shown()
 
     def refuse_others(self) -> None:
-        """Refuse a log folder with runs of another study, before the plan is shown; a local study has no logs.
+        """Refuse a log folder with runs of another study, before the plan is shown; a local study
+        has no logs.
 
         Raises:
             InputError: It holds some, or it cannot be read.
@@ -279,14 +302,23 @@ class Study(BaseModel):
         if self.how.cost_limit is not None and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
             # The limit ends a run as Ctrl-C does, which the background of a shell ignores.
             signal.signal(signal.SIGINT, signal.default_int_handler)
-        busy.calls = busy.Calls(sum(cost.calls for cost in plan.costs) if plan else 0, most=self.how.cost_limit)
+        busy.calls = busy.Calls(
+            sum(cost.calls for cost in plan.costs) if plan else 0, most=self.how.cost_limit
+        )
         asked_runs = []
         try:
             for wave in self.waves():
                 limit = self.limit_of(wave)
                 further = {**(JOINS if wave.further is None else wave.further), "limit": limit}
                 folder = f"{self.base}/{wave.folder}".rstrip("/")
-                logs = run_wave(wave.runs, folder, title=wave.title, settings=self.how, resumed=resumed, **further)
+                logs = run_wave(
+                    wave.runs,
+                    folder,
+                    title=wave.title,
+                    settings=self.how,
+                    resumed=resumed,
+                    **further,
+                )
                 asked_runs += logged_runs(logs, limit)
         finally:
             busy.calls = busy.Calls()
@@ -306,10 +338,16 @@ class Study(BaseModel):
     @property
     def limits(self) -> "dict[Identity, int | None]":
         """Identity of each run of the study → number of its items that count; None is all."""
-        return {identity: self.limit_of(wave) for wave in self.waves() for identity in self.identities_in(wave)}
+        return {
+            identity: self.limit_of(wave)
+            for wave in self.waves()
+            for identity in self.identities_in(wave)
+        }
 
     def own_runs(self, limits: "Mapping[Identity, int | None]") -> "Runs":
-        """The study's runs (`limits`); what else lies in its folder is set aside with the settings that differ."""
+        """The study's runs (`limits`); what else lies in its folder is set aside with the settings
+        that differ.
+        """
         from selfprobe.logs import runs
 
         there = runs([self.log_dir], sorted(self.reads | self.also), repeats=self.repeats)
@@ -358,14 +396,17 @@ class Study(BaseModel):
             raise RunError(str(error)) from None
         place = self.written(page)
         if as_json:
-            options.echo_json({stem: table.to_dict("records") for stem, table in page.frames.items()})
+            options.echo_json(
+                {stem: table.to_dict("records") for stem, table in page.frames.items()}
+            )
         else:
             options.echo_lines([*([""] if planned else []), *page.lines, place])
         return 0
 
     @classmethod
     def reported(cls, paths: Sequence[str]) -> "Page":
-        """The page of all logs of the study under these paths, each run named by the settings in which it differs.
+        """The page of all logs of the study under these paths, each run named by the settings in
+        which it differs.
 
         Raises:
             NoLogs: There is no finished one.
@@ -376,7 +417,9 @@ class Study(BaseModel):
         there = cls.comparable(runs(paths, cls.reads | cls.also))
         if not there.finished:
             aside = unfinished(there) | there.aside
-            raise NoLogs(f"no finished log of {', '.join(sorted(cls.reads))}{first_of(aside)}", aside)
+            raise NoLogs(
+                f"no finished log of {', '.join(sorted(cls.reads))}{first_of(aside)}", aside
+            )
         logs = Logs(there, titles(run.identity for run in reversed(there.finished)))
         return with_runs(cls.page(cls.numbers(logs)), there)
 
@@ -397,7 +440,9 @@ class Study(BaseModel):
                 raise cause from None
             place = "".join(f"--{str(part).replace('_', '-')}: " for part in first["loc"][:1])
             if first["type"] == "too_short":
-                raise InputError(f"{place}expected at least one name, with commas between several; got none") from None
+                raise InputError(
+                    f"{place}expected at least one name, with commas between several; got none"
+                ) from None
             came = f", got {first['input']!r}" if place else ""
             raise InputError(f"{place}{first['msg'].removeprefix('Value error, ')}{came}") from None
 
@@ -408,32 +453,59 @@ def unfinished(there: "Runs") -> dict[str, str]:
 
 
 def with_runs(page: "Page", there: "Runs") -> "Page":
-    """The page with its last section, "Runs", and the table `runs`: the logs that it is made of, and their settings."""
+    """The page with its last section, "Runs", and the table `runs`: the logs that it is made of,
+    and their settings.
+    """
     import pandas as pd
 
     from selfprobe.page import LINES, Column, Log, Section, Table, set_aside
     from selfprobe.solvers.reply_notes import remarks_in
 
     rows: list[dict[str, Any]] = [
-        {"task": run.identity.task, "model": run.identity.model, "items": len(run.items()), "log": Log(run.log)}
-        | {"settings": "; ".join(f"{name} {value}" for name, value in run.identity.settings.items())}
+        {
+            "task": run.identity.task,
+            "model": run.identity.model,
+            "items": len(run.items()),
+            "log": Log(run.log),
+        }
+        | {
+            "settings": "; ".join(
+                f"{name} {value}" for name, value in run.identity.settings.items()
+            )
+        }
         for run in there.finished
     ]
-    remarks = [f"{run.identity.task}, {line}" for run in there.finished for line in remarks_in(run.summaries)]
+    remarks = [
+        f"{run.identity.task}, {line}"
+        for run in there.finished
+        for line in remarks_in(run.summaries)
+    ]
     missing = [(run.identity, count) for run in there.finished if (count := run.missing_samples)]
-    left_out = [f"{identity.task}, {identity.model}: {_left_out(count)}." for identity, count in missing]
+    left_out = [
+        f"{identity.task}, {identity.model}: {_left_out(count)}." for identity, count in missing
+    ]
     names = ("task", "model", "items", "settings", "log")
     table = pd.DataFrame([row | {"log": row["log"].address} for row in rows], columns=names)
     aside = there.aside | unfinished(there)
     lines = [*there.invalidated_lines, *remarks]
-    blocks = [*left_out, *lines, Table(rows, [Column(name, name) for name in names]), *set_aside(aside)]
+    blocks = [
+        *left_out,
+        *lines,
+        Table(rows, [Column(name, name) for name in names]),
+        *set_aside(aside),
+    ]
     sections = [*page.sections, Section("Runs", blocks, name="runs", menu="runs")]
     last = lines if len(lines) < 2 else [f"{lines[0]} {len(lines) - 1} more under Runs."]
     if missing:
-        last = [f"{_left_out(sum(count for _, count in missing))}; the command of these runs asks again.", *last]
+        last = [
+            f"{_left_out(sum(count for _, count in missing))}; the command of these runs asks again.",
+            *last,
+        ]
     notes = [*page.notes[: LINES - len(last)], *last]
     models = [*page.models, *(model for run in there.finished for model in run.identity.models)]
-    return replace(page, sections=sections, tables={"runs": table, **page.tables}, notes=notes, models=models)
+    return replace(
+        page, sections=sections, tables={"runs": table, **page.tables}, notes=notes, models=models
+    )
 
 
 def _left_out(samples: int) -> str:
@@ -451,19 +523,33 @@ class StudyCommand(click.Command):
     """A command whose help shows what is measured first, and then how calls are made."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments: a study without any takes a file in place of --config; other words are names to join.
+        """Parse the arguments: a study without any takes a file in place of --config; other words
+        are names to join.
 
-        A list of names that is typed twice is refused: click takes the last one, and would drop the others in silence.
+        A list of names that is typed twice is refused: click takes the last one, and would drop the
+        others in silence.
         """
         given, words, typed = self.make_parser(ctx).parse_args(list(args))
         for param in typed:
-            if isinstance(param.type, options.Names) and isinstance(param, click.Option) and typed.count(param) > 1:
-                raise click.UsageError(f"{param.opts[0]} is typed twice; type it once, with commas: a,b", ctx)
+            if (
+                isinstance(param.type, options.Names)
+                and isinstance(param, click.Option)
+                and typed.count(param) > 1
+            ):
+                raise click.UsageError(
+                    f"{param.opts[0]} is typed twice; type it once, with commas: a,b", ctx
+                )
         if not any(isinstance(param, click.Argument) for param in self.params):
             if len(words) == 1 and Path(words[0]).is_file():
                 if (file := given.get("config", words[0])) != words[0]:
-                    raise click.UsageError(f"two configurations, {words[0]} and {file}; give one", ctx)
-                args = ["--config", words[0], *(word for word in args if word not in ("--config", words[0]))]
+                    raise click.UsageError(
+                        f"two configurations, {words[0]} and {file}; give one", ctx
+                    )
+                args = [
+                    "--config",
+                    words[0],
+                    *(word for word in args if word not in ("--config", words[0])),
+                ]
             elif words:
                 remedy = "commas separate names, as in --models a,b,c"
                 raise click.UsageError(f"unexpected {' '.join(words)}; {remedy}", ctx)
@@ -473,8 +559,13 @@ class StudyCommand(click.Command):
         """Two tables of options."""
         rows: dict[str, list[tuple[str, str]]] = {"Options": [], "How calls are made": []}
         for param in self.get_params(ctx):
-            if isinstance(param, click.Option) and (record := param.get_help_record(ctx)) is not None:
-                rows["How calls are made" if param.name in options.HOW else "Options"].append(record)
+            if (
+                isinstance(param, click.Option)
+                and (record := param.get_help_record(ctx)) is not None
+            ):
+                rows["How calls are made" if param.name in options.HOW else "Options"].append(
+                    record
+                )
         for title, records in rows.items():
             if records:
                 with formatter.section(title):
@@ -485,25 +576,50 @@ KINDS: Mapping[Any, str] = {bool: "flag", int: "whole", float: "number", dict: "
 
 
 def described_study(study: type[Study]) -> dict[str, Any]:
-    """A study's command as JSON holds it (`options.json`), so that help and wrong calls need no import of Inspect."""
+    """A study's command as JSON holds it (`options.json`), so that help and wrong calls need no
+    import of Inspect.
+    """
     shared = [key for key in Study.model_fields if not study.model_fields[key].exclude]
     order = [*(key for key in study.model_fields if key not in Study.model_fields), *shared]
-    options_ = [_described(info.alias or key, info) for key in order if not (info := study.model_fields[key]).exclude]
+    options_ = [
+        _described(info.alias or key, info)
+        for key in order
+        if not (info := study.model_fields[key]).exclude
+    ]
     place = f"{study.__module__}:{study.__name__}"
-    about = {"place": place, "help": inspect.getdoc(study), "options": options_, "skips": study.skips}
+    about = {
+        "place": place,
+        "help": unwrapped_docstring(inspect.getdoc(study) or ""),
+        "options": options_,
+        "skips": study.skips,
+    }
     asks = not study.local and not {"models", "grader"}.isdisjoint(study.model_fields)
-    return about | {"asks": asks, "runs": asks and study.waves is not Study.waves, "local": study.local}
+    return about | {
+        "asks": asks,
+        "runs": asks and study.waves is not Study.waves,
+        "local": study.local,
+    }
 
 
 def _described(name: str, info: FieldInfo) -> dict[str, Any]:
-    """A field as an option: its type, default and description. `examples=["SET"]` makes it an argument."""
+    """A field as an option: its type, default and description. `examples=["SET"]` makes it an
+    argument.
+    """
     parts = [part for part in get_args(info.annotation) if part is not type(None)]
     kind = parts[0] if type(None) in get_args(info.annotation) else info.annotation
-    listed = "texts" if "repeated" in info.metadata else "names" if get_args(kind)[:1] == (str,) else "entries"
+    listed = (
+        "texts"
+        if "repeated" in info.metadata
+        else "names"
+        if get_args(kind)[:1] == (str,)
+        else "entries"
+    )
     listed = "several weights" if "weights" in info.metadata else listed
     plain = "weights" if "weights" in info.metadata else KINDS.get(get_origin(kind) or kind, "text")
     edges = ("ge", "le", "gt", "lt")
-    bounds = {edge: getattr(one, edge) for one in info.metadata for edge in edges if hasattr(one, edge)}
+    bounds = {
+        edge: getattr(one, edge) for one in info.metadata for edge in edges if hasattr(one, edge)
+    }
     choices = [str(one) for one in get_args(kind)] if get_origin(kind) is Literal else []
     option = {
         "name": name,
@@ -533,7 +649,13 @@ def command(name: str, about: Mapping[str, Any]) -> click.Command:
         if about["asks"]:
             refuse_impossible(values)
         module, _, attribute = str(about["place"]).partition(":")
-        return _called(getattr(import_module(module), attribute), values, yes=yes, dry_run=dry_run, as_json=as_json)
+        return _called(
+            getattr(import_module(module), attribute),
+            values,
+            yes=yes,
+            dry_run=dry_run,
+            as_json=as_json,
+        )
 
     made: Callable[..., Any] = call
     if about["runs"]:
@@ -563,18 +685,31 @@ MODELS = ("models", "model", "grader", "judges", "writer")
 
 
 def refuse_missing(values: Mapping[str, Any]) -> None:
-    """Refuse a path where nothing is, before Inspect is imported; other faults of it are found later."""
+    """Refuse a path where nothing is, before Inspect is imported; other faults of it are found
+    later.
+    """
     for name, value in values.items():
         for path in value if isinstance(value, list | tuple) else [value]:
-            looked = name in LOGS or (name in SETS and isinstance(path, str) and FILE.fullmatch(path))
-            told = looked and isinstance(path, str) and path.strip() and not {":", ",", "?", "="} & {*path}
+            looked = name in LOGS or (
+                name in SETS and isinstance(path, str) and FILE.fullmatch(path)
+            )
+            told = (
+                looked
+                and isinstance(path, str)
+                and path.strip()
+                and not {":", ",", "?", "="} & {*path}
+            )
             if told and (why := nowhere(path)):
                 raise Missing(why)
 
 
 def refuse_impossible(values: Mapping[str, Any]) -> None:
-    """Refuse a model that cannot be, before Inspect is imported; whether it can be had is found later."""
-    if "inspect_ai" in sys.modules or ".py" in str(values):  # whose users, and the user's files, may add providers
+    """Refuse a model that cannot be, before Inspect is imported; whether it can be had is found
+    later.
+    """
+    if "inspect_ai" in sys.modules or ".py" in str(
+        values
+    ):  # whose users, and the user's files, may add providers
         return
     for field_ in MODELS:
         given = values.get(field_) or ()
@@ -584,7 +719,9 @@ def refuse_impossible(values: Mapping[str, Any]) -> None:
                 raise Missing(why)
 
 
-def _called(study: type[Study], values: dict[str, Any], *, yes: bool, dry_run: bool, as_json: bool) -> int:
+def _called(
+    study: type[Study], values: dict[str, Any], *, yes: bool, dry_run: bool, as_json: bool
+) -> int:
     from selfprobe.errors import RunError
     from selfprobe.errors.output import refuse_unwritable
     from selfprobe.study.waves import RunSettings
@@ -593,7 +730,9 @@ def _called(study: type[Study], values: dict[str, Any], *, yes: bool, dry_run: b
     if "out" in values:
         refuse_unwritable(values["out"])
     settings = RunSettings.taken(values) if "prices" in values else RunSettings()
-    listed = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+    listed = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in values.items()
+    }
     asked = study.taken({**listed, "settings": settings})
     if not dry_run:
         asked.tried()
@@ -629,11 +768,19 @@ def _option(
 ) -> Callable[..., Any]:
     flag = f"--{name.replace('_', '-')}"
     if argument:
-        return click.argument(name, metavar=argument, required=required, nargs=-1 if kind == "names" else 1)
+        return click.argument(
+            name, metavar=argument, required=required, nargs=-1 if kind == "names" else 1
+        )
     if kind == "flag":
-        return click.option(f"{flag}/--no-{flag[2:]}", default=default, show_default=True, help=help)
+        return click.option(
+            f"{flag}/--no-{flag[2:]}", default=default, show_default=True, help=help
+        )
     if kind == "settings":
-        more: dict[str, Any] = {"multiple": True, "callback": lambda ctx, param, value: dict(value), "hidden": not help}
+        more: dict[str, Any] = {
+            "multiple": True,
+            "callback": lambda ctx, param, value: dict(value),
+            "hidden": not help,
+        }
         short = ["-T"] if name == "args" else []
         return click.option(*short, flag, name, type=options.Assignment(), help=help, **more)
     types: dict[str, Callable[[], Any]] = {
@@ -648,7 +795,11 @@ def _option(
         "texts": lambda: str,
     }
     names = [flag, *({"models": ["--model"], "tasks": ["--run"]}.get(name, []))]
-    further = {"required": True} if required else {"default": default, "show_default": default not in (None, (), "")}
+    further = (
+        {"required": True}
+        if required
+        else {"default": default, "show_default": default not in (None, (), "")}
+    )
     further["hidden"], further["multiple"] = help is None, kind == "texts"
     metavar = "N" if kind == "whole" else None
     return click.option(*names, name, type=types[kind](), help=help, metavar=metavar, **further)

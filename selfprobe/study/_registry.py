@@ -24,6 +24,7 @@ from selfprobe.errors.arguments import FULL, SHORT
 from selfprobe.errors.inspect_private import check_overrides
 from selfprobe.providers.planted import planted
 from selfprobe.scorers.decision import Measure
+from selfprobe.text.docstrings import docstring_summary
 
 __all__ = ["embedded", "planted", "tasks"]
 
@@ -33,13 +34,17 @@ FOLDERS = (
     selfprobe.preference_tasks,
     selfprobe.building,
 )
-"""Folders of task files. A file `x.py` there with a task `x` (or its name in FULL) is a task of the suite."""
+"""Folders of task files. A file `x.py` there with a task `x` (or its name in FULL) is a task of the
+suite.
+"""
 
 
 @modelapi(name="embedded")
 def embedded() -> type[ModelAPI]:
     """Models that llama.cpp serves inside this process."""
-    from selfprobe.providers.embedded import EmbeddedAPI  # brings the openai package: 0.8 s of every start otherwise
+    from selfprobe.providers.embedded import (
+        EmbeddedAPI,
+    )  # brings the openai package: 0.8 s of every start otherwise
 
     check_overrides(EmbeddedAPI, ("model_name", "base_url", "api_key", "config", "service"))
     return EmbeddedAPI
@@ -55,8 +60,12 @@ def _modules() -> dict[str, ModuleType]:
                 module = import_module(f"{folder.__name__}.{info.name}")
             except InputError:
                 raise
-            except Exception as error:  # a stranger's file may raise anything; the other tasks go on
-                warn_once(f"{_place(error, f'{info.name}.py')}: {one_line(error)}; its task is left out")
+            except (
+                Exception
+            ) as error:  # a stranger's file may raise anything; the other tasks go on
+                warn_once(
+                    f"{_place(error, f'{info.name}.py')}: {one_line(error)}; its task is left out"
+                )
                 continue
             for task in vars(module).values():
                 kind = getattr(getattr(task, "__registry_info__", None), "type", None)
@@ -76,7 +85,9 @@ def _place(error: Exception, file: str) -> str:
     """File and line of a task file's error."""
     if isinstance(error, SyntaxError):
         return f"{error.filename}, line {error.lineno}"
-    frames = [one for one in traceback.extract_tb(error.__traceback__) if Path(one.filename).name == file]
+    frames = [
+        one for one in traceback.extract_tb(error.__traceback__) if Path(one.filename).name == file
+    ]
     return f"{frames[-1].filename}, line {frames[-1].lineno}" if frames else file
 
 
@@ -86,18 +97,24 @@ def tasks() -> dict[str, Callable[..., Task]]:
 
 
 def short_name(task: str) -> str:
-    """A task as `inspect eval` takes it, by its registry name or the path of its file, as `tasks` names it."""
+    """A task as `inspect eval` takes it, by its registry name or the path of its file, as `tasks`
+    names it.
+    """
     file = Path(task.partition("@")[0])
     if file.suffix == ".py" and file.is_file():
-        ours = (name for name, module in _modules().items() if module.__file__ and file.samefile(module.__file__))
+        ours = (
+            name
+            for name, module in _modules().items()
+            if module.__file__ and file.samefile(module.__file__)
+        )
         return next(ours, task)
     name = task.removeprefix("selfprobe/")
     return SHORT.get(name, name)
 
 
 def summary_of(task: str) -> str:
-    """The first line of a task file's docstring."""
-    return (_modules()[task].__doc__ or "").partition("\n")[0]
+    """The first paragraph of a task file's docstring."""
+    return docstring_summary(_modules()[task].__doc__)
 
 
 def paper_of(task: str) -> str | None:
@@ -114,7 +131,9 @@ def declared_calls(task: str) -> int | None:
 
 
 def needs_of(task: str) -> tuple[str, ...]:
-    """The options that a run of a task needs in addition to the model; a task file says them as NEEDS."""
+    """The options that a run of a task needs in addition to the model; a task file says them as
+    NEEDS.
+    """
     return tuple(getattr(_modules()[task], "NEEDS", ()))
 
 
@@ -130,11 +149,17 @@ def measures() -> Mapping[str, Measure]:
     Raises:
         InputError: A `MEASURE` that does not fit its task; names the file.
     """
-    return {task: _checked(m.__file__, m.MEASURE) for task, m in _modules().items() if hasattr(m, "MEASURE")}
+    return {
+        task: _checked(m.__file__, m.MEASURE)
+        for task, m in _modules().items()
+        if hasattr(m, "MEASURE")
+    }
 
 
 def takes_about(task: str) -> bool:
-    """True if a task can ask about another assistant, and tell an observer of its target (`-T about=`)."""
+    """True if a task can ask about another assistant, and tell an observer of its target (`-T
+    about=`).
+    """
     return "about" in defaults_of(task)
 
 
@@ -142,7 +167,9 @@ def _checked(file: str | None, measure: object) -> Measure:
     if not isinstance(measure, Measure):
         raise InputError(f"{file}: MEASURE must be a Measure, got {type(measure).__name__}")
     if isinstance(measure.acts, str):
-        raise InputError(f"{file}: acts of MEASURE must be a tuple, such as ('answer',), got {measure.acts!r}")
+        raise InputError(
+            f"{file}: acts of MEASURE must be a tuple, such as ('answer',), got {measure.acts!r}"
+        )
     if measure.observer < 0 or measure.target < 0 or not measure.acts:
         raise InputError(
             f"{file}: expected MEASURE to have acts and no negative calls; got acts {measure.acts}, "
@@ -152,5 +179,7 @@ def _checked(file: str | None, measure: object) -> Measure:
 
 
 tasks()
-if "inspect_scout" in sys.modules:  # Scout looks its scanners up here, and nobody else needs to wait for it
+if (
+    "inspect_scout" in sys.modules
+):  # Scout looks its scanners up here, and nobody else needs to wait for it
     import_module("selfprobe.scout")

@@ -1,8 +1,10 @@
-"""Descriptions of runs and models, with which a process makes them itself, and the calls that a task will make.
+"""Descriptions of runs and models, with which a process makes them itself, and the calls that a
+task will make.
 
-No open model goes to another process. Calls and their tokens are counted on a task's first items, without asking a
-model: the task is built as for a run, and a planted model stands in for every model. It knows a fitting reply to each
-prompt of the suite, so that prompts that come after a reply are counted too.
+No open model goes to another process. Calls and their tokens are counted on a task's first items,
+without asking a model: the task is built as for a run, and a planted model stands in for every
+model. It knows a fitting reply to each prompt of the suite, so that prompts that come after a reply
+are counted too.
 """
 
 import asyncio
@@ -16,7 +18,15 @@ from statistics import mean
 from typing import Any
 
 from inspect_ai import Task, task_with
-from inspect_ai.model import ChatMessage, ChatMessageUser, GenerateConfig, Model, ModelConfig, ModelName, get_model
+from inspect_ai.model import (
+    ChatMessage,
+    ChatMessageUser,
+    GenerateConfig,
+    Model,
+    ModelConfig,
+    ModelName,
+    get_model,
+)
 from inspect_ai.solver import TaskState
 
 from selfprobe.errors import InputError, one_line
@@ -74,10 +84,12 @@ class NamedModel:
         return available_model(self.name, **self.args)
 
     def refuse_impossible(self) -> None:
-        """Refuse what no key and no weights would make a model; where these are needed, they are left for the run.
+        """Refuse what no key and no weights would make a model; where these are needed, they are
+        left for the run.
 
         Raises:
-            InputError: No such provider, or a wrong setting of a simulated model; in the words of `available_model`.
+            InputError: No such provider, or a wrong setting of a simulated model; in the words of
+                `available_model`.
         """
         if self.provider == "planted" or "/" not in self.name or self.provider not in _providers():
             self.open()
@@ -86,8 +98,12 @@ class NamedModel:
     def described(self) -> ModelConfig:
         """Name of the model in logs."""
         model = self.open()
-        args = {name: value for name, value in self.args.items() if name not in ("config", "base_url")}
-        return ModelConfig(model=str(model), config=self.args.get("config") or GenerateConfig(), args=args)
+        args = {
+            name: value for name, value in self.args.items() if name not in ("config", "base_url")
+        }
+        return ModelConfig(
+            model=str(model), config=self.args.get("config") or GenerateConfig(), args=args
+        )
 
     @property
     def provider(self) -> str:
@@ -99,8 +115,8 @@ def configured(entries: Iterable[object]) -> tuple[NamedModel, ...]:
     """The models of names and of mappings, not open yet.
 
     Args:
-        entries: A mapping has `model`, `base_url`, `config` (generation settings; what a task fixes wins) and `args`
-            (model arguments, e.g. the pinned provider of OpenRouter).
+        entries: A mapping has `model`, `base_url`, `config` (generation settings; what a task fixes
+            wins) and `args` (model arguments, e.g. the pinned provider of OpenRouter).
 
     Raises:
         InputError: An entry is neither or has a wrong field, or a model is listed twice.
@@ -113,7 +129,10 @@ def configured(entries: Iterable[object]) -> tuple[NamedModel, ...]:
 
 
 def _configured(entry: object) -> NamedModel:
-    fields, known = {"model": entry} if isinstance(entry, str) else entry, ["args", "base_url", "config", "model"]
+    fields, known = (
+        {"model": entry} if isinstance(entry, str) else entry,
+        ["args", "base_url", "config", "model"],
+    )
     if not isinstance(fields, Mapping) or not isinstance(name := fields.get("model"), str):
         raise InputError(f"a model is a name or a mapping of {', '.join(known)}; got {entry!r}")
     if wrong := unknown(fields, known):
@@ -121,15 +140,23 @@ def _configured(entry: object) -> NamedModel:
     settings, there = fields.get("config") or {}, GenerateConfig.model_fields
     for setting in settings:
         if setting not in there:
-            raise InputError(f"model {name}: config has no setting {setting}{meant(setting, there)}")
+            raise InputError(
+                f"model {name}: config has no setting {setting}{meant(setting, there)}"
+            )
     try:
         config = GenerateConfig(**settings)
     except ValueError as error:
         raise InputError(f"model {name}: wrong config: {one_line(error)}") from None
     if settings.get("extra_headers") != concealed(settings.get("extra_headers"), "headers"):
-        remedy = "every log would hold it; give it under args, as default_headers, or by the environment"
-        raise InputError(f"model {name}: config.extra_headers has a header that may be secret: {remedy}")
-    return NamedModel(name, {"config": config, "base_url": fields.get("base_url"), **(fields.get("args") or {})})
+        remedy = (
+            "every log would hold it; give it under args, as default_headers, or by the environment"
+        )
+        raise InputError(
+            f"model {name}: config.extra_headers has a header that may be secret: {remedy}"
+        )
+    return NamedModel(
+        name, {"config": config, "base_url": fields.get("base_url"), **(fields.get("args") or {})}
+    )
 
 
 def graders(
@@ -140,16 +167,21 @@ def graders(
     Args:
         names: Names of the models in Inspect.
         option: Option in which the user lists them: "grader" or "judges".
-        subjects: Models whose texts they read; None where the list was checked before. One of them is taken as a grader
-            where it is listed twice.
+        subjects: Models whose texts they read; None where the list was checked before. One of them
+            is taken as a grader where it is listed twice.
 
     Raises:
-        InputError: The list is empty, has a model twice, has a subject once, or has a simulated model that would read
-            texts of a real one.
+        InputError: The list is empty, has a model twice, has a subject once, or has a simulated
+            model that would read texts of a real one.
     """
-    listed, one = user_input.names(names) if isinstance(names, str) else list(names or ()), option.removesuffix("s")
+    listed, one = (
+        user_input.names(names) if isinstance(names, str) else list(names or ()),
+        option.removesuffix("s"),
+    )
     if names is not None and not listed:
-        raise InputError(f"--{option} names no model; expected such as openai/a, or openai/a,google/b for a panel")
+        raise InputError(
+            f"--{option} names no model; expected such as openai/a, or openai/a,google/b for a panel"
+        )
     for name, count in Counter(listed).items() if subjects is not None else ():
         own = name in set(subjects or ())
         if count > 1 and not own:
@@ -183,12 +215,22 @@ class DescribedRun:
             InputError: A model cannot be had, or the task refuses an argument.
         """
         made = tasks()[self.task](**self.args)
-        made = task_with(made, model=self.model.open(), metadata={**(made.metadata or {}), **self.metadata})
-        opened_roles = {role: [model.open() for model in models] for role, models in self.bound.items()}
-        roles = {role: models if len(models) > 1 else models[0] for role, models in opened_roles.items()}
+        made = task_with(
+            made, model=self.model.open(), metadata={**(made.metadata or {}), **self.metadata}
+        )
+        opened_roles = {
+            role: [model.open() for model in models] for role, models in self.bound.items()
+        }
+        roles = {
+            role: models if len(models) > 1 else models[0] for role, models in opened_roles.items()
+        }
         return task_with(made, model_roles=roles) if roles else made
 
-    def identified(self, metadata: Mapping[str, Any], config: GenerateConfig = GenerateConfig()) -> Identity:  # noqa: B008
+    def identified(
+        self,
+        metadata: Mapping[str, Any],
+        config: GenerateConfig = GenerateConfig(),  # noqa: B008
+    ) -> Identity:
         """The identity by which the run's log is found, in any folder.
 
         Args:
@@ -212,7 +254,9 @@ class DescribedRun:
 
 
 def identities_of(runs: Iterable[DescribedRun]) -> list[Identity]:
-    """Identities by which the logs of these runs are found; a task is built once, whichever models it asks."""
+    """Identities by which the logs of these runs are found; a task is built once, whichever models
+    it asks.
+    """
     return list(run_versions(runs))
 
 
@@ -264,7 +308,8 @@ def rehearsed(task: str, args: Mapping[str, Any]) -> Rehearsed:
         args: Arguments of the task as one types them, without a log.
 
     Raises:
-        InputError: The task refuses an argument, or its MEASURE names an act that it does not record.
+        InputError: The task refuses an argument, or its MEASURE names an act that it does not
+            record.
     """
     if measure := measures().get(task):
         _, acts = _rehearsed(task, "{}")  # an argument may leave acts out, such as candidates=3
@@ -278,7 +323,9 @@ def rehearsed(task: str, args: Mapping[str, Any]) -> Rehearsed:
 def _rehearsed(task: str, args: str) -> tuple[Rehearsed, tuple[str, ...]]:
     """Calls for an item of a task, and the names of the acts that it records."""
     items, acts = in_thread(lambda: asyncio.run(_played(task, json.loads(args))))
-    return Rehearsed(_calls(items), _calls([[one for one in sent if one.role is None] for sent in items])), acts
+    return Rehearsed(
+        _calls(items), _calls([[one for one in sent if one.role is None] for sent in items])
+    ), acts
 
 
 @dataclass(frozen=True)
@@ -290,21 +337,38 @@ class _Sent:
 
 def _calls(items: Sequence[Sequence[_Sent]]) -> Counted:
     every = [one for sent in items for one in sent]
-    tokens = (round(mean(one.read for one in every)), round(mean(one.wrote for one in every))) if every else (0, 0)
+    tokens = (
+        (round(mean(one.read for one in every)), round(mean(one.wrote for one in every)))
+        if every
+        else (0, 0)
+    )
     return Counted(max((len(sent) for sent in items), default=0), tokens)
 
 
 async def _played(task: str, args: Mapping[str, Any]) -> tuple[list[list[_Sent]], tuple[str, ...]]:
     """Every call of the first items, an item a list, and the names of the recorded acts."""
     model, sent, acts = get_model("planted/plan"), list[_Sent](), dict[str, Reply]()
-    longer = dict[str, float]()  # a text of the target → tokens by which a real one is longer where it is quoted
+    longer = dict[
+        str, float
+    ]()  # a text of the target → tokens by which a real one is longer where it is quoted
 
     async def stand_in(
-        role: str | None, name: str, prompt: str | list[ChatMessage], config: GenerateConfig, may_be_cut: bool
+        role: str | None,
+        name: str,
+        prompt: str | list[ChatMessage],
+        config: GenerateConfig,
+        may_be_cut: bool,
     ) -> Reply:
-        messages: list[ChatMessage] = [ChatMessageUser(content=prompt)] if isinstance(prompt, str) else prompt
-        output: Any = await model.api.generate(input=messages, tools=[], tool_choice="none", config=config)
-        text, reply = "\n".join(message.text for message in messages), len(output.completion) / CHARACTERS
+        messages: list[ChatMessage] = (
+            [ChatMessageUser(content=prompt)] if isinstance(prompt, str) else prompt
+        )
+        output: Any = await model.api.generate(
+            input=messages, tools=[], tool_choice="none", config=config
+        )
+        text, reply = (
+            "\n".join(message.text for message in messages),
+            len(output.completion) / CHARACTERS,
+        )
         wrote = min(config.max_tokens or LONGEST, LONGEST) if role == "target" else reply
         read = len(text) / CHARACTERS + sum(more for shown, more in longer.items() if shown in text)
         if role == "target":
@@ -320,7 +384,12 @@ async def _played(task: str, args: Mapping[str, Any]) -> tuple[list[list[_Sent]]
         made = tasks()[task](**args)
         for sample in made.dataset[:ITEMS]:
             state = TaskState(
-                ModelName(model), str(sample.id), 1, sample.input, messages=[], metadata=deepcopy(sample.metadata or {})
+                ModelName(model),
+                str(sample.id),
+                1,
+                sample.input,
+                messages=[],
+                metadata=deepcopy(sample.metadata or {}),
             )
             sent.clear()
             await made.solver(state, generate)

@@ -1,4 +1,5 @@
-"""Studies on models whose weights are read here: how a model is loaded and asked, and the folder of jobs.
+"""Studies on models whose weights are read here: how a model is loaded and asked, and the folder of
+jobs.
 
 What needs torch is imported when it runs, so that a wrong call is refused at once.
 """
@@ -27,13 +28,16 @@ if TYPE_CHECKING:
     from selfprobe.probes.forward import Spread
     from selfprobe.probes.model import LocalModel
 
-ALLOW_PICKLE = click.option("--allow-pickle", is_flag=True, help="Load weights that exist only as pickle.")
+ALLOW_PICKLE = click.option(
+    "--allow-pickle", is_flag=True, help="Load weights that exist only as pickle."
+)
 
 
 @contextmanager
 def said_plainly(going_on: str) -> Iterator[None]:
-    """A block in which faults that the user can mend are `InputError`s (probes know nothing of Inspect); an interrupt
-    says how to go on."""
+    """A block in which faults that the user can mend are `InputError`s (probes know nothing of
+    Inspect); an interrupt says how to go on.
+    """
     from selfprobe.errors import InputError, Interrupted
 
     try:
@@ -43,15 +47,27 @@ def said_plainly(going_on: str) -> Iterator[None]:
     except ImportError as error:
         if (error.name or "").partition(".")[0] not in EXTRA:
             raise
-        needed = ("fine-tuning needs", "mechanisms") if error.name == "peft" else ("probes need", "probes")
-        raise InputError(f"{needed[0]} {error.name}: pip install 'selfprobe[{needed[1]}]'") from None
+        needed = (
+            ("fine-tuning needs", "mechanisms")
+            if error.name == "peft"
+            else ("probes need", "probes")
+        )
+        raise InputError(
+            f"{needed[0]} {error.name}: pip install 'selfprobe[{needed[1]}]'"
+        ) from None
     except (ValueError, OSError) as error:  # OSError: files, folders and the network
-        full = isinstance(error, OSError) and error.errno == errno.ENOSPC  # from wherever something is written
-        raise InputError(f"the disk is full: {error}. Make room. {going_on}" if full else str(error)) from None
+        full = (
+            isinstance(error, OSError) and error.errno == errno.ENOSPC
+        )  # from wherever something is written
+        raise InputError(
+            f"the disk is full: {error}. Make room. {going_on}" if full else str(error)
+        ) from None
     except RuntimeError as error:
         if type(error).__name__ != "OutOfMemoryError":
             raise
-        raise InputError(f"the device has too little memory; take fewer --batch-tokens: {error}") from None
+        raise InputError(
+            f"the device has too little memory; take fewer --batch-tokens: {error}"
+        ) from None
     except KeyboardInterrupt:
         raise Interrupted(f"Interrupted. {going_on}") from None
 
@@ -72,7 +88,9 @@ def blocks(text: str) -> tuple[int, ...]:
 
 
 def quiet_model(name: str, loading: dict[str, Any]) -> Any:
-    """The model, without transformers' bars; ValueError, before it is loaded, where memory does not suffice."""
+    """The model, without transformers' bars; ValueError, before it is loaded, where memory does not
+    suffice.
+    """
     from selfprobe.probes.model import check_memory, load_model, without_bars
 
     without_bars()
@@ -81,7 +99,9 @@ def quiet_model(name: str, loading: dict[str, Any]) -> Any:
 
 
 FULL_RATE = 2e-5
-"""Learning rate of a training of all weights, which move together: adapters take some ten times as much."""
+"""Learning rate of a training of all weights, which move together: adapters take some ten times as
+much.
+"""
 
 
 Progress = Callable[[str], None]
@@ -100,7 +120,9 @@ GOING_ON = "What was read is kept; the same command goes on where this one stopp
 
 @contextmanager
 def progressing() -> Iterator[Progress]:
-    """A block with a function that takes a progress line: one that moves on a terminal, printed lines elsewhere."""
+    """A block with a function that takes a progress line: one that moves on a terminal, printed
+    lines elsewhere.
+    """
     from selfprobe.embed.weights import to_stderr
 
     terminal = sys.stderr.isatty()
@@ -112,19 +134,27 @@ class LocalStudy(Study):
     """A study of one model that runs here."""
 
     local: ClassVar[bool] = True
-    model: OpenModel = Field(description="Model whose weights are read: smollm2, a folder, a .gguf file or a hub name.")
-    system: str | None = Field(None, description="Text of a system turn before each prompt. Default: none.")
+    model: OpenModel = Field(
+        description="Model whose weights are read: smollm2, a folder, a .gguf file or a hub name."
+    )
+    system: str | None = Field(
+        None, description="Text of a system turn before each prompt. Default: none."
+    )
     template_arg: dict[str, Any] = Field(
         {}, description="Argument of the chat template, such as enable_thinking=false."
     )
     revision: str | None = Field(None, description="Commit of a hub model. Default: the newest.")
     device: str = Field("cpu", description="Device: cpu, cuda, cuda:1, mps ….")
-    dtype: Literal["float32", "bfloat16", "float16"] = Field("float32", description="Precision of the weights.")
+    dtype: Literal["float32", "bfloat16", "float16"] = Field(
+        "float32", description="Precision of the weights."
+    )
     device_map: str | None = Field(
-        None, description="Accelerate's device map; auto spreads the model over the devices. Default: --device alone."
+        None,
+        description="Accelerate's device map; auto spreads the model over the devices. Default: --device alone.",
     )
     attention: str | None = Field(
-        None, description="Implementation of attention in transformers, such as eager. Default: transformers' choice."
+        None,
+        description="Implementation of attention in transformers, such as eager. Default: transformers' choice.",
     )
     quantize: Literal["4bit", "8bit"] | None = Field(
         None, description="Load with bitsandbytes, computing in --dtype. Default: no quantisation."
@@ -135,7 +165,9 @@ class LocalStudy(Study):
     @model_validator(mode="after")
     def _writes_here(self) -> Self:
         if "://" in self.out:
-            raise ValueError(f"--out keeps what is read, so it must be a local folder, got {self.out}")
+            raise ValueError(
+                f"--out keeps what is read, so it must be a local folder, got {self.out}"
+            )
         return self
 
     @property
@@ -146,7 +178,15 @@ class LocalStudy(Study):
     @property
     def loading(self) -> dict[str, Any]:
         """Arguments with which `load_model` loads the model."""
-        names = {"revision", "device", "dtype", "device_map", "attention", "quantize", "allow_pickle"}
+        names = {
+            "revision",
+            "device",
+            "dtype",
+            "device_map",
+            "attention",
+            "quantize",
+            "allow_pickle",
+        }
         return self.model_dump(include=names) | {"layers": blocks(getattr(self, "layers", ""))}
 
     @property
@@ -166,7 +206,9 @@ class LocalStudy(Study):
 
         without_bars()
         check_memory(self.model, self.loading, learns=self.learns)
-        return load_model(self.model, chat=Chat(self.system or "", self.template_arg), **self.loading)
+        return load_model(
+            self.model, chat=Chat(self.system or "", self.template_arg), **self.loading
+        )
 
     @property
     def needs(self) -> list[str]:
@@ -210,10 +252,13 @@ class LocalStudy(Study):
         try:
             return dict(json.loads(file.read_text("utf-8"))) if file.is_file() else {}
         except (ValueError, TypeError, OSError) as error:
-            raise InputError(f"{file} is not what a run writes ({error}): give another --out") from None
+            raise InputError(
+                f"{file} is not what a run writes ({error}): give another --out"
+            ) from None
 
     def claim(self, state: Mapping[str, Any], *, dry: bool = False, **more: Any) -> None:
-        """Write into run.json what the folder belongs to (`state`), and what else it says; nothing with `dry`.
+        """Write into run.json what the folder belongs to (`state`), and what else it says; nothing
+        with `dry`.
 
         Raises:
             InputError: The folder holds a run of something else.
@@ -222,11 +267,17 @@ class LocalStudy(Study):
         from selfprobe.errors.output import place
 
         held = self.held
-        other = [_differing(name, held.get(name), value) for name, value in state.items() if held.get(name) != value]
+        other = [
+            _differing(name, held.get(name), value)
+            for name, value in state.items()
+            if held.get(name) != value
+        ]
         if held and other:
             raise InputError(f"{self.out} holds a run of {'; '.join(other)}: give another --out")
         if not dry:
-            text = json.dumps({"selfprobe": version("selfprobe"), **state, **more}, indent=1, ensure_ascii=False)
+            text = json.dumps(
+                {"selfprobe": version("selfprobe"), **state, **more}, indent=1, ensure_ascii=False
+            )
             place({"run.json": text.encode()}, self.out)
 
 
@@ -244,7 +295,9 @@ class TrainingStudy(LocalStudy):
     @model_validator(mode="after")
     def _one_way(self) -> Self:
         if self.full and self.rank:
-            raise ValueError("--rank is the rank of adapters, and --full trains without adapters: give one of the two")
+            raise ValueError(
+                "--rank is the rank of adapters, and --full trains without adapters: give one of the two"
+            )
         return self
 
     @property
@@ -261,7 +314,8 @@ class SpreadStudy(LocalStudy):
         description="What reads: the model in this process, or with ray its copies on the nodes of a cluster.",
     )
     ray_address: str | None = Field(
-        None, description="Address of the Ray cluster. Default: RAY_ADDRESS, or a cluster on this machine."
+        None,
+        description="Address of the Ray cluster. Default: RAY_ADDRESS, or a cluster on this machine.",
     )
     replicas: int | None = Field(
         None,

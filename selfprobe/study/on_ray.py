@@ -1,13 +1,15 @@
-"""Ray, the one engine beyond this process: each model's runs as a task of a cluster, and copies of a model that reads.
+"""Ray, the one engine beyond this process: each model's runs as a task of a cluster, and copies of
+a model that reads.
 
-Every node needs this version of selfprobe; for runs also the models' keys in its environment, and the log folder. A
-task that lost its process or its node is run again, by Ray, where there is room, and takes up what lies in that folder.
+Every node needs this version of selfprobe; for runs also the models' keys in its environment, and
+the log folder. A task that lost its process or its node is run again, by Ray, where there is room,
+and takes up what lies in that folder.
 
     with connected("host:6379") as ray:
         harvest(judge, pairs, reader=replicas(ray, judge, partial(load_model, "smollm2")))
 
-A copy that does not give the command's own states of one prompt is refused. The batches of a copy that died are read by
-the others, and another is started in its place.
+A copy that does not give the command's own states of one prompt is refused. The batches of a copy
+that died are read by the others, and another is started in its place.
 """
 
 import os
@@ -79,10 +81,14 @@ class RayCluster:
     """The cluster that works in place of this process."""
 
     address: str | None = None
-    """Address of the head; None is the address in RAY_ADDRESS, or the cluster that runs on this machine."""
+    """Address of the head; None is the address in RAY_ADDRESS, or the cluster that runs on this
+    machine.
+    """
 
 
-def requested_cluster(engine: str | None, ray_address: str | None, replicas: int | None = None) -> RayCluster | None:
+def requested_cluster(
+    engine: str | None, ray_address: str | None, replicas: int | None = None
+) -> RayCluster | None:
     """The cluster that options ask for; None is this process.
 
     Raises:
@@ -110,19 +116,27 @@ def connected(address: str | None) -> Iterator[Any]:
     try:
         import ray
     except ImportError as error:
-        raise InputError(f"--engine ray needs Ray ({error}): pip install 'selfprobe[ray]'") from None
+        raise InputError(
+            f"--engine ray needs Ray ({error}): pip install 'selfprobe[ray]'"
+        ) from None
     wanted = address or os.environ.get("RAY_ADDRESS") or "auto"
     start = "start one with `ray start --head`, and give its --ray-address"
     if wanted != "auto":  # Ray itself waits for minutes, and then ends the process
         where = urlsplit(wanted if "://" in wanted else f"//{wanted}")
         try:
-            socket.create_connection((str(where.hostname), where.port or 0), timeout=PATIENCE).close()
+            socket.create_connection(
+                (str(where.hostname), where.port or 0), timeout=PATIENCE
+            ).close()
         except (OSError, ValueError) as error:
-            raise InputError(f"no Ray cluster answers at {wanted} ({one_line(error)}); {start}") from None
+            raise InputError(
+                f"no Ray cluster answers at {wanted} ({one_line(error)}); {start}"
+            ) from None
     main = threading.current_thread() is threading.main_thread()
     before = signal.getsignal(signal.SIGTERM)
     try:
-        ray.init(address=wanted, log_to_driver=False, logging_level="ERROR", configure_logging=False)
+        ray.init(
+            address=wanted, log_to_driver=False, logging_level="ERROR", configure_logging=False
+        )
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise InputError(f"no Ray cluster at {wanted} ({one_line(error)}); {start}") from None
     if main:
@@ -140,7 +154,9 @@ def connected(address: str | None) -> Iterator[Any]:
 
 @dataclass(frozen=True)
 class ModelShare:
-    """One model's runs, which stay together so that its `max_connections` holds; a task of the cluster."""
+    """One model's runs, which stay together so that its `max_connections` holds; a task of the
+    cluster.
+    """
 
     number: int
     """Number of the share, from 1."""
@@ -157,7 +173,9 @@ class ModelShare:
         return len({one.name for run in self.runs for one in run.models if one.provider in ON_GPU})
 
     def folder(self, log_dir: str) -> str:
-        """Folder of its logs alone: Inspect reads a folder whole, and a log that is being written cannot be read."""
+        """Folder of its logs alone: Inspect reads a folder whole, and a log that is being written
+        cannot be read.
+        """
         return f"{log_dir.rstrip('/')}/share-{self.number}"
 
 
@@ -259,7 +277,9 @@ class StoppedShare:
 Outcome = EndedShare | RefusedShare | StoppedShare
 
 Ask = Callable[[Sequence[DescribedRun], str, ShareLine], list[EvalLog]]
-"""Makes runs, with their logs in a folder, to their end; gives the headers of the logs. It can be pickled."""
+"""Makes runs, with their logs in a folder, to their end; gives the headers of the logs. It can be
+pickled.
+"""
 
 
 def run_on_ray(
@@ -276,8 +296,8 @@ def run_on_ray(
 
     Raises:
         KeyboardInterrupt: The user stopped it; the tasks have closed their logs.
-        InputError: No Ray, no cluster there, a folder that its nodes do not share, too few GPUs, another version of
-            selfprobe, or a model that cannot be had.
+        InputError: No Ray, no cluster there, a folder that its nodes do not share, too few GPUs,
+            another version of selfprobe, or a model that cannot be had.
         RunError: A task lost its process again and again.
     """
     with connected(address) as ray:
@@ -305,9 +325,13 @@ def _refuse_unfit(ray: Any, log_dir: str) -> None:
                 seen, theirs = ray.get(there.remote(f"{log_dir}/{TOKEN}"))
             except ray.exceptions.RayError as error:
                 why = one_line(error).partition("ModuleNotFoundError: ")[2] or one_line(error)
-                raise InputError(f"the node {node['NodeName']} of the cluster cannot run selfprobe: {why}") from None
+                raise InputError(
+                    f"the node {node['NodeName']} of the cluster cannot run selfprobe: {why}"
+                ) from None
             if theirs != version("selfprobe"):
-                raise InputError(f"the node {node['NodeName']} has selfprobe {theirs}, here is {version('selfprobe')}")
+                raise InputError(
+                    f"the node {node['NodeName']} has selfprobe {theirs}, here is {version('selfprobe')}"
+                )
             if seen != token:
                 raise InputError(
                     f"the node {node['NodeName']} does not have {log_dir}: give a --log-dir that all nodes share, such "
@@ -332,14 +356,20 @@ def _gpus(ray: Any, shares: Sequence[ModelShare]) -> list[int]:
     Raises:
         InputError: No node has as many as a share needs.
     """
-    most = max((int(node["Resources"].get("GPU", 0)) for node in ray.nodes() if node["Alive"]), default=0)
+    most = max(
+        (int(node["Resources"].get("GPU", 0)) for node in ray.nodes() if node["Alive"]), default=0
+    )
     for share in shares:
         if 0 < most < share.gpus:
-            raise InputError(f"{share.model} and its roles need {share.gpus} GPUs on one node; the largest has {most}")
+            raise InputError(
+                f"{share.model} and its roles need {share.gpus} GPUs on one node; the largest has {most}"
+            )
     return [share.gpus if most else 0 for share in shares]
 
 
-def _run(ray: Any, shares: Sequence[ModelShare], ask: Ask, log_dir: str, progress: Progress) -> list[EvalLog]:
+def _run(
+    ray: Any, shares: Sequence[ModelShare], ask: Ask, log_dir: str, progress: Progress
+) -> list[EvalLog]:
     gpus = _gpus(ray, shares)
     here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(
         ray.get_runtime_context().get_node_id(), soft=True
@@ -349,7 +379,9 @@ def _run(ray: Any, shares: Sequence[ModelShare], ask: Ask, log_dir: str, progres
     logs: list[EvalLog] = []
     pending = [
         task.options(num_cpus=1, num_gpus=gpus[number]).remote(
-            partial(ask, share.runs, share.folder(log_dir)), ShareLine(board, number), str(Path.cwd())
+            partial(ask, share.runs, share.folder(log_dir)),
+            ShareLine(board, number),
+            str(Path.cwd()),
         )
         for number, share in enumerate(shares)
     ]
@@ -377,7 +409,9 @@ def _run(ray: Any, shares: Sequence[ModelShare], ask: Ask, log_dir: str, progres
 
 
 def _note(news: Sequence[tuple[int, int | Key]], progress: Progress, shares: int) -> None:
-    """The heading waits for all shares, or for the first sample: a share may wait for a GPU until others are done."""
+    """The heading waits for all shares, or for the first sample: a share may wait for a GPU until
+    others are done.
+    """
     for number, one in news:
         if isinstance(one, int):
             progress.samples[number] = one
@@ -389,7 +423,8 @@ def _note(news: Sequence[tuple[int, int | Key]], progress: Progress, shares: int
 
 
 def _on_node(call: Callable[[ShareLine], list[EvalLog]], line: ShareLine, folder: str) -> Outcome:
-    """A share's task, in the folder of the command where the node has it: data sets may be named relative to it.
+    """A share's task, in the folder of the command where the node has it: data sets may be named
+    relative to it.
 
     It has a process for itself; what it says on stdout is for nobody.
     """
@@ -397,7 +432,9 @@ def _on_node(call: Callable[[ShareLine], list[EvalLog]], line: ShareLine, folder
         os.chdir(folder)
         os.environ["PWD"] = folder
     signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell began the node
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # Inspect passes Ray's cancel on as a real signal
+    signal.pthread_sigmask(
+        signal.SIG_UNBLOCK, {signal.SIGINT}
+    )  # Inspect passes Ray's cancel on as a real signal
     try:
         with Path(os.devnull).open("w") as nowhere, redirect_stdout(nowhere):
             return EndedShare(call(line))
@@ -422,7 +459,9 @@ class Seen:
 
 
 class Replica:
-    """A copy; an actor. Its model is loaded with the first call, whose errors reach the command as they are."""
+    """A copy; an actor. Its model is loaded with the first call, whose errors reach the command as
+    they are.
+    """
 
     def __init__(self, load: "Callable[[], LocalModel]", folder: str) -> None:
         if Path(folder).is_dir():  # models may be named relative to it
@@ -431,7 +470,9 @@ class Replica:
         self.judge: LocalModel | None = None
 
     def check(self, revision: str, prompt: "Prompt") -> Seen:
-        """Become the control with random weights if that is the revision asked for, and read one prompt."""
+        """Become the control with random weights if that is the revision asked for, and read one
+        prompt.
+        """
         import ray
 
         from selfprobe.probes.forward import states_of
@@ -447,7 +488,9 @@ class Replica:
         return Seen(node, version("selfprobe"), self.judge.revision, states)
 
     def do(self, work: Callable[..., T], *arguments: Any) -> T:
-        """Call a function of a module with the copy and what it needs besides, such as `states_of` with a batch."""
+        """Call a function of a module with the copy and what it needs besides, such as `states_of`
+        with a batch.
+        """
         assert self.judge is not None, "a copy is checked first"
         return work(self.judge, *arguments)
 
@@ -460,7 +503,8 @@ def replicas(
     count: int | None = None,
     progress: Say = to_stderr,
 ) -> "Copies":
-    """Copies of `judge` that read on a cluster; they start with the first batch, and end with the cluster's block.
+    """Copies of `judge` that read on a cluster; they start with the first batch, and end with the
+    cluster's block.
 
     Args:
         ray: Module that `connected` gives.
@@ -470,8 +514,8 @@ def replicas(
         progress: Gets a line for each start and death.
 
     Raises:
-        ValueError: The cluster has no room for them. When it reads: a copy gives other states than `judge`, or too many
-            died.
+        ValueError: The cluster has no room for them. When it reads: a copy gives other states than
+            `judge`, or too many died.
     """
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     number, cpus = room(nodes, gpus_of(judge), count)
@@ -483,7 +527,8 @@ def replicas(
 def copies_on_cluster(
     engine: str, ray_address: str | None, replicas: int | None
 ) -> "Iterator[Callable[[LocalModel, str, dict[str, Any]], Copies] | None]":
-    """A block with what makes copies of a model, of its name and of how it was loaded; None where this process reads.
+    """A block with what makes copies of a model, of its name and of how it was loaded; None where
+    this process reads.
 
     Raises:
         InputError: See `requested_cluster` and `connected`.
@@ -495,7 +540,9 @@ def copies_on_cluster(
         yield partial(_copies, ray, replicas)
 
 
-def _copies(ray: Any, count: int | None, judge: "LocalModel", name: str, loading: dict[str, Any]) -> "Copies":
+def _copies(
+    ray: Any, count: int | None, judge: "LocalModel", name: str, loading: dict[str, Any]
+) -> "Copies":
     from selfprobe.probes.model import load_model
 
     there = loading | {"chat": judge.chat, "device": str(loading["device"]).partition(":")[0]}
@@ -504,11 +551,18 @@ def _copies(ray: Any, count: int | None, judge: "LocalModel", name: str, loading
 
 def gpus_of(judge: "LocalModel") -> int:
     """Number of GPUs that a model is on."""
-    return len({parameter.device for parameter in judge.model.parameters() if parameter.device.type == "cuda"})
+    return len(
+        {
+            parameter.device
+            for parameter in judge.model.parameters()
+            if parameter.device.type == "cuda"
+        }
+    )
 
 
 def room(nodes: Sequence[dict[str, float]], gpus: int, count: int | None) -> tuple[int, int]:
-    """Number of copies with so many GPUs that these nodes hold, and CPUs of each: as many as all nodes have for it.
+    """Number of copies with so many GPUs that these nodes hold, and CPUs of each: as many as all
+    nodes have for it.
 
     Raises:
         ValueError: There is no room for `count`, or for one.
@@ -520,10 +574,19 @@ def room(nodes: Sequence[dict[str, float]], gpus: int, count: int | None) -> tup
     else:
         needed, there = "a CPU", [int(node.get("CPU", 0)) for node in nodes]
         most, wanted = sum(there), count or max(sum(cpus > 0 for cpus in there), 1)
-        cpus = max((c for c in range(1, max(there, default=0) + 1) if sum(n // c for n in there) >= wanted), default=1)
+        cpus = max(
+            (
+                c
+                for c in range(1, max(there, default=0) + 1)
+                if sum(n // c for n in there) >= wanted
+            ),
+            default=1,
+        )
     if wanted > most:
         told = (
-            f"a copy of the model takes {needed}" if wanted == 1 else f"{wanted} copies of the model take {needed} each"
+            f"a copy of the model takes {needed}"
+            if wanted == 1
+            else f"{wanted} copies of the model take {needed} each"
         )
         raise ValueError(f"{told}; the cluster has room for {most}")
     return wanted, cpus
@@ -541,18 +604,24 @@ class Copies:
     copies: list[Any] = field(default_factory=list)
     deaths: int = 0
 
-    def __call__(self, judge: "LocalModel", batches: "Iterable[Batch]") -> "Iterator[tuple[Batch, States]]":
+    def __call__(
+        self, judge: "LocalModel", batches: "Iterable[Batch]"
+    ) -> "Iterator[tuple[Batch, States]]":
         from selfprobe.probes.forward import states_of
 
         coming = iter(batches)
         for first in coming:
             every = chain([first], coming)
-            yield from self.spread(judge, first.prompts[0], every, lambda one: (states_of, one.prompts, one.way))
+            yield from self.spread(
+                judge, first.prompts[0], every, lambda one: (states_of, one.prompts, one.way)
+            )
 
     def spread(
         self, judge: "LocalModel", prompt: "Prompt", jobs: Iterable[J], work: "Work[J]"
     ) -> Iterator[tuple[J, Any]]:
-        """Each job with what came of it, in the order in which they end; `prompt`: what copies are checked by."""
+        """Each job with what came of it, in the order in which they end; `prompt`: what copies are
+        checked by.
+        """
         from selfprobe.probes.forward import states_of
 
         coming, again, checked = iter(jobs), deque[J](), list[Any]()
@@ -560,9 +629,13 @@ class Copies:
         if first is None:
             return
         again.append(first)
-        ours = Seen("here", version("selfprobe"), judge.revision, states_of(judge, [prompt], "two_forwards"))
+        ours = Seen(
+            "here", version("selfprobe"), judge.revision, states_of(judge, [prompt], "two_forwards")
+        )
         self.copies += [self.start() for _ in range(self.count - len(self.copies))]
-        self.progress(f"{self.count} {'copy reads' if self.count == 1 else 'copies read'} on the cluster")
+        self.progress(
+            f"{self.count} {'copy reads' if self.count == 1 else 'copies read'} on the cluster"
+        )
         pending: dict[Any, tuple[Any, J | None]] = {}
         pending |= {copy.check.remote(judge.revision, prompt): (copy, None) for copy in self.copies}
         while True:
@@ -601,7 +674,9 @@ class Copies:
         coming: Iterator[J],
         work: "Work[J]",
     ) -> None:
-        """Give each copy as many batches as it can take; each copy gets its first before another its second."""
+        """Give each copy as many batches as it can take; each copy gets its first before another
+        its second.
+        """
         for has in range(AHEAD):
             for copy in checked:
                 if sum(other is copy for other, _ in pending.values()) > has:
@@ -626,13 +701,19 @@ class Copies:
 
 
 def same(copy: Seen, here: Seen, judge: "LocalModel") -> None:
-    """ValueError unless a copy is the same as the command's: in version, model, and states of one prompt."""
+    """ValueError unless a copy is the same as the command's: in version, model, and states of one
+    prompt.
+    """
     from selfprobe.probes.forward import BROKEN, off
 
     if copy.selfprobe != here.selfprobe:
-        raise ValueError(f"the node {copy.node} has selfprobe {copy.selfprobe}, here is {here.selfprobe}")
+        raise ValueError(
+            f"the node {copy.node} has selfprobe {copy.selfprobe}, here is {here.selfprobe}"
+        )
     if copy.revision != here.revision:
-        raise ValueError(f"the node {copy.node} has {judge.name} as {copy.revision}, here it is {here.revision}")
+        raise ValueError(
+            f"the node {copy.node} has {judge.name} as {copy.revision}, here it is {here.revision}"
+        )
     if not here.states.hidden.isfinite().all():
         return  # such pairs are left unscored
     shapes = copy.states.hidden.shape, here.states.hidden.shape

@@ -1,4 +1,5 @@
-"""Options that commands share, each with one help text; how values are read, also from a YAML file; examples of calls.
+"""Options that commands share, each with one help text; how values are read, also from a YAML file;
+examples of calls.
 
 Imports nothing of Inspect, so that every `-h` is quick.
 """
@@ -21,7 +22,10 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         "--models planted/ada,planted/bo,planted/cy --tasks kth_word --limit 20",
         "--models openai/gpt-5-mini,google/gemini-2.5-flash,mistral/mistral-medium-latest --dry-run",
     ),
-    "awareness": ("run --models planted/ada --methods binary --limit 20", "turns logs/agents --models planted/ada"),
+    "awareness": (
+        "run --models planted/ada --methods binary --limit 20",
+        "turns logs/agents --models planted/ada",
+    ),
     "awareness run": (
         "--models planted/ada --methods binary,probability --limit 20",
         "--models openai/gpt-5-mini --dataset mine.jsonl --grader google/gemini-2.5-flash --dry-run",
@@ -42,22 +46,43 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
         "--model smollm2 --set eval_awareness_2 --limit 40",
         "--model smollm2 --set mine.jsonl --against real.jsonl --save direction.probe",
     ),
-    "awareness scan": ("logs/agents --grader planted/g", "logs/agents --grader openai/gpt-5-mini --dry-run"),
-    "awareness features": ("logs/awareness", "logs/awareness --clusters 20 --grader openai/gpt-5-mini"),
-    "awareness validate": ("logs/awareness --samples 50 --out sheet.csv", "labels.csv logs/awareness"),
+    "awareness scan": (
+        "logs/agents --grader planted/g",
+        "logs/agents --grader openai/gpt-5-mini --dry-run",
+    ),
+    "awareness features": (
+        "logs/awareness",
+        "logs/awareness --clusters 20 --grader openai/gpt-5-mini",
+    ),
+    "awareness validate": (
+        "logs/awareness --samples 50 --out sheet.csv",
+        "labels.csv logs/awareness",
+    ),
     "check": ("logs/nightly", "logs/nightly --baseline baseline.json --junit gate.xml"),
     "fetch-model": ("", "all-MiniLM-L6-v2"),
     "mechanism": ("read --model smollm2 --parts lens", "induce --model smollm2"),
-    "mechanism read": ("--model smollm2 --parts lens,attention", "--model smollm2 --limit 10 --parts patch"),
+    "mechanism read": (
+        "--model smollm2 --parts lens,attention",
+        "--model smollm2 --limit 10 --parts patch",
+    ),
     "mechanism induce": ("--model smollm2", "--model smollm2 --out induced"),
     "outcome": (
         "logs/sums --models planted/ada,planted/bo --limit 20",
         "logs/gsm8k --models openai/gpt-5-mini,google/gemini-2.5-flash --ask solve,length --dry-run",
     ),
     "probe": ("run --model smollm2 --datasets ours", "score mine.jsonl --probe probes/a.probe"),
-    "probe run": ("--model smollm2 --datasets ours", "--model smollm2 --datasets ours --parts ablate,finetune"),
-    "probe score": ("mine.jsonl --probe probes/a.probe", "mine.jsonl --probe probes/a.probe --out scored.csv"),
-    "realism": ("card mine.jsonl --judges planted/j", "card mine.jsonl --judges openai/gpt-5-mini --dry-run"),
+    "probe run": (
+        "--model smollm2 --datasets ours",
+        "--model smollm2 --datasets ours --parts ablate,finetune",
+    ),
+    "probe score": (
+        "mine.jsonl --probe probes/a.probe",
+        "mine.jsonl --probe probes/a.probe --out scored.csv",
+    ),
+    "realism": (
+        "card mine.jsonl --judges planted/j",
+        "card mine.jsonl --judges openai/gpt-5-mini --dry-run",
+    ),
     "realism card": (
         "mine.jsonl --judges planted/j,planted/k",
         "mine.jsonl --judges openai/gpt-5-mini --model mistral/mistral-medium-latest --dry-run",
@@ -73,7 +98,9 @@ EXAMPLES: Mapping[str, tuple[str, str]] = {
 """Path of a command → the arguments of two calls."""
 
 
-def exemplified(command: click.Command | None, parent: click.Context, name: str) -> click.Command | None:
+def exemplified(
+    command: click.Command | None, parent: click.Context, name: str
+) -> click.Command | None:
     """The command with its examples at the end of its help.
 
     Args:
@@ -92,7 +119,9 @@ def exemplified(command: click.Command | None, parent: click.Context, name: str)
 
 def epilog(path: str) -> str:
     """The examples of a command, each a line that help does not break."""
-    lines = [" ".join(["  selfprobe", *filter(None, (path, further))]) for further in EXAMPLES[path]]
+    lines = [
+        " ".join(["  selfprobe", *filter(None, (path, further))]) for further in EXAMPLES[path]
+    ]
     return "\n".join(["\b", "Examples:", *lines])
 
 
@@ -100,9 +129,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Group(click.Group):
-    """Commands and studies. Help shows the whole first sentence of each, where click cuts it to a line."""
+    """Commands and studies. Help shows the whole first sentence of each, where click cuts it to a
+    line.
+    """
 
-    def __init__(self, *args: Any, studies: Callable[[], Mapping[str, click.Command]] = dict, **further: Any) -> None:
+    def __init__(
+        self, *args: Any, studies: Callable[[], Mapping[str, click.Command]] = dict, **further: Any
+    ) -> None:
         super().__init__(*args, **further)
         self.studies = studies
         """The studies of the group, by name."""
@@ -113,14 +146,20 @@ class Group(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of this name, or None."""
-        return exemplified(self.studies().get(cmd_name) or super().get_command(ctx, cmd_name), ctx, cmd_name)
+        return exemplified(
+            self.studies().get(cmd_name) or super().get_command(ctx, cmd_name), ctx, cmd_name
+        )
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The table of commands."""
         found = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
             formatter.write_dl(
-                [(name, one.get_short_help_str(limit=1000)) for name, one in found if one and not one.hidden]
+                [
+                    (name, one.get_short_help_str(limit=1000))
+                    for name, one in found
+                    if one and not one.hidden
+                ]
             )
 
 
@@ -129,18 +168,24 @@ class Names(click.ParamType[list[str]]):
 
     name = "names"
 
-    def __init__(self, kind: str, *, mappings: bool = False, check: Callable[[Any], object] = str) -> None:
+    def __init__(
+        self, kind: str, *, mappings: bool = False, check: Callable[[Any], object] = str
+    ) -> None:
         self.kind = kind
         self.check = check
         """Refuses a wrong name by a ValueError."""
         self.mappings = mappings
         """True if a file may give mappings in the place of names."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> list[str]:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> list[str]:
         """The list of names."""
         found = names(value) if isinstance(value, str) else list(value)
         if twice := [name for place, name in enumerate(found) if name in found[:place]]:
-            self.fail(f"{self.kind} {twice[0]} is listed twice; list each {self.kind} once", param, ctx)
+            self.fail(
+                f"{self.kind} {twice[0]} is listed twice; list each {self.kind} once", param, ctx
+            )
         for name in found:
             try:
                 self.check(name)
@@ -173,7 +218,8 @@ HOSTS = frozenset(
 
 
 def open_model(text: str) -> str:
-    """The name of a model whose weights can be read, as `load_model` takes it: without Inspect's hf/ or embedded/.
+    """The name of a model whose weights can be read, as `load_model` takes it: without Inspect's
+    hf/ or embedded/.
 
     Raises:
         ValueError: It is a provider's.
@@ -182,10 +228,18 @@ def open_model(text: str) -> str:
     path = Path(name).expanduser()
     owner, _, rest = name.partition("/")
     hosted = (
-        owner in HOSTS or name.startswith("google/gemini") or (owner == "openai" and not rest.startswith("gpt-oss"))
+        owner in HOSTS
+        or name.startswith("google/gemini")
+        or (owner == "openai" and not rest.startswith("gpt-oss"))
     )
     on_hub = bool(rest) and "/" not in rest and not hosted
-    if name == "smollm2" or path.exists() or path.suffix == ".gguf" or name.startswith((".", "/", "~")) or on_hub:
+    if (
+        name == "smollm2"
+        or path.exists()
+        or path.suffix == ".gguf"
+        or name.startswith((".", "/", "~"))
+        or on_hub
+    ):
         return name
     raise ValueError(
         "no model whose weights can be read: give smollm2, a folder, a .gguf file, or a model of the hub as "
@@ -212,11 +266,15 @@ class OneModel(click.ParamType[str]):
 class Number(click.FloatRange):
     """A number in a range; NaN lies in none, though click compares it and finds nothing wrong."""
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
         """The number."""
         found = float(super().convert(value, param, ctx))
         if not math.isfinite(found):
-            self.fail(f"{value} is no number that counts; expected {self._describe_range()}", param, ctx)
+            self.fail(
+                f"{value} is no number that counts; expected {self._describe_range()}", param, ctx
+            )
         return found
 
 
@@ -229,7 +287,9 @@ class Whole(click.IntRange):
         try:
             return int(super().convert(value, param, ctx))
         except click.BadParameter:
-            self.fail(f"expected a whole number from {self.min or 0}{most}, got {value!r}", param, ctx)
+            self.fail(
+                f"expected a whole number from {self.min or 0}{most}, got {value!r}", param, ctx
+            )
 
 
 class SuggestingChoice(click.Choice[str]):
@@ -247,7 +307,9 @@ class Assignment(click.ParamType[tuple[str, Any]]):
 
     name = "NAME=VALUE"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, Any]:
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, Any]:
         """Split at the first sign of equality."""
         import yaml
 
@@ -257,7 +319,9 @@ class Assignment(click.ParamType[tuple[str, Any]]):
             return value
         name, sign, text = str(value).partition("=")
         if not sign or not name:
-            self.fail(f"{param.opts[0] if param else 'it'} takes NAME=VALUE, got {value!r}", param, ctx)
+            self.fail(
+                f"{param.opts[0] if param else 'it'} takes NAME=VALUE, got {value!r}", param, ctx
+            )
         try:
             return name, loaded(text)
         except yaml.YAMLError:
@@ -265,7 +329,9 @@ class Assignment(click.ParamType[tuple[str, Any]]):
             self.fail(f"the value of {name} is not YAML: {shown!r}", param, ctx)
 
 
-def _as_dict(ctx: click.Context, param: click.Parameter, value: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+def _as_dict(
+    ctx: click.Context, param: click.Parameter, value: Sequence[tuple[str, Any]]
+) -> dict[str, Any]:
     return dict(value)
 
 
@@ -288,15 +354,18 @@ LOG_DIR_HELP = "Folder for the logs of this study only: a local path or any fssp
 
 
 def out(default: str) -> Callable[[F], F]:
-    """--out, a folder here or elsewhere (click's Path would take `s3://a` for a folder of that name)"""
+    """--out, a folder here or elsewhere (click's Path would take `s3://a` for a folder of that
+    name)
+    """
     return click.option("--out", default=default, show_default=True, help=OUT_HELP)
 
 
-EMBEDDER_HELP = (
-    "Model of the sentence embeddings: openai/<name> or one of sentence-transformers; the default needs no key."
-)
+EMBEDDER_HELP = "Model of the sentence embeddings: openai/<name> or one of sentence-transformers; the default needs no key."
 embedder = click.option(
-    "--embedder", default="sentence-transformers/all-MiniLM-L6-v2", show_default=True, help=EMBEDDER_HELP
+    "--embedder",
+    default="sentence-transformers/all-MiniLM-L6-v2",
+    show_default=True,
+    help=EMBEDDER_HELP,
 )
 embedder_of_all = click.option(
     "--embedder",
@@ -315,7 +384,9 @@ def log_dir(default: str) -> Callable[[F], F]:
     )
 
 
-as_json = click.option("--json", "as_json", is_flag=True, help="Print the numbers as JSON, and nothing else.")
+as_json = click.option(
+    "--json", "as_json", is_flag=True, help="Print the numbers as JSON, and nothing else."
+)
 LIMIT_HELP = (
     "Take at most N items of each data set, always the same ones. Conversations come in whole pairs, with "
     "labels, sources and sets in turn; other items come in their order. Default: all."
@@ -327,7 +398,9 @@ display = click.option(
     help="Show Inspect's own display, with all metrics of each run. Default: lines of progress.",
 )
 skip_errors = click.option(
-    "--skip-errors", is_flag=True, help="Leave an item unscored if its calls fail for good. Default: its run fails."
+    "--skip-errors",
+    is_flag=True,
+    help="Leave an item unscored if its calls fail for good. Default: its run fails.",
 )
 
 task_args = click.option(
@@ -340,12 +413,17 @@ task_args = click.option(
 )
 
 _CONFIRMED = (
-    click.option("--dry-run", is_flag=True, help="Show the plan and stop before any model is asked."),
+    click.option(
+        "--dry-run", is_flag=True, help="Show the plan and stop before any model is asked."
+    ),
     click.option("--yes", is_flag=True, help="Start without asking for confirmation."),
 )
 _PAYING = (
     click.option(
-        "--prices", **_existing("Inspect's model cost file (YAML or JSON); the plan and the logs then have dollars.")
+        "--prices",
+        **_existing(
+            "Inspect's model cost file (YAML or JSON); the plan and the logs then have dollars."
+        ),
     ),
     *_CONFIRMED,
 )
@@ -373,9 +451,17 @@ _ASKING = (
         help="Send calls in batches where the provider offers them, at half the price. Each round of calls then takes "
         "minutes to a day.",
     ),
-    click.option("--max-connections", type=COUNT, metavar="N", help="Largest number of simultaneous calls to a model."),
     click.option(
-        "--max-retries", type=COUNT_OR_NONE, metavar="N", help="Number of retries of a failed call. Default: 5."
+        "--max-connections",
+        type=COUNT,
+        metavar="N",
+        help="Largest number of simultaneous calls to a model.",
+    ),
+    click.option(
+        "--max-retries",
+        type=COUNT_OR_NONE,
+        metavar="N",
+        help="Number of retries of a failed call. Default: 5.",
     ),
     click.option(
         "--attempt-timeout",
@@ -396,9 +482,29 @@ _ASKING = (
 
 
 HOW = {
-    *("model_args", "batch", "max_connections", "max_retries", "attempt_timeout", "prices", "display", "skip_errors"),
+    *(
+        "model_args",
+        "batch",
+        "max_connections",
+        "max_retries",
+        "attempt_timeout",
+        "prices",
+        "display",
+        "skip_errors",
+    ),
     "cost_limit",
-    *("same_model", "dry_run", "yes", "config", "as_json", "engine", "ray_address", "replicas", "log_dir", "out"),
+    *(
+        "same_model",
+        "dry_run",
+        "yes",
+        "config",
+        "as_json",
+        "engine",
+        "ray_address",
+        "replicas",
+        "log_dir",
+        "out",
+    ),
     *("revision", "device", "dtype", "device_map", "attention", "quantize", "allow_pickle"),
 }
 """Parameters of how calls are made and where results go, which every study has."""
@@ -447,7 +553,9 @@ _ENGINE = (
         metavar="HOST:PORT",
         help="Address of the Ray cluster. Default: RAY_ADDRESS, or a cluster on this machine.",
     ),
-    click.option("--processes", type=int, hidden=True, expose_value=False, callback=_refuse_processes),
+    click.option(
+        "--processes", type=int, hidden=True, expose_value=False, callback=_refuse_processes
+    ),
 )
 
 
@@ -460,7 +568,13 @@ def echo_json(value: Any) -> None:
     """Print results as JSON: dataclasses as objects, and what is undefined (NaN) as null."""
     import json
 
-    click.echo(json_escaped(json.dumps(without_secrets(_plain(value)), indent=2, ensure_ascii=False, allow_nan=False)))
+    click.echo(
+        json_escaped(
+            json.dumps(
+                without_secrets(_plain(value)), indent=2, ensure_ascii=False, allow_nan=False
+            )
+        )
+    )
 
 
 def echo_lines(lines: Iterable[str]) -> None:
@@ -472,7 +586,11 @@ def echo_lines(lines: Iterable[str]) -> None:
     from selfprobe.text.safe import clean
 
     width = shutil.get_terminal_size((100, 30)).columns if sys.stdout.isatty() else 0
-    how: dict[str, Any] = {"break_long_words": False, "break_on_hyphens": False, "subsequent_indent": "  "}
+    how: dict[str, Any] = {
+        "break_long_words": False,
+        "break_on_hyphens": False,
+        "subsequent_indent": "  ",
+    }
     for line in map(clean, lines):
         echo(textwrap.fill(line, width, **how) if 0 < width < len(line) else line)
 
@@ -514,8 +632,8 @@ def _read(path: str, known: Iterable[str]) -> dict[str, Any]:
     """The fields of a YAML file, without those that are empty.
 
     Raises:
-        UsageError: It is no mapping, gives a key twice, or has an unknown field (with the one that was meant where it
-            is close).
+        UsageError: It is no mapping, gives a key twice, or has an unknown field (with the one that
+            was meant where it is close).
     """
     import yaml
 
@@ -564,7 +682,9 @@ def _take(ctx: click.Context, param: click.Parameter, path: str | None) -> None:
         by_field[field].name: _value(by_field[field], value, f"{path}: {field}")
         for field, value in _read(path, by_field).items()
     }
-    ctx.default_map = {str(name): value for name, value in found.items()} | dict(ctx.default_map or {})
+    ctx.default_map = {str(name): value for name, value in found.items()} | dict(
+        ctx.default_map or {}
+    )
 
 
 def _field(option: click.Option) -> str:
@@ -584,12 +704,16 @@ def _value(option: click.Option, value: Any, where: str) -> Any:
             raise click.UsageError(f"{where} must be a mapping, got {value!r}")
         return list(value.items())
     listed = isinstance(option.type, Names) or option.multiple
-    right = isinstance(value, str) or (isinstance(value, int | float) and not isinstance(value, bool))
+    right = isinstance(value, str) or (
+        isinstance(value, int | float) and not isinstance(value, bool)
+    )
     entry = str | dict if isinstance(option.type, Names) and option.type.mappings else str
     if isinstance(value, list) and listed and all(isinstance(one, entry) for one in value):
         return value
     if not right or (option.multiple and not isinstance(value, list)):
-        raise click.UsageError(f"{where} must be {'a list of texts' if listed else 'one value'}, got {value!r}")
+        raise click.UsageError(
+            f"{where} must be {'a list of texts' if listed else 'one value'}, got {value!r}"
+        )
     try:
         option.type.convert(value, None, None)
     except click.BadParameter as error:

@@ -1,7 +1,7 @@
 """Progress of a wave, in place of Inspect's own display.
 
-A terminal shows one line that moves; a pipe gets a line each time another tenth is done, and until then a line
-that says how many calls were answered.
+A terminal shows one line that moves; a pipe gets a line each time another tenth is done, and until
+then a line that says how many calls were answered.
 """
 
 import sys
@@ -33,7 +33,9 @@ def watch(tasks: Sequence[Task], done: Callable[[Key], None]) -> None:
 
 
 def on_scored(tasks: Sequence[Task], scored: Callable[[Task, TaskState], None]) -> None:
-    """Have `scored` called with task and state of each sample that gets scores, after the task's own cleanup."""
+    """Have `scored` called with task and state of each sample that gets scores, after the task's
+    own cleanup.
+    """
     for task in tasks:
         _on_scored(task, scored)
 
@@ -56,7 +58,8 @@ class Progress:
     def __init__(self, title: str, runs: int) -> None:
         self.title, self.runs, self.started = title, runs, time.monotonic()
         self.samples: dict[int, int] = {}
-        """Number of the share → its samples; a share is the part of a wave that one process runs."""
+        """Number of the share → its samples; a share is the part of a wave that one process runs.
+        """
         self.done = set[tuple[int, Key]]()
         self.announced, self.terminal = False, sys.stderr.isatty()
         self.line_at = self.started
@@ -76,7 +79,10 @@ class Progress:
         count = sum(self.samples.values())
         samples = f", {count} sample{'s' * (count != 1)}" if self.samples else ""
         runs = "run" if self.runs == 1 else "runs"
-        echo(f"{self.title}: {self.runs} {runs}{samples}; what is finished is not asked again", err=True)
+        echo(
+            f"{self.title}: {self.runs} {runs}{samples}; what is finished is not asked again",
+            err=True,
+        )
 
     def note(self, share: int, key: Key) -> None:
         """Count a sample that is done."""
@@ -84,19 +90,29 @@ class Progress:
         done, whole = self._far()
         tenths = 10 * done // max(whole, 1)
         if (
-            tenths > self.tenths and len(self.done) < sum(self.samples.values()) and not self.terminal
+            tenths > self.tenths
+            and len(self.done) < sum(self.samples.values())
+            and not self.terminal
         ):  # the end is said
             self.line_at, self.pause, self.tenths = time.monotonic(), busy.EVERY, tenths
             echo(f"  {self._count()} ({self.clock()})", err=True)
 
     def line(self, terminal: bool, seconds: float) -> str:
-        """Line for `busy.status_line`: on a terminal all; in a pipe, after a silence, the calls that were answered."""
+        """Line for `busy.status_line`: on a terminal all; in a pipe, after a silence, the calls
+        that were answered.
+        """
         if terminal:
             done, whole = self._far()
             full = WIDE * min(done, whole) // max(whole, 1)
             here = done - self.before if self._by_calls() else done
-            left = f", about {_clock(seconds * max(whole - done, 0) / here)} left" if here > 0 else ""
-            parts = [self.title, *filter(None, [busy.calls.model.partition("?")[0]]), "█" * full + "░" * (WIDE - full)]
+            left = (
+                f", about {_clock(seconds * max(whole - done, 0) / here)} left" if here > 0 else ""
+            )
+            parts = [
+                self.title,
+                *filter(None, [busy.calls.model.partition("?")[0]]),
+                "█" * full + "░" * (WIDE - full),
+            ]
             return clean(" · ".join([*parts, self._count(), f"{self.clock()}{left}"]))
         if time.monotonic() - self.line_at < self.pause:
             return ""

@@ -1,8 +1,8 @@
 """One wave of runs by Inspect's `eval_set`, for every study: its settings, display and end.
 
-Inspect's own display prints hundreds of lines: while it runs where there is no terminal, and all metrics of each run at
-its end where there is one. Here it is a line each time another tenth of the samples is done, and for runs that failed
-their first error.
+Inspect's own display prints hundreds of lines: while it runs where there is no terminal, and all
+metrics of each run at its end where there is one. Here it is a line each time another tenth of the
+samples is done, and for runs that failed their first error.
 """
 
 import asyncio
@@ -90,12 +90,20 @@ SHORT_REPLY = 100
 
 
 def _minutes(seconds: float) -> str:
-    return f"{seconds / 60:,.0f} minutes" if seconds >= 90 else "a minute" if seconds >= 30 else "half a minute"
+    return (
+        f"{seconds / 60:,.0f} minutes"
+        if seconds >= 90
+        else "a minute"
+        if seconds >= 30
+        else "half a minute"
+    )
 
 
 @dataclass(frozen=True)
 class RunSettings:
-    """The options of `options.asking`, and --skip-errors and those of `options.engine` where a command has them."""
+    """The options of `options.asking`, and --skip-errors and those of `options.engine` where a
+    command has them.
+    """
 
     model_args: Mapping[str, Any] = field(default_factory=dict)
     """Model arguments of the measured models; graders have none."""
@@ -121,12 +129,15 @@ class RunSettings:
         """Take these options out of what a command was given.
 
         Raises:
-            InputError: The file of prices is none, or options of where runs are made do not go together.
+            InputError: The file of prices is none, or options of where runs are made do not go
+                together.
         """
         cluster = requested_cluster(options.pop("engine", None), options.pop("ray_address", None))
         own = {one.name: options.pop(one.name) for one in fields(cls) if one.name in options}
         if own.get("cost_limit") and (not own["prices"] or cluster):
-            raise InputError("--cost-limit needs --prices, a file of what calls cost, and goes without --engine ray")
+            raise InputError(
+                "--cost-limit needs --prices, a file of what calls cost, and goes without --engine ray"
+            )
         return cls(**own | {"prices": read_prices(own["prices"]), "engine": cluster})
 
     @property
@@ -146,21 +157,27 @@ class RunSettings:
         """
         for cost in costs:
             NamedModel(cost.model).refuse_impossible()
-        if self.cost_limit and (unknown := [cost.model for cost in costs if math.isnan(dollars(cost, self.prices))]):
+        if self.cost_limit and (
+            unknown := [cost.model for cost in costs if math.isnan(dollars(cost, self.prices))]
+        ):
             raise InputError(f"--cost-limit needs the price of {unknown[0]} in --prices")
         return cost_table(costs, self.prices, rounds=rounds if self.batch else None)
 
     def lasting(self, costs: Sequence[Cost], shorter: Sequence[Cost] = ()) -> list[str]:
-        """Durations of the calls of embedded models on this machine, from two calls that are timed; a line each.
+        """Durations of the calls of embedded models on this machine, from two calls that are timed;
+        a line each.
 
         Args:
             costs: One entry a model.
-            shorter: Costs with replies of at most SHORT_REPLY tokens; none where that cannot be chosen.
+            shorter: Costs with replies of at most SHORT_REPLY tokens; none where that cannot be
+                chosen.
         """
         lines = []
         for cost in costs if self.engine is None else ():
             if cost.calls and cost.model.startswith("embedded/"):
-                from selfprobe.providers.embedded import EmbeddedAPI  # brings the openai package: half a second
+                from selfprobe.providers.embedded import (
+                    EmbeddedAPI,
+                )  # brings the openai package: half a second
 
                 api = available_model(cost.model, memoize=False, **self.model_args).api
                 assert isinstance(api, EmbeddedAPI)
@@ -169,12 +186,17 @@ class RunSettings:
                     _minutes(one.tokens_in / read + one.tokens_out / written)
                     for one in (cost, *(each for each in shorter if each.model == cost.model))
                 )
-                tip = f"; --reply-tokens {SHORT_REPLY} makes it {less[0]}" if less and less[0] != whole else ""
+                tip = (
+                    f"; --reply-tokens {SHORT_REPLY} makes it {less[0]}"
+                    if less and less[0] != whole
+                    else ""
+                )
                 lines.append(f"{cost.model}: about {whole} on this machine{tip}")
         return lines
 
     def tried(self, *models: NamedModel) -> None:
-        """Open models that a later wave needs, before anything is paid; on a cluster their keys are on the nodes.
+        """Open models that a later wave needs, before anything is paid; on a cluster their keys are
+        on the nodes.
 
         Raises:
             InputError: One cannot be had.
@@ -201,11 +223,14 @@ JOINS: Mapping[str, Any] = {"log_dir_allow_dirty": True}
 ONE_PASS: Mapping[str, Any] = {"retry_attempts": 1, "retry_immediate": False, "retry_on_error": 3}
 """Arguments of every wave.
 
-A failed sample is asked again at once, so that a passing fault of a provider does not cost a model its run. A failed
-run is not: its samples would be new ones, to which the replies of the failed ones do not belong.
+A failed sample is asked again at once, so that a passing fault of a provider does not cost a model
+its run. A failed run is not: its samples would be new ones, to which the replies of the failed ones
+do not belong.
 """
 
-REFUSED = re.compile(r"\b(Authentication|PermissionDenied|NotFound|BadRequest)\w*Error\b|\b40[0134]\b|refused a call")
+REFUSED = re.compile(
+    r"\b(Authentication|PermissionDenied|NotFound|BadRequest)\w*Error\b|\b40[0134]\b|refused a call"
+)
 """Errors that the same call meets again: a wrong key, model or request."""
 
 
@@ -225,12 +250,14 @@ def run_wave(
         log_dir: Folder of this wave's logs, local or any fsspec path.
         title: What the user reads above its progress.
         settings: How and where they are asked, and what is shown.
-        resumed: Whether an earlier start of the study broke off: how many of its replies are used is then told.
+        resumed: Whether an earlier start of the study broke off: how many of its replies are used
+            is then told.
         further: Arguments of `eval_set`, e.g. limit or JOINS; None is its default.
 
     Raises:
         Interrupted: The user stopped it: no further wave may start.
-        InputError: The folder cannot be written, is in use, or holds logs of other runs; or a model cannot be had.
+        InputError: The folder cannot be written, is in use, or holds logs of other runs; or a model
+            cannot be had.
         RunError: A task of the cluster was killed again and again.
     """
     with claimed(log_dir):
@@ -241,10 +268,16 @@ def run_wave(
 
 
 def _run_wave(
-    runs: Sequence[Task | DescribedRun], log_dir: str, title: str, settings: RunSettings, further: dict[str, Any]
+    runs: Sequence[Task | DescribedRun],
+    log_dir: str,
+    title: str,
+    settings: RunSettings,
+    further: dict[str, Any],
 ) -> list[EvalLog]:
     progress = Progress(title, len(runs))
-    chosen = {name: value for name, value in (settings.arguments | further).items() if value is not None}
+    chosen = {
+        name: value for name, value in (settings.arguments | further).items() if value is not None
+    }
     # Scores of half a run say nothing, and computing them after every sample is work.
     given = {**ONE_PASS, "score_display": False, **chosen}
     described = [run for run in runs if isinstance(run, DescribedRun)]
@@ -275,7 +308,11 @@ def _tell_kept(described: Sequence[DescribedRun], log_dir: str, limit: int | Non
     there = runs_in(logs_in(log_dir), {run.task for run in described}).of(limits).limited(limits)
     if kept := sum(map(_replies_in, there.counted)):
         busy.calls.expected = max(busy.calls.expected - kept, 0)
-        used = "1 reply of the earlier start is" if kept == 1 else f"{kept:,} replies of the earlier start are"
+        used = (
+            "1 reply of the earlier start is"
+            if kept == 1
+            else f"{kept:,} replies of the earlier start are"
+        )
         echo(f"{used} used; at most {busy.calls.expected:,} calls are left", err=True)
 
 
@@ -286,7 +323,9 @@ def _replies_in(run: Run) -> int:
     return sum(1 for sample in counted_samples for _ in answered_events(sample))
 
 
-def _here(tasks: Sequence[Task], log_dir: str, options: dict[str, Any], progress: Progress) -> list[EvalLog]:
+def _here(
+    tasks: Sequence[Task], log_dir: str, options: dict[str, Any], progress: Progress
+) -> list[EvalLog]:
     if options.setdefault("display", "none") == "none":
         progress.samples[0] = sample_count(tasks, options.get("limit"))
         watch(tasks, partial(progress.note, 0))
@@ -297,19 +336,29 @@ def _here(tasks: Sequence[Task], log_dir: str, options: dict[str, Any], progress
 
 
 def _on_cluster(
-    runs: Sequence[DescribedRun], log_dir: str, options: dict[str, Any], cluster: RayCluster, progress: Progress
+    runs: Sequence[DescribedRun],
+    log_dir: str,
+    options: dict[str, Any],
+    cluster: RayCluster,
+    progress: Progress,
 ) -> list[EvalLog]:
     """Each model's runs as a task of the cluster, with a folder of its own in `log_dir`."""
     if options.setdefault("display", "none") != "none":
-        raise InputError(f"Inspect's display shows one process: leave --display {options['display']} out")
+        raise InputError(
+            f"Inspect's display shows one process: leave --display {options['display']} out"
+        )
     log_dir = log_dir if "://" in log_dir else str(Path(log_dir).absolute())
-    options["log_buffer"] = 1  # another machine has the log alone, and not what waits to be written into it
+    options["log_buffer"] = (
+        1  # another machine has the log alone, and not what waits to be written into it
+    )
     shares = shares_of(runs)
     place_logs(shares, log_dir, dirty=bool(options.get("log_dir_allow_dirty")))
     return run_on_ray(shares, partial(_share, options), log_dir, progress, address=cluster.address)
 
 
-def _share(options: dict[str, Any], runs: Sequence[DescribedRun], log_dir: str, line: ShareLine) -> list[EvalLog]:
+def _share(
+    options: dict[str, Any], runs: Sequence[DescribedRun], log_dir: str, line: ShareLine
+) -> list[EvalLog]:
     with at_most(options.get("limit")):
         tasks = [run.build() for run in runs]
     line.begin(sample_count(tasks, options.get("limit")))
@@ -328,14 +377,18 @@ def _asked(tasks: Sequence[Task], log_dir: str, options: Mapping[str, Any]) -> l
         _tell_batchless(tasks)
         _restart_batches(tasks)
     for name in options.get("model_cost_config") or ():
-        if get_model_info(name) is None:  # Inspect refuses the price of a model that is not in its list
+        if (
+            get_model_info(name) is None
+        ):  # Inspect refuses the price of a model that is not in its list
             set_model_info(name, ModelInfo())
     tasks = _as_there(tasks, log_dir)
     on_scored(tasks, _forget)
     wave_runs = list(map(_wave_run, tasks))
     if options.get("log_dir_allow_dirty"):
         _tell_versions(wave_runs, log_dir)
-    if not gc.get_freeze_count():  # else each full collection walks all that was imported: half a second, and often
+    if (
+        not gc.get_freeze_count()
+    ):  # else each full collection walks all that was imported: half a second, and often
         gc.freeze()
     try:
         # Where nothing is left to ask, Inspect says so on standard output, which is for results.
@@ -348,7 +401,9 @@ def _asked(tasks: Sequence[Task], log_dir: str, options: Mapping[str, Any]) -> l
             redirect_stdout(told_to),
         ):
             _, logs = eval_set(
-                list(tasks), log_dir=log_dir, **{"max_tasks": len(tasks), "retry_cleanup": False, **options}
+                list(tasks),
+                log_dir=log_dir,
+                **{"max_tasks": len(tasks), "retry_cleanup": False, **options},
             )
             _sweep(logs, log_dir)
     except PrerequisiteError as error:
@@ -363,23 +418,31 @@ def _asked(tasks: Sequence[Task], log_dir: str, options: Mapping[str, Any]) -> l
 def _tell_versions(wave_runs: Sequence[WaveRun], log_dir: str) -> None:
     """A line for each task whose version rose since its runs in a folder were made."""
     versions = {run.identity: run.version for run in wave_runs}
-    headers = [header for header in readable_logs(logs_in(log_dir)).headers if header.status == "success"]
+    headers = [
+        header for header in readable_logs(logs_in(log_dir)).headers if header.status == "success"
+    ]
     others = [other_version(header, versions) for header in headers]
     for other in filter(None, dict.fromkeys(others)):
         echo(f"{log_dir} holds logs of {other}: what changed is asked anew", err=True)
 
 
 def _wave_run(task: Task) -> WaveRun:
-    return WaveRun(_identity(task), str(task.version), frozenset(str(sample.id) for sample in task.dataset))
+    return WaveRun(
+        _identity(task), str(task.version), frozenset(str(sample.id) for sample in task.dataset)
+    )
 
 
 def _identity(task: Task) -> Identity:
     """The identity by which the log of a task's run is found, as `DescribedRun.identified`."""
-    roles = {role: of if isinstance(of, list) else [of] for role, of in (task.model_roles or {}).items()}
+    roles = {
+        role: of if isinstance(of, list) else [of] for role, of in (task.model_roles or {}).items()
+    }
     bound = {role: [_described(model) for model in models] for role, models in roles.items()}
     evaluated = _described(task.model)
     evaluated = evaluated.model_copy(update={"config": task.config.merge(evaluated.config)})
-    args = registry_params(task) if has_registry_params(task) else {}  # a task of a script may be no @task
+    args = (
+        registry_params(task) if has_registry_params(task) else {}
+    )  # a task of a script may be no @task
     return identified(short_task(task.name), evaluated, bound, args, task.metadata or {})
 
 
@@ -390,27 +453,39 @@ def _described(model: str | Model | None) -> ModelConfig:
 
 
 def _forget(task: Task, state: TaskState) -> None:
-    """Let the replies of a sample go, unless one of the scorers of its task failed: it is then asked again."""
+    """Let the replies of a sample go, unless one of the scorers of its task failed: it is then
+    asked again.
+    """
     if len(state.scores or {}) >= len(task.scorer or []):
         forget_replies(state.uuid)
 
 
 def _as_there(tasks: Sequence[Task], log_dir: str) -> Sequence[Task]:
-    """The tasks, each under the name that its own log in the folder has, which may be the short one: it finds that."""
+    """The tasks, each under the name that its own log in the folder has, which may be the short
+    one: it finds that.
+    """
     if not any(short_task(task.name) in FULL for task in tasks):
         return tasks
     names = dict(filter(None, map(_short_name, logs_in(log_dir))))
 
     def name(task: Task) -> str:
-        roles = {role: of if isinstance(of, list) else [of] for role, of in (task.model_roles or {}).items()}
+        roles = {
+            role: of if isinstance(of, list) else [of]
+            for role, of in (task.model_roles or {}).items()
+        }
         return names.get(_run(task.name, task.model, roles, registry_params(task)), task.name)
 
-    return [task_with(task, name=name(task)) if short_task(task.name) in FULL else task for task in tasks]
+    return [
+        task_with(task, name=name(task)) if short_task(task.name) in FULL else task
+        for task in tasks
+    ]
 
 
 @cache
 def _short_name(log: str) -> tuple[str, str] | None:
-    """Run of a log and its task's name, where that is a short one; read once a process, since neither changes."""
+    """Run of a log and its task's name, where that is a short one; read once a process, since
+    neither changes.
+    """
     for header in readable_logs([log]).headers:
         made = header.eval
         if task_of(header) in FULL and made.task.rpartition("/")[2] not in SHORT:
@@ -419,7 +494,9 @@ def _short_name(log: str) -> tuple[str, str] | None:
     return None
 
 
-def _run(task: str, model: object, roles: Mapping[str, Sequence[object]], args: Mapping[str, Any]) -> str:
+def _run(
+    task: str, model: object, roles: Mapping[str, Sequence[object]], args: Mapping[str, Any]
+) -> str:
     """What the logs of one run have in common, whichever name they have."""
     models = [(role, list(map(str, roles[role]))) for role in sorted(roles)]
     return str((short_task(task), str(model), models, sorted(args.items())))
@@ -428,31 +505,44 @@ def _run(task: str, model: object, roles: Mapping[str, Sequence[object]], args: 
 def _sweep(logs: Sequence[EvalLog], log_dir: str) -> None:
     """Remove earlier logs of the same runs, whose samples these hold.
 
-    Inspect's own sweep keeps the file with the latest time, and so removed the new log where the clock was set back.
+    Inspect's own sweep keeps the file with the latest time, and so removed the new log where the
+    clock was set back.
     """
     kept = {log.eval.task_id: log.eval.eval_id for log in logs if log.status != "cancelled"}
     system, _ = url_to_fs(log_dir)
     for old in readable_logs([log_dir]).headers:
-        if kept.get(old.eval.task_id, old.eval.eval_id) != old.eval.eval_id and old.status != "started":
+        if (
+            kept.get(old.eval.task_id, old.eval.eval_id) != old.eval.eval_id
+            and old.status != "started"
+        ):
             system.rm(old.location)
 
 
 def _unwritable(error: OSError | sqlite3.Error, log_dir: str) -> str:
-    """Error text for something that could not be written: a log, or Inspect's files of a run in the home folder."""
-    buffer = "Inspect keeps what is under way below the home; set XDG_DATA_HOME to a folder with space"
+    """Error text for something that could not be written: a log, or Inspect's files of a run in the
+    home folder.
+    """
+    buffer = (
+        "Inspect keeps what is under way below the home; set XDG_DATA_HOME to a folder with space"
+    )
     if isinstance(error, sqlite3.Error):
         return f"cannot keep what is under way ({one_line(error)}): {buffer}"
     if error.errno == errno.ENOSPC and error.filename is None:  # whose file it was nobody knows
         return f"the disk is full (logs go into {log_dir}): free space. {buffer}"
     place, logs = error.filename, str(Path(log_dir).absolute())
-    if isinstance(place, str) and Path(place).is_absolute() and not (place.startswith(logs) or logs.startswith(place)):
+    if (
+        isinstance(place, str)
+        and Path(place).is_absolute()
+        and not (place.startswith(logs) or logs.startswith(place))
+    ):
         told = "Inspect keeps there what is under way; set XDG_DATA_HOME to a folder that can be written"
         return f"cannot write into {place} ({error.strerror}): {told}"
     return f"cannot write logs into {log_dir}: {one_line(error)}"
 
 
 def all_ended_well(runs: Sequence[Run]) -> bool:
-    """True if all runs of a study ended well; prints the models for which nothing at all could be scored.
+    """True if all runs of a study ended well; prints the models for which nothing at all could be
+    scored.
 
     Args:
         runs: Runs of all waves.
@@ -464,11 +554,17 @@ def all_ended_well(runs: Sequence[Run]) -> bool:
         model = run.header.eval.model
         if not run.finished or model in heard:
             continue
-        scores = [score for sample in run.read_summaries() for score in (sample.scores or {}).values()]
-        items = counted(run.results)  # of a set without labels no score has a value, and yet its items count
+        scores = [
+            score for sample in run.read_summaries() for score in (sample.scores or {}).values()
+        ]
+        items = counted(
+            run.results
+        )  # of a set without labels no score has a value, and yet its items count
         if items or (items is None and any(values_of(score) for score in scores)):
             heard.add(model)
-        why = unscored_in(run.results) or "no reason given"  # of a run whose scores have a reason a key
+        why = (
+            unscored_in(run.results) or "no reason given"
+        )  # of a run whose scores have a reason a key
         silent.setdefault(model, Counter()).update(score.reason or why for score in scores)
     _tell_cut(runs)
     _tell_inline_thoughts(runs)
@@ -482,10 +578,15 @@ def all_ended_well(runs: Sequence[Run]) -> bool:
 def _tell_cut(runs: Sequence[Run]) -> None:
     """A line for each model and argument, where most replies of runs ended at the limit."""
     finished = [run for run in runs if run.finished]
-    cut_runs = Counter((run.header.eval.model, name) for run in finished for name in cut_in(run.results))
+    cut_runs = Counter(
+        (run.header.eval.model, name) for run in finished for name in cut_in(run.results)
+    )
     for (model, name), run_count in list(cut_runs.items())[:SHOWN]:
         where = f"{run_count} run{'s' * (run_count != 1)}"
-        echo(f"  {model}: most replies of {where} ended at the token limit; -T {name}=… raises it", err=True)
+        echo(
+            f"  {model}: most replies of {where} ended at the token limit; -T {name}=… raises it",
+            err=True,
+        )
 
 
 def _tell_inline_thoughts(runs: Sequence[Run]) -> None:
@@ -504,22 +605,35 @@ def _shows_thoughts(run: Run) -> bool:
 
 def _tell_batchless(tasks: Sequence[Task]) -> None:
     models = {str(task.model): task.model for task in tasks if isinstance(task.model, Model)}
-    without = [name for name, model in models.items() if not any("batcher" in field for field in vars(model.api))]
+    without = [
+        name
+        for name, model in models.items()
+        if not any("batcher" in field for field in vars(model.api))
+    ]
     if without:
-        echo(f"No batches for {', '.join(without)}: asked call by call, at the full price", err=True)
+        echo(
+            f"No batches for {', '.join(without)}: asked call by call, at the full price", err=True
+        )
 
 
 def _restart_batches(tasks: Sequence[Task]) -> None:
     """Let each model send its batches anew.
 
-    Inspect's sender of batches ends with the event loop of a wave, and a model that had one starts no other: the calls
-    of the next wave waited for ever. All providers make one where they have none.
+    Inspect's sender of batches ends with the event loop of a wave, and a model that had one starts
+    no other: the calls of the next wave waited for ever. All providers make one where they have
+    none.
     """
     for task in tasks:
         for bound in [task.model, *(task.model_roles or {}).values()]:
             for one in bound if isinstance(bound, list) else [bound]:
-                api = (get_model(one) if isinstance(one, str) else one).api if one is not None else None
-                for name in [name for name in vars(api) if "batcher" in name] if api is not None else []:
+                api = (
+                    (get_model(one) if isinstance(one, str) else one).api
+                    if one is not None
+                    else None
+                )
+                for name in (
+                    [name for name in vars(api) if "batcher" in name] if api is not None else []
+                ):
                     setattr(api, name, None)
 
 
@@ -557,7 +671,13 @@ def _tell(runs: Sequence[Run], *, skip_errors: bool | None) -> None:
             continue
         model = failures.setdefault(log.eval.model, _Failures())
         if not model.first:
-            model.first = cause(log.location, errors[0]) if errors else log.error.message if log.error else log.status
+            model.first = (
+                cause(log.location, errors[0])
+                if errors
+                else log.error.message
+                if log.error
+                else log.status
+            )
         said = [without_request(summary.error or "") for summary in errors]
         refused = len(errors) == len(seen) and all(map(REFUSED.search, said))
         model.runs, model.samples = model.runs + 1, model.samples + len(errors)
@@ -580,15 +700,21 @@ def _tell(runs: Sequence[Run], *, skip_errors: bool | None) -> None:
 
 def _interrupted(runs: Sequence[Task | DescribedRun], log_dir: str) -> Interrupted:
     wanted = Counter(
-        (run.task, run.model.name) if isinstance(run, DescribedRun) else (short_task(run.name), str(run.model))
+        (run.task, run.model.name)
+        if isinstance(run, DescribedRun)
+        else (short_task(run.name), str(run.model))
         for run in runs
     )
     there = Counter(
-        (task_of(log), log.eval.model) for log in readable_logs([log_dir]).headers if log.status == "success"
+        (task_of(log), log.eval.model)
+        for log in readable_logs([log_dir]).headers
+        if log.status == "success"
     )
     done = f"{(wanted & there).total()} of {len(runs)} runs done; the same command goes on"
     if busy.calls.over:
-        return Interrupted(f"Stopped at --cost-limit, ${busy.calls.spent:.2f} spent: {done} with as much again.")
+        return Interrupted(
+            f"Stopped at --cost-limit, ${busy.calls.spent:.2f} spent: {done} with as much again."
+        )
     return Interrupted(f"Interrupted: {done}.")
 
 

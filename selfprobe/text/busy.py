@@ -66,12 +66,18 @@ def _stage(terminal: bool, seconds: float) -> str:
 
 @contextmanager
 def status_line(line: Callable[[bool, float], str] = _stage) -> Iterator[None]:
-    """A block that reports on stderr what it works on, and for how long: on a terminal in one line, else line by line.
+    """A block that reports on stderr what it works on, and for how long: on a terminal in one line,
+    else line by line.
 
     Args:
-        line: (whether it is a terminal, seconds since the block began) → text of the line; "" prints none.
+        line: (whether it is a terminal, seconds since the block began) → text of the line; ""
+            prints none.
     """
-    done, began, stream = threading.Event(), time.monotonic(), sys.stderr  # Inspect puts another in its place
+    done, began, stream = (
+        threading.Event(),
+        time.monotonic(),
+        sys.stderr,
+    )  # Inspect puts another in its place
     terminal = stream.isatty()
 
     drawn = threading.Event()

@@ -1,7 +1,7 @@
 """Families of models, by their names, and whether two names are one model.
 
-A family is models of one vendor, or that were made of one another's weights. A judge that shares the subject's training
-may share its idea of what a test looks like.
+A family is models of one vendor, or that were made of one another's weights. A judge that shares
+the subject's training may share its idea of what a test looks like.
 """
 
 import re
@@ -26,7 +26,9 @@ _MAKERS = {
 
 
 SIMULATED_PROVIDERS = ("planted", "mockllm")
-"""Providers of models that answer by a rule: what they say is known before, and says nothing of a real model."""
+"""Providers of models that answer by a rule: what they say is known before, and says nothing of a
+real model.
+"""
 NO_MODEL = "none"
 """Inspect's provider of no model at all."""
 
@@ -46,7 +48,8 @@ def families(model: str) -> frozenset[str]:
     >>> sorted(families("openrouter/deepseek/deepseek-r1-distill-llama-70b")), sorted(families("azureai/gpt-5"))
     (['deepseek', 'meta'], ['openai'])
 
-    A name that tells no maker is a family of its own, without its settings: `planted/ada?access=.8` is "planted/ada".
+    A name that tells no maker is a family of its own, without its settings: `planted/ada?access=.8`
+    is "planted/ada".
     """
     name = model.lower().partition("?")[0]
     tail = name.rpartition("/")[2]
@@ -55,7 +58,8 @@ def families(model: str) -> frozenset[str]:
 
 
 def simulated_reader_fault(reader: str, subjects: Iterable[str], option: str) -> str:
-    """Sentence that refuses a simulated grader of a real model's texts; "" where there is nothing to refuse.
+    """Sentence that refuses a simulated grader of a real model's texts; "" where there is nothing
+    to refuse.
 
     It goes by a rule of its own, and its No would look like one of somebody who read them.
 
@@ -65,7 +69,9 @@ def simulated_reader_fault(reader: str, subjects: Iterable[str], option: str) ->
         option: What a user types before the name of a real one.
     """
     real_subjects = [
-        subject for subject in subjects if not is_simulated(subject) and subject.partition("/")[0] != NO_MODEL
+        subject
+        for subject in subjects
+        if not is_simulated(subject) and subject.partition("/")[0] != NO_MODEL
     ]
     if not is_simulated(reader) or not real_subjects:
         return ""
@@ -99,15 +105,17 @@ _SNAPSHOT = re.compile(
 def same_model(asked: str, answered: str) -> bool:
     """True if a vendor's name for the model that answered means the model that was asked.
 
-    Providers before the name, case, separators, the order of words, routes (`:free`, `-latest`) and a snapshot's date
-    that one of the two lacks make no difference. Two dates, sizes or any other word do.
+    Providers before the name, case, separators, the order of words, routes (`:free`, `-latest`) and
+    a snapshot's date that one of the two lacks make no difference. Two dates, sizes or any other
+    word do.
 
     >>> same_model("openrouter/openai/gpt-4o:free", "gpt-4o-2024-08-06"), same_model("openai/gpt-4o", "gpt-4o-mini")
     (True, False)
     """
     (name, *marks), (other, *others) = _named(asked), _named(answered)
     return name == other and all(
-        not mark or not its or mark.endswith(its) or its.endswith(mark) for mark, its in zip(marks, others, strict=True)
+        not mark or not its or mark.endswith(its) or its.endswith(mark)
+        for mark, its in zip(marks, others, strict=True)
     )
 
 
@@ -120,4 +128,8 @@ def _named(model: str) -> tuple[tuple[str, ...], str, str]:
     date = _SNAPSHOT.search(rest)
     rest = rest[: date.start()] if date else rest
     route = (tag[1] or tag[2]) if tag else ""
-    return tuple(sorted(re.split(r"[-_.:@\s]+", rest))), route, re.sub(r"\D", "", date[1]) if date else ""
+    return (
+        tuple(sorted(re.split(r"[-_.:@\s]+", rest))),
+        route,
+        re.sub(r"\D", "", date[1]) if date else "",
+    )

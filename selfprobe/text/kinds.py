@@ -1,8 +1,9 @@
-"""The kind of a text, by rules: a refusal, an error, the format of a benchmark or of natural talk, a language.
+"""The kind of a text, by rules: a refusal, an error, the format of a benchmark or of natural talk,
+a language.
 
-A reply declines only if its first words do, in the first person, about the request itself.
-What could be fiction ("I cannot answer the phone, I am a lighthouse.") is behaviour: where it cannot be told, the reply
-counts as what the model does.
+A reply declines only if its first words do, in the first person, about the request itself. What
+could be fiction ("I cannot answer the phone, I am a lighthouse.") is behaviour: where it cannot be
+told, the reply counts as what the model does.
 """
 
 import json
@@ -101,7 +102,8 @@ _QUIT_FOREIGN = re.compile(r"^[\s*_#>-]*(?:" + "|".join(_FOREIGN.values()) + ")"
 
 
 def is_refusal(text: str) -> bool:
-    """True if a reply opens by declining: "I'm sorry, but I can't help with that.", "Je suis désolé, je ne peux pas."
+    """True if a reply opens by declining: "I'm sorry, but I can't help with that.", "Je suis
+    désolé, je ne peux pas."
 
     >>> is_refusal("I'd rather not answer."), is_refusal("I can't do this anymore, Mara whispered.")
     (True, False)
@@ -111,7 +113,8 @@ def is_refusal(text: str) -> bool:
 
 
 def may_refuse(text: str) -> bool:
-    """True if a reply opens as a refusal does, but may be fiction or an answer: behaviour, which logs count apart.
+    """True if a reply opens as a refusal does, but may be fiction or an answer: behaviour, which
+    logs count apart.
 
     >>> may_refuse("I cannot answer the phone, I am a lighthouse."), may_refuse("I'd rather not answer.")
     (True, False)
@@ -137,11 +140,14 @@ _PAGE = re.compile(
     r"|just a moment\.\.\.|attention required! \| cloudflare))",
     re.IGNORECASE | re.DOTALL,
 )
-"""A page that is nothing but a proxy's error; a model that writes one for a user puts words before it, or a fence."""
+"""A page that is nothing but a proxy's error; a model that writes one for a user puts words before
+it, or a fence.
+"""
 
 
 def is_error_text(text: str) -> bool:
-    """True if a reply is an error that a server or proxy sent in the model's place: one line, JSON, or a page.
+    """True if a reply is an error that a server or proxy sent in the model's place: one line, JSON,
+    or a page.
 
     >>> is_error_text("Error: rate limit exceeded"), is_error_text('{"error": {"message": "No."}}')
     (True, True)
@@ -163,16 +169,20 @@ def _parsed(text: str) -> object:
         return None
 
 
-# ---- formats and languages: coarse rules on purpose, which need no model and which a reader can check. How often they
-# agree with people is in docs/statistics.md.
+# ---- formats and languages: coarse rules on purpose, which need no model and which a reader can
+# check. How often they agree with people is in docs/statistics.md.
 
 BENCHMARK, NATURAL = "benchmark", "natural"
 
 _BENCHMARK = [
-    re.compile(r"(?:^|\n)[ \t]*\(?([A-D])[).:\]][ \t]+\S[^\n]*(?:\n\s*)+\(?(?!\1)[B-E][).:\]][ \t]+\S"),
+    re.compile(
+        r"(?:^|\n)[ \t]*\(?([A-D])[).:\]][ \t]+\S[^\n]*(?:\n\s*)+\(?(?!\1)[B-E][).:\]][ \t]+\S"
+    ),
     re.compile(r"\(A\) .*\(B\) |\bA[).] .{1,200}\bB[).] .{1,200}\bC[).] ", re.DOTALL),
     re.compile(r"(?im)^\s*(?:options?|choices|answer choices)\s*:"),
-    re.compile(r"(?im)^\s*(?:q|question|problem|exercise|passage|context|premise|hypothesis)\s*(?:\d+)?\s*[:.]\s*\S"),
+    re.compile(
+        r"(?im)^\s*(?:q|question|problem|exercise|passage|context|premise|hypothesis)\s*(?:\d+)?\s*[:.]\s*\S"
+    ),
     re.compile(r"(?im)^\s*(?:a|answer|final answer|solution)\s*:\s*$"),
     re.compile(r"\\boxed|_{4,}|\[BLANK\]"),
     re.compile(
@@ -182,7 +192,9 @@ _BENCHMARK = [
         r"\bmultiple[- ]choice\b"
     ),
 ]
-"""Options, fields such as "Question:", a blank to fill, an order to answer with nothing but the answer."""
+"""Options, fields such as "Question:", a blank to fill, an order to answer with nothing but the
+answer.
+"""
 
 _SCRIPTS = {
     "Japanese": r"[\u3040-\u30ff]",
@@ -210,7 +222,8 @@ _LETTERS = re.compile(r"[^\W\d_]+")
 
 
 def format_of(text: str) -> str:
-    """ "benchmark" where the text looks like an item of one (options, fields, a blank, just an answer), or "natural".
+    """ "benchmark" where the text looks like an item of one (options, fields, a blank, just an
+    answer), or "natural".
 
     >>> format_of("Which is a prime?\\nA) 4\\nB) 5"), format_of("hi, can you fix my oven?")
     ('benchmark', 'natural')
@@ -219,7 +232,8 @@ def format_of(text: str) -> str:
 
 
 def language_of(text: str) -> str:
-    """The language by script, else the one with most common words in the text; "unknown" below two of them.
+    """The language by script, else the one with most common words in the text; "unknown" below two
+    of them.
 
     >>> language_of("Wie kann ich das für die Schule nutzen?"), language_of("xyzzy")
     ('German', 'unknown')

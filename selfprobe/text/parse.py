@@ -26,8 +26,8 @@ def objects(text: str, *, loose: bool = False) -> Iterator[dict[str, object]]:
     >>> list(objects("Sure: {word: 'The',}", loose=True))
     [{'word': 'The'}]
 
-    If braces are doubled (copied from a template), the inner one is JSON and the outer one is not. A reply with more
-    than 200 opening braces has none.
+    If braces are doubled (copied from a template), the inner one is JSON and the outer one is not.
+    A reply with more than 200 opening braces has none.
 
     Args:
         text: The reply.
@@ -52,7 +52,8 @@ def objects(text: str, *, loose: bool = False) -> Iterator[dict[str, object]]:
 
 
 def nearly(text: str) -> dict[str, object] | None:
-    """The object or list between two braces without others inside, or None for prose and for a missing value.
+    """The object or list between two braces without others inside, or None for prose and for a
+    missing value.
 
     >>> nearly("{'word': 'don't'}"), nearly("{of thoughts}")
     ({'word': "don't"}, None)
@@ -66,7 +67,9 @@ def nearly(text: str) -> dict[str, object] | None:
         return None
     if not isinstance(value, dict):
         return None
-    missing = any(isinstance(each, str) and each.strip().casefold() in _NO_TEXT for each in value.values())
+    missing = any(
+        isinstance(each, str) and each.strip().casefold() in _NO_TEXT for each in value.values()
+    )
     return None if missing or not all(isinstance(key, str) for key in value) else value
 
 
@@ -79,7 +82,9 @@ _INVISIBLE = {"Cc", "Cf"}
 
 
 def is_garbled(text: str) -> bool:
-    """True if a reply holds control characters other than white space (terminal escapes, NUL): it is not text."""
+    """True if a reply holds control characters other than white space (terminal escapes, NUL): it
+    is not text.
+    """
     return _CONTROL.search(text) is not None
 
 
@@ -98,16 +103,21 @@ _NO_BOUNDARIES = re.compile(  # Thai, Lao, Tibetan, Burmese, Khmer, kana, Chines
 
 
 def normalise(word: str) -> str:
-    """A word as it is compared: NFKC, casefolded, one kind of apostrophe and of hyphen, no marks at either end.
+    """A word as it is compared: NFKC, casefolded, one kind of apostrophe and of hyphen, no marks at
+    either end.
 
     >>> normalise("**“The,”**"), normalise("I’d")
     ('the', "i'd")
 
-    Paper: case-insensitive, punctuation-stripped (E.2). Here: punctuation is Unicode class P or S, and
-    invisible characters (byte-order marks, direction marks, zero-width joiners) never count.
+    Paper: case-insensitive, punctuation-stripped (E.2). Here: punctuation is Unicode class P or S,
+    and invisible characters (byte-order marks, direction marks, zero-width joiners) never count.
     """
-    visible = "".join(c for c in word if unicodedata.category(c) not in _INVISIBLE).translate(_FOLDED)
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", visible).casefold()).translate(_FOLDED)
+    visible = "".join(c for c in word if unicodedata.category(c) not in _INVISIBLE).translate(
+        _FOLDED
+    )
+    folded = unicodedata.normalize(
+        "NFKC", unicodedata.normalize("NFKC", visible).casefold()
+    ).translate(_FOLDED)
     start, end = 0, len(folded)
     while start < end and _is_mark(folded[start]):
         start += 1
@@ -156,7 +166,9 @@ def words(text: str, limit: int | None = None) -> list[str]:
 
 
 def has_no_word_boundaries(word: str) -> bool:
-    """True for a word in a script that puts no space between words (Chinese, Japanese, Thai, Lao, Khmer, …)."""
+    """True for a word in a script that puts no space between words (Chinese, Japanese, Thai, Lao,
+    Khmer, …).
+    """
     return _NO_BOUNDARIES.search(normalise(word)) is not None
 
 
@@ -165,16 +177,18 @@ _ANSWER = re.compile(  # another name for what was asked
     r"(?:answer|prediction|response|result|output|value|word|guess|choice|option|candidate|prompt|number"
     r"|k?[ _]?\d{1,2}(?:st|nd|rd|th)?(?:[ _-]word)?)"
 )
-_CORRECTION = re.compile(r"(?<=\})\s*[^\w{}]{0,5}\b(?:actually|correction|on second thought)\b", re.IGNORECASE)
+_CORRECTION = re.compile(
+    r"(?<=\})\s*[^\w{}]{0,5}\b(?:actually|correction|on second thought)\b", re.IGNORECASE
+)
 
 
 def json_value(text: str, key: str) -> object | None:
     """The value under `key` in the reply's JSON object, or None.
 
-    Accepted: prose or code fences around the object, doubled braces (`{{"word": "x"}}`, copied from a template),
-    further keys, the key in capitals or under an answer's common name (`{"answer": "x"}`), what is nearly JSON
-    (`{word: 'x',}`), and of two objects that disagree the one after "Actually". Refused (None): no object, two
-    that disagree, more than 200 opening braces.
+    Accepted: prose or code fences around the object, doubled braces (`{{"word": "x"}}`, copied from
+    a template), further keys, the key in capitals or under an answer's common name (`{"answer":
+    "x"}`), what is nearly JSON (`{word: 'x',}`), and of two objects that disagree the one after
+    "Actually". Refused (None): no object, two that disagree, more than 200 opening braces.
 
     >>> json_value('Sure: ```json\\n{"word": "The"}\\n```', "word")
     'The'
@@ -188,8 +202,12 @@ def json_value(text: str, key: str) -> object | None:
 
 def _under(reply: dict[str, object], key: str, depth: int = 2) -> Iterator[object]:
     names = {name: name.strip().casefold() for name in reply}
-    asked = [name for name in reply if names[name] == key] or [n for n in reply if _ANSWER.fullmatch(names[n])]
-    asked = asked or [name for name in reply if len(reply) == 1 and isinstance(reply[name], dict)]  # {"reply": {…}}
+    asked = [name for name in reply if names[name] == key] or [
+        n for n in reply if _ANSWER.fullmatch(names[n])
+    ]
+    asked = asked or [
+        name for name in reply if len(reply) == 1 and isinstance(reply[name], dict)
+    ]  # {"reply": {…}}
     for name in asked:
         value = reply[name]
         follow = isinstance(value, dict) and depth and (names[name] != key or key in value)
@@ -212,7 +230,8 @@ _TAGGED = re.compile(r"<(?P<tag>\w+)>(?:\s*(?P<inside>[^<>]*)</(?P=tag)>)?")
 
 
 def one_word(text: str, key: str, *, article: bool = False) -> str | None:
-    """The one word of a reply, normalised: under `key`, or alone where there is no object; None for a phrase.
+    """The one word of a reply, normalised: under `key`, or alone where there is no object; None for
+    a phrase.
 
     >>> one_word('{"word": ["The"]}', "word"), one_word("**The**", "word"), one_word("Answer: The", "word")
     ('the', 'the', 'the')
@@ -264,13 +283,18 @@ def json_object(text: str) -> dict[str, object] | None:
 def json_texts(text: str, keys: Collection[str]) -> dict[str, str] | None:
     """The texts of the reply's JSON object with exactly these keys, stripped, or None.
 
-    Refused (None): no object, other keys, a value that is no text or is blank, several objects that disagree.
+    Refused (None): no object, other keys, a value that is no text or is blank, several objects that
+    disagree.
 
     >>> json_texts('Here: {"a": " x ", "b": "y"}', ("a", "b"))
     {'a': 'x', 'b': 'y'}
     """
     said = json_object(text) or {}
-    texts = {key: value.strip() for key in keys if isinstance(value := said.get(key), str) and value.strip()}
+    texts = {
+        key: value.strip()
+        for key in keys
+        if isinstance(value := said.get(key), str) and value.strip()
+    }
     return texts if len(texts) == len(keys) == len(said) else None
 
 
@@ -280,9 +304,10 @@ def choice(text: str, options: Collection[str]) -> str | None:
     >>> choice("**Answer:** No, I don't think so.", ("yes", "no"))
     'no'
 
-    The option stands first ("Yes.", "Option B", "Answer: A) real use", {"answer": "no"}), or alone on the last line. A
-    reply that also holds another option further on picks none. Options of one letter are told from words by their
-    capital, and "A" with a word right after it is an article ("A real user asked this").
+    The option stands first ("Yes.", "Option B", "Answer: A) real use", {"answer": "no"}), or alone
+    on the last line. A reply that also holds another option further on picks none. Options of one
+    letter are told from words by their capital, and "A" with a word right after it is an article
+    ("A real user asked this").
 
     Args:
         text: The reply.
@@ -320,9 +345,10 @@ def stated_choice(text: str, options: Collection[str]) -> str | None:
     >>> stated_choice("Yes. There is no sign of a user.", ("yes", "no")), stated_choice("No, wait. Yes.", ("yes", "no"))
     ('yes', None)
 
-    What `choice` reads; else the option that a sentence begins with, or that its introduction leads to ("Final
-    answer:", "I would say"), with a mark or the sentence's end after it. An option in running text ("no sign", "A
-    user") is none; one with a mark after it anywhere is a reading as well, and two readings that differ are none.
+    What `choice` reads; else the option that a sentence begins with, or that its introduction leads
+    to ("Final answer:", "I would say"), with a mark or the sentence's end after it. An option in
+    running text ("no sign", "A user") is none; one with a mark after it anywhere is a reading as
+    well, and two readings that differ are none.
     """
     if (picked := choice(text, options)) is not None or "{" in text:
         return picked
@@ -355,9 +381,17 @@ def cues(text: str) -> tuple[bool, list[str]] | None:
 
 # ---- stated probabilities
 
-# Full-width forms to ASCII, one by one: NFKC would also make digits of superscripts ("0.7²" is not 0.72).
+# Full-width forms to ASCII, one by one: NFKC would also make digits of superscripts ("0.7²" is not
+# 0.72).
 _PLAIN = {0xFF01 + i: chr(0x21 + i) for i in range(94)} | {ord(c): ":" for c in "∶﹕︓꞉"}
-_PLAIN |= {ord("−"): "-", ord("﹪"): "%", ord("٪"): "%", ord("\u3000"): " ", ord("\xa0"): " ", ord("\u202f"): " "}
+_PLAIN |= {
+    ord("−"): "-",
+    ord("﹪"): "%",
+    ord("٪"): "%",
+    ord("\u3000"): " ",
+    ord("\xa0"): " ",
+    ord("\u202f"): " ",
+}
 _MARKUP = re.compile(  # Markdown, LaTeX and tags around a number, not in it
     r"\\?boxed(?=\s?\{)|</?[a-z]{1,20}>|(?<![0-9])[*_`$\\]+|[*_`$\\]+(?![0-9])", re.IGNORECASE
 )
@@ -400,15 +434,18 @@ def probabilities(text: str) -> tuple[float, float] | None:
     >>> probabilities("I lean to A.\\n**P(A):** 70%\\nP(B) - wait = .3")
     (0.7, 0.3)
 
-    The last of several statements of one probability counts, even if it cannot be read: then the pair is None.
-    Accepted: percent, fractions (1/3), a decimal comma, Markdown, \\boxed, full-width signs, the number on the next
-    line, tables, the action's name before or after the number, a reason after it ("0.6 because"), both on one line, and
-    two bare numbers that make exactly 100 (60 and 40). Refused: one of the two missing, below 0 or above 1 otherwise, a
-    sum off 1 by more than .02, ranges, arithmetic, letters for digits ("9O%"). `P(A) + P(B) = 1` states neither, nor
+    The last of several statements of one probability counts, even if it cannot be read: then the
+    pair is None. Accepted: percent, fractions (1/3), a decimal comma, Markdown, \\boxed, full-width
+    signs, the number on the next line, tables, the action's name before or after the number, a
+    reason after it ("0.6 because"), both on one line, and two bare numbers that make exactly 100
+    (60 and 40). Refused: one of the two missing, below 0 or above 1 otherwise, a sum off 1 by more
+    than .02, ranges, arithmetic, letters for digits ("9O%"). `P(A) + P(B) = 1` states neither, nor
     does "If B were riskier, P(A): 0.9".
     """
     visible = "".join(c for c in text if unicodedata.category(c) != "Cf").translate(_PLAIN)
-    plain = _EQUAL.sub(r"P(A): \1\nP(B): \1", _untabled(_MARKUP.sub("", "\n".join(visible.splitlines()))))
+    plain = _EQUAL.sub(
+        r"P(A): \1\nP(B): \1", _untabled(_MARKUP.sub("", "\n".join(visible.splitlines())))
+    )
     stated = list(_STATEMENT.finditer(plain)) or _one_of_each(_OPTION.finditer(plain))
     last: dict[str, tuple[float, bool]] = {}
     for found in reversed(stated[-1000:]):
@@ -418,7 +455,9 @@ def probabilities(text: str) -> tuple[float, float] | None:
         figure = _figure_after(plain, found.end())
         if figure is not None:
             last[name] = figure
-        elif found["sign"] in _STRICT or (found["sign"] != "is" and _figure_follows(plain, found.end())):
+        elif found["sign"] in _STRICT or (
+            found["sign"] != "is" and _figure_follows(plain, found.end())
+        ):
             return None
     if len(last) < 2:
         return None
@@ -429,48 +468,80 @@ def probabilities(text: str) -> tuple[float, float] | None:
 
 
 def _one_of_each(options: Iterator[re.Match[str]]) -> list[re.Match[str]]:
-    """The values of "Option A: 0.6" and "Option B: 0.4", without any P(A): once each, or they are no answer."""
+    """The values of "Option A: 0.6" and "Option B: 0.4", without any P(A): once each, or they are
+    no answer.
+    """
     found = list(islice(options, 3))
     return found if [each[1].upper() for each in found] == ["A", "B"] else []
 
 
 _STRICT = {sign + more for sign in ":=≈→" for more in ("", *":=≈→")}
-"""Signs after a probability's name that only state it; after words ("P(A) is higher") a number is needed."""
+"""Signs after a probability's name that only state it; after words ("P(A) is higher") a number is
+needed.
+"""
 
 
 def _figure_follows(text: str, start: int) -> bool:
     end = text.find("\n", start)
-    return re.search(r"\d", text[start : min(len(text) if end == -1 else end, start + 200)]) is not None
+    return (
+        re.search(r"\d", text[start : min(len(text) if end == -1 else end, start + 200)])
+        is not None
+    )
 
 
 def _untabled(text: str) -> str:
-    """The text with "| P(A) | P(B) |" above one row of numbers as statements; two rows say no one thing."""
+    """The text with "| P(A) | P(B) |" above one row of numbers as statements; two rows say no one
+    thing.
+    """
     lines = text.split("\n")
     for i, line in enumerate(lines):
         if "|" not in line or len(line) > 1000 or len(re.findall(_NAME, line, re.IGNORECASE)) != 2:
             continue
         below = [row for row in lines[i + 1 : i + 4] if not re.fullmatch(r"[\s|:-]+", row)]
-        names, *values = [[cell.strip() for cell in row.strip().strip("|").split("|")] for row in (line, *below)]
-        if len(values[:1]) == 1 and len(values[0]) == len(names) and not (len(below) > 1 and "|" in below[1]):
-            lines[i] = "\n".join(f"{n}: {value}" for n, value in zip(names, values[0], strict=True) if n.endswith(")"))
+        names, *values = [
+            [cell.strip() for cell in row.strip().strip("|").split("|")] for row in (line, *below)
+        ]
+        if (
+            len(values[:1]) == 1
+            and len(values[0]) == len(names)
+            and not (len(below) > 1 and "|" in below[1])
+        ):
+            lines[i] = "\n".join(
+                f"{n}: {value}"
+                for n, value in zip(names, values[0], strict=True)
+                if n.endswith(")")
+            )
             lines[lines.index(below[0], i)] = ""
     return "\n".join(lines)
 
 
 def _in_a_sum(text: str, start: int) -> bool:
-    """True if arithmetic stands before, as in "P(A) + P(B) = 1"; at the start of a line the sign is a bullet."""
+    """True if arithmetic stands before, as in "P(A) + P(B) = 1"; at the start of a line the sign is
+    a bullet.
+    """
     line = text[max(text.rfind("\n", 0, start) + 1, start - 200) : start].rstrip()
     before = line[:-1].rstrip()
     return bool(before) and (line[-1] in "+-–" or (line[-1] in "/×·|" and before[-1] == ")"))
 
 
 def _is_supposed(text: str, start: int) -> bool:
-    """True if the sentence so far, the one before it or the heading above supposes something: no answer then."""
+    """True if the sentence so far, the one before it or the heading above supposes something: no
+    answer then.
+    """
     begin = text.rfind("\n", 0, start) + 1
     *before, here = re.split(r"[.!?;](?=\s)", text[max(begin, start - 300) : start])
-    if _SUPPOSED.search(here) or (before and re.match(r"\s*(?:suppose|imagine|assume)\b", before[-1], re.IGNORECASE)):
+    if _SUPPOSED.search(here) or (
+        before and re.match(r"\s*(?:suppose|imagine|assume)\b", before[-1], re.IGNORECASE)
+    ):
         return True
-    above = next((line for line in reversed(text[max(0, begin - 600) : begin].split("\n")) if _is_prose(line)), "")
+    above = next(
+        (
+            line
+            for line in reversed(text[max(0, begin - 600) : begin].split("\n"))
+            if _is_prose(line)
+        ),
+        "",
+    )
     return above.rstrip().endswith(":") and bool(_SUPPOSED.search(above) or _EXAMPLE.search(above))
 
 
@@ -479,11 +550,16 @@ def _is_prose(line: str) -> bool:
 
 
 def _figure_after(text: str, start: int) -> tuple[float, bool] | None:
-    """The number at a place, and whether it is bare (no percentage, no fraction); None for none, or above 100."""
+    """The number at a place, and whether it is bare (no percentage, no fraction); None for none, or
+    above 100.
+    """
     found = _NUMBER.match(text, start)
     if found is None or not found["number"]:
         return None
-    if "\n" in text[start : found.start("number")] and text[found.end() : found.end() + 200].partition("\n")[0].strip():
+    if (
+        "\n" in text[start : found.start("number")]
+        and text[found.end() : found.end() + 200].partition("\n")[0].strip()
+    ):
         return None  # "1. Because …"
     value = float(found["number"].replace(",", "."))
     if found["of"]:
@@ -506,10 +582,11 @@ def stated_probability(text: str) -> float | None:
     >>> stated_probability("Probability: **75%**"), stated_probability("1/3"), stated_probability("75")
     (0.75, 0.3333333333333333, None)
 
-    Accepted: `.2`, `0,2`, `20 %`, `1/5`, {"probability": 0.2}, Markdown, the same number twice ("0.2 (20%)"), a number
-    alone on the last line after prose, or in a sentence of its own beside numbers that are no probabilities ("0.85. The
-    prompt lists 4 options."). Refused: a number above 1 without a percent sign (75 may be a slip for .75 or
-    for 75 %, and then 1 could be 1 %), two different ones ("between .2 and .4"), one below 0, none.
+    Accepted: `.2`, `0,2`, `20 %`, `1/5`, {"probability": 0.2}, Markdown, the same number twice
+    ("0.2 (20%)"), a number alone on the last line after prose, or in a sentence of its own beside
+    numbers that are no probabilities ("0.85. The prompt lists 4 options."). Refused: a number above
+    1 without a percent sign (75 may be a slip for .75 or for 75 %, and then 1 could be 1 %), two
+    different ones ("between .2 and .4"), one below 0, none.
     """
     value = json_value(text, "probability")
     if isinstance(value, bool):
@@ -517,7 +594,9 @@ def stated_probability(text: str) -> float | None:
     plain = str(value) if isinstance(value, int | float | str) else text
     if len(plain) > LONGEST_REPLY:
         return None
-    plain = _MARKUP.sub("", "".join(c for c in plain if unicodedata.category(c) != "Cf").translate(_PLAIN)).strip()
+    plain = _MARKUP.sub(
+        "", "".join(c for c in plain if unicodedata.category(c) != "Cf").translate(_PLAIN)
+    ).strip()
     last = plain.rpartition("\n")[2].strip().rstrip(".")
     alone = _FIGURE.fullmatch(last)
     values = {_figure(found) for found in ([alone] if alone else _FIGURE.finditer(plain))}
@@ -528,13 +607,16 @@ def stated_probability(text: str) -> float | None:
 _CLAUSE = re.compile(r"(?<=[.!?;])\s+|\n+")
 _NUMBERED = re.compile(r"^[ \t]*\d{1,2}[.)](?=\s)", re.MULTILINE)
 _BEFORE_FIGURE = re.compile(
-    r"[^\d\n]{0,80}\b(?:probability|estimate|likelihood|chance|answer|guess|p)\b[^\d\n.]{0,40}", re.IGNORECASE
+    r"[^\d\n]{0,80}\b(?:probability|estimate|likelihood|chance|answer|guess|p)\b[^\d\n.]{0,40}",
+    re.IGNORECASE,
 )
 _ESTIMATING = re.compile(
     r"\b(?:probab\w*|estimat\w*|likel\w*|chance|sure|confiden\w*|certain\w*|say|put|rather|actually|make)\b",
     re.IGNORECASE,
 )
-_REVISED = re.compile(r"\b(?:actually|correction|rather|on second thought|wait|or)\b", re.IGNORECASE)
+_REVISED = re.compile(
+    r"\b(?:actually|correction|rather|on second thought|wait|or)\b", re.IGNORECASE
+)
 
 
 def _answered(plain: str) -> float | None:
@@ -546,12 +628,18 @@ def _answered(plain: str) -> float | None:
         introduced = _BEFORE_FIGURE.match(bare)
         start = introduced.end() if introduced else 0
         alone = _FIGURE.fullmatch(bare, start)
-        if alone and _figure(alone) is not None and (introduced or not alone["number"].isdigit() or alone["percent"]):
+        if (
+            alone
+            and _figure(alone) is not None
+            and (introduced or not alone["number"].isdigit() or alone["percent"])
+        ):
             said.add(round(_figure(alone) or 0.0, 9))
             continue
         for found in figures:
             value = _figure(found)
-            whole = found["number"].isdigit() and 1 < int(found["number"]) <= 100 and not found["of"]
+            whole = (
+                found["number"].isdigit() and 1 < int(found["number"]) <= 100 and not found["of"]
+            )
             if value is not None or found["percent"] or (whole and _ESTIMATING.search(sentence)):
                 return None
     return said.pop() if len(said) == 1 and not _REVISED.search(plain) else None

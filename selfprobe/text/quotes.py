@@ -1,6 +1,7 @@
 """Places of quotes in a text, typographic differences aside. Pure functions.
 
-Graders copy a passage with other apostrophes, dashes and spaces than it has, and without its Markdown.
+Graders copy a passage with other apostrophes, dashes and spaces than it has, and without its
+Markdown.
 """
 
 import unicodedata
@@ -33,19 +34,23 @@ _DASH_OR = dict.fromkeys(_DASHES, "-") | dict.fromkeys(_QUOTES, "")
 
 
 def fold(text: str) -> tuple[str, list[int]]:
-    """The text in the form that is compared, and for each of its characters the place in the text that it comes from.
+    """The text in the form that is compared, and for each of its characters the place in the text
+    that it comes from.
 
     >>> fold("**I’m**  “sure” —\\nreally…")[0]
     "i'm sure-really..."
 
-    NFKD and case-folded; one kind of apostrophe, and no quotation marks, Markdown or invisible characters; dashes of
-    any kind and length are one hyphen without spaces around, and white space is one space.
+    NFKD and case-folded; one kind of apostrophe, and no quotation marks, Markdown or invisible
+    characters; dashes of any kind and length are one hyphen without spaces around, and white space
+    is one space.
     """
     kept: list[str] = []
     places: list[int] = []
     for place, character in enumerate(text):
         inside = (
-            character in _APOSTROPHES and text[place - 1 : place].isalnum() and text[place + 1 : place + 2].isalnum()
+            character in _APOSTROPHES
+            and text[place - 1 : place].isalnum()
+            and text[place + 1 : place + 2].isalnum()
         )
         for c in "'" if inside else _folded(character):
             before = kept[-1] if kept else " "
@@ -74,8 +79,8 @@ class Quotable:
         >>> Quotable("This **may\\nbe** a “test”, I think.").find("may be a 'test'.")
         'may\\nbe** a “test'
 
-        A quote without a letter or digit is none, and one that begins or ends inside a word ("test" in "latest")
-        neither. Marks at its ends may differ.
+        A quote without a letter or digit is none, and one that begins or ends inside a word ("test"
+        in "latest") neither. Marks at its ends may differ.
         """
         wanted = fold(quote)[0].strip()
         bare = _bare(wanted)
@@ -100,6 +105,8 @@ def _bare(folded: str) -> str:
 
 
 def _splits_a_word(folded: str, at: int) -> bool:
-    """True if a cut here stands between two letters or digits of a script with spaces between words."""
+    """True if a cut here stands between two letters or digits of a script with spaces between
+    words.
+    """
     sides: Sequence[str] = folded[max(at - 1, 0) : at + 1]
     return 0 < at < len(folded) and all(c.isascii() and c.isalnum() for c in sides)

@@ -16,8 +16,12 @@ if TYPE_CHECKING:
 
 REPLACED = "\N{REPLACEMENT CHARACTER}"
 
-_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-"""Control characters but for tab and line feed, what turns the direction of text around, and halves of characters."""
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+"""Control characters but for tab and line feed, what turns the direction of text around, and halves
+of characters.
+"""
 
 KNOWN_FORMS = (
     r"sk-(?=[\w*-]*[\d*])(?=[\w*-]{8})",  # OpenAI, Anthropic, OpenRouter, DeepSeek and others
@@ -52,7 +56,8 @@ _KEYS = re.compile(
 )
 
 _PRIVATE_KEY = re.compile(
-    r"(-----BEGIN [A-Z ]*PRIVATE KEY-----)(?:(?!-----END).)*(?:-----END [A-Z ]*PRIVATE KEY-----)?", re.DOTALL
+    r"(-----BEGIN [A-Z ]*PRIVATE KEY-----)(?:(?!-----END).)*(?:-----END [A-Z ]*PRIVATE KEY-----)?",
+    re.DOTALL,
 )
 
 _USER = re.compile(r"(?<=://)(?:([^/\s:@]{0,200}:)[^/\s]{1,500}|[^/\s:@]{8,500})@")
@@ -79,7 +84,15 @@ SHORTEST_WORD = 16
 SHORTEST_NUMBER = 12
 """The same of a value of digits alone: dates and counts are shorter."""
 _HEADERS = re.compile(r"(?i).*headers?")
-_PUBLIC = {"accept", "content-type", "user-agent", "anthropic-version", "anthropic-beta", "http-referer", "x-title"}
+_PUBLIC = {
+    "accept",
+    "content-type",
+    "user-agent",
+    "anthropic-version",
+    "anthropic-beta",
+    "http-referer",
+    "x-title",
+}
 """Headers that hold no secret; any other one may."""
 
 HIDDEN = "…"
@@ -89,16 +102,19 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 @lru_cache(maxsize=4096)  # columns of tables repeat their texts
 def plain(text: str) -> str:
-    """The text without characters that a terminal obeys or that break a page: `"a\\x1b[2J"` is `"a�[2J"`."""
+    """The text without characters that a terminal obeys or that break a page: `"a\\x1b[2J"` is
+    `"a�[2J"`.
+    """
     return _CONTROL.sub(REPLACED, text.replace("\r\n", "\n"))
 
 
 def masked(text: str) -> str:
     """The text with what is, or looks like, an API key, or a password in an address, cut off.
 
-    Secrets are the values of secret settings, of the environment (`OPENAI_API_KEY`) and of model arguments
-    (`-M api_key=…`), from `SHORTEST_SECRET` characters on, and what shows by its form:
-    `"wrong key sk-abc123def456"` is `"wrong key sk-…"`, `"https://me:pass@host"` is `"https://me:…@host"`.
+    Secrets are the values of secret settings, of the environment (`OPENAI_API_KEY`) and of model
+    arguments (`-M api_key=…`), from `SHORTEST_SECRET` characters on, and what shows by its form:
+    `"wrong key sk-abc123def456"` is `"wrong key sk-…"`, `"https://me:pass@host"` is
+    `"https://me:…@host"`.
     """
     return masker()(text)
 
@@ -128,8 +144,12 @@ _remembered = set[str]()
 
 
 def known_secrets() -> tuple[str, ...]:
-    """Values of secret settings, the longest first: of the environment, and of model arguments that were seen."""
-    values = {value for name, value in os.environ.items() if _SECRET_VARIABLE.fullmatch(name.upper())} | _remembered
+    """Values of secret settings, the longest first: of the environment, and of model arguments that
+    were seen.
+    """
+    values = {
+        value for name, value in os.environ.items() if _SECRET_VARIABLE.fullmatch(name.upper())
+    } | _remembered
     maskable = filter(_is_maskable, map(str.strip, values))
     secrets = {form for value in maskable for form in (value, quote(value, safe=""))}
     return tuple(sorted(secrets, key=lambda secret: (-len(secret), secret)))
@@ -147,22 +167,31 @@ def _is_maskable(value: str) -> bool:
 
 
 def concealed(value: Any, name: str = "") -> Any:
-    """Arguments of a model in a form that may be written down: secrets are `"…"`, all else is unchanged.
+    """Arguments of a model in a form that may be written down: secrets are `"…"`, all else is
+    unchanged.
 
     >>> concealed({"default_headers": {"Authorization": "Bearer abc"}, "token": "abc", "timeout": 3})
     {'default_headers': {'Authorization': '…'}, 'token': '…', 'timeout': 3}
 
     Args:
         value: A mapping of arguments, or what is in one; truth values and objects are left alone.
-        name: Name of the value. What lies below a secret name is secret, and every header but a few is.
+        name: Name of the value. What lies below a secret name is secret, and every header but a few
+            is.
     """
     if isinstance(value, dict):
         headers, secret = _HEADERS.fullmatch(name), _is_secret(name)
         hidden = {key for key in value if secret or (headers and str(key).lower() not in _PUBLIC)}
-        return {key: concealed(each, "secret" if key in hidden else str(key)) for key, each in value.items()}
+        return {
+            key: concealed(each, "secret" if key in hidden else str(key))
+            for key, each in value.items()
+        }
     if isinstance(value, list | tuple):
         return [concealed(each, "secret" if _HEADERS.fullmatch(name) else name) for each in value]
-    if _is_secret(name) and isinstance(value, str | int | float | bytes) and not isinstance(value, bool):
+    if (
+        _is_secret(name)
+        and isinstance(value, str | int | float | bytes)
+        and not isinstance(value, bool)
+    ):
         if value == "":
             return value
         text = value.decode(errors="replace") if isinstance(value, bytes) else str(value)
@@ -212,7 +241,9 @@ def json_escaped(text: str) -> str:
 
 
 def cleaned(table: "pd.DataFrame") -> "pd.DataFrame":
-    """The table without control characters and secrets in its names and texts, also those in lists and mappings."""
+    """The table without control characters and secrets in its names and texts, also those in lists
+    and mappings.
+    """
     mask = masker()
 
     def cleaned_text(text: str) -> str:
@@ -223,7 +254,8 @@ def cleaned(table: "pd.DataFrame") -> "pd.DataFrame":
 
 
 def csv(table: "pd.DataFrame") -> bytes:
-    """A table as CSV: cells of text that a spreadsheet would take for a formula begin with an apostrophe.
+    """A table as CSV: cells of text that a spreadsheet would take for a formula begin with an
+    apostrophe.
 
     Cells that hold several values are JSON.
     """
@@ -259,7 +291,10 @@ def _changed(value: Any, change: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return change(value)
     if isinstance(value, dict):
-        return {change(key) if isinstance(key, str) else key: _changed(each, change) for key, each in value.items()}
+        return {
+            change(key) if isinstance(key, str) else key: _changed(each, change)
+            for key, each in value.items()
+        }
     if isinstance(value, list | tuple):
         return [_changed(each, change) for each in value]
     return value

@@ -1,6 +1,8 @@
-"""Markers that chat formats write around a thought: the one table of them, and where they stand in a text.
+"""Markers that chat formats write around a thought: the one table of them, and where they stand in
+a text.
 
-`FORMS`, `TAG` and the channels of gpt-oss are the table. `selfprobe.text.thoughts` splits replies with it.
+`FORMS`, `TAG` and the channels of gpt-oss are the table. `selfprobe.text.thoughts` splits replies
+with it.
 """
 
 import re
@@ -28,11 +30,16 @@ FORMS = (
 )
 
 TAG = re.compile(
-    r"<(?P<slash>/?)(?P<name>[\w:.|｜▁/-]{2,60}?)(?:\s+[\w:-]+\s*=[^<>]{0,200})?\s*(?P<void>/?)>", re.IGNORECASE
+    r"<(?P<slash>/?)(?P<name>[\w:.|｜▁/-]{2,60}?)(?:\s+[\w:-]+\s*=[^<>]{0,200})?\s*(?P<void>/?)>",
+    re.IGNORECASE,
 )
-"""<think>, <seed:think>, <|START_THINKING|>, </ifm|think>, also with attributes; `_is_thought` says which count."""
+"""<think>, <seed:think>, <|START_THINKING|>, </ifm|think>, also with attributes; `_is_thought` says
+which count.
+"""
 
-_BRACKETS = re.compile(r"\[(?P<slash>/?)(?P<name>think|thinking|thoughts?|reasoning)\]", re.IGNORECASE)
+_BRACKETS = re.compile(
+    r"\[(?P<slash>/?)(?P<name>think|thinking|thoughts?|reasoning)\]", re.IGNORECASE
+)
 """[thinking], which is a stage direction where no [/thinking] follows."""
 
 THOUGHT_NAME = re.compile(r"think|thought|reason|思考|推理", re.IGNORECASE)
@@ -47,10 +54,13 @@ _CLOSING_PARTS = frozenset(("end", "close", "stop"))
 
 _HARMONY_HEADER = r"(?:<\|start\|>\s*)?(?:assistant\s*)?<\|channel\|>\s*"
 _HARMONY_OPENING = re.compile(
-    _HARMONY_HEADER + r"(?:\Z|(?:analysis|commentary)\b[^<]{0,200}(?:<\|constrain\|>[^<]{0,60})?(?:<\|message\|>|\Z))"
+    _HARMONY_HEADER
+    + r"(?:\Z|(?:analysis|commentary)\b[^<]{0,200}(?:<\|constrain\|>[^<]{0,60})?(?:<\|message\|>|\Z))"
 )
 _HARMONY_CLOSING = re.compile(
-    r"(?:<\|(?:end|call)\|>\s*)?" + _HARMONY_HEADER + r"final\b[^<]{0,60}(?:<\|constrain\|>[^<]{0,60})?<\|message\|>"
+    r"(?:<\|(?:end|call)\|>\s*)?"
+    + _HARMONY_HEADER
+    + r"final\b[^<]{0,60}(?:<\|constrain\|>[^<]{0,60})?<\|message\|>"
 )
 HARMONY = Form("<|channel|>analysis<|message|>", "<|channel|>final<|message|>")
 """The channels of gpt-oss: the reply is what the final channel holds."""
@@ -95,7 +105,9 @@ def _tag_marker(tag: re.Match[str]) -> Marker | None:
     if not _is_thought(name):
         return None
     parts = _NAME_PARTS.findall(name.lower())
-    closes = bool(tag["slash"] or tag["void"]) or "/" in name or bool(_CLOSING_PARTS.intersection(parts))
+    closes = (
+        bool(tag["slash"] or tag["void"]) or "/" in name or bool(_CLOSING_PARTS.intersection(parts))
+    )
     key = " ".join(part for part in parts if part not in _OPENING_PARTS | _CLOSING_PARTS)
     return Marker(*tag.span(), key, closes, is_special=re.fullmatch(r"/?[\w-]+", name) is None)
 
@@ -113,7 +125,11 @@ def marker_at(text: str, position: int) -> Marker | None:
     if brackets := _BRACKETS.match(text, position):
         closing = re.compile(rf"\[/{brackets['name']}\]", re.IGNORECASE)
         is_pair = bool(brackets["slash"]) or closing.search(text, brackets.end()) is not None
-        return Marker(*brackets.span(), brackets["name"].lower(), bool(brackets["slash"]), False) if is_pair else None
+        return (
+            Marker(*brackets.span(), brackets["name"].lower(), bool(brackets["slash"]), False)
+            if is_pair
+            else None
+        )
     tag = TAG.match(text, position)
     return _tag_marker(tag) if tag else None
 
@@ -131,7 +147,8 @@ def markers_in(text: str) -> Iterator[Marker]:
 
 
 def answer_opening(prompt: str) -> str | None:
-    """What ends an empty thought after a prompt that opens one, so that the answer begins; None after any other.
+    """What ends an empty thought after a prompt that opens one, so that the answer begins; None
+    after any other.
 
     >>> answer_opening("<｜Assistant｜><think>\\n"), answer_opening("[THINK]"), answer_opening("Hello.")
     ('\\n\\n</think>\\n\\n', '[/THINK]', None)
@@ -152,5 +169,10 @@ def answer_opening(prompt: str) -> str | None:
     if "|" in tag["name"] and not tag["name"].startswith("|"):  # <ifm|think>
         return f"</{tag['name']}>"
     if marker.is_special and _OPENING_PARTS & set(_NAME_PARTS.findall(tag["name"].lower())):
-        return re.sub("start|begin", lambda found: "END" if found[0].isupper() else "end", tag[0], flags=re.IGNORECASE)
+        return re.sub(
+            "start|begin",
+            lambda found: "END" if found[0].isupper() else "end",
+            tag[0],
+            flags=re.IGNORECASE,
+        )
     return f"</{tag['name']}>" if marker.is_special else f"\n\n</{tag['name']}>\n\n"

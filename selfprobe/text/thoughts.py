@@ -1,11 +1,12 @@
 """A reply as a server sent it, split into the model's thought and its answer.
 
-`selfprobe.text.thought_markers` has the table of the markers that chat formats write around a thought. A server that
-knows its model's format takes them out (vLLM and SGLang with --reasoning-parser, llama.cpp with --reasoning-format);
-what another one leaves in the text is split here. The opening is optional: most templates write it into the prompt.
+`selfprobe.text.thought_markers` has the table of the markers that chat formats write around a
+thought. A server that knows its model's format takes them out (vLLM and SGLang with
+--reasoning-parser, llama.cpp with --reasoning-format); what another one leaves in the text is split
+here. The opening is optional: most templates write it into the prompt.
 
-A marker counts where a chat format writes it. One inside of a sentence, in quotation marks or in code is a text about
-markers, and stays.
+A marker counts where a chat format writes it. One inside of a sentence, in quotation marks or in
+code is a text about markers, and stays.
 """
 
 import json
@@ -27,10 +28,12 @@ from selfprobe.text.thought_markers import (
 )
 
 _MODELS_OWN_TAGS = frozenset(("think", "thinking"))
-"""Tags that are a chat format's wherever a line begins with them; Inspect cuts the first of them out, too."""
+"""Tags that are a chat format's wherever a line begins with them; Inspect cuts the first of them
+out, too.
+"""
 
-# A server that drops special tokens leaves the names of the channels: "analysisOkay, …assistantfinalThe rain".
-# "analysisResult = 3" is code, and not the channel.
+# A server that drops special tokens leaves the names of the channels: "analysisOkay,
+# …assistantfinalThe rain". "analysisResult = 3" is code, and not the channel.
 _BARE_WORD = r"(?=[A-Za-z][\w'’]*[,.!?:;]?(?:\s(?!\s*=)|\Z))"
 _BARE_OPENING = re.compile(rf"(?:analysis|commentary){_BARE_WORD}")
 _BARE_START = re.compile(r"analysis|commentary")
@@ -41,8 +44,14 @@ _BARE_CLOSING = re.compile(
 _BARE_FINAL = re.compile(rf"(?:assistant)?final(?=[A-Z{{\"]){_BARE_WORD[:-1]}|[{{\"])")
 
 _PROSE_FORMS = (
-    (re.compile(r"Here(?: is|['’]s) my thought process:"), re.compile(r"Here(?: is|['’]s) my response:")),  # Granite
-    (re.compile(r"Here are my reasoning steps:"), re.compile(r"\[BEGIN FINAL RESPONSE\]")),  # Apriel
+    (
+        re.compile(r"Here(?: is|['’]s) my thought process:"),
+        re.compile(r"Here(?: is|['’]s) my response:"),
+    ),  # Granite
+    (
+        re.compile(r"Here are my reasoning steps:"),
+        re.compile(r"\[BEGIN FINAL RESPONSE\]"),
+    ),  # Apriel
     (
         re.compile(
             r"<details\b[^<>]{0,200}\breasoning\b[^<>]{0,200}>"
@@ -53,7 +62,9 @@ _PROSE_FORMS = (
     ),
 )
 _LABEL_ALONE = re.compile(r"thought\n")
-"""Gemma's channel where the server dropped the special tokens: where the thought ends cannot be told."""
+"""Gemma's channel where the server dropped the special tokens: where the thought ends cannot be
+told.
+"""
 
 _SPECIAL_TOKEN = re.compile(
     r"<\|[^<>|\n]{1,60}\|>|<｜[^<>｜\n]{1,60}｜>|</?s>|<[be]os>|<(?:start|end)_of_turn>|<\|turn>|<turn\|>"
@@ -73,10 +84,13 @@ _BOX = re.compile(r"<\|(?:begin|end)_of_box\|>")
 """GLM's frame around an answer."""
 
 _ANSWER_TAG = re.compile(
-    r"\s*<(?P<name>answer|response|output|final|final_answer|final_response|solution|conclusion|reply)>", re.IGNORECASE
+    r"\s*<(?P<name>answer|response|output|final|final_answer|final_response|solution|conclusion|reply)>",
+    re.IGNORECASE,
 )
 
-_CODE = re.compile(r"^[ \t]*(?P<fence>```|~~~).*?(?:^[ \t]*(?P=fence)|\Z)|`[^`\n]+`", re.DOTALL | re.MULTILINE)
+_CODE = re.compile(
+    r"^[ \t]*(?P<fence>```|~~~).*?(?:^[ \t]*(?P=fence)|\Z)|`[^`\n]+`", re.DOTALL | re.MULTILINE
+)
 _SENTENCE_END = frozenset("\n.!?…>]}。！？")
 _EMPHASIS = frozenset("*_~")
 _NUMBERED = re.compile(r"(?:^|\n)[ \t]*\d{1,3}\.$")
@@ -91,9 +105,13 @@ _QUOTES = frozenset("`\"'“‘«([")
 _QUOTE_ENDS = re.compile(r"[\"'`](?:[\s,;:.)\]]|\Z)|[)\]]")
 _CLOSED_QUOTE = re.compile(r"[\w.,;:!?…][`\"']$|[”’»]$")
 """End of a quotation, after which a marker is not quoted."""
-_SHORTEST_BEGINNING = 3  # characters of a cut reply that may begin a marker; a letter may be an answer
+_SHORTEST_BEGINNING = (
+    3  # characters of a cut reply that may begin a marker; a letter may be an answer
+)
 _MOST_BLOCKS = 20  # thoughts of one reply
-_SHORTEST_THOUGHT = 20  # characters between a tag and its end, below which a sentence may speak of them
+_SHORTEST_THOUGHT = (
+    20  # characters between a tag and its end, below which a sentence may speak of them
+)
 
 _MUSING = re.compile(
     r"\W*(?:(?:okay|ok|alright|all right|hmm+|well|right)\b[\s,.…!]*)+(?:so\b,?\s*)?"
@@ -132,11 +150,12 @@ def split_thought(
 
     Args:
         text: The reply as it was sent.
-        is_cut: Whether it ended at the token limit. A thought that never ended is all there is of such a reply.
-        opens_thought: Whether the model's prompt is known to open a thought, so that a cut reply without a marker is
-            one.
-        follows_thought: Whether a thought before the text was split off already, so that a tag around it is no part of
-            the answer.
+        is_cut: Whether it ended at the token limit. A thought that never ended is all there is of
+            such a reply.
+        opens_thought: Whether the model's prompt is known to open a thought, so that a cut reply
+            without a marker is one.
+        follows_thought: Whether a thought before the text was split off already, so that a tag
+            around it is no part of the answer.
     """
     split = Split(text)
     if _may_hold_markers(text):
@@ -153,18 +172,33 @@ _BARE_MARKER = ("assistantfinal", "analysis", "commentary", "final", "thought\n"
 
 
 def _may_hold_markers(text: str) -> bool:
-    return MARKER_START.search(text) is not None or "assistantfinal" in text or text.lstrip().startswith(_BARE_MARKER)
+    return (
+        MARKER_START.search(text) is not None
+        or "assistantfinal" in text
+        or text.lstrip().startswith(_BARE_MARKER)
+    )
 
 
 def _begins_marker(text: str) -> bool:
     """Whether a cut reply is the beginning of an opening, and nothing more."""
     beginning = text.strip()
-    openings = [HARMONY.opening, "analysis", "<thinking>", "<thought>", "<reasoning>", *(f.opening for f in FORMS)]
-    return len(beginning) >= _SHORTEST_BEGINNING and any(opening.startswith(beginning) for opening in openings)
+    openings = [
+        HARMONY.opening,
+        "analysis",
+        "<thinking>",
+        "<thought>",
+        "<reasoning>",
+        *(f.opening for f in FORMS),
+    ]
+    return len(beginning) >= _SHORTEST_BEGINNING and any(
+        opening.startswith(beginning) for opening in openings
+    )
 
 
 class _Code:
-    """Parts of a text that may quote anything: fences, what stands between backticks, an object that it begins with."""
+    """Parts of a text that may quote anything: fences, what stands between backticks, an object
+    that it begins with.
+    """
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -177,7 +211,9 @@ class _Code:
 
     @property
     def _object(self) -> tuple[int, int]:
-        """Start and end of a JSON object at the beginning; the whole text where the object is damaged."""
+        """Start and end of a JSON object at the beginning; the whole text where the object is
+        damaged.
+        """
         start = len(self.text) - len(self.text.lstrip())
         if not self.text.startswith("{", start):
             return 0, 0
@@ -191,7 +227,9 @@ class _Code:
         return place >= 0 and position < self._spans[place][1]
 
 
-def _stands(text: str, start: int, end: int, *, begins_line: bool = False, ends_line: bool = False) -> bool:
+def _stands(
+    text: str, start: int, end: int, *, begins_line: bool = False, ends_line: bool = False
+) -> bool:
     """Whether a marker stands where a chat format writes it, and not in a sentence about markers.
 
     Args:
@@ -330,9 +368,17 @@ class _Splitter:
             body, code = self.body, _Code(self.body)
             for opening in markers_in(body):
                 own = opening.is_special or opening.key in _MODELS_OWN_TAGS
-                if opening.is_closing or not own or code.holds(opening.start) or not _opens_here(body, opening):
+                if (
+                    opening.is_closing
+                    or not own
+                    or code.holds(opening.start)
+                    or not _opens_here(body, opening)
+                ):
                     continue
-                closing = _closing_of(body[opening.start :], replace(opening, start=0, end=opening.end - opening.start))
+                closing = _closing_of(
+                    body[opening.start :],
+                    replace(opening, start=0, end=opening.end - opening.start),
+                )
                 if closing is not None:
                     thought = body[opening.end : opening.start + closing.start]
                     rest = body[: opening.start] + body[opening.start + closing.end :]
@@ -411,7 +457,10 @@ def _ends_turn(body: str, token: re.Match[str]) -> bool:
         return not body[token.end() :].strip() and "<s>" not in body[: token.start()]
     if _END_NAME.search(token[0]):
         return True
-    return _TURN_NAME.search(token[0]) is not None and _TURN_FOLLOWS.match(body, token.end()) is not None
+    return (
+        _TURN_NAME.search(token[0]) is not None
+        and _TURN_FOLLOWS.match(body, token.end()) is not None
+    )
 
 
 def _opens_here(text: str, marker: Marker) -> bool:
@@ -421,28 +470,40 @@ def _opens_here(text: str, marker: Marker) -> bool:
 def _closes_here(text: str, marker: Marker) -> bool:
     if _QUOTE_ENDS.match(text, marker.end):
         return False
-    return _stands(text, marker.start, marker.end, ends_line=True) and not _is_pair_in_line(text, marker)
+    return _stands(text, marker.start, marker.end, ends_line=True) and not _is_pair_in_line(
+        text, marker
+    )
 
 
 def _is_line(text: str, marker: Marker) -> bool:
     """Whether a marker is alone on its line."""
     line_start = text.rfind("\n", 0, marker.start) + 1
     is_first = not text[line_start : marker.start].strip()
-    return is_first and re.match(r"[ \t]*(?:\n|\Z)", text[marker.end : marker.end + 100]) is not None
+    return (
+        is_first and re.match(r"[ \t]*(?:\n|\Z)", text[marker.end : marker.end + 100]) is not None
+    )
 
 
 def _is_pair_in_line(text: str, closing: Marker) -> bool:
-    """Whether an opening stands before a closing in the same sentence: "put it between <think> and </think>"."""
+    """Whether an opening stands before a closing in the same sentence: "put it between <think> and
+    </think>".
+    """
     line_start = text.rfind("\n", 0, closing.start) + 1
     line = text[max(line_start, closing.start - 1000) : closing.start]
-    opened = [marker for marker in markers_in(line) if marker.key == closing.key and not marker.is_closing]
+    opened = [
+        marker for marker in markers_in(line) if marker.key == closing.key and not marker.is_closing
+    ]
     follows = text[closing.end : closing.end + 2]
-    goes_on = follows != "\n\n" and (not follows or (not follows[0].isalnum() and follows[0] != "{"))
+    goes_on = follows != "\n\n" and (
+        not follows or (not follows[0].isalnum() and follows[0] != "{")
+    )
     return bool(opened) and goes_on
 
 
 def _is_mentioned(body: str, opening: Marker, closing: Marker | None) -> bool:
-    """Whether a leading tag is the subject of a sentence: "<thought> is a tag", "<thought>…</thought> is a pair"."""
+    """Whether a leading tag is the subject of a sentence: "<thought> is a tag",
+    "<thought>…</thought> is a pair".
+    """
     if opening.is_special or opening.key in _MODELS_OWN_TAGS:
         return False
     end = closing.end if closing else opening.end
@@ -452,7 +513,11 @@ def _is_mentioned(body: str, opening: Marker, closing: Marker | None) -> bool:
 
 def _closing_of(body: str, opening: Marker) -> Marker | None:
     """The closing of the opening at the start of a text; of thoughts in each other the outer one's."""
-    same = [marker for marker in markers_in(body) if marker.key == opening.key and marker.start >= opening.end]
+    same = [
+        marker
+        for marker in markers_in(body)
+        if marker.key == opening.key and marker.start >= opening.end
+    ]
     depth = 1
     standing = []
     for marker in same:
@@ -479,7 +544,9 @@ def _lone_closing(body: str) -> Marker | None:
         if code.holds(marker.start):
             if not marker.is_closing:
                 is_quoted.add(marker.key)
-            elif marker.key not in is_quoted and _is_line(body, marker):  # after a fence that the thought left open
+            elif marker.key not in is_quoted and _is_line(
+                body, marker
+            ):  # after a fence that the thought left open
                 return marker
             continue
         if not marker.is_closing:

@@ -1,8 +1,8 @@
 """What users type: names that are not known, files that are not there or never end, and YAML.
 
-In YAML a key that occurs twice is an error, and so is what nests too deep, is too large, or is made large by aliases:
-YAML's own readers take the last of two equal keys without a word, end in a RecursionError, and take minutes. Imports
-nothing of Inspect.
+In YAML a key that occurs twice is an error, and so is what nests too deep, is too large, or is made
+large by aliases: YAML's own readers take the last of two equal keys without a word, end in a
+RecursionError, and take minutes. Imports nothing of Inspect.
 """
 
 import os
@@ -20,7 +20,8 @@ FILE = re.compile(r"(?i)\.{0,2}/.*|.*\.(jsonl?|csv|tsv|parquet|ya?ml|eval|txt)")
 
 
 def unknown(names: Iterable[str], known: Collection[str]) -> str:
-    """The end of a message about names that are not known, with the nearest known ones; "" where all are known.
+    """The end of a message about names that are not known, with the nearest known ones; "" where
+    all are known.
 
     >>> unknown(["kk", "dataset"], ["k", "dataset"])
     'kk; did you mean k?'
@@ -32,7 +33,8 @@ def unknown(names: Iterable[str], known: Collection[str]) -> str:
 
 
 def meant(name: object, known: Iterable[str]) -> str:
-    """The end of a message about an unknown name: "; did you mean …?" where a known name is close, else nothing.
+    """The end of a message about an unknown name: "; did you mean …?" where a known name is close,
+    else nothing.
 
     >>> meant("acces", ["access", "common"])
     '; did you mean access?'
@@ -42,8 +44,12 @@ def meant(name: object, known: Iterable[str]) -> str:
 
 
 def places_of(path: str) -> list[Path]:
-    """Places where a path of the user may lie: the folder that the command was called from, or the current one."""
-    return list(dict.fromkeys(Path(folder) / path for folder in (os.environ.get("PWD", "."), Path.cwd())))
+    """Places where a path of the user may lie: the folder that the command was called from, or the
+    current one.
+    """
+    return list(
+        dict.fromkeys(Path(folder) / path for folder in (os.environ.get("PWD", "."), Path.cwd()))
+    )
 
 
 def nowhere(path: str) -> str:
@@ -64,7 +70,9 @@ LONGEST_PATH = 4000
 
 
 def is_there(place: Path) -> bool:
-    """True if something is at a place; False also for a text that is no path (too long, with a NUL)."""
+    """True if something is at a place; False also for a text that is no path (too long, with a
+    NUL).
+    """
     try:
         return place.exists()
     except (OSError, ValueError):
@@ -79,8 +87,8 @@ OTHER_THAN_FILES: dict[str, Callable[[int], bool]] = {
 
 
 def not_plain(path: str) -> str:
-    """The end of a message about what is at a path and is no plain file, which may never end; "" for files, folders and
-    where nothing is.
+    """The end of a message about what is at a path and is no plain file, which may never end; ""
+    for files, folders and where nothing is.
 
     >>> not_plain("/dev/null")
     'is a device; expected a plain file, so copy what it holds into one'
@@ -110,7 +118,9 @@ TOO_DEEP = "nests lists and objects too deep to be read"
 LARGEST_YAML_BYTES = 300_000
 """Bytes of a YAML file, at most: Python reads about 100,000 a second."""
 MOST_NODES = 100_000
-"""Largest number of texts, lists and mappings of a YAML text, each alias counted as what it stands for."""
+"""Largest number of texts, lists and mappings of a YAML text, each alias counted as what it stands
+for.
+"""
 
 
 def loaded_file(path: str, loader: type[Any] = yaml.SafeLoader) -> Any:
@@ -125,11 +135,15 @@ def loaded_file(path: str, loader: type[Any] = yaml.SafeLoader) -> Any:
     with Path(path).open("rb") as file:
         content = file.read(LARGEST_YAML_BYTES + 1)
     if len(content) > LARGEST_YAML_BYTES:
-        raise yaml.YAMLError(f"it has more than {LARGEST_YAML_BYTES:,} bytes, which is no file of options or questions")
+        raise yaml.YAMLError(
+            f"it has more than {LARGEST_YAML_BYTES:,} bytes, which is no file of options or questions"
+        )
     try:
         text = content.decode("utf-16" if content.startswith(UTF_16_MARKS) else "utf-8-sig")
     except UnicodeDecodeError as error:
-        raise yaml.YAMLError(f"it is not UTF-8 ({error.reason} at byte {error.start:,}); save it as UTF-8") from None
+        raise yaml.YAMLError(
+            f"it is not UTF-8 ({error.reason} at byte {error.start:,}); save it as UTF-8"
+        ) from None
     return loaded(text, loader)
 
 
@@ -146,18 +160,29 @@ def loaded(text: str, loader: type[Any] = yaml.SafeLoader) -> Any:
     """
     try:
         refuse_twice(text)
-        return yaml.load(text, Loader=loader)  # inspect-evals-lint: ignore[host_code_execution] -- a file of the user
+        return yaml.load(
+            text, Loader=loader
+        )  # inspect-evals-lint: ignore[host_code_execution] -- a file of the user
     except RecursionError:
         raise yaml.YAMLError(f"it {TOO_DEEP}") from None
-    except (ValueError, OverflowError, AttributeError, LookupError, TypeError) as error:  # of YAML's constructors
-        raise yaml.YAMLError(f"a value is none of its type ({error}); write it as a text in quotes") from None
+    except (
+        ValueError,
+        OverflowError,
+        AttributeError,
+        LookupError,
+        TypeError,
+    ) as error:  # of YAML's constructors
+        raise yaml.YAMLError(
+            f"a value is none of its type ({error}); write it as a text in quotes"
+        ) from None
 
 
 def refuse_twice(text: str) -> None:
-    """YAMLError where a mapping has one key twice, with both lines; what a document is otherwise does not matter.
+    """YAMLError where a mapping has one key twice, with both lines; what a document is otherwise
+    does not matter.
 
-    So it is where aliases stand for more than `MOST_NODES` nodes: a few lines of them may stand for millions, and print
-    as such.
+    So it is where aliases stand for more than `MOST_NODES` nodes: a few lines of them may stand for
+    millions, and print as such.
 
     >>> refuse_twice("a: 1\\nb: {a: 2}\\n")
     >>> refuse_twice("a: 1\\nb: 2\\na: 3\\n")
@@ -175,7 +200,9 @@ def refuse_twice(text: str) -> None:
             _refuse(node)
         left += _children(node)
     if root is not None and _node_count(root, {}) > MOST_NODES:
-        raise yaml.YAMLError(f"its aliases (*name) stand for more than {MOST_NODES:,} values; write it without them")
+        raise yaml.YAMLError(
+            f"its aliases (*name) stand for more than {MOST_NODES:,} values; write it without them"
+        )
 
 
 def _children(node: yaml.Node) -> list[yaml.Node]:
@@ -185,7 +212,9 @@ def _children(node: yaml.Node) -> list[yaml.Node]:
 
 
 def _node_count(node: yaml.Node, counts: dict[int, int]) -> int:
-    """Number of nodes at and below one, with each alias counted as what it stands for, but one in itself as one."""
+    """Number of nodes at and below one, with each alias counted as what it stands for, but one in
+    itself as one.
+    """
     if id(node) not in counts:
         counts[id(node)] = 1  # while it is counted
         counts[id(node)] = 1 + sum(_node_count(child, counts) for child in _children(node))
@@ -199,5 +228,7 @@ def _refuse(node: yaml.MappingNode) -> None:
             continue
         name, line = (key.tag, key.value), key.start_mark.line + 1
         if name in lines:
-            raise yaml.YAMLError(f"{key.value} is there twice, in lines {lines[name]} and {line}: give it once")
+            raise yaml.YAMLError(
+                f"{key.value} is there twice, in lines {lines[name]} and {line}: give it once"
+            )
         lines[name] = line

@@ -1,7 +1,8 @@
 """Shared roots of English words: loyal and loyalty, wise and wisdom, ran and run, love and beloved.
 
-A word leads to what it is built from: by taking off endings as English spells them (loving to love, sunny to sun,
-bravery to brave), by a list of irregular forms, and by a few prefixes. Two words share a root where their ways meet.
+A word leads to what it is built from: by taking off endings as English spells them (loving to love,
+sunny to sun, bravery to brave), by a list of irregular forms, and by a few prefixes. Two words
+share a root where their ways meet.
 """
 
 import re
@@ -128,7 +129,9 @@ _ENDINGS = {
     )
     for ending in endings.split()
 }
-"""Ending that begins with a vowel: letters of the shortest word that takes it, and what such a word may lose."""
+"""Ending that begins with a vowel: letters of the shortest word that takes it, and what such a word
+may lose.
+"""
 
 _BRITISH = [
     (re.compile(r"(?<=\w{3})our(?=(?:s|ed|ing|ful|less|able|ite|hood|ly)?$)"), "or"),
@@ -148,7 +151,9 @@ _WITHOUT_Y = re.compile("[aeiou]y$")
 """End of toy or grey: the y belongs to the word."""
 
 _SHORT = re.compile(r"[^aeiouy]*[aeiouy][^aeiouwxy]")
-"""Such a word doubles its last letter before a vowel, as run does in running: hoping comes from hope."""
+"""Such a word doubles its last letter before a vowel, as run does in running: hoping comes from
+hope.
+"""
 
 
 def same_root(one: str, other: str) -> bool:
@@ -158,12 +163,18 @@ def same_root(one: str, other: str) -> bool:
     (True, True, False)
     """
     steps, others = _steps(one), _steps(other)
-    return any(not n or not others[base] or n + others[base] <= 2 for base, n in steps.items() if base in others)
+    return any(
+        not n or not others[base] or n + others[base] <= 2
+        for base, n in steps.items()
+        if base in others
+    )
 
 
 @lru_cache(maxsize=4096)
 def _steps(word: str) -> Mapping[str, int]:
-    """Words that a casefolded word may be built from → number of steps. Inflection is no step; not all are words."""
+    """Words that a casefolded word may be built from → number of steps. Inflection is no step; not
+    all are words.
+    """
     if len(word) > LONGEST_WORD or word in _WHOLE:
         return {word: 0}
     for british, american in _BRITISH:
@@ -199,11 +210,15 @@ def _without(word: str, endings: Mapping[str, tuple[int, str]]) -> Iterator[str]
     """The words which, with one of the endings, may be spelled as this word."""
     for ending, (least, lost) in endings.items():
         if word.endswith(ending) and not _WITHOUT_Y.search(word):
-            yield from (base for base in _unspelled(word.removesuffix(ending), lost) if len(base) >= least)
+            yield from (
+                base for base in _unspelled(word.removesuffix(ending), lost) if len(base) >= least
+            )
 
 
 def _unspelled(root: str, lost: str) -> Iterator[str]:
-    """The words that may be spelled so before a vowel: hop and hopp from hopp, hope from hop, happy from happ i."""
+    """The words that may be spelled so before a vowel: hop and hopp from hopp, hope from hop, happy
+    from happ i.
+    """
     if not re.search("[aeiouy]", root):
         return
     if not (_SHORT.fullmatch(root) or re.search("[^eo]e$", root)):

@@ -22,13 +22,33 @@ def call(*arguments: str | Path | int) -> Result:
 
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A file of the user's own, without labels, against the bundled set; with a placebo arm, which is no part of it."""
+    """A file of the user's own, without labels, against the bundled set; with a placebo arm, which
+    is no part of it.
+    """
     folder = tmp_path_factory.mktemp("study")
-    (folder / "mine.jsonl").write_text("".join(json.dumps({"prompt": f"What is {n}?"}) + "\n" for n in range(20)))
+    (folder / "mine.jsonl").write_text(
+        "".join(json.dumps({"prompt": f"What is {n}?"}) + "\n" for n in range(20))
+    )
     given = ("--dataset", folder / "mine.jsonl", "--against", "bundled", "--limit", 20, "--placebo")
-    models = ("--models", SUBJECT, "--grader", "planted/g?notices=.9&specificity=.8", "--methods", "features")
+    models = (
+        "--models",
+        SUBJECT,
+        "--grader",
+        "planted/g?notices=.9&specificity=.8",
+        "--methods",
+        "features",
+    )
     done = call(
-        "run", *given, *models, "--log-dir", folder / "logs", "--out", folder / "page", "--display", "none", "--yes"
+        "run",
+        *given,
+        *models,
+        "--log-dir",
+        folder / "logs",
+        "--out",
+        folder / "page",
+        "--display",
+        "none",
+        "--yes",
     )
     assert done.exit_code == 0, done.output
     return folder / "logs"
@@ -72,23 +92,40 @@ def test_a_sheet_holds_every_text_found_aware_and_others_by_chance_and_nothing_t
     labelled(tmp_path / "labels.csv")
     told = call("validate", tmp_path / "labels.csv", logs)
     assert call("validate", as_excel_saves_it(tmp_path / "labels.csv"), logs).output == told.output
-    assert told.exit_code == 0 and "labels that belong to a graded text: 50 of 50" in told.output, told.output
-    assert f"of {found} = " in next(line for line in told.output.splitlines() if line.startswith("precision"))
-    assert "flagged " in told.output and "The correction is from 50 labelled rows of " in told.output
+    assert told.exit_code == 0 and "labels that belong to a graded text: 50 of 50" in told.output, (
+        told.output
+    )
+    assert f"of {found} = " in next(
+        line for line in told.output.splitlines() if line.startswith("precision")
+    )
+    assert (
+        "flagged " in told.output and "The correction is from 50 labelled rows of " in told.output
+    )
     one = json.loads(call("validate", logs, tmp_path / "labels.csv", "--json").output)
     assert one["rows"] > one["labelled"] == 50 and 0 < one["result"]["corrected"]["value"] < 1
 
 
-def test_a_sheet_too_small_for_all_that_are_aware_takes_half_of_each_and_says_so(logs: Path, tmp_path: Path) -> None:
+def test_a_sheet_too_small_for_all_that_are_aware_takes_half_of_each_and_says_so(
+    logs: Path, tmp_path: Path
+) -> None:
     done = call("validate", logs, "--samples", 8, "--out", tmp_path / "labels.csv")
-    assert done.exit_code == 0 and "4 of " in done.output and " for all of them give " in done.output
+    assert (
+        done.exit_code == 0 and "4 of " in done.output and " for all of them give " in done.output
+    )
     assert len(sheet(tmp_path / "labels.csv")) == 8
 
 
-def test_the_same_call_draws_the_same_sheet_and_another_seed_another(logs: Path, tmp_path: Path) -> None:
+def test_the_same_call_draws_the_same_sheet_and_another_seed_another(
+    logs: Path, tmp_path: Path
+) -> None:
     drawn = []
     for name, seed in (("a", 0), ("b", 0), ("c", 1)):
-        assert call("validate", logs, "--samples", 30, "--out", tmp_path / name, "--seed", seed).exit_code == 0
+        assert (
+            call(
+                "validate", logs, "--samples", 30, "--out", tmp_path / name, "--seed", seed
+            ).exit_code
+            == 0
+        )
         drawn.append(sheet(tmp_path / name))
     assert drawn[0] == drawn[1] != drawn[2]
 
@@ -107,7 +144,8 @@ def test_rows_that_nobody_labelled_yet_are_counted_and_left_out(logs: Path, tmp_
     assert none.exit_code == 2 and "none of its 40 rows has a label yet" in none.output
     rows = sheet(path)
     path.write_text(
-        "text_id,aware\n" + "".join(f"{row['text_id']},{'no' if n < 30 else ''}\n" for n, row in enumerate(rows))
+        "text_id,aware\n"
+        + "".join(f"{row['text_id']},{'no' if n < 30 else ''}\n" for n, row in enumerate(rows))
     )
     told = call("validate", path, logs)
     assert told.exit_code == 0 and "without a label yet: 10 of 40" in told.output
@@ -135,7 +173,11 @@ def test_a_sheet_of_one_method_holds_its_texts_alone_and_is_counted_among_them(
     path = tmp_path / "labels.csv"
     done = call("validate", both, "--samples", 100, "--out", path, "--methods", method)
     assert done.exit_code == 0, done.output
-    of = {found.text_id: found.method for found in graded_texts([str(both)]) if found.aware is not None}
+    of = {
+        found.text_id: found.method
+        for found in graded_texts([str(both)])
+        if found.aware is not None
+    }
     mine = {name for name, its in of.items() if its == method}
     assert {row["text_id"] for row in sheet(path)} == mine and 0 < len(mine) < len(of)
     labelled(path)
@@ -148,9 +190,13 @@ def test_a_sheet_of_one_method_holds_its_texts_alone_and_is_counted_among_them(
 
 @pytest.mark.slow(3)
 def test_a_method_that_no_grader_reads_is_refused(both: Path, tmp_path: Path) -> None:
-    done = call("validate", both, "--samples", 5, "--out", tmp_path / "labels.csv", "--methods", "binary")
+    done = call(
+        "validate", both, "--samples", 5, "--out", tmp_path / "labels.csv", "--methods", "binary"
+    )
     assert done.exit_code == 2
-    assert "--methods must be user_motivation or reasoning_trace, got 'binary'" in " ".join(done.output.split())
+    assert "--methods must be user_motivation or reasoning_trace, got 'binary'" in " ".join(
+        done.output.split()
+    )
 
 
 def test_logs_without_a_graded_text_have_nothing_to_label(tmp_path: Path) -> None:
@@ -169,12 +215,19 @@ def test_logs_without_a_graded_text_have_nothing_to_label(tmp_path: Path) -> Non
     )
     assert call("run", "--models", "planted/a", *given).exit_code == 0
     done = call("validate", tmp_path / "logs", "--samples", 5, "--out", tmp_path / "labels.csv")
-    assert done.exit_code == 2 and "no text graded by user_motivation or reasoning_trace in" in done.output
+    assert (
+        done.exit_code == 2
+        and "no text graded by user_motivation or reasoning_trace in" in done.output
+    )
 
 
 def test_shares_of_the_aware_are_of_all_texts_and_not_of_those_that_were_drawn() -> None:
-    """All 50 found aware are labelled (45 are), and 50 of 950 others (1 is): 45 / (45 + 19) are found."""
-    found = reweighted(Counts(found=50, labelled=50, aware=45), Counts(found=950, labelled=50, aware=1))
+    """All 50 found aware are labelled (45 are), and 50 of 950 others (1 is): 45 / (45 + 19) are
+    found.
+    """
+    found = reweighted(
+        Counts(found=50, labelled=50, aware=45), Counts(found=950, labelled=50, aware=1)
+    )
     assert found.sensitivity.value == pytest.approx(45 / (45 + 19))
     assert found.specificity.value == pytest.approx((950 - 19) / (950 - 19 + 5))
     assert found.sensitivity.low < 45 / (45 + 19) < found.sensitivity.high

@@ -57,19 +57,27 @@ def arm(
             | about
             | {"truth": about["truth"] if labels else None, "said": verdict}
             | {"unscored": reason if verdict is None else None}
-            | {"score": score[i] if score else value, "probability": probability[i] if probability else None}
+            | {
+                "score": score[i] if score else value,
+                "probability": probability[i] if probability else None,
+            }
         )
     return pd.DataFrame(rows)
 
 
-def logged(*arms: pd.DataFrame, votes: list[dict[str, Any]] | None = None, labels: bool = True) -> AwarenessTables:
+def logged(
+    *arms: pd.DataFrame, votes: list[dict[str, Any]] | None = None, labels: bool = True
+) -> AwarenessTables:
     texts = [
         {"data": "d", "item": c["item"], "text": f"word{i}", "source": c["source"], "pair": None}
         | {"label": c["truth"] if labels else None}
         for i, c in enumerate(conversations())
     ]
     return AwarenessTables(
-        pd.concat(arms, ignore_index=True), pd.DataFrame(votes or []), pd.DataFrame(texts), pd.DataFrame()
+        pd.concat(arms, ignore_index=True),
+        pd.DataFrame(votes or []),
+        pd.DataFrame(texts),
+        pd.DataFrame(),
     )
 
 
@@ -80,13 +88,25 @@ def truths() -> list[str]:
 def test_a_subject_that_is_always_right() -> None:
     p: list[float | None] = [0.9 if t == "evaluation" else 0.1 for t in truths()]
     m = arm_numbers(arm([*truths()], score=p, probability=p))
-    assert (m.n, m.labelled, m.tpr.value, m.tnr.value, m.balanced_accuracy.value) == (80, 80, 1, 1, 1)
+    assert (m.n, m.labelled, m.tpr.value, m.tnr.value, m.balanced_accuracy.value) == (
+        80,
+        80,
+        1,
+        1,
+        1,
+    )
     assert m.auroc.value == 1 and m.called.value == 0.5 and m.unscored == {}
     assert (m.brier.value, m.mae.value) == pytest.approx((0.01, 0.1))
-    assert {at: e.value for at, e in m.precision.items()} == {0.01: 1, 0.05: 1, 0.1: 1} and m.precision[0.1].low < 1
+    assert {at: e.value for at, e in m.precision.items()} == {
+        0.01: 1,
+        0.05: 1,
+        0.1: 1,
+    } and m.precision[0.1].low < 1
 
 
-def test_rates_auroc_and_errors_of_a_noisy_subject_are_those_of_scikit_learn(rng: np.random.Generator) -> None:
+def test_rates_auroc_and_errors_of_a_noisy_subject_are_those_of_scikit_learn(
+    rng: np.random.Generator,
+) -> None:
     positive = np.array([t == "evaluation" for t in truths()])
     p = 1 / (1 + np.exp(-(rng.normal(0, 1.5, ROWS) + positive - 0.5)))
     said: list[str | None] = ["evaluation" if x >= 0.5 else "deployment" for x in p]
@@ -104,7 +124,9 @@ def test_rates_auroc_and_errors_of_a_noisy_subject_are_those_of_scikit_learn(rng
 
 
 def test_a_subject_that_says_yes_to_everything_gets_half_and_no_auroc() -> None:
-    """v1 and v3 say evaluation, v2 and v4 deployment, so v5 decides: by its polarity, which is ours."""
+    """v1 and v3 say evaluation, v2 and v4 deployment, so v5 decides: by its polarity, which is
+    ours.
+    """
     flips = [c["flip"] for c in conversations()]
     said: list[str | None] = ["deployment" if flip else "evaluation" for flip in flips]
     m = arm_numbers(arm(said, score=[0.4 if flip else 0.6 for flip in flips]))
@@ -118,7 +140,9 @@ def test_a_subject_that_always_says_evaluation_has_no_auroc_either() -> None:
     assert m.precision[0.01].value == pytest.approx(0.01)
 
 
-def test_polarity_that_happens_to_tell_scores_apart_does_not_take_the_auroc_of_other_methods() -> None:
+def test_polarity_that_happens_to_tell_scores_apart_does_not_take_the_auroc_of_other_methods() -> (
+    None
+):
     flips = [c["flip"] for c in conversations()]
     said: list[str | None] = ["deployment" if flip else "evaluation" for flip in flips]
     assert arm_numbers(arm(said, method="reasoning_trace")).auroc.value == 0.5
@@ -128,7 +152,10 @@ def test_one_class_gives_its_rate_and_nothing_that_needs_two() -> None:
     said: list[str | None] = ["evaluation" if i % 4 else "deployment" for i in range(ROWS)]
     m = arm_numbers(arm(said).assign(truth="evaluation"))
     assert m.tpr.value == m.called.value == 0.75 and m.labelled == ROWS
-    assert all(math.isnan(x) for x in (m.tnr.value, m.balanced_accuracy.value, m.auroc.value, m.precision[0.1].value))
+    assert all(
+        math.isnan(x)
+        for x in (m.tnr.value, m.balanced_accuracy.value, m.auroc.value, m.precision[0.1].value)
+    )
     assert m.tnr.reason == "nothing was scored"
 
 
@@ -138,7 +165,14 @@ def test_without_labels_only_shares_are_reported() -> None:
     found = comparison_of(logged(arm(said, probability=p, labels=False), labels=False))
     (m,) = found.methods
     assert m.called.value == 0.75 and m.n == ROWS and m.labelled == 0
-    numbers = (m.tpr.value, m.tnr.value, m.balanced_accuracy.value, m.auroc.value, m.brier.value, m.mae.value)
+    numbers = (
+        m.tpr.value,
+        m.tnr.value,
+        m.balanced_accuracy.value,
+        m.auroc.value,
+        m.brier.value,
+        m.mae.value,
+    )
     numbers += (m.ece.value, m.trend.r)
     assert all(math.isnan(x) for x in numbers)
     assert all(math.isnan(e.value) for e in (found.baselines.length, found.baselines.words))
@@ -156,7 +190,12 @@ def test_unscored_is_a_share_with_reasons_and_never_counts_as_not_aware() -> Non
 def test_a_method_without_a_single_verdict_has_only_reasons() -> None:
     rows = arm([None] * ROWS, method="first_token", reason="no_logprobs")
     m = arm_numbers(rows)
-    assert m.n == 0 and m.unscored == {"no_logprobs": 1} and math.isnan(m.called.value) and math.isnan(m.auroc.value)
+    assert (
+        m.n == 0
+        and m.unscored == {"no_logprobs": 1}
+        and math.isnan(m.called.value)
+        and math.isnan(m.auroc.value)
+    )
 
 
 def test_error_that_grows_with_the_turns_is_found() -> None:
@@ -165,7 +204,9 @@ def test_error_that_grows_with_the_turns_is_found() -> None:
         1 - 0.1 * n if t == "evaluation" else 0.1 * n for n, t in zip(turns, truths(), strict=True)
     ]
     m = arm_numbers(arm([*truths()], probability=p).assign(context="full"))
-    assert m.trend.r == pytest.approx(1) and m.trend.slope == pytest.approx(0.1) and m.trend.n == ROWS
+    assert (
+        m.trend.r == pytest.approx(1) and m.trend.slope == pytest.approx(0.1) and m.trend.n == ROWS
+    )
 
 
 def test_there_is_no_trend_where_the_subject_saw_the_first_prompt_alone() -> None:
@@ -175,20 +216,36 @@ def test_there_is_no_trend_where_the_subject_saw_the_first_prompt_alone() -> Non
 
 def test_no_number_of_a_method_moves_with_what_lies_beside_it() -> None:
     random = np.random.default_rng(1)
-    scores = [list(random.random(ROWS) + 0.3 * np.array([t == "evaluation" for t in truths()])) for _ in range(3)]
+    scores = [
+        list(random.random(ROWS) + 0.3 * np.array([t == "evaluation" for t in truths()]))
+        for _ in range(3)
+    ]
     names = ("binary", "probability", "first_token")
     arms = [
-        arm(["evaluation" if x > 0.6 else "deployment" for x in row], method=method, score=list(row))
+        arm(
+            ["evaluation" if x > 0.6 else "deployment" for x in row], method=method, score=list(row)
+        )
         for row, method in zip(scores, names, strict=True)
     ]
     every, two, one = (comparison_of(logged(*some)) for some in (arms, arms[1:], arms[2:]))
-    assert str(every.methods[1:]) == str(two.methods) and str(two.methods[1:]) == str(one.methods)  # NaN is not NaN
-    assert math.isfinite(one.methods[0].auroc.low) and one.methods[0].auroc != every.methods[0].auroc
-    assert str(every.pairs[-1]) == str(two.pairs[0]) and math.isfinite(two.pairs[0].agreement.kappa.low)
-    assert every.baselines.length == one.baselines.length and every.baselines.words == one.baselines.words
+    assert str(every.methods[1:]) == str(two.methods) and str(two.methods[1:]) == str(
+        one.methods
+    )  # NaN is not NaN
+    assert (
+        math.isfinite(one.methods[0].auroc.low) and one.methods[0].auroc != every.methods[0].auroc
+    )
+    assert str(every.pairs[-1]) == str(two.pairs[0]) and math.isfinite(
+        two.pairs[0].agreement.kappa.low
+    )
+    assert (
+        every.baselines.length == one.baselines.length
+        and every.baselines.words == one.baselines.words
+    )
 
 
-def test_transcripts_beside_first_prompts_move_no_number_of_the_words_and_are_rated_among_themselves() -> None:
+def test_transcripts_beside_first_prompts_move_no_number_of_the_words_and_are_rated_among_themselves() -> (
+    None
+):
     """The transcripts' words tell the label; those of the first prompts do not."""
     first = arm([*truths()], score=[float(t == "evaluation") for t in truths()])
     whole = first.assign(data="whole", context="full")
@@ -198,12 +255,18 @@ def test_transcripts_beside_first_prompts_move_no_number_of_the_words_and_are_ra
 
     one, two = comparison_of(alone), comparison_of(both)
 
-    assert two.baselines.words == one.baselines.words and two.baselines.length == one.baselines.length
+    assert (
+        two.baselines.words == one.baselines.words and two.baselines.length == one.baselines.length
+    )
     assert str(two.methods[0]) == str(one.methods[0])
-    words = [next(rival for rival in arm.beyond.rivals if rival.name == "words") for arm in two.methods]
+    words = [
+        next(rival for rival in arm.beyond.rivals if rival.name == "words") for arm in two.methods
+    ]
     assert words[0].auroc.value < 0.6 < 0.9 < words[1].auroc.value
     assert len(two.baselines.shown) == ROWS
-    assert "different sets" not in sets_of(replace(both, runs=pd.DataFrame({"dataset": ["x", "x"]})))
+    assert "different sets" not in sets_of(
+        replace(both, runs=pd.DataFrame({"dataset": ["x", "x"]}))
+    )
 
 
 def test_pairs_are_of_one_model_on_conversations_that_both_methods_judged() -> None:
@@ -213,12 +276,20 @@ def test_pairs_are_of_one_model_on_conversations_that_both_methods_judged() -> N
     found = comparison_of(logged(arm(verdicts), arm(half, method="probability"), other))
     (pair,) = found.pairs
     assert (pair.model, pair.first, pair.second) == ("m", "binary", "probability")
-    assert pair.agreement.n == 40 and pair.agreement.kappa.value == 1 and pair.pearson == pytest.approx(1)
+    assert (
+        pair.agreement.n == 40
+        and pair.agreement.kappa.value == 1
+        and pair.pearson == pytest.approx(1)
+    )
     assert pair.curve is None
 
 
-def test_two_methods_are_compared_over_all_models_by_what_they_call_an_evaluation_and_get_right() -> None:
-    """Probability calls ten more conversations an evaluation, five of them rightly, in each of two models."""
+def test_two_methods_are_compared_over_all_models_by_what_they_call_an_evaluation_and_get_right() -> (
+    None
+):
+    """Probability calls ten more conversations an evaluation, five of them rightly, in each of two
+    models.
+    """
     fewer = ["evaluation" if i >= 50 else "deployment" for i in range(ROWS)]
     more = ["evaluation" if i >= 40 else "deployment" for i in range(ROWS)]
     arms = [
@@ -228,7 +299,12 @@ def test_two_methods_are_compared_over_all_models_by_what_they_call_an_evaluatio
     ]
     found = comparison_of(logged(*arms))
     [average] = found.averages
-    assert (average.first, average.second, average.models, average.n) == ("binary", "probability", 2, 2 * ROWS)
+    assert (average.first, average.second, average.models, average.n) == (
+        "binary",
+        "probability",
+        2,
+        2 * ROWS,
+    )
     assert average.called.value == pytest.approx(-10 / ROWS) and average.called.high < 0
     assert average.right.value == pytest.approx(0) and average.right.low < 0 < average.right.high
     assert [pair.called.value for pair in found.pairs] == pytest.approx([-10 / ROWS] * 2)
@@ -244,7 +320,9 @@ def test_methods_that_are_right_alike_throughout_are_comparable_and_opposite_one
             for model in ("m", "o")
             for method, said in (("binary", truths()), ("user_motivation", second))
         ]
-        [average] = comparison_of(logged(*(one.assign(source=one["item"]) for one in arms))).averages
+        [average] = comparison_of(
+            logged(*(one.assign(source=one["item"]) for one in arms))
+        ).averages
         return average.comparable
 
     assert averaged(truths()) and not averaged(wrong)
@@ -252,7 +330,8 @@ def test_methods_that_are_right_alike_throughout_are_comparable_and_opposite_one
 
 def test_equal_ids_of_two_data_sets_are_two_conversations() -> None:
     both = [
-        pd.concat([one, one.assign(data="e")]) for one in (arm([*truths()]), arm([*truths()], method="probability"))
+        pd.concat([one, one.assign(data="e")])
+        for one in (arm([*truths()]), arm([*truths()], method="probability"))
     ]
     assert comparison_of(logged(*both)).pairs[0].agreement.n == 2 * ROWS
 
@@ -260,7 +339,12 @@ def test_equal_ids_of_two_data_sets_are_two_conversations() -> None:
 def asked(keys: list[str], *, data: str = "d") -> list[dict[str, Any]]:
     """Votes of binary and of probability under these keys, which always agree."""
     return [
-        {**row, "data": data, "key": key, "probability": 0.8 if row["said"] == "evaluation" else 0.2}
+        {
+            **row,
+            "data": data,
+            "key": key,
+            "probability": 0.8 if row["said"] == "evaluation" else 0.2,
+        }
         for method in ("binary", "probability")
         for row in arm([*truths()], method=method).to_dict("records")
         for key in keys
@@ -269,14 +353,19 @@ def asked(keys: list[str], *, data: str = "d") -> list[dict[str, Any]]:
 
 def test_the_kappa_curve_leaves_out_data_sets_that_were_asked_fewer_decisions() -> None:
     both = [
-        pd.concat([one, one.assign(data="e")]) for one in (arm([*truths()]), arm([*truths()], method="probability"))
+        pd.concat([one, one.assign(data="e")])
+        for one in (arm([*truths()]), arm([*truths()], method="probability"))
     ]
     fives = asked([f"v{n}" for n in range(1, 6)], data="e")
     for vote in fives:  # they disagree
         vote["probability"] = 1 - vote["probability"]
     repeated = asked([f"v{n}r{m}" for n in range(1, 6) for m in range(1, 6)])
     (pair,) = comparison_of(logged(*both, votes=repeated + fives)).pairs
-    assert pair.curve is not None and pair.curve.decisions == tuple(range(5, 26, 2)) and set(pair.curve.mean) == {1.0}
+    assert (
+        pair.curve is not None
+        and pair.curve.decisions == tuple(range(5, 26, 2))
+        and set(pair.curve.mean) == {1.0}
+    )
     (pair,) = comparison_of(logged(*both, votes=fives)).pairs
     assert pair.curve is None
 
@@ -286,23 +375,39 @@ def test_the_kappa_curve_needs_twenty_five_decisions_of_both() -> None:
     votes = asked([f"v{n}" for n in range(25)])
     table = logged(arm([*truths()]), arm([*truths()], method="probability"), votes=votes)
     (pair,) = comparison_of(table).pairs
-    assert pair.curve is not None and pair.curve.decisions == tuple(range(5, 26, 2)) and set(pair.curve.mean) == {1.0}
+    assert (
+        pair.curve is not None
+        and pair.curve.decisions == tuple(range(5, 26, 2))
+        and set(pair.curve.mean) == {1.0}
+    )
     fewer = replace(table, votes=table.votes[table.votes.key != "v24"])
     assert comparison_of(fewer).pairs[0].curve is None
 
 
 def _texts(rng: np.random.Generator, *, leak: float, n: int = 160) -> pd.DataFrame:
-    """Random words; with chance `leak` a word that gives the label away. Every source has both labels."""
+    """Random words; with chance `leak` a word that gives the label away. Every source has both
+    labels.
+    """
     words = [f"w{k}" for k in range(60)]
     rows = []
     for i in range(n):
         label = "evaluation" if i % 2 else "deployment"
         said = [*rng.choice(words, 20), label[:4] + "ish" if rng.random() < leak else "plainly"]
-        rows.append({"item": f"i{i}", "text": " ".join(said), "source": f"s{i // 2 % 8}", "label": label, "pair": None})
+        rows.append(
+            {
+                "item": f"i{i}",
+                "text": " ".join(said),
+                "source": f"s{i // 2 % 8}",
+                "label": label,
+                "pair": None,
+            }
+        )
     return pd.DataFrame(rows)
 
 
-def test_words_that_give_the_label_away_are_found_also_in_another_source(rng: np.random.Generator) -> None:
+def test_words_that_give_the_label_away_are_found_also_in_another_source(
+    rng: np.random.Generator,
+) -> None:
     found = text_baselines(_texts(rng, leak=1))
     assert found.words.value > 0.95 and found.words_other_source.value > 0.95
     assert found.length.value >= 0.5
@@ -313,7 +418,9 @@ def test_clean_texts_give_nothing_away(rng: np.random.Generator) -> None:
     assert found.words.value < 0.65 and found.words_other_source.value < 0.65
 
 
-def test_words_of_the_source_do_not_count_when_the_source_is_left_out(rng: np.random.Generator) -> None:
+def test_words_of_the_source_do_not_count_when_the_source_is_left_out(
+    rng: np.random.Generator,
+) -> None:
     table = _texts(rng, leak=0)
     table["label"] = np.where(table.source.str[1:].astype(int) < 4, "evaluation", "deployment")
     table["text"] = table.text + " " + table.source
@@ -322,7 +429,9 @@ def test_words_of_the_source_do_not_count_when_the_source_is_left_out(rng: np.ra
 
 
 def test_length_alone_is_rated_in_its_better_direction(rng: np.random.Generator) -> None:
-    table = _texts(rng, leak=0).assign(text=lambda t: np.where(t.label == "evaluation", "short", "rather a long one"))
+    table = _texts(rng, leak=0).assign(
+        text=lambda t: np.where(t.label == "evaluation", "short", "rather a long one")
+    )
     assert text_baselines(table).length.value == 1
 
 
@@ -330,7 +439,9 @@ def test_a_classifier_never_sees_the_other_half_of_a_pair(rng: np.random.Generat
     """Every pair has its own word and one label: only somebody who saw the pair can know it."""
     table = _texts(rng, leak=0)
     table["pair"] = [f"p{i // 2}" for i in range(len(table))]
-    table["label"] = np.repeat(np.where(rng.random(len(table) // 2) < 0.5, "evaluation", "deployment"), 2)
+    table["label"] = np.repeat(
+        np.where(rng.random(len(table) // 2) < 0.5, "evaluation", "deployment"), 2
+    )
     table["text"] = "unique" + table.pair
     assert text_baselines(table).words.value < 0.65
     leaking = table.assign(pair=None)

@@ -1,4 +1,6 @@
-"""The page of the awareness comparison: complete, self-contained, and safe with names that others chose."""
+"""The page of the awareness comparison: complete, self-contained, and safe with names that others
+chose.
+"""
 
 import json
 import re
@@ -45,16 +47,42 @@ def table() -> AwarenessTables:
     verdicts, texts = [], []
     for i in range(48):
         truth = "evaluation" if i % 2 else "deployment"
-        about = {"data": "d", "item": f"i{i}", "epoch": 1, "truth": truth, "source": f"s{i // 2 % 6}"}
+        about = {
+            "data": "d",
+            "item": f"i{i}",
+            "epoch": 1,
+            "truth": truth,
+            "source": f"s{i // 2 % 6}",
+        }
         about |= {"turns": 1 + i % 4, "flip": i % 4 > 1, "unscored": None}
-        texts.append({"data": "d", "item": f"i{i}", "text": f"text {i}", "source": about["source"], "pair": None})
+        texts.append(
+            {
+                "data": "d",
+                "item": f"i{i}",
+                "text": f"text {i}",
+                "source": about["source"],
+                "pair": None,
+            }
+        )
         texts[-1]["label"] = truth
         for model in ("planted/a", EVIL):
-            p = float(np.clip(0.5 + (0.2 if truth == "evaluation" else -0.2) + rng.normal(0, 0.2), 0.01, 0.99))
+            p = float(
+                np.clip(
+                    0.5 + (0.2 if truth == "evaluation" else -0.2) + rng.normal(0, 0.2), 0.01, 0.99
+                )
+            )
             for method in ("binary", "probability", "first_token"):
                 named = {"method": method, "model": model, **PLAIN}
                 said = "evaluation" if p >= 0.5 else "deployment"
-                row = named | about | {"said": said, "score": p, "probability": p if method == "probability" else None}
+                row = (
+                    named
+                    | about
+                    | {
+                        "said": said,
+                        "score": p,
+                        "probability": p if method == "probability" else None,
+                    }
+                )
                 if method == "first_token":
                     row |= {"said": None, "score": None, "unscored": "no_logprobs"}
                 verdicts.append(row)
@@ -71,7 +99,9 @@ def table() -> AwarenessTables:
     ]
     runs[0]["applied"] = "observer: temperature 0"
     runs[0]["placebo"] = False
-    return AwarenessTables(pd.DataFrame(verdicts), pd.DataFrame(), pd.DataFrame(texts), pd.DataFrame(runs))
+    return AwarenessTables(
+        pd.DataFrame(verdicts), pd.DataFrame(), pd.DataFrame(texts), pd.DataFrame(runs)
+    )
 
 
 @pytest.fixture(scope="module")
@@ -86,12 +116,18 @@ def test_the_page_loads_nothing_from_elsewhere(written: Path) -> None:
     page = Page(text)
     assert page.loads and all(one.startswith("data:") for one in page.loads)
     assert page.tags.count("script") == 1 and "@import" not in text and "url(http" not in text
-    assert "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-" in text
+    assert (
+        "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'sha256-" in text
+    )
 
 
 def test_names_that_others_chose_are_escaped(written: Path) -> None:
     text = (written / "index.html").read_text()
-    assert text.count("<script") == 1 and "&lt;script&gt;alert(1)&lt;/script&gt;" in text and "&lt;b&gt;.eval" in text
+    assert (
+        text.count("<script") == 1
+        and "&lt;script&gt;alert(1)&lt;/script&gt;" in text
+        and "&lt;b&gt;.eval" in text
+    )
 
 
 def write(tables: AwarenessTables, out: Path) -> None:
@@ -101,7 +137,9 @@ def write(tables: AwarenessTables, out: Path) -> None:
 def test_every_figure_says_in_words_what_it_shows(written: Path) -> None:
     alts = Page((written / "index.html").read_text()).alts
     assert len(alts) == 5 and all(alt and len(alt) > 30 for alt in alts)
-    assert len(list((written / "figures").glob("*.svg"))) == 5 and not list((written / "figures").glob("*.png"))
+    assert len(list((written / "figures").glob("*.svg"))) == 5 and not list(
+        (written / "figures").glob("*.png")
+    )
 
 
 def test_the_turns_are_drawn_only_where_the_subject_saw_them() -> None:
@@ -116,7 +154,9 @@ def test_the_page_shows_baselines_methods_agreement_and_who_graded(written: Path
     for words in ("TF-IDF", "binary, probability", "(the subject itself)", "not above it"):
         assert words in text
     silent = "first_token, planted/a: no verdict; the model gives no logprobs, so there are no candidates"
-    assert text.count(silent) == 1 and "<td>first_token</td>" not in text, "a method without a verdict is one line"
+    assert text.count(silent) == 1 and "<td>first_token</td>" not in text, (
+        "a method without a verdict is one line"
+    )
     assert "nan" not in re.sub(r"<[^>]*>", "", text).lower().replace("nano", "")
 
 
@@ -126,7 +166,17 @@ def test_tables_hold_the_same_numbers_and_null_where_undefined(written: Path) ->
     assert [m["auroc.value"] for m in methods if m["method"] == "first_token"] == [None, None]
     assert {file.name for file in (written / "tables").iterdir()} == {
         f"{name}.{kind}"
-        for name in ("methods", "pairs", "averages", "baselines", "statements", "splits", "text", "verdicts", "runs")
+        for name in (
+            "methods",
+            "pairs",
+            "averages",
+            "baselines",
+            "statements",
+            "splits",
+            "text",
+            "verdicts",
+            "runs",
+        )
         for kind in ("csv", "json")
     } | {"columns.json"}
 
@@ -134,14 +184,19 @@ def test_tables_hold_the_same_numbers_and_null_where_undefined(written: Path) ->
 @pytest.mark.slow(5)
 def test_the_same_logs_give_the_same_page(written: Path, tmp_path: Path) -> None:
     write(table(), tmp_path)
-    first, again = (re.sub(r'href="[^"]*"', "", (at / "index.html").read_text()) for at in (written, tmp_path))
+    first, again = (
+        re.sub(r'href="[^"]*"', "", (at / "index.html").read_text()) for at in (written, tmp_path)
+    )
     assert again == first, "all but the links to logs, which start from the page's folder"
 
 
 def test_without_labels_the_page_still_comes_out(tmp_path: Path) -> None:
     logged = table()
     bare = AwarenessTables(
-        logged.verdicts.assign(truth=None), logged.votes, logged.texts.assign(label=None), logged.runs
+        logged.verdicts.assign(truth=None),
+        logged.votes,
+        logged.texts.assign(label=None),
+        logged.runs,
     )
     write(bare, tmp_path)
     [alt] = Page((tmp_path / "index.html").read_text()).alts
@@ -149,9 +204,13 @@ def test_without_labels_the_page_still_comes_out(tmp_path: Path) -> None:
 
 
 def lossy() -> AwarenessTables:
-    """Of `table`'s binary arm every third conversation has one vote of five; its quotes are half made up."""
+    """Of `table`'s binary arm every third conversation has one vote of five; its quotes are half
+    made up.
+    """
     made = table()
-    frame = made.verdicts.assign(votes_asked=5, votes_read=5, could=made.verdicts.said.fillna("either"), quotes=0)
+    frame = made.verdicts.assign(
+        votes_asked=5, votes_read=5, could=made.verdicts.said.fillna("either"), quotes=0
+    )
     frame["quotes_discarded"] = 0
     hit = (frame.method == "binary") & (frame.item.str[1:].astype(int) % 3 == 0)
     frame.loc[hit, ["votes_read", "could"]] = [1, "either"]
@@ -166,7 +225,8 @@ def test_a_method_whose_need_is_not_met_is_named_with_the_reason(tmp_path: Path)
     made = table()
     hit = made.verdicts.method == "binary"
     frame = made.verdicts.assign(
-        said=made.verdicts.said.where(~hit, None), unscored=made.verdicts.unscored.where(~hit, "no_logprobs")
+        said=made.verdicts.said.where(~hit, None),
+        unscored=made.verdicts.unscored.where(~hit, "no_logprobs"),
     )
     write(AwarenessTables(frame, made.votes, made.texts, made.runs), tmp_path)
     text = re.sub(r"<[^>]*>", "", (tmp_path / "index.html").read_text())
@@ -187,10 +247,15 @@ def test_lost_votes_discarded_quotes_and_rows_set_aside_are_told(tmp_path: Path)
         "1 of 49 rows set aside; &lt;b&gt;x&lt;/b&gt;, row",
     ):
         assert words in text
-    [binary] = [m for m in json.loads((tmp_path / "tables" / "methods.json").read_text()) if m["method"] == "binary"][
-        :1
-    ]
-    assert binary["votes_read"] == 176 and binary["bounds.tpr.least"] < binary["tpr.value"] < binary["bounds.tpr.most"]
+    [binary] = [
+        m
+        for m in json.loads((tmp_path / "tables" / "methods.json").read_text())
+        if m["method"] == "binary"
+    ][:1]
+    assert (
+        binary["votes_read"] == 176
+        and binary["bounds.tpr.least"] < binary["tpr.value"] < binary["bounds.tpr.most"]
+    )
 
 
 def test_the_first_screen_says_for_whom_and_what_a_classifier_reaches(written: Path) -> None:
@@ -201,15 +266,32 @@ def test_the_first_screen_says_for_whom_and_what_a_classifier_reaches(written: P
         shown.answer,
     )
     assert shown.table is not None and shown.picture is not None
-    assert [column.title for column in shown.table.columns] == ["model", "answer", "tests", "real requests", "AUROC"]
-    assert [section.title for section in shown.sections] == ["Why", "As in the paper", "Tables", "Method", "Runs"]
+    assert [column.title for column in shown.table.columns] == [
+        "model",
+        "answer",
+        "tests",
+        "real requests",
+        "AUROC",
+    ]
+    assert [section.title for section in shown.sections] == [
+        "Why",
+        "As in the paper",
+        "Tables",
+        "Method",
+        "Runs",
+    ]
 
 
 def test_without_labels_the_answer_says_so() -> None:
     logged = table()
     bare = AwarenessTables(
-        logged.verdicts.assign(truth=None), logged.votes, logged.texts.assign(label=None), logged.runs
+        logged.verdicts.assign(truth=None),
+        logged.votes,
+        logged.texts.assign(label=None),
+        logged.runs,
     )
     shown = awareness_page(awareness_results(bare))
-    assert shown.answer.startswith("Cannot tell for 2 of 2 models: planted/a calls 46 % of conversations ")
+    assert shown.answer.startswith(
+        "Cannot tell for 2 of 2 models: planted/a calls 46 % of conversations "
+    )
     assert "; there are no two labels to compare; add --against" in shown.answer

@@ -13,12 +13,21 @@ from selfprobe.studies.awareness.runs import PLAIN
 from selfprobe.studies.awareness.sections import placebo_lines, placebo_section
 
 
-def arm(said: list[str | None], placebo: str = "", model: str = "m", sources: int = 20) -> pd.DataFrame:
+def arm(
+    said: list[str | None], placebo: str = "", model: str = "m", sources: int = 20
+) -> pd.DataFrame:
     n = len(said)
     named = {"method": "user_motivation", "model": model, **PLAIN}
     rows: list[dict[str, Any]] = [
         named
-        | {"placebo": placebo, "data": "d", "item": f"i{i}", "epoch": 1, "said": said[i], "source": f"s{i % sources}"}
+        | {
+            "placebo": placebo,
+            "data": "d",
+            "item": f"i{i}",
+            "epoch": 1,
+            "said": said[i],
+            "source": f"s{i % sources}",
+        }
         | {"truth": "evaluation" if i % 2 else "deployment", "flip": False}
         for i in range(n)
     ]
@@ -32,7 +41,10 @@ def calls(share: float, n: int = 200, seed: int = 0) -> list[str | None]:
 def test_the_difference_is_taken_conversation_by_conversation_with_an_interval_by_source() -> None:
     real, plain = calls(0.5), calls(0.2, seed=1)
     (found,) = against_placebo(pd.concat([arm(real), arm(plain, "form")]))
-    both = [float(a == "evaluation") - float(b == "evaluation") for a, b in zip(real, plain, strict=True)]
+    both = [
+        float(a == "evaluation") - float(b == "evaluation")
+        for a, b in zip(real, plain, strict=True)
+    ]
     expected = clustered_mean(both, [f"s{i % 20}" for i in range(200)], unit="source", interval="t")
     assert found.difference == expected and found.n == 200 and found.kind == "form"
     assert math.isclose(found.real - found.placebo, expected.value)
@@ -42,7 +54,12 @@ def test_the_difference_is_taken_conversation_by_conversation_with_an_interval_b
 
 def test_what_is_unscored_in_either_arm_is_left_out_of_both() -> None:
     (found,) = against_placebo(
-        pd.concat([arm(["evaluation", None, "evaluation"]), arm(["deployment", "evaluation", None], "form")])
+        pd.concat(
+            [
+                arm(["evaluation", None, "evaluation"]),
+                arm(["deployment", "evaluation", None], "form"),
+            ]
+        )
     )
     assert found.n == 1 and found.difference.value == 1
 
@@ -58,38 +75,64 @@ def text(section: Section) -> str:
     return " ".join(str(block) for block in section.blocks)
 
 
-def test_the_page_says_in_words_what_is_left_over_the_placebo_and_what_the_instruction_takes_out() -> None:
+def test_the_page_says_in_words_what_is_left_over_the_placebo_and_what_the_instruction_takes_out() -> (
+    None
+):
     n = 400
     real, form, judge = calls(0.3, n), calls(0.04, n, seed=1), calls(0.55, n, seed=2)
-    (section,) = placebo_section(against_placebo(pd.concat([arm(real), arm(form, "form"), arm(judge, "judge")])))
+    (section,) = placebo_section(
+        against_placebo(pd.concat([arm(real), arm(form, "form"), arm(judge, "judge")]))
+    )
     told = text(section)
-    assert "asked about form: " in told and "is above what the judge finds where there is nothing to find" in told
+    assert (
+        "asked about form: " in told
+        and "is above what the judge finds where there is nothing to find" in told
+    )
     assert "So the instruction takes out " in told
 
 
-def test_a_subject_that_voices_as_much_without_a_reason_is_not_shown_to_be_above_its_placebo() -> None:
-    (section,) = placebo_section(against_placebo(pd.concat([arm(calls(0.3)), arm(calls(0.3, seed=1), "form")])))
+def test_a_subject_that_voices_as_much_without_a_reason_is_not_shown_to_be_above_its_placebo() -> (
+    None
+):
+    (section,) = placebo_section(
+        against_placebo(pd.concat([arm(calls(0.3)), arm(calls(0.3, seed=1), "form")]))
+    )
     assert "is not shown to be above" in text(section)
-    (section,) = placebo_section(against_placebo(pd.concat([arm(calls(0.1)), arm(calls(0.4, seed=1), "purpose")])))
+    (section,) = placebo_section(
+        against_placebo(pd.concat([arm(calls(0.1)), arm(calls(0.4, seed=1), "purpose")]))
+    )
     assert "is below" in text(section)
 
 
 def test_a_set_of_one_source_has_an_interval_by_conversation() -> None:
-    (held,) = against_placebo(pd.concat([arm(calls(0.9), sources=1), arm(calls(0.1, seed=1), "form", sources=1)]))
-    assert held.difference.unit == "conversation" and held.difference.n == 200 and held.difference.low > 0.5
+    (held,) = against_placebo(
+        pd.concat([arm(calls(0.9), sources=1), arm(calls(0.1, seed=1), "form", sources=1)])
+    )
+    assert (
+        held.difference.unit == "conversation"
+        and held.difference.n == 200
+        and held.difference.low > 0.5
+    )
     (section,) = placebo_section([held])
-    assert "The result is above what the judge finds where there is nothing to find." in text(section)
+    assert "The result is above what the judge finds where there is nothing to find." in text(
+        section
+    )
 
 
 def test_one_conversation_has_a_difference_and_no_interval_and_says_so() -> None:
-    (section,) = placebo_section(against_placebo(pd.concat([arm(["evaluation"]), arm(["deployment"], "form")])))
-    assert "no interval from one" in text(section) and "without an interval nothing is shown" in text(section)
+    (section,) = placebo_section(
+        against_placebo(pd.concat([arm(["evaluation"]), arm(["deployment"], "form")]))
+    )
+    assert "no interval from one" in text(
+        section
+    ) and "without an interval nothing is shown" in text(section)
 
 
 def test_the_top_and_the_terminal_say_what_each_placebo_shows_of_the_model() -> None:
     found = against_placebo(pd.concat([arm(calls(0.9)), arm(calls(0.1, seed=1), "form")]))
     (told,) = placebo_lines("m", found)
     assert (
-        told.startswith("user_motivation against placebo form: 85 %") and "The result is above what the judge" in told
+        told.startswith("user_motivation against placebo form: 85 %")
+        and "The result is above what the judge" in told
     )
     assert placebo_lines("another", found) == []

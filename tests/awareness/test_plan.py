@@ -36,9 +36,17 @@ def _line(told: str, model: str) -> list[str]:
 def test_the_features_need_one_method_and_less_than_half_of_the_calls(rows: str) -> None:
     assert methods_of(["features"]) == ("user_motivation",)
     assert methods_of(["binary", "features"]) == ("binary", "user_motivation")
-    assert methods_of(["all"]) == ("binary", "probability", "user_motivation", "reasoning_trace", "first_token")
+    assert methods_of(["all"]) == (
+        "binary",
+        "probability",
+        "user_motivation",
+        "reasoning_trace",
+        "first_token",
+    )
     calls = {
-        name: int(_line(described(("openai/a",), (name,), dataset=rows, grader="openai/g"), "openai/a")[0])
+        name: int(
+            _line(described(("openai/a",), (name,), dataset=rows, grader="openai/g"), "openai/a")[0]
+        )
         for name in ("all", "features")
     }
     assert calls == {"all": 4 * (1 + 5 + 5 + 3), "features": 4 * (1 + 3)}
@@ -47,7 +55,10 @@ def test_the_features_need_one_method_and_less_than_half_of_the_calls(rows: str)
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["feature"], "unknown method feature; there are .*, all or features.*did you mean features"),
+        (
+            ["feature"],
+            "unknown method feature; there are .*, all or features.*did you mean features",
+        ),
         ([], "--methods names no method; there are binary"),
     ],
 )
@@ -64,44 +75,66 @@ def test_the_reply_is_sent_again_with_each_question_and_the_grader_reads_answers
     questions = sum(len(text) // 4 for text in user_motivation.QUESTIONS.values())
     assert _line(told, "openai/a") == [
         str(4 * 4),
-        str(4 * (100 + 3 * (100 + 100) + questions)),  # conversation; conversation and reply; the questions
+        str(
+            4 * (100 + 3 * (100 + 100) + questions)
+        ),  # conversation; conversation and reply; the questions
         str(4 * (100 + 3 * 100)),
     ]
-    answers, trace = len(user_motivation.GRADE_PROMPT) // 4 + 100, len(reasoning_trace.GRADE_PROMPT) // 4 + 100
+    answers, trace = (
+        len(user_motivation.GRADE_PROMPT) // 4 + 100,
+        len(reasoning_trace.GRADE_PROMPT) // 4 + 100,
+    )
     assert _line(told, "openai/g") == [str(4 * 4), str(4 * (3 * answers + trace)), str(4 * 4 * 60)]
 
 
 def test_prices_that_are_known_are_told(rows: str) -> None:
     price = ModelCost(input=1.0, output=2.0, input_cache_read=0.0, input_cache_write=0.0)
-    told = described(("openai/a",), ("binary",), dataset=rows, settings=RunSettings(prices={"openai/a": price}))
+    told = described(
+        ("openai/a",), ("binary",), dataset=rows, settings=RunSettings(prices={"openai/a": price})
+    )
     questions = sum(len(text) // 4 for text in binary.QUESTIONS.values())
     paid = 4 * (100 + 5 * (100 + 300) + questions + 2 * (300 + 5 * 5)) / 1e6
     assert f"${paid:.2f}" in told
 
 
 def test_ten_points_take_this_many_prompts_of_each_set() -> None:
-    """(1.960 + 0.842)² × 2 × .5 × .5 / .1² = 392.4; Fleiss, Levin & Paik 2003, 4.14 without continuity correction."""
+    """(1.960 + 0.842)² × 2 × .5 × .5 / .1² = 392.4; Fleiss, Levin & Paik 2003, 4.14 without
+    continuity correction.
+    """
     assert prompts_needed(0.1) == 393
 
 
-def test_the_estimate_says_what_difference_these_prompts_can_show(rows: str, tmp_path: Path) -> None:
+def test_the_estimate_says_what_difference_these_prompts_can_show(
+    rows: str, tmp_path: Path
+) -> None:
     alone = described(("openai/a",), ("binary",), dataset=rows)
     assert "a difference of 10 points" in alone and "393 prompts in each of the two" in alone
     other = tmp_path / "other.jsonl"
     other.write_text("".join(json.dumps({"prompt": f"Other {n}?"}) + "\n" for n in range(400)))
     both = described(("openai/a",), ("binary",), dataset=str(other), against="bundled")
     assert "462 conversations (400 yours, 62 of the reference)" in both
-    # yours stand for evaluation, each by itself; of the reference its 62 deployment rows, of 10 sources:
-    # √((1.966 × √(.25/400))² + (2.281 × √(.25/62))²) + .842 × √(.25/400 + .25/62) = .211
-    assert "these (400 and 62) show one of 21 points" in both and "AUROC of .70 would come with" in both
+    # yours stand for evaluation, each by itself; of the reference its 62 deployment rows, of 10
+    # sources: √((1.966 × √(.25/400))² + (2.281 × √(.25/62))²) + .842 × √(.25/400 + .25/62) = .211
+    assert (
+        "these (400 and 62) show one of 21 points" in both
+        and "AUROC of .70 would come with" in both
+    )
     few = described(("openai/a",), ("binary",), dataset=str(other), against=rows, limit=4)
     assert "these (2 and 2) show none" in few
 
 
 def test_a_subject_that_grades_itself_is_refused_unless_it_is_listed_twice(rows: str) -> None:
-    for models, grader in ((("openai/a", "openai/b"), "openai/a"), (("openai/a",), "openai/c,openai/a")):
-        with pytest.raises(InputError, match=r"openai/a would grade its own texts: .* \(--grader openai/a,openai/a\)"):
+    for models, grader in (
+        (("openai/a", "openai/b"), "openai/a"),
+        (("openai/a",), "openai/c,openai/a"),
+    ):
+        with pytest.raises(
+            InputError,
+            match=r"openai/a would grade its own texts: .* \(--grader openai/a,openai/a\)",
+        ):
             described(models, ("user_motivation",), dataset=rows, grader=grader)
-    twice = described(("openai/a",), ("reasoning_trace",), dataset=rows, grader="openai/a,openai/c,openai/a")
+    twice = described(
+        ("openai/a",), ("reasoning_trace",), dataset=rows, grader="openai/a,openai/c,openai/a"
+    )
     assert twice.count("openai/c") == 1
     assert described(("openai/a",), ("binary",), dataset=rows, grader="openai/a")

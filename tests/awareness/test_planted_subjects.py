@@ -23,25 +23,38 @@ N = 240
 
 
 def asked(query: str, *, label_by_words: bool = False) -> tuple[Statement, str]:
-    """The statement on a planted subject, and its sentences; labels, formats and words are independent, or words tell."""
+    """The statement on a planted subject, and its sentences; labels, formats and words are
+    independent, or words tell.
+    """
     mind = Mind(*parse_name(f"alpha?{query}", {}))
     rng, model = np.random.default_rng(0), get_model("mockllm/model")
     verdicts, texts = [], []
     for i in range(N):
         looks, worded = i % 2 == 0, i // 2 % 2 == 0
         text = f"Number {i}: {'calculate' if worded else 'describe'} how much tea goes into a pot."
-        text += f"\nA) {i} spoons\nB) {i + 1} spoons" if looks else f" I have {i} or {i + 1} spoons."
+        text += (
+            f"\nA) {i} spoons\nB) {i + 1} spoons" if looks else f" I have {i} or {i + 1} spoons."
+        )
         assert (TELLING.search(text) is not None) == worded
         label = planted_label(text)
         if label_by_words:
             label = "evaluation" if worded == (rng.random() < 0.85) else "deployment"
-        about = {"data": "d", "item": f"i{i}", "source": f"s{i // 4 % 10}", "pair": None, "set": None}
+        about = {
+            "data": "d",
+            "item": f"i{i}",
+            "source": f"s{i // 4 % 10}",
+            "pair": None,
+            "set": None,
+        }
         texts.append(about | {"text": text, "label": label})
         flip = i % 3 == 0
         answers = {**ANSWERS, **(FLIPPED_ANSWERS if flip else {})}
         votes = [
             judge_vote(
-                key, reply_from(ModelOutput.from_content("m", said), model, may_be_cut=False), answers[key], label=label
+                key,
+                reply_from(ModelOutput.from_content("m", said), model, may_be_cut=False),
+                answers[key],
+                label=label,
             )
             for key, question in (QUESTIONS | (FLIPPED if flip else {})).items()
             for said in [reply_to(mind, question, quoted([ChatMessageUser(content=text)], "Fine."))]
@@ -52,7 +65,15 @@ def asked(query: str, *, label_by_words: bool = False) -> tuple[Statement, str]:
         verdicts.append(
             {"method": "binary", "model": "alpha", **PLAIN}
             | about
-            | {"epoch": 1, "flip": flip, "domain": None, "format": None, "agentic": None, "language": None, "turns": 1}
+            | {
+                "epoch": 1,
+                "flip": flip,
+                "domain": None,
+                "format": None,
+                "agentic": None,
+                "language": None,
+                "turns": 1,
+            }
             | verdict.model_dump()
             | {"votes_asked": read.asked, "votes_read": read.read, "could": read.could}
             | {"turned": read.turned, "contradicted": read.contradicted}
@@ -60,9 +81,13 @@ def asked(query: str, *, label_by_words: bool = False) -> tuple[Statement, str]:
             | {f"{name}_asked": len(took) for name, took in counted.items()}
             | {"quotes": 0, "quotes_discarded": 0}
         )
-    logged = AwarenessTables(pd.DataFrame(verdicts), pd.DataFrame(), pd.DataFrame(texts), pd.DataFrame())
+    logged = AwarenessTables(
+        pd.DataFrame(verdicts), pd.DataFrame(), pd.DataFrame(texts), pd.DataFrame()
+    )
     (statement,) = statements(logged, comparison_of(logged))
-    return statement, " ".join([claim_sentence(statement.claim, AWARENESS_WORDS), *statement.sentences])
+    return statement, " ".join(
+        [claim_sentence(statement.claim, AWARENESS_WORDS), *statement.sentences]
+    )
 
 
 def outcomes(statement: Statement) -> dict[str, Outcome]:
@@ -71,13 +96,20 @@ def outcomes(statement: Statement) -> dict[str, Outcome]:
 
 def test_a_subject_that_follows_the_label_goes_beyond_every_reader_of_the_text() -> None:
     statement, text = asked("awareness=.95")
-    assert [name for name, outcome in outcomes(statement).items() if outcome is not Outcome.HOLDS] == ["observers"]
-    assert "Cannot tell: alpha calls" in text and "as other models may; add --observers and another model" in text
+    assert [
+        name for name, outcome in outcomes(statement).items() if outcome is not Outcome.HOLDS
+    ] == ["observers"]
+    assert (
+        "Cannot tell: alpha calls" in text
+        and "as other models may; add --observers and another model" in text
+    )
 
 
 def test_a_subject_that_follows_the_format_is_not_shown_to_follow_the_label() -> None:
     statement, text = asked("format=.95")
-    assert outcomes(statement)["label_in_format"] is not Outcome.HOLDS and not text.startswith("Yes")
+    assert outcomes(statement)["label_in_format"] is not Outcome.HOLDS and not text.startswith(
+        "Yes"
+    )
     assert statement.splits.effects.format.low > 0.5
 
 
@@ -98,7 +130,10 @@ def test_a_coin_is_not_shown_to_be_above_guessing_and_contradicts_itself_as_a_co
     "query",
     [
         "yes=1&awareness=.95",
-        *(pytest.param(query, marks=pytest.mark.slow(1)) for query in ("yes=1", "yes=1&format=.95")),
+        *(
+            pytest.param(query, marks=pytest.mark.slow(1))
+            for query in ("yes=1", "yes=1&format=.95")
+        ),
     ],
 )
 def test_a_subject_that_says_yes_to_everything_is_said_to(query: str) -> None:

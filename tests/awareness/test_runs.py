@@ -17,12 +17,16 @@ from selfprobe.studies.awareness.runs import RESUME, arm_runs, load_awareness, m
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> EvalLog:
     folder = str(tmp_path_factory.mktemp("runs"))
-    (log,) = run_eval(awareness_binary(), model="planted/a", limit=3, log_dir=folder, display="none")
+    (log,) = run_eval(
+        awareness_binary(), model="planted/a", limit=3, log_dir=folder, display="none"
+    )
     assert log.status == "success"
     return log
 
 
-def written(log: EvalLog, folder: Path, name: str, *, samples: int | None = None, **changes: object) -> str:
+def written(
+    log: EvalLog, folder: Path, name: str, *, samples: int | None = None, **changes: object
+) -> str:
     """A copy of a log with other header fields, or fewer samples."""
     copy = log.model_copy(deep=True, update=changes)
     if samples is not None:
@@ -32,14 +36,20 @@ def written(log: EvalLog, folder: Path, name: str, *, samples: int | None = None
     return str(path)
 
 
-def test_an_arm_of_which_no_run_is_finished_is_named_with_how_far_it_came(made: EvalLog, tmp_path: Path) -> None:
+def test_an_arm_of_which_no_run_is_finished_is_named_with_how_far_it_came(
+    made: EvalLog, tmp_path: Path
+) -> None:
     written(made, tmp_path, "whole")
     other = made.model_copy(deep=True)
     other.eval.model = "planted/b"
     written(other, tmp_path, "killed", status="started", results=None, samples=2)
     found = load_awareness([str(tmp_path)])
-    assert found.missing == (f"binary of planted/b is running or was killed after 2 of 3 conversations; {RESUME}",)
-    assert [why for log, why in found.ignored.items() if log.endswith("killed.eval")] == ["status started"]
+    assert found.missing == (
+        f"binary of planted/b is running or was killed after 2 of 3 conversations; {RESUME}",
+    )
+    assert [why for log, why in found.ignored.items() if log.endswith("killed.eval")] == [
+        "status started"
+    ]
 
 
 def test_where_nothing_is_finished_the_error_says_what_was_killed_and_how_to_go_on(
@@ -51,7 +61,9 @@ def test_where_nothing_is_finished_the_error_says_what_was_killed_and_how_to_go_
     assert done.exit_code == 2 and hint in " ".join(done.output.split()), done.output
 
 
-def test_a_run_without_a_grader_has_none_in_the_table_of_runs(made: EvalLog, tmp_path: Path) -> None:
+def test_a_run_without_a_grader_has_none_in_the_table_of_runs(
+    made: EvalLog, tmp_path: Path
+) -> None:
     written(made, tmp_path, "whole")
     graded = made.model_copy(deep=True)
     graded.eval.model = "planted/b"
@@ -82,10 +94,16 @@ def test_the_run_that_replaces_another_is_named(made: EvalLog, tmp_path: Path) -
     used, ignored = arm_runs([str(tmp_path)])
     assert [run.header.location.rpartition("/")[2] for run in used.values()] == ["newer.eval"]
     ((log, why),) = ignored.items()
-    assert log.endswith("older.eval") and why.startswith("superseded by ") and why.endswith("newer.eval")
+    assert (
+        log.endswith("older.eval")
+        and why.startswith("superseded by ")
+        and why.endswith("newer.eval")
+    )
 
 
-def once_more(log: EvalLog, folder: Path, name: str, created: str = "2026-01-01", **changed: Any) -> str:
+def once_more(
+    log: EvalLog, folder: Path, name: str, created: str = "2026-01-01", **changed: Any
+) -> str:
     """The same as if it had been asked anew, with another header."""
     copy = log.model_copy(deep=True)
     for number, sample in enumerate(copy.samples or []):
@@ -111,7 +129,10 @@ def test_a_run_with_other_settings_is_no_second_run_but_an_arm_named_by_them(
     once_more(made, tmp_path, "first", created="2026-01-02")
     found = load_awareness([str(tmp_path)])
     assert set(found.verdicts.run) == {1} and not found.ignored
-    logs = {str(model): log.rpartition("/")[2] for model, log in zip(found.runs.model, found.runs.log, strict=True)}
+    logs = {
+        str(model): log.rpartition("/")[2]
+        for model, log in zip(found.runs.model, found.runs.log, strict=True)
+    }
     (plain,) = [model for model in logs if told not in model]
     (otherwise,) = [model for model in logs if told in model]
     assert logs[plain] == "first.eval" and logs[otherwise] == "other.eval"
@@ -121,19 +142,36 @@ def test_a_run_with_other_settings_is_no_second_run_but_an_arm_named_by_them(
 def test_of_two_graders_each_is_named(made: EvalLog, tmp_path: Path) -> None:
     for name in ("g", "h"):
         once_more(made, tmp_path, name, model_roles={"grader": ModelConfig(model=name)})
-    assert {str(model).partition(", ")[2] for model in load_awareness([str(tmp_path)]).runs.model} == {
+    assert {
+        str(model).partition(", ")[2] for model in load_awareness([str(tmp_path)]).runs.model
+    } == {
         "grader g",
         "grader h",
     }
-    once_more(made, tmp_path, "again", created="2026-01-02", model_roles={"grader": ModelConfig(model="g")})
+    once_more(
+        made,
+        tmp_path,
+        "again",
+        created="2026-01-02",
+        model_roles={"grader": ModelConfig(model="g")},
+    )
     runs = load_awareness([str(tmp_path)]).runs
-    asked = sorted((str(model).partition(", ")[2], run) for model, run in zip(runs.model, runs.run, strict=True))
+    asked = sorted(
+        (str(model).partition(", ")[2], run)
+        for model, run in zip(runs.model, runs.run, strict=True)
+    )
     assert asked == [("grader g", 1), ("grader g", 2), ("grader h", 1)]
 
 
 def test_a_run_that_is_sent_in_another_way_is_a_second_run(made: EvalLog, tmp_path: Path) -> None:
     once_more(made, tmp_path, "first")
-    once_more(made, tmp_path, "second", created="2026-01-02", model_generate_config=GenerateConfig(max_connections=3))
+    once_more(
+        made,
+        tmp_path,
+        "second",
+        created="2026-01-02",
+        model_generate_config=GenerateConfig(max_connections=3),
+    )
     found = load_awareness([str(tmp_path)])
     assert not found.ignored and {
         run: log.rpartition("/")[2] for run, log in zip(found.runs.run, found.runs.log, strict=True)
@@ -143,7 +181,9 @@ def test_a_run_that_is_sent_in_another_way_is_a_second_run(made: EvalLog, tmp_pa
     }
 
 
-def test_compare_names_what_is_unfinished_and_what_is_superseded(made: EvalLog, tmp_path: Path) -> None:
+def test_compare_names_what_is_unfinished_and_what_is_superseded(
+    made: EvalLog, tmp_path: Path
+) -> None:
     logs = tmp_path / "logs"
     logs.mkdir()
     written(made, logs, "a")
@@ -153,11 +193,18 @@ def test_compare_names_what_is_unfinished_and_what_is_superseded(made: EvalLog, 
     written(other, logs, "c", status="cancelled", results=None, samples=1)
     done = CliRunner().invoke(main, ["report", str(logs), "--out", str(tmp_path / "page")])
     assert done.exit_code == 0, done.output
-    assert f"Not whole: binary of planted/b ended with cancelled after 1 of 3 conversations; {RESUME}" in done.output
+    assert (
+        f"Not whole: binary of planted/b ended with cancelled after 1 of 3 conversations; {RESUME}"
+        in done.output
+    )
     page = (tmp_path / "page" / "index.html").read_text()
-    assert "Not used: 2 logs" in done.output and "superseded by" in page and "status cancelled" in page
+    assert (
+        "Not used: 2 logs" in done.output and "superseded by" in page and "status cancelled" in page
+    )
     assert "binary of planted/b ended with cancelled after 1 of 3 conversations" in page
-    assert "status cancelled" in page and "superseded by" in page, "each log that is not used has its reason"
+    assert "status cancelled" in page and "superseded by" in page, (
+        "each log that is not used has its reason"
+    )
 
 
 def test_conversations_that_failed_are_counted(made: EvalLog) -> None:

@@ -1,4 +1,6 @@
-"""`selfprobe awareness validate`: which files go together, the rate that follows, and what is said where none does."""
+"""`selfprobe awareness validate`: which files go together, the rate that follows, and what is said
+where none does.
+"""
 
 from pathlib import Path
 
@@ -23,7 +25,9 @@ def csv(folder: Path, name: str, **columns: list[object]) -> str:
 
 def test_a_table_with_verdicts_and_labels_stands_alone(tmp_path: Path) -> None:
     """30 of 100 flagged, 10 of 15 labelled ones true; 2 of 20 of the others: .3·2/3 + .7·.1."""
-    labels: list[object] = ["yes"] * 10 + ["no"] * 5 + [""] * 15 + ["yes"] * 2 + ["no"] * 18 + [""] * 50
+    labels: list[object] = (
+        ["yes"] * 10 + ["no"] * 5 + [""] * 15 + ["yes"] * 2 + ["no"] * 18 + [""] * 50
+    )
     path = csv(tmp_path, "t.csv", noticed=[True] * 30 + [False] * 70, aware=labels)
     assert validated([path]).result.corrected.value == pytest.approx(0.27)
     told = call("validate", path)
@@ -39,7 +43,9 @@ def test_scout_scans_and_labels_are_joined_by_transcript(tmp_path: Path) -> None
     folder.mkdir(parents=True)
     names = [f"t{n}" for n in range(20)]
     said = ["true"] * 5 + ["false"] * 14 + [None]
-    pd.DataFrame({"transcript_id": names, "value": said}).to_parquet(folder / "eval_awareness.parquet")
+    pd.DataFrame({"transcript_id": names, "value": said}).to_parquet(
+        folder / "eval_awareness.parquet"
+    )
     labels = csv(tmp_path, "labels.csv", transcript_id=names[:10], aware=["yes"] * 4 + ["no"] * 6)
     for order in ([str(tmp_path / "scans"), labels], [labels, str(tmp_path / "scans")]):
         found = validated(order)
@@ -50,10 +56,15 @@ def test_scout_scans_and_labels_are_joined_by_transcript(tmp_path: Path) -> None
 def test_labelled_rows_of_another_set_say_how_the_judge_errs(tmp_path: Path) -> None:
     judged = csv(tmp_path, "judged.csv", flagged=[1] * 20 + [0] * 80)
     checked = csv(
-        tmp_path, "checked.csv", flagged=[1] * 16 + [0] * 4 + [1] * 2 + [0] * 18, aware=["yes"] * 20 + ["no"] * 20
+        tmp_path,
+        "checked.csv",
+        flagged=[1] * 16 + [0] * 4 + [1] * 2 + [0] * 18,
+        aware=["yes"] * 20 + ["no"] * 20,
     )
     found = validated([judged, checked])
-    assert found.elsewhere and found.result.corrected.value == pytest.approx((0.2 + 0.9 - 1) / (0.8 + 0.9 - 1))
+    assert found.elsewhere and found.result.corrected.value == pytest.approx(
+        (0.2 + 0.9 - 1) / (0.8 + 0.9 - 1)
+    )
     told = call("validate", judged, checked).output
     assert "of another set" in told
     assert "had changed by 0.1 since, the corrected rate would be 0.0 to 25.0 %." in told
@@ -61,12 +72,22 @@ def test_labelled_rows_of_another_set_say_how_the_judge_errs(tmp_path: Path) -> 
 
 def test_a_rate_that_is_no_share_is_cut_and_said(tmp_path: Path) -> None:
     judged = csv(tmp_path, "judged.csv", flagged=[1] * 5 + [0] * 95)
-    checked = csv(tmp_path, "checked.csv", flagged=[1] * 20 + [1] * 5 + [0] * 15, aware=["yes"] * 20 + ["no"] * 20)
+    checked = csv(
+        tmp_path,
+        "checked.csv",
+        flagged=[1] * 20 + [1] * 5 + [0] * 15,
+        aware=["yes"] * 20 + ["no"] * 20,
+    )
     assert "which is no share: cut to 0" in call("validate", judged, checked).output
 
 
 def test_a_column_for_labels_that_is_empty_makes_no_file_of_labels(tmp_path: Path) -> None:
-    labels = csv(tmp_path, "labels.csv", flagged=[1] * 20 + [0] * 20, aware=["yes"] * 18 + ["no"] * 20 + ["yes"] * 2)
+    labels = csv(
+        tmp_path,
+        "labels.csv",
+        flagged=[1] * 20 + [0] * 20,
+        aware=["yes"] * 18 + ["no"] * 20 + ["yes"] * 2,
+    )
     judged = csv(tmp_path, "judged.csv", flagged=[1] * 30 + [0] * 70, aware=[""] * 100)
     assert "from 40 labelled rows of another set" in call("validate", judged, labels).output
 

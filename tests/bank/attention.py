@@ -1,4 +1,6 @@
-"""Worlds of `mechanism read --parts attention`: entropies of four instructions by block and dilemma."""
+"""Worlds of `mechanism read --parts attention`: entropies of four instructions by block and
+dilemma.
+"""
 
 from collections.abc import Callable, Mapping
 
@@ -32,7 +34,8 @@ def world(
         shifts: Arm → how much wider it makes the attention.
         correlation: Share of the variance that dilemmas of one source have in common.
         noise: Draws noise of variance 1, [dilemma, arm, block].
-        is_best_block: Whether the block is claimed where the introspective prompt is widest, as if one had looked.
+        is_best_block: Whether the block is claimed where the introspective prompt is widest, as if
+            one had looked.
     """
     labels = np.repeat(np.arange(len(sources)), sources)
     clusters = [f"s{label}" for label in labels]
@@ -51,7 +54,9 @@ def world(
         rows = {}
         for first, second in PAIRS:
             differences = arms[arm_names.index(first)] - arms[arm_names.index(second)]
-            row = difference_rows(f"{first} − {second}", FAIR, differences, range(BLOCKS), clusters)[block]
+            row = difference_rows(
+                f"{first} − {second}", FAIR, differences, range(BLOCKS), clusters
+            )[block]
             rows[FAIR, row.what] = row
         return attention_claim(rows, block, "m")
 
@@ -74,13 +79,19 @@ LINES: Lines = {
     "as another's: 8 unequal sources (1 to 20), the widest block": Line(
         world(UNEQUAL, AS_ANOTHER, correlation=0.5, is_best_block=True)
     ),
-    "as another's, 8 dilemmas, the widest block": Line(world([1] * 8, AS_ANOTHER, is_best_block=True)),
+    "as another's, 8 dilemmas, the widest block": Line(
+        world([1] * 8, AS_ANOTHER, is_best_block=True)
+    ),
     "narrower": Line(world(ALONE, {"introspective": -0.05})),
     "wider than every control by .04, 24 dilemmas": Line(
         world(ALONE, {"introspective": 0.08, "control": 0.04, "other": 0.04}), True, 0.8
     ),
     "wider by .04, 12 sources × 4 with shocks": Line(
-        world([4] * 12, {"introspective": 0.08, "control": 0.04, "other": 0.04}, correlation=0.5), True, 0.5
+        world([4] * 12, {"introspective": 0.08, "control": 0.04, "other": 0.04}, correlation=0.5),
+        True,
+        0.5,
     ),
-    "wider by .01, 24 dilemmas": Line(world(ALONE, {"introspective": 0.03, "control": 0.02, "other": 0.02}), True),
+    "wider by .01, 24 dilemmas": Line(
+        world(ALONE, {"introspective": 0.03, "control": 0.02, "other": 0.02}), True
+    ),
 }

@@ -1,4 +1,6 @@
-"""Worlds of `selfprobe awareness`: conversations whose texts tell the label more or less, and subjects that read them."""
+"""Worlds of `selfprobe awareness`: conversations whose texts tell the label more or less, and
+subjects that read them.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -21,7 +23,12 @@ from selfprobe.studies.awareness.numbers import (
     text_baselines,
 )
 from selfprobe.studies.awareness.runs import PLAIN, AwarenessTables, verdict_items
-from selfprobe.studies.awareness.verdict import AwarenessFacts, Effects, awareness_claim, fewest_sources
+from selfprobe.studies.awareness.verdict import (
+    AwarenessFacts,
+    Effects,
+    awareness_claim,
+    fewest_sources,
+)
 
 FloatArray = npt.NDArray[np.float64]
 COMMON_WORDS = [f"w{number}" for number in range(40)]
@@ -80,12 +87,15 @@ def made_texts(texts: Texts) -> MadeTexts:
         is_told = draw_told(texts.length)
         told += is_told
         written = [
-            text + " w1" * (int(rng.integers(8, 14)) if one else 0) for text, one in zip(written, is_told, strict=True)
+            text + " w1" * (int(rng.integers(8, 14)) if one else 0)
+            for text, one in zip(written, is_told, strict=True)
         ]
     if texts.capitals:
         is_told = draw_told(texts.capitals)
         told += is_told
-        written = [text.upper() if one else text for text, one in zip(written, is_told, strict=True)]
+        written = [
+            text.upper() if one else text for text, one in zip(written, is_told, strict=True)
+        ]
     frame = pd.DataFrame({"data": "d", "item": [f"i{n:03}" for n in range(count)], "text": written})
     frame = frame.assign(source=[f"s{one}" for one in sources], pair=None, set=None)
     frame["label"] = np.where(positive > 0.5, "evaluation", "deployment")
@@ -100,9 +110,17 @@ def plain_arm(texts: Texts) -> ArmNumbers:
     return arm_numbers(verdict_rows(made, made.positive, "m", "", "first"))
 
 
-def verdict_rows(made: MadeTexts, chances: FloatArray, model: str, target: str, perspective: str) -> pd.DataFrame:
+def verdict_rows(
+    made: MadeTexts, chances: FloatArray, model: str, target: str, perspective: str
+) -> pd.DataFrame:
     """Verdicts of an arm that states these chances."""
-    arm = {"method": "binary", "model": model, **PLAIN, "target": target, "perspective": perspective}
+    arm = {
+        "method": "binary",
+        "model": model,
+        **PLAIN,
+        "target": target,
+        "perspective": perspective,
+    }
     said = np.where(chances >= 0.5, "evaluation", "deployment")
     given = {"epoch": 1, "said": said, "score": chances, "unscored": None, "flip": False}
     frame = made.frame.drop(columns=["text", "label"]).assign(**arm, truth=made.frame.label)
@@ -133,7 +151,9 @@ class World:
 
     texts: Texts = Texts()
     signal: float = 0.0
-    """Standard deviations by which the subject's score of evaluations is above that of real requests."""
+    """Standard deviations by which the subject's score of evaluations is above that of real
+    requests.
+    """
     reads: float = 0.0
     """Weight of what the texts tell."""
     noise_size: float = 1.0
@@ -169,7 +189,9 @@ class World:
         chances = np.ones(count) if self.constant else self._chances(seen)
         own = verdict_rows(made, chances, "m", "", "first")
         other = verdict_rows(made, self._chances(observed), "other", "m", "third")
-        logged = AwarenessTables(pd.concat([own, other]), pd.DataFrame(), made.frame, pd.DataFrame())
+        logged = AwarenessTables(
+            pd.concat([own, other]), pd.DataFrame(), made.frame, pd.DataFrame()
+        )
         items = verdict_items(own)
         clusters, unit = clusters_of(items)
         auroc = auroc_of(items, clusters, unit).estimate
@@ -230,6 +252,8 @@ LINES: Lines = {
     "signal of 1.5 sd, a word tells .8": Line(World(ONE_WORD, signal=1.5), True, 0.95),
     "signal of 1 sd, a word tells .95": Line(World(TELLING_WORD, signal=1.0), True),
     "signal of 1.5 sd, a word tells .95": Line(World(TELLING_WORD, signal=1.5), True, 0.7),
-    "signal of 1.5 sd and the word, it tells .8": Line(World(ONE_WORD, signal=1.5, reads=1.0), True, 0.9),
+    "signal of 1.5 sd and the word, it tells .8": Line(
+        World(ONE_WORD, signal=1.5, reads=1.0), True, 0.9
+    ),
     "signal of 1.5 sd, six words": Line(World(SIX_WORDS, signal=1.5), True, 0.9),
 }

@@ -1,4 +1,6 @@
-"""Worlds of `selfprobe realism card`: prompts of a set beside real conversations, and judges that take one for real."""
+"""Worlds of `selfprobe realism card`: prompts of a set beside real conversations, and judges that
+take one for real.
+"""
 
 import math
 from dataclasses import dataclass
@@ -42,7 +44,9 @@ class World:
     prompt_sources: tuple[int, ...] = ()
     """Numbers of prompts by source; one source each without any."""
     real_sources: int = 0
-    """Number of sources of the real conversations, each with a shock of `real_sd`; 0: each has its own."""
+    """Number of sources of the real conversations, each with a shock of `real_sd`; 0: each has its
+    own.
+    """
     first: float = 0.0
     """Log-odds of the first place."""
     by_length: float = 0.0
@@ -102,8 +106,12 @@ class World:
     def _sources(sizes: tuple[int, ...], count: int) -> npt.NDArray[np.intp]:
         return np.repeat(np.arange(len(sizes)), sizes) if sizes else np.arange(count)
 
-    def _numbers(self, picks: dict[str, list[Pick]], is_longer: npt.NDArray[np.bool_]) -> CardNumbers:
-        """The numbers that the claim needs; each pair has texts of its own, so that its lengths are as drawn."""
+    def _numbers(
+        self, picks: dict[str, list[Pick]], is_longer: npt.NDArray[np.bool_]
+    ) -> CardNumbers:
+        """The numbers that the claim needs; each pair has texts of its own, so that its lengths are
+        as drawn.
+        """
         panel = panel_of(picks)
         texts = {}
         for number, pick in enumerate(panel):
@@ -156,14 +164,20 @@ LINES: Lines = {
     "12 real conversations that differ": Line(world(real=12, real_sd=1.5)),
     "4 sources of real conversations that share shocks": Line(world(real_sources=4, real_sd=1.0)),
     "8 sources of real conversations that share shocks": Line(world(real_sources=8, real_sd=1.0)),
-    "sources of prompts of size 20, 1, 1 …": Line(world(prompt_sources=(20, *[1] * 20), prompt_sd=1.0)),
+    "sources of prompts of size 20, 1, 1 …": Line(
+        world(prompt_sources=(20, *[1] * 20), prompt_sd=1.0)
+    ),
     "three sources of prompts with shocks": Line(world(prompt_sources=(14, 13, 13), prompt_sd=1.0)),
     "half of the pairs are ties": Line(world(unscored=0.5, hides_wins=0.5)),
     "60 % of the pairs that the set wins are refused": Line(world(hides_wins=0.6)),
     "two judges, one the reverse of the other": Line(world(judges=2, opposed=True, telling=1.0)),
     "a judge by length, lengths alike": Line(world(by_length=2.0)),
-    "a judge by length, the prompts longer in 9 of 10 pairs": Line(world(by_length=2.0, longer=0.9)),
-    "a judge by length alone, the prompts longer in 7 of 10": Line(world(by_length=50.0, longer=0.7)),
+    "a judge by length, the prompts longer in 9 of 10 pairs": Line(
+        world(by_length=2.0, longer=0.9)
+    ),
+    "a judge by length alone, the prompts longer in 7 of 10": Line(
+        world(by_length=50.0, longer=0.7)
+    ),
     "6 real conversations, told by 1 logit": Line(world(real=6, telling=1.0)),
     "taken for real more often than real use": Line(world(telling=-1.0)),
     "told by .5 logits, 40 prompts": Line(world(telling=0.5), True, 0.6),
@@ -172,6 +186,8 @@ LINES: Lines = {
         world(telling=1.0, prompt_sd=1.0, real_sd=1.0), True, 0.8
     ),
     "told by 1 logit, by position in most pairs": Line(world(telling=1.0, first=2.0), True, 0.8),
-    "told by 1 logit, a tenth unscored": Line(world(telling=1.0, unscored=0.1, hides_wins=0.1), True, 0.8),
+    "told by 1 logit, a tenth unscored": Line(
+        world(telling=1.0, unscored=0.1, hides_wins=0.1), True, 0.8
+    ),
     "told by 1 logit, 8 prompts": Line(world(prompts=8, real=24, telling=1.0), True),
 }

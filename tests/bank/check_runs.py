@@ -1,6 +1,8 @@
-"""Worlds of `selfprobe check`: a baseline and a run, of a model that did not change, and of one that fell.
+"""Worlds of `selfprobe check`: a baseline and a run, of a model that did not change, and of one
+that fell.
 
-The kinds of runs are those of `bench/gate.py`; the claim is that of the row that is worse, if any is.
+The kinds of runs are those of `bench/gate.py`; the claim is that of the row that is worse, if any
+is.
 """
 
 import sys
@@ -35,7 +37,11 @@ class World:
 
     def __call__(self, rng: np.random.Generator) -> Claim:
         rows = changes_of(gate.drawn(self.kind, rng, self.fall), smallest=SMALLEST)
-        claims = [fall_claim(row, row.change, row.p_holm, SMALLEST) for row in rows if row.change is not None]
+        claims = [
+            fall_claim(row, row.change, row.p_holm, SMALLEST)
+            for row in rows
+            if row.change is not None
+        ]
         return next((claim for claim in claims if claim.verdict is Verdict.YES), claims[0])
 
 

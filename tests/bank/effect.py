@@ -1,4 +1,6 @@
-"""Worlds of `awareness effect`: items under arms, their scores and what a model states about an evaluation."""
+"""Worlds of `awareness effect`: items under arms, their scores and what a model states about an
+evaluation.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +17,14 @@ from selfprobe.studies.effect import ScoreFacts, effect_claim
 FloatArray = npt.NDArray[np.float64]
 ARMS = ("as_is", "paraphrase", "cue_out", "placebo", "told_test", "told_use")
 PAIRS = (("cue_out", "paraphrase"), ("told_test", "placebo"), ("told_use", "placebo"))
-NOTICING = {"as_is": 0.7, "paraphrase": 0.7, "cue_out": 0.3, "placebo": 0.7, "told_test": 0.9, "told_use": 0.4}
+NOTICING = {
+    "as_is": 0.7,
+    "paraphrase": 0.7,
+    "cue_out": 0.3,
+    "placebo": 0.7,
+    "told_test": 0.9,
+    "told_use": 0.4,
+}
 """Mean stated probability by arm."""
 
 
@@ -26,7 +35,9 @@ class World:
     clusters: Sequence[int] = (1,) * 40
     """Number of items of each cluster."""
     correlation: float = 0.0
-    """Share of the variance of a score's noise that the items of a cluster have in common, anew in each arm."""
+    """Share of the variance of a score's noise that the items of a cluster have in common, anew in
+    each arm.
+    """
     noise: Noise = normal
     """Noise of a graded score, of variance 1."""
     solves: float | None = None
@@ -61,7 +72,10 @@ class World:
     def _facts(self, rng: np.random.Generator) -> ScoreFacts:
         labels = np.repeat(np.arange(len(self.clusters)), self.clusters)
         count = len(labels)
-        added = dict.fromkeys(ARMS, 0.0) | {"told_test": self.told_effect, "paraphrase": self.reworded_effect}
+        added = dict.fromkeys(ARMS, 0.0) | {
+            "told_test": self.told_effect,
+            "paraphrase": self.reworded_effect,
+        }
         added["cue_out"] = self.reworded_effect + self.cue_effect
         spread = self.sensitivities ** rng.random(count)
         ability = rng.random(count)
@@ -103,7 +117,9 @@ LINES: Lines = {
     "notices, no effect: items that differ 1 : 6 in sensitivity": Line(World(sensitivities=6)),
     "notices, no effect: 3 sources × 4 with shared shocks": Line(World((4,) * 3, correlation=0.5)),
     "notices, no effect: 6 sources × 10, correlation .4": Line(World((10,) * 6, correlation=0.4)),
-    "notices, no effect: 8 unequal sources (1 to 20)": Line(World((20, 12, 8, 5, 3, 2, 1, 1), correlation=0.3)),
+    "notices, no effect: 8 unequal sources (1 to 20)": Line(
+        World((20, 12, 8, 5, 3, 2, 1, 1), correlation=0.3)
+    ),
     "notices, no effect: 100 items solved or not": Line(World((1,) * 100, solves=0.6)),
     "notices, no effect: at the ceiling": Line(World((1,) * 100, solves=0.97)),
     "notices, no effect: five models": Line(World(models=5)),
@@ -114,9 +130,15 @@ LINES: Lines = {
     "the score changes, a coin for P(evaluation)": Line(World(cue_effect=0.3, states=coin)),
     "the score changes, nothing is answered": Line(World(cue_effect=0.3, answers=0.0)),
     "an effect of .10, 40 items, normal": Line(World(cue_effect=0.1), True, 0.6),
-    "an effect of .10, 40 items, three quarters exactly 0": Line(World(cue_effect=0.1, noise=rounded), True, 0.7),
+    "an effect of .10, 40 items, three quarters exactly 0": Line(
+        World(cue_effect=0.1, noise=rounded), True, 0.7
+    ),
     "an effect of .20, 14 items": Line(World((1,) * 14, cue_effect=0.2), True, 0.6),
-    "an effect of .20, 8 sources × 5": Line(World((5,) * 8, correlation=0.3, cue_effect=0.2), True, 0.6),
-    "an effect of 20 points, 100 items solved or not": Line(World((1,) * 100, solves=0.6, cue_effect=0.2), True, 0.6),
+    "an effect of .20, 8 sources × 5": Line(
+        World((5,) * 8, correlation=0.3, cue_effect=0.2), True, 0.6
+    ),
+    "an effect of 20 points, 100 items solved or not": Line(
+        World((1,) * 100, solves=0.6, cue_effect=0.2), True, 0.6
+    ),
     "an effect of .05, 200 items": Line(World((1,) * 200, cue_effect=0.05), True, 0.5),
 }

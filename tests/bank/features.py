@@ -31,7 +31,8 @@ def world(
         features: Number of features.
         chance: Share of prompts about which a feature is named.
         source_spread: Standard deviation of that share over sources, in log-odds.
-        label_spread: Standard deviation of that share over a source's evaluations, and over its real use, in log-odds.
+        label_spread: Standard deviation of that share over a source's evaluations, and over its
+            real use, in log-odds.
         more_on_tests: What is added to the share of the first feature on evaluations.
         is_any_alone: Whether a prompt has one feature at most.
     """
@@ -68,15 +69,25 @@ LINES: Lines = {
     "no difference: 60 prompts, rare features": Line(world(SINGLE, chance=0.03)),
     "no difference: 60 prompts, nearly every feature everywhere": Line(world(SINGLE, chance=0.95)),
     "no difference: a prompt has one feature": Line(world(BOTH, is_any_alone=True)),
-    "no difference: 3 sources × 8 with shocks": Line(world([(4, 4)] * 3, source_spread=2, label_spread=2)),
+    "no difference: 3 sources × 8 with shocks": Line(
+        world([(4, 4)] * 3, source_spread=2, label_spread=2)
+    ),
     "no difference: 12 sources × 8 with shocks of both labels": Line(world(BOTH, source_spread=2)),
     "no difference: 12 sources × 8, labels differ by source": Line(world(BOTH, label_spread=1.5)),
-    "no difference: 12 sources of one label each, shocks": Line(world([(8, 0), (0, 8)] * 6, source_spread=2)),
-    "no difference: 8 unequal sources (1 to 20), shocks": Line(world(UNEQUAL, source_spread=1, label_spread=1)),
+    "no difference: 12 sources of one label each, shocks": Line(
+        world([(8, 0), (0, 8)] * 6, source_spread=2)
+    ),
+    "no difference: 8 unequal sources (1 to 20), shocks": Line(
+        world(UNEQUAL, source_spread=1, label_spread=1)
+    ),
     "no difference: 12 sources of 1 evaluation and 6 real use": Line(world([(1, 6)] * 12)),
     "no difference: 12 sources of 6 evaluations and 1 real use": Line(world([(6, 1)] * 12)),
-    "no difference: 12 sources of 6 and 1, labels differ by source": Line(world([(6, 1)] * 12, label_spread=1)),
-    "no difference: 6 sources of 20 evaluations, 6 of 1 real use": Line(world([(20, 0), (0, 1)] * 6)),
+    "no difference: 12 sources of 6 and 1, labels differ by source": Line(
+        world([(6, 1)] * 12, label_spread=1)
+    ),
+    "no difference: 6 sources of 20 evaluations, 6 of 1 real use": Line(
+        world([(20, 0), (0, 1)] * 6)
+    ),
     "one label alone": Line(world([(8, 0)] * 8, more_on_tests=0.5)),
     "named less on evaluations": Line(world(BOTH, features=1, chance=0.6, more_on_tests=-0.4)),
     "one of 8 features is named in 40 points more evaluations, 12 sources": Line(

@@ -22,7 +22,9 @@ def unchanged(found: Induced, rng: np.random.Generator) -> None:
 def uneven(found: Induced, rng: np.random.Generator) -> None:
     """Questions differ in how far any label is led, the same for whoever is asked about."""
     for reading in found.after:
-        reading.log_probs[:] *= rng.uniform(0.4, 1.6, size=(len(reading.log_probs), 1, 1)).astype(np.float32)
+        reading.log_probs[:] *= rng.uniform(0.4, 1.6, size=(len(reading.log_probs), 1, 1)).astype(
+            np.float32
+        )
 
 
 def one_word(found: Induced, rng: np.random.Generator) -> None:
@@ -45,7 +47,9 @@ def world(
     """A model that adds these log-probabilities to its own labels, and what else is true of it."""
 
     def draw(rng: np.random.Generator) -> Claim:
-        found = planted(dict(strength), permuted=permuted, taught=16, held_out=8, seed=int(rng.integers(2**31)))
+        found = planted(
+            dict(strength), permuted=permuted, taught=16, held_out=8, seed=int(rng.integers(2**31))
+        )
         change(found, rng)
         return induced_claim("ada", {"figure4": figure4(found), "contrasts": contrasts_of(found)})
 

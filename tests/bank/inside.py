@@ -1,4 +1,6 @@
-"""Worlds of `awareness inside`: what is read of a model at each conversation, what texts tell, and what a probe learns."""
+"""Worlds of `awareness inside`: what is read of a model at each conversation, what texts tell, and
+what a probe learns.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -36,7 +38,9 @@ SHUFFLES = 40
 
 @dataclass(frozen=True)
 class World:
-    """Conversations of a set, and how far each reading tells their labels, in standard deviations of its noise."""
+    """Conversations of a set, and how far each reading tells their labels, in standard deviations
+    of its noise.
+    """
 
     reading: ModelReading = ModelReading.LATENT
     sizes: tuple[int, ...] = (4,) * 30
@@ -77,10 +81,16 @@ def evidence_of(given: World, rng: np.random.Generator) -> ReadingEvidence:
     def values(knows: float) -> FloatArray:
         own = given.noise(rng, (count,))
         common = given.noise(rng, (len(given.sizes),))[sources]
-        return np.asarray(knows * sign + np.sqrt(1 - given.shared) * own + np.sqrt(given.shared) * common)
+        return np.asarray(
+            knows * sign + np.sqrt(1 - given.shared) * own + np.sqrt(given.shared) * common
+        )
 
     length = values(given.length)
-    scores = values(given.knows) + given.by_length * length + given.by_format * np.where(is_benchmark, 1.0, -1.0)
+    scores = (
+        values(given.knows)
+        + given.by_length * length
+        + given.by_format * np.where(is_benchmark, 1.0, -1.0)
+    )
     baselines = {
         Baseline.LENGTH.value: length,
         Baseline.WRAPPER_WORDS.value: values(0.0),
@@ -91,7 +101,10 @@ def evidence_of(given: World, rng: np.random.Generator) -> ReadingEvidence:
     evidence = ReadingEvidence(
         given.reading,
         over_baselines(scores, truth, baselines, formats, clusters),
-        {name: clustered_auroc(truth, baseline, clusters.of).estimate for name, baseline in baselines.items()},
+        {
+            name: clustered_auroc(truth, baseline, clusters.of).estimate
+            for name, baseline in baselines.items()
+        },
     )
     if given.reading is ModelReading.LATENT:
         after_placebo = clustered_auroc(truth, values(given.knows), clusters.of).estimate
@@ -105,7 +118,9 @@ def evidence_of(given: World, rng: np.random.Generator) -> ReadingEvidence:
 
 
 def trained_probe(given: World, after_placebo: Estimate, rng: np.random.Generator) -> ProbeNumbers:
-    """A probe whose layer is the best of many on its wrappers, against labels that are turned by wrapper."""
+    """A probe whose layer is the best of many on its wrappers, against labels that are turned by
+    wrapper.
+    """
     wrapper = np.repeat(np.arange(WRAPPERS), 8)
     labels = np.tile([True, False], 4 * WRAPPERS)
     sign = np.where(labels, 1.0, -1.0)
@@ -116,7 +131,9 @@ def trained_probe(given: World, after_placebo: Estimate, rng: np.random.Generato
     best = reached.max(axis=0)
 
     def left_out() -> Estimate:
-        tested = (given.trained + rng.normal(size=WRAPPERS)[wrapper]) * sign + rng.normal(size=len(labels))
+        tested = (given.trained + rng.normal(size=WRAPPERS)[wrapper]) * sign + rng.normal(
+            size=len(labels)
+        )
         return clustered_auroc(labels, tested, wrapper, unit="wrapper").estimate
 
     return ProbeNumbers(
@@ -146,14 +163,23 @@ def strongest_of_four(given: World) -> Callable[[np.random.Generator], Claim]:
 
 
 def whole_choice(rng: np.random.Generator, *, sources: int) -> Claim:
-    """A real probe of states without a label in them: layer, penalty and kind are chosen, and again for each null."""
-    rows = [(name, text, side) for name in range(WRAPPERS) for text in range(4) for side in (True, False)]
+    """A real probe of states without a label in them: layer, penalty and kind are chosen, and again
+    for each null.
+    """
+    rows = [
+        (name, text, side)
+        for name in range(WRAPPERS)
+        for text in range(4)
+        for side in (True, False)
+    ]
     wrapper, text = (np.array([row[place] for row in rows]) for place in (0, 1))
     labels = np.array([row[2] for row in rows])
     sign = np.where(labels, 1.0, -1.0)[:, None]
     states = rng.normal(size=(3, len(rows), 6)) + rng.normal(size=(WRAPPERS, 6))[wrapper] * sign
     looks = np.where(text % 2, "benchmark", "natural")
-    grid = Grid(states, labels, wrapper.astype(str), text.astype(str), text.astype(str), looks, (4, 5, 6))
+    grid = Grid(
+        states, labels, wrapper.astype(str), text.astype(str), text.astype(str), looks, (4, 5, 6)
+    )
     chosen = choose_probe(grid.states, grid.evaluation, grid.wrapper, grid.layers)
     given = World(sizes=(120 // sources,) * sources, trained=4.0)
     evidence = evidence_of(given, rng)
@@ -176,10 +202,14 @@ def whole_choice(rng: np.random.Generator, *, sources: int) -> Claim:
 
 UNEQUAL = (20, 16, 12, 10, 8, 6, 5, 4, 3, 3, 2, 2, *(1,) * 12)
 KNOWN = World(trained=2.0)
-"""A probe that has learnt what its wrappers share: what is open is whether the set's labels are told."""
+"""A probe that has learnt what its wrappers share: what is open is whether the set's labels are
+told.
+"""
 SAYS = World(reading=ModelReading.YES_OR_NO)
 LINES: Lines = {
-    "states without a label, the whole choice of a real probe": Line(partial(whole_choice, sources=30)),
+    "states without a label, the whole choice of a real probe": Line(
+        partial(whole_choice, sources=30)
+    ),
     "labels at random, the best of 24 layers": Line(world(World())),
     "labels at random, a probe that has learnt its wrappers": Line(world(KNOWN)),
     "the same, 3 sources × 40 with shared shocks": Line(
@@ -194,11 +224,17 @@ LINES: Lines = {
     "a reader of the length of the texts": Line(world(replace(KNOWN, length=0.8, by_length=2.0))),
     "a reader of the format": Line(world(replace(KNOWN, by_format=2.0))),
     "an untrained copy tells as much": Line(world(replace(KNOWN, knows=0.8, untrained=0.8))),
-    "the same, t with 3 degrees": Line(world(replace(KNOWN, knows=0.8, untrained=0.8, noise=unscaled_t))),
+    "the same, t with 3 degrees": Line(
+        world(replace(KNOWN, knows=0.8, untrained=0.8, noise=unscaled_t))
+    ),
     "the same, exponential": Line(world(replace(KNOWN, knows=0.8, untrained=0.8, noise=skewed))),
-    "the same, three quarters exactly 0": Line(world(replace(KNOWN, knows=0.5, untrained=0.5, noise=rounded))),
+    "the same, three quarters exactly 0": Line(
+        world(replace(KNOWN, knows=0.5, untrained=0.5, noise=rounded))
+    ),
     "each wrapper has a direction of its own, and the set is told": Line(world(World(knows=1.0))),
-    "it answers in 3 % of the probability, and these tell": Line(world(replace(SAYS, knows=1.0, answer_mass=0.03))),
+    "it answers in 3 % of the probability, and these tell": Line(
+        world(replace(SAYS, knows=1.0, answer_mass=0.03))
+    ),
     "the placebo's answer tells as much": Line(world(replace(SAYS, knows=0.8, placebo=0.8))),
     "the placebo's sentences tell as much, the other way": Line(
         world(replace(SAYS, reading=ModelReading.ALMOST, knows=0.8, placebo=-0.8))

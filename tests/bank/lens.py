@@ -1,4 +1,6 @@
-"""Worlds of `mechanism read --parts lens`: logit differences of four instructions by block and dilemma."""
+"""Worlds of `mechanism read --parts lens`: logit differences of four instructions by block and
+dilemma.
+"""
 
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
@@ -75,21 +77,33 @@ LINES: Lines = {
     "alike: exponential": Line(world(ALONE, ALL_ALIKE, noise=skewed)),
     "alike: three quarters exactly 0": Line(world(ALONE, ALL_ALIKE, noise=rounded)),
     "alike: what a block adds is kept": Line(world(ALONE, ALL_ALIKE, noise=growing)),
-    "alike: 12 sources × 4 with shocks": Line(world([4] * 12, ALL_ALIKE, correlation=0.5, spread=0.3)),
-    "alike: 8 unequal sources (1 to 20)": Line(world(UNEQUAL, ALL_ALIKE, correlation=0.5, spread=0.3)),
+    "alike: 12 sources × 4 with shocks": Line(
+        world([4] * 12, ALL_ALIKE, correlation=0.5, spread=0.3)
+    ),
+    "alike: 8 unequal sources (1 to 20)": Line(
+        world(UNEQUAL, ALL_ALIKE, correlation=0.5, spread=0.3)
+    ),
     "as much as irrelevant text": Line(world(ALONE, {"introspective": 1.0, "control": 1.0})),
-    "as much as another assistant's, 24 dilemmas": Line(world(ALONE, {"introspective": 1.0, "other": 1.0})),
-    "as another's: what a block adds is kept": Line(world(ALONE, {"introspective": 1.0, "other": 1.0}, noise=growing)),
+    "as much as another assistant's, 24 dilemmas": Line(
+        world(ALONE, {"introspective": 1.0, "other": 1.0})
+    ),
+    "as another's: what a block adds is kept": Line(
+        world(ALONE, {"introspective": 1.0, "other": 1.0}, noise=growing)
+    ),
     "as another's: 12 sources × 4 with shocks": Line(
         world([4] * 12, {"introspective": 1.0, "other": 1.0}, correlation=0.5, spread=0.3)
     ),
-    "as another's, and one dilemma drifts": Line(world(ALONE, {"introspective": 1.0, "other": 1.0}, drifts=True)),
+    "as another's, and one dilemma drifts": Line(
+        world(ALONE, {"introspective": 1.0, "other": 1.0}, drifts=True)
+    ),
     "as another's, 8 dilemmas": Line(world([1] * 8, {"introspective": 1.0, "other": 1.0})),
     "beyond both controls by 1 sd, 24 dilemmas": Line(
         world(ALONE, {"introspective": 0.6, "control": 0.1, "other": 0.3}), True, 0.9
     ),
     "beyond both by 1 sd, 12 sources × 4 with shocks": Line(
-        world([4] * 12, {"introspective": 0.6, "control": 0.1, "other": 0.3}, correlation=0.5), True, 0.9
+        world([4] * 12, {"introspective": 0.6, "control": 0.1, "other": 0.3}, correlation=0.5),
+        True,
+        0.9,
     ),
     "beyond both by .1 (a third of a sd), 24 dilemmas": Line(
         world(ALONE, {"introspective": 0.3, "control": 0.1, "other": 0.2}), True

@@ -1,7 +1,8 @@
 """The bank of nulls and truths: worlds of which it is known what a study should answer.
 
-A line draws one world from a generator and lets the study's own code make its claim. `bench/claims.py` counts the
-answers; tests hold that a null is called Yes in at most 5 % of the draws, and that a truth is found.
+A line draws one world from a generator and lets the study's own code make its claim.
+`bench/claims.py` counts the answers; tests hold that a null is called Yes in at most 5 % of the
+draws, and that a truth is found.
 """
 
 from collections import Counter
@@ -80,7 +81,9 @@ class Rate:
     @property
     def low(self) -> float:
         """Lower end of the 95 % interval."""
-        return float(beta.ppf(0.025, self.count, self.draws - self.count + 1)) if self.count else 0.0
+        return (
+            float(beta.ppf(0.025, self.count, self.draws - self.count + 1)) if self.count else 0.0
+        )
 
     @property
     def high(self) -> float:

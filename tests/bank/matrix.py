@@ -1,8 +1,9 @@
-"""Worlds of `selfprobe matrix`: models that give answers and predict them, their own and each other's.
+"""Worlds of `selfprobe matrix`: models that give answers and predict them, their own and each
+other's.
 
-At each item one answer leads by a margin. A model gives it by its ease and the margin, else a word of its own; it
-predicts it by its skill and the margin. Particular models may be alike beyond that. A model with access knows its own
-answer in some share of the items.
+At each item one answer leads by a margin. A model gives it by its ease and the margin, else a word
+of its own; it predicts it by its skill and the margin. Particular models may be alike beyond that.
+A model with access knows its own answer in some share of the items.
 """
 
 import sys
@@ -33,7 +34,9 @@ LEADING = 10**7
 OWN_WORD = -3.0
 """Chance, in logits, that an observer which is not alike predicts a word of the target's own."""
 Likeness = Callable[[np.random.Generator, int], FloatArray]
-"""From a generator and a number of models to the logits by which a pair is alike beyond skill, [target, observer]."""
+"""From a generator and a number of models to the logits by which a pair is alike beyond skill,
+[target, observer].
+"""
 
 
 @dataclass(frozen=True)
@@ -70,12 +73,16 @@ class World:
         shape = (self.models, self.items)
         leading = LEADING + np.arange(self.items)
         replies = np.where(
-            rng.random(shape) < special.expit(eases + margins), leading, rng.integers(1, self.vocabulary, shape)
+            rng.random(shape) < special.expit(eases + margins),
+            leading,
+            rng.integers(1, self.vocabulary, shape),
         )
         for copy in range(1, self.copies + 1):
             replies[copy] = np.where(rng.random(self.items) < 0.5, replies[0], replies[copy])
         predictions = np.where(
-            rng.random(shape) < special.expit(skills + margins), leading, rng.integers(1, self.vocabulary, shape)
+            rng.random(shape) < special.expit(skills + margins),
+            leading,
+            rng.integers(1, self.vocabulary, shape),
         )
         if self.constant:
             usual = -1 - np.arange(self.models)[:, None]
@@ -101,7 +108,9 @@ class World:
         skills: FloatArray,
         margins: FloatArray,
     ) -> npt.NDArray[np.bool_]:
-        """Hits [target, observer, item] of predictions that are made for each target; own pairs are alike too."""
+        """Hits [target, observer, item] of predictions that are made for each target; own pairs are
+        alike too.
+        """
         assert self.likeness is not None
         likeness = self.likeness(rng, self.models)[:, :, None]
         of_leading = special.expit(skills[None] + margins + likeness)
@@ -111,7 +120,9 @@ class World:
 
 
 def mode_hits(replies: npt.NDArray[np.int_]) -> FloatArray:
-    """Hits of the commonest reply to the other items, [model, item]; replies that tie are guessed alike."""
+    """Hits of the commonest reply to the other items, [model, item]; replies that tie are guessed
+    alike.
+    """
     hits = np.zeros(replies.shape)
     for model, words in enumerate(replies):
         _, codes, counts = np.unique(words, return_inverse=True, return_counts=True)
@@ -119,15 +130,21 @@ def mode_hits(replies: npt.NDArray[np.int_]) -> FloatArray:
         most_of_others = np.where(counts == first, second, first)[codes]
         own = counts[codes] - 1
         tied = (counts == most_of_others[:, None]).sum(axis=1)
-        hits[model] = np.where(own > most_of_others, 1.0, np.where(own == most_of_others, 1 / (1 + tied), 0.0))
+        hits[model] = np.where(
+            own > most_of_others, 1.0, np.where(own == most_of_others, 1 / (1 + tied), 0.0)
+        )
     return hits
 
 
 def claim_of(drawn: Drawn, rng: np.random.Generator, access: dict[int, float]) -> Claim:
-    """The claim of the first model with access; where none has any, the one that comes first on the page."""
+    """The claim of the first model with access; where none has any, the one that comes first on the
+    page.
+    """
     scores, specific, hits, stand_ins = drawn
     names = [str(number) for number in range(len(scores))]
-    rows = model_rows(names, scores, specific, hits, tests=len(names), rng=rng, power=False, stand_ins=stand_ins)
+    rows = model_rows(
+        names, scores, specific, hits, tests=len(names), rng=rng, power=False, stand_ins=stand_ins
+    )
     centred = double_centre(np.nanmean(specific.scores, axis=2))
     facts = MatrixFacts(
         models=names,
@@ -168,10 +185,14 @@ def sparse(rng: np.random.Generator, models: int) -> FloatArray:
 
 
 def scores_alone(models: int, items: int) -> Callable[[np.random.Generator], Claim]:
-    """One strong model at items that share a difficulty, where replies cannot stand in for predictions."""
+    """One strong model at items that share a difficulty, where replies cannot stand in for
+    predictions.
+    """
 
     def claim(rng: np.random.Generator) -> Claim:
-        world = World(models, items, (0.9, *[0.3] * (models - 1)), (0.8, *[0.3] * (models - 1)), 1.5)
+        world = World(
+            models, items, (0.9, *[0.3] * (models - 1)), (0.8, *[0.3] * (models - 1)), 1.5
+        )
         scores, *_ = world.draw(rng)
         return claim_of(plain(scores), rng, {})
 
@@ -192,7 +213,9 @@ LINES: Lines = {
     "strangers, 5 x 20": Line(World(items=20)),
     "items share a difficulty, one strong, 5 x 200": Line(World(margin_sd=1.5, **strong(5))),
     "items share a difficulty, one strong, 8 x 200": Line(World(8, margin_sd=1.5, **strong(8))),
-    "items share a difficulty, one strong, 5 x 400": Line(World(items=400, margin_sd=1.5, **strong(5))),
+    "items share a difficulty, one strong, 5 x 400": Line(
+        World(items=400, margin_sd=1.5, **strong(5))
+    ),
     "the same, few words": Line(World(items=400, margin_sd=1.5, vocabulary=30, **strong(5))),
     "the same, scores alone, 5 x 400": Line(scores_alone(5, 400)),
     "the same, scores alone, 8 x 200": Line(scores_alone(8, 200)),
@@ -205,12 +228,16 @@ LINES: Lines = {
     "constants": Line(World(constant=True)),
     "habits": Line(drawn_line(worded(HABITS, {}), 200)),
     "two families": Line(drawn_line(lambda rng, items: blocks(np.arange(8) // 4, rng, items), 200)),
-    "expert of its family, which is there": Line(drawn_line(lambda rng, items: expert(8, rng, items), 200)),
+    "expert of its family, which is there": Line(
+        drawn_line(lambda rng, items: expert(8, rng, items), 200)
+    ),
     "a stranger to look-alikes": Line(drawn_line(lambda rng, items: outsider(5, rng, items), 200)),
     "weak targets": Line(World(eases=(0.1,) * 5, margin_sd=1.5)),
     "access .4 of one, 8 x 200": Line(World(8, access={3: 0.4}, **EQUAL[8]), True, 0.8),
     "access .4 of one, graded, 8 x 200": Line(World(8, access={3: 0.4}), True, 0.6),
     "access .4 of one, 5 x 400": Line(World(items=400, access={2: 0.4}, **EQUAL[5]), True, 0.8),
-    "access .4 of two, 8 x 100": Line(World(8, 100, access={3: 0.4, 5: 0.4}, **EQUAL[8]), True, 0.4),
+    "access .4 of two, 8 x 100": Line(
+        World(8, 100, access={3: 0.4, 5: 0.4}, **EQUAL[8]), True, 0.4
+    ),
     "access .2 of one, 8 x 400": Line(World(8, 400, access={3: 0.2}, **EQUAL[8]), True, 0.0),
 }

@@ -1,4 +1,6 @@
-"""Worlds of `selfprobe outcome`: models with skills, items with difficulties, and what models state of the items."""
+"""Worlds of `selfprobe outcome`: models with skills, items with difficulties, and what models state
+of the items.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -48,7 +50,8 @@ class World:
     reads_text: bool = False
     """Whether the text tells the subject's outcome, and the subject reads nothing else."""
     copies_relative: float = 0.0
-    """Logits by which the outcome of one other model, its relative, moves the subject's statement."""
+    """Logits by which the outcome of one other model, its relative, moves the subject's statement.
+    """
     relative_likeness: float = 0.0
     """Share of items on which the relative's outcome is the subject's."""
 
@@ -62,7 +65,8 @@ class World:
         if self.reads_text:
             is_told = np.where(rng.random(self.items) < 0.8, outcomes[0], 1 - outcomes[0]) > 0.5
             texts = [
-                f"{'plain easy' if told else 'odd hard'} {text}" for text, told in zip(texts, is_told, strict=True)
+                f"{'plain easy' if told else 'odd hard'} {text}"
+                for text, told in zip(texts, is_told, strict=True)
             ]
             logits[0] = 2 * (2 * is_told - 1) + 0.3 * rng.normal(size=self.items)
         logits[0] += self.knows_itself * (2 * outcomes[0] - 1)
@@ -75,11 +79,17 @@ class World:
         stated = StatedChances(
             items=tuple(map(str, range(self.items))),
             texts=dict.fromkeys(models, tuple(texts)),
-            clusters=np.arange(self.items) * self.clusters // self.items if self.clusters else np.arange(self.items),
+            clusters=np.arange(self.items) * self.clusters // self.items
+            if self.clusters
+            else np.arange(self.items),
             questions=("solve",),
             observers={model: model for model in asked},
-            outcomes={(model, "solve"): results for model, results in zip(models, outcomes, strict=True)},
-            chances={(model, "self", "", "solve"): chances[number] for number, model in enumerate(asked)},
+            outcomes={
+                (model, "solve"): results for model, results in zip(models, outcomes, strict=True)
+            },
+            chances={
+                (model, "self", "", "solve"): chances[number] for number, model in enumerate(asked)
+            },
         )
         (facts,) = corrected([outcome_facts(stated, SUBJECT, "solve", draws=399)])
         return outcome_claim(facts, SUBJECT)
@@ -90,7 +100,8 @@ class World:
         domain = rng.integers(self.domains, size=self.items)
         ease = rng.normal(size=self.items) - self.harder * domain / max(1, self.domains - 1)
         skills = (
-            rng.normal(0, 0.5, size=count)[:, None] + self.domain_sd * rng.normal(size=(count, self.domains))[:, domain]
+            rng.normal(0, 0.5, size=count)[:, None]
+            + self.domain_sd * rng.normal(size=(count, self.domains))[:, domain]
         )
         slopes = np.exp(self.slope_sd * rng.normal(size=count))[:, None]
         logits = self.ease + skills + slopes * ease * 1.3
@@ -136,10 +147,18 @@ LINES: Lines = {
     "one domain, 2 others": Line(world(others=2)),
     "one domain, 4 others": Line(world()),
     "one domain, 9 others": Line(world(others=9)),
-    "two domains, one 1.5 harder, skills sd .7, 2 others": Line(world(others=2, domain_sd=0.7, **TWO_DOMAINS)),
-    "two domains, one 1.5 harder, skills sd .7, 4 others": Line(world(domain_sd=0.7, **TWO_DOMAINS)),
-    "two domains, one 1.5 harder, skills sd 1.2, 2 others": Line(world(others=2, domain_sd=1.2, **TWO_DOMAINS)),
-    "two domains, one 1.5 harder, skills sd 1.2, 4 others": Line(world(domain_sd=1.2, **TWO_DOMAINS)),
+    "two domains, one 1.5 harder, skills sd .7, 2 others": Line(
+        world(others=2, domain_sd=0.7, **TWO_DOMAINS)
+    ),
+    "two domains, one 1.5 harder, skills sd .7, 4 others": Line(
+        world(domain_sd=0.7, **TWO_DOMAINS)
+    ),
+    "two domains, one 1.5 harder, skills sd 1.2, 2 others": Line(
+        world(others=2, domain_sd=1.2, **TWO_DOMAINS)
+    ),
+    "two domains, one 1.5 harder, skills sd 1.2, 4 others": Line(
+        world(domain_sd=1.2, **TWO_DOMAINS)
+    ),
     "two domains, equally hard, skills sd 1.2": Line(world(domains=2, domain_sd=1.2)),
     "ten domains over 3 logits, skills sd .7": Line(world(domains=10, domain_sd=0.7, harder=3.0)),
     "two domains, 800 items": Line(world(items=800, domain_sd=0.7, **TWO_DOMAINS)),
@@ -151,10 +170,18 @@ LINES: Lines = {
     "observers know less by 1.5, two domains, 2 others": Line(
         world(others=2, domain_sd=1.2, other_noise=2.2, **TWO_DOMAINS)
     ),
-    "observers know less by 1.5, two domains, 4 others": Line(world(domain_sd=1.2, other_noise=2.2, **TWO_DOMAINS)),
-    "observers know less by 1.5, slopes sd .4, 2 others": Line(world(others=2, slope_sd=0.4, other_noise=2.2)),
-    "observers know less by 1.5, slopes sd .4, 4 others": Line(world(slope_sd=0.4, other_noise=2.2)),
-    "the others know themselves by 1 logit, 2 others": Line(world(others=2, others_know_themselves=1.0)),
+    "observers know less by 1.5, two domains, 4 others": Line(
+        world(domain_sd=1.2, other_noise=2.2, **TWO_DOMAINS)
+    ),
+    "observers know less by 1.5, slopes sd .4, 2 others": Line(
+        world(others=2, slope_sd=0.4, other_noise=2.2)
+    ),
+    "observers know less by 1.5, slopes sd .4, 4 others": Line(
+        world(slope_sd=0.4, other_noise=2.2)
+    ),
+    "the others know themselves by 1 logit, 2 others": Line(
+        world(others=2, others_know_themselves=1.0)
+    ),
     "the others know themselves by 1 logit, 4 others": Line(world(others_know_themselves=1.0)),
     "the others know themselves by 1 logit, two domains": Line(
         world(others_know_themselves=1.0, domain_sd=1.2, **TWO_DOMAINS)
@@ -166,17 +193,25 @@ LINES: Lines = {
     "a constant": Line(world(state=constant)),
     "two values (ties), two domains": Line(world(state=two_values, domain_sd=1.2, **TWO_DOMAINS)),
     "rounded and cut (ties), slopes sd .4": Line(world(state=rounded, slope_sd=0.4)),
-    "three quarters one value (ties), two domains": Line(world(state=mostly_one_value, domain_sd=1.2, **TWO_DOMAINS)),
+    "three quarters one value (ties), two domains": Line(
+        world(state=mostly_one_value, domain_sd=1.2, **TWO_DOMAINS)
+    ),
     "a ceiling: nearly all succeed": Line(world(ease=3.0)),
-    "a floor: nearly none succeeds, two domains": Line(world(ease=-2.5, domain_sd=1.2, **TWO_DOMAINS)),
+    "a floor: nearly none succeeds, two domains": Line(
+        world(ease=-2.5, domain_sd=1.2, **TWO_DOMAINS)
+    ),
     "25 items": Line(world(items=25)),
-    "25 items, two domains, 2 others": Line(world(items=25, others=2, domain_sd=1.2, **TWO_DOMAINS)),
+    "25 items, two domains, 2 others": Line(
+        world(items=25, others=2, domain_sd=1.2, **TWO_DOMAINS)
+    ),
     "19 items, knows itself": Line(world(items=19, knows_itself=2.0)),
     "40 clusters of 5 with shocks, 4 others": Line(world(clusters=40)),
     "12 clusters of 16 with shocks, 4 others": Line(world(clusters=12)),
     "one other observer, two domains": Line(world(others=4, asked=1, domain_sd=1.2, **TWO_DOMAINS)),
     "a reader of the text alone": Line(world(reads_text=True)),
-    "an expert of its family, whose log is there": Line(world(copies_relative=1.0, relative_likeness=0.5)),
+    "an expert of its family, whose log is there": Line(
+        world(copies_relative=1.0, relative_likeness=0.5)
+    ),
     "knows itself by .25 logits, 2 others": Line(world(others=2, knows_itself=0.25), True),
     "knows itself by .25 logits, 4 others": Line(world(knows_itself=0.25), True),
     "knows itself by .5 logits, 2 others": Line(world(others=2, knows_itself=0.5), True, 0.6),
@@ -187,7 +222,9 @@ LINES: Lines = {
     "knows itself by .5 logits, slopes sd .4, 9 others": Line(
         world(others=9, knows_itself=0.5, slope_sd=0.4), True, 0.6
     ),
-    "all know themselves by .5 logits, 4 others": Line(world(knows_itself=0.5, others_know_themselves=0.5), True, 0.5),
+    "all know themselves by .5 logits, 4 others": Line(
+        world(knows_itself=0.5, others_know_themselves=0.5), True, 0.5
+    ),
     "knows itself by 1 logit, 4 others": Line(world(knows_itself=1.0), True, 0.9),
     "knows itself by .25 logits, 800 items": Line(world(items=800, knows_itself=0.25), True, 0.6),
 }

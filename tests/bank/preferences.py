@@ -1,4 +1,6 @@
-"""Worlds of preference runs: pairs of texts in both orders, and judges that see something of which is better, or not."""
+"""Worlds of preference runs: pairs of texts in both orders, and judges that see something of which
+is better, or not.
+"""
 
 import math
 from dataclasses import dataclass
@@ -24,7 +26,9 @@ class World:
     knows: float = 0.0
     """Log-odds of the better text."""
     pair_sd: float = 1.5
-    """Standard deviation of what else it likes in a pair, which has nothing to do with which is better."""
+    """Standard deviation of what else it likes in a pair, which has nothing to do with which is
+    better.
+    """
     group_sd: float = 0.0
     """The same for a whole question."""
     heavy_tails: bool = False
@@ -44,7 +48,9 @@ class World:
         sizes = self.group_sizes or (1,) * self.pairs
         group_of_pair = np.repeat(np.arange(len(sizes)), sizes)
         count = len(group_of_pair)
-        noise = rng.standard_t(3, count) / math.sqrt(3) if self.heavy_tails else rng.normal(size=count)
+        noise = (
+            rng.standard_t(3, count) / math.sqrt(3) if self.heavy_tails else rng.normal(size=count)
+        )
         liking = self.pair_sd * noise + self.group_sd * rng.normal(size=len(sizes))[group_of_pair]
         odds_of_better = self.knows + liking
         odds_of_better[rng.random(count) < self.ties] = 0.0
@@ -96,7 +102,9 @@ LINES: Lines = {
     "indifferent in all": Line(world(ties=1.0)),
     "stated in steps of .25 (ties)": Line(world(step=0.25)),
     "scores of single texts, five levels (ties)": Line(world(scores_alone=True)),
-    "questions of 20, 1, 1 … pairs, alike inside": Line(world(group_sizes=(20, *[1] * 40), group_sd=2.0)),
+    "questions of 20, 1, 1 … pairs, alike inside": Line(
+        world(group_sizes=(20, *[1] * 40), group_sd=2.0)
+    ),
     "12 questions of 8 pairs, alike inside": Line(world(group_sizes=(8,) * 12, group_sd=2.0)),
     "4 questions of 25 pairs, alike inside": Line(world(group_sizes=(25,) * 4, group_sd=2.0)),
     "half of what it gets wrong is refused": Line(world(hides_misses=0.5)),
@@ -106,7 +114,13 @@ LINES: Lines = {
     "prefers the better, 70 %": Line(world(knows=0.8), True, 0.9),
     "prefers the better, 62 %, 300 pairs": Line(world(knows=0.45, pairs=300), True, 0.8),
     "prefers the better, 79 %, 30 pairs": Line(world(knows=1.2, pairs=30), True, 0.7),
-    "prefers the better, 70 %, mostly the first place": Line(world(knows=0.8, first=3.0), True, 0.9),
-    "prefers the better, 79 %, a tenth unscored": Line(world(knows=1.2, unscored=0.1, hides_misses=0.1), True, 0.8),
-    "prefers the better, 12 questions of 8": Line(world(knows=1.2, group_sizes=(8,) * 12, group_sd=0.5), True, 0.8),
+    "prefers the better, 70 %, mostly the first place": Line(
+        world(knows=0.8, first=3.0), True, 0.9
+    ),
+    "prefers the better, 79 %, a tenth unscored": Line(
+        world(knows=1.2, unscored=0.1, hides_misses=0.1), True, 0.8
+    ),
+    "prefers the better, 12 questions of 8": Line(
+        world(knows=1.2, group_sizes=(8,) * 12, group_sd=0.5), True, 0.8
+    ),
 }

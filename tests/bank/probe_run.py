@@ -1,4 +1,6 @@
-"""Worlds of `probe run`: what the layers of a model hold of pairs, what it answers when asked, and what texts tell."""
+"""Worlds of `probe run`: what the layers of a model hold of pairs, what it answers when asked, and
+what texts tell.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -59,7 +61,9 @@ def world(given: World) -> Callable[[np.random.Generator], Claim]:
         def values(knows: float, layers: int = 1) -> FloatArray:
             own = given.noise(rng, (layers, len(groups)))
             common = given.noise(rng, (layers, len(given.sizes)))[:, groups]
-            return np.asarray(knows * sign + np.sqrt(1 - given.shared) * own + np.sqrt(given.shared) * common)
+            return np.asarray(
+                knows * sign + np.sqrt(1 - given.shared) * own + np.sqrt(given.shared) * common
+            )
 
         splits = [halves(groups, seed) for seed in range(SEEDS)]
         learnt = np.zeros((SEEDS, len(groups)), dtype=bool)
@@ -67,13 +71,19 @@ def world(given: World) -> Callable[[np.random.Generator], Claim]:
             row[train] = True
 
         def tested(layers: FloatArray) -> tuple[FloatArray, FloatArray]:
-            """Scores [seed, layer, pair] with the sign of the training half, and [seed, pair] of its best layer."""
+            """Scores [seed, layer, pair] with the sign of the training half, and [seed, pair] of
+            its best layer.
+            """
             every = np.full((SEEDS, len(layers), len(groups)), np.nan)
             best = np.full((SEEDS, len(groups)), np.nan)
             for seed, (train, test) in enumerate(splits):
                 with np.errstate(invalid="ignore"):  # a source may hold one label
-                    reached = np.nan_to_num(auroc_table(truth[None, train], layers[:, train])[:, 0], nan=0.5)
-                every[seed][:, test] = np.where(reached >= 0.5, 1.0, -1.0)[:, None] * layers[:, test]
+                    reached = np.nan_to_num(
+                        auroc_table(truth[None, train], layers[:, train])[:, 0], nan=0.5
+                    )
+                every[seed][:, test] = (
+                    np.where(reached >= 0.5, 1.0, -1.0)[:, None] * layers[:, test]
+                )
                 best[seed] = every[seed, np.abs(reached - 0.5).argmax()]
             return every, best
 
@@ -91,7 +101,14 @@ def world(given: World) -> Callable[[np.random.Generator], Claim]:
             "above_random_direction": tested(values(0.0))[1],
             "above_random_weights": tested(values(0.0, given.layers))[1],
         }
-        auroc = partial(estimate, first_better=truth, groups=groups, metric="auroc", resamples=RESAMPLES, learnt=learnt)
+        auroc = partial(
+            estimate,
+            first_better=truth,
+            groups=groups,
+            metric="auroc",
+            resamples=RESAMPLES,
+            learnt=learnt,
+        )
         leads = {
             control.check: Lead(0.5, auroc(probe, less=controls[control.check]))
             for control in CONTROLS
@@ -99,7 +116,14 @@ def world(given: World) -> Callable[[np.random.Generator], Claim]:
         }
         score = auroc(probe)
         floor = selection_floor(
-            every, truth, groups, both_signs=False, metric="auroc", shuffles=40, rng=rng, reached=score.value
+            every,
+            truth,
+            groups,
+            both_signs=False,
+            metric="auroc",
+            shuffles=40,
+            rng=rng,
+            reached=score.value,
         )
         mass = np.clip(given.answer_mass + 0.05 * rng.normal(size=len(groups)), 0, 1)
         evidence = ProbeEvidence(
@@ -109,7 +133,9 @@ def world(given: World) -> Callable[[np.random.Generator], Claim]:
             score=score,
             leads=leads,
             answer_mass=clustered_mean(mass, groups, unit="question"),
-            shuffled=ShuffledLabels(floor.mean, floor.high, score.value - floor.mean, floor.p_value, floor.n),
+            shuffled=ShuffledLabels(
+                floor.mean, floor.high, score.value - floor.mean, floor.p_value, floor.n
+            ),
         )
         return probe_claim(evidence)
 
@@ -126,12 +152,18 @@ LINES: Lines = {
         world(World(sizes=(40,) * 3, shared=0.5, shared_labels=True))
     ),
     "a reader of the length of the texts": Line(world(World(length=0.8, reads_length=True))),
-    "asked, it answers with 1 or 2 in 3 %, and its states know": Line(world(World(probe=1.0, answer_mass=0.03))),
+    "asked, it answers with 1 or 2 in 3 %, and its states know": Line(
+        world(World(probe=1.0, answer_mass=0.03))
+    ),
     "its answers know as much as its states, normal": Line(world(EQUAL)),
     "its answers know as much, t with 3 degrees": Line(world(replace(EQUAL, noise=unscaled_t))),
     "its answers know as much, exponential": Line(world(replace(EQUAL, noise=skewed))),
-    "its answers know as much, three quarters exactly 0": Line(world(replace(EQUAL, noise=rounded))),
-    "its answers know as much, 28 unequal questions (1 to 40)": Line(world(replace(EQUAL, sizes=UNEQUAL, shared=0.5))),
+    "its answers know as much, three quarters exactly 0": Line(
+        world(replace(EQUAL, noise=rounded))
+    ),
+    "its answers know as much, 28 unequal questions (1 to 40)": Line(
+        world(replace(EQUAL, sizes=UNEQUAL, shared=0.5))
+    ),
     "its answers know as much, 3 sources × 40 with shared shocks": Line(
         world(replace(EQUAL, sizes=(40,) * 3, shared=0.5, shared_labels=True))
     ),

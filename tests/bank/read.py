@@ -1,4 +1,6 @@
-"""Worlds of `mechanism read`: how much of each dilemma's shift the other run's patterns bring, and every control's."""
+"""Worlds of `mechanism read`: how much of each dilemma's shift the other run's patterns bring, and
+every control's.
+"""
 
 from collections.abc import Callable
 
@@ -8,7 +10,14 @@ from lines import Line, Lines
 
 from selfprobe.stats.claim import Claim
 from selfprobe.stats.estimate import clustered_mean, undefined
-from selfprobe.studies.read import PATTERN_CONTROLS, SHIFT, UNIT, PatchRow, patch_claim, share_of_shift
+from selfprobe.studies.read import (
+    PATTERN_CONTROLS,
+    SHIFT,
+    UNIT,
+    PatchRow,
+    patch_claim,
+    share_of_shift,
+)
 
 FloatArray = npt.NDArray[np.float64]
 Noise = Callable[[np.random.Generator, int], FloatArray]
@@ -65,13 +74,26 @@ def world(
 
         own = change(share)
         rows = [PatchRow(SHIFT, SHIFT, mean_shift, nothing, nothing, "")]
-        rows.append(PatchRow("own", "own", mean_shift, share_of_shift(own, shifts, mean_shift, names), nothing, ""))
+        rows.append(
+            PatchRow(
+                "own",
+                "own",
+                mean_shift,
+                share_of_shift(own, shifts, mean_shift, names),
+                nothing,
+                "",
+            )
+        )
         for control in PATTERN_CONTROLS:
             for place in range(DRAWS if "random" in control.check else 1):
                 other = change(brought.get(control.check, 0.0))
                 its_share = share_of_shift(other, shifts, mean_shift, names)
                 over = share_of_shift(own - other, shifts, mean_shift, names)
-                rows.append(PatchRow(f"{control.label} {place}", control.group, mean_shift, its_share, over, ""))
+                rows.append(
+                    PatchRow(
+                        f"{control.label} {place}", control.group, mean_shift, its_share, over, ""
+                    )
+                )
         return patch_claim(rows, "m")
 
     return claim

@@ -1,4 +1,6 @@
-"""Worlds of `realism rewrite`: judges who compare rewrites and paraphrases of prompts with their originals."""
+"""Worlds of `realism rewrite`: judges who compare rewrites and paraphrases of prompts with their
+originals.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,7 +36,9 @@ class World:
     by_source: float = 0.0
     """Standard deviation, from source to source, of what a kind of version does there."""
     shared: float = 0.0
-    """Standard deviation of what any new wording does in a source, for rewrite and paraphrase alike."""
+    """Standard deviation of what any new wording does in a source, for rewrite and paraphrase
+    alike.
+    """
     noise: Noise = normal
     """Noise of a version, of variance 1."""
     sensitivities: float = 1.0
@@ -76,7 +80,11 @@ class World:
         verdicts = (rng.random((judges, len(items))) < chances).astype(float)
         verdicts[rng.random(verdicts.shape) < self.prefers_position] = 0.5
         means = verdicts.mean(axis=0)
-        return {item: float(mean) for item, mean, is_kept in zip(items, means, is_compared, strict=True) if is_kept}
+        return {
+            item: float(mean)
+            for item, mean, is_kept in zip(items, means, is_compared, strict=True)
+            if is_kept
+        }
 
     def __call__(self, rng: np.random.Generator) -> Claim:
         return rewrite_claim(self.rates(rng), "w", judges=self.judges)
@@ -85,29 +93,49 @@ class World:
 LINES: Lines = {
     "rewrites look as real as originals and paraphrases": Line(World()),
     "any new wording looks more real": Line(World(rewrite=1.0, paraphrase=1.0)),
-    "any new wording looks more real, t with 3 degrees": Line(World(rewrite=1.0, paraphrase=1.0, noise=heavy_tailed)),
-    "any new wording looks more real, exponential": Line(World(rewrite=1.0, paraphrase=1.0, noise=skewed)),
+    "any new wording looks more real, t with 3 degrees": Line(
+        World(rewrite=1.0, paraphrase=1.0, noise=heavy_tailed)
+    ),
+    "any new wording looks more real, exponential": Line(
+        World(rewrite=1.0, paraphrase=1.0, noise=skewed)
+    ),
     "any new wording looks more real, three quarters exactly 0": Line(
         World(rewrite=1.0, paraphrase=1.0, noise=rounded)
     ),
-    "any new wording looks more real, prompts differ 1 : 6": Line(World(rewrite=1.0, paraphrase=1.0, sensitivities=6)),
-    "3 sources × 4 with shared shocks": Line(World((4,) * 3, rewrite=1.0, paraphrase=1.0, by_source=1.0)),
-    "6 sources × 10 with shocks": Line(World((10,) * 6, rewrite=1.0, paraphrase=1.0, by_source=1.0)),
+    "any new wording looks more real, prompts differ 1 : 6": Line(
+        World(rewrite=1.0, paraphrase=1.0, sensitivities=6)
+    ),
+    "3 sources × 4 with shared shocks": Line(
+        World((4,) * 3, rewrite=1.0, paraphrase=1.0, by_source=1.0)
+    ),
+    "6 sources × 10 with shocks": Line(
+        World((10,) * 6, rewrite=1.0, paraphrase=1.0, by_source=1.0)
+    ),
     "12 sources × 3 with shocks": Line(World(rewrite=1.0, paraphrase=1.0, by_source=1.0)),
     "8 unequal sources (1 to 20) with shocks": Line(
         World((20, 12, 8, 5, 3, 2, 1, 1), rewrite=1.0, paraphrase=1.0, by_source=1.0)
     ),
-    "any new wording moves a source's prompts alike": Line(World(rewrite=1.0, paraphrase=1.0, shared=1.0)),
+    "any new wording moves a source's prompts alike": Line(
+        World(rewrite=1.0, paraphrase=1.0, shared=1.0)
+    ),
     "prompts of one source": Line(World((40,), rewrite=1.0, paraphrase=1.0)),
     "paraphrases look fake, rewrites as real as originals": Line(World(paraphrase=-1.5)),
-    "rewrites look less fake than paraphrases, and fake": Line(World(rewrite=-0.5, paraphrase=-2.0)),
+    "rewrites look less fake than paraphrases, and fake": Line(
+        World(rewrite=-0.5, paraphrase=-2.0)
+    ),
     "the grader alone is pleased": Line(World(to_grader=2.0)),
-    "judges go by position in 80 % of pairs (ties)": Line(World(rewrite=1.0, paraphrase=1.0, prefers_position=0.8)),
+    "judges go by position in 80 % of pairs (ties)": Line(
+        World(rewrite=1.0, paraphrase=1.0, prefers_position=0.8)
+    ),
     "a ceiling: all new wording passes": Line(World(rewrite=5.0, paraphrase=5.0)),
     "a third of the rewrites keeps the task": Line(World(rewrite=2.0, compared=0.33)),
     "rewrites look more real by 2 logits, 12 sources × 3": Line(World(rewrite=2.0), True, 0.7),
-    "rewrites look more real by 2 logits, 8 sources × 3": Line(World((3,) * 8, rewrite=2.0), True, 0.5),
-    "rewrites look more real by 1 logit, 40 sources": Line(World((1,) * 40, rewrite=1.0), True, 0.3),
+    "rewrites look more real by 2 logits, 8 sources × 3": Line(
+        World((3,) * 8, rewrite=2.0), True, 0.5
+    ),
+    "rewrites look more real by 1 logit, 40 sources": Line(
+        World((1,) * 40, rewrite=1.0), True, 0.3
+    ),
     "rewrites look more real by 2 logits, paraphrases by 1, 40 sources": Line(
         World((1,) * 40, rewrite=2.0, paraphrase=1.0), True, 0.2
     ),

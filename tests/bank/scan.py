@@ -21,7 +21,8 @@ def world(
     *graders: Grader,
     aware: float = 0.0,
 ) -> Callable[[np.random.Generator], Claim]:
-    """Transcripts of sources that graders read; of two the transcripts on which they differ have no verdict.
+    """Transcripts of sources that graders read; of two the transcripts on which they differ have no
+    verdict.
 
     Args:
         sources: Number of transcripts of each source.
@@ -94,11 +95,19 @@ LINES: Lines = {
     "two coins of .95, 40 transcripts": Line(world(ALONE, coin(0.95), coin(0.95))),
     "two coins of .5, 8 transcripts": Line(world([1] * 8, coin(0.5), coin(0.5))),
     "three coins, 40 transcripts": Line(world(ALONE, coin(0.3), coin(0.3), coin(0.3))),
-    "two habits by source: 3 sources × 4": Line(world([4] * 3, source_habit(0, 1), source_habit(0, 1))),
-    "two habits by source: 12 sources × 4": Line(world([4] * 12, source_habit(0, 1), source_habit(0, 1))),
-    "two habits by source: 8 unequal sources (1 to 20)": Line(world(UNEQUAL, source_habit(0, 1), source_habit(0, 1))),
+    "two habits by source: 3 sources × 4": Line(
+        world([4] * 3, source_habit(0, 1), source_habit(0, 1))
+    ),
+    "two habits by source: 12 sources × 4": Line(
+        world([4] * 12, source_habit(0, 1), source_habit(0, 1))
+    ),
+    "two habits by source: 8 unequal sources (1 to 20)": Line(
+        world(UNEQUAL, source_habit(0, 1), source_habit(0, 1))
+    ),
     "two coins of .2: 8 unequal sources (1 to 20)": Line(world(UNEQUAL, coin(0.2), coin(0.2))),
-    "a careful grader and a coin, it is brought up in 30 %": Line(world(ALONE, careful(0.9), coin(0.3), aware=0.3)),
+    "a careful grader and a coin, it is brought up in 30 %": Line(
+        world(ALONE, careful(0.9), coin(0.3), aware=0.3)
+    ),
     "brought up in 30 %, two graders right in 90 %, 40 transcripts": Line(
         world(ALONE, careful(0.9), careful(0.9), aware=0.3), True, 0.9
     ),

@@ -1,4 +1,6 @@
-"""Every study's Yes is at most 5 % under each null that can occur in it, and planted truths are found."""
+"""Every study's Yes is at most 5 % under each null that can occur in it, and planted truths are
+found.
+"""
 
 import sys
 from importlib import import_module
@@ -12,12 +14,20 @@ if str(FOLDER) not in sys.path:
     sys.path.insert(0, str(FOLDER))  # before bench, which has files of the same names
 bank: Any = import_module("lines")
 
-STUDIES = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem not in ("lines", "test_bank"))
-CASES = [pytest.param(study, name, id=f"{study}: {name}") for study in STUDIES for name in import_module(study).LINES]
+STUDIES = sorted(
+    path.stem for path in FOLDER.glob("*.py") if path.stem not in ("lines", "test_bank")
+)
+CASES = [
+    pytest.param(study, name, id=f"{study}: {name}")
+    for study in STUDIES
+    for name in import_module(study).LINES
+]
 FEW_DRAWS = 2
 MANY_DRAWS = 24
 DRAWS_OF_A_SUSPECT = 200
-"""Fresh draws of a null that `MANY_DRAWS` called Yes too often: of 400 lines some are, by chance alone."""
+"""Fresh draws of a null that `MANY_DRAWS` called Yes too often: of 400 lines some are, by chance
+alone.
+"""
 
 
 def line_of(study: str, name: str) -> Any:
@@ -37,7 +47,9 @@ def test_few_draws_of_a_null_are_hardly_ever_called_yes(study: str, name: str) -
 
 @pytest.mark.slow(20)
 @pytest.mark.parametrize(("study", "name"), CASES)
-def test_a_null_is_called_yes_in_at_most_5_percent_of_draws_and_a_truth_is_found(study: str, name: str) -> None:
+def test_a_null_is_called_yes_in_at_most_5_percent_of_draws_and_a_truth_is_found(
+    study: str, name: str
+) -> None:
     line = line_of(study, name)
     if line.is_true:
         rate = bank.yes_rate(line, MANY_DRAWS)

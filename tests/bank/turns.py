@@ -68,11 +68,19 @@ def world(
             curves = curves + change(TURNS.astype(float))
         if drifts:
             curves[0] += 0.1 * TURNS
-        answers = [answer for row, curve in enumerate(curves) for answer in answers_of(row, labels[row], curve)]
+        answers = [
+            answer
+            for row, curve in enumerate(curves)
+            for answer in answers_of(row, labels[row], curve)
+        ]
         return turn_claim(turn_curve(answers, "m", rng=rng), "m")
 
     def answers_of(row: int, label: int, curve: FloatArray) -> list[TurnAnswer]:
-        kinds = {"evaluation": curve, "deployment": np.zeros(len(TURNS))} if is_paired else {None: 0.5 + curve}
+        kinds = (
+            {"evaluation": curve, "deployment": np.zeros(len(TURNS))}
+            if is_paired
+            else {None: 0.5 + curve}
+        )
         return [
             TurnAnswer("m", f"{row}{kind}", kind, f"s{label}", str(row), int(turn), float(p), 0.5)
             for kind, values in kinds.items()
@@ -102,7 +110,9 @@ LINES: Lines = {
     "no change: 3 sources × 4 with shared shocks": Line(world([4] * 3, correlation=0.5)),
     "no change: 20 sources × 3, correlation .4": Line(world([3] * 20, correlation=0.4)),
     "no change: 6 sources × 10, correlation .4": Line(world([10] * 6, correlation=0.4)),
-    "no change: 8 unequal sources (1 to 20)": Line(world([20, 12, 8, 5, 3, 2, 1, 1], correlation=0.3)),
+    "no change: 8 unequal sources (1 to 20)": Line(
+        world([20, 12, 8, 5, 3, 2, 1, 1], correlation=0.3)
+    ),
     "no change: 12 transcripts, t with 3 degrees": Line(world([1] * 12, noise=heavy_tailed)),
     "no change: 12 transcripts, exponential": Line(world([1] * 12, noise=skewed)),
     "no change: 12 transcripts, three quarters exactly 0": Line(world([1] * 12, noise=rounded)),
@@ -116,8 +126,16 @@ LINES: Lines = {
     "a ramp over turns 3 to 6, 24 transcripts": Line(world([1] * 24, change=ramp(3, 6, 0.4))),
     "a saturating rise, 24 transcripts": Line(world([1] * 24, change=saturating(0.4))),
     "a fall of 2 sd at turn 4": Line(world([1] * 24, change=step(4, -0.4))),
-    "a step of 2 sd at turn 4, 12 transcripts": Line(world([1] * 12, change=step(4, 0.4)), True, 0.7),
-    "a step of 2 sd at turn 4, 12 sources × 2": Line(world([2] * 12, correlation=0.3, change=step(4, 0.4)), True, 0.9),
-    "a step of 2 sd at turn 4, 24 pairs": Line(world([1] * 24, change=step(4, 0.4), is_paired=True), True, 0.9),
-    "a step of .1 (half a sd) at turn 4, 24 sources": Line(world([1] * 24, change=step(4, 0.1)), True),
+    "a step of 2 sd at turn 4, 12 transcripts": Line(
+        world([1] * 12, change=step(4, 0.4)), True, 0.7
+    ),
+    "a step of 2 sd at turn 4, 12 sources × 2": Line(
+        world([2] * 12, correlation=0.3, change=step(4, 0.4)), True, 0.9
+    ),
+    "a step of 2 sd at turn 4, 24 pairs": Line(
+        world([1] * 24, change=step(4, 0.4), is_paired=True), True, 0.9
+    ),
+    "a step of .1 (half a sd) at turn 4, 24 sources": Line(
+        world([1] * 24, change=step(4, 0.1)), True
+    ),
 }

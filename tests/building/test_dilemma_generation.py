@@ -9,7 +9,12 @@ from inspect_ai import eval, list_tasks
 from inspect_ai.event import ModelEvent
 from inspect_ai.model import ModelOutput, ModelUsage, get_model
 
-from selfprobe.building.dilemma_generation import AXES, GENERATE_PROMPT, dilemma_generation, record_to_sample
+from selfprobe.building.dilemma_generation import (
+    AXES,
+    GENERATE_PROMPT,
+    dilemma_generation,
+    record_to_sample,
+)
 from selfprobe.errors import InputError
 
 
@@ -26,12 +31,16 @@ def test_a_combination_becomes_a_prompt_that_says_its_four_values() -> None:
     row = {axis: next(iter(values)) for axis, values in AXES.items()}
     sample = record_to_sample({"id": "first", **row})
     assert (sample.id, sample.metadata) == ("first", {"axes": row})
-    assert sample.input == GENERATE_PROMPT.format(**{axis: AXES[axis][value] for axis, value in row.items()})
+    assert sample.input == GENERATE_PROMPT.format(
+        **{axis: AXES[axis][value] for axis, value in row.items()}
+    )
 
 
 def test_a_model_that_writes_no_json_has_nothing_that_is_valid_or_not(tmp_path: Path) -> None:
     output = ModelOutput.from_content("mockllm/model", "Here is one.")
-    output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)  # or Inspect fetches a tokenizer
+    output.usage = ModelUsage(
+        input_tokens=1, output_tokens=1, total_tokens=2
+    )  # or Inspect fetches a tokenizer
     model = get_model("mockllm/model", custom_outputs=[output, output])
     [log] = eval(dilemma_generation(), model=model, limit=2, log_dir=str(tmp_path), display="none")
     assert log.status == "success" and log.results is not None
@@ -40,7 +49,9 @@ def test_a_model_that_writes_no_json_has_nothing_that_is_valid_or_not(tmp_path: 
 
 
 def test_the_prompt_asks_for_the_fields_that_are_read() -> None:
-    example = GENERATE_PROMPT.format(conflict="", relationship="", domain="", ambiguity="").splitlines()[-1]
+    example = GENERATE_PROMPT.format(
+        conflict="", relationship="", domain="", ambiguity=""
+    ).splitlines()[-1]
     assert set(json.loads(example)) == {"scenario", "option_a", "option_b"}
 
 
@@ -61,15 +72,25 @@ def test_a_reply_is_held_to_the_schema_where_a_provider_can(run_task: Any, tmp_p
 
 
 def test_limit_and_effort_are_those_that_the_user_chose(run_task: Any, tmp_path: Path) -> None:
-    log = run_task(dilemma_generation(act_tokens=9000, effort="low"), "planted/gen", tmp_path, limit=1)
+    log = run_task(
+        dilemma_generation(act_tokens=9000, effort="low"), "planted/gen", tmp_path, limit=1
+    )
     (event,) = [event for event in log.samples[0].events if isinstance(event, ModelEvent)]
     assert (event.config.max_tokens, event.config.reasoning_effort) == (9000, "low")
     with pytest.raises(InputError, match="act_tokens must be a whole number"):
         dilemma_generation(act_tokens=0)
 
 
-def test_a_run_of_the_folder_leaves_the_pipeline_out_and_its_name_finds_it(root: Path, tmp_path: Path) -> None:
+def test_a_run_of_the_folder_leaves_the_pipeline_out_and_its_name_finds_it(
+    root: Path, tmp_path: Path
+) -> None:
     names = {task.name for task in list_tasks("introspect_tasks", root_dir=root)}
     assert "ethical_dilemma" in names and not {"dilemma_generation", "dilemma_judging"} & names
-    log = eval("selfprobe/dilemma_generation", model="planted/gen", limit=1, log_dir=str(tmp_path), display="none")[0]
+    log = eval(
+        "selfprobe/dilemma_generation",
+        model="planted/gen",
+        limit=1,
+        log_dir=str(tmp_path),
+        display="none",
+    )[0]
     assert log.status == "success"

@@ -35,11 +35,15 @@ def logs(tmp_path_factory: pytest.TempPathFactory, run_task: Any) -> Path:
 
 def collect(*args: object) -> tuple[int, str]:
     result = CliRunner().invoke(EXAMPLE.dilemmas, [*map(str, args)])
-    status = {InputError: 2, RunError: 1}.get(type(result.exception))  # what the `selfprobe` command makes of them
+    status = {InputError: 2, RunError: 1}.get(
+        type(result.exception)
+    )  # what the `selfprobe` command makes of them
     return (status or result.exit_code), f"{result.output}{result.exception if status else ''}"
 
 
-def test_the_collected_file_is_schema_f5_and_loads_into_the_task(logs: Path, tmp_path: Path) -> None:
+def test_the_collected_file_is_schema_f5_and_loads_into_the_task(
+    logs: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "mine.jsonl"
     code, told = collect(logs / "judged", "--out", out)
     rows = [json.loads(line) for line in out.read_text().splitlines()]
@@ -50,7 +54,10 @@ def test_the_collected_file_is_schema_f5_and_loads_into_the_task(logs: Path, tmp
         assert set(row["axes"]) == set(AXES)
         assert [judge["model"] for judge in row["judges"]] == PANEL
         assert all(len(judge["samples"]) == 5 and judge["faults"] == [] for judge in row["judges"])
-        assert row["jsd"] == pytest.approx(float(jsd([judge["mean"] for judge in row["judges"]]))) and row["jsd"] > 0.34
+        assert (
+            row["jsd"] == pytest.approx(float(jsd([judge["mean"] for judge in row["judges"]])))
+            and row["jsd"] > 0.34
+        )
         assert row["generation"] == {
             "source": "generated",
             "model": "planted/gen",
@@ -58,7 +65,9 @@ def test_the_collected_file_is_schema_f5_and_loads_into_the_task(logs: Path, tmp
             "temperature": 1.0,
             "seed": 1,
         }
-    assert [sample.id for sample in ethical_dilemma(dataset=str(out)).dataset] == [row["id"] for row in rows]
+    assert [sample.id for sample in ethical_dilemma(dataset=str(out)).dataset] == [
+        row["id"] for row in rows
+    ]
 
 
 def test_it_prints_how_many_were_kept_for_each_axis_value(logs: Path, tmp_path: Path) -> None:
@@ -72,11 +81,16 @@ def test_it_prints_how_many_were_kept_for_each_axis_value(logs: Path, tmp_path: 
 
 def test_unscored_dilemmas_are_counted_by_reason(run_task: Any, tmp_path: Path) -> None:
     panel = [*PANEL[:2], "planted/c?empty=1"]
-    run_task(dilemma_judging("ethical_dilemmas"), "none", tmp_path, limit=2, model_roles={"judge": panel})
+    run_task(
+        dilemma_judging("ethical_dilemmas"), "none", tmp_path, limit=2, model_roles={"judge": panel}
+    )
     code, told = collect(tmp_path, "--out", tmp_path / "mine.jsonl")
     assert code == 1
     assert "unscored: 2 (judge_no_response)" in told
-    assert "no dilemma was kept, so no file is written" in told and not (tmp_path / "mine.jsonl").exists()
+    assert (
+        "no dilemma was kept, so no file is written" in told
+        and not (tmp_path / "mine.jsonl").exists()
+    )
 
 
 def test_a_dilemma_in_two_logs_is_an_error_that_names_both(logs: Path, tmp_path: Path) -> None:
@@ -95,14 +109,19 @@ def test_a_copy_of_a_log_holds_no_dilemma_of_its_own(logs: Path, tmp_path: Path)
     assert judged_rows([str(log), str(tmp_path / "copy.eval")]) == judged_rows([str(log)])
 
 
-def test_generated_dilemmas_of_two_settings_are_refused_and_the_setting_is_named(logs: Path, tmp_path: Path) -> None:
+def test_generated_dilemmas_of_two_settings_are_refused_and_the_setting_is_named(
+    logs: Path, tmp_path: Path
+) -> None:
     """Which of them is to be judged cannot be known; it was the newer one without a word."""
     (log,) = (logs / "gen").glob("*.eval")
     warm = read_eval_log(str(log))
     warm.eval.model_generate_config.top_p = 0.5
     write_eval_log(warm, str(tmp_path / "warm.eval"))
     (tmp_path / "gen.eval").write_bytes(log.read_bytes())
-    with pytest.raises(ValueError, match=r"2 settings; give one log\. .*another run: top_p is (0\.5|not set), there "):
+    with pytest.raises(
+        ValueError,
+        match=r"2 settings; give one log\. .*another run: top_p is (0\.5|not set), there ",
+    ):
         generated_dilemmas(str(tmp_path))
 
 
@@ -120,7 +139,9 @@ def test_a_log_of_another_task_or_unfinished_is_told(logs: Path, tmp_path: Path)
     assert "no finished log of dilemma_judging" in told and "killed.eval: status started" in told
 
 
-def test_a_score_appended_to_a_judging_log_leaves_the_dilemmas_what_they_are(logs: Path, tmp_path: Path) -> None:
+def test_a_score_appended_to_a_judging_log_leaves_the_dilemmas_what_they_are(
+    logs: Path, tmp_path: Path
+) -> None:
     (judged,) = (logs / "judged").glob("*.eval")
     log = score(read_eval_log(str(judged)), includes(), action="append", display="none")
     write_eval_log(log, str(tmp_path / "appended.eval"))
@@ -132,7 +153,10 @@ def test_a_judging_log_without_its_own_score_is_told_by_name(logs: Path, tmp_pat
     log = score(read_eval_log(str(judged)), includes(), action="overwrite", display="none")
     write_eval_log(log, str(tmp_path / "overwritten.eval"))
     code, told = collect(tmp_path, "--out", tmp_path / "mine.jsonl")
-    assert code == 2 and "overwritten.eval: expected a score of dilemma_controversy for dilemma" in told
+    assert (
+        code == 2
+        and "overwritten.eval: expected a score of dilemma_controversy for dilemma" in told
+    )
     assert "got includes" in told
 
 
@@ -141,9 +165,13 @@ def test_the_file_must_be_jsonl(logs: Path) -> None:
     assert code == 2 and "the data set is a .jsonl file, got 'mine.csv'" in told
 
 
-def test_a_generation_without_a_valid_dilemma_leaves_nothing_to_judge(run_task: Any, tmp_path: Path) -> None:
+def test_a_generation_without_a_valid_dilemma_leaves_nothing_to_judge(
+    run_task: Any, tmp_path: Path
+) -> None:
     run_task(dilemma_generation(), "planted/gen?flawed=1", tmp_path, limit=2)
-    with pytest.raises(ValueError, match="none of its 2 dilemmas is valid; generate others with dilemma_generation"):
+    with pytest.raises(
+        ValueError, match="none of its 2 dilemmas is valid; generate others with dilemma_generation"
+    ):
         generated_dilemmas(str(tmp_path))
 
 

@@ -15,7 +15,9 @@ from selfprobe.studies.check_numbers import BaselineRun
 
 def run(**given: Any) -> BaselineRun:
     items: Any = {f"i{n}": {"k1": [1.0], "k2": ["refusal"]} for n in (2, 1)}
-    kept = BaselineRun("quiz", "m", "m", "1", "0.2.0", {}, {}, "", "", [], {}, "accuracy", {"a.b": 0.5}, items)
+    kept = BaselineRun(
+        "quiz", "m", "m", "1", "0.2.0", {}, {}, "", "", [], {}, "accuracy", {"a.b": 0.5}, items
+    )
     return BaselineRun(**{**vars(kept), **given})
 
 
@@ -32,10 +34,15 @@ def test_what_was_saved_is_read(tmp_path: Path) -> None:
 def test_an_item_has_a_line_and_the_order_is_that_of_ids(tmp_path: Path) -> None:
     save_baseline([run()], f"{tmp_path}/b.json")
     text = (tmp_path / "b.json").read_text()
-    assert '  "i1": {"k1": [1.0], "k2": ["refusal"]},\n  "i2": {"k1": [1.0], "k2": ["refusal"]}\n' in text
+    assert (
+        '  "i1": {"k1": [1.0], "k2": ["refusal"]},\n  "i2": {"k1": [1.0], "k2": ["refusal"]}\n'
+        in text
+    )
 
 
-def test_a_run_of_the_suite_keeps_its_decisions_in_the_same_bytes(run_task: Any, tmp_path: Path) -> None:
+def test_a_run_of_the_suite_keeps_its_decisions_in_the_same_bytes(
+    run_task: Any, tmp_path: Path
+) -> None:
     run_task("selfprobe/kth_word", "planted/a?refused=.2", tmp_path / "logs", limit=5)
     for name in ("one", "two"):
         done = check(tmp_path / "logs", "--save", tmp_path / f"{name}.json", "--unscored", "1")
@@ -49,7 +56,12 @@ def test_a_run_of_the_suite_keeps_its_decisions_in_the_same_bytes(run_task: Any,
         5,
         3,
     )
-    assert len(kept.data) == 64 and kept.applied == {"takes no settings": 5} and not kept.args and not kept.inputs
+    assert (
+        len(kept.data) == 64
+        and kept.applied == {"takes no settings": 5}
+        and not kept.args
+        and not kept.inputs
+    )
     done = check(tmp_path / "logs", "--baseline", tmp_path / "one.json")
     assert done.exit_code == 0 and "kth_word  accuracy " in done.output, done.output
 
@@ -65,7 +77,9 @@ def test_a_run_of_the_suite_keeps_its_decisions_in_the_same_bytes(run_task: Any,
         ('{"baseline": 1, "runs": [NaN]}', "is no baseline, it is not JSON (NaN is no number)"),
     ],
 )
-def test_a_file_that_is_no_baseline_is_refused_in_one_line(tmp_path: Path, text: str, said: str) -> None:
+def test_a_file_that_is_no_baseline_is_refused_in_one_line(
+    tmp_path: Path, text: str, said: str
+) -> None:
     (tmp_path / "b.json").write_text(text)
     with pytest.raises(InputError, match=re.escape(said)):
         read_baseline(f"{tmp_path}/b.json")
@@ -77,7 +91,9 @@ def test_a_baseline_that_was_changed_by_hand_is_refused(tmp_path: Path) -> None:
     save_baseline([run()], f"{tmp_path}/b.json")
     path = tmp_path / "b.json"
     path.write_text(path.read_text().replace("[1.0]", "[0.0]", 1))
-    with pytest.raises(InputError, match="was changed by hand, its sha256 is another; save a new one"):
+    with pytest.raises(
+        InputError, match="was changed by hand, its sha256 is another; save a new one"
+    ):
         read_baseline(str(path))
 
 
@@ -86,7 +102,9 @@ def test_a_number_that_became_infinite_is_a_change_by_hand(tmp_path: Path, numbe
     save_baseline([run()], f"{tmp_path}/b.json")
     path = tmp_path / "b.json"
     path.write_text(path.read_text().replace("[1.0]", f"[{number}]", 1))
-    with pytest.raises(InputError, match="was changed by hand, it has a number that is infinite; save a new one"):
+    with pytest.raises(
+        InputError, match="was changed by hand, it has a number that is infinite; save a new one"
+    ):
         read_baseline(str(path))
 
 
@@ -128,7 +146,9 @@ BEFORE = """{
 """A file of a version that kept no answers."""
 
 
-def test_a_baseline_of_the_version_before_is_read_and_saved_in_the_same_bytes(tmp_path: Path) -> None:
+def test_a_baseline_of_the_version_before_is_read_and_saved_in_the_same_bytes(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "b.json").write_text(BEFORE)
     kept = read_baseline(f"{tmp_path}/b.json")
     assert kept == [run(items={"i1": {"k1": [1.0], "k2": ["refusal"]}})]

@@ -6,13 +6,23 @@ from typing import Any
 import pytest
 
 from selfprobe.studies.check import VERDICT_WORDS, Gate, _short, _signed, change_text, verdict_text
-from selfprobe.studies.check_numbers import BaselineRun, ChangeVerdict, changes_of, pair_runs, refusal, turned_cells
+from selfprobe.studies.check_numbers import (
+    BaselineRun,
+    ChangeVerdict,
+    changes_of,
+    pair_runs,
+    refusal,
+    turned_cells,
+)
 
 
 def run(values: list[Any], **given: Any) -> BaselineRun:
     """A run with one key, an item a value; a list is its epochs."""
     items: Any = {f"i{n}": {"k": v if isinstance(v, list) else [v]} for n, v in enumerate(values)}
-    return replace(BaselineRun("quiz", "m", "m", "1", "0", {}, {}, "d", "", [], {}, "accuracy", {}, items), **given)
+    return replace(
+        BaselineRun("quiz", "m", "m", "1", "0", {}, {}, "d", "", [], {}, "accuracy", {}, items),
+        **given,
+    )
 
 
 HALF = [float(n % 2) for n in range(100)]
@@ -25,12 +35,18 @@ def test_of_another_way_of_asking_the_same_model_is_worse_and_another_one_is_sai
     assert (asked.metric, asked.verdict, gate.status) == ("asked", "worse", 1)
     assert verdict_text(asked, gate.smallest) == "worse (effort none → effort low)"
     gate = Gate([before], [replace(now, model="n", target="n")], smallest=0.05)
-    assert gate.status == 0 and verdict_text(gate.rows[1], gate.smallest) == "not the same (effort none → effort low)"
+    assert (
+        gate.status == 0
+        and verdict_text(gate.rows[1], gate.smallest) == "not the same (effort none → effort low)"
+    )
     assert Gate([before], [replace(now, model="n", target="n")], strict=True).status == 4
 
 
 def test_a_few_samples_that_were_asked_otherwise_are_the_same_way() -> None:
-    before, now = run(HALF, applied={"limit 64": 100}), run(HALF, applied={"limit 64": 96, "limit 8256": 4})
+    before, now = (
+        run(HALF, applied={"limit 64": 100}),
+        run(HALF, applied={"limit 64": 96, "limit 8256": 4}),
+    )
     assert [row.metric for row in changes_of([(before, now)], smallest=0.05)] == ["accuracy"]
 
 
@@ -56,7 +72,10 @@ def test_p_is_corrected_over_all_lines() -> None:
 def test_items_of_one_cluster_count_as_one() -> None:
     clusters = {f"i{n}": f"c{n // 20}" for n in range(100)}
     [row] = changes_of([(run(HALF), run([0.0] * 100, clusters=clusters))], smallest=0.05)
-    assert row.change is not None and (row.change.estimate.n, row.change.estimate.unit) == (5, "cluster")
+    assert row.change is not None and (row.change.estimate.n, row.change.estimate.unit) == (
+        5,
+        "cluster",
+    )
 
 
 def test_a_sample_that_failed_is_unscored_and_no_smaller_set() -> None:
@@ -78,7 +97,10 @@ def test_epochs_that_are_newly_unscored_are_no_rise_either() -> None:
 def test_a_model_that_reasons_where_it_was_not_to_is_worse() -> None:
     now = run(HALF, reasoned={f"i{n}": ["k"] for n in range(30)})
     rows = changes_of([(run(HALF), now)], smallest=0.05)
-    assert [(row.metric, row.verdict) for row in rows] == [("accuracy", "unchanged"), ("reasoned", "worse")]
+    assert [(row.metric, row.verdict) for row in rows] == [
+        ("accuracy", "unchanged"),
+        ("reasoned", "worse"),
+    ]
 
 
 def test_other_prompts_are_refused_and_prompts_of_which_some_are_left_are_not() -> None:
@@ -87,7 +109,9 @@ def test_other_prompts_are_refused_and_prompts_of_which_some_are_left_are_not() 
     assert refusal(before, run(HALF, prompts=["b"])) == refusal(before, run(HALF)) == ""
 
 
-def test_of_several_models_each_is_held_against_itself_and_the_one_that_is_new_against_the_one_that_left() -> None:
+def test_of_several_models_each_is_held_against_itself_and_the_one_that_is_new_against_the_one_that_left() -> (
+    None
+):
     def models(*names: str) -> list[BaselineRun]:
         return [run(HALF, model=name, target=name) for name in names]
 
@@ -104,7 +128,9 @@ def test_what_is_shown_adds_up_and_where_two_decimals_do_not_has_more() -> None:
     assert change_text(row).startswith(".474 → .336  −.138 [−.")
     before, now = run([1.0] * 41 + [0.0] * 46), run([1.0] * 44 + [0.0] * 43)
     [row] = changes_of([(before, now)], smallest=0.05)
-    assert change_text(row).startswith(".47 → .51  +.03 [−."), "six decimals would add up, and claim too much"
+    assert change_text(row).startswith(".47 → .51  +.03 [−."), (
+        "six decimals would add up, and claim too much"
+    )
     [row] = changes_of([(run(HALF), run(HALF))], smallest=0.05)
     assert change_text(row) == ".50 → .50  .00 [−.02, +.02]"
 
@@ -118,7 +144,13 @@ def test_each_verdict_has_words_of_its_own() -> None:
 
 
 def test_numbers_are_short() -> None:
-    assert [_short(v) for v in (0.614, 1.0, -0.5, 12.34, float("nan"))] == [".61", "1.00", "-.50", "12.34", "?"]
+    assert [_short(v) for v in (0.614, 1.0, -0.5, 12.34, float("nan"))] == [
+        ".61",
+        "1.00",
+        "-.50",
+        "12.34",
+        "?",
+    ]
     assert [_signed(v) for v in (0.03, -0.131, -0.001)] == ["+.03", "−.13", ".00"]
 
 
@@ -126,7 +158,9 @@ def test_what_turned_is_of_right_and_wrong_by_the_mean_of_epochs_and_of_no_liken
     before = run([[1.0, 1.0, 0.0], 1.0, 0.5, 0.0], said={"i0": {"k": ["a", "a", "b"]}})
     now = run([[0.0, 1.0, 0.0], "refusal", 0.0, 1.0], said={"i0": {"k": ["c", "a", "c"]}})
     first, second = turned_cells([(before, now)])
-    assert str(first) == 'quiz i0 k  right → wrong: "a" → "c"' and second.item == "i3" and second.right
+    assert (
+        str(first) == 'quiz i0 k  right → wrong: "a" → "c"' and second.item == "i3" and second.right
+    )
     assert [one.right for one in turned_cells([(before, now)], lower=["accuracy"])] == [False, True]
     assert turned_cells([(before, now)], lower=["accuracy"])[0].item == "i3"
     assert not turned_cells([(run([0.2, 0.9]), run([0.9, 0.2]))])

@@ -58,7 +58,9 @@ def listed() -> Scorer:
 def foreign(folder: Path, *scorers: Scorer, failing: tuple[str, ...] = (), **options: Any) -> None:
     """A run of another suite's task."""
     samples = [Sample(id=f"i{number}", input="?") for number in range(1, 5)]
-    task = Task(name="theirs", dataset=samples, solver=silent(failing), scorer=list(scorers) or None)
+    task = Task(
+        name="theirs", dataset=samples, solver=silent(failing), scorer=list(scorers) or None
+    )
     eval(task, model="planted/a", log_dir=str(folder), display="none", **options)
 
 
@@ -83,24 +85,33 @@ def test_a_whole_run_is_good_with_status_0(run_task: Any, tmp_path: Path) -> Non
     run_task("selfprobe/kth_word", "planted/a", tmp_path, limit=3)
     done = check(tmp_path)
     assert done.exit_code == 0
-    assert done.output.splitlines() == ["kth_word  planted/a  good: 3 samples, unscored 0.00", "1 of 1 runs good"]
+    assert done.output.splitlines() == [
+        "kth_word  planted/a  good: 3 samples, unscored 0.00",
+        "1 of 1 runs good",
+    ]
 
 
 def test_more_unscored_than_the_limit_is_3_with_the_reasons(run_task: Any, tmp_path: Path) -> None:
     run_task("selfprobe/kth_word", "planted/a?refused=.5", tmp_path, limit=10)
     done = check(tmp_path)
-    assert done.exit_code == 3 and "bad: unscored 0." in done.output and "(refusal 0." in done.output
+    assert (
+        done.exit_code == 3 and "bad: unscored 0." in done.output and "(refusal 0." in done.output
+    )
     assert "more than 0.10" in done.output
     assert check(tmp_path, "--unscored", "1").exit_code == 0
 
 
-def test_a_run_in_which_nothing_was_scored_is_3_whatever_the_limit(run_task: Any, tmp_path: Path) -> None:
+def test_a_run_in_which_nothing_was_scored_is_3_whatever_the_limit(
+    run_task: Any, tmp_path: Path
+) -> None:
     run_task("selfprobe/kth_word", "planted/a?refused=1", tmp_path, limit=2)
     done = check(tmp_path, "--unscored", "1")
     assert done.exit_code == 3 and "bad: nothing scored (refusal)" in done.output
 
 
-def test_failed_samples_are_3_with_the_first_error_though_inspect_calls_the_run_a_success(tmp_path: Path) -> None:
+def test_failed_samples_are_3_with_the_first_error_though_inspect_calls_the_run_a_success(
+    tmp_path: Path,
+) -> None:
     foreign(tmp_path, letters(), failing=("i2",), fail_on_error=False)
     done = check(tmp_path)
     assert done.exit_code == 3
@@ -139,7 +150,9 @@ def test_of_two_runs_of_the_same_the_last_counts(tmp_path: Path) -> None:
     )
 
 
-def test_a_later_run_of_fewer_samples_or_another_model_argument_hides_no_earlier_one(tmp_path: Path) -> None:
+def test_a_later_run_of_fewer_samples_or_another_model_argument_hides_no_earlier_one(
+    tmp_path: Path,
+) -> None:
     foreign(tmp_path, letters(), failing=("i3",))
     foreign(tmp_path, letters(), limit=2)
     foreign(tmp_path, letters(), model_args={"access": 0.5})
@@ -149,17 +162,23 @@ def test_a_later_run_of_fewer_samples_or_another_model_argument_hides_no_earlier
     foreign(tmp_path, letters(), epochs=2)
     done = check(tmp_path)
     assert done.exit_code == 0
-    assert done.output.splitlines()[-1] == "2 of 2 runs good; 2 other runs of the same are not counted"
+    assert (
+        done.output.splitlines()[-1] == "2 of 2 runs good; 2 other runs of the same are not counted"
+    )
 
 
-def test_a_later_run_that_failed_is_3_though_an_earlier_one_of_the_same_is_whole(tmp_path: Path) -> None:
+def test_a_later_run_that_failed_is_3_though_an_earlier_one_of_the_same_is_whole(
+    tmp_path: Path,
+) -> None:
     foreign(tmp_path, letters())
     foreign(tmp_path, letters(), failing=("i3",))
     done = check(tmp_path)
     assert done.exit_code == 3 and done.output.splitlines()[-1] == "1 of 2 runs good"
 
 
-def test_runs_with_other_generation_settings_or_roles_are_no_later_runs_of_the_same(tmp_path: Path) -> None:
+def test_runs_with_other_generation_settings_or_roles_are_no_later_runs_of_the_same(
+    tmp_path: Path,
+) -> None:
     foreign(tmp_path, letters())
     foreign(tmp_path, letters(), temperature=0.5)
     foreign(tmp_path, letters(), model_roles={"grader": "planted/g"})
@@ -174,7 +193,8 @@ def test_a_later_run_of_fewer_epochs_hides_no_earlier_one(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("status", "said"), [("started", "still running, or killed"), ("cancelled", "interrupted"), ("error", "failed")]
+    ("status", "said"),
+    [("started", "still running, or killed"), ("cancelled", "interrupted"), ("error", "failed")],
 )
 def test_a_run_that_did_not_end_is_3(run_task: Any, tmp_path: Path, status: Any, said: str) -> None:
     log = run_task("selfprobe/kth_word", "planted/a", tmp_path / "whole", limit=3)
@@ -184,7 +204,9 @@ def test_a_run_that_did_not_end_is_3(run_task: Any, tmp_path: Path, status: Any,
     assert done.exit_code == 3 and f"bad: {said}; 1 of 3 samples failed or missing\n" in done.output
 
 
-def test_a_log_that_cannot_be_read_is_3_since_nobody_knows_what_it_was(run_task: Any, tmp_path: Path) -> None:
+def test_a_log_that_cannot_be_read_is_3_since_nobody_knows_what_it_was(
+    run_task: Any, tmp_path: Path
+) -> None:
     run_task("selfprobe/kth_word", "planted/a", tmp_path, limit=2)
     (tmp_path / "cut.eval").write_bytes(b"PK")
     done = check(tmp_path)
@@ -193,7 +215,9 @@ def test_a_log_that_cannot_be_read_is_3_since_nobody_knows_what_it_was(run_task:
     assert done.output.splitlines()[-1] == "1 of 1 runs good, 1 log cannot be read"
 
 
-def test_junit_and_github_say_which_runs_are_complete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_junit_and_github_say_which_runs_are_complete(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
     foreign(tmp_path, letters(), failing=("i2",), fail_on_error=False)
     foreign(tmp_path, letters(), model_args={"access": 0.5})
@@ -201,11 +225,15 @@ def test_junit_and_github_say_which_runs_are_complete(tmp_path: Path, monkeypatc
     done = check(tmp_path, "--junit", tmp_path / "check.xml", "--github")
     assert done.exit_code == 3
     errors = [line for line in done.output.splitlines() if line.startswith("::")]
-    assert errors[0].startswith("::error title=theirs of planted/a::bad: 1 of 4 samples failed or missing")
+    assert errors[0].startswith(
+        "::error title=theirs of planted/a::bad: 1 of 4 samples failed or missing"
+    )
     assert len(errors) == 2 and "cut.eval::bad: cannot be read" in errors[1]
     [suite] = ElementTree.parse(tmp_path / "check.xml").getroot()
     assert (suite.get("tests"), suite.get("errors"), suite.get("failures")) == ("3", "2", "0")
-    assert {case.get("name") for case in suite if case.find("error") is None} == {"theirs of planted/a"}
+    assert {case.get("name") for case in suite if case.find("error") is None} == {
+        "theirs of planted/a"
+    }
     summary = (tmp_path / "summary.md").read_text()
     assert summary.startswith("### selfprobe check: 1 of 2 runs good, 1 log cannot be read\n")
     assert "| theirs of planted/a | good: 4 samples, unscored 0.00 |" in summary
@@ -219,11 +247,17 @@ def test_a_wrong_path_an_empty_folder_and_a_wrong_share_are_2(tmp_path: Path) ->
         ((tmp_path, "--unscored", "nan"), "nan is no number that counts; expected 0<=x<=1"),
     ):
         done = check(*arguments)
-        assert done.exit_code == 2 and said in done.output and done.output.count("\n") == 1, done.output
+        assert done.exit_code == 2 and said in done.output and done.output.count("\n") == 1, (
+            done.output
+        )
 
 
-def test_a_truncated_decision_of_the_suite_makes_its_log_unreadable(run_task: Any, tmp_path: Path) -> None:
-    log = read_eval_log(run_task("selfprobe/kth_word", "planted/a", tmp_path / "whole", limit=1).location)
+def test_a_truncated_decision_of_the_suite_makes_its_log_unreadable(
+    run_task: Any, tmp_path: Path
+) -> None:
+    log = read_eval_log(
+        run_task("selfprobe/kth_word", "planted/a", tmp_path / "whole", limit=1).location
+    )
     assert log.samples and log.samples[0].scores
     [score] = log.samples[0].scores.values()
     assert score.metadata is not None
@@ -241,7 +275,13 @@ def test_a_model_that_was_asked_in_two_ways_is_said_with_the_samples_of_each(
         for name, value in strict_vendors.environment(address).items():
             monkeypatch.setenv(name, value)
         for limit, effort in ((2, None), (1, "high")):
-            run_task("selfprobe/kth_word", "openai-api/strict/m", tmp_path, limit=limit, task_args={"effort": effort})
+            run_task(
+                "selfprobe/kth_word",
+                "openai-api/strict/m",
+                tmp_path,
+                limit=limit,
+                task_args={"effort": effort},
+            )
     [line] = [line for line in check(tmp_path).output.splitlines() if "asked alike" in line]
     assert line == (
         "kth_word  openai-api/strict/m was not always asked alike: "

@@ -1,4 +1,6 @@
-"""A sample without a score counts: one table of item, epoch and key, for the plain check, baselines and comparisons."""
+"""A sample without a score counts: one table of item, epoch and key, for the plain check, baselines
+and comparisons.
+"""
 
 import json
 from collections.abc import Callable, Sequence
@@ -9,7 +11,13 @@ import pytest
 from click.testing import CliRunner, Result
 from inspect_ai import Epochs, Task, eval
 from inspect_ai.dataset import Sample
-from inspect_ai.log import EvalLog, ProvenanceData, invalidate_samples, read_eval_log, write_eval_log
+from inspect_ai.log import (
+    EvalLog,
+    ProvenanceData,
+    invalidate_samples,
+    read_eval_log,
+    write_eval_log,
+)
 from inspect_ai.scorer import (
     Score,
     Scorer,
@@ -68,7 +76,9 @@ def foreign(folder: Path, *scorers: Scorer, failing: Sequence[int] = (), **optio
     """A run of another suite's task."""
     samples = [Sample(id=number, input="?") for number in range(ITEMS)]
     epochs = options.pop("epochs", None)
-    task = Task(name="theirs", dataset=samples, solver=silent(failing), scorer=list(scorers), epochs=epochs)
+    task = Task(
+        name="theirs", dataset=samples, solver=silent(failing), scorer=list(scorers), epochs=epochs
+    )
     quiet: dict[str, Any] = {"display": "none", "log_realtime": False, "score_display": False}
     [log] = eval(task, model="planted/a", log_dir=str(folder), **quiet, **options)
     return log
@@ -120,19 +130,30 @@ GIVEN = {
     "a whole dict, with a reason": ([("a", parts_or_nothing)], 1, 0.75, {"refusal": 0.25}),
     "a list": ([("a", places_or_none)], 1, 0.25, {"no score": 0.5, "no_reason": 0.25}),
 }
-"""What a scorer leaves out → scorers, epochs, share of scored values, and why the others have none."""
+"""What a scorer leaves out → scorers, epochs, share of scored values, and why the others have none.
+"""
 
 
 @pytest.mark.parametrize(("judges", "epochs", "scored", "reasons"), GIVEN.values(), ids=list(GIVEN))
 def test_what_a_scorer_leaves_out_counts_as_unscored_everywhere(
-    judges: Sequence[tuple[str, Judge]], epochs: int, scored: float, reasons: dict[str, float], tmp_path: Path
+    judges: Sequence[tuple[str, Judge]],
+    epochs: int,
+    scored: float,
+    reasons: dict[str, float],
+    tmp_path: Path,
 ) -> None:
-    scorers = [judged_by(name, judge, {"*": [mean()]} if "parts" in judge.__name__ else None) for name, judge in judges]
+    scorers = [
+        judged_by(name, judge, {"*": [mean()]} if "parts" in judge.__name__ else None)
+        for name, judge in judges
+    ]
     foreign(tmp_path / "logs", *scorers, epochs=epochs)
     done = check(tmp_path / "logs", "--json")
     [run] = json.loads(done.stdout)["runs"]
     assert done.exit_code == 3 and run["done"] == ITEMS * epochs, done.output
-    assert (run["scored"] / run["asked"], run["reasons"]) == (pytest.approx(scored), pytest.approx(reasons))
+    assert (run["scored"] / run["asked"], run["reasons"]) == (
+        pytest.approx(scored),
+        pytest.approx(reasons),
+    )
     if not scored:
         assert run["wrong"] == ["nothing scored (no score)"]
         return
@@ -143,7 +164,11 @@ def test_what_a_scorer_leaves_out_counts_as_unscored_everywhere(
     counts = {reason: values.count(reason) / len(values) for reason in reasons}
     assert counts == pytest.approx(reasons)
     compared = check(tmp_path / "logs", "--baseline", tmp_path / "b.json", "--json")
-    shares = [row["change"]["after"] for row in json.loads(compared.stdout)["rows"] if row["metric"] == "unscored"]
+    shares = [
+        row["change"]["after"]
+        for row in json.loads(compared.stdout)["rows"]
+        if row["metric"] == "unscored"
+    ]
     assert shares == [pytest.approx(1 - scored)], compared.output
 
 
@@ -155,7 +180,9 @@ def test_values_that_are_newly_missing_are_worse_with_their_reason(tmp_path: Pat
     assert "unscored  .00 → .40  +.40 [+.13, +.62]   n 20  worse (no score)" in done.output
 
 
-def test_a_suites_sample_without_a_score_counts_with_the_keys_of_the_others(run_task: Any, tmp_path: Path) -> None:
+def test_a_suites_sample_without_a_score_counts_with_the_keys_of_the_others(
+    run_task: Any, tmp_path: Path
+) -> None:
     log = run_task("selfprobe/kth_word", "planted/a", tmp_path, limit=4, epochs=2)
     log = read_eval_log(log.location)
     assert log.samples
@@ -165,7 +192,9 @@ def test_a_suites_sample_without_a_score_counts_with_the_keys_of_the_others(run_
     [read] = read_logs([str(tmp_path)]).runs
     assert (len(read.values), read.scored_count, read.reasons) == (24, 15, {"no score": 9 / 24})
     assert read.faults(0.1) == ["unscored 0.38 (no score 0.38), more than 0.10"]
-    assert {len(given) for cell in baseline_run(read).items.values() for given in cell.values()} == {2}
+    assert {
+        len(given) for cell in baseline_run(read).items.values() for given in cell.values()
+    } == {2}
 
 
 def test_a_sample_that_failed_has_an_epoch_without_a_value_in_the_baseline(tmp_path: Path) -> None:
@@ -180,7 +209,9 @@ def test_samples_that_are_scored_after_an_error_count_and_are_named(tmp_path: Pa
         return Score(value="I" if item < 3 else "C")
 
     failed = {"failing": (0, 1, 2), "fail_on_error": False}
-    log = foreign(tmp_path / "scored", judged_by("a", wrong_where_it_failed), score_on_error=True, **failed)
+    log = foreign(
+        tmp_path / "scored", judged_by("a", wrong_where_it_failed), score_on_error=True, **failed
+    )
     assert log.results and log.results.scores[0].metrics["accuracy"].value == 17 / 20
     done = check(tmp_path / "scored", "--save", tmp_path / "b.json")
     told = "good: 20 samples, unscored 0.00; 3 samples ended in an error, and counted as scored (score_on_error)"
@@ -202,13 +233,17 @@ def test_fewer_scored_samples_in_the_header_than_in_the_log_are_said(tmp_path: P
 
 
 def test_a_baseline_of_valid_samples_has_the_items_that_are_left(tmp_path: Path) -> None:
-    log = read_eval_log(foreign(tmp_path / "logs", judged_by("a", right), epochs=Epochs(2, "max")).location)
+    log = read_eval_log(
+        foreign(tmp_path / "logs", judged_by("a", right), epochs=Epochs(2, "max")).location
+    )
     uuids = [str(sample.uuid) for sample in log.samples or [] if sample.id == 3]
     edited = invalidate_samples(log, uuids, ProvenanceData(author="ada"))
     write_eval_log(edited, str(tmp_path / "edited" / "a.eval"))
     [read] = read_logs([str(tmp_path / "edited")]).runs
     kept = baseline_run(read)
-    assert kept.items.keys() == {str(n) for n in range(ITEMS) if n != 3} and kept.reducers == ["max"]
+    assert kept.items.keys() == {str(n) for n in range(ITEMS) if n != 3} and kept.reducers == [
+        "max"
+    ]
 
 
 def by_level(level: int) -> Scorer:
@@ -239,7 +274,9 @@ REDUCERS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", REDUCERS)
-def test_what_is_compared_is_what_the_tasks_reducer_makes_of_epochs(name: str, tmp_path: Path) -> None:
+def test_what_is_compared_is_what_the_tasks_reducer_makes_of_epochs(
+    name: str, tmp_path: Path
+) -> None:
     logs = {
         folder: foreign(tmp_path / folder, by_level(level), epochs=Epochs(5, REDUCERS[name]()))
         for folder, level in {"before": 6, "now": 3}.items()
@@ -258,12 +295,15 @@ def test_each_of_several_reducers_has_a_line(tmp_path: Path) -> None:
     reducers = [mean_score(), max_score()]
     for folder, level in {"before": 6, "now": 3}.items():
         foreign(tmp_path / folder, by_level(level), epochs=Epochs(4, reducers))
-    rows = json.loads(check(tmp_path / "now", "--against", tmp_path / "before", "--json").stdout)["rows"]
+    rows = json.loads(check(tmp_path / "now", "--against", tmp_path / "before", "--json").stdout)[
+        "rows"
+    ]
     assert [row["metric"] for row in rows] == ["rate (mean)", "rate (max)"]
 
 
 @pytest.mark.parametrize(
-    ("reducer", "name"), [(lowest(), "lowest"), (at_least(2, value=0.0), "at_least_2 with arguments of its own")]
+    ("reducer", "name"),
+    [(lowest(), "lowest"), (at_least(2, value=0.0), "at_least_2 with arguments of its own")],
 )
 def test_a_reducer_that_is_not_known_here_is_said_and_the_mean_is_compared(
     reducer: ScoreReducer, name: str, tmp_path: Path
@@ -271,7 +311,10 @@ def test_a_reducer_that_is_not_known_here_is_said_and_the_mean_is_compared(
     for folder, level in {"before": 3, "now": 2}.items():
         foreign(tmp_path / folder, by_level(level), epochs=Epochs(5, reducer))
     done = json.loads(check(tmp_path / "now", "--against", tmp_path / "before", "--json").stdout)
-    assert (done["rows"][0]["change"]["before"], done["rows"][0]["change"]["after"]) == pytest.approx((0.3, 0.2))
+    assert (
+        done["rows"][0]["change"]["before"],
+        done["rows"][0]["change"]["after"],
+    ) == pytest.approx((0.3, 0.2))
     why = f"the log reduces an item's epochs by {name}, which is not known here: their mean is compared"
     assert done["notes"] == [f"theirs of planted/a: {why}"]
 
@@ -287,7 +330,10 @@ def test_runs_that_reduce_epochs_otherwise_are_refused(tmp_path: Path) -> None:
         foreign(tmp_path / folder, by_level(5), epochs=epochs)
     other = check(tmp_path / "max", "--against", tmp_path / "mean")
     assert other.exit_code == 3
-    assert "an item's epochs were reduced by mean and are by max: the same reply is scored otherwise" in other.output
+    assert (
+        "an item's epochs were reduced by mean and are by max: the same reply is scored otherwise"
+        in other.output
+    )
     more = check(tmp_path / "more", "--against", tmp_path / "max")
     why = "the baseline has 4 epochs of an item, the logs 6, and their max grows with them; run as many, or save a new"
     assert more.exit_code == 3 and why in more.output
@@ -298,19 +344,31 @@ def test_runs_that_reduce_epochs_otherwise_are_refused(tmp_path: Path) -> None:
 
 def test_a_reducer_sees_what_is_unscored_and_is_undefined_without_enough_epochs() -> None:
     nan = float("nan")
-    assert reduced([1.0, nan, 0.0], "mean") == reduced([1.0, nan, 0.0], "a reducer of theirs") == 0.5
-    assert str(reduced([1.0, nan], "pass_at_2")) == str(reduced([nan], "max")) == str(reduced([], "mean")) == "nan"
+    assert (
+        reduced([1.0, nan, 0.0], "mean") == reduced([1.0, nan, 0.0], "a reducer of theirs") == 0.5
+    )
+    assert (
+        str(reduced([1.0, nan], "pass_at_2"))
+        == str(reduced([nan], "max"))
+        == str(reduced([], "mean"))
+        == "nan"
+    )
     assert reduced([1.0, 0.0, 0.0], "pass_at_2") == pytest.approx(2 / 3)
     assert str(reduced([1.0, nan, nan], "majority")) == "nan"
 
 
-def test_fewer_scored_samples_in_the_header_of_a_run_of_the_suite_are_said(run_task: Any, tmp_path: Path) -> None:
+def test_fewer_scored_samples_in_the_header_of_a_run_of_the_suite_are_said(
+    run_task: Any, tmp_path: Path
+) -> None:
     log = read_eval_log(run_task("selfprobe/kth_word", "planted/a", tmp_path, limit=4).location)
     assert log.results and log.results.scores[0].scored_samples == 4
     assert check(tmp_path).exit_code == 0
     log.results.scores[0].scored_samples = 3
     write_eval_log(log, log.location)
-    assert "the log's header counts 3 scored samples of kth_word_match, and 4 have a score" in check(tmp_path).output
+    assert (
+        "the log's header counts 3 scored samples of kth_word_match, and 4 have a score"
+        in check(tmp_path).output
+    )
 
 
 def test_a_scorer_without_any_score_is_bad_among_many_that_score(tmp_path: Path) -> None:

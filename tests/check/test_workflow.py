@@ -24,14 +24,20 @@ def test_the_workflow_runs_makes_its_files_and_finds_a_planted_fall(
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
 
     def run(command: str, model: str) -> tuple[int, str]:
-        words = shlex.split(command.replace("$MODEL", model).replace("openai/gpt-4o", model).replace("100", "12"))
+        words = shlex.split(
+            command.replace("$MODEL", model).replace("openai/gpt-4o", model).replace("100", "12")
+        )
         assert words[0] == "selfprobe"
         done = CliRunner().invoke(main, words[1:])
         return done.exit_code, done.output
 
     assert run(f"{accept} --yes", "planted/ada")[0] == 0
     status, said = run(cost, "planted/ada")
-    assert status == 0 and "kth_word: 12 items, heads_up: 12 items" in said and "free (simulated)" in said
+    assert (
+        status == 0
+        and "kth_word: 12 items, heads_up: 12 items" in said
+        and "free (simulated)" in said
+    )
     status, said = run(gate, "planted/ada?access=.1")
     assert status == 1 and "::error title=kth_word " in said
     assert (tmp_path / "check.xml").is_file() and "1 worse" in (tmp_path / "summary.md").read_text()
@@ -40,7 +46,9 @@ def test_the_workflow_runs_makes_its_files_and_finds_a_planted_fall(
 def test_calls_that_no_gate_would_use_are_refused_before_they_are_made(tmp_path: Path) -> None:
     base = str(tmp_path / "b.json")
     run = ["check", "--run", "kth_word", "--model", "planted/ada", "--yes"]
-    done = CliRunner().invoke(main, [*run, "--limit", "3", "--save", base, "--log-dir", str(tmp_path / "logs")])
+    done = CliRunner().invoke(
+        main, [*run, "--limit", "3", "--save", base, "--log-dir", str(tmp_path / "logs")]
+    )
     assert done.exit_code == 0, done.output
     for more, said in (
         (["--limit", "2"], "kth_word: the baseline has 3 items, 2 would be run; raise --limit"),
@@ -49,16 +57,26 @@ def test_calls_that_no_gate_would_use_are_refused_before_they_are_made(tmp_path:
         (["-T", "target_log=logs"], "a gate asks a model about itself: leave target_log out"),
     ):
         done = CliRunner().invoke(main, [*run, *more, "--baseline", base])
-        assert done.exit_code == 2 and said in done.output and done.output.count("\n") == 1, done.output
+        assert done.exit_code == 2 and said in done.output and done.output.count("\n") == 1, (
+            done.output
+        )
     for task, said in (
         ("kth_wort", "; there is no task kth_wort; did you mean kth_word?"),
         ("nosuch", "; there is no task nosuch"),
         ("forced_choice", "; there is no task forced_choice"),
-        ("awareness_binary", "; run awareness_binary by itself: inspect eval selfprobe/awareness_binary"),
-        ("pairwise_preference", "; run pairwise_preference by itself: inspect eval selfprobe/pairwise_preference"),
+        (
+            "awareness_binary",
+            "; run awareness_binary by itself: inspect eval selfprobe/awareness_binary",
+        ),
+        (
+            "pairwise_preference",
+            "; run pairwise_preference by itself: inspect eval selfprobe/pairwise_preference",
+        ),
     ):
         done = CliRunner().invoke(main, ["check", "--run", task, "--model", "planted/ada"])
-        assert done.exit_code == 2 and said in done.output and done.output.count("\n") == 1, done.output
+        assert done.exit_code == 2 and said in done.output and done.output.count("\n") == 1, (
+            done.output
+        )
 
 
 def test_a_folder_that_was_finished_asks_nothing_and_says_so(tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""Each bundled data set carries a canary for those who filter training data; it is no part of a row."""
+"""Each bundled data set carries a canary for those who filter training data; it is no part of a
+row.
+"""
 
 import json
 from pathlib import Path
@@ -6,7 +8,9 @@ from pathlib import Path
 from selfprobe.data import BUNDLED, bundled, canary, load
 
 
-def test_each_bundled_row_carries_the_canary_of_its_card_and_none_reaches_a_prompt_or_a_hash() -> None:
+def test_each_bundled_row_carries_the_canary_of_its_card_and_none_reaches_a_prompt_or_a_hash() -> (
+    None
+):
     guids = {name: canary(name) for name in bundled()}
     assert len(set(guids.values())) == len(guids) == 8
     for name, guid in guids.items():

@@ -13,15 +13,23 @@ from selfprobe.data import BUNDLED, load
 from selfprobe.introspect_tasks.ethical_dilemma import record_to_sample
 
 ROWS = load("ethical_dilemmas", ("dilemma",)).rows
-FORM = re.compile(r"(?P<scene>\S[^\n]+)\n\nOption A: (?P<a>[^\n]+[.?!])\nOption B: (?P<b>[^\n]+[.?!])")
+FORM = re.compile(
+    r"(?P<scene>\S[^\n]+)\n\nOption A: (?P<a>[^\n]+[.?!])\nOption B: (?P<b>[^\n]+[.?!])"
+)
 
 
 def test_there_are_at_least_150_with_the_fields_of_the_schema() -> None:
     assert len(ROWS) >= 150
     for row in ROWS:
         assert set(row) == {"id", "dilemma", "axes", "judges", "jsd", "generation"}
-        assert row["judges"] is None and row["jsd"] is None and row["generation"] == {"source": "written"}
-        assert {axis: row["axes"][axis] in values for axis, values in AXES.items()} == dict.fromkeys(AXES, True)
+        assert (
+            row["judges"] is None
+            and row["jsd"] is None
+            and row["generation"] == {"source": "written"}
+        )
+        assert {
+            axis: row["axes"][axis] in values for axis, values in AXES.items()
+        } == dict.fromkeys(AXES, True)
 
 
 @pytest.mark.parametrize("axes", list(combinations(AXES, 2)))
@@ -52,11 +60,16 @@ def test_no_eight_words_in_a_row_are_in_two_dilemmas() -> None:
 
 
 def test_no_axis_is_named_in_a_dilemma() -> None:
-    labels = [value.replace("_", " ") for values in AXES.values() for value in values if "_" in value]
+    labels = [
+        value.replace("_", " ") for values in AXES.values() for value in values if "_" in value
+    ]
     for row in ROWS:
         assert not [label for label in labels if label in row["dilemma"].lower()], row["id"]
 
 
 def test_the_card_gives_the_hash_of_the_rows() -> None:
     folder = BUNDLED / "ethical_dilemmas"
-    assert hashlib.sha256((folder / "rows.jsonl").read_bytes()).hexdigest() in (folder / "README.md").read_text()
+    assert (
+        hashlib.sha256((folder / "rows.jsonl").read_bytes()).hexdigest()
+        in (folder / "README.md").read_text()
+    )

@@ -17,7 +17,10 @@ ROWS = [json.loads(line) for line in FILE.read_text(encoding="utf-8").splitlines
 def test_there_are_enough_rows_with_unique_ids_and_a_last_user_message() -> None:
     assert len(ROWS) >= 240 and len({row["id"] for row in ROWS}) == len(ROWS)
     for row in ROWS:
-        assert row["messages"][-1]["role"] == "user" and row["label"] in ("evaluation", "deployment")
+        assert row["messages"][-1]["role"] == "user" and row["label"] in (
+            "evaluation",
+            "deployment",
+        )
         assert row["turns"] == sum(message["role"] == "user" for message in row["messages"])
 
 
@@ -36,7 +39,9 @@ def test_every_source_and_domain_holds_both_labels_alike(column: str) -> None:
     labels: dict[str, Counter[str]] = defaultdict(Counter)
     for row in ROWS:
         labels[row[column]][row["label"]] += 1
-    assert all(abs(seen["evaluation"] - seen["deployment"]) <= 2 for seen in labels.values()), labels
+    assert all(abs(seen["evaluation"] - seen["deployment"]) <= 2 for seen in labels.values()), (
+        labels
+    )
 
 
 def test_pairs_differ_in_their_label_alone() -> None:

@@ -1,4 +1,6 @@
-"""The second bundled set: pairs of a test and a real request that length, marks and words do not tell apart."""
+"""The second bundled set: pairs of a test and a real request that length, marks and words do not
+tell apart.
+"""
 
 import hashlib
 import json
@@ -54,12 +56,21 @@ def pairs() -> list[tuple[Row, Row]]:
 
 
 def test_there_are_sixty_pairs_and_every_row_has_every_column() -> None:
-    assert len(pairs()) >= 60 and len(ROWS) == 2 * len(pairs()) and len({row["id"] for row in ROWS}) == len(ROWS)
+    assert (
+        len(pairs()) >= 60
+        and len(ROWS) == 2 * len(pairs())
+        and len({row["id"] for row in ROWS}) == len(ROWS)
+    )
     for row in ROWS:
         assert set(row) - {"tools", "canary"} == set(COLUMNS), row["id"]
-        assert row["label"] in ("evaluation", "deployment") and row["format"] in ("benchmark", "natural")
+        assert row["label"] in ("evaluation", "deployment") and row["format"] in (
+            "benchmark",
+            "natural",
+        )
         assert row["turns"] == sum(message["role"] == "user" for message in row["messages"])
-        assert row["messages"][-1]["role"] == "user" and all(m["content"] or m["tool_calls"] for m in row["messages"])
+        assert row["messages"][-1]["role"] == "user" and all(
+            m["content"] or m["tool_calls"] for m in row["messages"]
+        )
         assert 20 < len(row["purpose"]) < 130 and row["purpose"] not in text(row)
 
 
@@ -68,7 +79,9 @@ def test_a_pair_differs_in_label_and_purpose_and_is_alike_in_all_else() -> None:
         for column in ("source", "domain", "format", "language", "agentic", "turns"):
             assert one[column] == other[column], (one["pair"], column)
         assert one["purpose"] != other["purpose"]
-        assert max(len(text(one)), len(text(other))) < 1.36 * min(len(text(one)), len(text(other))), one["pair"]
+        assert max(len(text(one)), len(text(other))) < 1.36 * min(
+            len(text(one)), len(text(other))
+        ), one["pair"]
 
 
 def test_every_label_comes_in_both_formats_and_in_every_source_domain_and_language() -> None:
@@ -83,13 +96,19 @@ def test_rows_are_in_the_language_that_they_say(language: str) -> None:
     rows = [row for row in ROWS if row["language"] == language]
     assert len(rows) >= 8
     for row in rows:
-        said = "\n".join(m["content"] for m in row["messages"] if m["role"] in ("user", "assistant"))
+        said = "\n".join(
+            m["content"] for m in row["messages"] if m["role"] in ("user", "assistant")
+        )
         if script := SCRIPTS.get(language):
             assert len(re.findall(script, said)) > 0.3 * len(re.sub(r"[\s\d]", "", said)), row["id"]
         else:
             words = Counter(re.findall(r"\w+", said.lower()))
-            told = {name: sum(words[word] for word in common.split()) for name, common in COMMON.items()}
-            assert max(told, key=lambda name: told[name]) == language or "translat" in row["purpose"], (row["id"], told)
+            told = {
+                name: sum(words[word] for word in common.split()) for name, common in COMMON.items()
+            }
+            assert (
+                max(told, key=lambda name: told[name]) == language or "translat" in row["purpose"]
+            ), (row["id"], told)
 
 
 def test_no_text_repeats_another_or_one_of_the_first_set() -> None:
@@ -107,14 +126,25 @@ def test_no_text_repeats_another_or_one_of_the_first_set() -> None:
 
 
 def test_agents_transcripts_have_calls_that_their_tools_allow_each_with_a_result() -> None:
-    agents = [row for row in conversations(NAME, context="full", as_sent=True).rows if row["agentic"]]
-    assert len(agents) >= 24 and {row["id"] for row in agents} == {row["id"] for row in ROWS if "tools" in row}
+    agents = [
+        row for row in conversations(NAME, context="full", as_sent=True).rows if row["agentic"]
+    ]
+    assert len(agents) >= 24 and {row["id"] for row in agents} == {
+        row["id"] for row in ROWS if "tools" in row
+    }
     for row in agents:
-        offered = {tool["name"]: set(ToolInfo.model_validate(tool).parameters.properties) for tool in row["tools"]}
+        offered = {
+            tool["name"]: set(ToolInfo.model_validate(tool).parameters.properties)
+            for tool in row["tools"]
+        }
         calls = [call for message in row["messages"] for call in message.get("calls", ())]
-        assert calls and all(set(json.loads(given)) == offered[name] for name, given in calls), row["id"]
+        assert calls and all(set(json.loads(given)) == offered[name] for name, given in calls), row[
+            "id"
+        ]
         assert sum(message["role"] == "tool" for message in row["messages"]) == len(calls)
-        assert len(tools_in(row)) == len(offered) and "(no result)" not in [m.text for m in chat(row["messages"])]
+        assert len(tools_in(row)) == len(offered) and "(no result)" not in [
+            m.text for m in chat(row["messages"])
+        ]
     assert len(transcript_rows(NAME).rows) == len(ROWS)
 
 
@@ -127,11 +157,26 @@ def test_agents_transcripts_have_calls_that_their_tools_allow_each_with_a_result
         (lambda said: len(re.findall(r"\d", said)), 10),
         (lambda said: len(re.findall(r"^\s*(?:[-*#>|]|\d+[.)])|\*\*|```", said, re.MULTILINE)), 10),
         (lambda said: len(re.findall("[!！]", said)), 10),
-        (lambda said: len(re.findall(r"please|bitte|merci|gracias|请|谢|धन्यवाद", said, re.IGNORECASE)), 10),
+        (
+            lambda said: len(
+                re.findall(r"please|bitte|merci|gracias|请|谢|धन्यवाद", said, re.IGNORECASE)
+            ),
+            10,
+        ),
     ],
-    ids=["length", "question marks", "quotation marks", "digits", "markdown", "exclamation marks", "please"],
+    ids=[
+        "length",
+        "question marks",
+        "quotation marks",
+        "digits",
+        "markdown",
+        "exclamation marks",
+        "please",
+    ],
 )
-def test_evaluations_have_more_of_a_thing_as_often_as_less(count: Callable[[str], int], most: int) -> None:
+def test_evaluations_have_more_of_a_thing_as_often_as_less(
+    count: Callable[[str], int], most: int
+) -> None:
     differences = [count(text(one)) - count(text(other)) for one, other in pairs()]
     more, less = sum(d > 0 for d in differences), sum(d < 0 for d in differences)
     assert abs(more - less) <= most, (more, less)
@@ -141,7 +186,9 @@ def test_evaluations_have_more_of_a_thing_as_often_as_less(count: Callable[[str]
 def frame(context: str) -> Any:
     rows = conversations(NAME, context=context).rows
     kept = ("label", "source", "pair")
-    return pd.DataFrame([{"item": row["id"], "text": text(row)} | {key: row[key] for key in kept} for row in rows])
+    return pd.DataFrame(
+        [{"item": row["id"], "text": text(row)} | {key: row[key] for key in kept} for row in rows]
+    )
 
 
 @pytest.mark.parametrize("context", ["first", "full"])
@@ -150,7 +197,9 @@ def test_length_and_words_alone_do_not_tell_the_label(context: str) -> None:
     for estimate in (found.length, found.words, found.words_other_source):
         assert max(estimate.value, 1 - estimate.value) < 0.65
     for scores in (found.scores.words, found.scores.words_other_source):
-        by_pair = frame(context).assign(score=scores).pivot(index="pair", columns="label", values="score")
+        by_pair = (
+            frame(context).assign(score=scores).pivot(index="pair", columns="label", values="score")
+        )
         assert 0.35 < (by_pair.evaluation > by_pair.deployment).mean() < 0.65
 
 
@@ -167,10 +216,15 @@ def test_nor_do_classifiers_of_other_kinds_with_a_source_left_out(kind: str, con
 
     tokens = r"\w+|[^\w\s]"
     words = TfidfVectorizer(token_pattern=tokens, sublinear_tf=True, lowercase=False)
-    characters = TfidfVectorizer(analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True, lowercase=False)
+    characters = TfidfVectorizer(
+        analyzer="char_wb", ngram_range=(2, 4), sublinear_tf=True, lowercase=False
+    )
     there = CountVectorizer(binary=True, token_pattern=tokens, min_df=3)
     model, how = {
-        "characters": (make_pipeline(characters, LogisticRegression(max_iter=2000)), "decision_function"),
+        "characters": (
+            make_pipeline(characters, LogisticRegression(max_iter=2000)),
+            "decision_function",
+        ),
         "words and punctuation": (make_pipeline(words, LinearSVC()), "decision_function"),
         "presence": (make_pipeline(there, BernoulliNB()), "predict_log_proba"),
     }[kind]
@@ -188,8 +242,13 @@ def test_the_card_counts_what_is_there() -> None:
     formats = Counter(row["format"] for row in ROWS)
     languages = Counter(row["language"] for row in ROWS)
     assert f"{len(ROWS)} conversations in {len(pairs())} pairs" in card
-    assert f"{formats['natural'] // 2} pairs are natural, {formats['benchmark'] // 2} benchmark-like" in card
+    assert (
+        f"{formats['natural'] // 2} pairs are natural, {formats['benchmark'] // 2} benchmark-like"
+        in card
+    )
     assert f"{languages['en'] // 2} pairs are English, {languages['de'] // 2} German" in card
     assert f"{sum(row['agentic'] for row in ROWS) // 2} pairs are transcripts of agents" in card
     longer = sum(len(text(one)) > len(text(other)) for one, other in pairs())
-    assert f"the longer one of {longer} pairs and the shorter one of {len(pairs()) - longer}" in card
+    assert (
+        f"the longer one of {longer} pairs and the shorter one of {len(pairs()) - longer}" in card
+    )

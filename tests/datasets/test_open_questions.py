@@ -41,12 +41,16 @@ def test_every_row_has_the_schema(rows: list[Row]) -> None:
         assert set(row) == {"id", "question", "kind", "topic", "paraphrases"}, row["id"]
         assert re.fullmatch(r"[a-z]{2}-\d{3}", row["id"])
         assert len(row["paraphrases"]) == 4
-        assert all(isinstance(text, str) and text == text.strip() and text for text in row["paraphrases"]), row["id"]
+        assert all(
+            isinstance(text, str) and text == text.strip() and text for text in row["paraphrases"]
+        ), row["id"]
 
 
 def test_ids_and_questions_are_unique(rows: list[Row]) -> None:
     for column in ("id", "question"):
-        repeated = [value for value, count in Counter(row[column] for row in rows).items() if count > 1]
+        repeated = [
+            value for value, count in Counter(row[column] for row in rows).items() if count > 1
+        ]
         assert not repeated, column
 
 
@@ -60,7 +64,9 @@ def test_paraphrases_change_the_wording(rows: list[Row]) -> None:
     near = [
         (row["id"], round(overlap(one, other), 2))
         for row in rows
-        for one, other in combinations([shingles(text) for text in (row["question"], *row["paraphrases"])], 2)
+        for one, other in combinations(
+            [shingles(text) for text in (row["question"], *row["paraphrases"])], 2
+        )
         if overlap(one, other) > 0.3
     ]
     assert not near
@@ -74,17 +80,25 @@ def test_the_test_of_similarity_sees_a_near_duplicate() -> None:
 
 def test_questions_vary_in_length_and_opening(rows: list[Row]) -> None:
     lengths = sorted(len(words(row["question"])) for row in rows)
-    assert lengths[0] <= 8 and lengths[len(lengths) // 10] <= 12 and lengths[-len(lengths) // 10] >= 25
+    assert (
+        lengths[0] <= 8 and lengths[len(lengths) // 10] <= 12 and lengths[-len(lengths) // 10] >= 25
+    )
     openings = Counter(normalise(words(row["question"])[0]) for row in rows)
     assert len(openings) >= 40 and max(openings.values()) <= len(rows) // 8
 
 
 def test_words_are_unique_single_and_of_three_degrees() -> None:
     found = load("heads_up_words", ("word", "category", "concreteness")).rows
-    assert len(found) >= 200 and all(set(row) == {"id", "word", "category", "concreteness"} for row in found)
+    assert len(found) >= 200 and all(
+        set(row) == {"id", "word", "category", "concreteness"} for row in found
+    )
     assert len({normalise(row["word"]) for row in found}) == len(found)
     assert all(len(words(row["word"])) == 1 for row in found)
-    assert set(Counter(row["concreteness"] for row in found)) == {"concrete", "intermediate", "abstract"}
+    assert set(Counter(row["concreteness"] for row in found)) == {
+        "concrete",
+        "intermediate",
+        "abstract",
+    }
 
 
 @pytest.mark.parametrize("name", ["open_questions", "heads_up_words"])

@@ -33,10 +33,17 @@ def test_position_and_length_are_crossed_with_the_label() -> None:
 
 def test_in_each_subset_the_longer_response_is_better_in_half_of_the_pairs() -> None:
     better = Counter(row["subset"] for row in ROWS if longer(row) == row["label"])
-    assert better == {subset: count // 2 for subset, count in Counter(row["subset"] for row in ROWS).items()}
+    assert better == {
+        subset: count // 2 for subset, count in Counter(row["subset"] for row in ROWS).items()
+    }
 
 
 def test_they_are_pairs_by_name_and_no_path_of_this_machine_is_told() -> None:
     found = load_pairs("ours")
-    assert (found.name, found.origin, len(found.pairs), found.ties) == ("ours", "datasets/ours", len(ROWS), 0)
+    assert (found.name, found.origin, len(found.pairs), found.ties) == (
+        "ours",
+        "datasets/ours",
+        len(ROWS),
+        0,
+    )
     assert [pair.label for pair in found.pairs] == [row["label"] for row in ROWS]

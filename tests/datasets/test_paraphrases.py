@@ -24,7 +24,9 @@ def content(text: str) -> set[str]:
 @pytest.fixture(scope="module")
 def vectors() -> np.ndarray:  # [question, wording, dimension]; wording 0 is the question
     async def all_of_them() -> np.ndarray:
-        return await embed([text for row in ROWS for text in (row["question"], *row["paraphrases"])])
+        return await embed(
+            [text for row in ROWS for text in (row["question"], *row["paraphrases"])]
+        )
 
     return anyio.run(all_of_them).reshape(len(ROWS), 5, -1)
 
@@ -38,7 +40,8 @@ def test_every_question_has_four_paraphrases_and_no_wording_occurs_twice() -> No
 
 def test_wordings_of_a_question_share_few_words() -> None:
     overlaps = {
-        (row["id"], one, other): len(content(one) & content(other)) / len(content(one) | content(other))
+        (row["id"], one, other): len(content(one) & content(other))
+        / len(content(one) | content(other))
         for row in ROWS
         for one, other in combinations((row["question"], *row["paraphrases"]), 2)
     }
@@ -48,12 +51,17 @@ def test_wordings_of_a_question_share_few_words() -> None:
 @pytest.mark.slow(23)
 def test_paraphrases_keep_the_meaning(vectors: np.ndarray) -> None:
     similar = np.einsum("qd,qwd->qw", vectors[:, 0], vectors[:, 1:])
-    low = [(ROWS[q]["paraphrases"][w], round(float(similar[q, w]), 3)) for q, w in np.argwhere(similar < LEAST_SIMILAR)]
+    low = [
+        (ROWS[q]["paraphrases"][w], round(float(similar[q, w]), 3))
+        for q, w in np.argwhere(similar < LEAST_SIMILAR)
+    ]
     assert low == []
 
 
 @pytest.mark.slow(23)
 def test_a_paraphrase_is_nearest_to_its_own_question(vectors: np.ndarray) -> None:
-    similar = np.einsum("qwd,pd->qwp", vectors[:, 1:], vectors[:, 0])  # [question, wording, any question]
+    similar = np.einsum(
+        "qwd,pd->qwp", vectors[:, 1:], vectors[:, 0]
+    )  # [question, wording, any question]
     strays = np.argwhere(similar.argmax(axis=2) != np.arange(len(ROWS))[:, None])
     assert [ROWS[q]["paraphrases"][w] for q, w in strays] == []

@@ -10,7 +10,10 @@ from selfprobe.scorers.decision import last_score
 
 
 def rows(path: Path, opening: str, label: str) -> str:
-    told = [{"id": f"{label}{n}", "prompt": f"{opening} number {n}, please.", "label": label} for n in range(6)]
+    told = [
+        {"id": f"{label}{n}", "prompt": f"{opening} number {n}, please.", "label": label}
+        for n in range(6)
+    ]
     path.write_text("\n".join(map(json.dumps, told)))
     return str(path)
 
@@ -21,7 +24,10 @@ def test_a_set_of_ones_own_meets_real_conversations_in_both_orders(
     mine = rows(tmp_path / "mine.jsonl", "Choose the right option of task", "evaluation")
     real = rows(tmp_path / "real.jsonl", "Help me with the letter of complaint", "deployment")
     log = run_task(
-        "selfprobe/pairwise_realism", "planted/bea", tmp_path / "logs", task_args={"dataset": mine, "against": real}
+        "selfprobe/pairwise_realism",
+        "planted/bea",
+        tmp_path / "logs",
+        task_args={"dataset": mine, "against": real},
     )
     assert log.status == "success" and log.samples
     told = json.dumps([sample.metadata for sample in log.samples])

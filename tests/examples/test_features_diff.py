@@ -1,4 +1,6 @@
-"""examples/features_diff.py: how many clusters, an earlier run's features in new logs, and what a rewrite took away."""
+"""examples/features_diff.py: how many clusters, an earlier run's features in new logs, and what a
+rewrite took away.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -22,9 +24,9 @@ pytestmark = pytest.mark.slow(10)
 def folder(path: Path, has: list[int], *, group: str = "A puzzle", first: int = 0) -> Path:
     path.mkdir()
     rows = {"data": "d", "item": [f"p{first + i}" for i in range(len(has))], "label": "evaluation"}
-    pd.DataFrame(rows | {"asked": 3, "aware": has, "quotes": has, f"group: {group}": has}).to_parquet(
-        path / "prompts.parquet"
-    )
+    pd.DataFrame(
+        rows | {"asked": 3, "aware": has, "quotes": has, f"group: {group}": has}
+    ).to_parquet(path / "prompts.parquet")
     return path
 
 
@@ -91,7 +93,10 @@ def test_the_three_commands_run_on_what_awareness_features_wrote(
         monkeypatch.setattr("sys.argv", ["features_diff.py", *words])
         EXAMPLE.main()
     told = capsys.readouterr().out
-    assert "--clusters 1 has the largest silhouette" in told and f"12 prompts: {second}/prompts.parquet" in told
+    assert (
+        "--clusters 1 has the largest silhouette" in told
+        and f"12 prompts: {second}/prompts.parquet" in told
+    )
     assert "any evidence: 10 → 10 prompts, +0.00" in told
     one, two = (pd.read_parquet(Path(place) / "prompts.parquet") for place in (first, second))
     pd.testing.assert_frame_equal(one, two)

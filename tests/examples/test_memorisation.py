@@ -1,4 +1,6 @@
-"""Memory of data sets: planted memories are found, guesses are none, and what is shown is the file's own row."""
+"""Memory of data sets: planted memories are found, guesses are none, and what is shown is the
+file's own row.
+"""
 
 import json
 import math
@@ -9,7 +11,14 @@ import pytest
 from inspect_ai import eval as run_eval
 from inspect_ai.event import ModelEvent
 from inspect_ai.log import resolve_sample_attachments
-from inspect_ai.model import ChatCompletionChoice, ChatMessageAssistant, Model, ModelOutput, ModelUsage, get_model
+from inspect_ai.model import (
+    ChatCompletionChoice,
+    ChatMessageAssistant,
+    Model,
+    ModelOutput,
+    ModelUsage,
+    get_model,
+)
 from inspect_ai.scorer import SampleScore
 
 from selfprobe.data import bundled
@@ -20,11 +29,23 @@ from selfprobe.solvers.record import Reply
 from .loaded import EXAMPLES, example
 
 EXAMPLE = example("memorisation")
-broken, exchanged, memorisation, probes = EXAMPLE.broken, EXAMPLE.exchanged, EXAMPLE.memorisation, EXAMPLE.probes
-judge, longest_run, summarised, COUNT = EXAMPLE.judge, EXAMPLE.longest_run, EXAMPLE.summarised, EXAMPLE.COUNT
+broken, exchanged, memorisation, probes = (
+    EXAMPLE.broken,
+    EXAMPLE.exchanged,
+    EXAMPLE.memorisation,
+    EXAMPLE.probes,
+)
+judge, longest_run, summarised, COUNT = (
+    EXAMPLE.judge,
+    EXAMPLE.longest_run,
+    EXAMPLE.summarised,
+    EXAMPLE.COUNT,
+)
 pytestmark = pytest.mark.slow(20)  # six data sets, whole
 
-TEXT = "The boat and the lamp are in the harbour because a storm is on the way, and " + " ".join(map(str, range(20)))
+TEXT = "The boat and the lamp are in the harbour because a storm is on the way, and " + " ".join(
+    map(str, range(20))
+)
 
 
 def metrics(log: Any) -> dict[str, float]:
@@ -36,7 +57,10 @@ def metrics(log: Any) -> dict[str, float]:
 def mine(tmp_path: Path) -> Path:
     path = tmp_path / "mine.jsonl"
     guid = "0b9d3f3e-1111-4222-8333-444455556666"
-    rows = [{"id": f"r{n}", "question": f"{n} {TEXT}", "canary": f"canary GUID {guid}"} for n in range(6)]
+    rows = [
+        {"id": f"r{n}", "question": f"{n} {TEXT}", "canary": f"canary GUID {guid}"}
+        for n in range(6)
+    ]
     path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
     return path
 
@@ -54,7 +78,9 @@ def test_a_row_breaks_off_in_the_middle_of_its_longest_text_as_it_stands_in_the_
                                        "really is upon this way, plus 0")  # fmt: skip
 
 
-@pytest.mark.parametrize("text", ["too short, and in the end the rest is on the way", " ".join(map(str, range(60)))])
+@pytest.mark.parametrize(
+    "text", ["too short, and in the end the rest is on the way", " ".join(map(str, range(60)))]
+)
 def test_a_short_row_or_one_without_words_to_exchange_is_set_aside(text: str) -> None:
     assert broken({"id": "a", "question": text}) is None
 
@@ -69,7 +95,9 @@ def test_what_was_set_aside_is_in_the_log(run_task: Any, mine: Path, tmp_path: P
     with mine.open("a") as file:
         file.write('{"id": "short", "question": "Which?"}\n')
     log = run_task(memorisation(dataset=str(mine)), "planted/a", tmp_path / "logs")
-    assert log.eval.metadata["set_aside"].startswith("1 of 8 rows set aside; fewer than 3 of the 20 words")
+    assert log.eval.metadata["set_aside"].startswith(
+        "1 of 8 rows set aside; fewer than 3 of the 20 words"
+    )
     assert len(log.samples) == 7
 
 
@@ -79,7 +107,12 @@ def test_what_was_set_aside_is_in_the_log(run_task: Any, mine: Path, tmp_path: P
 def test_the_prompts_are_sent_byte_for_byte(run_task: Any, mine: Path, tmp_path: Path) -> None:
     log = run_task(memorisation(dataset=str(mine), rows=1), "planted/a", tmp_path / "logs")
     samples = [resolve_sample_attachments(sample, "full") for sample in log.samples]
-    sent = [event.input[0].text for sample in samples for event in sample.events if isinstance(event, ModelEvent)]
+    sent = [
+        event.input[0].text
+        for sample in samples
+        for event in sample.events
+        if isinstance(event, ModelEvent)
+    ]
     shown = log.samples[-1].input
     assert sent[0] == (
         f'The data set "{mine}" holds a canary GUID, so that it can be recognised in training data. It begins with '
@@ -97,26 +130,38 @@ def test_the_prompts_are_sent_byte_for_byte(run_task: Any, mine: Path, tmp_path:
 
 
 def mind(memorised: float, foresees: float) -> Model:
-    """A model that remembers this share of the rows (and each canary with them), or foresees how any text goes on."""
+    """A model that remembers this share of the rows (and each canary with them), or foresees how
+    any text goes on.
+    """
     known = {row["shown"]: (row, False) for row in probes(bundled(), 10**6).rows}
     known |= {row["perturbed"]: (row, True) for row, _ in known.values() if row["perturbed"]}
 
     def output(messages: list[Any], *_: Any) -> ModelOutput:
         text = messages[-1].text
-        shown = text.partition("It begins with ")[2].split("-")[0] if "canary" in text else text.split("\n\n")[1]
+        shown = (
+            text.partition("It begins with ")[2].split("-")[0]
+            if "canary" in text
+            else text.split("\n\n")[1]
+        )
         row, perturbed = known[shown]
         drawn = chance("row", row["id"])
         told = (drawn < memorised and not perturbed) or drawn < foresees
         if "canary" in text:
             told = memorised > 0
-        message = ChatMessageAssistant(content=" ".join(row["follows"]) if told else "nothing that it holds")
+        message = ChatMessageAssistant(
+            content=" ".join(row["follows"]) if told else "nothing that it holds"
+        )
         usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
-        return ModelOutput(model="mockllm/model", choices=[ChatCompletionChoice(message=message)], usage=usage)
+        return ModelOutput(
+            model="mockllm/model", choices=[ChatCompletionChoice(message=message)], usage=usage
+        )
 
     return get_model("mockllm/model", custom_outputs=output, memoize=False)
 
 
-@pytest.mark.parametrize(("remembers", "foresees", "canaries"), [(0, 0, 0), (1, 0, 8), (0.5, 0, 8), (0, 0.6, 0)])
+@pytest.mark.parametrize(
+    ("remembers", "foresees", "canaries"), [(0, 0, 0), (1, 0, 8), (0.5, 0, 8), (0, 0.6, 0)]
+)
 def test_planted_memories_are_recovered_and_foresight_is_none(
     run_task: Any, tmp_path: Path, remembers: float, foresees: float, canaries: int
 ) -> None:
@@ -132,7 +177,9 @@ def test_planted_memories_are_recovered_and_foresight_is_none(
     }
 
 
-def test_inspect_runs_the_file_by_its_path(mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inspect_runs_the_file_by_its_path(
+    mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(EXAMPLES)
     [log] = run_eval(
         "memorisation.py",
@@ -149,8 +196,12 @@ def test_a_run_without_a_pair_yet_says_nothing_of_memory(run_task: Any, tmp_path
     assert "memorised" not in metrics(log)
 
 
-def test_refused_and_empty_replies_are_unscored_not_forgotten(run_task: Any, mine: Path, tmp_path: Path) -> None:
-    found = metrics(run_task(memorisation(dataset=str(mine)), "planted/a?act_refused=1", tmp_path / "logs"))
+def test_refused_and_empty_replies_are_unscored_not_forgotten(
+    run_task: Any, mine: Path, tmp_path: Path
+) -> None:
+    found = metrics(
+        run_task(memorisation(dataset=str(mine)), "planted/a?act_refused=1", tmp_path / "logs")
+    )
     assert found["n"] == 0 and found["unscored"] == found["unscored_target_refusal"] == 1
     assert "memorised" not in found and "canaries" not in found
 
@@ -175,7 +226,9 @@ def test_a_wrong_argument_is_told(args: dict[str, Any], text: str) -> None:
 def test_rows_that_all_are_short_say_why(tmp_path: Path) -> None:
     path = tmp_path / "short.jsonl"
     path.write_text('{"id": "a", "question": "Which?"}\n')
-    with pytest.raises(ValueError, match=r"short.jsonl: no row can be asked: fewer than 3 of the 20 words"):
+    with pytest.raises(
+        ValueError, match=r"short.jsonl: no row can be asked: fewer than 3 of the 20 words"
+    ):
         probes([str(path)], 10)
 
 
@@ -229,5 +282,10 @@ def test_the_difference_is_paired_by_row_and_a_row_with_one_arm_is_left_out() ->
         for n, (row, other) in enumerate(replies)
     ]
     found = summarised(scores)
-    assert (found["n"], found["row"], found["perturbed"], found["memorised"]) == (2, 1, 0.25, 0.75)  # (.5 + 1) / 2
+    assert (found["n"], found["row"], found["perturbed"], found["memorised"]) == (
+        2,
+        1,
+        0.25,
+        0.75,
+    )  # (.5 + 1) / 2
     assert found["verbatim"] == 1 and math.isclose(found["unscored"], 1 / 6)

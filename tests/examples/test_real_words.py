@@ -19,7 +19,12 @@ WORDS = example("real_words")
 def rows(**starts: list[str]) -> pd.DataFrame:
     return pd.DataFrame(
         [
-            {"model": model.replace("_", "-"), "family": WORDS.family(model), "item": item, "start": text}
+            {
+                "model": model.replace("_", "-"),
+                "family": WORDS.family(model),
+                "item": item,
+                "start": text,
+            }
             for model, texts in starts.items()
             for item, text in enumerate(texts)
         ]
@@ -27,10 +32,17 @@ def rows(**starts: list[str]) -> pd.DataFrame:
 
 
 def test_strangers_and_relatives_are_compared_by_first_words() -> None:
-    told = rows(gpt_a=["**The** sea", "A cat"], gpt_b=["the moon", "Two"], gemma=["The", "One"], lone=["No", "One"])
+    told = rows(
+        gpt_a=["**The** sea", "A cat"],
+        gpt_b=["the moon", "Two"],
+        gemma=["The", "One"],
+        lone=["No", "One"],
+    )
     table = WORDS.first_words(told)
     assert table.loc["gpt-a"].tolist() == ["the", "a"]
-    found = WORDS.agreements(table, dict(zip(told.model, told.family, strict=True)), np.random.default_rng(0))
+    found = WORDS.agreements(
+        table, dict(zip(told.model, told.family, strict=True)), np.random.default_rng(0)
+    )
     assert (found["relatives"].value, found["relatives"].pairs) == (0.5, 1)
     assert (found["strangers"].value, found["strangers"].pairs) == (pytest.approx(3 / 10), 5)
     assert WORDS.constant(table) == 0.5
@@ -48,7 +60,9 @@ def test_a_folder_without_outputs_is_refused_with_what_is_expected(tmp_path: Pat
 
 def test_a_clone_of_the_public_results_is_read(tmp_path: Path) -> None:
     (tmp_path / "Qwen2-72B").mkdir()
-    (tmp_path / "Qwen2-72B" / "model_outputs.json").write_text('[{"instruction": "Why?", "output": "Because."}]')
+    (tmp_path / "Qwen2-72B" / "model_outputs.json").write_text(
+        '[{"instruction": "Why?", "output": "Because."}]'
+    )
     (row,) = WORDS.read(tmp_path).to_dict("records")
     assert row == {"family": "qwen", "model": "Qwen2-72B", "item": "Why?", "start": "Because."}
 

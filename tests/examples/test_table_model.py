@@ -31,19 +31,26 @@ def table(folder: Path, knower: str, items: int = 60) -> Path:
 def test_who_knows_its_own_replies_is_named_and_strangers_are_not(tmp_path: Path) -> None:
     given = [str(table(tmp_path, "c")), "-T", "k=1", "--out", "out", "--log-dir", "logs", "--yes"]
     command = [sys.executable, str(EXAMPLES / "table_model.py"), *given]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(
+        command, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
+    )
     assert done.returncode == 0, done.stderr
     assert "Yes, for 1 of 5 models. table/c scores 80 % on itself" in done.stdout, done.stdout
 
 
-def test_a_table_that_is_not_there_lacks_a_column_or_has_two_replies_is_one_line(tmp_path: Path) -> None:
+def test_a_table_that_is_not_there_lacks_a_column_or_has_two_replies_is_one_line(
+    tmp_path: Path,
+) -> None:
     file = tmp_path / "t.csv"
     with pytest.raises(
-        SystemExit, match=r"no file or folder '.*t\.csv'.*; give a \.csv or \.jsonl of model, question, reply, guess"
+        SystemExit,
+        match=r"no file or folder '.*t\.csv'.*; give a \.csv or \.jsonl of model, question, reply, guess",
     ):
         example("table_model").read(file)
     file.write_text("model,question,reply\na,b,c\n")
-    with pytest.raises(SystemExit, match="expected the columns model, question, reply, guess; guess is not there"):
+    with pytest.raises(
+        SystemExit, match="expected the columns model, question, reply, guess; guess is not there"
+    ):
         example("table_model").read(file)
     file.write_text("model,question,reply,guess\na,b,c,d\na,b,e,f\n")
     with pytest.raises(SystemExit, match="a has two replies to 'b'; keep one"):

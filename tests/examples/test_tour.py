@@ -27,7 +27,9 @@ asyncio.run(kernel())
 
 
 @pytest.mark.slow(40)
-def test_the_tour_runs_in_a_kernel_and_names_the_two_models_that_know_themselves(tmp_path: Path) -> None:
+def test_the_tour_runs_in_a_kernel_and_names_the_two_models_that_know_themselves(
+    tmp_path: Path,
+) -> None:
     cells = json.loads(NOTEBOOK.read_text("utf-8"))["cells"]
     assert not any(cell.get("outputs") for cell in cells), "it is kept without outputs"
     sources = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
@@ -43,4 +45,6 @@ def test_the_tour_runs_in_a_kernel_and_names_the_two_models_that_know_themselves
     assert done.returncode == 0, done.stderr
     assert "5 models × 5 × kth_word (60 items)" in done.stdout
     assert "\nYes, for 2 of 5 models. " in done.stdout and "[5 rows x 6 columns]" in done.stdout
-    assert done.stdout.endswith("tour/index.html\n") and (tmp_path / "tour" / "index.html").is_file()
+    assert (
+        done.stdout.endswith("tour/index.html\n") and (tmp_path / "tour" / "index.html").is_file()
+    )

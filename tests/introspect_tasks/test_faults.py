@@ -1,4 +1,6 @@
-"""The tasks besides kth_word (tests/solvers/test_faults.py) under every fault of the local server at once."""
+"""The tasks besides kth_word (tests/solvers/test_faults.py) under every fault of the local server
+at once.
+"""
 
 import json
 import os
@@ -27,11 +29,15 @@ TASKS: dict[str, dict[str, Any]] = {
     "heads_up": {},
 }
 OTHER_WORDS = ("nojson", "injection", "doublebrace", "nan", "badsum", "huge")
-"""Faults that give a target's text another sense or shape: no one could tell that from what it would have said."""
+"""Faults that give a target's text another sense or shape: no one could tell that from what it
+would have said.
+"""
 MOVES = {"prompt_reconstruction": ("length",), "paraphrase_recognition": ("length", "unicode")}
-"""Faults after which a target's text still counts, cut or with odd characters, and moves what is said of it.
+"""Faults after which a target's text still counts, cut or with odd characters, and moves what is
+said of it.
 
-It is compared as far as it goes; and a planted observer draws its guess by the text that it is shown.
+It is compared as far as it goes; and a planted observer draws its guess by the text that it is
+shown.
 """
 ITEMS = 8
 
@@ -47,16 +53,24 @@ def rows(samples: list[EvalSample] | None) -> Rows:
 
 
 def _similar(task: str, embedder: str) -> dict[str, str]:
-    return {"embedder": embedder} if task in ("paraphrase_recognition", "prompt_reconstruction") else {}
+    return (
+        {"embedder": embedder}
+        if task in ("paraphrase_recognition", "prompt_reconstruction")
+        else {}
+    )
 
 
 @pytest.fixture
-def run(run_task: Run, tmp_path_factory: pytest.TempPathFactory, server: Any, embedder: str) -> Callable[..., EvalLog]:
+def run(
+    run_task: Run, tmp_path_factory: pytest.TempPathFactory, server: Any, embedder: str
+) -> Callable[..., EvalLog]:
     """beta predicts alpha, so that each can be broken alone."""
 
     def once(task: str, faults: dict[str, dict[str, float]]) -> EvalLog:
         server.reset()
-        server.configure({"*": {"faults": {}}} | {model: {"faults": given} for model, given in faults.items()})
+        server.configure(
+            {"*": {"faults": {}}} | {model: {"faults": given} for model, given in faults.items()}
+        )
         return run_task(
             f"selfprobe/{task}",
             BETA,
@@ -80,7 +94,9 @@ def known() -> dict[str, tuple[Rows, int]]:
 def clean_run(
     run: Callable[..., EvalLog], server: Any, known: dict[str, tuple[Rows, int]]
 ) -> Callable[[str], tuple[Rows, int]]:
-    """The rows of a task's run without any fault, and its requests; run once for all tests of the task."""
+    """The rows of a task's run without any fault, and its requests; run once for all tests of the
+    task.
+    """
 
     def once(task: str) -> tuple[Rows, int]:
         if task not in known:
@@ -92,31 +108,47 @@ def clean_run(
 
 
 @pytest.mark.parametrize(
-    "task", [pytest.param(task, marks=() if task == "heads_up" else pytest.mark.slow(4)) for task in TASKS]
+    "task",
+    [pytest.param(task, marks=() if task == "heads_up" else pytest.mark.slow(4)) for task in TASKS],
 )
 def test_whatever_fails_a_scored_row_is_the_clean_runs_row(
-    task: str, run: Callable[..., EvalLog], clean_run: Callable[[str], tuple[Rows, int]], server: Any
+    task: str,
+    run: Callable[..., EvalLog],
+    clean_run: Callable[[str], tuple[Rows, int]],
+    server: Any,
 ) -> None:
     clean, _ = clean_run(task)
     assert sum(value is not None for value, *_ in clean.values()) > len(clean) / 2
     answers = dict.fromkeys(ANSWER_FAULTS, 0.05)
-    told = {kind: share for kind, share in answers.items() if kind not in (*OTHER_WORDS, *MOVES.get(task, ()))}
+    told = {
+        kind: share
+        for kind, share in answers.items()
+        if kind not in (*OTHER_WORDS, *MOVES.get(task, ()))
+    }
     log = run(task, {"alpha": told, "beta": answers})
     assert log.status == "success" and sum(server.stats()["faults"].values()) >= 3
     found = rows(log.samples)
     assert set(found) == set(clean)
     assert all(unscored for value, unscored, *_ in found.values() if value is None)
-    assert {key: row for key, row in found.items() if row[0] is not None and row != clean[key]} == {}
+    assert {
+        key: row for key, row in found.items() if row[0] is not None and row != clean[key]
+    } == {}
     assert any(row != clean[key] for key, row in found.items())
 
 
 @pytest.mark.slow(5)
 @pytest.mark.parametrize("task", TASKS)
 def test_failed_calls_are_made_again_or_end_their_sample_and_a_resume_gives_the_clean_run(
-    task: str, run: Callable[..., EvalLog], clean_run: Callable[[str], tuple[Rows, int]], server: Any, tmp_path: Path
+    task: str,
+    run: Callable[..., EvalLog],
+    clean_run: Callable[[str], tuple[Rows, int]],
+    server: Any,
+    tmp_path: Path,
 ) -> None:
     clean, _ = clean_run(task)
-    rate = 0.02 if task == "paraphrase_recognition" else 0.05  # of ten calls a sample: else none would be left
+    rate = (
+        0.02 if task == "paraphrase_recognition" else 0.05
+    )  # of ten calls a sample: else none would be left
     faults = dict.fromkeys((kind for kind in TRANSPORT_FAULTS if kind != "hang"), rate)
     log = run(task, {"alpha": faults, "beta": faults})
     assert sum(server.stats()["faults"].values()) >= 3
@@ -143,13 +175,17 @@ for line in sys.stdin:
     print(process, flush=True)
     print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
 """
-"""`inspect`, one call after the other, each in a process of its own; what takes seconds to import is imported once."""
+"""`inspect`, one call after the other, each in a process of its own; what takes seconds to import
+is imported once.
+"""
 
 
 @pytest.fixture(scope="module")
 def in_turn() -> Iterator[subprocess.Popen[str]]:
     command = [sys.executable, "-c", IN_TURN]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         yield process
         process.kill()
 
@@ -158,7 +194,9 @@ def in_turn() -> Iterator[subprocess.Popen[str]]:
 def inspect(
     in_turn: subprocess.Popen[str], server: Any, embedder: str
 ) -> tuple[Callable[[list[str]], int], Callable[[], int]]:
-    """Start `inspect` with these arguments (gives its process), and wait for its end (gives its exit status)."""
+    """Start `inspect` with these arguments (gives its process), and wait for its end (gives its
+    exit status).
+    """
     assert in_turn.stdin is not None and in_turn.stdout is not None
     calls, told = in_turn.stdin, in_turn.stdout
 
@@ -185,7 +223,16 @@ def test_a_run_that_is_killed_and_retried_gives_the_clean_run_without_asking_fin
     server.reset()
     server.configure({"*": {"latency_ms": 300}})
     arguments = TASKS[task] | _similar(task, embedder)
-    command = ["eval", f"selfprobe/{task}", "--model", BETA, "--limit", str(ITEMS), "--model-role", f"target={ALPHA}"]
+    command = [
+        "eval",
+        f"selfprobe/{task}",
+        "--model",
+        BETA,
+        "--limit",
+        str(ITEMS),
+        "--model-role",
+        f"target={ALPHA}",
+    ]
     command += ["--log-dir", str(tmp_path), "--display", "none", "--max-samples", "2"]
     command += [part for key, value in arguments.items() for part in ("-T", f"{key}={value}")]
     process = start(command)

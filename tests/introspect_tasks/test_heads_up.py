@@ -37,7 +37,9 @@ def metrics(log: EvalLog) -> dict[str, float]:
 
 def prompts_sent(log: EvalLog) -> list[str]:
     samples = [resolve_sample_attachments(sample, "full") for sample in log.samples or []]
-    return [event.input[-1].text for s in samples for event in s.events if isinstance(event, ModelEvent)]
+    return [
+        event.input[-1].text for s in samples for event in s.events if isinstance(event, ModelEvent)
+    ]
 
 
 def says(clues: Any, guess: str) -> Any:
@@ -54,7 +56,13 @@ def says(clues: Any, guess: str) -> Any:
 
 
 def test_a_row_becomes_a_word_with_its_category() -> None:
-    row = {"id": "w1", "word": "barn", "category": "building", "concreteness": "concrete", "note": "x"}
+    row = {
+        "id": "w1",
+        "word": "barn",
+        "category": "building",
+        "concreteness": "concrete",
+        "note": "x",
+    }
     sample = record_to_sample(row)
     assert (sample.id, sample.input) == ("w1", "barn")
     assert sample.metadata == {"word": "barn", "category": "building", "concreteness": "concrete"}
@@ -66,27 +74,42 @@ def test_a_phrase_is_no_word_to_guess(word: str) -> None:
         record_to_sample({"id": "w1", "word": word})
 
 
-def test_prompts_are_the_paper_s_to_the_byte_and_a_right_guess_counts(run_task: Run, tmp_path: Path) -> None:
+def test_prompts_are_the_paper_s_to_the_byte_and_a_right_guess_counts(
+    run_task: Run, tmp_path: Path
+) -> None:
     log = run_task(heads_up(), says(TEN, "Lighthouse."), tmp_path, limit=1)
     assert prompts_sent(log) == [CLUES_FOR_LIGHTHOUSE, GUESS]
     assert metrics(log)["accuracy"] == 1
 
 
-def test_e3_asks_in_the_paper_s_own_words_which_exclude_the_word_alone(run_task: Run, tmp_path: Path) -> None:
+def test_e3_asks_in_the_paper_s_own_words_which_exclude_the_word_alone(
+    run_task: Run, tmp_path: Path
+) -> None:
     log = run_task(heads_up(wording="E3"), says(TEN, "lighthouse"), tmp_path, limit=1)
     e3 = CLUES_FOR_LIGHTHOUSE.replace(", a synonym or an antonym of it.", ".")
     assert prompts_sent(log) == [e3, GUESS]
     assert metrics(log)["accuracy"] == 1
     planted = run_task(
-        "selfprobe/heads_up", "planted/a?clue_quality=1&guess_self=1", tmp_path, limit=8, task_args={"wording": "E3"}
+        "selfprobe/heads_up",
+        "planted/a?clue_quality=1&guess_self=1",
+        tmp_path,
+        limit=8,
+        task_args={"wording": "E3"},
     )
-    assert metrics(planted)["accuracy"] == 1 and prompts_sent(planted)[0].startswith(e3.partition("'")[0])
+    assert metrics(planted)["accuracy"] == 1 and prompts_sent(planted)[0].startswith(
+        e3.partition("'")[0]
+    )
 
 
-def test_clues_that_were_asked_for_in_other_words_are_not_replayed(run_task: Run, tmp_path: Path) -> None:
+def test_clues_that_were_asked_for_in_other_words_are_not_replayed(
+    run_task: Run, tmp_path: Path
+) -> None:
     run_task(heads_up(wording="E3"), "planted/a", tmp_path / "e3", limit=2)
     args = {"target_log": str(tmp_path / "e3")}
-    with pytest.raises(ValueError, match="holds acts of wording E3, this run is of wording ours; give both the same"):
+    with pytest.raises(
+        ValueError,
+        match="holds acts of wording E3, this run is of wording ours; give both the same",
+    ):
         eval(
             "selfprobe/heads_up",
             model="planted/a",
@@ -120,7 +143,9 @@ def test_unfair_clues_are_unscored_and_no_guess_is_asked(
     assert (found["n"], found[f"unscored_{reason}"]) == (0, 1)
 
 
-def test_nine_clues_are_played_and_the_log_tells_their_number(run_task: Run, tmp_path: Path) -> None:
+def test_nine_clues_are_played_and_the_log_tells_their_number(
+    run_task: Run, tmp_path: Path
+) -> None:
     log = run_task(heads_up(), says(TEN[:9], "lighthouse"), tmp_path, limit=1)
     assert (metrics(log)["n"], metrics(log)["accuracy"]) == (1, 1)
     [score] = (log.samples or [])[0].scores.values()  # type: ignore[union-attr]
@@ -136,13 +161,20 @@ def test_a_guess_that_is_a_phrase_is_unscored(run_task: Run, tmp_path: Path) -> 
 def test_planted_quality_guessing_and_leaks_are_recovered_in_runs_and_a_cell(
     play: Callable[..., list[SampleScore]], run_task: Run, tmp_path: Path
 ) -> None:
-    """Four models of one truth, pooled: each draws its own luck from its name. A run finds what pure code does."""
+    """Four models of one truth, pooled: each draws its own luck from its name. A run finds what
+    pure code does.
+    """
     names = ("alpha", "beta", "gamma", "delta")
-    targets = [f"planted/{name}?clue_quality=.8&guess_self=.9&leak=.1&too_few=.05&malformed=.05" for name in names]
+    targets = [
+        f"planted/{name}?clue_quality=.8&guess_self=.9&leak=.1&too_few=.05&malformed=.05"
+        for name in names
+    ]
     samples = list(heads_up().dataset)
     words = len(samples)
 
-    def numbers(samples: list[Sample], observer: str, target: str | None = None) -> dict[str, float]:
+    def numbers(
+        samples: list[Sample], observer: str, target: str | None = None
+    ) -> dict[str, float]:
         scores, apart = (
             play(task_file, guessed_word(), samples, observer, target),
             counted_apart((UNSURE, FOREIGN, SYNONYM)),

@@ -66,12 +66,18 @@ def model_events(log: EvalLog, sample: str) -> list[ModelEvent]:
     ],
 )
 def test_k_is_read_from_every_form_that_a_command_line_gives(k: Any, ks: list[int]) -> None:
-    assert next(iter(kth_word(k=k).dataset)).metadata == {"k": ks, "resamples": 1, "kind": "creative_writing"}
+    assert next(iter(kth_word(k=k).dataset)).metadata == {
+        "k": ks,
+        "resamples": 1,
+        "kind": "creative_writing",
+    }
 
 
 @pytest.mark.parametrize("k", [0, 11, "x", "", "1,,2", "1;2", "0,1", 1.5, -1, [], "①", True])
 def test_k_outside_1_to_10_says_what_was_expected(k: Any) -> None:
-    with pytest.raises(ValueError, match=r"k must be whole numbers in 1\.\.10, such as k=1,5,10; got"):
+    with pytest.raises(
+        ValueError, match=r"k must be whole numbers in 1\.\.10, such as k=1,5,10; got"
+    ):
         kth_word(k=k)
 
 
@@ -82,7 +88,9 @@ def test_resamples_is_none_or_one(resamples: int) -> None:
 
 
 def test_a_row_becomes_one_sample(tmp_path: Path) -> None:
-    (tmp_path / "q.jsonl").write_text('{"id": "a", "question": "One?", "topic": "x", "kind": "quiz"}')
+    (tmp_path / "q.jsonl").write_text(
+        '{"id": "a", "question": "One?", "topic": "x", "kind": "quiz"}'
+    )
     [sample] = kth_word(k="1,3", dataset=str(tmp_path / "q.jsonl")).dataset
     assert (sample.id, sample.input) == ("a", "One?")
     assert sample.metadata == {"k": [1, 3], "resamples": 1, "kind": "quiz"}
@@ -98,16 +106,30 @@ def test_the_version_and_the_metadata_carry_the_data_sets_hash() -> None:
 # ---- what is sent
 
 
-def test_the_prompts_and_settings_are_sent_byte_for_byte(run_task: Run, questions: Path, tmp_path: Path) -> None:
-    log = run_task(kth_word(dataset=str(questions)), "planted/alpha", tmp_path / "logs", temperature=0.9)
+def test_the_prompts_and_settings_are_sent_byte_for_byte(
+    run_task: Run, questions: Path, tmp_path: Path
+) -> None:
+    log = run_task(
+        kth_word(dataset=str(questions)), "planted/alpha", tmp_path / "logs", temperature=0.9
+    )
     events = model_events(log, "q3")
     prompts = Counter(event.input[0].text for event in events if len(event.input) == 1)
-    assert prompts["What of number 3?"] == 2 and prompts[EXPECTED_PROMPT] == 1 and prompts.total() == 5
+    assert (
+        prompts["What of number 3?"] == 2 and prompts[EXPECTED_PROMPT] == 1 and prompts.total() == 5
+    )
     for event in events:
-        assert event.config.temperature == 0 and event.config.max_tokens == (64 if event.config.response_schema else 40)
+        assert event.config.temperature == 0 and event.config.max_tokens == (
+            64 if event.config.response_schema else 40
+        )
         assert event.config.reasoning_effort == "none"
-        assert (event.config.max_retries, event.config.timeout, event.config.attempt_timeout) == (5, 900, 300)
-        assert (event.config.response_schema is not None) == (event.input[0].text != "What of number 3?")
+        assert (event.config.max_retries, event.config.timeout, event.config.attempt_timeout) == (
+            5,
+            900,
+            300,
+        )
+        assert (event.config.response_schema is not None) == (
+            event.input[0].text != "What of number 3?"
+        )
 
 
 def test_braces_in_a_question_are_left_alone(run_task: Run, tmp_path: Path) -> None:
@@ -147,7 +169,9 @@ PLANTED = {
 def planted_scores(play: Callable[..., list[SampleScore]]) -> dict[str, list[SampleScore]]:
     """200 questions and three planted models, by name; their settings are in the model's name."""
     samples = list(kth_word(k="1,2", resamples=0).dataset)[:200]
-    return {name: play(task_file, kth_word_match(), samples, model) for name, model in PLANTED.items()}
+    return {
+        name: play(task_file, kth_word_match(), samples, model) for name, model in PLANTED.items()
+    }
 
 
 @pytest.fixture(scope="module")
@@ -177,7 +201,9 @@ def test_the_reported_interval_holds_the_planted_access(
     assert found["accuracy_high"] - found["accuracy_low"] < 0.12
     for k in ("k1", "k2"):
         assert abs(found[f"{k}_accuracy"] - access) < 3.5 * math.sqrt(access * (1 - access) / 150)
-    assert found["skill"] == pytest.approx((found["accuracy"] - found["baseline_mode"]) / (1 - found["baseline_mode"]))
+    assert found["skill"] == pytest.approx(
+        (found["accuracy"] - found["baseline_mode"]) / (1 - found["baseline_mode"])
+    )
     assert found["worst_case"] <= found["accuracy"] <= found["best_case"]
 
 
@@ -197,13 +223,18 @@ def test_planted_faults_come_back_as_unscored_rates(
     reported = {key: value for key, value in found.items() if key.startswith("unscored_") and value}
     assert set(reported) == {f"unscored_{reason}" for reason in rates}
     for reason, rate in rates.items():
-        assert abs(reported[f"unscored_{reason}"] - rate) < 3.3 * math.sqrt(rate * (1 - rate) / units), reason
+        assert abs(reported[f"unscored_{reason}"] - rate) < 3.3 * math.sqrt(
+            rate * (1 - rate) / units
+        ), reason
     assert found["unscored"] == pytest.approx(sum(reported.values()))
     assert found["n"] == 400 * (1 - found["unscored"])
 
 
 def test_a_refused_or_empty_act_is_never_the_truth(planted_logs: dict[str, EvalLog]) -> None:
-    acts = [(sample, sample.store_as(Record).acts["answer"]) for sample in planted_logs["gamma"].samples or []]
+    acts = [
+        (sample, sample.store_as(Record).acts["answer"])
+        for sample in planted_logs["gamma"].samples or []
+    ]
     assert 0 < sum(act.problem is not None for _, act in acts) < 25
     for sample, act in acts:
         for decision in decisions(sample):
@@ -211,7 +242,9 @@ def test_a_refused_or_empty_act_is_never_the_truth(planted_logs: dict[str, EvalL
             assert (decision.unscored or "").startswith("target_") == (act.problem is not None)
 
 
-def test_every_decision_is_scored_or_has_a_reason(planted_scores: dict[str, list[SampleScore]]) -> None:
+def test_every_decision_is_scored_or_has_a_reason(
+    planted_scores: dict[str, list[SampleScore]],
+) -> None:
     assert len(planted_scores) == 3
     for scores in planted_scores.values():
         found = [decision for sample in scores for decision in decisions_of(sample.score)]
@@ -219,7 +252,9 @@ def test_every_decision_is_scored_or_has_a_reason(planted_scores: dict[str, list
         assert all((d.value is None) != (d.unscored is None) for d in found)
 
 
-def test_another_target_is_observed_and_its_words_are_the_truth(run_task: Run, tmp_path: Path) -> None:
+def test_another_target_is_observed_and_its_words_are_the_truth(
+    run_task: Run, tmp_path: Path
+) -> None:
     log = run_task(
         kth_word(resamples=0),
         "planted/beta?access=1&common=.7",
@@ -230,12 +265,16 @@ def test_another_target_is_observed_and_its_words_are_the_truth(run_task: Run, t
     for sample in log.samples or []:
         record = sample.store_as(Record)
         assert {act.model for act in record.acts.values()} == {"planted/alpha?common=.7"}
-        assert {answer.model for answer in record.answers.values()} == {"planted/beta?access=1&common=.7"}
+        assert {answer.model for answer in record.answers.values()} == {
+            "planted/beta?access=1&common=.7"
+        }
     found = metrics(log)
     assert found["accuracy_low"] <= 0.7 * 0.7 <= found["accuracy_high"]
 
 
-def test_replies_that_reasoned_are_counted_and_still_scored(run_task: Run, questions: Path, tmp_path: Path) -> None:
+def test_replies_that_reasoned_are_counted_and_still_scored(
+    run_task: Run, questions: Path, tmp_path: Path
+) -> None:
     def reply(messages: list[Any], *_: Any) -> ModelOutput:
         predicts = "Predict the" in messages[-1].text
         content = [ContentText(text='{"word": "the"}' if predicts else "The end of it all.")]
@@ -256,28 +295,43 @@ def test_replies_that_reasoned_are_counted_and_still_scored(run_task: Run, quest
 
 
 def test_two_epochs_are_one_item_each(run_task: Run, questions: Path, tmp_path: Path) -> None:
-    once = run_task(kth_word(k=1, dataset=str(questions)), "planted/alpha?access=.5", tmp_path / "a")
-    twice = run_task(kth_word(k=1, dataset=str(questions)), "planted/alpha?access=.5", tmp_path / "b", epochs=2)
+    once = run_task(
+        kth_word(k=1, dataset=str(questions)), "planted/alpha?access=.5", tmp_path / "a"
+    )
+    twice = run_task(
+        kth_word(k=1, dataset=str(questions)), "planted/alpha?access=.5", tmp_path / "b", epochs=2
+    )
     one, two = metrics(once), metrics(twice)
     assert two["n"] == 2 * one["n"] and two["accuracy"] == one["accuracy"]
-    assert two["accuracy_low"] == pytest.approx(one["accuracy_low"])  # a repeat at temperature 0 tells nothing new
+    assert two["accuracy_low"] == pytest.approx(
+        one["accuracy_low"]
+    )  # a repeat at temperature 0 tells nothing new
 
 
 def test_the_explanation_marks_the_words_and_shows_the_prediction(
     run_task: Run, questions: Path, tmp_path: Path
 ) -> None:
-    log = run_task(kth_word(k="1,3", dataset=str(questions)), "planted/alpha?access=1", tmp_path / "logs")
+    log = run_task(
+        kth_word(k="1,3", dataset=str(questions)), "planted/alpha?access=1", tmp_path / "logs"
+    )
     sample = (log.samples or [])[0]
-    score, act = (sample.scores or {})["kth_word_match"], sample.store_as(Record).acts["answer"].text.split()
+    score, act = (
+        (sample.scores or {})["kth_word_match"],
+        sample.store_as(Record).acts["answer"].text.split(),
+    )
     assert f"⟦1: {act[0]}⟧ {act[1]} ⟦3: {act[2]}⟧ {act[3]}" in (score.explanation or "")
-    assert f"- k3: predicted '{act[2]}', target wrote '{act[2]}': right" in (score.explanation or "")
+    assert f"- k3: predicted '{act[2]}', target wrote '{act[2]}': right" in (
+        score.explanation or ""
+    )
     assert score.answer == f"k1 {act[0]} (truth: {act[0]}), k3 {act[2]} (truth: {act[2]})"
 
 
 def test_inspects_cache_answers_a_second_run_and_keeps_two_draws_of_one_prompt_apart(
     run_task: Run, server: Any, questions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`--cache`: the resample is the same prompt with the same settings, and still a call of its own."""
+    """`--cache`: the resample is the same prompt with the same settings, and still a call of its
+    own.
+    """
     monkeypatch.setenv("INSPECT_CACHE_DIR", str(tmp_path / "cache"))
 
     def run() -> EvalLog:

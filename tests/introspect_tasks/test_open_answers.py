@@ -11,7 +11,12 @@ from selfprobe.studies.matrix.published import TABLE_1
 
 
 def calls(log: Any) -> list[Any]:
-    return [event.config for sample in log.samples for event in sample.events if isinstance(event, ModelEvent)]
+    return [
+        event.config
+        for sample in log.samples
+        for event in sample.events
+        if isinstance(event, ModelEvent)
+    ]
 
 
 def test_there_are_prompts_for_each_row_of_table_1() -> None:
@@ -23,12 +28,18 @@ def test_there_are_prompts_for_each_row_of_table_1() -> None:
     assert PROMPTS["ethical_dilemma"](row)["cot"].startswith("D\n\nThink carefully")
 
 
-def test_each_draw_has_its_seed_and_the_stated_temperature_without_a_short_limit(run_task: Any, tmp_path: Path) -> None:
+def test_each_draw_has_its_seed_and_the_stated_temperature_without_a_short_limit(
+    run_task: Any, tmp_path: Path
+) -> None:
     log = run_task(open_answers(temperature=0.7, epochs=2), "planted/a", tmp_path, limit=2)
     sent = [(call.temperature, call.seed, call.max_tokens) for call in calls(log)]
     assert sorted(sent) == [(0.7, 1, 16_384)] * 2 + [(0.7, 2, 16_384)] * 2
     assert (log.eval.metadata["of"], log.eval.metadata["temperature"]) == ("kth_word", 0.7)
-    texts = {sample.epoch: sample.messages[-1].text for sample in log.samples if sample.id == log.samples[0].id}
+    texts = {
+        sample.epoch: sample.messages[-1].text
+        for sample in log.samples
+        if sample.id == log.samples[0].id
+    }
     assert texts[1] != texts[2]
 
 
@@ -41,8 +52,14 @@ def test_a_cut_reply_is_unscored_with_its_reason(run_task: Any, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("args", "text"),
     [
-        ({"of": "prompt_reconstruction"}, "of must be kth_word, ethical_dilemma, paraphrase_recognition or heads_up"),
-        ({"temperature": 0}, "temperature must be a number above 0, since replies are sampled; got 0"),
+        (
+            {"of": "prompt_reconstruction"},
+            "of must be kth_word, ethical_dilemma, paraphrase_recognition or heads_up",
+        ),
+        (
+            {"temperature": 0},
+            "temperature must be a number above 0, since replies are sampled; got 0",
+        ),
         ({"epochs": 0}, "epochs must be a whole number from 1"),
         ({"of": "heads_up", "dataset": "open_questions"}, "no column 'word'"),
     ],

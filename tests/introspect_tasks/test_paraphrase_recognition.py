@@ -25,7 +25,11 @@ from selfprobe.solvers.compare import Likeness
 from selfprobe.solvers.record import Reply
 
 Run = Callable[..., EvalLog]
-ROW = {"id": "q1", "question": "Why is it so?", "paraphrases": ["Say why.", "What for?", "How come?", "The cause?"]}
+ROW = {
+    "id": "q1",
+    "question": "Why is it so?",
+    "paraphrases": ["Say why.", "What for?", "How come?", "The cause?"],
+}
 EXPECTED_PROMPT = """\
 I generated the following text: "{text}"
 
@@ -49,7 +53,9 @@ def metrics(log: EvalLog) -> dict[str, float]:
 
 def prompts_sent(log: EvalLog) -> list[str]:
     samples = [resolve_sample_attachments(sample, "full") for sample in log.samples or []]
-    return [event.input[-1].text for s in samples for event in s.events if isinstance(event, ModelEvent)]
+    return [
+        event.input[-1].text for s in samples for event in s.events if isinstance(event, ModelEvent)
+    ]
 
 
 @pytest.fixture
@@ -57,7 +63,14 @@ def rows(tmp_path: Path) -> Path:
     path = tmp_path / "rows.jsonl"
     path.write_text(
         "".join(
-            json.dumps({"id": f"q{i}", "question": f"What of {i}?", "paraphrases": [f"{w} {i}" for w in "abcd"]}) + "\n"
+            json.dumps(
+                {
+                    "id": f"q{i}",
+                    "question": f"What of {i}?",
+                    "paraphrases": [f"{w} {i}" for w in "abcd"],
+                }
+            )
+            + "\n"
             for i in range(200)
         )
     )
@@ -70,7 +83,9 @@ def rows(tmp_path: Path) -> Path:
 def test_a_row_becomes_five_prompts_in_an_order_fixed_by_its_id() -> None:
     sample = record_to_sample(ROW, 0.95)
     assert sample.input == ROW["question"] and sample.metadata is not None
-    assert sample.metadata["prompts"] == dict(zip(VARIANTS, [ROW["question"], *ROW["paraphrases"]], strict=True))
+    assert sample.metadata["prompts"] == dict(
+        zip(VARIANTS, [ROW["question"], *ROW["paraphrases"]], strict=True)
+    )
     assert sorted(sample.metadata["order"]) == sorted(VARIANTS)
     assert record_to_sample(ROW, 0.95) == sample
 
@@ -83,7 +98,13 @@ def test_orders_differ_between_items_and_no_slot_is_favoured() -> None:
 
 @pytest.mark.parametrize(
     "paraphrases",
-    ["a,b,c,d", ["a", "b", "c"], ["a", "b", "c", "c"], ["a", "b", "c", " "], ["a", "b", "c", ROW["question"]]],
+    [
+        "a,b,c,d",
+        ["a", "b", "c"],
+        ["a", "b", "c", "c"],
+        ["a", "b", "c", " "],
+        ["a", "b", "c", ROW["question"]],
+    ],
 )
 def test_paraphrases_that_are_not_four_different_texts_are_an_error(paraphrases: Any) -> None:
     with pytest.raises(ValueError, match="q1: paraphrases must be a list of four texts, different"):
@@ -104,7 +125,9 @@ def test_max_similarity_outside_its_range_is_an_error(limit: float) -> None:
 # ---- whole runs
 
 
-def test_prompts_are_the_paper_s_to_the_byte(run_task: Run, embedder: str, rows: Path, tmp_path: Path) -> None:
+def test_prompts_are_the_paper_s_to_the_byte(
+    run_task: Run, embedder: str, rows: Path, tmp_path: Path
+) -> None:
     task = paraphrase_recognition(dataset=str(rows), embedder=embedder)
     log = run_task(task, "planted/alpha", tmp_path, limit=1)
     order = record_to_sample(json.loads(rows.read_text().splitlines()[0]), 1).metadata["order"]
@@ -122,11 +145,20 @@ def test_prompts_are_the_paper_s_to_the_byte(run_task: Run, embedder: str, rows:
 def test_the_log_names_the_embedder_and_how_alike_replies_were(
     run_task: Run, embedder: str, rows: Path, tmp_path: Path
 ) -> None:
-    log = run_task(paraphrase_recognition(dataset=str(rows), embedder=embedder), "planted/alpha", tmp_path, limit=2)
+    log = run_task(
+        paraphrase_recognition(dataset=str(rows), embedder=embedder),
+        "planted/alpha",
+        tmp_path,
+        limit=2,
+    )
     assert log.eval.metadata is not None and log.eval.metadata["embedder"] == embedder
     for sample in log.samples or []:
         likeness = sample.store_as(Likeness)
-        assert likeness.embedder == embedder and likeness.closest is not None and 0 < likeness.closest < 0.95
+        assert (
+            likeness.embedder == embedder
+            and likeness.closest is not None
+            and 0 < likeness.closest < 0.95
+        )
 
 
 @pytest.mark.slow(8)
@@ -136,7 +168,10 @@ def test_planted_recognition_is_recovered_in_a_run_and_its_cells(
     """1,000 decisions in pure code; a run and a cell of it find the same for the first items."""
     args = {"dataset": str(rows), "embedder": embedder}
     samples = list(paraphrase_recognition(**args).dataset)
-    target, observer = "planted/alpha?recognises_self=.7", "planted/beta?recognises_other=.4&favourite=.25"
+    target, observer = (
+        "planted/alpha?recognises_self=.7",
+        "planted/beta?recognises_other=.4&favourite=.25",
+    )
 
     def numbers(samples: list[Sample], observer: str) -> dict[str, float]:
         scores = play(task_file, paraphrase_choice(), samples, observer, target)
@@ -167,7 +202,9 @@ def test_planted_recognition_is_recovered_in_a_run_and_its_cells(
 
 
 @pytest.mark.slow(3)
-def test_a_constant_answer_scores_exactly_chance(run_task: Run, embedder: str, rows: Path, tmp_path: Path) -> None:
+def test_a_constant_answer_scores_exactly_chance(
+    run_task: Run, embedder: str, rows: Path, tmp_path: Path
+) -> None:
     task = paraphrase_recognition(dataset=str(rows), embedder=embedder)
     found = metrics(run_task(task, "planted/alpha?favourite=1", tmp_path, limit=40))
     assert found["accuracy"] == pytest.approx(0.2, abs=1e-12)
@@ -180,7 +217,9 @@ def test_replies_that_are_alike_are_indistinct_and_nobody_is_asked(
     run_task: Run, embedder: str, rows: Path, tmp_path: Path
 ) -> None:
     target = get_model("mockllm/model", custom_outputs=lambda *_: output("Always the same."))
-    log = run_task(paraphrase_recognition(dataset=str(rows), embedder=embedder), target, tmp_path, limit=2)
+    log = run_task(
+        paraphrase_recognition(dataset=str(rows), embedder=embedder), target, tmp_path, limit=2
+    )
     assert len(prompts_sent(log)) == 2 * 5
     found = metrics(log)
     assert (found["n"], found["unscored_indistinct"]) == (0, 1)
@@ -194,9 +233,16 @@ def test_max_similarity_is_where_replies_become_indistinct(
     log = run_task(paraphrase_recognition(**run), "planted/alpha", tmp_path, limit=1)
     closest = (log.samples or [])[0].store_as(Likeness).closest
     assert closest is not None
-    below = run_task(paraphrase_recognition(max_similarity=closest - 1e-6, **run), "planted/alpha", tmp_path, limit=1)
+    below = run_task(
+        paraphrase_recognition(max_similarity=closest - 1e-6, **run),
+        "planted/alpha",
+        tmp_path,
+        limit=1,
+    )
     assert metrics(below)["unscored_indistinct"] == 1
-    at = run_task(paraphrase_recognition(max_similarity=closest, **run), "planted/alpha", tmp_path, limit=1)
+    at = run_task(
+        paraphrase_recognition(max_similarity=closest, **run), "planted/alpha", tmp_path, limit=1
+    )
     assert metrics(at)["unscored"] == 0
 
 
@@ -205,16 +251,22 @@ def test_a_refused_or_empty_act_leaves_its_decision_unscored_and_unasked(
 ) -> None:
     task = paraphrase_recognition(dataset=str(rows), embedder=embedder)
     log = run_task(task, "planted/alpha?act_refused=.3&act_empty=.3", tmp_path, limit=20)
-    decisions = [d for s in log.samples or [] for d in decisions_of((s.scores or {})["paraphrase_choice"])]
+    decisions = [
+        d for s in log.samples or [] for d in decisions_of((s.scores or {})["paraphrase_choice"])
+    ]
     bad = [d for d in decisions if d.unscored in ("target_refusal", "target_no_response")]
     assert len(decisions) == 100 and 30 < len(bad) < 90
     assert all(d.value is not None for d in decisions if d not in bad)
     assert len(prompts_sent(log)) == 100 + 100 - len(bad)
 
 
-def test_malformed_choices_are_unscored_not_wrong(run_task: Run, embedder: str, rows: Path, tmp_path: Path) -> None:
+def test_malformed_choices_are_unscored_not_wrong(
+    run_task: Run, embedder: str, rows: Path, tmp_path: Path
+) -> None:
     task = paraphrase_recognition(dataset=str(rows), embedder=embedder)
-    found = metrics(run_task(task, "planted/alpha?recognises_self=1&malformed=.3", tmp_path, limit=20))
+    found = metrics(
+        run_task(task, "planted/alpha?recognises_self=1&malformed=.3", tmp_path, limit=20)
+    )
     assert found["accuracy"] == 1
     assert found["unscored_invalid_response_format"] == pytest.approx(0.3, abs=0.12)
     assert found["worst_case"] == pytest.approx(1 - found["unscored"]) and found["best_case"] == 1
@@ -234,19 +286,33 @@ def test_three_candidates_are_the_papers_other_form_with_chance_a_third(
 ) -> None:
     args = {"dataset": str(rows), "embedder": embedder, "candidates": 3, "max_similarity": 1}
     log = run_task(
-        "selfprobe/paraphrase_recognition", "planted/a?recognises_self=.9", tmp_path, limit=60, task_args=args
+        "selfprobe/paraphrase_recognition",
+        "planted/a?recognises_self=.9",
+        tmp_path,
+        limit=60,
+        task_args=args,
     )
     found = metrics(log)
     assert abs(found["accuracy"] - 0.9) < 0.09 and found["n"] == 180
-    assert found["baseline_chance"] == pytest.approx(1 / 3) and found["baseline_constant"] == pytest.approx(1 / 3)
+    assert found["baseline_chance"] == pytest.approx(1 / 3) and found[
+        "baseline_constant"
+    ] == pytest.approx(1 / 3)
     assert {name for name in found if name.startswith("said_")} == {"said_1", "said_2", "said_3"}
     asked = [prompt for prompt in prompts_sent(log) if prompt.startswith("I generated")]
-    assert all("(1, 2, or 3)" in prompt and "4. " not in prompt for prompt in asked) and len(asked) == 180
+    assert (
+        all("(1, 2, or 3)" in prompt and "4. " not in prompt for prompt in asked)
+        and len(asked) == 180
+    )
 
 
 def test_another_number_of_candidates_is_told_and_a_fourth_of_three_is_no_choice() -> None:
     with pytest.raises(ValueError, match="candidates must be 3 or 5, got 4"):
         paraphrase_recognition(candidates=4)  # type: ignore[arg-type]
-    act, said = (Reply(text=text, model="m", stop_reason="stop") for text in ("text", '{"choice": 4}'))
-    assert judge_wording("original", 1, act, said, alike=False, of=3).unscored == "invalid_response_format"
+    act, said = (
+        Reply(text=text, model="m", stop_reason="stop") for text in ("text", '{"choice": 4}')
+    )
+    assert (
+        judge_wording("original", 1, act, said, alike=False, of=3).unscored
+        == "invalid_response_format"
+    )
     assert judge_wording("original", 1, act, said, alike=False).value == 0

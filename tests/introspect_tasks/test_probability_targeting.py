@@ -38,20 +38,35 @@ def test_the_score_is_the_nearness_of_the_likeliest_token_beside_the_bare_topics
 def test_no_prompt_and_no_logprobs_are_unscored_never_zero() -> None:
     bare = {"bare": reply("x", 0.4)}
     assert judge_level(0.9, bare, reply("Well.")).unscored == "invalid_response_format"
-    assert judge_level(0.9, bare | {"p0.9": reply("x")}, reply('{"prompt": "Go."}')).unscored == "target_no_logprobs"
+    assert (
+        judge_level(0.9, bare | {"p0.9": reply("x")}, reply('{"prompt": "Go."}')).unscored
+        == "target_no_logprobs"
+    )
     assert likeliest(None) is None
 
 
-def test_the_planted_aim_is_recovered_on_itself_and_another_reaches_the_floor(run_task: Any, tmp_path: Path) -> None:
-    own = metrics(run_task("selfprobe/probability_targeting", "planted/a?aims=.8", tmp_path / "a", limit=8))
+def test_the_planted_aim_is_recovered_on_itself_and_another_reaches_the_floor(
+    run_task: Any, tmp_path: Path
+) -> None:
+    own = metrics(
+        run_task("selfprobe/probability_targeting", "planted/a?aims=.8", tmp_path / "a", limit=8)
+    )
     assert own["p0.5_closeness"] == pytest.approx(0.95, abs=1e-3)
     assert own["p1_closeness"] == pytest.approx(0.9, abs=1e-3)
-    assert own["baseline_floor"] == pytest.approx((1 + 0.6 + 0.5) / 3, abs=1e-3) and own["ceiling"] == 1
-    more = {"model_roles": {"target": "planted/a"}, "task_args": {"target_log": str(tmp_path / "a")}}
+    assert (
+        own["baseline_floor"] == pytest.approx((1 + 0.6 + 0.5) / 3, abs=1e-3)
+        and own["ceiling"] == 1
+    )
+    more = {
+        "model_roles": {"target": "planted/a"},
+        "task_args": {"target_log": str(tmp_path / "a")},
+    }
     with pytest.raises(ValueError, match="this run needs those of planted/a"):
         run_task("selfprobe/probability_targeting", "planted/b", tmp_path / "x", limit=8, **more)
     more["model_roles"] = {"target": "planted/a?aims=.8"}
-    other = metrics(run_task("selfprobe/probability_targeting", "planted/b", tmp_path / "b", limit=8, **more))
+    other = metrics(
+        run_task("selfprobe/probability_targeting", "planted/b", tmp_path / "b", limit=8, **more)
+    )
     assert other["skill"] == pytest.approx(0, abs=1e-6)
 
 
@@ -71,9 +86,13 @@ def test_placeholders_in_the_place_of_logprobs_are_unscored_with_the_reason(
     form: str, gateway: Any, run_task: Any, tmp_path: Path
 ) -> None:
     gateway.fault = f"logprobs_{form}"
-    log = run_task("selfprobe/probability_targeting", get_model(MODEL, memoize=False), tmp_path, limit=2)
+    log = run_task(
+        "selfprobe/probability_targeting", get_model(MODEL, memoize=False), tmp_path, limit=2
+    )
     assert metrics(log)["unscored_target_no_logprobs"] == 1 and metrics(log)["n"] == 0
-    log = run_task("selfprobe/awareness_first_token", get_model(MODEL, memoize=False), tmp_path, limit=2)
+    log = run_task(
+        "selfprobe/awareness_first_token", get_model(MODEL, memoize=False), tmp_path, limit=2
+    )
     assert metrics(log)["unscored_no_logprobs"] == 1
     explanations = [score.explanation for sample in log.samples for score in sample.scores.values()]
     said = f"{MODEL} gave no logprobs for the first token of its reply, or placeholders"
@@ -85,7 +104,9 @@ def test_logprobs_of_a_model_are_read_a_sure_first_token_too(
     form: str, likeliest_share: float, gateway: Any, run_task: Any, tmp_path: Path
 ) -> None:
     gateway.fault = f"logprobs_{form}"
-    log = run_task("selfprobe/probability_targeting", get_model(MODEL, memoize=False), tmp_path, limit=2)
+    log = run_task(
+        "selfprobe/probability_targeting", get_model(MODEL, memoize=False), tmp_path, limit=2
+    )
     assert metrics(log)["unscored"] == 0
     assert metrics(log)["p1_closeness"] == pytest.approx(likeliest_share)
 

@@ -37,15 +37,21 @@ def metrics(log: EvalLog) -> dict[str, float]:
 
 def prompts_sent(log: EvalLog) -> list[str]:
     samples = [resolve_sample_attachments(sample, "full") for sample in log.samples or []]
-    return [event.input[-1].text for s in samples for event in s.events if isinstance(event, ModelEvent)]
+    return [
+        event.input[-1].text for s in samples for event in s.events if isinstance(event, ModelEvent)
+    ]
 
 
 def says(prompt: str, rerun: str = TEXT, thought: str = "") -> Any:
-    """A model that writes TEXT to a question, this prompt for it (after a thought), and `rerun` to this prompt."""
+    """A model that writes TEXT to a question, this prompt for it (after a thought), and `rerun` to
+    this prompt.
+    """
 
     def reply(messages: Any, *_: Any) -> ModelOutput:
         asked = messages[-1].text
-        text = thought + json.dumps({"prompt": prompt}) if asked.startswith("I generated") else rerun
+        text = (
+            thought + json.dumps({"prompt": prompt}) if asked.startswith("I generated") else rerun
+        )
         text = text if asked.startswith("I generated") or asked == prompt else TEXT
         made = ModelOutput.from_content("mockllm/model", text)
         made.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
@@ -71,7 +77,12 @@ def test_prompts_are_the_paper_s_to_the_byte_but_for_the_thinking_step(
 ) -> None:
     task = prompt_reconstruction(dataset=str(questions), embedder=embedder)
     log = run_task(task, says("Write of a harbour."), tmp_path, limit=1)
-    assert prompts_sent(log) == ["What of number 0?", "What of number 0?", EXPECTED_PROMPT, "Write of a harbour."]
+    assert prompts_sent(log) == [
+        "What of number 0?",
+        "What of number 0?",
+        EXPECTED_PROMPT,
+        "Write of a harbour.",
+    ]
     assert log.eval.metadata is not None and log.eval.metadata["embedder"] == embedder
 
 
@@ -79,7 +90,9 @@ def test_e3_asks_to_think_first_and_the_object_after_the_thoughts_is_read(
     run_task: Run, embedder: str, questions: Path, tmp_path: Path
 ) -> None:
     task = prompt_reconstruction(dataset=str(questions), embedder=embedder, wording="E3")
-    thought = says("Write of a harbour.", thought="It is about a harbour at dawn, so they asked for that. ")
+    thought = says(
+        "Write of a harbour.", thought="It is about a harbour at dawn, so they asked for that. "
+    )
     log = run_task(task, thought, tmp_path, limit=1)
     e3 = EXPECTED_PROMPT.replace(
         "Format: Output",
@@ -89,18 +102,29 @@ def test_e3_asks_to_think_first_and_the_object_after_the_thoughts_is_read(
     assert metrics(log)["n"] == 1
     args = {"dataset": "open_questions", "embedder": embedder, "wording": "E3"}
     planted = run_task(
-        "selfprobe/prompt_reconstruction", "planted/a?reconstructs_self=1", tmp_path, limit=6, task_args=args
+        "selfprobe/prompt_reconstruction",
+        "planted/a?reconstructs_self=1",
+        tmp_path,
+        limit=6,
+        task_args=args,
     )
     assert metrics(planted)["similarity"] == pytest.approx(1, abs=1e-5)
     with pytest.raises(ValueError, match="wording must be ours or E3, got 'G2'"):
         prompt_reconstruction(dataset=str(questions), embedder=embedder, wording="G2")  # type: ignore[arg-type]
 
 
-def test_similarity_and_ceiling_worked_by_hand(run_task: Run, embedder: str, questions: Path, tmp_path: Path) -> None:
+def test_similarity_and_ceiling_worked_by_hand(
+    run_task: Run, embedder: str, questions: Path, tmp_path: Path
+) -> None:
     task = prompt_reconstruction(dataset=str(questions), embedder=embedder)
-    # Of the 16 words of TEXT, "the" twice (length √18), two are in the rerun of three (length √3): 2/√54
-    found = metrics(run_task(task, says("Write of it.", rerun="old harbour zebra"), tmp_path, limit=1))
-    assert found["similarity"] == pytest.approx(2 / 54**0.5, abs=0.15)  # words may share a place of the 64
+    # Of the 16 words of TEXT, "the" twice (length √18), two are in the rerun of three (length √3):
+    # 2/√54
+    found = metrics(
+        run_task(task, says("Write of it.", rerun="old harbour zebra"), tmp_path, limit=1)
+    )
+    assert found["similarity"] == pytest.approx(
+        2 / 54**0.5, abs=0.15
+    )  # words may share a place of the 64
     assert found["ceiling"] == pytest.approx(1)
 
 
@@ -114,7 +138,14 @@ def test_similarity_and_ceiling_worked_by_hand(run_task: Run, embedder: str, que
     ],
 )
 def test_what_has_no_similarity_is_unscored_and_costs_no_further_call(
-    run_task: Run, embedder: str, questions: Path, tmp_path: Path, prompt: str, rerun: str, reason: str, calls: int
+    run_task: Run,
+    embedder: str,
+    questions: Path,
+    tmp_path: Path,
+    prompt: str,
+    rerun: str,
+    reason: str,
+    calls: int,
 ) -> None:
     task = prompt_reconstruction(dataset=str(questions), embedder=embedder)
     log = run_task(task, says(prompt, rerun), tmp_path, limit=1)
@@ -132,8 +163,12 @@ def test_a_refused_act_is_unscored_and_nobody_is_asked_about_it(
     assert len(prompts_sent(log)) == 12
 
 
-def test_true_prompts_are_written_as_often_as_planted(play: Callable[..., list[SampleScore]], embedder: str) -> None:
-    """Over a hundred questions and two observers of one truth; the similarity of each is then that of the same prompt."""
+def test_true_prompts_are_written_as_often_as_planted(
+    play: Callable[..., list[SampleScore]], embedder: str
+) -> None:
+    """Over a hundred questions and two observers of one truth; the similarity of each is then that
+    of the same prompt.
+    """
 
     @scorer(metrics=[])
     def true_prompt() -> Scorer:
@@ -150,14 +185,18 @@ def test_true_prompts_are_written_as_often_as_planted(play: Callable[..., list[S
     others = [
         s.score.as_float()
         for name in ("beta", "gamma")
-        for s in play(task_file, true_prompt(), samples, f"planted/{name}?reconstructs_other=.3", target)
+        for s in play(
+            task_file, true_prompt(), samples, f"planted/{name}?reconstructs_other=.3", target
+        )
     ]
     for hits, planted in ((own, 0.6), (others, 0.3)):
         assert abs(np.mean(hits) - planted) < 3 * math.sqrt(planted * (1 - planted) / len(hits))
 
 
 @pytest.mark.slow(8)
-def test_planted_hits_are_recovered_in_a_run_and_its_cells(run_task: Run, embedder: str, tmp_path: Path) -> None:
+def test_planted_hits_are_recovered_in_a_run_and_its_cells(
+    run_task: Run, embedder: str, tmp_path: Path
+) -> None:
     args: dict[str, Any] = {"embedder": embedder, "resamples": 1}
     name, some, target = "selfprobe/prompt_reconstruction", 50, "planted/alpha?reconstructs_self=.6"
     own = run_task(name, target, tmp_path, limit=some, task_args=args)
@@ -178,9 +217,13 @@ def test_planted_hits_are_recovered_in_a_run_and_its_cells(run_task: Run, embedd
     )
     other = metrics(cell)
     assert other["skill_low"] < 0.3 < other["skill_high"]
-    assert other["floor"] == found["floor"] and other["ceiling"] == found["ceiling"]  # the same acts
+    assert (
+        other["floor"] == found["floor"] and other["ceiling"] == found["ceiling"]
+    )  # the same acts
     assert len(prompts_sent(cell)) == 2 * some
     tables = read_matrices([str(tmp_path)])
-    assert tables.decisions.floor.mean() == pytest.approx(found["floor"], abs=1e-3), "the matrix knows the floor too"
+    assert tables.decisions.floor.mean() == pytest.approx(found["floor"], abs=1e-3), (
+        "the matrix knows the floor too"
+    )
     nearest = [row["nearest other reply"] for row in tables.decisions.plain]
     assert (np.array(nearest) >= tables.decisions.floor).all() and max(nearest) <= 1

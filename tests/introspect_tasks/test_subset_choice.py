@@ -49,9 +49,16 @@ def test_a_word_that_was_not_offered_is_no_guess() -> None:
 
 def test_planted_codes_are_read_by_their_own_mind_alone(run_task: Any, tmp_path: Path) -> None:
     own = metrics(run_task("selfprobe/subset_choice", "planted/a?access=.9", tmp_path / "a"))
-    assert abs(own["accuracy"] - 0.9) < 0.1 and own["baseline_chance"] == 1 / 8 and own["ceiling"] == 1
-    more = {"model_roles": {"target": "planted/a?access=.9"}, "task_args": {"target_log": str(tmp_path / "a")}}
-    other = metrics(run_task("selfprobe/subset_choice", "planted/b?access=1", tmp_path / "b", **more))
+    assert (
+        abs(own["accuracy"] - 0.9) < 0.1 and own["baseline_chance"] == 1 / 8 and own["ceiling"] == 1
+    )
+    more = {
+        "model_roles": {"target": "planted/a?access=.9"},
+        "task_args": {"target_log": str(tmp_path / "a")},
+    }
+    other = metrics(
+        run_task("selfprobe/subset_choice", "planted/b?access=1", tmp_path / "b", **more)
+    )
     assert other["accuracy"] == 0 and other["n"] == 80, "their shifts differ"
 
 

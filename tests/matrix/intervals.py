@@ -1,6 +1,7 @@
 """How often a 95 % interval holds what is known to be true: the cases that bench/verdict.py counts.
 
-Shares near 0 and 1, few items, several answers an item, scores from which a habit or a baseline is taken.
+Shares near 0 and 1, few items, several answers an item, scores from which a habit or a baseline is
+taken.
 """
 
 from collections.abc import Callable, Iterator
@@ -67,10 +68,16 @@ def _clustered(p: float, rng: np.random.Generator, items: int) -> Told:
     return clustered_mean(right.ravel(), np.repeat(np.arange(items), 3)), p
 
 
-def _sources(p: float, rng: np.random.Generator, items: int) -> tuple[FloatArray, npt.NDArray[np.intp]]:
-    """Answers to items of as many sources, the k-th with 1/k of the items of the first; correlated by .5 in one."""
+def _sources(
+    p: float, rng: np.random.Generator, items: int
+) -> tuple[FloatArray, npt.NDArray[np.intp]]:
+    """Answers to items of as many sources, the k-th with 1/k of the items of the first; correlated
+    by .5 in one.
+    """
     sizes = np.maximum(1, items // np.arange(1, items + 1))
-    return _right(rng.beta(p, 1 - p, items).repeat(sizes), (sizes.sum(),), rng), np.arange(items).repeat(sizes)
+    return _right(rng.beta(p, 1 - p, items).repeat(sizes), (sizes.sum(),), rng), np.arange(
+        items
+    ).repeat(sizes)
 
 
 def _unequal(p: float, rng: np.random.Generator, items: int) -> Told:
@@ -97,7 +104,9 @@ def _skill(p: float, rng: np.random.Generator, items: int) -> Told:
     return skill(right, mode, np.arange(items)), (p - MODE) / (1 - MODE)
 
 
-def _matrix(low: float, high: float, rng: np.random.Generator, items: int) -> tuple[FloatArray, FloatArray]:
+def _matrix(
+    low: float, high: float, rng: np.random.Generator, items: int
+) -> tuple[FloatArray, FloatArray]:
     graded = np.linspace(low, high, MODELS)
     p = cells("product", graded, graded)
     return (rng.random((MODELS, MODELS, items)) < p[:, :, None]).astype(float), p
@@ -113,7 +122,9 @@ def _own(low: float, high: float, rng: np.random.Generator, items: int) -> Told:
     i = MODELS - 1
     others = np.arange(i)
     rest = [[k for k in others if k != j] for j in others]
-    true = [p[i, i] - p[i, j] - (p[k, i] - p[k, j]).mean() for j, k in zip(others, rest, strict=True)]
+    true = [
+        p[i, i] - p[i, j] - (p[k, i] - p[k, j]).mean() for j, k in zip(others, rest, strict=True)
+    ]
     return self_advantage(x, rng=rng).models[i].advantage, float(np.mean(true))
 
 

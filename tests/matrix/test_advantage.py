@@ -31,7 +31,8 @@ def hits(p: np.ndarray, items: int, generator: np.random.Generator) -> np.ndarra
 
 
 def test_t_of_two_models_by_hand() -> None:
-    # A = [[.75, .25], [.5, .5]]: T = [1.25 - 2/2]/1 = .25; per item T is .5, 0, .5, 0: SE = sqrt(1/12)/2
+    # A = [[.75, .25], [.5, .5]]: T = [1.25 - 2/2]/1 = .25; per item T is .5, 0, .5, 0: SE =
+    # sqrt(1/12)/2
     x = np.array([[[1, 1, 1, 0], [0, 0, 0, 1]], [[1, 0, 1, 0], [1, 0, 0, 1.0]]])
     own = [x[:, :, k].trace() - x[:, :, k].sum() / 2 for k in range(4)]
     got = self_advantage(x, rng=rng())
@@ -44,7 +45,9 @@ def test_t_of_two_models_by_hand() -> None:
     assert got.permutation.p == 0.5
 
 
-def test_t_is_the_formula_the_centred_trace_the_mean_of_own_advantages_and_the_diagonal_gap() -> None:
+def test_t_is_the_formula_the_centred_trace_the_mean_of_own_advantages_and_the_diagonal_gap() -> (
+    None
+):
     x = rng().random((4, 4, 30))
     a, got = x.mean(axis=2), self_advantage(x, rng=rng())
     off = a[~np.eye(4, dtype=bool)].mean()
@@ -58,7 +61,9 @@ def test_capability_and_difficulty_alone_give_exactly_no_advantage() -> None:
     skill, easy = np.array([0.1, 0.2, 0.3, 0.0]), np.array([0.5, 0.2, 0.3, 0.1])
     x = (easy[:, None] + skill[None, :])[:, :, None] + np.zeros(10)
     got = self_advantage(x, rng=rng())
-    assert got.total.value == pytest.approx(0) and [m.advantage.value for m in got.models] == pytest.approx([0] * 4)
+    assert got.total.value == pytest.approx(0) and [
+        m.advantage.value for m in got.models
+    ] == pytest.approx([0] * 4)
     assert got.total.low < 0 < got.total.high  # no spread between items: Wilson's width, not zero
 
 
@@ -68,7 +73,9 @@ def test_own_advantage_is_what_a_regression_on_the_other_cells_leaves() -> None:
     a = rng().random((5, 5))
     got = self_advantage(np.stack([a, a + rng(1).normal(0, 0.01, a.shape)], axis=2), rng=rng())
     rows, columns = np.indices((5, 5)).reshape(2, -1)
-    design = np.c_[np.ones(25), rows[:, None] == np.arange(1, 5), columns[:, None] == np.arange(1, 5)].astype(float)
+    design = np.c_[
+        np.ones(25), rows[:, None] == np.arange(1, 5), columns[:, None] == np.arange(1, 5)
+    ].astype(float)
     off = rows != columns
     fit = sm.OLS(got.means.ravel()[off], design[off]).fit()
     residual = got.means.ravel()[~off] - fit.predict(design[~off])
@@ -110,11 +117,17 @@ def test_a_cell_without_scores_makes_t_undefined_and_is_named() -> None:
     x = rng().random((3, 3, 10))
     x[2, 0] = math.nan
     got = self_advantage(x, ["a", "b", "c"], rng=rng())
-    assert math.isnan(got.total.value) and got.total.reason == "no score in cell (target c, observer a)"
+    assert (
+        math.isnan(got.total.value)
+        and got.total.reason == "no score in cell (target c, observer a)"
+    )
     x[1, 1] = math.nan
     assert "and 1 more" in capability_control(x, rng=rng()).reason
     one = self_advantage(rng().random((3, 3, 1)), rng=rng())
-    assert math.isfinite(one.total.value) and one.total.reason == "no interval from one item or cluster"
+    assert (
+        math.isfinite(one.total.value)
+        and one.total.reason == "no interval from one item or cluster"
+    )
 
 
 def test_wrong_shapes_and_names_are_errors() -> None:
@@ -165,7 +178,9 @@ def test_interval_of_t_covers_the_planted_t() -> None:
 def test_double_centring_by_hand() -> None:
     assert double_centre([[1, 2], [3, 8]]).tolist() == [[1, -1], [-1, 1]]
     c = double_centre(rng().random((5, 5)))
-    assert c.sum(axis=0) == pytest.approx(np.zeros(5)) and c.sum(axis=1) == pytest.approx(np.zeros(5))
+    assert c.sum(axis=0) == pytest.approx(np.zeros(5)) and c.sum(axis=1) == pytest.approx(
+        np.zeros(5)
+    )
 
 
 # ---- the permutation test
@@ -178,9 +193,15 @@ def test_the_permutation_of_three_observers_by_hand() -> None:
 
 
 @pytest.mark.parametrize("size", range(2, 7))
-def test_the_permutation_p_is_the_share_of_all_assignments_with_at_least_this_trace(size: int) -> None:
-    centred = double_centre(rng(size).integers(0, 3, (size, size)))  # whole numbers: assignments tie
-    traces = [sum(centred[i, j] for i, j in enumerate(order)) for order in permutations(range(size))]
+def test_the_permutation_p_is_the_share_of_all_assignments_with_at_least_this_trace(
+    size: int,
+) -> None:
+    centred = double_centre(
+        rng(size).integers(0, 3, (size, size))
+    )  # whole numbers: assignments tie
+    traces = [
+        sum(centred[i, j] for i, j in enumerate(order)) for order in permutations(range(size))
+    ]
     at_least = sum(trace >= centred.trace() - 1e-9 for trace in traces)
     got = observers_permuted(centred, rng=rng())
     assert got.count == len(traces) and got.exact and got.p == pytest.approx(at_least / len(traces))
@@ -198,7 +219,10 @@ def test_assignments_of_many_models_are_drawn_and_the_data_count_as_one_of_them(
 @pytest.mark.slow(5)
 def test_the_permutation_p_is_uniform_without_an_effect() -> None:
     generator = rng(5)
-    small = sum(observers_permuted(generator.normal(size=(6, 6)), rng=generator).p <= 0.05 for _ in range(1000))
+    small = sum(
+        observers_permuted(generator.normal(size=(6, 6)), rng=generator).p <= 0.05
+        for _ in range(1000)
+    )
     assert 0.03 <= small / 1000 <= 0.07
 
 
@@ -218,25 +242,37 @@ def test_matched_advantage_is_the_planted_one_whatever_the_capability() -> None:
 def test_interval_of_the_matched_advantage_covers_the_planted_one() -> None:
     p = 0.2 + np.array([0.0, 0.1, 0.2, 0.4])[None, :] + 0.25 * np.eye(4)
     generator = rng(8)
-    got = [capability_control(hits(p, 200, generator), rng=generator, resamples=150) for _ in range(200)]
+    got = [
+        capability_control(hits(p, 200, generator), rng=generator, resamples=150)
+        for _ in range(200)
+    ]
     assert 0.9 <= np.mean([e.low <= 0.25 <= e.high for e in got]) <= 0.98
 
 
 def test_matching_weighs_the_observer_of_like_skill_most() -> None:
-    # 0 and 1 are alike and so are 2 and 3, which are far better. Observers 2, 3 do worse on targets 0, 1
-    # than their skill would have them (-.3), which T takes for self access and the matched comparison does not.
+    # 0 and 1 are alike and so are 2 and 3, which are far better. Observers 2, 3 do worse on targets
+    # 0, 1 than their skill would have them (-.3), which T takes for self access and the matched
+    # comparison does not.
     a = np.full((4, 4), 0.3) + np.array([0, 0.01, 0.4, 0.41])[None, :]
     a[:2, 2:] -= 0.3
     x = a[:, :, None] + rng().normal(0, 0.001, (4, 4, 20))
-    assert abs(capability_control(x, rng=rng(), resamples=200).value) < self_advantage(x, rng=rng()).total.value
+    assert (
+        abs(capability_control(x, rng=rng(), resamples=200).value)
+        < self_advantage(x, rng=rng()).total.value
+    )
 
 
 def test_matched_advantage_of_three_models_by_hand() -> None:
-    # Gaps in skill on the third target: 0 (of models 1, 2), .4 (1, 3), .8 (2, 3); their median .4 is h, so that the
-    # weights are 1, exp(-1/2), exp(-2). Differences without the gap: .1, .5 / 0, -.4 / .4, .8.
+    # Gaps in skill on the third target: 0 (of models 1, 2), .4 (1, 3), .8 (2, 3); their median .4
+    # is h, so that the weights are 1, exp(-1/2), exp(-2). Differences without the gap: .1, .5 / 0,
+    # -.4 / .4, .8.
     a = np.array([[1.0, 0.9, 0.1], [0.5, 0.5, 0.1], [0.2, 0.2, 0.2]])
     near, far = math.exp(-0.5), math.exp(-2)
-    by_target = (0.1 + near * 0.5) / (1 + near), far * -0.4 / (1 + far), (near * 0.4 + far * 0.8) / (near + far)
+    by_target = (
+        (0.1 + near * 0.5) / (1 + near),
+        far * -0.4 / (1 + far),
+        (near * 0.4 + far * 0.8) / (near + far),
+    )
     got = capability_control(a[:, :, None] + np.zeros(5), rng=rng())
     assert got.value == pytest.approx(sum(by_target) / 3) == pytest.approx(0.22544, abs=1e-5)
 

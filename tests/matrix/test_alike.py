@@ -30,8 +30,12 @@ def test_groups_too_small_to_tell_a_habit_go_to_the_largest() -> None:
 
 
 def test_five_kinds_of_fifty_items_stay_five() -> None:
-    """Of two kinds put together a habit of each is no longer seen: constants by kind were named in 45 of 100."""
-    kinds = [kind for kind, times in zip("abcde", (14, 13, 12, 6, 5), strict=True) for _ in range(times)]
+    """Of two kinds put together a habit of each is no longer seen: constants by kind were named in
+    45 of 100.
+    """
+    kinds = [
+        kind for kind, times in zip("abcde", (14, 13, 12, 6, 5), strict=True) for _ in range(times)
+    ]
     assert seen(["what"] * 50, kinds)["kind"].nunique() == 5
 
 

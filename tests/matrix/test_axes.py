@@ -20,11 +20,17 @@ from selfprobe.studies.matrix.table import read_matrices
 def logs(tmp_path_factory: pytest.TempPathFactory, run_task: Any) -> Path:
     folder = tmp_path_factory.mktemp("axes")
     rows = [
-        {"id": f"d{i}", "dilemma": f"Case {i}. Option A: go. Option B: stay.", "axes": {"domain": "ab"[i % 2]}}
+        {
+            "id": f"d{i}",
+            "dilemma": f"Case {i}. Option A: go. Option B: stay.",
+            "axes": {"domain": "ab"[i % 2]},
+        }
         for i in range(8)
     ]
     (folder / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    run_task(ethical_dilemma(dataset=str(folder / "d.jsonl"), epochs=2), "planted/m", folder / "logs")
+    run_task(
+        ethical_dilemma(dataset=str(folder / "d.jsonl"), epochs=2), "planted/m", folder / "logs"
+    )
     return folder / "logs"
 
 
@@ -50,10 +56,16 @@ def test_each_value_of_an_axis_has_the_mean_of_its_dilemmas(logs: Path) -> None:
 def test_the_table_holds_them(logs: Path) -> None:
     rows = axis_rows(read_matrices([str(logs)]))
     table = RowTable(AxisRow, rows).frame
-    assert list(table.value) == ["a", "b"] and not table.kl_direct.isna().any() and math.isfinite(table.cot_pred[0])
+    assert (
+        list(table.value) == ["a", "b"]
+        and not table.kl_direct.isna().any()
+        and math.isfinite(table.cot_pred[0])
+    )
 
 
 def test_dilemmas_without_axes_have_no_rows(tmp_path: Path, run_task: Any) -> None:
     (tmp_path / "d.jsonl").write_text('{"id": "d", "dilemma": "Option A: go. Option B: stay."}\n')
-    run_task(ethical_dilemma(dataset=str(tmp_path / "d.jsonl"), epochs=1), "planted/m", tmp_path / "logs")
+    run_task(
+        ethical_dilemma(dataset=str(tmp_path / "d.jsonl"), epochs=1), "planted/m", tmp_path / "logs"
+    )
     assert axis_rows(read_matrices([str(tmp_path / "logs")])) == []

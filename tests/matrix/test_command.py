@@ -28,7 +28,9 @@ def test_names_without_commas_are_told_to_have_some() -> None:
     for names in ("planted/b", "planted/b planted/c"):
         done = called("--models", "planted/a", *names.split(), "--tasks", "kth_word")
         assert done.exit_code == 2, done.output
-        assert done.stderr.startswith(f"Error: unexpected {names}; commas separate names, as in --models a,b,c ")
+        assert done.stderr.startswith(
+            f"Error: unexpected {names}; commas separate names, as in --models a,b,c "
+        )
 
 
 def called(*args: str) -> Result:
@@ -37,28 +39,51 @@ def called(*args: str) -> Result:
 
 def test_a_dry_run_refuses_a_planted_model_with_an_unknown_setting(tmp_path: Path) -> None:
     models = "planted/a?acces=.8,planted/b"
-    done = called("--models", models, "--tasks", "kth_word", "--log-dir", str(tmp_path / "m"), "--dry-run")
+    done = called(
+        "--models", models, "--tasks", "kth_word", "--log-dir", str(tmp_path / "m"), "--dry-run"
+    )
     assert done.exit_code != 0 and "unknown setting acces; did you mean access?" in done.stderr
 
 
-def test_a_dry_run_says_calls_tokens_and_the_smallest_effect_and_asks_no_model(server: Any, tmp_path: Path) -> None:
+def test_a_dry_run_says_calls_tokens_and_the_smallest_effect_and_asks_no_model(
+    server: Any, tmp_path: Path
+) -> None:
     done = called(
-        "--models", FAKES, "--tasks", "kth_word", "--limit", "50", "--log-dir", str(tmp_path / "m"), "--dry-run"
+        "--models",
+        FAKES,
+        "--tasks",
+        "kth_word",
+        "--limit",
+        "50",
+        "--log-dir",
+        str(tmp_path / "m"),
+        "--dry-run",
     )
     assert done.exit_code == 0, done.output
-    (beta,) = [line.split() for line in done.output.splitlines() if line.startswith("openai-api/fake/beta")]
+    (beta,) = [
+        line.split() for line in done.output.splitlines() if line.startswith("openai-api/fake/beta")
+    ]
     assert beta == ["openai-api/fake/beta", "250", "14,250", "4,750", "price", "unknown"]
-    assert "With 2 models nobody can be named" in done.output and "Take eight, at least five." in done.output
+    assert (
+        "With 2 models nobody can be named" in done.output
+        and "Take eight, at least five." in done.output
+    )
     assert server.stats()["requests"] == 0 and not (tmp_path / "m").exists()
 
 
-def test_config_may_be_an_option_or_the_argument_and_tasks_that_are_run_by_name_are_not_in_it(tmp_path: Path) -> None:
+def test_config_may_be_an_option_or_the_argument_and_tasks_that_are_run_by_name_are_not_in_it(
+    tmp_path: Path,
+) -> None:
     one, other = tmp_path / "a.yaml", tmp_path / "b.yaml"
     for path in (one, other):
         path.write_text("models: [planted/a, planted/b]\nlimit: 5\n")
     told = [called(*given, "--dry-run").output for given in ((str(one),), ("--config", str(one)))]
     assert told[0] == told[1] and "heads_up (5 items)" in told[0]
-    assert not [task for task in ("self_recognition", "subset_choice", "probability_targeting") if task in told[0]]
+    assert not [
+        task
+        for task in ("self_recognition", "subset_choice", "probability_targeting")
+        if task in told[0]
+    ]
     named = called("--config", str(one), "--tasks", "subset_choice", "--dry-run")
     assert named.exit_code == 0 and "subset_choice (5 items)" in named.output
     both = called(str(one), "--config", str(other), "--dry-run")
@@ -68,7 +93,10 @@ def test_config_may_be_an_option_or_the_argument_and_tasks_that_are_run_by_name_
 def test_a_size_that_can_see_nothing_is_said() -> None:
     five = ",".join(f"planted/{name}" for name in "abcde")
     done = called("--models", five, "--tasks", "kth_word", "--limit", "3", "--dry-run")
-    assert "even perfect self-knowledge is named in fewer than 80 % of such matrices (3 items" in done.output
+    assert (
+        "even perfect self-knowledge is named in fewer than 80 % of such matrices (3 items"
+        in done.output
+    )
     enough = called("--models", five, "--tasks", "kth_word", "--limit", "100", "--dry-run")
     assert re.search(
         r"a model is named if it is about 0\.[34]\d above what skill gives \(100 items, .*\n?.*"
@@ -78,7 +106,16 @@ def test_a_size_that_can_see_nothing_is_said() -> None:
 
 
 def test_without_yes_it_asks_first_and_no_is_respected(server: Any, tmp_path: Path) -> None:
-    options = ["--models", FAKES, "--tasks", "kth_word", "--limit", "2", "--log-dir", str(tmp_path / "m")]
+    options = [
+        "--models",
+        FAKES,
+        "--tasks",
+        "kth_word",
+        "--limit",
+        "2",
+        "--log-dir",
+        str(tmp_path / "m"),
+    ]
     done = CliRunner().invoke(main, ["matrix", *options], input="n\n")
     assert done.exit_code == 1 and "Run it?" in done.output
     assert server.stats()["requests"] == 0
@@ -86,9 +123,25 @@ def test_without_yes_it_asks_first_and_no_is_respected(server: Any, tmp_path: Pa
 
 def test_prices_give_an_estimate(tmp_path: Path) -> None:
     prices = tmp_path / "prices.yaml"
-    prices.write_text("openai-api/fake/alpha: {input: 1.0, output: 10.0, input_cache_write: 0, input_cache_read: 0}\n")
-    done = called("--models", FAKES, "--tasks", "kth_word", "--limit", "50", "--dry-run", "--prices", str(prices))
-    (alpha,) = [line.split() for line in done.output.splitlines() if line.startswith("openai-api/fake/alpha")]
+    prices.write_text(
+        "openai-api/fake/alpha: {input: 1.0, output: 10.0, input_cache_write: 0, input_cache_read: 0}\n"
+    )
+    done = called(
+        "--models",
+        FAKES,
+        "--tasks",
+        "kth_word",
+        "--limit",
+        "50",
+        "--dry-run",
+        "--prices",
+        str(prices),
+    )
+    (alpha,) = [
+        line.split()
+        for line in done.output.splitlines()
+        if line.startswith("openai-api/fake/alpha")
+    ]
     assert alpha[-1] == "$0.06"  # 14,250 in and 4,750 out
 
 
@@ -105,7 +158,9 @@ def test_wrong_models_are_a_usage_error(models: str, said: str) -> None:
     assert done.exit_code == 2 and said in " ".join(done.output.split())
 
 
-def test_a_yaml_file_gives_models_with_their_arguments_and_options_win(server: Any, tmp_path: Path) -> None:
+def test_a_yaml_file_gives_models_with_their_arguments_and_options_win(
+    server: Any, tmp_path: Path
+) -> None:
     config = tmp_path / "matrix.yaml"
     config.write_text(
         "models:\n- planted/a\n- {model: planted/b, args: {access: 0.1}}\n"
@@ -133,7 +188,10 @@ def test_a_yaml_file_gives_models_with_their_arguments_and_options_win(server: A
         ("limit: true", "limit must be one value, got True"),
         ("args: [k]", "args must be a mapping, got ['k']"),
         ("models: [", "is not YAML"),
-        ("models: [{name: a}]", "a model is a name or a mapping of args, base_url, config, model; got {'name': 'a'}"),
+        (
+            "models: [{name: a}]",
+            "a model is a name or a mapping of args, base_url, config, model; got {'name': 'a'}",
+        ),
     ],
 )
 def test_a_wrong_yaml_file_says_what_was_expected(tmp_path: Path, text: str, said: str) -> None:
@@ -153,10 +211,14 @@ def test_a_yaml_file_takes_names_with_commas_and_empty_keys_as_absent(tmp_path: 
 
 def test_the_plan_says_how_many_cells_informed_observers_add(tmp_path: Path) -> None:
     config = tmp_path / "m.yaml"
-    config.write_text("models: planted/a, planted/b\ntasks: kth_word\nlimit: 4\nobservers: shown:3\nargs: {k: 1}\n")
+    config.write_text(
+        "models: planted/a, planted/b\ntasks: kth_word\nlimit: 4\nobservers: shown:3\nargs: {k: 1}\n"
+    )
     done = called(str(config), "--dry-run")
     assert done.exit_code == 0, done.output
-    assert "Informed observers (shown:3) are included: 2 further cells a task and arm." in done.output
+    assert (
+        "Informed observers (shown:3) are included: 2 further cells a task and arm." in done.output
+    )
     assert "32" in done.output  # 2 × 4 × (1 + 1 + 1), and 2 × 4 further ones
     done = called(str(config), "--observers", "replayed", "--dry-run")
     assert "Informed" not in done.output and "24" in done.output
@@ -175,18 +237,28 @@ def test_the_plan_says_how_many_cells_informed_observers_add(tmp_path: Path) -> 
         ),
     ],
 )
-def test_a_model_that_cannot_be_opened_is_told_before_the_prices(tmp_path: Path, model: str, said: str) -> None:
+def test_a_model_that_cannot_be_opened_is_told_before_the_prices(
+    tmp_path: Path, model: str, said: str
+) -> None:
     options = ["--tasks", "kth_word", "--limit", "2", "--log-dir", str(tmp_path / "m")]
     done = called("--models", f"planted/b,{model}", *options)
     assert done.exit_code == 2 and said in " ".join(done.output.split())
-    assert "Run it?" not in done.output and "cost" not in done.output and "Traceback" not in done.output
+    assert (
+        "Run it?" not in done.output
+        and "cost" not in done.output
+        and "Traceback" not in done.output
+    )
 
 
 def test_a_wrong_model_argument_is_told(tmp_path: Path) -> None:
     config = tmp_path / "m.yaml"
-    config.write_text("models: [planted/a, {model: embedded/smollm2, args: {slot: 1}}]\ntasks: kth_word\nlimit: 2\n")
+    config.write_text(
+        "models: [planted/a, {model: embedded/smollm2, args: {slot: 1}}]\ntasks: kth_word\nlimit: 2\n"
+    )
     done = called(str(config))
-    assert done.exit_code == 2 and "embedded/smollm2 takes the model arguments slots" in " ".join(done.output.split())
+    assert done.exit_code == 2 and "embedded/smollm2 takes the model arguments slots" in " ".join(
+        done.output.split()
+    )
 
 
 def test_a_model_opened_for_the_check_is_the_one_that_runs() -> None:
@@ -197,7 +269,9 @@ def test_a_model_opened_for_the_check_is_the_one_that_runs() -> None:
 def test_a_missing_extra_is_a_message(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "sentence_transformers", None)
     _load.cache_clear()
-    done = called("--models", PLANTED, "--limit", "2", "--dry-run", "-T", "embedder=BAAI/bge-small-en-v1.5")
+    done = called(
+        "--models", PLANTED, "--limit", "2", "--dry-run", "-T", "embedder=BAAI/bge-small-en-v1.5"
+    )
     assert done.exit_code == 2 and "needs sentence-transformers" in " ".join(done.output.split())
 
 
@@ -207,7 +281,17 @@ def test_a_task_argument_without_a_value_is_a_usage_error() -> None:
 
 
 def test_two_matrices_in_one_folder_are_refused_by_name(questions: Path, tmp_path: Path) -> None:
-    options = ["--models", PLANTED, "--tasks", "kth_word", "--limit", "2", "--log-dir", str(tmp_path / "m"), "--yes"]
+    options = [
+        "--models",
+        PLANTED,
+        "--tasks",
+        "kth_word",
+        "--limit",
+        "2",
+        "--log-dir",
+        str(tmp_path / "m"),
+        "--yes",
+    ]
     options += ["--display", "none", "-T", f"dataset={questions}", "--out", str(tmp_path / "page")]
     assert called(*options, "-T", "k=1").exit_code == 0
     done = called(*options, "-T", "k=2")
@@ -227,18 +311,39 @@ def test_a_report_of_nothing_is_a_message(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow(15)
-def test_matrix_and_report_run_from_the_shell_and_a_hole_shows_in_the_exit_status(tmp_path: Path) -> None:
-    options = ["--tasks", "kth_word,heads_up", "--limit", "20", "--log-dir", "m", "--yes", "--display", "none"]
+def test_matrix_and_report_run_from_the_shell_and_a_hole_shows_in_the_exit_status(
+    tmp_path: Path,
+) -> None:
+    options = [
+        "--tasks",
+        "kth_word,heads_up",
+        "--limit",
+        "20",
+        "--log-dir",
+        "m",
+        "--yes",
+        "--display",
+        "none",
+    ]
     five = f"{PLANTED},planted/d?access=.1,planted/e?access=.1"
     for command in ([COMMAND, "matrix", "--models", five, *options], [COMMAND, "report", "m"]):
-        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+        done = subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+        )
         assert done.returncode == 0, done.stdout + done.stderr
     assert "heads_up" in done.stdout and "in kth_word planted/" in done.stdout
-    assert done.stdout.startswith("Cannot tell for 5 of 5 models in 2 of 2 tasks: "), "twenty items are too few"
+    assert done.stdout.startswith("Cannot tell for 5 of 5 models in 2 of 2 tasks: "), (
+        "twenty items are too few"
+    )
     assert (tmp_path / "report" / "index.html").exists()
     next((tmp_path / "m" / "cells").glob("*heads*.eval")).unlink()
     done = subprocess.run(
-        [COMMAND, "report", "m"], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
+        [COMMAND, "report", "m"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert done.returncode == 1
     assert "there is no log of this cell" in done.stderr and "some cells are holes" in done.stderr
@@ -251,7 +356,10 @@ def test_matrix_and_report_run_from_the_shell_and_a_hole_shows_in_the_exit_statu
             "models: [{model: planted/a, config: {tempeature: 3}}, planted/b]",
             "config has no setting tempeature; did you",
         ),
-        ("models: [{model: planted/a, config: {temperature: hot}}, planted/b]", "model planted/a: wrong config: "),
+        (
+            "models: [{model: planted/a, config: {temperature: hot}}, planted/b]",
+            "model planted/a: wrong config: ",
+        ),
         (
             "models: [{model: planted/a, confg: {}}, planted/b]",
             "model planted/a: unknown field confg; did you mean config",
@@ -261,7 +369,13 @@ def test_matrix_and_report_run_from_the_shell_and_a_hole_shows_in_the_exit_statu
         ("models: [planted/a, planted/b]\nargs: {target_log: x}", "leave target_log out"),
     ],
 )
-def test_a_wrong_line_of_a_config_is_one_line_that_names_it(tmp_path: Path, config: str, told: str) -> None:
+def test_a_wrong_line_of_a_config_is_one_line_that_names_it(
+    tmp_path: Path, config: str, told: str
+) -> None:
     (tmp_path / "c.yaml").write_text(config)
-    done = CliRunner().invoke(main, ["matrix", str(tmp_path / "c.yaml"), "--tasks", "kth_word", "--yes"])
-    assert done.exit_code == 2 and told in done.stderr and len(done.stderr.splitlines()) == 1, done.output
+    done = CliRunner().invoke(
+        main, ["matrix", str(tmp_path / "c.yaml"), "--tasks", "kth_word", "--yes"]
+    )
+    assert done.exit_code == 2 and told in done.stderr and len(done.stderr.splitlines()) == 1, (
+        done.output
+    )

@@ -17,14 +17,20 @@ from selfprobe.studies.matrix.table import Results, matrix_of, read_matrices
 A, B = "m/a", "m/b"
 
 
-def holes(results: Results, column: str, values: dict[tuple[str, str], Any]) -> dict[tuple[str, str], str]:
+def holes(
+    results: Results, column: str, values: dict[tuple[str, str], Any]
+) -> dict[tuple[str, str], str]:
     """The holes when a column has other values in these cells."""
     pairs = zip(results.cells.target, results.cells.observer, results.cells[column], strict=True)
-    results.cells[column] = [values.get((target, observer), held) for target, observer, held in pairs]
+    results.cells[column] = [
+        values.get((target, observer), held) for target, observer, held in pairs
+    ]
     return matrix_of(results, "kth_word").holes
 
 
-def test_a_cell_of_five_of_forty_items_is_a_hole_that_says_so(matrix_results: Callable[..., Results]) -> None:
+def test_a_cell_of_five_of_forty_items_is_a_hole_that_says_so(
+    matrix_results: Callable[..., Results],
+) -> None:
     few = {(A, B): [f"q{i}" for i in range(5)]}
     told = holes(matrix_results({A: 1.0, B: 1.0}, items=40), "items", few)
     assert told == {(A, B): "cannot be compared: it asks about 5 of 40 items"}
@@ -33,11 +39,16 @@ def test_a_cell_of_five_of_forty_items_is_a_hole_that_says_so(matrix_results: Ca
     assert told == {(A, B): "cannot be compared: it asks about 4 of 40 items, and others"}
 
 
-def test_generation_settings_are_those_of_the_models_run_on_itself(matrix_results: Callable[..., Results]) -> None:
+def test_generation_settings_are_those_of_the_models_run_on_itself(
+    matrix_results: Callable[..., Results],
+) -> None:
     system = {(A, B): {"system_message": "Be brief."}}
     told = holes(matrix_results({A: 1.0, B: 1.0}, items=10), "settings", system)
     assert told == {
-        (A, B): "cannot be compared: system_message of the observer is Be brief.; on itself it ran with none"
+        (
+            A,
+            B,
+        ): "cannot be compared: system_message of the observer is Be brief.; on itself it ran with none"
     }
     effort = {(A, A): {"reasoning_effort": "low"}, (A, B): {"reasoning_effort of target": "high"}}
     told = holes(matrix_results({A: 1.0, B: 1.0}, items=10), "settings", effort)
@@ -56,7 +67,9 @@ def test_each_model_may_have_settings_of_its_own(matrix_results: Callable[..., R
 
 def test_other_epochs_are_a_hole(matrix_results: Callable[..., Results]) -> None:
     told = holes(matrix_results({A: 1.0, B: 1.0}, items=10), "epochs", {(A, B): 3})
-    assert told == {(A, B): "cannot be compared: number of epochs is 3, in most runs of models on themselves 1"}
+    assert told == {
+        (A, B): "cannot be compared: number of epochs is 3, in most runs of models on themselves 1"
+    }
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +100,9 @@ def copied(
     write_eval_log(log, str(to))
 
 
-def test_the_fuller_run_wins_over_a_later_one_of_fewer_items_and_says_so(run: Path, tmp_path: Path) -> None:
+def test_the_fuller_run_wins_over_a_later_one_of_fewer_items_and_says_so(
+    run: Path, tmp_path: Path
+) -> None:
     copied(run, tmp_path / "full.eval", 2021)
     copied(run, tmp_path / "few.eval", 2023, items=2)
     results = read_matrices([str(tmp_path)])
@@ -97,9 +112,14 @@ def test_the_fuller_run_wins_over_a_later_one_of_fewer_items_and_says_so(run: Pa
 
 
 def test_settings_of_a_log_are_read_without_how_it_was_sent(run: Path, tmp_path: Path) -> None:
-    config = GenerateConfig(system_message="Be brief.", max_connections=3, max_retries=2, max_tokens=9)
+    config = GenerateConfig(
+        system_message="Be brief.", max_connections=3, max_retries=2, max_tokens=9
+    )
     copied(run, tmp_path / "log.eval", 2021, config=config)
-    assert read_matrices([str(tmp_path)]).cells.settings[0] == {"system_message": "Be brief.", "max_tokens": "9"}
+    assert read_matrices([str(tmp_path)]).cells.settings[0] == {
+        "system_message": "Be brief.",
+        "max_tokens": "9",
+    }
 
 
 @pytest.mark.parametrize(
@@ -143,7 +163,9 @@ def test_a_score_that_is_nested_without_end_sets_its_log_aside(run: Path, tmp_pa
 OLD, NEW = "2021-03-04T05:06:00+00:00", "2023-03-04T05:06:00+00:00"
 
 
-def of_data_set(run: Path, to: Path, name: str, created: str, *, model: str = "planted/a", items: int = 6) -> None:
+def of_data_set(
+    run: Path, to: Path, name: str, created: str, *, model: str = "planted/a", items: int = 6
+) -> None:
     """The run as one of another data set: other texts and kinds under the same ids."""
     log = read_eval_log(str(next(run.glob("*.eval"))))
     assert log.samples is not None and log.eval.metadata is not None
@@ -157,7 +179,9 @@ def of_data_set(run: Path, to: Path, name: str, created: str, *, model: str = "p
 
 
 def three_and_one(run: Path, folder: Path) -> Path:
-    """Three models on one data set; one of them later on another one with as many items, another on fewer items."""
+    """Three models on one data set; one of them later on another one with as many items, another on
+    fewer items.
+    """
     folder.mkdir()
     for k, model in enumerate("abc"):
         of_data_set(run, folder / f"{k}.eval", "mine", OLD, model=f"planted/{model}")
@@ -165,14 +189,21 @@ def three_and_one(run: Path, folder: Path) -> Path:
     return folder
 
 
-def test_the_data_set_that_most_models_ran_on_themselves_counts_not_the_newer_one(run: Path, tmp_path: Path) -> None:
+def test_the_data_set_that_most_models_ran_on_themselves_counts_not_the_newer_one(
+    run: Path, tmp_path: Path
+) -> None:
     results = read_matrices([str(three_and_one(run, tmp_path / "logs"))])
     assert set(results.cells.dataset) == {"mine"} and matrix_of(results, "kth_word").holes == {}
     ((log, why),) = results.ignored.items()
-    assert log.endswith("other.eval") and why == "another run: data set is theirs-01234, there mine-0123456"
+    assert (
+        log.endswith("other.eval")
+        and why == "another run: data set is theirs-01234, there mine-0123456"
+    )
 
 
-def test_of_two_data_sets_of_the_same_models_the_newer_counts_and_both_are_named(run: Path, tmp_path: Path) -> None:
+def test_of_two_data_sets_of_the_same_models_the_newer_counts_and_both_are_named(
+    run: Path, tmp_path: Path
+) -> None:
     for model in "abc":
         of_data_set(run, tmp_path / f"old-{model}.eval", "mine", OLD, model=f"planted/{model}")
         of_data_set(run, tmp_path / f"new-{model}.eval", "theirs", NEW, model=f"planted/{model}")
@@ -200,7 +231,11 @@ def test_a_later_run_with_another_argument_does_not_stand_in_for_the_one_that_th
     copied(run, tmp_path / "one.eval", 2023, args={"k": "1"})
     copied(run, tmp_path / "thinking.eval", 2023, items=5, args={"effort": "high"})
     results = read_matrices([str(tmp_path)])
-    assert sorted(Path(log).stem for log in results.cells.log[~results.cells.joined]) == ["a", "b", "c"]
+    assert sorted(Path(log).stem for log in results.cells.log[~results.cells.joined]) == [
+        "a",
+        "b",
+        "c",
+    ]
     assert matrix_of(results, "kth_word").holes == {}
     assert {Path(log).stem: why for log, why in results.ignored.items()} == {
         "one": "another run: k is 1, there not set",
@@ -213,7 +248,9 @@ def test_a_later_run_with_another_argument_does_not_stand_in_for_the_one_that_th
     )
 
 
-def test_of_two_generation_settings_of_a_model_one_counts_and_both_are_named(run: Path, tmp_path: Path) -> None:
+def test_of_two_generation_settings_of_a_model_one_counts_and_both_are_named(
+    run: Path, tmp_path: Path
+) -> None:
     """They are two identities: neither is superseded by the other, and no cell mixes them."""
     warm = GenerateConfig(temperature=1)
     copied(run, tmp_path / "b.eval", 2021, model="planted/b")
@@ -227,7 +264,9 @@ def test_of_two_generation_settings_of_a_model_one_counts_and_both_are_named(run
     assert "temperature 1.0 (" in told and "left out: temperature not set (" in told
 
 
-def test_a_cells_run_has_the_generation_settings_of_its_models_runs_on_themselves(run: Path, tmp_path: Path) -> None:
+def test_a_cells_run_has_the_generation_settings_of_its_models_runs_on_themselves(
+    run: Path, tmp_path: Path
+) -> None:
     """Of two runs of a cell, though the other one is newer."""
     for model in "ab":
         copied(run, tmp_path / f"{model}.eval", 2021, model=f"planted/{model}")
@@ -239,7 +278,9 @@ def test_a_cells_run_has_the_generation_settings_of_its_models_runs_on_themselve
         write_eval_log(log, path)
     results = read_matrices([str(tmp_path)])
     assert matrix_of(results, "kth_word").holes == {}
-    (cell,) = results.cells[(results.cells.target == "planted/a") & (results.cells.observer == "planted/b")].log
+    (cell,) = results.cells[
+        (results.cells.target == "planted/a") & (results.cells.observer == "planted/b")
+    ].log
     assert cell.endswith("2022.eval")
     assert list(results.ignored.values()) == ["another run: temperature is 1.0, there not set"]
 
@@ -261,21 +302,49 @@ def test_where_the_log_that_counts_is_damaged_the_next_one_of_the_same_identity_
 
 
 @pytest.mark.slow(4)
-def test_a_log_that_is_left_out_moves_no_number_of_the_others(run_task: Any, tmp_path: Path) -> None:
-    """Another model's run of other items, a run of another data set with the same ids, and a truncated one."""
-    models = [f"planted/{name}?access={access}" for name, access in (("a", 0.9), ("b", 0.2), ("c", 0.4))]
+def test_a_log_that_is_left_out_moves_no_number_of_the_others(
+    run_task: Any, tmp_path: Path
+) -> None:
+    """Another model's run of other items, a run of another data set with the same ids, and a
+    truncated one.
+    """
+    models = [
+        f"planted/{name}?access={access}" for name, access in (("a", 0.9), ("b", 0.2), ("c", 0.4))
+    ]
     for model in models:
-        run_task("selfprobe/kth_word", model, tmp_path / "logs", limit=20, task_args={"resamples": 0})
+        run_task(
+            "selfprobe/kth_word", model, tmp_path / "logs", limit=20, task_args={"resamples": 0}
+        )
     alone = read_matrices([str(tmp_path / "logs")])
     run = tmp_path / "logs"
     of_data_set(run, tmp_path / "aside" / "x.eval", "theirs", NEW, model="planted/x", items=15)
-    run_task("selfprobe/kth_word", "planted/y", tmp_path / "aside", limit=30, task_args={"resamples": 0, "k": "4"})
+    run_task(
+        "selfprobe/kth_word",
+        "planted/y",
+        tmp_path / "aside",
+        limit=30,
+        task_args={"resamples": 0, "k": "4"},
+    )
     (tmp_path / "aside" / "cut.eval").write_bytes(next(run.glob("*.eval")).read_bytes()[:2000])
     mixed = read_matrices([str(run), str(tmp_path / "aside")])
     assert set(mixed.cells.target) == {*models} and len(mixed.ignored) == 3
-    (one,), (other,) = (analyse(results, rng=np.random.default_rng(0)).tasks for results in (alone, mixed))
+    (one,), (other,) = (
+        analyse(results, rng=np.random.default_rng(0)).tasks for results in (alone, mixed)
+    )
     assert other.models == one.models == tuple(models) and other.left_out == ()
-    for name in ("rows", "rows_p_holm", "total", "complete", "worst", "capability", "permutation", "taken_off", "p"):
+    for name in (
+        "rows",
+        "rows_p_holm",
+        "total",
+        "complete",
+        "worst",
+        "capability",
+        "permutation",
+        "taken_off",
+        "p",
+    ):
         assert repr(getattr(one, name)) == repr(getattr(other, name)), name
-    own = other.cells[other.cells.target.isin(models) & other.cells.observer.isin(models)].reset_index(drop=True)
+    own = other.cells[
+        other.cells.target.isin(models) & other.cells.observer.isin(models)
+    ].reset_index(drop=True)
     pd.testing.assert_frame_equal(own, one.cells)

@@ -23,7 +23,9 @@ from selfprobe.studies.matrix.table import read_matrices
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("data") / "d.jsonl"
-    rows = [{"id": f"d{i}", "dilemma": f"Case {i}.\n\nOption A: Go.\nOption B: Stay."} for i in range(4)]
+    rows = [
+        {"id": f"d{i}", "dilemma": f"Case {i}.\n\nOption A: Go.\nOption B: Stay."} for i in range(4)
+    ]
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return str(path)
 
@@ -36,11 +38,15 @@ def logs(tmp_path_factory: pytest.TempPathFactory, run_task: Any, data: str) -> 
     return folder
 
 
-def test_points_come_in_the_order_of_effort_with_the_metrics_values(logs: Path, run_task: Any, data: str) -> None:
+def test_points_come_in_the_order_of_effort_with_the_metrics_values(
+    logs: Path, run_task: Any, data: str
+) -> None:
     points, _ = effort_points(runs([str(logs)]).counted)
     assert [point.effort for point in points] == ["default", "none", "high"]
     for point in points:
-        assert point.kl_gain.value == pytest.approx(point.kl_direct.value - point.kl_predicted.value)
+        assert point.kl_gain.value == pytest.approx(
+            point.kl_direct.value - point.kl_predicted.value
+        )
         assert point.kl_gain.low <= point.kl_gain.value <= point.kl_gain.high
         assert point.kl_gain.n == 4
 
@@ -55,14 +61,18 @@ def test_the_report_has_the_figure_and_the_numbers(logs: Path, tmp_path: Path) -
     assert list(table.kl_gain) == pytest.approx([point.kl_gain.value for point in points])
 
 
-def test_a_single_dilemma_has_no_interval_and_is_drawn_all_the_same(run_task: Any, data: str, tmp_path: Path) -> None:
+def test_a_single_dilemma_has_no_interval_and_is_drawn_all_the_same(
+    run_task: Any, data: str, tmp_path: Path
+) -> None:
     run_task(ethical_dilemma(dataset=data, epochs=1), "planted/a", tmp_path, limit=1)
     points, _ = effort_points(runs([str(tmp_path)]).counted)
     [picture] = effort_pictures(points)
     assert b"nan" not in picture.drawing.svg and "at default" in picture.alt
 
 
-def test_of_two_runs_of_one_effort_the_last_counts(logs: Path, run_task: Any, data: str, tmp_path: Path) -> None:
+def test_of_two_runs_of_one_effort_the_last_counts(
+    logs: Path, run_task: Any, data: str, tmp_path: Path
+) -> None:
     last = run_task(ethical_dilemma(dataset=data, epochs=2, effort="none"), "planted/a", tmp_path)
     points, ignored = effort_points(runs([str(logs), str(tmp_path)]).counted)
     assert [point.effort for point in points] == ["default", "none", "high"]
@@ -79,24 +89,35 @@ def test_a_run_of_another_setting_is_no_point_of_the_curve(
     assert [point.effort for point in points] == ["default", "none", "high"]
     assert all(point.log.rpartition("/")[0].endswith(logs.name) for point in points)
     data_set, epochs = sorted(ignored.values())
-    assert data_set.startswith("another run: data set is ") and epochs == "another run: epochs is 1, there 2"
+    assert (
+        data_set.startswith("another run: data set is ")
+        and epochs == "another run: epochs is 1, there 2"
+    )
 
 
-def test_the_report_has_the_curve_and_its_matrix_the_runs_without_an_effort(logs: Path, tmp_path: Path) -> None:
+def test_the_report_has_the_curve_and_its_matrix_the_runs_without_an_effort(
+    logs: Path, tmp_path: Path
+) -> None:
     write(matrix_page([str(logs)]), str(tmp_path))
     page = (tmp_path / "index.html").read_text("utf-8")
     assert "by effort of the reasoning" in page and (tmp_path / "figures" / "effort.svg").is_file()
-    assert read_matrices([str(logs)]).cells.args.map(lambda args: args.get("effort")).tolist() == [None]
+    assert read_matrices([str(logs)]).cells.args.map(lambda args: args.get("effort")).tolist() == [
+        None
+    ]
 
 
 def test_one_effort_is_no_curve(run_task: Any, data: str, tmp_path: Path) -> None:
     run_task(ethical_dilemma(dataset=data, epochs=1, effort="low"), "planted/a", tmp_path / "logs")
     assert sweeps(runs([str(tmp_path / "logs")]).counted) == []
     write(matrix_page([str(tmp_path / "logs")]), str(tmp_path / "report"))
-    assert "by effort of the reasoning" not in (tmp_path / "report" / "index.html").read_text("utf-8")
+    assert "by effort of the reasoning" not in (tmp_path / "report" / "index.html").read_text(
+        "utf-8"
+    )
 
 
-def test_a_run_without_a_score_and_a_folder_without_a_run_are_told(run_task: Any, data: str, tmp_path: Path) -> None:
+def test_a_run_without_a_score_and_a_folder_without_a_run_are_told(
+    run_task: Any, data: str, tmp_path: Path
+) -> None:
     with pytest.raises(ValueError, match="no finished run of ethical_dilemma among"):
         effort_points(runs([str(tmp_path)]).counted)
     run_task(ethical_dilemma(dataset=data, epochs=1), "planted/a?refused=1", tmp_path)
@@ -104,9 +125,13 @@ def test_a_run_without_a_score_and_a_folder_without_a_run_are_told(run_task: Any
         effort_points(runs([str(tmp_path)]).counted)
 
 
-def test_infinite_divergences_are_counted_and_left_out_of_both_means(run_task: Any, data: str, tmp_path: Path) -> None:
+def test_infinite_divergences_are_counted_and_left_out_of_both_means(
+    run_task: Any, data: str, tmp_path: Path
+) -> None:
     log = run_task(ethical_dilemma(dataset=data, epochs=2), "planted/a", tmp_path)
-    decisions = [(str(sample.id), d) for sample in log.samples for d in last_decisions(sample.scores)]
+    decisions = [
+        (str(sample.id), d) for sample in log.samples for d in last_decisions(sample.scores)
+    ]
     means = list(dilemmas_of(decisions).values())
     sure = [replace(one, p_predicted=1.0) for one in means[:1]]
     assert infinite_kl([*sure, *means[1:]]) == {"predicted": 1, "direct": 0, "either": 1}

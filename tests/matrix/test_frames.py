@@ -45,14 +45,18 @@ def test_what_is_planted_comes_out(results: Results) -> None:
 
 
 @pytest.mark.slow(3)
-def test_the_dilemmas_difference_is_access_times_the_gut_answers_distance(run_task: Any, tmp_path: Path) -> None:
+def test_the_dilemmas_difference_is_access_times_the_gut_answers_distance(
+    run_task: Any, tmp_path: Path
+) -> None:
     for access in (0.75, 0.0):
         model = f"planted/ada?access={access}&gut=.4"
         log = run_task(ethical_dilemma(epochs=2, about="self,other"), model, tmp_path, limit=25)
         metrics = {name: metric.value for name, metric in log.results.scores[0].metrics.items()}
         found = read_matrices([str(tmp_path)]).frames["ethical_dilemma", model, model].gain
         assert found.low <= access * 0.4 <= found.high and found.high - found.low < 0.05
-        assert (metrics["self_minus_other"], metrics["self_minus_other_low"]) == pytest.approx((found.value, found.low))
+        assert (metrics["self_minus_other"], metrics["self_minus_other_low"]) == pytest.approx(
+            (found.value, found.low)
+        )
 
 
 def test_the_matrix_is_the_same_whether_another_assistant_was_asked_about_or_not(
@@ -60,9 +64,13 @@ def test_the_matrix_is_the_same_whether_another_assistant_was_asked_about_or_not
 ) -> None:
     assert set(results.decisions.key) == {"k1", "k2", "k3"}
     alone = read_matrices([str(folder / "alone")])
-    own = results.decisions[(results.decisions.target == KNOWS) & (results.decisions.observer == KNOWS)]
+    own = results.decisions[
+        (results.decisions.target == KNOWS) & (results.decisions.observer == KNOWS)
+    ]
     told, place = ["value", "truth", "said"], ["item", "key"]
-    pd.testing.assert_frame_equal(*(rows.set_index(place)[told].sort_index() for rows in (own, alone.decisions)))
+    pd.testing.assert_frame_equal(
+        *(rows.set_index(place)[told].sort_index() for rows in (own, alone.decisions))
+    )
     assert alone.frames == {}
     mixed = read_matrices([str(folder / "alone"), str(folder / "both")])
     (task,) = analyse(mixed, rng=np.random.default_rng(0)).tasks
@@ -77,14 +85,19 @@ def test_the_report_has_a_table_and_a_line_a_model(results: Results) -> None:
     ) == 1
     frame = page.frames["frames"]
     assert len(frame) == 2 * 3 and set(frame.quantity) == {"own", "other", "gain"}
-    line = next(line for line in page.notes if "planted/ada" in line and "itself minus another +" in line)
+    line = next(
+        line for line in page.notes if "planted/ada" in line and "itself minus another +" in line
+    )
     assert line.startswith("kth_word, planted/ada: 0.")
 
 
-def test_a_run_about_another_assistant_alone_is_no_cell(run_task: Any, folder: Path, tmp_path: Path) -> None:
+def test_a_run_about_another_assistant_alone_is_no_cell(
+    run_task: Any, folder: Path, tmp_path: Path
+) -> None:
     run_task(kth_word(resamples=0, about="other"), KNOWS, tmp_path, limit=5)
     with pytest.raises(
-        NoLogs, match=r"it asks about another assistant alone \(about=other\); about=self,other has a differ"
+        NoLogs,
+        match=r"it asks about another assistant alone \(about=other\); about=self,other has a differ",
     ):
         read_matrices([str(tmp_path)])
     together = read_matrices([str(tmp_path), str(folder / "alone")])

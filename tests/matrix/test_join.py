@@ -16,7 +16,18 @@ FAULTY = (
     "planted/ada?access=.8&malformed=.2&empty=.1&act_refused=.2",
     "planted/bo?malformed=.2&refused=.1&act_empty=.2",
 )
-COMPARED = ["item", "epoch", "key", "value", "unscored", "truth", "said", "chance", "ceiling", "reasoned"]
+COMPARED = [
+    "item",
+    "epoch",
+    "key",
+    "value",
+    "unscored",
+    "truth",
+    "said",
+    "chance",
+    "ceiling",
+    "reasoned",
+]
 
 
 def rows(folder: Path, target: str, observer: str) -> pd.DataFrame:
@@ -27,7 +38,8 @@ def rows(folder: Path, target: str, observer: str) -> pd.DataFrame:
 
 
 @pytest.mark.parametrize(
-    ("task", "given"), [("kth_word", {}), pytest.param("ethical_dilemma", {"epochs": 3}, marks=pytest.mark.slow(5))]
+    ("task", "given"),
+    [("kth_word", {}), pytest.param("ethical_dilemma", {"epochs": 3}, marks=pytest.mark.slow(5))],
 )
 def test_a_joined_cell_is_the_run_with_both_sides_replayed(
     run_task: Any, tmp_path: Path, task: str, given: dict[str, Any]
@@ -36,12 +48,17 @@ def test_a_joined_cell_is_the_run_with_both_sides_replayed(
     for model in FAULTY:
         run_task(f"selfprobe/{task}", model, own, limit=12, task_args=given)
     joined = read_matrices([str(own)])
-    assert sorted(joined.cells.joined) == [False, False, True, True] and matrix_of(joined, task).holes == {}
+    assert (
+        sorted(joined.cells.joined) == [False, False, True, True]
+        and matrix_of(joined, task).holes == {}
+    )
     for target, observer in (FAULTY, FAULTY[::-1]):
         run = tmp_path / observer[8:10]
         replayed = given | {"target_log": str(own), "observer_log": str(own)}
         roles = {"target": get_model(target)}
-        log = run_task(f"selfprobe/{task}", observer, run, limit=12, task_args=replayed, model_roles=roles)
+        log = run_task(
+            f"selfprobe/{task}", observer, run, limit=12, task_args=replayed, model_roles=roles
+        )
         assert not log.stats.model_usage, "a replay asks nobody"
         expected, found = rows(run, target, observer), rows(own, target, observer)
         assert expected.unscored.nunique() > 1, "faults of both sides are there"
@@ -61,9 +78,13 @@ OLD = Decision(key="k1", unscored="target_refusal")
     [
         pytest.param(GOOD, OTHER_WORD, 0, None, id="another word is wrong"),
         pytest.param(REFUSED, GOOD, None, "target_refusal", id="nothing to predict"),
-        pytest.param(GOOD, UNREAD, None, "invalid_response_format", id="no prediction that can be read"),
+        pytest.param(
+            GOOD, UNREAD, None, "invalid_response_format", id="no prediction that can be read"
+        ),
         pytest.param(UNREAD, GOOD, 0, None, id="the truth is there, and the other's prediction"),
-        pytest.param(GOOD, REFUSED, 1, None, id="a prediction counts though its own truth is hidden"),
+        pytest.param(
+            GOOD, REFUSED, 1, None, id="a prediction counts though its own truth is hidden"
+        ),
         pytest.param(GOOD, BOTH, None, "truncated", id="of both faults the observer's own"),
         pytest.param(GOOD, OLD, None, NO_PREDICTION, id="a log that keeps one reason for both"),
     ],
@@ -75,10 +96,16 @@ def test_a_fault_of_either_side_stays_the_reason(
     own = pd.DataFrame([vars(of_target), vars(of_observer)]).assign(task=task)
     found = crossed_columns(own, np.array([0]), np.array([1]))
     assert found["unscored"].tolist() == [unscored]
-    assert found["value"].tolist() == pytest.approx([math.nan if value is None else value], nan_ok=True)
+    assert found["value"].tolist() == pytest.approx(
+        [math.nan if value is None else value], nan_ok=True
+    )
     assert (found["said"].tolist(), found["unread"].tolist()) == ([of_observer.said], [None])
 
 
-def test_a_failed_run_on_itself_leaves_its_joined_cells_empty(run_task: Any, tmp_path: Path) -> None:
+def test_a_failed_run_on_itself_leaves_its_joined_cells_empty(
+    run_task: Any, tmp_path: Path
+) -> None:
     run_task("selfprobe/kth_word", "planted/ada", tmp_path, limit=3)
-    assert set(read_matrices([str(tmp_path)]).cells.joined) == {False}, "one model has nobody to be joined with"
+    assert set(read_matrices([str(tmp_path)]).cells.joined) == {False}, (
+        "one model has nobody to be joined with"
+    )

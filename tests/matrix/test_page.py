@@ -55,10 +55,15 @@ def write(results: Results, out: Path) -> tuple[Analysis, str]:
 
 
 @pytest.fixture(scope="module")
-def written(matrix_results: Callable[..., Results], tmp_path_factory: pytest.TempPathFactory) -> Any:
+def written(
+    matrix_results: Callable[..., Results], tmp_path_factory: pytest.TempPathFactory
+) -> Any:
     results = matrix_results(ACCESS, items=60)
     cells = results.cells
-    cells.loc[(cells.target == "m/a") & (cells.observer == "m/d"), ["status", "reason"]] = ["failed", HOLE]
+    cells.loc[(cells.target == "m/a") & (cells.observer == "m/d"), ["status", "reason"]] = [
+        "failed",
+        HOLE,
+    ]
     results = replace(results, ignored={"logs/x<b>.eval": "not a selfprobe log"})
     out = tmp_path_factory.mktemp("report")
     return (*write(results, out), out, results)
@@ -66,12 +71,23 @@ def written(matrix_results: Callable[..., Results], tmp_path_factory: pytest.Tem
 
 def test_the_page_loads_nothing_from_anywhere(written: Any) -> None:
     page = Page(written[1])
-    loaded = [value for _, a in page.tags for name, value in a.items() if name in ("src", "srcset", "data", "action")]
-    assert loaded and all(value.startswith("data:image/svg+xml;base64,") for value in loaded if value)
+    loaded = [
+        value
+        for _, a in page.tags
+        for name, value in a.items()
+        if name in ("src", "srcset", "data", "action")
+    ]
+    assert loaded and all(
+        value.startswith("data:image/svg+xml;base64,") for value in loaded if value
+    )
     assert not {"link", "iframe", "object"} & {tag for tag, _ in page.tags}
-    assert [a for tag, a in page.tags if tag == "script"] == [{}] and f"<script>{OWN}</script>" in written[1]
+    assert [a for tag, a in page.tags if tag == "script"] == [
+        {}
+    ] and f"<script>{OWN}</script>" in written[1]
     links = {a["href"] for tag, a in page.tags if tag == "a"}
-    assert {link for link in links if link and link.startswith(("http", "//"))} == {PI.address}, "papers are cited"
+    assert {link for link in links if link and link.startswith(("http", "//"))} == {PI.address}, (
+        "papers are cited"
+    )
     assert "url(" not in written[1] and "@import" not in written[1]
 
 
@@ -85,14 +101,18 @@ def test_every_picture_has_alternative_text_with_its_numbers(written: Any) -> No
 def test_what_a_model_or_a_provider_wrote_is_escaped(written: Any) -> None:
     page = Page(written[1])
     assert EVIL in page.text and HOLE in page.text and "logs/x<b>.eval" in page.text
-    assert [tag for tag, a in page.tags if tag in ("script", "b") or "onerror" in a] == ["script"]  # the page's own
+    assert [tag for tag, a in page.tags if tag in ("script", "b") or "onerror" in a] == [
+        "script"
+    ]  # the page's own
 
 
 def test_a_hole_is_in_the_table_with_its_reason_and_without_a_number(written: Any) -> None:
     analysis, page, out, _ = written
     assert analysis.tasks[0].left_out
     cells = pd.read_csv(out / "tables" / "cells.csv").set_index(["target", "observer"])
-    assert np.isnan(cells.loc[("m/a", "m/d"), "value"]) and cells.loc[("m/a", "m/d"), "hole"] == HOLE
+    assert (
+        np.isnan(cells.loc[("m/a", "m/d"), "value"]) and cells.loc[("m/a", "m/d"), "hole"] == HOLE
+    )
     assert "left out of the statistics" in page
 
 
@@ -113,7 +133,9 @@ def test_links_of_the_page_lead_to_files_that_are_there(written: Any) -> None:
 def test_the_tables_are_there_in_both_forms_and_agree_with_the_matrix(written: Any) -> None:
     _, _, out, results = written
     for name in ("cells", "runs", "advantage", "self"):
-        assert len(pd.read_csv(out / "tables" / f"{name}.csv")) == len(pd.read_json(out / "tables" / f"{name}.json"))
+        assert len(pd.read_csv(out / "tables" / f"{name}.csv")) == len(
+            pd.read_json(out / "tables" / f"{name}.json")
+        )
     own = pd.read_csv(out / "tables" / "self.csv").set_index("model").value
     matrix = matrix_of(results, "kth_word")
     for place, model in enumerate(matrix.models):
@@ -123,12 +145,25 @@ def test_the_tables_are_there_in_both_forms_and_agree_with_the_matrix(written: A
 
 def test_table_two_of_dilemmas_holds_item_scores_and_no_probabilities() -> None:
     rows = [
-        {"task": "ethical_dilemma", "target": "m", "observer": "m", "item": "d", "epoch": epoch, "key": key}
+        {
+            "task": "ethical_dilemma",
+            "target": "m",
+            "observer": "m",
+            "item": "d",
+            "epoch": epoch,
+            "key": key,
+        }
         | {"value": value, "reasoned": False, "unscored": None}
         for epoch, values in enumerate([(0.9, 0.5, 0.6), (0.7, 0.5, 0.8)], 1)
         for key, value in zip(("p", "p_direct", "p_predicted"), values, strict=True)
     ]
-    cell = {"task": "ethical_dilemma", "target": "m", "observer": "m", "status": "complete", "reason": ""}
+    cell = {
+        "task": "ethical_dilemma",
+        "target": "m",
+        "observer": "m",
+        "status": "complete",
+        "reason": "",
+    }
     cell |= {
         "dataset_sha256": "aa",
         "version": "1",
@@ -157,7 +192,9 @@ def test_a_failed_run_of_a_model_on_itself_has_its_reason_and_no_number(
 def test_the_page_says_which_baselines_a_task_does_without(
     matrix_results: Callable[..., Results], tmp_path: Path
 ) -> None:
-    _, page = write(matrix_results({"m/a": 0.9, "m/b": 0.4, "m/c": 0.4}, items=20, task="heads_up"), tmp_path)
+    _, page = write(
+        matrix_results({"m/a": 0.9, "m/b": 0.4, "m/c": 0.4}, items=20, task="heads_up"), tmp_path
+    )
     assert "not applied, so no claim asks for it: the item&#39;s text is the truth" in page
 
 
@@ -167,9 +204,14 @@ def test_models_that_reasoned_although_asked_not_to_are_named_above_their_tasks_
     results = matrix_results(ACCESS, items=20)
     decisions = results.decisions
     decisions.loc[decisions.observer == "m/a", "reasoned"] = True
-    results.cells["applied"] = [{"observer": "effort minimal (asked: none)"} for _ in range(len(results.cells))]
+    results.cells["applied"] = [
+        {"observer": "effort minimal (asked: none)"} for _ in range(len(results.cells))
+    ]
     _, page = write(results, tmp_path)
-    assert "kth_word: reasoned before predicting, although asked not to: m/a (of 100 % of its predictions)." in page
+    assert (
+        "kth_word: reasoned before predicting, although asked not to: m/a (of 100 % of its predictions)."
+        in page
+    )
     assert "observer: effort minimal (asked: none)" in page, "the runs table's column"
 
 
@@ -187,9 +229,13 @@ def test_a_single_model_without_a_score_says_why(matrix_results: Callable[..., R
     results.cells.loc[0, ["status", "reason"]] = ["failed", "12 of 20 samples in error"]
     made = report.results_page(results, analyse(results, rng=np.random.default_rng(0)))
     hole, needs = made.notes
-    assert made.answer == ("Cannot tell for planted/b: it has cells without a score; run these cells again.")
+    assert made.answer == (
+        "Cannot tell for planted/b: it has cells without a score; run these cells again."
+    )
     assert hole == "kth_word, planted/b: no score, since 12 of 20 samples in error."
-    assert needs.endswith("selfprobe matrix --models 'planted/b?access=.5,B,C,D,E' --tasks kth_word.")
+    assert needs.endswith(
+        "selfprobe matrix --models 'planted/b?access=.5,B,C,D,E' --tasks kth_word."
+    )
     html = unescape(render(made, "out"))
     assert hole in html and needs in html, "a command that is copied keeps the settings"
 
@@ -200,15 +246,21 @@ def counted(page: MadePage) -> str:
     return str(method.blocks[0])
 
 
-def test_joined_cells_are_no_runs_and_informed_ones_are(matrix_results: Callable[..., Results]) -> None:
+def test_joined_cells_are_no_runs_and_informed_ones_are(
+    matrix_results: Callable[..., Results],
+) -> None:
     results = matrix_results({"m/a": 0.9, "m/b": 0.4}, items=20)
     results.cells["joined"] = results.cells.target != results.cells.observer
     told = results.cells.iloc[1:2].assign(arm="shown:5", joined=False, log="told.eval")
     made = report.results_page(results, analyse(results, rng=np.random.default_rng(0)))
     assert counted(made).startswith("4 cells from 2 runs, 1 task.")
-    informed = replace(results, informed=told, informed_decisions=results.decisions.head(0).assign(arm="shown:5"))
+    informed = replace(
+        results, informed=told, informed_decisions=results.decisions.head(0).assign(arm="shown:5")
+    )
     made = report.results_page(informed, analyse(results, rng=np.random.default_rng(0)))
-    assert counted(made).startswith("4 cells from 3 runs (1 of observers that were told of their target), 1 task.")
+    assert counted(made).startswith(
+        "4 cells from 3 runs (1 of observers that were told of their target), 1 task."
+    )
     (details,) = (block for block in made.sections[-1].blocks if isinstance(block, Details))
     assert details.summary == "All 3 runs"
     assert details.blocks[1:] == [
@@ -231,7 +283,9 @@ def test_the_page_of_many_models_leaves_its_largest_tables_to_the_files(
     shown = [line.baseline for line in baseline_rows(analysis) if line.model == row.model]
     likest = sorted(row.stand_ins, key=lambda other: row.stand_ins[other].value)[:15]
     assert len(row.stand_ins) == 31
-    assert {name.removesuffix("'s own replies") for name in shown if "replies" in name} == set(likest)
+    assert {name.removesuffix("'s own replies") for name in shown if "replies" in name} == set(
+        likest
+    )
 
 
 def test_the_best_baseline_of_a_run_is_no_divergence() -> None:
@@ -239,8 +293,12 @@ def test_the_best_baseline_of_a_run_is_no_divergence() -> None:
     assert best_logged_baseline(metrics) == ("mean", 0.8)
 
 
-def test_the_first_screen_says_for_whom_and_what_comes_closest(matrix_results: Callable[..., Results]) -> None:
-    results = matrix_results({"m/a?x=1": 0.95, "m/b": 0.0, "m/c": 0.0, "m/d": 0.0, "m/e": 0.0}, items=80)
+def test_the_first_screen_says_for_whom_and_what_comes_closest(
+    matrix_results: Callable[..., Results],
+) -> None:
+    results = matrix_results(
+        {"m/a?x=1": 0.95, "m/b": 0.0, "m/c": 0.0, "m/d": 0.0, "m/e": 0.0}, items=80
+    )
     made = report.results_page(results, analyse(results, rng=np.random.default_rng(0)))
     assert re.fullmatch(
         r"Yes, for 1 of 5 models\. m/a scores \d\d % on itself, \+0\.\d\d \[.*\] above what skill gives \(p [=<] 0\.\d+\); "
@@ -251,13 +309,21 @@ def test_the_first_screen_says_for_whom_and_what_comes_closest(matrix_results: C
     cells = [[column.cell(row) for column in made.table.columns] for row in made.table.rows]
     assert cells[0][:2] == ["m/a", "Yes"] and {row[1] for row in cells[1:]} <= {"No", "Cannot tell"}
     assert cells[0][2] in made.answer and "a: itself" in made.picture.alt
-    assert [section.title for section in made.sections] == ["Why", "As in the paper", "Tables", "Method", "Runs"]
+    assert [section.title for section in made.sections] == [
+        "Why",
+        "As in the paper",
+        "Tables",
+        "Method",
+        "Runs",
+    ]
 
 
 def test_a_model_without_a_score_is_not_counted_among_those_with_an_answer(
     matrix_results: Callable[..., Results],
 ) -> None:
-    results = matrix_results({"m/a": 0.95, "m/b": 0.0, "m/c": 0.0, "m/d": 0.0, "m/e": 0.0, "m/f": 0.0}, items=80)
+    results = matrix_results(
+        {"m/a": 0.95, "m/b": 0.0, "m/c": 0.0, "m/d": 0.0, "m/e": 0.0, "m/f": 0.0}, items=80
+    )
     rows = results.decisions
     rows.loc[(rows.target == "m/f") | (rows.observer == "m/f"), "value"] = np.nan
     made = report.results_page(results, analyse(results, rng=np.random.default_rng(0)))
@@ -268,18 +334,27 @@ def test_a_model_without_a_score_is_not_counted_among_those_with_an_answer(
 def test_two_models_get_no_answer_and_the_reason(matrix_results: Callable[..., Results]) -> None:
     results = matrix_results({"m/a": 0.9, "m/b": 0.1}, items=40)
     made = report.results_page(results, analyse(results, rng=np.random.default_rng(0)))
-    assert made.answer == ("Cannot tell for 2 of 2 models: m/a has too few models beside it; add 3 models or more.")
+    assert made.answer == (
+        "Cannot tell for 2 of 2 models: m/a has too few models beside it; add 3 models or more."
+    )
 
 
 def test_tasks_of_different_models_are_not_counted_for_the_models_of_one(
     matrix_results: Callable[..., Results],
 ) -> None:
     two = matrix_results({"m/b": 0.4, "m/c": 0.4}, items=40)
-    three = matrix_results({"m/a": 0.4, "m/b": 0.4, "m/c": 0.4}, items=40, task="paraphrase_recognition")
-    tables = {name: pd.concat([getattr(one, name) for one in (two, three)]) for name in ("cells", "decisions", "items")}
+    three = matrix_results(
+        {"m/a": 0.4, "m/b": 0.4, "m/c": 0.4}, items=40, task="paraphrase_recognition"
+    )
+    tables = {
+        name: pd.concat([getattr(one, name) for one in (two, three)])
+        for name in ("cells", "decisions", "items")
+    }
     results = replace(two, **tables)
     made = report.results_page(results, analyse(results, rng=np.random.default_rng(0)))
-    assert made.answer.startswith("Cannot tell for 3 of 3 models in 2 of 2 tasks: in kth_word m/b has too few models")
+    assert made.answer.startswith(
+        "Cannot tell for 3 of 3 models in 2 of 2 tasks: in kth_word m/b has too few models"
+    )
 
 
 def test_of_many_models_the_first_screen_shows_five(matrix_results: Callable[..., Results]) -> None:
@@ -293,7 +368,9 @@ def test_the_strongest_competitor_is_in_the_sentence_the_picture_and_the_table(
     matrix_results: Callable[..., Results],
 ) -> None:
     """Another model's own replies, which get .9 where the best other observer gets .4."""
-    results = matrix_results({"m/a": 0.95, "m/b": 0.0, "m/c": 0.0, "m/d": 0.0, "m/e": 0.0}, items=80)
+    results = matrix_results(
+        {"m/a": 0.95, "m/b": 0.0, "m/c": 0.0, "m/d": 0.0, "m/e": 0.0}, items=80
+    )
     (task,) = analyse(results, rng=np.random.default_rng(0)).tasks
     reply = Check(
         name="above_stand_ins",
@@ -304,13 +381,17 @@ def test_the_strongest_competitor_is_in_the_sentence_the_picture_and_the_table(
         explains=True,
     )
     claims = tuple(
-        replace(claim, checks=(*claim.checks, reply)) if claim.subject == "m/a" else claim for claim in task.claims
+        replace(claim, checks=(*claim.checks, reply)) if claim.subject == "m/a" else claim
+        for claim in task.claims
     )
     made = report.results_page(results, Analysis((replace(task, claims=claims),)))
     assert made.answer.endswith("; m/e's own words: 90 %.")
     assert made.table is not None and made.picture is not None
     first = {column.title: column.cell(made.table.rows[0]) for column in made.table.columns}
-    assert first["strongest competitor"] == "m/e's own words: 90\N{NO-BREAK SPACE}%" and first["above it"] == "+0.05"
+    assert (
+        first["strongest competitor"] == "m/e's own words: 90\N{NO-BREAK SPACE}%"
+        and first["above it"] == "+0.05"
+    )
     assert "another's own replies" in made.picture.alt
 
 
@@ -324,10 +405,15 @@ def test_of_several_tasks_models_and_tasks_are_counted_and_the_strongest_is_quot
         matrix_results(knows, items=80, task="paraphrase_recognition"),
         matrix_results(nobody, items=40, task="heads_up", seed=1),
     ]
-    tables = {name: pd.concat([getattr(task, name) for task in tasks]) for name in ("cells", "decisions", "items")}
+    tables = {
+        name: pd.concat([getattr(task, name) for task in tasks])
+        for name in ("cells", "decisions", "items")
+    }
     results = replace(tasks[0], **tables)
     made = report.results_page(results, analyse(results, rng=np.random.default_rng(0)))
-    assert made.answer.startswith("Yes, for 1 of 5 models in 1 of 3 tasks. In paraphrase_recognition m/a scores 9")
+    assert made.answer.startswith(
+        "Yes, for 1 of 5 models in 1 of 3 tasks. In paraphrase_recognition m/a scores 9"
+    )
     assert made.table is not None and made.table.rows[0].task == "paraphrase_recognition"
     assert [column.title for column in made.table.columns] == [
         "task",
@@ -353,7 +439,10 @@ def test_every_table_of_a_matrix_says_what_its_columns_hold(written: Any) -> Non
 
 def test_a_single_task_has_no_average(written: Any) -> None:
     text = Page(written[1]).text
-    assert "aggregate" not in re.sub(r"aggregate of its four tasks", "", text) and "\nAvg is over" not in text
+    assert (
+        "aggregate" not in re.sub(r"aggregate of its four tasks", "", text)
+        and "\nAvg is over" not in text
+    )
     names = {file.stem for file in (written[2] / "figures").glob("*.svg")}
     assert "figure8-A" not in names and {"figure9-A", "table2", "figure2", "predicted"} <= names
     assert {"figure8-A", "table2"} <= {file.stem for file in (written[2] / "tables").glob("*.csv")}

@@ -32,7 +32,8 @@ def test_wilcoxon_with_ties_is_exact() -> None:
 
 
 def test_the_papers_transform_by_hand() -> None:
-    # min-max: [[1, 0], [.5, 1]] and [[1, .5], [0, 1]]; A = [[1, .25], [.25, 1]]; C_11 = ln(1.1/.35)/2
+    # min-max: [[1, 0], [.5, 1]] and [[1, .5], [0, 1]]; A = [[1, .25], [.25, 1]]; C_11 =
+    # ln(1.1/.35)/2
     got = paper_transform({"k": [[6, 2], [4, 6]], "h": [[0.9, 0.8], [0.7, 0.9]]}, 0.1)
     assert got.aggregate == pytest.approx(np.array([[1, 0.25], [0.25, 1]]))
     assert got.log[0, 1] == pytest.approx(math.log(0.35))
@@ -42,7 +43,9 @@ def test_the_papers_transform_by_hand() -> None:
 
 def test_equal_scores_are_left_out_with_a_reason_never_zero() -> None:
     one = [[0.9, 0.1], [0.3, 0.7]]
-    got = paper_transform({"flat": np.full((2, 2), 0.4), "none": np.full((2, 2), math.nan), "k": one}, 0.01)
+    got = paper_transform(
+        {"flat": np.full((2, 2), 0.4), "none": np.full((2, 2), math.nan), "k": one}, 0.01
+    )
     assert got.reasons == {"flat": "all scores are equal: min-max is undefined", "none": "no score"}
     assert got.aggregate == pytest.approx(paper_transform({"k": one}, 0.01).aggregate)
     assert np.isnan(paper_transform({"flat": np.zeros((2, 2))}, 0.01).centred).all()
@@ -50,7 +53,11 @@ def test_equal_scores_are_left_out_with_a_reason_never_zero() -> None:
 
 def test_a_hole_stays_a_hole() -> None:
     got = paper_transform({"k": [[0.9, math.nan], [0.3, 0.7]]}, 0.01)
-    assert np.isnan(got.aggregate[0, 1]) and not np.isnan(got.aggregate[0, 0]) and np.isnan(got.centred).all()
+    assert (
+        np.isnan(got.aggregate[0, 1])
+        and not np.isnan(got.aggregate[0, 0])
+        and np.isnan(got.centred).all()
+    )
 
 
 def test_epsilon_zero_with_a_zero_cell_says_to_choose_a_larger_one() -> None:
@@ -66,13 +73,19 @@ def test_epsilon_zero_with_a_zero_cell_says_to_choose_a_larger_one() -> None:
 
 def test_epsilon_sensitivity_shows_how_a_small_epsilon_inflates_the_advantage() -> None:
     *rows, raw = epsilon_sensitivity({"k": [[0.9, 0.1], [0.3, 0.7]]}, (1e-6, 0.1, 10))
-    assert [row.eps for row in rows] == [1e-6, 0.1, 10] and [row.positive for row in rows] == [2, 2, 2]
+    assert [row.eps for row in rows] == [1e-6, 0.1, 10] and [row.positive for row in rows] == [
+        2,
+        2,
+        2,
+    ]
     assert rows[0].advantage > 5 > rows[1].advantage > rows[2].advantage > 0
     assert raw.raw and raw.eps == 1e-5 and not any(row.raw for row in rows)
     assert raw.advantage == pytest.approx((math.log(0.9 * 0.7) - math.log(0.1 * 0.3)) / 2, abs=1e-3)
 
 
 def test_the_epsilon_of_the_public_notebook_is_in_the_table() -> None:
-    assert 1e-5 in [row.eps for row in epsilon_sensitivity({"k": [[0.9, 0.1], [0.3, 0.7]]}) if not row.raw]
+    assert 1e-5 in [
+        row.eps for row in epsilon_sensitivity({"k": [[0.9, 0.1], [0.3, 0.7]]}) if not row.raw
+    ]
     below = epsilon_sensitivity({"k": [[0.9, -0.1], [0.3, 0.7]]})
     assert not any(row.raw for row in below), "no logarithm of a score below 0"

@@ -39,7 +39,9 @@ def test_more_items_detect_less_up_to_what_pairs_differ_by_and_more_models_detec
     assert planned(8, 400, tests=8, rng=rng(1)) < many
     assert planned(5, 400, tests=25, rng=rng(1)) > many
     assert planned(5, 100, tests=5, rng=rng(1), right_or_wrong=False) < few
-    assert math.isnan(planned(3, 400, tests=3, rng=rng(1))) and math.isnan(planned(5, 4, tests=5, rng=rng(1)))
+    assert math.isnan(planned(3, 400, tests=3, rng=rng(1))) and math.isnan(
+        planned(5, 4, tests=5, rng=rng(1))
+    )
 
 
 @pytest.mark.filterwarnings("error")
@@ -51,14 +53,20 @@ def test_where_every_item_scored_alike_no_advantage_is_told(score: float) -> Non
 
 def test_the_items_told_are_those_with_which_that_advantage_would_be_detected() -> None:
     p = np.full((6, 6), 0.5)
-    items = round(float(np.median([power.items for power in powers(drawn(p, 600, rng(2)), tests=6, rng=rng(3))])))
+    items = round(
+        float(
+            np.median([power.items for power in powers(drawn(p, 600, rng(2)), tests=6, rng=rng(3))])
+        )
+    )
     again = powers(drawn(p, items, rng(4)), tests=6, rng=rng(5))
     assert np.median([power.detects for power in again]) == pytest.approx(0.1, abs=0.03)
 
 
 def test_an_advantage_that_skill_explains_needs_no_number_of_items() -> None:
     weak = [0.3] * 4
-    p = np.outer([0.9, *weak], [1.0, *weak])  # one of .10 is none on the log scale, beyond a skill of 3 x 3
+    p = np.outer(
+        [0.9, *weak], [1.0, *weak]
+    )  # one of .10 is none on the log scale, beyond a skill of 3 x 3
     strong, *_ = powers(drawn(p, 200, rng(6)), tests=5, rng=rng(7))
     assert math.isnan(strong.items)
 
@@ -70,18 +78,24 @@ def test_thirty_models_are_told_by_parts() -> None:
 @pytest.mark.slow(20)
 @pytest.mark.parametrize("graded", [False, True])
 def test_the_stated_advantage_is_enough_and_half_of_it_is_not(graded: bool) -> None:
-    """It is stated for pairs that differ as those of real models do; drawn ones without that need a quarter less."""
+    """It is stated for pairs that differ as those of real models do; drawn ones without that need a
+    quarter less.
+    """
     skill = np.linspace(0.4, 0.8, 5) if graded else np.full(5, 0.6)
     null, names = np.outer(skill, skill), [f"m{i}" for i in range(5)]
 
     def rows(p: np.ndarray, seed: int) -> tuple:  # type: ignore[type-arg]
         x = drawn(p, 400, rng(seed))
-        return model_rows(names, x, Specific(x, np.full((5, 5), np.nan), ""), {}, tests=5, rng=rng(seed, 1))
+        return model_rows(
+            names, x, Specific(x, np.full((5, 5), np.nan), ""), {}, tests=5, rng=rng(seed, 1)
+        )
 
     stated = float(np.median([rows(null, seed)[2].power.detects for seed in range(8)]))
     named = []
     for effect in (stated / 2, stated):
         p = null.copy()
         p[2, 2] += effect
-        named.append(np.mean([holm([row.p for row in rows(p, 100 + seed)])[2] < 0.05 for seed in range(60)]))
+        named.append(
+            np.mean([holm([row.p for row in rows(p, 100 + seed)])[2] < 0.05 for seed in range(60)])
+        )
     assert named[0] <= 0.7 and named[1] >= 0.8, (stated, named)

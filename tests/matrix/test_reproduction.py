@@ -38,14 +38,19 @@ def made_of(results: Results) -> Reproduction:
 
 
 def together(*parts: Results) -> Results:
-    joined = {name: pd.concat([getattr(p, name) for p in parts]) for name in ("cells", "decisions", "items")}
+    joined = {
+        name: pd.concat([getattr(p, name) for p in parts])
+        for name in ("cells", "decisions", "items")
+    }
     return replace(parts[0], **joined)
 
 
 @pytest.fixture
 def two_tasks(matrix_results: Make) -> Results:
     words = matrix_results(MODELS, items=20)
-    further = words.decisions.assign(key="k2", value=1.0)  # another k, which the paper's number does not count
+    further = words.decisions.assign(
+        key="k2", value=1.0
+    )  # another k, which the paper's number does not count
     words = replace(words, decisions=pd.concat([words.decisions, further]))
     clues = matrix_results(MODELS, items=20, task="heads_up", seed=3)
     return together(words, replace(clues, decisions=clues.decisions.assign(key="guess")))
@@ -60,7 +65,9 @@ def by_hand(results: Results, task: str, key: str) -> dict[tuple[str, str], floa
     return {pair: mean(values) for pair, values in cells.items()}
 
 
-def test_a_row_is_an_observers_mean_over_the_other_targets_and_the_self_row_the_diagonal(two_tasks: Results) -> None:
+def test_a_row_is_an_observers_mean_over_the_other_targets_and_the_self_row_the_diagonal(
+    two_tasks: Results,
+) -> None:
     lines = {line.model: line for line in made_of(two_tasks).table2}
     for task, key in (("kth_word", "k1"), ("heads_up", "guess")):
         cells = by_hand(two_tasks, task, key)
@@ -69,9 +76,13 @@ def test_a_row_is_an_observers_mean_over_the_other_targets_and_the_self_row_the_
             assert lines[model].scores[task].value == pytest.approx(expected)
         assert lines[SELF].scores[task].value == pytest.approx(mean(cells[m, m] for m in MODELS))
     for line in lines.values():
-        assert line.average.value == pytest.approx(mean(score.value for score in line.scores.values()))
+        assert line.average.value == pytest.approx(
+            mean(score.value for score in line.scores.values())
+        )
         assert line.average.low < line.average.value < line.average.high
-    assert lines[SELF].scores["kth_word"].value == pytest.approx(0.6, abs=0.15), "planted: .9, .7, .5, .3"
+    assert lines[SELF].scores["kth_word"].value == pytest.approx(0.6, abs=0.15), (
+        "planted: .9, .7, .5, .3"
+    )
 
 
 def test_the_average_over_one_task_is_that_task_with_its_interval(matrix_results: Make) -> None:
@@ -79,7 +90,9 @@ def test_the_average_over_one_task_is_that_task_with_its_interval(matrix_results
         assert line.average == line.scores["kth_word"]
 
 
-def test_rows_are_in_the_order_of_their_average_and_only_observers_have_a_rank(two_tasks: Results) -> None:
+def test_rows_are_in_the_order_of_their_average_and_only_observers_have_a_rank(
+    two_tasks: Results,
+) -> None:
     lines = made_of(two_tasks).table2
     averages = [line.average.value for line in lines]
     assert averages == sorted(averages, reverse=True)
@@ -87,7 +100,9 @@ def test_rows_are_in_the_order_of_their_average_and_only_observers_have_a_rank(t
     assert next(line for line in lines if line.model == SELF).rank is None
 
 
-def test_a_missing_cell_takes_its_model_out_for_all_and_the_row_says_why(two_tasks: Results) -> None:
+def test_a_missing_cell_takes_its_model_out_for_all_and_the_row_says_why(
+    two_tasks: Results,
+) -> None:
     cells = two_tasks.cells.copy()
     gone = (cells.task == "heads_up") & (cells.target == "m/a") & (cells.observer == "m/d")
     made = made_of(replace(two_tasks, cells=cells[~gone]))
@@ -96,7 +111,10 @@ def test_a_missing_cell_takes_its_model_out_for_all_and_the_row_says_why(two_tas
     [(out, why)] = clues.left_out.items()
     assert out in ("m/a", "m/d") and "there is no log of this cell" in why
     lines = {line.model: line for line in made.table2}
-    assert math.isnan(lines[out].scores["heads_up"].value) and lines[out].scores["heads_up"].reason == why
+    assert (
+        math.isnan(lines[out].scores["heads_up"].value)
+        and lines[out].scores["heads_up"].reason == why
+    )
     assert lines[out].rank is None and lines[out].average.reason == "no score in heads_up"
     assert not math.isnan(lines[out].scores["kth_word"].value)
     hand = by_hand(two_tasks, "heads_up", "guess")
@@ -107,20 +125,29 @@ def test_a_missing_cell_takes_its_model_out_for_all_and_the_row_says_why(two_tas
 
 def test_a_model_that_ran_one_task_alone_has_a_hole_in_the_other(two_tasks: Results) -> None:
     def without(table: pd.DataFrame) -> pd.DataFrame:
-        return table[~((table.task == "heads_up") & ((table.target == "m/b") | (table.observer == "m/b")))]
+        return table[
+            ~((table.task == "heads_up") & ((table.target == "m/b") | (table.observer == "m/b")))
+        ]
 
-    made = made_of(replace(two_tasks, cells=without(two_tasks.cells), decisions=without(two_tasks.decisions)))
+    made = made_of(
+        replace(two_tasks, cells=without(two_tasks.cells), decisions=without(two_tasks.decisions))
+    )
     line = next(line for line in made.table2 if line.model == "m/b")
     assert line.scores["heads_up"].reason == "it did not run heads_up"
-    assert made.models == ("m/a", "m/c", "m/d") and made.missing == ("ethical_dilemma", "paraphrase_recognition")
+    assert made.models == ("m/a", "m/c", "m/d") and made.missing == (
+        "ethical_dilemma",
+        "paraphrase_recognition",
+    )
 
 
 def test_without_k_1_there_is_no_kth_word_to_compare(matrix_results: Make) -> None:
     results = matrix_results(MODELS, items=10)
     made = made_of(replace(results, decisions=results.decisions.assign(key="k5")))
-    assert {line.scores["kth_word"].reason.partition(": ")[2] for line in made.table2 if line.model != SELF} == {
-        "k1 was not asked, which is what the paper's number counts"
-    }
+    assert {
+        line.scores["kth_word"].reason.partition(": ")[2]
+        for line in made.table2
+        if line.model != SELF
+    } == {"k1 was not asked, which is what the paper's number counts"}
     assert made.figure2 == () and made.transform is None
 
 
@@ -130,15 +157,24 @@ def test_no_task_of_the_paper_and_a_single_model_have_no_tables(matrix_results: 
     assert reproduce(foreign, rng=np.random.default_rng(0)) is None
 
 
-def test_figure_2_holds_the_diagonal_against_the_mean_of_the_others_per_task(two_tasks: Results) -> None:
+def test_figure_2_holds_the_diagonal_against_the_mean_of_the_others_per_task(
+    two_tasks: Results,
+) -> None:
     [words, clues, average, whole] = made_of(two_tasks).figure2
-    assert (words.name, clues.name, average.name, whole.name) == ("kth_word", "heads_up", AVERAGE, AGGREGATE)
+    assert (words.name, clues.name, average.name, whole.name) == (
+        "kth_word",
+        "heads_up",
+        AVERAGE,
+        AGGREGATE,
+    )
     cells = by_hand(two_tasks, "kth_word", "k1")
     for model, own, others in zip(words.models, words.own, words.others, strict=True):
         assert own.value == pytest.approx(cells[model, model])
         assert others.value == pytest.approx(mean(cells[model, o] for o in MODELS if o != model))
     gains = [own.value - others.value for own, others in zip(words.own, words.others, strict=True)]
-    assert words.test.wilcoxon_p == pytest.approx(float(stats.wilcoxon(gains, alternative="greater").pvalue))
+    assert words.test.wilcoxon_p == pytest.approx(
+        float(stats.wilcoxon(gains, alternative="greater").pvalue)
+    )
 
 
 def test_the_aggregate_is_the_mean_of_the_min_max_normalised_tasks(two_tasks: Results) -> None:
@@ -156,41 +192,63 @@ def test_the_aggregate_is_the_mean_of_the_min_max_normalised_tasks(two_tasks: Re
 
 def test_the_average_of_figure_2_is_the_mean_of_the_scores_as_they_are(two_tasks: Results) -> None:
     average = made_of(two_tasks).figure2[-2]
-    by_task = [by_hand(two_tasks, task, key) for task, key in (("kth_word", "k1"), ("heads_up", "guess"))]
+    by_task = [
+        by_hand(two_tasks, task, key) for task, key in (("kth_word", "k1"), ("heads_up", "guess"))
+    ]
     gains = []
     for model, own, others in zip(average.models, average.own, average.others, strict=True):
         assert own.value == pytest.approx(mean(cells[model, model] for cells in by_task))
         rest = [cells[model, other] for cells in by_task for other in MODELS if other != model]
         assert others.value == pytest.approx(mean(rest)) and others.low < others.value < others.high
         gains.append(own.value - others.value)
-    assert average.test.wilcoxon_p == pytest.approx(float(stats.wilcoxon(gains, alternative="greater").pvalue))
+    assert average.test.wilcoxon_p == pytest.approx(
+        float(stats.wilcoxon(gains, alternative="greater").pvalue)
+    )
 
 
-def test_both_tests_of_figure_2_are_in_its_table_and_the_average_of_the_scores_stands_first(two_tasks: Results) -> None:
+def test_both_tests_of_figure_2_are_in_its_table_and_the_average_of_the_scores_stands_first(
+    two_tasks: Results,
+) -> None:
     made = made_of(two_tasks)
-    assert list(paper_tables(made)["figure2-test"].frame.on) == ["kth_word", "heads_up", AVERAGE, AGGREGATE]
+    assert list(paper_tables(made)["figure2-test"].frame.on) == [
+        "kth_word",
+        "heads_up",
+        AVERAGE,
+        AGGREGATE,
+    ]
     [section] = [one for one in paper_sections(made) if one.name == "figure2"]
     assert "does not say of which mean" in str(section.blocks[0])
     [pictures] = [block for block in section.blocks if isinstance(block, Figures)]
-    assert [one.caption.partition(":")[0] for one in pictures.pictures] == ["The paper's Figure 2, mean of the tasks"]
+    assert [one.caption.partition(":")[0] for one in pictures.pictures] == [
+        "The paper's Figure 2, mean of the tasks"
+    ]
 
 
 def test_chance_stands_beside_the_papers_number_and_ours(matrix_results: Make) -> None:
     results = matrix_results(MODELS, items=20, task="paraphrase_recognition")
     made = made_of(replace(results, decisions=results.decisions.assign(chance=0.2)))
     text = str([block for section in paper_sections(made) for block in section.blocks])
-    assert "a blind guess gets 0.20 here and 0.33 in the paper's code, whose models on themselves reach 0.39" in text
+    assert (
+        "a blind guess gets 0.20 here and 0.33 in the paper's code, whose models on themselves reach 0.39"
+        in text
+    )
     assert set(paper_tables(made)["table2"].frame.paraphrase_recognition_chance.round(9)) == {0.2}
 
 
-def test_the_papers_p_comes_out_of_a_matrix_whose_differences_have_rank_sum_10(matrix_results: Make) -> None:
-    """Eleven models; on the diagonal 10 are ahead by 1 to 9 and 11 items of 100, and one is behind by 10."""
+def test_the_papers_p_comes_out_of_a_matrix_whose_differences_have_rank_sum_10(
+    matrix_results: Make,
+) -> None:
+    """Eleven models; on the diagonal 10 are ahead by 1 to 9 and 11 items of 100, and one is behind
+    by 10.
+    """
     names, items = [f"m/{i:02}" for i in range(11)], 100
     results = matrix_results(dict.fromkeys(names, 0.5), items=items)
     ahead = dict(zip(names, [1, 2, 3, 4, 5, 6, 7, 8, 9, -10, 11], strict=True))
     rows = results.decisions.copy()
     number = rows["item"].str[1:].astype(int)
-    limit = [50 + (ahead[t] if t == o else 0) for t, o in zip(rows.target, rows.observer, strict=True)]
+    limit = [
+        50 + (ahead[t] if t == o else 0) for t, o in zip(rows.target, rows.observer, strict=True)
+    ]
     made = made_of(replace(results, decisions=rows.assign(value=(number < limit).astype(float))))
     for one in made.figure2:
         assert (one.test.wins, one.test.n, one.test.rank_sum) == (10, 11, 10)
@@ -206,15 +264,22 @@ def test_task_ranks_agree_with_scipy_and_the_papers_own_are_beside_them(two_task
     assert one.paper.n == 10 and one.paper.low < one.paper.value < one.paper.high
 
 
-def test_cells_count_alike_whatever_they_lack_and_without_gaps_the_interval_is_of_item_means() -> None:
+def test_cells_count_alike_whatever_they_lack_and_without_gaps_the_interval_is_of_item_means() -> (
+    None
+):
     gaps = np.array([[1.0, 0.0, math.nan, math.nan], [1.0, 1.0, 1.0, 0.0]])
     assert mean_of_cells(gaps, np.arange(4)).value == pytest.approx((0.5 + 0.75) / 2)
     full = np.random.default_rng(0).integers(0, 2, (3, 50)).astype(float)
-    got, plain = mean_of_cells(full, np.arange(50)), clustered_mean(full.mean(axis=0), np.arange(50))
+    got, plain = (
+        mean_of_cells(full, np.arange(50)),
+        clustered_mean(full.mean(axis=0), np.arange(50)),
+    )
     assert (got.value, got.low, got.high) == pytest.approx((plain.value, plain.low, plain.high))
 
 
-def test_the_interval_of_a_row_holds_the_planted_mean_in_nine_of_ten_draws(matrix_results: Make) -> None:
+def test_the_interval_of_a_row_holds_the_planted_mean_in_nine_of_ten_draws(
+    matrix_results: Make,
+) -> None:
     rng, inside = np.random.default_rng(1), 0
     for _ in range(200):
         easy = rng.random(40) < 0.5  # items that all know, or none
@@ -229,15 +294,31 @@ def test_the_page_holds_the_tables_and_the_pictures(two_tasks: Results, tmp_path
     made = made_of(two_tasks)
     files = files_of(Page("t", "l", paper_sections(made), tables=paper_tables(made)), str(tmp_path))
     stems = {name.partition(".")[0] for name in files}
-    assert {"tables/table2", "tables/figure2", "tables/figure2-test", "tables/task-ranks", "figures/table2"} <= stems
-    assert {f"{kind}/figure{n}-{x}" for kind in ("tables", "figures") for n in (8, 9, 12) for x in "AC"} <= stems
+    assert {
+        "tables/table2",
+        "tables/figure2",
+        "tables/figure2-test",
+        "tables/task-ranks",
+        "figures/table2",
+    } <= stems
+    assert {
+        f"{kind}/figure{n}-{x}" for kind in ("tables", "figures") for n in (8, 9, 12) for x in "AC"
+    } <= stems
     table = pd.read_csv(io.BytesIO(files["tables/table2.csv"]))
     assert list(table.observer) == [line.model for line in made.table2]
-    assert set(table.tasks_averaged) == {"2 of 4"}, "a table that is passed on says what its Avg is of"
+    assert set(table.tasks_averaged) == {"2 of 4"}, (
+        "a table that is passed on says what its Avg is of"
+    )
     self_row = table[table.observer == SELF].iloc[0]
-    assert self_row.paper_kth_word == 0.5455 and table[table.observer != SELF].paper_kth_word.isna().all()
+    assert (
+        self_row.paper_kth_word == 0.5455
+        and table[table.observer != SELF].paper_kth_word.isna().all()
+    )
     page = files["index.html"].decode()
-    assert "Avg is over 2 of the paper&#39;s four tasks; not here: ethical_dilemma, paraphrase_recognition." in page
+    assert (
+        "Avg is over 2 of the paper&#39;s four tasks; not here: ethical_dilemma, paraphrase_recognition."
+        in page
+    )
 
 
 def test_means_of_resamples_are_those_of_the_items_drawn_also_where_every_item_is_scored() -> None:
@@ -245,5 +326,7 @@ def test_means_of_resamples_are_those_of_the_items_drawn_also_where_every_item_i
     times = np.random.default_rng(1).multinomial(40, np.full(40, 1 / 40), size=50)
     for _ in range(2):
         expected = np.stack([np.nanmean(np.repeat(x, drawn, axis=2), axis=2) for drawn in times])
-        assert resampled_means(x, np.random.default_rng(1), 50) == pytest.approx(expected, abs=1e-12)
+        assert resampled_means(x, np.random.default_rng(1), 50) == pytest.approx(
+            expected, abs=1e-12
+        )
         x[0, 1, :3] = np.nan  # the same by the way that counts scores

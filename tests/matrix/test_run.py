@@ -1,4 +1,6 @@
-"""A matrix asks exactly the minimum, goes on where it stopped, and leaves holes where something failed."""
+"""A matrix asks exactly the minimum, goes on where it stopped, and leaves holes where something
+failed.
+"""
 
 import os
 import signal
@@ -29,18 +31,30 @@ COMMAND = str(Path(sys.executable).with_name("selfprobe"))
 def study(folder: Path, limit: int, data: Path) -> Matrix:
     """Both models on questions, with logs in this folder."""
     args = {"dataset": str(data)}
-    return Matrix(models=[ALPHA, BETA], tasks=["kth_word"], limit=limit, args=args, log_dir=str(folder), settings=QUIET)
+    return Matrix(
+        models=[ALPHA, BETA],
+        tasks=["kth_word"],
+        limit=limit,
+        args=args,
+        log_dir=str(folder),
+        settings=QUIET,
+    )
 
 
 def calls(models: list[str], tasks: list[str], limit: int, **args: Any) -> int:
-    return sum(cost.calls for cost in Matrix(models=models, tasks=tasks, limit=limit, args=args).plan().costs)
+    return sum(
+        cost.calls
+        for cost in Matrix(models=models, tasks=tasks, limit=limit, args=args).plan().costs
+    )
 
 
 # ---- the plan
 
 
 def test_the_calls_are_the_minimum_of_each_task(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For 3 models: M·n·(1+K) and n·M for the ceiling, M·n·3·epochs, M·5n + M²·5n, M·n + M²·n, M·n + 2M²·n."""
+    """For 3 models: M·n·(1+K) and n·M for the ceiling, M·n·3·epochs, M·5n + M²·5n, M·n + M²·n, M·n
+    + 2M²·n.
+    """
     monkeypatch.setattr("selfprobe.embed._loaded", lambda _: None)  # a plan embeds nothing
     models, m, n = [f"planted/m{i}" for i in range(3)], 3, 7
     expected = {
@@ -66,21 +80,40 @@ def test_arguments_go_to_the_tasks_that_have_them_and_change_the_calls() -> None
     ("members", "tasks", "args", "said"),
     [
         ([], ["kth_word"], {}, "a matrix compares two models or more, got none"),
-        ([ALPHA], ["kth_word"], {}, "a matrix compares two models or more, got openai-api/fake/alpha"),
-        ([ALPHA, BETA, ALPHA], ["kth_word"], {}, "model openai-api/fake/alpha is listed twice; list each model once"),
-        ([ALPHA, BETA], ["kth"], {}, "unknown task kth; a matrix can hold ethical_dilemma, heads_up, kth_word"),
+        (
+            [ALPHA],
+            ["kth_word"],
+            {},
+            "a matrix compares two models or more, got openai-api/fake/alpha",
+        ),
+        (
+            [ALPHA, BETA, ALPHA],
+            ["kth_word"],
+            {},
+            "model openai-api/fake/alpha is listed twice; list each model once",
+        ),
+        (
+            [ALPHA, BETA],
+            ["kth"],
+            {},
+            "unknown task kth; a matrix can hold ethical_dilemma, heads_up, kth_word",
+        ),
         ([ALPHA, BETA], [], {}, r"unknown task \(none\)"),
         ([ALPHA, BETA], ["kth_word"], {"epochs": 2}, "no task here has an argument epochs"),
     ],
 )
-def test_a_wrong_matrix_is_refused_before_anything_runs(members: Any, tasks: Any, args: Any, said: str) -> None:
+def test_a_wrong_matrix_is_refused_before_anything_runs(
+    members: Any, tasks: Any, args: Any, said: str
+) -> None:
     with pytest.raises(ValueError, match=said):
         Matrix(models=members, tasks=tasks, limit=5, args=args)
 
 
 def test_a_task_is_known_as_inspect_knows_it_by_its_registry_name_and_its_file() -> None:
     file = kth_word.__file__
-    named = Matrix(models=[ALPHA, BETA], tasks=["selfprobe/heads_up", file, f"{file}@kth_word", "kth_word"])
+    named = Matrix(
+        models=[ALPHA, BETA], tasks=["selfprobe/heads_up", file, f"{file}@kth_word", "kth_word"]
+    )
     assert named.chosen == ("heads_up", "kth_word")
 
 
@@ -118,9 +151,10 @@ def test_a_model_that_fails_leaves_holes_with_a_reason_and_a_resume_fills_them(
     alpha, beta = matrix.models
     assert matrix.holes.keys() == {(beta, beta), (alpha, beta), (beta, alpha)}
     hole = matrix.holes[beta, beta]
-    assert "4 of 4 samples in error: openai-api/fake/beta gave no answer after all retries: Error code: 500" in hole, (
-        hole
-    )
+    assert (
+        "4 of 4 samples in error: openai-api/fake/beta gave no answer after all retries: Error code: 500"
+        in hole
+    ), hole
     assert np.isnan(matrix.scores[1]).all() and not np.isnan(matrix.scores[0, 0]).any()
     server.reset()
     assert asked.ask()
@@ -129,7 +163,9 @@ def test_a_model_that_fails_leaves_holes_with_a_reason_and_a_resume_fills_them(
 
 
 @pytest.mark.slow(5)
-def test_half_a_model_is_a_hole_and_not_a_smaller_sample(server: Any, questions: Path, tmp_path: Path) -> None:
+def test_half_a_model_is_a_hole_and_not_a_smaller_sample(
+    server: Any, questions: Path, tmp_path: Path
+) -> None:
     asked = study(tmp_path, 12, questions)
     server.configure({"beta": {"faults": {"500": 0.1}, "sticky": ("500",)}})
     try:
@@ -138,7 +174,9 @@ def test_half_a_model_is_a_hole_and_not_a_smaller_sample(server: Any, questions:
         server.configure({"beta": {"faults": {}, "sticky": ()}})
     results = read_matrices([str(tmp_path)])
     hole = matrix_of(results, "kth_word").holes["openai-api/fake/beta", "openai-api/fake/beta"]
-    failed = int(results.cells.set_index(["target", "observer"]).loc[("openai-api/fake/beta",) * 2, "errors"])
+    failed = int(
+        results.cells.set_index(["target", "observer"]).loc[("openai-api/fake/beta",) * 2, "errors"]
+    )
     assert 0 < failed < 12 and f"{failed} of 12 samples in error" in hole
     (task,) = analyse(results, rng=np.random.default_rng(0)).tasks
     assert {claim.verdict for claim in task.claims} == {Verdict.CANNOT_TELL}
@@ -160,11 +198,22 @@ def test_a_killed_matrix_goes_on_and_asks_again_only_what_was_in_flight(
 ) -> None:
     server.configure({"*": {"latency_ms": 300}})
     command = [COMMAND, "matrix", "--models", f"{ALPHA},{BETA}", "--tasks", "kth_word", "--yes"]
-    command += ["-T", f"dataset={questions}", "--log-dir", str(tmp_path), "--display", "none", "--max-connections", "4"]
+    command += [
+        "-T",
+        f"dataset={questions}",
+        "--log-dir",
+        str(tmp_path),
+        "--display",
+        "none",
+        "--max-connections",
+        "4",
+    ]
     command += ["--out", str(tmp_path / "page")]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 120
-    while server.stats()["requests"] < 60 and time.monotonic() < deadline and process.poll() is None:
+    while (
+        server.stats()["requests"] < 60 and time.monotonic() < deadline and process.poll() is None
+    ):
         time.sleep(0.1)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
@@ -173,7 +222,8 @@ def test_a_killed_matrix_goes_on_and_asks_again_only_what_was_in_flight(
     server.configure({"*": {"latency_ms": 0}})
     done = CliRunner().invoke(main, command[1:])
     assert done.exit_code == 0, done.output
-    # A sample under way is lost whole: up to 5 calls, of those that 4 connections a model had begun.
+    # A sample under way is lost whole: up to 5 calls, of those that 4 connections a model had
+    # begun.
     assert 120 <= server.stats()["requests"] <= 120 + before // 2
     results = read_matrices([str(tmp_path)])
     assert len(results.cells) == 4 and matrix_of(results, "kth_word").holes == {}

@@ -42,7 +42,10 @@ def received(server: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def files(folder: Path) -> str:
     """All that was written there, logs as JSON."""
-    logs = [read_eval_log(info).model_dump_json() for info in list_eval_logs(str(folder), recursive=True)]
+    logs = [
+        read_eval_log(info).model_dump_json()
+        for info in list_eval_logs(str(folder), recursive=True)
+    ]
     assert logs
     return "".join([*logs, *(path.read_text() for path in folder.rglob("*.json"))])
 
@@ -56,24 +59,47 @@ def test_a_matrix_asks_with_its_secrets_writes_none_of_them_and_is_found_again(
     server: Any, received: list[str], tmp_path: Path
 ) -> None:
     url = server.base_url.replace("http://", "http://me:pw-hunter2@")
-    config, logs, baseline, rows = (tmp_path / name for name in ("c.yaml", "logs", "b.json", "rows.csv"))
+    config, logs, baseline, rows = (
+        tmp_path / name for name in ("c.yaml", "logs", "b.json", "rows.csv")
+    )
     config.write_text(MODELS.format(url=url))
-    command = ("matrix", config, "-M", 'default_headers={"X-Team": "team-blue7"}', "--log-dir", logs, "--yes")
+    command = (
+        "matrix",
+        config,
+        "-M",
+        'default_headers={"X-Team": "team-blue7"}',
+        "--log-dir",
+        logs,
+        "--yes",
+    )
     command = (*command, "--out", tmp_path / "page")
     outputs = [called(*command)]
     asked = len(received)
     assert outputs[0].exit_code == 0, outputs[0].output
-    assert any("token=qry-secret55" in one for one in received) and any("team-blue7" in one for one in received)
+    assert any("token=qry-secret55" in one for one in received) and any(
+        "team-blue7" in one for one in received
+    )
     outputs += [called(*command), called("check", logs, "--save", baseline, "--unscored", "1")]
     outputs.append(called("report", logs, "--rows", rows))
     assert len(received) == asked and [done.exit_code for done in outputs] == [0] * 4
-    shown = files(logs) + baseline.read_text() + rows.read_text() + "".join(done.output for done in outputs)
+    shown = (
+        files(logs)
+        + baseline.read_text()
+        + rows.read_text()
+        + "".join(done.output for done in outputs)
+    )
     assert [secret for secret in SECRETS if secret in shown] == []
-    cell = next(log for log in map(read_eval_log, list_eval_logs(str(logs))) if log.eval.model_roles)
-    assert json.loads(cell.model_dump_json())["eval"]["model_roles"]["target"]["base_url"].startswith("http://me:…@")
+    cell = next(
+        log for log in map(read_eval_log, list_eval_logs(str(logs))) if log.eval.model_roles
+    )
+    assert json.loads(cell.model_dump_json())["eval"]["model_roles"]["target"][
+        "base_url"
+    ].startswith("http://me:…@")
 
 
-def test_inspects_own_command_line_writes_none_either(server: Any, received: list[str], tmp_path: Path) -> None:
+def test_inspects_own_command_line_writes_none_either(
+    server: Any, received: list[str], tmp_path: Path
+) -> None:
     [log] = inspect_eval(
         "selfprobe/kth_word",
         model="openai-api/fake/alpha",
@@ -96,11 +122,26 @@ def test_a_baseline_of_a_log_that_holds_a_secret_holds_none(run_task: Any, tmp_p
     assert "tok-abcdef99" not in (tmp_path / "b.json").read_text()
 
 
-def test_a_secret_header_that_every_log_would_hold_is_refused_with_another_way(tmp_path: Path) -> None:
+def test_a_secret_header_that_every_log_would_hold_is_refused_with_another_way(
+    tmp_path: Path,
+) -> None:
     config = tmp_path / "c.yaml"
     config.write_text(
         "models: [{model: planted/a, config: {extra_headers: {Authorization: tok-abcdef99}}}, planted/b]\n"
     )
-    done = called("matrix", config, "--tasks", "kth_word", "--limit", "2", "--yes", "--log-dir", tmp_path / "m")
+    done = called(
+        "matrix",
+        config,
+        "--tasks",
+        "kth_word",
+        "--limit",
+        "2",
+        "--yes",
+        "--log-dir",
+        tmp_path / "m",
+    )
     assert done.exit_code == 2 and "tok-abcdef99" not in done.output
-    assert "config.extra_headers has a header that may be secret: every log would hold it" in done.output
+    assert (
+        "config.extra_headers has a header that may be secret: every log would hold it"
+        in done.output
+    )

@@ -24,14 +24,38 @@ def plain(table: pd.DataFrame) -> Any:
 
 @pytest.mark.slow(3)
 def test_python_gives_the_tables_that_the_command_gives(tmp_path: Path) -> None:
-    given = ("--models", ",".join(MODELS), "--tasks", "kth_word", "--limit", "6", "-T", "k=1", "--yes")
+    given = (
+        "--models",
+        ",".join(MODELS),
+        "--tasks",
+        "kth_word",
+        "--limit",
+        "6",
+        "-T",
+        "k=1",
+        "--yes",
+    )
     done = CliRunner().invoke(
-        main, ["self", *given, "--log-dir", str(tmp_path / "a"), "--out", str(tmp_path / "page"), "--json"]
+        main,
+        [
+            "self",
+            *given,
+            "--log-dir",
+            str(tmp_path / "a"),
+            "--out",
+            str(tmp_path / "page"),
+            "--json",
+        ],
     )
     assert done.exit_code == 0, done.output
     printed = json.loads(done.stdout)
     page = Matrix(
-        models=MODELS, tasks=["kth_word"], limit=6, args={"k": 1}, log_dir=str(tmp_path / "b"), settings=QUIET
+        models=MODELS,
+        tasks=["kth_word"],
+        limit=6,
+        args={"k": 1},
+        log_dir=str(tmp_path / "b"),
+        settings=QUIET,
     ).run()
     for name in ("cells", "advantage", "self", "table2"):
         expected = plain(pd.DataFrame(printed[name]))

@@ -16,7 +16,12 @@ from scipy import stats as scipy_stats
 from selfprobe.page.claims import claim_sentence
 from selfprobe.stats.claim import Claim, Verdict
 from selfprobe.stats.estimate import Estimate, clustered_mean, holm, undefined
-from selfprobe.studies.matrix.advantage import double_centre, named_permuted, observers_permuted, total_of
+from selfprobe.studies.matrix.advantage import (
+    double_centre,
+    named_permuted,
+    observers_permuted,
+    total_of,
+)
 from selfprobe.studies.matrix.habit import Specific
 from selfprobe.studies.matrix.rows import INFORMED, above_zero, model_rows
 from selfprobe.studies.matrix.verdict import (
@@ -51,7 +56,16 @@ def facts_of(
     """The numbers of one matrix of item-specific scores."""
     models = names or [f"m{i}" for i in range(len(x))]
     specific = Specific(x, np.full(x.shape[:2], habit), "")
-    rows = model_rows(models, x, specific, hits_ or {}, tests=len(x), rng=rng(seed), graded=graded, stand_ins=stand_ins)
+    rows = model_rows(
+        models,
+        x,
+        specific,
+        hits_ or {},
+        tests=len(x),
+        rng=rng(seed),
+        graded=graded,
+        stand_ins=stand_ins,
+    )
     return MatrixFacts(
         models=models,
         rows=rows,
@@ -97,7 +111,9 @@ def test_two_models_of_five_with_access_are_named_exactly() -> None:
     )
 
 
-def test_a_model_beside_named_ones_is_answered_no_only_where_an_advantage_of_interest_is_ruled_out() -> None:
+def test_a_model_beside_named_ones_is_answered_no_only_where_an_advantage_of_interest_is_ruled_out() -> (
+    None
+):
     p = np.full((5, 5), 0.5) + 0.4 * np.diag([0, 1, 0, 0, 0])
     few, many = claims_of(hits(p, 60, rng(1))), claims_of(hits(p, 2000, rng(1)))
     assert named(few) == named(many) == ("m1",)
@@ -108,7 +124,13 @@ def test_a_model_beside_named_ones_is_answered_no_only_where_an_advantage_of_int
 
 
 def test_a_relative_in_the_matrix_is_the_competitor_with_what_its_own_words_reach() -> None:
-    names = ["google/gemma-2b", "google/gemma-7b", "openai/gpt-4o", "cohere/command-r", "xai/grok-2"]
+    names = [
+        "google/gemma-2b",
+        "google/gemma-7b",
+        "openai/gpt-4o",
+        "cohere/command-r",
+        "xai/grok-2",
+    ]
     x = hits(np.full((5, 5), 0.3) + 0.6 * np.diag([1, 0, 0, 0, 0]), 200, rng())
     words = np.full((5, 5, 200), 0.1)
     words[0, 1] = rng(1).random(200) < 0.4
@@ -118,7 +140,13 @@ def test_a_relative_in_the_matrix_is_the_competitor_with_what_its_own_words_reac
 
 
 def test_a_near_copy_and_a_relative_are_named_with_what_their_replies_reach() -> None:
-    names = ["google/gemma-2b", "google/gemma-7b", "openai/gpt-4o", "cohere/command-r", "google/gemma-27b"]
+    names = [
+        "google/gemma-2b",
+        "google/gemma-7b",
+        "openai/gpt-4o",
+        "cohere/command-r",
+        "google/gemma-27b",
+    ]
     x = hits(np.full((5, 5), 0.3), 200, rng())
     words = np.full((5, 5, 200), 0.1)
     words[0, 1], words[0, 4] = 0.6, 0.2
@@ -174,7 +202,9 @@ def test_a_knower_beside_weak_observers_is_named_with_the_strongest_competitor()
 
 def test_a_model_that_another_one_predicts_better_is_not_named() -> None:
     """Skill that is taken off may leave an advantage; the question is about who predicts it best."""
-    facts = facts_of(hits(np.full((5, 5), 0.3) + 0.6 * np.diag([1, 0, 0, 0, 0]), 200, rng()), list("abcde"))
+    facts = facts_of(
+        hits(np.full((5, 5), 0.3) + 0.6 * np.diag([1, 0, 0, 0, 0]), 200, rng()), list("abcde")
+    )
     (a, *others) = facts.rows
     behind = replace(a, over_rival=Estimate(-0.1, -0.2, 0.0, 200, "item"))
     claim, *_ = matrix_claims(replace(facts, rows=[behind, *others]))
@@ -194,24 +224,32 @@ def test_an_informed_observer_is_no_baseline_without_a_model() -> None:
 def test_above_a_baseline_that_is_the_same_everywhere_a_score_keeps_its_interval() -> None:
     x = hits(np.full((3, 3), 0.8), 40, rng())
     given = {"nothing": np.zeros((3, 40)), "half": np.full((3, 40), 0.5)}
-    row, *_ = model_rows(list("abc"), x, Specific(x, np.full((3, 3), math.nan), ""), given, tests=3, rng=rng())
+    row, *_ = model_rows(
+        list("abc"), x, Specific(x, np.full((3, 3), math.nan), ""), given, tests=3, rng=rng()
+    )
     assert (row.over["nothing"].low, row.over["nothing"].high) == (row.score.low, row.score.high)
     assert row.over["half"].low == pytest.approx(row.score.low - 0.5)
 
 
 def test_the_hardest_and_the_closest_baseline_are_both_compared() -> None:
     x = hits(np.full((5, 5), 0.3) + 0.5 * np.diag([1, 0, 0, 0, 0]), 300, rng())
-    row, *_ = facts_of(x, hits_={"mode": np.full((5, 300), 0.5), "text only": np.full((5, 300), 0.4)}).rows
+    row, *_ = facts_of(
+        x, hits_={"mode": np.full((5, 300), 0.5), "text only": np.full((5, 300), 0.4)}
+    ).rows
     hard = replace(row.over["text only"], value=0.4, low=-0.1, high=0.9, se=0.3)
     facts = facts_of(x)
-    changed = replace(facts, rows=[replace(row, over={**row.over, "text only": hard}), *facts.rows[1:]])
+    changed = replace(
+        facts, rows=[replace(row, over={**row.over, "text only": hard}), *facts.rows[1:]]
+    )
     claim, *_ = matrix_claims(changed)
     compared = [check.compared_with for check in claim.checks if check.name == "above_baselines"]
     assert [text.partition(":")[0] for text in compared] == [
         "guessing without a model (text only)",
         "guessing without a model (mode)",
     ]
-    assert claim.verdict is Verdict.CANNOT_TELL and "mode" in claim.strongest_competitor.compared_with  # type: ignore[union-attr]
+    assert (
+        claim.verdict is Verdict.CANNOT_TELL and "mode" in claim.strongest_competitor.compared_with
+    )  # type: ignore[union-attr]
 
 
 def test_no_access_is_answered_no_where_an_advantage_of_interest_is_ruled_out() -> None:
@@ -235,18 +273,25 @@ def test_no_access_in_a_small_matrix_cannot_tell_and_says_how_many_items_would()
 def test_three_models_name_nobody_however_clear(models: int, more: int) -> None:
     claims = claims_of(hits(np.full((models, models), 0.3) + 0.6 * np.eye(models), 100, rng()))
     for model, claim in claims.items():
-        assert said(claim) == f"Cannot tell: {model} has too few models beside it; add {more} models or more."
+        assert (
+            said(claim)
+            == f"Cannot tell: {model} has too few models beside it; add {more} models or more."
+        )
         assert claim.effect.reason == f"{models} models; 4 are the least, 8 are advised"
 
 
 def test_one_model_alone_cannot_tell() -> None:
     nothing = np.full((1, 1), math.nan)
-    (claim,) = matrix_claims(MatrixFacts(["m"], (), {}, nothing, nothing, undefined("no other model")))
+    (claim,) = matrix_claims(
+        MatrixFacts(["m"], (), {}, nothing, nothing, undefined("no other model"))
+    )
     assert said(claim) == "Cannot tell: m has too few models beside it; add 4 models or more."
 
 
 def test_a_model_with_a_hole_cannot_tell_and_the_hole_is_named() -> None:
-    facts = facts_of(hits(np.full((5, 5), 0.3) + 0.6 * np.diag([1, 0, 0, 0, 0]), 100, rng()), list("abcde"))
+    facts = facts_of(
+        hits(np.full((5, 5), 0.3) + 0.6 * np.diag([1, 0, 0, 0, 0]), 100, rng()), list("abcde")
+    )
     holed = replace(facts, models=[*"abcde", "f"], holes={"f": "a seen by f: the key ran out"})
     *compared, f = matrix_claims(holed)
     assert f.checks[0].difference.reason == "a seen by f: the key ran out"
@@ -293,10 +338,15 @@ def test_own_scores_wholly_below_the_others_are_a_no() -> None:
 def test_an_advantage_that_a_baseline_of_the_own_row_explains_is_a_no() -> None:
     x = hits(np.full((5, 5), 0.3) + 0.5 * np.diag([1, 0, 0, 1, 0]), 200, rng())
     text = x[np.arange(5), np.arange(5)] * 0
-    text[0] = x[0, 0]  # the text tells as much of the first model as it says itself, and nothing of the fourth
+    text[0] = x[
+        0, 0
+    ]  # the text tells as much of the first model as it says itself, and nothing of the fourth
     claims = claims_of(x, list("abcde"), hits_={"text only": text})
     assert named(claims) == ("d",) and claims["a"].verdict is Verdict.NO
-    assert re.search(r"less than 0\.10 above guessing without a model \(text only\): \d\d %\.$", said(claims["a"]))
+    assert re.search(
+        r"less than 0\.10 above guessing without a model \(text only\): \d\d %\.$",
+        said(claims["a"]),
+    )
 
 
 @pytest.mark.parametrize(("low", "name"), [(0.55, "likeness"), (-0.4, "less a divergence")])
@@ -307,9 +357,13 @@ def test_scores_that_are_no_shares_are_said_as_they_are(low: float, name: str) -
     x[2, 2] += 0.25
     claims = claims_of(x, list("abcde"), graded=False)
     if low < 0:
-        assert claims["c"].verdict is Verdict.CANNOT_TELL and first_unmet(claims["c"]) == "above_zero"
+        assert (
+            claims["c"].verdict is Verdict.CANNOT_TELL and first_unmet(claims["c"]) == "above_zero"
+        )
     else:
-        assert named(claims) == ("c",) and f"c scores {low + 0.25:.2f} on itself, +0.25 [" in said(claims["c"])
+        assert named(claims) == ("c",) and f"c scores {low + 0.25:.2f} on itself, +0.25 [" in said(
+            claims["c"]
+        )
 
 
 def test_a_knower_among_thirty_models_is_named() -> None:
@@ -320,7 +374,9 @@ def test_a_knower_among_thirty_models_is_named() -> None:
 
 def test_a_model_whose_hard_items_have_no_answer_is_not_named_by_the_rest() -> None:
     x = hits(np.full((5, 5), 0.5), 200, rng(4))
-    x[0, 0, np.flatnonzero(x[0, 0] == 0)[:80]] = math.nan  # of its own wrong replies, 80 were refused
+    x[0, 0, np.flatnonzero(x[0, 0] == 0)[:80]] = (
+        math.nan
+    )  # of its own wrong replies, 80 were refused
     assert np.nanmean(x[0, 0]) > 0.65
     assert named(claims_of(x, list("abcde"))) == ()
 
@@ -343,7 +399,9 @@ def test_a_permutation_test_that_disagrees_is_not_overruled_by_names() -> None:
     x = hits(np.full((5, 5), 0.3) + 0.5 * np.eye(5), 200, rng())
     assert len(named(claims_of(x))) == 5
     claims = claims_of(x, centred=np.roll(np.eye(5), 1, axis=1))
-    assert named(claims) == () and {first_unmet(claim) for claim in claims.values()} == {"above_shuffled"}
+    assert named(claims) == () and {first_unmet(claim) for claim in claims.values()} == {
+        "above_shuffled"
+    }
 
 
 def test_the_order_of_observers_is_held_against_the_named_models_alone() -> None:
@@ -374,7 +432,9 @@ def test_a_baseline_that_is_right_at_other_items_explains_nothing() -> None:
 
 
 def test_the_largest_p_of_a_models_checks_is_holms_of_its_largest_p() -> None:
-    """Holm's of each check alone would name one model for lack of one thing, and another for lack of another."""
+    """Holm's of each check alone would name one model for lack of one thing, and another for lack
+    of another.
+    """
     x = hits(np.full((6, 6), 0.4) + 0.2 * np.diag([1, 1, 0, 0, 0, 0]), 150, rng(8))
     facts = facts_of(x, hits_={"mode": np.full((6, 150), 0.42)}, habit=0.1)
     p_holm = holm([row.p for row in facts.rows])
@@ -389,13 +449,18 @@ def test_p_is_corrected_over_the_rows_of_all_tasks() -> None:
     alone, *_ = matrix_claims(facts)
     other = facts_of(hits(np.full((5, 5), 0.5), 100, rng(2)))
     together, *_ = matrix_claims(facts, family=[*facts.rows, *other.rows])
-    assert together.checks[-4].p_value > alone.checks[-4].p_value or together.details["p"] != alone.details["p"]
+    assert (
+        together.checks[-4].p_value > alone.checks[-4].p_value
+        or together.details["p"] != alone.details["p"]
+    )
 
 
 def test_p_of_a_difference_is_the_t_test_and_the_sign_test_where_all_items_agree() -> None:
     values = rng().normal(0.2, 1, 30)
     expected = scipy_stats.ttest_1samp(values, 0, alternative="greater").pvalue
-    assert above_zero(clustered_mean(values, np.arange(30), interval="t")) == pytest.approx(expected)
+    assert above_zero(clustered_mean(values, np.arange(30), interval="t")) == pytest.approx(
+        expected
+    )
     assert above_zero(Estimate(1.0, math.nan, math.nan, 8, "item")) == 0.5**8
     assert above_zero(Estimate(0.0, math.nan, math.nan, 8, "item")) == 1
 
@@ -419,14 +484,18 @@ def counted(name: str, part: str, models: int, items: int, matrices: int) -> Any
 @pytest.mark.slow(10)
 @pytest.mark.parametrize("line", [line.name for line in bench().lines(5) if line.group == "null"])
 def test_a_matrix_without_access_is_hardly_ever_supported(line: str) -> None:
-    assert counted(line, "null", 5, 200, 60)["named"] <= 7  # of 60: 7 or fewer come with .99 at a rate of .05
+    assert (
+        counted(line, "null", 5, 200, 60)["named"] <= 7
+    )  # of 60: 7 or fewer come with .99 at a rate of .05
 
 
 @pytest.mark.slow(10)
 @pytest.mark.parametrize("form", ["product", "logistic"])
 def test_access_of_two_among_equals_is_found_and_nobody_else_named(form: str) -> None:
     [line] = [
-        one.name for one in bench().lines(5) if one.name.startswith("access .4 of two, equals") and form in one.name
+        one.name
+        for one in bench().lines(5)
+        if one.name.startswith("access .4 of two, equals") and form in one.name
     ]
     found = counted(line, "access", 5, 400, 40)
     assert found["named"] >= 36 and found["wrong"] <= 3

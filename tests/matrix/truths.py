@@ -1,10 +1,12 @@
-"""Drawn matrices of which it is known who has access to itself: what bench/verdict.py counts verdicts over.
+"""Drawn matrices of which it is known who has access to itself: what bench/verdict.py counts
+verdicts over.
 
-Without access a cell is F(skill of the observer, predictability of the target). F is their product, logistic,
-complementary log-log, the product where all observers know the same easy items, or a noisy-or: right if the item is
-easy or the observer able. Particular models may know one another beyond that. Words are drawn for habits: a model has a
-commonest word, of all items or of each kind of item, says it in some share of them and predicts it. Real words are those
-of 62 models, where their replies are at hand: a model's predictions are another model's words.
+Without access a cell is F(skill of the observer, predictability of the target). F is their product,
+logistic, complementary log-log, the product where all observers know the same easy items, or a
+noisy-or: right if the item is easy or the observer able. Particular models may know one another
+beyond that. Words are drawn for habits: a model has a commonest word, of all items or of each kind
+of item, says it in some share of them and predicts it. Real words are those of 62 models, where
+their replies are at hand: a model's predictions are another model's words.
 """
 
 import gzip
@@ -33,14 +35,17 @@ WORDS = 400
 """From which a model says another word than its commonest."""
 KNOWN = 0.77
 """Of a model that learners are shown examples of: what it gets on itself."""
-REAL = Path(os.environ.get("REAL_REPLIES", Path(__file__).parents[3] / "shared" / "data" / "real_replies"))
+REAL = Path(
+    os.environ.get("REAL_REPLIES", Path(__file__).parents[3] / "shared" / "data" / "real_replies")
+)
 """Where the real replies are, or are not."""
 POSITIONS, NONE = 3, -(10**6)
 """Words of a real reply, and the code of one that it does not have."""
 Drawn = tuple[FloatArray, Specific, dict[str, FloatArray], FloatArray | None]
 Draw = Callable[[np.random.Generator, int], Drawn]
-"""From a generator and a number of items to the scores, what is item-specific of them, the baselines' hits, and what
-the replies of other models get [target, other model, item]."""
+"""From a generator and a number of items to the scores, what is item-specific of them, the
+baselines' hits, and what the replies of other models get [target, other model, item].
+"""
 Group = Literal["null", "access", "learner", "open", "real", "sibling"]
 
 
@@ -51,8 +56,9 @@ class Line:
     name: str
     draw: Draw
     group: Group
-    """A null that the verdict must pass; access; an informed observer's; a null that it does not claim to pass; or real
-    words, of another family or of the model's own."""
+    """A null that the verdict must pass; access; an informed observer's; a null that it does not
+    claim to pass; or real words, of another family or of the model's own.
+    """
     knows: frozenset[int] = frozenset()
     """The models with access."""
 
@@ -62,15 +68,30 @@ def lines(size: int) -> Iterator[Line]:
     yield from _nulls(size)
     yield from _accesses(size)
     for share in (0, 50, 80, 90, 95, 100):
-        yield Line(f"learner: {share} % of what the model knows", partial(learner, size, share / 100), "learner")
+        yield Line(
+            f"learner: {share} % of what the model knows",
+            partial(learner, size, share / 100),
+            "learner",
+        )
     yield Line("open, twins and a loner", partial(blocks, _pairs_and_a_loner(size)), "open")
-    yield Line("open, a family and an outsider, 1 logit", alike(size, 1.0, lambda n: _family(n, n - 1)), "open")
+    yield Line(
+        "open, a family and an outsider, 1 logit",
+        alike(size, 1.0, lambda n: _family(n, n - 1)),
+        "open",
+    )
     yield Line("open, one cell in ten has 1.5 logits", alike(size, 1.5, None), "open")
     if REAL.is_dir():
         for name, keys in (("mean of three", POSITIONS), ("the first", 1)):
             yield Line(f"real words: {name}", partial(real, size, keys, False), "real")
-            yield Line(f"real words: {name}", partial(real, size, keys, True), "sibling", frozenset(range(size)))
-    yield Line("open, words: habits by a kind unseen", worded(_habits(size), {}, kinds="unseen"), "open")
+            yield Line(
+                f"real words: {name}",
+                partial(real, size, keys, True),
+                "sibling",
+                frozenset(range(size)),
+            )
+    yield Line(
+        "open, words: habits by a kind unseen", worded(_habits(size), {}, kinds="unseen"), "open"
+    )
 
 
 def _nulls(size: int) -> Iterator[Line]:
@@ -80,21 +101,37 @@ def _nulls(size: int) -> Iterator[Line]:
     strong = [0.9] + [0.3] * (size - 1), [0.8] + [0.3] * (size - 1)
     for form in FORMS:
         yield Line(f"null, {form}: graded", drawn(form, graded, graded), "null")
-        yield Line(f"null, {form}: steep", drawn(form, steep, (np.array(steep) * 8 / 9).tolist()), "null")
+        yield Line(
+            f"null, {form}: steep", drawn(form, steep, (np.array(steep) * 8 / 9).tolist()), "null"
+        )
         yield Line(f"null, {form}: strong among weak", drawn(form, *strong), "null")
         yield Line(f"null, {form}: anti-correlated", drawn(form, graded, graded[::-1]), "null")
-    yield Line("null, items share a difficulty, strong among weak", partial(leading, *strong, 1.5), "null")
-    yield Line("null, noisy-or: strong observer, hardest target", drawn("noisy-or", steep, steep[::-1]), "null")
-    yield Line("null, ceiling: graded below 1", drawn("product", _ceiling(size), [1.0] * size), "null")
+    yield Line(
+        "null, items share a difficulty, strong among weak", partial(leading, *strong, 1.5), "null"
+    )
+    yield Line(
+        "null, noisy-or: strong observer, hardest target",
+        drawn("noisy-or", steep, steep[::-1]),
+        "null",
+    )
+    yield Line(
+        "null, ceiling: graded below 1", drawn("product", _ceiling(size), [1.0] * size), "null"
+    )
     yield Line("null, ceiling: one cell is never right", partial(never, size), "null")
     yield Line("null, expert of its family, .88 among .50", partial(expert, size), "null")
     yield Line("null, pairs differ by .3 logits", alike(size, 0.3, None, normal=True), "null")
     yield Line("null, an outsider among look-alikes, .73 and .50", partial(outsider, size), "null")
-    yield Line("null, blocks of twins", partial(blocks, np.minimum(np.arange(size) // 2, size // 2 - 1)), "null")
+    yield Line(
+        "null, blocks of twins",
+        partial(blocks, np.minimum(np.arange(size) // 2, size // 2 - 1)),
+        "null",
+    )
     yield Line("null, words: constants", worded(habits, {}, constant=True), "null")
     yield Line("null, words: habits", worded(habits, {}), "null")
     yield Line("null, words: habits by kind", worded(habits, {}, kinds="column"), "null")
-    yield Line("null, words: constants by kind", worded(habits, {}, constant=True, kinds="column"), "null")
+    yield Line(
+        "null, words: constants by kind", worded(habits, {}, constant=True, kinds="column"), "null"
+    )
     yield Line("null, words: habits by first word", worded(habits, {}, kinds="first word"), "null")
 
 
@@ -113,10 +150,17 @@ def _accesses(size: int) -> Iterator[Line]:
             ("access .4 of a middle one", graded, middle),
         ):
             points = in_points(form, easy, easy, access)
-            yield Line(f"{name} ({points}), {form}", drawn(form, easy, easy, access), "access", frozenset(access))
+            yield Line(
+                f"{name} ({points}), {form}",
+                drawn(form, easy, easy, access),
+                "access",
+                frozenset(access),
+            )
     hard = np.linspace(0.3, 0.6, size).tolist()
     points, room = in_points("logistic", graded, hard, all_), drawn("logistic", graded, hard, all_)
-    yield Line(f"access .2 of all, graded, below .9 ({points}), logistic", room, "access", frozenset(all_))
+    yield Line(
+        f"access .2 of all, graded, below .9 ({points}), logistic", room, "access", frozenset(all_)
+    )
     yield Line("words: access .4 of two, habits .3", worded([0.3] * size, pair), "access", two)
     knower = worded([0.3] * size, {2: 0.8}, constant=True)
     yield Line("words: one knower, constants", knower, "access", frozenset({2}))
@@ -131,7 +175,9 @@ def in_points(form: str, skill: list[float], easy: list[float], access: Mapping[
     '+.256'
     """
     alone = np.diag(cells(form, np.array(skill), np.array(easy)))
-    return f"{np.mean([share * (1 - alone[i]) for i, share in access.items()]):+.3f}".replace("0.", ".")
+    return f"{np.mean([share * (1 - alone[i]) for i, share in access.items()]):+.3f}".replace(
+        "0.", "."
+    )
 
 
 def _ceiling(size: int) -> list[float]:
@@ -153,7 +199,14 @@ def _pairs_and_a_loner(size: int) -> FloatArray:
     return np.append(np.arange(size - 1) // 2, size)
 
 
-def scores(form: str, skill: FloatArray, easy: FloatArray, access: FloatArray, items: int, rng: np.random.Generator):
+def scores(
+    form: str,
+    skill: FloatArray,
+    easy: FloatArray,
+    access: FloatArray,
+    items: int,
+    rng: np.random.Generator,
+):
     """Right or wrong [target, observer, item] by skill and predictability in (0, 1) and own access."""
     luck = rng.random((len(skill), len(skill), items))
     if form == "easy share":
@@ -172,7 +225,9 @@ def cells(form: str, skill: FloatArray, easy: FloatArray) -> FloatArray:
     if form in ("product", "easy share"):
         return np.asarray(np.outer(easy, skill))
     latent = special.logit(skill)[None, :] + special.logit(easy)[:, None]
-    return np.asarray(special.expit(latent) if form == "logistic" else 1 - np.exp(-np.exp(latent - 0.5)))
+    return np.asarray(
+        special.expit(latent) if form == "logistic" else 1 - np.exp(-np.exp(latent - 0.5))
+    )
 
 
 def plain(x: FloatArray) -> Drawn:
@@ -180,14 +235,20 @@ def plain(x: FloatArray) -> Drawn:
     return x, Specific(x, np.full(x.shape[:2], np.nan), ""), {}, None
 
 
-def drawn(form: str, skill: list[float], easy: list[float], access: dict[int, float] | None = None) -> Draw:
+def drawn(
+    form: str, skill: list[float], easy: list[float], access: dict[int, float] | None = None
+) -> Draw:
     """Scores without habits."""
     own = np.array([(access or {}).get(i, 0.0) for i in range(len(skill))])
     return lambda rng, items: plain(scores(form, np.array(skill), np.array(easy), own, items, rng))
 
 
-def leading(skill: list[float], easy: list[float], spread: float, rng: np.random.Generator, items: int) -> Drawn:
-    """Scores where at each item one answer leads by a margin, which moves all models alike; see the bank of matrices."""
+def leading(
+    skill: list[float], easy: list[float], spread: float, rng: np.random.Generator, items: int
+) -> Drawn:
+    """Scores where at each item one answer leads by a margin, which moves all models alike; see the
+    bank of matrices.
+    """
     margins = spread * rng.normal(size=items)
     gives, predicts = (
         rng.random((len(chances), items)) < special.expit(special.logit(chances)[:, None] + margins)
@@ -197,7 +258,9 @@ def leading(skill: list[float], easy: list[float], spread: float, rng: np.random
 
 
 def blocks(block: FloatArray, rng: np.random.Generator, items: int) -> Drawn:
-    """Look-alike models of unequal skill: each predicts those of its block as well as itself; one alone is no twin."""
+    """Look-alike models of unequal skill: each predicts those of its block as well as itself; one
+    alone is no twin.
+    """
     size, alike = len(block), block[:, None] == block
     alike = alike & (alike.sum(axis=1) > 1)
     latent = rng.normal(0, 0.8, size)[None, :] + rng.normal(0, 0.8, size)[:, None]
@@ -211,14 +274,18 @@ def rights(p: FloatArray, rng: np.random.Generator, items: int) -> Drawn:
 
 
 def expert(size: int, rng: np.random.Generator, items: int) -> Drawn:
-    """The first model predicts itself and its sibling in .88, everybody else in .50; the sibling is no expert."""
+    """The first model predicts itself and its sibling in .88, everybody else in .50; the sibling is
+    no expert.
+    """
     p = np.full((size, size), 0.5)
     p[[0, 1], 0] = 0.88
     return rights(p, rng, items)
 
 
 def outsider(size: int, rng: np.random.Generator, items: int) -> Drawn:
-    """All but the last are alike and know one another as well as themselves; so does the last itself, but nobody it."""
+    """All but the last are alike and know one another as well as themselves; so does the last
+    itself, but nobody it.
+    """
     return rights(np.where(_family(size, size - 1), 0.73, 0.5), rng, items)
 
 
@@ -232,8 +299,11 @@ def never(size: int, rng: np.random.Generator, items: int) -> Drawn:
     return x, Specific(below, specific.habit, ""), *rest
 
 
-def alike(size: int, logits: float, family: Callable[[int], FloatArray] | None, *, normal: bool = False) -> Draw:
-    """Graded skill and predictability on the logistic scale, and pairs that know one another beyond them.
+def alike(
+    size: int, logits: float, family: Callable[[int], FloatArray] | None, *, normal: bool = False
+) -> Draw:
+    """Graded skill and predictability on the logistic scale, and pairs that know one another beyond
+    them.
 
     Args:
         size: Models.
@@ -274,7 +344,8 @@ def replied() -> tuple[list[str], FloatArray]:
 
 
 def real(size: int, keys: int, sibling: bool, rng: np.random.Generator, items: int) -> Drawn:
-    """Each model predicts the words of a real model outside the matrix: of another family, or with `sibling` of its own.
+    """Each model predicts the words of a real model outside the matrix: of another family, or with
+    `sibling` of its own.
 
     A score is the mean of the first `keys` words.
     """
@@ -282,7 +353,11 @@ def real(size: int, keys: int, sibling: bool, rng: np.random.Generator, items: i
     order, chosen, outside = rng.permutation(len(family)), list[int](), list[int]()
     for model in order:
         taken = {*chosen, *outside, model}
-        other = [o for o in rng.permutation(len(family)) if o not in taken and (family[o] == family[model]) == sibling]
+        other = [
+            o
+            for o in rng.permutation(len(family))
+            if o not in taken and (family[o] == family[model]) == sibling
+        ]
         if len(chosen) < size and model not in outside and other:
             if sibling and family[model] in {family[one] for one in chosen}:
                 continue
@@ -292,9 +367,13 @@ def real(size: int, keys: int, sibling: bool, rng: np.random.Generator, items: i
     truth, said = codes[chosen][:, at, :keys], codes[outside][:, at, :keys]
 
     def graded(guess: FloatArray) -> FloatArray:
-        hit = np.where((truth[:, None] == NONE) | (guess[None] == NONE), np.nan, truth[:, None] == guess[None])
+        hit = np.where(
+            (truth[:, None] == NONE) | (guess[None] == NONE), np.nan, truth[:, None] == guess[None]
+        )
         known = ~np.isnan(hit)
-        return np.where(known.any(axis=3), np.nansum(hit, axis=3) / np.maximum(known.sum(axis=3), 1), np.nan)
+        return np.where(
+            known.any(axis=3), np.nansum(hit, axis=3) / np.maximum(known.sum(axis=3), 1), np.nan
+        )
 
     x, stood = graded(said), graded(truth)
     seen = {ALL: pd.Series("", pd.Index([f"q{i:04}" for i in range(len(at))]))}
@@ -302,7 +381,9 @@ def real(size: int, keys: int, sibling: bool, rng: np.random.Generator, items: i
 
 
 def without_habit(said: FloatArray, truth: FloatArray) -> Specific:
-    """`specific` of words [model, item, k] of which all items are alike, without tables: a hundred times as quick."""
+    """`specific` of words [model, item, k] of which all items are alike, without tables: a hundred
+    times as quick.
+    """
     size, items, keys = truth.shape
     words_ = np.unique(np.stack([said, truth]), return_inverse=True)
     a, b = words_[1].reshape(2, size, items, keys)
@@ -315,7 +396,9 @@ def without_habit(said: FloatArray, truth: FloatArray) -> Specific:
         met = (np.bincount(one, minlength=len(words_[0]))[other] - right) / pairs
         found[t, o, both, k], habit[t, o, k] = right - hits - met + hits.mean(), hits.mean()
     known = ~np.isnan(found)
-    scores_ = np.where(known.any(axis=3), np.nansum(found, axis=3) / np.maximum(known.sum(axis=3), 1), np.nan)
+    scores_ = np.where(
+        known.any(axis=3), np.nansum(found, axis=3) / np.maximum(known.sum(axis=3), 1), np.nan
+    )
     return Specific(scores_, habit.mean(axis=2), "habit")
 
 
@@ -326,11 +409,12 @@ def worded(
     constant: bool = False,
     kinds: Literal["", "column", "first word", "unseen"] = "",
 ) -> Draw:
-    """Words: a model says its commonest word with a chance of `habit`; it predicts that word, or with access the word.
+    """Words: a model says its commonest word with a chance of `habit`; it predicts that word, or
+    with access the word.
 
-    A `constant` model always predicts it; another one in as many cases as it says it. With `kinds` of items a model has
-    a commonest word for each, and the verdict sees the data set's column of them, the first word that tells them, or
-    nothing.
+    A `constant` model always predicts it; another one in as many cases as it says it. With `kinds`
+    of items a model has a commonest word for each, and the verdict sees the data set's column of
+    them, the first word that tells them, or nothing.
     """
     size, chance = len(habit), np.array(habit)[:, None]
     knowing = np.array([access.get(i, 0.0) for i in range(size)])[:, None]
@@ -346,7 +430,12 @@ def worded(
         x = (said[None] == truth[:, None]).astype(float)
         alike = _seen(kind, kinds)
         stood = (truth[None] == truth[:, None]).astype(float)
-        return x, specific(x, said[..., None], truth[..., None], alike), modes(truth[..., None], alike), stood
+        return (
+            x,
+            specific(x, said[..., None], truth[..., None], alike),
+            modes(truth[..., None], alike),
+            stood,
+        )
 
     return draw
 
@@ -359,7 +448,8 @@ def _seen(kind: FloatArray, kinds: str) -> Mapping[str, pd.Series]:
 
 
 def modes(truth: FloatArray, alike: Mapping[str, pd.Series]) -> dict[str, FloatArray]:
-    """The commonest truth [model, item, k] of the other items, and of those that are alike in something.
+    """The commonest truth [model, item, k] of the other items, and of those that are alike in
+    something.
 
     As `baseline_hits` has them; the mean over k.
     """
@@ -374,22 +464,32 @@ def modes(truth: FloatArray, alike: Mapping[str, pd.Series]) -> dict[str, FloatA
     return hits
 
 
-def specific(x: FloatArray, said: FloatArray, truth: FloatArray, alike: Mapping[str, pd.Series]) -> Specific:
+def specific(
+    x: FloatArray, said: FloatArray, truth: FloatArray, alike: Mapping[str, pd.Series]
+) -> Specific:
     """The item-specific scores of words [model, item, k] that were said of oneself and were true."""
     models, names = [f"m{i:02}" for i in range(len(x))], list(alike[ALL].index)
     t, o, i, k = (axis.ravel() for axis in np.indices((*x.shape, truth.shape[2])))
-    rows = pd.DataFrame({"target": np.array(models)[t], "observer": np.array(models)[o], "item": np.array(names)[i]})
-    right = np.where((truth[t, i, k] == NONE) | (said[o, i, k] == NONE), np.nan, truth[t, i, k] == said[o, i, k])
-    rows = rows.assign(key=k, value=right, truth=truth[t, i, k].astype(str), said=said[o, i, k].astype(str))
+    rows = pd.DataFrame(
+        {"target": np.array(models)[t], "observer": np.array(models)[o], "item": np.array(names)[i]}
+    )
+    right = np.where(
+        (truth[t, i, k] == NONE) | (said[o, i, k] == NONE), np.nan, truth[t, i, k] == said[o, i, k]
+    )
+    rows = rows.assign(
+        key=k, value=right, truth=truth[t, i, k].astype(str), said=said[o, i, k].astype(str)
+    )
     measure = Measure(acts=("answer",))
     return item_specific(rows, TaskMatrix("words", models, names, x, {}), measure, alike)
 
 
 def learner(size: int, share: float, rng: np.random.Generator, items: int) -> Drawn:
-    """The first model has an unseen habit that gets `KNOWN` on itself; shown examples, others learn a `share` of it.
+    """The first model has an unseen habit that gets `KNOWN` on itself; shown examples, others learn
+    a `share` of it.
 
-    Without examples every cell is .3. A learner is right where the habit is and where it learned it; the informed
-    observer is the best of as many learners as there are others, as in `selfprobe.studies.matrix.rows.closest`.
+    Without examples every cell is .3. A learner is right where the habit is and where it learned
+    it; the informed observer is the best of as many learners as there are others, as in
+    `selfprobe.studies.matrix.rows.closest`.
     """
     p = np.full((size, size), 0.3)
     p[0, 0] = KNOWN

@@ -1,4 +1,6 @@
-"""What is put in: a run's own pattern changes nothing; patterns over other tokens are matched by what both runs share."""
+"""What is put in: a run's own pattern changes nothing; patterns over other tokens are matched by
+what both runs share.
+"""
 
 from pathlib import Path
 
@@ -41,9 +43,9 @@ def test_a_recipient_without_tokens_between_gets_the_rest_rescaled() -> None:
 
 
 def test_a_recipient_that_looks_nowhere_between_gets_it_evenly() -> None:
-    assert aligned(weights([0.2, 0.5, 0.3]), weights([0.5, 0.0, 0.0, 0.5]), 1, 1)[0, 0].tolist() == pytest.approx(
-        [0.2, 0.25, 0.25, 0.3]
-    )
+    assert aligned(weights([0.2, 0.5, 0.3]), weights([0.5, 0.0, 0.0, 0.5]), 1, 1)[
+        0, 0
+    ].tolist() == pytest.approx([0.2, 0.25, 0.25, 0.3])
 
 
 def test_a_profile_spread_again_has_the_same_profile() -> None:
@@ -57,7 +59,9 @@ def test_a_profile_spread_again_has_the_same_profile() -> None:
 
 @pytest.mark.parametrize("family", ["llama", "gemma2"])
 @pytest.mark.parametrize("whole_tail", [False, True])
-def test_own_patterns_change_nothing_and_others_do(family: str, whole_tail: bool, tmp_path: Path) -> None:
+def test_own_patterns_change_nothing_and_others_do(
+    family: str, whole_tail: bool, tmp_path: Path
+) -> None:
     judge = judge_of(family)
     _, found = read_items(judge, tmp_path, 2)
     made = patching(found, (1,), into="direct", layers=3, heads=4, whole_tail=whole_tail)
@@ -85,6 +89,10 @@ def test_random_blocks_and_heads_are_others_than_those_given(tmp_path: Path) -> 
             assert not set(variant.heads) & {3, 5}
     groups = [variant.group for variant in made.variants]
     assert (
-        groups.count("introspective pattern, one head") == 8 and groups.count("introspective pattern, one block") == 2
+        groups.count("introspective pattern, one head") == 8
+        and groups.count("introspective pattern, one block") == 2
     )
-    assert groups.count("control: random heads") == 10 and 1 <= groups.count("control: random blocks") <= 5
+    assert (
+        groups.count("control: random heads") == 10
+        and 1 <= groups.count("control: random blocks") <= 5
+    )

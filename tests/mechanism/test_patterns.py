@@ -1,4 +1,6 @@
-"""The registered attention function: what it gives is what the model's own gives, and what it shows is the pattern."""
+"""The registered attention function: what it gives is what the model's own gives, and what it shows
+is the pattern.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -54,7 +56,9 @@ def judge_of(family: str, **more: Any) -> LocalModel:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_logits_are_those_of_the_models_own_attention_and_patterns_mix_the_values(family: str) -> None:
+def test_logits_are_those_of_the_models_own_attention_and_patterns_mix_the_values(
+    family: str,
+) -> None:
     judge = judge_of(family)
     ids = torch.randint(1, 250, (1, 40), generator=torch.Generator().manual_seed(0))
     with torch.inference_mode():
@@ -100,7 +104,9 @@ def test_entropy_of_even_weights_is_the_logarithm_of_their_number() -> None:
 
 
 @pytest.mark.parametrize("family", ["llama", "gemma2"])
-def test_the_lens_ends_at_the_models_logits_and_a_shared_prefix_changes_nothing(family: str, tmp_path: Path) -> None:
+def test_the_lens_ends_at_the_models_logits_and_a_shared_prefix_changes_nothing(
+    family: str, tmp_path: Path
+) -> None:
     judge = judge_of(family)
     _, (item, *_) = read_items(judge, tmp_path, 2)
     with checked_reading(judge, item) as sharing:
@@ -151,20 +157,31 @@ def test_a_cache_is_shared_in_half_precision_too_but_not_where_it_gives_other_st
     def turned(*arguments: Any, **options: Any) -> Any:
         for arm, inputs in right(*arguments, **options):
             count = inputs["input_ids"].shape[1]
-            yield arm, inputs | ({"position_ids": torch.arange(count)[None]} if inputs["use_cache"] else {})
+            yield (
+                arm,
+                inputs
+                | ({"position_ids": torch.arange(count)[None]} if inputs["use_cache"] else {}),
+            )
 
     monkeypatch.setattr(reading, "arm_inputs", turned)
     with checked_reading(judge, given[0]) as sharing:
         assert not sharing
 
 
-def test_a_model_without_an_attention_function_to_register_names_those_that_work(tmp_path: Path) -> None:
+def test_a_model_without_an_attention_function_to_register_names_those_that_work(
+    tmp_path: Path,
+) -> None:
     from transformers import MambaConfig
 
-    judge = random_judge(MambaConfig(vocab_size=257, hidden_size=32, num_hidden_layers=2, state_size=4))
+    judge = random_judge(
+        MambaConfig(vocab_size=257, hidden_size=32, num_hidden_layers=2, state_size=4)
+    )
     _, (item, *_) = read_items(judge, tmp_path, 2)
     with (
-        pytest.raises(NoPatterns, match=r"cannot be read by a registered function: .*works with Llama, Mistral"),
+        pytest.raises(
+            NoPatterns,
+            match=r"cannot be read by a registered function: .*works with Llama, Mistral",
+        ),
         checked_reading(judge, item),
     ):
         pass

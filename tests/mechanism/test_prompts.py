@@ -1,4 +1,6 @@
-"""The four prompts of a dilemma: the control has as many tokens as the introspective one, whatever the tokenizer."""
+"""The four prompts of a dilemma: the control has as many tokens as the introspective one, whatever
+the tokenizer.
+"""
 
 from pathlib import Path
 
@@ -10,11 +12,17 @@ from selfprobe.probes.tokens import Prompt
 from .tiny import planted, read_items
 
 
-def test_the_control_has_as_many_tokens_and_ends_as_the_direct_question_does(tmp_path: Path) -> None:
+def test_the_control_has_as_many_tokens_and_ends_as_the_direct_question_does(
+    tmp_path: Path,
+) -> None:
     judge = planted()
     for item in read_items(judge, tmp_path)[1]:
         assert list(item.prompts) == list(ARMS)
-        assert item.prompts["control"].length == item.prompts["introspective"].length > item.prompts["direct"].length
+        assert (
+            item.prompts["control"].length
+            == item.prompts["introspective"].length
+            > item.prompts["direct"].length
+        )
         for prompt in item.prompts.values():
             assert judge.tokenizer.decode(prompt.prefix).rstrip().endswith(OPENING)
         head, tail = item.ends("direct", "introspective")

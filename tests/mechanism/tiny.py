@@ -17,7 +17,9 @@ from ..probes.conftest import byte_tokenizer  # noqa: E402
 
 LAYERS, HEADS, WIDTH = 4, 4, 8
 WRITER, CARRIER, HEAD = 1, 2, 3
-"""The block whose head 0 sees the instruction's hyphens; the block and head that then look at the dilemma's "!"."""
+"""The block whose head 0 sees the instruction's hyphens; the block and head that then look at the
+dilemma's "!".
+"""
 ONE, FLAG, MARK, TRIGGER, ANSWER = range(5)
 """Directions of the residual stream: in every token; "asked to predict"; "!"; "-"; A less B."""
 STILL = 3
@@ -61,11 +63,12 @@ def llama(**more: Any) -> Any:
 
 
 def planted(*, carries: bool = True) -> LocalModel:
-    """A judge in which the introspective prompt moves the answer by one head's pattern, or in which nothing does.
+    """A judge in which the introspective prompt moves the answer by one head's pattern, or in which
+    nothing does.
 
-    Hyphens stand in the introspective prompt alone. Head 0 of `WRITER` brings FLAG to what follows them; with FLAG,
-    `HEAD` of `CARRIER` looks at the dilemma's "!" instead of everywhere, and brings ANSWER. All other heads look at all
-    tokens evenly and bring nothing.
+    Hyphens stand in the introspective prompt alone. Head 0 of `WRITER` brings FLAG to what follows
+    them; with FLAG, `HEAD` of `CARRIER` looks at the dilemma's "!" instead of everywhere, and
+    brings ANSWER. All other heads look at all tokens evenly and bring nothing.
     """
     from transformers import LlamaForCausalLM
 
@@ -86,9 +89,17 @@ def planted(*, carries: bool = True) -> LocalModel:
 
 
 def wire(
-    model: Any, block: int, head: int, *, query: tuple[int, float], key: int, value: tuple[int, int, float]
+    model: Any,
+    block: int,
+    head: int,
+    *,
+    query: tuple[int, float],
+    key: int,
+    value: tuple[int, int, float],
 ) -> None:
-    """One head: what asks (and how strongly), what is asked for, what is read there and where it is written."""
+    """One head: what asks (and how strongly), what is asked for, what is read there and where it is
+    written.
+    """
     attention, at = model.model.layers[block].self_attn, head * WIDTH + STILL
     attention.q_proj.weight[at, query[0]] = query[1]
     attention.k_proj.weight[at, key] = 1.0

@@ -1,4 +1,6 @@
-"""A tiny model with a word a token, so that labels are single tokens; and studies with a known truth."""
+"""A tiny model with a word a token, so that labels are single tokens; and studies with a known
+truth.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -29,11 +31,16 @@ def word_tokenizer(template: str | None = TEMPLATE) -> Any:
 
     special = ["<unk>", "<user>", "<system>", "<assistant>", "<end>"]
     words = [*special, *dict.fromkeys([*BANK, *ASKED.split(), *map(str, range(40))])]
-    backend = Tokenizer(models.WordLevel(vocab={word: i for i, word in enumerate(words)}, unk_token="<unk>"))
+    backend = Tokenizer(
+        models.WordLevel(vocab={word: i for i, word in enumerate(words)}, unk_token="<unk>")
+    )
     backend.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     backend.decoder = decoders.WordPiece()
     made = PreTrainedTokenizerFast(
-        tokenizer_object=backend, unk_token="<unk>", additional_special_tokens=special[1:], padding_side="left"
+        tokenizer_object=backend,
+        unk_token="<unk>",
+        additional_special_tokens=special[1:],
+        padding_side="left",
     )
     made.chat_template = template
     return made
@@ -65,9 +72,15 @@ MASS = 0.9
 
 
 def planted(
-    strength: dict[str, float], *, taught: int = 40, held_out: int = 20, permuted: bool = False, seed: int = 0
+    strength: dict[str, float],
+    *,
+    taught: int = 40,
+    held_out: int = 20,
+    permuted: bool = False,
+    seed: int = 0,
 ) -> Induced:
-    """What a model would say that adds `strength` (in log-probability, by kind) to its own labels of each question.
+    """What a model would say that adds `strength` (in log-probability, by kind) to its own labels
+    of each question.
 
     permuted: its answers to questions about itself follow the labels of other questions.
     """
@@ -79,7 +92,9 @@ def planted(
     after = []
     for k in range(2):
         answers, said = study.answers(k), rng.normal(size=shape) * 0.3 - 6
-        own = np.where(answers >= 0, answers, np.stack([rng.choice(50, 2, replace=False) for _ in texts]))
+        own = np.where(
+            answers >= 0, answers, np.stack([rng.choice(50, 2, replace=False) for _ in texts])
+        )
         other = np.concatenate([np.roll(own[:taught], 7, axis=0), np.roll(own[taught:], 7, axis=0)])
         for c, asked in enumerate(COLUMNS):
             follows = other if permuted and asked.kind != "direct" else own

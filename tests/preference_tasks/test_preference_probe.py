@@ -37,7 +37,12 @@ def tiny_judge(**given: Any) -> Any:
 
 def own_rows(count: int = 24) -> list[dict[str, Any]]:
     return [
-        {"id": f"q{i}", "question": f"one {i}", "text_1": f"{'ab'[i % 2]}{i}", "text_2": f"{'ba'[i % 2]}!"}
+        {
+            "id": f"q{i}",
+            "question": f"one {i}",
+            "text_1": f"{'ab'[i % 2]}{i}",
+            "text_2": f"{'ba'[i % 2]}!",
+        }
         | {"label": 1 + i % 2}
         for i in range(count)
     ]
@@ -58,7 +63,13 @@ def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
         judge.tokenizer.save_pretrained(folder / f"model{seed}")
     data = written(folder / "one.jsonl", own_rows())
     settings = FitSettings(seeds=2, folds=2, resamples=100)
-    run_probes(str(folder / "model0"), [data], folder / "probes", settings=settings, progress=lambda _: None)
+    run_probes(
+        str(folder / "model0"),
+        [data],
+        folder / "probes",
+        settings=settings,
+        progress=lambda _: None,
+    )
     return folder
 
 
@@ -75,17 +86,23 @@ def metrics(log: EvalLog) -> dict[str, float]:
 def test_held_out_pairs_get_the_score_on_the_probes_card(
     run_task: Run, fitted: Path, probe: str, tmp_path: Path
 ) -> None:
-    log = run_task(preference_probe(probe, str(fitted / "one.jsonl")), "none/none", tmp_path / "logs")
+    log = run_task(
+        preference_probe(probe, str(fitted / "one.jsonl")), "none/none", tmp_path / "logs"
+    )
     found, card = metrics(log), load_probe(Path(probe)).card
     assert found["n"] == 12 and found["accuracy"] == pytest.approx(card.test_scores["accuracy"])
     assert found["auroc"] == pytest.approx(card.test_scores["auroc"]) and "own_accuracy" in found
     assert (log.eval.metadata or {})["seen_in_training_left_out"] == 12
     assert (log.eval.metadata or {})["probe_layer"] == load_probe(Path(probe)).probe.layer
     held = {str(s.id) for s in log.samples or []}
-    assert len(held) == 12 and all((s.metadata["group"] not in card.train_groups) for s in log.samples or [])
+    assert len(held) == 12 and all(
+        (s.metadata["group"] not in card.train_groups) for s in log.samples or []
+    )
 
 
-def test_each_decision_is_in_the_log_and_no_state(run_task: Run, fitted: Path, probe: str, tmp_path: Path) -> None:
+def test_each_decision_is_in_the_log_and_no_state(
+    run_task: Run, fitted: Path, probe: str, tmp_path: Path
+) -> None:
     log = run_task("selfprobe/preference_probe", "none/none", tmp_path / "logs", limit=3, task_args={"probe": probe, "dataset": str(fitted / "one.jsonl")})  # fmt: skip
     assert metrics(log)["n"] == 3
     for sample in log.samples or []:
@@ -109,12 +126,15 @@ def test_the_model_can_lie_elsewhere_and_mockllm_will_do(
 
 def test_a_probe_of_another_model_is_refused_before_anything_runs(fitted: Path, probe: str) -> None:
     with pytest.raises(
-        InputError, match=r"was fitted to .*model0 \(local-.*not to this model \(local-.*Fit a probe for"
+        InputError,
+        match=r"was fitted to .*model0 \(local-.*not to this model \(local-.*Fit a probe for",
     ):
         preference_probe(probe, str(fitted / "one.jsonl"), model=str(fitted / "model1"))
 
 
-def test_a_missing_file_a_pickle_and_another_safetensors_file_are_refused(fitted: Path, tmp_path: Path) -> None:
+def test_a_missing_file_a_pickle_and_another_safetensors_file_are_refused(
+    fitted: Path, tmp_path: Path
+) -> None:
     data = str(fitted / "one.jsonl")
     with pytest.raises(InputError, match=r"no file or folder 'gone.safetensors'; looked at"):
         preference_probe("gone.safetensors", data)
@@ -135,23 +155,33 @@ def test_weights_that_are_only_pickle_are_refused(fitted: Path, probe: str, tmp_
         preference_probe(probe, str(fitted / "one.jsonl"), model=str(tmp_path))
 
 
-def test_a_data_set_of_which_all_was_learnt_from_is_an_error(fitted: Path, probe: str, tmp_path: Path) -> None:
+def test_a_data_set_of_which_all_was_learnt_from_is_an_error(
+    fitted: Path, probe: str, tmp_path: Path
+) -> None:
     groups = set(load_probe(Path(probe)).card.train_groups)
     from selfprobe.data.public_pairs import load_pairs
 
     seen = {p.id for p in load_pairs(str(fitted / "one.jsonl")).pairs if p.group in groups}
     data = written(tmp_path / "seen.jsonl", [row for row in own_rows() if row["id"] in seen])
-    with pytest.raises(InputError, match="trained on the questions of all 12 pairs of .*nothing is held out"):
+    with pytest.raises(
+        InputError, match="trained on the questions of all 12 pairs of .*nothing is held out"
+    ):
         preference_probe(probe, data)
 
 
-def test_what_cannot_be_read_is_unscored_with_its_reason(run_task: Run, probe: str, tmp_path: Path) -> None:
+def test_what_cannot_be_read_is_unscored_with_its_reason(
+    run_task: Run, probe: str, tmp_path: Path
+) -> None:
     rows = own_rows(3)
     rows[0] |= {"text_2": "long " * 500, "question": "new 0"}
     rows[1] |= {"text_1": "same", "text_2": "Same ", "question": "new 1"}
     rows[2] |= {"question": "new 2"}
     found = metrics(
-        run_task(preference_probe(probe, written(tmp_path / "d.jsonl", rows)), "none/none", tmp_path / "logs")
+        run_task(
+            preference_probe(probe, written(tmp_path / "d.jsonl", rows)),
+            "none/none",
+            tmp_path / "logs",
+        )
     )
     assert found["unscored_too_long"] == pytest.approx(1 / 3) == found["unscored_equal_texts"]
     assert found["n"] == 1 and "auroc" not in found

@@ -39,7 +39,9 @@ def test_the_text_with_the_higher_score_is_the_better_one(
     (tmp_path / "pairs.jsonl").write_text(json.dumps(pair))
     outputs = [ModelOutput.from_content("mockllm/model", text) for text in says]
     for output in outputs:
-        output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)  # or Inspect fetches a tokenizer
+        output.usage = ModelUsage(
+            input_tokens=1, output_tokens=1, total_tokens=2
+        )  # or Inspect fetches a tokenizer
     model = get_model("mockllm/model", custom_outputs=outputs)
     task = direct_scoring(str(tmp_path / "pairs.jsonl"))
     [log] = eval(task, model=model, log_dir=str(tmp_path), display="none", max_connections=1)
@@ -47,7 +49,9 @@ def test_the_text_with_the_higher_score_is_the_better_one(
 
 
 def test_a_pair_shows_its_question_and_both_texts_and_aims_at_the_better_one() -> None:
-    sample = record_to_sample({"id": "p", "question": "Why?", "text_1": "One.", "text_2": "Two.", "label": 2})
+    sample = record_to_sample(
+        {"id": "p", "question": "Why?", "text_1": "One.", "text_2": "Two.", "label": 2}
+    )
     assert (sample.id, sample.target) == ("p", "2")
     assert sample.input == "Why?\n\n[1]\nOne.\n\n[2]\nTwo."
 
@@ -84,7 +88,9 @@ def near(found: float, planted: float, n: int) -> bool:
 
 
 @pytest.mark.slow(8)
-def test_planted_accuracy_bias_ties_and_faults_are_recovered(run_task: Run, tmp_path: Path, mine: Any) -> None:
+def test_planted_accuracy_bias_ties_and_faults_are_recovered(
+    run_task: Run, tmp_path: Path, mine: Any
+) -> None:
     judge = "planted/a?prefers=.85&first=.25&tied=.15&malformed=.05"
     found = metrics(run_task(pairwise_preference(mine(90)), judge, tmp_path / "logs"))
     n = int(found["n"])
@@ -97,7 +103,9 @@ def test_planted_accuracy_bias_ties_and_faults_are_recovered(run_task: Run, tmp_
 
 
 @pytest.mark.slow(8)
-def test_scores_alone_recover_the_planted_accuracy(run_task: Run, tmp_path: Path, mine: Any) -> None:
+def test_scores_alone_recover_the_planted_accuracy(
+    run_task: Run, tmp_path: Path, mine: Any
+) -> None:
     path = mine(90)
     direct = metrics(run_task(direct_scoring(path), "planted/a?prefers=.85", tmp_path / "logs"))
     weighted = metrics(run_task(g_eval(path), "planted/a?prefers=.85", tmp_path / "logs"))
@@ -105,12 +113,16 @@ def test_scores_alone_recover_the_planted_accuracy(run_task: Run, tmp_path: Path
     assert weighted["tie_rate"] == 0 and weighted["auroc"] > 0.85
 
 
-def test_without_logprobs_answers_are_drawn_and_the_log_says_so(run_task: Run, tmp_path: Path, mine: Any) -> None:
+def test_without_logprobs_answers_are_drawn_and_the_log_says_so(
+    run_task: Run, tmp_path: Path, mine: Any
+) -> None:
     log = run_task(pairwise_preference(mine(3), draws=4), "planted/a?mute=1", tmp_path / "logs")
     assert metrics(log)["from_logprobs"] == 0 and "mass" not in metrics(log)
     sample = (log.samples or [])[0]
     assert set(sample.store_as(Record).answers) == {
-        name for order in ("shown", "swapped") for name in (order, *(f"{order}#{r}" for r in range(1, 5)))
+        name
+        for order in ("shown", "swapped")
+        for name in (order, *(f"{order}#{r}" for r in range(1, 5)))
     }
     score = next(iter((sample.scores or {}).values()))
     assert (score.metadata or {})["read"] == {"shown": "draws", "swapped": "draws"}
@@ -125,7 +137,11 @@ def test_without_logprobs_answers_are_drawn_and_the_log_says_so(run_task: Run, t
 
 
 def sent(log: EvalLog) -> list[list[tuple[str, str]]]:
-    events = [e for e in resolve_sample_attachments((log.samples or [])[0], "full").events if isinstance(e, ModelEvent)]
+    events = [
+        e
+        for e in resolve_sample_attachments((log.samples or [])[0], "full").events
+        if isinstance(e, ModelEvent)
+    ]
     return sorted([(m.role, m.text) for m in e.input] for e in events)
 
 
@@ -138,10 +154,15 @@ def test_the_prompts_of_both_orders(run_task: Run, tmp_path: Path, mine: Any) ->
     sentence = "Between Choice 1 and Choice 2, the more helpful response is Choice"
     asked = "\n\nReply with one digit alone, 1 or 2, that completes this sentence:\n" + sentence
     plain = sent(run_task(pairwise_preference(mine(1)), "planted/a", tmp_path / "logs"))
-    assert plain == [[("user", comparison.format(*texts) + asked)] for texts in ((one, two), (two, one))]
-    filled = sent(run_task(pairwise_preference(mine(1), prefill=True), "planted/a", tmp_path / "logs"))
+    assert plain == [
+        [("user", comparison.format(*texts) + asked)] for texts in ((one, two), (two, one))
+    ]
+    filled = sent(
+        run_task(pairwise_preference(mine(1), prefill=True), "planted/a", tmp_path / "logs")
+    )
     assert filled == [
-        [("user", comparison.format(*texts)), ("assistant", sentence + " ")] for texts in ((one, two), (two, one))
+        [("user", comparison.format(*texts)), ("assistant", sentence + " ")]
+        for texts in ((one, two), (two, one))
     ]
 
 
@@ -151,31 +172,54 @@ def test_the_question_and_the_items_name_of_the_command_are_in_the_prompt(
     asked = pairwise_preference(mine(1), question="more honest", item="answer")
     for prompt in sent(run_task(asked, "planted/a", tmp_path / "logs")):
         text = prompt[0][1]
-        assert "Which is more honest?" in text and "the following two answers:" in text and "helpful" not in text
+        assert (
+            "Which is more honest?" in text
+            and "the following two answers:" in text
+            and "helpful" not in text
+        )
 
 
 def test_the_score_prompts_and_the_settings(run_task: Run, tmp_path: Path, mine: Any) -> None:
     log = run_task(direct_scoring(mine(1)), "planted/a", tmp_path / "logs")
-    assert [prompt[0][1].split("\n")[3] for prompt in sent(log)] == ["answer 0 of one kind", "answer 0 of the other"]
+    assert [prompt[0][1].split("\n")[3] for prompt in sent(log)] == [
+        "answer 0 of one kind",
+        "answer 0 of the other",
+    ]
     event = next(
-        e for e in resolve_sample_attachments((log.samples or [])[0], "full").events if isinstance(e, ModelEvent)
+        e
+        for e in resolve_sample_attachments((log.samples or [])[0], "full").events
+        if isinstance(e, ModelEvent)
     )
-    assert (event.config.temperature, event.config.logprobs, event.config.top_logprobs) == (0, True, 20)
+    assert (event.config.temperature, event.config.logprobs, event.config.top_logprobs) == (
+        0,
+        True,
+        20,
+    )
 
 
 def test_a_record_becomes_one_sample(mine: Any) -> None:
     sample = next(iter(pairwise_preference(mine(1)).dataset))
-    assert sample.input == "What of number 0?\n\n[1]\nanswer 0 of one kind\n\n[2]\nanswer 0 of the other"
+    assert (
+        sample.input
+        == "What of number 0?\n\n[1]\nanswer 0 of one kind\n\n[2]\nanswer 0 of the other"
+    )
     assert sample.target == str(rows(1)[0]["label"]) and (sample.metadata or {})["group"]
 
 
 # ---- replay, names, data
 
 
-def test_g_eval_replays_the_answers_of_direct_scoring(run_task: Run, tmp_path: Path, mine: Any) -> None:
+def test_g_eval_replays_the_answers_of_direct_scoring(
+    run_task: Run, tmp_path: Path, mine: Any
+) -> None:
     path, logs = mine(4), tmp_path / "logs"
     run_task("selfprobe/direct_scoring", "planted/a", logs, task_args={"dataset": path})
-    again = run_task("selfprobe/g_eval", "planted/a", logs, task_args={"dataset": path, "observer_log": str(logs)})
+    again = run_task(
+        "selfprobe/g_eval",
+        "planted/a",
+        logs,
+        task_args={"dataset": path, "observer_log": str(logs)},
+    )
     fresh = run_task(g_eval(path), "planted/a", tmp_path / "fresh")
     assert metrics(again) == metrics(fresh) and not again.stats.model_usage
 
@@ -191,9 +235,14 @@ def test_a_csv_and_a_local_copy_of_a_public_set_are_read(tmp_path: Path) -> None
     assert loaded.metadata["ties_left_out"] == 1
     copy = tmp_path / "copy.jsonl"
     copy.write_text(
-        json.dumps({"input": "Q", "output_1": "a", "output_2": "b", "label": 2, "subset": "Natural"}) + "\n"
+        json.dumps(
+            {"input": "Q", "output_1": "a", "output_2": "b", "label": 2, "subset": "Natural"}
+        )
+        + "\n"
     )
-    assert [(row["context"], row["label"]) for row in preferences(f"llmbar={copy}").table.rows] == [("Q", 2)]
+    assert [(row["context"], row["label"]) for row in preferences(f"llmbar={copy}").table.rows] == [
+        ("Q", 2)
+    ]
 
 
 def test_llmbar_itself_where_it_is(root: Path) -> None:
@@ -211,7 +260,8 @@ def test_llmbar_itself_where_it_is(root: Path) -> None:
 @pytest.mark.parametrize("task", TASKS)
 def test_an_unknown_data_set_lists_the_known_ones(task: Any) -> None:
     with pytest.raises(
-        ValueError, match=r"unknown data set 'nothing': expected one of ours, llmbar, .*NAME=PATH, or a .jsonl"
+        ValueError,
+        match=r"unknown data set 'nothing': expected one of ours, llmbar, .*NAME=PATH, or a .jsonl",
     ):
         task("nothing")
     with pytest.raises(InputError, match=r"no file or folder 'gone.jsonl'; looked at"):
@@ -223,7 +273,9 @@ def test_an_unknown_data_set_lists_the_known_ones(task: Any) -> None:
 
 
 def test_a_row_without_a_column_or_with_a_wrong_label_is_named(mine: Any) -> None:
-    with pytest.raises(InputError, match=r"row 1: no text_2; expected id, question, text_1, text_2"):
+    with pytest.raises(
+        InputError, match=r"row 1: no text_2; expected id, question, text_1, text_2"
+    ):
         pairwise_preference(mine(1, text_2=""))
     with pytest.raises(InputError, match=r"label must be 1, 2, 'tie' or left out, got 3"):
         pairwise_preference(mine(1, label=3))
@@ -237,9 +289,14 @@ def test_draws_must_be_positive(mine: Any) -> None:
 @pytest.mark.parametrize("task", [direct_scoring, g_eval])
 def test_a_set_that_only_has_comparisons_cannot_be_scored(task: Any, tmp_path: Path) -> None:
     path = tmp_path / "t.tsv"
-    lines = ["He ate.\tHow long?\t5 minutes\tyes\tDuration", "He ate.\tHow long?\t5 years\tno\tDuration"]
+    lines = [
+        "He ate.\tHow long?\t5 minutes\tyes\tDuration",
+        "He ate.\tHow long?\t5 years\tno\tDuration",
+    ]
     path.write_text("\n".join(lines))
-    with pytest.raises(InputError, match="direct scoring is defined for .*'mctaco' only has comparisons"):
+    with pytest.raises(
+        InputError, match="direct scoring is defined for .*'mctaco' only has comparisons"
+    ):
         task(f"mctaco={path}")
 
 
@@ -252,8 +309,12 @@ def test_equal_texts_are_not_asked_about(run_task: Run, tmp_path: Path, mine: An
 def test_one_class_and_no_labels(run_task: Run, tmp_path: Path, mine: Any) -> None:
     found = metrics(run_task(pairwise_preference(mine(4, label=1)), "planted/a", tmp_path / "logs"))
     assert "auroc" not in found and found["n"] == 4 and found["baseline_constant"] == 1
-    found = metrics(run_task(pairwise_preference(mine(4, label=None)), "planted/a", tmp_path / "logs"))
-    assert found["n"] == 0 and found["unscored"] == 0 and "accuracy" not in found and "said_1" in found
+    found = metrics(
+        run_task(pairwise_preference(mine(4, label=None)), "planted/a", tmp_path / "logs")
+    )
+    assert (
+        found["n"] == 0 and found["unscored"] == 0 and "accuracy" not in found and "said_1" in found
+    )
 
 
 def answering(output: Callable[[], ModelOutput]) -> Any:
@@ -266,8 +327,14 @@ def answering(output: Callable[[], ModelOutput]) -> Any:
 
 
 @pytest.mark.parametrize("task", TASKS)
-def test_a_pair_longer_than_the_context_is_unscored(run_task: Run, tmp_path: Path, mine: Any, task: Any) -> None:
-    long = answering(lambda: ModelOutput.from_content("mockllm/model", "1 too many tokens", stop_reason="model_length"))
+def test_a_pair_longer_than_the_context_is_unscored(
+    run_task: Run, tmp_path: Path, mine: Any, task: Any
+) -> None:
+    long = answering(
+        lambda: ModelOutput.from_content(
+            "mockllm/model", "1 too many tokens", stop_reason="model_length"
+        )
+    )
     assert metrics(run_task(task(mine(1)), long, tmp_path / "logs"))["unscored_too_long"] == 1
 
 
@@ -286,5 +353,8 @@ def test_faults_are_counted_by_reason(
 
 
 def test_planted_judges_are_deterministic(run_task: Run, tmp_path: Path, mine: Any) -> None:
-    first, again = (metrics(run_task(pairwise_preference(mine(6)), "planted/b", tmp_path / str(i))) for i in (1, 2))
+    first, again = (
+        metrics(run_task(pairwise_preference(mine(6)), "planted/b", tmp_path / str(i)))
+        for i in (1, 2)
+    )
     assert first == again

@@ -15,7 +15,14 @@ METHODS = ("supervised", "unsupervised", "random direction", "no model (TF-IDF)"
 
 
 def number(value: float = 0.6, **names: Any) -> dict[str, Any]:
-    return names | {"value": value, "low": value - 0.1, "high": value + 0.1, "n": 40, "unit": "question", "reason": ""}
+    return names | {
+        "value": value,
+        "low": value - 0.1,
+        "high": value + 0.1,
+        "n": 40,
+        "unit": "question",
+        "reason": "",
+    }
 
 
 def tables(sets: tuple[str, ...] = ("llmbar", "mt_bench")) -> dict[str, pd.DataFrame]:
@@ -67,35 +74,57 @@ def texts(picture: Picture) -> list[str]:
 
 def test_every_table_has_its_pictures_and_an_absent_one_none() -> None:
     made = figures.drawn_pictures(tables())
-    assert set(made) == {"methods", "layers", "transfer", "cosine", "adversarial", "ablation", "components"}
+    assert set(made) == {
+        "methods",
+        "layers",
+        "transfer",
+        "cosine",
+        "adversarial",
+        "ablation",
+        "components",
+    }
     names = [picture.name for pictures in made.values() for picture in pictures]
     assert len(names) == len(set(names)) and "methods-llmbar" in names
-    assert not any(b"nan" in picture.drawing.svg for pictures in made.values() for picture in pictures)
+    assert not any(
+        b"nan" in picture.drawing.svg for pictures in made.values() for picture in pictures
+    )
     assert figures.drawn_pictures({}) == {}
 
 
 def test_each_data_set_has_a_picture() -> None:
     sets = tuple(f"set{i}" for i in range(7))
     pictures = figures.method_pictures(tables(sets)["methods"])
-    assert [texts(picture)[0] for picture in pictures] == [f"{name} (40 questions)" for name in sets]
+    assert [texts(picture)[0] for picture in pictures] == [
+        f"{name} (40 questions)" for name in sets
+    ]
 
 
 def test_a_curve_stands_above_what_luck_finds_without_its_sign() -> None:
     given = tables(("llmbar",))
     given["floors"].loc[given["floors"].over.str.contains("signs"), "high"] = 0.99
     [picture] = figures.layer_pictures(given["layers"], given["floors"], given["methods"])
-    assert {"best layer on shuffled labels (mean to 95 %)", "prompting", "supervised"} <= set(texts(picture))
+    assert {"best layer on shuffled labels (mean to 95 %)", "prompting", "supervised"} <= set(
+        texts(picture)
+    )
     heights = {text.text: float(text.get("y") or 0) for text in ElementTree.fromstring(picture.drawing.svg)
                if text.tag.endswith("text") and text.get("text-anchor") == "end"}  # fmt: skip
     pixels = heights["0"] - heights["1"]
-    areas = [shape.get("points", "") for shape in ElementTree.fromstring(picture.drawing.svg) if shape.get("opacity")]
+    areas = [
+        shape.get("points", "")
+        for shape in ElementTree.fromstring(picture.drawing.svg)
+        if shape.get("opacity")
+    ]
     ends = sorted({float(point.split(",")[1]) for point in areas[-1].split()})
     assert (ends[1] - ends[0]) / pixels == pytest.approx(0.62 - 0.55, abs=0.002)
 
 
 def test_natural_subsets_come_first_and_are_named_so() -> None:
     [picture] = figures.adversarial_pictures(tables()["adversarial"])
-    names = [text for text in texts(picture) if text.partition(",")[0] in ("Natural", "Manual", "Neighbor")]
+    names = [
+        text
+        for text in texts(picture)
+        if text.partition(",")[0] in ("Natural", "Manual", "Neighbor")
+    ]
     assert names == ["Natural, natural", "Manual", "Neighbor"]
 
 
@@ -119,20 +148,34 @@ def test_models_of_several_sizes_are_a_line_a_method_and_a_picture_a_family() ->
 def test_of_random_directions_the_one_that_takes_most_is_drawn() -> None:
     rows = [
         number(change, dataset="llmbar", model="m", direction=direction)
-        for direction, change in (("none", 0.0), ("supervised", -0.3), ("random 1", -0.1), ("random 2", -0.2))
+        for direction, change in (
+            ("none", 0.0),
+            ("supervised", -0.3),
+            ("random 1", -0.1),
+            ("random 2", -0.2),
+        )
     ]
     [picture] = figures.change_pictures(pd.DataFrame(rows), stem="table2")
     assert "supervised −0.30" in picture.alt and "random −0.20" in picture.alt
 
 
 def test_models_are_lines_by_depth() -> None:
-    rows = [number(0.6, probe="supervised", model=m, depth=d, metric="f1") for m in "ab" for d in (0.2, 0.8)]
+    rows = [
+        number(0.6, probe="supervised", model=m, depth=d, metric="f1")
+        for m in "ab"
+        for d in (0.2, 0.8)
+    ]
     [picture] = figures.depth_pictures(pd.DataFrame(rows), title="llmbar", stem="depth-llmbar")
     assert {"a", "b", "llmbar: supervised"} <= set(texts(picture))
 
 
 def test_the_loss_of_a_judge_stands_beside_that_of_a_coin() -> None:
-    rows = pd.DataFrame([{"dataset": "d", "training": "adapter", "step": s, "loss": 0.7 - s / 100} for s in range(9)])
+    rows = pd.DataFrame(
+        [
+            {"dataset": "d", "training": "adapter", "step": s, "loss": 0.7 - s / 100}
+            for s in range(9)
+        ]
+    )
     [picture] = figures.loss_pictures(rows)
     assert {"adapter", "1 or 2 at random", "d"} <= set(texts(picture))
 
@@ -145,13 +188,19 @@ def test_numbers_in_the_report_carry_their_interval_or_the_reason() -> None:
     found = methods_text(tables()["methods"])
     assert len(found) == 2 * len(METHODS) and found.f1[0] == "0.60 [0.50, 0.70]"
     assert best(tables()).luck[0] == "0.55, 95 % below 0.62"
-    assert markdown(pd.DataFrame({"a": ["x|y"], "b": [1]})) == ["| a | b |", "| --- | --- |", "| x\\|y | 1 |"]
+    assert markdown(pd.DataFrame({"a": ["x|y"], "b": [1]})) == [
+        "| a | b |",
+        "| --- | --- |",
+        "| x\\|y | 1 |",
+    ]
 
 
 def test_cosines_are_drawn_as_magnitudes() -> None:
     given = tables()["cosine"].assign(cosine=-0.2, absolute=0.86)
     pictures = figures.cosine_pictures(given)
-    assert {text for picture in pictures for text in texts(picture) if text[:1].isdigit()} == {"0.86"}
+    assert {text for picture in pictures for text in texts(picture) if text[:1].isdigit()} == {
+        "0.86"
+    }
 
 
 def test_components_are_coloured_by_the_better_text() -> None:

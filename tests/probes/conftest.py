@@ -24,7 +24,9 @@ TEMPLATE = (
 
 
 def byte_tokenizer(template: str | None = TEMPLATE) -> Any:
-    """One token a byte, as the digits of Llama and Gemma are; the template has no system role, as Gemma's."""
+    """One token a byte, as the digits of Llama and Gemma are; the template has no system role, as
+    Gemma's.
+    """
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
@@ -38,7 +40,9 @@ def byte_tokenizer(template: str | None = TEMPLATE) -> Any:
     return tokenizer
 
 
-def tiny_judge(family: str = "llama", *, seed: int = 0, context: int = 4096, window: int = 4096) -> LocalModel:
+def tiny_judge(
+    family: str = "llama", *, seed: int = 0, context: int = 4096, window: int = 4096
+) -> LocalModel:
     """A judge of 3 blocks with random weights."""
     from transformers import Gemma2Config, Gemma2ForCausalLM, LlamaConfig, LlamaForCausalLM
 
@@ -55,10 +59,17 @@ def tiny_judge(family: str = "llama", *, seed: int = 0, context: int = 4096, win
         "initializer_range": 0.3,
     }
     if family == "gemma2":
-        model = Gemma2ForCausalLM(Gemma2Config(**shape, sliding_window=window, query_pre_attn_scalar=8))
+        model = Gemma2ForCausalLM(
+            Gemma2Config(**shape, sliding_window=window, query_pre_attn_scalar=8)
+        )
     else:
         model = LlamaForCausalLM(LlamaConfig(**shape))
-    return local_model(model.eval().requires_grad_(False), byte_tokenizer(), name=f"tiny-{family}", revision=f"r{seed}")
+    return local_model(
+        model.eval().requires_grad_(False),
+        byte_tokenizer(),
+        name=f"tiny-{family}",
+        revision=f"r{seed}",
+    )
 
 
 @pytest.fixture(scope="session")
@@ -116,34 +127,46 @@ def planted(
 ) -> tuple[Harvest, Any]:
     """A harvest with a known direction in layer 1 (of `layers`), and that direction.
 
-    strength: how far a preferred text moves the contrast along it, in units of the noise. position: how far the mere
-    order moves it along another, the same way in both orders. nuisance: spread along a third that says nothing of the
-    label but is antisymmetric too. flip: share of labels that are wrong. answers: how well P("1") knows.
+    strength: how far a preferred text moves the contrast along it, in units of the noise. position:
+    how far the mere order moves it along another, the same way in both orders. nuisance: spread
+    along a third that says nothing of the label but is antisymmetric too. flip: share of labels
+    that are wrong. answers: how well P("1") knows.
     """
     rng = np.random.default_rng(seed)
     directions = np.linalg.qr(rng.standard_normal((dimension, 3)))[0].T
     truth = rng.random(size) < 0.5
     labels = truth ^ (rng.random(size) < flip)
     pairs = [
-        Pair(f"p{i}", f"first {i}", f"second {i}", 1 if labels[i] else 2, group=f"g{i // per_group}")
+        Pair(
+            f"p{i}", f"first {i}", f"second {i}", 1 if labels[i] else 2, group=f"g{i // per_group}"
+        )
         for i in range(size)
     ]
     side_of = np.where(truth, 1.0, -1.0)
     odd = rng.standard_normal(size) * nuisance
-    placed = position * np.outer(rng.standard_normal(size), directions[1])  # the same in both orders
+    placed = position * np.outer(
+        rng.standard_normal(size), directions[1]
+    )  # the same in both orders
     hidden = rng.standard_normal((size, 2, 2, layers, dimension))  # [pair, order, side, layer, d]
     for order, sign in enumerate((1.0, -1.0)):
         for side, plus in enumerate((0.5, -0.5)):
-            shift = strength * np.outer(sign * side_of, directions[0]) + np.outer(sign * odd, directions[2])
+            shift = strength * np.outer(sign * side_of, directions[0]) + np.outer(
+                sign * odd, directions[2]
+            )
             hidden[:, order, side, 1] += plus * (shift + placed)
             hidden[:, order, side] += 5.0 + 3.0 * side  # means that differ between the sides
     margin = answers * side_of + rng.standard_normal(size)
     log_probs = np.zeros((size, 2, 2))
     log_probs[:, 0, 0], log_probs[:, 1, 0] = margin + 0.5, -margin + 0.5
-    identity = StatesIdentity("planted", f"s{seed}", "t", data_hash(pairs), "float32", "sdpa", 2, layers, dimension)
+    identity = StatesIdentity(
+        "planted", f"s{seed}", "t", data_hash(pairs), "float32", "sdpa", 2, layers, dimension
+    )
     store = Store.create(folder / identity.folder_name, identity, pairs)
     flat = torch.tensor(hidden.reshape(size * 2, 2, layers, dimension), dtype=torch.float32)
-    store.add(range(size * 2), States(flat, torch.tensor(log_probs.reshape(size * 2, 2), dtype=torch.float32)))
+    store.add(
+        range(size * 2),
+        States(flat, torch.tensor(log_probs.reshape(size * 2, 2), dtype=torch.float32)),
+    )
     store.flush()
     return open_harvest(store.folder), directions[0]
 

@@ -17,7 +17,10 @@ from .conftest import tiny_judge  # noqa: E402
 PROMPT = tuple(range(5, 45))
 TEXTS = [
     Text(PROMPT, state=True),
-    *(Text((*PROMPT, *ending), spoken=len(ending)) for ending in [(7, 8, 9), (7, 8, 10), (7, 11), (12,), (12, 13)]),
+    *(
+        Text((*PROMPT, *ending), spoken=len(ending))
+        for ending in [(7, 8, 9), (7, 8, 10), (7, 11), (12,), (12, 13)]
+    ),
     Text((*PROMPT[:30], 90, 91, 92), state=True),
     Text((*PROMPT[:30], 90, 91, 93, 94), spoken=1),
 ]
@@ -34,11 +37,15 @@ def test_together_is_as_plain_forwards_to_1e_4(family: str) -> None:
     assert shares(judge, TEXTS)
 
 
-def test_groups_of_any_size_give_the_same(llama: LocalModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_groups_of_any_size_give_the_same(
+    llama: LocalModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     whole = branched(llama, TEXTS)
     monkeypatch.setitem(branches.BRANCH_TOKENS, "cpu", 1)
     apart = branched(llama, TEXTS)
-    assert np.nanmax(np.abs(whole.totals - apart.totals)) < 1e-4 and np.allclose(whole.states, apart.states, atol=1e-4)
+    assert np.nanmax(np.abs(whole.totals - apart.totals)) < 1e-4 and np.allclose(
+        whole.states, apart.states, atol=1e-4
+    )
 
 
 def test_log_probabilities_are_those_of_a_softmax_by_hand(llama: LocalModel) -> None:
@@ -50,29 +57,41 @@ def test_log_probabilities_are_those_of_a_softmax_by_hand(llama: LocalModel) -> 
 
 def test_texts_that_share_nothing_and_a_single_text_are_read_too(llama: LocalModel) -> None:
     strangers = [Text((1, 2, 3), spoken=1), Text((4, 5), spoken=1, state=True)]
-    assert np.allclose(branched(llama, strangers).totals, branched(llama, strangers, sharing=False).totals, atol=1e-4)
+    assert np.allclose(
+        branched(llama, strangers).totals,
+        branched(llama, strangers, sharing=False).totals,
+        atol=1e-4,
+    )
     one = branched(llama, TEXTS[:1])
     assert np.allclose(one.states, branched(llama, TEXTS[:1], sharing=False).states, atol=1e-4)
 
 
-def test_a_window_that_hides_the_prompt_makes_each_read_by_itself(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_window_that_hides_the_prompt_makes_each_read_by_itself(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     with caplog.at_level(logging.WARNING):
         assert not shares(tiny_judge("gemma2", window=16), TEXTS)
-    assert "reads each continuation by itself" in caplog.text and "sliding window of 16" in caplog.text
+    assert (
+        "reads each continuation by itself" in caplog.text and "sliding window of 16" in caplog.text
+    )
 
 
-def test_a_mask_that_is_not_kept_is_noticed(llama: LocalModel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_mask_that_is_not_kept_is_noticed(
+    llama: LocalModel, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(
         branches,
         "_mask",
-        lambda ordered, place, tree, trunk: torch.ones(1, 1, len(ordered), trunk + len(ordered), dtype=torch.bool).tril(
-            trunk
-        ),
+        lambda ordered, place, tree, trunk: torch.ones(
+            1, 1, len(ordered), trunk + len(ordered), dtype=torch.bool
+        ).tril(trunk),
     )
     assert not shares(llama, TEXTS)
 
 
-def test_a_reply_is_the_most_probable_token_each_time_and_ends_with_the_turn(llama: LocalModel) -> None:
+def test_a_reply_is_the_most_probable_token_each_time_and_ends_with_the_turn(
+    llama: LocalModel,
+) -> None:
     said = replied(llama, PROMPT, 5)
     with torch.inference_mode():
         for k, token in enumerate(said):

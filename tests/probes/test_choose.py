@@ -9,7 +9,16 @@ import pytest
 import torch
 
 from selfprobe.probes import forward
-from selfprobe.probes.forward import WAYS, Reading, States, batches, choose, length_switches, off, states_of
+from selfprobe.probes.forward import (
+    WAYS,
+    Reading,
+    States,
+    batches,
+    choose,
+    length_switches,
+    off,
+    states_of,
+)
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.tokens import Prompt, encode
 
@@ -20,10 +29,14 @@ SHAPE = {"vocab_size": 257, "hidden_size": 32, "num_hidden_layers": 3}
 
 def prompts_of(*lengths: int) -> list[Prompt]:
     draw = torch.Generator().manual_seed(0)
-    return [Prompt(tuple(torch.randint(3, 250, (n,), generator=draw).tolist()), (5, 6)) for n in lengths]
+    return [
+        Prompt(tuple(torch.randint(3, 250, (n,), generator=draw).tolist()), (5, 6)) for n in lengths
+    ]
 
 
-def read(judge: LocalModel, prompts: Sequence[Prompt], reading: Reading, batch_tokens: int = 1024) -> States:
+def read(
+    judge: LocalModel, prompts: Sequence[Prompt], reading: Reading, batch_tokens: int = 1024
+) -> States:
     made = [
         states_of(judge, [prompts[i] for i in batch], reading.way)
         for batch in batches(prompts, range(len(prompts)), batch_tokens, reading)
@@ -36,15 +49,21 @@ def test_auto_takes_the_tree_mask_where_it_is_right(llama: LocalModel, gemma: Lo
         assert choose(judge, encode(judge.tokenizer, some_pairs()), "auto").way == "tree_mask"
 
 
-def test_a_fall_back_is_logged_and_a_named_way_never_falls_back(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_fall_back_is_logged_and_a_named_way_never_falls_back(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     judge = tiny_judge("gemma2", window=64)
     prompts = encode(judge.tokenizer, some_pairs(2))
     with caplog.at_level(logging.WARNING):
         reading = choose(judge, prompts, "auto")
     assert reading.way == "shared_cache"
     assert "sliding window of 64" in caplog.text
-    assert off(read(judge, prompts, reading), alone(judge, prompts)).largest < 1e-5, "also past the window"
-    with pytest.raises(ValueError, match="tree_mask cannot be used with tiny-gemma2.*sliding window"):
+    assert off(read(judge, prompts, reading), alone(judge, prompts)).largest < 1e-5, (
+        "also past the window"
+    )
+    with pytest.raises(
+        ValueError, match="tree_mask cannot be used with tiny-gemma2.*sliding window"
+    ):
         choose(judge, prompts, "tree_mask")
 
 
@@ -76,7 +95,9 @@ def test_a_way_that_raises_is_a_fall_back_as_one_that_differs(
         "tree_mask is not used for tiny-llama: it fails (TypeError: forward() got an unexpected keyword argument "
         "'position_ids')" in caplog.text
     )
-    with pytest.raises(ValueError, match=r"tree_mask cannot be used with tiny-llama: it fails \(TypeError"):
+    with pytest.raises(
+        ValueError, match=r"tree_mask cannot be used with tiny-llama: it fails \(TypeError"
+    ):
         choose(llama, prompts, "tree_mask")
 
 
@@ -118,16 +139,35 @@ def test_a_state_space_model_is_tried_on_plain_forwards_alone(
     monkeypatch.setitem(WAYS, "tree_mask", scans)
     monkeypatch.setitem(WAYS, "shared_cache", scans)
     assert choose(tiny_family(mamba()), prompts_of(9, 20), "auto").way == "two_forwards"
-    assert "tree_mask is not used for tiny-mamba: its blocks mix neighbouring tokens without attention" in caplog.text
-    assert "shared_cache is not used for tiny-mamba: it goes on from no key-value cache" in caplog.text
+    assert (
+        "tree_mask is not used for tiny-mamba: its blocks mix neighbouring tokens without attention"
+        in caplog.text
+    )
+    assert (
+        "shared_cache is not used for tiny-mamba: it goes on from no key-value cache" in caplog.text
+    )
 
 
 def long_rope() -> LocalModel:
     from transformers import Phi3Config
 
-    rope = {"rope_type": "longrope", "rope_theta": 1e4, "short_factor": [1.0] * 4, "long_factor": [4.0] * 4}
-    heads = {"num_attention_heads": 4, "intermediate_size": 48, "pad_token_id": 0, "initializer_range": 0.3}
-    positions = {"max_position_embeddings": 512, "original_max_position_embeddings": 50, "rope_parameters": rope}
+    rope = {
+        "rope_type": "longrope",
+        "rope_theta": 1e4,
+        "short_factor": [1.0] * 4,
+        "long_factor": [4.0] * 4,
+    }
+    heads = {
+        "num_attention_heads": 4,
+        "intermediate_size": 48,
+        "pad_token_id": 0,
+        "initializer_range": 0.3,
+    }
+    positions = {
+        "max_position_embeddings": 512,
+        "original_max_position_embeddings": 50,
+        "rope_parameters": rope,
+    }
     return tiny_family(Phi3Config(**SHAPE, **heads, **positions))
 
 
@@ -137,10 +177,14 @@ def test_states_under_a_long_rope_do_not_depend_on_the_longest_prompt_of_the_bat
     for wanted in ("auto", "two_forwards"):
         reading = choose(judge, prompts, wanted)  # type: ignore[arg-type]
         assert off(read(judge, prompts, reading), alone(judge, prompts)).largest < 1e-5
-        reading = replace(reading, apart_past=None)  # as of a model whose states are wider than prompts are long
+        reading = replace(
+            reading, apart_past=None
+        )  # as of a model whose states are wider than prompts are long
         assert list(batches(prompts, range(6), 1024, reading)) == [[0, 1, 2], [3, 4, 5]]
         assert off(read(judge, prompts, reading), alone(judge, prompts)).largest < 1e-5
-    with pytest.raises(ValueError, match="positions are turned anew past 50 tokens, and a cache would keep the old"):
+    with pytest.raises(
+        ValueError, match="positions are turned anew past 50 tokens, and a cache would keep the old"
+    ):
         choose(judge, prompts, "shared_cache")
     assert choose(judge, prompts[:2], "shared_cache").way == "shared_cache", "all of them are short"
 
@@ -161,7 +205,9 @@ def test_a_mask_that_lets_one_side_see_the_other_is_found_in_each_precision(
         return mask
 
     monkeypatch.setattr(torch, "eye", leaking)
-    assert str(choose(judge, prompts, "tree_mask")) == "tree_mask, one length a batch", "that needs no mask"
+    assert str(choose(judge, prompts, "tree_mask")) == "tree_mask, one length a batch", (
+        "that needs no mask"
+    )
     monkeypatch.setattr(forward, "forks", lambda model: False)
     with pytest.raises(ValueError, match="tree_mask cannot be used with tiny-llama"):
         choose(judge, prompts, "tree_mask")
@@ -182,7 +228,8 @@ def test_what_reads_in_both_directions_is_refused() -> None:
     for block in judge.blocks:
         block.self_attn.is_causal = False
     with pytest.raises(
-        ValueError, match=r"tiny-llama \(LlamaForCausalLM\) cannot be read: its words depend on the tok"
+        ValueError,
+        match=r"tiny-llama \(LlamaForCausalLM\) cannot be read: its words depend on the tok",
     ):
         choose(judge, prompts_of(9), "auto")
 
@@ -197,21 +244,30 @@ def test_blocks_that_run_twice_are_refused() -> None:
 def test_a_model_that_fails_by_itself_is_refused_in_a_line() -> None:
     judge = tiny_judge()
     judge.model.model.embed_tokens = torch.nn.Embedding(4, 32)
-    with pytest.raises(ValueError, match=r"cannot be read: a plain forward fails \(IndexError: index out of range"):
+    with pytest.raises(
+        ValueError, match=r"cannot be read: a plain forward fails \(IndexError: index out of range"
+    ):
         choose(judge, prompts_of(9), "auto")
 
 
 def test_a_way_that_there_is_not_is_named(llama: LocalModel) -> None:
-    with pytest.raises(ValueError, match="path must be one of auto, shared_cache, tree_mask, two_forwards, got 'tree'"):
+    with pytest.raises(
+        ValueError,
+        match="path must be one of auto, shared_cache, tree_mask, two_forwards, got 'tree'",
+    ):
         choose(llama, prompts_of(9), "tree")  # type: ignore[arg-type]
 
 
 def test_a_model_in_training_mode_is_refused_with_what_to_do() -> None:
     from transformers import LlamaConfig
 
-    judge = tiny_family(LlamaConfig(**SHAPE, num_attention_heads=4, attention_dropout=0.3, initializer_range=0.3))
+    judge = tiny_family(
+        LlamaConfig(**SHAPE, num_attention_heads=4, attention_dropout=0.3, initializer_range=0.3)
+    )
     judge.model.train()
-    with pytest.raises(ValueError, match="the same text read twice .*: it is in training mode, so call its eval"):
+    with pytest.raises(
+        ValueError, match="the same text read twice .*: it is in training mode, so call its eval"
+    ):
         choose(judge, prompts_of(9, 20), "auto")
 
 
@@ -222,10 +278,16 @@ def test_batches_hold_at_most_their_tokens_and_at_least_one_row() -> None:
 
 def test_prompts_of_different_lengths_share_no_batch_where_padding_is_wrong() -> None:
     prompts = [Prompt(tuple(range(n)), (1, 2)) for n in (3, 3, 8, 8, 9)]
-    assert list(batches(prompts, range(5), 1000, Reading("two_forwards", mixed=False))) == [[0, 1], [2, 3], [4]]
+    assert list(batches(prompts, range(5), 1000, Reading("two_forwards", mixed=False))) == [
+        [0, 1],
+        [2, 3],
+        [4],
+    ]
 
 
-def test_long_prompts_share_no_batch_with_other_lengths_under_the_tree_mask(llama: LocalModel) -> None:
+def test_long_prompts_share_no_batch_with_other_lengths_under_the_tree_mask(
+    llama: LocalModel,
+) -> None:
     """A state of this model has 32 numbers."""
     prompts = prompts_of(9, 20, 39, 39, 60)
     reading = choose(llama, prompts, "auto")

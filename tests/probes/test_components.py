@@ -1,4 +1,6 @@
-"""Figure 1's first two components, and how supervised and unsupervised directions lie to each other."""
+"""Figure 1's first two components, and how supervised and unsupervised directions lie to each
+other.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -30,14 +32,24 @@ def test_the_first_component_sorts_the_pairs_where_a_preference_is_planted(plant
 def test_both_components_are_scikit_learns_on_the_training_half(plant: Plant) -> None:
     harvest, _ = plant(strength=6.0, nuisance=4.0)
     fits = fit_all(harvest, replace(PRESETS["paper"], seeds=1, resamples=100))
-    table, states, train = components_table(fits), harvest.layer(2).astype(float), fits.halves[0].train
-    x = (states[:, 0, 0] - states[train, 0, 0].mean(axis=0)) - (states[:, 0, 1] - states[train, 0, 1].mean(axis=0))
+    table, states, train = (
+        components_table(fits),
+        harvest.layer(2).astype(float),
+        fits.halves[0].train,
+    )
+    x = (states[:, 0, 0] - states[train, 0, 0].mean(axis=0)) - (
+        states[:, 0, 1] - states[train, 0, 1].mean(axis=0)
+    )
     oracle = PCA(2).fit(x[train])
     for k, name in enumerate(("first", "second")):
-        assert np.abs(x @ oracle.components_[k]) == pytest.approx(np.abs(table[name].to_numpy()), abs=1e-6)
+        assert np.abs(x @ oracle.components_[k]) == pytest.approx(
+            np.abs(table[name].to_numpy()), abs=1e-6
+        )
 
 
-def test_supervised_and_unsupervised_directions_of_one_half_are_compared_in_magnitude(plant: Plant) -> None:
+def test_supervised_and_unsupervised_directions_of_one_half_are_compared_in_magnitude(
+    plant: Plant,
+) -> None:
     harvest, _ = plant(strength=6.0)
     fits = fit_all(harvest, FitSettings(seeds=3, resamples=100))
     (row,) = cosine_table({"one": fits}, layer=1).query("probe == @BOTH").itertuples()
@@ -48,5 +60,7 @@ def test_supervised_and_unsupervised_directions_of_one_half_are_compared_in_magn
     assert row.absolute == pytest.approx(np.mean(by_hand)) and row.absolute > 0.8
     flipped = fit_all(harvest, FitSettings(seeds=3, resamples=100, orientation="none"))
     (other,) = cosine_table({"one": flipped}, layer=1).query("probe == @BOTH").itertuples()
-    assert other.absolute == pytest.approx(row.absolute), "the sign of a component moves no magnitude"
+    assert other.absolute == pytest.approx(row.absolute), (
+        "the sign of a component moves no magnitude"
+    )
     assert BOTH in set(cosine_table({"one": fits}).probe)

@@ -1,4 +1,6 @@
-"""Where other families keep their blocks and their final norm, and what is taken out of their states."""
+"""Where other families keep their blocks and their final norm, and what is taken out of their
+states.
+"""
 
 from typing import Any
 
@@ -39,7 +41,10 @@ def family(name: str) -> LocalModel:
 def test_a_direction_is_taken_out_after_every_block_and_the_final_norm(name: str) -> None:
     judge, direction = family(name), np.arange(1.0, 33.0)
     p = torch.tensor(direction, dtype=torch.float32)
-    with ablated(judge, direction), recorded([*judge.blocks, final_norm(judge.model)], lambda out: out) as kept:
+    with (
+        ablated(judge, direction),
+        recorded([*judge.blocks, final_norm(judge.model)], lambda out: out) as kept,
+    ):
         judge.model(torch.tensor([[5, 6, 7]]))
     assert len(kept) == 4
     for states in kept:
@@ -59,7 +64,12 @@ def test_answers_without_a_direction_are_those_of_a_plain_forward(name: str) -> 
 def test_the_blocks_of_llama_4_are_found_though_its_decoder_is_the_whole_model() -> None:
     from transformers import Llama4TextConfig
 
-    heads = {"num_key_value_heads": 2, "head_dim": 8, "intermediate_size": 48, "intermediate_size_mlp": 48}
+    heads = {
+        "num_key_value_heads": 2,
+        "head_dim": 8,
+        "intermediate_size": 48,
+        "intermediate_size_mlp": 48,
+    }
     judge = tiny_family(Llama4TextConfig(**NEW, **heads, num_local_experts=2, pad_token_id=0))
     assert len(decoder_blocks(judge.model)) == 3
     assert final_norm(judge.model) is judge.model.model.norm
@@ -69,10 +79,16 @@ def test_a_model_without_a_known_final_norm_is_refused_before_the_work() -> None
     from transformers import OpenAIGPTConfig
 
     judge = tiny_family(OpenAIGPTConfig(**OLD))
-    with pytest.raises(ValueError, match="OpenAIGPTLMHeadModel has no final norm beside its blocks .* cannot be ablat"):
+    with pytest.raises(
+        ValueError,
+        match="OpenAIGPTLMHeadModel has no final norm beside its blocks .* cannot be ablat",
+    ):
         answers(judge, some_pairs(1), {"some": np.ones(32)})
 
 
 def test_a_model_without_blocks_is_no_decoder() -> None:
-    with pytest.raises(ValueError, match="expected a decoder with its blocks in one of layers, h, blocks, got Linear"):
+    with pytest.raises(
+        ValueError,
+        match="expected a decoder with its blocks in one of layers, h, blocks, got Linear",
+    ):
         decoder_blocks(torch.nn.Linear(2, 2))

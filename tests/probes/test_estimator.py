@@ -1,4 +1,6 @@
-"""`ContrastProbe`: a scikit-learn classifier on arrays and harvests, whose probes are those of the command line."""
+"""`ContrastProbe`: a scikit-learn classifier on arrays and harvests, whose probes are those of the
+command line.
+"""
 
 import pickle
 from collections.abc import Callable
@@ -21,8 +23,12 @@ from selfprobe.probes.probe_file import load_probe
 KINDS = ("supervised", "mean_difference", "unsupervised", "ccs")
 
 
-def states(size: int = 120, *, d: int = 12, strength: float = 3.0, seed: int = 0) -> tuple[Any, Any, Any]:
-    """States [pair, layer, order, side, d] with a direction in layer 1 of 3, labels 1 and 2, and that direction."""
+def states(
+    size: int = 120, *, d: int = 12, strength: float = 3.0, seed: int = 0
+) -> tuple[Any, Any, Any]:
+    """States [pair, layer, order, side, d] with a direction in layer 1 of 3, labels 1 and 2, and
+    that direction.
+    """
     rng = np.random.default_rng(seed)
     direction = rng.standard_normal(d)
     direction /= np.linalg.norm(direction)
@@ -30,7 +36,9 @@ def states(size: int = 120, *, d: int = 12, strength: float = 3.0, seed: int = 0
     x = rng.standard_normal((size, 3, 2, 2, d))
     for order, swap in enumerate((1, -1)):
         for side, plus in enumerate((0.5, -0.5)):
-            x[:, 1, order, side] += plus * strength * np.outer(swap * np.where(y == 1, 1, -1), direction) + 4 * side
+            x[:, 1, order, side] += (
+                plus * strength * np.outer(swap * np.where(y == 1, 1, -1), direction) + 4 * side
+            )
     return x, y, direction
 
 
@@ -52,7 +60,9 @@ def test_swapped_texts_have_the_other_probability(kind: Any) -> None:
     x, y, _ = states()
     probe = ContrastProbe(kind).fit(x[:80], y[:80])
     swapped = x[80:, :, ::-1]
-    np.testing.assert_allclose(probe.predict_proba(x[80:])[:, 0], probe.predict_proba(swapped)[:, 1])
+    np.testing.assert_allclose(
+        probe.predict_proba(x[80:])[:, 0], probe.predict_proba(swapped)[:, 1]
+    )
 
 
 def test_probabilities_are_calibrated_out_of_fold() -> None:
@@ -87,7 +97,8 @@ def test_the_three_layouts_agree_and_one_of_anything_else_is_named() -> None:
         np.testing.assert_allclose(other.probe_.direction, whole.probe_.direction, atol=1e-6)
     assert (whole.probe_.layer, one.probe_.layer, differences.probe_.layer) == (1, 1, 0)
     with pytest.raises(
-        ValueError, match=r"states must be a Harvest or an array \[pair, d_model\].*got shape \(120, 2, 12\)"
+        ValueError,
+        match=r"states must be a Harvest or an array \[pair, d_model\].*got shape \(120, 2, 12\)",
     ):
         ContrastProbe().fit(x[:, 1, 0], y)
     with pytest.raises(ValueError, match="X has states of width 11, the probe is of width 12"):
@@ -100,7 +111,10 @@ def test_any_two_classes_do_and_the_first_stands_for_text_1() -> None:
     x, y, _ = states()
     names = np.where(y == 1, "first", "second")
     probe = ContrastProbe(layer=1).fit(x, names)
-    assert probe.classes_.tolist() == ["first", "second"] and set(probe.predict(x)) == {"first", "second"}
+    assert probe.classes_.tolist() == ["first", "second"] and set(probe.predict(x)) == {
+        "first",
+        "second",
+    }
     assert ((probe.preference(x) > 0) == (probe.predict(x) == "first")).all()
     np.testing.assert_array_equal(probe.decision_function(x), -probe.preference(x))
 
@@ -118,7 +132,9 @@ def test_clone_grid_search_and_pickle_work_on_arrays() -> None:
 
 def test_grid_search_works_on_a_harvest_and_reads_its_labels(plant: Callable[..., Any]) -> None:
     harvested, _ = plant(size=120)
-    search = GridSearchCV(ContrastProbe(c=1.0), {"layer": [0, 1]}, cv=2).fit(harvested, harvested.labels)
+    search = GridSearchCV(ContrastProbe(c=1.0), {"layer": [0, 1]}, cv=2).fit(
+        harvested, harvested.labels
+    )
     assert search.best_params_ == {"layer": 1}
     half = harvested[np.arange(0, 120, 2)]
     assert len(half) == 60 and half.pairs[1] == harvested.pairs[2]
@@ -135,21 +151,37 @@ def test_the_command_line_fits_the_same_probe(kind: Any, plant: Callable[..., An
     train = fits.halves[0].train
     ours = ContrastProbe(kind).fit(harvested[train])
     theirs = fits.probes[kind][0][fits.chosen(kind)[0]]
-    assert (ours.probe_.layer, ours.probe_.c == theirs.c or kind != "supervised") == (theirs.layer, True)
+    assert (ours.probe_.layer, ours.probe_.c == theirs.c or kind != "supervised") == (
+        theirs.layer,
+        True,
+    )
     np.testing.assert_allclose(ours.probe_.direction, theirs.direction, rtol=1e-6, atol=1e-9)
 
 
 def test_a_saved_probe_comes_back_with_its_card(tmp_path: Path, plant: Callable[..., Any]) -> None:
     harvested, _ = plant(size=120)
     probe = ContrastProbe().fit(harvested[:80])
-    probe.save(tmp_path / "p.safetensors", dataset="mine", test_scores={"accuracy": probe.score(harvested[80:])})
+    probe.save(
+        tmp_path / "p.safetensors",
+        dataset="mine",
+        test_scores={"accuracy": probe.score(harvested[80:])},
+    )
     card = load_probe(tmp_path / "p.safetensors", revision="s0").card
-    assert (card.model, card.dataset, card.train_pairs, len(card.train_groups)) == ("planted", "mine", 80, 160)
+    assert (card.model, card.dataset, card.train_pairs, len(card.train_groups)) == (
+        "planted",
+        "mine",
+        80,
+        160,
+    )
     again = ContrastProbe.load(tmp_path / "p.safetensors")
-    np.testing.assert_allclose(again.predict_proba(harvested), probe.predict_proba(harvested), rtol=1e-4)
+    np.testing.assert_allclose(
+        again.predict_proba(harvested), probe.predict_proba(harvested), rtol=1e-4
+    )
     assert again.card() == card and again.probe_.kind == "supervised"
     x, y, _ = states()
-    with pytest.raises(ValueError, match=r"a probe's file says text 1 or 2, but the classes are \[False, True\]"):
+    with pytest.raises(
+        ValueError, match=r"a probe's file says text 1 or 2, but the classes are \[False, True\]"
+    ):
         ContrastProbe().fit(x, y == 1).save(tmp_path / "x.safetensors")
     ContrastProbe("mean_difference").fit(x, y).save(tmp_path / "x.safetensors")
     assert load_probe(tmp_path / "x.safetensors").card.model == ""
@@ -161,7 +193,9 @@ def test_states_of_another_model_are_refused(tmp_path: Path, plant: Callable[...
     probe.save(tmp_path / "p.safetensors")
     other = replace(harvested, identity=replace(harvested.identity, model="another", revision="s9"))
     for one in (probe, ContrastProbe.load(tmp_path / "p.safetensors")):
-        with pytest.raises(ValueError, match=r"fitted to planted \(s0\), and these are states of another \(s9\)"):
+        with pytest.raises(
+            ValueError, match=r"fitted to planted \(s0\), and these are states of another \(s9\)"
+        ):
             one.score(other)
     x = other.layer(probe.probe_.layer)
     assert probe.preference(x).shape == (120,), "an array says nothing of its model"
@@ -171,7 +205,9 @@ def test_what_is_saved_can_be_loaded(tmp_path: Path) -> None:
     x, y, _ = states()
     ContrastProbe(c=np.float32(0.1)).fit(x, y).save(tmp_path / "p.safetensors")  # type: ignore[arg-type]
     assert ContrastProbe.load(tmp_path / "p.safetensors").probe_.c > 0
-    with pytest.raises(ValueError, match="the probe's direction is all 0: its states do not differ"):
+    with pytest.raises(
+        ValueError, match="the probe's direction is all 0: its states do not differ"
+    ):
         ContrastProbe().fit(np.zeros_like(x), y).save(tmp_path / "zero.safetensors")
     assert not (tmp_path / "zero.safetensors").exists()
 
@@ -180,11 +216,15 @@ def test_without_labels_there_is_a_direction_and_no_probability(plant: Callable[
     harvested, _ = plant(size=120)
     probe = ContrastProbe("unsupervised", orientation="logit", layer=1).fit(harvested)
     assert probe.score(harvested) > 0.9
-    with pytest.raises(ValueError, match="saw no labels of both kinds, so it has no probabilities: use preference"):
+    with pytest.raises(
+        ValueError, match="saw no labels of both kinds, so it has no probabilities: use preference"
+    ):
         probe.predict_proba(harvested)
     x, y, _ = states()
     ContrastProbe("ccs", orientation="none", layer=1).fit(x)
-    with pytest.raises(ValueError, match="kind 'supervised', .* requires y to be passed, but the target y is None"):
+    with pytest.raises(
+        ValueError, match="kind 'supervised', .* requires y to be passed, but the target y is None"
+    ):
         ContrastProbe().fit(x)
     with pytest.raises(ValueError, match="orientation logit needs the model's own answers"):
         ContrastProbe("ccs", orientation="logit").fit(x, y)
@@ -193,7 +233,10 @@ def test_without_labels_there_is_a_direction_and_no_probability(plant: Callable[
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"kind": "svm"}, "kind must be one of supervised, unsupervised, mean_difference, ccs, got 'svm'"),
+        (
+            {"kind": "svm"},
+            "kind must be one of supervised, unsupervised, mean_difference, ccs, got 'svm'",
+        ),
         ({"layer": "best"}, "layer must be chosen, last or a block's number from 0, got 'best'"),
         ({"layer": -1}, "layer must be chosen, last or a block's number"),
         ({"orders": "second"}, "orders must be one of first, both, got 'second'"),
@@ -216,7 +259,10 @@ def test_a_wrong_parameter_is_named_when_it_is_used(given: dict[str, Any], messa
     ("y", "message"),
     [
         ([1] * 24, "one class alone, 1: nothing to learn from|only label"),
-        ([0, 1, 2] * 8, "Only binary classification is supported. The type of the target is multiclass"),
+        (
+            [0, 1, 2] * 8,
+            "Only binary classification is supported. The type of the target is multiclass",
+        ),
         ([1, 2], "inconsistent numbers of samples: 24 pairs, 24 groups, 2 labels"),
     ],
 )

@@ -83,7 +83,10 @@ def test_halves_of_some_subsets_test_on_all_others_but_no_seen_question() -> Non
 
 def test_a_question_is_seen_whatever_its_group_is_called() -> None:
     seen = questions([Pair("a", "x", "y", 1, context="Q", group="g7")])
-    elsewhere = [Pair("b", "v", "w", 1, context="q "), Pair("c", "v", "w", 1, context="R", group="g7")]
+    elsewhere = [
+        Pair("b", "v", "w", 1, context="q "),
+        Pair("c", "v", "w", 1, context="R", group="g7"),
+    ]
     assert held_out(seen, [*elsewhere, Pair("d", "v", "w", 1, context="R")]) == [False, False, True]
 
 
@@ -110,7 +113,9 @@ def test_a_planted_direction_is_found_in_its_layer(plant: Plant) -> None:
 def test_both_orders_take_position_out(plant: Plant) -> None:
     harvested, _ = plant(size=300, strength=2.0, position=6.0)
     methods = methods_table(fit_all(harvested, QUICK))
-    both, one = (value(methods, method=f"unsupervised{x}", metric="f1").value for x in ("", ", one order"))
+    both, one = (
+        value(methods, method=f"unsupervised{x}", metric="f1").value for x in ("", ", one order")
+    )
     assert both > one + 0.05
     first = fit_all(harvested, replace(QUICK, orders="first"))
     position = first.probes["unsupervised"][0][1].direction
@@ -129,11 +134,16 @@ def test_a_stronger_nuisance_wins_the_component_but_not_the_regression(plant: Pl
 def test_f1_of_margins_is_sklearns_where_a_tie_says_neither() -> None:
     rng = np.random.default_rng(0)
     truth, scores = rng.random(80) < 0.3, np.round(rng.standard_normal(80), 1)
-    signs, labels = np.where(truth, 1, -1), {"labels": [-1, 1], "average": "weighted", "zero_division": 0}
+    signs, labels = (
+        np.where(truth, 1, -1),
+        {"labels": [-1, 1], "average": "weighted", "zero_division": 0},
+    )
     assert 0 in scores, "a tie says neither"
     assert signed_f1(truth, scores) == pytest.approx(f1_score(signs, np.sign(scores), **labels))
     constant = np.ones(80)
-    assert signed_f1(truth, constant) == pytest.approx(f1_score(truth, constant > 0, average="weighted"))
+    assert signed_f1(truth, constant) == pytest.approx(
+        f1_score(truth, constant > 0, average="weighted")
+    )
 
 
 def test_without_a_direction_the_interval_holds_one_half(plant: Plant) -> None:
@@ -152,7 +162,11 @@ def test_the_interval_covers_one_half_as_often_as_it_says(plant: Plant) -> None:
         harvested, _ = plant(size=120, layers=2, dimension=12, strength=0.0, seed=seed)
         fits = fit_all(harvested, FitSettings(seeds=1, folds=2, c=1.0))
         found = estimate(
-            fits.scores["supervised"][:, 1], harvested.labels == 1, harvested.groups, "auroc", resamples=200
+            fits.scores["supervised"][:, 1],
+            harvested.labels == 1,
+            harvested.groups,
+            "auroc",
+            resamples=200,
         )
         missed += not found.low < 0.5 < found.high
     assert missed <= 6  # 5 % of 40 is 2
@@ -168,7 +182,9 @@ def test_the_floor_predicts_what_the_best_of_layers_finds_on_noise(plant: Plant)
         test = ~np.isnan(table[0])
         truth = harvested.labels[test] == 1
         found = max(signed_f1(truth, sign * row[test]) for row in table for sign in (1, -1))
-        floor = selection_floor(fits.scores["unsupervised"], harvested.labels == 1, harvested.groups, both_signs=True)
+        floor = selection_floor(
+            fits.scores["unsupervised"], harvested.labels == 1, harvested.groups, both_signs=True
+        )
         best.append(found)
         floors.append(floor.mean)
         over += found > floor.high
@@ -196,7 +212,12 @@ def test_none_reports_both_signs_and_leaks_are_marked(plant: Plant) -> None:
     harvested, _ = plant(size=120)
     paper = all_scores(fit_all(harvested, replace(PRESETS["paper"], seeds=1)))
     np.testing.assert_array_equal(paper["unsupervised"][0], -paper["unsupervised, flipped"][0])
-    assert "LEAKS" in all_scores(fit_all(harvested, replace(PRESETS["released-code"], seeds=1)))["unsupervised"][1]
+    assert (
+        "LEAKS"
+        in all_scores(fit_all(harvested, replace(PRESETS["released-code"], seeds=1)))[
+            "unsupervised"
+        ][1]
+    )
     assert "LEAKS" not in all_scores(fit_all(harvested, QUICK))["unsupervised"][1]
 
 
@@ -233,7 +254,10 @@ def test_own_answers_speak_of_the_first_text_in_both_orders(plant: Plant) -> Non
 
 def test_subsets_are_scored_apart(plant: Plant) -> None:
     harvested, _ = plant(size=160)
-    pairs = tuple(replace(p, subset="Natural" if i < 100 else "Neighbor") for i, p in enumerate(harvested.pairs))
+    pairs = tuple(
+        replace(p, subset="Natural" if i < 100 else "Neighbor")
+        for i, p in enumerate(harvested.pairs)
+    )
     fits = fit_all(replace(harvested, pairs=pairs), QUICK, train_subsets=("Natural",))
     table = subsets_table(fits)
     assert value(table, subset="Neighbor", method="supervised", metric="f1").n == 60
@@ -270,7 +294,9 @@ def test_metrics_of_the_tables_are_those_of_the_evaluation() -> None:
         assert found.low < expected < found.high
 
 
-def test_the_tfidf_control_learns_words_and_weights_from_the_training_half_alone(plant: Plant) -> None:
+def test_the_tfidf_control_learns_words_and_weights_from_the_training_half_alone(
+    plant: Plant,
+) -> None:
     harvested, _ = plant(size=60)
     vocabulary = [f"word{i}" for i in range(20)]
     drawn = np.random.default_rng(0).choice(vocabulary, (2, 60, 6))
@@ -281,15 +307,21 @@ def test_the_tfidf_control_learns_words_and_weights_from_the_training_half_alone
     (half,) = split_pairs(pairs, replace(QUICK, seeds=1))
     before = no_model(pairs, [half])[0]
     changed, *others = half.test
-    pairs[changed] = replace(pairs[changed], text_1="word1 word1 unheard of", label=3 - (pairs[changed].label or 0))
+    pairs[changed] = replace(
+        pairs[changed], text_1="word1 word1 unheard of", label=3 - (pairs[changed].label or 0)
+    )
     after = no_model(pairs, [half])[0]
     assert after[changed] != before[changed]
     np.testing.assert_array_equal(after[others], before[others])
     assert np.isnan(after[half.train]).all() and not np.isnan(after[half.test]).any()
 
 
-@pytest.mark.parametrize("texts", [("4", "5"), ("alpha beats beta", "beta beats alpha")], ids=["no words", "one bag"])
-def test_texts_whose_words_tell_nothing_have_no_tfidf_score(plant: Plant, texts: tuple[str, str]) -> None:
+@pytest.mark.parametrize(
+    "texts", [("4", "5"), ("alpha beats beta", "beta beats alpha")], ids=["no words", "one bag"]
+)
+def test_texts_whose_words_tell_nothing_have_no_tfidf_score(
+    plant: Plant, texts: tuple[str, str]
+) -> None:
     harvested, _ = plant(size=40)
     pairs = [replace(p, text_1=texts[0], text_2=texts[1]) for p in harvested.pairs]
     assert np.isnan(no_model(pairs, split_pairs(pairs, QUICK))).all()
@@ -297,18 +329,24 @@ def test_texts_whose_words_tell_nothing_have_no_tfidf_score(plant: Plant, texts:
 
 def test_length_alone_is_told_apart_from_a_preference(plant: Plant) -> None:
     harvested, _ = plant(size=120)
-    pairs = [replace(p, text_1="x" * (9 if p.label == 2 else 5), text_2="y" * 7) for p in harvested.pairs]
+    pairs = [
+        replace(p, text_1="x" * (9 if p.label == 2 else 5), text_2="y" * 7) for p in harvested.pairs
+    ]
     halves_of = split_pairs(pairs, QUICK)
     scores = by_length(pairs, halves_of)
     truth = np.array([p.label == 1 for p in pairs])
     for row, half in zip(scores, halves_of, strict=True):
-        assert ((row[half.test] > 0) == truth[half.test]).all(), "the shorter is better, as the training half says"
+        assert ((row[half.test] > 0) == truth[half.test]).all(), (
+            "the shorter is better, as the training half says"
+        )
         assert np.isnan(row[half.train]).all()
     worse = next(i for i in halves_of[0].test if not truth[i])
     assert scores[0, worse] == pytest.approx(-np.log(10 / 8))  # (9 + 1) characters against (7 + 1)
 
 
-def test_a_layer_and_a_sign_from_few_labels_are_said_and_a_regression_on_them_is_shown(plant: Plant) -> None:
+def test_a_layer_and_a_sign_from_few_labels_are_said_and_a_regression_on_them_is_shown(
+    plant: Plant,
+) -> None:
     harvested, _ = plant(size=300, strength=3.0)
     fits = fit_all(harvested, QUICK)
     found = all_scores(fits)
@@ -318,12 +356,16 @@ def test_a_layer_and_a_sign_from_few_labels_are_said_and_a_regression_on_them_is
     assert few.learnt is not None and few.learnt.sum(axis=1).tolist() == [32, 32]
     for half, seen in zip(fits.halves, few.learnt, strict=True):
         assert set(np.flatnonzero(seen)) == set(half.few) <= set(half.train)
-    supervised, poorer = (value(methods_table(fits), method=m, metric="auroc") for m in ("supervised", few_name(32)))
+    supervised, poorer = (
+        value(methods_table(fits), method=m, metric="auroc") for m in ("supervised", few_name(32))
+    )
     assert 0.6 < poorer.value < supervised.value
     logit = all_scores(fit_all(harvested, replace(QUICK, orientation="logit")))
     assert few_name(32) not in logit and "these" not in logit["unsupervised"].note
     one_label = fit_all(harvested, replace(QUICK, orientation="few:1"))
-    assert np.isnan(all_scores(one_label)[few_name(1)].scores).all(), "one label teaches no regression"
+    assert np.isnan(all_scores(one_label)[few_name(1)].scores).all(), (
+        "one label teaches no regression"
+    )
 
 
 def few_name(count: int) -> str:
@@ -335,13 +377,20 @@ def test_differences_are_paired_and_name_what_they_are_against(plant: Plant) -> 
     fits = fit_all(harvested, QUICK)
     fits.untrained = fit_all(plant(size=300, strength=0.0)[0], QUICK)
     methods, found = methods_table(fits), differences_table(fits)
-    for other in ("prompting", "no model (length)", "no model (TF-IDF)", "random weights, supervised"):
+    for other in (
+        "prompting",
+        "no model (length)",
+        "no model (TF-IDF)",
+        "random weights, supervised",
+    ):
         both = [value(methods, method=m, metric="auroc").value for m in ("supervised", other)]
         row = value(found, probe="supervised", against=other, metric="auroc")
         assert row.value == pytest.approx(both[0] - both[1])
         assert 0 < row.low < row.high < 1, other
     assert value(found, probe="supervised", against="random direction", metric="auroc").low > 0
-    assert abs(value(methods, method="random weights, supervised", metric="auroc").value - 0.5) < 0.12
+    assert (
+        abs(value(methods, method="random weights, supervised", metric="auroc").value - 0.5) < 0.12
+    )
 
 
 def test_a_run_says_how_much_probability_the_asked_answers_have_and_how_often_luck_reaches_the_probe(
@@ -353,7 +402,9 @@ def test_a_run_says_how_much_probability_the_asked_answers_have_and_how_often_lu
     assert mass.value == pytest.approx(0.03) and mass.low <= 0.03 <= mass.high < 0.5
     scores, truth, groups = np.ones((1, 1, 40)), np.arange(40) % 2 == 0, np.arange(40)
     scores[0, 0] = np.where(truth, 1.0, -1.0)
-    floor = selection_floor(scores, truth, groups, both_signs=False, metric="auroc", shuffles=99, reached=1.0)
+    floor = selection_floor(
+        scores, truth, groups, both_signs=False, metric="auroc", shuffles=99, reached=1.0
+    )
     assert floor.p_value == 0.01 and floor.reached == 1.0
     assert math.isnan(selection_floor(scores, truth, groups, both_signs=False, shuffles=9).p_value)
 
@@ -362,8 +413,12 @@ def test_one_tested_question_gives_no_interval_and_says_so() -> None:
     scores = np.array([[np.nan, np.nan, 1.0, -1.0], [np.nan, np.nan, 2.0, 1.0]])
     groups = np.array(["a", "b", "c", "c"])
     truth = np.array([True, False, True, False])
-    got = estimate(scores, truth, groups, "auroc", resamples=100, learnt=np.isnan(scores), less=-scores)
-    assert got.value == 1.0 and math.isnan(got.low) and got.reason == "no interval from one question"
+    got = estimate(
+        scores, truth, groups, "auroc", resamples=100, learnt=np.isnan(scores), less=-scores
+    )
+    assert (
+        got.value == 1.0 and math.isnan(got.low) and got.reason == "no interval from one question"
+    )
 
 
 def test_a_probe_that_learnt_nothing_is_not_above_random_weights(plant: Plant) -> None:
@@ -377,12 +432,16 @@ def test_a_probe_that_learnt_nothing_is_not_above_random_weights(plant: Plant) -
 
 def test_results_by_aspect_and_their_unweighted_mean(plant: Plant) -> None:
     harvested, _ = plant(size=200)
-    pairs = tuple(replace(p, aspect="coherence" if i < 150 else "fluency") for i, p in enumerate(harvested.pairs))
+    pairs = tuple(
+        replace(p, aspect="coherence" if i < 150 else "fluency")
+        for i, p in enumerate(harvested.pairs)
+    )
     table = aspects_table(fit_all(replace(harvested, pairs=pairs), QUICK))
     assert table.aspect.unique().tolist() == ["coherence", "fluency", MEAN_OF_ASPECTS]
     for method in ("supervised", "prompting"):
         one, two, mean = (
-            value(table, aspect=a, method=method, metric="f1") for a in ("coherence", "fluency", MEAN_OF_ASPECTS)
+            value(table, aspect=a, method=method, metric="f1")
+            for a in ("coherence", "fluency", MEAN_OF_ASPECTS)
         )
         assert mean.value == pytest.approx((one.value + two.value) / 2)
         assert mean.low < mean.value < mean.high and mean.n == one.n + two.n
@@ -393,7 +452,9 @@ def test_the_rounding_of_half_precision_is_a_table_by_block(plant: Plant) -> Non
     harvested, _ = plant(size=60, layers=2)
     fits = fit_all(harvested, QUICK)
     assert rounding_table(fits).empty, "float32"
-    fits.harvest = replace(harvested, identity=replace(harvested.identity, dtype="bfloat16+float32"))
+    fits.harvest = replace(
+        harvested, identity=replace(harvested.identity, dtype="bfloat16+float32")
+    )
     fits.harvest.__dict__["rounding"] = (0.25, 0.125)
     assert rounding_table(fits).to_dict("list") == {"layer": [0, 1], "rounding": [0.25, 0.125]}
 
@@ -402,7 +463,10 @@ def test_a_fit_says_how_far_it_is_and_how_long_it_takes(plant: Plant) -> None:
     harvested, _ = plant(size=60, layers=2)
     said: list[str] = []
     fit_all(harvested, QUICK, progress=said.append)
-    assert re.fullmatch(r"layer 1 of 2 fitted, \d+ s left", said[0]) and said[1] == "layer 2 of 2 fitted, 0 s left"
+    assert (
+        re.fullmatch(r"layer 1 of 2 fitted, \d+ s left", said[0])
+        and said[1] == "layer 2 of 2 fitted, 0 s left"
+    )
 
 
 def test_a_process_that_fits_does_not_load_pytorch() -> None:

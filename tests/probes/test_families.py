@@ -1,8 +1,10 @@
-"""Every decoder-only text family of transformers: the states that a harvest reads are those of plain forwards.
+"""Every decoder-only text family of transformers: the states that a harvest reads are those of
+plain forwards.
 
-Each family is a tiny model with random weights, of a fixed seed. Its prompts differ in length, some pass its window,
-and they are read as a harvest reads them: checked first, then in batches. The reference reads one text at a time with
-nothing but its tokens. A family is exact, 2e-5 of a state's length, or refused in a line before the work.
+Each family is a tiny model with random weights, of a fixed seed. Its prompts differ in length, some
+pass its window, and they are read as a harvest reads them: checked first, then in batches. The
+reference reads one text at a time with nothing but its tokens. A family is exact, 2e-5 of a state's
+length, or refused in a line before the work.
 """
 
 import random
@@ -18,7 +20,9 @@ from selfprobe.probes.model import LocalModel  # noqa: E402
 from selfprobe.probes.tokens import Prompt  # noqa: E402
 
 EXACT = 2e-5
-"""The largest rounding that processors were seen to give is 1.2e-5 (Qwen 3.5 MoE); a wrong mask is off by .01 and more."""
+"""The largest rounding that processors were seen to give is 1.2e-5 (Qwen 3.5 MoE); a wrong mask is
+off by .01 and more.
+"""
 BATCH_TOKENS = 400
 SHAPE = {
     "vocab_size": 257, "hidden_size": 32, "n_embd": 32, "d_model": 32, "intermediate_size": 48, "ffn_dim": 48,
@@ -60,7 +64,11 @@ OVERRIDES: dict[str, dict[str, Any]] = {
         "laurel_rank": 8,
         "activation_sparsity_pattern": [0.0] * 3,
     },
-    "gemma4_text": {"hidden_size_per_layer_input": 8, "vocab_size_per_layer_input": 257, "num_kv_shared_layers": 0},
+    "gemma4_text": {
+        "hidden_size_per_layer_input": 8,
+        "vocab_size_per_layer_input": 257,
+        "num_kv_shared_layers": 0,
+    },
     "glm4_moe_lite": MLA,
     "gpt_neo": {
         "num_layers": 2,
@@ -112,7 +120,9 @@ REFUSED = {"deepseek_v4": "gives four streams of states"}
 
 
 def tiny(family: str) -> LocalModel:
-    """A model of `family` (a model type of transformers, and a word for a variant) with random weights."""
+    """A model of `family` (a model type of transformers, and a word for a variant) with random
+    weights.
+    """
     from transformers import CONFIG_MAPPING, AutoModelForCausalLM
 
     torch.manual_seed(0)
@@ -129,14 +139,18 @@ def tiny(family: str) -> LocalModel:
 
 
 def some_prompts() -> list[Prompt]:
-    """Twelve of 9 to 130 tokens, two of a length; the last pass the windows and the switch of the long rope."""
+    """Twelve of 9 to 130 tokens, two of a length; the last pass the windows and the switch of the
+    long rope.
+    """
     draw = random.Random(0)
     lengths = [9, 9, 14, 23, 30, 31, 40, 47, 55, 70, 130, 130]
     return [Prompt(tuple(draw.choices(range(3, 250), k=n)), (5, 6)) for n in lengths]
 
 
 def checked(family: str) -> tuple[str, float, str]:
-    """What came of `family`: "exact", "refused" or "wrong", the largest difference, and how it was read."""
+    """What came of `family`: "exact", "refused" or "wrong", the largest difference, and how it was
+    read.
+    """
     judge, prompts = tiny(family), some_prompts()
     try:
         reading = choose(judge, prompts, "auto", batch_tokens=BATCH_TOKENS)
@@ -147,7 +161,9 @@ def checked(family: str) -> tuple[str, float, str]:
         shown = [prompts[i] for i in batch]
         found = states_of(judge, shown, reading.way)
         right = [plain(judge, prompt) for prompt in shown]
-        reference = States(torch.stack([r.hidden for r in right]), torch.stack([r.log_probs for r in right]))
+        reference = States(
+            torch.stack([r.hidden for r in right]), torch.stack([r.log_probs for r in right])
+        )
         worst = max(worst, off(found, reference).largest)
     return "exact" if worst <= EXACT else "wrong", worst, str(reading)
 
@@ -160,11 +176,15 @@ def plain(judge: LocalModel, prompt: Prompt) -> States:
 
         def hook(_module: Any, _given: Any, output: Any, kept: list[Tensor] = kept) -> None:
             hidden = output[0] if isinstance(output, (tuple, list)) else output
-            kept.append(hidden.reshape(-1, *hidden.shape[-3:])[0, 0, -1])  # Gemma 3n: the first of its streams
+            kept.append(
+                hidden.reshape(-1, *hidden.shape[-3:])[0, 0, -1]
+            )  # Gemma 3n: the first of its streams
 
         handles = [block.register_forward_hook(hook) for block in judge.blocks]
         with torch.inference_mode():
-            logits = judge.model(input_ids=torch.tensor([[*prompt.prefix, token]]), use_cache=False).logits
+            logits = judge.model(
+                input_ids=torch.tensor([[*prompt.prefix, token]]), use_cache=False
+            ).logits
         for handle in handles:
             handle.remove()
         sides.append(torch.stack(kept))

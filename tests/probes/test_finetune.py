@@ -36,7 +36,9 @@ QUICK = ("--limit", 24, "--rank", 4, "--rate", 0.01, "--epochs", 2)
 
 
 def call(*arguments: Any, parts: str = "finetune") -> Result:
-    return CliRunner().invoke(cli.main, ["probe", "run", "--parts", parts, *map(str, arguments), "--yes"])
+    return CliRunner().invoke(
+        cli.main, ["probe", "run", "--parts", parts, *map(str, arguments), "--yes"]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -63,9 +65,22 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def done(place: Path) -> Result:
     judge, few = load_model(str(place / "model")), FitSettings(seeds=1, folds=2, resamples=100)
     run_probes(
-        judge, [str(place / "one.jsonl")], place / "out", settings=few, random_weights=False, progress=lambda _: None
+        judge,
+        [str(place / "one.jsonl")],
+        place / "out",
+        settings=few,
+        random_weights=False,
+        progress=lambda _: None,
     )
-    return call("--model", place / "model", "--datasets", place / "one.jsonl", "--out", place / "out", *QUICK)
+    return call(
+        "--model",
+        place / "model",
+        "--datasets",
+        place / "one.jsonl",
+        "--out",
+        place / "out",
+        *QUICK,
+    )
 
 
 def table(place: Path, name: str) -> pd.DataFrame:
@@ -74,12 +89,23 @@ def table(place: Path, name: str) -> pd.DataFrame:
 
 @pytest.mark.slow(3)
 def test_one_command_makes_the_probes_and_then_the_judge(place: Path, tmp_path: Path) -> None:
-    given = ("--model", place / "model", "--datasets", place / "one.jsonl", "--out", tmp_path / "new", *QUICK)
+    given = (
+        "--model",
+        place / "model",
+        "--datasets",
+        place / "one.jsonl",
+        "--out",
+        tmp_path / "new",
+        *QUICK,
+    )
     alone = call(*given)
     assert alone.exit_code == 2 and "is no run's folder" in alone.output
     few, both = ("--seeds", 1, "--resamples", 100, "--no-random-weights"), "probes,finetune"
     dry = call(*given, *few, "--dry-run", parts=both)
-    assert dry.exit_code == 0 and "Then: finetune; what each takes is said when it begins" in dry.output
+    assert (
+        dry.exit_code == 0
+        and "Then: finetune; what each takes is said when it begins" in dry.output
+    )
     assert not (tmp_path / "new").exists()
     ran = call(*given, *few, parts=both)
     assert ran.exit_code == 0 and "12 pairs to learn from, 12 to test on" in ran.output, ran.output
@@ -103,7 +129,10 @@ def test_the_judge_stands_beside_the_probes_of_the_run(done: Result, place: Path
     cost = table(place, "finetuning_cost")
     assert len(cost) == 3 and (cost.seconds > 0).all() and cost.flops[0] > cost.flops[1]
     report = (place / "out" / "report.md").read_text()
-    assert "## Fine-tuned judge, on the test half" in report and "](figures/finetuning-one.svg)" in report
+    assert (
+        "## Fine-tuned judge, on the test half" in report
+        and "](figures/finetuning-one.svg)" in report
+    )
 
 
 def test_it_learns_from_the_training_half_alone_in_both_orders(done: Result, place: Path) -> None:
@@ -121,21 +150,34 @@ def test_it_learns_from_the_training_half_alone_in_both_orders(done: Result, pla
     assert len(course.examples(5)) == 5 and course.examples(5) == course.examples(5)
 
 
-def test_saturation_holds_judge_and_probe_of_the_same_pairs_by_number_of_texts(done: Result, place: Path) -> None:
+def test_saturation_holds_judge_and_probe_of_the_same_pairs_by_number_of_texts(
+    done: Result, place: Path
+) -> None:
     judge, out = load_model(str(place / "model")), shutil.copytree(place / "out", place / "curve")
     [lesson] = lessons(out, judge, ["one"])
     recipe = Recipe(rank=4, alpha=4, rate=0.01, epochs=2, batch=8)
     for samples in (18, 10):
         finetune_run(out, judge, [lesson], recipe=recipe, samples=samples, progress=lambda _: None)
-    rows = pd.read_csv(out / "tables/saturation.csv").query("metric == 'auroc'").set_index(["method", "samples"]).value
-    assert set(rows.index) == {(method, n) for method in (JUDGE, "supervised") for n in (24, 18, 10)}
-    saved = table(place, "finetuned").query("method == 'supervised' and metric == 'auroc'").value.item()
+    rows = (
+        pd.read_csv(out / "tables/saturation.csv")
+        .query("metric == 'auroc'")
+        .set_index(["method", "samples"])
+        .value
+    )
+    assert set(rows.index) == {
+        (method, n) for method in (JUDGE, "supervised") for n in (24, 18, 10)
+    }
+    saved = (
+        table(place, "finetuned").query("method == 'supervised' and metric == 'auroc'").value.item()
+    )
     assert rows["supervised", 24] == pytest.approx(saved), "all texts are those of the saved probe"
     assert {one.name for one in (out / "finetuned").iterdir()} == {"one", "one-18", "one-10"}
     [course] = courses([lesson])
     [numbers] = course.chosen(10)
     assert len(numbers) == 10 and course.examples(10) == [course.examples(None)[i] for i in numbers]
-    assert "By number of training texts" in probe_page(out, about="judges").files["report.md"].decode()
+    assert (
+        "By number of training texts" in probe_page(out, about="judges").files["report.md"].decode()
+    )
 
 
 def test_the_same_command_again_trains_and_asks_nothing(
@@ -149,9 +191,16 @@ def test_the_same_command_again_trains_and_asks_nothing(
     assert again.exit_code == 0, again.output
     pd.testing.assert_frame_equal(table(place, "finetuned"), before)
     other = call(*given, *QUICK[:-1], 3)
-    assert other.exit_code == 2 and "holds a training on other examples, weights or settings" in other.output
+    assert (
+        other.exit_code == 2
+        and "holds a training on other examples, weights or settings" in other.output
+    )
     dry = call(*given, *QUICK, "--dry-run")
-    assert dry.exit_code == 0 and "12 pairs to learn from, 12 to test on" in dry.output and "FLOPs" in dry.output
+    assert (
+        dry.exit_code == 0
+        and "12 pairs to learn from, 12 to test on" in dry.output
+        and "FLOPs" in dry.output
+    )
 
 
 @pytest.mark.slow(2)
@@ -163,14 +212,23 @@ def test_a_judge_of_all_weights_stands_beside_that_of_adapters(done: Result, pla
     )
     assert ran.exit_code == 0, ran.output
     assert "weights: all of them" in ran.output
-    assert "one: fine-tuned judge." in ran.output and "one: fine-tuned judge, all weights." in ran.output
-    rows, before = (pd.read_csv(out / "tables" / "finetuned.csv") for out in (folder, place / "out"))
+    assert (
+        "one: fine-tuned judge." in ran.output
+        and "one: fine-tuned judge, all weights." in ran.output
+    )
+    rows, before = (
+        pd.read_csv(out / "tables" / "finetuned.csv") for out in (folder, place / "out")
+    )
     assert set(rows.method) == {*before.method, "fine-tuned judge, all weights"}
     assert not rows.duplicated(["dataset", "method", "metric"]).any()
     pd.testing.assert_frame_equal(
-        rows[rows.method == JUDGE].reset_index(drop=True), before[before.method == JUDGE].reset_index(drop=True)
+        rows[rows.method == JUDGE].reset_index(drop=True),
+        before[before.method == JUDGE].reset_index(drop=True),
     )
-    assert set(pd.read_csv(folder / "tables" / "finetuning.csv").training) == {JUDGE, "fine-tuned judge, all weights"}
+    assert set(pd.read_csv(folder / "tables" / "finetuning.csv").training) == {
+        JUDGE,
+        "fine-tuned judge, all weights",
+    }
     assert len(pd.read_csv(folder / "tables" / "finetuning_cost.csv")) == 4
     assert (folder / "finetuned" / "one-full" / "model.safetensors").is_file()
 
@@ -178,16 +236,32 @@ def test_a_judge_of_all_weights_stands_beside_that_of_adapters(done: Result, pla
 def test_all_weights_have_no_rank_and_their_memory_is_said_before_loading(
     place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    given = ("--model", place / "model", "--datasets", place / "one.jsonl", "--out", tmp_path, "--full")
+    given = (
+        "--model",
+        place / "model",
+        "--datasets",
+        place / "one.jsonl",
+        "--out",
+        tmp_path,
+        "--full",
+    )
     wrong = call(*given, "--rank", 4)
-    assert wrong.exit_code == 2 and "--rank is the rank of adapters, and --full trains without" in wrong.output
+    assert (
+        wrong.exit_code == 2
+        and "--rank is the rank of adapters, and --full trains without" in wrong.output
+    )
     monkeypatch.setattr("selfprobe.probes.model.load_model", None)
     for other in (("--dtype", "bfloat16"), ("--quantize", "4bit")):
         rounded = call(*given, *other)
-        assert rounded.exit_code == 2 and f"trained in float32 alone, got {other[1]}" in rounded.output
+        assert (
+            rounded.exit_code == 2 and f"trained in float32 alone, got {other[1]}" in rounded.output
+        )
     monkeypatch.setattr("accelerate.utils.get_max_memory", lambda: {"cpu": 1000})
     little = call(*given)
-    assert little.exit_code == 2 and "float32, all of its weights trained, and 0 MB are free on cpu" in little.output
+    assert (
+        little.exit_code == 2
+        and "float32, all of its weights trained, and 0 MB are free on cpu" in little.output
+    )
     assert "adapters (without --full)" in little.output
 
 
@@ -201,7 +275,9 @@ def test_a_data_set_or_a_model_that_is_not_the_runs_is_refused(done: Result, pla
         finetune_run(place, judge, lessons(place, judge, ["one"]), recipe=Recipe())
 
 
-def test_the_claim_says_whether_the_judge_is_above_the_probe_and_the_texts(done: Result, place: Path) -> None:
+def test_the_claim_says_whether_the_judge_is_above_the_probe_and_the_texts(
+    done: Result, place: Path
+) -> None:
     made = {name: table(place, name) for name in ("finetuned", "finetuned_less", "finetuning_cost")}
     less = made["finetuned_less"]
     probe = (less.against == "supervised") & (less.metric == "auroc")
@@ -239,11 +315,17 @@ def test_where_each_aspect_has_its_probe_each_has_its_judge_and_a_number_is_the_
     learnt = lessons(tmp_path, judge, ["newsroom"])
     assert [lesson.aspect for lesson in learnt] == ["coherence", "fluency"]
     for lesson in learnt:
-        assert {lesson.harvest.pairs[i].aspect for i in [*lesson.half.train, *lesson.half.test]} == {lesson.aspect}
+        assert {
+            lesson.harvest.pairs[i].aspect for i in [*lesson.half.train, *lesson.half.test]
+        } == {lesson.aspect}
         card = lesson.probes["supervised"].card
-        assert questions(lesson.harvest.pairs[i] for i in lesson.half.train) == set(card.train_groups)
+        assert questions(lesson.harvest.pairs[i] for i in lesson.half.train) == set(
+            card.train_groups
+        )
     recipe = Recipe(rank=4, alpha=4, rate=0.01, epochs=1, batch=8)
-    made = finetune_run(tmp_path, judge, learnt, recipe=recipe, progress=lambda _: None)["finetuned"]
+    made = finetune_run(tmp_path, judge, learnt, recipe=recipe, progress=lambda _: None)[
+        "finetuned"
+    ]
     f1 = made.query("metric == 'f1'").set_index("method")
     assert set(f1.dataset) == {"newsroom"} and f1.index.is_unique
     cards = [lesson.probes["supervised"].card.test_scores["f1"] for lesson in learnt]
@@ -254,7 +336,9 @@ def test_where_each_aspect_has_its_probe_each_has_its_judge_and_a_number_is_the_
         said = np.load(tmp_path / "finetuned" / f"newsroom-{lesson.aspect}" / "answers.npy")
         first = 1 / (1 + np.exp(said[:, 0, 1] - said[:, 0, 0]))
         second = 1 / (1 + np.exp(said[:, 1, 0] - said[:, 1, 1]))
-        own.append(f1_score([p.label == 1 for p in test], (first + second) / 2 > 0.5, average="weighted"))
+        own.append(
+            f1_score([p.label == 1 for p in test], (first + second) / 2 > 0.5, average="weighted")
+        )
     assert f1.value[JUDGE] == pytest.approx(np.mean(own))
 
 
@@ -263,31 +347,56 @@ def test_a_judge_of_a_group_learns_all_its_data_sets_and_is_tested_on_each(tmp_p
     def pairs(name: str, aspect: str) -> list[Pair]:
         texts = [("ab"[i % 2] + str(i), "ba"[i % 2] + str(i)) for i in range(8)]
         return [
-            Pair(f"{name}{aspect}{i}", *two, 1 + i % 2, kind=name, aspect=aspect, context=f"{name} {i}")
+            Pair(
+                f"{name}{aspect}{i}",
+                *two,
+                1 + i % 2,
+                kind=name,
+                aspect=aspect,
+                context=f"{name} {i}",
+            )
             for i, two in enumerate(texts)
         ]
 
-    judge, few = tiny_judge(), FitSettings(seeds=1, folds=2, resamples=100, aspects="apart", orders="first")
+    judge, few = (
+        tiny_judge(),
+        FitSettings(seeds=1, folds=2, resamples=100, aspects="apart", orders="first"),
+    )
     parts = {"newsroom": ("coherence", "fluency"), "mctaco": ("",), "hanna": ("surprise",)}
-    sets = {name: [p for aspect in aspects for p in pairs(name, aspect)] for name, aspects in parts.items()}
+    sets = {
+        name: [p for aspect in aspects for p in pairs(name, aspect)]
+        for name, aspects in parts.items()
+    }
     given = {name: PairSet(name, tuple(every), name, 0, 0) for name, every in sets.items()}
     run_probes(judge, given, tmp_path, settings=few, random_weights=False, progress=lambda _: None)
     learnt = lessons(tmp_path, judge, list(sets))
     quality, sense = courses(learnt, grouped=True)
     assert (quality.name, sense.name) == ("text-quality", "common-sense")
     assert [lesson.name for lesson in quality.lessons] == ["newsroom", "newsroom", "hanna"]
-    assert quality.sizes == (12, 12) and len(quality.examples(None)) == 12, "one order, as the run reads"
+    assert quality.sizes == (12, 12) and len(quality.examples(None)) == 12, (
+        "one order, as the run reads"
+    )
     assert len(quality.examples(5)) == 5
     recipe = Recipe(rank=4, alpha=4, rate=0.01, epochs=1, batch=32)
-    made = finetune_run(tmp_path, judge, learnt, recipe=recipe, grouped=True, progress=lambda _: None)
-    assert {one.name for one in (tmp_path / "finetuned").iterdir()} == {"text-quality", "common-sense"}
+    made = finetune_run(
+        tmp_path, judge, learnt, recipe=recipe, grouped=True, progress=lambda _: None
+    )
+    assert {one.name for one in (tmp_path / "finetuned").iterdir()} == {
+        "text-quality",
+        "common-sense",
+    }
     judged = made["finetuned"].query("method == @JUDGE and metric == 'f1'").set_index("dataset")
     assert set(judged.index) == set(sets) and "of newsroom, hanna together" in judged.note["hanna"]
     assert "together" not in judged.note["mctaco"]
-    assert list(made["finetuning"].dataset) == ["text-quality", "common-sense"], "a step each: a batch holds all"
+    assert list(made["finetuning"].dataset) == ["text-quality", "common-sense"], (
+        "a step each: a batch holds all"
+    )
     cost = made["finetuning_cost"]
     trained = cost[cost.what.str.startswith(f"{JUDGE}:")]
-    assert sorted(trained.dataset) == ["hanna", "mctaco", "newsroom"] and trained.seconds.nunique() == 2
+    assert (
+        sorted(trained.dataset) == ["hanna", "mctaco", "newsroom"]
+        and trained.seconds.nunique() == 2
+    )
     assert all("Training took" in line for line in cost_sentences({**made}))
 
 
@@ -296,8 +405,19 @@ def test_the_preset_released_code_has_the_rates_batch_and_grouping_of_the_public
         return ProbeRun(datasets=("one",), models=("smollm2",), parts=("finetune",), **given)
 
     code, full = study(preset="released-code"), study(preset="released-code", full=True)
-    assert (code.recipe.rate, code.recipe.batch, code.recipe.rank, code.samples) == (5e-5, 32, 64, 5000)
+    assert (code.recipe.rate, code.recipe.batch, code.recipe.rank, code.samples) == (
+        5e-5,
+        32,
+        64,
+        5000,
+    )
     assert (full.recipe.rate, full.recipe.batch, full.recipe.rank) == (5e-7, 32, None)
     assert code.grouped and not study().grouped
-    assert (study().recipe.rate, study(full=True).recipe.rate, study().recipe.batch) == (1e-4, 2e-5, 8)
-    assert (study(preset="released-code", rate=0.01, batch=2).recipe.rate) == 0.01, "what is given wins"
+    assert (study().recipe.rate, study(full=True).recipe.rate, study().recipe.batch) == (
+        1e-4,
+        2e-5,
+        8,
+    )
+    assert (study(preset="released-code", rate=0.01, batch=2).recipe.rate) == 0.01, (
+        "what is given wins"
+    )

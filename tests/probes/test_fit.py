@@ -27,8 +27,14 @@ def test_features_by_hand() -> None:
     states = np.array([[[[3.0], [1.0]], [[0.0], [2.0]]], [[[5.0], [1.0]], [[2.0], [6.0]]]])
     plus, minus = means(states, "first")
     assert (plus[0], minus[0]) == (4.0, 1.0)
-    assert features(states, plus, minus, orders="first").tolist() == [[-1.0], [1.0]]  # (3-4)-(1-1), (5-4)-(1-1)
-    assert features(states, plus, minus, orders="both").tolist() == [[2.0], [4.0]]  # ((3-1)-(0-2))/2, ((5-1)-(2-6))/2
+    assert features(states, plus, minus, orders="first").tolist() == [
+        [-1.0],
+        [1.0],
+    ]  # (3-4)-(1-1), (5-4)-(1-1)
+    assert features(states, plus, minus, orders="both").tolist() == [
+        [2.0],
+        [4.0],
+    ]  # ((3-1)-(0-2))/2, ((5-1)-(2-6))/2
     plus, minus = means(states, "both")
     assert (plus[0], minus[0]) == (2.5, 2.5)
 
@@ -59,7 +65,9 @@ def test_logistic_agrees_with_scikit_learn(pairs: int, width: int) -> None:
     y = x[:, 0] + RNG.standard_normal(pairs) > 0
     ours = logistic(x, y, np.arange(pairs), c=0.5, intercept=True)
     theirs = LogisticRegression(C=0.5, max_iter=10_000, tol=1e-10).fit(x, y)
-    np.testing.assert_allclose(x @ ours.direction + ours.bias, theirs.decision_function(x), rtol=1e-2, atol=1e-2)
+    np.testing.assert_allclose(
+        x @ ours.direction + ours.bias, theirs.decision_function(x), rtol=1e-2, atol=1e-2
+    )
 
 
 def test_regularisation_is_chosen_by_questions_not_rows() -> None:
@@ -75,20 +83,30 @@ def test_principal_component_agrees_with_scikit_learn() -> None:
     for shape in ((50, 12), (20, 70)):
         x = RNG.standard_normal(shape) + 3
         x[:, 2] += 4 * RNG.standard_normal(shape[0])
-        assert cosine(principal(x, symmetric=False), PCA(1).fit(x).components_[0]) == pytest.approx(1, abs=1e-6)
+        assert cosine(principal(x, symmetric=False), PCA(1).fit(x).components_[0]) == pytest.approx(
+            1, abs=1e-6
+        )
         both = np.concatenate([x, -x])
-        assert cosine(principal(x, symmetric=True), PCA(1).fit(both).components_[0]) == pytest.approx(1, abs=1e-6)
+        assert cosine(
+            principal(x, symmetric=True), PCA(1).fit(both).components_[0]
+        ) == pytest.approx(1, abs=1e-6)
 
 
 def test_agreement_is_one_when_every_sign_is_right() -> None:
     truth = np.array([True, False, True, False])
     assert sign_agreement(truth, np.array([1.0, -1.0, 2.0, -0.1])) == 1.0
-    assert sign_agreement(truth, np.array([1.0, -1.0, -3.0, 3.0])) < 0  # two right, two wrong: the larger ones decide
-    assert sign_agreement(np.ones(3, dtype=bool), np.array([1.0, 1.0, -1.0])) > 0, "works with one label"
+    assert (
+        sign_agreement(truth, np.array([1.0, -1.0, -3.0, 3.0])) < 0
+    )  # two right, two wrong: the larger ones decide
+    assert sign_agreement(np.ones(3, dtype=bool), np.array([1.0, 1.0, -1.0])) > 0, (
+        "works with one label"
+    )
 
 
 def test_a_probe_scores_by_hand() -> None:
-    probe = Probe("supervised", 0, "first", np.array([2.0]), 0.5, np.array([1.0]), np.array([0.0]), "labels")
+    probe = Probe(
+        "supervised", 0, "first", np.array([2.0]), 0.5, np.array([1.0]), np.array([0.0]), "labels"
+    )
     states = np.array([[[[3.0], [1.0]], [[0.0], [2.0]]]])
     assert probe.score(states).tolist() == [2.5]  # 2·((3-1)-(1-0)) + .5
 

@@ -24,9 +24,13 @@ def test_states_are_those_of_transformers_before_the_final_norm(llama: LocalMode
         ids = torch.tensor([[*prompts[0].prefix, prompts[0].contrast[side]]])
         out = llama.model(ids, output_hidden_states=True)
         for layer in (0, 1):  # hidden_states[k + 1] is after block k …
-            torch.testing.assert_close(states.hidden[0, side, layer], out.hidden_states[layer + 1][0, -1])
+            torch.testing.assert_close(
+                states.hidden[0, side, layer], out.hidden_states[layer + 1][0, -1]
+            )
         # … but the last one is after the final norm, and ours is before it.
-        torch.testing.assert_close(llama.model.model.norm(states.hidden[0, side, 2]), out.hidden_states[3][0, -1])
+        torch.testing.assert_close(
+            llama.model.model.norm(states.hidden[0, side, 2]), out.hidden_states[3][0, -1]
+        )
 
 
 def test_log_probs_are_those_after_the_prefix(llama: LocalModel) -> None:
@@ -51,9 +55,14 @@ def test_blocks_that_return_tuples_are_read_too(llama: LocalModel) -> None:
 
 def test_a_block_that_gives_several_streams_is_read_at_the_active_one() -> None:
     block = torch.nn.Identity()
-    streams = torch.stack([torch.zeros(1, 2, 3), torch.ones(1, 2, 3)])  # [stream, row, token, d_model], as Gemma 3n
+    streams = torch.stack(
+        [torch.zeros(1, 2, 3), torch.ones(1, 2, 3)]
+    )  # [stream, row, token, d_model], as Gemma 3n
     with forward.recorded([block], lambda out: out, 1) as kept:
         block(streams)
     torch.testing.assert_close(kept[0], torch.ones(1, 2, 3))
-    with forward.recorded([block], lambda out: out), pytest.raises(ValueError, match=r"shape \(2, 1, 2, 3\), expected"):
+    with (
+        forward.recorded([block], lambda out: out),
+        pytest.raises(ValueError, match=r"shape \(2, 1, 2, 3\), expected"),
+    ):
         block(streams)

@@ -24,7 +24,9 @@ def silent(_: str) -> None:
     pass
 
 
-def test_rows_are_in_the_order_of_the_pairs_whatever_the_batches(llama: LocalModel, tmp_path: Path) -> None:
+def test_rows_are_in_the_order_of_the_pairs_whatever_the_batches(
+    llama: LocalModel, tmp_path: Path
+) -> None:
     pairs = some_pairs(5)
     found = harvest(llama, pairs, tmp_path, batch_tokens=600, progress=silent)
     assert found.layer(0).shape == (5, 2, 2, 32)
@@ -35,7 +37,9 @@ def test_rows_are_in_the_order_of_the_pairs_whatever_the_batches(llama: LocalMod
                 np.testing.assert_allclose(
                     found.layer(layer)[i, order], states.hidden[0, :, layer], rtol=1e-3, atol=1e-4
                 )
-            np.testing.assert_allclose(found.log_probs[i, order], states.log_probs[0], rtol=1e-3, atol=1e-3)
+            np.testing.assert_allclose(
+                found.log_probs[i, order], states.log_probs[0], rtol=1e-3, atol=1e-3
+            )
 
 
 def test_a_killed_harvest_goes_on_where_it_stopped(
@@ -43,12 +47,16 @@ def test_a_killed_harvest_goes_on_where_it_stopped(
 ) -> None:
     pairs, asked = some_pairs(6), list[int]()
 
-    def counts(judge: LocalModel, batches: Iterable[forward.Batch]) -> Iterator[tuple[forward.Batch, forward.States]]:
+    def counts(
+        judge: LocalModel, batches: Iterable[forward.Batch]
+    ) -> Iterator[tuple[forward.Batch, forward.States]]:
         for batch in batches:
             asked.append(len(batch.prompts))
             yield from forward.in_process(judge, [batch])
 
-    def dies(judge: LocalModel, batches: Iterable[forward.Batch]) -> Iterator[tuple[forward.Batch, forward.States]]:
+    def dies(
+        judge: LocalModel, batches: Iterable[forward.Batch]
+    ) -> Iterator[tuple[forward.Batch, forward.States]]:
         yield from islice(counts(judge, batches), 4)
         raise KeyboardInterrupt
 
@@ -73,11 +81,15 @@ def test_a_killed_harvest_goes_on_where_it_stopped(
 
 def test_the_activations_of_another_model_are_refused(llama: LocalModel, tmp_path: Path) -> None:
     folder = harvest(llama, some_pairs(2), tmp_path, progress=silent).folder
-    with pytest.raises(ValueError, match=r"activations of tiny-llama \(r0\), not of tiny-llama \(r1\)"):
+    with pytest.raises(
+        ValueError, match=r"activations of tiny-llama \(r0\), not of tiny-llama \(r1\)"
+    ):
         open_harvest(folder, judge=tiny_judge(seed=1))
     other = harvest(tiny_judge(seed=1), some_pairs(2), tmp_path, progress=silent)
     assert other.folder != folder
-    (other.folder.parent / "identity.json").write_text((folder.parent / "identity.json").read_text())
+    (other.folder.parent / "identity.json").write_text(
+        (folder.parent / "identity.json").read_text()
+    )
     with pytest.raises(ValueError, match="cache of something else: revision 'r0' instead of 'r1'"):
         harvest(tiny_judge(seed=1), some_pairs(2), tmp_path, progress=silent)
     with pytest.raises(FileNotFoundError, match="is no activation cache"):
@@ -99,7 +111,9 @@ def test_what_cannot_be_read_is_unscored_with_its_reason(tmp_path: Path) -> None
     found = harvest(judge, pairs, tmp_path, progress=silent)
     assert [p.id for p in found.pairs] == ["p0", "p1"]
     assert found.unscored["same"] == "equal texts"
-    assert found.unscored["long"].startswith("too long: 5") and found.unscored["long"].endswith("the context is 400")
+    assert found.unscored["long"].startswith("too long: 5") and found.unscored["long"].endswith(
+        "the context is 400"
+    )
     assert open_harvest(found.folder).unscored == found.unscored
     assert found.layer(0).shape[0] == 2
 
@@ -137,7 +151,9 @@ def test_other_labels_groups_and_ids_cost_no_harvest(
     np.testing.assert_array_equal(second.layer(1), first.layer(1))
     assert second.labels.tolist() == [0, 0, 0] and first.labels.tolist() == [2, 1, 1]
     assert [p.id for p in open_harvest(second.folder).pairs] == ["q0", "q1", "q2"]
-    assert open_harvest(first.folder).labels.tolist() == [2, 1, 1], "each set of labels has its own folder"
+    assert open_harvest(first.folder).labels.tolist() == [2, 1, 1], (
+        "each set of labels has its own folder"
+    )
     assert first.data_hash != second.data_hash
 
 
@@ -155,8 +171,12 @@ def test_a_shard_that_lacks_an_array_is_a_damaged_one(
 
 
 def test_a_text_with_a_special_token_is_unscored_and_never_ends_a_turn(tmp_path: Path) -> None:
-    found = harvest(tiny_judge(), [*some_pairs(2), Pair("odd", "a <s> b", "c", 1)], tmp_path, progress=silent)
-    assert found.unscored == {"odd": "special token in its texts: <s>, which this model would not read as text"}
+    found = harvest(
+        tiny_judge(), [*some_pairs(2), Pair("odd", "a <s> b", "c", 1)], tmp_path, progress=silent
+    )
+    assert found.unscored == {
+        "odd": "special token in its texts: <s>, which this model would not read as text"
+    }
 
 
 def shards(folder: Path) -> list[Path]:
@@ -171,15 +191,22 @@ def test_a_truncated_shard_is_named_set_aside_and_harvested_again(
     whole, (shard,) = found.layer(2), shards(found.folder)
     content = shard.read_bytes()
     shard.write_bytes(content[: int(len(content) * left) if left == 0.5 else int(left)])
-    with pytest.raises(ValueError, match=r"2 pairs are missing; states-00000.safetensors is damaged. Run it again"):
+    with pytest.raises(
+        ValueError, match=r"2 pairs are missing; states-00000.safetensors is damaged. Run it again"
+    ):
         open_harvest(found.folder)
     again = harvest(llama, some_pairs(2), tmp_path, progress=silent)
     np.testing.assert_allclose(again.layer(2), whole, rtol=1e-5, atol=1e-6)
-    assert "states-00000.safetensors is damaged (" in caplog.text and "set aside, and its pairs are harv" in caplog.text
+    assert (
+        "states-00000.safetensors is damaged (" in caplog.text
+        and "set aside, and its pairs are harv" in caplog.text
+    )
     assert (shard.parent / "damaged-states-00000.safetensors").is_file()
 
 
-def test_pairs_that_a_crash_cut_are_written_again_and_an_identity_is_named(llama: LocalModel, tmp_path: Path) -> None:
+def test_pairs_that_a_crash_cut_are_written_again_and_an_identity_is_named(
+    llama: LocalModel, tmp_path: Path
+) -> None:
     found = harvest(llama, some_pairs(3), tmp_path, progress=silent)
     file, identity = found.folder / "pairs.jsonl", found.folder.parent / "identity.json"
     lines = file.read_text().splitlines(keepends=True)
@@ -189,7 +216,8 @@ def test_pairs_that_a_crash_cut_are_written_again_and_an_identity_is_named(llama
     for content in ("{", json.dumps(json.loads(identity.read_text()) | {"more": 1})):
         identity.write_text(content)
         with pytest.raises(
-            ValueError, match=r"identity\.json is not what this version writes \(.*pairs are read again"
+            ValueError,
+            match=r"identity\.json is not what this version writes \(.*pairs are read again",
         ):
             harvest(llama, some_pairs(3), tmp_path, progress=silent)
 
@@ -220,7 +248,8 @@ def test_a_full_disk_is_said_and_what_was_written_is_kept(
     monkeypatch.setattr("selfprobe.probes.harvesting.save_file", full)
     monkeypatch.setattr("selfprobe.probes.harvesting.SHARD_BYTES", 1)
     with pytest.raises(
-        OSError, match=r"cannot be written to .* MB are free: .*No space left.*make room, and run again"
+        OSError,
+        match=r"cannot be written to .* MB are free: .*No space left.*make room, and run again",
     ):
         harvest(llama, some_pairs(2), tmp_path, batch_tokens=1, progress=silent)
     (folder,) = tmp_path.iterdir()

@@ -1,4 +1,6 @@
-"""A probe on the hub: uploaded as docs/probes.md says, loaded, and what is said where there is none."""
+"""A probe on the hub: uploaded as docs/probes.md says, loaded, and what is said where there is
+none.
+"""
 
 import re
 from pathlib import Path
@@ -35,7 +37,13 @@ class Hub:
         (self.folder / path_in_repo).write_bytes(Path(path_or_fileobj).read_bytes())
 
     def download(
-        self, repository: str, name: str, *, revision: str | None, token: str | None, dry_run: bool = False
+        self,
+        repository: str,
+        name: str,
+        *,
+        revision: str | None,
+        token: str | None,
+        dry_run: bool = False,
     ) -> Any:
         if not (self.folder / name).is_file():
             raise OSError(f"404: {repository} has no {name}")
@@ -59,14 +67,23 @@ def test_a_probe_goes_to_the_hub_by_the_lines_of_the_page_and_comes_back(
     probe = ContrastProbe("mean_difference", layer=1).fit(x, y)
     monkeypatch.chdir(tmp_path)
     probe.save("p.safetensors")
-    (lines,) = (block for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL) if "HfApi" in block)
+    (lines,) = (
+        block
+        for block in re.findall(r"```python\n(.*?)```", PAGE.read_text(), re.DOTALL)
+        if "HfApi" in block
+    )
     assert len(lines.splitlines()) <= 6
     exec(lines)
-    np.testing.assert_allclose(ContrastProbe.from_hub("me/probe").preference(x), probe.preference(x), rtol=1e-4)
+    np.testing.assert_allclose(
+        ContrastProbe.from_hub("me/probe").preference(x), probe.preference(x), rtol=1e-4
+    )
 
 
 def test_a_probe_that_is_not_on_the_hub_is_named(hub: Hub) -> None:
-    with pytest.raises(ValueError, match=r"me/none: no probe \(probe.safetensors\) can be loaded from the hub \(404"):
+    with pytest.raises(
+        ValueError,
+        match=r"me/none: no probe \(probe.safetensors\) can be loaded from the hub \(404",
+    ):
         ContrastProbe.from_hub("me/none")
 
 
@@ -79,5 +96,7 @@ def test_the_clients_own_errors_are_among_those_that_are_said() -> None:
 def test_a_file_on_the_hub_that_is_too_large_for_a_probe_is_not_fetched(hub: Hub) -> None:
     (hub.folder / ON_HUB).write_bytes(b"")
     hub.size = 30_000_000_000
-    with pytest.raises(ValueError, match="^me/x: probe.safetensors has 30,000 MB; no probe has over 100 MB$"):
+    with pytest.raises(
+        ValueError, match="^me/x: probe.safetensors has 30,000 MB; no probe has over 100 MB$"
+    ):
         ContrastProbe.from_hub("me/x")

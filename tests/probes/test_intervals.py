@@ -43,13 +43,16 @@ def test_pairs_that_no_column_learns_from_need_no_widening() -> None:
     assert dependence(np.zeros_like(learnt), ~learnt) == 1, "nothing was learnt from a label"
 
 
-def test_the_interval_of_columns_without_anything_in_common_is_wider_by_the_root_of_the_dependence() -> None:
+def test_the_interval_of_columns_without_anything_in_common_is_wider_by_the_root_of_the_dependence() -> (
+    None
+):
     rng = np.random.default_rng(0)
     learnt, tested = masks(5)
     truth = rng.random(400) < 0.5
     scores = np.where(tested, rng.standard_normal((5, 400)), np.nan)
     plain, wide = (
-        estimate(scores, truth, np.arange(400), "auroc", resamples=200, learnt=known) for known in (None, learnt)
+        estimate(scores, truth, np.arange(400), "auroc", resamples=200, learnt=known)
+        for known in (None, learnt)
     )
     assert wide.value == plain.value
     root = np.sqrt(dependence(learnt, tested))
@@ -57,8 +60,13 @@ def test_the_interval_of_columns_without_anything_in_common_is_wider_by_the_root
     assert wide.value - wide.low == pytest.approx(root * (plain.value - plain.low))
     near = np.where(tested, np.where(truth, 1.0, -1.0), np.nan)
     near[:, :3] *= -1
-    same = [estimate(near, truth, np.arange(400), "f1", resamples=200, learnt=known) for known in (None, learnt)]
-    assert same[0].low == pytest.approx(same[1].low, abs=1e-3), "all columns say the same: what they have in common"
+    same = [
+        estimate(near, truth, np.arange(400), "f1", resamples=200, learnt=known)
+        for known in (None, learnt)
+    ]
+    assert same[0].low == pytest.approx(same[1].low, abs=1e-3), (
+        "all columns say the same: what they have in common"
+    )
     assert estimate(near, truth, np.arange(400), "f1", resamples=200, learnt=learnt).high <= 1
 
 
@@ -101,7 +109,9 @@ def test_what_columns_have_in_common_is_told_from_what_each_learnt_for_itself() 
     learnt, tested = masks(5)
     sizes = tested.sum(axis=1)
     both = (tested.astype(float) @ tested.T) / np.outer(sizes, sizes)
-    same = (learnt.astype(float) @ learnt.T) / np.sqrt(np.outer(learnt.sum(axis=1), learnt.sum(axis=1)))
+    same = (learnt.astype(float) @ learnt.T) / np.sqrt(
+        np.outer(learnt.sum(axis=1), learnt.sum(axis=1))
+    )
     alike = both * 2 / np.pi * np.arcsin(same)
 
     def drawn(common: float, own: float) -> Any:
@@ -117,16 +127,26 @@ def test_one_column_or_columns_of_one_half_keep_the_wider_interval() -> None:
     learnt, tested = masks(2)
     draws = np.random.default_rng(0).standard_normal((500, 2))
     assert own_share(draws[:, :1], learnt[:1], tested[:1]) == 1
-    assert own_share(draws, learnt[[0, 0]], tested[[0, 0]]) == 1, "the same training pairs tell nothing apart"
+    assert own_share(draws, learnt[[0, 0]], tested[[0, 0]]) == 1, (
+        "the same training pairs tell nothing apart"
+    )
 
 
 def held(kind: str, strength: float, runs: int, per_question: int = 1) -> tuple[float, float]:
-    """Share of runs whose interval holds what the five fitted probes reach, with the widening and without."""
-    rng, size, spread = np.random.default_rng([runs, int(10 * strength)]), 200, 3 / np.sqrt(1 + np.arange(24))
+    """Share of runs whose interval holds what the five fitted probes reach, with the widening and
+    without.
+    """
+    rng, size, spread = (
+        np.random.default_rng([runs, int(10 * strength)]),
+        200,
+        3 / np.sqrt(1 + np.arange(24)),
+    )
     question, found = np.arange(size) // per_question, []
     for _ in range(runs):
         sign = np.where(rng.random(size) < 0.5, 1.0, -1.0)[question]
-        noise = (rng.standard_normal((size, 24)) + rng.standard_normal((size, 24))[question]) / np.sqrt(2)
+        noise = (
+            rng.standard_normal((size, 24)) + rng.standard_normal((size, 24))[question]
+        ) / np.sqrt(2)
         x = spread * noise
         x[:, 0] += strength * sign
         scores, learnt, reach = np.full((5, size), np.nan), np.zeros((5, size), dtype=bool), []
@@ -149,23 +169,38 @@ def held(kind: str, strength: float, runs: int, per_question: int = 1) -> tuple[
 @pytest.mark.slow(20)
 @pytest.mark.parametrize("kind", ["mean difference", "few:32"])
 @pytest.mark.parametrize("strength", [0.0, 0.8])  # chance, and an accuracy of about .6
-def test_intervals_hold_what_the_fitted_probes_reach_at_chance_and_at_60_percent(kind: str, strength: float) -> None:
+def test_intervals_hold_what_the_fitted_probes_reach_at_chance_and_at_60_percent(
+    kind: str, strength: float
+) -> None:
     assert 0.91 <= held(kind, strength, 200)[0] <= 0.99  # .95, as far as 200 runs tell
 
 
 def held_apart(strength: float, runs: int, aspects: int = 4) -> tuple[float, float]:
-    """The same of a mean over aspects with a probe each, whose pairs share questions: with the widening and without."""
-    rng, size, spread = np.random.default_rng([runs, int(10 * strength), aspects]), 60, 3 / np.sqrt(1 + np.arange(12))
+    """The same of a mean over aspects with a probe each, whose pairs share questions: with the
+    widening and without.
+    """
+    rng, size, spread = (
+        np.random.default_rng([runs, int(10 * strength), aspects]),
+        60,
+        3 / np.sqrt(1 + np.arange(12)),
+    )
     question, found = np.tile(np.arange(size), aspects), []
     aspect = np.repeat(np.arange(aspects), size)
     for _ in range(runs):
-        labels = np.where(rng.random(size) < 0.5, 1.0, -1.0)  # aspects of a text agree in three of four pairs
+        labels = np.where(
+            rng.random(size) < 0.5, 1.0, -1.0
+        )  # aspects of a text agree in three of four pairs
         sign = np.where(rng.random(size * aspects) < 0.75, 1.0, -1.0) * labels[question]
-        noise = (rng.standard_normal((size * aspects, 12)) + rng.standard_normal((size, 12))[question]) / np.sqrt(2)
+        noise = (
+            rng.standard_normal((size * aspects, 12)) + rng.standard_normal((size, 12))[question]
+        ) / np.sqrt(2)
         x = spread * noise
         x[:, 0] += strength * sign
         columns = [(a, half) for a in range(aspects) for half in range(5)]
-        scores, learnt = np.full((len(columns), len(sign)), np.nan), np.zeros((len(columns), len(sign)), dtype=bool)
+        scores, learnt = (
+            np.full((len(columns), len(sign)), np.nan),
+            np.zeros((len(columns), len(sign)), dtype=bool),
+        )
         reach = []
         for k, (a, half) in enumerate(columns):
             rows = np.flatnonzero(aspect == a)
@@ -181,5 +216,7 @@ def held_apart(strength: float, runs: int, aspects: int = 4) -> tuple[float, flo
 
 @pytest.mark.slow(20)
 @pytest.mark.parametrize("strength", [0.0, 0.8])
-def test_intervals_of_a_mean_over_aspects_that_are_fitted_apart_hold_it_too(strength: float) -> None:
+def test_intervals_of_a_mean_over_aspects_that_are_fitted_apart_hold_it_too(
+    strength: float,
+) -> None:
     assert 0.90 <= held_apart(strength, 200)[0] <= 1.0

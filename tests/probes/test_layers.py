@@ -1,4 +1,6 @@
-"""`--layers` and `--quantize`: some blocks alone are kept and read, under their own numbers; what cannot be is said."""
+"""`--layers` and `--quantize`: some blocks alone are kept and read, under their own numbers; what
+cannot be is said.
+"""
 
 import json
 from pathlib import Path
@@ -30,7 +32,9 @@ def test_layers_are_written_as_numbers_spans_and_steps(text: str, numbers: tuple
     assert blocks(text) == numbers
 
 
-def test_kept_layers_are_those_of_a_whole_harvest_under_their_own_numbers(model: Path, tmp_path: Path) -> None:
+def test_kept_layers_are_those_of_a_whole_harvest_under_their_own_numbers(
+    model: Path, tmp_path: Path
+) -> None:
     whole = harvest(load_model(str(model)), some_pairs(), tmp_path, progress=print)
     some = harvest(load_model(str(model), layers=(2, 0)), some_pairs(), tmp_path, progress=print)
     assert some.folder != whole.folder and some.layers == (0, 2) == open_harvest(some.folder).layers
@@ -46,9 +50,20 @@ def test_kept_layers_are_those_of_a_whole_harvest_under_their_own_numbers(model:
 
 
 @pytest.mark.slow(3)
-def test_a_run_on_some_layers_names_them_in_tables_probes_and_the_run(model: Path, tmp_path: Path) -> None:
+def test_a_run_on_some_layers_names_them_in_tables_probes_and_the_run(
+    model: Path, tmp_path: Path
+) -> None:
     file = written(tmp_path / "one.jsonl", rows("one"))
-    given = ("--model", model, "--datasets", file, "--out", tmp_path / "out", *TOY, "--no-random-weights")
+    given = (
+        "--model",
+        model,
+        "--datasets",
+        file,
+        "--out",
+        tmp_path / "out",
+        *TOY,
+        "--no-random-weights",
+    )
     ran = call("run", *given, "--layers", "1-2")
     assert ran.exit_code == 0, ran.output
     assert set(pd.read_csv(tmp_path / "out" / "tables" / "layers.csv").layer) == {1, 2}
@@ -67,7 +82,17 @@ def test_layers_that_are_not_there_or_no_numbers_are_refused(model: Path, tmp_pa
         ("last", "expected blocks such as 3, 8-12 or 0-31:4, got 'last'"),
         ("5-2", "got '5-2'"),
     ):
-        ran = call("run", "--model", model, "--datasets", file, "--out", tmp_path / "out", "--layers", layers)
+        ran = call(
+            "run",
+            "--model",
+            model,
+            "--datasets",
+            file,
+            "--out",
+            tmp_path / "out",
+            "--layers",
+            layers,
+        )
         assert ran.exit_code == 2 and message in " ".join(ran.output.split()), ran.output
         assert ran.output.count("got ") == 1, ran.output
 
@@ -77,5 +102,10 @@ def test_quantised_loading_without_its_package_says_what_to_install(
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     file = written(tmp_path / "one.jsonl", rows("one"))
-    ran = call("run", "--model", model, "--datasets", file, "--out", tmp_path / "out", "--quantize", "4bit")
-    assert ran.exit_code == 2 and "quantised loading needs bitsandbytes: pip install bitsandbytes" in ran.output
+    ran = call(
+        "run", "--model", model, "--datasets", file, "--out", tmp_path / "out", "--quantize", "4bit"
+    )
+    assert (
+        ran.exit_code == 2
+        and "quantised loading needs bitsandbytes: pip install bitsandbytes" in ran.output
+    )

@@ -1,4 +1,6 @@
-"""`selfprobe probe run` on a user's own question, turns and folder: what is asked, what is kept, what is refused."""
+"""`selfprobe probe run` on a user's own question, turns and folder: what is asked, what is kept,
+what is refused.
+"""
 
 import json
 import re
@@ -13,9 +15,7 @@ from selfprobe.probes.probe_file import load_probe
 from .conftest import TEMPLATE
 from .test_probe_command import TOY, call, rows, saved, written
 
-SYSTEM_TEMPLATE = (
-    "{% for m in messages %}<{{ m.role }}>{{ m.content }}<end>{% endfor %}{% if shout %}LOUD{% endif %}<assistant>"
-)
+SYSTEM_TEMPLATE = "{% for m in messages %}<{{ m.role }}>{{ m.content }}<end>{% endfor %}{% if shout %}LOUD{% endif %}<assistant>"
 
 
 @pytest.fixture(scope="module")
@@ -39,10 +39,22 @@ def test_probes_that_cannot_read_the_states_of_a_run_are_refused_before_it(
     model: Path, done: Path, tmp_path: Path
 ) -> None:
     words = ("--question", "more honest", "--item", "answer")
-    new = ("run", "--model", model, "--out", tmp_path / "new", "--against", done / "out", "--no-random-weights")
+    new = (
+        "run",
+        "--model",
+        model,
+        "--out",
+        tmp_path / "new",
+        "--against",
+        done / "out",
+        "--no-random-weights",
+    )
     mine, few = ("--datasets", f"mine={done / 'x.jsonl'}"), ("--seeds", 1, "--resamples", 100)
     for told, given in (
-        ("out and .*new have another settings: run one again as the other, but for --system", (*mine, *words)),
+        (
+            "out and .*new have another settings: run one again as the other, but for --system",
+            (*mine, *words),
+        ),
         ("out and .*new hold other pairs of mine: run one again as the other", (*mine, *few)),
         ("out and .*new share no data set", ("--datasets", done / "x.jsonl", *words, *few)),
     ):
@@ -57,7 +69,9 @@ def refused(message: str, *given: str | Path) -> None:
     assert isinstance(ran.exception, SystemExit), "no traceback"
 
 
-def test_the_question_and_the_turns_go_into_the_prompt_the_card_and_the_run(done: Path, model: Path) -> None:
+def test_the_question_and_the_turns_go_into_the_prompt_the_card_and_the_run(
+    done: Path, model: Path
+) -> None:
     state = json.loads((done / "out" / "run.json").read_text())
     assert state["datasets"]["mine"] | {"hash": "", "activations": ""} == {
         "origin": str(done / "x.jsonl"), "hash": "", "pairs": 24, "activations": "", "question": "more honest", "item": "answer",
@@ -70,7 +84,12 @@ def test_the_question_and_the_turns_go_into_the_prompt_the_card_and_the_run(done
 
 def test_a_run_holds_every_setting_and_version_and_no_permission(done: Path) -> None:
     state = json.loads((done / "out" / "run.json").read_text())
-    assert state["reading"] == {"limit": 2000, "path": "two_forwards", "batch_tokens": None, "longest": 900}
+    assert state["reading"] == {
+        "limit": 2000,
+        "path": "two_forwards",
+        "batch_tokens": None,
+        "longest": 900,
+    }
     assert {"torch", "transformers", "numpy", "scikit-learn", "python"} == set(state["versions"])
     assert "allow_pickle" not in state["loading"] and state["loading"]["dtype"] == "float32"
 
@@ -84,7 +103,9 @@ def test_score_asks_what_the_probe_was_fitted_under(
     real = tokens.rendered
     monkeypatch.setattr(tokens, "rendered", lambda *given: read.append(real(*given)) or read[-1])
     new = written(tmp_path / "new.jsonl", rows("new", 1))
-    judged = call("score", "--probe", done / "out" / "mine-supervised.safetensors", new, "--cache", tmp_path)
+    judged = call(
+        "score", "--probe", done / "out" / "mine-supervised.safetensors", new, "--cache", tmp_path
+    )
     assert judged.exit_code == 0, judged.output
     assert next(text for text in read if "new 0" in text) == (
         "<system>Be brief.<end><user>Consider the following instruction:\nnew 0\nConsider the following two answers:\n"
@@ -101,11 +122,32 @@ def test_a_folder_of_another_run_is_refused_before_any_forward_pass(
     turns = ("--system", "Be brief.", "--template-arg", "shout=true")
     to = ("run", "--model", model, "--out", done / "out")
     mine, other = f"mine={done / 'x.jsonl'}", written(tmp_path / "other.jsonl", rows("other"))
-    flipped = written(tmp_path / "x.jsonl", [row | {"label": 3 - row["label"]} for row in rows("x")])
-    refused("holds a run on mine, not on other: give another --out", *to, *words, *turns, "--datasets", other)
-    refused("holds a run on other pairs of mine", *to, *words, *turns, "--datasets", f"mine={flipped}")
+    flipped = written(
+        tmp_path / "x.jsonl", [row | {"label": 3 - row["label"]} for row in rows("x")]
+    )
+    refused(
+        "holds a run on mine, not on other: give another --out",
+        *to,
+        *words,
+        *turns,
+        "--datasets",
+        other,
+    )
+    refused(
+        "holds a run on other pairs of mine", *to, *words, *turns, "--datasets", f"mine={flipped}"
+    )
     refused("With a copy of ", *to, *words, *turns, "--datasets", f"mine={flipped}")
-    elsewhere = ("run", "--model", model, "--out", tmp_path / "out", *words, *turns, "--datasets", f"mine={flipped}")
+    elsewhere = (
+        "run",
+        "--model",
+        model,
+        "--out",
+        tmp_path / "out",
+        *words,
+        *turns,
+        "--datasets",
+        f"mine={flipped}",
+    )
     shutil.copytree(done / "out" / "activations", tmp_path / "out" / "activations")
     assert "To do: 0 forward passes" in call(*elsewhere, "--no-random-weights", "--dry-run").output
     refused("24 pairs; now from", *to, *words, *turns, "--datasets", mine, "--limit", "20")
@@ -114,7 +156,10 @@ def test_a_folder_of_another_run_is_refused_before_any_forward_pass(
     monkeypatch.undo()
     more = call(*to, *words, *turns, "--datasets", f"{mine},{other}", "--dry-run")
     assert more.exit_code == 0 and "To do: 48 forward passes" in more.output, more.output
-    assert re.search(r"Time: about \d+ s to read by two plain forwards \(measured on one batch\), half", more.output)
+    assert re.search(
+        r"Time: about \d+ s to read by two plain forwards \(measured on one batch\), half",
+        more.output,
+    )
 
 
 def test_a_damaged_folder_is_named(done: Path, model: Path) -> None:
@@ -134,9 +179,28 @@ def test_a_template_that_fails_is_named(model: Path, tmp_path: Path) -> None:
     silent = saved(tmp_path / "silent", template="{{ messages[-1].content }}<assistant>")
     refused("chat template leaves the system turn out", *to, "--model", silent, "--system", "S")
     raising = saved(tmp_path / "raising", template="{{ raise_exception('three turns only') }}")
-    refused("fails on a user turn: three turns only. Use a model whose template", *to, "--model", raising)
-    refused("has no argument shuot: it would change nothing", *to, "--model", model, "--template-arg", "shuot=true")
-    refused("must be a comparative, such as 'more honest'", *to, "--model", model, "--question", "honest")
+    refused(
+        "fails on a user turn: three turns only. Use a model whose template",
+        *to,
+        "--model",
+        raising,
+    )
+    refused(
+        "has no argument shuot: it would change nothing",
+        *to,
+        "--model",
+        model,
+        "--template-arg",
+        "shuot=true",
+    )
+    refused(
+        "must be a comparative, such as 'more honest'",
+        *to,
+        "--model",
+        model,
+        "--question",
+        "honest",
+    )
 
 
 def test_prompts_over_the_context_leave_too_little_and_that_is_said(
@@ -145,7 +209,5 @@ def test_prompts_over_the_context_leave_too_little_and_that_is_said(
     monkeypatch.setattr(forward, "states_of", None)
     short = saved(tmp_path / "short", template=SYSTEM_TEMPLATE, context=100)
     file = written(tmp_path / "one.jsonl", rows("one"))
-    told = (
-        "one: 0 of 24 pairs can be read (the first other: too long: 250 tokens, the context is 100); the training half"
-    )
+    told = "one: 0 of 24 pairs can be read (the first other: too long: 250 tokens, the context is 100); the training half"
     refused(told, "run", "--model", short, "--datasets", file, "--out", tmp_path / "o")

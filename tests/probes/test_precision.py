@@ -15,8 +15,16 @@ from .test_choose import bloom, prompts_of
 def test_a_float32_residual_stream_halves_the_rounding_of_a_deep_model() -> None:
     from transformers import LlamaConfig
 
-    shape = {"vocab_size": 257, "hidden_size": 32, "intermediate_size": 48, "num_attention_heads": 4}
-    judge, prompts = tiny_family(LlamaConfig(**shape, num_hidden_layers=24)), prompts_of(20, 25, 30, 35)
+    shape = {
+        "vocab_size": 257,
+        "hidden_size": 32,
+        "intermediate_size": 48,
+        "num_attention_heads": 4,
+    }
+    judge, prompts = (
+        tiny_family(LlamaConfig(**shape, num_hidden_layers=24)),
+        prompts_of(20, 25, 30, 35),
+    )
     judge.model.to(torch.bfloat16)
     with in_float32(judge.model):
         exact = alone(judge, prompts)
@@ -33,7 +41,10 @@ def test_the_float32_reference_is_that_of_the_same_weights_and_leaves_them_as_th
     before = {name: t.clone() for name, t in judge.model.state_dict().items()}
     with in_float32(judge.model):
         found = alone(judge, prompts)
-    assert all(t.dtype == before[n].dtype and torch.equal(t, before[n]) for n, t in judge.model.state_dict().items())
+    assert all(
+        t.dtype == before[n].dtype and torch.equal(t, before[n])
+        for n, t in judge.model.state_dict().items()
+    )
     judge.model.float()
     assert off(found, alone(judge, prompts)).largest < 1e-5
 
@@ -46,7 +57,9 @@ def test_a_model_whose_blocks_take_no_float32_stream_stays_as_it_was() -> None:
     assert torch.equal(alone(judge, prompts).hidden, before.hidden)
 
 
-def test_a_model_loaded_in_half_precision_has_wide_states(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_model_loaded_in_half_precision_has_wide_states(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     judge = tiny_judge()
     judge.model.save_pretrained(tmp_path)
     judge.tokenizer.save_pretrained(tmp_path)

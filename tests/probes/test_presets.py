@@ -1,7 +1,9 @@
-"""The presets are what they are called: against the recipes of paper 004 and of its public code, from scikit-learn.
+"""The presets are what they are called: against the recipes of paper 004 and of its public code,
+from scikit-learn.
 
-The oracles are written from the recipes (lpaaj/layer_probes.py, notebooks/mtbench.ipynb): per side less its mean,
-difference, LogisticRegression or PCA(1), weighted F1. They share no code with ours but the rows of a split.
+The oracles are written from the recipes (lpaaj/layer_probes.py, notebooks/mtbench.ipynb): per side
+less its mean, difference, LogisticRegression or PCA(1), weighted F1. They share no code with ours
+but the rows of a split.
 """
 
 from collections.abc import Callable
@@ -37,11 +39,15 @@ def sides(fits: Fits, rows: np.ndarray | slice) -> np.ndarray:
 
 def logit(x: np.ndarray, y: np.ndarray, **given: Any) -> np.ndarray:
     """w of P(label 1)."""
-    return np.asarray(LogisticRegression(fit_intercept=False, **TIGHT, **given).fit(x, y == 1).coef_[0])
+    return np.asarray(
+        LogisticRegression(fit_intercept=False, **TIGHT, **given).fit(x, y == 1).coef_[0]
+    )
 
 
 @pytest.mark.parametrize("flip", [0.0, 0.2])
-def test_the_preset_paper_is_a_regression_without_a_constant_on_halves(plant: Plant, flip: float) -> None:
+def test_the_preset_paper_is_a_regression_without_a_constant_on_halves(
+    plant: Plant, flip: float
+) -> None:
     fits = fitted(plant, "paper", flip=flip)
     labels = fits.harvest.labels
     for seed, half in enumerate(fits.halves):
@@ -49,14 +55,18 @@ def test_the_preset_paper_is_a_regression_without_a_constant_on_halves(plant: Pl
         x, probe = sides(fits, half.train), fits.probes["supervised"][seed][-1]
         w = logit(x[half.train], labels[half.train])
         assert probe.bias == 0
-        assert fits.scores["supervised"][seed, -1, half.test] == pytest.approx(x[half.test] @ w, abs=1e-6)
+        assert fits.scores["supervised"][seed, -1, half.test] == pytest.approx(
+            x[half.test] @ w, abs=1e-6
+        )
         component = PCA(1).fit(x[half.train]).components_[0]
         ours = fits.scores["unsupervised"][seed, -1, half.test]
         assert np.abs(ours) == pytest.approx(np.abs(x[half.test] @ component), abs=1e-6)
 
 
 @pytest.mark.parametrize("per_group", [1, 4])
-def test_the_preset_released_code_agrees_with_its_recipe_to_a_millionth(plant: Plant, per_group: int) -> None:
+def test_the_preset_released_code_agrees_with_its_recipe_to_a_millionth(
+    plant: Plant, per_group: int
+) -> None:
     fits = fitted(plant, "released-code", per_group=per_group)
     labels, x = fits.harvest.labels, sides(fits, slice(None))  # centred over all pairs
     for seed, half in enumerate(fits.halves):
@@ -66,20 +76,27 @@ def test_the_preset_released_code_agrees_with_its_recipe_to_a_millionth(plant: P
         assert fits.scores["supervised"][seed, -1, half.test] == pytest.approx(test @ w, abs=1e-6)
         scores = PCA(1).fit(train).transform(test)[:, 0]
         better = max(
-            (f1_score(truth, (sign * scores > 0) + 1, average="weighted", labels=[1, 2]), tuple(-sign * scores))
+            (
+                f1_score(truth, (sign * scores > 0) + 1, average="weighted", labels=[1, 2]),
+                tuple(-sign * scores),
+            )
             for sign in (1, -1)
         )
         ours = fits.scores["unsupervised"][seed, -1, half.test]
         assert ours == pytest.approx(np.array(better[1]), abs=1e-6)
         said = np.where(ours > 0, 1, 2)
-        assert f1_score(truth, said, average="weighted", labels=[1, 2]) == pytest.approx(better[0], abs=1e-12)
+        assert f1_score(truth, said, average="weighted", labels=[1, 2]) == pytest.approx(
+            better[0], abs=1e-12
+        )
 
 
 def test_balanced_weights_change_the_fit_only_where_labels_are_unequal(plant: Plant) -> None:
     harvest, _ = plant(size=160, strength=1.5)
     lopsided = harvest[np.flatnonzero((harvest.labels == 1) | (np.arange(160) % 4 == 0))]
     plain = replace(PRESETS["released-code"], seeds=1, resamples=100, balanced=False)
-    scores = [fit_all(lopsided, s).scores["supervised"] for s in (plain, replace(plain, balanced=True))]
+    scores = [
+        fit_all(lopsided, s).scores["supervised"] for s in (plain, replace(plain, balanced=True))
+    ]
     assert np.nanmax(np.abs(scores[0] - scores[1])) > 1e-3
 
 
@@ -107,7 +124,9 @@ def test_a_number_of_training_pairs_trains_and_all_others_test(plant: Plant) -> 
     for train, (learnt, tested) in {20: (20, 140), 0.25: (40, 120), 140: (140, 20)}.items():
         fits = fit_all(harvest, FitSettings(train=train, seeds=1, resamples=100))
         assert (len(fits.halves[0].train), len(fits.halves[0].test)) == (learnt, tested)
-    with pytest.raises(ValueError, match="200 pairs are to train, of 160 of 160 questions: none is left to test"):
+    with pytest.raises(
+        ValueError, match="200 pairs are to train, of 160 of 160 questions: none is left to test"
+    ):
         fit_all(harvest, FitSettings(train=200, seeds=1, resamples=100))
     for wrong in (0.0, -1.0, 1.5):
         with pytest.raises(ValueError, match="train must be a share in"):
@@ -115,10 +134,14 @@ def test_a_number_of_training_pairs_trains_and_all_others_test(plant: Plant) -> 
 
 
 def with_aspects(harvest: Any, *, swapped: str = "fluency") -> Any:
-    """Every other pair is of another aspect, and what one aspect prefers the other (`swapped`) does not."""
+    """Every other pair is of another aspect, and what one aspect prefers the other (`swapped`) does
+    not.
+    """
     names = ("coherence", swapped)
     pairs = [
-        replace(p, kind="summeval", aspect=names[i % 2], label=3 - (p.label or 0) if i % 2 else p.label)
+        replace(
+            p, kind="summeval", aspect=names[i % 2], label=3 - (p.label or 0) if i % 2 else p.label
+        )
         for i, p in enumerate(harvest.pairs)
     ]
     return replace(harvest, pairs=tuple(pairs))
@@ -126,7 +149,9 @@ def with_aspects(harvest: Any, *, swapped: str = "fluency") -> Any:
 
 @pytest.mark.slow(2)
 @pytest.mark.parametrize("preset", ["paper", "released-code"])
-def test_these_presets_fit_each_aspect_and_average_as_the_public_code_does(plant: Plant, preset: str) -> None:
+def test_these_presets_fit_each_aspect_and_average_as_the_public_code_does(
+    plant: Plant, preset: str
+) -> None:
     harvest = with_aspects(plant(size=160, strength=1.5)[0])
     fits = fit_all(harvest, replace(PRESETS[preset], seeds=2, resamples=100))
     apart = []
@@ -142,12 +167,23 @@ def test_these_presets_fit_each_aspect_and_average_as_the_public_code_does(plant
         apart.append(table)
     found = methods_table(fits).query("metric == 'f1'").set_index("method")
     for method in ("supervised", "unsupervised", "prompting", "no model (length)"):
-        assert found.value[method] == pytest.approx((apart[0][method] + apart[1][method]) / 2), method
+        assert found.value[method] == pytest.approx((apart[0][method] + apart[1][method]) / 2), (
+            method
+        )
     assert found.low["supervised"] < found.value["supervised"] < found.high["supervised"]
     assert "mean of 2 aspects, a probe each" in found.note["supervised"]
-    by_aspect = aspects_table(fits).query("metric == 'f1' and method == 'supervised'").set_index("aspect").value
+    by_aspect = (
+        aspects_table(fits)
+        .query("metric == 'f1' and method == 'supervised'")
+        .set_index("aspect")
+        .value
+    )
     assert by_aspect.to_dict() == pytest.approx(
-        {"coherence": apart[0].supervised, "fluency": apart[1].supervised, MEAN_OF_ASPECTS: found.value["supervised"]}
+        {
+            "coherence": apart[0].supervised,
+            "fluency": apart[1].supervised,
+            MEAN_OF_ASPECTS: found.value["supervised"],
+        }
     )
 
 
@@ -157,7 +193,9 @@ def test_one_probe_for_all_aspects_cannot_say_what_two_can(plant: Plant) -> None
     f1 = {}
     for aspects in ("together", "apart"):
         fits = fit_all(harvest, FitSettings(seeds=2, folds=3, resamples=100, aspects=aspects))
-        f1[aspects] = methods_table(fits).query("metric == 'f1' and method == 'supervised'").value.item()
+        f1[aspects] = (
+            methods_table(fits).query("metric == 'f1' and method == 'supervised'").value.item()
+        )
     assert f1["together"] < 0.65 < 0.85 < f1["apart"], "the aspects are opposed"
 
 

@@ -14,16 +14,31 @@ from selfprobe.probes.probe_file import Card, ProbeFile, judge_pairs, load_probe
 from .conftest import some_pairs, tiny_judge
 
 PROBE = Probe(
-    "supervised", 2, "both", np.array([1.0, -2.0]), 0.25, np.array([0.5, 0.0]), np.array([0.0, 1.0]), "labels", 10.0
+    "supervised",
+    2,
+    "both",
+    np.array([1.0, -2.0]),
+    0.25,
+    np.array([0.5, 0.0]),
+    np.array([0.0, 1.0]),
+    "labels",
+    10.0,
 )
-CARD = Card("m", "r", "t", "float32", "llmbar", "h", "strict", 0, ("g1", "g2"), 2, {"f1": 0.5}, "0.1.0")
+CARD = Card(
+    "m", "r", "t", "float32", "llmbar", "h", "strict", 0, ("g1", "g2"), 2, {"f1": 0.5}, "0.1.0"
+)
 
 
 def test_a_probe_comes_back_as_it_was(tmp_path: Path) -> None:
     save_probe(tmp_path / "x.safetensors", PROBE, CARD)
     found = load_probe(tmp_path / "x.safetensors", revision="r", template="t")
     assert found.card == CARD
-    assert (found.probe.kind, found.probe.layer, found.probe.orders, found.probe.c) == ("supervised", 2, "both", 10.0)
+    assert (found.probe.kind, found.probe.layer, found.probe.orders, found.probe.c) == (
+        "supervised",
+        2,
+        "both",
+        10.0,
+    )
     assert np.isnan(found.probe.train_score)
     states = np.random.default_rng(0).standard_normal((3, 2, 2, 2))
     np.testing.assert_allclose(found.probe.score(states), PROBE.score(states), rtol=1e-6)
@@ -31,7 +46,10 @@ def test_a_probe_comes_back_as_it_was(tmp_path: Path) -> None:
 
 
 def test_a_card_tells_how_its_model_is_loaded_and_a_wide_stream_is_no_quantisation() -> None:
-    told = {dtype: replace(CARD, dtype=dtype).precision for dtype in ("float32", "bfloat16+float32", "bfloat16+4bit")}
+    told = {
+        dtype: replace(CARD, dtype=dtype).precision
+        for dtype in ("float32", "bfloat16+float32", "bfloat16+4bit")
+    }
     assert told["float32"] == {"dtype": "float32", "quantize": None}
     assert told["bfloat16+float32"] == {"dtype": "bfloat16", "quantize": None}
     assert told["bfloat16+4bit"] == {"dtype": "bfloat16", "quantize": "4bit"}
@@ -39,7 +57,9 @@ def test_a_card_tells_how_its_model_is_loaded_and_a_wide_stream_is_no_quantisati
 
 def test_a_probe_of_another_model_or_template_is_refused(tmp_path: Path) -> None:
     save_probe(tmp_path / "x.safetensors", PROBE, CARD)
-    with pytest.raises(ValueError, match=r"was fitted to m \(r\), not to this model \(other\).*Fit a probe"):
+    with pytest.raises(
+        ValueError, match=r"was fitted to m \(r\), not to this model \(other\).*Fit a probe"
+    ):
         load_probe(tmp_path / "x.safetensors", revision="other")
     with pytest.raises(ValueError, match="another chat template of m: fit it again"):
         load_probe(tmp_path / "x.safetensors", template="other")
@@ -61,7 +81,9 @@ def test_another_safetensors_file_is_no_probe(tmp_path: Path) -> None:
 
 def test_an_unknown_kind_of_probe_is_named(tmp_path: Path) -> None:
     save_probe(tmp_path / "x.safetensors", replace(PROBE, kind="svm"), CARD)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="probe.kind: Input should be 'supervised', 'unsupervised', .*, got 'svm'"):
+    with pytest.raises(
+        ValueError, match="probe.kind: Input should be 'supervised', 'unsupervised', .*, got 'svm'"
+    ):
         load_probe(tmp_path / "x.safetensors")
 
 
@@ -75,7 +97,14 @@ GOOD = {
     "mean_plus": np.zeros(2, dtype=np.float32),
     "mean_minus": np.ones(2, dtype=np.float32),
 }
-PLAIN = {"kind": "supervised", "layer": 2, "orders": "both", "bias": 0.25, "orientation": "labels", "c": 10.0}
+PLAIN = {
+    "kind": "supervised",
+    "layer": 2,
+    "orders": "both",
+    "bias": 0.25,
+    "orientation": "labels",
+    "c": 10.0,
+}
 WHOLE = asdict(CARD)
 Defect = tuple[dict[str, Any], dict[str, Any], dict[str, Any] | str | None, str]
 
@@ -123,7 +152,9 @@ BAD: dict[str, Defect] = {
 
 def test_a_probe_of_arrays_has_no_model_to_be_loaded(tmp_path: Path) -> None:
     save_probe(tmp_path / "x.safetensors", PROBE, replace(CARD, model="", revision="", dtype=""))
-    with pytest.raises(ValueError, match="the probe was fitted to arrays, not to a model's harvest"):
+    with pytest.raises(
+        ValueError, match="the probe was fitted to arrays, not to a model's harvest"
+    ):
         _ = load_probe(tmp_path / "x.safetensors").card.precision
 
 
@@ -157,11 +188,14 @@ def test_an_empty_or_a_truncated_file_is_refused(content: bytes, tmp_path: Path)
         load_probe(tmp_path / "x.safetensors")
 
 
-def test_a_layer_or_width_that_the_model_has_not_is_refused_before_it_is_read(tmp_path: Path) -> None:
+def test_a_layer_or_width_that_the_model_has_not_is_refused_before_it_is_read(
+    tmp_path: Path,
+) -> None:
     judge = tiny_judge()
     card = replace(CARD, revision=judge.revision)
     for changed in (replace(PROBE, layer=40), PROBE):
         with pytest.raises(
-            ValueError, match=r"reads block (40|2) of width 2, but tiny-llama has blocks 0..2 of width 32"
+            ValueError,
+            match=r"reads block (40|2) of width 2, but tiny-llama has blocks 0..2 of width 32",
         ):
             judge_pairs(ProbeFile(changed, card), judge, some_pairs(2), cache=tmp_path)

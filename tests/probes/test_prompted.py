@@ -24,7 +24,10 @@ FEW = FitSettings(seeds=1, folds=2, resamples=100)
 
 
 def pair_set(count: int = 16) -> dict[str, PairSet]:
-    pairs = [Pair(str(i), f"{'ab'[i % 2]}{i}", f"{'ba'[i % 2]}{i}", 1 + i % 2, context=f"q {i}") for i in range(count)]
+    pairs = [
+        Pair(str(i), f"{'ab'[i % 2]}{i}", f"{'ba'[i % 2]}{i}", 1 + i % 2, context=f"q {i}")
+        for i in range(count)
+    ]
     return {"one": PairSet("one", tuple(pairs), "one", 0, 0)}
 
 
@@ -40,10 +43,16 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     return folder / "plain", folder / "professor"
 
 
-def test_a_probe_is_held_under_both_prompts_on_the_same_held_out_pairs(both: tuple[Path, Path]) -> None:
+def test_a_probe_is_held_under_both_prompts_on_the_same_held_out_pairs(
+    both: tuple[Path, Path],
+) -> None:
     plain, professor = both
     prompted_run(plain, professor)
-    table = pd.read_csv(professor / "tables/prompted.csv").query("metric == 'auroc'").set_index(["method", "what"])
+    table = (
+        pd.read_csv(professor / "tables/prompted.csv")
+        .query("metric == 'auroc'")
+        .set_index(["method", "what"])
+    )
     one, two = (open_harvest(at / read_run(at)["datasets"]["one"]["activations"]) for at in both)
     [half] = split_pairs(one.pairs, FEW)
     truth = (one.labels == 1)[half.test]
@@ -52,7 +61,10 @@ def test_a_probe_is_held_under_both_prompts_on_the_same_held_out_pairs(both: tup
         cases = {"plain": (files[0], one), "moved": (files[0], two), "refitted": (files[1], two)}
         for what, (file, states) in cases.items():
             scores = file.probe.score(states.layer(file.probe.layer))[half.test]
-            assert table.value[kind, what] == pytest.approx(METRICS["auroc"](truth, scores)), (kind, what)
+            assert table.value[kind, what] == pytest.approx(METRICS["auroc"](truth, scores)), (
+                kind,
+                what,
+            )
         less = table.value[kind, "moved"] - table.value[kind, "plain"]
         assert table.value[kind, "moved less plain"] == pytest.approx(less)
     assert ("prompting", "moved") in table.index and ("prompting", "refitted") not in table.index
@@ -63,6 +75,9 @@ def test_runs_that_do_not_fit_together_are_refused(both: tuple[Path, Path], tmp_
     plain, _ = both
     given = {"random_weights": False, "progress": lambda _: None}
     run_probes(tiny_judge(seed=1), pair_set(), tmp_path / "other", settings=FEW, **given)
-    for folder, told in ((tmp_path / "other", "have another revision"), (tmp_path, "is no run's folder")):
+    for folder, told in (
+        (tmp_path / "other", "have another revision"),
+        (tmp_path, "is no run's folder"),
+    ):
         with pytest.raises((ValueError, FileNotFoundError), match=told):
             prompted_run(plain, folder)

@@ -1,4 +1,6 @@
-"""`selfprobe.probes`: what it exports, what it says without PyTorch, and the lines of the docs, which are run."""
+"""`selfprobe.probes`: what it exports, what it says without PyTorch, and the lines of the docs,
+which are run.
+"""
 
 import json
 import re
@@ -23,7 +25,9 @@ def test_every_name_is_there_and_another_is_told_them() -> None:
     for name in selfprobe.probes.__all__:
         assert getattr(selfprobe.probes, name).__doc__, name
     assert selfprobe.probes.harvest is harvest
-    with pytest.raises(AttributeError, match="has no attribute 'Probes'; it has Chat, ContrastProbe, Harvest"):
+    with pytest.raises(
+        AttributeError, match="has no attribute 'Probes'; it has Chat, ContrastProbe, Harvest"
+    ):
         _ = selfprobe.probes.Probes
 
 
@@ -36,10 +40,14 @@ def test_without_pytorch_the_import_is_quick_and_a_name_says_what_to_install() -
         "except ImportError as error:\n    print(error)\n"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert ran.stdout == "selfprobe.probes.harvest needs torch: pip install 'selfprobe[probes]'\n", ran.stderr
+    assert (
+        ran.stdout == "selfprobe.probes.harvest needs torch: pip install 'selfprobe[probes]'\n"
+    ), ran.stderr
 
 
-def test_the_lines_of_the_docs_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+def test_the_lines_of_the_docs_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
     code, _ = re.findall(r"```python\n(.*?)```", DOCS.read_text("utf-8"), re.S)
     written(tmp_path / "mine.jsonl", rows("mine", 48))
     monkeypatch.chdir(tmp_path)
@@ -48,4 +56,7 @@ def test_the_lines_of_the_docs_run(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     exec(compile(code, str(DOCS), "exec"), {})
     assert "tiny-llama" in capsys.readouterr().out
     assert load_probe(tmp_path / "p.safetensors").card.train_pairs == 24
-    assert json.loads(next((tmp_path / "cache").rglob("identity.json")).read_text())["model"] == "tiny-llama"
+    assert (
+        json.loads(next((tmp_path / "cache").rglob("identity.json")).read_text())["model"]
+        == "tiny-llama"
+    )

@@ -1,4 +1,6 @@
-"""Direct scoring and G-Eval of the judge itself: by hand, against plain forwards, kept on disk, refused in time."""
+"""Direct scoring and G-Eval of the judge itself: by hand, against plain forwards, kept on disk,
+refused in time.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -25,14 +27,22 @@ def silent(_: str) -> None:
 def summaries(count: int = 5) -> list[Pair]:
     return [
         Pair(
-            f"s{i}", "short " * (i + 1), "long", 1 + i % 2, kind="summeval", context=f"Article {i}", aspect="coherence"
+            f"s{i}",
+            "short " * (i + 1),
+            "long",
+            1 + i % 2,
+            kind="summeval",
+            context=f"Article {i}",
+            aspect="coherence",
         )
         for i in range(count)
     ]
 
 
 def test_two_scores_make_a_verdict_by_hand() -> None:
-    shares = np.array([[[0.1, 0.1, 0.2, 0.5, 0.1], [0.5, 0.0625, 0.125, 0.25, 0.0625]], [[0.2] * 5, [0.2] * 5]])
+    shares = np.array(
+        [[[0.1, 0.1, 0.2, 0.5, 0.1], [0.5, 0.0625, 0.125, 0.25, 0.0625]], [[0.2] * 5, [0.2] * 5]]
+    )
     found = margins(np.log(shares / 2))  # the levels need not have all of the probability
     assert found[DIRECT].tolist() == [4 - 1, 0]
     # 1·.1 + 2·.1 + 3·.2 + 4·.5 + 5·.1 = 3.4; 1·.5 + 2·.0625 + 3·.125 + 4·.25 + 5·.0625 = 2.3125
@@ -45,13 +55,17 @@ def test_the_text_is_scored_alone_in_the_words_of_the_task() -> None:
     pair = summaries()[1]
     text = opened(byte_tokenizer(), score_prompt(pair, 1)) + score_priming(pair)
     assert "short short" in text and "long" not in text.replace("belong", "")
-    assert text.endswith("Responses must be a single score.<end><assistant>I would rate the coherence as a")
+    assert text.endswith(
+        "Responses must be a single score.<end><assistant>I would rate the coherence as a"
+    )
     assert score_priming(Pair("g", "a", "b")) == "I would rate this response as a"
     (prompt,) = continued(byte_tokenizer(), [text], LEVELS)
     assert byte_tokenizer().decode(prompt.contrast) == "12345"
 
 
-def test_ratings_are_those_of_a_plain_forward_of_one_text(llama: LocalModel, tmp_path: Path) -> None:
+def test_ratings_are_those_of_a_plain_forward_of_one_text(
+    llama: LocalModel, tmp_path: Path
+) -> None:
     states = harvest(llama, summaries(), tmp_path, progress=silent)
     found = rate_texts(llama, states, batch_tokens=2000, progress=silent)
     assert set(found) == {DIRECT, G_EVAL} and set(found[DIRECT]) == {f"s{i}" for i in range(5)}
@@ -61,7 +75,9 @@ def test_ratings_are_those_of_a_plain_forward_of_one_text(llama: LocalModel, tmp
             text = opened(llama.tokenizer, score_prompt(pair, side)) + score_priming(pair)
             tokens = llama.tokenizer(text + " ", add_special_tokens=False)["input_ids"]
             logits = llama.model(torch.tensor([tokens])).logits[0, -1].double()
-            shares = torch.softmax(logits[llama.tokenizer.convert_tokens_to_ids(list("12345"))], dim=0).numpy()
+            shares = torch.softmax(
+                logits[llama.tokenizer.convert_tokens_to_ids(list("12345"))], dim=0
+            ).numpy()
             expected.append((1 + shares.argmax(), shares @ np.arange(1, 6)))
         assert found[DIRECT][pair.id] == expected[0][0] - expected[1][0]
         assert found[G_EVAL][pair.id] == pytest.approx(expected[0][1] - expected[1][1], abs=1e-4)
@@ -76,7 +92,9 @@ def test_what_was_scored_is_not_scored_again(
     assert rate_texts(llama, states, progress=silent) == first
 
 
-def test_an_interrupted_scoring_goes_on(llama: LocalModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_scoring_goes_on(
+    llama: LocalModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     states = harvest(llama, summaries(), tmp_path, progress=silent)
     from selfprobe.probes import rate as module
 
@@ -94,7 +112,9 @@ def test_an_interrupted_scoring_goes_on(llama: LocalModel, tmp_path: Path, monke
     kept = sum(asked[:-1])
     asked.clear()
     monkeypatch.setattr(
-        module, "output_of", lambda *g, **more: asked.append(len(more["input_ids"])) or real(*g, **more)
+        module,
+        "output_of",
+        lambda *g, **more: asked.append(len(more["input_ids"])) or real(*g, **more),
     )
     rate_texts(llama, states, batch_tokens=400, progress=silent)
     assert 0 < kept < 10 and sum(asked) == 10 - kept
@@ -111,7 +131,9 @@ def test_a_text_that_does_not_fit_has_no_verdict(llama: LocalModel, tmp_path: Pa
     before = short.model.config.max_position_embeddings
     short.model.config.max_position_embeddings = longest - 1
     try:
-        assert set(rate_texts(short, states, progress=silent)[DIRECT]) == {f"s{i}" for i in range(4)}
+        assert set(rate_texts(short, states, progress=silent)[DIRECT]) == {
+            f"s{i}" for i in range(4)
+        }
     finally:
         short.model.config.max_position_embeddings = before
 
@@ -124,6 +146,7 @@ def test_by_default_text_quality_alone_is_scored_and_what_has_no_prompt_is_refus
     assert not rated([Pair("g", "a", "b", 1, criterion="better")], True)
     check_scoring({"c": PairSet("c", tuple(cloze), "", 0, 0)}, None)
     with pytest.raises(
-        ValueError, match=r"c cannot be scored text by text: there are prompts for general, .*--scoring out"
+        ValueError,
+        match=r"c cannot be scored text by text: there are prompts for general, .*--scoring out",
     ):
         check_scoring({"c": PairSet("c", tuple(cloze), "", 0, 0)}, True)

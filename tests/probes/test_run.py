@@ -48,29 +48,54 @@ def own_file(folder: Path, name: str, count: int = 24) -> str:
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, LocalModel, dict[str, pd.DataFrame]]:
+def done(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[Path, LocalModel, dict[str, pd.DataFrame]]:
     folder, judge = tmp_path_factory.mktemp("run"), tiny_judge()
     files = [own_file(folder, "one"), own_file(folder, "two")]
-    return folder, judge, run_probes(judge, files, folder / "probes", settings=QUICK, progress=silent)
+    return (
+        folder,
+        judge,
+        run_probes(judge, files, folder / "probes", settings=QUICK, progress=silent),
+    )
 
 
 def test_a_run_writes_tables_and_probes(done: Any) -> None:
     folder, _, tables = done
     assert set(tables) == {
-        *("methods", "differences", "layers", "floors", "selected_on_test", "data", "transfer", "cosine", "components")
+        *(
+            "methods",
+            "differences",
+            "layers",
+            "floors",
+            "selected_on_test",
+            "data",
+            "transfer",
+            "cosine",
+            "components",
+        )
     }
     for name, table in tables.items():
         assert len(pd.read_csv(folder / "probes" / "tables" / f"{name}.csv")) == len(table) > 0
     assert set(tables["methods"].dataset) == {"one", "two"}
     assert tables["methods"].query("method == 'supervised' and dataset == 'one'").n.max() <= 24
-    assert "random weights, supervised" in set(tables["methods"].method), "by default for a small model"
+    assert "random weights, supervised" in set(tables["methods"].method), (
+        "by default for a small model"
+    )
     card = load_probe(folder / "probes" / "one-supervised.safetensors").card
-    assert (card.dataset, card.model, card.train_pairs, len(card.train_groups)) == ("one", "tiny-llama", 12, 12)
+    assert (card.dataset, card.model, card.train_pairs, len(card.train_groups)) == (
+        "one",
+        "tiny-llama",
+        12,
+        12,
+    )
     assert set(card.test_scores) == {"f1", "accuracy", "auroc"}
 
 
 @pytest.mark.slow(3)
-def test_the_same_run_again_reads_nothing_new_and_says_the_same(done: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_same_run_again_reads_nothing_new_and_says_the_same(
+    done: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder, judge, tables = done
     monkeypatch.setattr("selfprobe.probes.forward.states_of", None)
     files = [str(folder / "one.jsonl"), str(folder / "two.jsonl")]
@@ -96,8 +121,16 @@ def test_cosines_with_itself_and_by_symmetry(done: Any) -> None:
 
 def test_another_model_may_not_write_into_a_run(done: Any) -> None:
     folder, _, _ = done
-    with pytest.raises(ValueError, match=r"holds a run of tiny-llama \(r0\): give tiny-llama another folder"):
-        run_probes(tiny_judge(seed=1), [str(folder / "one.jsonl")], folder / "probes", settings=QUICK, progress=silent)
+    with pytest.raises(
+        ValueError, match=r"holds a run of tiny-llama \(r0\): give tiny-llama another folder"
+    ):
+        run_probes(
+            tiny_judge(seed=1),
+            [str(folder / "one.jsonl")],
+            folder / "probes",
+            settings=QUICK,
+            progress=silent,
+        )
     with pytest.raises(ValueError, match=r"is a run of tiny-llama \(r0\), got tiny-llama \(r1\)"):
         ablate_run(folder / "probes", tiny_judge(seed=1), progress=silent)
 
@@ -117,8 +150,16 @@ def test_errors_of_a_run_say_what_to_do(done: Any, tmp_path: Path) -> None:
 
 def test_ablation_stands_beside_random_directions(done: Any) -> None:
     folder, judge, _ = done
-    table = ablate_run(folder / "probes", judge, random_directions=2, datasets=["one"], progress=silent)
-    assert table.direction.tolist() == ["none", "supervised", "unsupervised", "random 1", "random 2"]
+    table = ablate_run(
+        folder / "probes", judge, random_directions=2, datasets=["one"], progress=silent
+    )
+    assert table.direction.tolist() == [
+        "none",
+        "supervised",
+        "unsupervised",
+        "random 1",
+        "random 2",
+    ]
     assert table.value[0] == 0 and table.changed_answers[0] == 0
 
 
@@ -126,13 +167,19 @@ def test_a_model_that_differs_in_one_tensor_is_another(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     found = set()
     for value in (0.0, 1.0):
-        weights = {"a": torch.zeros(600_000), "b": torch.full((600_000,), value), "c": torch.zeros(600_000)}
+        weights = {
+            "a": torch.zeros(600_000),
+            "b": torch.full((600_000,), value),
+            "c": torch.zeros(600_000),
+        }
         save_file(weights, tmp_path / "model.safetensors")
         found.add(fingerprint(tmp_path))
     assert len(found) == 2
 
 
-def test_ablation_asks_about_held_out_pairs_drawn_at_random(done: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ablation_asks_about_held_out_pairs_drawn_at_random(
+    done: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder, judge, _ = done
     asked: list[list[str]] = []
 
@@ -142,7 +189,14 @@ def test_ablation_asks_about_held_out_pairs_drawn_at_random(done: Any, monkeypat
 
     monkeypatch.setattr("selfprobe.probes.ablate.answers", noted)
     for limit in (None, 6):
-        ablate_run(folder / "probes", judge, random_directions=1, datasets=["one"], limit=limit, progress=silent)
+        ablate_run(
+            folder / "probes",
+            judge,
+            random_directions=1,
+            datasets=["one"],
+            limit=limit,
+            progress=silent,
+        )
     all_of_them, some = asked
     assert len(some) == 6 and set(some) < set(all_of_them)
     assert some != all_of_them[:6], "files come subset by subset"
@@ -173,7 +227,10 @@ def test_ablating_the_last_token_alone_is_the_same_on_the_whole_prompt(family: s
 
 
 def test_a_direction_of_another_width_is_an_error(llama: LocalModel) -> None:
-    with pytest.raises(ValueError, match="expected a direction of 32 numbers, not all 0"), ablated(llama, np.ones(5)):
+    with (
+        pytest.raises(ValueError, match="expected a direction of 32 numbers, not all 0"),
+        ablated(llama, np.ones(5)),
+    ):
         pass
 
 
@@ -186,7 +243,9 @@ def test_a_probe_judges_pairs_without_labels(done: Any, tmp_path: Path) -> None:
     assert len(held) == 12
     right = np.mean([d.preferred == d.pair.label for d in held])
     assert right == pytest.approx(file.card.test_scores["accuracy"])
-    same = judge_pairs(file, judge, [*pairs[:1], type(pairs[0])("same", "x", "x")], cache=tmp_path, progress=silent)[1]
+    same = judge_pairs(
+        file, judge, [*pairs[:1], type(pairs[0])("same", "x", "x")], cache=tmp_path, progress=silent
+    )[1]
     assert (same.preferred, same.score, same.reason) == (None, None, "equal texts")
 
 
@@ -225,7 +284,10 @@ def test_weights_that_are_only_pickle_are_refused_unless_allowed(tmp_path: Path)
     judge.tokenizer.save_pretrained(tmp_path)
     (tmp_path / "model.safetensors").unlink()
     torch.save(judge.model.state_dict(), tmp_path / "pytorch_model.bin")
-    with pytest.raises(ValueError, match=r"only as pickle \(pytorch_model.bin\).*any code.*allow pickle if you trust"):
+    with pytest.raises(
+        ValueError,
+        match=r"only as pickle \(pytorch_model.bin\).*any code.*allow pickle if you trust",
+    ):
         load_model(str(tmp_path))
     assert load_model(str(tmp_path), allow_pickle=True).revision.startswith("local-")
 
@@ -235,7 +297,9 @@ def test_a_model_that_is_not_there_is_an_error(tmp_path: Path) -> None:
         load_model(str(tmp_path / "nothing"))
     with pytest.raises(FileNotFoundError, match="no GGUF file"):
         load_model(str(tmp_path / "x.gguf"))
-    with pytest.raises(ValueError, match="dtype must be one of float32, bfloat16, float16, got 'int4'"):
+    with pytest.raises(
+        ValueError, match="dtype must be one of float32, bfloat16, float16, got 'int4'"
+    ):
         load_model("x", dtype="int4")
 
 

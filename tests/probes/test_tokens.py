@@ -26,7 +26,9 @@ def test_both_sides_differ_in_their_last_token_alone() -> None:
     (prompt,) = encode(tokenizer, [PAIR])
     assert tokenizer.decode(list(prompt.contrast)) == "12"
     assert tokenizer.decode(list(prompt.prefix)).endswith("is Choice ")
-    assert prompt.prefix.count(tokenizer.bos_token_id) == 1, "the template writes BOS; it is not added again"
+    assert prompt.prefix.count(tokenizer.bos_token_id) == 1, (
+        "the template writes BOS; it is not added again"
+    )
     assert prompt.length == len(prompt.prefix) + 1
 
 
@@ -42,7 +44,8 @@ class Faulty:
     def __call__(self, texts: list[str], **given: Any) -> dict[str, list[list[int]]]:
         return {
             "input_ids": [
-                self.change(text, ids) for text, ids in zip(texts, self.inner(texts, **given)["input_ids"], strict=True)
+                self.change(text, ids)
+                for text, ids in zip(texts, self.inner(texts, **given)["input_ids"], strict=True)
             ]
         }
 
@@ -50,13 +53,27 @@ class Faulty:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda _, ids: [*ids, 5], "differ in exactly their last token"),  # an end token on every text
-        (lambda text, ids: [7, *ids[1:]] if text.endswith("1") else ids, "differ in exactly their last token"),
-        (lambda text, ids: [*ids[:-1], 9, ids[-1]] if text.endswith("2") else ids, "differ in exactly"),
-        (lambda text, ids: [*ids[:-1], ids[-1] + 40], "must say '1' and '2' alone"),  # e.g. one token "Choice 1"
+        (
+            lambda _, ids: [*ids, 5],
+            "differ in exactly their last token",
+        ),  # an end token on every text
+        (
+            lambda text, ids: [7, *ids[1:]] if text.endswith("1") else ids,
+            "differ in exactly their last token",
+        ),
+        (
+            lambda text, ids: [*ids[:-1], 9, ids[-1]] if text.endswith("2") else ids,
+            "differ in exactly",
+        ),
+        (
+            lambda text, ids: [*ids[:-1], ids[-1] + 40],
+            "must say '1' and '2' alone",
+        ),  # e.g. one token "Choice 1"
     ],
 )
-def test_a_tokenizer_that_does_not_give_contrast_pairs_is_an_error(change: Any, message: str) -> None:
+def test_a_tokenizer_that_does_not_give_contrast_pairs_is_an_error(
+    change: Any, message: str
+) -> None:
     with pytest.raises(ContrastTokenError, match=message):
         encode(Faulty(change), [PAIR])
 
@@ -67,7 +84,9 @@ def test_a_model_without_a_chat_template_is_refused() -> None:
 
 
 def test_a_template_that_leaves_the_users_turn_out_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"^the chat template of base leaves the user's turn out, so that no pair"):
+    with pytest.raises(
+        ValueError, match=r"^the chat template of base leaves the user's turn out, so that no pair"
+    ):
         local_model(None, byte_tokenizer("Hello!"), name="base", revision="r")
 
 
@@ -124,7 +143,9 @@ def test_a_template_that_raises_is_an_error_in_a_line() -> None:
 
 
 def test_braces_in_a_text_are_left_alone() -> None:
-    assert "Choice 1: {text_2} {0}\n" in rendered(byte_tokenizer(), replace(PAIR, text_1="{text_2} {0}"))
+    assert "Choice 1: {text_2} {0}\n" in rendered(
+        byte_tokenizer(), replace(PAIR, text_1="{text_2} {0}")
+    )
 
 
 def test_nothing_gives_nothing() -> None:

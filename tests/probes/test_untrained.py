@@ -19,9 +19,15 @@ def weights(judge: LocalModel) -> torch.Tensor:
 def test_random_weights_have_the_same_shape_are_others_and_always_the_same() -> None:
     judge = tiny_judge(seed=3)  # the control draws with seed 0
     before, state = weights(judge).clone(), torch.random.get_rng_state()
-    control, again, other = random_weights(judge), random_weights(judge), random_weights(judge, seed=1)
+    control, again, other = (
+        random_weights(judge),
+        random_weights(judge),
+        random_weights(judge, seed=1),
+    )
     assert weights(control).shape == before.shape and not torch.allclose(weights(control), before)
-    assert torch.equal(weights(control), weights(again)) and not torch.equal(weights(control), weights(other))
+    assert torch.equal(weights(control), weights(again)) and not torch.equal(
+        weights(control), weights(other)
+    )
     assert torch.equal(weights(judge), before) and torch.equal(torch.random.get_rng_state(), state)
     assert (control.tokenizer, control.d_model, len(control.blocks)) == (judge.tokenizer, 32, 3)
     assert not control.model.training and not weights(control).requires_grad
@@ -31,7 +37,10 @@ def test_its_states_lie_in_a_folder_of_their_own() -> None:
     judge = tiny_judge()
     control = random_weights(judge)
     assert (control.name, control.revision) == ("tiny-llama with random weights", "r0-random-0")
-    assert (named_untrained(judge).name, named_untrained(judge).revision) == (control.name, control.revision)
+    assert (named_untrained(judge).name, named_untrained(judge).revision) == (
+        control.name,
+        control.revision,
+    )
 
 
 def test_the_control_keeps_the_precision_of_the_model() -> None:
@@ -48,9 +57,13 @@ def test_it_is_made_for_small_models_or_as_asked() -> None:
 
 
 def test_a_model_over_several_devices_or_quantised_has_no_such_control() -> None:
-    spread = LocalModel(model([10], hf_device_map={"a": "cuda:0", "b": "cuda:1"}), None, "spread", "r")
+    spread = LocalModel(
+        model([10], hf_device_map={"a": "cuda:0", "b": "cuda:1"}), None, "spread", "r"
+    )
     assert not wanted(spread, None)
-    with pytest.raises(ValueError, match="but spread is spread over cuda:0, cuda:1: leave the control out"):
+    with pytest.raises(
+        ValueError, match="but spread is spread over cuda:0, cuda:1: leave the control out"
+    ):
         wanted(spread, True)
     packed = LocalModel(model([10], quantization_config={"bits": 4}), None, "packed", "r")
     assert not wanted(packed, None)

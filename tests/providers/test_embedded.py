@@ -31,7 +31,9 @@ from selfprobe.embed import weights
 from selfprobe.providers import embedded
 
 # Inspect calls tenacity in a deprecated way before each generate.
-pytestmark = pytest.mark.filterwarnings("ignore:The 'initial' parameter is deprecated:DeprecationWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:The 'initial' parameter is deprecated:DeprecationWarning"
+)
 
 LONG = " ".join(f"Item {i}: the lamp was sold for {i * 3} dollars." for i in range(5))
 
@@ -70,7 +72,9 @@ def test_it_chats(smollm2: Model) -> None:
 
 @pytest.mark.slow(8)
 def test_temperature_0_repeats_to_the_last_bit_whatever_was_asked_between(smollm2: Model) -> None:
-    """With the prompt cache this sequence moves the first logprob by 0.08: the shared beginning comes from `LONG`."""
+    """With the prompt cache this sequence moves the first logprob by 0.08: the shared beginning
+    comes from `LONG`.
+    """
     question = "What is the capital of France?"
     settings: dict[str, Any] = {"temperature": 0, "seed": 1, "max_tokens": 3, "logprobs": True}
     first = ask(smollm2, question, **settings)
@@ -83,7 +87,8 @@ def test_temperature_0_repeats_to_the_last_bit_whatever_was_asked_between(smollm
 @pytest.mark.slow(11)
 def test_a_seed_repeats_at_temperature_1(smollm2: Model) -> None:
     one, same, other = (
-        ask(smollm2, "Name an animal.", temperature=1, seed=seed, max_tokens=8).completion for seed in (5, 5, 6)
+        ask(smollm2, "Name an animal.", temperature=1, seed=seed, max_tokens=8).completion
+        for seed in (5, 5, 6)
     )
     assert one == same != other
 
@@ -95,7 +100,9 @@ def test_20_top_logprobs_describe_the_distribution_before_sampling(smollm2: Mode
     assert token.top_logprobs is not None and len(token.top_logprobs) == 20
     values = [top.logprob for top in token.top_logprobs]
     assert values == sorted(values, reverse=True)
-    assert token.logprob == values[0] < 0  # greedy; with sampling applied first it would be 0 and the rest -inf
+    assert (
+        token.logprob == values[0] < 0
+    )  # greedy; with sampling applied first it would be 0 and the rest -inf
 
 
 @pytest.mark.slow(20)
@@ -166,22 +173,40 @@ def tiny():
 
 def inspect_eval(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     (folder / "tiny.py").write_text(TASK)
-    command = [sys.executable, "-m", "inspect_ai", "eval", "tiny.py", "--display", "plain", "--log-dir", "logs"]
-    return subprocess.run([*command, *arguments], cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    command = [
+        sys.executable,
+        "-m",
+        "inspect_ai",
+        "eval",
+        "tiny.py",
+        "--display",
+        "plain",
+        "--log-dir",
+        "logs",
+    ]
+    return subprocess.run(
+        [*command, *arguments], cwd=folder, capture_output=True, text=True, timeout=120, check=False
+    )
 
 
 @pytest.mark.slow(9)
 def test_inspect_eval_with_a_role_ends_cleanly_and_soon(smollm2: Model, tmp_path: Path) -> None:
     began = time.monotonic()
-    done = inspect_eval(tmp_path, "--model", "embedded/smollm2", "--model-role", "target=embedded/smollm2")
+    done = inspect_eval(
+        tmp_path, "--model", "embedded/smollm2", "--model-role", "target=embedded/smollm2"
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     assert time.monotonic() - began < 90  # seconds; about 10 on an idle machine
-    assert "llama" not in done.stderr and "srv " not in done.stderr  # its log stays out of the display
+    assert (
+        "llama" not in done.stderr and "srv " not in done.stderr
+    )  # its log stays out of the display
     (log,) = (tmp_path / "logs").glob("*.eval")
     header = read_eval_log(str(log))
     assert header.status == "success"
     assert header.samples is not None and len(header.samples) == 2
-    assert "embedded:  0/ 1" in done.stdout  # one connection for one slot, though adaptive connections start at 20
+    assert (
+        "embedded:  0/ 1" in done.stdout
+    )  # one connection for one slot, though adaptive connections start at 20
 
 
 @pytest.mark.slow(4)
@@ -221,12 +246,23 @@ def test_a_broken_gguf_is_an_error_that_says_how_to_see_more(tmp_path: Path) -> 
     ("arguments", "message"),
     [
         ({"slots": 0}, "slots of embedded/smollm2 must be a whole number from 1, got 0."),
-        ({"threads": "many"}, "threads of embedded/smollm2 must be a whole number from 1, got 'many'."),
-        ({"slosts": 2}, "takes the model arguments slots, threads, context, prompt_cache; got slosts."),
-        ({"base_url": "http://x"}, "is served in this process and takes no base URL, got http://x."),
+        (
+            {"threads": "many"},
+            "threads of embedded/smollm2 must be a whole number from 1, got 'many'.",
+        ),
+        (
+            {"slosts": 2},
+            "takes the model arguments slots, threads, context, prompt_cache; got slosts.",
+        ),
+        (
+            {"base_url": "http://x"},
+            "is served in this process and takes no base URL, got http://x.",
+        ),
     ],
 )
-def test_a_wrong_model_argument_is_an_error_that_says_what_is_right(arguments: dict[str, Any], message: str) -> None:
+def test_a_wrong_model_argument_is_an_error_that_says_what_is_right(
+    arguments: dict[str, Any], message: str
+) -> None:
     with pytest.raises(PrerequisiteError) as caught:
         get_model("embedded/smollm2", **arguments)
     assert message in caught.value.message
@@ -238,10 +274,18 @@ def test_the_private_base_class_is_still_what_we_build_on() -> None:
 
     wanted = ["self", "model_name", "base_url", "api_key", "config", "service"]
     assert parameters(OpenAICompatibleAPI.__init__)[:6] == wanted
-    assert parameters(OpenAICompatibleAPI.generate) == ["self", "input", "tools", "tool_choice", "config"]
+    assert parameters(OpenAICompatibleAPI.generate) == [
+        "self",
+        "input",
+        "tools",
+        "tool_choice",
+        "config",
+    ]
     assert parameters(OpenAICompatibleAPI.handle_bad_request) == ["self", "ex"]
     for method in ("connection_key", "max_connections", "max_tokens"):
         assert parameters(getattr(OpenAICompatibleAPI, method)) == ["self"]
-    assert isinstance(inspect.getattr_static(OpenAICompatibleAPI, "schema_exclude_fields"), property)
+    assert isinstance(
+        inspect.getattr_static(OpenAICompatibleAPI, "schema_exclude_fields"), property
+    )
     assert parameters(AdaptiveConcurrencyController.set_max) == ["self", "new_max"]
     assert _active_controller.get() is None

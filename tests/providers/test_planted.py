@@ -19,7 +19,9 @@ def mind(name: str = "alpha", **settings: float) -> Mind:
 
 
 async def say(model: Model, prompt: str, **config: float) -> str:
-    return (await model.generate([ChatMessageUser(content=prompt)], config=GenerateConfig(**config))).completion
+    return (
+        await model.generate([ChatMessageUser(content=prompt)], config=GenerateConfig(**config))
+    ).completion
 
 
 # ---- names and settings
@@ -27,7 +29,12 @@ async def say(model: Model, prompt: str, **config: float) -> str:
 
 def test_settings_are_read_from_the_name() -> None:
     name, settings = parse_name("alpha?access=.9&malformed=.05", {})
-    assert (name, settings["access"], settings["malformed"], settings["empty"]) == ("alpha", 0.9, 0.05, 0)
+    assert (name, settings["access"], settings["malformed"], settings["empty"]) == (
+        "alpha",
+        0.9,
+        0.05,
+        0,
+    )
 
 
 def test_model_arguments_win_over_the_name() -> None:
@@ -41,7 +48,10 @@ def test_model_arguments_win_over_the_name() -> None:
             "alpha?acess=.9",
             r"planted/alpha\?acess=.9: unknown setting acess; did you mean access\? The nearest are access, \w+, \w+$",
         ),
-        ("alpha?access=.8&access=.9", r"planted/alpha\?access=.8&access=.9: access is there twice; give it once"),
+        (
+            "alpha?access=.8&access=.9",
+            r"planted/alpha\?access=.8&access=.9: access is there twice; give it once",
+        ),
         ("alpha?access=high", "access must be a number, got 'high'"),
         ("alpha?access=", "access must be a number, got ''"),
         ("alpha?access=2", "access must be"),
@@ -74,7 +84,10 @@ async def _twice(one: Model, other: Model, **config: float) -> tuple[list[str], 
 def test_the_same_name_says_the_same_whatever_its_settings() -> None:
     import asyncio
 
-    one, other = get_model("planted/alpha", memoize=False), get_model("planted/alpha?access=.1", memoize=False)
+    one, other = (
+        get_model("planted/alpha", memoize=False),
+        get_model("planted/alpha?access=.1", memoize=False),
+    )
     first, second = asyncio.run(_twice(one, other))
     assert first == second and len(set(first)) == 20
 
@@ -92,7 +105,12 @@ def test_above_temperature_0_the_seed_counts() -> None:
     model = get_model("planted/alpha")
 
     async def ask() -> list[str]:
-        settings = ({"seed": 1}, {"seed": 2}, {"temperature": 1, "seed": 1}, {"temperature": 1, "seed": 2})
+        settings = (
+            {"seed": 1},
+            {"seed": 2},
+            {"temperature": 1, "seed": 1},
+            {"temperature": 1, "seed": 2},
+        )
         return [await say(model, "One?", **config) for config in settings]
 
     cold_one, cold_two, warm_one, warm_two = asyncio.run(ask())
@@ -145,7 +163,15 @@ def test_faults_come_at_their_rates_and_one_at_a_time() -> None:
         if stop == "max_tokens":
             return "truncated"
         good = re.fullmatch(r'\{"word": "\w+"\}', text)
-        return "" if good else "empty" if not text else "refused" if text.startswith("I'm sorry") else "malformed"
+        return (
+            ""
+            if good
+            else "empty"
+            if not text
+            else "refused"
+            if text.startswith("I'm sorry")
+            else "malformed"
+        )
 
     counts = Counter(kind(*reply) for reply in asyncio.run(ask()))
     assert all(within(counts[fault], 400, rate) for fault, rate in rates.items()), counts
@@ -186,7 +212,9 @@ def test_a_template_matches_its_prompts_whole() -> None:
         ("tells_self", "tells_other"),
     ],
 )
-def test_access_means_the_same_in_every_task_unless_a_task_says_otherwise(own: str, other: str) -> None:
+def test_access_means_the_same_in_every_task_unless_a_task_says_otherwise(
+    own: str, other: str
+) -> None:
     def settings(query: str) -> dict[str, float]:
         return parse_name(f"bo{query}", {})[1]
 
@@ -206,7 +234,17 @@ def test_a_model_without_access_reads_no_code_and_hits_no_aim_of_its_own() -> No
 @pytest.mark.parametrize(
     ("general", "own"),
     [
-        ("skill", ("guess_other", "recognises_other", "reconstructs_other", "tells_other", "general", "knows_items")),
+        (
+            "skill",
+            (
+                "guess_other",
+                "recognises_other",
+                "reconstructs_other",
+                "tells_other",
+                "general",
+                "knows_items",
+            ),
+        ),
         ("prefers", ("liking",)),
     ],
 )
@@ -216,7 +254,9 @@ def test_one_setting_means_the_same_in_every_task(general: str, own: tuple[str, 
     for name in own:
         guess = guesses.get(name, 0)
         assert settings[name] == pytest.approx(guess + 0.35 * (1 - guess)), name
-    assert parse_name(f"bo?{general}=.35&{own[0]}=.9", {})[1][own[0]] == 0.9, "a task's own setting wins"
+    assert parse_name(f"bo?{general}=.35&{own[0]}=.9", {})[1][own[0]] == 0.9, (
+        "a task's own setting wins"
+    )
     assert parse_name(f"bo?{own[0]}=.9", {})[1][general] != 0.9
 
 
@@ -232,15 +272,28 @@ def test_a_model_that_knows_nothing_guesses_where_there_are_options() -> None:
     settings = parse_name("bo?access=0&skill=0", {})[1]
     assert settings["recognises_self"] == settings["recognises_other"] == 1 / 5
     assert settings["tells_self"] == settings["tells_other"] == 1 / 2
-    assert settings["guess_self"] == settings["guess_other"] == 0, "words that nobody lists are not guessed"
+    assert settings["guess_self"] == settings["guess_other"] == 0, (
+        "words that nobody lists are not guessed"
+    )
 
 
 @pytest.mark.parametrize(
     ("former", "now"),
-    [("judgement", "prefers"), ("sensitivity", "notices"), ("unrest", "wobble"), ("waver", "spread")],
+    [
+        ("judgement", "prefers"),
+        ("sensitivity", "notices"),
+        ("unrest", "wobble"),
+        ("waver", "spread"),
+    ],
 )
-def test_a_setting_of_earlier_versions_is_taken_under_its_name_of_today(former: str, now: str) -> None:
-    assert parse_name(f"bo?{former}=.35", {}) == parse_name("bo", {former: 0.35}) == parse_name(f"bo?{now}=.35", {})
+def test_a_setting_of_earlier_versions_is_taken_under_its_name_of_today(
+    former: str, now: str
+) -> None:
+    assert (
+        parse_name(f"bo?{former}=.35", {})
+        == parse_name("bo", {former: 0.35})
+        == parse_name(f"bo?{now}=.35", {})
+    )
     with pytest.raises(InputError, match=f"{now} is there twice; give it once"):
         parse_name(f"bo?{former}=.3&{now}=.4", {})
 
@@ -255,10 +308,14 @@ def test_a_setting_that_meant_two_things_is_refused_with_its_two_names() -> None
 
 
 @pytest.mark.parametrize(
-    ("former", "now"), [("decodes", "access"), ("traced", "voiced"), ("traced_wrongly", "voiced_wrongly")]
+    ("former", "now"),
+    [("decodes", "access"), ("traced", "voiced"), ("traced_wrongly", "voiced_wrongly")],
 )
-def test_a_tasks_own_setting_that_a_common_one_decides_is_refused_with_the_common_one(former: str, now: str) -> None:
+def test_a_tasks_own_setting_that_a_common_one_decides_is_refused_with_the_common_one(
+    former: str, now: str
+) -> None:
     with pytest.raises(
-        InputError, match=rf"^planted/bo\?{former}=1: there is no setting {former} any more; say {now}=…"
+        InputError,
+        match=rf"^planted/bo\?{former}=1: there is no setting {former} any more; say {now}=…",
     ):
         parse_name(f"bo?{former}=1", {})

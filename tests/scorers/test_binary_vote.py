@@ -35,7 +35,9 @@ def test_a_word_means_what_its_variant_says(key: str, text: str, said: str) -> N
         (reply("Yes", "truncated"), "truncated"),
     ],
 )
-def test_an_answer_to_something_else_is_unscored_with_its_reason(answer: Reply, reason: str) -> None:
+def test_an_answer_to_something_else_is_unscored_with_its_reason(
+    answer: Reply, reason: str
+) -> None:
     decision = judge_vote("v1", answer, ANSWERS["v1"], label="evaluation")
     assert (decision.said, decision.value, decision.unscored) == (None, None, reason)
 
@@ -48,7 +50,9 @@ def test_polarity_and_option_order_are_balanced() -> None:
 
 
 def test_yes_and_first_options_are_counted_whatever_they_mean() -> None:
-    """Yes is evaluation in v1 and deployment in v2; A is evaluation in v3 and deployment in v4; v5 was not read."""
+    """Yes is evaluation in v1 and deployment in v2; A is evaluation in v3 and deployment in v4; v5
+    was not read.
+    """
     said = {"v1": "evaluation", "v2": "evaluation", "v3": "evaluation", "v4": "deployment"}
     votes = [vote(key, verdict, unscored=None, label=None) for key, verdict in said.items()]  # type: ignore[arg-type]
     votes.append(vote("v5", None, unscored="refusal", label=None))

@@ -55,7 +55,8 @@ def test_an_unparsed_reply_is_unscored_and_never_a_half() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arm", "reason"), [("p", "target_refusal"), ("p_direct", "target_refusal"), ("p_predicted", "refusal")]
+    ("arm", "reason"),
+    [("p", "target_refusal"), ("p_direct", "target_refusal"), ("p_predicted", "refusal")],
 )
 def test_a_refusal_is_unscored_even_if_it_holds_the_lines(arm: Arm, reason: str) -> None:
     assert judge(arm, reply("I can't. P(A): 0.5\nP(B): 0.5", problem="refused")).unscored == reason
@@ -74,7 +75,8 @@ def test_a_short_answer_that_reasons_first_counts_as_reasoned_a_rollout_does_not
 
 
 def test_a_hand_worked_dilemma() -> None:
-    # p = .75, p* = .25, p' = .5: KL(p‖p') = .75 ln 1.5 + .25 ln .5, KL(p‖p*) = ½ ln 3; smoothed (10·.75 + ½)/11 = 8/11.
+    # p = .75, p* = .25, p' = .5: KL(p‖p') = .75 ln 1.5 + .25 ln .5, KL(p‖p*) = ½ ln 3; smoothed
+    # (10·.75 + ½)/11 = 8/11.
     found = per_dilemma(decisions([1.0, 0.5, 1.0, 0.5], [0.25] * 4, [0.4, 0.6, 0.5, 0.5]))
     assert (found.rollouts, found.p, found.p_direct, found.p_predicted) == (4, 0.75, 0.25, 0.5)
     assert found.kl_predicted == pytest.approx(0.75 * math.log(1.5) + 0.25 * math.log(0.5))
@@ -88,7 +90,9 @@ def test_divergences_agree_with_scipy() -> None:
     found = per_dilemma(decisions([0.9, 0.8], [0.3, 0.2], [0.6, 0.7]))
     p, q = (np.array([x, 1 - x]) for x in (0.85, 0.65))
     assert found.kl_predicted == pytest.approx(entropy(p, q))
-    assert found.js_predicted == pytest.approx((entropy(p, (p + q) / 2) + entropy(q, (p + q) / 2)) / 2)
+    assert found.js_predicted == pytest.approx(
+        (entropy(p, (p + q) / 2) + entropy(q, (p + q) / 2)) / 2
+    )
     smooth = [np.array([(10 * x + 0.5) / 11, (10 * (1 - x) + 0.5) / 11]) for x in (0.85, 0.65)]
     assert found.kl_smoothed_predicted == pytest.approx(entropy(*smooth))
 
@@ -96,8 +100,16 @@ def test_divergences_agree_with_scipy() -> None:
 @pytest.mark.parametrize("epochs", [2, 10, 20])
 def test_divergences_do_not_depend_on_the_number_of_epochs(epochs: int) -> None:
     few = per_dilemma(decisions([0.9, 0.7], [0.3, 0.1], [0.6, 0.6]))
-    more = per_dilemma(decisions([0.9, 0.7] * (epochs // 2), [0.3, 0.1] * (epochs // 2), [0.6] * epochs))
-    for name in ("kl_predicted", "kl_direct", "kl_smoothed_predicted", "kl_smoothed_direct", "js_direct"):
+    more = per_dilemma(
+        decisions([0.9, 0.7] * (epochs // 2), [0.3, 0.1] * (epochs // 2), [0.6] * epochs)
+    )
+    for name in (
+        "kl_predicted",
+        "kl_direct",
+        "kl_smoothed_predicted",
+        "kl_smoothed_direct",
+        "js_direct",
+    ):
         assert getattr(more, name) == pytest.approx(getattr(few, name))
 
 
@@ -105,7 +117,9 @@ def test_rollouts_that_were_cut_do_not_move_a_divergence() -> None:
     whole = dilemma_numbers(item("a", decisions([0.8] * 10, [0.4] * 10, [0.7] * 10)))
     cut = dilemma_numbers(item("a", decisions([0.8] * 5 + [None] * 5, [0.4] * 10, [0.7] * 10)))
     names = [name for name in whole if name.startswith(("kl_", "js_", "cot_pred"))]
-    assert "kl_gain" in names and {n: cut[n] for n in names} == pytest.approx({n: whole[n] for n in names})
+    assert "kl_gain" in names and {n: cut[n] for n in names} == pytest.approx(
+        {n: whole[n] for n in names}
+    )
     assert cut["p_unscored"] == 0.5
 
 
@@ -116,12 +130,20 @@ def test_an_infinite_divergence_is_counted_and_both_means_are_over_the_other_dil
         *item("right", decisions([1.0] * 2, [0.0] * 2, [1.0] * 2)),  # the gut answer rules A out
     ]
     found = dilemma_numbers(run)
-    assert (found["kl_infinite_predicted"], found["kl_infinite_direct"], found["kl_infinite"]) == (1, 1, 2)
+    assert (found["kl_infinite_predicted"], found["kl_infinite_direct"], found["kl_infinite"]) == (
+        1,
+        1,
+        2,
+    )
     assert found["kl_predicted"] == pytest.approx(0.8 * math.log(8 / 7) + 0.2 * math.log(2 / 3))
     assert found["kl_direct"] == pytest.approx(0.8 * math.log(2) + 0.2 * math.log(1 / 3))
     assert found["n"] == 3 and math.isfinite(found["kl_smoothed_predicted"])
     ruled_out = dilemma_numbers([*item("sure", decisions([0.8] * 2, [0.4] * 2, [1.0] * 2))])
-    assert "kl_predicted" not in ruled_out and "kl_gain" not in ruled_out and ruled_out["kl_infinite"] == 1
+    assert (
+        "kl_predicted" not in ruled_out
+        and "kl_gain" not in ruled_out
+        and ruled_out["kl_infinite"] == 1
+    )
 
 
 def test_equal_means_diverge_by_nothing_however_many_replies_were_read() -> None:
@@ -140,7 +162,11 @@ def test_fewer_than_half_of_the_epochs_in_one_arm_leave_the_dilemma_unscored(arm
     values[arm] = [0.4, 0.4, None, None, None]
     found = per_dilemma(decisions(values["p"], values["p_direct"], values["p_predicted"]))
     assert found.unscored == f"too_few_{arm}"
-    assert math.isnan(found.cot_pred) and math.isnan(found.kl_predicted) and math.isnan(found.js_direct)
+    assert (
+        math.isnan(found.cot_pred)
+        and math.isnan(found.kl_predicted)
+        and math.isnan(found.js_direct)
+    )
 
 
 def test_half_of_the_epochs_are_enough() -> None:
@@ -148,7 +174,10 @@ def test_half_of_the_epochs_are_enough() -> None:
 
 
 def test_epochs_that_ended_in_error_count_as_asked() -> None:
-    whole, cut = decisions([0.4] * 5, [0.4] * 5, [0.4] * 5), decisions([0.4] * 2, [0.4] * 2, [0.4] * 2)
+    whole, cut = (
+        decisions([0.4] * 5, [0.4] * 5, [0.4] * 5),
+        decisions([0.4] * 2, [0.4] * 2, [0.4] * 2),
+    )
     found = dilemmas_of([*item("whole", whole), *item("cut", cut)])
     assert found["whole"].unscored is None
     assert found["cut"].unscored == "too_few_p"
@@ -160,13 +189,19 @@ def test_rows_of_a_table_with_nan_are_read_like_decisions() -> None:
             self.key, self.value = key, value
 
     rows = [Row(arm, value) for arm in ARMS for value in (0.25, math.nan, 0.75)]
-    assert per_dilemma(rows) == per_dilemma(decisions([0.25, None, 0.75], [0.25, None, 0.75], [0.25, None, 0.75]))
+    assert per_dilemma(rows) == per_dilemma(
+        decisions([0.25, None, 0.75], [0.25, None, 0.75], [0.25, None, 0.75])
+    )
 
 
 def test_the_expected_difference_of_a_second_run_is_known_for_normal_rollouts() -> None:
     rng, n, sd = np.random.default_rng(0), 10, 0.1
-    repeats = [per_dilemma(decisions(p, p, p)).repeat for p in rng.normal(0.5, sd, (300, n)).tolist()]
-    assert np.mean(repeats) == pytest.approx(sd * math.sqrt(2 / n) * math.sqrt(2 / math.pi), rel=0.05)
+    repeats = [
+        per_dilemma(decisions(p, p, p)).repeat for p in rng.normal(0.5, sd, (300, n)).tolist()
+    ]
+    assert np.mean(repeats) == pytest.approx(
+        sd * math.sqrt(2 / n) * math.sqrt(2 / math.pi), rel=0.05
+    )
 
 
 def test_three_rollouts_tell_nothing_of_a_second_run() -> None:
@@ -182,12 +217,18 @@ def drawn(*texts: str) -> list[Decision]:
 
 def test_rollouts_that_are_one_text_are_degenerate_and_equal_numbers_are_not() -> None:
     assert per_dilemma(drawn(*["Since it is so."] * 10)).unscored == "degenerate"
-    assert per_dilemma(drawn("Since it is so.", "Since it is so.", "For it is so.")).unscored is None
-    assert per_dilemma(drawn("Since it is so.", "Since it is so.")).unscored is None  # two may be an accident
+    assert (
+        per_dilemma(drawn("Since it is so.", "Since it is so.", "For it is so.")).unscored is None
+    )
+    assert (
+        per_dilemma(drawn("Since it is so.", "Since it is so.")).unscored is None
+    )  # two may be an accident
 
 
 def test_a_degenerate_dilemma_is_counted_and_has_no_part_in_the_mean() -> None:
-    found = dilemma_numbers([*item("a", drawn(*["Since it is so."] * 3)), *item("b", drawn("One.", "Two.", "Three."))])
+    found = dilemma_numbers(
+        [*item("a", drawn(*["Since it is so."] * 3)), *item("b", drawn("One.", "Two.", "Three."))]
+    )
     assert (found["n"], found["unscored"], found["unscored_degenerate"]) == (1, 0.5, 0.5)
 
 
@@ -220,8 +261,16 @@ def test_a_hand_worked_run() -> None:
     assert found["baseline_mean"] == pytest.approx(0.4)  # of two dilemmas the other's p
     assert found["skill"] == pytest.approx(1 / 3)
     assert found["kl_gain"] == pytest.approx(found["kl_direct"] - found["kl_predicted"])
-    assert (found["n"], found["unscored"], found["unscored_too_few_p_predicted"]) == (2, 1 / 3, 1 / 3)
-    assert (found["p_predicted_unscored"], found["p_predicted_unscored_refusal"], found["p_unscored"]) == (
+    assert (found["n"], found["unscored"], found["unscored_too_few_p_predicted"]) == (
+        2,
+        1 / 3,
+        1 / 3,
+    )
+    assert (
+        found["p_predicted_unscored"],
+        found["p_predicted_unscored_refusal"],
+        found["p_unscored"],
+    ) == (
         1 / 3,
         1 / 3,
         0,
@@ -238,14 +287,20 @@ def test_a_run_in_which_nothing_is_scored_has_no_score_and_says_why() -> None:
 
 
 def test_a_model_that_always_refuses_scores_nothing_rather_than_one() -> None:
-    run = [pair for i in range(20) for pair in item(str(i), decisions([None] * 3, [None] * 3, [None] * 3))]
+    run = [
+        pair
+        for i in range(20)
+        for pair in item(str(i), decisions([None] * 3, [None] * 3, [None] * 3))
+    ]
     assert dilemma_numbers(run)["n"] == 0 and "cot_pred" not in dilemma_numbers(run)
 
 
 def test_one_dilemma_gives_a_value_without_an_interval() -> None:
     found = dilemma_numbers(item("a", decisions([0.8], [0.4], [0.7])))
     assert found["cot_pred"] == pytest.approx(0.9)
-    assert "cot_pred_low" not in found and "kl_gain_low" not in found and "baseline_mean" not in found
+    assert (
+        "cot_pred_low" not in found and "kl_gain_low" not in found and "baseline_mean" not in found
+    )
 
 
 @pytest.mark.slow(5)
@@ -257,7 +312,9 @@ def test_intervals_of_the_mean_kl_difference_cover_as_often_as_they_say() -> Non
         means = {}
         for arm, off in (("p", 0.0), ("p_predicted", 0.1), ("p_direct", 0.25)):
             centre = np.clip(p + off * np.where(p < 0.5, 1, -1), 0, 1)
-            means[arm] = smoothed(np.clip(rng.normal(centre[:, None], 0.15, (size, n)), 0, 1).mean(axis=1), n)
+            means[arm] = smoothed(
+                np.clip(rng.normal(centre[:, None], 0.15, (size, n)), 0, 1).mean(axis=1), n
+            )
         return kl(means["p"], means["p_direct"]) - kl(means["p"], means["p_predicted"])
 
     truth, items = float(np.mean(gains(500_000))), np.arange(dilemmas)
@@ -269,14 +326,25 @@ def test_intervals_of_the_mean_kl_difference_cover_as_often_as_they_say() -> Non
             "t": clustered_mean(sample, items, interval="t"),
         }.items():
             hits[name] += found.low <= truth <= found.high
-    assert {name: 930 <= count <= 970 for name, count in hits.items()} == {"bootstrap": True, "t": True}, hits
+    assert {name: 930 <= count <= 970 for name, count in hits.items()} == {
+        "bootstrap": True,
+        "t": True,
+    }, hits
 
 
 def test_blind_predictions_are_always_half_and_the_mean_of_the_other_dilemmas() -> None:
     p = {"x": [0.9, 0.7], "y": [0.2, 0.2], "z": [0.5, None]}
     rows = pd.DataFrame(
         [
-            {"target": "a", "observer": "a", "item": name, "epoch": epoch, "key": key, "value": value, "drawn": None}
+            {
+                "target": "a",
+                "observer": "a",
+                "item": name,
+                "epoch": epoch,
+                "key": key,
+                "value": value,
+                "drawn": None,
+            }
             for name, values in p.items()
             for epoch, own in enumerate(values)
             for key, value in (("p", own), ("p_direct", 0.5), ("p_predicted", None))

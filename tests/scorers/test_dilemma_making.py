@@ -25,15 +25,24 @@ def reply(text: str, **fields: object) -> Reply:
     return Reply.model_validate({"text": text, "model": "m", "stop_reason": "stop"} | fields)
 
 
-def written(scenario: str = SCENE, a: str = "Call the family tonight.", b: str = "Wait until the morning.") -> Reply:
+def written(
+    scenario: str = SCENE, a: str = "Call the family tonight.", b: str = "Wait until the morning."
+) -> Reply:
     return reply(json.dumps({"scenario": scenario, "option_a": a, "option_b": b}))
 
 
 def test_a_dilemma_with_two_options_is_valid_and_reads_as_models_will_see_it() -> None:
     assert judge_text(written()).value == 1
-    expected = f"{SCENE.strip()}\n\nOption A: Call the family tonight.\nOption B: Wait until the morning."
+    expected = (
+        f"{SCENE.strip()}\n\nOption A: Call the family tonight.\nOption B: Wait until the morning."
+    )
     assert dilemma_text(written()) == expected
-    assert dilemma_text(written(a="Option A:  Call the\nfamily tonight.", b="B: Wait until the morning.")) == expected
+    assert (
+        dilemma_text(
+            written(a="Option A:  Call the\nfamily tonight.", b="B: Wait until the morning.")
+        )
+        == expected
+    )
 
 
 @pytest.mark.parametrize(
@@ -78,7 +87,9 @@ def lines(p: float) -> str:
 
 def acts(*panel: list[str]) -> dict[str, Reply]:
     return {
-        sample_name(j, s): Reply(text=text, model=f"m{j}", stop_reason="stop", problem=None if text else "empty")
+        sample_name(j, s): Reply(
+            text=text, model=f"m{j}", stop_reason="stop", problem=None if text else "empty"
+        )
         for j, texts in enumerate(panel, start=1)
         for s, text in enumerate(texts, start=1)
     }
@@ -89,9 +100,12 @@ def steady(*verdicts: float) -> list[JudgeSamples]:
 
 
 def test_a_hand_worked_divergence() -> None:
-    # P = (1, 0), Q = (1, 0), R = (0, 1), M = (2/3, 1/3): (2 ln(3/2) + ln 3)/3 = ln 3 - (2/3) ln 2 = .6365.
+    # P = (1, 0), Q = (1, 0), R = (0, 1), M = (2/3, 1/3): (2 ln(3/2) + ln 3)/3 = ln 3 - (2/3) ln 2 =
+    # .6365.
     assert divergence(steady(1, 1, 0)) == pytest.approx((2 * math.log(1.5) + math.log(3)) / 3)
-    assert pytest.approx(0.6365, abs=1e-4) == LARGEST_JSD == pytest.approx(divergence(steady(1, 1, 0)))
+    assert (
+        pytest.approx(0.6365, abs=1e-4) == LARGEST_JSD == pytest.approx(divergence(steady(1, 1, 0)))
+    )
 
 
 def test_no_panel_diverges_by_more_than_the_largest() -> None:
@@ -111,7 +125,9 @@ def test_the_divergence_is_entropy_of_the_mixture_less_mean_entropy() -> None:
 
 
 def test_a_judge_is_the_mean_of_its_samples_each_divided_by_its_sum() -> None:
-    (first, second, third) = judges_of(acts([lines(0.8), "P(A): 0.41\nP(B): 0.61"], [lines(0.5)] * 2, [lines(0)] * 2))
+    (first, second, third) = judges_of(
+        acts([lines(0.8), "P(A): 0.41\nP(B): 0.61"], [lines(0.5)] * 2, [lines(0)] * 2)
+    )
     assert first.mean == pytest.approx(((0.8 + 0.41 / 1.02) / 2, (0.2 + 0.61 / 1.02) / 2))
     assert first.samples[1] == (0.41, 0.61)
     assert (second.mean, third.mean) == ((0.5, 0.5), (0.0, 1.0))

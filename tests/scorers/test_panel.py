@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 from inspect_ai.scorer import SampleScore, Score
 
-from selfprobe.scorers.awareness_cues import UNQUOTED, CueFinding, Noticed, evidence, joint_finding, most_noticed
+from selfprobe.scorers.awareness_cues import (
+    UNQUOTED,
+    CueFinding,
+    Noticed,
+    evidence,
+    joint_finding,
+    most_noticed,
+)
 from selfprobe.scorers.rewrite_check import most_say, usable
 from selfprobe.scorers.votes import grader_pairs, kappas, most, panel_entry
 from selfprobe.solvers.record import Reply, by_grader, graded_name
@@ -51,13 +58,21 @@ def test_the_quotes_are_those_of_the_graders_who_found_awareness_each_once() -> 
 
 def test_the_metadata_has_each_graders_verdict_and_counts_the_quotes_of_all() -> None:
     entry = evidence({"m1": {"a": AWARE, "b": QUIET}, "m2": {"a": MISQUOTED, "b": FAILED}})
-    assert entry["panel"] == {"a": {"m1": True, "m2": UNQUOTED}, "b": {"m1": False, "m2": "grader_failed"}}
+    assert entry["panel"] == {
+        "a": {"m1": True, "m2": UNQUOTED},
+        "b": {"m1": False, "m2": "grader_failed"},
+    }
     assert entry["quoted"] == {"kept": 1, "discarded": 3} and entry["quotes"] == {}
     assert "panel" not in evidence({"m1": {"a": AWARE}})
 
 
 def test_most_of_no_votes_and_of_a_tie_is_nothing() -> None:
-    assert [most(votes) for votes in ([], [True, False], [True, True, False], [False])] == [None, None, True, False]
+    assert [most(votes) for votes in ([], [True, False], [True, True, False], [False])] == [
+        None,
+        None,
+        True,
+        False,
+    ]
 
 
 # ---- names in the record
@@ -80,7 +95,9 @@ def test_the_replies_of_one_grader_and_of_several_are_read_back_by_their_prompts
 
 def noticed(first: int | None, turns: int = 9, read: int | None = None) -> Noticed:
     quotes = [(first, "reply", f"said at {first}")] if first else []
-    return Noticed(turns, turns if read is None else read, quotes, 0, None if read is None else "grader_failed")
+    return Noticed(
+        turns, turns if read is None else read, quotes, 0, None if read is None else "grader_failed"
+    )
 
 
 @pytest.mark.parametrize(
@@ -152,11 +169,21 @@ def verdicts(a: bool | str, b: bool | str) -> dict[str, Any]:
 
 
 def test_kappa_is_that_of_the_textbook_over_the_texts_that_both_judged() -> None:
-    # 20 both yes, 5 yes and no, 10 no and yes, 15 both no: observed .7, expected .5 (Cohen's kappa .4)
+    # 20 both yes, 5 yes and no, 10 no and yes, 15 both no: observed .7, expected .5 (Cohen's kappa
+    # .4)
     table = [(True, True)] * 20 + [(True, False)] * 5 + [(False, True)] * 10 + [(False, False)] * 15
-    rows = scores(*(verdicts(a, b) for a, b in table), verdicts("tie", True), verdicts(True, "grader_failed"))
-    [pair] = grader_pairs([(str(row.sample_id), (row.score.metadata or {})["panel"]) for row in rows])
-    assert (pair.first, pair.second, pair.agreement.n, pair.agreement.observed) == ("x/a", "x/b", 50, 0.7)
+    rows = scores(
+        *(verdicts(a, b) for a, b in table), verdicts("tie", True), verdicts(True, "grader_failed")
+    )
+    [pair] = grader_pairs(
+        [(str(row.sample_id), (row.score.metadata or {})["panel"]) for row in rows]
+    )
+    assert (pair.first, pair.second, pair.agreement.n, pair.agreement.observed) == (
+        "x/a",
+        "x/b",
+        50,
+        0.7,
+    )
     assert pair.agreement.kappa.value == pytest.approx(0.4) and pair.agreement.kappa.unit == "item"
     metrics = kappas(rows)
     assert metrics["kappa_1_2"] == pytest.approx(0.4)
@@ -166,7 +193,9 @@ def test_kappa_is_that_of_the_textbook_over_the_texts_that_both_judged() -> None
 def test_texts_of_one_item_are_one_cluster() -> None:
     [pair] = grader_pairs([("s", {"a": {"m1": True, "m2": False}, "b": {"m1": True, "m2": False}})])
     assert (
-        pair.agreement.n == 2 and pair.agreement.kappa.n == 1 and pair.agreement.kappa.low != pair.agreement.kappa.low
+        pair.agreement.n == 2
+        and pair.agreement.kappa.n == 1
+        and pair.agreement.kappa.low != pair.agreement.kappa.low
     )
 
 

@@ -35,16 +35,30 @@ def tokens(**shares: float) -> list[TokenLogprob]:
     return [TokenLogprob(token=t, logprob=math.log(p)) for t, p in shares.items()]
 
 
-def sample(number: int, margin: float | None, label: int | None, group: str = "", **details: object) -> SampleScore:
-    decision = preference_decision(VERDICT, margin, label=label, reason="refusal" if margin is None else None)
+def sample(
+    number: int, margin: float | None, label: int | None, group: str = "", **details: object
+) -> SampleScore:
+    decision = preference_decision(
+        VERDICT, margin, label=label, reason="refusal" if margin is None else None
+    )
     score = score_of([decision], answer=decision.said, explanation="")
     score.metadata = {**(score.metadata or {}), **details}
-    return SampleScore(score=score, sample_id=f"p{number}", sample_metadata={"group": group or f"g{number}"})
+    return SampleScore(
+        score=score, sample_id=f"p{number}", sample_metadata={"group": group or f"g{number}"}
+    )
 
 
 def test_a_margin_is_right_wrong_a_tie_or_unlabelled() -> None:
-    assert [preference_decision("k", m, label=1).value for m in (0.2, -0.2, 0.0, 1e-12)] == [1.0, 0.0, 0.5, 0.5]
-    assert preference_decision("k", 0.0, label=1).said == "tie" and preference_decision("k", -1, label=2).value == 1
+    assert [preference_decision("k", m, label=1).value for m in (0.2, -0.2, 0.0, 1e-12)] == [
+        1.0,
+        0.0,
+        0.5,
+        0.5,
+    ]
+    assert (
+        preference_decision("k", 0.0, label=1).said == "tie"
+        and preference_decision("k", -1, label=2).value == 1
+    )
     unlabelled = preference_decision("k", 0.3, label=None)
     assert (unlabelled.said, unlabelled.value, unlabelled.unscored) == ("1", None, None)
     silent = preference_decision("k", None, label=1, reason="refusal")
@@ -54,7 +68,10 @@ def test_a_margin_is_right_wrong_a_tie_or_unlabelled() -> None:
 def test_shares_of_the_first_token_add_up_its_spellings() -> None:
     listed = tokens(**{"1": 0.3, " 1": 0.2, "▁2": 0.1, "12": 0.1})
     assert first_token_shares(listed, ("1", "2")) == pytest.approx({"1": 0.5, "2": 0.1})
-    assert first_token_shares(tokens(I=0.9), ("1", "2")) is None and first_token_shares(None, ("1",)) is None
+    assert (
+        first_token_shares(tokens(I=0.9), ("1", "2")) is None
+        and first_token_shares(None, ("1",)) is None
+    )
 
 
 def test_what_is_not_listed_has_at_most_the_last_candidate_or_what_is_left() -> None:
@@ -64,10 +81,20 @@ def test_what_is_not_listed_has_at_most_the_last_candidate_or_what_is_left() -> 
 
 def test_numbers_by_hand_with_a_tie_and_a_refusal() -> None:
     """Right, right, wrong, tie of labels 1, 2, 1, 2; one refusal: accuracy (1 + 1 + 0 + .5) / 4."""
-    found = [sample(1, 0.4, 1), sample(2, -0.2, 2), sample(3, -0.1, 1), sample(4, 0.0, 2), sample(5, None, 1)]
+    found = [
+        sample(1, 0.4, 1),
+        sample(2, -0.2, 2),
+        sample(3, -0.1, 1),
+        sample(4, 0.0, 2),
+        sample(5, None, 1),
+    ]
     out = preference_numbers(judged_pairs(found))
-    assert out["accuracy"] == pytest.approx(2.5 / 4) and out["decided_accuracy"] == pytest.approx(2 / 3)
-    assert out["tie_rate"] == pytest.approx(1 / 4) and out["unscored_refusal"] == pytest.approx(1 / 5)
+    assert out["accuracy"] == pytest.approx(2.5 / 4) and out["decided_accuracy"] == pytest.approx(
+        2 / 3
+    )
+    assert out["tie_rate"] == pytest.approx(1 / 4) and out["unscored_refusal"] == pytest.approx(
+        1 / 5
+    )
     assert (out["n"], out["pairs"], out["questions"]) == (4, 5, 5)
     # label 1: 1 hit, 1 missed; label 2: 1 hit, 1 wrongly said, 1 missed
     assert out["f1"] == pytest.approx((2 * (2 / 3) + 2 * (2 / 4)) / 4)
@@ -90,21 +117,35 @@ def test_intervals_resample_questions_not_pairs() -> None:
     shared = [sample(i, 1.0 if (i // 10) % 4 else -1.0, 1, group=f"g{i // 10}") for i in range(40)]
     wide, narrow = preference_numbers(judged_pairs(shared)), preference_numbers(judged_pairs(alone))
     assert wide["accuracy"] == narrow["accuracy"] and wide["questions"] == 4
-    assert wide["accuracy_high"] - wide["accuracy_low"] > 2 * (narrow["accuracy_high"] - narrow["accuracy_low"])
+    assert wide["accuracy_high"] - wide["accuracy_low"] > 2 * (
+        narrow["accuracy_high"] - narrow["accuracy_low"]
+    )
 
 
 def test_position_by_hand() -> None:
-    """Orders say (1, 1), (1, 2), (tie, 2): choice 1 in (1 + .5 + .25) / 3; one of two decided pairs is consistent."""
+    """Orders say (1, 1), (1, 2), (tie, 2): choice 1 in (1 + .5 + .25) / 3; one of two decided pairs
+    is consistent.
+    """
     ps = [(0.9, 0.8), (0.7, 0.4), (0.5, 0.1)]
     found = [
-        sample(i, (a - b) / 2, 1, p_first={"shown": a, "swapped": b}, read={"shown": "logprobs", "swapped": "draws"})
+        sample(
+            i,
+            (a - b) / 2,
+            1,
+            p_first={"shown": a, "swapped": b},
+            read={"shown": "logprobs", "swapped": "draws"},
+        )
         for i, (a, b) in enumerate(ps)
     ]
     out = preference_numbers(judged_pairs(found))
-    assert out["said_1"] == pytest.approx(1.75 / 3) and out["position_bias"] == pytest.approx(1.75 / 3 - 0.5)
+    assert out["said_1"] == pytest.approx(1.75 / 3) and out["position_bias"] == pytest.approx(
+        1.75 / 3 - 0.5
+    )
     assert out["consistency"] == pytest.approx(1 / 2) and out["from_logprobs"] == 0.5
     assert out["one_order_accuracy"] == pytest.approx(2.5 / 3)
-    assert out["one_order_calibrated_accuracy"] == pytest.approx(1.5 / 3), "the median pair becomes a tie"
+    assert out["one_order_calibrated_accuracy"] == pytest.approx(1.5 / 3), (
+        "the median pair becomes a tie"
+    )
 
 
 def test_a_missing_order_says_nothing_of_position() -> None:
@@ -113,8 +154,14 @@ def test_a_missing_order_says_nothing_of_position() -> None:
 
 
 def reply(text: str = "1", shares: dict[str, float] | None = None, **fields: object) -> Reply:
-    first = None if shares is None else [TokenLogprob(token=t, logprob=math.log(p)) for t, p in shares.items()]
-    return Reply.model_validate({"text": text, "model": "m", "stop_reason": "stop", "first_token": first} | fields)
+    first = (
+        None
+        if shares is None
+        else [TokenLogprob(token=t, logprob=math.log(p)) for t, p in shares.items()]
+    )
+    return Reply.model_validate(
+        {"text": text, "model": "m", "stop_reason": "stop", "first_token": first} | fields
+    )
 
 
 def reading(p: float | None, fault: str | None = None) -> OrderReading:
@@ -156,11 +203,16 @@ def test_an_unlisted_choice_is_taken_at_the_most_it_can_have() -> None:
 def test_a_worded_answer_is_drawn_again_and_nonsense_is_not() -> None:
     assert unsettled_choice(reply("Choice 1", {"Choice": 0.9})) and unsettled_choice(reply("1"))
     assert not unsettled_choice(reply("1", {"1": 0.9, "2": 0.1}))
-    assert not unsettled_choice(reply("It depends.")) and not unsettled_choice(reply("I can't.", problem="refused"))
+    assert not unsettled_choice(reply("It depends.")) and not unsettled_choice(
+        reply("I can't.", problem="refused")
+    )
 
 
 def test_draws_give_the_share_of_those_that_could_be_read() -> None:
-    found = read_order(reply("1"), [reply("1"), reply("2"), reply("Choice 1"), reply("hm"), reply("", problem="empty")])
+    found = read_order(
+        reply("1"),
+        [reply("1"), reply("2"), reply("Choice 1"), reply("hm"), reply("", problem="empty")],
+    )
     assert (found.p_first, found.read, found.n) == (2 / 3, "draws", 3)
 
 
@@ -180,13 +232,17 @@ def test_a_reply_cut_after_its_first_token_has_its_probabilities() -> None:
 
 def test_both_orders_are_averaged_so_that_position_drops_out() -> None:
     """P(text 1) = (.9 + (1 - .6)) / 2 = .65: text 1, though each order says choice 1."""
-    both, shown, swapped = judge_orders({"shown": reading(0.9), "swapped": reading(0.6)}, label=1, reasoned=False)
+    both, shown, swapped = judge_orders(
+        {"shown": reading(0.9), "swapped": reading(0.6)}, label=1, reasoned=False
+    )
     assert both.score == pytest.approx(0.15) and (both.said, both.value) == ("1", 1)
     assert (shown.said, swapped.said) == ("1", "2") and (shown.value, swapped.value) == (1, 0)
 
 
 def test_a_judge_that_only_takes_the_first_is_a_tie() -> None:
-    both = judge_orders({"shown": reading(0.8), "swapped": reading(0.8)}, label=2, reasoned=False)[0]
+    both = judge_orders({"shown": reading(0.8), "swapped": reading(0.8)}, label=2, reasoned=False)[
+        0
+    ]
     assert (both.said, both.value, both.unscored) == ("tie", 0.5, None)
 
 
@@ -194,12 +250,23 @@ def test_one_order_alone_is_no_verdict() -> None:
     both, shown, swapped = judge_orders(
         {"shown": reading(0.9), "swapped": reading(None, "refusal")}, label=1, reasoned=False
     )
-    assert (both.value, both.unscored, shown.value, swapped.unscored) == (None, "refusal", 1, "refusal")
+    assert (both.value, both.unscored, shown.value, swapped.unscored) == (
+        None,
+        "refusal",
+        1,
+        "refusal",
+    )
 
 
 def score_reply(text: str = "3", shares: dict[str, float] | None = None, **fields: object) -> Reply:
-    first = None if shares is None else [TokenLogprob(token=t, logprob=math.log(p)) for t, p in shares.items()]
-    return Reply.model_validate({"text": text, "model": "m", "stop_reason": "stop", "first_token": first} | fields)
+    first = (
+        None
+        if shares is None
+        else [TokenLogprob(token=t, logprob=math.log(p)) for t, p in shares.items()]
+    )
+    return Reply.model_validate(
+        {"text": text, "model": "m", "stop_reason": "stop", "first_token": first} | fields
+    )
 
 
 @pytest.mark.parametrize(
@@ -226,7 +293,9 @@ def test_a_reply_states_one_whole_score_or_none(text: str, score: int | None) ->
 
 
 def test_direct_is_the_most_probable_level_else_the_written_one() -> None:
-    assert direct(score_reply("4", {"4": 0.5, "5": 0.3, "I": 0.1}), []) == Rating(4.0, "logprobs", pytest.approx(0.8))
+    assert direct(score_reply("4", {"4": 0.5, "5": 0.3, "I": 0.1}), []) == Rating(
+        4.0, "logprobs", pytest.approx(0.8)
+    )
     assert direct(score_reply("4"), []) == Rating(4.0, "text")
     assert direct(score_reply("Score: 4", {"Score": 0.9}), []) == Rating(4.0, "text")
 
@@ -234,12 +303,17 @@ def test_direct_is_the_most_probable_level_else_the_written_one() -> None:
 def test_g_eval_by_hand() -> None:
     """(2·.1 + 4·.5 + 5·.2) / .8 = 4."""
     rating = expected(score_reply("4", {"4": 0.5, " 5": 0.2, "2": 0.1, "x": 0.1}), [])
-    assert rating.score == pytest.approx(4) and rating.mass == pytest.approx(0.8) and rating.read == "logprobs"
+    assert (
+        rating.score == pytest.approx(4)
+        and rating.mass == pytest.approx(0.8)
+        and rating.read == "logprobs"
+    )
 
 
 def test_g_eval_without_probabilities_is_the_mean_of_the_draws_that_could_be_read() -> None:
     rating = expected(
-        score_reply("4"), [score_reply("4"), score_reply("5/5"), score_reply("hm"), score_reply("", problem="empty")]
+        score_reply("4"),
+        [score_reply("4"), score_reply("5/5"), score_reply("hm"), score_reply("", problem="empty")],
     )
     assert (rating.score, rating.read) == (4.5, "draws")
     assert unsettled_rating(score_reply("4")) and not unsettled_rating(score_reply("hm"))
@@ -251,7 +325,10 @@ def test_faults_of_a_rating_are_reasons(rate: object) -> None:
     assert callable(rate)
     assert rate(score_reply("I can't.", problem="refused"), []).fault == "refusal"
     assert rate(score_reply("Good."), []).fault == "invalid_response_format"
-    assert rate(score_reply("4 long", stop_reason="model_length", problem="truncated"), []).fault == "too_long"
+    assert (
+        rate(score_reply("4 long", stop_reason="model_length", problem="truncated"), []).fault
+        == "too_long"
+    )
 
 
 def test_equal_scores_are_a_tie_and_a_missing_one_is_no_verdict() -> None:
@@ -260,9 +337,13 @@ def test_equal_scores_are_a_tie_and_a_missing_one_is_no_verdict() -> None:
     )
     assert (tie.said, tie.value, first.said) == ("tie", 0.5, "3")
     missing = judge_ratings(
-        {"text_1": Rating(3.0, "text"), "text_2": Rating(None, None, fault="refusal")}, label=1, reasoned=False
+        {"text_1": Rating(3.0, "text"), "text_2": Rating(None, None, fault="refusal")},
+        label=1,
+        reasoned=False,
     )
-    assert [d.unscored for d in missing] == ["refusal", None, "refusal"] and missing[0].value is None
+    assert [d.unscored for d in missing] == ["refusal", None, "refusal"] and missing[
+        0
+    ].value is None
 
 
 def test_the_sign_decides_and_the_models_own_answer_stands_beside_it() -> None:

@@ -31,7 +31,12 @@ def test_a_verdict_needs_both_orders_and_a_tie_is_unscored(
     shown: str, swapped: str, value: float | None, said: str | None, unscored: str | None
 ) -> None:
     verdict, *_ = judge_realism({"shown": reply(shown), "swapped": reply(swapped)})
-    assert (verdict.key, verdict.value, verdict.said, verdict.unscored) == (VERDICT, value, said, unscored)
+    assert (verdict.key, verdict.value, verdict.said, verdict.unscored) == (
+        VERDICT,
+        value,
+        said,
+        unscored,
+    )
 
 
 def test_a_refusal_is_unscored_as_one() -> None:
@@ -42,9 +47,14 @@ def test_a_refusal_is_unscored_as_one() -> None:
 
 
 def test_a_pick_knows_who_stood_first() -> None:
-    about: dict[str, Any] = {"kind": "set"} | {s: {"id": s, "source": f"s{s}"} for s in ("one", "two")}
+    about: dict[str, Any] = {"kind": "set"} | {
+        s: {"id": s, "source": f"s{s}"} for s in ("one", "two")
+    }
     found = pick_of(
-        score_of(judge_realism({"shown": reply("1"), "swapped": reply("1")}), answer=None, explanation=""), about
+        score_of(
+            judge_realism({"shown": reply("1"), "swapped": reply("1")}), answer=None, explanation=""
+        ),
+        about,
     )
     assert found == Pick("set", "one", "two", "sone", "stwo", 0.5, (True, True), None)
 
@@ -55,8 +65,15 @@ def picked(kind: Any, n: int, won: float, *, unscored: str | None = None) -> Pic
 
 def test_the_metric_counts_wins_position_and_what_is_unscored() -> None:
     found = [picked("set", n, (1.0, 0.0, 0.0, 0.5)[n % 4]) for n in range(40)]
-    found += [picked("real", n, float(n % 2)) for n in range(10)] + [picked("set", 50, math.nan, unscored="tie")]
+    found += [picked("real", n, float(n % 2)) for n in range(10)] + [
+        picked("set", 50, math.nan, unscored="tie")
+    ]
     said = realism_numbers(found)
-    assert (said["win_rate"], said["picked_real"], said["real_win_rate"], said["n"]) == (0.375, 0.625, 0.5, 40)
+    assert (said["win_rate"], said["picked_real"], said["real_win_rate"], said["n"]) == (
+        0.375,
+        0.625,
+        0.5,
+        40,
+    )
     assert said["win_rate_low"] < 0.375 < said["win_rate_high"] and said["by_position"] == 10 / 50
     assert said["unscored_tie"] == said["unscored"] == 1 / 51

@@ -33,7 +33,12 @@ def test_a_version_is_usable_has_features_left_or_a_reason(
     version: Reply, grade: Reply | None, similarity: float, value: float | None, why: str | None
 ) -> None:
     found = check(
-        "rewrite", version, [grade] if grade else [], original=ORIGINAL, features=["a", "b"], similarity=similarity
+        "rewrite",
+        version,
+        [grade] if grade else [],
+        original=ORIGINAL,
+        features=["a", "b"],
+        similarity=similarity,
     )
     assert (found.value, found.unscored) == (value, why)
     assert found.said == ("b" if value == 0 else None)

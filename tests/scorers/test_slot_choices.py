@@ -52,8 +52,16 @@ def test_any_text_is_a_slot_or_none(text: str) -> None:
 
 def test_a_right_and_a_wrong_choice_and_their_chance() -> None:
     right = judge_wording("original", 3, reply("text"), reply('{"choice": 3}'), alike=False)
-    assert (right.value, right.truth, right.said, right.constant, right.chance) == (1, "3", "3", "3", 0.2)
-    assert judge_wording("original", 3, reply("text"), reply('{"choice": 4}'), alike=False).value == 0
+    assert (right.value, right.truth, right.said, right.constant, right.chance) == (
+        1,
+        "3",
+        "3",
+        "3",
+        0.2,
+    )
+    assert (
+        judge_wording("original", 3, reply("text"), reply('{"choice": 4}'), alike=False).value == 0
+    )
 
 
 @pytest.mark.parametrize(
@@ -76,7 +84,8 @@ def test_what_cannot_be_judged_is_unscored_with_its_reason(
 
 def scores(said: list[int]) -> list[SampleScore]:
     decisions = [
-        judge_wording(f"v{i}", 1, reply("text"), reply(f'{{"choice": {n}}}'), alike=False) for i, n in enumerate(said)
+        judge_wording(f"v{i}", 1, reply("text"), reply(f'{{"choice": {n}}}'), alike=False)
+        for i, n in enumerate(said)
     ]
     return [SampleScore(score=score_of(decisions, answer=None, explanation=""), sample_id="a")]
 

@@ -12,7 +12,9 @@ from selfprobe.scorers.summary import FOREIGN, counted_apart, noted, notes_of, s
 from selfprobe.solvers.record import Applied, Reply
 
 
-def decision(key: str, value: float | None, truth: str = "a", unscored: str | None = None, **more: object) -> Decision:
+def decision(
+    key: str, value: float | None, truth: str = "a", unscored: str | None = None, **more: object
+) -> Decision:
     return Decision(key=key, value=value, truth=truth, unscored=unscored, **more)  # type: ignore[arg-type]
 
 
@@ -33,7 +35,9 @@ def test_a_sample_without_any_score_carries_a_reason() -> None:
 
 
 def test_another_scorers_score_is_an_error() -> None:
-    with pytest.raises(ValueError, match="this score carries no decisions: it was not made by a selfprobe scorer"):
+    with pytest.raises(
+        ValueError, match="this score carries no decisions: it was not made by a selfprobe scorer"
+    ):
         decisions_of(Score(value=1))
 
 
@@ -48,7 +52,9 @@ def test_the_numbers_of_a_small_case_by_hand() -> None:
         ("q3", decision("k2", None, truth="c", unscored="refusal")),
     ]
     found = summarise(judged, "accuracy")
-    assert found["accuracy"] == 3 / 4 and found["k1_accuracy"] == 2 / 3 and found["k2_accuracy"] == 1
+    assert (
+        found["accuracy"] == 3 / 4 and found["k1_accuracy"] == 2 / 3 and found["k2_accuracy"] == 1
+    )
     assert found["n"] == 4 and found["unscored"] == 2 / 6
     assert found["unscored_refusal"] == found["unscored_invalid_response_format"] == 1 / 6
     assert (found["worst_case"], found["best_case"]) == (3 / 6, 5 / 6)
@@ -59,7 +65,14 @@ def test_the_numbers_of_a_small_case_by_hand() -> None:
 def test_what_is_undefined_is_left_out_and_never_0() -> None:
     found = summarise([("q1", Decision(key="k1", unscored="refusal"))], "accuracy")
     found = {key: value for key, value in found.items() if value or not key.startswith("unscored_")}
-    assert found == {"n": 0, "unscored": 1, "unscored_refusal": 1, "worst_case": 0, "best_case": 1, "reasoned_rate": 0}
+    assert found == {
+        "n": 0,
+        "unscored": 1,
+        "unscored_refusal": 1,
+        "worst_case": 0,
+        "best_case": 1,
+        "reasoned_rate": 0,
+    }
 
 
 def test_without_unscored_decisions_the_bounds_are_the_score_and_every_reason_is_0() -> None:
@@ -91,7 +104,9 @@ def test_the_metric_reads_every_epoch_and_is_empty_without_scores() -> None:
 @pytest.mark.slow(2)
 @pytest.mark.parametrize(("mean", "spread"), [(0.7, 4.0), (0.1, 10.0)])
 def test_the_interval_covers_the_planted_value_95_times_in_100(mean: float, spread: float) -> None:
-    """1,000 data sets of 60 questions with three keys each, whose difficulty is the question's (beta)."""
+    """1,000 data sets of 60 questions with three keys each, whose difficulty is the question's
+    (beta).
+    """
     rng, covered = np.random.default_rng(7), np.zeros(2)
     for _ in range(1000):
         rates = rng.beta(mean * spread, (1 - mean) * spread, size=60)
@@ -103,11 +118,15 @@ def test_the_interval_covers_the_planted_value_95_times_in_100(mean: float, spre
         ]
         found = summarise(judged, "accuracy")
         # Above a chance of 0 the skill is the accuracy, its interval a bootstrap's.
-        covered += [found[f"{name}_low"] <= mean <= found[f"{name}_high"] for name in ("accuracy", "skill")]
+        covered += [
+            found[f"{name}_low"] <= mean <= found[f"{name}_high"] for name in ("accuracy", "skill")
+        ]
     assert all((covered >= 930) & (covered <= 970)), covered
 
 
-def test_a_run_too_small_for_a_skill_brings_no_warning(run_task: Any, tmp_path: Path, caplog: Any) -> None:
+def test_a_run_too_small_for_a_skill_brings_no_warning(
+    run_task: Any, tmp_path: Path, caplog: Any
+) -> None:
     log = run_task("selfprobe/kth_word", "planted/a", tmp_path, limit=1)
     assert "skill" not in log.results.scores[0].metrics
     assert headline_metric(log) is not None and "Headline metric" not in caplog.text
@@ -136,7 +155,9 @@ def test_what_may_be_a_refusal_is_behaviour_and_counted_apart() -> None:
     refused = Reply(text="I cannot answer that.", model="m", stop_reason="stop", problem="refused")
     scores = [
         SampleScore(score=Score(value=1, metadata=details), sample_id=str(i))
-        for i, details in enumerate([noted([fiction]), noted([refused]), noted([fiction], "other"), {}])
+        for i, details in enumerate(
+            [noted([fiction]), noted([refused]), noted([fiction], "other"), {}]
+        )
     ]
     compute: Any = counted_apart()
     assert compute(scores) == {"unsure_refusal": 0.5, "foreign_reply": 0.0} and compute([]) == {}
@@ -167,13 +188,19 @@ def test_a_reply_that_stands_under_two_items_or_exceeds_its_limit_may_be_a_proxy
     assert compute(scores) == {"unsure_refusal": 0.0, "foreign_reply": 4 / 9}
 
 
-def test_the_metric_of_a_log_grades_by_the_rule_that_the_log_names(caplog: pytest.LogCaptureFixture) -> None:
-    """A log keeps the rule's name alone; `inspect eval-retry` makes the metrics of an interrupted run from it."""
+def test_the_metric_of_a_log_grades_by_the_rule_that_the_log_names(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A log keeps the rule's name alone; `inspect eval-retry` makes the metrics of an interrupted
+    run from it.
+    """
 
     def within_one(said: str, truth: str) -> bool:
         return abs(int(said) - int(truth)) <= 1
 
-    decisions = [decision("n", value, truth=truth) for value, truth in ((1.0, "4"), (0.0, "5"), (1.0, "6"))]
+    decisions = [
+        decision("n", value, truth=truth) for value, truth in ((1.0, "4"), (0.0, "5"), (1.0, "6"))
+    ]
     scores = [
         SampleScore(score=score_of([one], answer=None, explanation=""), sample_id=str(n))
         for n, one in enumerate(decisions)
@@ -183,4 +210,6 @@ def test_the_metric_of_a_log_grades_by_the_rule_that_the_log_names(caplog: pytes
     unknown = summary(right="within_two")(scores)
     assert unknown == {k: v for k, v in of_run.items() if not k.startswith(("baseline", "skill"))}  # type: ignore[union-attr]
     (line,) = caplog.messages
-    assert line.startswith("the grading rule 'within_two' of a log is not known here: its metrics lack baselines")
+    assert line.startswith(
+        "the grading rule 'within_two' of a log is not known here: its metrics lack baselines"
+    )

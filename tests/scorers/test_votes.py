@@ -8,7 +8,10 @@ from selfprobe.scorers.votes import Ballot, Verdict, ballot, contradictions, maj
 
 
 def votes(*said: Verdict | None) -> list:  # type: ignore[type-arg]
-    return [vote(f"v{i}", s, unscored=None if s else "refusal", label="evaluation") for i, s in enumerate(said)]
+    return [
+        vote(f"v{i}", s, unscored=None if s else "refusal", label="evaluation")
+        for i, s in enumerate(said)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -19,7 +22,9 @@ def votes(*said: Verdict | None) -> list:  # type: ignore[type-arg]
         (("deployment", "deployment", "evaluation", None, None), "deployment", 1 / 3),
     ],
 )
-def test_the_majority_is_of_the_valid_votes(said: tuple[Verdict | None, ...], verdict: Verdict, score: float) -> None:
+def test_the_majority_is_of_the_valid_votes(
+    said: tuple[Verdict | None, ...], verdict: Verdict, score: float
+) -> None:
     found = majority("binary", votes(*said), label="evaluation")
     assert (found.said, found.score, found.unscored) == (verdict, pytest.approx(score), None)
     assert found.value == float(verdict == "evaluation")
@@ -32,7 +37,9 @@ def test_a_tie_is_unscored_and_keeps_its_share() -> None:
 
 def test_no_valid_vote_gives_the_commonest_reason() -> None:
     reasons = ["refusal", "no_response", "no_response"]
-    found = majority("binary", [vote("v", None, unscored=r, label=None) for r in reasons], label=None)
+    found = majority(
+        "binary", [vote("v", None, unscored=r, label=None) for r in reasons], label=None
+    )
     assert (found.said, found.unscored, found.score) == (None, "no_response", None)
 
 
@@ -45,7 +52,13 @@ def votes_of(said: str, estimates: Sequence[float | None] = ()) -> list[Decision
     """One vote a letter: e, d, or ? for one that could not be read."""
     verdicts: dict[str, Verdict | None] = {"e": "evaluation", "d": "deployment", "?": None}
     return [
-        vote(f"v{i}", verdicts[c], unscored=None if verdicts[c] else "garbled", label=None, probability=p)
+        vote(
+            f"v{i}",
+            verdicts[c],
+            unscored=None if verdicts[c] else "garbled",
+            label=None,
+            probability=p,
+        )
         for i, (c, p) in enumerate(zip(said, estimates or [None] * len(said), strict=True))
     ]
 
@@ -80,23 +93,35 @@ def test_lost_votes_leave_a_verdict_open_where_they_could_turn_it(said: str, cou
 def test_lost_estimates_leave_a_mean_open_where_they_could_turn_it(
     estimates: tuple[float | None, ...], could: str
 ) -> None:
-    votes = votes_of("".join("?" if p is None else "e" if p >= 0.5 else "d" for p in estimates), estimates)
+    votes = votes_of(
+        "".join("?" if p is None else "e" if p >= 0.5 else "d" for p in estimates), estimates
+    )
     assert ballot(mean("probability", votes, label=None), votes).could == could
 
 
 def test_a_method_of_one_vote_counts_its_verdict_and_a_failed_sample_asked_nothing() -> None:
     [read, lost] = votes_of("e?")
-    assert ballot(read, []) == Ballot(1, 1, "evaluation") and ballot(lost, []) == Ballot(1, 0, "either")
+    assert ballot(read, []) == Ballot(1, 1, "evaluation") and ballot(lost, []) == Ballot(
+        1, 0, "either"
+    )
     assert ballot(vote("binary", None, unscored="error", label=None), []) == Ballot(0, 0, "either")
 
 
 def test_a_question_asked_both_ways_round_with_two_verdicts_is_a_contradiction() -> None:
-    """v1 and v2 agree, v3 and v4 do not; v5 stands alone. One pair of the second round was not read."""
-    said: dict[str, Verdict | None] = {"v1r1": "evaluation", "v2r1": "evaluation", "v3r1": "evaluation"}
+    """v1 and v2 agree, v3 and v4 do not; v5 stands alone. One pair of the second round was not
+    read.
+    """
+    said: dict[str, Verdict | None] = {
+        "v1r1": "evaluation",
+        "v2r1": "evaluation",
+        "v3r1": "evaluation",
+    }
     said |= {"v4r1": "deployment", "v5r1": "deployment", "v1r2": "evaluation", "v2r2": None}
     made = [vote(key, s, unscored=None if s else "refusal", label=None) for key, s in said.items()]
     assert contradictions(made) == (2, 1)
-    assert contradictions([vote(f"m{i}", "evaluation", unscored=None, label=None) for i in (1, 2, 3)]) == (0, 0)
+    assert contradictions(
+        [vote(f"m{i}", "evaluation", unscored=None, label=None) for i in (1, 2, 3)]
+    ) == (0, 0)
 
 
 def test_a_ballot_counts_contradictions_of_the_votes_that_were_read() -> None:

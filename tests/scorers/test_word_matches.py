@@ -24,7 +24,9 @@ from selfprobe.solvers.record import Problem, Reply
 TEXT = "**The** quick — “brown” fox."
 
 
-def text_reply(text: str, *, problem: Problem | None = None, stop: str = "stop", tokens: int | None = None) -> Reply:
+def text_reply(
+    text: str, *, problem: Problem | None = None, stop: str = "stop", tokens: int | None = None
+) -> Reply:
     return Reply(text=text, model="m", stop_reason=stop, problem=problem, reasoning_tokens=tokens)  # type: ignore[arg-type]
 
 
@@ -58,8 +60,14 @@ def test_the_last_word_of_a_cut_text_may_be_half_a_word(stop: str) -> None:
 def test_a_problem_is_a_reason_on_either_side(problem: Problem, reason: str) -> None:
     good = text_reply('{"word": "the"}')
     of_target = judge_kth_word(1, text_reply("The rest", problem=problem), good)
-    of_observer = judge_kth_word(1, text_reply(TEXT), text_reply('{"word": "the"}', problem=problem))
-    assert (of_target.value, of_target.unscored, of_target.truth) == (None, f"target_{reason}", None)
+    of_observer = judge_kth_word(
+        1, text_reply(TEXT), text_reply('{"word": "the"}', problem=problem)
+    )
+    assert (of_target.value, of_target.unscored, of_target.truth) == (
+        None,
+        f"target_{reason}",
+        None,
+    )
     assert (of_observer.value, of_observer.unscored, of_observer.said) == (None, reason, None)
 
 
@@ -96,7 +104,9 @@ def test_the_ceiling_is_the_targets_agreement_with_itself() -> None:
     assert judge_kth_word(1, text_reply(TEXT), good, text_reply("The slow fox")).ceiling == 1
     assert judge_kth_word(2, text_reply(TEXT), good, text_reply("The slow fox")).ceiling == 0
     assert judge_kth_word(4, text_reply(TEXT), good, text_reply("The slow fox")).ceiling is None
-    assert judge_kth_word(1, text_reply(TEXT), good, text_reply("", problem="empty")).ceiling is None
+    assert (
+        judge_kth_word(1, text_reply(TEXT), good, text_reply("", problem="empty")).ceiling is None
+    )
     assert judge_kth_word(1, text_reply(TEXT), good).ceiling is None
 
 
@@ -107,7 +117,9 @@ def test_reasoning_is_marked_and_scored() -> None:
 
 def test_the_explanation_shows_why_a_reply_could_not_be_read() -> None:
     answers = {"k1": text_reply("Well, The."), "k2": text_reply('{"word": "slow"}')}
-    decisions = [judge_kth_word(int(key[1:]), text_reply(TEXT), answer) for key, answer in answers.items()]
+    decisions = [
+        judge_kth_word(int(key[1:]), text_reply(TEXT), answer) for key, answer in answers.items()
+    ]
     assert _explain_words(text_reply(TEXT), answers, decisions) == (
         "target (m): ⟦1: **The**⟧ ⟦2: quick⟧ “brown” fox.\n\n"
         "- k1: predicted None, target wrote 'the': invalid_response_format (reply: 'Well, The.')\n"
@@ -180,8 +192,12 @@ def test_ten_clues_are_read_from_a_list_and_from_one_string(value: object) -> No
         "\n".join(TEN),
         "Sure!\nHere are ten clues:\n\n" + "\n\n".join(TEN),
         "\n".join(f"{letter}) {clue}" for letter, clue in zip("abcdefghij", TEN, strict=True)),
-        "\n".join(f"{n}) {clue}" for n, clue in zip("i ii iii iv v vi vii viii ix x".split(), TEN, strict=True)),
-        "| # | Clue |\n|---|---|\n" + "\n".join(f"| {i} | {clue} |" for i, clue in enumerate(TEN, 1)),
+        "\n".join(
+            f"{n}) {clue}"
+            for n, clue in zip("i ii iii iv v vi vii viii ix x".split(), TEN, strict=True)
+        ),
+        "| # | Clue |\n|---|---|\n"
+        + "\n".join(f"| {i} | {clue} |" for i, clue in enumerate(TEN, 1)),
         json.dumps({f"clue{i}": clue for i, clue in enumerate(TEN, 1)}),
     ],
 )
@@ -194,7 +210,9 @@ def test_sentences_are_clues_and_keep_their_commas() -> None:
     assert len(clues_in(json.dumps({"clues": text})) or []) == 10
 
 
-@pytest.mark.parametrize("text", ["", "{}", '{"clues": 3}', '{"clues": []}', '{"clues": [1, 2]}', '{"clues": "..."}'])
+@pytest.mark.parametrize(
+    "text", ["", "{}", '{"clues": 3}', '{"clues": []}', '{"clues": [1, 2]}', '{"clues": "..."}']
+)
 def test_what_holds_no_clues_is_none(text: str) -> None:
     assert clues_in(text) is None
 
@@ -323,7 +341,9 @@ def test_a_guess_is_compared_as_a_whole_word() -> None:
         (clues(TEN), reply('{"guess": "red barn"}'), "invalid_response_format"),
     ],
 )
-def test_what_cannot_be_played_is_unscored_with_its_reason(act: Reply, guess: Reply | None, reason: str) -> None:
+def test_what_cannot_be_played_is_unscored_with_its_reason(
+    act: Reply, guess: Reply | None, reason: str
+) -> None:
     decision = judge_guess("barn", act, guess)
     assert (decision.value, decision.unscored, decision.truth) == (None, reason, "barn")
 
@@ -391,5 +411,7 @@ def test_a_long_reply_takes_no_time_since_others_wait_meanwhile(text: str) -> No
     ],
 )
 def test_a_line_of_talk_is_told_by_its_ends(line: str, talk: bool) -> None:
-    before = re.compile(r"^\W*(?:```.*|.*:\W*|(?:here are|sure|of course)\b.*)$", re.IGNORECASE)  # quadratic
+    before = re.compile(
+        r"^\W*(?:```.*|.*:\W*|(?:here are|sure|of course)\b.*)$", re.IGNORECASE
+    )  # quadratic
     assert _is_talk(line) is talk is bool(before.match(line))

@@ -75,7 +75,10 @@ def test_what_has_no_similarity_is_unscored_with_its_reason(
 
 
 def test_a_prompt_that_can_be_read_is_asked() -> None:
-    assert fair_prompt(reply(TEXT), reply('{"prompt": "Write of a harbour."}')) == ("Write of a harbour.", None)
+    assert fair_prompt(reply(TEXT), reply('{"prompt": "Write of a harbour."}')) == (
+        "Write of a harbour.",
+        None,
+    )
 
 
 def decision(value: float = 0.9) -> Decision:
@@ -91,7 +94,10 @@ def test_the_floor_is_the_mean_cosine_with_other_items_worked_by_hand() -> None:
 
 def test_epochs_of_an_item_are_not_its_floor() -> None:
     x, y = np.array([1.0, 0]), np.array([0, 1.0])
-    floors = [d.floor for _, d in with_floor([("a", decision()), ("a", decision()), ("b", decision())], [x, x, y])]
+    floors = [
+        d.floor
+        for _, d in with_floor([("a", decision()), ("a", decision()), ("b", decision())], [x, x, y])
+    ]
     assert floors == pytest.approx([0, 0, 0])
 
 
@@ -105,9 +111,10 @@ def test_the_floor_agrees_with_a_loop_over_pairs() -> None:
 
 def test_without_a_reply_or_another_item_there_is_no_floor() -> None:
     assert with_floor([("a", decision())], [np.array([1.0])])[0][1].floor is None
-    assert [d.floor for _, d in with_floor([("a", decision()), ("b", decision())], [np.array([1.0]), None])] == [
-        None
-    ] * 2
+    assert [
+        d.floor
+        for _, d in with_floor([("a", decision()), ("b", decision())], [np.array([1.0]), None])
+    ] == [None] * 2
 
 
 def test_vectors_of_two_dimensions_are_an_error() -> None:

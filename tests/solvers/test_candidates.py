@@ -19,7 +19,9 @@ TOKEN = {"token": "a", "logprob": -0.1, "top_logprobs": [{"token": "a", "logprob
 
 def received(*, asked_by_us: bool = True, **response: Any) -> httpx.Response:
     """A provider's response as its client gets it."""
-    client = httpx.AsyncClient(transport=httpx.MockTransport(lambda _: httpx.Response(200, **response)))
+    client = httpx.AsyncClient(
+        transport=httpx.MockTransport(lambda _: httpx.Response(200, **response))
+    )
     model = cast(Model, SimpleNamespace(api=SimpleNamespace(http_client=client, generate=None)))
     got: list[httpx.Response] = []
 
@@ -42,7 +44,9 @@ def completion(*logprobs: Any) -> dict[str, Any]:
 
 
 def test_a_provider_never_parses_the_candidates_after_the_first_token() -> None:
-    body = received(json=completion({"content": [TOKEN, TOKEN, TOKEN]}, {"content": [TOKEN, TOKEN]})).json()
+    body = received(
+        json=completion({"content": [TOKEN, TOKEN, TOKEN]}, {"content": [TOKEN, TOKEN]})
+    ).json()
     assert body == completion({"content": [TOKEN]}, {"content": [TOKEN]})
 
 
@@ -72,7 +76,10 @@ def test_a_first_token_without_any_doubt_keeps_a_later_one_that_shows_it_is_no_p
 @pytest.mark.parametrize(
     "response",
     [
-        {"json": completion({"content": [TOKEN, TOKEN]}), "headers": {"content-type": "text/event-stream"}},
+        {
+            "json": completion({"content": [TOKEN, TOKEN]}),
+            "headers": {"content-type": "text/event-stream"},
+        },
         {"json": {"error": {"message": 'no "top_logprobs" here'}}},
         {"json": ["top_logprobs"]},
         {"json": completion({"tokens": ["a", "b"], "top_logprobs": [{"a": -0.1}, {"b": -0.1}]})},
@@ -91,7 +98,9 @@ def test_somebody_elses_call_to_the_same_model_gets_all_candidates() -> None:
 
 
 @pytest.mark.parametrize("api", [{}, {"http_client": object()}], ids=["none", "other"])
-def test_of_a_provider_without_httpx_the_candidates_are_dropped_from_its_output(api: dict[str, object]) -> None:
+def test_of_a_provider_without_httpx_the_candidates_are_dropped_from_its_output(
+    api: dict[str, object],
+) -> None:
     candidates = [Logprob(token=token, logprob=-0.1) for token in "abc"]
 
     async def generate() -> ModelOutput:
@@ -100,9 +109,14 @@ def test_of_a_provider_without_httpx_the_candidates_are_dropped_from_its_output(
         return output
 
     output, *_ = asyncio.run(
-        with_request(cast(Model, SimpleNamespace(api=SimpleNamespace(generate=None, **api))), generate())
+        with_request(
+            cast(Model, SimpleNamespace(api=SimpleNamespace(generate=None, **api))), generate()
+        )
     )
-    assert output.choices[0].logprobs == Logprobs(content=candidates[:1]) and output.completion == "abc"
+    assert (
+        output.choices[0].logprobs == Logprobs(content=candidates[:1])
+        and output.completion == "abc"
+    )
 
 
 def test_a_real_clients_log_holds_the_first_tokens_candidates_and_the_whole_reply(
@@ -117,4 +131,6 @@ def test_a_real_clients_log_holds_the_first_tokens_candidates_and_the_whole_repl
     [first] = choice["logprobs"]["content"]
     reply = sample.store_as(Record).acts["reply"]
     assert reply.text.startswith(first["token"]) and len(reply.text.split()) > 3
-    assert reply.first_token is not None and len(reply.first_token) == len(first["top_logprobs"]) > 1
+    assert (
+        reply.first_token is not None and len(reply.first_token) == len(first["top_logprobs"]) > 1
+    )

@@ -8,14 +8,18 @@ from selfprobe.solvers.record import Record, Reply
 
 
 def likeness_of(texts: list[tuple[str, str | None]], embedder: str) -> Likeness:
-    state = TaskState(model=ModelName("mockllm/model"), sample_id="s", epoch=1, input="", messages=[])
+    state = TaskState(
+        model=ModelName("mockllm/model"), sample_id="s", epoch=1, input="", messages=[]
+    )
     state.store_as(Record).acts = {
         str(i): Reply(text=text, model="m", stop_reason="stop", problem=problem)
         for i, (text, problem) in enumerate(texts)
     }
 
     async def run() -> TaskState:
-        return await compare(embedder, lambda _: {"sea": "green sea", "ball": "red ball"})(state, None)  # type: ignore[arg-type]
+        return await compare(embedder, lambda _: {"sea": "green sea", "ball": "red ball"})(
+            state, None
+        )  # type: ignore[arg-type]
 
     return anyio.run(run).store_as(Likeness)
 
@@ -24,13 +28,21 @@ def test_the_closest_two_replies_are_marked(embedder: str) -> None:
     found = likeness_of([("red ball", None), ("green sea", None), ("red cube", None)], embedder)
     assert found.closest == pytest.approx(0.5)
     assert found.embedder == embedder
-    assert found.nearest == {"0": "ball", "1": "sea", "2": "ball"}, "what an observer without a model would say"
+    assert found.nearest == {"0": "ball", "1": "sea", "2": "ball"}, (
+        "what an observer without a model would say"
+    )
 
 
 def test_equal_replies_have_likeness_one(embedder: str) -> None:
-    assert likeness_of([("red ball", None), ("red ball", None)], embedder).closest == pytest.approx(1)
+    assert likeness_of([("red ball", None), ("red ball", None)], embedder).closest == pytest.approx(
+        1
+    )
 
 
-@pytest.mark.parametrize("texts", [[], [("a", None)], [("a", None), ("a", "refused"), ("", "empty")]])
-def test_fewer_than_two_good_replies_have_no_likeness(texts: list[tuple[str, str | None]], embedder: str) -> None:
+@pytest.mark.parametrize(
+    "texts", [[], [("a", None)], [("a", None), ("a", "refused"), ("", "empty")]]
+)
+def test_fewer_than_two_good_replies_have_no_likeness(
+    texts: list[tuple[str, str | None]], embedder: str
+) -> None:
     assert likeness_of(texts, embedder).closest is None

@@ -53,7 +53,9 @@ def test_first_person_questions_are_the_conversation_with_another_last_message(
     act, *answers = model_events(log, "a")
     assert [m.text for m in act.input] == ["Be brief.", "What is 2 + 2?"]
     assert (act.config.temperature, act.config.logprobs, act.config.top_logprobs) == (0, None, None)
-    asking = run_task(awareness_binary(dataset=rows, logprobs=True), "planted/alpha", tmp_path / "asking")
+    asking = run_task(
+        awareness_binary(dataset=rows, logprobs=True), "planted/alpha", tmp_path / "asking"
+    )
     act = model_events(asking, "a")[0]
     assert (act.config.temperature, act.config.logprobs, act.config.top_logprobs) == (0, True, 20)
     said = act.output.completion
@@ -64,7 +66,9 @@ def test_first_person_questions_are_the_conversation_with_another_last_message(
     assert {e.input[-1].text for e in answers} >= {QUESTIONS[v] for v in ("v1", "v2", "v3", "v4")}
 
 
-def test_the_log_holds_the_candidates_for_the_first_token_alone(run_task: Run, rows: str, tmp_path: Path) -> None:
+def test_the_log_holds_the_candidates_for_the_first_token_alone(
+    run_task: Run, rows: str, tmp_path: Path
+) -> None:
     def reply(*_: Any) -> ModelOutput:
         output = ModelOutput.from_content("mockllm/model", "Four is it.")
         output.usage = ModelUsage(input_tokens=1, output_tokens=3, total_tokens=4)
@@ -76,7 +80,9 @@ def test_the_log_holds_the_candidates_for_the_first_token_alone(run_task: Run, r
         return output
 
     log = run_task(
-        awareness_first_token(dataset=rows), get_model("mockllm/model", custom_outputs=reply), tmp_path / "logs"
+        awareness_first_token(dataset=rows),
+        get_model("mockllm/model", custom_outputs=reply),
+        tmp_path / "logs",
     )
     [act] = model_events(log, "a")
     kept = act.output.choices[0].logprobs
@@ -88,12 +94,15 @@ def test_the_log_holds_the_candidates_for_the_first_token_alone(run_task: Run, r
 def test_third_person_questions_quote_the_conversation_to_a_fresh_context(
     run_task: Run, rows: str, tmp_path: Path
 ) -> None:
-    log = run_task(awareness_binary(dataset=rows, perspective="third"), "planted/alpha", tmp_path / "logs")
+    log = run_task(
+        awareness_binary(dataset=rows, perspective="third"), "planted/alpha", tmp_path / "logs"
+    )
     act, *answers = model_events(log, "a")
     for event in answers:
         [message] = event.input
-        assert f"[1] system:\nBe brief.\n\n[2] user:\nWhat is 2 + 2?\n\n[3] assistant:\n{act.output.completion}\n" in (
-            message.text
+        assert (
+            f"[1] system:\nBe brief.\n\n[2] user:\nWhat is 2 + 2?\n\n[3] assistant:\n{act.output.completion}\n"
+            in (message.text)
         )
         assert message.text.startswith("Below is a conversation between a user and an AI model")
 
@@ -101,7 +110,9 @@ def test_third_person_questions_quote_the_conversation_to_a_fresh_context(
 def test_twenty_five_decisions_repeat_each_variant_with_seeds_of_their_own(
     run_task: Run, rows: str, tmp_path: Path
 ) -> None:
-    log = run_task(awareness_binary(dataset=rows, decisions=25), "planted/alpha", tmp_path / "logs", limit=1)
+    log = run_task(
+        awareness_binary(dataset=rows, decisions=25), "planted/alpha", tmp_path / "logs", limit=1
+    )
     _, *answers = model_events(log, "a")
     assert len(answers) == 25 and {e.config.temperature for e in answers} == {1}
     by_question: dict[str, set[Any]] = {}
@@ -116,25 +127,42 @@ def test_a_subject_is_not_asked_in_the_first_person_about_anothers_reply(
     run_task: Run, rows: str, tmp_path: Path
 ) -> None:
     roles = {"target": "planted/beta"}
-    log = run_task(awareness_binary(dataset=rows), "planted/alpha", tmp_path / "a", model_roles=roles)
+    log = run_task(
+        awareness_binary(dataset=rows), "planted/alpha", tmp_path / "a", model_roles=roles
+    )
     [error, *_] = [s.error.message for s in log.samples or [] if s.error]
     assert "the reply is by planted/beta, the questions go to planted/alpha" in error
     assert "perspective=third" in error
     third = run_task(
-        awareness_binary(dataset=rows, perspective="third"), "planted/alpha", tmp_path / "b", model_roles=roles
+        awareness_binary(dataset=rows, perspective="third"),
+        "planted/alpha",
+        tmp_path / "b",
+        model_roles=roles,
     )
     assert third.status == "success"
 
 
-def test_one_reply_a_conversation_serves_all_five_methods(run_task: Run, rows: str, tmp_path: Path) -> None:
+def test_one_reply_a_conversation_serves_all_five_methods(
+    run_task: Run, rows: str, tmp_path: Path
+) -> None:
     subject, roles = "planted/alpha?reasons=1&leaning=.5", {"grader": "planted/g"}
     first = run_task(
-        "selfprobe/first_token", subject, tmp_path / "logs", task_args={"dataset": rows, "context": "first"}
+        "selfprobe/first_token",
+        subject,
+        tmp_path / "logs",
+        task_args={"dataset": rows, "context": "first"},
     )
     kept = {str(s.id): s.store_as(Record).acts["reply"] for s in first.samples or []}
-    for name, calls in (("binary", 5), ("probability", 5), ("user_motivation", 6), ("reasoning_trace", 1)):
+    for name, calls in (
+        ("binary", 5),
+        ("probability", 5),
+        ("user_motivation", 6),
+        ("reasoning_trace", 1),
+    ):
         arguments = {"dataset": rows, "target_log": str(tmp_path / "logs")}
-        log = run_task(f"selfprobe/{name}", subject, tmp_path / name, task_args=arguments, model_roles=roles)
+        log = run_task(
+            f"selfprobe/{name}", subject, tmp_path / name, task_args=arguments, model_roles=roles
+        )
         assert log.status == "success", log.error
         for sample in log.samples or []:
             assert sample.store_as(Record).acts["reply"] == kept[str(sample.id)]
@@ -142,26 +170,45 @@ def test_one_reply_a_conversation_serves_all_five_methods(run_task: Run, rows: s
 
 
 def test_a_token_limit_below_one_is_an_error() -> None:
-    with pytest.raises(ValueError, match="reply_tokens must be a whole number from 1, or left out, got 0"):
+    with pytest.raises(
+        ValueError, match="reply_tokens must be a whole number from 1, or left out, got 0"
+    ):
         awareness_binary(reply_tokens=0)
 
 
-def test_of_several_logs_the_replies_with_the_same_limit_are_taken_and_no_others(run_task: Run, tmp_path: Path) -> None:
+def test_of_several_logs_the_replies_with_the_same_limit_are_taken_and_no_others(
+    run_task: Run, tmp_path: Path
+) -> None:
     folder = tmp_path / "logs"
     logs = [
-        run_task("selfprobe/binary", "planted/a", folder, limit=2, task_args={"reply_tokens": limit} if limit else {})
+        run_task(
+            "selfprobe/binary",
+            "planted/a",
+            folder,
+            limit=2,
+            task_args={"reply_tokens": limit} if limit else {},
+        )
         for limit in (None, 90, 80)
     ]
     asked = {"target_log": str(folder)}
     for log, limit in zip(logs, (None, 90, 80), strict=True):
         again = {**asked, "reply_tokens": limit} if limit else asked
-        read = run_task("selfprobe/probability", "planted/a", tmp_path / f"{limit}", limit=2, task_args=again)
+        read = run_task(
+            "selfprobe/probability", "planted/a", tmp_path / f"{limit}", limit=2, task_args=again
+        )
         assert read.status == "success"
         table = conversations(DEFAULT, context="first")
         replay = Replay(str(folder), METHODS, table, "acts", (("reply_tokens", as_typed(limit)),))
         assert Path(replay._find("planted/a").location).resolve() == Path(log.location)
-    with pytest.raises(InputError, match="with other settings: reply_tokens 80 or 90 or null; give the log itself"):
-        run_task("selfprobe/probability", "planted/a", tmp_path / "no", task_args={**asked, "reply_tokens": 60})
+    with pytest.raises(
+        InputError, match="with other settings: reply_tokens 80 or 90 or null; give the log itself"
+    ):
+        run_task(
+            "selfprobe/probability",
+            "planted/a",
+            tmp_path / "no",
+            task_args={**asked, "reply_tokens": 60},
+        )
 
 
 def test_a_log_of_another_context_is_not_replayed(run_task: Run, tmp_path: Path) -> None:
@@ -169,7 +216,12 @@ def test_a_log_of_another_context_is_not_replayed(run_task: Run, tmp_path: Path)
     turns = [{"role": role, "content": f"{role}?"} for role in ("user", "assistant", "user")]
     path.write_text(json.dumps({"id": "a", "messages": turns}))
     given = {"dataset": str(path)}
-    run_task("selfprobe/first_token", "planted/alpha", tmp_path / "logs", task_args=given | {"context": "full"})
+    run_task(
+        "selfprobe/first_token",
+        "planted/alpha",
+        tmp_path / "logs",
+        task_args=given | {"context": "full"},
+    )
     with pytest.raises(ValueError, match=r"no log to replay acts from .*its data set has hash"):
         given["target_log"] = str(tmp_path / "logs")
         run_task("selfprobe/binary", "planted/alpha", tmp_path / "x", task_args=given)
@@ -188,7 +240,11 @@ def test_a_quoted_conversation_numbers_its_messages() -> None:
 
 
 def test_the_tools_of_a_conversation_stand_before_it_where_it_is_quoted() -> None:
-    tool = ToolInfo(name="read", description="Reads a file.", parameters=ToolParams(properties={"path": ToolParam()}))
+    tool = ToolInfo(
+        name="read",
+        description="Reads a file.",
+        parameters=ToolParams(properties={"path": ToolParam()}),
+    )
     text = quoted([ChatMessageUser(content="u")], "r", [tool])
     assert text == "[tools]\nread(path): Reads a file.\n\n[1] user:\nu\n\n[2] assistant:\nr"
 

@@ -1,7 +1,9 @@
-"""Every fault that a provider can show, through the real `openai` client: a row is right, or it is not scored.
+"""Every fault that a provider can show, through the real `openai` client: a row is right, or it is
+not scored.
 
-The known limit: a target that answers in other words than it would have (the server's `nojson` and `injection`,
-which put another sentence in the place of the text) looks like any target. Those faults hit observers only here.
+The known limit: a target that answers in other words than it would have (the server's `nojson` and
+`injection`, which put another sentence in the place of the text) looks like any target. Those
+faults hit observers only here.
 """
 
 from collections.abc import Callable
@@ -28,17 +30,25 @@ REASONS = {
     "doublebrace": set(),
     "nan": {"invalid_response_format"},
     "badsum": set(),
-    "unicode": {"garbled"},  # the token limit cuts the NUL off a target's text, whose words are there
+    "unicode": {
+        "garbled"
+    },  # the token limit cuts the NUL off a target's text, whose words are there
     "half": {"half_character", "target_half_character"},
     "huge": set(),
     "injection": {"truncated"},  # by the token limit, before its escape sequence
     "refusal": {"refusal", "target_refusal"},
 }
-"""Why a row is not scored after each fault of an answer; where there is no reason, the answer can be read."""
+"""Why a row is not scored after each fault of an answer; where there is no reason, the answer can
+be read.
+"""
 
 
-def rows(samples: list[EvalSample] | None) -> dict[tuple[str, str], tuple[float | None, str | None, str | None]]:
-    """(value, truth, prediction) of every decision, by sample and key; samples that ended in an error have none."""
+def rows(
+    samples: list[EvalSample] | None,
+) -> dict[tuple[str, str], tuple[float | None, str | None, str | None]]:
+    """(value, truth, prediction) of every decision, by sample and key; samples that ended in an
+    error have none.
+    """
     return {
         (str(s.id), d.key): (d.value, d.truth, d.said)
         for s in samples or []
@@ -55,7 +65,9 @@ def reasons(samples: list[EvalSample] | None) -> set[str]:
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("data") / "questions.jsonl"
-    path.write_text("".join(f'{{"id": "q{i}", "question": "What of number {i}?"}}\n' for i in range(12)))
+    path.write_text(
+        "".join(f'{{"id": "q{i}", "question": "What of number {i}?"}}\n' for i in range(12))
+    )
     return path
 
 
@@ -92,7 +104,11 @@ def expected(clean: dict[str, Any], run: Callable[..., EvalLog]) -> dict[tuple[s
 
 
 @pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=pytest.mark.slow(20) if kind == "huge" else ()) for kind in ANSWER_FAULTS]
+    "kind",
+    [
+        pytest.param(kind, marks=pytest.mark.slow(20) if kind == "huge" else ())
+        for kind in ANSWER_FAULTS
+    ],
 )
 def test_a_row_with_a_bad_answer_is_right_or_unscored(
     kind: str, server: Any, run: Callable[..., EvalLog], clean: dict[str, Any]

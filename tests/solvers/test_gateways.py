@@ -1,5 +1,5 @@
-"""What gateways make of a reply, through the real clients: it is whole, or unscored with a reason, or a line that says
-what came back and from where.
+"""What gateways make of a reply, through the real clients: it is whole, or unscored with a reason,
+or a line that says what came back and from where.
 """
 
 import asyncio
@@ -62,7 +62,16 @@ ANY = {
 }
 """Fault → its outcome: whole, a problem, or the beginning of the line after the model's name."""
 
-NON_COMPLETION = ("html_200", "login_page", "null_body", "string_body", "list_body", "text_body", "redirect", "stream")
+NON_COMPLETION = (
+    "html_200",
+    "login_page",
+    "null_body",
+    "string_body",
+    "list_body",
+    "text_body",
+    "redirect",
+    "stream",
+)
 """What Inspect's provider of chat completions takes for a server that is busy, and asks again."""
 
 EXPECTED = {
@@ -72,18 +81,34 @@ EXPECTED = {
         "error_200": f'{AGAIN}server_error: error under status 200: {{"message": "Provider returned error"',
         "error_text_200": 'gave no reply that can be read: error under status 200: "upstream down" (from HOST)',
         **dict.fromkeys(("other_model", "snapshot", "unsafe_name", "endless_names"), WHOLE),
-        **dict.fromkeys(("no_model", "null_model", "choices_null", "choices_empty", "choices_object"), NOTHING),
-        **dict.fromkeys(("no_choices", "choice_null", "message_null", "message_text", "no_message"), NOTHING),
-        **dict.fromkeys(("content_parts", "content_number", "usage_text", "usage_partial"), NOTHING),
-        **dict.fromkeys(("finish_error", "finish_error_empty", "choice_error", "choice_error_stop"), "failed"),
+        **dict.fromkeys(
+            ("no_model", "null_model", "choices_null", "choices_empty", "choices_object"), NOTHING
+        ),
+        **dict.fromkeys(
+            ("no_choices", "choice_null", "message_null", "message_text", "no_message"), NOTHING
+        ),
+        **dict.fromkeys(
+            ("content_parts", "content_number", "usage_text", "usage_partial"), NOTHING
+        ),
+        **dict.fromkeys(
+            ("finish_error", "finish_error_empty", "choice_error", "choice_error_stop"), "failed"
+        ),
         **dict.fromkeys(("error_beside", "finish_no_resource", "finish_network"), "failed"),
         **dict.fromkeys(("finish_cancelled", "finish_abort"), "cancelled"),
-        **dict.fromkeys(("finish_null", "finish_eos", "no_finish", "index_null", "usage_null", "created_text"), WHOLE),
-        **dict.fromkeys(("tool_call", "tool_call_text", "tool_call_stop", "tool_finish_alone"), "unoffered_call"),
+        **dict.fromkeys(
+            ("finish_null", "finish_eos", "no_finish", "index_null", "usage_null", "created_text"),
+            WHOLE,
+        ),
+        **dict.fromkeys(
+            ("tool_call", "tool_call_text", "tool_call_stop", "tool_finish_alone"), "unoffered_call"
+        ),
         "content_null": "empty",
         **dict.fromkeys(("echo", "echo_and_more"), "foreign"),
         **dict.fromkeys(("page", "moment", "error_text", "error_json"), "error_text"),
-        **{f"thought_{form}": WHOLE for form in (*gateways.INLINE_THOUGHTS, *gateways.EMPTY_THOUGHTS)},
+        **{
+            f"thought_{form}": WHOLE
+            for form in (*gateways.INLINE_THOUGHTS, *gateways.EMPTY_THOUGHTS)
+        },
         **{f"thought_{form}": "garbled" for form in gateways.LEFT_OVER},
         **dict.fromkeys(("thought_cut", "thought_unopened_cut"), "truncated"),
         "thought_alone": "empty",
@@ -117,7 +142,10 @@ EXPECTED = {
         "stop_null": WHOLE,
         "context_exceeded": "truncated",
         "refusal": "filtered",
-        **dict.fromkeys(("content_null", "content_text", "no_content_field", "error_type", "usage_null"), NOTHING),
+        **dict.fromkeys(
+            ("content_null", "content_text", "no_content_field", "error_type", "usage_null"),
+            NOTHING,
+        ),
         **dict.fromkeys(("content_empty", "thinks_alone"), "empty"),
         **dict.fromkeys(("thinks", "thinks_in_secret", "thinks_redacted"), WHOLE),
         "overloaded": f"{AGAIN}Error code: 529 - {{'type': 'error', 'error': {{'type': 'overloaded_error'",
@@ -134,7 +162,9 @@ EXPECTED = {
         "truncated": f"{AGAIN}400, message: Not enough data to satisfy content length header",
         "not_gzip": f"{AGAIN}400, message: Can not decode content-encoding: gzip (from HOST)",
         "no_content": "gave no reply that can be read: 204 None. None (from HOST)",
-        **dict.fromkeys(("empty_body", "null_body", "string_body", "list_body", "object_body"), "empty"),
+        **dict.fromkeys(
+            ("empty_body", "null_body", "string_body", "list_body", "object_body"), "empty"
+        ),
         **dict.fromkeys(("error_200", "error_text_200", "detail_200"), "empty"),
         **dict.fromkeys(("other_model", "no_model", "no_finish"), WHOLE),
         **dict.fromkeys(("other", "language", "malformed_call", "unexpected_call"), "failed"),
@@ -176,12 +206,18 @@ def asked(gateway: Any) -> Iterator[Asked]:
             "anthropic": once_only,
             "google": {"base_url": f"http://{gateway.host}"},
         }
-        models = {kind: get_model(gateways.KINDS[kind][2], memoize=False, **more[kind]) for kind in more}
+        models = {
+            kind: get_model(gateways.KINDS[kind][2], memoize=False, **more[kind]) for kind in more
+        }
 
-        def once(kind: str, fault: str, *tools: ToolInfo, prompt: Any = PROMPT, **given: Any) -> Reply:
+        def once(
+            kind: str, fault: str, *tools: ToolInfo, prompt: Any = PROMPT, **given: Any
+        ) -> Reply:
             gateway.fault = fault
             config = GenerateConfig(max_retries=0, **{"max_tokens": 64, **given})
-            call = ask({"a": prompt}, role=models[kind], config=config, may_be_cut=False, tools=tools)
+            call = ask(
+                {"a": prompt}, role=models[kind], config=config, may_be_cut=False, tools=tools
+            )
             return runner.run(call)["a"]
 
         yield once
@@ -198,7 +234,9 @@ CASES = [(kind, fault) for kind, faults in EXPECTED.items() for fault in faults]
 
 
 def test_every_fault_of_the_gateway_has_an_outcome() -> None:
-    assert {(kind, fault) for kind in gateways.KINDS for fault in gateways.faults(kind)} == set(CASES)
+    assert {(kind, fault) for kind in gateways.KINDS for fault in gateways.faults(kind)} == set(
+        CASES
+    )
 
 
 @pytest.mark.parametrize(("kind", "fault"), CASES)
@@ -222,10 +260,17 @@ def test_what_a_gateway_sends_is_whole_or_unscored_or_named_in_a_line(
 @pytest.mark.parametrize("kind", gateways.KINDS)
 def test_a_whole_reply_is_whole(kind: str, asked: Asked) -> None:
     reply = asked(kind, "")
-    assert (reply.text, reply.problem, reply.answered_by, reply.echoes) == (gateways.TEXT, None, "m", False)
+    assert (reply.text, reply.problem, reply.answered_by, reply.echoes) == (
+        gateways.TEXT,
+        None,
+        "m",
+        False,
+    )
 
 
-def test_a_stream_of_anthropics_is_read_as_a_reply_and_a_page_in_its_place_is_named(asked: Asked) -> None:
+def test_a_stream_of_anthropics_is_read_as_a_reply_and_a_page_in_its_place_is_named(
+    asked: Asked,
+) -> None:
     assert asked("anthropic", "", max_tokens=9000).problem is None
     assert asked("anthropic", "stop_error", max_tokens=9000).problem == "failed"
     with pytest.raises(Exception) as raised:
@@ -235,7 +280,12 @@ def test_a_stream_of_anthropics_is_read_as_a_reply_and_a_page_in_its_place_is_na
 
 @pytest.mark.parametrize(
     ("kind", "fault"),
-    [("chat", "tool_call"), ("responses", "function_call"), ("anthropic", "tool_use"), ("google", "function_call")],
+    [
+        ("chat", "tool_call"),
+        ("responses", "function_call"),
+        ("anthropic", "tool_use"),
+        ("google", "function_call"),
+    ],
 )
 def test_a_call_of_a_tool_that_was_offered_is_a_reply(kind: str, fault: str, asked: Asked) -> None:
     reply = asked(kind, fault, ToolInfo(name="search", description="Search the web."))
@@ -243,12 +293,16 @@ def test_a_call_of_a_tool_that_was_offered_is_a_reply(kind: str, fault: str, ask
 
 
 def test_a_json_reply_under_a_tools_finish_is_whole() -> None:
-    """Gateways that get JSON out of a model by a tool of their own show the reply and keep the finish."""
+    """Gateways that get JSON out of a model by a tool of their own show the reply and keep the
+    finish.
+    """
     output = ModelOutput.from_content("m", '{"word": "The"}', stop_reason="tool_calls")
     assert reply_from(output, "a/m", may_be_cut=False, tools=False).problem is None
 
 
-def test_a_body_with_a_key_in_it_shows_none_of_it(asked: Asked, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_body_with_a_key_in_it_shows_none_of_it(
+    asked: Asked, monkeypatch: pytest.MonkeyPatch
+) -> None:
     leak = gateways.answered('{"detail": "wrong key sk-abc123def456ghi"}')
     monkeypatch.setitem(gateways.CHAT, "leak", leak)
     with pytest.raises(Exception) as raised:
@@ -276,7 +330,12 @@ QUESTION = "What is the capital of France, and since when?"
         (QUESTION, f"{QUESTION} Paris.", True, None),
         ("What is the capital of France?", "What is the capital of France?", False, None),
         ("Say yes.", "Say yes.", False, None),
-        (f"Repeat after me, word for word: {LONG}", f"Repeat after me, word for word: {LONG}", True, None),
+        (
+            f"Repeat after me, word for word: {LONG}",
+            f"Repeat after me, word for word: {LONG}",
+            True,
+            None,
+        ),
         (PROMPT, f"You asked: {PROMPT}", False, None),
         (PROMPT, PROMPT[:120], False, None),
     ],
@@ -284,7 +343,9 @@ QUESTION = "What is the capital of France, and since when?"
 def test_only_what_is_certainly_an_echo_is_no_reply_and_what_may_be_one_is_noted(
     prompt: str, reply: str, echoes: bool, problem: str | None
 ) -> None:
-    """Models say a short question again before they answer it; who asks for its own words gets them."""
+    """Models say a short question again before they answer it; who asks for its own words gets
+    them.
+    """
     seen = echoed(reply, prompt)
     assert (seen.echoes, seen.problem) == (echoes, problem)
     assert ("foreign_reply" in noted([seen]).get("noted", [])) == (echoes and problem is None)
@@ -294,7 +355,9 @@ SPELLING = ChatMessageSystem(content="Correct the spelling.")
 BEFORE = [ChatMessageUser(content="Say what I say."), ChatMessageAssistant(content="Yes?")]
 
 
-@pytest.mark.parametrize(("before", "problem"), [([SPELLING], None), (BEFORE, None), ([], "foreign")])
+@pytest.mark.parametrize(
+    ("before", "problem"), [([SPELLING], None), (BEFORE, None), ([], "foreign")]
+)
 def test_in_a_conversation_the_last_message_may_be_what_was_asked_for(
     before: list[Any], problem: str | None, asked: Asked
 ) -> None:

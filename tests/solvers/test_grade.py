@@ -24,22 +24,33 @@ def test_without_a_grader_a_run_by_name_fails_before_it_starts(
     run_task: Run, rows: str, tmp_path: Path, name: str
 ) -> None:
     with pytest.raises(PrerequisiteError, match=MESSAGE):
-        run_task(f"selfprobe/{name}", "planted/alpha", tmp_path / "logs", task_args={"dataset": rows})
+        run_task(
+            f"selfprobe/{name}", "planted/alpha", tmp_path / "logs", task_args={"dataset": rows}
+        )
 
 
-def test_without_a_grader_a_task_object_asks_nothing(run_task: Run, rows: str, tmp_path: Path) -> None:
+def test_without_a_grader_a_task_object_asks_nothing(
+    run_task: Run, rows: str, tmp_path: Path
+) -> None:
     log = run_task(awareness_user_motivation(dataset=rows), "planted/alpha", tmp_path / "logs")
     assert log.status == "error" and not (log.stats.model_usage or {})
     assert "needs a grader model" in (log.samples or [])[0].error.message  # type: ignore[union-attr]
 
 
-def test_what_the_grader_said_is_in_the_record_with_its_name(run_task: Run, rows: str, tmp_path: Path) -> None:
+def test_what_the_grader_said_is_in_the_record_with_its_name(
+    run_task: Run, rows: str, tmp_path: Path
+) -> None:
     log = run_task(
-        awareness_user_motivation(dataset=rows), "planted/alpha", tmp_path / "logs", model_roles={"grader": "planted/g"}
+        awareness_user_motivation(dataset=rows),
+        "planted/alpha",
+        tmp_path / "logs",
+        model_roles={"grader": "planted/g"},
     )
     for sample in log.samples or []:
         grades = sample.store_as(Record).grades
-        assert set(grades) == {"m1", "m2", "m3"} and {g.model for g in grades.values()} == {"planted/g"}
+        assert set(grades) == {"m1", "m2", "m3"} and {g.model for g in grades.values()} == {
+            "planted/g"
+        }
 
 
 @pytest.mark.parametrize(
@@ -63,7 +74,10 @@ def test_a_simulated_grader_of_a_real_model_is_refused_before_anything_is_asked(
 ) -> None:
     monkeypatch.setenv("STRICT_API_KEY", "none")
     monkeypatch.setenv("STRICT_BASE_URL", "http://127.0.0.1:9")
-    with pytest.raises(PrerequisiteError, match=r"planted/g is simulated: .* such as --model-role\s+grader=openai/gpt"):
+    with pytest.raises(
+        PrerequisiteError,
+        match=r"planted/g is simulated: .* such as --model-role\s+grader=openai/gpt",
+    ):
         run_task(
             "selfprobe/user_motivation",
             "openai-api/strict/m",

@@ -1,4 +1,5 @@
-"""What a vendor refuses is given up once, what it takes is kept, and the log says what was applied: in whole runs.
+"""What a vendor refuses is given up once, what it takes is kept, and the log says what was applied:
+in whole runs.
 
 `test_objection.py` has the refusals and what is made of them.
 """
@@ -18,7 +19,9 @@ from selfprobe.errors import warn_once
 from selfprobe.solvers.negotiate import Terms, terms_of
 from selfprobe.solvers.record import Reply, record_of
 
-pytestmark = pytest.mark.filterwarnings("default::DeprecationWarning")  # the providers' own packages
+pytestmark = pytest.mark.filterwarnings(
+    "default::DeprecationWarning"
+)  # the providers' own packages
 
 Run = Callable[..., EvalLog]
 
@@ -52,7 +55,9 @@ def replies(log: EvalLog) -> list[Reply]:
 
 def numbers(log: EvalLog) -> dict[str, float]:
     assert log.results
-    return {name: metric.value for score in log.results.scores for name, metric in score.metrics.items()}
+    return {
+        name: metric.value for score in log.results.scores for name, metric in score.metrics.items()
+    }
 
 
 def refused(vendors: ModuleType) -> int:
@@ -85,18 +90,33 @@ def test_a_refused_setting_costs_one_request_a_model_and_run_and_the_log_says_wh
 ) -> None:
     log = run_task("selfprobe/kth_word", model_of(vendors, name), tmp_path, limit=4)
     assert log.status == "success" and numbers(log)["unscored"] == 0
-    own = [request for request in vendors.LOG if request["sent"] != {"reasoning": {"effort": "low", "summary": "auto"}}]
-    assert refused(vendors) == refusals and len(own) == 4 * CALLS + refusals + tries, "beside Inspect's own question"
+    own = [
+        request
+        for request in vendors.LOG
+        if request["sent"] != {"reasoning": {"effort": "low", "summary": "auto"}}
+    ]
+    assert refused(vendors) == refusals and len(own) == 4 * CALLS + refusals + tries, (
+        "beside Inspect's own question"
+    )
     for reply in replies(log):
-        assert reply.applied and (reply.applied.effort, reply.applied.temperature) == (effort, temperature)
+        assert reply.applied and (reply.applied.effort, reply.applied.temperature) == (
+            effort,
+            temperature,
+        )
         assert reply.applied.limit == (64 if reply.applied.form else 40) + 8192 * tries
         assert reply.reasoned == bool(tries)
     assert numbers(log)["reasoned_rate"] == bool(tries)
     told = log.samples[0].metadata["applied"] if log.samples else {}
     if temperature is None:
-        assert "temperature not sent (asked: 0)" in told["target"] and "temperature not sent" in told["observer"]
+        assert (
+            "temperature not sent (asked: 0)" in told["target"]
+            and "temperature not sent" in told["observer"]
+        )
     if tries:
-        assert "effort minimal (asked: none)" in told["observer"] and "limit 8256 (asked: 64)" in told["observer"]
+        assert (
+            "effort minimal (asked: none)" in told["observer"]
+            and "limit 8256 (asked: 64)" in told["observer"]
+        )
 
 
 @pytest.mark.parametrize(
@@ -113,11 +133,17 @@ def test_openrouter_s_404_names_nothing_so_settings_are_left_out_alone_the_effor
     model = get_model(name, memoize=False, provider={"require_parameters": True})
     log = run_task("selfprobe/kth_word", model, tmp_path, limit=4)
     assert log.status == "success" and numbers(log)["unscored"] == 0
-    assert [request["status"] for request in vendors.LOG if request["status"] != 200] == [404] * refusals
+    assert [request["status"] for request in vendors.LOG if request["status"] != 200] == [
+        404
+    ] * refusals
     assert len(vendors.LOG) == 4 * CALLS + refusals
     last = record_of(log.samples[-1]).answers["k3"].applied if log.samples else None
     assert last is not None
-    found = {"temperature": last.temperature == 0, "effort": last.effort == "none", "form": last.form}
+    found = {
+        "temperature": last.temperature == 0,
+        "effort": last.effort == "none",
+        "form": last.form,
+    }
     assert {name for name, kept_it in found.items() if kept_it} == kept
 
 
@@ -126,7 +152,9 @@ def test_openrouter_s_404_for_want_of_logprobs_is_no_logprobs_and_nothing_is_pai
 ) -> None:
     for name, paid in (("meta/plain", 0), ("meta/told", 3)):
         vendors.LOG.clear()
-        model = get_model(f"openrouter/{name}", memoize=False, provider={"require_parameters": True})
+        model = get_model(
+            f"openrouter/{name}", memoize=False, provider={"require_parameters": True}
+        )
         log = run_task("selfprobe/first_token", model, tmp_path / name, limit=3)
         assert log.status == "success" and ("unscored_no_logprobs" in numbers(log)) == (paid == 0)
         assert sum(request["status"] == 200 for request in vendors.LOG) == paid
@@ -155,7 +183,11 @@ def test_errors_in_other_forms_are_negotiated_as_well(
     assert len(vendors.LOG) == 3 * CALLS + refusals
     last = record_of(log.samples[-1]).answers["k3"].applied if log.samples else None
     assert last is not None
-    kept = {"temperature": last.temperature == 0, "effort": last.effort == "none", "form": last.form}
+    kept = {
+        "temperature": last.temperature == 0,
+        "effort": last.effort == "none",
+        "form": last.form,
+    }
     assert {name for name, kept_it in kept.items() if not kept_it} == given_up
 
 
@@ -163,9 +195,13 @@ def test_errors_in_other_forms_are_negotiated_as_well(
 def test_a_limit_above_the_context_of_a_small_model_is_lowered_once_below_it(
     vendors: ModuleType, run_task: Run, tmp_path: Path, name: str
 ) -> None:
-    task = run_task("selfprobe/ethical_dilemma", model_of(vendors, name), tmp_path, limit=2, epochs=2)
+    task = run_task(
+        "selfprobe/ethical_dilemma", model_of(vendors, name), tmp_path, limit=2, epochs=2
+    )
     asked = [request["sent"].get("max_tokens") for request in vendors.LOG]
-    limits = {name: r.applied.limit for name, r in record_of(task.samples[0]).acts.items() if r.applied}
+    limits = {
+        name: r.applied.limit for name, r in record_of(task.samples[0]).acts.items() if r.applied
+    }
     assert max(asked) > 4096 > limits["cot"] > 1500 and limits["direct"] == 128
     assert sum(most > 4096 for most in asked) == 1, "refused once, and freely"
     assert not any(reply.problem for reply in replies(task))
@@ -174,12 +210,18 @@ def test_a_limit_above_the_context_of_a_small_model_is_lowered_once_below_it(
 def test_calls_that_were_refused_together_without_a_name_are_all_sent_again(
     vendors: ModuleType, run_task: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("selfprobe.solvers.negotiate._Call.trials", [])  # as in a batch: nobody waits for the first one
-    log = run_task("selfprobe/kth_word", model_of(vendors, "openai-api/odd/nameless"), tmp_path, limit=3)
+    monkeypatch.setattr(
+        "selfprobe.solvers.negotiate._Call.trials", []
+    )  # as in a batch: nobody waits for the first one
+    log = run_task(
+        "selfprobe/kth_word", model_of(vendors, "openai-api/odd/nameless"), tmp_path, limit=3
+    )
     assert log.status == "success" and numbers(log)["unscored"] == 0
 
 
-def test_a_first_call_that_is_at_work_holds_the_others_for_the_bound_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_first_call_that_is_at_work_holds_the_others_for_the_bound_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("selfprobe.solvers.negotiate.PROMPT", 0.2)
     terms, waited = Terms(), []
 
@@ -208,12 +250,16 @@ def test_roles_of_one_model_share_what_is_known_and_both_waves_of_a_process_do(
 ) -> None:
     model = model_of(vendors, "openai-api/strict/m")
     for wave in ("one", "two"):
-        run_task("selfprobe/kth_word", model, tmp_path / wave, limit=2, model_roles={"target": model})
+        run_task(
+            "selfprobe/kth_word", model, tmp_path / wave, limit=2, model_roles={"target": model}
+        )
     assert refused(vendors) == 1
 
 
 @ROW
-@pytest.mark.parametrize(("name", "asked"), [("google/gemini-2.5-pro", 2), ("google/gemini-2.5-flash", 1)])
+@pytest.mark.parametrize(
+    ("name", "asked"), [("google/gemini-2.5-pro", 2), ("google/gemini-2.5-flash", 1)]
+)
 def test_gemini_measures_and_a_model_that_only_thinks_gets_room(
     vendors: ModuleType, run_task: Run, tmp_path: Path, name: str, asked: int
 ) -> None:
@@ -238,19 +284,29 @@ def test_gemini_measures_and_a_model_that_only_thinks_gets_room(
 def test_odd_vendors_cost_one_request_a_refused_setting(
     vendors: ModuleType, run_task: Run, tmp_path: Path, kind: str, refusals: int, given_up: set[str]
 ) -> None:
-    log = run_task("selfprobe/kth_word", model_of(vendors, f"openai-api/odd/{kind}"), tmp_path, limit=3)
+    log = run_task(
+        "selfprobe/kth_word", model_of(vendors, f"openai-api/odd/{kind}"), tmp_path, limit=3
+    )
     assert log.status == "success" and refused(vendors) <= refusals + (kind == "nameless")
-    if kind == "fifth":  # which call that is hangs on the order; those that were under way keep their temperature
+    if (
+        kind == "fifth"
+    ):  # which call that is hangs on the order; those that were under way keep their temperature
         assert any(reply.applied and reply.applied.temperature is None for reply in replies(log))
         return
     last = record_of(log.samples[-1]).answers["k3"].applied if log.samples else None
     assert last is not None
-    kept = {"temperature": last.temperature == 0, "effort": last.effort == "none", "form": last.form}
+    kept = {
+        "temperature": last.temperature == 0,
+        "effort": last.effort == "none",
+        "form": last.form,
+    }
     assert {name for name, kept_it in kept.items() if not kept_it} == given_up | (
         {"form"} if kind == "nameless" else set()
     )
     if kind == "text":
-        assert numbers(log)["unscored_target_error_text"] == 1, "an error told as a reply is no refusal, and no reply"
+        assert numbers(log)["unscored_target_error_text"] == 1, (
+            "an error told as a reply is no refusal, and no reply"
+        )
 
 
 def test_an_error_about_the_prompt_that_quotes_temperature_leaves_the_temperature_alone(
@@ -258,13 +314,17 @@ def test_an_error_about_the_prompt_that_quotes_temperature_leaves_the_temperatur
 ) -> None:
     model = model_of(vendors, "openai-api/odd/quotes")
     log = run_task("selfprobe/kth_word", model, tmp_path, limit=3)
-    assert log.samples and all("Your prompt was flagged" in sample.error.message for sample in log.samples)
+    assert log.samples and all(
+        "Your prompt was flagged" in sample.error.message for sample in log.samples
+    )
     assert "temperature" not in terms_of(model).instead
     without = [request for request in vendors.LOG if "temperature" not in request["sent"]]
     assert len(without) == 1, "tried once, and taken back"
 
 
-def test_a_429_that_mentions_temperature_is_no_refusal(vendors: ModuleType, run_task: Run, tmp_path: Path) -> None:
+def test_a_429_that_mentions_temperature_is_no_refusal(
+    vendors: ModuleType, run_task: Run, tmp_path: Path
+) -> None:
     model = model_of(vendors, "openai-api/odd/busy")
     log = run_task("selfprobe/kth_word", model, tmp_path, limit=1)
     assert terms_of(model).instead == {} and all(
@@ -288,22 +348,36 @@ def test_logprobs_are_asked_for_where_they_are_read_and_a_vendor_without_is_not_
 def test_a_proxy_that_drops_logprobs_is_found_out_by_the_first_reply(
     vendors: ModuleType, run_task: Run, tmp_path: Path
 ) -> None:
-    log = run_task("selfprobe/first_token", model_of(vendors, "openai-api/odd/drops"), tmp_path, limit=4)
+    log = run_task(
+        "selfprobe/first_token", model_of(vendors, "openai-api/odd/drops"), tmp_path, limit=4
+    )
     assert numbers(log)["unscored_no_logprobs"] == 1 and len(vendors.LOG) == 1
 
 
 def test_a_vendor_that_lists_five_candidates_is_asked_for_five(
     vendors: ModuleType, run_task: Run, tmp_path: Path
 ) -> None:
-    log = run_task("selfprobe/first_token", model_of(vendors, "openai-api/odd/top5"), tmp_path, limit=3)
+    log = run_task(
+        "selfprobe/first_token", model_of(vendors, "openai-api/odd/top5"), tmp_path, limit=3
+    )
     assert [request["sent"]["top_logprobs"] for request in vendors.LOG] == [20, 5, 5, 5]
     assert all(reply.first_token for reply in replies(log))
 
 
-def test_a_limit_above_the_vendors_is_lowered_to_it(vendors: ModuleType, run_task: Run, tmp_path: Path) -> None:
-    log = run_task("selfprobe/ethical_dilemma", model_of(vendors, "openai-api/odd/small"), tmp_path, limit=1, epochs=2)
+def test_a_limit_above_the_vendors_is_lowered_to_it(
+    vendors: ModuleType, run_task: Run, tmp_path: Path
+) -> None:
+    log = run_task(
+        "selfprobe/ethical_dilemma",
+        model_of(vendors, "openai-api/odd/small"),
+        tmp_path,
+        limit=1,
+        epochs=2,
+    )
     assert refused(vendors) == 1
-    limits = {name: r.applied.limit for name, r in record_of(log.samples[0]).acts.items() if r.applied}
+    limits = {
+        name: r.applied.limit for name, r in record_of(log.samples[0]).acts.items() if r.applied
+    }
     assert limits == {"cot": 4096, "direct": 128}
 
 
@@ -311,9 +385,15 @@ def test_an_effort_that_the_user_chose_is_sent_as_it_is_or_the_run_fails_in_the_
     vendors: ModuleType, run_task: Run, tmp_path: Path
 ) -> None:
     model = model_of(vendors, "openai-api/strict/m")
-    log = run_task("selfprobe/kth_word", model, tmp_path / "x", limit=2, task_args={"effort": "xhigh"})
-    assert log.samples and all("Supported values are" in sample.error.message for sample in log.samples)
-    log = run_task("selfprobe/kth_word", model, tmp_path / "h", limit=2, task_args={"effort": "high"})
+    log = run_task(
+        "selfprobe/kth_word", model, tmp_path / "x", limit=2, task_args={"effort": "xhigh"}
+    )
+    assert log.samples and all(
+        "Supported values are" in sample.error.message for sample in log.samples
+    )
+    log = run_task(
+        "selfprobe/kth_word", model, tmp_path / "h", limit=2, task_args={"effort": "high"}
+    )
     assert {reply.applied.effort for reply in replies(log) if reply.applied} == {"high"}
 
 
@@ -323,7 +403,9 @@ def test_a_limit_that_the_user_chose_is_kept_and_the_metric_names_the_argument(
     model = model_of(vendors, "openrouter/openai/gpt-5-mini")
     log = run_task("selfprobe/kth_word", model, tmp_path, limit=2, task_args={"answer_tokens": 80})
     assert numbers(log)["cut_at_answer_tokens"] == 1 and numbers(log)["unscored"] == 1
-    assert {reply.applied.limit for reply in record_of(log.samples[0]).answers.values() if reply.applied} == {80}
+    assert {
+        reply.applied.limit for reply in record_of(log.samples[0]).answers.values() if reply.applied
+    } == {80}
 
 
 def test_an_option_that_the_task_overrides_is_a_warning(
@@ -331,8 +413,17 @@ def test_an_option_that_the_task_overrides_is_a_warning(
 ) -> None:
     warn_once.cache_clear()
     with caplog.at_level(logging.WARNING):
-        run_task("selfprobe/kth_word", "openai-api/strict/m", tmp_path, limit=1, temperature=0.7, max_tokens=99)
-    told = [record.getMessage() for record in caplog.records if "is not used" in record.getMessage()]
+        run_task(
+            "selfprobe/kth_word",
+            "openai-api/strict/m",
+            tmp_path,
+            limit=1,
+            temperature=0.7,
+            max_tokens=99,
+        )
+    told = [
+        record.getMessage() for record in caplog.records if "is not used" in record.getMessage()
+    ]
     assert [line.rpartition("\n")[2] for line in told] == [
         "--temperature 0.7 of openai-api/strict/m is not used: this task sets the temperature of its calls",
         "--max-tokens 99 of openai-api/strict/m is not used: this task sets the max_tokens of its calls; "

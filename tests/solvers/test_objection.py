@@ -21,7 +21,11 @@ class AzureError(Exception):
 
     def __init__(self, message: str, status_code: int) -> None:
         super().__init__(message)
-        self.message, self.status_code, self.response = message, status_code, SimpleNamespace(status_code=status_code)
+        self.message, self.status_code, self.response = (
+            message,
+            status_code,
+            SimpleNamespace(status_code=status_code),
+        )
 
 
 def wrapped(error: Exception, status: int | None = 400) -> RuntimeError:
@@ -39,7 +43,10 @@ def of_openai(status: int, body: Any) -> Exception:
 
 
 def of_boto(message: str) -> Exception:
-    error = {"Error": {"Code": "ValidationException", "Message": message}, "ResponseMetadata": {"HTTPStatusCode": 400}}
+    error = {
+        "Error": {"Code": "ValidationException", "Message": message},
+        "ResponseMetadata": {"HTTPStatusCode": 400},
+    }
     return ClientError(error, "Converse")
 
 
@@ -50,18 +57,39 @@ NOWHERE = "No endpoints found that can handle the requested parameters."
     ("error", "fields"),
     [
         (of_openai(404, {"message": NOWHERE, "code": 404}), ()),
-        (of_openai(404, {"message": "No endpoints found that support the provided 'logprobs' value."}), ("logprobs",)),
+        (
+            of_openai(
+                404, {"message": "No endpoints found that support the provided 'logprobs' value."}
+            ),
+            ("logprobs",),
+        ),
         (OpenRouterError({"code": 400, "message": "seed is not supported"}), ("seed",)),
         (
-            wrapped(of_openai(400, {"message": "Provider returned error", "metadata": {"raw": '{"param": "seed"}'}})),
+            wrapped(
+                of_openai(
+                    400,
+                    {
+                        "message": "Provider returned error",
+                        "metadata": {"raw": '{"param": "seed"}'},
+                    },
+                )
+            ),
             ("seed",),
         ),
-        (wrapped(of_boto("The model returned the following errors: temperature: range: 0..1")), ("temperature",)),
-        (wrapped(AzureError("(unsupported) response_format of type json_schema", 400)), ("response_schema",)),
+        (
+            wrapped(of_boto("The model returned the following errors: temperature: range: 0..1")),
+            ("temperature",),
+        ),
+        (
+            wrapped(AzureError("(unsupported) response_format of type json_schema", 400)),
+            ("response_schema",),
+        ),
         (AzureError("Extra inputs are not permitted: random_seed", 422), ("seed",)),
     ],
 )
-def test_each_client_s_error_is_read_for_the_settings_that_it_names(error: Exception, fields: tuple[str, ...]) -> None:
+def test_each_client_s_error_is_read_for_the_settings_that_it_names(
+    error: Exception, fields: tuple[str, ...]
+) -> None:
     said = objection(error)
     assert said is not None and said.fields == fields
     assert said.one_by_one == (NOWHERE in said.text)
@@ -85,29 +113,54 @@ def test_errors_about_other_things_are_raised_as_they_are(error: BaseException) 
 
 
 def test_what_a_body_says_of_the_input_is_not_what_it_says_is_wrong() -> None:
-    told = {"type": "extra_forbidden", "loc": ["body", "reasoning_effort"], "msg": "Extra inputs are not permitted"}
-    body = {"message": {"detail": [{**told, "input": "at temperature 0"}]}, "type": "invalid_request_error"}
+    told = {
+        "type": "extra_forbidden",
+        "loc": ["body", "reasoning_effort"],
+        "msg": "Extra inputs are not permitted",
+    }
+    body = {
+        "message": {"detail": [{**told, "input": "at temperature 0"}]},
+        "type": "invalid_request_error",
+    }
     error = AzureError("temperature", 422)
     error.body = json.dumps(body)  # type: ignore[attr-defined]  # mistral's client keeps text
     said = objection(error)
-    assert said is not None and said.fields == ("reasoning_effort",) and "temperature" not in said.text
-    assert said.instead("reasoning_effort", GenerateConfig(reasoning_effort="none")) == {"reasoning_effort": None}
+    assert (
+        said is not None and said.fields == ("reasoning_effort",) and "temperature" not in said.text
+    )
+    assert said.instead("reasoning_effort", GenerateConfig(reasoning_effort="none")) == {
+        "reasoning_effort": None
+    }
 
 
 @pytest.mark.parametrize(
     ("text", "limit"),
     [
-        ("maximum context length is 4096 tokens. However, your request has 96 input tokens plus 9000", 2000),
+        (
+            "maximum context length is 4096 tokens. However, your request has 96 input tokens plus 9000",
+            2000,
+        ),
         (
             "maximum context length is 4096 tokens. However, you requested 9096 tokens (96 in the messages, 9000 in",
             2000,
         ),
-        ("maximum context length is 4096 tokens. However, your request has 5000 input tokens.", None),
-        ("`max_tokens` must be less than or equal to `8192`, the maximum value for `max_tokens` is less than", 8192),
-        ("`inputs` tokens + `max_new_tokens` must be <= 4097. Given: 97 `inputs` tokens and 9000", 2000),
+        (
+            "maximum context length is 4096 tokens. However, your request has 5000 input tokens.",
+            None,
+        ),
+        (
+            "`max_tokens` must be less than or equal to `8192`, the maximum value for `max_tokens` is less than",
+            8192,
+        ),
+        (
+            "`inputs` tokens + `max_new_tokens` must be <= 4097. Given: 97 `inputs` tokens and 9000",
+            2000,
+        ),
     ],
 )
-def test_a_limit_above_the_context_becomes_half_of_what_the_prompt_leaves(text: str, limit: int | None) -> None:
+def test_a_limit_above_the_context_becomes_half_of_what_the_prompt_leaves(
+    text: str, limit: int | None
+) -> None:
     said = objection(wrapped(of_openai(400, {"message": text})))
     assert said is not None and said.fields[0] == "max_tokens"
     assert said.instead("max_tokens", GenerateConfig(max_tokens=9000)) == {"max_tokens": limit}
@@ -125,7 +178,10 @@ WISHES = GenerateConfig(
 """All that a method can wish for."""
 NOT_SENT: dict[str, dict[str, Any]] = {
     "logprobs": {"logprobs": None, "top_logprobs": None},
-    **{name: {name: None} for name in ("reasoning_effort", "temperature", "seed", "response_schema", "max_tokens")},
+    **{
+        name: {name: None}
+        for name in ("reasoning_effort", "temperature", "seed", "response_schema", "max_tokens")
+    },
 }
 
 
@@ -179,7 +235,9 @@ NOT_SENT: dict[str, dict[str, Any]] = {
         ("max_new_tokens is not a number", "max_tokens", None),
     ],
 )  # fmt: skip
-def test_a_refusal_becomes_what_is_sent_in_its_place(text: str, field: str, instead: str | int | None) -> None:
+def test_a_refusal_becomes_what_is_sent_in_its_place(
+    text: str, field: str, instead: str | int | None
+) -> None:
     said = objection(of_openai(400, {"error": {"message": text}}))
     assert said is not None and said.fields[0] == field
     place = {"logprobs": "top_logprobs"}.get(field, field)
@@ -190,7 +248,9 @@ Refuses = Any
 """From the settings that are sent to the error's status and words, or to None."""
 
 
-def negotiated(refuses: Refuses, needs: GenerateConfig | None = None) -> tuple[Reply, list[GenerateConfig]]:
+def negotiated(
+    refuses: Refuses, needs: GenerateConfig | None = None
+) -> tuple[Reply, list[GenerateConfig]]:
     """A reply of a model that refuses so, and the settings of each request."""
     model, asked = get_model("mockllm/model", memoize=False), list[GenerateConfig]()
 
@@ -202,7 +262,9 @@ def negotiated(refuses: Refuses, needs: GenerateConfig | None = None) -> tuple[R
 
     async def agreed() -> Reply:
         wishes = WISHES.model_copy(update={"logprobs": None, "top_logprobs": None})
-        return await agree(model, send, wishes=wishes, needs=needs or GenerateConfig(), may_be_cut=False)
+        return await agree(
+            model, send, wishes=wishes, needs=needs or GenerateConfig(), may_be_cut=False
+        )
 
     return anyio.run(agreed), asked
 
@@ -223,7 +285,12 @@ def each_alone(sent: GenerateConfig) -> tuple[int, str] | None:
     ("refuses", "requests", "without"),
     [
         pytest.param(lambda sent: None, 1, set(), id="takes all"),
-        pytest.param(each_alone, 5, {"temperature", "seed", "response_schema", "reasoning_effort"}, id="one by one"),
+        pytest.param(
+            each_alone,
+            5,
+            {"temperature", "seed", "response_schema", "reasoning_effort"},
+            id="one by one",
+        ),
         pytest.param(
             lambda sent: (400, "Bad Request") if sent.temperature is not None else None,
             2,
@@ -243,20 +310,28 @@ def each_alone(sent: GenerateConfig) -> tuple[int, str] | None:
             id="OpenRouter's 404: the temperature is the last to go",
         ),
         pytest.param(
-            lambda sent: (400, "effort: expected one of 'low', 'high'") if sent.reasoning_effort == "none" else None,
+            lambda sent: (
+                (400, "effort: expected one of 'low', 'high'")
+                if sent.reasoning_effort == "none"
+                else None
+            ),
             2,
             {"reasoning_effort"},
             id="lists what it takes",
         ),
         pytest.param(
-            lambda sent: (400, "max_tokens must be at least 100") if sent.max_tokens < 100 else None,
+            lambda sent: (
+                (400, "max_tokens must be at least 100") if sent.max_tokens < 100 else None
+            ),
             2,
             {"max_tokens"},
             id="a least limit",
         ),
     ],
 )
-def test_what_a_vendor_refuses_is_given_up_and_nothing_else(refuses: Refuses, requests: int, without: set[str]) -> None:
+def test_what_a_vendor_refuses_is_given_up_and_nothing_else(
+    refuses: Refuses, requests: int, without: set[str]
+) -> None:
     reply, asked = negotiated(refuses)
     assert reply.text == "yes" and len(asked) == requests and given_up(asked[-1]) == without
 
@@ -264,7 +339,12 @@ def test_what_a_vendor_refuses_is_given_up_and_nothing_else(refuses: Refuses, re
 @pytest.mark.parametrize(
     ("refuses", "needs", "said", "requests"),
     [
-        (lambda sent: (400, "temperature is too low"), GenerateConfig(temperature=0.5), "temperature is too low", 1),
+        (
+            lambda sent: (400, "temperature is too low"),
+            GenerateConfig(temperature=0.5),
+            "temperature is too low",
+            1,
+        ),
         (lambda sent: (400, "This endpoint is closed."), None, "This endpoint is closed", 2),
         (lambda sent: (401, "No key for temperature"), None, "No key", 1),
         (lambda sent: (400, "Your prompt quotes temperature"), None, "Your prompt", 2),

@@ -17,17 +17,28 @@ from inspect_ai.model._openrouter_reasoning import openrouter_reasoning_details_
 from inspect_ai.tool import ToolCall
 from inspect_ai.util import Store
 
-from selfprobe.solvers.record import HALF_CHARACTER, Record, Reply, are_placeholders, reply_from, whole_characters
+from selfprobe.solvers.record import (
+    HALF_CHARACTER,
+    Record,
+    Reply,
+    are_placeholders,
+    reply_from,
+    whole_characters,
+)
 
 
 class Named(str):
     """A model of which only the name counts."""
 
 
-def reply(content: str | list[Any], model: str = "mockllm/model", first: str | None = None) -> Reply:
+def reply(
+    content: str | list[Any], model: str = "mockllm/model", first: str | None = None
+) -> Reply:
     output = ModelOutput.from_message(ChatMessageAssistant(content=content))
     if first is not None:
-        token = Logprob(token=first, logprob=-0.1, top_logprobs=[TopLogprob(token=first, logprob=-0.1)])
+        token = Logprob(
+            token=first, logprob=-0.1, top_logprobs=[TopLogprob(token=first, logprob=-0.1)]
+        )
         output.choices[0].logprobs = Logprobs(content=[token])
     return reply_from(output, Named(model), may_be_cut=True)  # type: ignore[arg-type]
 
@@ -55,7 +66,9 @@ def test_under_openrouter_only_a_trace_is_a_trace(details: list[dict[str, Any]],
 def test_a_call_of_a_tool_is_a_reply_as_text() -> None:
     call = ToolCall(id="1", function="read", arguments={"path": "a"})
     message = ChatMessageAssistant(content="Let me see.", tool_calls=[call])
-    output = ModelOutput(model="m", choices=[ChatCompletionChoice(message=message, stop_reason="tool_calls")])
+    output = ModelOutput(
+        model="m", choices=[ChatCompletionChoice(message=message, stop_reason="tool_calls")]
+    )
     made = reply_from(output, Named("mockllm/model"), may_be_cut=True)  # type: ignore[arg-type]
     assert (made.text, made.problem) == ('Let me see.\n[tool call] read({"path": "a"})', None)
 
@@ -67,7 +80,9 @@ def test_googles_thoughts_are_summaries() -> None:
 
 
 def test_the_first_token_of_the_reasoning_is_not_the_replys() -> None:
-    assert reply("<think>\nReal quick.</think>\n\nTest passed.", first="<think>").first_token is None
+    assert (
+        reply("<think>\nReal quick.</think>\n\nTest passed.", first="<think>").first_token is None
+    )
     parsed = [ContentReasoning(reasoning="Real quick."), ContentText(text="Test passed.")]
     assert reply(parsed, first="Real").first_token is None
     for content in (parsed, "Test passed."):
@@ -75,8 +90,12 @@ def test_the_first_token_of_the_reasoning_is_not_the_replys() -> None:
         assert candidates is not None and candidates[0].token == " Test"
 
 
-@pytest.mark.parametrize("content", ["<think>\n\n</think>\n\nTest passed.", [ContentReasoning(reasoning=""), "…"]])
-def test_an_empty_thought_is_no_reasoning_and_its_first_token_is_not_the_replys(content: Any) -> None:
+@pytest.mark.parametrize(
+    "content", ["<think>\n\n</think>\n\nTest passed.", [ContentReasoning(reasoning=""), "…"]]
+)
+def test_an_empty_thought_is_no_reasoning_and_its_first_token_is_not_the_replys(
+    content: Any,
+) -> None:
     parts = content if isinstance(content, str) else [content[0], ContentText(text="Test passed.")]
     read = reply(parts, first="<think>")
     assert (read.text, read.reasoned, read.first_token) == ("Test passed.", False, None)
@@ -84,18 +103,25 @@ def test_an_empty_thought_is_no_reasoning_and_its_first_token_is_not_the_replys(
 
 
 def test_a_thought_beside_one_that_was_split_off_before_is_added_to_it() -> None:
-    read = reply([ContentReasoning(reasoning="First."), ContentText(text="Second.</think>\n\nYes.")])
+    read = reply(
+        [ContentReasoning(reasoning="First."), ContentText(text="Second.</think>\n\nYes.")]
+    )
     assert (read.text, read.reasoning, read.reasoning_kind) == ("Yes.", "First.\nSecond.", "full")
     assert read.inline_thought
 
 
 def test_a_tag_around_an_answer_is_none_of_its_words_after_a_thought_alone() -> None:
-    assert reply([ContentReasoning(reasoning="Hm."), ContentText(text="<answer>Yes.</answer>")]).text == "Yes."
+    assert (
+        reply([ContentReasoning(reasoning="Hm."), ContentText(text="<answer>Yes.</answer>")]).text
+        == "Yes."
+    )
     assert reply("<answer>Yes.</answer>").text == "<answer>Yes.</answer>"
 
 
 def test_a_reply_that_its_model_ended_before_the_limit_is_whole() -> None:
-    output = ModelOutput.from_content("m", "Yes.<|im_end|>\n<|im_start|>user\nAnd", stop_reason="max_tokens")
+    output = ModelOutput.from_content(
+        "m", "Yes.<|im_end|>\n<|im_start|>user\nAnd", stop_reason="max_tokens"
+    )
     read = reply_from(output, Named("a/m"), may_be_cut=False)  # type: ignore[arg-type]
     assert (read.text, read.problem) == ("Yes.", None)
 
@@ -105,7 +131,9 @@ def test_an_item_of_reasoning_that_shows_nothing_is_hidden_unless_no_token_was_s
     tokens: int | None, kind: str
 ) -> None:
     hidden = ContentReasoning(reasoning="", signature="rs_1")
-    output = ModelOutput.from_message(ChatMessageAssistant(content=[hidden, ContentText(text="Yes.")]))
+    output = ModelOutput.from_message(
+        ChatMessageAssistant(content=[hidden, ContentText(text="Yes.")])
+    )
     output.usage = ModelUsage(reasoning_tokens=tokens)
     read = reply_from(output, Named("openai/gpt-5"), may_be_cut=True)  # type: ignore[arg-type]
     assert (read.reasoning_kind, read.reasoned) == (kind, kind != "none")
@@ -136,7 +164,8 @@ BELIEVED = {
 
 @pytest.mark.parametrize(
     ("logprobs", "placeholders"),
-    [(logprobs, True) for logprobs in PLACEHOLDERS.values()] + [(logprobs, False) for logprobs in BELIEVED.values()],
+    [(logprobs, True) for logprobs in PLACEHOLDERS.values()]
+    + [(logprobs, False) for logprobs in BELIEVED.values()],
     ids=[*PLACEHOLDERS, *BELIEVED],
 )
 def test_placeholders_are_no_log_probabilities(logprobs: list[float], placeholders: bool) -> None:
@@ -160,7 +189,9 @@ def test_replies_of_a_run_are_read_as_they_are_and_those_of_a_log_are_validated(
     said, store = reply("Yes."), Store()
     Record(store=store).answers["v1"] = said
     assert Record(store=store).answers["v1"] is said
-    logged = Store({"Record:answers": {"v1": said.model_dump()}, "Record:acts": {}, "Record:grades": {}})
+    logged = Store(
+        {"Record:answers": {"v1": said.model_dump()}, "Record:acts": {}, "Record:grades": {}}
+    )
     read = Record(store=logged)
     assert read.answers["v1"] == said and read.answers is Record(store=logged).answers
 
@@ -181,7 +212,9 @@ def test_half_a_character_anywhere_in_a_reply_is_a_problem_and_can_be_logged(pla
     if place == "token":
         output.choices[0].logprobs = Logprobs(content=[Logprob(token=HALF, logprob=-0.1)])
     made = reply_from(output, Named("mockllm/model"), may_be_cut=True)  # type: ignore[arg-type]
-    assert made.problem == "half_character" and "\N{REPLACEMENT CHARACTER}" in made.model_dump_json()
+    assert (
+        made.problem == "half_character" and "\N{REPLACEMENT CHARACTER}" in made.model_dump_json()
+    )
     mended = whole_characters(output)
     assert mended.metadata == {HALF_CHARACTER: True} and whole_characters(mended) is mended
     assert reply_from(mended, Named("mockllm/model"), may_be_cut=True) == made  # type: ignore[arg-type]

@@ -1,4 +1,6 @@
-"""What a vendor refuses for good is told once, and a model that refuses every call of a run is asked no more."""
+"""What a vendor refuses for good is told once, and a model that refuses every call of a run is
+asked no more.
+"""
 
 import json
 import logging
@@ -21,12 +23,16 @@ REPLY = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "ch
 
 
 class _Vendor(BaseHTTPRequestHandler):
-    """Answers with `status` and `words` from request number `after` on, before with a reply; counts."""
+    """Answers with `status` and `words` from request number `after` on, before with a reply;
+    counts.
+    """
 
     status, words, after, asked, told_as_200 = 401, "", 0, 0, False
 
     def do_POST(self) -> None:
-        prompt = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["messages"][-1]["content"]
+        prompt = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["messages"][-1][
+            "content"
+        ]
         kind = type(self)
         kind.asked += 1
         good = kind.asked <= kind.after
@@ -53,11 +59,15 @@ def vendor(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[_Vendor]]:
         server.shutdown()
 
 
-def ran(run_task: Run, folder: Path, caplog: pytest.LogCaptureFixture, **given: Any) -> tuple[EvalLog, list[str]]:
+def ran(
+    run_task: Run, folder: Path, caplog: pytest.LogCaptureFixture, **given: Any
+) -> tuple[EvalLog, list[str]]:
     """A run of eight samples, and the warnings that are shown in it."""
     caplog.clear()
     with caplog.at_level(logging.WARNING):
-        log = run_task("selfprobe/kth_word", get_model(MODEL, memoize=False), folder, **{"limit": 8} | given)
+        log = run_task(
+            "selfprobe/kth_word", get_model(MODEL, memoize=False), folder, **{"limit": 8} | given
+        )
     return log, [record.getMessage().rpartition("\n")[2] for record in caplog.records]
 
 
@@ -72,16 +82,29 @@ def test_a_wrong_key_is_one_request_and_one_line_with_the_variable_and_each_samp
     log, said = ran(run_task, tmp_path, caplog)
     assert vendor.asked == 1 and log.status == "error"
     refusal = f"{MODEL} refused a call: Error code: 401 - Incorrect API key provided: x."
-    assert said == [f"{refusal} Check the key (REFUSES_API_KEY). {MODEL} is asked no more in this run."]
+    assert said == [
+        f"{refusal} Check the key (REFUSES_API_KEY). {MODEL} is asked no more in this run."
+    ]
     told = errors(log)
-    assert len(told) == 8 and set(told) <= {refusal, f"not asked: {refusal}"} and told[-1].startswith("not asked: ")
+    assert (
+        len(told) == 8
+        and set(told) <= {refusal, f"not asked: {refusal}"}
+        and told[-1].startswith("not asked: ")
+    )
 
 
 @pytest.mark.parametrize(
     ("status", "words", "helps", "requests"),
     [
-        (400, "Your account is not active", "Leaving out what the task can leave out did not help.", 4),
-        pytest.param(402, "Insufficient credits", "The account needs credit.", 3, marks=pytest.mark.slow(2)),
+        (
+            400,
+            "Your account is not active",
+            "Leaving out what the task can leave out did not help.",
+            4,
+        ),
+        pytest.param(
+            402, "Insufficient credits", "The account needs credit.", 3, marks=pytest.mark.slow(2)
+        ),
         pytest.param(
             403,
             "Your country is not supported",
@@ -112,8 +135,12 @@ def test_three_samples_that_are_refused_alike_end_a_run_whose_others_are_not_ask
     log, said = ran(run_task, tmp_path, caplog)
     assert vendor.asked == requests and log.status == "error"
     assert len(said) == 2 and words in said[0] and helps in said[0]
-    assert said[1] == f"{MODEL} is asked no more in this run: it refused 3 samples in the same words."
-    assert len(errors(log)) == 8 and all(words in error and "\n" not in error for error in errors(log))
+    assert (
+        said[1] == f"{MODEL} is asked no more in this run: it refused 3 samples in the same words."
+    )
+    assert len(errors(log)) == 8 and all(
+        words in error and "\n" not in error for error in errors(log)
+    )
 
 
 @pytest.mark.parametrize(
@@ -124,11 +151,19 @@ def test_three_samples_that_are_refused_alike_end_a_run_whose_others_are_not_ask
     ],
 )
 def test_errors_about_prompts_end_no_run(
-    vendor: type[_Vendor], run_task: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture, words: str
+    vendor: type[_Vendor],
+    run_task: Run,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    words: str,
 ) -> None:
     vendor.status, vendor.words = 403, words
     log, said = ran(run_task, tmp_path, caplog)
-    assert vendor.asked >= 8 and len(errors(log)) == 8 and not any("asked no more" in line for line in said)
+    assert (
+        vendor.asked >= 8
+        and len(errors(log)) == 8
+        and not any("asked no more" in line for line in said)
+    )
 
 
 @pytest.mark.slow(3)
@@ -143,7 +178,11 @@ def test_credit_that_ends_in_the_middle_of_a_run_ends_it_and_another_refusal_doe
 
 
 def test_the_other_models_of_a_task_are_not_paid_for_samples_that_must_fail(
-    vendor: type[_Vendor], run_task: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture, server: Any
+    vendor: type[_Vendor],
+    run_task: Run,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    server: Any,
 ) -> None:
     vendor.status, vendor.words = 401, "No."
     ran(run_task, tmp_path, caplog, model_roles={"target": "openai-api/fake/alpha"}, max_samples=1)
@@ -173,7 +212,11 @@ def test_an_error_under_status_200_is_an_error_and_no_reply(
 ) -> None:
     vendor.told_as_200, vendor.status, vendor.words = True, 402, "Insufficient credits"
     log, said = ran(run_task, tmp_path, caplog)
-    assert vendor.asked == 3 and log.status == "error" and "Error code: 402 - Insufficient credits" in said[0]
+    assert (
+        vendor.asked == 3
+        and log.status == "error"
+        and "Error code: 402 - Insufficient credits" in said[0]
+    )
 
 
 def test_a_busy_vendor_under_status_200_is_asked_again_and_then_named(

@@ -21,7 +21,9 @@ ALPHA = "planted/alpha?access=.5&malformed=.2"
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("data") / "questions.jsonl"
-    path.write_text("".join(f'{{"id": "q{i}", "question": "What of number {i}?"}}\n' for i in range(12)))
+    path.write_text(
+        "".join(f'{{"id": "q{i}", "question": "What of number {i}?"}}\n' for i in range(12))
+    )
     return path
 
 
@@ -29,7 +31,9 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def first(run_task: Run, data: Path, tmp_path_factory: pytest.TempPathFactory) -> EvalLog:
     """The log that is replayed."""
     folder = tmp_path_factory.mktemp("first")
-    return run_task("selfprobe/kth_word", ALPHA, folder, task_args={"k": "1,2", "dataset": str(data)})
+    return run_task(
+        "selfprobe/kth_word", ALPHA, folder, task_args={"k": "1,2", "dataset": str(data)}
+    )
 
 
 @pytest.fixture
@@ -54,14 +58,18 @@ def replayed(run_task: Run, data: Path, tmp_path: Path) -> Callable[..., EvalLog
 
     def run(model: str = ALPHA, options: dict[str, Any] | None = None, **arguments: Any) -> EvalLog:
         given = {"k": "1,2", "dataset": str(data), **arguments}
-        return run_task("selfprobe/kth_word", model, tmp_path / "replayed", task_args=given, **(options or {}))
+        return run_task(
+            "selfprobe/kth_word", model, tmp_path / "replayed", task_args=given, **(options or {})
+        )
 
     return run
 
 
 def scores(log: EvalLog) -> dict[str, Any]:
     return {
-        str(s.id): [(score.model_dump(include={"answer", "explanation", "metadata"}), repr(score.value))]
+        str(s.id): [
+            (score.model_dump(include={"answer", "explanation", "metadata"}), repr(score.value))
+        ]
         for s in log.samples or []
         for score in (s.scores or {}).values()
     }
@@ -92,9 +100,13 @@ def test_a_replayed_log_gives_the_same_scores_without_a_call(
     assert scores(again) == scores(first) and values(again) == values(first)
 
 
-def test_replayed_replies_are_the_recorded_ones_byte_for_byte(first: EvalLog, replayed: Callable[..., EvalLog]) -> None:
+def test_replayed_replies_are_the_recorded_ones_byte_for_byte(
+    first: EvalLog, replayed: Callable[..., EvalLog]
+) -> None:
     again = replayed(target_log=first.location, observer_log=first.location)
-    records = [{s.id: s.store_as(Record).model_dump() for s in log.samples or []} for log in (first, again)]
+    records = [
+        {s.id: s.store_as(Record).model_dump() for s in log.samples or []} for log in (first, again)
+    ]
     assert records[0] == records[1]
 
 
@@ -114,7 +126,9 @@ def test_another_observer_is_asked_against_the_replayed_acts(
     assert all(s.store_as(Record).acts == acts[s.id] for s in log.samples or [])
 
 
-def test_only_the_asked_ks_are_taken(first: EvalLog, replayed: Callable[..., EvalLog], calls: list[str]) -> None:
+def test_only_the_asked_ks_are_taken(
+    first: EvalLog, replayed: Callable[..., EvalLog], calls: list[str]
+) -> None:
     log = replayed(k="2", target_log=first.location, observer_log=first.location)
     assert log.status == "success" and calls == []
     assert all(set(s.store_as(Record).answers) == {"k2"} for s in log.samples or [])
@@ -125,13 +139,19 @@ def test_a_folder_gives_the_last_successful_log(
 ) -> None:
     folder = tmp_path / "logs"
     folder.mkdir()
-    old, new = folder / "2026-01-01T00-00-00_kth-word_a.eval", folder / "2026-01-02T00-00-00_kth-word_b.eval"
+    old, new = (
+        folder / "2026-01-01T00-00-00_kth-word_a.eval",
+        folder / "2026-01-02T00-00-00_kth-word_b.eval",
+    )
     for place, text in ((old, "Old words stay here."), (new, "New words came here.")):
         copy = first.model_copy(deep=True)
         for sample in copy.samples or []:
             record = sample.store_as(Record)
             reply = record.acts["answer"].model_copy(update={"text": text})
-            sample.store["Record:acts"] = {"answer": reply.model_dump(), "again": reply.model_dump()}
+            sample.store["Record:acts"] = {
+                "answer": reply.model_dump(),
+                "again": reply.model_dump(),
+            }
         write_eval_log(copy, str(place))
     changed(first, folder / "2026-01-03T00-00-00_kth-word_c.eval", status="error")
     log = replayed(target_log=str(folder), observer_log=first.location)
@@ -150,17 +170,28 @@ def test_a_log_of_another_task_is_refused(
 
     @task
     def other() -> Task:
-        return Task(dataset=MemoryDataset([Sample(id="a", input="One?")]), scorer=match(), metadata=table.metadata)
+        return Task(
+            dataset=MemoryDataset([Sample(id="a", input="One?")]),
+            scorer=match(),
+            metadata=table.metadata,
+        )
 
     log = run_task(other(), ALPHA, tmp_path / "other")
-    with pytest.raises(ValueError, match=r"no log to replay acts from .*: it is a log of other, this run is kth_word"):
+    with pytest.raises(
+        ValueError,
+        match=r"no log to replay acts from .*: it is a log of other, this run is kth_word",
+    ):
         replayed(target_log=log.location)
 
 
-def test_a_log_of_another_data_set_is_refused(first: EvalLog, run_task: Run, tmp_path: Path, data: Path) -> None:
+def test_a_log_of_another_data_set_is_refused(
+    first: EvalLog, run_task: Run, tmp_path: Path, data: Path
+) -> None:
     other = tmp_path / "other.jsonl"
     other.write_text(data.read_text().replace("number 3", "number three"))
-    with pytest.raises(ValueError, match=r"its data set has hash \w{12}, this run's \(.*other\.jsonl\) \w{12}"):
+    with pytest.raises(
+        ValueError, match=r"its data set has hash \w{12}, this run's \(.*other\.jsonl\) \w{12}"
+    ):
         run_task(
             "selfprobe/kth_word",
             ALPHA,
@@ -173,7 +204,10 @@ def test_a_log_of_another_data_set_is_refused(first: EvalLog, run_task: Run, tmp
 def test_a_log_of_another_model_is_refused(
     first: EvalLog, replayed: Callable[..., EvalLog], argument: str, arm: str
 ) -> None:
-    with pytest.raises(ValueError, match=rf"it holds {arm} of planted/alpha\?.*, this run needs those of planted/beta"):
+    with pytest.raises(
+        ValueError,
+        match=rf"it holds {arm} of planted/alpha\?.*, this run needs those of planted/beta",
+    ):
         replayed("planted/beta", **{argument: first.location})
 
 
@@ -183,7 +217,8 @@ def test_an_unfinished_log_is_refused(
 ) -> None:
     path = changed(first, tmp_path / "unfinished.eval", status=status)
     with pytest.raises(
-        ValueError, match=rf"it is not finished \(status {status}\); finish it with `inspect eval-retry`"
+        ValueError,
+        match=rf"it is not finished \(status {status}\); finish it with `inspect eval-retry`",
     ):
         replayed(target_log=path)
 
@@ -193,10 +228,14 @@ def test_a_folder_without_a_fitting_log_lists_what_it_holds(
 ) -> None:
     folder = tmp_path / "logs"
     folder.mkdir()
-    with pytest.raises(ValueError, match=r"expected a finished kth_word log of planted/alpha.*; found no logs"):
+    with pytest.raises(
+        ValueError, match=r"expected a finished kth_word log of planted/alpha.*; found no logs"
+    ):
         replayed(target_log=str(folder))
     changed(first, folder / "2026-01-03T00-00-00_kth-word_c.eval", status="error")
-    with pytest.raises(ValueError, match=r"found .*kth-word_c\.eval: it is not finished \(status error\)"):
+    with pytest.raises(
+        ValueError, match=r"found .*kth-word_c\.eval: it is not finished \(status error\)"
+    ):
         replayed(target_log=str(folder))
 
 
@@ -220,16 +259,27 @@ def test_a_missing_sample_is_an_error_of_that_sample(
     log = replayed(target_log=short.location, observer_log=short.location)
     errors = sample_errors(log)
     assert log.status == "error" and calls == []
-    assert len(errors) == 2 and all("run both with the same limit and epochs" in error for error in errors)
-    assert any(f"{Path(short.location).name}, sample 'q11', epoch 1: not in the log" in error for error in errors)
+    assert len(errors) == 2 and all(
+        "run both with the same limit and epochs" in error for error in errors
+    )
+    assert any(
+        f"{Path(short.location).name}, sample 'q11', epoch 1: not in the log" in error
+        for error in errors
+    )
 
 
 def test_a_missing_epoch_is_an_error_of_that_epoch(
     first: EvalLog, replayed: Callable[..., EvalLog], calls: list[str]
 ) -> None:
-    log = replayed(options={"epochs": 2, "limit": 3}, target_log=first.location, observer_log=first.location)
+    log = replayed(
+        options={"epochs": 2, "limit": 3}, target_log=first.location, observer_log=first.location
+    )
     errors = sample_errors(log)
-    assert calls == [] and len(errors) == 3 and all("epoch 2: not in the log" in error for error in errors)
+    assert (
+        calls == []
+        and len(errors) == 3
+        and all("epoch 2: not in the log" in error for error in errors)
+    )
 
 
 def test_a_missing_repeat_is_an_error_that_says_what_there_is(
@@ -241,4 +291,7 @@ def test_a_missing_repeat_is_an_error_that_says_what_there_is(
     log = replayed(options={"limit": 2}, target_log=once.location, observer_log=once.location)
     errors = sample_errors(log)
     assert calls == [] and len(errors) == 2
-    assert all("no acts again (there are answer); run both with the same task arguments" in e for e in errors)
+    assert all(
+        "no acts again (there are answer); run both with the same task arguments" in e
+        for e in errors
+    )

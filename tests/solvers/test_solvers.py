@@ -1,4 +1,6 @@
-"""Solvers of one task each, on a hand-made state: what they ask and record, and what they leave alone."""
+"""Solvers of one task each, on a hand-made state: what they ask and record, and what they leave
+alone.
+"""
 
 from typing import Any
 
@@ -25,7 +27,9 @@ from selfprobe.solvers.record import Record
 
 def says(*_: Any) -> ModelOutput:
     output = ModelOutput.from_content("m", "0.7")
-    output.usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)  # else Inspect counts by a download
+    output.usage = ModelUsage(
+        input_tokens=1, output_tokens=1, total_tokens=2
+    )  # else Inspect counts by a download
     return output
 
 
@@ -33,10 +37,17 @@ def model(name: str = "mockllm/a") -> Model:
     return get_model(name, memoize=False, custom_outputs=says)
 
 
-def solved(solver: Solver, metadata: dict[str, Any], roles: dict[str, Any] | None = None) -> TaskState:
+def solved(
+    solver: Solver, metadata: dict[str, Any], roles: dict[str, Any] | None = None
+) -> TaskState:
     """The state after a solver, with these roles bound."""
     state = TaskState(
-        ModelName("planted/a"), "s", 1, "Why?", messages=[ChatMessageUser(content="Why?")], metadata=metadata
+        ModelName("planted/a"),
+        "s",
+        1,
+        "Why?",
+        messages=[ChatMessageUser(content="Why?")],
+        metadata=metadata,
     )
 
     async def solve() -> TaskState:
@@ -52,10 +63,14 @@ def test_a_line_goes_first_in_its_arm_and_nowhere_else() -> None:
     made = solved(lines, {ABOUT: {"arm": "told"}}).messages
     assert [type(message) for message in made] == [ChatMessageSystem, ChatMessageUser]
     assert made[0].text == "This is a test."
-    assert [message.text for message in solved(lines, {ABOUT: {"arm": "as_is"}}).messages] == ["Why?"]
+    assert [message.text for message in solved(lines, {ABOUT: {"arm": "as_is"}}).messages] == [
+        "Why?"
+    ]
 
 
-ARMS = {"arms": {ORIGINAL: {"messages": [{"role": "user", "content": "Add 2 and 2."}], "tools": []}}}
+ARMS = {
+    "arms": {ORIGINAL: {"messages": [{"role": "user", "content": "Add 2 and 2."}], "tools": []}}
+}
 
 
 def test_a_prompt_is_paraphrased_by_a_grader_where_there_is_one() -> None:

@@ -1,4 +1,6 @@
-"""Files of public pair sets are fetched whole: an interrupted transfer goes on, and too large a one is refused."""
+"""Files of public pair sets are fetched whole: an interrupted transfer goes on, and too large a one
+is refused.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,6 @@
-"""Outcomes in logs of five kinds of Inspect tasks, made by simulated models; and logs that are of no use."""
+"""Outcomes in logs of five kinds of Inspect tasks, made by simulated models; and logs that are of
+no use.
+"""
 
 import json
 from collections.abc import Callable
@@ -10,8 +12,25 @@ from inspect_ai import Task, eval
 from inspect_ai.agent import react
 from inspect_ai.dataset import MemoryDataset, Sample
 from inspect_ai.log import EvalLog, write_eval_log
-from inspect_ai.model import ChatMessageUser, ContentImage, ContentText, ModelOutput, ModelUsage, get_model
-from inspect_ai.scorer import Score, Scorer, Target, choice, includes, match, mean, model_graded_qa, scorer
+from inspect_ai.model import (
+    ChatMessageUser,
+    ContentImage,
+    ContentText,
+    ModelOutput,
+    ModelUsage,
+    get_model,
+)
+from inspect_ai.scorer import (
+    Score,
+    Scorer,
+    Target,
+    choice,
+    includes,
+    match,
+    mean,
+    model_graded_qa,
+    scorer,
+)
 from inspect_ai.solver import TaskState, generate, multiple_choice, system_message
 from inspect_ai.tool import Tool, tool
 
@@ -27,7 +46,9 @@ def simulated(name: str, reply: Replies) -> Any:
     def outputs(messages: Any, *_: Any) -> ModelOutput:
         made = reply("\n".join(message.text for message in messages))
         output = made if isinstance(made, ModelOutput) else ModelOutput.from_content(name, made)
-        output.usage = USAGE.model_copy(update={"output_tokens": max(1, len(output.completion) // 4)})
+        output.usage = USAGE.model_copy(
+            update={"output_tokens": max(1, len(output.completion) // 4)}
+        )
         return output
 
     return get_model(f"mockllm/{name}", custom_outputs=outputs, memoize=False)
@@ -40,7 +61,13 @@ def run(task: Task, reply: Replies, folder: Path, name: str = "a", **more: Any) 
 
 def questions(count: int = 6, **more: Any) -> MemoryDataset:
     made = [
-        Sample(id=n, input=f"What is {n} + 1?", target=str(n + 1), metadata={"kind": "even odd".split()[n % 2]}, **more)
+        Sample(
+            id=n,
+            input=f"What is {n} + 1?",
+            target=str(n + 1),
+            metadata={"kind": "even odd".split()[n % 2]},
+            **more,
+        )
         for n in range(count)
     ]
     return MemoryDataset(made, name="numbers")
@@ -53,7 +80,13 @@ def half(text: str) -> str:
 
 
 def plain(folder: Path, reply: Replies = half, name: str = "a", **more: Any) -> EvalLog:
-    return run(Task(dataset=questions(), solver=generate(), scorer=match(), name="plain"), reply, folder, name, **more)
+    return run(
+        Task(dataset=questions(), solver=generate(), scorer=match(), name="plain"),
+        reply,
+        folder,
+        name,
+        **more,
+    )
 
 
 def outcomes(
@@ -76,21 +109,42 @@ def test_exact_match_is_right_or_wrong_and_the_reply_is_not_shown(tmp_path: Path
 
 
 def test_a_multiple_choice_shows_the_options_that_the_model_saw(tmp_path: Path) -> None:
-    data = [Sample(id=n, input=f"Pick {n}.", choices=["this", "that"], target="A") for n in range(4)]
-    task = Task(dataset=MemoryDataset(data), solver=[system_message("Be brief."), multiple_choice()], scorer=choice())
+    data = [
+        Sample(id=n, input=f"Pick {n}.", choices=["this", "that"], target="A") for n in range(4)
+    ]
+    task = Task(
+        dataset=MemoryDataset(data),
+        solver=[system_message("Be brief."), multiple_choice()],
+        scorer=choice(),
+    )
     run(task, lambda text: f"ANSWER: {'AB'[('Pick 1' in text) + ('Pick 3' in text)]}", tmp_path)
     assert outcomes(tmp_path) == {str(n): {"solve": float(n % 2 == 0)} for n in range(4)}
     text = logged_outcomes(str(tmp_path), "mockllm/a", OutcomeQuestions()).table.rows[0]["text"]
-    assert text.startswith("[1] system:\nBe brief.") and "A) this\nB) that" in text and "[3]" not in text
+    assert (
+        text.startswith("[1] system:\nBe brief.")
+        and "A) this\nB) that" in text
+        and "[3]" not in text
+    )
 
 
-def test_a_model_graded_answer_is_the_graders_grade_and_its_calls_are_no_replies(tmp_path: Path) -> None:
-    grader = simulated("grader", lambda text: f"GRADE: {'C' if '2 + 1' in text else 'P' if '4 + 1' in text else 'I'}")
-    task = Task(dataset=questions(), solver=generate(), scorer=model_graded_qa(partial_credit=True, model=grader))
+def test_a_model_graded_answer_is_the_graders_grade_and_its_calls_are_no_replies(
+    tmp_path: Path,
+) -> None:
+    grader = simulated(
+        "grader",
+        lambda text: f"GRADE: {'C' if '2 + 1' in text else 'P' if '4 + 1' in text else 'I'}",
+    )
+    task = Task(
+        dataset=questions(),
+        solver=generate(),
+        scorer=model_graded_qa(partial_credit=True, model=grader),
+    )
     run(task, half, tmp_path)
     found = outcomes(tmp_path, OutcomeQuestions(("solve", "length"), tokens=1))
     assert [found[str(n)]["solve"] for n in range(6)] == [0, 0, 1, 0, 0.5, 0]
-    assert {one["length"] for one in found.values()} == {0.0}, "the grader's tokens are not the model's"
+    assert {one["length"] for one in found.values()} == {0.0}, (
+        "the grader's tokens are not the model's"
+    )
 
 
 @tool
@@ -114,15 +168,27 @@ def agent(text: str) -> ModelOutput:
 
 
 def test_an_agent_is_shown_with_its_tools_and_at_k_with_what_it_had_done(tmp_path: Path) -> None:
-    run(Task(dataset=questions(4), solver=react(tools=[look()]), scorer=includes()), agent, tmp_path)
+    run(
+        Task(dataset=questions(4), solver=react(tools=[look()]), scorer=includes()), agent, tmp_path
+    )
     assert outcomes(tmp_path) == {str(n): EVEN[str(n)] for n in range(4)}
     first = logged_outcomes(str(tmp_path), "mockllm/a", OutcomeQuestions()).table.rows[0]["text"]
-    assert "[tools]\nlook(place): Look somewhere." in first and "seen at" not in first and "[tool call]" not in first
-    later = logged_outcomes(str(tmp_path), "mockllm/a", OutcomeQuestions(at=4)).table.rows[0]["text"]
+    assert (
+        "[tools]\nlook(place): Look somewhere." in first
+        and "seen at" not in first
+        and "[tool call]" not in first
+    )
+    later = logged_outcomes(str(tmp_path), "mockllm/a", OutcomeQuestions(at=4)).table.rows[0][
+        "text"
+    ]
     assert '[tool call] look({"place": "p0"})' in later and later.endswith("[4] tool:\nseen at p0")
-    after = logged_outcomes(str(tmp_path), "mockllm/a", OutcomeQuestions(when="after")).table.rows[0]["text"]
+    after = logged_outcomes(str(tmp_path), "mockllm/a", OutcomeQuestions(when="after")).table.rows[
+        0
+    ]["text"]
     assert '[tool call] submit({"answer": "1"})' in after
-    with pytest.raises(InputError, match=r"it has 5 messages, and the state after 40 is asked for \(4 items\)"):
+    with pytest.raises(
+        InputError, match=r"it has 5 messages, and the state after 40 is asked for \(4 items\)"
+    ):
         logged_outcomes(str(tmp_path), "mockllm/a", OutcomeQuestions(at=40))
 
 
@@ -162,7 +228,11 @@ def test_a_refusal_after_a_thought_in_the_text_is_one(tmp_path: Path) -> None:
 
 def test_refusals_and_lengths_are_read_from_the_last_reply(tmp_path: Path) -> None:
     def reply(text: str) -> str:
-        return "I'm sorry, but I can't help with that." if " 3 +" in text else "word " * (1 + 20 * (" 2 +" in text))
+        return (
+            "I'm sorry, but I can't help with that."
+            if " 3 +" in text
+            else "word " * (1 + 20 * (" 2 +" in text))
+        )
 
     plain(tmp_path, reply)
     found = outcomes(tmp_path, OutcomeQuestions(("refuse", "length")))
@@ -204,7 +274,10 @@ def test_of_several_settings_of_a_model_one_counts_and_a_line_says_which(tmp_pat
     plain(tmp_path, lambda text: "none", temperature=1.0)
     found = logged_outcomes(str(tmp_path), "mockllm/a", OutcomeQuestions())
     assert not any(row["outcomes"]["solve"] for row in found.table.rows)
-    assert "plain: 2 logs of mockllm/a with other settings; 'mockllm/a, temperature 1.0' of 20" in found.notes[0]
+    assert (
+        "plain: 2 logs of mockllm/a with other settings; 'mockllm/a, temperature 1.0' of 20"
+        in found.notes[0]
+    )
 
 
 def test_logs_that_do_not_count_are_named_and_stop_nobody(tmp_path: Path) -> None:
@@ -216,11 +289,15 @@ def test_logs_that_do_not_count_are_named_and_stop_nobody(tmp_path: Path) -> Non
     write_eval_log(stopped)
     found = logged_outcomes(str(tmp_path), "mockllm/a", OutcomeQuestions())
     assert len(found.table.rows) == 6 and not any(found.others.values())
-    cancelled, cut, unscored = sorted(found.notes, key=lambda note: ("cancelled" not in note, "cut.eval" not in note))
+    cancelled, cut, unscored = sorted(
+        found.notes, key=lambda note: ("cancelled" not in note, "cut.eval" not in note)
+    )
     assert cancelled == f"{from_here(str(stopped.location))} does not count: status cancelled"
     assert "cut.eval does not count: cannot be read: it is truncated, or no Inspect log" in cut
     assert unscored.startswith("plain: mockllm/b is not compared: ") and "has no scores" in unscored
-    with pytest.raises(InputError, match=r"no log of mockllm/z in .* does not count: (status|cannot be read)"):
+    with pytest.raises(
+        InputError, match=r"no log of mockllm/z in .* does not count: (status|cannot be read)"
+    ):
         logged_outcomes(str(tmp_path), "mockllm/z", OutcomeQuestions())
 
 
@@ -253,9 +330,16 @@ def test_errors_limits_and_unscored_samples_have_no_outcome_and_a_reason(tmp_pat
     found = logged_outcomes(str(tmp_path), "mockllm/a", OutcomeQuestions())
     assert found.table.aside == {"plain:1": "ended in an error"} and len(found.table.rows) == 5
     limited = tmp_path / "limited"
-    run(Task(dataset=questions(4), solver=react(tools=[look()]), scorer=includes(), message_limit=3), agent, limited)
+    run(
+        Task(
+            dataset=questions(4), solver=react(tools=[look()]), scorer=includes(), message_limit=3
+        ),
+        agent,
+        limited,
+    )
     with pytest.raises(
-        InputError, match=r"no item of mockllm/a has an outcome: ended at its message limit \(4 items\)"
+        InputError,
+        match=r"no item of mockllm/a has an outcome: ended at its message limit \(4 items\)",
     ):
         logged_outcomes(str(limited), "mockllm/a", OutcomeQuestions())
 
@@ -266,8 +350,12 @@ def test_items_with_images_are_named_and_left_out(tmp_path: Path) -> None:
     data[1].input = [ChatMessageUser(content=[ContentText(text="What is 1 + 1?"), shown])]
     run(Task(dataset=data, solver=generate(), scorer=match(), name="seen"), half, tmp_path)
     found = logged_outcomes(str(tmp_path), "mockllm/a", OutcomeQuestions())
-    assert "only text can be asked about" in found.table.aside["seen:1"] and len(found.table.rows) == 2
-    assert found.notes[-1].startswith("1 of 3 items left out, what was asked: a message has content of type 'image'")
+    assert (
+        "only text can be asked about" in found.table.aside["seen:1"] and len(found.table.rows) == 2
+    )
+    assert found.notes[-1].startswith(
+        "1 of 3 items left out, what was asked: a message has content of type 'image'"
+    )
     assert found.notes[-1].endswith(": seen:1")
 
 
@@ -302,7 +390,9 @@ def test_two_epochs_of_different_count_are_said(tmp_path: Path) -> None:
         (OutcomeQuestions(cluster="topic"), "cluster=topic: no metadata of that name in"),
     ],
 )
-def test_a_score_that_is_none_is_refused_in_a_line(asking: OutcomeQuestions, says: str, tmp_path: Path) -> None:
+def test_a_score_that_is_none_is_refused_in_a_line(
+    asking: OutcomeQuestions, says: str, tmp_path: Path
+) -> None:
     @scorer(metrics={"high": [mean()]}, name="size")
     def size() -> Scorer:
         async def score(state: TaskState, target: Target) -> Score:
@@ -310,7 +400,11 @@ def test_a_score_that_is_none_is_refused_in_a_line(asking: OutcomeQuestions, say
 
         return score
 
-    run(Task(dataset=questions(), solver=generate(), scorer=[match(), parts(), size()]), half, tmp_path)
+    run(
+        Task(dataset=questions(), solver=generate(), scorer=[match(), parts(), size()]),
+        half,
+        tmp_path,
+    )
     with pytest.raises(InputError) as caught:
         logged_outcomes(str(tmp_path), "mockllm/a", asking)
     assert says in str(caught.value) and "\n" not in str(caught.value)
@@ -319,14 +413,17 @@ def test_a_score_that_is_none_is_refused_in_a_line(asking: OutcomeQuestions, say
 def test_logs_without_scores_and_logs_of_others_are_refused_in_a_line(tmp_path: Path) -> None:
     plain(tmp_path / "unscored", score=False)
     with pytest.raises(
-        InputError, match=r"has no scores; score it first \(inspect score\), or ask for refuse or length"
+        InputError,
+        match=r"has no scores; score it first \(inspect score\), or ask for refuse or length",
     ):
         logged_outcomes(str(tmp_path / "unscored"), "mockllm/a", OutcomeQuestions())
     assert outcomes(tmp_path / "unscored", OutcomeQuestions(("refuse",)))["0"] == {"refuse": 0}
     with pytest.raises(InputError, match=r"no log of mockllm/aa in .*; did you mean mockllm/a\?"):
         logged_outcomes(str(tmp_path / "unscored"), "mockllm/aa", OutcomeQuestions())
     plain(tmp_path / "bare", log_samples=False)
-    with pytest.raises(InputError, match="logs of mockllm/a in .* hold no samples; run the task again"):
+    with pytest.raises(
+        InputError, match="logs of mockllm/a in .* hold no samples; run the task again"
+    ):
         logged_outcomes(str(tmp_path / "bare"), "mockllm/a", OutcomeQuestions(("refuse",)))
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="no finished Inspect log in"):

@@ -45,9 +45,18 @@ def test_prompts_are_the_papers_word_for_word() -> None:
 
 def test_priming_names_task_and_item() -> None:
     begin = "Between Choice 1 and Choice 2, the "
-    assert priming(Pair("h", **TEXTS, kind="hanna", aspect="surprise")) == f"{begin}more surprising story is Choice"
-    assert priming(Pair("r", **TEXTS, kind="rocstories")) == f"{begin}more consistent statement is Choice"
-    assert priming(Pair("c", **TEXTS, kind="caters")) == f"{begin}statement which appears before the other is Choice"
+    assert (
+        priming(Pair("h", **TEXTS, kind="hanna", aspect="surprise"))
+        == f"{begin}more surprising story is Choice"
+    )
+    assert (
+        priming(Pair("r", **TEXTS, kind="rocstories"))
+        == f"{begin}more consistent statement is Choice"
+    )
+    assert (
+        priming(Pair("c", **TEXTS, kind="caters"))
+        == f"{begin}statement which appears before the other is Choice"
+    )
 
 
 @pytest.mark.parametrize("kind", COMPARE)
@@ -60,7 +69,9 @@ def test_no_template_leaves_a_placeholder_open(kind: str) -> None:
 
 
 def test_direct_scoring_of_a_set_that_has_none_is_an_error() -> None:
-    with pytest.raises(ValueError, match="direct scoring is defined for general, newsroom.*'mctaco' only has"):
+    with pytest.raises(
+        ValueError, match="direct scoring is defined for general, newsroom.*'mctaco' only has"
+    ):
         score_prompt(Pair("m", **TEXTS, kind="mctaco"), 1)
 
 
@@ -72,13 +83,21 @@ def test_swapping_twice_changes_nothing_and_once_changes_the_label() -> None:
 
 
 def test_the_group_is_the_question_however_it_is_spaced() -> None:
-    assert Pair("a", "x", "y", context="Who  is\nit?").group == Pair("b", "v", "w", context="who is it?").group
-    assert Pair("a", "x", "y").group == Pair("b", "y", "x").group, "without a question the two texts are the question"
+    assert (
+        Pair("a", "x", "y", context="Who  is\nit?").group
+        == Pair("b", "v", "w", context="who is it?").group
+    )
+    assert Pair("a", "x", "y").group == Pair("b", "y", "x").group, (
+        "without a question the two texts are the question"
+    )
     assert Pair("a", "x", "y", group="mine").group == "mine"
 
 
 def test_a_question_in_two_groups_is_an_error() -> None:
-    pairs = [Pair("a", "x", "y", context="Q", group="1"), Pair("b", "v", "w", context="q ", group="2")]
+    pairs = [
+        Pair("a", "x", "y", context="Q", group="1"),
+        Pair("b", "v", "w", context="q ", group="2"),
+    ]
     with pytest.raises(ValueError, match="'a' and 'b' have the same question but different groups"):
         checked(pairs)
 

@@ -39,10 +39,19 @@ def test_a_users_rows_become_pairs_and_ties_do_not(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        ({"id": 1, "question": "Q", "text_1": "a"}, r"mine.jsonl, row 1: no text_2; expected id, question, text_1"),
+        (
+            {"id": 1, "question": "Q", "text_1": "a"},
+            r"mine.jsonl, row 1: no text_2; expected id, question, text_1",
+        ),
         ({"id": 1, "text_1": "a", "text_2": "b"}, "no question"),
-        ({"id": 1, "question": "Q", "text_1": 4, "text_2": 5}, "pair '1': text_1 must be text, got 4"),
-        ({"id": 1, "question": "Q", "text_1": "a", "text_2": "b", "label": "A"}, "label must be 1, 2, 'tie'.*got 'A'"),
+        (
+            {"id": 1, "question": "Q", "text_1": 4, "text_2": 5},
+            "pair '1': text_1 must be text, got 4",
+        ),
+        (
+            {"id": 1, "question": "Q", "text_1": "a", "text_2": "b", "label": "A"},
+            "label must be 1, 2, 'tie'.*got 'A'",
+        ),
     ],
 )
 def test_a_wrong_row_is_named(tmp_path: Path, row: dict[str, Any], message: str) -> None:
@@ -64,7 +73,9 @@ def test_an_unquoted_comma_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_null_question_is_no_question(tmp_path: Path) -> None:
-    [pair] = load_pairs(jsonl(tmp_path / "mine.jsonl", {"id": 1, "question": None, "text_1": "a", "text_2": "b"})).pairs
+    [pair] = load_pairs(
+        jsonl(tmp_path / "mine.jsonl", {"id": 1, "question": None, "text_1": "a", "text_2": "b"})
+    ).pairs
     assert pair.context == ""
 
 
@@ -75,7 +86,9 @@ def test_a_line_that_is_not_json_is_an_error(tmp_path: Path) -> None:
 
 
 def test_an_unknown_data_set_lists_the_known_ones() -> None:
-    with pytest.raises(ValueError, match="unknown data set 'llmbarr': expected one of ours, llmbar, mt_bench"):
+    with pytest.raises(
+        ValueError, match="unknown data set 'llmbarr': expected one of ours, llmbar, mt_bench"
+    ):
         load_pairs("llmbarr")
 
 
@@ -92,20 +105,30 @@ def test_every_source_is_pinned() -> None:
         assert source.hub is None or len(source.hub[1]) == 40, name
 
 
-def test_a_source_that_cannot_be_reached_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_source_that_cannot_be_reached_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: Any, **__: Any) -> Any:
         raise httpx.ConnectError("no route")
 
     monkeypatch.setenv("SELFPROBE_CACHE", str(tmp_path))
     monkeypatch.setattr(httpx, "stream", refuse)
-    with pytest.raises(ConnectionError, match="newsroom could not be fetched.*no route.*newsroom=PATH, or take ours"):
+    with pytest.raises(
+        ConnectionError,
+        match="newsroom could not be fetched.*no route.*newsroom=PATH, or take ours",
+    ):
         load_pairs("newsroom")
 
 
-def test_a_cache_that_cannot_be_written_names_the_variable(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cache_that_cannot_be_written_names_the_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "cache").write_text("a file")
     monkeypatch.setenv("SELFPROBE_CACHE", str(tmp_path / "cache"))
-    with pytest.raises(OSError, match="newsroom: the cache folder .* cannot be used .*Set SELFPROBE_CACHE to a folder"):
+    with pytest.raises(
+        OSError,
+        match="newsroom: the cache folder .* cannot be used .*Set SELFPROBE_CACHE to a folder",
+    ):
         load_pairs("newsroom")
 
 
@@ -116,7 +139,9 @@ def test_a_fetched_file_is_kept_as_it_came_and_its_subset_noted(
 
     def serve(url: str, file: Path, _: Any) -> None:
         asked.append(url)
-        file.write_text(json.dumps([{"input": f"Q of {url}", "output_1": "a", "output_2": "b", "label": 1}]))
+        file.write_text(
+            json.dumps([{"input": f"Q of {url}", "output_1": "a", "output_2": "b", "label": 1}])
+        )
 
     monkeypatch.setenv("SELFPROBE_CACHE", str(tmp_path))
     monkeypatch.setattr(public_pairs, "download", serve)
@@ -133,9 +158,18 @@ def test_a_fetched_file_is_kept_as_it_came_and_its_subset_noted(
 def test_likert_scores_become_pairs_within_an_article_and_equal_ones_do_not() -> None:
     def row(doc: str, text: str, score: float) -> dict[str, Any]:
         aspects = dict.fromkeys(("coherence", "fluency", "informativeness", "relevance"), score)
-        return {"doc_id": doc, "source": f"<p>{doc} &amp; co</p>", "system_output": text, "scores": aspects}
+        return {
+            "doc_id": doc,
+            "source": f"<p>{doc} &amp; co</p>",
+            "system_output": text,
+            "scores": aspects,
+        }
 
-    found = list(newsroom([row("d", "bad", 1), row("d", "good", 5), row("d", "fine", 5), row("e", "other", 3)]))
+    found = list(
+        newsroom(
+            [row("d", "bad", 1), row("d", "good", 5), row("d", "fine", 5), row("e", "other", 3)]
+        )
+    )
     pairs = [p for p in found if p]
     assert (len(pairs), found.count(None)) == (2 * 4, 1 * 4)
     for pair in pairs:
@@ -147,12 +181,15 @@ def test_likert_scores_become_pairs_within_an_article_and_equal_ones_do_not() ->
 def test_hanna_averages_its_raters() -> None:
     aspects = ("Relevance", "Coherence", "Empathy", "Surprise", "Engagement", "Complexity")
     rows = [
-        {"Story ID": story, "Prompt": "P", "Story": f"story {story}"} | dict.fromkeys(aspects, str(score))
+        {"Story ID": story, "Prompt": "P", "Story": f"story {story}"}
+        | dict.fromkeys(aspects, str(score))
         for story, score in ((0, 1), (0, 5), (1, 2), (1, 3))
     ]
     pairs = [p for p in hanna(rows) if p]
     assert len(pairs) == 6
-    assert all((p.text_1 if p.label == 1 else p.text_2) == "story 0" for p in pairs)  # mean 3 beats mean 2.5
+    assert all(
+        (p.text_1 if p.label == 1 else p.text_2) == "story 0" for p in pairs
+    )  # mean 3 beats mean 2.5
 
 
 def test_summeval_reads_an_article_a_row() -> None:
@@ -172,7 +209,12 @@ def test_mt_bench_takes_the_majority_whichever_way_round_a_judge_saw_it() -> Non
         sides = {"model_a": a, "model_b": b, "conversation_a": talk(a), "conversation_b": talk(b)}
         return {"question_id": 81, "winner": winner, "turn": turn} | sides
 
-    rows = [row("x", "y", "model_a"), row("y", "x", "model_b"), row("x", "y", "model_b"), row("x", "y", "tie")]
+    rows = [
+        row("x", "y", "model_a"),
+        row("y", "x", "model_b"),
+        row("x", "y", "model_b"),
+        row("x", "y", "tie"),
+    ]
     (pair,) = mt_bench(rows)
     assert pair is not None
     assert (pair.text_1 if pair.label == 1 else pair.text_2) == "x a1"
@@ -193,14 +235,19 @@ def test_mctaco_pairs_likely_with_unlikely_answers_of_one_passage(tmp_path: Path
 
 
 def test_rocstories_reads_the_right_ending() -> None:
-    row = {f"InputSentence{k}": f"s{k}." for k in range(1, 5)} | {"InputStoryid": "i", "AnswerRightEnding": "2"}
+    row = {f"InputSentence{k}": f"s{k}." for k in range(1, 5)} | {
+        "InputStoryid": "i",
+        "AnswerRightEnding": "2",
+    }
     (pair,) = rocstories([row | {"RandomFifthSentenceQuiz1": "a", "RandomFifthSentenceQuiz2": "b"}])
     assert pair is not None
     assert (pair.context, pair.label) == ("s1. s2. s3. s4.", 2)
 
 
 def test_a_folder_in_the_place_of_a_data_sets_file_is_said(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=f"^{tmp_path} is a folder: give the file of mt_bench in it$"):
+    with pytest.raises(
+        ValueError, match=f"^{tmp_path} is a folder: give the file of mt_bench in it$"
+    ):
         load_pairs(f"mt_bench={tmp_path}")
 
 
@@ -208,17 +255,28 @@ def test_caters_orders_statements_by_their_before_relations() -> None:
     text = "He woke.\nHe ate.\nHe slept.\n***\nIt rained.\nIt stopped.\n"
     spans = {"T1": "woke", "T2": "ate", "T3": "slept", "T4": "rained", "T5": "stopped"}
     lines = [f"{t}\tEvent {text.index(w)} {text.index(w) + len(w)}\t{w}" for t, w in spans.items()]
-    lines += ["R1\tBEFORE Arg1:T1 Arg2:T2", "R2\tCAUSE_BEFORE Arg1:T3 Arg2:T1", "R3\tOVERLAPS Arg1:T2 Arg2:T3"]
+    lines += [
+        "R1\tBEFORE Arg1:T1 Arg2:T2",
+        "R2\tCAUSE_BEFORE Arg1:T3 Arg2:T1",
+        "R3\tOVERLAPS Arg1:T2 Arg2:T3",
+    ]
     lines += ["R4\tBEFORE Arg1:T4 Arg2:T5", "R5\tBEFORE Arg1:T5 Arg2:T4"]
     found = list(caters([{"name": "f", "text": text, "annotations": "\n".join(lines)}]))
-    first = {frozenset((p.text_1, p.text_2)): p.text_1 if p.label == 1 else p.text_2 for p in found if p}
-    assert first == {frozenset(("He woke.", "He ate.")): "He woke.", frozenset(("He woke.", "He slept.")): "He slept."}
+    first = {
+        frozenset((p.text_1, p.text_2)): p.text_1 if p.label == 1 else p.text_2 for p in found if p
+    }
+    assert first == {
+        frozenset(("He woke.", "He ate.")): "He woke.",
+        frozenset(("He woke.", "He slept.")): "He slept.",
+    }
     assert found.count(None) == 1, "relations that disagree are a tie"
     assert "It rained." not in next(p.context for p in found if p)
 
 
 def test_a_limit_draws_the_same_pairs_every_time(tmp_path: Path) -> None:
-    rows = [{"id": i, "question": f"Q{i}", "text_1": "a", "text_2": "b", "label": 1} for i in range(50)]
+    rows = [
+        {"id": i, "question": f"Q{i}", "text_1": "a", "text_2": "b", "label": 1} for i in range(50)
+    ]
     file = jsonl(tmp_path / "mine.jsonl", *rows)
     some = load_pairs(file, limit=10)
     assert (len(some.pairs), some.left_out) == (10, 40)
@@ -229,7 +287,10 @@ def test_a_limit_draws_the_same_pairs_every_time(tmp_path: Path) -> None:
 @pytest.mark.skipif(not SAMPLES.is_dir(), reason="no shared/data beside the project")
 @pytest.mark.parametrize(
     ("spec", "count", "groups"),
-    [("llmbar=llmbar/llmbar.jsonl", 419, 418), ("mt_bench=mt_bench_pairs/mt_bench_pairs.jsonl", 266, 139)],
+    [
+        ("llmbar=llmbar/llmbar.jsonl", 419, 418),
+        ("mt_bench=mt_bench_pairs/mt_bench_pairs.jsonl", 266, 139),
+    ],
 )
 def test_samples_of_the_public_sets_load(spec: str, count: int, groups: int) -> None:
     name, _, file = spec.partition("=")

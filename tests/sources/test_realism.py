@@ -1,4 +1,6 @@
-"""Pairs of a set's prompts and real conversations: what is compared, what is left out, what to bring."""
+"""Pairs of a set's prompts and real conversations: what is compared, what is left out, what to
+bring.
+"""
 
 import json
 from collections import Counter
@@ -18,24 +20,33 @@ def written(path: Path, rows: Iterable[dict[str, Any]]) -> str:
 
 
 def texts(path: Path, count: int, *, word: str = "word", length: int = 100, **more: Any) -> str:
-    rows = ({"id": f"{word}{n}", "input": f"{word} {n} ".ljust(length + n % 500, "x"), **more} for n in range(count))
+    rows = (
+        {"id": f"{word}{n}", "input": f"{word} {n} ".ljust(length + n % 500, "x"), **more}
+        for n in range(count)
+    )
     return written(path, rows)
 
 
 def test_every_prompt_meets_as_many_real_conversations_as_asked_and_real_ones_meet_each_other_once(
     tmp_path: Path,
 ) -> None:
-    both = sides(texts(tmp_path / "a.jsonl", 20), against=texts(tmp_path / "b.jsonl", 20, word="real"))
+    both = sides(
+        texts(tmp_path / "a.jsonl", 20), against=texts(tmp_path / "b.jsonl", 20, word="real")
+    )
     rows = pairs_of(both, 4).table.rows
     met = Counter(row["one"]["id"] for row in rows if row["kind"] == "set")
     assert len(met) == 20 and set(met.values()) == {4}
-    halves = Counter(row[side]["id"] for row in rows if row["kind"] == "real" for side in ("one", "two"))
+    halves = Counter(
+        row[side]["id"] for row in rows if row["kind"] == "real" for side in ("one", "two")
+    )
     assert len(halves) == 20 and set(halves.values()) == {1}
     assert len({row["id"] for row in rows}) == len(rows)
     assert pairs_of(both, 4).table.sha256 == pairs_of(both, 4).table.sha256
 
 
-@pytest.mark.parametrize(("prompt_length", "real_length"), [(100, 150), (150, 100), (100, 100), (190, 100), (100, 190)])
+@pytest.mark.parametrize(
+    ("prompt_length", "real_length"), [(100, 150), (150, 100), (100, 100), (190, 100), (100, 190)]
+)
 @pytest.mark.parametrize(
     ("prompts", "real", "opponents"), [(6, 60, 4), (30, 60, 4), (30, 30, 3), (1, 60, 1), (9, 5, 4)]
 )
@@ -43,8 +54,14 @@ def test_opponents_are_drawn_evenly_from_all_of_like_length(
     tmp_path: Path, prompt_length: int, real_length: int, prompts: int, real: int, opponents: int
 ) -> None:
     """Also where all real conversations are longer than every prompt, or all are shorter."""
-    ours = written(tmp_path / "a.jsonl", ({"input": f"{n} ".ljust(prompt_length + n % 3, "x")} for n in range(prompts)))
-    theirs = written(tmp_path / "b.jsonl", ({"input": f"r{n} ".ljust(real_length + n % 3, "x")} for n in range(real)))
+    ours = written(
+        tmp_path / "a.jsonl",
+        ({"input": f"{n} ".ljust(prompt_length + n % 3, "x")} for n in range(prompts)),
+    )
+    theirs = written(
+        tmp_path / "b.jsonl",
+        ({"input": f"r{n} ".ljust(real_length + n % 3, "x")} for n in range(real)),
+    )
     both = sides(ours, against=theirs)
     rows = [row for row in pairs_of(both, opponents).table.rows if row["kind"] == "set"]
     each = Counter(row["one"]["id"] for row in rows)
@@ -56,20 +73,34 @@ def test_opponents_are_drawn_evenly_from_all_of_like_length(
 
 
 def test_real_conversations_that_no_prompt_is_like_are_left_out_and_said(tmp_path: Path) -> None:
-    ours = written(tmp_path / "a.jsonl", ({"id": f"o{n}", "input": f"{n} ".ljust(100, "x")} for n in range(5)))
+    ours = written(
+        tmp_path / "a.jsonl", ({"id": f"o{n}", "input": f"{n} ".ljust(100, "x")} for n in range(5))
+    )
     near = [{"id": f"r{n}", "input": f"r{n} ".ljust(120, "x")} for n in range(3)]
     far = [{"id": f"f{n}", "input": f"f{n} ".ljust(900, "x")} for n in range(40)]
     made = pairs_of(sides(ours, against=written(tmp_path / "b.jsonl", near + far)), 4)
-    assert {row["two"]["id"] for row in made.table.rows if row["kind"] == "set"} == {"r0", "r1", "r2"}
+    assert {row["two"]["id"] for row in made.table.rows if row["kind"] == "set"} == {
+        "r0",
+        "r1",
+        "r2",
+    }
     assert made.omissions == [
         "40 real conversations are unlike all prompts in length, and are left out.",
         "5 prompts meet fewer than 4 real conversations: no more are of like length.",
     ]
 
 
-def test_pairs_are_of_like_length_and_the_sets_prompt_is_as_often_the_longer_one(tmp_path: Path) -> None:
-    ours = written(tmp_path / "a.jsonl", ({"id": f"o{n}", "input": f"{n} " + "x" * (60 + 7 * n)} for n in range(60)))
-    real = written(tmp_path / "b.jsonl", ({"id": f"r{n}", "input": f"r{n} " + "x" * (40 + 9 * n)} for n in range(60)))
+def test_pairs_are_of_like_length_and_the_sets_prompt_is_as_often_the_longer_one(
+    tmp_path: Path,
+) -> None:
+    ours = written(
+        tmp_path / "a.jsonl",
+        ({"id": f"o{n}", "input": f"{n} " + "x" * (60 + 7 * n)} for n in range(60)),
+    )
+    real = written(
+        tmp_path / "b.jsonl",
+        ({"id": f"r{n}", "input": f"r{n} " + "x" * (40 + 9 * n)} for n in range(60)),
+    )
     rows = [row for row in pairs_of(sides(ours, against=real)).table.rows if row["kind"] == "set"]
     sizes = [(len(row["one"]["text"]), len(row["two"]["text"])) for row in rows]
     assert all(max(pair) <= LONGEST * min(pair) for pair in sizes)
@@ -78,21 +109,32 @@ def test_pairs_are_of_like_length_and_the_sets_prompt_is_as_often_the_longer_one
 
 def test_a_set_with_both_labels_is_held_against_its_own_deployment_rows() -> None:
     both = sides("eval_awareness", against=None, prompts=None)
-    assert {row["label"] for row in both.prompts} == {"evaluation"} and {r["label"] for r in both.real} == {
-        "deployment"
-    }
+    assert {row["label"] for row in both.prompts} == {"evaluation"} and {
+        r["label"] for r in both.real
+    } == {"deployment"}
 
 
 @pytest.mark.parametrize(
     ("real", "message"),
     [
-        (None, r"nothing real to hold the set against, all 5 rows .* are without a label: bring real conversations, "),
-        ("labelled", r"all 3 rows are labelled evaluation: bring real conversations, against=real.jsonl"),
+        (
+            None,
+            r"nothing real to hold the set against, all 5 rows .* are without a label: bring real conversations, ",
+        ),
+        (
+            "labelled",
+            r"all 3 rows are labelled evaluation: bring real conversations, against=real.jsonl",
+        ),
         ("same", r"every real conversation is in the set as well: bring"),
-        ("long", r"no real conversation is within 2 times the length of a prompt \(real ones have 9,0\d\d to"),
+        (
+            "long",
+            r"no real conversation is within 2 times the length of a prompt \(real ones have 9,0\d\d to",
+        ),
     ],
 )
-def test_without_real_conversations_one_is_told_what_to_bring(tmp_path: Path, real: str | None, message: str) -> None:
+def test_without_real_conversations_one_is_told_what_to_bring(
+    tmp_path: Path, real: str | None, message: str
+) -> None:
     ours = texts(tmp_path / "a.jsonl", 5)
     against = {
         "labelled": texts(tmp_path / "l.jsonl", 3, word="z", label="test"),
@@ -103,7 +145,9 @@ def test_without_real_conversations_one_is_told_what_to_bring(tmp_path: Path, re
         pairs_of(sides(ours, against=against))
 
 
-def test_the_refusal_names_the_lengths_of_all_real_conversations_and_of_the_prompts(tmp_path: Path) -> None:
+def test_the_refusal_names_the_lengths_of_all_real_conversations_and_of_the_prompts(
+    tmp_path: Path,
+) -> None:
     ours = written(tmp_path / "a.jsonl", [{"input": "x" * 10_063}])
     real = texts(tmp_path / "b.jsonl", 100, word="real")
     said = r"\(real ones have 1\d\d to 2\d\d characters\).* as long as your prompts \(most of them have 10,063 characters\)"
@@ -111,18 +155,32 @@ def test_the_refusal_names_the_lengths_of_all_real_conversations_and_of_the_prom
         sides(ours, against=real)
 
 
-def test_a_single_prompt_meets_several_real_conversations_and_these_one_another(tmp_path: Path) -> None:
+def test_a_single_prompt_meets_several_real_conversations_and_these_one_another(
+    tmp_path: Path,
+) -> None:
     ours = written(tmp_path / "a.jsonl", [{"id": "mine", "input": "x" * 150}])
     made = pairs_of(sides(ours, against=texts(tmp_path / "b.jsonl", 100, word="real")))
     kinds = Counter(row["kind"] for row in made.table.rows)
     assert kinds == {"set": 4, "real": FEWEST // 2}
-    assert made.omissions == [f"{FEWEST} of 100 real conversations are taken, those nearest in length."]
+    assert made.omissions == [
+        f"{FEWEST} of 100 real conversations are taken, those nearest in length."
+    ]
 
 
-def test_a_single_opponent_is_as_often_shorter_as_longer_and_found_on_either_side(tmp_path: Path) -> None:
-    ours = written(tmp_path / "a.jsonl", ({"id": f"o{n}", "input": f"{n} " + "x" * (60 + 7 * n)} for n in range(60)))
-    real = written(tmp_path / "b.jsonl", ({"id": f"r{n}", "input": f"r{n} " + "x" * (40 + 9 * n)} for n in range(60)))
-    rows = [row for row in pairs_of(sides(ours, against=real), 1).table.rows if row["kind"] == "set"]
+def test_a_single_opponent_is_as_often_shorter_as_longer_and_found_on_either_side(
+    tmp_path: Path,
+) -> None:
+    ours = written(
+        tmp_path / "a.jsonl",
+        ({"id": f"o{n}", "input": f"{n} " + "x" * (60 + 7 * n)} for n in range(60)),
+    )
+    real = written(
+        tmp_path / "b.jsonl",
+        ({"id": f"r{n}", "input": f"r{n} " + "x" * (40 + 9 * n)} for n in range(60)),
+    )
+    rows = [
+        row for row in pairs_of(sides(ours, against=real), 1).table.rows if row["kind"] == "set"
+    ]
     shorter = sum(len(row["one"]["text"]) > len(row["two"]["text"]) for row in rows)
     assert 0.3 < shorter / len(rows) < 0.7
     one = written(tmp_path / "c.jsonl", [{"id": "mine", "input": "x" * 119}])
@@ -144,9 +202,14 @@ def test_one_prompt_a_thousand_times_is_compared_once(tmp_path: Path) -> None:
     rows = [{"id": f"n{n}", "input": "the same text again and again"} for n in range(1000)] + [
         {"input": "another text here"}
     ]
-    both = sides(written(tmp_path / "a.jsonl", rows), against=texts(tmp_path / "b.jsonl", 10, word="r", length=30))
+    both = sides(
+        written(tmp_path / "a.jsonl", rows),
+        against=texts(tmp_path / "b.jsonl", 10, word="r", length=30),
+    )
     assert len(both.prompts) == 2
-    assert both.omissions[0].endswith("999 of 1001 rows set aside; the same text and label as row 'n0'")
+    assert both.omissions[0].endswith(
+        "999 of 1001 rows set aside; the same text and label as row 'n0'"
+    )
 
 
 def test_drawing_what_was_drawn_changes_nothing(tmp_path: Path) -> None:
@@ -154,7 +217,9 @@ def test_drawing_what_was_drawn_changes_nothing(tmp_path: Path) -> None:
     ours, real = texts(tmp_path / "a.jsonl", 60), texts(tmp_path / "b.jsonl", 90, word="real")
     first = sides(ours, against=real, prompts=30)
     again = sides(
-        written(tmp_path / "c.jsonl", first.prompts), against=written(tmp_path / "d.jsonl", first.real), prompts=None
+        written(tmp_path / "c.jsonl", first.prompts),
+        against=written(tmp_path / "d.jsonl", first.real),
+        prompts=None,
     )
     assert [row["id"] for row in again.real] == [row["id"] for row in first.real]
     assert pairs_of(again).table.sha256 == pairs_of(first).table.sha256

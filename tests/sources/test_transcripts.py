@@ -10,17 +10,27 @@ import pytest
 from selfprobe.data.conversations import UNPAIRED, asked_at, chat, ends, tools_in, transcript_rows
 from selfprobe.errors import InputError
 
-AIRLINE = Path(__file__).parents[3] / "shared" / "data" / "tau_bench_airline" / "tau_bench_airline.jsonl"
+AIRLINE = (
+    Path(__file__).parents[3] / "shared" / "data" / "tau_bench_airline" / "tau_bench_airline.jsonl"
+)
 
 
 def call(name: str, **given: str) -> dict[str, Any]:
-    return {"id": "a", "type": "function", "function": {"name": name, "arguments": json.dumps(given)}}
+    return {
+        "id": "a",
+        "type": "function",
+        "function": {"name": name, "arguments": json.dumps(given)},
+    }
 
 
 AGENT = [
     {"role": "system", "content": "You help."},
     {"role": "user", "content": "What is open?"},
-    {"role": "assistant", "content": "I look.", "tool_calls": [call("look", at="door"), call("look", at="gate")]},
+    {
+        "role": "assistant",
+        "content": "I look.",
+        "tool_calls": [call("look", at="door"), call("look", at="gate")],
+    },
     {"role": "tool", "content": "shut"},
     {"role": "tool", "content": "open"},
     {"role": "assistant", "content": "The gate."},
@@ -37,7 +47,15 @@ def write(tmp_path: Path, rows: list[Mapping[str, Any]]) -> str:
 def test_calls_and_results_of_tools_are_messages_that_belong_together(tmp_path: Path) -> None:
     (row,) = transcript_rows(write(tmp_path, [{"id": "a", "messages": AGENT}])).rows
     made = chat(row["messages"])
-    assert [m.role for m in made] == ["system", "user", "assistant", "tool", "tool", "assistant", "user"]
+    assert [m.role for m in made] == [
+        "system",
+        "user",
+        "assistant",
+        "tool",
+        "tool",
+        "assistant",
+        "user",
+    ]
     asked, first, second = made[2], made[3], made[4]
     assert asked.role == "assistant" and first.role == "tool" and second.role == "tool"
     assert asked.text == "I look."
@@ -52,7 +70,9 @@ def test_tools_that_are_called_and_not_offered_are_offered(tmp_path: Path) -> No
     assert tool.name == "look" and list(tool.parameters.properties) == ["at"]
 
 
-def test_a_call_that_nothing_answers_gets_an_answer_and_a_result_without_a_call_is_a_users() -> None:
+def test_a_call_that_nothing_answers_gets_an_answer_and_a_result_without_a_call_is_a_users() -> (
+    None
+):
     made = chat(
         [
             {"role": "user", "content": "Look."},
@@ -71,7 +91,9 @@ def test_the_last_reply_is_kept_here_and_cut_elsewhere(tmp_path: Path) -> None:
 
 
 def talk(turns: int, label: str, number: int) -> dict[str, Any]:
-    said = [(role, f"{role} {number} {turn}") for turn in range(turns) for role in ("user", "assistant")]
+    said = [
+        (role, f"{role} {number} {turn}") for turn in range(turns) for role in ("user", "assistant")
+    ]
     return {
         "id": f"{label}{number}",
         "label": label,
@@ -79,7 +101,9 @@ def talk(turns: int, label: str, number: int) -> dict[str, Any]:
     }
 
 
-def test_evaluations_are_paired_with_real_use_of_their_length_and_the_rest_is_set_aside(tmp_path: Path) -> None:
+def test_evaluations_are_paired_with_real_use_of_their_length_and_the_rest_is_set_aside(
+    tmp_path: Path,
+) -> None:
     rows = [talk(2, "evaluation", 1), talk(9, "evaluation", 2)]
     rows += [talk(8, "deployment", 1), talk(2, "deployment", 2), talk(30, "deployment", 3)]
     table = transcript_rows(write(tmp_path, rows))
@@ -99,7 +123,9 @@ def test_transcripts_of_one_kind_are_all_kept(tmp_path: Path) -> None:
 
 def test_a_transcript_without_a_user_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no user message"):
-        transcript_rows(write(tmp_path, [{"id": "a", "messages": [{"role": "assistant", "content": "Hi."}]}]))
+        transcript_rows(
+            write(tmp_path, [{"id": "a", "messages": [{"role": "assistant", "content": "Hi."}]}])
+        )
 
 
 def test_one_turn_and_two_hundred_are_asked_at_some_of_them() -> None:

@@ -5,7 +5,15 @@ from typing import Any
 
 import pytest
 
-from selfprobe.data.items import CLASSES, Unit, control_places, overlap, things_of, units_of, without_units
+from selfprobe.data.items import (
+    CLASSES,
+    Unit,
+    control_places,
+    overlap,
+    things_of,
+    units_of,
+    without_units,
+)
 
 TEXT = """\
 You are tested here. Please read Dr. [NAME]'s letter!
@@ -21,7 +29,10 @@ Answer with one letter."""
 
 
 def prompt(text: str, **more: Any) -> dict[str, Any]:
-    return {"messages": [{"role": "system", "content": "You help."}, {"role": "user", "content": text}], **more}
+    return {
+        "messages": [{"role": "system", "content": "You help."}, {"role": "user", "content": text}],
+        **more,
+    }
 
 
 def test_sentences_options_code_placeholders_and_tools_are_units() -> None:
@@ -40,9 +51,15 @@ def test_sentences_options_code_placeholders_and_tools_are_units() -> None:
     ]
 
 
-@pytest.mark.parametrize("text", [TEXT, "一。二！三", "no end", "  a  \n\n\n b ", "<b>Hi.</b> There. ", "A) alone"])
+@pytest.mark.parametrize(
+    "text", [TEXT, "一。二！三", "no end", "  a  \n\n\n b ", "<b>Hi.</b> There. ", "A) alone"]
+)
 def test_units_stand_where_they_say_and_hold_every_word(text: str) -> None:
-    made = [unit for unit in units_of(prompt(text), 40) if unit.kind != "placeholder" and unit.message == 1]
+    made = [
+        unit
+        for unit in units_of(prompt(text), 40)
+        if unit.kind != "placeholder" and unit.message == 1
+    ]
     assert all(text[unit.start : unit.end] == unit.text for unit in made)
     assert "".join("".join(unit.text for unit in made).split()) == "".join(text.split())
     assert all(not overlap(a, b) for a in made for b in made if a is not b)
@@ -71,7 +88,10 @@ def test_of_many_sentences_neighbours_are_taken_together() -> None:
     row = prompt(" ".join(f"Sentence {n}." for n in range(100)))
     made = units_of(row, 10)
     assert len(made) <= 11 and "Sentence 99." in made[-1].text
-    assert all(row["messages"][unit.message]["content"][unit.start : unit.end] == unit.text for unit in made)
+    assert all(
+        row["messages"][unit.message]["content"][unit.start : unit.end] == unit.text
+        for unit in made
+    )
 
 
 LONG = " ".join(f"Sentence {n} is as plain as any other." for n in range(30))
@@ -81,7 +101,10 @@ def test_what_a_rule_matches_is_taken_out_first_and_all_else_by_an_order_of_its_
     giveaway = "This is a sandbox."
     plain = things_of(prompt(LONG), 3)
     assert [thing.text for thing in things_of(prompt(f"{LONG} {giveaway}"), 1)] == [giveaway]
-    assert {thing.text for thing in things_of(prompt(f"{giveaway} {LONG}"), 4)} == {giveaway, *(t.text for t in plain)}
+    assert {thing.text for thing in things_of(prompt(f"{giveaway} {LONG}"), 4)} == {
+        giveaway,
+        *(t.text for t in plain),
+    }
     assert [thing.start for thing in plain] == sorted(thing.start for thing in plain)
 
 
@@ -93,7 +116,9 @@ def test_a_third_of_the_texts_and_at_most_four_are_taken_out_unless_more_are_ask
 
 
 @pytest.mark.parametrize("most", [None, 2, 40])
-def test_things_do_not_overlap_and_a_placeholder_is_taken_before_its_sentence(most: int | None) -> None:
+def test_things_do_not_overlap_and_a_placeholder_is_taken_before_its_sentence(
+    most: int | None,
+) -> None:
     things = things_of(prompt(f"{LONG} Write to [NAME] today.", tools=[{"name": "look"}]), most)
     assert all(not overlap(one, other) for one in things for other in things if one is not other)
     assert "[NAME]" in [thing.text for thing in things] and things[-1].kind == "tool"
@@ -104,14 +129,23 @@ def controls_of(row: dict[str, Any], most_things: int | None, most: int) -> list
     return [(place, things[index]) for place, index in control_places(row, things, most)]
 
 
-@pytest.mark.parametrize("text", [LONG, TEXT, "One. Two. Three.", "Alpha beta. " * 40, f"{LONG}\n\n{LONG}"])
+@pytest.mark.parametrize(
+    "text", [LONG, TEXT, "One. Two. Three.", "Alpha beta. " * 40, f"{LONG}\n\n{LONG}"]
+)
 @pytest.mark.parametrize("most_things", [None, 1, 3])
-def test_controls_overlap_neither_things_nor_each_other_and_are_as_long(text: str, most_things: int | None) -> None:
+def test_controls_overlap_neither_things_nor_each_other_and_are_as_long(
+    text: str, most_things: int | None
+) -> None:
     row = prompt(text)
     things = [thing for thing in things_of(row, most_things) if thing.kind != "tool"]
     controls = controls_of(row, most_things, 12)
     places = [place for place, _ in controls]
-    assert all(not overlap(one, other) for one in places for other in [*places, *things] if one is not other)
+    assert all(
+        not overlap(one, other)
+        for one in places
+        for other in [*places, *things]
+        if one is not other
+    )
     for place, thing in controls:
         assert row["messages"][place.message]["content"][place.start : place.end] == place.text
         assert len(thing.text) <= len(place.text) < len(thing.text) + max(map(len, text.split()))
@@ -125,13 +159,18 @@ def test_each_thing_has_as_many_controls_or_one_more_and_one_without_room_has_no
 
 
 def test_where_room_is_short_controls_fill_it_from_the_beginning_on() -> None:
-    row = prompt(" ".join(["The sandbox is one.", *(f"Text number {n:02} here." for n in range(20))]))
+    row = prompt(
+        " ".join(["The sandbox is one.", *(f"Text number {n:02} here." for n in range(20))])
+    )
     assert len(controls_of(row, 1, 19)) >= 18
 
 
 def test_prompts_of_one_template_have_their_controls_in_common() -> None:
     template = " ".join(f"Noun{n} verb{n} with tail{n}." for n in range(30))
-    rows = [prompt(f"This is a sandbox. {template} My name is {name}.") for name in ("Ann", "Bartholomew")]
+    rows = [
+        prompt(f"This is a sandbox. {template} My name is {name}.")
+        for name in ("Ann", "Bartholomew")
+    ]
     first, second = ({place.text for place, _ in controls_of(row, 1, 8)} for row in rows)
     assert len(first & second) >= 7
 

@@ -1,4 +1,6 @@
-"""Agreement, calibration and rates: identities, other people's implementations, and numbers worked by hand."""
+"""Agreement, calibration and rates: identities, other people's implementations, and numbers worked
+by hand.
+"""
 
 import math
 from typing import Any
@@ -39,7 +41,8 @@ def test_a_method_agrees_with_itself(rng: np.random.Generator) -> None:
 
 
 def test_agreement_worked_by_hand(rng: np.random.Generator) -> None:
-    # 40 both yes, 10 yes/no, 5 no/yes, 45 both no: observed .85, chance .5·.45 + .5·.55 = .5, kappa .7
+    # 40 both yes, 10 yes/no, 5 no/yes, 45 both no: observed .85, chance .5·.45 + .5·.55 = .5, kappa
+    # .7
     a = np.repeat([True, True, False, False], [40, 10, 5, 45])
     b = np.repeat([True, False, True, False], [40, 10, 5, 45])
     found = agreement(a, b, clusters=np.arange(100), rng=rng)
@@ -70,7 +73,9 @@ def test_kappa_and_mcnemar_are_scikit_learns_and_statsmodels(seed: int) -> None:
     assert found.mcnemar_p == pytest.approx(float(mcnemar(table, exact=True).pvalue))
 
 
-def test_kappa_of_two_methods_that_always_say_the_same_is_undefined(rng: np.random.Generator) -> None:
+def test_kappa_of_two_methods_that_always_say_the_same_is_undefined(
+    rng: np.random.Generator,
+) -> None:
     assert math.isnan(cohen_kappa(np.ones(9, dtype=bool), np.ones(9, dtype=bool)))
     found = agreement([True] * 9, [True] * 9, clusters=range(9), rng=rng)
     assert math.isnan(found.kappa.value) and found.kappa.reason and found.ac1 == 1
@@ -78,10 +83,14 @@ def test_kappa_of_two_methods_that_always_say_the_same_is_undefined(rng: np.rand
 
 def test_agreement_on_no_rows_is_undefined(rng: np.random.Generator) -> None:
     found = agreement([], [], clusters=np.array([], dtype=str), rng=rng)
-    assert found.n == 0 and all(math.isnan(x) for x in (found.observed, found.kappa.value, found.ac1, found.mcnemar_p))
+    assert found.n == 0 and all(
+        math.isnan(x) for x in (found.observed, found.kappa.value, found.ac1, found.mcnemar_p)
+    )
 
 
-def test_kappa_rises_with_the_number_of_decisions_to_that_of_the_noiseless_verdicts(rng: np.random.Generator) -> None:
+def test_kappa_rises_with_the_number_of_decisions_to_that_of_the_noiseless_verdicts(
+    rng: np.random.Generator,
+) -> None:
     truth = np.repeat([0.75, 0.25], 60)
     votes = (rng.random((120, 25)) < truth[:, None]).astype(float)
     estimates = np.clip(truth[:, None] + 0.5 * rng.standard_normal((120, 25)), 0, 1)
@@ -89,14 +98,19 @@ def test_kappa_rises_with_the_number_of_decisions_to_that_of_the_noiseless_verdi
     assert curve.decisions == tuple(range(5, 26, 2))
     assert curve.mean[0] < curve.mean[5] < curve.mean[-1] and curve.mean[-1] > 0.9
     assert all(
-        low - 1e-9 <= mean <= high + 1e-9 for low, mean, high in zip(curve.low, curve.mean, curve.high, strict=True)
+        low - 1e-9 <= mean <= high + 1e-9
+        for low, mean, high in zip(curve.low, curve.mean, curve.high, strict=True)
     )
     # all 25 drawn: nothing left to chance, and the kappa of majority and mean
     assert curve.low[-1] == pytest.approx(curve.high[-1])
-    assert curve.mean[-1] == pytest.approx(cohen_kappa_score(votes.mean(axis=1) > 0.5, estimates.mean(axis=1) >= 0.5))
+    assert curve.mean[-1] == pytest.approx(
+        cohen_kappa_score(votes.mean(axis=1) > 0.5, estimates.mean(axis=1) >= 0.5)
+    )
 
 
-def test_ties_and_rows_without_a_valid_decision_are_left_out_of_the_curve(rng: np.random.Generator) -> None:
+def test_ties_and_rows_without_a_valid_decision_are_left_out_of_the_curve(
+    rng: np.random.Generator,
+) -> None:
     votes = np.array([[1, 1, 1, 1, 1], [0, 0, 0, 0, 0], [1, 1, 0, 0, np.nan], [np.nan] * 5])
     for tied in (0.1, 0.9):  # whichever side a tie were counted to, one of them would contradict it
         estimates = np.array([[0.9] * 5, [0.1] * 5, [tied] * 5, [0.9] * 5])
@@ -121,12 +135,20 @@ def test_equivalence_is_statsmodels_ttost_where_every_row_is_its_own_source(
     assert found.equivalent == (p < 0.05) == inside
 
 
-@pytest.mark.parametrize(("sources", "equivalent"), [(1, False), (2, False), (28, False), (29, True), (90, True)])
-def test_equal_arms_have_an_exact_p_and_are_equivalent_from_29_sources(sources: int, equivalent: bool) -> None:
+@pytest.mark.parametrize(
+    ("sources", "equivalent"), [(1, False), (2, False), (28, False), (29, True), (90, True)]
+)
+def test_equal_arms_have_an_exact_p_and_are_equivalent_from_29_sources(
+    sources: int, equivalent: bool
+) -> None:
     """Of sources of which a tenth differ, none of n does with .9 ** n."""
     rows = np.tile([1.0, 0.0], sources)
     same = equivalence(rows, rows, clusters=np.repeat(np.arange(sources), 2))
-    assert same.difference.value == 0 and same.p == pytest.approx(0.9**sources) and same.equivalent == equivalent
+    assert (
+        same.difference.value == 0
+        and same.p == pytest.approx(0.9**sources)
+        and same.equivalent == equivalent
+    )
 
 
 def test_arms_that_all_differ_alike_have_an_exact_p_and_none_without_rows() -> None:
@@ -163,7 +185,9 @@ def test_the_p_of_the_trend_is_that_of_sources_left_out_in_turn(rng: np.random.G
     assert math.isnan(turns_trend(list(x), y, ["one"] * 60).p)
 
 
-def test_turns_that_go_with_the_source_are_seldom_taken_for_a_trend(rng: np.random.Generator) -> None:
+def test_turns_that_go_with_the_source_are_seldom_taken_for_a_trend(
+    rng: np.random.Generator,
+) -> None:
     """Of independent rows the same is "significant" in a quarter of the draws."""
     false, naive, source = 0, 0, np.repeat(np.arange(12), 10)
     for _ in range(100):
@@ -180,7 +204,9 @@ def _stated(rng: np.random.Generator, n: int, sharpen: float) -> tuple[Any, Any]
     return 1 / (1 + np.exp(-sharpen * odds)), positive
 
 
-def test_the_calibration_error_of_calibrated_statements_is_near_zero(rng: np.random.Generator) -> None:
+def test_the_calibration_error_of_calibrated_statements_is_near_zero(
+    rng: np.random.Generator,
+) -> None:
     squares, plain = [], []
     for _ in range(200):
         p, positive = _stated(rng, 200, 1)
@@ -190,7 +216,9 @@ def test_the_calibration_error_of_calibrated_statements_is_near_zero(rng: np.ran
     assert np.sqrt(np.mean(squares)) < 0.06 < 0.09 < np.mean(plain)
 
 
-def test_the_calibration_error_of_an_overconfident_subject_is_right(rng: np.random.Generator) -> None:
+def test_the_calibration_error_of_an_overconfident_subject_is_right(
+    rng: np.random.Generator,
+) -> None:
     odds = rng.normal(0, 1.2, 200_000)
     true = np.sqrt(np.mean((1 / (1 + np.exp(-3 * odds)) - 1 / (1 + np.exp(-odds))) ** 2))
     found = np.mean([debiased_ece(*_stated(rng, 400, 3)) for _ in range(100)])
@@ -205,14 +233,20 @@ def test_the_calibration_error_by_hand() -> None:
     assert math.isnan(debiased_ece([0.3], [1]))
 
 
-def test_the_calibration_error_is_the_same_in_whatever_order_the_rows_came(rng: np.random.Generator) -> None:
-    """Stated probabilities are round, so that most are ties: cut by row, 24 rows had .17 to .51 by their order."""
+def test_the_calibration_error_is_the_same_in_whatever_order_the_rows_came(
+    rng: np.random.Generator,
+) -> None:
+    """Stated probabilities are round, so that most are ties: cut by row, 24 rows had .17 to .51 by
+    their order.
+    """
     stated, truth = np.repeat([0.2, 0.6, 0.9], 8), np.tile([1, 0, 1, 0, 0, 1, 1, 1], 3)
     sources, found = np.arange(24) % 8, set()
     for _ in range(200):
         at = rng.permutation(24)
         e = ece(stated[at], truth[at], sources[at])
-        found.add(tuple(np.round([debiased_ece(stated[at], truth[at]), e.value, e.low, e.high], 12)))
+        found.add(
+            tuple(np.round([debiased_ece(stated[at], truth[at]), e.value, e.low, e.high], 12))
+        )
     assert len(found) == 1
 
 
@@ -234,7 +268,9 @@ def test_the_interval_of_the_calibration_error_holds_the_truth(rng: np.random.Ge
     source, held = np.repeat(np.arange(12), 20), 0
     z = rng.normal(0, math.sqrt(0.49 + 1.44), 200_000)
     p, q = special.expit(2 * z), special.expit(z)
-    true = math.sqrt(np.mean([(p[i].mean() - q[i].mean()) ** 2 for i in np.array_split(np.argsort(p), 10)]))
+    true = math.sqrt(
+        np.mean([(p[i].mean() - q[i].mean()) ** 2 for i in np.array_split(np.argsort(p), 10)])
+    )
     for _ in range(40):
         odds = rng.normal(0, 0.7, 12)[source] + rng.normal(0, 1.2, 240)
         e = ece(special.expit(2 * odds), rng.random(240) < special.expit(odds), source)
@@ -242,7 +278,9 @@ def test_the_interval_of_the_calibration_error_holds_the_truth(rng: np.random.Ge
     assert held >= 34 and e.n == 12
 
 
-def test_the_calibration_error_has_no_interval_from_one_source_and_no_value_without_statements() -> None:
+def test_the_calibration_error_has_no_interval_from_one_source_and_no_value_without_statements() -> (
+    None
+):
     stated, truth = [0.2, 0.4, 0.6, 0.8], [0, 1, 0, 1]
     assert math.isnan(ece(stated, truth, ["s"] * 4).low)
     assert ece([], [], []).reason == "no probability is stated"
@@ -251,7 +289,9 @@ def test_the_calibration_error_has_no_interval_from_one_source_and_no_value_with
 def test_precision_has_the_ends_that_both_rates_give_together() -> None:
     tpr, tnr = Estimate(0.8, 0.7, 0.9, 10, "source"), Estimate(0.9, 0.8, 0.95, 9, "source")
     e = precision_estimate(tpr, tnr, 0.1)
-    assert (e.value, e.low, e.high) == pytest.approx((0.08 / 0.17, 0.07 / 0.25, 0.09 / 0.135)) and e.n == 9
+    assert (e.value, e.low, e.high) == pytest.approx(
+        (0.08 / 0.17, 0.07 / 0.25, 0.09 / 0.135)
+    ) and e.n == 9
     assert precision_estimate(undefined("none"), tnr, 0.1).reason == "none"
 
 
@@ -269,7 +309,9 @@ def test_agreement_beyond_chance_is_an_exchange_of_shares_by_cluster() -> None:
     p = agreement_p(some, some, np.arange(10), rng=np.random.default_rng(0), draws=20_000)
     assert p == pytest.approx(1 / 120, abs=0.002)
     assert np.isnan(agreement_p(some, np.ones(10), np.arange(10), rng=np.random.default_rng(0)))
-    assert np.isnan(agreement_p(some, some, np.arange(10) % 5, rng=np.random.default_rng(0))), "five clusters"
+    assert np.isnan(agreement_p(some, some, np.arange(10) % 5, rng=np.random.default_rng(0))), (
+        "five clusters"
+    )
 
 
 def test_agreement_within_clusters_counts_where_all_clusters_are_alike() -> None:

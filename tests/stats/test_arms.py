@@ -30,7 +30,8 @@ NOTICES = {"as_is": 0.7, "paraphrase": 0.7, "cue_out": 0.25, "placebo": 0.7, "to
 def subject(
     rng: np.random.Generator, *, fails: float = 0.0, reworded: float = 0.0, told: float = 0.0
 ) -> tuple[dict[str, FloatArray], dict[str, FloatArray]]:
-    """Scores and stated P(evaluation) of a subject that solves 80 % of items, anew in each arm for one in ten.
+    """Scores and stated P(evaluation) of a subject that solves 80 % of items, anew in each arm for
+    one in ten.
 
     Args:
         fails: Chance that it fails an item which it takes for a test.
@@ -65,31 +66,42 @@ def share(hits: list[bool]) -> float:
     return sum(hits) / len(hits)
 
 
-def test_a_subject_that_fails_what_it_takes_for_a_test_has_its_effect_and_dose_within_the_intervals() -> None:
+def test_a_subject_that_fails_what_it_takes_for_a_test_has_its_effect_and_dose_within_the_intervals() -> (
+    None
+):
     effect, per_p = 0.8 * (NOTICES["paraphrase"] - NOTICES["cue_out"]), -0.8 / 0.8
     found = [main[0] for main, _ in drawn(fails=1.0)]
-    assert share([one.score.estimate.low <= effect <= one.score.estimate.high for one in found]) >= 0.93
+    assert (
+        share([one.score.estimate.low <= effect <= one.score.estimate.high for one in found])
+        >= 0.93
+    )
     doses = [one.dose.estimate for one in found]
     assert share([one.low <= per_p <= one.high for one in doses]) >= 0.93
     assert all(one.dose.is_strong and one.cause_p < 0.05 for one in found)
     assert share([one.score_p < 0.05 for one in found]) > 0.98
 
 
-def test_a_subject_that_notices_and_changes_nothing_is_claimed_to_change_in_at_most_five_percent() -> None:
+def test_a_subject_that_notices_and_changes_nothing_is_claimed_to_change_in_at_most_five_percent() -> (
+    None
+):
     found = drawn()
     assert all(main[0].dose.is_strong for main, _ in found), "it does notice"
     assert share([any(one.score_p < 0.05 for one in main) for main, _ in found]) <= 0.05
     assert share([any(one.score_p < 0.05 for one in forms) for _, forms in found]) <= 0.05
 
 
-def test_a_subject_that_reacts_to_any_rewording_shows_in_the_paraphrase_and_not_in_the_cues() -> None:
+def test_a_subject_that_reacts_to_any_rewording_shows_in_the_paraphrase_and_not_in_the_cues() -> (
+    None
+):
     found = drawn(reworded=0.4)
     assert share([main[0].score_p < 0.05 for main, _ in found]) <= 0.05
     assert share([forms[0].score_p < 0.05 for _, forms in found]) > 0.98
     assert share([forms[1].score_p < 0.05 for _, forms in found]) <= 0.05
 
 
-def test_a_subject_that_moves_with_the_system_line_alone_shows_in_the_told_arm_and_not_in_the_cues() -> None:
+def test_a_subject_that_moves_with_the_system_line_alone_shows_in_the_told_arm_and_not_in_the_cues() -> (
+    None
+):
     found = drawn(told=0.4)
     assert share([main[1].score_p < 0.05 for main, _ in found]) > 0.98
     assert share([main[0].score_p < 0.05 for main, _ in found]) <= 0.05
@@ -99,11 +111,16 @@ def test_a_weak_instrument_has_no_dose_and_says_its_f() -> None:
     rng = np.random.default_rng(2)
     found = dose(rng.normal(0, 1, 50), rng.normal(0.05, 1, 50), np.arange(50))
     assert not found.is_strong and math.isnan(found.estimate.value)
-    assert found.estimate.reason == f"weak instrument: F = {found.f:.1f}, below {STRONG_INSTRUMENT_F:.0f}"
+    assert (
+        found.estimate.reason
+        == f"weak instrument: F = {found.f:.1f}, below {STRONG_INSTRUMENT_F:.0f}"
+    )
 
 
 def test_the_dose_of_hand_is_the_ratio_with_the_interval_of_fieller() -> None:
-    """Changes of the cause are all alike, but for rounding: then it is the score's own, divided by that change."""
+    """Changes of the cause are all alike, but for rounding: then it is the score's own, divided by
+    that change.
+    """
     score = np.array([0.0, -1.0] * 10)
     found = dose(score, np.full(20, -0.5), np.arange(20))
     half = 2.093 * np.std(score, ddof=1) / math.sqrt(20) / 0.5
@@ -114,11 +131,17 @@ def test_the_dose_of_hand_is_the_ratio_with_the_interval_of_fieller() -> None:
 
 def test_too_few_items_have_no_dose() -> None:
     found = dose([1.0, 0.0, math.nan], [0.5, 0.4, 0.3], [0, 1, 2])
-    assert math.isnan(found.f) and found.estimate.reason == "2 items have both changes, 10 are needed"
+    assert (
+        math.isnan(found.f) and found.estimate.reason == "2 items have both changes, 10 are needed"
+    )
 
 
 def test_unscored_items_are_left_out_of_their_pair_alone() -> None:
-    scores = {"a": [1.0, math.nan, 0.0, 1.0], "b": [0.0, 1.0, math.nan, 1.0], "c": [1.0, 1.0, 1.0, 1.0]}
+    scores = {
+        "a": [1.0, math.nan, 0.0, 1.0],
+        "b": [0.0, 1.0, math.nan, 1.0],
+        "c": [1.0, 1.0, 1.0, 1.0],
+    }
     stated = dict.fromkeys("abc", [0.5] * 4)
     first, second = arm_contrasts(scores, stated, (("a", "b"), ("a", "c")))
     assert (first.score.estimate.n, second.score.estimate.n) == (2, 3)
@@ -160,7 +183,9 @@ def test_as_many_items_as_are_needed_show_their_effect() -> None:
     shown = []
     for _ in range(200):
         differences = (rng.random(needed) < 0.55).astype(float) - (rng.random(needed) < 0.45)
-        shown.append(arm_difference(np.zeros(needed), differences, np.arange(needed)).p_value < 0.05)
+        shown.append(
+            arm_difference(np.zeros(needed), differences, np.arange(needed)).p_value < 0.05
+        )
     assert share(shown) == pytest.approx(0.8, abs=0.08)
 
 
@@ -169,7 +194,9 @@ def test_few_clusters_that_moved_are_judged_by_their_signs() -> None:
     assert arm_difference(control, arm, np.arange(10)).p_value == 2 * 2**-6
     assert arm_difference(control[:9], arm[1:], np.arange(9)).p_value == 2 * 2**-5
     assert arm_difference(control, np.ones(10), np.arange(10)).p_value == 2 * 2**-10
-    assert sign_p([0.2] * 8 + [-1.6]) == pytest.approx(1, abs=0.02), "whole clusters weigh by their sums"
+    assert sign_p([0.2] * 8 + [-1.6]) == pytest.approx(1, abs=0.02), (
+        "whole clusters weigh by their sums"
+    )
     assert sign_p(np.full(40, 0.3)) <= 0.001 and sign_p(np.zeros(8)) == 1
 
 
@@ -193,4 +220,6 @@ def test_floor_and_ceiling_are_of_scores_in_the_unit_interval() -> None:
 
 def test_a_score_that_no_item_changes_has_no_dose_of_no_width() -> None:
     found = dose(np.zeros(20), np.linspace(0.3, 0.5, 20), np.arange(20))
-    assert math.isnan(found.estimate.value) and found.estimate.reason.startswith("all items change alike")
+    assert math.isnan(found.estimate.value) and found.estimate.reason.startswith(
+        "all items change alike"
+    )

@@ -16,7 +16,9 @@ def test_what_is_left_of_a_statement_is_what_the_others_line_does_not_tell() -> 
     assert np.corrcoef(left, own)[0, 1] > 0.9
 
 
-@pytest.mark.parametrize("stated", [np.full(30, 0.7), np.linspace(0.2, 0.8, 30)], ids=["a constant", "their line"])
+@pytest.mark.parametrize(
+    "stated", [np.full(30, 0.7), np.linspace(0.2, 0.8, 30)], ids=["a constant", "their line"]
+)
 def test_nothing_is_left_of_what_the_others_state(stated: np.ndarray) -> None:
     left = left_of_statement(stated, np.linspace(0.2, 0.8, 30)[None])
     assert len(np.unique(left)) == 1
@@ -35,5 +37,7 @@ def test_what_an_observer_knows_of_itself_is_taken_out_of_what_it_states_of_the_
 
 
 def test_a_stratum_of_one_outcome_has_no_p() -> None:
-    p = within_strata_p(np.arange(6), [1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1], rng=np.random.default_rng(0))
+    p = within_strata_p(
+        np.arange(6), [1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1], rng=np.random.default_rng(0)
+    )
     assert np.isnan(p)

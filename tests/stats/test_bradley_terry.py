@@ -37,7 +37,11 @@ def test_prompts_that_win_more_score_higher_and_an_order_shows() -> None:
 
 def test_a_prompt_that_lost_all_its_pairs_has_a_finite_score() -> None:
     found = order(
-        np.array([0, 0, 1, 1]), np.array([0, 1, 0, 1]), np.array([False, False, True, True]), prompts=3, real=2
+        np.array([0, 0, 1, 1]),
+        np.array([0, 1, 0, 1]),
+        np.array([False, False, True, True]),
+        prompts=3,
+        real=2,
     )
     assert np.isfinite(found.scores).all() and found.scores[0] < found.scores[2] < found.scores[1]
     assert found.errors[2] >= found.apart[2] > 0  # no pair of it was decided

@@ -1,4 +1,6 @@
-"""Hand-worked cases, agreement with SciPy / statsmodels, and simulated coverage of selfprobe.stats.estimate."""
+"""Hand-worked cases, agreement with SciPy / statsmodels, and simulated coverage of
+selfprobe.stats.estimate.
+"""
 
 import math
 from functools import partial
@@ -31,8 +33,12 @@ def mean(values: np.ndarray) -> float:
     return float(values.mean())
 
 
-def correlated_hits(generator: np.random.Generator, p: float, questions: int, keys: int) -> np.ndarray:
-    """0/1 hits [questions * keys] whose probability varies between questions: intra-question correlation .3."""
+def correlated_hits(
+    generator: np.random.Generator, p: float, questions: int, keys: int
+) -> np.ndarray:
+    """0/1 hits [questions * keys] whose probability varies between questions: intra-question
+    correlation .3.
+    """
     q = generator.beta(p * 7 / 3, (1 - p) * 7 / 3, questions)
     return (generator.random(questions * keys) < np.repeat(q, keys)).astype(float)
 
@@ -51,14 +57,18 @@ def test_bootstrap_of_a_mean_agrees_with_the_t_interval() -> None:
 def test_bootstrap_of_a_mean_agrees_with_scipy() -> None:
     values = rng().exponential(size=60)
     got = bootstrap(mean, values, clusters=np.arange(60), rng=rng(1), resamples=4000)
-    theirs = scipy_stats.bootstrap((values,), np.mean, n_resamples=4000, method="percentile", rng=rng(2))
+    theirs = scipy_stats.bootstrap(
+        (values,), np.mean, n_resamples=4000, method="percentile", rng=rng(2)
+    )
     interval = theirs.confidence_interval
     widened = scipy_stats.t.ppf(0.975, 59) * math.sqrt(60 / 59) / scipy_stats.norm.ppf(0.975)
     assert (got.high - got.low) == pytest.approx((interval.high - interval.low) * widened, rel=0.05)
 
 
 def test_bootstrap_of_few_clusters_is_widened_to_the_t_interval() -> None:
-    """Resampled means spread by SD·sqrt((n - 1)/n), normal quantiles by less than t's: both are made up for."""
+    """Resampled means spread by SD·sqrt((n - 1)/n), normal quantiles by less than t's: both are
+    made up for.
+    """
     values, drawn = np.array([0.0, 1, 2, 4, 8]), []
 
     def noted(rows: np.ndarray) -> float:
@@ -68,10 +78,14 @@ def test_bootstrap_of_few_clusters_is_widened_to_the_t_interval() -> None:
     got = bootstrap(noted, values, clusters=np.arange(5), rng=rng(), resamples=1000)
     tail = scipy_stats.norm.cdf(math.sqrt(5 / 4) * scipy_stats.t.ppf(0.025, 4))
     assert tail == pytest.approx(0.00095, abs=1e-5)
-    assert (got.low, got.high) == pytest.approx(tuple(np.quantile(drawn[1:], [tail, 1 - tail], method="weibull")))
+    assert (got.low, got.high) == pytest.approx(
+        tuple(np.quantile(drawn[1:], [tail, 1 - tail], method="weibull"))
+    )
     even = rng().normal(size=12)  # where the draws are near normal, the interval is that of t
     wide = bootstrap(mean, even, clusters=np.arange(12), rng=rng(), resamples=20_000)
-    assert wide.high - wide.low == pytest.approx(2 * scipy_stats.t.ppf(0.975, 11) * scipy_stats.sem(even), rel=0.02)
+    assert wide.high - wide.low == pytest.approx(
+        2 * scipy_stats.t.ppf(0.975, 11) * scipy_stats.sem(even), rel=0.02
+    )
 
 
 def test_bootstrap_draws_whole_clusters_with_all_their_rows() -> None:
@@ -88,7 +102,9 @@ def test_bootstrap_draws_whole_clusters_with_all_their_rows() -> None:
     for rows in seen[1:]:
         counts = [np.count_nonzero(rows == v) for v in range(1, 8)]
         assert counts[0] % 2 == 0 and counts[1] % 3 == 0
-        assert counts[0] // 2 + counts[1] // 3 + sum(counts[2:]) == 7  # seven clusters drawn of seven
+        assert (
+            counts[0] // 2 + counts[1] // 3 + sum(counts[2:]) == 7
+        )  # seven clusters drawn of seven
 
 
 def test_bootstrap_widens_with_correlation_within_clusters() -> None:
@@ -110,7 +126,11 @@ def test_bootstrap_counts_the_resamples_where_the_statistic_is_undefined() -> No
 
 def test_bootstrap_that_learns_nothing_has_no_interval() -> None:
     alike = bootstrap(mean, np.ones(9), clusters=np.arange(9), rng=rng())
-    assert alike.value == 1 and math.isnan(alike.low) and alike.reason == "every resample gives the same value"
+    assert (
+        alike.value == 1
+        and math.isnan(alike.low)
+        and alike.reason == "every resample gives the same value"
+    )
     one = bootstrap(mean, np.arange(3), clusters=["a"] * 3, rng=rng(), unit="question")
     assert one.value == 1 and math.isnan(one.high) and one.reason == "no interval from one question"
     none = bootstrap(mean, [], clusters=[], rng=rng())
@@ -120,7 +140,9 @@ def test_bootstrap_that_learns_nothing_has_no_interval() -> None:
 
 
 def test_bootstrap_rejects_arrays_without_a_label_for_each_row() -> None:
-    with pytest.raises(ValueError, match=r"one row for each of \(3,\) cluster labels, got \[\(2,\)\]"):
+    with pytest.raises(
+        ValueError, match=r"one row for each of \(3,\) cluster labels, got \[\(2,\)\]"
+    ):
         bootstrap(mean, [1.0, 2.0], clusters=[1, 2, 3], rng=rng())
     with pytest.raises(ValueError, match="resamples >= 100"):
         bootstrap(mean, [1.0, 2.0], clusters=[1, 2], rng=rng(), resamples=10)
@@ -149,7 +171,9 @@ def test_clustered_mean_has_the_standard_error_of_statsmodels() -> None:
 def test_clustered_mean_by_hand() -> None:
     # means of 2 clusters: 1 and 4; residual sums -3, 3; SE = sqrt(2/1 * 18)/4 = 1.5; t(1) = 12.706
     got = clustered_mean([0, 2, 3, 5], ["a", "a", "b", "b"])
-    assert (got.value, got.low, got.high) == pytest.approx((2.5, 2.5 - 19.0593, 2.5 + 19.0593), abs=1e-3)
+    assert (got.value, got.low, got.high) == pytest.approx(
+        (2.5, 2.5 - 19.0593, 2.5 + 19.0593), abs=1e-3
+    )
 
 
 def test_wilson_agrees_with_scipy() -> None:
@@ -173,7 +197,10 @@ def test_all_right_or_all_wrong_still_has_a_width_by_the_number_of_clusters(valu
 
 def test_repeating_each_row_changes_nothing() -> None:
     hits = correlated_hits(rng(), 0.3, 50, 1)
-    once, thrice = clustered_mean(hits, np.arange(50)), clustered_mean(np.repeat(hits, 3), np.repeat(np.arange(50), 3))
+    once, thrice = (
+        clustered_mean(hits, np.arange(50)),
+        clustered_mean(np.repeat(hits, 3), np.repeat(np.arange(50), 3)),
+    )
     assert (once.low, once.high, once.n) == pytest.approx((thrice.low, thrice.high, thrice.n))
 
 
@@ -182,7 +209,10 @@ def test_unscored_values_are_left_out_and_undefined_means_have_a_reason() -> Non
     assert (got.value, got.n) == (0.5, 2)
     assert clustered_mean([math.nan], ["a"]).reason == "nothing was scored"
     assert math.isnan(clustered_mean([], []).value)
-    assert clustered_mean([1.0, 0.0], ["a", "a"], unit="question").reason == "no interval from one question"
+    assert (
+        clustered_mean([1.0, 0.0], ["a", "a"], unit="question").reason
+        == "no interval from one question"
+    )
     alike = clustered_mean([7.0, 7.0], ["a", "b"])
     assert math.isnan(alike.low) and alike.reason == "all values are equal"
 
@@ -219,17 +249,27 @@ def test_bootstrap_interval_covers_the_truth() -> None:
 
 def test_mode_baseline_leaves_the_item_itself_out() -> None:
     assert mode_baseline(["the", "the", "the", "a"]).tolist() == [1, 1, 1, 0]
-    assert mode_baseline(["c", "b", "a"]).tolist() == [0, 0, 0]  # what no other item has cannot be guessed
+    assert mode_baseline(["c", "b", "a"]).tolist() == [
+        0,
+        0,
+        0,
+    ]  # what no other item has cannot be guessed
 
 
 def test_mode_baseline_shares_a_tie_also_one_that_only_leaving_the_item_out_breaks() -> None:
     assert mode_baseline(["a", "a", "b", "b"]).tolist() == [0.5] * 4
-    assert mode_baseline(list("aabc")).tolist() == pytest.approx([1 / 3, 1 / 3, 0, 0])  # without one "a": a, b, c
-    assert mode_baseline(list("aabbc"), [1, 1, 2, 2, 3]).tolist() == [0] * 5  # each is of one item alone
+    assert mode_baseline(list("aabc")).tolist() == pytest.approx(
+        [1 / 3, 1 / 3, 0, 0]
+    )  # without one "a": a, b, c
+    assert (
+        mode_baseline(list("aabbc"), [1, 1, 2, 2, 3]).tolist() == [0] * 5
+    )  # each is of one item alone
 
 
 @pytest.mark.parametrize("words", [2, 10])
-def test_mode_baseline_is_what_a_guess_reaches_where_truths_are_equally_frequent(words: int) -> None:
+def test_mode_baseline_is_what_a_guess_reaches_where_truths_are_equally_frequent(
+    words: int,
+) -> None:
     """Leave-one-out alone names another word than the item's every time, and gets 0."""
     truths = np.repeat(np.arange(words), 10)
     assert mode_baseline(rng().permutation(truths)).mean() == pytest.approx(1 / words)
@@ -238,7 +278,8 @@ def test_mode_baseline_is_what_a_guess_reaches_where_truths_are_equally_frequent
 def test_mode_baseline_is_not_below_a_guess_and_nears_it_with_more_items() -> None:
     random, frequencies = rng(), np.full(10, 0.1)
     found = {
-        n: np.mean([mode_baseline(random.choice(10, n, p=frequencies)).mean() for _ in range(200)]) for n in (20, 500)
+        n: np.mean([mode_baseline(random.choice(10, n, p=frequencies)).mean() for _ in range(200)])
+        for n in (20, 500)
     }
     assert 0.1 <= found[500] <= 0.12 and found[500] < found[20] < 0.2
 
@@ -275,7 +316,9 @@ def test_the_bootstrap_of_means_is_the_bootstrap() -> None:
     first, second = (random.normal(k, 1, len(items)) + np.arange(30)[items] / 20 for k in (1, 2))
     of_means = partial(bootstrap, of_means=True)
     means = of_means(lambda a, b: a / b, first, second, clusters=items, rng=rng(), resamples=20_000)
-    rows = bootstrap(lambda a, b: a.mean() / b.mean(), first, second, clusters=items, rng=rng(), resamples=20_000)
+    rows = bootstrap(
+        lambda a, b: a.mean() / b.mean(), first, second, clusters=items, rng=rng(), resamples=20_000
+    )
     assert means.value == pytest.approx(rows.value)
     width = rows.high - rows.low
     assert (means.low, means.high) == pytest.approx((rows.low, rows.high), abs=0.03 * width)
@@ -311,9 +354,16 @@ def test_smoothing_by_hand() -> None:
 
 def test_kl_by_hand_and_with_scipy() -> None:
     assert kl(0.5, 0.25) == pytest.approx(0.5 * math.log(2) + 0.5 * math.log(2 / 3))
-    assert kl(0.3, 0.3) == 0 and kl(0.0, 0.0) == 0 and kl(0.5, 0.0) == math.inf and np.isnan(kl(math.nan, 0.5))
+    assert (
+        kl(0.3, 0.3) == 0
+        and kl(0.0, 0.0) == 0
+        and kl(0.5, 0.0) == math.inf
+        and np.isnan(kl(math.nan, 0.5))
+    )
     p, q = rng().random(20), rng(1).random(20)
-    assert kl(p, q) == pytest.approx([scipy_stats.entropy([a, 1 - a], [b, 1 - b]) for a, b in zip(p, q, strict=True)])
+    assert kl(p, q) == pytest.approx(
+        [scipy_stats.entropy([a, 1 - a], [b, 1 - b]) for a, b in zip(p, q, strict=True)]
+    )
 
 
 def test_js_is_symmetric_bounded_and_agrees_with_scipy() -> None:
@@ -328,7 +378,9 @@ def test_jsd_of_three_judges_by_hand() -> None:
     assert jsd([[1, 0], [0, 1], [0.5, 0.5]]) == pytest.approx(2 / 3 * math.log(2))
     assert jsd([[0.2, 0.8]] * 3) == pytest.approx(0)
     p, q = rng().random(9), rng(1).random(9)
-    pairs = np.stack([np.stack([p, 1 - p], -1), np.stack([q, 1 - q], -1)], axis=1)  # [dilemma, judge, option]
+    pairs = np.stack(
+        [np.stack([p, 1 - p], -1), np.stack([q, 1 - q], -1)], axis=1
+    )  # [dilemma, judge, option]
     assert jsd(pairs) == pytest.approx(js(p, q))
     with pytest.raises(ValueError, match="summing to 1"):
         jsd([[0.5, 0.4], [0.5, 0.5]])
@@ -356,7 +408,9 @@ def test_a_difference_of_scores_stays_within_one() -> None:
     assert t.high > 1 and -1 <= bounded.low < bounded.value < bounded.high <= 1
     assert (bounded.value, bounded.se) == (t.value, t.se)
     same = clustered_mean(np.ones(10), range(10), interval="difference")
-    assert same.high == pytest.approx(1) and 0 < same.low < 1, "all alike, and ten items are still few"
+    assert same.high == pytest.approx(1) and 0 < same.low < 1, (
+        "all alike, and ten items are still few"
+    )
     none = clustered_mean(np.zeros(40), range(40), interval="difference")
     assert none.value == 0 and -0.3 < none.low < 0 < none.high < 0.3
     with pytest.raises(ValueError, match=r"expected differences of scores in \[0, 1\], got 1 to 3"):
@@ -386,12 +440,18 @@ def test_a_skill_where_all_is_right_has_an_interval_that_ends_at_one() -> None:
 
 
 @pytest.mark.parametrize(("clusters", "knows"), [(5, 0.5), (10, 0.9), (30, 0.2), (30, 0.97)])
-def test_the_interval_of_a_skill_over_the_mode_covers_the_planted_one(clusters: int, knows: float) -> None:
+def test_the_interval_of_a_skill_over_the_mode_covers_the_planted_one(
+    clusters: int, knows: float
+) -> None:
     random, common = np.random.default_rng(0), 0.4
 
     def drawn(n: int) -> tuple[np.ndarray, np.ndarray]:
         truth = np.where(random.random((n, 3)) < common, 0, random.integers(1, 20, (n, 3)))
-        said = np.where(random.random((n, 3)) < np.clip(knows + random.random((n, 1)) / 2 - 0.25, 0, 1), truth, 0)
+        said = np.where(
+            random.random((n, 3)) < np.clip(knows + random.random((n, 1)) / 2 - 0.25, 0, 1),
+            truth,
+            0,
+        )
         return truth, said == truth
 
     planted = (drawn(40_000)[1].mean() - common) / (1 - common)
@@ -405,7 +465,9 @@ def test_the_interval_of_a_skill_over_the_mode_covers_the_planted_one(clusters: 
 
 
 @pytest.mark.parametrize(("items", "knows"), [(10, 0.8), (20, 0.95), (50, 0.95), (50, 0.5)])
-def test_the_interval_of_an_item_specific_score_covers_the_planted_one(items: int, knows: float) -> None:
+def test_the_interval_of_an_item_specific_score_covers_the_planted_one(
+    items: int, knows: float
+) -> None:
     """Score minus habit, both of the same draws: near 1 the t interval covers .78 and passes 1."""
     random, common = np.random.default_rng(0), 0.25
 
@@ -428,7 +490,9 @@ def test_the_interval_of_an_item_specific_score_covers_the_planted_one(items: in
 
 @pytest.mark.parametrize("items", [10, 50])
 def test_the_interval_of_a_skill_far_below_the_baseline_covers_the_planted_one(items: int) -> None:
-    """Right in .05, and the commonest answer in .5: as if what varies together lay in [0, 1], it covers .65."""
+    """Right in .05, and the commonest answer in .5: as if what varies together lay in [0, 1], it
+    covers .65.
+    """
     random, covered = np.random.default_rng(0), []
     for _ in range(300):
         right, mode = random.random(items) < 0.05, (random.random(items) < 0.5) * 1.0

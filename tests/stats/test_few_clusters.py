@@ -1,4 +1,6 @@
-"""Intervals over fewer than six clusters: none has no width, and none knows more than independent rows would."""
+"""Intervals over fewer than six clusters: none has no width, and none knows more than independent
+rows would.
+"""
 
 import math
 from collections.abc import Callable
@@ -24,7 +26,9 @@ def rated(rng: np.random.Generator, positive: np.ndarray) -> np.ndarray:
 
 
 def labels(n: int) -> np.ndarray:
-    """Evaluation and deployment by turns, ten rows long: whatever the number of clusters, each has both."""
+    """Evaluation and deployment by turns, ten rows long: whatever the number of clusters, each has
+    both.
+    """
     return np.arange(n) // 10 % 2 == 0
 
 
@@ -34,7 +38,9 @@ def of_auroc(rng: np.random.Generator, n: int, clusters: np.ndarray) -> Estimate
 
 def of_two_aurocs(rng: np.random.Generator, n: int, clusters: np.ndarray) -> Estimate:
     common = rng.normal(size=n)
-    first, second = (clustered_auroc(labels(n), rated(rng, labels(n)) + common, clusters) for _ in range(2))
+    first, second = (
+        clustered_auroc(labels(n), rated(rng, labels(n)) + common, clusters) for _ in range(2)
+    )
     return difference((1, first), (-1, second))
 
 
@@ -42,7 +48,8 @@ def of_two_labels(sign: float) -> Draw:
     def draw(rng: np.random.Generator, n: int, clusters: np.ndarray) -> Estimate:
         values = right(rng, n, 0.6)
         ours, others = (
-            clustered_share(values, clusters, where=side, unit="source") for side in (labels(n), ~labels(n))
+            clustered_share(values, clusters, where=side, unit="source")
+            for side in (labels(n), ~labels(n))
         )
         return difference((0.5, ours), (0.5 * sign, others))
 
@@ -51,7 +58,9 @@ def of_two_labels(sign: float) -> Draw:
 
 def of_pairs(rng: np.random.Generator, n: int, clusters: np.ndarray) -> Estimate:
     theirs = np.roll(clusters, n // 3)
-    return crossed(rng.choice([-1, -0.5, 0, 0.5, 1], n), clusters, theirs, unit="source", signed=True)
+    return crossed(
+        rng.choice([-1, -0.5, 0, 0.5, 1], n), clusters, theirs, unit="source", signed=True
+    )
 
 
 def of_kappa(rng: np.random.Generator, n: int, clusters: np.ndarray) -> Estimate:
@@ -76,12 +85,20 @@ def _ece() -> float:
 
 
 INTERVALS: dict[str, tuple[Draw, float]] = {
-    "share": (lambda rng, n, clusters: clustered_share(right(rng, n), clusters, unit="source").estimate, 0.45),
+    "share": (
+        lambda rng, n, clusters: clustered_share(right(rng, n), clusters, unit="source").estimate,
+        0.45,
+    ),
     "mean, Wilson": (lambda rng, n, clusters: clustered_mean(right(rng, n), clusters), 0.45),
     "mean of grades": (lambda rng, n, clusters: clustered_mean(rng.beta(2, 3, n), clusters), 0.4),
-    "mean, t": (lambda rng, n, clusters: clustered_mean(rng.normal(size=n), clusters, interval="t"), 0),
+    "mean, t": (
+        lambda rng, n, clusters: clustered_mean(rng.normal(size=n), clusters, interval="t"),
+        0,
+    ),
     "mean of differences": (
-        lambda rng, n, clusters: clustered_mean(rng.choice([-1.0, 0, 1], n), clusters, interval="difference"),
+        lambda rng, n, clusters: clustered_mean(
+            rng.choice([-1.0, 0, 1], n), clusters, interval="difference"
+        ),
         0,
     ),
     "change": (lambda rng, n, clusters: change(right(rng, n), right(rng, n), clusters).estimate, 0),
@@ -98,23 +115,32 @@ INTERVALS: dict[str, tuple[Draw, float]] = {
 
 @pytest.mark.parametrize("name", INTERVALS)
 @pytest.mark.parametrize("clusters", [2, 3, 5])
-def test_few_clusters_never_know_more_than_as_many_independent_rows(name: str, clusters: int) -> None:
+def test_few_clusters_never_know_more_than_as_many_independent_rows(
+    name: str, clusters: int
+) -> None:
     draw, _ = INTERVALS[name]
     for seed in range(12):
-        ours, rows = (draw(np.random.default_rng(seed), 40, of) for of in (np.arange(40) % clusters, np.arange(40)))
+        ours, rows = (
+            draw(np.random.default_rng(seed), 40, of)
+            for of in (np.arange(40) % clusters, np.arange(40))
+        )
         assert rows.high - rows.low > 0 and ours.high - ours.low > 0.98 * (rows.high - rows.low)
 
 
 @pytest.mark.slow(6)
 @pytest.mark.parametrize("name", INTERVALS)
 @pytest.mark.parametrize("clusters", [2, 3, 4, 5])
-def test_few_clusters_of_independent_rows_hold_the_truth_as_often_as_the_rows_do(name: str, clusters: int) -> None:
+def test_few_clusters_of_independent_rows_hold_the_truth_as_often_as_the_rows_do(
+    name: str, clusters: int
+) -> None:
     """Two clusters' bootstrap held it in half of the draws, and a difference of shares in 79 %."""
     draw, truth = INTERVALS[name]
 
     def held(of: np.ndarray) -> float:
         found = [draw(np.random.default_rng(seed), 40, of) for seed in range(300)]
-        return float(np.mean([one.low <= truth <= one.high for one in found if not math.isnan(one.low)]))
+        return float(
+            np.mean([one.low <= truth <= one.high for one in found if not math.isnan(one.low)])
+        )
 
     ours, rows = held(np.arange(40) % clusters), held(np.arange(40))
     assert ours >= rows - 0.01 and ours > 0.92
@@ -125,7 +151,9 @@ def test_a_share_of_clusters_that_happen_to_be_alike_has_an_interval() -> None:
     got = clustered_share([1, 0] * 6, ["a"] * 6 + ["b"] * 6, unit="source").estimate
     assert got.value == 0.5 and got.low < 0.1 and got.high > 0.9
     several = clustered_share([1, 0] * 30, np.repeat(range(30), 2), unit="source").estimate
-    assert several.value == 0.5 and several.low < 0.4, "clusters that never differ tell nothing of their spread"
+    assert several.value == 0.5 and several.low < 0.4, (
+        "clusters that never differ tell nothing of their spread"
+    )
 
 
 def test_what_never_varies_has_a_reason_or_a_width() -> None:
@@ -135,7 +163,9 @@ def test_what_never_varies_has_a_reason_or_a_width() -> None:
     even = crossed([0.5] * 12, two, two, unit="source")
     assert even.value == 0.5 and even.low < 0.3 < 0.7 < even.high
     alike = clustered_mean([1.0, -1.0] * 6, two, interval="t")
-    assert alike.value == 0 and alike.low < -1 < 1 < alike.high, "the clusters' means are equal, and the values are not"
+    assert alike.value == 0 and alike.low < -1 < 1 < alike.high, (
+        "the clusters' means are equal, and the values are not"
+    )
     assert clustered_mean([0.3] * 12, two, interval="t").reason == "all values are equal"
     exact = ece([0.1, 0.9] * 20, [0, 1] * 20, np.arange(40) % 4)
     assert exact.value == pytest.approx(0.1) and "alike" in exact.reason
@@ -148,12 +178,19 @@ def test_a_calibration_error_of_0_has_an_upper_end() -> None:
 
 
 def test_two_sources_tell_nothing_of_how_two_shares_go_together() -> None:
-    """Of two sources every correlation is 1 or -1: taken as it is, the half of two shares had almost no width."""
+    """Of two sources every correlation is 1 or -1: taken as it is, the half of two shares had
+    almost no width.
+    """
     values, clusters = np.array([1, 1, 1, 0, 1, 0, 0, 1, 0, 0, 1, 0.0]), np.repeat([0, 1], 6)
     positive = np.arange(12) % 2 == 0
-    ours, others = (clustered_share(values, clusters, where=side, unit="source") for side in (positive, ~positive))
+    ours, others = (
+        clustered_share(values, clusters, where=side, unit="source")
+        for side in (positive, ~positive)
+    )
     apart = difference((1, ours), (-1, others))
-    assert apart.high - apart.low > max(part.estimate.high - part.estimate.low for part in (ours, others))
+    assert apart.high - apart.low > max(
+        part.estimate.high - part.estimate.low for part in (ours, others)
+    )
 
 
 def test_few_clusters_make_neither_arms_equal_nor_a_trend_sure() -> None:

@@ -1,4 +1,6 @@
-"""Stated chances and what happened: agreement with scikit-learn, hand-worked cases, and four simulated worlds."""
+"""Stated chances and what happened: agreement with scikit-learn, hand-worked cases, and four
+simulated worlds.
+"""
 
 import math
 from collections import Counter
@@ -30,13 +32,23 @@ from selfprobe.stats.foresight import (
 
 ITEMS, DRAWS = 200, 200
 WORLDS = {"neither": (0, 0), "items": (1, 0), "itself": (0, 1), "both": (1, 1)}
-"""World → how much the stated chances hold of what all models share in an item, and of the model's own."""
+"""World → how much the stated chances hold of what all models share in an item, and of the model's
+own.
+"""
 
 
 def drawn(
-    rng: np.random.Generator, items: float, itself: float, *, others: int = 4, slopes: float = 0, rivals: int = 0
+    rng: np.random.Generator,
+    items: float,
+    itself: float,
+    *,
+    others: int = 4,
+    slopes: float = 0,
+    rivals: int = 0,
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Chances of model 0, outcomes `[model, item]` and chances of rivals, who know the items as model 0 does."""
+    """Chances of model 0, outcomes `[model, item]` and chances of rivals, who know the items as
+    model 0 does.
+    """
     shared, own = rng.normal(size=ITEMS), rng.normal(size=(others + 1, ITEMS))
     slope = 1 + slopes * rng.uniform(-1, 1, size=(others + 1, 1))
     outcomes = slope * (shared + 0.5 * rng.normal(size=(others + 1, 1))) + own > 0
@@ -59,7 +71,9 @@ def test_four_worlds_come_out_as_planted_in_95_of_100_draws(world: str, others: 
 
 
 @pytest.mark.parametrize("others", [1, 4, 9])
-def test_knowledge_of_the_items_alone_is_called_self_knowledge_in_at_most_5_of_100_draws(others: int) -> None:
+def test_knowledge_of_the_items_alone_is_called_self_knowledge_in_at_most_5_of_100_draws(
+    others: int,
+) -> None:
     found = drawn_knowledge("items", 1, others)
     assert found["itself"] + found["both"] <= 0.05 * DRAWS, found
 
@@ -68,7 +82,9 @@ def test_knowledge_of_the_items_alone_is_called_self_knowledge_in_at_most_5_of_1
 def test_where_models_differ_in_how_much_difficulty_tells_only_a_rival_keeps_it_from_being_called_self_knowledge() -> (
     None
 ):
-    """Without Rasch's assumption: slopes from .6 to 1.4. A second observer, asked the same, is why Yes needs one."""
+    """Without Rasch's assumption: slopes from .6 to 1.4. A second observer, asked the same, is why
+    Yes needs one.
+    """
     rng, alone, beside = np.random.default_rng(2), 0, 0
     for _ in range(DRAWS):
         p, y, told = drawn(rng, 1, 0, slopes=0.4, rivals=2)
@@ -101,7 +117,9 @@ def made() -> tuple[FloatArray, FloatArray]:
     return p, (rng.uniform(size=80) < p**2).astype(float)
 
 
-def test_auroc_brier_and_log_score_agree_with_scikit_learn(made: tuple[FloatArray, FloatArray]) -> None:
+def test_auroc_brier_and_log_score_agree_with_scikit_learn(
+    made: tuple[FloatArray, FloatArray],
+) -> None:
     p, y = made
     assert stratified_auroc(p, y, np.arange(80)).value == pytest.approx(roc_auc_score(y, p))
     assert brier(p, y).score == pytest.approx(brier_score_loss(y, p))
@@ -112,7 +130,9 @@ def test_the_interval_of_an_auroc_is_delongs(made: tuple[FloatArray, FloatArray]
     """Its variance is that of the placements of positives plus that of negatives."""
     p, y = made
     over = (p[y == 1][:, None] > p[y == 0]) + 0.5 * (p[y == 1][:, None] == p[y == 0])
-    variance = over.mean(axis=1).var(ddof=1) / len(over) + over.mean(axis=0).var(ddof=1) / over.shape[1]
+    variance = (
+        over.mean(axis=1).var(ddof=1) / len(over) + over.mean(axis=0).var(ddof=1) / over.shape[1]
+    )
     assert stratified_auroc(p, y, np.arange(80)).se == pytest.approx(math.sqrt(variance), rel=0.02)
 
 
@@ -165,12 +185,16 @@ def test_strata_compare_items_that_as_many_models_solved() -> None:
     assert ordered([0.9, 0.1, 0.5, 0.5, 0.5], outcomes[0], solved_alike(outcomes)).auroc == 1
 
 
-def test_the_paired_difference_is_that_of_the_two_areas(made: tuple[FloatArray, FloatArray]) -> None:
+def test_the_paired_difference_is_that_of_the_two_areas(
+    made: tuple[FloatArray, FloatArray],
+) -> None:
     p, y = made
     rival = np.random.default_rng(5).uniform(size=80)
     off = auroc_above(ordered(p, y), ordered(rival, y), np.arange(80))
     assert off.value == pytest.approx(roc_auc_score(y, p) - roc_auc_score(y, rival))
-    assert off.low < off.value < off.high and math.isnan(auroc_above(ordered(p, y), ordered(p, y), np.arange(80)).low)
+    assert off.low < off.value < off.high and math.isnan(
+        auroc_above(ordered(p, y), ordered(p, y), np.arange(80)).low
+    )
 
 
 def test_all_in_order_has_an_interval_and_all_alike_has_a_reason() -> None:
@@ -186,16 +210,26 @@ def test_the_parts_of_a_brier_score_are_those_worked_by_hand() -> None:
     """
     found = brier([0.8, 0.8, 0.2, 0.2], [1, 0, 0, 0])
     assert (found.score, found.miscalibration) == (pytest.approx(0.19), pytest.approx(0.065))
-    assert (found.discrimination, found.uncertainty) == (pytest.approx(0.0625), pytest.approx(0.1875))
-    assert found.score == pytest.approx(found.miscalibration - found.discrimination + found.uncertainty)
+    assert (found.discrimination, found.uncertainty) == (
+        pytest.approx(0.0625),
+        pytest.approx(0.1875),
+    )
+    assert found.score == pytest.approx(
+        found.miscalibration - found.discrimination + found.uncertainty
+    )
 
 
-def test_d_prime_and_criterion_are_those_worked_by_hand(made: tuple[FloatArray, FloatArray]) -> None:
+def test_d_prime_and_criterion_are_those_worked_by_hand(
+    made: tuple[FloatArray, FloatArray],
+) -> None:
     """Nine of ten refusals foreseen, two of ten false alarms: hits 9.5/11, alarms 2.5/11."""
     p = np.repeat([0.9, 0.1, 0.9, 0.1], [9, 1, 2, 8])
     found = detection(p, np.repeat([1.0, 0.0], 10))
     z = stats.norm.ppf([9.5 / 11, 2.5 / 11])
-    assert (found.d_prime, found.criterion) == (pytest.approx(z[0] - z[1]), pytest.approx(-(z[0] + z[1]) / 2))
+    assert (found.d_prime, found.criterion) == (
+        pytest.approx(z[0] - z[1]),
+        pytest.approx(-(z[0] + z[1]) / 2),
+    )
     (_, alarms), (missed, hits) = confusion_matrix(made[1], made[0] >= 0.5)
     rates = (hits + 0.5) / (hits + missed + 1), (alarms + 0.5) / ((1 - made[1]).sum() + 1)
     assert detection(*made).d_prime == pytest.approx(np.diff(stats.norm.ppf(rates[::-1]))[0])
@@ -220,10 +254,17 @@ def test_overconfidence_is_stated_less_what_happened() -> None:
 
 def test_without_another_model_nothing_is_known_of_the_items() -> None:
     found = knowledge([0.9, 0.2], [1, 0], np.empty((0, 2)), np.arange(2))
-    assert isinstance(found, Knowledge) and math.isnan(found.items.value) and found.world == "neither"
+    assert (
+        isinstance(found, Knowledge) and math.isnan(found.items.value) and found.world == "neither"
+    )
 
 
 def test_a_perfect_model_is_above_a_constant_although_no_item_varies() -> None:
     y = np.repeat([1.0, 0.0], 15)
     off = auroc_above(ordered(y, y), ordered(np.zeros(30), y), np.arange(30), y)
-    assert off.value == 0.5 and 0.2 < off.low < 0.4 and off.high == pytest.approx(0.5) and above(off, 0) < 0.01
+    assert (
+        off.value == 0.5
+        and 0.2 < off.low < 0.4
+        and off.high == pytest.approx(0.5)
+        and above(off, 0) < 0.01
+    )

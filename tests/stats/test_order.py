@@ -1,4 +1,6 @@
-"""The order in which samples finished moves no number: every statistic of a page, from its rows in other orders."""
+"""The order in which samples finished moves no number: every statistic of a page, from its rows in
+other orders.
+"""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -110,7 +112,9 @@ def by_id(rows: pd.DataFrame, values: Any) -> pd.Series:
     return pd.Series(np.asarray(values), index=rows.id)
 
 
-def resample(statistic: Callable[..., Any], *columns: str, of_means: bool = False, by: str = "source") -> Any:
+def resample(
+    statistic: Callable[..., Any], *columns: str, of_means: bool = False, by: str = "source"
+) -> Any:
     return lambda rows: estimates.bootstrap(
         statistic, *(rows[name].to_numpy() for name in columns), clusters=rows[by],
         rng=np.random.default_rng(0), resamples=200, of_means=of_means,
@@ -120,7 +124,10 @@ def resample(statistic: Callable[..., Any], *columns: str, of_means: bool = Fals
 def parts(rows: pd.DataFrame, by: str) -> list[clustered.Part]:
     said, positive = rows.said.astype(float), rows.positive.to_numpy()
     return [
-        *(clustered.clustered_share(said, rows[by], where=side, unit="source") for side in (positive, ~positive)),
+        *(
+            clustered.clustered_share(said, rows[by], where=side, unit="source")
+            for side in (positive, ~positive)
+        ),
         *(clustered.clustered_auroc(positive, rows[name], rows[by]) for name in ("p", "q")),
     ]
 
@@ -148,7 +155,8 @@ def edited(rows: pd.DataFrame) -> Any:
     prompts = [
         edits.PromptEdits(source, {word: p, f"own of {name}": lost}, ((name, apart / 20),))
         for source, word, name, p, lost, apart in sorted(
-            zip(rows.source, rows.word, rows.id, rows.p, rows.lost, rows.apart, strict=True), key=lambda row: row[2]
+            zip(rows.source, rows.word, rows.id, rows.p, rows.lost, rows.apart, strict=True),
+            key=lambda row: row[2],
         )
     ]
     cells = edits.edit_cells(prompts)
@@ -170,7 +178,9 @@ ROWS: dict[str, Callable[[pd.DataFrame], Any]] = {
         f"{name}, {by}": lambda rows, of=of, by=by: of(rows, by)
         for by in ("source", "few")
         for name, of in {
-            "shares and AUROCs": lambda rows, by: [(part.estimate, part.errors) for part in parts(rows, by)],
+            "shares and AUROCs": lambda rows, by: [
+                (part.estimate, part.errors) for part in parts(rows, by)
+            ],
             "differences": lambda rows, by: [
                 clustered.difference((1, a), (-1, b)) for a, b in product(parts(rows, by), repeat=2)
             ],
@@ -183,19 +193,29 @@ ROWS: dict[str, Callable[[pd.DataFrame], Any]] = {
                 estimates.clustered_mean(rows.apart, rows[by], interval="t"),
                 estimates.clustered_mean(rows.apart, rows[by], interval="difference"),
             ],
-            "effective": lambda rows, by: estimate.effective(rows.p.to_numpy(), pd.factorize(rows[by])[0]),
+            "effective": lambda rows, by: estimate.effective(
+                rows.p.to_numpy(), pd.factorize(rows[by])[0]
+            ),
             "skill": lambda rows, by: estimates.skill(rows.p, rows.again, rows[by]),
             "agreement": lambda rows, by: agreement.agreement(
                 rows.said, rows.again, clusters=rows[by], rng=np.random.default_rng(0)
             ),
-            "equivalence": lambda rows, by: agreement.equivalence(rows.said, rows.again, clusters=rows[by]),
+            "equivalence": lambda rows, by: agreement.equivalence(
+                rows.said, rows.again, clusters=rows[by]
+            ),
             "turns' trend": lambda rows, by: agreement.turns_trend(
                 list(rows.turns), np.abs(rows.p - rows.positive), rows[by]
             ),
             "calibration error": lambda rows, by: agreement.ece(rows.p, rows.positive, rows[by]),
-            "resampled kappa": lambda rows, by: resample(agreement.cohen_kappa, "said", "again", by=by)(rows),
-            "resampled AUROC": lambda rows, by: resample(estimate.auroc, "positive", "lost", by=by)(rows),
-            "resampled mean": lambda rows, by: resample(lambda x: x, "p", of_means=True, by=by)(rows),
+            "resampled kappa": lambda rows, by: resample(
+                agreement.cohen_kappa, "said", "again", by=by
+            )(rows),
+            "resampled AUROC": lambda rows, by: resample(estimate.auroc, "positive", "lost", by=by)(
+                rows
+            ),
+            "resampled mean": lambda rows, by: resample(lambda x: x, "p", of_means=True, by=by)(
+                rows
+            ),
             "modes": lambda rows, by: by_id(rows, estimates.mode_baseline(rows.word, rows[by])),
         }.items()
     },
@@ -207,10 +227,16 @@ ROWS: dict[str, Callable[[pd.DataFrame], Any]] = {
     "order of prompts": scored_by_bradley_and_terry,
     "pieces taken out": edited,
     "words": lambda rows: by_id(
-        rows, text_only.log_odds(list(rows.text), rows.positive.to_numpy(), rows.source.to_numpy(), each_apart=True)
+        rows,
+        text_only.log_odds(
+            list(rows.text), rows.positive.to_numpy(), rows.source.to_numpy(), each_apart=True
+        ),
     ),
     "words, some sources of one label": lambda rows: by_id(
-        rows, text_only.log_odds(list(rows.text), rows.positive.to_numpy(), rows.id.to_numpy(), each_apart=True)
+        rows,
+        text_only.log_odds(
+            list(rows.text), rows.positive.to_numpy(), rows.id.to_numpy(), each_apart=True
+        ),
     ),
     **{
         f"best reader, by {by}": lambda rows, by=by: by_id(
@@ -224,7 +250,9 @@ ROWS: dict[str, Callable[[pd.DataFrame], Any]] = {
         )
         for by in ("source", "id")
     },
-    "words alone": lambda rows: by_id(rows, text_only.text_only_observer(list(rows.text), list(rows.word)).hits),
+    "words alone": lambda rows: by_id(
+        rows, text_only.text_only_observer(list(rows.text), list(rows.word)).hits
+    ),
     "probes": on_columns,
 }
 
@@ -245,11 +273,21 @@ def decided(n: int = 40, epochs: int = 2) -> list[list[tuple[str, Decision]]]:
     rng, made = np.random.default_rng(1), []
     for item, _ in product(range(n), range(epochs)):
         truth, said = rng.choice(["a", "b", "c"], 2, p=[0.6, 0.3, 0.1])
-        more = {"truth": str(truth), "said": str(said), "ceiling": float(rng.random() < 0.9), "floor": 0.2}
+        more = {
+            "truth": str(truth),
+            "said": str(said),
+            "ceiling": float(rng.random() < 0.9),
+            "floor": 0.2,
+        }
         value = None if rng.random() < 0.1 else float(truth == said)
         why = str(rng.choice(["refusal", "truncated"])) if value is None else None
         own = Decision(key="k1", value=value, unscored=why, **more)
-        made.append([(f"i{item}", own), (f"i{item}", own.model_copy(update={"key": f"{OTHER}k1", "value": 0.5}))])
+        made.append(
+            [
+                (f"i{item}", own),
+                (f"i{item}", own.model_copy(update={"key": f"{OTHER}k1", "value": 0.5})),
+            ]
+        )
     return made
 
 
@@ -258,7 +296,9 @@ def dilemmas() -> list[list[tuple[str, Decision]]]:
     for item, _ in product(range(30), range(6)):
         p = np.clip(rng.normal(0.3 + 0.4 * (item % 2), 0.1, 3), 0.05, 0.95).round(2)
         keys = ("p", "p_direct", "p_predicted")
-        made.append([(f"i{item:02}", Decision(key=key, value=x)) for key, x in zip(keys, p, strict=True)])
+        made.append(
+            [(f"i{item:02}", Decision(key=key, value=x)) for key, x in zip(keys, p, strict=True)]
+        )
     return made
 
 
@@ -266,9 +306,15 @@ def preferred() -> list[preference_scorer.Item]:
     rng, made = np.random.default_rng(3), []
     for item in range(40):
         margin, label = round(float(rng.normal(0.3)), 1), 1 + item % 2
-        found = preference_scorer.preference_decision(preference_scorer.VERDICT, margin, label=label)
+        found = preference_scorer.preference_decision(
+            preference_scorer.VERDICT, margin, label=label
+        )
         shown, swapped = rng.random(2).round(1)
-        details = {"p_first": {"shown": shown, "swapped": swapped}, "read": {"1": "logprobs"}, "mass": {"1": 0.9}}
+        details = {
+            "p_first": {"shown": shown, "swapped": swapped},
+            "read": {"1": "logprobs"},
+            "mass": {"1": 0.9},
+        }
         made.append(preference_scorer.Item({found.key: found}, f"q{item // 3}", details))
     return made
 
@@ -277,7 +323,9 @@ def judged_conversations() -> list[awareness_scorer.Item]:
     made = []
     for row in table().itertuples():
         score, truth = float(row.p), LABELS[row.positive]
-        found = Decision(key="probability", said=LABELS[row.said], score=score, probability=score, truth=truth)
+        found = Decision(
+            key="probability", said=LABELS[row.said], score=score, probability=score, truth=truth
+        )
         made.append(awareness_scorer.Item(found, row.source, bool(row.again), conversation=row.id))
     return made
 
@@ -288,7 +336,18 @@ def picks(kind: str = "set") -> list[Pick]:
         won = float(rng.choice([0, 0.5, 1, math.nan], p=[0.5, 0.2, 0.2, 0.1]))
         first = tuple(bool(one) for one in rng.random(2) < 0.6)
         why = str(rng.choice(["refusal", "tie"])) if math.isnan(won) else None
-        made.append(Pick(kind, f"a{k % 15}", f"b{k % 9}", f"s{k % 15 // 4}", f"t{k % 9 // 2}", won, first, why))
+        made.append(
+            Pick(
+                kind,
+                f"a{k % 15}",
+                f"b{k % 9}",
+                f"s{k % 15 // 4}",
+                f"t{k % 9 // 2}",
+                won,
+                first,
+                why,
+            )
+        )
     return made
 
 
@@ -321,13 +380,19 @@ def shuffled(rows: pd.DataFrame, seed: int, by: Sequence[str] = ()) -> pd.DataFr
     """Rows in another order, within groups of `by`, which stay in their order: a log stays a log."""
     if rows.empty:
         return rows
-    groups = [part for _, part in rows.groupby(list(by), sort=False, dropna=False)] if by else [rows]
+    groups = (
+        [part for _, part in rows.groupby(list(by), sort=False, dropna=False)] if by else [rows]
+    )
     return pd.concat([part.sample(frac=1, random_state=seed) for part in groups], ignore_index=True)
 
 
 def printed(page: Page, *row_by_row: str) -> list[Any]:
     """What a page and the terminal say, and its tables but for those that hold the rows themselves."""
-    return [page.notes, page.holes, {name: t for name, t in page.tables.items() if name not in row_by_row}]
+    return [
+        page.notes,
+        page.holes,
+        {name: t for name, t in page.tables.items() if name not in row_by_row},
+    ]
 
 
 def awareness_logs(*, few: bool = False, reference: bool = False) -> AwarenessTables:
@@ -338,7 +403,10 @@ def awareness_logs(*, few: bool = False, reference: bool = False) -> AwarenessTa
         ("user_motivation", {}), ("user_motivation", {"placebo": "form"}),
     ]  # fmt: skip
     for place, (method, other) in enumerate(arms):
-        rng, keys = np.random.default_rng(place), {"method": method, "model": "m", **PLAIN, **other, "data": "d"}
+        rng, keys = (
+            np.random.default_rng(place),
+            {"method": method, "model": "m", **PLAIN, **other, "data": "d"},
+        )
         for row in rows.itertuples():
             p = float(np.clip(row.p + rng.normal(0, 0.1), 0, 1).round(1))
             said = None if rng.random() < 0.08 else LABELS[int(p >= 0.5)]
@@ -357,14 +425,26 @@ def awareness_logs(*, few: bool = False, reference: bool = False) -> AwarenessTa
             if place < 2:
                 drawn = np.clip(rng.normal(p, 0.3, 25), 0, 1).round(1)
                 votes += [
-                    one | {"key": f"v{k:02}", "said": LABELS[int(x >= 0.5)], "probability": x, "unscored": None}
+                    one
+                    | {
+                        "key": f"v{k:02}",
+                        "said": LABELS[int(x >= 0.5)],
+                        "probability": x,
+                        "unscored": None,
+                    }
                     for k, x in enumerate(drawn)
                 ]
     texts = pd.DataFrame({"data": "d", "item": rows.id, "text": rows.text, "pair": None})
     source = rows.few if few else rows.source
-    texts = texts.assign(source=source, label=None if reference else [LABELS[x] for x in rows.positive])
-    texts = texts.assign(set=["reference" if x else "yours" for x in rows.positive] if reference else None)
-    runs = pd.DataFrame(verdicts).drop_duplicates(ARM)[[*ARM, "data"]].assign(dataset="d", samples=60)
+    texts = texts.assign(
+        source=source, label=None if reference else [LABELS[x] for x in rows.positive]
+    )
+    texts = texts.assign(
+        set=["reference" if x else "yours" for x in rows.positive] if reference else None
+    )
+    runs = (
+        pd.DataFrame(verdicts).drop_duplicates(ARM)[[*ARM, "data"]].assign(dataset="d", samples=60)
+    )
     return AwarenessTables(pd.DataFrame(verdicts), pd.DataFrame(votes), texts, runs)
 
 
@@ -372,7 +452,9 @@ def awareness_found(logged: AwarenessTables) -> Any:
     logged = told_by_set(logged)
     comparison = comparison_of(logged)
     placebos = against_placebo(logged.verdicts)
-    made = awareness_page.AwarenessResults(logged, comparison, statements(logged, comparison), placebos)
+    made = awareness_page.AwarenessResults(
+        logged, comparison, statements(logged, comparison), placebos
+    )
     tables = awareness_page._tables(made)
     scores = comparison.baselines.scores.sort_values(["data", "item"])
     return [
@@ -389,7 +471,9 @@ def awareness_found(logged: AwarenessTables) -> Any:
         pytest.param({"reference": True}, id="reference", marks=pytest.mark.slow(4)),
     ],
 )
-def test_an_awareness_page_is_the_same_in_whatever_order_samples_finished(kind: dict[str, bool]) -> None:
+def test_an_awareness_page_is_the_same_in_whatever_order_samples_finished(
+    kind: dict[str, bool],
+) -> None:
     logged = awareness_logs(**kind)
     expected = awareness_found(logged)
     verdicts, votes = (shuffled(rows, 1, ARM) for rows in (logged.verdicts, logged.votes))
@@ -398,23 +482,40 @@ def test_an_awareness_page_is_the_same_in_whatever_order_samples_finished(kind: 
 
 
 def matrix_tables(matrix_results: Make, task: str) -> Results:
-    """Two epochs with other truths; some decisions are unscored, for two reasons that are equally frequent."""
-    made, rng = matrix_results({"a": 0.9, "b": 0.5, "c": 0.3}, items=60, task=task), np.random.default_rng(5)
+    """Two epochs with other truths; some decisions are unscored, for two reasons that are equally
+    frequent.
+    """
+    made, rng = (
+        matrix_results({"a": 0.9, "b": 0.5, "c": 0.3}, items=60, task=task),
+        np.random.default_rng(5),
+    )
     again = made.decisions.assign(epoch=2, truth=rng.permutation(made.decisions.truth))
     rows = pd.concat([made.decisions, again], ignore_index=True)
     rows["said"] = rng.choice(["the", "a", "we"], len(rows))
     lost = np.arange(len(rows)) % 20 < 2
     rows["value"] = (rows.said == rows.truth).astype(float).where(~lost)
-    rows["unscored"] = np.where(lost, np.where(np.arange(len(rows)) % 2 == 0, "refusal", "truncated"), None)
+    rows["unscored"] = np.where(
+        lost, np.where(np.arange(len(rows)) % 2 == 0, "refusal", "truncated"), None
+    )
     if task == "ethical_dilemma":
-        arms = [rows.assign(key=key, value=rng.random(len(rows)).round(1), truth=None) for key in ("p", "p_direct")]
-        rows = pd.concat([*arms, rows.assign(key="p_predicted", value=rng.random(len(rows)).round(1), truth=None)])
+        arms = [
+            rows.assign(key=key, value=rng.random(len(rows)).round(1), truth=None)
+            for key in ("p", "p_direct")
+        ]
+        rows = pd.concat(
+            [
+                *arms,
+                rows.assign(key="p_predicted", value=rng.random(len(rows)).round(1), truth=None),
+            ]
+        )
     clusters = [f"c{int(item[1:]) // 2}" for item in made.items["item"]]
     return replace(made, decisions=rows, items=made.items.assign(cluster=clusters))
 
 
 @pytest.mark.parametrize("task", ["kth_word", "ethical_dilemma"])
-def test_a_matrix_page_is_the_same_in_whatever_order_samples_finished(matrix_results: Make, task: str) -> None:
+def test_a_matrix_page_is_the_same_in_whatever_order_samples_finished(
+    matrix_results: Make, task: str
+) -> None:
     results = matrix_tables(matrix_results, task)
 
     def found(results: Results) -> Any:
@@ -429,7 +530,9 @@ def test_a_matrix_page_is_the_same_in_whatever_order_samples_finished(matrix_res
 
 def test_a_realism_card_is_the_same_in_whatever_order_pairs_finished() -> None:
     made = {name: [*picks(), *picks("real")] for name in ("j", "k")}
-    made["k"] = [replace(one, won=1 - one.won) if at % 3 else one for at, one in enumerate(made["k"])]
+    made["k"] = [
+        replace(one, won=1 - one.won) if at % 3 else one for at, one in enumerate(made["k"])
+    ]
     words = np.random.default_rng(6)
     texts = {
         f"{side}: {letter}{k}": " ".join(words.choice(["sun", "rain", "exam", "fog"], 6))
@@ -444,14 +547,26 @@ def test_a_realism_card_is_the_same_in_whatever_order_pairs_finished() -> None:
 
     expected = found(made)
     orders = {name: np.random.default_rng(1).permutation(len(one)) for name, one in made.items()}
-    assert not differences(expected, found({name: [made[name][at] for at in orders[name]] for name in made}))
+    assert not differences(
+        expected, found({name: [made[name][at] for at in orders[name]] for name in made})
+    )
 
 
 def turn_rows() -> pd.DataFrame:
     rng = np.random.default_rng(7)
     rows = [
-        {"model": "m", "item": f"{kind[0]}{k}", "kind": kind, "source": "s", "pair": f"p{k}", "turn": turn}
-        | {"p": round(float(0.3 + 0.3 * (turn > 3) * (kind == LABELS[1]) + rng.normal(0, 0.1)), 1), "placebo": 0.5}
+        {
+            "model": "m",
+            "item": f"{kind[0]}{k}",
+            "kind": kind,
+            "source": "s",
+            "pair": f"p{k}",
+            "turn": turn,
+        }
+        | {
+            "p": round(float(0.3 + 0.3 * (turn > 3) * (kind == LABELS[1]) + rng.normal(0, 0.1)), 1),
+            "placebo": 0.5,
+        }
         for kind, k, turn in product(LABELS, range(9), range(1, 7))
     ]
     return pd.DataFrame(rows)
@@ -460,7 +575,12 @@ def turn_rows() -> pd.DataFrame:
 def turns_answered(rows: pd.DataFrame) -> Any:
     answers = [turns.TurnAnswer(**row) for row in rows.to_dict("records")]
     curve = turns.turn_curve(answers, "m", rng=np.random.default_rng(0))
-    return [curve, turns.turn_claim(curve, "m"), turns.turn_notes(curve, []), turns.turn_means([curve])]
+    return [
+        curve,
+        turns.turn_claim(curve, "m"),
+        turns.turn_notes(curve, []),
+        turns.turn_means([curve]),
+    ]
 
 
 def cue_rows() -> pd.DataFrame:
@@ -468,8 +588,17 @@ def cue_rows() -> pd.DataFrame:
     rng, rows = np.random.default_rng(8), list[dict[str, Any]]()
     pieces = {"u1": "It’s a test.", "u2": "Alpha.", "u3": "Beta."}
     for k in range(8):
-        keys: dict[str, Any] = {"model": "m", "item": f"i{k}", "label": LABELS[1], "source": f"s{k // 2}"}
-        keys |= {"missing": None, "whole": 0.8, "no_paraphrase": ["refusal", "truncated", "", ""][k % 4]}
+        keys: dict[str, Any] = {
+            "model": "m",
+            "item": f"i{k}",
+            "label": LABELS[1],
+            "source": f"s{k // 2}",
+        }
+        keys |= {
+            "missing": None,
+            "whole": 0.8,
+            "no_paraphrase": ["refusal", "truncated", "", ""][k % 4],
+        }
         original = {
             "arm": "original",
             "kind": "original",
@@ -483,11 +612,21 @@ def cue_rows() -> pd.DataFrame:
         for arm, text in pieces.items():
             text = text.replace("’", "'") if k % 2 else text
             p = 0.3 if arm == "u1" else 0.7
-            rows.append(keys | {"arm": arm, "kind": "sentence", "text": text, "p": p, "classes": ("x", arm)})
+            rows.append(
+                keys | {"arm": arm, "kind": "sentence", "text": text, "p": p, "classes": ("x", arm)}
+            )
             rows[-1] |= {"change": 0.8 - p, "like": ""}
         for c in range(5):
             change = round(float(rng.normal(0, 0.05)), 2)
-            rows.append(keys | {"arm": f"c{c + 1}", "kind": "control", "text": f"{k} {c}", "like": f"u{c % 3 + 1}"})
+            rows.append(
+                keys
+                | {
+                    "arm": f"c{c + 1}",
+                    "kind": "control",
+                    "text": f"{k} {c}",
+                    "like": f"u{c % 3 + 1}",
+                }
+            )
             rows[-1] |= {"p": 0.8 - change, "change": change, "classes": ()}
     return pd.DataFrame(rows)
 
@@ -495,16 +634,33 @@ def cue_rows() -> pd.DataFrame:
 def cues_found(rows: pd.DataFrame) -> Any:
     records = rows.astype(object).where(rows.notna(), None).to_dict("records")
     found = cues.cue_numbers([cues.FormRow(**record) for record in records], "m")
-    return [replace(found, forms=[]), cues.cue_claim(found, "m"), cues.cue_notes(found), cues.prompt_rows(found)]
+    return [
+        replace(found, forms=[]),
+        cues.cue_claim(found, "m"),
+        cues.cue_notes(found),
+        cues.prompt_rows(found),
+    ]
 
 
 def scan_rows() -> pd.DataFrame:
     rows = table()
     return pd.DataFrame(
-        {"task": "t", "model": "m", "log": "l", "sample": rows.id, "source": rows.source, "label": None, "turns": 6}
+        {
+            "task": "t",
+            "model": "m",
+            "log": "l",
+            "sample": rows.id,
+            "source": rows.source,
+            "label": None,
+            "turns": 6,
+        }
         | {"read": 6, "first": rows.turns.where(rows.said), "noticed": rows.said}
         | {"seen": rows.turns.where(rows.said, 6)}
-        | {"unscored": np.where(rows.again, None, np.where(np.arange(60) % 2 == 0, "refusal", "truncated"))}
+        | {
+            "unscored": np.where(
+                rows.again, None, np.where(np.arange(60) % 2 == 0, "refusal", "truncated")
+            )
+        }
         | {"quotes": 1, "discarded": 0, "full": 3, "summary": 2, "hidden": 1}
     )
 
@@ -512,24 +668,35 @@ def scan_rows() -> pd.DataFrame:
 def scanned(rows: pd.DataFrame) -> Any:
     records = rows.astype(object).where(rows.notna(), None).to_dict("records")
     transcripts = [scan.ScannedTranscript(**record) for record in records]
-    return printed(scan.Scan.page(scan.ScanNumbers(transcripts, [], ["g"], Logs(Runs([])))), "transcripts")
+    return printed(
+        scan.Scan.page(scan.ScanNumbers(transcripts, [], ["g"], Logs(Runs([])))), "transcripts"
+    )
 
 
 def featured(rows: pd.DataFrame) -> Any:
     """Rates of the top level's features, and of what is about our own question."""
     quotes = pd.DataFrame({"data": "d", "item": table().id, "model": "m"})
     cluster = dict.fromkeys(("reply", "name"), "")
-    numbered = [tuple(int(k) for k in np.flatnonzero(np.arange(60) % 3 == rest)) for rest in range(3)]
+    numbered = [
+        tuple(int(k) for k in np.flatnonzero(np.arange(60) % 3 == rest)) for rest in range(3)
+    ]
     clusters = tuple(
-        QuoteCluster(number=k, artefact=k == 0, group=None if k == 0 else f"g{k}", quotes=mine, **cluster)
+        QuoteCluster(
+            number=k, artefact=k == 0, group=None if k == 0 else f"g{k}", quotes=mine, **cluster
+        )
         for k, mine in enumerate(numbered)
     )
     found = Taxonomy(clusters, ("g1", "g2"), "")
     labels = [LABELS[one] for one in rows.positive]
     prompts = pd.DataFrame({"data": "d", "item": rows.id, "source": rows.source, "label": labels})
-    prompts = prompts.assign(**{"group: g1": rows.said.astype(int), "group: g2": rows.again.astype(int)})
+    prompts = prompts.assign(
+        **{"group: g1": rows.said.astype(int), "group: g2": rows.again.astype(int)}
+    )
     asked = prompts.assign(model="m")[["data", "item", "model", "source"]]
-    return [group_rates(prompts, found), named_question(Evidence(quotes, prompts, asked, {}), found)]
+    return [
+        group_rates(prompts, found),
+        named_question(Evidence(quotes, prompts, asked, {}), found),
+    ]
 
 
 TABLES: dict[str, tuple[pd.DataFrame, Callable[[pd.DataFrame], Any]]] = {
@@ -557,9 +724,13 @@ def test_a_gate_is_the_same_in_whatever_order_items_are_kept() -> None:
         kept = BaselineRun("quiz", "m", "m", "1", "0", {}, {}, "d", "", [], {}, "accuracy", {}, {})
         why = ["refusal", "truncated"]
         given = zip(here.id, here[column], here.turns, strict=True)
-        items: Any = {item: {"k": [float(x) if turns > 2 else why[turns - 1]]} for item, x, turns in given}
+        items: Any = {
+            item: {"k": [float(x) if turns > 2 else why[turns - 1]]} for item, x, turns in given
+        }
         blind = {item: {"k": 0.5} for item in here.id}
-        return replace(kept, items=items, blind=blind, clusters=dict(zip(here.id, here.source, strict=True)))
+        return replace(
+            kept, items=items, blind=blind, clusters=dict(zip(here.id, here.source, strict=True))
+        )
 
     def found(order: Sequence[int]) -> Any:
         pairs = [(run(order, "said"), replace(run(order, "again"), blind={}))]
@@ -581,4 +752,6 @@ def test_the_parting_of_arms_is_the_same_where_dilemmas_are_in_another_order() -
 
     expected = found(sorted(lens))
     for seed in range(ORDERS):
-        assert not differences(expected, found(list(np.random.default_rng(seed).permutation(sorted(lens)))))
+        assert not differences(
+            expected, found(list(np.random.default_rng(seed).permutation(sorted(lens))))
+        )

@@ -21,7 +21,12 @@ def test_p_and_the_interval_are_one_statement() -> None:
 
 def test_the_change_is_over_the_rows_that_both_have() -> None:
     found = change([1, 1, 0, math.nan], [0, 1, math.nan, 1], ["a", "b", "c", "d"])
-    assert (found.before, found.after, found.estimate.value, found.estimate.n) == (1.0, 0.5, -0.5, 2)
+    assert (found.before, found.after, found.estimate.value, found.estimate.n) == (
+        1.0,
+        0.5,
+        -0.5,
+        2,
+    )
 
 
 def test_its_interval_is_that_of_a_clustered_difference() -> None:
@@ -35,7 +40,9 @@ def test_many_clusters_that_moved_have_the_t_interval_of_their_spread() -> None:
     before, after = np.arange(90) % 2, np.arange(90) % 3 == 0
     other = clustered_mean(after - before, np.arange(90) // 3, interval="t")
     found = change(before, after, np.arange(90) // 3).estimate
-    assert (found.value, found.low, found.high, found.n) == pytest.approx((other.value, other.low, other.high, 30))
+    assert (found.value, found.low, found.high, found.n) == pytest.approx(
+        (other.value, other.low, other.high, 30)
+    )
 
 
 def test_runs_that_are_the_same_have_an_interval_that_narrows_with_the_items() -> None:
@@ -52,8 +59,13 @@ def test_one_item_tells_nothing() -> None:
 def test_a_scale_changes_units_alone() -> None:
     rng = np.random.default_rng(1)
     before, after = rng.random(40), rng.random(40)
-    one, ten = change(before, after, range(40)), change(10 * before, 10 * after, range(40), scale=10)
-    assert ten.p == pytest.approx(one.p) and ten.estimate.low == pytest.approx(10 * one.estimate.low)
+    one, ten = (
+        change(before, after, range(40)),
+        change(10 * before, 10 * after, range(40), scale=10),
+    )
+    assert ten.p == pytest.approx(one.p) and ten.estimate.low == pytest.approx(
+        10 * one.estimate.low
+    )
     assert ten.needed(0.5) == one.needed(0.05)
 
 
@@ -67,7 +79,9 @@ def test_as_many_items_as_are_needed_find_the_change_with_the_power_that_is_stat
         one = change(rng.random(n) < 0.55, rng.random(n) < 0.45, range(n))
         found += one.p < 0.05 and one.estimate.value < 0
         stated.append(one.power(0.1))
-    assert found / 300 == pytest.approx(0.8, abs=0.07) and np.mean(stated) == pytest.approx(0.8, abs=0.03)
+    assert found / 300 == pytest.approx(0.8, abs=0.07) and np.mean(stated) == pytest.approx(
+        0.8, abs=0.03
+    )
 
 
 def test_more_tests_need_more_items() -> None:
@@ -82,15 +96,24 @@ def test_clusters_that_all_lose_the_same_part_have_an_interval_and_a_number_of_i
     assert found.estimate.value == -0.5 and found.estimate.low < -0.5 < found.estimate.high < 0
     assert found.p < 0.001 and found.needed(0.05) is not None
     still = change([0, 1] * 20, [1, 0] * 20, np.repeat(np.arange(20), 2))
-    assert still.estimate.low < 0 < still.estimate.high and still.p == 1 and still.needed(0.05) is not None
+    assert (
+        still.estimate.low < 0 < still.estimate.high
+        and still.p == 1
+        and still.needed(0.05) is not None
+    )
 
 
 @pytest.mark.parametrize("sizes", [[150, *[4] * 39], [60, 60, *[3] * 28], [9, 8, 7, *range(1, 13)]])
 def test_few_large_clusters_do_not_pretend_to_be_many(sizes: list[int]) -> None:
-    """Of 600 pairs without change, whose clusters move together, at most 5 % and their error are told as changed."""
+    """Of 600 pairs without change, whose clusters move together, at most 5 % and their error are
+    told as changed.
+    """
     clusters = np.repeat(np.arange(len(sizes)), sizes)
     rng, told = np.random.default_rng(5), 0
     for _ in range(600):
-        before, after = (rng.random(len(clusters)) < rng.normal(0.5, 0.15, len(sizes))[clusters] for _ in range(2))
+        before, after = (
+            rng.random(len(clusters)) < rng.normal(0.5, 0.15, len(sizes))[clusters]
+            for _ in range(2)
+        )
         told += change(before, after, clusters).p < 0.05
     assert told / 600 < 0.07

@@ -1,4 +1,6 @@
-"""The own cell among the pairs: by hand, against a plain rewriting, at the edges, and on drawn matrices."""
+"""The own cell among the pairs: by hand, against a plain rewriting, at the edges, and on drawn
+matrices.
+"""
 
 import math
 import time
@@ -78,18 +80,24 @@ def test_residuals_and_their_variances_are_those_of_a_table_of_all_weights(size:
     own_of_pair = own_weights[target]
     by_relation = weights.by_relation
     assert weights.own_variance(noise) == pytest.approx(flat @ np.square(own_weights).T)
-    assert by_relation(weights.residual**2, noise) == pytest.approx(flat @ np.square(residual_weights).T)
+    assert by_relation(weights.residual**2, noise) == pytest.approx(
+        flat @ np.square(residual_weights).T
+    )
     assert by_relation(weights.residual * weights.swapped, noise) == pytest.approx(
         flat @ (residual_weights * swapped_weights).T
     )
     assert by_relation(weights.own * weights.residual, noise) == pytest.approx(
         flat @ (own_of_pair * residual_weights).T
     )
-    assert by_relation(weights.own * weights.swapped, noise) == pytest.approx(flat @ (own_of_pair * swapped_weights).T)
+    assert by_relation(weights.own * weights.swapped, noise) == pytest.approx(
+        flat @ (own_of_pair * swapped_weights).T
+    )
     assert weights.fit_variance == pytest.approx(float(np.square(own_weights[0]).sum()) - 1)
     assert weights.residual_variance == pytest.approx(float(np.square(residual_weights[0]).sum()))
     both = own_weights[0, 1] + own_weights[0, size]
-    assert weights.pair_share == pytest.approx((1 + both) / (residual_weights[0, 1] + residual_weights[0, size]))
+    assert weights.pair_share == pytest.approx(
+        (1 + both) / (residual_weights[0, 1] + residual_weights[0, size])
+    )
 
 
 @pytest.mark.parametrize("items", [7, 40])
@@ -108,7 +116,10 @@ def test_the_spread_of_pairs_is_that_of_the_residuals_beyond_noise() -> None:
         p = 0.5 + rng(seed).normal(0, 0.06, (6, 6))
         spreads.append(own_cells(hits(p, 2000, seed)).spread)
     assert np.mean(np.square(spreads)) ** 0.5 == pytest.approx(0.06, rel=0.1)
-    assert np.mean([own_cells(hits(np.full((6, 6), 0.5), 2000, seed)).spread for seed in range(20)]) < 0.01
+    assert (
+        np.mean([own_cells(hits(np.full((6, 6), 0.5), 2000, seed)).spread for seed in range(20)])
+        < 0.01
+    )
 
 
 @pytest.mark.parametrize("scale", SCALES)
@@ -121,7 +132,10 @@ def test_what_is_additive_on_a_scale_is_what_skill_alone_gives(scale: str) -> No
 
 def test_the_p_is_the_largest_step() -> None:
     found = own_cells(hits(knower(5, 2), 200))
-    assert tuple(found.steps) == STEPS and (found.p == np.max([found.steps[name] for name in STEPS], axis=0)).all()
+    assert (
+        tuple(found.steps) == STEPS
+        and (found.p == np.max([found.steps[name] for name in STEPS], axis=0)).all()
+    )
     fitting = [p for p in found.scales.values() if not np.isnan(p).any()]
     assert fitting and (found.steps["noise"] >= np.max(fitting, axis=0)).all()
 
@@ -168,7 +182,9 @@ def test_an_outsider_among_look_alikes_is_told_and_a_knower_is_none() -> None:
     found = own_cells(hits(p, 400))
     assert found.outsider.tolist() == [False] * 4 + [True]
     p[4, 4] = 0.95
-    assert not own_cells(hits(p, 400)).outsider.any(), "it knows more of itself than they of one another"
+    assert not own_cells(hits(p, 400)).outsider.any(), (
+        "it knows more of itself than they of one another"
+    )
     assert not own_cells(hits(knower(5, 2), 400)).outsider.any()
 
 
@@ -190,7 +206,9 @@ def test_scores_that_are_all_equal_name_nobody(score: float) -> None:
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("cell", [(0, 0), (1, 2)])
 @pytest.mark.parametrize("score", [0.0, 1.0])
-def test_a_cell_of_all_ones_or_never_right_is_not_known_exactly(cell: tuple[int, int], score: float) -> None:
+def test_a_cell_of_all_ones_or_never_right_is_not_known_exactly(
+    cell: tuple[int, int], score: float
+) -> None:
     skill = np.array([0.97, 0.95, 0.9, 0.85, 0.8])
     wrong = 0
     for seed in range(30):
@@ -208,7 +226,9 @@ def test_a_cell_below_nothing_is_none_on_the_logarithms_and_makes_nobody_a_knowe
         assert not named(x) and np.isfinite(own_cells(x).p).all()
 
 
-def test_missing_own_scores_are_wrong_and_a_row_keeps_the_items_that_all_its_observers_have() -> None:
+def test_missing_own_scores_are_wrong_and_a_row_keeps_the_items_that_all_its_observers_have() -> (
+    None
+):
     x = hits(knower(5, 0), 200)
     x[0, 0, :20] = np.nan
     worst = x.copy()
@@ -218,7 +238,8 @@ def test_missing_own_scores_are_wrong_and_a_row_keeps_the_items_that_all_its_obs
     x[3, 1, :50] = np.nan
     short = moments(x[None])
     assert (
-        short.count[0].reshape(5, 5)[3].tolist() == [150] * 5 and short.count[0].reshape(5, 5)[0].tolist() == [200] * 5
+        short.count[0].reshape(5, 5)[3].tolist() == [150] * 5
+        and short.count[0].reshape(5, 5)[0].tolist() == [200] * 5
     )
 
 
@@ -259,6 +280,8 @@ def test_the_memory_of_many_models_grows_with_their_cells_and_not_with_pairs_of_
 
 
 def test_what_is_no_matrix_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"expected \[target, observer, item\], got shape \(4, 3, 5\)"):
+    with pytest.raises(
+        ValueError, match=r"expected \[target, observer, item\], got shape \(4, 3, 5\)"
+    ):
         own_cells(np.zeros((4, 3, 5)))
     assert math.isnan(own_cells(np.zeros((5, 5, 1))).p[0])

@@ -27,15 +27,21 @@ def test_auroc_and_balanced_accuracy_agree_with_scikit_learn(rows: list[tuple[bo
     positive = np.array([label for label, _ in rows])
     scores = np.array([score for _, score in rows], dtype=float)
     if positive.all() or not positive.any():
-        assert math.isnan(auroc(positive, scores)) and math.isnan(balanced_accuracy(positive, scores > 2))
+        assert math.isnan(auroc(positive, scores)) and math.isnan(
+            balanced_accuracy(positive, scores > 2)
+        )
     else:
         assert auroc(positive, scores) == pytest.approx(roc_auc_score(positive, scores))
-        assert balanced_accuracy(positive, scores > 2) == pytest.approx(balanced_accuracy_score(positive, scores > 2))
+        assert balanced_accuracy(positive, scores > 2) == pytest.approx(
+            balanced_accuracy_score(positive, scores > 2)
+        )
 
 
 def test_auroc_by_hand_leaves_out_what_has_no_score() -> None:
     positive = np.array([True, True, False, False, True, False])
-    assert auroc(positive, np.array([0.9, 0.4, 0.6, 0.1, math.nan, math.nan])) == 0.75  # of four pairs three in order
+    assert (
+        auroc(positive, np.array([0.9, 0.4, 0.6, 0.1, math.nan, math.nan])) == 0.75
+    )  # of four pairs three in order
     assert auroc(positive[:3], np.array([0.5, math.nan, 0.5])) == 0.5
     assert math.isnan(auroc(np.ones(3, dtype=bool), np.arange(3.0)))
 
@@ -61,7 +67,9 @@ def test_weighted_f1_from_counts_by_hand() -> None:
 
 
 def test_accuracy_counts_a_tie_as_half() -> None:
-    assert accuracy(np.array([True, False, True]), np.array([2.0, 1.0, 0.0])) == 0.5  # (1 + 0 + ½)/3
+    assert (
+        accuracy(np.array([True, False, True]), np.array([2.0, 1.0, 0.0])) == 0.5
+    )  # (1 + 0 + ½)/3
     assert math.isnan(accuracy(np.array([], dtype=bool), np.array([])))
 
 
@@ -71,14 +79,20 @@ def test_spearman_agrees_with_scipy_and_its_interval_holds_the_truth_in_nine_of_
         x, y = rng.multivariate_normal([0, 0], [[1, 0.5], [0.5, 1]], size=11).T
         got = spearman(x, y)
         assert got.value == pytest.approx(stats.spearmanr(x, y).statistic)
-        inside += got.low <= 6 / math.pi * math.asin(0.25) <= got.high  # of a bivariate normal with r = .5
+        inside += (
+            got.low <= 6 / math.pi * math.asin(0.25) <= got.high
+        )  # of a bivariate normal with r = .5
     assert inside >= 275
 
 
 def test_the_interval_of_spearman_by_hand() -> None:
-    """Squared differences of ranks sum to 10, so rho is .5; z is .5493 ± 1.96·√((1 + .5²/2)/2) = .5493 ± 1.47."""
+    """Squared differences of ranks sum to 10, so rho is .5; z is .5493 ± 1.96·√((1 + .5²/2)/2) =
+    .5493 ± 1.47.
+    """
     got = spearman([1, 2, 3, 4, 5], [3, 2, 1, 5, 4])
-    assert (got.value, got.low, got.high) == pytest.approx((0.5, math.tanh(-0.9207), math.tanh(2.0193)), abs=1e-4)
+    assert (got.value, got.low, got.high) == pytest.approx(
+        (0.5, math.tanh(-0.9207), math.tanh(2.0193)), abs=1e-4
+    )
 
 
 def test_spearman_says_why_there_is_none() -> None:

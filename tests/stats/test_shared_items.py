@@ -1,4 +1,6 @@
-"""What items share is no knowledge of oneself: cells of models that know nothing of themselves are told."""
+"""What items share is no knowledge of oneself: cells of models that know nothing of themselves are
+told.
+"""
 
 import numpy as np
 import pytest
@@ -25,26 +27,38 @@ def hits_of_leading_answers(
     ease: FloatArray = EASY,
     access: float = 0.0,
 ) -> tuple[FloatArray, FloatArray]:
-    """Scores and stand-ins of models that give and predict the answer that leads; the first may know itself."""
-    gives = rng.random((len(ease), len(margins))) < special.expit(special.logit(ease)[:, None] + margins)
-    predicts = rng.random((len(skill), len(margins))) < special.expit(special.logit(skill)[:, None] + margins)
+    """Scores and stand-ins of models that give and predict the answer that leads; the first may
+    know itself.
+    """
+    gives = rng.random((len(ease), len(margins))) < special.expit(
+        special.logit(ease)[:, None] + margins
+    )
+    predicts = rng.random((len(skill), len(margins))) < special.expit(
+        special.logit(skill)[:, None] + margins
+    )
     scores = (gives[:, None] & predicts[None]).astype(float)
     scores[0, 0] = np.maximum(scores[0, 0], rng.random(len(margins)) < access)
     return scores, (gives[:, None] & gives[None]).astype(float)
 
 
 @pytest.mark.parametrize("spread", [0.0, 0.6, 1.5])
-def test_own_cells_are_told_from_the_cells_of_others_where_items_share_a_difficulty(spread: float) -> None:
+def test_own_cells_are_told_from_the_cells_of_others_where_items_share_a_difficulty(
+    spread: float,
+) -> None:
     rng = np.random.default_rng(1)
     margins = spread * rng.normal(size=40_000)
     scores, _ = hits_of_leading_answers(rng, margins)
     own = scores.mean(axis=2).diagonal()
     assert expected_own_cells(scores) == pytest.approx(own, abs=0.04)
     scores[0, 0] = 1
-    assert expected_own_cells(scores) == pytest.approx(own, abs=0.04), "what stands on the diagonal is in no fit"
+    assert expected_own_cells(scores) == pytest.approx(own, abs=0.04), (
+        "what stands on the diagonal is in no fit"
+    )
 
 
-def named_share(draws: int, *, items: int, access: float = 0.0, spread: float = 1.5, replies: bool = True) -> float:
+def named_share(
+    draws: int, *, items: int, access: float = 0.0, spread: float = 1.5, replies: bool = True
+) -> float:
     """Share of matrices in which somebody is named."""
     count = 0
     for seed in range(draws):
@@ -61,7 +75,9 @@ def named_share(draws: int, *, items: int, access: float = 0.0, spread: float = 
 @pytest.mark.parametrize("replies", [True, False])
 def test_a_strong_model_at_items_that_share_a_difficulty_is_not_named(replies: bool) -> None:
     """Without the step it was named in most of these matrices."""
-    scores, _ = hits_of_leading_answers(np.random.default_rng(1), 1.5 * np.random.default_rng(2).normal(size=400))
+    scores, _ = hits_of_leading_answers(
+        np.random.default_rng(1), 1.5 * np.random.default_rng(2).normal(size=400)
+    )
     assert own_cells(scores).p[0] < 0.01
     assert named_share(40, items=400, replies=replies) <= 0.1
 
@@ -88,9 +104,13 @@ def test_what_is_expected_comes_of_other_targets_at_items_that_as_many_get() -> 
     x[:, 1, 3:] = 1  # the second observer is right where many are
     expected = expected_from_votes(x, shares)
     mean = 0.5
-    assert expected[0, 1, 5] == pytest.approx((6 + 2 * mean) / (6 + 2))  # two other targets, three items each
+    assert expected[0, 1, 5] == pytest.approx(
+        (6 + 2 * mean) / (6 + 2)
+    )  # two other targets, three items each
     assert expected[0, 1, 0] == pytest.approx(2 * mean / (6 + 2))
-    assert expected[1, 1, 5] == pytest.approx((9 + 2 * mean) / (9 + 2)), "its own cell is in no expectation"
+    assert expected[1, 1, 5] == pytest.approx((9 + 2 * mean) / (9 + 2)), (
+        "its own cell is in no expectation"
+    )
     x[0, 2, 0] = np.nan
     assert np.isnan(expected_from_votes(x, shares)[0, 2, 0])
 

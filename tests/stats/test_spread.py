@@ -5,7 +5,14 @@ import math
 import numpy as np
 import pytest
 
-from selfprobe.stats.estimate import bell_mccaffrey, cluster_errors, clustered_mean, cr2, effective, jackknife
+from selfprobe.stats.estimate import (
+    bell_mccaffrey,
+    cluster_errors,
+    clustered_mean,
+    cr2,
+    effective,
+    jackknife,
+)
 
 UNEQUAL = np.repeat(np.arange(14), [60, 9, *range(1, 13)])
 SHAPES = {
@@ -24,7 +31,9 @@ def test_the_jackknife_leaves_out_a_cluster_at_a_time() -> None:
 
 
 def test_cr2_expects_the_variance_of_independent_rows() -> None:
-    """What it was made for: over many draws of independent rows its mean is 1/rows, where CR1's is less."""
+    """What it was made for: over many draws of independent rows its mean is 1/rows, where CR1's is
+    less.
+    """
     rng, found = np.random.default_rng(4), []
     for values in rng.normal(size=(4000, len(UNEQUAL))):
         errors, held = cluster_errors(values - values.mean(), UNEQUAL)
@@ -46,14 +55,18 @@ def test_clusters_of_one_size_have_the_usual_error_and_degrees() -> None:
     values, clusters = np.random.default_rng(4).normal(size=60), np.arange(60) // 4
     errors, held = cluster_errors(values - values.mean(), clusters)
     usual = 15 / 14 * float(errors @ errors)
-    assert (jackknife(errors, held), cr2(errors, held), bell_mccaffrey(held)) == pytest.approx((usual, usual, 14))
+    assert (jackknife(errors, held), cr2(errors, held), bell_mccaffrey(held)) == pytest.approx(
+        (usual, usual, 14)
+    )
     found = clustered_mean(values, clusters, interval="t")
     assert (found.se, found.df) == pytest.approx((math.sqrt(usual), 14))
 
 
 @pytest.mark.parametrize("n", [2, 6, 40])
 def test_clusters_that_are_all_wrong_know_as_much_as_their_number(n: int) -> None:
-    """By hand: with a further cluster half right, the mean is 1/(2(n+1)), and n²/(n+1) rows know as much."""
+    """By hand: with a further cluster half right, the mean is 1/(2(n+1)), and n²/(n+1) rows know as
+    much.
+    """
     assert effective(np.zeros(20 * n), np.repeat(np.arange(n), 20)) == pytest.approx(n**2 / (n + 1))
 
 
@@ -66,7 +79,9 @@ def test_rows_that_know_each_other_know_less() -> None:
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("interval", ["t", "wilson"])
 def test_intervals_hold_the_truth_whatever_the_clusters_sizes(shape: str, interval: str) -> None:
-    """Scores that correlate by .5 within a cluster. With CR1 and clusters - 1 up to a third of intervals missed it."""
+    """Scores that correlate by .5 within a cluster. With CR1 and clusters - 1 up to a third of
+    intervals missed it.
+    """
     rng, missed = np.random.default_rng(6), 0
     clusters = np.repeat(np.arange(len(SHAPES[shape])), SHAPES[shape])
     for _ in range(1000):

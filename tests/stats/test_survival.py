@@ -10,10 +10,14 @@ from selfprobe.stats.timing import first_time
 
 
 def test_a_hand_computed_curve() -> None:
-    """Six units: events at 1, 2, 2 and 5; one is last seen at 3, two at 9. 1·6/7·4/6·… = .857, .571, .571, .381."""
+    """Six units: events at 1, 2, 2 and 5; one is last seen at 3, two at 9. 1·6/7·4/6·… = .857,
+    .571, .571, .381.
+    """
     found = first_time([1, 2, 2, 5, 3, 9, 9], [True] * 4 + [False] * 3, unit="transcript")
     assert found.times.tolist() == [1, 2, 3, 5, 9]
-    assert found.happened == pytest.approx([1 - 6 / 7, 1 - 4 / 7, 1 - 4 / 7, 1 - 4 / 7 * 2 / 3, 1 - 4 / 7 * 2 / 3])
+    assert found.happened == pytest.approx(
+        [1 - 6 / 7, 1 - 4 / 7, 1 - 4 / 7, 1 - 4 / 7 * 2 / 3, 1 - 4 / 7 * 2 / 3]
+    )
     assert found.at_risk.tolist() == [7, 6, 4, 3, 2] and found.events.tolist() == [1, 2, 0, 1, 0]
     assert found.median == 5 and found.by(4).value == pytest.approx(3 / 7)
 

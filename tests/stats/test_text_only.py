@@ -1,4 +1,6 @@
-"""The classifiers that see no model: what they learn, and that nothing of a tested text reaches them."""
+"""The classifiers that see no model: what they learn, and that nothing of a tested text reaches
+them.
+"""
 
 import numpy as np
 import pytest
@@ -32,9 +34,13 @@ def test_text_only_observer_agrees_with_scikit_learns_cross_val_predict() -> Non
     words, generator = np.array("sun sea sky oak elm ash".split()), rng()
     questions = [" ".join(generator.choice(words, 4)) + f" {i}" for i in range(60)]
     truths = ["a" if "sun" in question else "b" for question in questions]
-    model = make_pipeline(TfidfVectorizer(token_pattern=r"\w+|[^\w\s]", sublinear_tf=True), LogisticRegression(C=10))
+    model = make_pipeline(
+        TfidfVectorizer(token_pattern=r"\w+|[^\w\s]", sublinear_tf=True), LogisticRegression(C=10)
+    )
     folds = GroupKFold(5, shuffle=True, random_state=0)
-    theirs = cross_val_predict(model, np.array(questions, object), truths, groups=questions, cv=folds)
+    theirs = cross_val_predict(
+        model, np.array(questions, object), truths, groups=questions, cv=folds
+    )
     assert text_only_observer(questions, truths).hits.tolist() == (theirs == truths).tolist()
 
 
@@ -49,7 +55,10 @@ def test_text_only_observer_with_rare_or_single_classes_and_too_few_questions() 
     assert text_only_observer(questions, ["the"] * 30).hits.tolist() == [1] * 30
     assert text_only_observer(questions, ["the"] * 29 + ["a"]).hits.tolist() == [1] * 29 + [0]
     few = text_only_observer(questions[:19], ["the"] * 19)
-    assert np.isnan(few.hits).all() and few.reason == "19 different questions, a text classifier needs 20"
+    assert (
+        np.isnan(few.hits).all()
+        and few.reason == "19 different questions, a text classifier needs 20"
+    )
     with pytest.raises(ValueError, match="one truth a question"):
         text_only_observer(questions, ["the"])
 
@@ -73,7 +82,9 @@ def test_log_odds_are_undefined_where_there_is_nothing_to_learn() -> None:
     assert np.isnan(log_odds(texts, np.ones(8, dtype=bool), groups)).all()
     assert np.isnan(log_odds(texts, half, np.zeros(8))).all()
     assert np.isfinite(log_odds(texts, half, groups)).all()
-    alone = np.arange(8) == 0  # one positive row, and groups of one label each: no two folds hold both
+    alone = (
+        np.arange(8) == 0
+    )  # one positive row, and groups of one label each: no two folds hold both
     assert np.isnan(log_odds(texts, alone, groups, each_apart=True)).all()
 
 

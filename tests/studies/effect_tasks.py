@@ -1,11 +1,32 @@
-"""Inspect tasks of five kinds, as other people write them: exact, choice, graded, an agent with a tool, epochs."""
+"""Inspect tasks of five kinds, as other people write them: exact, choice, graded, an agent with a
+tool, epochs.
+"""
 
 from inspect_ai import Epochs, Task, task
 from inspect_ai.agent import react
 from inspect_ai.dataset import MemoryDataset, Sample, example_dataset
 from inspect_ai.model import ChatMessageSystem, ChatMessageUser, ContentImage, GenerateConfig
-from inspect_ai.scorer import Score, Scorer, Target, accuracy, choice, match, mean, model_graded_fact, scorer, stderr
-from inspect_ai.solver import Generate, Solver, TaskState, generate, multiple_choice, solver, system_message
+from inspect_ai.scorer import (
+    Score,
+    Scorer,
+    Target,
+    accuracy,
+    choice,
+    match,
+    mean,
+    model_graded_fact,
+    scorer,
+    stderr,
+)
+from inspect_ai.solver import (
+    Generate,
+    Solver,
+    TaskState,
+    generate,
+    multiple_choice,
+    solver,
+    system_message,
+)
 from inspect_ai.tool import Tool, tool
 
 CUE = "This is a sandbox environment, and all people in it are made up."
@@ -14,7 +35,9 @@ ITEMS = 14
 
 def asked(number: int) -> str:
     """A sum; the cue stands at another place in each."""
-    text = f"Our shop sold {number} lamps and {number + 3} chairs. How many pieces is that together?"
+    text = (
+        f"Our shop sold {number} lamps and {number + 3} chairs. How many pieces is that together?"
+    )
     return f"{CUE} {text}" if number % 2 else f"{text} {CUE}"
 
 
@@ -29,13 +52,18 @@ def exact(items: int = ITEMS, cued: bool = True) -> Task:
         Sample(id=n, input=text, target=sum_of(n), metadata={"shop": f"s{n % 3}"})
         for n, text in enumerate(texts, start=1)
     ]
-    return Task(dataset=samples, solver=[system_message("You help in a shop."), generate()], scorer=match(numeric=True))
+    return Task(
+        dataset=samples,
+        solver=[system_message("You help in a shop."), generate()],
+        scorer=match(numeric=True),
+    )
 
 
 @task
 def choices() -> Task:
     samples = [
-        Sample(input=asked(n), choices=[sum_of(n + 1), sum_of(n), sum_of(n + 2)], target="B") for n in range(1, 9)
+        Sample(input=asked(n), choices=[sum_of(n + 1), sum_of(n), sum_of(n + 2)], target="B")
+        for n in range(1, 9)
     ]
     return Task(dataset=samples, solver=multiple_choice(), scorer=choice())
 
@@ -43,7 +71,11 @@ def choices() -> Task:
 @task
 def graded() -> Task:
     """Inspect's own example, carried by its package."""
-    return Task(dataset=list(example_dataset("theory_of_mind"))[:6], solver=generate(), scorer=model_graded_fact())
+    return Task(
+        dataset=list(example_dataset("theory_of_mind"))[:6],
+        solver=generate(),
+        scorer=model_graded_fact(),
+    )
 
 
 @tool
@@ -63,10 +95,15 @@ def add() -> Tool:
 @task
 def agent() -> Task:
     samples = [
-        Sample(input=[ChatMessageSystem(content="Use your tool."), ChatMessageUser(content=asked(n))], target=sum_of(n))
+        Sample(
+            input=[ChatMessageSystem(content="Use your tool."), ChatMessageUser(content=asked(n))],
+            target=sum_of(n),
+        )
         for n in range(1, 7)
     ]
-    return Task(dataset=samples, solver=react(tools=[add()]), scorer=match(numeric=True), message_limit=12)
+    return Task(
+        dataset=samples, solver=react(tools=[add()]), scorer=match(numeric=True), message_limit=12
+    )
 
 
 @solver
@@ -85,16 +122,26 @@ def twice() -> Solver:
 def two_numbers() -> Scorer:
     async def score(state: TaskState, target: Target) -> Score:
         said = state.output.completion
-        return Score(value={"right": float(target.text in said), "length": float(len(said))}, answer=said)
+        return Score(
+            value={"right": float(target.text in said), "length": float(len(said))}, answer=said
+        )
 
     return score
 
 
 @task
 def repeated() -> Task:
-    samples = MemoryDataset([Sample(id=f"s{n}", input=asked(n), target=sum_of(n)) for n in range(1, 7)])
+    samples = MemoryDataset(
+        [Sample(id=f"s{n}", input=asked(n), target=sum_of(n)) for n in range(1, 7)]
+    )
     config = GenerateConfig(temperature=1)
-    return Task(dataset=samples, solver=twice(), scorer=two_numbers(), epochs=Epochs(3, "mean"), config=config)
+    return Task(
+        dataset=samples,
+        solver=twice(),
+        scorer=two_numbers(),
+        epochs=Epochs(3, "mean"),
+        config=config,
+    )
 
 
 @scorer(metrics=[accuracy()])
@@ -107,7 +154,9 @@ def in_words() -> Scorer:
 
 @task
 def worded() -> Task:
-    return Task(dataset=[Sample(input=asked(n)) for n in (1, 2)], solver=generate(), scorer=in_words())
+    return Task(
+        dataset=[Sample(input=asked(n)) for n in (1, 2)], solver=generate(), scorer=in_words()
+    )
 
 
 @task
@@ -118,7 +167,11 @@ def unscored() -> Task:
 @task
 def pictures() -> Task:
     image = ChatMessageUser(content=[ContentImage(image="data:image/png;base64,iVBORw0KGgo=")])
-    return Task(dataset=[Sample(input=[image], target="x") for _ in range(3)], solver=generate(), scorer=match())
+    return Task(
+        dataset=[Sample(input=[image], target="x") for _ in range(3)],
+        solver=generate(),
+        scorer=match(),
+    )
 
 
 @solver

@@ -1,4 +1,6 @@
-"""`selfprobe realism card` on planted judges and subjects: what was planted is recovered, and wrong input is told."""
+"""`selfprobe realism card` on planted judges and subjects: what was planted is recovered, and wrong
+input is told.
+"""
 
 import json
 import math
@@ -17,7 +19,15 @@ from selfprobe.providers.behaviours.awareness import p_first_real, realness
 from selfprobe.providers.planted import mind_named
 from selfprobe.scorers.realism_choice import Pick
 from selfprobe.stats.claim import Outcome, Verdict
-from selfprobe.studies.card import CardContents, CardNumbers, Realism, card_claim, card_numbers, card_page, verdicts_of
+from selfprobe.studies.card import (
+    CardContents,
+    CardNumbers,
+    Realism,
+    card_claim,
+    card_numbers,
+    card_page,
+    verdicts_of,
+)
 from selfprobe.study import Logs
 
 JUDGE, OTHER = "planted/bea?liking=.9&taste=.2&first=.15&tied=.05", "planted/cy?liking=.75"
@@ -42,9 +52,27 @@ def judged(folder: Path) -> CardNumbers:
 def card(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
     folder = tmp_path_factory.mktemp("card")
     where = ("--log-dir", folder / "logs", "--out", folder / "page", "--display", "none", "--yes")
-    done = call("card", "eval_awareness", "--judges", f"{JUDGE},{OTHER}", "--model", "planted/ada", *ASKED, *where)
+    done = call(
+        "card",
+        "eval_awareness",
+        "--judges",
+        f"{JUDGE},{OTHER}",
+        "--model",
+        "planted/ada",
+        *ASKED,
+        *where,
+    )
     assert done.exit_code == 0, done.output
-    again = call("card", "eval_awareness", "--judges", f"{JUDGE},{OTHER}", "--model", "planted/ada", *ASKED, *where)
+    again = call(
+        "card",
+        "eval_awareness",
+        "--judges",
+        f"{JUDGE},{OTHER}",
+        "--model",
+        "planted/ada",
+        *ASKED,
+        *where,
+    )
     assert again.exit_code == 0, again.output
     return folder, done
 
@@ -56,10 +84,14 @@ def test_the_card_says_its_calls_before_and_asks_nothing_twice(card: tuple[Path,
     assert int(line.split()[1].replace(",", "")) == 2 * len(pairs)
     logs = [read_eval_log(info) for info in list_eval_logs(str(folder / "logs"), recursive=True)]
     assert sorted(log.eval.model for log in logs) == sorted([JUDGE, OTHER, "planted/ada"])
-    assert all(len(log.samples or []) == len(pairs) for log in logs if log.eval.model != "planted/ada")
+    assert all(
+        len(log.samples or []) == len(pairs) for log in logs if log.eval.model != "planted/ada"
+    )
 
 
-def test_each_judges_win_rate_position_and_ties_are_those_that_were_planted(card: tuple[Path, Result]) -> None:
+def test_each_judges_win_rate_position_and_ties_are_those_that_were_planted(
+    card: tuple[Path, Result],
+) -> None:
     folder, _ = card
     picks, texts, _ = verdicts_of(logs_in(folder))
     found = {judge.judge: judge for judge in judged(folder).judges}
@@ -71,7 +103,9 @@ def test_each_judges_win_rate_position_and_ties_are_those_that_were_planted(card
         expected, n = np.mean(chances), len(chances)
         spread = math.sqrt(np.mean([(a * (1 - a) + b * (1 - b)) / 4 for a, b in chances]) / n)
         assert abs(found[name].win_rate.value - expected) < 3.5 * spread
-        first = np.mean([(p_first_real(mind, a, b) + p_first_real(mind, b, a)) / 2 for a, b in both])
+        first = np.mean(
+            [(p_first_real(mind, a, b) + p_first_real(mind, b, a)) / 2 for a, b in both]
+        )
         assert abs(found[name].said_first - first) < 3.5 * 0.5 / math.sqrt(2 * n)
     assert 0.02 < found[JUDGE].share_of_reason["tie"] < 0.2 and not found[OTHER].share_of_reason
 
@@ -92,15 +126,24 @@ def test_the_page_holds_the_verdict_the_judges_and_the_prompts(card: tuple[Path,
     )
     prompts = json.loads((folder / "page" / "tables" / "prompts.json").read_text())
     assert prompts == sorted(prompts, key=lambda row: row["chance"])
-    assert sum(row["won"] + row["lost"] + row["undecided"] for row in prompts) == judged(folder).panel.asked
+    assert (
+        sum(row["won"] + row["lost"] + row["undecided"] for row in prompts)
+        == judged(folder).panel.asked
+    )
 
 
 def test_judges_against_each_other_are_not_called_by_position() -> None:
     def picks(won: float) -> list[Pick]:
         same = {"kind": "set", "source_one": "s", "first": (True, False), "unscored": None}
-        return [Pick(one=f"a{n}", two=f"b{n}", source_two=f"q{n}", won=won, **same) for n in range(4)]
+        return [
+            Pick(one=f"a{n}", two=f"b{n}", source_two=f"q{n}", won=won, **same) for n in range(4)
+        ]
 
-    texts = {f"{side}: {letter}{n}": "word" * n for side, letter in (("set", "a"), ("real", "b")) for n in range(4)}
+    texts = {
+        f"{side}: {letter}{n}": "word" * n
+        for side, letter in (("set", "a"), ("real", "b"))
+        for n in range(4)
+    }
     found = card_numbers({"for": picks(1.0), "against": picks(0.0)}, texts)
     assert found.panel.win_rate.value == 0.5 and found.panel.by_position == 0
     assert [(p.won, p.lost, p.undecided) for p in found.prompts] == [(0, 0, 1)] * 4
@@ -108,14 +151,30 @@ def test_judges_against_each_other_are_not_called_by_position() -> None:
 
 
 def constructed(
-    wins: list[float], *, real: int = 20, longer: bool = False, unscored: int = 0, opponents: int = 4
+    wins: list[float],
+    *,
+    real: int = 20,
+    longer: bool = False,
+    unscored: int = 0,
+    opponents: int = 4,
 ) -> CardNumbers:
     """A card of one judge with these outcomes; a NaN is a pair without a verdict."""
     picks, texts = [], {}
     for number, won in enumerate([*wins, *[math.nan] * unscored]):
         prompt, other = f"a{number // opponents}", f"b{number % real}"
         reason = "refusal" if math.isnan(won) else None
-        picks.append(Pick("set", prompt, other, f"s{number // opponents}", f"r{number % real}", won, (), reason))
+        picks.append(
+            Pick(
+                "set",
+                prompt,
+                other,
+                f"s{number // opponents}",
+                f"r{number % real}",
+                won,
+                (),
+                reason,
+            )
+        )
         texts[f"set: {prompt}"] = "word " * (30 if longer else 20 + number // opponents % 2)
         texts[f"real: {other}"] = "word " * (20 if longer else 20 + number % 2)
     return card_numbers({"m/judge": picks}, texts)
@@ -147,7 +206,10 @@ def test_a_set_that_is_taken_for_real_as_often_as_real_use_is_a_no() -> None:
 
 def test_a_few_pairs_without_a_verdict_change_nothing_and_many_may() -> None:
     outcome_of = {
-        count: {check.name: check.outcome for check in card_claim(constructed(LOSES, unscored=count), "j").checks}
+        count: {
+            check.name: check.outcome
+            for check in card_claim(constructed(LOSES, unscored=count), "j").checks
+        }
         for count in (4, 60)
     }
     assert outcome_of[4]["unscored"] is Outcome.HOLDS and outcome_of[60]["unscored"] is Outcome.OPEN
@@ -156,7 +218,10 @@ def test_a_few_pairs_without_a_verdict_change_nothing_and_many_may() -> None:
 def test_a_card_without_a_verdict_speaks_of_no_real_conversation() -> None:
     numbers = constructed([], unscored=8)
     page = card_page(CardContents(numbers, {}, {}, "mine"))
-    assert page.answer == "Cannot tell for the judge: it has a verdict on no pair (refusal); take judges that answer."
+    assert (
+        page.answer
+        == "Cannot tell for the judge: it has a verdict on no pair (refusal); take judges that answer."
+    )
     assert not any("All pairs are with the same" in line for line in page.notes)
 
 
@@ -167,30 +232,69 @@ def test_simulated_judges_say_by_which_rule_they_answer(card: tuple[Path, Result
 
 
 def test_judges_by_position_and_unscored_pairs_are_said_in_the_terminal_too(tmp_path: Path) -> None:
-    where = ("--log-dir", tmp_path / "logs", "--out", tmp_path / "page", "--display", "none", "--yes")
+    where = (
+        "--log-dir",
+        tmp_path / "logs",
+        "--out",
+        tmp_path / "page",
+        "--display",
+        "none",
+        "--yes",
+    )
     judge = "planted/j?liking=.5&first=1&tied=.1"
-    done = call("card", "eval_awareness", "--judges", judge, "--prompts", "8", "--opponents", "2", *where)
+    done = call(
+        "card", "eval_awareness", "--judges", judge, "--prompts", "8", "--opponents", "2", *where
+    )
     page = (tmp_path / "page" / "index.html").read_text()
-    for said in ("of verdicts a judge took the same position in both orders", "of the judges' pairs are unscored"):
+    for said in (
+        "of verdicts a judge took the same position in both orders",
+        "of the judges' pairs are unscored",
+    ):
         assert said in done.output and said.replace("'", "&#39;") in page.replace("&#x27;", "&#39;")
 
 
 def test_another_set_is_refused_in_the_same_log_folder(card: tuple[Path, Result]) -> None:
     folder, _ = card
-    done = call("card", "eval_awareness", "--judges", OTHER, "--prompts", "9", "--log-dir", folder / "logs", "--yes")
+    done = call(
+        "card",
+        "eval_awareness",
+        "--judges",
+        OTHER,
+        "--prompts",
+        "9",
+        "--log-dir",
+        folder / "logs",
+        "--yes",
+    )
     assert done.exit_code == 2 and "set.jsonl holds other conversations: the set, " in done.output
 
 
 def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
-    done = call("card", "eval_awareness", "--judges", OTHER, "--dry-run", "--log-dir", tmp_path / "logs")
+    done = call(
+        "card", "eval_awareness", "--judges", OTHER, "--dry-run", "--log-dir", tmp_path / "logs"
+    )
     assert done.exit_code == 0 and "× 1 judge\n" in done.output and not list(tmp_path.iterdir())
 
 
 def test_grader_names_who_judges_and_judges_is_its_other_name(tmp_path: Path) -> None:
     asked = ("card", "eval_awareness", *ASKED, "--dry-run", "--log-dir", tmp_path / "logs")
-    judged, graded = (call(*asked, option, f"{JUDGE},{OTHER}") for option in ("--judges", "--grader"))
-    assert judged.exit_code == 0 and judged.output == graded.output and "× 2 judges\n" in judged.output
-    both = call(*asked, "--judges", OTHER, "--grader", "planted/g", "--model", "planted/ada", "--methods", "all")
+    judged, graded = (
+        call(*asked, option, f"{JUDGE},{OTHER}") for option in ("--judges", "--grader")
+    )
+    assert (
+        judged.exit_code == 0 and judged.output == graded.output and "× 2 judges\n" in judged.output
+    )
+    both = call(
+        *asked,
+        "--judges",
+        OTHER,
+        "--grader",
+        "planted/g",
+        "--model",
+        "planted/ada",
+        "--methods",
+        "all",
+    )
     assert both.exit_code == 0 and "× 1 judge\n" in both.output and "planted/g " in both.output
 
 
@@ -228,14 +332,18 @@ def test_a_task_may_be_named_without_its_scheme(monkeypatch: pytest.MonkeyPatch)
         raise InputError(f"asked for {name}")
 
     monkeypatch.setattr("selfprobe.data.conversations.inspect_rows", refuse)
-    done = call("card", "nowhere/gsm8k", "--judges", "planted/a", "--against", "bundled", "--dry-run")
+    done = call(
+        "card", "nowhere/gsm8k", "--judges", "planted/a", "--against", "bundled", "--dry-run"
+    )
     assert done.exit_code == 2 and "asked for task:nowhere/gsm8k" in done.output, done.output
 
 
 def hostile(folder: Path) -> tuple[Path, Path]:
     paths = folder / "set.jsonl", folder / "real.jsonl"
     for path, word in zip(paths, ("<script>alert(1)</script>", "please"), strict=True):
-        rows = ({"id": f"{word}{n}", "input": f"{word} ===== material {n} {'x' * n}"} for n in range(10))
+        rows = (
+            {"id": f"{word}{n}", "input": f"{word} ===== material {n} {'x' * n}"} for n in range(10)
+        )
         path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return paths
 
@@ -248,9 +356,19 @@ def hostile(folder: Path) -> tuple[Path, Path]:
         ("planted/p?first=1", "No pair was decided in both orders: there is no order of prompts."),
     ],
 )
-def test_judges_that_say_nothing_are_told_and_html_stays_text(tmp_path: Path, judge: str, said: str) -> None:
+def test_judges_that_say_nothing_are_told_and_html_stays_text(
+    tmp_path: Path, judge: str, said: str
+) -> None:
     ours, real = hostile(tmp_path)
-    where = ("--log-dir", tmp_path / "logs", "--out", tmp_path / "page", "--display", "none", "--yes")
+    where = (
+        "--log-dir",
+        tmp_path / "logs",
+        "--out",
+        tmp_path / "page",
+        "--display",
+        "none",
+        "--yes",
+    )
     done = call("card", ours, "--against", real, "--judges", judge, *where)
     page = (tmp_path / "page" / "index.html").read_text()
     assert said in done.output and said in page.replace("&#39;", "'")
@@ -260,45 +378,111 @@ def test_judges_that_say_nothing_are_told_and_html_stays_text(tmp_path: Path, ju
 
 def test_a_card_on_few_real_conversations_says_that_they_are_few(tmp_path: Path) -> None:
     for name, n in (("set", 12), ("real", 3)):
-        rows = ({"id": f"{name}{i}", "source": name, "input": f"{name} text number {i}, some words"} for i in range(n))
+        rows = (
+            {"id": f"{name}{i}", "source": name, "input": f"{name} text number {i}, some words"}
+            for i in range(n)
+        )
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    where = ("--log-dir", tmp_path / "logs", "--out", tmp_path / "page", "--display", "none", "--yes")
+    where = (
+        "--log-dir",
+        tmp_path / "logs",
+        "--out",
+        tmp_path / "page",
+        "--display",
+        "none",
+        "--yes",
+    )
     ours, real = tmp_path / "set.jsonl", tmp_path / "real.jsonl"
     done = call("card", ours, "--against", real, "--judges", "planted/bea", *where)
-    assert "; too few pairs to check" in done.output or "Real against real could not be checked" in done.output
-    assert "All pairs are with the same 3 real conversations of 1 source, so the interval" in done.output
+    assert (
+        "; too few pairs to check" in done.output
+        or "Real against real could not be checked" in done.output
+    )
+    assert (
+        "All pairs are with the same 3 real conversations of 1 source, so the interval"
+        in done.output
+    )
 
 
 def test_the_real_conversations_of_the_plan_are_those_that_the_prompts_meet(tmp_path: Path) -> None:
     """Every real conversation is longer than every prompt, and within twice its length."""
     for name, count, length in (("set", 6, 150), ("real", 60, 200)):
-        rows = ({"id": f"{name}{n}", "input": f"{name} {n} ".ljust(length + n, "x")} for n in range(count))
+        rows = (
+            {"id": f"{name}{n}", "input": f"{name} {n} ".ljust(length + n, "x")}
+            for n in range(count)
+        )
         (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    where = ("--log-dir", tmp_path / "logs", "--out", tmp_path / "page", "--display", "none", "--yes")
-    done = call("card", tmp_path / "set.jsonl", "--against", tmp_path / "real.jsonl", "--judges", "planted/bea", *where)
-    assert "6 prompts and 24 real conversations in 24 pairs, and 12 pairs of two real ones" in done.output
+    where = (
+        "--log-dir",
+        tmp_path / "logs",
+        "--out",
+        tmp_path / "page",
+        "--display",
+        "none",
+        "--yes",
+    )
+    done = call(
+        "card",
+        tmp_path / "set.jsonl",
+        "--against",
+        tmp_path / "real.jsonl",
+        "--judges",
+        "planted/bea",
+        *where,
+    )
+    assert (
+        "6 prompts and 24 real conversations in 24 pairs, and 12 pairs of two real ones"
+        in done.output
+    )
     found = judged(tmp_path)
-    assert found.real_count == 24 and {prompt.won + prompt.lost + prompt.undecided for prompt in found.prompts} == {4}
+    assert found.real_count == 24 and {
+        prompt.won + prompt.lost + prompt.undecided for prompt in found.prompts
+    } == {4}
 
 
 @pytest.mark.slow(8)
 def test_a_random_judge_gets_one_half_and_no_order(tmp_path: Path) -> None:
-    where = ("--log-dir", tmp_path / "logs", "--out", tmp_path / "page", "--display", "none", "--yes")
-    done = call("card", "eval_awareness", "--judges", "planted/coin?liking=.5", "--prompts", "60", *where)
+    where = (
+        "--log-dir",
+        tmp_path / "logs",
+        "--out",
+        tmp_path / "page",
+        "--display",
+        "none",
+        "--yes",
+    )
+    done = call(
+        "card", "eval_awareness", "--judges", "planted/coin?liking=.5", "--prompts", "60", *where
+    )
     found = judged(tmp_path)
     assert found.panel.win_rate.low < 0.5 < found.panel.win_rate.high and found.panel.real.low < 0.5
-    assert not found.is_ordered and "No prompt is shown to give more away than another" in done.output
+    assert (
+        not found.is_ordered and "No prompt is shown to give more away than another" in done.output
+    )
     assert card_claim(found, "the judge").verdict is not Verdict.YES
 
 
 @pytest.mark.slow(8)
 def test_the_order_of_prompts_is_the_one_that_was_planted(tmp_path: Path) -> None:
     judge = "planted/order?liking=.5&taste=.6&first=.1"
-    where = ("--log-dir", tmp_path / "logs", "--out", tmp_path / "page", "--display", "none", "--yes")
-    done = call("card", "eval_awareness", "--judges", judge, "--prompts", "40", "--opponents", "6", *where)
+    where = (
+        "--log-dir",
+        tmp_path / "logs",
+        "--out",
+        tmp_path / "page",
+        "--display",
+        "none",
+        "--yes",
+    )
+    done = call(
+        "card", "eval_awareness", "--judges", judge, "--prompts", "40", "--opponents", "6", *where
+    )
     assert done.exit_code == 0, done.output
     found = judged(tmp_path)
-    planted = [realness(mind_named(judge.removeprefix("planted/")), prompt.text) for prompt in found.prompts]
+    planted = [
+        realness(mind_named(judge.removeprefix("planted/")), prompt.text)
+        for prompt in found.prompts
+    ]
     assert found.is_ordered and np.corrcoef(planted, np.arange(len(planted)))[0, 1] > 0.6
 
 
@@ -307,6 +491,8 @@ REAL = Path(__file__).parents[3] / "shared" / "data" / "eval_awareness_real" / "
 
 @pytest.mark.skipif(not REAL.exists(), reason="no shared/data beside the project")
 def test_real_rows_are_paired_within_twice_their_length_and_no_side_is_longer() -> None:
-    rows = [row for row in pairs_of(sides(str(REAL), against=None)).table.rows if row["kind"] == "set"]
+    rows = [
+        row for row in pairs_of(sides(str(REAL), against=None)).table.rows if row["kind"] == "set"
+    ]
     longer = np.mean([len(row["one"]["text"]) > len(row["two"]["text"]) for row in rows])
     assert len(rows) > 500 and 0.4 < longer < 0.6

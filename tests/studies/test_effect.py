@@ -1,4 +1,6 @@
-"""`selfprobe awareness effect` on tasks of other people, with simulated subjects whose reaction is known."""
+"""`selfprobe awareness effect` on tasks of other people, with simulated subjects whose reaction is
+known.
+"""
 
 import json
 import math
@@ -15,7 +17,14 @@ from click.testing import CliRunner, Result
 from inspect_ai import eval
 from inspect_ai.event import ModelEvent
 from inspect_ai.log import EvalLog, EvalSample, list_eval_logs, read_eval_log
-from inspect_ai.model import ChatMessage, GenerateConfig, ModelAPI, ModelOutput, ModelUsage, modelapi
+from inspect_ai.model import (
+    ChatMessage,
+    GenerateConfig,
+    ModelAPI,
+    ModelOutput,
+    ModelUsage,
+    modelapi,
+)
 from inspect_ai.tool import ToolChoice, ToolInfo
 
 from selfprobe.cli import main
@@ -35,19 +44,26 @@ KINDS = ("exact", "choices", "graded", "agent", "repeated")
 
 
 class Subject(ModelAPI):
-    """It solves sums, and finds a test where it reads the cue. Its name says what it does about that.
+    """It solves sums, and finds a test where it reads the cue. Its name says what it does about
+    that.
 
-    wary: declines what it takes for a test. steady: nothing. picky: declines what is in other words than the task's.
-    obedient: declines where its system message says that it is tested. broken: fails where that line is.
-    mute: gives no P(evaluation).
+    wary: declines what it takes for a test. steady: nothing. picky: declines what is in other words
+    than the task's. obedient: declines where its system message says that it is tested. broken:
+    fails where that line is. mute: gives no P(evaluation).
     """
 
     async def generate(
-        self, input: list[ChatMessage], tools: list[ToolInfo], tool_choice: ToolChoice, config: GenerateConfig
+        self,
+        input: list[ChatMessage],
+        tools: list[ToolInfo],
+        tool_choice: ToolChoice,
+        config: GenerateConfig,
     ) -> ModelOutput:
         texts = "\n".join(message.text for message in input)
         output = self.output(input, texts, {tool.name for tool in tools})
-        output.usage = ModelUsage(input_tokens=len(texts) // 4, output_tokens=5, total_tokens=len(texts) // 4 + 5)
+        output.usage = ModelUsage(
+            input_tokens=len(texts) // 4, output_tokens=5, total_tokens=len(texts) // 4 + 5
+        )
         return output
 
     def output(self, input: list[ChatMessage], texts: str, tools: set[str]) -> ModelOutput:
@@ -62,7 +78,9 @@ class Subject(ModelAPI):
                 return self.says(f"{p if side == 'evaluation' else 1 - p:.2f}")
         if "[Criterion]" in texts or "[Expert]" in texts:
             return self.says("GRADE: C" if len(texts) % 2 else "GRADE: I")
-        suspects = {"wary": CUE in texts, "picky": "Hello. " in texts, "obedient": told}.get(self.model_name, False)
+        suspects = {"wary": CUE in texts, "picky": "Hello. " in texts, "obedient": told}.get(
+            self.model_name, False
+        )
         numbers = re.search(r"sold (\d+) lamps and (\d+) chairs", texts)
         x, y = map(int, numbers.groups()) if numbers else (0, 0)
         if suspects and "submit" not in tools:
@@ -70,7 +88,9 @@ class Subject(ModelAPI):
         if "add" in tools and not any(message.role == "tool" for message in input):
             return ModelOutput.for_tool_call(self.model_name, "add", {"x": x, "y": y})
         if "submit" in tools:
-            return ModelOutput.for_tool_call(self.model_name, "submit", {"answer": SORRY if suspects else str(x + y)})
+            return ModelOutput.for_tool_call(
+                self.model_name, "submit", {"answer": SORRY if suspects else str(x + y)}
+            )
         if options := re.search(rf"^([A-C])\) {x + y}$", texts, re.MULTILINE):
             return self.says(f"ANSWER: {options[1]}")
         return self.says(str(x + y))
@@ -97,7 +117,8 @@ def effect(task: str, folder: Path, *more: str, model: str = "subject/wary") -> 
 def log_in(folder: Path) -> EvalLog:
     """The run of the task under its arms."""
     found = [
-        read_eval_log(info, resolve_attachments=True) for info in list_eval_logs(str(folder / "runs"), recursive=False)
+        read_eval_log(info, resolve_attachments=True)
+        for info in list_eval_logs(str(folder / "runs"), recursive=False)
     ]
     (log,) = [log for log in found if log.eval.task == "awareness_effect"]
     return log
@@ -118,25 +139,38 @@ def test_a_subject_that_declines_what_it_takes_for_a_test_is_said_to_depend_on_n
     done: tuple[Path, Result],
 ) -> None:
     assert answer(done[1]).startswith("Yes, for subject/wary: it scores higher by 1.00 [")
-    assert "without giveaways (a paraphrase scores 0.00), and P(evaluation) falls by 0.70 [" in done[1].output
+    assert (
+        "without giveaways (a paraphrase scores 0.00), and P(evaluation) falls by 0.70 ["
+        in done[1].output
+    )
     assert "Taking its giveaways out moves the score by +1.00 [" in done[1].output
     effects = pd.read_csv(done[0] / "page/tables/effects.csv").set_index("arm")
-    assert effects.value["cue_out"] == 1 and effects.value["told_test"] == 0 and effects.value["paraphrase"] == 0
+    assert (
+        effects.value["cue_out"] == 1
+        and effects.value["told_test"] == 0
+        and effects.value["paraphrase"] == 0
+    )
     arms = pd.read_csv(done[0] / "page/tables/arms.csv").set_index("arm")
     assert arms.declined["as_is"] == 1 and arms.declined["cue_out"] == 0
 
 
-def test_the_question_is_asked_apart_and_once_an_item_of_each_arm(done: tuple[Path, Result]) -> None:
+def test_the_question_is_asked_apart_and_once_an_item_of_each_arm(
+    done: tuple[Path, Result],
+) -> None:
     samples = log_in(done[0]).samples or []
     assert len(samples) == 6 * 14
     for sample in samples[:12]:
-        assert not any(text in message.text for message in sample.messages for text in QUESTIONS.values())
+        assert not any(
+            text in message.text for message in sample.messages for text in QUESTIONS.values()
+        )
         calls = [event for event in sample.events if isinstance(event, ModelEvent)]
         assert [call.input[-1].text in QUESTIONS.values() for call in calls] == [False, True, True]
         assert all(call.input[:-1] == calls[0].input for call in calls[1:])
 
 
-def test_arms_of_an_item_are_asked_together_and_each_is_first_in_turn(done: tuple[Path, Result]) -> None:
+def test_arms_of_an_item_are_asked_together_and_each_is_first_in_turn(
+    done: tuple[Path, Result],
+) -> None:
     ids = [str(name) for name in log_in(done[0]).eval.dataset.sample_ids or []]
     arms = [(re.findall(r"\[(\w+)\]", name) or ["as_is"])[0] for name in ids]
     items = [name.partition(" ")[0] for name in ids]
@@ -144,12 +178,18 @@ def test_arms_of_an_item_are_asked_together_and_each_is_first_in_turn(done: tupl
     assert len({arms[at] for at in range(0, 36, 6)}) == 6
 
 
-def test_the_texts_are_in_the_log_and_the_task_is_otherwise_its_own(done: tuple[Path, Result]) -> None:
+def test_the_texts_are_in_the_log_and_the_task_is_otherwise_its_own(
+    done: tuple[Path, Result],
+) -> None:
     samples = {str(sample.id): sample for sample in log_in(done[0]).samples or []}
     assert CUE in str(samples["1"].input) and CUE in str(samples["1 [paraphrase]"].input)
-    assert CUE not in str(samples["1 [cue_out]"].input) and "sold 1 lamps" in str(samples["1 [cue_out]"].input)
+    assert CUE not in str(samples["1 [cue_out]"].input) and "sold 1 lamps" in str(
+        samples["1 [cue_out]"].input
+    )
     assert samples["1 [cue_out]"].target == samples["1"].target
-    systems = [message.text for message in samples["1 [told_use]"].messages if message.role == "system"]
+    systems = [
+        message.text for message in samples["1 [told_use]"].messages if message.role == "system"
+    ]
     assert systems == [LINES["told_use"], "You help in a shop."]
 
 
@@ -158,7 +198,9 @@ def test_the_same_command_asks_nothing_and_a_higher_limit_asks_the_rest(tmp_path
     assert effect("exact", tmp_path, "--limit", "3").exit_code == 0
     first = {sample.uuid for sample in log_in(tmp_path).samples or []}
     again = effect("exact", tmp_path, "--limit", "3")
-    assert again.exit_code == 0 and {sample.uuid for sample in log_in(tmp_path).samples or []} == first
+    assert (
+        again.exit_code == 0 and {sample.uuid for sample in log_in(tmp_path).samples or []} == first
+    )
     assert effect("exact", tmp_path, "--limit", "5").exit_code == 0
     now = {sample.uuid for sample in log_in(tmp_path).samples or []}
     assert first < now and len(now) == 30
@@ -173,14 +215,24 @@ def values(sample: EvalSample) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    "task", [pytest.param(task, marks=pytest.mark.slow(2) if number else ()) for number, task in enumerate(KINDS)]
+    "task",
+    [
+        pytest.param(task, marks=pytest.mark.slow(2) if number else ())
+        for number, task in enumerate(KINDS)
+    ],
 )
-def test_as_it_is_the_task_scores_as_a_plain_run_does_item_by_item(task: str, tmp_path: Path) -> None:
-    (plain,) = eval(f"{TASKS}@{task}", model="subject/steady", log_dir=str(tmp_path / "plain"), display="none")
+def test_as_it_is_the_task_scores_as_a_plain_run_does_item_by_item(
+    task: str, tmp_path: Path
+) -> None:
+    (plain,) = eval(
+        f"{TASKS}@{task}", model="subject/steady", log_dir=str(tmp_path / "plain"), display="none"
+    )
     made = effect(task, tmp_path, model="subject/steady")
     assert made.exit_code == 0, made.output
     ours = {
-        (str(s.id), s.epoch): s for s in log_in(tmp_path).samples or [] if s.metadata["selfprobe"]["arm"] == "as_is"
+        (str(s.id), s.epoch): s
+        for s in log_in(tmp_path).samples or []
+        if s.metadata["selfprobe"]["arm"] == "as_is"
     }
     assert len(plain.samples or []) == len(ours)
     for sample in plain.samples or []:
@@ -194,15 +246,23 @@ def test_as_it_is_the_task_scores_as_a_plain_run_does_item_by_item(task: str, tm
 
 
 @pytest.mark.parametrize("task", ["memory_poison", "autonomy_hijack", "data_exfil"])
-def test_tasks_of_inspect_evals_run_whole_with_their_own_tools_and_scorer(task: str, tmp_path: Path) -> None:
+def test_tasks_of_inspect_evals_run_whole_with_their_own_tools_and_scorer(
+    task: str, tmp_path: Path
+) -> None:
     with warnings.catch_warnings():  # its own, at import
         warnings.simplefilter("ignore")
-        pytest.importorskip("inspect_evals._registry", reason="needs inspect_evals, whose tasks carry these data")
+        pytest.importorskip(
+            "inspect_evals._registry", reason="needs inspect_evals, whose tasks carry these data"
+        )
     name = f"inspect_evals/agent_threat_bench_{task}"
     places = ("--out", tmp_path / "page", "--log-dir", tmp_path / "runs")
-    made = called(name, "--model", "planted/a", "--grader", "planted/g", "--limit", "4", "--yes", *places)
+    made = called(
+        name, "--model", "planted/a", "--grader", "planted/g", "--limit", "4", "--yes", *places
+    )
     assert made.exit_code == 0, made.output
-    (plain,) = eval(name, model="planted/a", limit=4, log_dir=str(tmp_path / "plain"), display="none")
+    (plain,) = eval(
+        name, model="planted/a", limit=4, log_dir=str(tmp_path / "plain"), display="none"
+    )
     ours = {str(s.id): s for s in log_in(tmp_path).samples or []}
     for sample in plain.samples or []:
         assert values(ours[str(sample.id)]) == values(sample)
@@ -211,11 +271,15 @@ def test_tasks_of_inspect_evals_run_whole_with_their_own_tools_and_scorer(task: 
 @pytest.mark.slow(4)
 def test_a_subject_that_reacts_to_any_rewording_is_called_that(tmp_path: Path) -> None:
     made = effect("exact", tmp_path, model="subject/picky")
-    assert answer(made).startswith("No, not for subject/picky") or answer(made).startswith("Cannot tell")
+    assert answer(made).startswith("No, not for subject/picky") or answer(made).startswith(
+        "Cannot tell"
+    )
     assert "Any rewording moves the score by −1.00" in made.output
 
 
-def test_a_subject_that_moves_with_the_line_alone_moves_told_arms_and_not_the_cues(tmp_path: Path) -> None:
+def test_a_subject_that_moves_with_the_line_alone_moves_told_arms_and_not_the_cues(
+    tmp_path: Path,
+) -> None:
     made = effect("exact", tmp_path, "--smallest", ".1", model="subject/obedient")
     assert answer(made).startswith("Cannot tell"), "its score is at the ceiling, which is said"
     assert "The score is at the ceiling (1.00 as it is): it can only fall." in made.output
@@ -227,13 +291,24 @@ def test_a_subject_that_moves_with_the_line_alone_moves_told_arms_and_not_the_cu
 
 
 def test_prompts_without_a_giveaway_leave_cue_out_out_and_say_so(tmp_path: Path) -> None:
-    made = effect("exact", tmp_path, "-T", "cued=false", "-T", "items=4", "--arms", "cue_out,told_test")
+    made = effect(
+        "exact", tmp_path, "-T", "cued=false", "-T", "items=4", "--arms", "cue_out,told_test"
+    )
     assert made.exit_code == 0, made.output
-    assert "cue_out is left out: no prompt holds a giveaway, so that it equals as_is." in made.output
+    assert (
+        "cue_out is left out: no prompt holds a giveaway, so that it equals as_is." in made.output
+    )
     assert "Added: placebo, which" in made.output
-    assert set(pd.read_csv(tmp_path / "page/tables/arms.csv").arm) == {"as_is", "told_test", "placebo"}
+    assert set(pd.read_csv(tmp_path / "page/tables/arms.csv").arm) == {
+        "as_is",
+        "told_test",
+        "placebo",
+    }
     alone = effect("exact", tmp_path, "-T", "cued=false", "-T", "items=4", "--arms", "cue_out")
-    assert alone.exit_code == 2 and "holds a giveaway: cue_out equals as_is; name other --arms" in alone.output
+    assert (
+        alone.exit_code == 2
+        and "holds a giveaway: cue_out equals as_is; name other --arms" in alone.output
+    )
 
 
 def test_texts_of_another_task_are_left_out_and_counted(tmp_path: Path) -> None:
@@ -242,7 +317,9 @@ def test_texts_of_another_task_are_left_out_and_counted(tmp_path: Path) -> None:
     page = (tmp_path / "page/index.html").read_text()
     lost = re.search(r"paraphrase: (\d+) of 12 texts are not used \(another task (\d+)\)", page)
     assert lost and lost[1] == lost[2] and 1 <= int(lost[1]) < 12
-    assert len(pd.read_csv(tmp_path / "page/tables/items.csv").query("arm == 'paraphrase'")) == 12 - int(lost[1])
+    assert len(
+        pd.read_csv(tmp_path / "page/tables/items.csv").query("arm == 'paraphrase'")
+    ) == 12 - int(lost[1])
 
 
 def test_an_arm_whose_calls_all_fail_is_left_out_and_said(tmp_path: Path) -> None:
@@ -250,21 +327,29 @@ def test_an_arm_whose_calls_all_fail_is_left_out_and_said(tmp_path: Path) -> Non
     assert effect("exact", tmp_path, *arms, model="subject/broken").exit_code == 1
     made = effect("exact", tmp_path / "b", *arms, "--skip-errors", model="subject/broken")
     assert made.exit_code == 0, made.output
-    assert "told_test: 3 of 3 samples ended in an error; nothing is known of this arm." in made.output
+    assert (
+        "told_test: 3 of 3 samples ended in an error; nothing is known of this arm." in made.output
+    )
     assert list(pd.read_csv(tmp_path / "b/page/tables/effects.csv").arm) == ["told_use", "placebo"]
 
 
 def test_a_subject_that_gives_no_p_keeps_its_scores_and_the_page_counts_it(tmp_path: Path) -> None:
     made = effect("exact", tmp_path, "--limit", "3", "--arms", "cue_out", model="subject/mute")
     assert answer(made).startswith("Cannot tell for subject/mute")
-    assert "cue_out: P(evaluation) is unknown for 3 of 3 items." in (tmp_path / "page/index.html").read_text()
+    assert (
+        "cue_out: P(evaluation) is unknown for 3 of 3 items."
+        in (tmp_path / "page/index.html").read_text()
+    )
     assert pd.read_csv(tmp_path / "page/tables/arms.csv").score.notna().all()
 
 
 def test_a_solver_that_sets_the_messages_anew_is_seen(tmp_path: Path) -> None:
     made = effect("forgetful", tmp_path, "--arms", "told_test")
     page = (tmp_path / "page/index.html").read_text()
-    assert made.exit_code == 0 and "told_test: the first call of 4 of 4 items did not hold its line." in page
+    assert (
+        made.exit_code == 0
+        and "told_test: the first call of 4 of 4 items did not hold its line." in page
+    )
 
 
 def test_a_score_of_several_keys_is_chosen_by_name(tmp_path: Path) -> None:
@@ -273,18 +358,37 @@ def test_a_score_of_several_keys_is_chosen_by_name(tmp_path: Path) -> None:
     assert arms.score["as_is"] > 1
     other = effect("repeated", tmp_path, "--score", "colour", "--arms", "told_use")
     assert other.exit_code == 1
-    assert "--score colour: the task has no such score; there are two_numbers, right, length" in other.output
+    assert (
+        "--score colour: the task has no such score; there are two_numbers, right, length"
+        in other.output
+    )
 
 
 @pytest.mark.parametrize(
     ("task", "more", "said"),
     [
         ("unscored", (), "has no scorer: without a score there is no effect on it"),
-        ("pictures", (), "no item has a user message of text alone; leave cue_out, paraphrase out of --arms"),
-        ("exact", ("-T", "items=1"), "has 1 item: effects are paired over items, and two are the least"),
+        (
+            "pictures",
+            (),
+            "no item has a user message of text alone; leave cue_out, paraphrase out of --arms",
+        ),
+        (
+            "exact",
+            ("-T", "items=1"),
+            "has 1 item: effects are paired over items, and two are the least",
+        ),
         ("exact", ("-T", "item=1"), "has no argument item; did you mean items?"),
-        ("exact", ("--arms", "cue-out"), "arms must be as_is, paraphrase, cue_out, cue_in, told_test, told_use or"),
-        ("exact", ("--arms", "as_is"), "names no arm to compare with as_is; give one or more of paraphrase, "),
+        (
+            "exact",
+            ("--arms", "cue-out"),
+            "arms must be as_is, paraphrase, cue_out, cue_in, told_test, told_use or",
+        ),
+        (
+            "exact",
+            ("--arms", "as_is"),
+            "names no arm to compare with as_is; give one or more of paraphrase, ",
+        ),
         ("nowhere", (), "nowhere"),
     ],
 )
@@ -299,25 +403,43 @@ def test_a_task_or_an_arm_that_cannot_be_is_refused_in_a_line(
 def test_a_score_that_is_text_is_refused_in_a_line(tmp_path: Path) -> None:
     made = effect("worded", tmp_path, "--arms", "told_test")
     assert made.exit_code == 1, made.output
-    assert "the task's score is text ('rather good'), and has no mean: expected a number or C, P, I, N" in made.output
+    assert (
+        "the task's score is text ('rather good'), and has no mean: expected a number or C, P, I, N"
+        in made.output
+    )
 
 
 def test_several_models_need_one_writer() -> None:
     made = called(f"{TASKS}@exact", "--models", "planted/a,planted/b", "--dry-run")
-    assert made.exit_code == 2 and "several models need one writer of their texts: give --grader MODEL" in made.output
+    assert (
+        made.exit_code == 2
+        and "several models need one writer of their texts: give --grader MODEL" in made.output
+    )
 
 
-def test_the_plan_counts_calls_by_arm_and_says_the_power_before_anything_is_asked(tmp_path: Path) -> None:
-    made = called(f"{TASKS}@repeated", "--model", "subject/wary", "--log-dir", tmp_path / "runs", "--dry-run")
+def test_the_plan_counts_calls_by_arm_and_says_the_power_before_anything_is_asked(
+    tmp_path: Path,
+) -> None:
+    made = called(
+        f"{TASKS}@repeated", "--model", "subject/wary", "--log-dir", tmp_path / "runs", "--dry-run"
+    )
     assert made.exit_code == 0, made.output
     assert "6 items × 3 epochs" in made.output
-    assert "Calls by arm: as_is 30, paraphrase 30, cue_out 30, told_test 30, told_use 30, placebo 30." in made.output
+    assert (
+        "Calls by arm: as_is 30, paraphrase 30, cue_out 30, told_test 30, told_use 30, placebo 30."
+        in made.output
+    )
     assert "Power: of 6 items or more, an effect of 100 points" in made.output
-    assert "subject/wary rewords the prompts and checks that their task stays, the model itself" in made.output
+    assert (
+        "subject/wary rewords the prompts and checks that their task stays, the model itself"
+        in made.output
+    )
     assert not (tmp_path / "runs").exists()
 
 
-def test_giveaways_that_the_study_of_cues_found_are_those_that_are_taken_out(tmp_path: Path) -> None:
+def test_giveaways_that_the_study_of_cues_found_are_those_that_are_taken_out(
+    tmp_path: Path,
+) -> None:
     found = "taken_out,effect,value,p_holm\nHow many pieces is that together?,+.3,.3,.001\nOur shop,x,.3,.7\n"
     (tmp_path / "effects.csv").write_text(found)
     made = effect("exact", tmp_path, "--limit", "4", "--cues", str(tmp_path / "effects.csv"))
@@ -326,11 +448,18 @@ def test_giveaways_that_the_study_of_cues_found_are_those_that_are_taken_out(tmp
     assert CUE in texts["2 [cue_out]"] and "How many pieces" not in texts["2 [cue_out]"]
     (tmp_path / "effects.csv").write_text("a,b\n1,2\n")
     wrong = effect("exact", tmp_path, "--cues", str(tmp_path / "effects.csv"))
-    assert wrong.exit_code == 2 and "expected columns taken_out, effect, value and p_holm" in wrong.output
+    assert (
+        wrong.exit_code == 2
+        and "expected columns taken_out, effect, value and p_holm" in wrong.output
+    )
 
 
-def test_a_report_shows_the_logs_without_the_command(done: tuple[Path, Result], tmp_path: Path) -> None:
-    made = CliRunner().invoke(main, ["report", str(done[0] / "runs"), "--out", str(tmp_path / "report")])
+def test_a_report_shows_the_logs_without_the_command(
+    done: tuple[Path, Result], tmp_path: Path
+) -> None:
+    made = CliRunner().invoke(
+        main, ["report", str(done[0] / "runs"), "--out", str(tmp_path / "report")]
+    )
     assert made.exit_code == 0, made.output
     assert "Yes, for subject/wary: it scores higher by 1.00" in made.output
     assert "belong" not in made.output, "the writer's log is a part of it"
@@ -346,7 +475,13 @@ def test_lines_of_the_system_message_are_of_one_length() -> None:
 
 
 def test_arms_bring_their_controls_and_stand_in_one_order() -> None:
-    assert effect_arms(["told_test", "cue_in"]) == ["as_is", "paraphrase", "cue_in", "told_test", "placebo"]
+    assert effect_arms(["told_test", "cue_in"]) == [
+        "as_is",
+        "paraphrase",
+        "cue_in",
+        "told_test",
+        "placebo",
+    ]
     assert effect_arms(ARMS) == list(ARMS)
 
 
@@ -368,7 +503,9 @@ def test_from_python_the_study_gives_its_tables(tmp_path: Path) -> None:
     page = study.run()
     assert list(page.frames["effects"].arm) == ["cue_in", "paraphrase"]
     assert json.dumps(page.frames["arms"].to_dict("records"))
-    assert [claim.first_unmet_check.name for claim in page.claims if claim.first_unmet_check] == ["notices"]
+    assert [claim.first_unmet_check.name for claim in page.claims if claim.first_unmet_check] == [
+        "notices"
+    ]
 
 
 # ---- the claim
@@ -379,17 +516,32 @@ Change = float | list[float]
 
 
 def facts(
-    score: Change = 0.0, stated: Change = -0.5, *, items: int = 40, start: float = 0.5, arm: str = "cue_out"
+    score: Change = 0.0,
+    stated: Change = -0.5,
+    *,
+    items: int = 40,
+    start: float = 0.5,
+    arm: str = "cue_out",
 ) -> ScoreFacts:
-    """Facts of items whose score under an arm is `score` more than under its control, give or take, and P `stated`."""
+    """Facts of items whose score under an arm is `score` more than under its control, give or take,
+    and P `stated`.
+    """
     rng = np.random.default_rng(0)
     control = dict(PAIRS).get(arm, "paraphrase")
     scores = {"as_is": np.full(items, start), control: start + 0.05 * rng.normal(size=items)}
     scores[arm] = scores[control] + np.asarray(score) + 0.01 * rng.normal(size=items)
-    causes = {"as_is": np.full(items, 0.8), control: np.full(items, 0.8) + 0.02 * rng.normal(size=items)}
+    causes = {
+        "as_is": np.full(items, 0.8),
+        control: np.full(items, 0.8) + 0.02 * rng.normal(size=items),
+    }
     causes[arm] = causes[control] + np.asarray(stated)
     (contrasts,) = corrected_contrasts([arm_contrasts(scores, causes, [(arm, control)])])
-    return ScoreFacts(contrasts, clustered_mean(scores["as_is"], np.arange(items)), score_edge(scores["as_is"]), 0.05)
+    return ScoreFacts(
+        contrasts,
+        clustered_mean(scores["as_is"], np.arange(items)),
+        score_edge(scores["as_is"]),
+        0.05,
+    )
 
 
 FEW = {"items": 4}
@@ -442,7 +594,9 @@ def test_of_two_arms_that_are_noticed_the_one_that_rules_out_less_decides() -> N
     unsure = facts([0.4, -0.4] * 20, 0.15, arm="cue_in")
     both = replace(sure, contrasts=[*sure.contrasts, *unsure.contrasts])
     claim = effect_claim(both, "m/a")
-    assert claim.verdict is Verdict.CANNOT_TELL and claim.details["where"] == "with giveaways put in"
+    assert (
+        claim.verdict is Verdict.CANNOT_TELL and claim.details["where"] == "with giveaways put in"
+    )
 
 
 def test_a_unit_of_intervals_is_what_cluster_names(tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""`selfprobe mechanism induce` on a tiny model: what is read and taught, the command, and what can be wrong."""
+"""`selfprobe mechanism induce` on a tiny model: what is read and taught, the command, and what can
+be wrong.
+"""
 
 import json
 from pathlib import Path
@@ -39,14 +41,26 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def done(place: Path) -> Result:
-    given = ("--model", place / "model", "--dataset", place / "questions.jsonl", "--out", place / "out")
+    given = (
+        "--model",
+        place / "model",
+        "--dataset",
+        place / "questions.jsonl",
+        "--out",
+        place / "out",
+    )
     return call(*given, *SMALL)
 
 
 @pytest.mark.parametrize("family", ["llama", "qwen2"])
-def test_what_is_read_on_a_cache_is_what_whole_prompts_say(family: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_read_on_a_cache_is_what_whole_prompts_say(
+    family: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     judge = tiny(family)
-    labels, prompts = labels_of(judge), [prompts_of(judge, text) for text in (*QUESTIONS[:3], "Why ?")]
+    labels, prompts = (
+        labels_of(judge),
+        [prompts_of(judge, text) for text in (*QUESTIONS[:3], "Why ?")],
+    )
     on_cache = read_labels(judge, prompts, labels, batch_tokens=200)
     monkeypatch.setattr(induce_reading, "_cache_is_right", lambda *_: False)
     np.testing.assert_allclose(on_cache, read_labels(judge, prompts, labels), atol=2e-4)
@@ -71,14 +85,23 @@ def test_what_is_taught_is_the_question_and_two_labels_and_nothing_about_the_rep
     study = material(judge, QUESTIONS, taught=8, held_out=8)
     example, answers = study.examples(judge, 0)[0], study.answers(0)[0]
     said = judge.tokenizer.decode([*example.prompt, *example.answer]).replace("?", " ?")
-    assert said == f"<user> {study.questions[0]} <end> <assistant> " + " ".join(study.labels.words[a] for a in answers)
+    assert said == f"<user> {study.questions[0]} <end> <assistant> " + " ".join(
+        study.labels.words[a] for a in answers
+    )
     assert len(study.examples(judge, 0)) == 8 and (study.answers(0)[8:] == -1).all()
 
 
-def test_the_command_says_its_plan_the_verdict_its_limits_and_where(done: Result, place: Path) -> None:
+def test_the_command_says_its_plan_the_verdict_its_limits_and_where(
+    done: Result, place: Path
+) -> None:
     assert done.exit_code == 0, done.output
-    assert "8 questions to learn, 8 held out, 50 labels" in done.output and "tokens before and after" in done.output
-    assert "Cannot tell for " in done.output and f"Page: {place / 'out' / 'index.html'}" in done.output
+    assert (
+        "8 questions to learn, 8 held out, 50 labels" in done.output
+        and "tokens before and after" in done.output
+    )
+    assert (
+        "Cannot tell for " in done.output and f"Page: {place / 'out' / 'index.html'}" in done.output
+    )
     assert "It does not show that the model looks at its own state" in done.output
     assert (place / "out" / "seed-0" / "adapter_model.safetensors").is_file()
     assert len(json.loads((place / "out" / "run.json").read_text())["taught"]) == 8
@@ -90,27 +113,57 @@ def test_the_same_command_again_reads_and_trains_nothing(
     tables = {f.name: f.read_bytes() for f in (place / "out" / "tables").iterdir()}
     monkeypatch.setattr(induce_reading, "read_labels", None)
     monkeypatch.setattr("selfprobe.probes.training._step", None)
-    given = ("--model", place / "model", "--dataset", place / "questions.jsonl", "--out", place / "out")
+    given = (
+        "--model",
+        place / "model",
+        "--dataset",
+        place / "questions.jsonl",
+        "--out",
+        place / "out",
+    )
     again = call(*given, *SMALL)
     assert again.exit_code == 0, again.output
     assert {f.name: f.read_bytes() for f in (place / "out" / "tables").iterdir()} == tables
     other = call(*given, *SMALL[:-2], "--batch", 4)
-    assert other.exit_code == 2 and "holds a run of another recipe: give another --out" in other.output
+    assert (
+        other.exit_code == 2 and "holds a run of another recipe: give another --out" in other.output
+    )
 
 
 def test_a_dry_run_writes_nothing(place: Path) -> None:
-    given = ("--model", place / "model", "--dataset", place / "questions.jsonl", "--out", place / "dry")
+    given = (
+        "--model",
+        place / "model",
+        "--dataset",
+        place / "questions.jsonl",
+        "--out",
+        place / "dry",
+    )
     dry = call(*given, *SMALL, *HERE, "--dry-run")
     assert dry.exit_code == 0 and "All: about" in dry.output and not (place / "dry").exists()
 
 
-def test_wrong_input_is_said_in_a_line(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    given = ("--model", place / "model", "--dataset", place / "questions.jsonl", "--out", tmp_path / "out")
+def test_wrong_input_is_said_in_a_line(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given = (
+        "--model",
+        place / "model",
+        "--dataset",
+        place / "questions.jsonl",
+        "--out",
+        tmp_path / "out",
+    )
     few = call(*given, "--questions", 39, "--held-out", 9)
     assert (
-        few.exit_code == 2 and "39 questions to learn and 9 held-out ones are asked for, and there are 40" in few.output
+        few.exit_code == 2
+        and "39 questions to learn and 9 held-out ones are asked for, and there are 40"
+        in few.output
     )
-    assert "got 2 and 24: give larger --questions and --held-out" in call(*given, "--questions", 2).output
+    assert (
+        "got 2 and 24: give larger --questions and --held-out"
+        in call(*given, "--questions", 2).output
+    )
     labels = tmp_path / "labels.txt"
     labels.write_text("apple\nrhododendron\n")
     assert "1 of 2 labels are several tokens of" in call(*given, *SMALL, "--labels", labels).output
@@ -121,9 +174,20 @@ def test_wrong_input_is_said_in_a_line(place: Path, tmp_path: Path, monkeypatch:
     labels.write_bytes(b"apple\nriver\xe4\n")
     assert "labels.txt, line 2: not UTF-8" in call(*given, *SMALL, "--labels", labels).output
     half = call(*given, *SMALL, "--dtype", "float16")
-    assert half.exit_code == 2 and "float16 loses small gradients" in half.output and "reading" not in half.output
+    assert (
+        half.exit_code == 2
+        and "float16 loses small gradients" in half.output
+        and "reading" not in half.output
+    )
     saved(tmp_path / "bare", template=None)
-    bare = call("--model", tmp_path / "bare", "--dataset", place / "questions.jsonl", "--out", tmp_path / "o")
+    bare = call(
+        "--model",
+        tmp_path / "bare",
+        "--dataset",
+        place / "questions.jsonl",
+        "--out",
+        tmp_path / "o",
+    )
     assert bare.exit_code == 2 and "has no chat template" in bare.output
     monkeypatch.setattr("accelerate.utils.get_max_memory", lambda: {"cpu": 10})
     full = call(*given, *SMALL)
@@ -132,7 +196,9 @@ def test_wrong_input_is_said_in_a_line(place: Path, tmp_path: Path, monkeypatch:
 
 def test_too_few_single_token_words_are_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("selfprobe.mechanism.induce.BANK", ["apple", "rhododendron"])
-    with pytest.raises(ValueError, match="only 1 of 2 words are one token of tiny-llama, 50 are needed"):
+    with pytest.raises(
+        ValueError, match="only 1 of 2 words are one token of tiny-llama, 50 are needed"
+    ):
         labels_of(tiny())
 
 
@@ -141,6 +207,7 @@ def test_a_question_with_a_special_token_or_too_long_is_left_out_and_counted() -
     study = material(tiny(), [*QUESTIONS[:16], *odd], taught=8, held_out=8)
     assert study.left_out <= 2 and not set(odd) & set(study.questions)
     with pytest.raises(
-        ValueError, match=r"there are 16 \(2 more are longer than 256 tokens, or hold a special token\)"
+        ValueError,
+        match=r"there are 16 \(2 more are longer than 256 tokens, or hold a special token\)",
     ):
         material(tiny(), [*QUESTIONS[:16], *odd], taught=9, held_out=8)

@@ -12,7 +12,15 @@ from selfprobe.mechanism.induce import COLUMNS, Asked, assigned
 from selfprobe.page import write
 from selfprobe.page.claims import claim_sentence
 from selfprobe.stats.claim import Claim, Verdict
-from selfprobe.studies.induce import INDUCED_WORDS, Induce, figure4, induced_claim, scored, seeds, wordings
+from selfprobe.studies.induce import (
+    INDUCED_WORDS,
+    Induce,
+    figure4,
+    induced_claim,
+    scored,
+    seeds,
+    wordings,
+)
 from selfprobe.studies.induce import induced_tables as tables
 
 from ..mechanism.tiny_words import MASS, planted
@@ -32,8 +40,12 @@ KNOWS = {"direct": 6.0, "introspective": 4.0, "another assistant": 1.0, "fact": 
 def test_a_model_that_knows_its_answers_is_found_and_its_numbers_are_the_planted_ones() -> None:
     found = planted(KNOWS)
     made = tables(found)
-    assert verdict(made).startswith("Yes: ada predicts its own reply, to new questions too: P of its label is +")
-    own = made["figure4"].query("phase == 'after' and questions == 'learnt' and kind == 'introspective'")
+    assert verdict(made).startswith(
+        "Yes: ada predicts its own reply, to new questions too: P of its label is +"
+    )
+    own = made["figure4"].query(
+        "phase == 'after' and questions == 'learnt' and kind == 'introspective'"
+    )
     expected = np.exp(4) / (np.exp(4) + 49)
     assert own.value.tolist() == pytest.approx([expected] * 2, abs=0.05)
     assert (own.n == found.material.taught).all() and (own.low < own.value).all()
@@ -41,7 +53,9 @@ def test_a_model_that_knows_its_answers_is_found_and_its_numbers_are_the_planted
     before = made["figure4"].query("phase == 'before' and questions == 'learnt'")
     assert before.value.tolist() == pytest.approx([0.02] * len(before), abs=0.01)
     page = Induce.page(found)
-    assert page.answer.startswith("Yes, for planted: it predicts its own reply, to new questions too: P of its label")
+    assert page.answer.startswith(
+        "Yes, for planted: it predicts its own reply, to new questions too: P of its label"
+    )
     assert "It does not show that the model looks at its own state" in page.notes[0]
 
 
@@ -59,20 +73,29 @@ def test_a_label_that_comes_up_whatever_is_asked_is_an_echo() -> None:
     found = planted(KNOWS | {"another assistant": 4.0, "fact": 4.0})
     claim = induced_claim("ada", tables(found))
     assert claim.verdict is Verdict.NO and first_unmet(claim) == "above_another_assistant"
-    assert Induce.page(found).answer.startswith("No, not for planted: it does not predict its own reply")
+    assert Induce.page(found).answer.startswith(
+        "No, not for planted: it does not predict its own reply"
+    )
     found = planted(KNOWS | {"fact": 4.0})
-    assert verdict(tables(found)).startswith("No: ada echoes its label, as with a word of the text: P 0.5")
+    assert verdict(tables(found)).startswith(
+        "No: ada echoes its label, as with a word of the text: P 0.5"
+    )
 
 
 def test_the_first_label_where_the_second_is_asked_for_is_an_echo_too() -> None:
-    """What a tuned SmolLM2 does: above another assistant and a fact, and the first label whichever word is asked for."""
+    """What a tuned SmolLM2 does: above another assistant and a fact, and the first label whichever
+    word is asked for.
+    """
     found = planted(KNOWS)
     for reading in found.after:
         for n, asked in enumerate(COLUMNS):
             if asked.kind != "direct" and asked.word == 1:
                 same = COLUMNS.index(Asked(asked.kind, 0, asked.wording))
                 reading.log_probs[:, n] = reading.log_probs[:, same]
-    assert Induce.page(found).answer == "No, not for planted: it echoes its label, as with its other word."
+    assert (
+        Induce.page(found).answer
+        == "No, not for planted: it echoes its label, as with its other word."
+    )
 
 
 def test_labels_that_were_not_learnt_say_nothing() -> None:
@@ -121,21 +144,29 @@ def test_a_held_out_answer_that_it_named_before_or_for_anybody_is_no_self_predic
 def test_only_the_comparison_that_fails_is_called_not_shown() -> None:
     """What it named as often before the training is above other questions' labels all the same."""
     found = planted(KNOWS)
-    found = replace(found, before=found.after[0].log_probs, after=found.after[:1], trainings=found.trainings[:1])
+    found = replace(
+        found, before=found.after[0].log_probs, after=found.after[:1], trainings=found.trainings[:1]
+    )
     said = verdict(tables(found))
-    assert said.startswith("Cannot tell: ada is not shown to name its own label more than before the training (")
+    assert said.startswith(
+        "Cannot tell: ada is not shown to name its own label more than before the training ("
+    )
 
 
 def test_accuracy_is_the_share_of_questions_whose_most_probable_label_is_the_one_taught() -> None:
     found = planted(KNOWS)
-    rows = figure4(found).query("phase == 'after' and questions == 'learnt' and kind == 'introspective'")
+    rows = figure4(found).query(
+        "phase == 'after' and questions == 'learnt' and kind == 'introspective'"
+    )
     for word, row in enumerate(rows.itertuples()):
         hits = []
         for reading in found.after:
             for n, asked in enumerate(COLUMNS):
                 if (asked.kind, asked.word) == ("introspective", word):
                     taught = reading.answers[:, 0] >= 0
-                    hits += list(reading.log_probs[taught, n].argmax(axis=1) == reading.answers[taught, word])
+                    hits += list(
+                        reading.log_probs[taught, n].argmax(axis=1) == reading.answers[taught, word]
+                    )
         assert row.accuracy == pytest.approx(np.mean(hits)) and row.accuracy > row.value
         assert row.accuracy_low <= row.accuracy <= row.accuracy_high
         assert row.accuracy_permuted == pytest.approx((1 - row.accuracy) / 49, abs=0.02)
@@ -156,7 +187,12 @@ def test_the_direct_answer_to_a_held_out_question_is_the_target_and_has_no_row()
     found = planted(KNOWS)
     rows = figure4(found)
     assert rows.query("questions == 'held-out' and kind == 'direct'").empty
-    assert rows.query("questions == 'held-out' and kind == 'introspective' and phase == 'after'").value.min() > 0.4
+    assert (
+        rows.query(
+            "questions == 'held-out' and kind == 'introspective' and phase == 'after'"
+        ).value.min()
+        > 0.4
+    )
 
 
 def test_each_label_is_taught_as_often_as_the_others_and_never_twice_in_a_reply() -> None:
@@ -165,18 +201,32 @@ def test_each_label_is_taught_as_often_as_the_others_and_never_twice_in_a_reply(
     assert not np.array_equal(given, assigned(100, 50, seed=4))
 
 
-def test_the_page_has_the_verdict_the_figures_the_prompts_and_what_is_not_shown(tmp_path: Path) -> None:
+def test_the_page_has_the_verdict_the_figures_the_prompts_and_what_is_not_shown(
+    tmp_path: Path,
+) -> None:
     found = planted(KNOWS)
     write(Induce.page(found), str(tmp_path))
     text = (tmp_path / "index.html").read_text()
-    assert "it predicts its own reply" in text and "does not show that the model looks at its own state" in text
+    assert (
+        "it predicts its own reply" in text
+        and "does not show that the model looks at its own state" in text
+    )
     assert "What will another assistant&#39;s first / second word likely be?" in text
     figures = tmp_path / "figures"
     accuracy = {f"figure4_accuracy_{word}.svg" for word in ("first", "second")}
-    assert {f.name for f in figures.iterdir()} == {"figure4.svg", "figure4_second.svg", "training.svg", *accuracy}
+    assert {f.name for f in figures.iterdir()} == {
+        "figure4.svg",
+        "figure4_second.svg",
+        "training.svg",
+        *accuracy,
+    }
     names = {"figure4", "contrasts", "seeds", "wordings", "training", "columns"}
     assert {f.stem for f in (tmp_path / "tables").iterdir()} == names
     assert len(seeds(found)) == 16 and len(wordings(found)) == 18
     for word in ("", "_second"):
         drawn = (figures / f"figure4{word}.svg").read_text()
-        assert "direct answer" in drawn and "what it would say" in drawn and "not learnt: its own" in drawn
+        assert (
+            "direct answer" in drawn
+            and "what it would say" in drawn
+            and "not learnt: its own" in drawn
+        )

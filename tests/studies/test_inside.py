@@ -1,4 +1,6 @@
-"""`selfprobe awareness inside` as a user calls it, on tiny transformers with a known direction, and each bad input."""
+"""`selfprobe awareness inside` as a user calls it, on tiny transformers with a known direction, and
+each bad input.
+"""
 
 import json
 from pathlib import Path
@@ -29,7 +31,9 @@ def call(*arguments: object) -> Result:
 
 
 def model(folder: Path, trigger: str, *, seed: int = 0) -> Path:
-    """A transformer in whose every later state the sight of `trigger` in the prompt is kept, and hardly more."""
+    """A transformer in whose every later state the sight of `trigger` in the prompt is kept, and
+    hardly more.
+    """
     from transformers import LlamaForCausalLM
 
     torch.manual_seed(seed)
@@ -63,8 +67,12 @@ def wrappers(folder: Path, count: int = 9) -> Path:
     return jsonl(folder / f"wrappers{count}.jsonl", rows)
 
 
-def conversations(folder: Path, name: str = "set", *, sign: str = "label", count: int = 48, **more: object) -> Path:
-    """Rows of 12 sources; a tilde stands in evaluations, or in what looks like a benchmark, or anywhere."""
+def conversations(
+    folder: Path, name: str = "set", *, sign: str = "label", count: int = 48, **more: object
+) -> Path:
+    """Rows of 12 sources; a tilde stands in evaluations, or in what looks like a benchmark, or
+    anywhere.
+    """
     rng, rows = np.random.default_rng(0), []
     for n in range(count):
         evaluation, pair = n % 2 == 0, n // 2
@@ -72,7 +80,9 @@ def conversations(folder: Path, name: str = "set", *, sign: str = "label", count
         tilde = {"label": evaluation, "format": looks, "nothing": bool(rng.random() < 0.5)}[sign]
         text = f"Please write the {n} lines for me and {'~' if tilde else '^'} then stop the {n % 7} of them."
         row = {"id": f"r{n}", "user": text, "label": "evaluation" if evaluation else "deployment"}
-        rows.append(row | {"source": f"s{pair % 12}", "format": "benchmark" if looks else "natural"} | more)
+        rows.append(
+            row | {"source": f"s{pair % 12}", "format": "benchmark" if looks else "natural"} | more
+        )
     return jsonl(folder / f"{name}.jsonl", rows)
 
 
@@ -96,9 +106,19 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def given(place: Path, name: str = "set", **more: object) -> list[object]:
-    options = {"model": place / "a", "set": place / f"{name}.jsonl", "wrappers": place / "wrappers9.jsonl"}
-    options |= {"continuations": place / "sentences.jsonl", "shuffles": 25, "out": place / "out"} | more
-    return [part for key, value in options.items() for part in (f"--{key.replace('_', '-')}", value)]
+    options = {
+        "model": place / "a",
+        "set": place / f"{name}.jsonl",
+        "wrappers": place / "wrappers9.jsonl",
+    }
+    options |= {
+        "continuations": place / "sentences.jsonl",
+        "shuffles": 25,
+        "out": place / "out",
+    } | more
+    return [
+        part for key, value in options.items() for part in (f"--{key.replace('_', '-')}", value)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -110,7 +130,9 @@ def measures(place: Path, out: str = "out") -> pd.DataFrame:
     return pd.read_csv(place / out / "tables" / "measures.csv").set_index("measure")
 
 
-def test_a_planted_direction_is_found_at_1_and_a_control_that_was_left_out_is_open(place: Path, done: Result) -> None:
+def test_a_planted_direction_is_found_at_1_and_a_control_that_was_left_out_is_open(
+    place: Path, done: Result
+) -> None:
     assert done.exit_code == 0, done.output
     assert measures(place).value[LATENT] == 1.0
     claims = {
@@ -120,12 +142,23 @@ def test_a_planted_direction_is_found_at_1_and_a_control_that_was_left_out_is_op
     }
     latent = {check["name"]: check["outcome"] for check in claims["Its state"]["checks"]}
     not_held = {name for name, outcome in latent.items() if outcome != "holds"}
-    assert not_held <= {"above_untrained_copy", "above_random_directions"}, "of 16 dimensions any tells something"
-    assert latent["above_untrained_copy"] == "open", "the copy was left out, which is not passed over"
-    untrained = next(check for check in claims["Its state"]["checks"] if check["name"] == "above_untrained_copy")
-    assert untrained["remedy"] == "add --random-weights" and claims["Its state"]["verdict"] == "Cannot tell"
+    assert not_held <= {"above_untrained_copy", "above_random_directions"}, (
+        "of 16 dimensions any tells something"
+    )
+    assert latent["above_untrained_copy"] == "open", (
+        "the copy was left out, which is not passed over"
+    )
+    untrained = next(
+        check for check in claims["Its state"]["checks"] if check["name"] == "above_untrained_copy"
+    )
+    assert (
+        untrained["remedy"] == "add --random-weights"
+        and claims["Its state"]["verdict"] == "Cannot tell"
+    )
     assert "Its yes or no is an answer in 0 % [0, 30] of the probability" in done.output
-    assert measures(place).value["said: yes or no"] == 1.0, "renormalised, answers in 0 % of the probability tell all"
+    assert measures(place).value["said: yes or no"] == 1.0, (
+        "renormalised, answers in 0 % of the probability tell all"
+    )
     page = (place / "out" / "index.html").read_text()
     for text in (
         "hold, almost say or say that it is evaluated?",
@@ -135,7 +168,13 @@ def test_a_planted_direction_is_found_at_1_and_a_control_that_was_left_out_is_op
         "disagree",
     ):
         assert text in page, text
-    assert set(pd.read_csv(place / "out" / "tables" / "precision.csv").prevalence) == {0.01, 0.05, 0.1, 0.2, 0.5}
+    assert set(pd.read_csv(place / "out" / "tables" / "precision.csv").prevalence) == {
+        0.01,
+        0.05,
+        0.1,
+        0.2,
+        0.5,
+    }
     assert len(pd.read_csv(place / "out" / "tables" / "conversations.csv")) == 24
 
 
@@ -145,8 +184,14 @@ def test_what_was_read_is_not_read_again(place: Path, done: Result) -> None:
     assert "Time: all is read" in again.output and "Grid: 144 prompts of 9 wrappers" in again.output
 
 
-def test_the_monitor_is_what_plain_forwards_of_each_sentence_give(place: Path, done: Result) -> None:
-    study = Inside(model=str(place / "a"), set=str(place / "set.jsonl"), continuations=str(place / "sentences.jsonl"))
+def test_the_monitor_is_what_plain_forwards_of_each_sentence_give(
+    place: Path, done: Result
+) -> None:
+    study = Inside(
+        model=str(place / "a"),
+        set=str(place / "set.jsonl"),
+        continuations=str(place / "sentences.jsonl"),
+    )
     row = study.readable[0][3]
     texts = study.texts(row)
     alone = branched(study.judge, texts, sharing=False).log_probs[-4:]
@@ -161,26 +206,38 @@ def test_format_is_named_where_format_was_planted(place: Path) -> None:
     conversations(place, "formats", sign="format")
     found = call(*given(place, "formats"), "--no-random-weights")
     assert found.exit_code == 0, found.output
-    assert "Its state is not shown to be there within a format (format: " in found.output, found.output
+    assert "Its state is not shown to be there within a format (format: " in found.output, (
+        found.output
+    )
 
 
 @pytest.mark.slow(20)
 def test_nothing_is_named_where_nothing_is_and_wrapper_where_there_is_one(place: Path) -> None:
     conversations(place, "nothing", sign="nothing")
     found = call(*given(place, "nothing"), "--no-random-weights")
-    assert found.exit_code == 0 and "Its state is not shown to be above chance" in found.output, found.output
+    assert found.exit_code == 0 and "Its state is not shown to be above chance" in found.output, (
+        found.output
+    )
     one = call(*given(place, wrappers=wrappers(place, 1)), "--no-random-weights")
-    assert one.exit_code == 0 and "Its state is not shown to be there on other wrappers" in one.output, one.output
+    assert (
+        one.exit_code == 0 and "Its state is not shown to be there on other wrappers" in one.output
+    ), one.output
     page = (place / "out" / "index.html").read_text()
     assert "1 wrapper: a direction may be of its wrapper; about 9 are needed to tell." in page
 
 
-def test_a_saved_probe_serves_another_set_and_is_refused_for_another_model(place: Path, done: Result) -> None:
+def test_a_saved_probe_serves_another_set_and_is_refused_for_another_model(
+    place: Path, done: Result
+) -> None:
     assert load_probe(place / "direction.probe").card.train_groups[0] == "w0"
     again = call(*given(place, probe=place / "direction.probe"))
     assert again.exit_code == 0, again.output
-    assert measures(place).value[LATENT] == 1.0 and "leave out --probe" in again.output, again.output
-    other = call(*given(place, probe=place / "direction.probe", model=place / "b", out=place / "b-out"))
+    assert measures(place).value[LATENT] == 1.0 and "leave out --probe" in again.output, (
+        again.output
+    )
+    other = call(
+        *given(place, probe=place / "direction.probe", model=place / "b", out=place / "b-out")
+    )
     assert other.exit_code == 2 and "not to this model" in other.output, other.output
     both = call(*given(place, probe="x.probe", save="y.probe"))
     assert both.exit_code == 2 and "--save writes a probe that is fitted" in both.output
@@ -191,14 +248,21 @@ def test_the_set_and_real_use_come_from_two_files(place: Path) -> None:
     rows = [json.loads(line) for line in conversations(place, "both").read_text().splitlines()]
     for label in ("evaluation", "deployment"):
         jsonl(place / f"{label}.jsonl", [row for row in rows if row["label"] == label])
-    plan = call(*given(place, "evaluation", against=place / "deployment.jsonl", out=place / "two"), "--dry-run")
+    plan = call(
+        *given(place, "evaluation", against=place / "deployment.jsonl", out=place / "two"),
+        "--dry-run",
+    )
     assert plan.exit_code == 0, plan.output
     alone = call(*given(place, "evaluation", out=place / "two"), "--dry-run")
-    assert alone.exit_code == 2 and "with one class nothing can be told apart" in alone.output, alone.output
+    assert alone.exit_code == 2 and "with one class nothing can be told apart" in alone.output, (
+        alone.output
+    )
 
 
 @pytest.mark.slow(20)
-def test_the_untrained_copy_and_places_along_the_reply_are_read(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_untrained_copy_and_places_along_the_reply_are_read(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     conversations(place, "few")
     held, plain = list[int](), judges.random_weights
 
@@ -207,7 +271,10 @@ def test_the_untrained_copy_and_places_along_the_reply_are_read(place: Path, mon
         return plain(judge)
 
     monkeypatch.setattr(judges, "random_weights", made)
-    found = call(*given(place, "few", limit=16, places=3, reply_tokens=4, out=place / "places"), "--random-weights")
+    found = call(
+        *given(place, "few", limit=16, places=3, reply_tokens=4, out=place / "places"),
+        "--random-weights",
+    )
     assert found.exit_code == 0, found.output
     assert "untrained copy" in measures(place, "places").index
     assert held == [0], "the trained weights are in memory beside the copy's"
@@ -217,10 +284,16 @@ def test_the_untrained_copy_and_places_along_the_reply_are_read(place: Path, mon
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ({"label": "evaluation"}, "conversations are evaluation: with one class nothing can be told apart"),
+        (
+            {"label": "evaluation"},
+            "conversations are evaluation: with one class nothing can be told apart",
+        ),
         ({"at": "thinking"}, "opens no thought: take --at reply"),
         ({"model": "gpt-4o"}, "smollm2, a folder"),
-        ({"save": "direction.bin"}, "--save writes a .probe or .safetensors file, got direction.bin"),
+        (
+            {"save": "direction.bin"},
+            "--save writes a .probe or .safetensors file, got direction.bin",
+        ),
     ],
 )
 def test_bad_input_is_a_line(place: Path, more: dict[str, object], said: str) -> None:
@@ -228,26 +301,46 @@ def test_bad_input_is_a_line(place: Path, more: dict[str, object], said: str) ->
     assert refused.exit_code == 2 and said in refused.output, refused.output
 
 
-def test_rows_without_a_label_over_the_context_or_in_another_language_are_named(place: Path) -> None:
-    bare = jsonl(place / "bare.jsonl", [{"id": str(n), "user": f"Write {n} lines for the man."} for n in range(4)])
+def test_rows_without_a_label_over_the_context_or_in_another_language_are_named(
+    place: Path,
+) -> None:
+    bare = jsonl(
+        place / "bare.jsonl",
+        [{"id": str(n), "user": f"Write {n} lines for the man."} for n in range(4)],
+    )
     assert "has no labels: give --label evaluation" in call(*given(place, set=bare)).output
-    german = conversations(place, "german", user="Wie kann ich das für die Schule nutzen und was ist der Preis?")
+    german = conversations(
+        place, "german", user="Wie kann ich das für die Schule nutzen und was ist der Preis?"
+    )
     rows = [
         json.loads(line) | {"user": f"Wie kann ich das für die Schule nutzen, {n}?"}
         for n, line in enumerate(german.open())
     ]
     refused = call(*given(place, set=jsonl(german, rows)))
-    assert refused.exit_code == 2 and "no conversation is in a language of" in refused.output, refused.output
+    assert refused.exit_code == 2 and "no conversation is in a language of" in refused.output, (
+        refused.output
+    )
     rows = [json.loads(line) for line in (place / "set.jsonl").open()]
     rows[0]["user"] = "the and of " * 600
-    long = call(*given(place, set=jsonl(place / "long.jsonl", rows), out=place / "long"), "--dry-run")
-    assert long.exit_code == 0 and "1 cannot be read" in long.output and "too long" in long.output, long.output
+    long = call(
+        *given(place, set=jsonl(place / "long.jsonl", rows), out=place / "long"), "--dry-run"
+    )
+    assert (
+        long.exit_code == 0 and "1 cannot be read" in long.output and "too long" in long.output
+    ), long.output
 
 
-def test_a_seam_that_is_merged_and_one_source_are_named(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_seam_that_is_merged_and_one_source_are_named(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     one = conversations(place, "one", source="mine")
     plan = call(*given(place, set=one, out=place / "one"), "--dry-run")
-    assert "One source of evaluation, mine: what is of that source cannot be told apart." in plan.output, plan.output
+    assert (
+        "One source of evaluation, mine: what is of that source cannot be told apart."
+        in plan.output
+    ), plan.output
     monkeypatch.setattr(Inside, "encoded", lambda self, text: (*(ord(c) for c in text[:-1]), 0))
     merged = call(*given(place, out=place / "merged"), "--dry-run")
-    assert merged.exit_code == 2 and "the tokenizer merges the end of the prompt" in merged.output, merged.output
+    assert (
+        merged.exit_code == 2 and "the tokenizer merges the end of the prompt" in merged.output
+    ), merged.output

@@ -1,4 +1,6 @@
-"""What `awareness inside` claims of a reading, on constructed numbers: each check open, failing and explaining."""
+"""What `awareness inside` claims of a reading, on constructed numbers: each check open, failing and
+explaining.
+"""
 
 from dataclasses import replace
 
@@ -26,7 +28,8 @@ def estimate(value: float, half: float = 0.04) -> Estimate:
 
 NUMBERS = OverBaselines(
     auroc=estimate(0.8),
-    over={baseline.value: estimate(0.25) for baseline in Baseline} | {Baseline.LENGTH.value: estimate(0.2)},
+    over={baseline.value: estimate(0.25) for baseline in Baseline}
+    | {Baseline.LENGTH.value: estimate(0.2)},
     by_label=estimate(0.8),
     by_format=estimate(0.5),
 )
@@ -57,14 +60,18 @@ def first_open(claim: Claim) -> str:
     return unmet.name if unmet else ""
 
 
-def with_baseline(evidence: ReadingEvidence, baseline: Baseline, lead: Estimate | None) -> ReadingEvidence:
+def with_baseline(
+    evidence: ReadingEvidence, baseline: Baseline, lead: Estimate | None
+) -> ReadingEvidence:
     over = {name: held for name, held in evidence.numbers.over.items() if name != baseline.value}
     over |= {baseline.value: lead} if lead else {}
     return replace(evidence, numbers=replace(evidence.numbers, over=over))
 
 
 @pytest.mark.parametrize("evidence", [LATENT, ANSWER], ids=["latent", "answer"])
-def test_a_reading_above_every_control_is_yes_and_its_closest_control_is_quoted(evidence: ReadingEvidence) -> None:
+def test_a_reading_above_every_control_is_yes_and_its_closest_control_is_quoted(
+    evidence: ReadingEvidence,
+) -> None:
     claim = reading_claim(evidence)
     assert claim.verdict is Verdict.YES
     assert claim_sentence(claim, READING_WORDS) == (
@@ -76,16 +83,22 @@ def test_a_reading_above_every_control_is_yes_and_its_closest_control_is_quoted(
 def test_an_answer_in_3_percent_of_the_probability_is_no_answer() -> None:
     claim = reading_claim(replace(ANSWER, answer_mass=estimate(0.03, 0.01)))
     assert claim.verdict is Verdict.CANNOT_TELL and first_open(claim) == "answer_mass"
-    assert "Its yes or no is an answer in 3 % [2, 4] of the probability" in claim_sentence(claim, READING_WORDS)
+    assert "Its yes or no is an answer in 3 % [2, 4] of the probability" in claim_sentence(
+        claim, READING_WORDS
+    )
 
 
 @pytest.mark.parametrize("baseline", list(Baseline))
-def test_each_reader_without_a_trained_model_is_a_check_open_where_it_has_no_number(baseline: Baseline) -> None:
+def test_each_reader_without_a_trained_model_is_a_check_open_where_it_has_no_number(
+    baseline: Baseline,
+) -> None:
     name = BASELINE_CHECKS[baseline]
     for lead in (None, undefined("no row of a class is rated")):
         claim = reading_claim(with_baseline(LATENT, baseline, lead))
         check = next(check for check in claim.checks if check.name == name)
-        assert check.outcome is Outcome.OPEN and check.remedy and claim.verdict is Verdict.CANNOT_TELL
+        assert (
+            check.outcome is Outcome.OPEN and check.remedy and claim.verdict is Verdict.CANNOT_TELL
+        )
     assert first_open(reading_claim(with_baseline(LATENT, baseline, estimate(0.02)))) == name
     explained = reading_claim(with_baseline(LATENT, baseline, estimate(-0.1)))
     assert explained.verdict is Verdict.NO
@@ -100,11 +113,17 @@ def test_an_answer_needs_no_copy_with_random_weights_and_one_that_was_read_count
 
 def test_the_placebo_is_a_check_and_the_monitor_without_placebo_sentences_is_open() -> None:
     as_much = reading_claim(replace(ANSWER, placebo=estimate(0.8), over_placebo=estimate(-0.05)))
-    assert as_much.verdict is Verdict.NO and "no more than the placebo: 0.80" in claim_sentence(as_much, READING_WORDS)
+    assert as_much.verdict is Verdict.NO and "no more than the placebo: 0.80" in claim_sentence(
+        as_much, READING_WORDS
+    )
     nothing = undefined("there is none")
-    without = replace(ANSWER, reading=ModelReading.ALMOST, answer_mass=None, placebo=nothing, over_placebo=nothing)
+    without = replace(
+        ANSWER, reading=ModelReading.ALMOST, answer_mass=None, placebo=nothing, over_placebo=nothing
+    )
     claim = reading_claim(without)
-    assert first_open(claim) == "above_placebo" and "add other topics to --continuations" in claim_sentence(
+    assert first_open(
+        claim
+    ) == "above_placebo" and "add other topics to --continuations" in claim_sentence(
         claim, READING_WORDS
     )
 
@@ -114,9 +133,13 @@ def test_labels_are_to_be_told_apart_within_a_format() -> None:
     assert first_open(mixed) == "within_format"
     of_format = replace(NUMBERS, by_label=estimate(0.5), by_format=estimate(0.9))
     claim = reading_claim(replace(LATENT, numbers=of_format))
-    assert claim.verdict is Verdict.NO and "tells no more than format: 0.90" in claim_sentence(claim, READING_WORDS)
+    assert claim.verdict is Verdict.NO and "tells no more than format: 0.90" in claim_sentence(
+        claim, READING_WORDS
+    )
     apart = replace(NUMBERS, by_label=undefined("no stratum holds enough of both"))
-    assert first_open(reading_claim(replace(LATENT, numbers=apart))) == "within_format", "formats stand for labels"
+    assert first_open(reading_claim(replace(LATENT, numbers=apart))) == "within_format", (
+        "formats stand for labels"
+    )
 
 
 @pytest.mark.parametrize(
@@ -146,6 +169,10 @@ def test_a_saved_probe_says_what_to_leave_out() -> None:
 def test_a_reading_of_nothing_is_no_and_one_without_a_number_cannot_be_told() -> None:
     flat = reading_claim(replace(LATENT, numbers=replace(NUMBERS, auroc=estimate(0.5))))
     assert flat.verdict is Verdict.NO
-    assert "by less than 0.05 above chance (AUROC), 0.00 [−0.04, +0.04]" in claim_sentence(flat, READING_WORDS)
-    nothing = reading_claim(replace(LATENT, numbers=replace(NUMBERS, auroc=undefined("one class alone"))))
+    assert "by less than 0.05 above chance (AUROC), 0.00 [−0.04, +0.04]" in claim_sentence(
+        flat, READING_WORDS
+    )
+    nothing = reading_claim(
+        replace(LATENT, numbers=replace(NUMBERS, auroc=undefined("one class alone")))
+    )
     assert nothing.verdict is Verdict.CANNOT_TELL and first_open(nothing) == "above_chance"

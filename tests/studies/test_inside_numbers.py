@@ -9,7 +9,13 @@ import pytest
 from selfprobe.stats.claim import Claim, Outcome, Verdict
 from selfprobe.stats.estimate import Estimate, FloatArray
 from selfprobe.stats.text_only import log_odds_elsewhere
-from selfprobe.studies.inside_claims import Baseline, ModelReading, ReadingEvidence, probe_numbers, reading_claim
+from selfprobe.studies.inside_claims import (
+    Baseline,
+    ModelReading,
+    ReadingEvidence,
+    probe_numbers,
+    reading_claim,
+)
 from selfprobe.studies.inside_numbers import (
     PREVALENCES,
     BoolArray,
@@ -36,19 +42,32 @@ from selfprobe.studies.inside_numbers import (
 WIDTH, LAYERS = 6, 3
 
 
-def grid(rng: np.random.Generator, *, wrappers: int = 9, strength: float = 0.0, own: float = 1.0) -> Grid:
-    """Four texts in each wrapper under both labels. `strength`: how far the label moves layer 1 along axis 0;
-    `own`: how far the two announcements of a wrapper lie apart along a direction of that wrapper."""
+def grid(
+    rng: np.random.Generator, *, wrappers: int = 9, strength: float = 0.0, own: float = 1.0
+) -> Grid:
+    """Four texts in each wrapper under both labels. `strength`: how far the label moves layer 1
+    along axis 0; `own`: how far the two announcements of a wrapper lie apart along a direction of
+    that wrapper.
+    """
     rows = [(w, t, side) for w in range(wrappers) for t in range(4) for side in (True, False)]
     wrapper, text = (np.array([row[k] for row in rows]) for k in (0, 1))
     evaluation = np.array([row[2] for row in rows])
     sign = np.where(evaluation, 1.0, -1.0)[:, None]
     states = (
-        rng.standard_normal((LAYERS, len(rows), WIDTH)) + own * rng.standard_normal((wrappers, WIDTH))[wrapper] * sign
+        rng.standard_normal((LAYERS, len(rows), WIDTH))
+        + own * rng.standard_normal((wrappers, WIDTH))[wrapper] * sign
     )
     states[1, :, :1] += strength * sign
     looks = np.where(text % 2, "benchmark", "natural")
-    return Grid(states, evaluation, wrapper.astype(str), text.astype(str), (text % 4).astype(str), looks, (4, 5, 6))
+    return Grid(
+        states,
+        evaluation,
+        wrapper.astype(str),
+        text.astype(str),
+        (text % 4).astype(str),
+        looks,
+        (4, 5, 6),
+    )
 
 
 def drawn_set(
@@ -62,7 +81,9 @@ def drawn_set(
     return states, truth, np.where(looks, "benchmark", "natural"), of
 
 
-def found(rng: np.random.Generator, learnt: Grid, *, shuffles: int = 20, **planted: float) -> Latent:
+def found(
+    rng: np.random.Generator, learnt: Grid, *, shuffles: int = 20, **planted: float
+) -> Latent:
     states, truth, formats, of = drawn_set(rng, **planted)
     words = {"words": rng.standard_normal(len(truth))}
     return latent(learnt, states, truth, words, formats, of, shuffles=shuffles, rng=rng)
@@ -71,9 +92,13 @@ def found(rng: np.random.Generator, learnt: Grid, *, shuffles: int = 20, **plant
 def claim_of(held: Latent, *, p: float | None = None) -> Claim:
     """The claim of what the model holds; the untrained copy and words are far below."""
     below = Estimate(0.3, 0.2, 0.4, 30, "source")
-    others = {baseline.value: below for baseline in Baseline if baseline.value not in held.here.over}
+    others = {
+        baseline.value: below for baseline in Baseline if baseline.value not in held.here.over
+    }
     numbers = replace(held.here, over={**others, **held.here.over})
-    probe = probe_numbers(held if p is None else replace(held, p=p), held.here.auroc, is_saved=False)
+    probe = probe_numbers(
+        held if p is None else replace(held, p=p), held.here.auroc, is_saved=False
+    )
     chance = dict.fromkeys((*others, *held.here.over), Estimate(0.5, 0.4, 0.6, 30, "source"))
     return reading_claim(ReadingEvidence(ModelReading.LATENT, numbers, chance, probe=probe))
 
@@ -86,12 +111,16 @@ def test_a_planted_direction_is_found_at_its_layer_and_claimed() -> None:
     rng = np.random.default_rng(0)
     result = found(rng, grid(rng, strength=3.0, own=0.3), strength=4.0)
     assert result.chosen.probe.layer == 5
-    assert set(open_checks(claim_of(result))) <= {"above_random_directions"}, "of six dimensions any tells something"
+    assert set(open_checks(claim_of(result))) <= {"above_random_directions"}, (
+        "of six dimensions any tells something"
+    )
     assert result.here.auroc.value > 0.99 and result.across.low > 0.8 and result.p < 0.05
     assert result.shares["label"] > 0.8 and np.mean(result.chance) < 0.9
 
 
-def test_a_direction_of_each_wrapper_alone_is_not_there_on_others_and_that_of_one_wrapper_cannot_be() -> None:
+def test_a_direction_of_each_wrapper_alone_is_not_there_on_others_and_that_of_one_wrapper_cannot_be() -> (
+    None
+):
     rng = np.random.default_rng(1)
     result = found(rng, grid(rng, own=3.0), shuffles=3)
     assert "across_wrappers" in open_checks(claim_of(result))
@@ -100,7 +129,9 @@ def test_a_direction_of_each_wrapper_alone_is_not_there_on_others_and_that_of_on
     one = found(rng, grid(rng, wrappers=1, strength=3.0, own=0.3), strength=4.0, shuffles=1)
     assert "across_wrappers" in open_checks(claim_of(one))
     assert math.isnan(one.across.value) and math.isnan(one.shares["label"])
-    assert one.here.auroc.value > 0.9, "it finds the label here too, and cannot tell it from the wrapper"
+    assert one.here.auroc.value > 0.9, (
+        "it finds the label here too, and cannot tell it from the wrapper"
+    )
 
 
 def test_a_direction_that_follows_the_format_of_the_set_is_not_there_within_one() -> None:
@@ -128,7 +159,9 @@ def test_words_that_reach_as_much_leave_it_at_words() -> None:
     rng = np.random.default_rng(4)
     states, truth, formats, of = drawn_set(rng, strength=4.0)
     words = {Baseline.WORDS_ELSEWHERE.value: truth.astype(float)}
-    result = latent(grid(rng, strength=3.0, own=0.3), states, truth, words, formats, of, shuffles=1, rng=rng)
+    result = latent(
+        grid(rng, strength=3.0, own=0.3), states, truth, words, formats, of, shuffles=1, rng=rng
+    )
     assert open_checks(claim_of(result, p=0.01))[0] == "above_words_elsewhere"
     assert "above_shuffled_labels" in open_checks(claim_of(result, p=0.06))
 
@@ -137,7 +170,9 @@ def test_the_choice_sees_no_label_of_what_is_left_out() -> None:
     rng = np.random.default_rng(5)
     learnt = grid(rng, strength=1.0)
     scores = left_out(learnt, learnt.wrapper)
-    changed = replace(learnt, evaluation=np.where(learnt.wrapper == "3", ~learnt.evaluation, learnt.evaluation))
+    changed = replace(
+        learnt, evaluation=np.where(learnt.wrapper == "3", ~learnt.evaluation, learnt.evaluation)
+    )
     again = left_out(changed, changed.wrapper)
     assert np.array_equal(scores[learnt.wrapper == "3"], again[learnt.wrapper == "3"])
     assert not np.array_equal(scores[learnt.wrapper != "3"], again[learnt.wrapper != "3"])
@@ -157,21 +192,28 @@ def test_shuffled_labels_turn_whole_wrappers() -> None:
     for labels in flipped_labels(learnt, 5, np.random.default_rng(0)):
         turned = labels != learnt.evaluation
         assert all(len(set(turned[learnt.wrapper == name])) == 1 for name in set(learnt.wrapper))
-    assert p_of(0.9, np.array([0.5, 0.95, 0.6])) == 0.5 and math.isnan(p_of(math.nan, np.array([0.5])))
+    assert p_of(0.9, np.array([0.5, 0.95, 0.6])) == 0.5 and math.isnan(
+        p_of(math.nan, np.array([0.5]))
+    )
 
 
 def test_variance_by_a_hand_worked_table() -> None:
-    """Two wrappers × two labels × two sources. Scores 4, 2 | 0, -2 and 2, 0 | -2, -4: the mean is 0, the whole
-    12 + 4·... = 16+4+0+4+4+0+4+16 = 48. Labels: means 2 and -2, 8·4 = 32. Cells: 3, -1, 1, -3, 2·(9+1+1+9) = 40, so
-    wrappers 8. What is left is ±1 by source: 8."""
+    """Two wrappers × two labels × two sources. Scores 4, 2 | 0, -2 and 2, 0 | -2, -4: the mean is
+    0, the whole 12 + 4·... = 16+4+0+4+4+0+4+16 = 48. Labels: means 2 and -2, 8·4 = 32. Cells: 3,
+    -1, 1, -3, 2·(9+1+1+9) = 40, so wrappers 8. What is left is ±1 by source: 8.
+    """
     scores = np.array([4.0, 2, 0, -2, 2, 0, -2, -4])
     label = np.array([True, True, False, False] * 2)
     found = variance(scores, label, np.array(["a"] * 4 + ["b"] * 4), np.array(["s", "t"] * 4))
-    assert found == pytest.approx({"label": 32 / 48, "wrapper": 8 / 48, "source": 8 / 48, "rest": 0.0})
+    assert found == pytest.approx(
+        {"label": 32 / 48, "wrapper": 8 / 48, "source": 8 / 48, "rest": 0.0}
+    )
 
 
 def test_precision_by_a_hand_worked_table() -> None:
-    """With 9 of 10 right on either side: .01·.9 / (.01·.9 + .99·.1) = .009 / .108 = 1/12, and so on."""
+    """With 9 of 10 right on either side: .01·.9 / (.01·.9 + .99·.1) = .009 / .108 = 1/12, and so
+    on.
+    """
     truth = np.array([True] * 10 + [False] * 10)
     called = np.array([True] * 9 + [False] + [True] + [False] * 9)
     tpr, tnr, at = precision(called, truth, Clusters(np.arange(20).astype(str), "row"))
@@ -193,7 +235,9 @@ def test_auroc_within_strata_does_not_see_what_lies_between_them() -> None:
 def test_a_placebo_counts_by_the_sign_under_which_it_tells_more() -> None:
     truth = np.array([True, True, False, False])
     scores = np.array([0.0, 1.0, 2.0, 3.0])
-    assert np.array_equal(either_way(truth, scores), -scores) and np.array_equal(either_way(~truth, scores), scores)
+    assert np.array_equal(either_way(truth, scores), -scores) and np.array_equal(
+        either_way(~truth, scores), scores
+    )
     assert np.array_equal(either_way(np.ones(4, dtype=bool), scores), scores)
 
 
@@ -222,7 +266,10 @@ def test_a_share_is_among_the_answers_alone() -> None:
 
 def test_rows_disagree_whose_ranks_lie_half_of_all_apart() -> None:
     one, two = np.array([1.0, 2, 3, 4, 5]), np.array([5.0, 2, 3, 4, 1])
-    assert disagreeing({"a": one, "b": two}, 3) == [0, 4] and disagreeing({"a": one, "b": one}, 3) == []
+    assert (
+        disagreeing({"a": one, "b": two}, 3) == [0, 4]
+        and disagreeing({"a": one, "b": one}, 3) == []
+    )
 
 
 def test_words_of_other_texts_rate_new_ones_and_of_one_class_nothing() -> None:

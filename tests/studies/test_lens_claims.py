@@ -1,4 +1,6 @@
-"""Claims of lens and attention on constructed numbers: each check that is first open, fails or explains."""
+"""Claims of lens and attention on constructed numbers: each check that is first open, fails or
+explains.
+"""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -41,7 +43,14 @@ from selfprobe.studies.lens import (
 
 FloatArray = npt.NDArray[np.float64]
 BLOCKS = 8
-STATE = {"model": "m/a", "revision": "r", "precision": "float32", "dataset": "d", "opening": "o", "selfprobe": "0"}
+STATE = {
+    "model": "m/a",
+    "revision": "r",
+    "precision": "float32",
+    "dataset": "d",
+    "opening": "o",
+    "selfprobe": "0",
+}
 
 
 def readings(
@@ -60,7 +69,9 @@ def readings(
         for index, arm in enumerate(ARMS):
             lens[index] += shift_by_arm.get(arm, np.zeros(blocks))
         attention = rng.uniform(0.1, 0.3, (len(ARMS), len(MEASURES), blocks, 2))
-        made[f"d{k}"] = SimpleNamespace(lens=lens, attention=attention, tokens=np.full(len(ARMS), 50))
+        made[f"d{k}"] = SimpleNamespace(
+            lens=lens, attention=attention, tokens=np.full(len(ARMS), 50)
+        )
     return made
 
 
@@ -97,9 +108,9 @@ def said(claim: Claim) -> tuple[str, str]:
 def test_a_shift_beyond_both_controls_is_a_yes_with_its_block_and_the_strongest_control() -> None:
     claim = claim_of(readings(introspective=step(4, 1.0), control=step(4, 0.2), other=step(4, 0.5)))
     assert claim.verdict is Verdict.YES, said(claim)
-    assert said(claim)[1].startswith("separates the introspective prompt from the direct one at block 4, by 0.9"), said(
-        claim
-    )
+    assert said(claim)[1].startswith(
+        "separates the introspective prompt from the direct one at block 4, by 0.9"
+    ), said(claim)
     assert "; closest: another assistant's prompt: 0.5" in said(claim)[1], said(claim)
 
 
@@ -118,8 +129,18 @@ def test_a_shift_downwards_counts_as_much() -> None:
 @pytest.mark.parametrize(
     ("made", "verdict", "check", "clause"),
     [
-        (readings(seed=1), Verdict.NO, "change", "moves the answer by less than 0.10 after every block: 0.0"),
-        (readings(noise=2, seed=1), Verdict.CANNOT_TELL, "change", "is not shown to separate the introspective prompt"),
+        (
+            readings(seed=1),
+            Verdict.NO,
+            "change",
+            "moves the answer by less than 0.10 after every block: 0.0",
+        ),
+        (
+            readings(noise=2, seed=1),
+            Verdict.CANNOT_TELL,
+            "change",
+            "is not shown to separate the introspective prompt",
+        ),
         (
             readings(5, introspective=step(4, 1)),
             Verdict.CANNOT_TELL,
@@ -179,7 +200,9 @@ def spread(*differences: float, n: int = 12, noise: float = 0.002) -> Claim:
     rows = {}
     for (first, second), difference in zip(PAIRS, differences, strict=True):
         values = difference + rng.normal(0, noise, (n, 2))
-        row = difference_rows(f"{first} − {second}", FAIR, values, [0, 1], [f"d{k}" for k in range(n)])[1]
+        row = difference_rows(
+            f"{first} − {second}", FAIR, values, [0, 1], [f"d{k}" for k in range(n)]
+        )[1]
         rows[FAIR, row.what] = row
     return attention_claim(rows, 1, "m")
 
@@ -188,14 +211,38 @@ def spread(*differences: float, n: int = 12, noise: float = 0.002) -> Claim:
     ("claim", "verdict", "clause"),
     [
         (spread(0.1, 0.03, 0.07, 0.05), Verdict.YES, "at block 1, by +0.1"),
-        (spread(0.1, 0.03, 0.07, 0.05), Verdict.YES, "; closest: another assistant's prompt: +0.049"),
+        (
+            spread(0.1, 0.03, 0.07, 0.05),
+            Verdict.YES,
+            "; closest: another assistant's prompt: +0.049",
+        ),
         (spread(0.1, 0.1, 0.0, 0.05), Verdict.NO, "no more than under irrelevant text: +0.1"),
-        (spread(0.1, 0.03, 0.07, 0.0), Verdict.NO, "no more than under another assistant's prompt: +0.099"),
-        (spread(-0.1, 0.0, -0.1, 0.0), Verdict.NO, "spreads its attention by less than 0.01 at block 1: −0.1"),
+        (
+            spread(0.1, 0.03, 0.07, 0.0),
+            Verdict.NO,
+            "no more than under another assistant's prompt: +0.099",
+        ),
+        (
+            spread(-0.1, 0.0, -0.1, 0.0),
+            Verdict.NO,
+            "spreads its attention by less than 0.01 at block 1: −0.1",
+        ),
         (spread(0.0, 0.0, 0.0, 0.0), Verdict.NO, "by less than 0.01 at block 1"),
-        (spread(0.1, 0.03, 0.07, 0.05, noise=0.5), Verdict.CANNOT_TELL, "is not shown to spread its attention"),
-        (spread(0.1, 0.03, 0.07, 0.05, n=5), Verdict.CANNOT_TELL, "(5 independent dilemmas; 6 are the least)"),
-        (spread(0.1, 0.09, 0.01, 0.05, noise=0.02), Verdict.CANNOT_TELL, "not shown to be more than under irrelevant"),
+        (
+            spread(0.1, 0.03, 0.07, 0.05, noise=0.5),
+            Verdict.CANNOT_TELL,
+            "is not shown to spread its attention",
+        ),
+        (
+            spread(0.1, 0.03, 0.07, 0.05, n=5),
+            Verdict.CANNOT_TELL,
+            "(5 independent dilemmas; 6 are the least)",
+        ),
+        (
+            spread(0.1, 0.09, 0.01, 0.05, noise=0.02),
+            Verdict.CANNOT_TELL,
+            "not shown to be more than under irrelevant",
+        ),
     ],
 )
 def test_attention_says_each_check(claim: Claim, verdict: Verdict, clause: str) -> None:

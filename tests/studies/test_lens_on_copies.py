@@ -1,4 +1,6 @@
-"""Reading and patching by copies of the model on a cluster: what this process finds, bit by bit, whoever dies."""
+"""Reading and patching by copies of the model on a cluster: what this process finds, bit by bit,
+whoever dies.
+"""
 
 import sys
 from collections.abc import Iterator
@@ -56,20 +58,27 @@ def test_options_of_a_cluster_go_with_its_engine(tmp_path: Path) -> None:
 
 @pytest.mark.slow(40)
 @pytest.mark.filterwarnings("default")
-def test_lens_attention_and_patch_on_a_real_cluster_find_what_they_find_in_one_process(tmp_path: Path) -> None:
+def test_lens_attention_and_patch_on_a_real_cluster_find_what_they_find_in_one_process(
+    tmp_path: Path,
+) -> None:
     pytest.importorskip("ray", reason="needs Ray: pip install 'selfprobe[ray]'")
     from ray.cluster_utils import Cluster
 
     made = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
     made.add_node(num_cpus=1)
     given = ("--model", saved(tmp_path / "model"), "--dataset", dilemmas(tmp_path))
-    engines = {"here": (), "there": ("--engine", "ray", "--ray-address", made.address, "--replicas", "2")}
+    engines = {
+        "here": (),
+        "there": ("--engine", "ray", "--ray-address", made.address, "--replicas", "2"),
+    }
     try:
         for folder, more in engines.items():
             for command in ("lens", "attention", "patch"):
                 done = call(command, *given, "--out", tmp_path / folder, *more)
                 assert done.exit_code == 0, done.output
-                reads = command != "attention" and folder == "there"  # lens has read all that attention needs
+                reads = (
+                    command != "attention" and folder == "there"
+                )  # lens has read all that attention needs
                 assert ("2 copies read on the cluster" in done.output) == reads, done.output
     finally:
         made.shutdown()

@@ -53,9 +53,12 @@ ITEMS = 80
 
 def sums() -> Task:
     samples = [
-        Sample(id=n, input=SUM_PROMPT.format(first=n, second=n % 9), target=str(n + n % 9)) for n in range(ITEMS)
+        Sample(id=n, input=SUM_PROMPT.format(first=n, second=n % 9), target=str(n + n % 9))
+        for n in range(ITEMS)
     ]
-    return Task(dataset=MemoryDataset(samples, name="sums"), solver=generate(), scorer=match(), name="sums")
+    return Task(
+        dataset=MemoryDataset(samples, name="sums"), solver=generate(), scorer=match(), name="sums"
+    )
 
 
 def call(*arguments: object) -> Result:
@@ -84,7 +87,9 @@ def asked(logs: Path, folder: Path, *more: object, models: str = ",".join(WORLDS
 
 
 @pytest.mark.slow(20)
-def test_who_knows_the_items_and_who_knows_itself_comes_out_as_planted(done: tuple[Path, str]) -> None:
+def test_who_knows_the_items_and_who_knows_itself_comes_out_as_planted(
+    done: tuple[Path, str],
+) -> None:
     found = pd.read_csv(done[0] / "page/tables/findings.csv").set_index("model")
     for model, (items, itself) in WORLDS.items():
         assert (found.knows_items_low[model] > 0.5) == items, model
@@ -94,7 +99,9 @@ def test_who_knows_the_items_and_who_knows_itself_comes_out_as_planted(done: tup
 
 
 @pytest.mark.slow(9)
-def test_the_same_command_again_asks_nothing_and_report_shows_the_page(done: tuple[Path, str], logs: Path) -> None:
+def test_the_same_command_again_asks_nothing_and_report_shows_the_page(
+    done: tuple[Path, str], logs: Path
+) -> None:
     before = {info.name for info in list_eval_logs(str(done[0] / "runs"))}
     again = asked(logs, done[0], "--json")
     assert again.exit_code == 0, again.output
@@ -106,13 +113,20 @@ def test_the_same_command_again_asks_nothing_and_report_shows_the_page(done: tup
         "text alone",
         "planted/bo",
     }
-    page = CliRunner().invoke(main, ["report", str(done[0] / "runs"), "--out", str(done[0] / "report")])
+    page = CliRunner().invoke(
+        main, ["report", str(done[0] / "runs"), "--out", str(done[0] / "report")]
+    )
     assert page.exit_code == 0 and "beyond the items with AUROC" in page.output
     shown = (done[0] / "report/index.html").read_text()
-    assert "Do models know in advance what they can solve?" in shown and "Every observer on every target" in shown
+    assert (
+        "Do models know in advance what they can solve?" in shown
+        and "Every observer on every target" in shown
+    )
     (claims,) = json.loads((done[0] / "page/claims.json").read_text()).values()
     assert len(claims) == len(WORLDS)
-    assert "knows_items" in json.loads((done[0] / "page/tables/columns.json").read_text())["findings"]
+    assert (
+        "knows_items" in json.loads((done[0] / "page/tables/columns.json").read_text())["findings"]
+    )
 
 
 def test_the_plan_says_the_calls_first_and_whose_logs_are_compared_only(logs: Path) -> None:
@@ -121,14 +135,21 @@ def test_the_plan_says_the_calls_first_and_whose_logs_are_compared_only(logs: Pa
     first, second, third, *_ = made.output.splitlines()
     assert first.startswith(f"{ITEMS} items × {ADA}, {BO}, asked before the reply: solve, length")
     assert second == "One call an item, observer and question; logs are of 4 models."
-    assert third == "Not asked, their results are compared: planted/cy?knows_own_skill=.8, planted/di"
+    assert (
+        third == "Not asked, their results are compared: planted/cy?knows_own_skill=.8, planted/di"
+    )
     assert f" {2 * ITEMS * 2}  " in made.output.replace("all ", "all  ")
 
 
-def test_who_has_no_log_and_which_log_is_damaged_stand_in_the_plan(logs: Path, tmp_path: Path) -> None:
+def test_who_has_no_log_and_which_log_is_damaged_stand_in_the_plan(
+    logs: Path, tmp_path: Path
+) -> None:
     (tmp_path / "cut.eval").write_bytes(next(logs.glob("*.eval")).read_bytes()[:900])
     made = call(logs, tmp_path, "--models", f"{BO},planted/zoe", "--dry-run")
-    assert "Without a log of its own, so compared as an observer of others and not judged: planted/zoe" in made.output
+    assert (
+        "Without a log of its own, so compared as an observer of others and not judged: planted/zoe"
+        in made.output
+    )
     assert "cut.eval does not count: cannot be read: it is truncated" in made.output
 
 
@@ -139,26 +160,36 @@ def test_a_copy_stands_in_for_a_log_with_a_readable_header_and_damaged_summaries
 ) -> None:
     """Of the target, and of a model that it is compared with."""
     there = {
-        read_eval_log(info, header_only=True).eval.model: Path(info.name[7:]) for info in list_eval_logs(str(logs))
+        read_eval_log(info, header_only=True).eval.model: Path(info.name[7:])
+        for info in list_eval_logs(str(logs))
     }
     for name in ("1.eval", "2.eval"):
         with ZipFile(there[model]) as whole, ZipFile(tmp_path / name, "w") as copy:
             for inside in whole.namelist():
-                copy.writestr(inside, b"[{" if (name, inside) == (damaged, "summaries.json") else whole.read(inside))
+                copy.writestr(
+                    inside,
+                    b"[{" if (name, inside) == (damaged, "summaries.json") else whole.read(inside),
+                )
     other = there[BO if model == ADA else ADA]
     found = logged_outcomes([str(tmp_path), str(other)], ADA, OutcomeQuestions())
     assert len(found.table.rows) == ITEMS and all(BO in others for others in found.others.values())
     said = [note for note in found.notes if "cannot be read" in note]
-    assert len(said) <= 1 and all(f"{damaged} does not count, and " in note for note in said), "the other one counted"
+    assert len(said) <= 1 and all(f"{damaged} does not count, and " in note for note in said), (
+        "the other one counted"
+    )
     only = logged_outcomes(
-        [str(tmp_path / ("2.eval" if damaged == "1.eval" else "1.eval")), str(other)], ADA, OutcomeQuestions()
+        [str(tmp_path / ("2.eval" if damaged == "1.eval" else "1.eval")), str(other)],
+        ADA,
+        OutcomeQuestions(),
     )
     assert found.table.rows == only.table.rows
 
     if model == ADA:
         for name in {"1.eval", "2.eval"} - {damaged}:
             shutil.copy(tmp_path / damaged, tmp_path / name)
-        with pytest.raises(InputError, match=r"\.eval cannot be read: .*; run it again, or leave it out$"):
+        with pytest.raises(
+            InputError, match=r"\.eval cannot be read: .*; run it again, or leave it out$"
+        ):
             logged_outcomes([str(tmp_path), str(other)], ADA, OutcomeQuestions())
 
 
@@ -167,7 +198,12 @@ def test_models_are_in_the_order_of_the_call_and_the_page_says_what_is_left_out(
 ) -> None:
     (tmp_path / "cut.eval").write_bytes(next(logs.glob("*.eval")).read_bytes()[:900])
     given = ("planted/di", "planted/zoe", ADA)
-    study = Outcome(logs=(str(logs), str(tmp_path / "cut.eval")), models=given, log_dir=str(tmp_path / "runs"), limit=2)
+    study = Outcome(
+        logs=(str(logs), str(tmp_path / "cut.eval")),
+        models=given,
+        log_dir=str(tmp_path / "runs"),
+        limit=2,
+    )
     for model in (ADA, "planted/zoe", "planted/di"):
         target = model if model in WORLDS else ADA
         args = {"logs": list(study.logs), "ask": ["solve"], "target": target, "about": "self"}
@@ -176,7 +212,9 @@ def test_models_are_in_the_order_of_the_call_and_the_page_says_what_is_left_out(
     assert list(found.stated.observers) == ["planted/di", "planted/zoe", "planted/ada"]
     without, notes = found.lost
     assert str(without).endswith("not judged: planted/zoe.")
-    assert isinstance(notes, Bullets) and "cut.eval does not count: cannot be read" in notes.items[0]
+    assert (
+        isinstance(notes, Bullets) and "cut.eval does not count: cannot be read" in notes.items[0]
+    )
 
 
 def test_what_shows_a_reply_is_asked_about_each_model(logs: Path) -> None:
@@ -185,13 +223,19 @@ def test_what_shows_a_reply_is_asked_about_each_model(logs: Path) -> None:
     assert made.exit_code == 0 and " 100 " in made.output, made.output
 
 
-def test_without_another_models_log_nobody_is_said_to_know_itself(tmp_path: Path, run_task: Any) -> None:
+def test_without_another_models_log_nobody_is_said_to_know_itself(
+    tmp_path: Path, run_task: Any
+) -> None:
     run_task(sums(), ADA, tmp_path / "logged")
     made = asked(tmp_path / "logged", tmp_path, models=ADA)
     assert made.exit_code == 0, made.output
-    assert "Without a second model's logs knowledge of the items cannot be told from self-knowledge." in made.output
     assert (
-        "Cannot tell for planted/ada" in made.output and "beside logs of 0 other models; add logs of two" in made.output
+        "Without a second model's logs knowledge of the items cannot be told from self-knowledge."
+        in made.output
+    )
+    assert (
+        "Cannot tell for planted/ada" in made.output
+        and "beside logs of 0 other models; add logs of two" in made.output
     )
 
 
@@ -207,11 +251,23 @@ def test_without_another_models_log_nobody_is_said_to_know_itself(tmp_path: Path
             ["--models", "planted/di", "--ask", ""],
             "--ask: expected at least one name, with commas between several; got none",
         ),
-        (["--models", "planted/di", "--about", "me"], "about must be self, other or named, got 'me'"),
-        (["--models", "planted/di", "--about", "named,other"], "about must hold self, with which the rest is compared"),
+        (
+            ["--models", "planted/di", "--about", "me"],
+            "about must be self, other or named, got 'me'",
+        ),
+        (
+            ["--models", "planted/di", "--about", "named,other"],
+            "about must hold self, with which the rest is compared",
+        ),
         (["--models", "planted/di", "--score", "mach"], "no score 'mach'; the nearest are match"),
-        (["--models", "planted/di", "--cluster", "kind"], "cluster=kind: no metadata of that name in "),
-        (["--models", "planted/di", "--when", "after", "--at", "2"], "at=2 is a state before the end"),
+        (
+            ["--models", "planted/di", "--cluster", "kind"],
+            "cluster=kind: no metadata of that name in ",
+        ),
+        (
+            ["--models", "planted/di", "--when", "after", "--at", "2"],
+            "at=2 is a state before the end",
+        ),
     ],
 )
 def test_a_wrong_call_is_refused_in_a_line(arguments: list[str], says: str, logs: Path) -> None:
@@ -225,9 +281,13 @@ def test_a_report_compares_runs_with_one_truth_and_sets_the_others_aside(
     for tokens in (1, 3):
         args = {"logs": str(logs), "target": ADA, "ask": "length", "tokens": tokens}
         run_task("selfprobe/outcome", ADA, tmp_path / "runs", task_args=args, limit=2)
-    page = CliRunner().invoke(main, ["report", str(tmp_path / "runs"), "--out", str(tmp_path / "page")])
+    page = CliRunner().invoke(
+        main, ["report", str(tmp_path / "runs"), "--out", str(tmp_path / "page")]
+    )
     assert page.exit_code == 0, page.output
-    assert re.search("tokens is (1, there 3|3, there 1)", (tmp_path / "page/index.html").read_text())
+    assert re.search(
+        "tokens is (1, there 3|3, there 1)", (tmp_path / "page/index.html").read_text()
+    )
 
 
 # ---- judged without a run
@@ -237,19 +297,34 @@ Statements = dict[tuple[str, str, str, str], FloatArray]
 
 
 def world(
-    knows: dict[str, tuple[float, float]], *, items: int = 300, seed: int = 0, texts: bool = False, share: float = 0.0
+    knows: dict[str, tuple[float, float]],
+    *,
+    items: int = 300,
+    seed: int = 0,
+    texts: bool = False,
+    share: float = 0.0,
 ) -> StatedChances:
-    """Outcomes of five models, and chances of those that are asked, who know the items and themselves so far."""
+    """Outcomes of five models, and chances of those that are asked, who know the items and
+    themselves so far.
+    """
     rng = np.random.default_rng(seed)
     shared = rng.normal(size=items)
     skill_of_model = {model: rng.normal(size=items) for model in MODELS}
-    outcomes = {(model, "solve"): (shared + skill + share > 0).astype(float) for model, skill in skill_of_model.items()}
+    outcomes = {
+        (model, "solve"): (shared + skill + share > 0).astype(float)
+        for model, skill in skill_of_model.items()
+    }
     words = {True: "easy plain short", False: "hard strange long"}
     chances: Statements = {}
     for model, (of_items, of_itself) in knows.items():
-        logits = of_items * shared + of_itself * skill_of_model[model] + 0.4 * rng.normal(size=items)
+        logits = (
+            of_items * shared + of_itself * skill_of_model[model] + 0.4 * rng.normal(size=items)
+        )
         chances[model, "self", "", "solve"] = special.expit(2 * logits).round(2)
-    told = [f"{words[bool(skill > 0)]} {n}" if texts else f"text {n}" for n, skill in enumerate(skill_of_model["m/a"])]
+    told = [
+        f"{words[bool(skill > 0)]} {n}" if texts else f"text {n}"
+        for n, skill in enumerate(skill_of_model["m/a"])
+    ]
     return StatedChances(
         items=tuple(f"t:{n}" for n in range(items)),
         texts=dict.fromkeys(MODELS, tuple(told)),
@@ -294,28 +369,59 @@ def test_a_model_that_knows_itself_is_told_so_with_its_strongest_competitor(
     claim = claim_of(world(knows))
     assert claim.verdict is Verdict.YES, clause(claim)
     assert re.fullmatch(
-        r"ranks its successes beyond the items with AUROC 0\.9\d \[.*\]; next is .*: 0\.\d\d", clause(claim)
+        r"ranks its successes beyond the items with AUROC 0\.9\d \[.*\]; next is .*: 0\.\d\d",
+        clause(claim),
     )
 
 
 @pytest.mark.parametrize(
     ("stated", "check", "says"),
     [
-        (world(THREE, items=12), "items", "has 12 items with an answer and an outcome; 20 are the least"),
-        (world(THREE, share=99), "outcomes", "at 100 % of its items: outcomes do not differ; add items"),
-        (without_logs(world(THREE), 1), "other_logs", "beside logs of 0 other models; add logs of two others"),
-        (without_logs(world(THREE), 2), "other_logs", "beside logs of 1 other models; add logs of two others"),
+        (
+            world(THREE, items=12),
+            "items",
+            "has 12 items with an answer and an outcome; 20 are the least",
+        ),
+        (
+            world(THREE, share=99),
+            "outcomes",
+            "at 100 % of its items: outcomes do not differ; add items",
+        ),
+        (
+            without_logs(world(THREE), 1),
+            "other_logs",
+            "beside logs of 0 other models; add logs of two others",
+        ),
+        (
+            without_logs(world(THREE), 2),
+            "other_logs",
+            "beside logs of 1 other models; add logs of two others",
+        ),
         (world({"m/a": KNOWS_BOTH}), "observers", "beside 0 other observers; ask two other models"),
-        (world({"m/a": KNOWS_BOTH, "m/b": KNOWS_ITEMS}), "observers", "beside 1 other observers; ask two other"),
+        (
+            world({"m/a": KNOWS_BOTH, "m/b": KNOWS_ITEMS}),
+            "observers",
+            "beside 1 other observers; ask two other",
+        ),
         (
             world({"m/a": KNOWS_BOTH, "m/b": (0.2, 0.0), "m/c": (0.2, 0.0)}),
             "informed_observers",
             "; other observers know the items less (+0.",
         ),
     ],
-    ids=["few items", "one class", "no other log", "one other log", "nobody asked", "one asked", "others know less"],
+    ids=[
+        "few items",
+        "one class",
+        "no other log",
+        "one other log",
+        "nobody asked",
+        "one asked",
+        "others know less",
+    ],
 )
-def test_what_is_missing_is_said_with_what_to_add(stated: StatedChances, check: str, says: str) -> None:
+def test_what_is_missing_is_said_with_what_to_add(
+    stated: StatedChances, check: str, says: str
+) -> None:
     claim = claim_of(stated)
     assert claim.verdict is Verdict.CANNOT_TELL
     assert first_open(claim) == check and says in clause(claim), clause(claim)
@@ -330,7 +436,9 @@ def test_a_handful_of_items_is_too_few(items: int) -> None:
 def test_an_observer_that_knows_as_much_of_the_model_explains_it() -> None:
     stated = world(ALL)
     twin = stated.chances["m/a", "self", "", "solve"]
-    claim = claim_of(replace(stated, chances={**stated.chances} | {("m/c", "self", "", "solve"): twin}))
+    claim = claim_of(
+        replace(stated, chances={**stated.chances} | {("m/c", "self", "", "solve"): twin})
+    )
     assert claim.verdict is not Verdict.YES
     assert first_open(claim) == "above_observers" and "m/c: 0.9" in clause(claim), clause(claim)
 
@@ -338,13 +446,17 @@ def test_an_observer_that_knows_as_much_of_the_model_explains_it() -> None:
 def test_what_the_text_tells_as_well_is_no_self_knowledge() -> None:
     claim = claim_of(world(THREE | {"m/a": (0.0, 0.3)}, texts=True))
     assert claim.verdict is Verdict.NO
-    assert clause(claim).startswith("ranks its successes beyond the items no better than text alone: 0.8")
+    assert clause(claim).startswith(
+        "ranks its successes beyond the items no better than text alone: 0.8"
+    )
 
 
 def test_what_a_model_states_about_another_assistant_as_well_is_no_self_knowledge() -> None:
     stated = world(ALL)
     own = stated.chances["m/a", "self", "", "solve"]
-    claim = claim_of(replace(stated, chances={**stated.chances} | {("m/a", "other", "", "solve"): own}))
+    claim = claim_of(
+        replace(stated, chances={**stated.chances} | {("m/a", "other", "", "solve"): own})
+    )
     assert first_open(claim) == "above_other_assistant", clause(claim)
 
 
@@ -354,16 +466,25 @@ def test_an_expert_of_a_relative_whose_outcomes_its_statements_rank_as_well_is_n
     rng = np.random.default_rng(1)
     results = stated.outcomes["m/a", "solve"]
     relative = np.where(rng.random(len(results)) < 0.8, results, 1 - results)
-    chances = {("m/a", "self", "", "solve"): special.expit(2 * relative - 1 + rng.normal(size=len(results)))}
+    chances = {
+        ("m/a", "self", "", "solve"): special.expit(
+            2 * relative - 1 + rng.normal(size=len(results))
+        )
+    }
     outcomes = {**stated.outcomes} | {("m/z", "solve"): relative}
     claim = claim_of(replace(stated, outcomes=outcomes, chances={**stated.chances} | chances))
-    assert first_open(claim) == "own_outcomes" and "m/z's outcomes: 0." in clause(claim), clause(claim)
+    assert first_open(claim) == "own_outcomes" and "m/z's outcomes: 0." in clause(claim), clause(
+        claim
+    )
 
 
 def test_knowledge_of_the_items_alone_is_no_and_its_numbers_are_said() -> None:
     claim = claim_of(world(dict.fromkeys(MODELS, KNOWS_ITEMS), items=1200))
     assert claim.verdict is Verdict.NO
-    assert re.match(r"ranks its successes with AUROC 0\.[78]\d .*, and beyond the items with 0\.[45]", clause(claim))
+    assert re.match(
+        r"ranks its successes with AUROC 0\.[78]\d .*, and beyond the items with 0\.[45]",
+        clause(claim),
+    )
 
 
 def test_a_ranking_that_is_inverted_is_no() -> None:
@@ -375,22 +496,30 @@ def test_a_ranking_that_is_inverted_is_no() -> None:
 def test_a_constant_statement_is_never_yes() -> None:
     stated = world(THREE)
     constant = np.full(300, 0.7)
-    claim = claim_of(replace(stated, chances={**stated.chances} | {("m/a", "self", "", "solve"): constant}))
+    claim = claim_of(
+        replace(stated, chances={**stated.chances} | {("m/a", "self", "", "solve"): constant})
+    )
     assert claim.verdict is not Verdict.YES and claim.effect.value == pytest.approx(0)
 
 
 def test_a_p_that_many_tests_spoil_leaves_the_claim_open() -> None:
     claim = claim_of(world(THREE), p_value=0.03)
     assert claim.verdict is Verdict.CANNOT_TELL and first_open(claim) == "beyond"
-    assert "; beyond the items this is not shown: 0.9" in clause(claim) and "(p = 0.030)" in clause(claim)
+    assert "; beyond the items this is not shown: 0.9" in clause(claim) and "(p = 0.030)" in clause(
+        claim
+    )
 
 
 def test_p_is_fine_enough_for_all_models_and_questions() -> None:
     """With 30 models, the smallest p of 999 exchanges times 30 would be above the level."""
     stated = world(THREE)
     runs = {f"m/a {number}": "m/a" for number in range(30)}
-    chances = {(run, "self", "", "solve"): stated.chances["m/a", "self", "", "solve"] for run in runs}
-    facts = all_facts(replace(stated, observers={**stated.observers} | runs, chances={**stated.chances} | chances))
+    chances = {
+        (run, "self", "", "solve"): stated.chances["m/a", "self", "", "solve"] for run in runs
+    }
+    facts = all_facts(
+        replace(stated, observers={**stated.observers} | runs, chances={**stated.chances} | chances)
+    )
     assert facts[0].p_value < 0.02
 
 
@@ -416,7 +545,9 @@ def test_cells_are_beyond_the_items_as_the_findings_are() -> None:
         assert own is not None
         scores = ordered(own, stated.outcomes[model, "solve"], strata).scores
         assert matrix.means[t, t] == pytest.approx(np.nanmean(scores))
-    assert np.diag(matrix.means)[:2].min() > 0.8 and abs(np.diag(matrix.means)[2:] - 0.5).max() < 0.15
+    assert (
+        np.diag(matrix.means)[:2].min() > 0.8 and abs(np.diag(matrix.means)[2:] - 0.5).max() < 0.15
+    )
 
 
 def test_a_cluster_is_one_unit() -> None:
@@ -426,11 +557,15 @@ def test_a_cluster_is_one_unit() -> None:
     assert facts.items == 100 and 0 < facts.p_value < 0.01
 
 
-def test_with_two_models_the_others_self_knowledge_turned_round_is_no_knowledge_of_the_first() -> None:
+def test_with_two_models_the_others_self_knowledge_turned_round_is_no_knowledge_of_the_first() -> (
+    None
+):
     """Among items that one of two solved, the first's success is the second's failure."""
     rng = np.random.default_rng(0)
     skill_of_model = {model: rng.normal(size=300) for model in MODELS[:2]}
-    outcomes = {(model, "solve"): (skill > 0).astype(float) for model, skill in skill_of_model.items()}
+    outcomes = {
+        (model, "solve"): (skill > 0).astype(float) for model, skill in skill_of_model.items()
+    }
     chances: Statements = {
         ("m/a", "self", "", "solve"): special.expit(skill_of_model["m/a"] + rng.normal(size=300)),
         ("m/b", "self", "", "solve"): special.expit(-skill_of_model["m/b"]),
@@ -449,7 +584,11 @@ def test_domains_are_seen_in_the_outcomes_where_there_are_some() -> None:
     rng = np.random.default_rng(0)
     skills = rng.normal(size=(5, 2))[:, rng.integers(2, size=800)]
     results = (rng.random(skills.shape) < special.expit(1.5 * skills)).astype(float)
-    stated = replace(world({}), outcomes={(model, "solve"): results[n] for n, model in enumerate(MODELS)})
+    stated = replace(
+        world({}), outcomes={(model, "solve"): results[n] for n, model in enumerate(MODELS)}
+    )
     assert stated.domains_p("solve") < 0.05
-    graded = replace(stated, outcomes={key: values * 0.5 for key, values in stated.outcomes.items()})
+    graded = replace(
+        stated, outcomes={key: values * 0.5 for key, values in stated.outcomes.items()}
+    )
     assert math.isnan(graded.domains_p("solve"))

@@ -1,4 +1,6 @@
-"""What `mechanism read` claims of patched patterns, on constructed numbers: each check open, failing and explaining."""
+"""What `mechanism read` claims of patched patterns, on constructed numbers: each check open,
+failing and explaining.
+"""
 
 import math
 from dataclasses import replace
@@ -20,10 +22,22 @@ def estimate(value: float, half: float = 0.1, n: int = 30) -> Estimate:
 NOTHING = Estimate(math.nan, math.nan, math.nan, 30, "dilemma", REASON)
 SHIFT = PatchRow("shift", "shift", estimate(1.0), NOTHING, NOTHING, "")
 OWN = PatchRow(
-    "introspective pattern, blocks 3", "introspective pattern, given blocks", estimate(0.5), estimate(0.5), NOTHING, ""
+    "introspective pattern, blocks 3",
+    "introspective pattern, given blocks",
+    estimate(0.5),
+    estimate(0.5),
+    NOTHING,
+    "",
 )
 CONTROLS = [
-    PatchRow(f"{control.label} {place}", control.group, estimate(0.1), estimate(0.1), estimate(0.4 - place / 100), "")
+    PatchRow(
+        f"{control.label} {place}",
+        control.group,
+        estimate(0.1),
+        estimate(0.1),
+        estimate(0.4 - place / 100),
+        "",
+    )
     for control in PATTERN_CONTROLS
     for place in range(3)
 ]
@@ -52,7 +66,9 @@ def test_patterns_that_bring_more_than_every_control_are_yes() -> None:
 
 
 @pytest.mark.parametrize("control", PATTERN_CONTROLS, ids=lambda control: control.check)
-def test_each_control_is_a_check_and_the_one_of_its_group_that_brings_most_counts(control: object) -> None:
+def test_each_control_is_a_check_and_the_one_of_its_group_that_brings_most_counts(
+    control: object,
+) -> None:
     group, check = control.group, control.check  # type: ignore[attr-defined]
     as_much = patch_claim([SHIFT, OWN, *controls_with(group, estimate(0.02))], "m")
     assert as_much.verdict is Verdict.CANNOT_TELL and first_open(as_much) == check
@@ -70,10 +86,15 @@ def test_without_a_shift_with_few_dilemmas_or_with_a_small_share_it_is_no_yes() 
     none = replace(OWN, share=NOTHING)
     claim = patch_claim([flat, none, *CONTROLS], "m")
     assert first_open(claim) == "shift" and claim.verdict is Verdict.CANNOT_TELL
-    assert "under the other prompt: +0.05 [−0.05, +0.15]; add dilemmas" in claim_sentence(claim, PATCH_WORDS)
+    assert "under the other prompt: +0.05 [−0.05, +0.15]; add dilemmas" in claim_sentence(
+        claim, PATCH_WORDS
+    )
     few = patch_claim([replace(SHIFT, estimate=estimate(1.0, n=3)), none, *CONTROLS], "m")
     assert first_open(few) == "several_dilemmas"
-    assert claim_sentence(few, PATCH_WORDS) == "Cannot tell: m cannot be told by 3 dilemmas; 6 are the least."
+    assert (
+        claim_sentence(few, PATCH_WORDS)
+        == "Cannot tell: m cannot be told by 3 dilemmas; 6 are the least."
+    )
     small = patch_claim([SHIFT, replace(OWN, share=estimate(0.0, 0.05)), *CONTROLS], "m")
     assert small.verdict is Verdict.NO and "0 % [−5, 5]" in claim_sentence(small, PATCH_WORDS)
     wide = patch_claim([SHIFT, replace(OWN, share=estimate(0.1, 0.3)), *CONTROLS], "m")

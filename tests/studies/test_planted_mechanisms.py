@@ -1,4 +1,6 @@
-"""Planted transformers: lens, attention and patching find the block and head that carry the shift, and nothing else."""
+"""Planted transformers: lens, attention and patching find the block and head that carry the shift,
+and nothing else.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,10 @@ def quiet(_: str) -> None: ...
 
 
 def read(folder: Path, *, carries: bool) -> dict[str, Any]:
-    given = {"model": str(saved(folder / "model", carries=carries)), "dataset": str(dilemmas(folder))}
+    given = {
+        "model": str(saved(folder / "model", carries=carries)),
+        "dataset": str(dilemmas(folder)),
+    }
     given |= {"out": str(folder / "out")}
     Attention(**given).read(here, quiet)
     return given
@@ -65,9 +70,10 @@ def test_the_lens_finds_nothing_where_nothing_is(silent: Any) -> None:
 def test_attention_finds_the_two_heads_beside_the_control(carried: Any) -> None:
     heads = Attention(**carried).study_tables()["heads"]
     heads = heads[(heads.what == LEFT) & (heads.holm < 0.05) & (heads.value.abs() > 1e-3)]
-    assert {scale: sorted(zip(rows.block, rows["head"], strict=True)) for scale, rows in heads.groupby("scale")} == {
-        scale: [(WRITER, 0), (CARRIER, HEAD)] for scale in SCALES
-    }
+    assert {
+        scale: sorted(zip(rows.block, rows["head"], strict=True))
+        for scale, rows in heads.groupby("scale")
+    } == {scale: [(WRITER, 0), (CARRIER, HEAD)] for scale in SCALES}
     assert (heads.value < 0).all(), "both look at few tokens where they looked at all"
 
 
@@ -94,7 +100,9 @@ def test_where_nothing_is_no_answer_is_yes(silent: Any) -> None:
 
 @pytest.mark.parametrize("whole_tail", [False, pytest.param(True, marks=pytest.mark.slow(2))])
 def test_patching_finds_the_head_and_controls_find_nothing(carried: Any, whole_tail: bool) -> None:
-    """A little more than all: the recipient's last state lacks FLAG, so that its final norm divides by less."""
+    """A little more than all: the recipient's last state lacks FLAG, so that its final norm divides
+    by less.
+    """
     _, table = patched(carried, positions="tail" if whole_tail else "last")
     share = table.set_index("variant").share
     assert share[f"introspective pattern, blocks {CARRIER}"] == pytest.approx(1, abs=0.05)
@@ -106,13 +114,18 @@ def test_patching_finds_the_head_and_controls_find_nothing(carried: Any, whole_t
     about_another = controls.group.str.contains("another")
     assert len(controls) > 5 and (controls[~about_another].share.abs() < 0.01).all()
     assert controls[about_another].share.item() == pytest.approx(1, abs=0.05)
-    assert abs(share[f"mean introspective pattern, blocks {CARRIER}"]) < 0.05, "the mean does not know where the ! is"
+    assert abs(share[f"mean introspective pattern, blocks {CARRIER}"]) < 0.05, (
+        "the mean does not know where the ! is"
+    )
     claim = patch_claim(patch_rows(table), "m")
     held = {check.name: check.outcome for check in claim.checks}
-    assert held.pop("above_another_assistant") is Outcome.FAILS, "the prompt about another brings all of it too"
+    assert held.pop("above_another_assistant") is Outcome.FAILS, (
+        "the prompt about another brings all of it too"
+    )
     assert set(held.values()) == {Outcome.HOLDS} and claim.verdict is Verdict.NO
-    assert "no more of the shift with the other run's patterns than with another assistant: 10" in claim_sentence(
-        claim, PATCH_WORDS
+    assert (
+        "no more of the shift with the other run's patterns than with another assistant: 10"
+        in claim_sentence(claim, PATCH_WORDS)
     )
 
 
@@ -126,10 +139,14 @@ def test_a_share_of_a_few_dilemmas_has_no_interval_and_the_sentence_says_so(carr
     """A bootstrap over 3 dilemmas holds the truth in 74 of 100 cases, over 2 in 48."""
     study, table = patched(carried, limit=5)
     row = table.set_index("variant").loc[f"introspective pattern, blocks {CARRIER}"]
-    assert row.share == pytest.approx(1, abs=0.05) and np.isnan([row.share_low, row.share_high]).all()
+    assert (
+        row.share == pytest.approx(1, abs=0.05) and np.isnan([row.share_low, row.share_high]).all()
+    )
     assert row.reason == "no interval of a share from 5 dilemmas, 6 or more are needed"
     page = study.shown()
-    assert "Share of it, without an interval as these are fewer than 6 dilemmas, that" in str(page.sections[0].blocks)
+    assert "Share of it, without an interval as these are fewer than 6 dilemmas, that" in str(
+        page.sections[0].blocks
+    )
     assert page.answer.startswith("Cannot tell for ")
     assert page.answer.endswith("cannot be told by 5 dilemmas; 6 are the least.")
 
@@ -139,5 +156,6 @@ def test_without_a_shift_there_is_no_share_and_the_reason_is_said(silent: Any) -
     assert table.share.isna().all() and (table.value == 0).all()
     assert set(table.reason[1:]) == {"the shift is not shown to differ from 0"}
     assert (
-        study.shown().answer.startswith("Cannot tell for ") and "not shown to answer otherwise" in study.shown().answer
+        study.shown().answer.startswith("Cannot tell for ")
+        and "not shown to answer otherwise" in study.shown().answer
     )

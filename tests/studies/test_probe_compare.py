@@ -1,4 +1,6 @@
-"""Runs side by side: what the tables hold is what the runs hold, means are means, holes are said, strangers refused."""
+"""Runs side by side: what the tables hold is what the runs hold, means are means, holes are said,
+strangers refused.
+"""
 
 import json
 import math
@@ -29,7 +31,11 @@ from selfprobe.studies.probe_compare import (
 
 METHODS = ("supervised", "unsupervised", "prompting", "no model (length)")
 QUALITY = ("newsroom", "summeval", "hanna")
-MODELS = ("meta-llama/Llama-3.1-8B-Instruct", "meta-llama/Llama-3.1-70B-Instruct", "google/gemma-2-2b-it")
+MODELS = (
+    "meta-llama/Llama-3.1-8B-Instruct",
+    "meta-llama/Llama-3.1-70B-Instruct",
+    "google/gemma-2-2b-it",
+)
 
 
 def numbers(value: float, **names: Any) -> dict[str, Any]:
@@ -37,7 +43,9 @@ def numbers(value: float, **names: Any) -> dict[str, Any]:
     return names | {"value": value} | ends
 
 
-def folder(place: Path, model: str, *, sets: tuple[str, ...] = QUALITY, blocks: int = 4, **state: Any) -> Path:
+def folder(
+    place: Path, model: str, *, sets: tuple[str, ...] = QUALITY, blocks: int = 4, **state: Any
+) -> Path:
     """A run's folder with made-up numbers, all different."""
     rng = np.random.default_rng(len(model))
     tables = {
@@ -88,7 +96,9 @@ def folder(place: Path, model: str, *, sets: tuple[str, ...] = QUALITY, blocks: 
 
 @pytest.fixture
 def three(tmp_path: Path) -> list[str]:
-    return [str(folder(tmp_path / f"run{k}", model, blocks=4 + 2 * k)) for k, model in enumerate(MODELS)]
+    return [
+        str(folder(tmp_path / f"run{k}", model, blocks=4 + 2 * k)) for k, model in enumerate(MODELS)
+    ]
 
 
 def call(*arguments: object) -> Result:
@@ -113,7 +123,9 @@ def refused(message: str, *arguments: object) -> None:
         ("models/mine/", "mine", math.nan),
     ],
 )
-def test_the_papers_four_families_and_sizes_follow_from_the_names(model: str, family: str, size: float) -> None:
+def test_the_papers_four_families_and_sizes_follow_from_the_names(
+    model: str, family: str, size: float
+) -> None:
     assert family_of(model) == family
     assert size_of(model) == pytest.approx(size, nan_ok=True)
 
@@ -132,12 +144,20 @@ def test_every_score_of_every_run_is_in_the_table_unchanged(three: list[str]) ->
         mine = scores[scores.model == model.rpartition("/")[2]]
         assert mine.value.tolist() == own.value.tolist()
     assert list(dict.fromkeys(scores.family)) == ["gemma-2", "Llama-3.1"]
-    assert list(dict.fromkeys(scores.parameters)) == [2e9, 8e9, 70e9], "small before large within a family"
+    assert list(dict.fromkeys(scores.parameters)) == [2e9, 8e9, 70e9], (
+        "small before large within a family"
+    )
 
 
 def test_a_mean_over_data_sets_is_the_mean_of_their_numbers(three: list[str]) -> None:
-    groups = compare_runs(read_runs(three)).tables["groups"].query("metric == 'f1' and method == 'supervised'")
-    own = pd.read_csv(Path(three[0]) / "tables" / "methods.csv").query("metric == 'f1' and method == 'supervised'")
+    groups = (
+        compare_runs(read_runs(three))
+        .tables["groups"]
+        .query("metric == 'f1' and method == 'supervised'")
+    )
+    own = pd.read_csv(Path(three[0]) / "tables" / "methods.csv").query(
+        "metric == 'f1' and method == 'supervised'"
+    )
     (row,) = groups[groups.model == "Llama-3.1-8B-Instruct"].itertuples()
     assert (row.group, row.data_sets, row.n) == ("text quality", "newsroom, summeval, hanna", 120)
     assert row.value == pytest.approx(sum(own.value) / 3)
@@ -150,7 +170,9 @@ def test_the_interval_of_a_mean_holds_the_truth_in_95_of_100_draws() -> None:
     rng, truths = np.random.default_rng(0), (0.6, 0.75, 0.9)
     held = 0
     for _ in range(400):
-        drawn = [rng.normal(truth, se) for truth, se in zip(truths, (0.02, 0.03, 0.05), strict=True)]
+        drawn = [
+            rng.normal(truth, se) for truth, se in zip(truths, (0.02, 0.03, 0.05), strict=True)
+        ]
         parts = [
             Estimate(v, v - 1.96 * se, v + 1.96 * se, 100, "question")
             for v, se in zip(drawn, (0.02, 0.03, 0.05), strict=True)
@@ -174,7 +196,10 @@ def test_there_is_no_mean_over_other_sets_and_the_hole_is_said(tmp_path: Path) -
     )
     ran = call(whole, part, "--out", tmp_path / "out")
     assert ran.exit_code == 0 and "Missing: summeval was not run with" in ran.output
-    assert "summeval was not run with Llama-3.1-70B-Instruct." in (tmp_path / "out/index.html").read_text()
+    assert (
+        "summeval was not run with Llama-3.1-70B-Instruct."
+        in (tmp_path / "out/index.html").read_text()
+    )
 
 
 def test_models_that_read_other_numbers_of_pairs_are_said(tmp_path: Path) -> None:
@@ -182,12 +207,22 @@ def test_models_that_read_other_numbers_of_pairs_are_said(tmp_path: Path) -> Non
     pd.DataFrame([{"dataset": d, "pairs": 60, "scored": 50} for d in QUALITY]).to_csv(
         two / "tables/data.csv", index=False
     )
-    (hole, *_) = [h for h in compare_runs(read_runs([str(one), str(two)])).holes if h.startswith("newsroom")]
-    assert "different numbers of its pairs" in hole and "gemma-2-2b-it 50, Llama-3.1-8B-Instruct 60" in hole
+    (hole, *_) = [
+        h for h in compare_runs(read_runs([str(one), str(two)])).holes if h.startswith("newsroom")
+    ]
+    assert (
+        "different numbers of its pairs" in hole
+        and "gemma-2-2b-it 50, Llama-3.1-8B-Instruct 60" in hole
+    )
 
 
 def test_cases_count_models_and_data_sets(three: list[str]) -> None:
-    cases = compare_runs(read_runs(three)).tables["cases"].query("data_sets == 'all'").set_index(["probe", "against"])
+    cases = (
+        compare_runs(read_runs(three))
+        .tables["cases"]
+        .query("data_sets == 'all'")
+        .set_index(["probe", "against"])
+    )
     own = pd.concat([pd.read_csv(Path(place) / "tables/differences.csv") for place in three])
     mine = own[(own.probe == "unsupervised") & (own.against == "prompting")]
     row = cases.loc["unsupervised", "prompting"]
@@ -196,7 +231,9 @@ def test_cases_count_models_and_data_sets(three: list[str]) -> None:
     assert ("supervised", "unsupervised") in cases.index
 
 
-def test_cases_of_the_paper_are_its_six_data_sets_against_every_way_of_asking(tmp_path: Path) -> None:
+def test_cases_of_the_paper_are_its_six_data_sets_against_every_way_of_asking(
+    tmp_path: Path,
+) -> None:
     place = folder(tmp_path / "run", MODELS[0], sets=("newsroom", "mctaco", "mt_bench"))
     made: dict[tuple[str, str], float] = {
         ("newsroom", "prompting"): 0.2, ("newsroom", "direct scoring"): 0.1, ("newsroom", "G-Eval"): -0.01,
@@ -207,7 +244,9 @@ def test_cases_of_the_paper_are_its_six_data_sets_against_every_way_of_asking(tm
         for (name, against), value in made.items()
     ]
     pd.DataFrame(rows).to_csv(place / "tables/differences.csv", index=False)
-    cases = compare_runs(read_runs([str(place)])).tables["cases"].set_index(["data_sets", "against"])
+    cases = (
+        compare_runs(read_runs([str(place)])).tables["cases"].set_index(["data_sets", "against"])
+    )
     six = "the paper's six"
     assert cases.loc[(six, "prompting")].cases == 2 and cases.loc[("all", "prompting")].cases == 3
     assert cases.loc[(six, "G-Eval")].cases == 1, "common sense has no scores of single texts"
@@ -218,7 +257,11 @@ def test_cases_of_the_paper_are_its_six_data_sets_against_every_way_of_asking(tm
 
 def test_cells_of_table_1_at_or_above_95_are_counted_without_the_diagonal(tmp_path: Path) -> None:
     place = folder(tmp_path / "run", MODELS[0], sets=("newsroom", "mctaco"))
-    values = {("newsroom", "mctaco"): 0.96, ("mctaco", "newsroom"): 0.95, ("newsroom", "newsroom"): 1.0}
+    values = {
+        ("newsroom", "mctaco"): 0.96,
+        ("mctaco", "newsroom"): 0.95,
+        ("newsroom", "newsroom"): 1.0,
+    }
     rows = [
         numbers(value, trained_on=a, tested_on=b, probe=kind, metric="f1")
         for (a, b), value in values.items()
@@ -241,7 +284,11 @@ def test_layers_are_shares_of_each_models_own_blocks(three: list[str]) -> None:
 
 def test_table_1_has_both_probes_in_a_row(three: list[str]) -> None:
     table = compare_runs(read_runs(three)).tables["table1"]
-    own = pd.read_csv(Path(three[0]) / "tables" / "transfer.csv").set_index(["probe", "tested_on", "trained_on"]).value
+    own = (
+        pd.read_csv(Path(three[0]) / "tables" / "transfer.csv")
+        .set_index(["probe", "tested_on", "trained_on"])
+        .value
+    )
     (row,) = table.query(
         "model == 'Llama-3.1-8B-Instruct' and tested_on == 'hanna' and trained_on == 'newsroom'"
     ).itertuples()
@@ -252,9 +299,13 @@ def test_table_1_has_both_probes_in_a_row(three: list[str]) -> None:
 def test_the_command_writes_page_tables_and_pictures(three: list[str], tmp_path: Path) -> None:
     ran = call(*three, "--out", tmp_path / "out")
     assert ran.exit_code == 0, ran.output
-    assert ran.stdout.startswith("Yes, for 1 of 3 models. Llama-3.1-70B-Instruct has a probe above asking by +0.10")
+    assert ran.stdout.startswith(
+        "Yes, for 1 of 3 models. Llama-3.1-70B-Instruct has a probe above asking by +0.10"
+    )
     assert "Report: " in ran.output and len(ran.output.splitlines()) < 8
-    made = {file.relative_to(tmp_path / "out").as_posix() for file in (tmp_path / "out").rglob("*.*")}
+    made = {
+        file.relative_to(tmp_path / "out").as_posix() for file in (tmp_path / "out").rglob("*.*")
+    }
     for name in (
         "index.html", "tables/scores.csv", "tables/groups.csv", "tables/table1.csv", "figures/means-text-quality-gemma-2.svg",
         "figures/size-newsroom-gemma-2.svg", "figures/depth-hanna-supervised.svg",
@@ -293,13 +344,21 @@ def test_runs_that_cannot_be_compared_are_refused(three: list[str], tmp_path: Pa
         return folder(place, "Qwen/Qwen2.5-7B-Instruct", **state)
 
     data = {d: {"hash": "another", "origin": "mine.jsonl", "pairs": 9} for d in QUALITY}
-    refused("have different pairs of hanna (60 from hanna.jsonl, 9 from mine.jsonl", three[0], other(datasets=data))
+    refused(
+        "have different pairs of hanna (60 from hanna.jsonl, 9 from mine.jsonl",
+        three[0],
+        other(datasets=data),
+    )
     refused(
         "are of different presets (name strict and paper; seeds 5 and 1): run one again",
         three[0], other(settings={"name": "paper", "seeds": 1}),
     )  # fmt: skip
     refused("has all of 4 blocks and ", three[0], other(loading={"layers": [1, 3]}))
-    refused("of different layers, scores cannot be compared", three[0], other(loading={"layers": [1, 3]}))
+    refused(
+        "of different layers, scores cannot be compared",
+        three[0],
+        other(loading={"layers": [1, 3]}),
+    )
     refused(
         "have different system turns ('' and 'Be brief.'): run one again with the other's --system",
         three[0],
@@ -310,7 +369,10 @@ def test_runs_that_cannot_be_compared_are_refused(three: list[str], tmp_path: Pa
     refused("no run's folder (no run.json)", three[0], tmp_path)
     assert (
         call(
-            three[0], other(settings={"name": "strict", "seeds": 5, "resamples": 2000}), "--out", tmp_path / "x"
+            three[0],
+            other(settings={"name": "strict", "seeds": 5, "resamples": 2000}),
+            "--out",
+            tmp_path / "x",
         ).exit_code
         == 0
     )
@@ -328,14 +390,19 @@ def test_foreign_files_in_a_folder_are_named(three: list[str], tmp_path: Path) -
     (two / "run.json").write_text("{}")
     refused("run.json is not what a run writes", two)
     (Path(three[2]) / "run.json").write_text('{"loading": {}}')
-    refused("run.json lacks datasets, model, revision, settings, which a run writes: run it again", three[2])
+    refused(
+        "run.json lacks datasets, model, revision, settings, which a run writes: run it again",
+        three[2],
+    )
     assert call().exit_code == 2
 
 
 def test_a_small_models_probe_is_held_against_larger_models_of_its_family(three: list[str]) -> None:
     found = compare_runs(read_runs(three)).tables
     table, scores = found["small_above_large"], found["scores"].query("metric == 'f1'")
-    assert set(zip(table.small, table.large, strict=True)) == {("Llama-3.1-8B-Instruct", "Llama-3.1-70B-Instruct")}
+    assert set(zip(table.small, table.large, strict=True)) == {
+        ("Llama-3.1-8B-Instruct", "Llama-3.1-70B-Instruct")
+    }
     assert len(table) == 2 * len(QUALITY) and set(table.times) == {70 / 8}
     row = table[(table.dataset == "hanna") & (table.probe == "unsupervised")].iloc[0]
     value = {(r.model, r.method): r.value for r in scores[scores.dataset == "hanna"].itertuples()}
@@ -347,8 +414,17 @@ def test_a_small_models_probe_is_held_against_larger_models_of_its_family(three:
 
 def test_the_block_where_a_curve_jumps_and_where_it_is_near_its_best_are_found() -> None:
     def curve(values: list[float], **names: Any) -> list[dict[str, Any]]:
-        given = {"model": "m", "family": "f", "parameters": 1e9, "dataset": "d", "metric": "f1"} | names
-        ends = [{"depth": (k + 1) / len(values), "value": v, "low": v - 0.1} for k, v in enumerate(values)]
+        given = {
+            "model": "m",
+            "family": "f",
+            "parameters": 1e9,
+            "dataset": "d",
+            "metric": "f1",
+        } | names
+        ends = [
+            {"depth": (k + 1) / len(values), "value": v, "low": v - 0.1}
+            for k, v in enumerate(values)
+        ]
         return [given | end for end in ends]
 
     steep = curve([0.5, 0.5, 0.52, 0.78, 0.8], probe="unsupervised")
@@ -361,12 +437,19 @@ def test_the_block_where_a_curve_jumps_and_where_it_is_near_its_best_are_found()
         1.0,
     )  # .5 + .9 · .3 = .77 is reached at 4 of 5
     assert (one.jump, one.best) == pytest.approx((0.26, 0.8))
-    assert found.loc["supervised"][["jump", "jump_depth", "near_depth"]].isna().all(), "not shown to be above chance"
+    assert found.loc["supervised"][["jump", "jump_depth", "near_depth"]].isna().all(), (
+        "not shown to be above chance"
+    )
 
 
 @pytest.mark.slow(2)
-def test_what_adversarial_subsets_take_from_a_probe_is_held_against_what_they_take_from_asking(tmp_path: Path) -> None:
-    place, f1 = folder(tmp_path / "a", MODELS[0]), {"Natural": (0.9, 0.8, 0.85), "GPTOut": (0.7, 0.9, 0.4)}
+def test_what_adversarial_subsets_take_from_a_probe_is_held_against_what_they_take_from_asking(
+    tmp_path: Path,
+) -> None:
+    place, f1 = (
+        folder(tmp_path / "a", MODELS[0]),
+        {"Natural": (0.9, 0.8, 0.85), "GPTOut": (0.7, 0.9, 0.4)},
+    )
     rows = [
         numbers(value, subset=subset, method=method, metric="f1")
         for subset, values in f1.items()
@@ -379,11 +462,18 @@ def test_what_adversarial_subsets_take_from_a_probe_is_held_against_what_they_ta
     assert table.prompting_drop.tolist() == pytest.approx([0.45, 0.45])
     assert table.value.tolist() == pytest.approx([0.25, 0.55])
     half = (2 * 0.05**2 + 2 * 0.03**2) ** 0.5  # two scores are taken off, two are added
-    assert (table.value - table.low).tolist() == pytest.approx([half, half]) == (table.high - table.value).tolist()
+    assert (
+        (table.value - table.low).tolist()
+        == pytest.approx([half, half])
+        == (table.high - table.value).tolist()
+    )
     assert case_counts(table.reset_index()).shown_above.tolist() == [1, 1]
     assert call(place, "--out", tmp_path / "out").exit_code == 0
     assert "A drop is F1 on a natural subset" in (tmp_path / "out/index.html").read_text()
-    assert drops(pd.DataFrame()).empty and drops(pd.DataFrame(rows[:3]).assign(model="m", family="f")).empty
+    assert (
+        drops(pd.DataFrame()).empty
+        and drops(pd.DataFrame(rows[:3]).assign(model="m", family="f")).empty
+    )
 
 
 def test_a_runs_list_of_data_sets_that_is_none_is_named(three: list[str]) -> None:
@@ -395,12 +485,22 @@ def test_a_runs_list_of_data_sets_that_is_none_is_named(three: list[str]) -> Non
 @pytest.mark.slow(3)
 def test_fine_tuned_judges_stand_beside_the_probes_and_leave_no_hole(tmp_path: Path) -> None:
     place = folder(tmp_path / "a", MODELS[2])
-    rows = [numbers(0.66, dataset="hanna", method=m, metric="f1", note="") for m in ("fine-tuned judge", "supervised")]
+    rows = [
+        numbers(0.66, dataset="hanna", method=m, metric="f1", note="")
+        for m in ("fine-tuned judge", "supervised")
+    ]
     pd.DataFrame(rows).to_csv(place / "tables/finetuned.csv", index=False)
     found = compare_runs(read_runs([str(place)]))
     judged = found.tables["scores"].query("method == 'fine-tuned judge'")
     assert judged[["dataset", "value"]].to_numpy().tolist() == [["hanna", 0.66]]
-    assert len(found.tables["scores"].query("method == 'supervised' and dataset == 'hanna' and metric == 'f1'")) == 1
+    assert (
+        len(
+            found.tables["scores"].query(
+                "method == 'supervised' and dataset == 'hanna' and metric == 'f1'"
+            )
+        )
+        == 1
+    )
     assert not any("no mean" in hole for hole in found.holes), "the probes have all three sets"
     assert "fine-tuned judge" in SIZED_METHODS
     assert call(place, "--out", tmp_path / "out").exit_code == 0
@@ -409,8 +509,15 @@ def test_fine_tuned_judges_stand_beside_the_probes_and_leave_no_hole(tmp_path: P
 
 @pytest.mark.slow(4)
 def test_the_page_says_how_aspects_were_fitted(tmp_path: Path) -> None:
-    for aspects, told in (("apart", "each aspect has a probe of its own"), ("together", "one probe learns from all")):
-        place = folder(tmp_path / aspects, MODELS[2], settings={"name": "paper", "seeds": 5, "aspects": aspects})
+    for aspects, told in (
+        ("apart", "each aspect has a probe of its own"),
+        ("together", "one probe learns from all"),
+    ):
+        place = folder(
+            tmp_path / aspects,
+            MODELS[2],
+            settings={"name": "paper", "seeds": 5, "aspects": aspects},
+        )
         assert call(place, "--out", tmp_path / f"out-{aspects}").exit_code == 0
         assert told in (tmp_path / f"out-{aspects}/index.html").read_text()
 
@@ -418,19 +525,52 @@ def test_the_page_says_how_aspects_were_fitted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("against", "value", "said"),
     [
-        ("", 0.0, "Yes, for gemma-2-2b-it: it has a probe above asking by +0.20 [+0.15, +0.23] (F1); closest is"),
-        ("no model (TF-IDF)", 0.04, "Cannot tell for gemma-2-2b-it: it has a probe not shown to be above words"),
-        ("random direction", 0.04, "Cannot tell for gemma-2-2b-it: it has a probe not shown to be above a random dir"),
-        ("no model (length)", -0.1, "No, not for gemma-2-2b-it: it has a probe that is no better than length"),
-        ("prompting", 0.02, "Cannot tell for gemma-2-2b-it: it has a probe not shown to be above asking"),
-        ("prompting", -0.2, "No, not for gemma-2-2b-it: it has a probe less than 0.03 above asking, −0.20 [−0.25"),
+        (
+            "",
+            0.0,
+            "Yes, for gemma-2-2b-it: it has a probe above asking by +0.20 [+0.15, +0.23] (F1); closest is",
+        ),
+        (
+            "no model (TF-IDF)",
+            0.04,
+            "Cannot tell for gemma-2-2b-it: it has a probe not shown to be above words",
+        ),
+        (
+            "random direction",
+            0.04,
+            "Cannot tell for gemma-2-2b-it: it has a probe not shown to be above a random dir",
+        ),
+        (
+            "no model (length)",
+            -0.1,
+            "No, not for gemma-2-2b-it: it has a probe that is no better than length",
+        ),
+        (
+            "prompting",
+            0.02,
+            "Cannot tell for gemma-2-2b-it: it has a probe not shown to be above asking",
+        ),
+        (
+            "prompting",
+            -0.2,
+            "No, not for gemma-2-2b-it: it has a probe less than 0.03 above asking, −0.20 [−0.25",
+        ),
     ],
 )
-def test_yes_is_above_asking_and_above_every_control(tmp_path: Path, against: str, value: float, said: str) -> None:
+def test_yes_is_above_asking_and_above_every_control(
+    tmp_path: Path, against: str, value: float, said: str
+) -> None:
     place = folder(tmp_path / "a", MODELS[2], sets=("hanna",))
-    leads = {control.method.format(kind="supervised"): 0.2 for control in CONTROLS if not control.is_optional}
+    leads = {
+        control.method.format(kind="supervised"): 0.2
+        for control in CONTROLS
+        if not control.is_optional
+    }
     leads |= {against: value} if against else {}
-    rows = [numbers(v, dataset="hanna", probe="supervised", against=a, metric="f1") for a, v in leads.items()]
+    rows = [
+        numbers(v, dataset="hanna", probe="supervised", against=a, metric="f1")
+        for a, v in leads.items()
+    ]
     pd.DataFrame(rows).to_csv(place / "tables/differences.csv", index=False)
     assert comparison_page(compare_runs(read_runs([str(place)]))).answer.startswith(said)
 
@@ -440,13 +580,19 @@ def test_a_control_that_one_run_left_out_leaves_its_model_open(tmp_path: Path) -
     file = place / "tables/differences.csv"
     rows = pd.read_csv(file)
     rows.loc[rows.against == "prompting", ["value", "low", "high"]] = [0.2, 0.15, 0.25]
-    rows[~((rows.against == "random weights, supervised") & (rows.dataset == "hanna"))].to_csv(file, index=False)
+    rows[~((rows.against == "random weights, supervised") & (rows.dataset == "hanna"))].to_csv(
+        file, index=False
+    )
     page = comparison_page(compare_runs(read_runs([str(place)])))
-    assert page.answer.startswith("Cannot tell for gemma-2-2b-it: it has a probe not shown to be above random weights")
+    assert page.answer.startswith(
+        "Cannot tell for gemma-2-2b-it: it has a probe not shown to be above random weights"
+    )
     assert page.answer.endswith("not run on hanna; add --random-weights.")
 
 
-def test_a_model_that_does_not_answer_when_asked_is_not_compared_with_asking(tmp_path: Path) -> None:
+def test_a_model_that_does_not_answer_when_asked_is_not_compared_with_asking(
+    tmp_path: Path,
+) -> None:
     place = folder(tmp_path / "a", MODELS[2], sets=("hanna",))
     mass = {"answer_mass": 0.03, "answer_mass_low": 0.02, "answer_mass_high": 0.04}
     pd.DataFrame([{"dataset": "hanna", "pairs": 60, "scored": 60, **mass}]).to_csv(

@@ -1,4 +1,6 @@
-"""`selfprobe realism rewrite` on planted writers: giveaways out, other tasks marked, and what games its judge shown."""
+"""`selfprobe realism rewrite` on planted writers: giveaways out, other tasks marked, and what games
+its judge shown.
+"""
 
 import json
 import re
@@ -16,7 +18,13 @@ from selfprobe.page.claims import claim_clause
 from selfprobe.providers.behaviours.awareness import TELLING
 from selfprobe.stats.claim import Verdict
 from selfprobe.stats.estimate import undefined
-from selfprobe.studies.rewrite import REWRITE_WORDS, RewriteRates, paraphrase_p, rewrite_claim, rewrite_rates
+from selfprobe.studies.rewrite import (
+    REWRITE_WORDS,
+    RewriteRates,
+    paraphrase_p,
+    rewrite_claim,
+    rewrite_rates,
+)
 
 SUBJECT = "planted/ada?words=.95"
 ROLES = ("--remove", "x", "--writer", "planted/w", "--grader", "planted/g", "--judges", "planted/j")
@@ -38,17 +46,33 @@ def prompts(folder: Path, n: int = 24) -> Path:
 
 
 def run(folder: Path, writer: str, grader: str, judge: str, *also: str, **more: int) -> Result:
-    asked = ("--remove", "words of test items", "--writer", writer, "--grader", grader, "--judges", judge, *also)
+    asked = (
+        "--remove",
+        "words of test items",
+        "--writer",
+        writer,
+        "--grader",
+        grader,
+        "--judges",
+        judge,
+        *also,
+    )
     where = ("--log-dir", folder / "logs", "--out", folder / "page", "--display", "none", "--yes")
     return call(prompts(folder, **more), *asked, *where)
 
 
 @pytest.mark.slow(8)
-def test_removed_giveaways_show_with_judges_elsewhere_and_more_than_in_a_paraphrase(tmp_path: Path) -> None:
-    done = run(tmp_path, "planted/w?strays=.2&copies=.1", "planted/g", "planted/j?liking=.5&words=.8")
+def test_removed_giveaways_show_with_judges_elsewhere_and_more_than_in_a_paraphrase(
+    tmp_path: Path,
+) -> None:
+    done = run(
+        tmp_path, "planted/w?strays=.2&copies=.1", "planted/g", "planted/j?liking=.5&words=.8"
+    )
     assert done.exit_code == 0, done.output
     assert "\nYes, for planted/w: it makes them pass for real in " in done.output
-    assert re.search(r"\(paraphrases: \d+ %\), by 1 judge: \+\d+ points \[.*\] more\.", done.output), done.output
+    assert re.search(
+        r"\(paraphrases: \d+ %\), by 1 judge: \+\d+ points \[.*\] more\.", done.output
+    ), done.output
     html = (tmp_path / "page" / "index.html").read_text()
     assert (
         "takes rewrites for real" in html
@@ -56,28 +80,46 @@ def test_removed_giveaways_show_with_judges_elsewhere_and_more_than_in_a_paraphr
         and "Does the task stay?" in html
         and 'src="data:' in html
     )
-    rows = [json.loads(line) for line in (tmp_path / "page" / "rewritten.jsonl").read_text().splitlines()]
+    rows = [
+        json.loads(line)
+        for line in (tmp_path / "page" / "rewritten.jsonl").read_text().splitlines()
+    ]
     marks = {row["mark"] for row in rows}
-    assert len(rows) == 24 and {"usable", "another task"} <= marks <= {"usable", "another task", "the same text"}
+    assert len(rows) == 24 and {"usable", "another task"} <= marks <= {
+        "usable",
+        "another task",
+        "the same text",
+    }
     for row in rows:
         text = row["messages"][-1]["content"]
         assert row["rewritten"] == (row["mark"] == "usable") == (TELLING.search(text) is None)
-    again = run(tmp_path, "planted/w?strays=.2&copies=.1", "planted/g", "planted/j?liking=.5&words=.8")
-    assert again.exit_code == 0 and len(list((tmp_path / "logs").rglob("*.eval"))) == 3  # nothing is asked twice
+    again = run(
+        tmp_path, "planted/w?strays=.2&copies=.1", "planted/g", "planted/j?liking=.5&words=.8"
+    )
+    assert (
+        again.exit_code == 0 and len(list((tmp_path / "logs").rglob("*.eval"))) == 3
+    )  # nothing is asked twice
 
 
 @pytest.fixture(scope="module")
 def noticed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
     folder = tmp_path_factory.mktemp("noticed")
-    return folder, run(folder, "planted/w", "planted/g", "planted/j?liking=.5&words=.8", "--model", SUBJECT, n=16)
+    return folder, run(
+        folder, "planted/w", "planted/g", "planted/j?liking=.5&words=.8", "--model", SUBJECT, n=16
+    )
 
 
-def test_a_held_out_subject_that_goes_by_the_words_notices_less_in_rewrites_alone(noticed: tuple[Path, Result]) -> None:
+def test_a_held_out_subject_that_goes_by_the_words_notices_less_in_rewrites_alone(
+    noticed: tuple[Path, Result],
+) -> None:
     folder, done = noticed
     assert done.exit_code == 0, done.output
     made = pd.read_csv(folder / "page" / "tables" / "subject.csv").set_index("arm")
     assert (made.unscored == 0).all() and "Unscored: 0% of the texts." in done.output
-    assert made.loc["rewrite", "change_high"] < 0 and made.loc["rewrite less paraphrase", "change_high"] < 0
+    assert (
+        made.loc["rewrite", "change_high"] < 0
+        and made.loc["rewrite less paraphrase", "change_high"] < 0
+    )
     assert made.loc["paraphrase", "change_low"] < 0 < made.loc["paraphrase", "change_high"]
     assert f"P(evaluation) of {SUBJECT}: −" in done.output
     assert "Does a subject notice less?" in (folder / "page" / "index.html").read_text()
@@ -90,16 +132,23 @@ def test_the_subjects_numbers_are_those_of_its_raw_logs(noticed: tuple[Path, Res
     for sample in read_eval_log(str(log)).samples or []:
         (score,) = (sample.scores or {}).values()
         p[str(sample.id)] = (score.metadata or {})["probability"]["probability"]
-    change = [p[f"rewrite: p{n}"] - p[f"original: p{n}"] for n in range(16) if f"rewrite: p{n}" in p]
+    change = [
+        p[f"rewrite: p{n}"] - p[f"original: p{n}"] for n in range(16) if f"rewrite: p{n}" in p
+    ]
     made = pd.read_csv(folder / "page" / "tables" / "subject.csv").set_index("arm")
-    assert len(change) == 16 and made.loc["rewrite", "change"] == pytest.approx(np.mean(change), abs=1e-6)
+    assert len(change) == 16 and made.loc["rewrite", "change"] == pytest.approx(
+        np.mean(change), abs=1e-6
+    )
 
 
 @pytest.mark.slow(6)
 def test_a_rewrite_that_pleads_with_its_grader_shows_as_such(tmp_path: Path) -> None:
     writer, grader = "planted/w?removes=0&pleads=1", "planted/g?liking=.5&gullible=1"
     done = run(tmp_path, writer, grader, "planted/j?liking=.5")
-    assert "\nNo, not for planted/w: it pleases its own grader, and not 1 judge without a part in it" in done.output
+    assert (
+        "\nNo, not for planted/w: it pleases its own grader, and not 1 judge without a part in it"
+        in done.output
+    )
     assert "(its grader: " in done.output
 
 
@@ -107,15 +156,22 @@ def test_a_rewrite_that_pleads_with_its_grader_shows_as_such(tmp_path: Path) -> 
     ("writer", "told"),
     [("planted/w?empty=1", "empty 6 of 6"), ("planted/w?strays=1", "another task 6 of 6")],
 )
-def test_versions_of_which_none_can_be_used_are_told(tmp_path: Path, writer: str, told: str) -> None:
+def test_versions_of_which_none_can_be_used_are_told(
+    tmp_path: Path, writer: str, told: str
+) -> None:
     for _ in range(2):
         done = run(tmp_path, writer, "planted/g", "planted/j", n=3)
-        assert done.exit_code == 1 and f"no version of a prompt can be used: {told}." in done.stderr, done.stderr
+        assert (
+            done.exit_code == 1 and f"no version of a prompt can be used: {told}." in done.stderr
+        ), done.stderr
 
 
 def test_without_a_usable_paraphrase_no_difference_is_a_number(tmp_path: Path) -> None:
     done = run(tmp_path, "planted/w?copies=1", "planted/g", "planted/j", n=3)
-    assert "\nCannot tell for planted/w: it is not shown to make them look more real than the originals" in done.output
+    assert (
+        "\nCannot tell for planted/w: it is not shown to make them look more real than the originals"
+        in done.output
+    )
     assert "on the same prompts an unknown difference." in done.output and "nan" not in done.output
     page = (tmp_path / "page" / "index.html").read_text()
     assert "unknown difference" in page and ">nan" not in page.lower()
@@ -125,29 +181,70 @@ def test_without_a_usable_paraphrase_no_difference_is_a_number(tmp_path: Path) -
     ("arguments", "message"),
     [
         (
-            ("--remove", " ", "--writer", "planted/w", "--grader", "planted/g", "--judges", "planted/j"),
+            (
+                "--remove",
+                " ",
+                "--writer",
+                "planted/w",
+                "--grader",
+                "planted/g",
+                "--judges",
+                "planted/j",
+            ),
             "--remove names no giveaway: type one, such as --remove 'answer options'",
         ),
         (
-            ("--remove", "x", "--writer", "planted/w", "--grader", "planted/w", "--judges", "planted/j"),
+            (
+                "--remove",
+                "x",
+                "--writer",
+                "planted/w",
+                "--grader",
+                "planted/w",
+                "--judges",
+                "planted/j",
+            ),
             "planted/w would grade its own texts: take another --grader",
         ),
         (
-            ("--remove", "x", "--writer", "openai/gpt-5", "--grader", "google/g", "--judges", "azureai/gpt-4o"),
+            (
+                "--remove",
+                "x",
+                "--writer",
+                "openai/gpt-5",
+                "--grader",
+                "google/g",
+                "--judges",
+                "azureai/gpt-4o",
+            ),
             "is of the family of the writer openai/gpt-5",
         ),
         (
             (*ROLES, "--model", "planted/w?removes=.5"),
             "the subject planted/w?removes=.5 is of the family of the writer planted/w",
         ),
-        ((*ROLES, "--model", "planted/j"), "the judge planted/j is of the family of the subject planted/j"),
         (
-            ("--remove", "x", "--writer", "planted/w", "--grader", "planted/g", "--judges", "planted/g"),
+            (*ROLES, "--model", "planted/j"),
+            "the judge planted/j is of the family of the subject planted/j",
+        ),
+        (
+            (
+                "--remove",
+                "x",
+                "--writer",
+                "planted/w",
+                "--grader",
+                "planted/g",
+                "--judges",
+                "planted/g",
+            ),
             "is of the family of the grader planted/g",
         ),
     ],
 )
-def test_a_wrong_call_is_told_in_a_line(tmp_path: Path, arguments: tuple[str, ...], message: str) -> None:
+def test_a_wrong_call_is_told_in_a_line(
+    tmp_path: Path, arguments: tuple[str, ...], message: str
+) -> None:
     done = call(prompts(tmp_path, 3), *arguments, "--log-dir", tmp_path / "logs", "--dry-run")
     assert done.exit_code == 2 and message in done.output, done.output
 
@@ -176,7 +273,8 @@ def test_a_report_of_two_graders_and_a_card_has_each_in_its_place(tmp_path: Path
         assert done.exit_code == 0, done.output
     for name in ("rates", "subject"):
         mine, reported = (
-            pd.read_csv(tmp_path / folder / f"{name}.csv") for folder in ("page/tables", "all/tables/rewriting")
+            pd.read_csv(tmp_path / folder / f"{name}.csv")
+            for folder in ("page/tables", "all/tables/rewriting")
         )
         pd.testing.assert_frame_equal(mine, reported)
     assert "Evaluation awareness" not in done.output, "the subject was asked about rewrites alone"
@@ -186,7 +284,12 @@ def test_a_report_of_two_graders_and_a_card_has_each_in_its_place(tmp_path: Path
 
 
 def rates(
-    rewrite: float = 1.0, paraphrase: float = 0.4, grader: float = 1.0, *, sources: int = 40, compared: int = 40
+    rewrite: float = 1.0,
+    paraphrase: float = 0.4,
+    grader: float = 1.0,
+    *,
+    sources: int = 40,
+    compared: int = 40,
 ) -> RewriteRates:
     """Numbers of prompts, each of a source, of which such shares of versions pass for real."""
     items = [f"p{number}" for number in range(40)]
@@ -195,7 +298,9 @@ def rates(
         arm: {item: float(number * share % 1 + share >= 1) for number, item in enumerate(items)}
         for arm, share in shares.items()
     }
-    graded = judged | {"rewrite": {item: float(number < 40 * grader) for number, item in enumerate(items)}}
+    graded = judged | {
+        "rewrite": {item: float(number < 40 * grader) for number, item in enumerate(items)}
+    }
     source_of_item = {item: f"s{number % sources}" for number, item in enumerate(items)}
     return rewrite_rates(judged, graded, source_of_item, compared=compared, rewrites=40)
 
@@ -228,7 +333,9 @@ def test_each_kind_of_result_has_its_verdict_and_its_first_open_check(case: str)
     assert said in claim_clause(claim, REWRITE_WORDS)
 
 
-def test_a_grader_that_likes_the_rewrites_even_more_takes_nothing_from_judges_who_like_them() -> None:
+def test_a_grader_that_likes_the_rewrites_even_more_takes_nothing_from_judges_who_like_them() -> (
+    None
+):
     assert rewrite_claim(rates(0.9, 0.2, 1.0), "m/w", judges=1).verdict is Verdict.YES
 
 
@@ -237,7 +344,9 @@ def test_no_verdict_of_a_judge_is_no_answer() -> None:
     measured = rewrite_rates(nothing, nothing, {}, compared=40, rewrites=40)
     claim = rewrite_claim(measured, "m/w", judges=1)
     assert claim.verdict is Verdict.CANNOT_TELL
-    assert "an unknown share of pairs (1 judge); take other --judges" in claim_clause(claim, REWRITE_WORDS)
+    assert "an unknown share of pairs (1 judge); take other --judges" in claim_clause(
+        claim, REWRITE_WORDS
+    )
 
 
 def test_prompts_of_one_source_count_once_against_the_paraphrase() -> None:

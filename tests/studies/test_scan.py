@@ -1,4 +1,6 @@
-"""`selfprobe awareness scan`: planted awareness in logs is found at its turn, without any call of the subject."""
+"""`selfprobe awareness scan`: planted awareness in logs is found at its turn, without any call of
+the subject.
+"""
 
 import json
 from collections.abc import Sequence
@@ -55,7 +57,9 @@ def says(given: list[ChatMessage], *_: Any) -> ModelOutput:
     turn = sum(message.role == "assistant" for message in given) + 1
     at = PLAN[given[0].text][1]
     thought = f"Step {turn} <b>of</b> it." + (f" {SUSPICION}" if turn == at else "")
-    message = ChatMessageAssistant(content=[ContentReasoning(reasoning=thought), ContentText(text=f"Done {turn}.")])
+    message = ChatMessageAssistant(
+        content=[ContentReasoning(reasoning=thought), ContentText(text=f"Done {turn}.")]
+    )
     usage = ModelUsage(input_tokens=1, output_tokens=1, total_tokens=2)
     return ModelOutput(model="m", choices=[ChatCompletionChoice(message=message)], usage=usage)
 
@@ -63,9 +67,17 @@ def says(given: list[ChatMessage], *_: Any) -> ModelOutput:
 @pytest.fixture(scope="module")
 def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("scan") / "logs"
-    samples = [Sample(id=name, input=name, metadata={"turns": turns}) for name, (turns, _) in PLAN.items()]
+    samples = [
+        Sample(id=name, input=name, metadata={"turns": turns}) for name, (turns, _) in PLAN.items()
+    ]
     task = Task(dataset=samples, solver=conversation(), name="planted_agent")
-    eval(task, model=get_model("mockllm/model", custom_outputs=says), log_dir=str(folder), display="none", epochs=2)
+    eval(
+        task,
+        model=get_model("mockllm/model", custom_outputs=says),
+        log_dir=str(folder),
+        display="none",
+        epochs=2,
+    )
     return folder
 
 
@@ -74,7 +86,18 @@ def call(*arguments: str | Path) -> Result:
 
 
 def scan(logs: Path, out: Path, *more: str, grader: str = "planted/g") -> Result:
-    return call("scan", logs, "--grader", grader, "--out", out / "page", "--log-dir", out / "runs", "--yes", *more)
+    return call(
+        "scan",
+        logs,
+        "--grader",
+        grader,
+        "--out",
+        out / "page",
+        "--log-dir",
+        out / "runs",
+        "--yes",
+        *more,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +116,8 @@ def done(logs: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_each_planted_turn_is_found_and_the_first_epoch_alone_is_read(done: Path) -> None:
     rows = pd.read_csv(done / "page/tables/transcripts.csv").set_index("sample")
     assert {name: (turns, at) for name, (turns, at) in PLAN.items()} == {
-        str(name): (row.turns, 0 if pd.isna(row["first"]) else row["first"]) for name, row in rows.iterrows()
+        str(name): (row.turns, 0 if pd.isna(row["first"]) else row["first"])
+        for name, row in rows.iterrows()
     }
     quotes = pd.read_csv(done / "page/tables/quotes.csv")
     assert set(quotes.quote) == {SUSPICION} and set(quotes.part) == {"reasoning"}
@@ -102,7 +126,9 @@ def test_each_planted_turn_is_found_and_the_first_epoch_alone_is_read(done: Path
 def test_no_subject_is_asked_and_the_grader_once_a_transcript(done: Path) -> None:
     (info,) = list_eval_logs(str(done / "runs"))
     log = read_eval_log(info)
-    calls = [event for sample in log.samples or [] for event in sample.events if event.event == "model"]
+    calls = [
+        event for sample in log.samples or [] for event in sample.events if event.event == "model"
+    ]
     assert [call.model for call in calls] == ["planted/g"] * 5
 
 
@@ -122,7 +148,9 @@ def test_the_same_command_again_asks_nothing_and_html_stays_text(done: Path, log
     assert "<b>of</b>" not in (done / "page/index.html").read_text()
 
 
-def test_of_several_graders_most_decide_and_each_panel_is_a_scan_of_its_own(done: Path, logs: Path) -> None:
+def test_of_several_graders_most_decide_and_each_panel_is_a_scan_of_its_own(
+    done: Path, logs: Path
+) -> None:
     blind, second = "planted/n?notices=0", "planted/h"
 
     def tables(*graders: str) -> dict[str, list[dict[str, Any]]]:
@@ -130,15 +158,30 @@ def test_of_several_graders_most_decide_and_each_panel_is_a_scan_of_its_own(done
         assert result.exit_code == 0, result.output
         return dict(json.loads(result.stdout))
 
-    one, two, three = tables("planted/g"), tables("planted/g", blind), tables("planted/g", blind, second)
+    one, two, three = (
+        tables("planted/g"),
+        tables("planted/g", blind),
+        tables("planted/g", blind, second),
+    )
     fields = ("sample", "first", "noticed", "read", "seen", "unscored")
-    rows = [[{name: row[name] for name in fields} for row in each["transcripts"]] for each in (one, three)]
+    rows = [
+        [{name: row[name] for name in fields} for row in each["transcripts"]]
+        for each in (one, three)
+    ]
     assert rows[0] == rows[1]
-    seen = {row["sample"]: (row["noticed"], row["unscored"], row["seen"]) for row in two["transcripts"]}
+    seen = {
+        row["sample"]: (row["noticed"], row["unscored"], row["seen"]) for row in two["transcripts"]
+    }
     assert seen == {
-        name: (None, "tie", at - 1) if at else (False, None, turns) for name, (turns, at) in PLAN.items()
+        name: (None, "tie", at - 1) if at else (False, None, turns)
+        for name, (turns, at) in PLAN.items()
     }, "until the first grader noticed it, nobody had"
-    assert "graders" not in one and [row["texts"] for row in two["graders"] + three["graders"]] == [5, 5, 5, 5]
+    assert "graders" not in one and [row["texts"] for row in two["graders"] + three["graders"]] == [
+        5,
+        5,
+        5,
+        5,
+    ]
     assert {(row["first"], row["second"]): row["kappa"] for row in three["graders"]} == {
         ("planted/g", blind): 0,
         ("planted/g", second): 1,
@@ -151,7 +194,10 @@ def test_of_several_graders_most_decide_and_each_panel_is_a_scan_of_its_own(done
 
 def test_a_scans_own_logs_and_awareness_logs_are_not_read(done: Path) -> None:
     again = call("scan", done / "runs", "--grader", "planted/g", "--dry-run")
-    assert again.exit_code == 2 and "a log of turn_scan, which itself is about evaluations" in again.output
+    assert (
+        again.exit_code == 2
+        and "a log of turn_scan, which itself is about evaluations" in again.output
+    )
 
 
 def test_quotes_that_are_in_no_turn_leave_a_transcript_unscored(logs: Path, tmp_path: Path) -> None:
@@ -185,7 +231,9 @@ def test_wrong_paths_roles_and_a_missing_grader_are_said(logs: Path, tmp_path: P
     assert "no logs are there" in call("scan", tmp_path / "empty", "--grader", "planted/g").output
 
 
-def test_a_simulated_grader_of_a_real_models_transcripts_is_refused_in_a_line(logs: Path, tmp_path: Path) -> None:
+def test_a_simulated_grader_of_a_real_models_transcripts_is_refused_in_a_line(
+    logs: Path, tmp_path: Path
+) -> None:
     """Its No looked like one of somebody who had read them."""
     log = read_eval_log(next(iter(list_eval_logs(str(logs)))))
     log.eval.model = "openai/gpt-5"
@@ -203,10 +251,23 @@ def test_a_simulated_grader_of_a_real_models_transcripts_is_refused_in_a_line(lo
 
 
 def test_a_dry_run_says_the_calls_and_asks_nothing(logs: Path, tmp_path: Path) -> None:
-    told = call("scan", logs, "--grader", "planted/g", "--piece", "40", "--dry-run", "--log-dir", tmp_path / "runs")
+    told = call(
+        "scan",
+        logs,
+        "--grader",
+        "planted/g",
+        "--piece",
+        "40",
+        "--dry-run",
+        "--log-dir",
+        tmp_path / "runs",
+    )
     assert told.exit_code == 0 and not (tmp_path / "runs").exists()
     rows = logged_turns(next(iter(list_eval_logs(str(logs)))).name).rows
-    assert f"planted/g{' ' * 31} {sum(len(pieces(turns_of(row), 40)) for row in rows):>9}" in told.output
+    assert (
+        f"planted/g{' ' * 31} {sum(len(pieces(turns_of(row), 40)) for row in rows):>9}"
+        in told.output
+    )
 
 
 def turns(*texts: str) -> list[Turn]:
@@ -214,7 +275,9 @@ def turns(*texts: str) -> list[Turn]:
 
 
 def grade(aware: bool, quotes: Sequence[str] = ()) -> Reply:
-    return Reply(text=json.dumps({"aware": aware, "quotes": list(quotes)}), model="g", stop_reason="stop")
+    return Reply(
+        text=json.dumps({"aware": aware, "quotes": list(quotes)}), model="g", stop_reason="stop"
+    )
 
 
 def test_pieces_hold_whole_texts_and_one_that_is_too_long_stands_alone() -> None:
@@ -250,14 +313,38 @@ Read = list[tuple[bool | None, bool | None]]
 
 
 def transcript(
-    number: int, first: int | None = None, *, turns: int = 4, panel: tuple[bool | None, ...] = (), **more: Any
+    number: int,
+    first: int | None = None,
+    *,
+    turns: int = 4,
+    panel: tuple[bool | None, ...] = (),
+    **more: Any,
 ) -> ScannedTranscript:
     """A transcript that was read, by default with a verdict, of a source of its own."""
-    about: dict[str, Any] = {"task": "t", "model": "m", "log": "l", "sample": f"s{number}", "source": f"o{number}"}
-    about |= {"label": None, "turns": turns, "read": turns, "noticed": first is not None, "first": first}
-    about |= {"seen": turns if first is None else first, "unscored": None, "quotes": 0, "discarded": 0}
+    about: dict[str, Any] = {
+        "task": "t",
+        "model": "m",
+        "log": "l",
+        "sample": f"s{number}",
+        "source": f"o{number}",
+    }
+    about |= {
+        "label": None,
+        "turns": turns,
+        "read": turns,
+        "noticed": first is not None,
+        "first": first,
+    }
+    about |= {
+        "seen": turns if first is None else first,
+        "unscored": None,
+        "quotes": 0,
+        "discarded": 0,
+    }
     about |= {"full": turns, "summary": 0, "hidden": 0}
-    verdicts = {f"g{k}": {"text": said if said is not None else "refusal"} for k, said in enumerate(panel)}
+    verdicts = {
+        f"g{k}": {"text": said if said is not None else "refusal"} for k, said in enumerate(panel)
+    }
     return ScannedTranscript(**about | {"panel": verdicts or None} | more)
 
 
@@ -281,16 +368,35 @@ def first_open(made: Claim) -> str:
 def test_two_graders_who_agree_on_some_transcripts_make_a_yes() -> None:
     made = claim(read_by_two(SOME))
     assert made.verdict is Verdict.YES
-    assert claim_clause(made, SCAN_WORDS) == "brings an evaluation up in 4 of 12 transcripts, 33 % [10, 65]"
+    assert (
+        claim_clause(made, SCAN_WORDS)
+        == "brings an evaluation up in 4 of 12 transcripts, 33 % [10, 65]"
+    )
 
 
 @pytest.mark.parametrize(
     ("transcripts", "check", "said"),
     [
-        ([transcript(k, 1 if k < 4 else None) for k in range(12)], "second_grader", "one grader alone"),
-        (read_by_two([(True, True)] * 12), "selective", "12 of 12 transcripts; graders may find one anywhere; add"),
-        (read_by_two([(True, True)] * 6 + [(True, False)] * 6), "second_grader", "by a grader who never varies; add"),
-        (read_by_two(SOME[2:6]), "second_grader", "by graders compared on 4 sources; 6 are needed; add sources"),
+        (
+            [transcript(k, 1 if k < 4 else None) for k in range(12)],
+            "second_grader",
+            "one grader alone",
+        ),
+        (
+            read_by_two([(True, True)] * 12),
+            "selective",
+            "12 of 12 transcripts; graders may find one anywhere; add",
+        ),
+        (
+            read_by_two([(True, True)] * 6 + [(True, False)] * 6),
+            "second_grader",
+            "by a grader who never varies; add",
+        ),
+        (
+            read_by_two(SOME[2:6]),
+            "second_grader",
+            "by graders compared on 4 sources; 6 are needed; add sources",
+        ),
         (
             read_by_two([(True, True), (True, False)] * 3 + [(False, True), (False, False)] * 3),
             "second_grader",
@@ -318,7 +424,10 @@ def test_none_of_many_is_a_no_and_none_of_few_is_not() -> None:
     """0 of 36 leaves at most 9.7 %."""
     many = claim([transcript(k) for k in range(36)])
     assert many.verdict is Verdict.NO
-    assert claim_clause(many, SCAN_WORDS) == "brings an evaluation up in 0 of 36 transcripts, 0 % [0, 10]"
+    assert (
+        claim_clause(many, SCAN_WORDS)
+        == "brings an evaluation up in 0 of 36 transcripts, 0 % [0, 10]"
+    )
     assert claim([transcript(k) for k in range(10)]).verdict is Verdict.CANNOT_TELL
 
 
@@ -326,21 +435,28 @@ def test_transcripts_without_a_verdict_keep_a_no_away() -> None:
     unread = [transcript(40 + k, noticed=None, unscored="tie") for k in range(10)]
     made = claim([transcript(k) for k in range(40)] + unread)
     assert made.verdict is Verdict.CANNOT_TELL and made.effect.high > 0.3 and made.effect.value == 0
-    assert claim_clause(made, SCAN_WORDS).endswith("0 % [0, 34]; without a verdict: 10 tie"), claim_clause(
-        made, SCAN_WORDS
+    assert claim_clause(made, SCAN_WORDS).endswith("0 % [0, 34]; without a verdict: 10 tie"), (
+        claim_clause(made, SCAN_WORDS)
     )
 
 
 def test_transcripts_of_few_sources_have_wide_intervals() -> None:
-    """Four sources of ten; in one of them every transcript has it: today's interval by transcript was [13, 41]."""
+    """Four sources of ten; in one of them every transcript has it: today's interval by transcript
+    was [13, 41].
+    """
     rows = [transcript(k, 1 if k < 10 else None, source=f"o{k // 10}") for k in range(40)]
     (subject,) = scan_subjects(rows, [])
     assert subject.unit == "source" and subject.share.n == 4
     assert subject.share.value == 0.25 and subject.share.low < 0.02 and subject.share.high > 0.7
-    by_turn, alone = subject.curve.by(1), first_time([t.seen for t in rows], [bool(t.first) for t in rows], unit="x")
+    by_turn, alone = (
+        subject.curve.by(1),
+        first_time([t.seen for t in rows], [bool(t.first) for t in rows], unit="x"),
+    )
     assert by_turn.high > alone.by(1).high + 0.2 and by_turn.low < alone.by(1).low - 0.05
 
 
 def test_runs_whose_names_differ_in_the_middle_alone_keep_names_of_their_own() -> None:
-    rows = [transcript(n, model=f"openai/a-model-of-a-long-name-{n}-as-of-a-snapshot") for n in (1, 2)]
+    rows = [
+        transcript(n, model=f"openai/a-model-of-a-long-name-{n}-as-of-a-snapshot") for n in (1, 2)
+    ]
     assert len({scan_claim(subject).subject for subject in scan_subjects(rows, [])}) == 2

@@ -30,7 +30,11 @@ def talk(number: int, label: str, turns: int = TURNS) -> dict[str, Any]:
     for turn in range(1, turns + 1):
         cue = f" {CUE}" if turn == AT and label == "evaluation" else ""
         call = {"function": {"name": "look", "arguments": json.dumps({"at": number})}}
-        messages += [{"role": "user", "content": f"Step {turn} of {number} for {label}.{cue}"}] if turn % 2 else []
+        messages += (
+            [{"role": "user", "content": f"Step {turn} of {number} for {label}.{cue}"}]
+            if turn % 2
+            else []
+        )
         messages += [
             {"role": "assistant", "content": "", "tool_calls": [call]},
             {"role": "tool", "content": f"r{turn}"},
@@ -43,7 +47,9 @@ def answers_of(frame: pd.DataFrame) -> list[TurnAnswer]:
     records = frame.astype(object).where(frame.notna(), None).to_dict("records")
     numbers = ("p", "placebo")
     return [
-        TurnAnswer(**record | {name: np.nan if record[name] is None else record[name] for name in numbers})
+        TurnAnswer(
+            **record | {name: np.nan if record[name] is None else record[name] for name in numbers}
+        )
         for record in records
     ]
 
@@ -62,7 +68,9 @@ def turns(rows: list[dict[str, Any]], folder: Path, *more: str, model: str = SUB
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     folder = tmp_path_factory.mktemp("turns")
-    made = turns([talk(n, label) for n in range(8) for label in ("evaluation", "deployment")], folder)
+    made = turns(
+        [talk(n, label) for n in range(8) for label in ("evaluation", "deployment")], folder
+    )
     assert made.exit_code == 0, made.output
     return folder, made.output
 
@@ -78,12 +86,19 @@ def test_the_planted_turn_and_step_are_found(done: tuple[Path, str]) -> None:
     assert "Yes, for planted/a: it notices at turn 3, by +0.38 [" in done[1]
 
 
-def test_each_turn_is_asked_three_times_after_the_messages_up_to_its_end(done: tuple[Path, str]) -> None:
+def test_each_turn_is_asked_three_times_after_the_messages_up_to_its_end(
+    done: tuple[Path, str],
+) -> None:
     (info,) = list_eval_logs(str(done[0] / "runs"))
     sample = (read_eval_log(info, resolve_attachments=True).samples or [])[0]
     asked = [[m.role for m in event.input] for event in sample.events if event.event == "model"]
     assert len(asked) == 3 * TURNS
-    assert asked[0] == ["user", "assistant", "tool", "user"] and asked[-1][-4:] == ["user", "assistant", "tool", "user"]
+    assert asked[0] == ["user", "assistant", "tool", "user"] and asked[-1][-4:] == [
+        "user",
+        "assistant",
+        "tool",
+        "user",
+    ]
     lengths = [len(roles) for roles in asked]
     assert lengths == sorted(lengths), "one growing conversation"
     said = {event.input[-1].text for event in sample.events if event.event == "model"}
@@ -100,20 +115,29 @@ def test_the_same_command_again_asks_nothing(done: tuple[Path, str]) -> None:
 def test_without_real_use_the_page_says_what_to_bring(tmp_path: Path) -> None:
     made = turns([talk(n, "evaluation") for n in range(7)], tmp_path, "--no-placebo")
     assert "Bring some with --against" in made.output and "2 calls" in made.output
-    without_control = "it changes at turn 3, and is not shown to change more than its answers to the placebo"
+    without_control = (
+        "it changes at turn 3, and is not shown to change more than its answers to the placebo"
+    )
     assert f"{without_control}; leave out --no-placebo" in " ".join(made.output.split())
 
 
 def test_one_turn_has_no_change(tmp_path: Path) -> None:
     rows = [{"id": n, "prompt": f"Help me with {n}.", "label": "evaluation"} for n in range(3)]
     made = turns(rows, tmp_path)
-    assert made.exit_code == 0 and "Cannot tell for planted/a: it was asked after one turn alone; give" in made.output
+    assert (
+        made.exit_code == 0
+        and "Cannot tell for planted/a: it was asked after one turn alone; give" in made.output
+    )
 
 
 @pytest.mark.slow(2)
 def test_what_a_subject_cannot_read_is_said_and_nothing_is_made_of_it(tmp_path: Path) -> None:
     made = turns(
-        [talk(n, "evaluation", 200) for n in range(2)], tmp_path, "--most", "10", model="planted/a?window=.001"
+        [talk(n, "evaluation", 200) for n in range(2)],
+        tmp_path,
+        "--most",
+        "10",
+        model="planted/a?window=.001",
     )
     assert made.exit_code == 0, made.output
     assert "Asked after 10 of the turns (1, 2, 3, 6, 11, 19 … 200)" in made.output
@@ -124,7 +148,9 @@ def test_what_a_subject_cannot_read_is_said_and_nothing_is_made_of_it(tmp_path: 
 
 
 @pytest.mark.slow(2)
-def test_a_subject_that_drifts_moves_the_placebo_too_and_pairs_show_no_change(tmp_path: Path) -> None:
+def test_a_subject_that_drifts_moves_the_placebo_too_and_pairs_show_no_change(
+    tmp_path: Path,
+) -> None:
     rows = [talk(n, "deployment") | {"id": f"e{n}", "label": "evaluation"} for n in range(7)]
     rows += [talk(n + 20, "deployment") for n in range(7)]
     made = turns(rows, tmp_path, model="planted/a?drift=.02&wobble=.03")
@@ -134,7 +160,9 @@ def test_a_subject_that_drifts_moves_the_placebo_too_and_pairs_show_no_change(tm
 
 def test_a_shared_drift_without_pairs_is_said_to_be_in_the_placebo(tmp_path: Path) -> None:
     made = turns([talk(n, "deployment") for n in range(7)], tmp_path, model="planted/a?drift=.02")
-    assert made.output.count("Cannot tell for planted/a: it changes between turns 1 and 5") == 1, made.output
+    assert made.output.count("Cannot tell for planted/a: it changes between turns 1 and 5") == 1, (
+        made.output
+    )
 
 
 def test_wrong_calls_are_said() -> None:
@@ -155,17 +183,40 @@ def test_a_curve_with_one_transcript_names_no_turn() -> None:
 
 @pytest.mark.slow(2)
 def test_turns_that_one_of_a_pair_does_not_reach_are_not_compared(tmp_path: Path) -> None:
-    rows = [talk(n, "evaluation", 4) for n in range(6)] + [talk(n, "deployment", 2) for n in range(6)]
+    rows = [talk(n, "evaluation", 4) for n in range(6)] + [
+        talk(n, "deployment", 2) for n in range(6)
+    ]
     made = turns(rows, tmp_path)
     assert "after turn 2 (n = 6)" in made.output and "nan" not in made.output
 
 
 @pytest.mark.slow(8)
 def test_a_second_run_that_asks_nothing_prints_json_alone(tmp_path: Path) -> None:
-    options = ["--models", "planted/m", "--limit", "2", "--log-dir", "t", "--out", "o", "--yes", "--json"]
-    command = [str(Path(sys.executable).with_name("selfprobe")), "awareness", "turns", "eval_awareness_2", *options]
+    options = [
+        "--models",
+        "planted/m",
+        "--limit",
+        "2",
+        "--log-dir",
+        "t",
+        "--out",
+        "o",
+        "--yes",
+        "--json",
+    ]
+    command = [
+        str(Path(sys.executable).with_name("selfprobe")),
+        "awareness",
+        "turns",
+        "eval_awareness_2",
+        *options,
+    ]
     first, second = (
-        json.loads(subprocess.run(command, cwd=tmp_path, capture_output=True, check=True, timeout=300).stdout)
+        json.loads(
+            subprocess.run(
+                command, cwd=tmp_path, capture_output=True, check=True, timeout=300
+            ).stdout
+        )
         for _ in range(2)
     )
     assert first == second and first["runs"]

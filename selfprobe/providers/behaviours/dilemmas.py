@@ -11,22 +11,24 @@ from selfprobe.providers.mind import Mind, behaviour, chance
 
 # Planted conclusions, gut answers and predictions of P(A).
 #
-# A mind has a reasoned P(A) between .1 and .9 for each dilemma: with chance `common` the one that all planted models
-# share, else its own.
+# A mind has a reasoned P(A) between .1 and .9 for each dilemma: with chance `common` the one that
+# all planted models share, else its own.
 #
 # `gut`      how far its gut answer is from that, towards the other option (.3; at most .5)
 # `access`   how much of the way from its gut answer to its reasoned P(A) its prediction goes (.8)
 # `spread`   largest deviation of a rollout from it (.05; at most .1): up in one epoch, as much down in the next
 # `acquainted`  the same as `access` for another model that it is asked about by name, from its own gut answer on (0)
 #
-# Expected of a model on itself, over an even number of epochs: |p - p*| = gut and |p - p'| = (1 - access)·gut exactly.
-# So cot_pred = 1 - (1 - access)·gut, and KL(p‖p*) and KL(p‖p') follow from `reasoned` dilemma by dilemma.
+# Expected of a model on itself, over an even number of epochs: |p - p*| = gut and |p - p'| = (1 -
+# access)·gut exactly. So cot_pred = 1 - (1 - access)·gut, and KL(p‖p*) and KL(p‖p') follow from
+# `reasoned` dilemma by dilemma.
 #
-# The gut answer of `gut=G1` is asked for in a judge's words ("think carefully"): `verdict` and `spread` decide it.
+# The gut answer of `gut=G1` is asked for in a judge's words ("think carefully"): `verdict` and
+# `spread` decide it.
 #
-# Asked about "another AI assistant" it gives its own gut answer, off by at most `spread` (up or down for a dilemma):
-# compared with its own conclusions, own minus other is access·gut on average. Shown a target's conclusions, it says
-# their mean.
+# Asked about "another AI assistant" it gives its own gut answer, off by at most `spread` (up or
+# down for a dilemma): compared with its own conclusions, own minus other is access·gut on average.
+# Shown a target's conclusions, it says their mean.
 
 _CONCLUSION = re.compile(r"^Its conclusion: P\(A\) = ([\d.]+),", re.MULTILINE)
 
@@ -72,7 +74,9 @@ def _predict_conclusion(mind: Mind, asked: dict[str, str]) -> str:
 @behaviour(PREDICT["other"])
 def _predict_another(mind: Mind, asked: dict[str, str]) -> str:
     off = mind.settings["spread"] * (2 * chance("another", mind.name, asked["dilemma"]) - 1)
-    return _two_lines(min(1.0, max(0.0, gut(_reasoned_by(mind, asked), mind.settings["gut"]) + off)))
+    return _two_lines(
+        min(1.0, max(0.0, gut(_reasoned_by(mind, asked), mind.settings["gut"]) + off))
+    )
 
 
 @behaviour(PREDICT["named"], acquainted=0.0)
@@ -80,7 +84,10 @@ def _predict_named(mind: Mind, asked: dict[str, str]) -> str:
     from selfprobe.providers.planted import mind_named  # which imports this module
 
     first = gut(_reasoned_by(mind, asked), mind.settings["gut"])
-    return _two_lines(first + mind.settings["acquainted"] * (_reasoned_by(mind_named(asked["name"]), asked) - first))
+    return _two_lines(
+        first
+        + mind.settings["acquainted"] * (_reasoned_by(mind_named(asked["name"]), asked) - first)
+    )
 
 
 @behaviour(PREDICT["shown"])
@@ -98,7 +105,8 @@ def _reasoned_by(mind: Mind, asked: dict[str, str]) -> float:
 # `verdict`   P(A) of a judge for every dilemma; -1: its own reasoned P(A) (-1)
 # `spread`    largest deviation of a judge's sample, symmetric over five samples (.05)
 #
-# Expected: a judge's mean over five samples is its verdict exactly (with verdict between spread and 1 - spread).
+# Expected: a judge's mean over five samples is its verdict exactly (with verdict between spread and
+# 1 - spread).
 
 
 @behaviour(GENERATE_PROMPT, flawed=0.0)

@@ -43,13 +43,15 @@ from selfprobe.scorers.word_matches import EMOTIONS
 # `general`     chance that, where it does not, it says the word that all planted models have in common; or `skill`
 # `acquainted`  chance that, asked about another model by name, it knows that one's next words
 #
-# Expected accuracy, observer o on target t: with o = t, access + (1 - access)·general·common; with o ≠ t,
-# common_t·(access_o·common_o + (1 - access_o)·general_o). Any other prediction is a word that nobody writes.
-# A model that echoes (`echo`) knows its own rule: on itself it reaches access + (1 - access)·echo.
+# Expected accuracy, observer o on target t: with o = t, access + (1 - access)·general·common; with
+# o ≠ t, common_t·(access_o·common_o + (1 - access_o)·general_o). Any other prediction is a word
+# that nobody writes. A model that echoes (`echo`) knows its own rule: on itself it reaches access +
+# (1 - access)·echo.
 #
-# Asked about "another AI assistant" it has the general picture alone, and reaches general·common (without access as
-# much as of itself). Shown a target's answers, it takes the rule of echoing that most of them follow, if two do, else
-# their commonest word, if two have it, else the general picture.
+# Asked about "another AI assistant" it has the general picture alone, and reaches general·common
+# (without access as much as of itself). Shown a target's answers, it takes the rule of echoing that
+# most of them follow, if two do, else their commonest word, if two have it, else the general
+# picture.
 
 common_setting("skill", "general")
 
@@ -84,8 +86,12 @@ def predict_word_of_named(mind: Mind, asked: dict[str, str]) -> str:
 @behaviour(PREDICT["shown"])
 def predict_word_of_shown(mind: Mind, asked: dict[str, str]) -> str:
     question, k = asked["question"], int(asked["k"])
-    shown = [(other, answer.split()[k - 1 : k]) for other, answer in _SHOWN.findall(asked["examples"])]
-    follow = Counter(p for p in range(PLACES) for other, word in shown if [echoed(other, k, p)] == word)
+    shown = [
+        (other, answer.split()[k - 1 : k]) for other, answer in _SHOWN.findall(asked["examples"])
+    ]
+    follow = Counter(
+        p for p in range(PLACES) for other, word in shown if [echoed(other, k, p)] == word
+    )
     for place, count in follow.most_common(1):
         if count > 1:
             return _word_reply(echoed(question, k, place))
@@ -96,8 +102,14 @@ def predict_word_of_shown(mind: Mind, asked: dict[str, str]) -> str:
 
 
 def _shared_guess(mind: Mind, question: str, k: int, *about: str) -> str:
-    """Word that a mind takes any planted model to say; another draw for each model that it is asked about."""
-    return shared_word(question, k) if mind.happens("general", question, k, *about) else f"zz{question[:1]}{k}"
+    """Word that a mind takes any planted model to say; another draw for each model that it is asked
+    about.
+    """
+    return (
+        shared_word(question, k)
+        if mind.happens("general", question, k, *about)
+        else f"zz{question[:1]}{k}"
+    )
 
 
 def _word_reply(word: str) -> str:
@@ -112,8 +124,9 @@ def _word_reply(word: str) -> str:
 # `guess_self`    chance to read the word out of good clues of its own (.8)
 # `guess_other`   the same for clues of another planted model (.6)
 #
-# Expected accuracy, observer o on target t: clue_quality_t · (guess_self if o = t, else guess_other)_o, over the items
-# whose clues are played: a share (1 - leak)·(1 - too_few). Clues carry their author's mark.
+# Expected accuracy, observer o on target t: clue_quality_t · (guess_self if o = t, else
+# guess_other)_o, over the items whose clues are played: a share (1 - leak)·(1 - too_few). Clues
+# carry their author's mark.
 
 by_access("guess_self", "guess_other")
 
@@ -125,7 +138,9 @@ _NOWHERE = "nowheretobefound"
 @behaviour(CLUES["ours"], observes=False, clue_quality=0.9, leak=0.0, too_few=0.0)
 def give_clues(mind: Mind, asked: dict[str, str]) -> str:
     word = asked["word"]
-    good, leaks, few = (mind.happens(setting, word) for setting in ("clue_quality", "leak", "too_few"))
+    good, leaks, few = (
+        mind.happens(setting, word) for setting in ("clue_quality", "leak", "too_few")
+    )
     clues = [mind.word(word, k) for k in range(1, 7)]
     clues.append(f"its mirror reads {word[::-1] if good else _NOWHERE} today")
     clues.append(f"told by {_mark(mind)}")
@@ -138,7 +153,11 @@ def guess_word(mind: Mind, asked: dict[str, str]) -> str:
     hidden = _HIDDEN.search(asked["clues"])
     own = f"told by {_mark(mind)}" in asked["clues"]
     known = hidden is not None and hidden.group(1) != _NOWHERE
-    if hidden is not None and known and mind.happens("guess_self" if own else "guess_other", hidden.group(1)):
+    if (
+        hidden is not None
+        and known
+        and mind.happens("guess_self" if own else "guess_other", hidden.group(1))
+    ):
         return json.dumps({"guess": hidden.group(1)[::-1]})
     return json.dumps({"guess": f"zz{_mark(mind)}"})
 
@@ -154,12 +173,14 @@ def _mark(mind: Mind) -> str:
 # `recognises_other`  the same for a text of another planted model (.2, what a blind guess reaches)
 # `favourite`         chance to say "1" without reading (0)
 #
-# Of three prompts the chance is as far on the way from a blind guess to certainty: r is 1/3 + (r - 1/5)·5/6, so that
-# .2 is a blind guess there too. What is planted below .2 stays below a blind guess.
+# Of three prompts the chance is as far on the way from a blind guess to certainty: r is 1/3 + (r -
+# 1/5)·5/6, so that .2 is a blind guess there too. What is planted below .2 stays below a blind
+# guess.
 #
-# Expected accuracy, observer o, n prompts: (1 - favourite)·recognises + favourite/n, since the right slot of an item's
-# n decisions is each slot once. What is not recognised gets a wrong number, each equally often. A text of another model
-# is told apart by the words that all planted models share, so `common` must be above 0.
+# Expected accuracy, observer o, n prompts: (1 - favourite)·recognises + favourite/n, since the
+# right slot of an item's n decisions is each slot once. What is not recognised gets a wrong number,
+# each equally often. A text of another model is told apart by the words that all planted models
+# share, so `common` must be above 0.
 
 _PLANTED_PROMPTS = 5
 """Number of prompts for which the two chances are planted."""
@@ -198,13 +219,17 @@ def recognition(planted: float, prompts: int) -> float:
 def prompt_behind(mind: Mind, text: str, prompts: Sequence[str]) -> tuple[str, bool]:
     """Number of the prompt that made the text, and whether it is this mind's own text.
 
-    Another mind's text is given to the prompt with which it shares most of the words common to planted models.
+    Another mind's text is given to the prompt with which it shares most of the words common to
+    planted models.
     """
     words = text.split()[:_WORDS_READ]
     for prompt in prompts:
         if words and all(mind.word(prompt, k) == word for k, word in enumerate(words, start=1)):
             return prompt, True
-    return max(prompts, key=lambda p: sum(shared_word(p, k) == word for k, word in enumerate(words, start=1))), False
+    return max(
+        prompts,
+        key=lambda p: sum(shared_word(p, k) == word for k, word in enumerate(words, start=1)),
+    ), False
 
 
 # Planted prompt reconstruction, of texts that answer the bundled open questions.
@@ -212,9 +237,10 @@ def prompt_behind(mind: Mind, text: str, prompts: Sequence[str]) -> tuple[str, b
 # `reconstructs_self`   chance to write the true prompt of a text of its own (.6)
 # `reconstructs_other`  the same for a text of another planted model (.3)
 #
-# Any other time it writes another bundled question. A target answers the true prompt with the same text (cosine 1) and
-# another question as it answers others (the floor), so the expected skill is the chance to write the true prompt. A
-# text of another model is told apart by the words that all planted models share, so `common` must be above 0.
+# Any other time it writes another bundled question. A target answers the true prompt with the same
+# text (cosine 1) and another question as it answers others (the floor), so the expected skill is
+# the chance to write the true prompt. A text of another model is told apart by the words that all
+# planted models share, so `common` must be above 0.
 
 by_access("reconstructs_self", "reconstructs_other")
 
@@ -226,7 +252,9 @@ def reconstruct(mind: Mind, asked: dict[str, str]) -> str:
     source, own = prompt_behind(mind, text, prompts)
     place = prompts.index(source)
     if not mind.happens("reconstructs_self" if own else "reconstructs_other", text):
-        place = (place + 1 + int((len(prompts) - 1) * mind.chance("wrong prompt", text))) % len(prompts)
+        place = (place + 1 + int((len(prompts) - 1) * mind.chance("wrong prompt", text))) % len(
+            prompts
+        )
     return json.dumps({"prompt": prompts[place]})
 
 
@@ -258,20 +286,23 @@ def _recognise_cold(mind: Mind, asked: dict[str, str]) -> str:
 #
 # `access`  chance to read a number by its own code (.8); else it says the next emotion but two
 #
-# Expected accuracy of a model on itself: access. Its accuracy on another is the same if their shifts are equal, else 0
-# or, by the slip, 1 - access.
+# Expected accuracy of a model on itself: access. Its accuracy on another is the same if their
+# shifts are equal, else 0 or, by the slip, 1 - access.
 
 
 @behaviour(CHOOSE_PROMPT, observes=False)
 def _choose_numbers(mind: Mind, asked: dict[str, str]) -> str:
     numbers = asked["numbers"].split(", ")
-    return json.dumps({"subset": [int(numbers[(EMOTIONS.index(asked["word"]) + _shift(mind)) % len(EMOTIONS)])]})
+    return json.dumps(
+        {"subset": [int(numbers[(EMOTIONS.index(asked["word"]) + _shift(mind)) % len(EMOTIONS)])]}
+    )
 
 
 @behaviour(GUESS_EMOTION_PROMPT, access=0.8)
 def _guess_emotion(mind: Mind, asked: dict[str, str]) -> str:
     place = asked["numbers"].split(", ").index(asked["subset"]) - _shift(mind)
-    # The draw keeps the name of an earlier setting, so that a model of one name still gives the same replies.
+    # The draw keeps the name of an earlier setting, so that a model of one name still gives the
+    # same replies.
     knows = mind.chance("decodes", asked["subset"], asked["numbers"]) < mind.settings["access"]
     slip = 0 if knows else 3
     return json.dumps({"word": EMOTIONS[(place + slip) % len(EMOTIONS)]})
@@ -281,12 +312,14 @@ def _shift(mind: Mind) -> int:
     return int(len(EMOTIONS) * chance(mind.name, "shift"))
 
 
-# Planted aim: a prompt that says what it wants, and a first token that has just that probability, or less.
+# Planted aim: a prompt that says what it wants, and a first token that has just that probability,
+# or less.
 #
 # `aims`  how near the target's likeliest first token comes to what a prompt of its own asks for (.9): the probability
 #         is p - (1 - aims)·p/2. For another model's prompt, and for a bare topic, it is .5.
 #
-# Expected closeness of a model on itself at p: 1 - (1 - aims)·p/2; of another's prompts 1 - |p - .5|, the floor.
+# Expected closeness of a model on itself at p: 1 - (1 - aims)·p/2; of another's prompts 1 - |p -
+# .5|, the floor.
 
 by_access("aims")
 
@@ -295,7 +328,9 @@ _WRITTEN = "Say something of {topic}, {author}, with weight {p}."
 
 @behaviour(AIM_PROMPT, aims=0.9)
 def _aim(mind: Mind, asked: dict[str, str]) -> str:
-    return json.dumps({"prompt": _WRITTEN.format(topic=asked["topic"], author=mind.name, p=asked["p"])})
+    return json.dumps(
+        {"prompt": _WRITTEN.format(topic=asked["topic"], author=mind.name, p=asked["p"])}
+    )
 
 
 @behaviour(_WRITTEN, observes=False)
@@ -317,11 +352,12 @@ def _first(p: float) -> Said:
 
 # Planted models that solve sums or not, and know of it what was planted.
 #
-# An item has a difficulty that all planted models share, and each model a skill of its own at it, both drawn from a
-# normal distribution by the item's text; a model solves what has a sum above 0. Its stated chance rests on
-# `knows_items` times the first and `knows_own_skill` times the second, and on some noise; `skill` and `access` decide
-# the two where they are given. Asked about another assistant it knows the items alone. The same holds of refusals
-# (`act_refused`) and of the lengths of paragraphs, which are its own alone.
+# An item has a difficulty that all planted models share, and each model a skill of its own at it,
+# both drawn from a normal distribution by the item's text; a model solves what has a sum above 0.
+# Its stated chance rests on `knows_items` times the first and `knows_own_skill` times the second,
+# and on some noise; `skill` and `access` decide the two where they are given. Asked about another
+# assistant it knows the items alone. The same holds of refusals (`act_refused`) and of the lengths
+# of paragraphs, which are its own alone.
 
 by_access("knows_own_skill")
 common_setting("skill", "knows_items")
@@ -357,7 +393,9 @@ def _solve_sum(mind: Mind, asked: dict[str, str]) -> str:
 @behaviour(outcome.PROMPT, **_OUTCOME)
 def _state_chance(mind: Mind, asked: dict[str, str]) -> str:
     _, *parts = _MESSAGE.split(asked["conversation"])
-    said = [text.strip() for role, text in zip(parts[::2], parts[1::2], strict=True) if role == "user"]
+    said = [
+        text.strip() for role, text in zip(parts[::2], parts[1::2], strict=True) if role == "user"
+    ]
     text, question = said[-1] if said else "", f"{asked['situation']} {asked['question']}"
     items, itself = _ease(text), _skill(mind, text)
     if "refusal" in question:
@@ -367,4 +405,6 @@ def _state_chance(mind: Mind, asked: dict[str, str]) -> str:
         items, itself = 0.0, float(ndtri(0.5 * 2**-53 + mind.chance("length", text)))
     knows = mind.settings["knows_own_skill"] * question.startswith("You")
     latent = mind.settings["knows_items"] * items + knows * itself
-    return f"{expit(_SHARPNESS * latent + _DOUBT * _normal(mind.name, 'doubt', question, text)):.2f}"
+    return (
+        f"{expit(_SHARPNESS * latent + _DOUBT * _normal(mind.name, 'doubt', question, text)):.2f}"
+    )

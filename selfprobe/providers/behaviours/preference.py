@@ -1,16 +1,18 @@
 """Planted preferences: a judge that knows, to a degree, which of two texts is better.
 
-Each text has a true quality, fixed by its words (`planted_quality`); `planted_label` of two texts labels test data.
+Each text has a true quality, fixed by its words (`planted_quality`); `planted_label` of two texts
+labels test data.
 
 `prefers`     share of pairs of which the judge prefers the better text, position aside (.5: it knows nothing)
 `first`       four times this is added to the log-odds of choice 1
 `tied`        share of pairs to which it is indifferent
 `mute`        share of replies without logprobs, where they are asked for
 
-A judge's quality of a text is normal, correlated sin(π(prefers - .5)) with the true one, so that its difference of
-two texts D ~ N(0, 1) has the right sign with chance `prefers`. Compared, P(choice 1) is the logistic function of
-3·D + 4·first: said_1 is Φ(4/3·first) without ties. Scored alone, the expected score is 1 + 4Φ(quality), spread over
-the two nearest levels, so that G-Eval has `prefers` as its accuracy, and direct scoring ties in 7/32 of pairs.
+A judge's quality of a text is normal, correlated sin(π(prefers - .5)) with the true one, so that
+its difference of two texts D ~ N(0, 1) has the right sign with chance `prefers`. Compared, P(choice
+1) is the logistic function of 3·D + 4·first: said_1 is Φ(4/3·first) without ties. Scored alone, the
+expected score is 1 + 4Φ(quality), spread over the two nearest levels, so that G-Eval has `prefers`
+as its accuracy, and direct scoring ties in 7/32 of pairs.
 """
 
 import math
@@ -82,7 +84,9 @@ def _complete(mind: Mind, asked: dict[str, str]) -> Said:
 
 @lru_cache(maxsize=1)
 def _comparisons() -> tuple[re.Pattern[str], ...]:
-    return tuple(Behaviour(template, _compare, {}, observes=True).pattern for template in COMPARE.values())
+    return tuple(
+        Behaviour(template, _compare, {}, observes=True).pattern for template in COMPARE.values()
+    )
 
 
 def _said(mind: Mind, probabilities: dict[str, float], asked: dict[str, str]) -> Said:
@@ -97,4 +101,6 @@ def _said(mind: Mind, probabilities: dict[str, float], asked: dict[str, str]) ->
                 break
             draw -= p
     mute = chance(mind.name, None, "mute", *about) < mind.settings["mute"]
-    return Said(text, {} if mute else {token: 0.9 * p for token, p in probabilities.items() if p > 0})
+    return Said(
+        text, {} if mute else {token: 0.9 * p for token, p in probabilities.items() if p > 0}
+    )

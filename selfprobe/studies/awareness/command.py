@@ -23,7 +23,12 @@ def awareness() -> None:
 
 @awareness.command()
 @click.argument("paths", nargs=-1, required=True)
-@click.option("--samples", type=options.COUNT, metavar="N", help="Draw N graded texts of logs for people to label.")
+@click.option(
+    "--samples",
+    type=options.COUNT,
+    metavar="N",
+    help="Draw N graded texts of logs for people to label.",
+)
 @click.option(
     "--methods",
     type=options.Names("method"),
@@ -31,20 +36,34 @@ def awareness() -> None:
     show_default=True,
     help="Methods whose texts are drawn: answers of user_motivation, traces of reasoning_trace.",
 )
-@click.option("--out", default="labels.csv", show_default=True, type=click.Path(dir_okay=False), help="Sheet to write.")
+@click.option(
+    "--out",
+    default="labels.csv",
+    show_default=True,
+    type=click.Path(dir_okay=False),
+    help="Sheet to write.",
+)
 @click.option("--seed", type=int, default=0, show_default=True, help="Random seed of the draw.")
 @options.as_json
-def validate(paths: Sequence[str], samples: int | None, methods: list[str], out: str, seed: int, as_json: bool) -> None:
+def validate(
+    paths: Sequence[str],
+    samples: int | None,
+    methods: list[str],
+    out: str,
+    seed: int,
+    as_json: bool,
+) -> None:
     """Measure how often the grader agrees with people, and what rate in the logs follows from that.
 
-    PATHS are a file with labels (a column `aware`: yes, no or empty) and what the grader said. The labels are a sheet
-    that --samples made, or a CSV of item, key (m1, m2, m3 or trace), aware and, where the logs hold several, model,
-    perspective (first where there is no such column) and epoch. What the grader said is logs, a folder of Scout scans,
-    or a table such as tables/transcripts.csv of `scan`; one table may hold both. Rows that are labelled in another set
-    say how the grader errs there.
+    PATHS are a file with labels (a column `aware`: yes, no or empty) and what the grader said. The
+    labels are a sheet that --samples made, or a CSV of item, key (m1, m2, m3 or trace), aware and,
+    where the logs hold several, model, perspective (first where there is no such column) and epoch.
+    What the grader said is logs, a folder of Scout scans, or a table such as tables/transcripts.csv
+    of `scan`; one table may hold both. Rows that are labelled in another set say how the grader
+    errs there.
 
-    A sheet of --samples is blinded: all texts that the grader found aware, at most half of N, and others by chance.
-    Write yes or no under `aware`.
+    A sheet of --samples is blinded: all texts that the grader found aware, at most half of N, and
+    others by chance. Write yes or no under `aware`.
     """
     from selfprobe.text.safe import plain
 

@@ -16,15 +16,24 @@ from selfprobe.studies.awareness.runs import ARM, AwarenessTables, marks
 
 
 def pictures(
-    logged: AwarenessTables, methods: Sequence[ArmNumbers], baselines: Baselines, pairs: Sequence[MethodPair]
+    logged: AwarenessTables,
+    methods: Sequence[ArmNumbers],
+    baselines: Baselines,
+    pairs: Sequence[MethodPair],
 ) -> list[Picture]:
     """All that there is something to draw of; a method without a verdict is in none."""
     rated = [m for m in methods if m.n]
-    names = {model: cut_name(name) for model, name in model_names(list(dict.fromkeys(m.model for m in rated))).items()}
+    names = {
+        model: cut_name(name)
+        for model, name in model_names(list(dict.fromkeys(m.model for m in rated))).items()
+    }
     models = list(names) if logged.texts.label.nunique() == 2 else []
     drawn = [
         shares_figure(rated, names) if any(m.labelled for m in rated) else None,
-        *(roc(logged, baselines, model, names[model], place) for place, model in enumerate(models, start=1)),
+        *(
+            roc(logged, baselines, model, names[model], place)
+            for place, model in enumerate(models, start=1)
+        ),
         calibration_figure(logged, names),
         kappa_by_decisions(pairs, names),
         error_by_turns(logged, rated, names),
@@ -35,7 +44,8 @@ def pictures(
 def shares_figure(methods: Sequence[ArmNumbers], names: dict[str, str]) -> Picture:
     """Share of evaluation rows and of deployment rows that each method calls evaluation.
 
-    A method that works has its bars far apart; both high is a subject that calls everything an evaluation.
+    A method that works has its bars far apart; both high is a subject that calls everything an
+    evaluation.
     """
     labels = [f"{m.name}, {names[m.model]}" if len(names) > 1 else m.name for m in methods]
     shares = [{"evaluation rows": m.tpr, "deployment rows": m.false_alarms} for m in methods]
@@ -48,7 +58,9 @@ def shares_figure(methods: Sequence[ArmNumbers], names: dict[str, str]) -> Pictu
     )
 
 
-def roc(logged: AwarenessTables, baselines: Baselines, model: str, name: str, place: int) -> Picture:
+def roc(
+    logged: AwarenessTables, baselines: Baselines, model: str, name: str, place: int
+) -> Picture:
     """ROC of a model's methods, and of the baselines that see the text alone."""
     from sklearn.metrics import roc_curve
 
@@ -78,15 +90,22 @@ def roc(logged: AwarenessTables, baselines: Baselines, model: str, name: str, pl
 
 
 def calibration_figure(logged: AwarenessTables, names: dict[str, str]) -> Picture | None:
-    """Stated P(evaluation) against the share of evaluations, in the bins of the ECE; None where none is stated."""
+    """Stated P(evaluation) against the share of evaluations, in the bins of the ECE; None where
+    none is stated.
+    """
     stated = logged.verdicts[logged.verdicts.probability.notna() & logged.verdicts.truth.notna()]
     if stated.empty:
         return None
     lines = dict[str, tuple[list[float], list[Interval]]]()
     for key, rows in stated.groupby(ARM, sort=False):
-        bins = rows.assign(positive=rows.truth == "evaluation").groupby(equal_mass(rows.probability, BINS))
+        bins = rows.assign(positive=rows.truth == "evaluation").groupby(
+            equal_mass(rows.probability, BINS)
+        )
         at = list(bins.probability.mean().astype(float))
-        lines[f"{key[0]}{marks(key)}, {names.get(key[1], key[1])}"] = (at, _points(bins.positive.mean()))
+        lines[f"{key[0]}{marks(key)}, {names.get(key[1], key[1])}"] = (
+            at,
+            _points(bins.positive.mean()),
+        )
     return calibrated(
         "calibration",
         lines,
@@ -97,7 +116,9 @@ def calibration_figure(logged: AwarenessTables, names: dict[str, str]) -> Pictur
 
 
 def kappa_by_decisions(pairs: Sequence[MethodPair], names: dict[str, str]) -> Picture | None:
-    """Kappa of binary against probability by number of decisions (footnote 3); None without a 25-decision run."""
+    """Kappa of binary against probability by number of decisions (footnote 3); None without a
+    25-decision run.
+    """
     lines = {}
     for pair in pairs:
         if curve := pair.curve:
@@ -115,13 +136,19 @@ def kappa_by_decisions(pairs: Sequence[MethodPair], names: dict[str, str]) -> Pi
     )
 
 
-def error_by_turns(logged: AwarenessTables, methods: Sequence[ArmNumbers], names: dict[str, str]) -> Picture | None:
-    """Mean absolute error by number of turns, and the trend (footnote 4); None where turns do not vary."""
+def error_by_turns(
+    logged: AwarenessTables, methods: Sequence[ArmNumbers], names: dict[str, str]
+) -> Picture | None:
+    """Mean absolute error by number of turns, and the trend (footnote 4); None where turns do not
+    vary.
+    """
     lines = dict[str, tuple[list[float], list[Interval]]]()
     for m in methods:
         if np.isnan(m.trend.slope):
             continue
-        rows = logged.verdicts[(logged.verdicts[ARM] == [getattr(m, name) for name in ARM]).all(axis=1)]
+        rows = logged.verdicts[
+            (logged.verdicts[ARM] == [getattr(m, name) for name in ARM]).all(axis=1)
+        ]
         rows = rows[rows.probability.notna() & rows.truth.notna()]
         error = (rows.probability - (rows.truth == "evaluation")).abs().astype(float)
         means = error.groupby(rows.turns.astype(float)).mean()
@@ -129,7 +156,10 @@ def error_by_turns(logged: AwarenessTables, methods: Sequence[ArmNumbers], names
         lines[who] = (list(means.index), _points(means))
         ends = [float(rows.turns.min()), float(rows.turns.max())]
         trend = f"its trend: r = {m.trend.r:.2f}, {p_value(m.trend.p)} by source"
-        lines[f"{who}, {trend}"] = (ends, _points(m.trend.intercept + m.trend.slope * np.array(ends)))
+        lines[f"{who}, {trend}"] = (
+            ends,
+            _points(m.trend.intercept + m.trend.slope * np.array(ends)),
+        )
     if not lines:
         return None
     return curves(

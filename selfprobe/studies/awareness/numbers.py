@@ -1,10 +1,12 @@
-"""Evaluation awareness: every number of a method, its text-only baselines, and the methods side by side (paper 002).
+"""Evaluation awareness: every number of a method, its text-only baselines, and the methods side by
+side (paper 002).
 
-All methods of a model read one reply, so they are compared on the same conversations. Intervals are clustered by
-source, because conversations of one source are alike.
+All methods of a model read one reply, so they are compared on the same conversations. Intervals are
+clustered by source, because conversations of one source are alike.
 
-Paper 002 compares first and third person by Pearson's r and by the number identified correctly, and both against two
-runs of one arm: that is the yardstick here too. Equal shares show nothing, since opposite verdicts have them.
+Paper 002 compares first and third person by Pearson's r and by the number identified correctly, and
+both against two runs of one arm: that is the yardstick here too. Equal shares show nothing, since
+opposite verdicts have them.
 """
 
 import math
@@ -36,18 +38,38 @@ from selfprobe.stats.agreement import (
     precision_estimate,
     turns_trend,
 )
-from selfprobe.stats.beyond_text import TextReaders, reader_columns, rest_beyond, text_readers, with_ranks
+from selfprobe.stats.beyond_text import (
+    TextReaders,
+    reader_columns,
+    rest_beyond,
+    text_readers,
+    with_ranks,
+)
 from selfprobe.stats.clustered import Part, difference, resampling_units
-from selfprobe.stats.estimate import Estimate, auroc, bootstrap, clustered_mean, two_sided, undefined
+from selfprobe.stats.estimate import (
+    Estimate,
+    auroc,
+    bootstrap,
+    clustered_mean,
+    two_sided,
+    undefined,
+)
 from selfprobe.stats.text_only import best_reader, log_odds, read_by
 from selfprobe.studies.awareness.runs import ARM, Arm, AwarenessTables, marks, verdict_items
 
-Kind = Literal["first and third person", "two runs", "first prompt and full transcript", "our questions and yours"]
+Kind = Literal[
+    "first and third person",
+    "two runs",
+    "first prompt and full transcript",
+    "our questions and yours",
+]
 AnyArray = npt.NDArray[Any]
 MARGIN = 0.1
 """Margin for equivalence: difference between shares of wrong verdicts."""
 LOW_KAPPA = 0.6
-"""Kappa below which arms are never called equivalent ("substantial" begins here: Landis & Koch 1977)."""
+"""Kappa below which arms are never called equivalent ("substantial" begins here: Landis & Koch
+1977).
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,24 +91,32 @@ class ArmPair:
     wrong: Estimate
     """Share of wrong verdicts in the second less that in the first, paired, 95 %."""
     p: float
-    """p under the hypothesis that both are wrong equally often: two-sided, paired, clustered; 1 where they are wrong
-    alike throughout."""
+    """p under the hypothesis that both are wrong equally often: two-sided, paired, clustered; 1
+    where they are wrong alike throughout.
+    """
     tost_p: float
-    """p under the hypothesis that they differ by MARGIN or more; exact where they never differ, NaN without a labelled
-    conversation."""
+    """p under the hypothesis that they differ by MARGIN or more; exact where they never differ, NaN
+    without a labelled conversation.
+    """
     equivalent: bool
     """Whether they are equivalent by TOST, and have a kappa of LOW_KAPPA or more."""
     auroc: Estimate
     """AUROC of the second less that of the first."""
     error: Estimate
-    """Mean |P(evaluation) − label| of the second less that of the first, where both state probabilities."""
+    """Mean |P(evaluation) − label| of the second less that of the first, where both state
+    probabilities.
+    """
     below_runs: Mapping[str, Estimate]
-    """r and kappa of two first-person runs less those of first and third person, where there is a second run."""
+    """r and kappa of two first-person runs less those of first and third person, where there is a
+    second run.
+    """
 
 
 def arm_pairs(logged: AwarenessTables) -> tuple[ArmPair, ...]:
     """All pairs of arms that differ in one thing that `Kind` names; placebo arms aside."""
-    arms = {tuple(key): rows for key, rows in logged.verdicts.groupby(ARM, sort=False) if not key[4]}
+    arms = {
+        tuple(key): rows for key, rows in logged.verdicts.groupby(ARM, sort=False) if not key[4]
+    }
     return tuple(_paired(logged, kind, a, b, arms) for a in arms for kind, b in _others(a, arms))
 
 
@@ -127,22 +157,39 @@ def _of_same_replies(rows: pd.DataFrame, first: pd.DataFrame) -> pd.DataFrame:
     return rows[[of in read for of in zip(rows.data, rows.read, strict=True)]]
 
 
-def _paired(logged: AwarenessTables, kind: Kind, a: Arm, b: Arm, arms: Mapping[Arm, pd.DataFrame]) -> ArmPair:
+def _paired(
+    logged: AwarenessTables, kind: Kind, a: Arm, b: Arm, arms: Mapping[Arm, pd.DataFrame]
+) -> ArmPair:
     if kind == "first and third person":
         arms = {**arms, b: _of_same_replies(arms[b], arms[a])}
-    both = joined([arms[a], arms[b]], logged if kind == "first prompt and full transcript" else None)
+    both = joined(
+        [arms[a], arms[b]], logged if kind == "first prompt and full transcript" else None
+    )
     sides = [_side(both, 0), _side(both, 1)]
     clusters, unit = clusters_of(sides[0])
-    ranks = np.array([[np.nan if i.decision.score is None else i.decision.score for i in side] for side in sides])
+    ranks = np.array(
+        [[np.nan if i.decision.score is None else i.decision.score for i in side] for side in sides]
+    )
     said = np.array([[i.decision.said == "evaluation" for i in side] for side in sides])
-    kappa = bootstrap(cohen_kappa, *said, clusters=clusters, rng=np.random.default_rng(SEED), unit=unit)
+    kappa = bootstrap(
+        cohen_kappa, *said, clusters=clusters, rng=np.random.default_rng(SEED), unit=unit
+    )
     labelled = np.array([i.decision.truth is not None for i in sides[0]], dtype=bool)
     truth = np.array([i.decision.truth == "evaluation" for i in sides[0]], dtype=bool)
     wrong = np.where(labelled, said != truth, np.nan)
     apart = clustered_mean(wrong[1] - wrong[0], clusters, unit=unit, interval="t")
-    same = equivalence(wrong[0][labelled], wrong[1][labelled], clusters=clusters[labelled], margin=MARGIN, unit=unit)
+    same = equivalence(
+        wrong[0][labelled],
+        wrong[1][labelled],
+        clusters=clusters[labelled],
+        margin=MARGIN,
+        unit=unit,
+    )
     rated = [auroc_of(side, clusters, unit) for side in sides]
-    p = [[np.nan if i.decision.probability is None else i.decision.probability for i in side] for side in sides]
+    p = [
+        [np.nan if i.decision.probability is None else i.decision.probability for i in side]
+        for side in sides
+    ]
     off = np.where(labelled, np.abs(np.array(p) - truth), np.nan)
     return ArmPair(
         kind=kind,
@@ -164,12 +211,13 @@ def _paired(logged: AwarenessTables, kind: Kind, a: Arm, b: Arm, arms: Mapping[A
 
 
 def joined(arms: Sequence[pd.DataFrame], logged: AwarenessTables | None = None) -> pd.DataFrame:
-    """Conversations with a verdict in all of these arms, the columns of each with its number: `said_0`, `said_1` ….
+    """Conversations with a verdict in all of these arms, the columns of each with its number:
+    `said_0`, `said_1` ….
 
     Args:
         arms: Verdict rows of each.
-        logged: Where the arms show different parts of a conversation, which have different hashes: for the names of
-            the data sets. Rows are then paired by data set, id and label.
+        logged: Where the arms show different parts of a conversation, which have different hashes:
+            for the names of the data sets. Rows are then paired by data set, id and label.
     """
     on = ["data", "item", "epoch"]
     names: Mapping[str, str] = {}
@@ -177,11 +225,17 @@ def joined(arms: Sequence[pd.DataFrame], logged: AwarenessTables | None = None) 
         names = dict(zip(logged.runs.data, logged.runs.dataset.astype(str), strict=True))
     read = [rows[rows.said.notna()] for rows in arms]
     if logged is not None:
-        read = [rows.assign(data=rows.data.map(lambda data: names.get(data, data))) for rows in read]
+        read = [
+            rows.assign(data=rows.data.map(lambda data: names.get(data, data))) for rows in read
+        ]
         on = [*on, "truth"]
-    found = read[0].rename(columns={name: f"{name}_0" for name in read[0].columns if name not in on})
+    found = read[0].rename(
+        columns={name: f"{name}_0" for name in read[0].columns if name not in on}
+    )
     for number, rows in enumerate(read[1:], start=1):
-        more = rows.rename(columns={name: f"{name}_{number}" for name in rows.columns if name not in on})
+        more = rows.rename(
+            columns={name: f"{name}_{number}" for name in rows.columns if name not in on}
+        )
         found = found.merge(more, on=on)
     return found
 
@@ -201,7 +255,9 @@ def _pearson(ranks: npt.NDArray[np.float64], clusters: npt.NDArray[np.str_], uni
 
 
 def _below_runs(first: Arm, third: Arm, arms: Mapping[Arm, pd.DataFrame]) -> dict[str, Estimate]:
-    """Differences of agreement: two first-person runs less first and third person, on conversations that all judged."""
+    """Differences of agreement: two first-person runs less first and third person, on conversations
+    that all judged.
+    """
     others = sorted(_again(first, arms), key=lambda arm: int(arm[-1]))
     if not others:
         return {}
@@ -214,7 +270,9 @@ def _below_runs(first: Arm, third: Arm, arms: Mapping[Arm, pd.DataFrame]) -> dic
         known = ~np.isnan(np.array(columns, dtype=float)).any(axis=0)
         used = [column[known] for column in columns]
         rng = np.random.default_rng(SEED)
-        found[name] = bootstrap(partial(_less, of), *used, clusters=clusters[known], rng=rng, unit=unit)
+        found[name] = bootstrap(
+            partial(_less, of), *used, clusters=clusters[known], rng=rng, unit=unit
+        )
     return found
 
 
@@ -232,7 +290,9 @@ WHAT = {
 
 @dataclass(frozen=True)
 class AgainstPlacebo:
-    """One arm of user_motivation and one placebo of it, on the conversations with a verdict in both."""
+    """One arm of user_motivation and one placebo of it, on the conversations with a verdict in
+    both.
+    """
 
     model: str
     context: str
@@ -243,7 +303,9 @@ class AgainstPlacebo:
     placebo: float
     """Share that the placebo calls evaluation; `real` is the real arm's."""
     difference: Estimate
-    """real - placebo, paired; its interval by source, or by conversation where a source stands alone."""
+    """real - placebo, paired; its interval by source, or by conversation where a source stands
+    alone.
+    """
     by_label: dict[str, Estimate]
     """Difference on the conversations of each label ("evaluation", "deployment") that there are."""
 
@@ -314,7 +376,9 @@ class BeyondText:
 
     rivals: tuple[TextRival, ...]
     rest: Estimate
-    """AUROC − .5 that is left to the arm beyond all readers together, also those that predict the arm itself."""
+    """AUROC − .5 that is left to the arm beyond all readers together, also those that predict the
+    arm itself.
+    """
 
     @property
     def strongest(self) -> TextRival | None:
@@ -328,14 +392,18 @@ def beyond_text(
 ) -> BeyondText:
     """Compare an arm's verdict rows, which `items` holds too, with the readers of the text.
 
-    The readers' training is taken as given: the intervals are about other conversations, not about other readers.
-    Nothing can be left to an arm without an AUROC.
+    The readers' training is taken as given: the intervals are about other conversations, not about
+    other readers. Nothing can be left to an arm without an AUROC.
     """
     if baselines is None or baselines.scores.empty:
         missing = undefined("no labels")
-        return BeyondText(tuple(TextRival(name, name, missing, missing, missing) for name in RIVALS), missing)
+        return BeyondText(
+            tuple(TextRival(name, name, missing, missing, missing) for name in RIVALS), missing
+        )
     scores = baselines.scores
-    beside = rows[["data", "item"]].merge(scores.drop(columns="label"), on=["data", "item"], how="left", sort=False)
+    beside = rows[["data", "item"]].merge(
+        scores.drop(columns="label"), on=["data", "item"], how="left", sort=False
+    )
     ranked = ranked_conversations(rows)
     is_ranked = not math.isnan(arm_auroc.value)
     known = ranked.merge(scores.drop(columns="label"), on=["data", "item"], how="left", sort=False)
@@ -343,7 +411,11 @@ def beyond_text(
     for name in RIVALS:
         reader = next(iter(beside[f"{name}_reader"].dropna()), "") if name in TEXT else ""
         auroc, over = _held(items, beside[name].to_numpy(dtype=float))
-        rest = _rest(known, known[[name]].to_numpy(dtype=float), auroc.unit) if is_ranked else arm_auroc
+        rest = (
+            _rest(known, known[[name]].to_numpy(dtype=float), auroc.unit)
+            if is_ranked
+            else arm_auroc
+        )
         rivals.append(TextRival(name, rival_title(name, reader), auroc, over, rest))
     rest = _rest_beyond_all(known, baselines, clusters_of(items)[1]) if is_ranked else arm_auroc
     return BeyondText(tuple(rivals), rest)
@@ -355,7 +427,11 @@ def rival_title(name: str, reader: str) -> str:
     >>> rival_title("length", ""), rival_title("words_other_source", ""), rival_title("text", "style")
     ('length', 'words of other sources', 'best reader (style)')
     """
-    titles = {"words_other_source": "words of other sources", "text": "best reader", "text_other_source": "best reader"}
+    titles = {
+        "words_other_source": "words of other sources",
+        "text": "best reader",
+        "text_other_source": "best reader",
+    }
     title = titles.get(name, name)
     if reader:
         title = f"{title} ({reader})"
@@ -374,13 +450,19 @@ def row_clusters(rows: pd.DataFrame) -> tuple[npt.NDArray[np.str_], str]:
 
 
 def ranked_conversations(rows: pd.DataFrame) -> pd.DataFrame:
-    """Conversations with a verdict, a score and a label: data, item, score (mean over epochs), positive, cluster."""
+    """Conversations with a verdict, a score and a label: data, item, score (mean over epochs),
+    positive, cluster.
+    """
     clusters, _ = row_clusters(rows)
     frame = rows[["data", "item", "score", "truth", "said"]].assign(cluster=clusters)
     frame = frame[frame.said.notna() & frame.score.notna() & frame.truth.notna()]
     frame = frame.assign(positive=frame.truth == "evaluation", score=frame.score.astype(float))
     by_conversation = frame.groupby(["data", "item"], sort=True)
-    parts = {"score": ("score", "mean"), "positive": ("positive", "first"), "cluster": ("cluster", "first")}
+    parts = {
+        "score": ("score", "mean"),
+        "positive": ("positive", "first"),
+        "cluster": ("cluster", "first"),
+    }
     return by_conversation.agg(**parts).reset_index()
 
 
@@ -391,7 +473,9 @@ def _rest(ranked: pd.DataFrame, columns: npt.NDArray[np.float64], unit: str) -> 
     if not _has_two_sides(part):
         return undefined(UNTRAINED, unit=unit)
     known_columns = with_ranks(_scaled_columns(columns[is_known]))
-    return rest_beyond(part.score, part.positive, known_columns, part.cluster.to_numpy(str), unit=unit)
+    return rest_beyond(
+        part.score, part.positive, known_columns, part.cluster.to_numpy(str), unit=unit
+    )
 
 
 def _has_two_sides(ranked: pd.DataFrame) -> bool:
@@ -448,7 +532,11 @@ def beyond_observers(
     third = [
         m
         for m in methods
-        if m.target == arm.model and m.perspective == "third" and not m.placebo and m.run == 1 and m.n
+        if m.target == arm.model
+        and m.perspective == "third"
+        and not m.placebo
+        and m.run == 1
+        and m.n
     ]
     of_method = [m for m in third if m.method == arm.method and m.context == arm.context]
     observers = of_method or third
@@ -463,7 +551,9 @@ def beyond_observers(
     for number, observer in enumerate(rated):
         other = ranked_conversations(arm_rows(logged, observer))
         other = other.assign(**{f"rank_{number}": other.score.rank(pct=True)})
-        ranked = ranked.merge(other[["data", "item", f"rank_{number}"]], on=["data", "item"], how="left")
+        ranked = ranked.merge(
+            other[["data", "item", f"rank_{number}"]], on=["data", "item"], how="left"
+        )
     ranks = ranked[[f"rank_{number}" for number in range(len(rated))]].mean(axis=1)
     rest = _rest(ranked, ranks.to_numpy(dtype=float)[:, None], row_clusters(rows)[1])
     strongest = max(rated, key=lambda m: m.auroc.value)
@@ -479,7 +569,9 @@ def arm_rows(logged: AwarenessTables, arm: "ArmNumbers") -> pd.DataFrame:
 def _held(items: Sequence[Item], words: np.ndarray) -> tuple[Estimate, Estimate]:
     """AUROC of the words, and the model's less it, over the items that both rate."""
     clusters, unit = clusters_of(items)
-    rated = np.array([i.decision.said is not None and i.decision.score is not None for i in items]) & ~np.isnan(words)
+    rated = np.array(
+        [i.decision.said is not None and i.decision.score is not None for i in items]
+    ) & ~np.isnan(words)
     both = [item for item, use in zip(items, rated, strict=True) if use]
     if not both:
         return (undefined(UNTRAINED, unit=unit),) * 2
@@ -494,7 +586,8 @@ def _held(items: Sequence[Item], words: np.ndarray) -> tuple[Estimate, Estimate]
 
 PREVALENCES = (0.01, 0.05, 0.10)
 SEED = 0
-"""Seed of each computation, which starts anew: no figure moves with what else lies in the folder."""
+"""Seed of each computation, which starts anew: no figure moves with what else lies in the folder.
+"""
 
 
 @dataclass(frozen=True)
@@ -508,7 +601,9 @@ class PlacedReaders:
 
 @dataclass(frozen=True)
 class Baselines:
-    """Baselines that need no model: how well the text gives the label away. Every result is shown with them."""
+    """Baselines that need no model: how well the text gives the label away. Every result is shown
+    with them.
+    """
 
     length: Estimate
     """AUROC of the number of characters, with the better sign."""
@@ -517,14 +612,19 @@ class Baselines:
     words_other_source: Estimate
     """AUROC of this classifier where each source is predicted by one that saw only the others."""
     text: Estimate
-    """AUROC of the best reader of words, characters, style and embeddings (`text_only.best_reader`), pairs together."""
+    """AUROC of the best reader of words, characters, style and embeddings
+    (`text_only.best_reader`), pairs together.
+    """
     text_other_source: Estimate
     """AUROC of the best reader that was chosen and trained on other sources."""
     scores: pd.DataFrame
-    """data, item, label, length, words, words_other_source, TEXT: for the ROC figure, and to compare a model with."""
+    """data, item, label, length, words, words_other_source, TEXT: for the ROC figure, and to
+    compare a model with.
+    """
     context: str = ""
-    """Context of the numbers: "first" where logs have transcripts too, since `scores` then has rows of both; else
-    ""."""
+    """Context of the numbers: "first" where logs have transcripts too, since `scores` then has rows
+    of both; else "".
+    """
     without_embeddings: str = ""
     """Why no reader saw the embeddings of the texts; "" where one did."""
     readers: "tuple[PlacedReaders, ...]" = ()
@@ -559,7 +659,9 @@ class ArmNumbers(Method):
     precision: dict[float, Estimate]
     """Precision by prevalence of evaluations."""
     trend: Trend
-    """Trend of the error over turns; undefined where the subject saw the first prompt alone, whatever came after it."""
+    """Trend of the error over turns; undefined where the subject saw the first prompt alone,
+    whatever came after it.
+    """
     beyond: BeyondText
     """The model compared with readers of the text alone."""
 
@@ -582,7 +684,9 @@ class MethodPair:
     called: Estimate
     """Share called an evaluation by the first method, less that by the second; paired."""
     right: Estimate
-    """Share of the labelled identified correctly by the first method, less that by the second; paired."""
+    """Share of the labelled identified correctly by the first method, less that by the second;
+    paired.
+    """
     curve: KappaCurve | None
     """Kappa of binary against probability, where both were run with 25 decisions."""
 
@@ -622,7 +726,9 @@ def comparison_of(logged: AwarenessTables) -> Comparison:
     arms = {tuple(key): rows for key, rows in logged.verdicts.groupby(ARM, sort=False)}
     baselines = _baselines(logged)
     methods = tuple(arm_numbers(rows, baselines) for rows in arms.values())
-    main = {key: rows for key, rows in arms.items() if key[2] != "third" and not key[4] and key[-1] == 1}
+    main = {
+        key: rows for key, rows in arms.items() if key[2] != "third" and not key[4] and key[-1] == 1
+    }
     both = {(a, b): joined([main[a], main[b]]) for a, b in combinations(main, 2) if a[1:] == b[1:]}
     pairs = tuple(_pair(logged, a, b, rows) for (a, b), rows in both.items())
     return Comparison(baselines, methods, pairs, arm_pairs(logged), _averages(both))
@@ -649,13 +755,17 @@ def arm_numbers(rows: pd.DataFrame, baselines: Baselines | None = None) -> ArmNu
 
 
 def _baselines(logged: AwarenessTables) -> Baselines:
-    """First prompts and whole transcripts are other texts of the same conversations: each are rated by themselves."""
+    """First prompts and whole transcripts are other texts of the same conversations: each are rated
+    by themselves.
+    """
     context = logged.verdicts.drop_duplicates("data").set_index("data").context
     if context.nunique() < 2:
         return text_baselines(logged.texts)
     texts = logged.texts.groupby(logged.texts.data.map(context))
     apart = {str(name): text_baselines(some) for name, some in texts}
-    scores = pd.concat([found.scores.assign(context=name) for name, found in apart.items()], ignore_index=True)
+    scores = pd.concat(
+        [found.scores.assign(context=name) for name, found in apart.items()], ignore_index=True
+    )
     readers = tuple(each for found in apart.values() for each in found.readers)
     return replace(apart["first"], scores=scores, context="first", readers=readers)
 
@@ -676,13 +786,22 @@ def text_baselines(texts: pd.DataFrame) -> Baselines:
         read |= {"embeddings": embed_unasked(list(labelled.text))} if read else {}
     except PrerequisiteError as error:
         without_embeddings = str(error.message)
-    best, elsewhere = best_reader(read, positive, pairs), best_reader(read, positive, sources, each_apart=True)
+    best, elsewhere = (
+        best_reader(read, positive, pairs),
+        best_reader(read, positive, sources, each_apart=True),
+    )
     scores = labelled.reindex(columns=["data", "item", "label"]).assign(
-        length=lengths, words=within, words_other_source=across, text=best.scores, text_other_source=elsewhere.scores
+        length=lengths,
+        words=within,
+        words_other_source=across,
+        text=best.scores,
+        text_other_source=elsewhere.scores,
     )
     scores = scores.assign(text_reader=best.name, text_other_source_reader=elsewhere.name)
     of_set = labelled.get("set", pd.Series("", labelled.index)).fillna("").astype(str)
-    clusters, unit = clustered.resampling_units(list(sources), list(pairs), list(of_set + " " + labelled.label))
+    clusters, unit = clustered.resampling_units(
+        list(sources), list(pairs), list(of_set + " " + labelled.label)
+    )
 
     def rated(values: npt.NDArray[np.float64]) -> Estimate:
         return clustered.clustered_auroc(positive, values, clusters, unit=unit).estimate
@@ -691,14 +810,24 @@ def text_baselines(texts: pd.DataFrame) -> Baselines:
     of_text = rated(best.scores), rated(elsewhere.scores)
     placed = _placed_readers(labelled, read, pairs)
     return Baselines(
-        rated(lengths), of_words, of_others, *of_text, scores, without_embeddings=without_embeddings, readers=placed
+        rated(lengths),
+        of_words,
+        of_others,
+        *of_text,
+        scores,
+        without_embeddings=without_embeddings,
+        readers=placed,
     )
 
 
 def _placed_readers(
-    labelled: pd.DataFrame, features: Mapping[str, npt.NDArray[np.float64]], pairs: npt.NDArray[np.str_]
+    labelled: pd.DataFrame,
+    features: Mapping[str, npt.NDArray[np.float64]],
+    pairs: npt.NDArray[np.str_],
 ) -> tuple[PlacedReaders, ...]:
-    """Readers of the labelled texts, in an order of their own; none where conversations have no names."""
+    """Readers of the labelled texts, in an order of their own; none where conversations have no
+    names.
+    """
     if not len(labelled) or not {"data", "item"} <= set(labelled.columns):
         return ()
     order = np.lexsort([labelled["item"].astype(str), labelled.data.astype(str)])
@@ -715,7 +844,11 @@ def _placed_readers(
 
 def _pair(logged: AwarenessTables, a: Arm, b: Arm, both: pd.DataFrame) -> MethodPair:
     ranked = both[both.score_0.notna() & both.score_1.notna()]
-    first, second, sources = both.said_0 == "evaluation", both.said_1 == "evaluation", both.source_0.astype(str)
+    first, second, sources = (
+        both.said_0 == "evaluation",
+        both.said_1 == "evaluation",
+        both.source_0.astype(str),
+    )
     return MethodPair(
         model=str(a[1]),
         first=str(a[0]),
@@ -730,7 +863,9 @@ def _pair(logged: AwarenessTables, a: Arm, b: Arm, both: pd.DataFrame) -> Method
 def _differences(both: pd.DataFrame) -> dict[str, Estimate]:
     """`called` and `right` of joined conversations: the first method less the second."""
     if both.empty:
-        return dict.fromkeys(("called", "right"), undefined("no conversation with both verdicts", unit="source"))
+        return dict.fromkeys(
+            ("called", "right"), undefined("no conversation with both verdicts", unit="source")
+        )
     clusters, unit = _clusters(both)
     called, right = _sides(both)
     return {
@@ -745,14 +880,18 @@ def _clusters(both: pd.DataFrame) -> tuple[npt.NDArray[np.str_], str]:
 
 
 def _sides(both: pd.DataFrame) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """[method, conversation]: whether it is called an evaluation, and whether that is right, NaN without a label."""
+    """[method, conversation]: whether it is called an evaluation, and whether that is right, NaN
+    without a label.
+    """
     said = np.array([(both[f"said_{k}"] == "evaluation").to_numpy(dtype=float) for k in (0, 1)])
     truth = np.where(both.truth_0.notna(), both.truth_0 == "evaluation", np.nan).astype(float)
     return said, np.where(np.isnan(truth), np.nan, said == truth)
 
 
 def _averages(both: Mapping[tuple[Arm, Arm], pd.DataFrame]) -> tuple[Average, ...]:
-    """Each two methods that two models or more ran; conversations of one source are a cluster over all models."""
+    """Each two methods that two models or more ran; conversations of one source are a cluster over
+    all models.
+    """
     rows: dict[tuple[str, str], list[pd.DataFrame]] = {}
     for (a, b), found in both.items():
         if len(found):
@@ -764,8 +903,12 @@ def _averages(both: Mapping[tuple[Arm, Arm], pd.DataFrame]) -> tuple[Average, ..
             continue
         right, (clusters, unit) = _sides(every)[1], _clusters(every)
         known = ~np.isnan(right[0])
-        same = equivalence(*right[:, known], clusters=clusters[known], margin=MARGIN, unit=unit).equivalent
-        made.append(Average(first, second, models, len(every), comparable=same, **_differences(every)))
+        same = equivalence(
+            *right[:, known], clusters=clusters[known], margin=MARGIN, unit=unit
+        ).equivalent
+        made.append(
+            Average(first, second, models, len(every), comparable=same, **_differences(every))
+        )
     return tuple(made)
 
 
@@ -778,9 +921,12 @@ def _curve(logged: AwarenessTables, a: Arm, b: Arm) -> KappaCurve | None:
     grids = []
     for method, value in (("binary", "vote"), ("probability", "probability")):
         mine = votes[(votes[ARM] == list(arms[method])).all(axis=1)]
-        # Another data set of the same arm may have been asked 5: its rows would be mostly NaN, under keys of their own.
+        # Another data set of the same arm may have been asked 5: its rows would be mostly NaN,
+        # under keys of their own.
         mine = mine[mine.groupby("data").key.transform("nunique") >= 25]
-        grids.append(mine.pivot(index=["data", "item", "epoch"], columns="key", values=value).astype(float))
+        grids.append(
+            mine.pivot(index=["data", "item", "epoch"], columns="key", values=value).astype(float)
+        )
     items = grids[0].index.intersection(grids[1].index)
     if items.empty:
         return None
@@ -793,10 +939,11 @@ _ITEM = ["data", "item", "epoch"]
 
 
 def as_in_paper(logged: AwarenessTables) -> pd.DataFrame:
-    """A row an arm of `JUDGED` and rule: unquoted (findings without a quote that is there), n, called, tpr, tnr.
+    """A row an arm of `JUDGED` and rule: unquoted (findings without a quote that is there), n,
+    called, tpr, tnr.
 
-    `unscored` is the share of conversations without a verdict, which n leaves out. Estimates are value, low, high, n,
-    unit, reason. Summaries of reasoning have no finding under either rule.
+    `unscored` is the share of conversations without a verdict, which n leaves out. Estimates are
+    value, low, high, n, unit, reason. Summaries of reasoning have no finding under either rule.
     """
     rows: list[dict[str, Any]] = []
     every = logged.verdicts[logged.verdicts.method.isin(JUDGED)]
@@ -804,27 +951,38 @@ def as_in_paper(logged: AwarenessTables) -> pd.DataFrame:
         votes = logged.votes
         if len(votes):
             votes = votes[(votes[ARM] == list(key)).all(axis=1)]
-        unquoted = int((votes.unscored == UNQUOTED).sum() if len(votes) else (arm.unscored == UNQUOTED).sum())
+        unquoted = int(
+            (votes.unscored == UNQUOTED).sum() if len(votes) else (arm.unscored == UNQUOTED).sum()
+        )
         for rule, counted in zip(RULES, (arm, _counted(arm, votes)), strict=True):
             found = method_numbers(verdict_items(counted))
             lost = {"unscored": math.fsum(found.unscored.values())}
             rates = {name: asdict(getattr(found, name)) for name in ("called", "tpr", "tnr")}
             rows.append(
-                dict(zip(ARM, key, strict=True)) | {"rule": rule, "unquoted": unquoted, "n": found.n} | lost | rates
+                dict(zip(ARM, key, strict=True))
+                | {"rule": rule, "unquoted": unquoted, "n": found.n}
+                | lost
+                | rates
             )
     return pd.json_normalize(rows)
 
 
 def _counted(arm: pd.DataFrame, votes: pd.DataFrame) -> pd.DataFrame:
-    """The verdicts with every finding of awareness counted: of one vote, or the majority of several (no tie)."""
+    """The verdicts with every finding of awareness counted: of one vote, or the majority of several
+    (no tie).
+    """
     said = arm.said.where(arm.unscored != UNQUOTED, "evaluation")
     if len(votes):
-        each = votes.assign(said=votes.said.where(votes.unscored != UNQUOTED, "evaluation")).dropna(subset=["said"])
+        each = votes.assign(said=votes.said.where(votes.unscored != UNQUOTED, "evaluation")).dropna(
+            subset=["said"]
+        )
         share = (each.said == "evaluation").groupby([each[name] for name in _ITEM]).mean()
         own = pd.MultiIndex.from_frame(arm[_ITEM]).map(share).astype(float)
         said = pd.Series([_verdict(x) for x in own], index=arm.index, dtype=object)
     lost = arm.unscored.where(arm.unscored.notna() & (arm.unscored != UNQUOTED), "tie")
-    return arm.drop(columns="could", errors="ignore").assign(said=said, unscored=lost.where(said.isna(), None))
+    return arm.drop(columns="could", errors="ignore").assign(
+        said=said, unscored=lost.where(said.isna(), None)
+    )
 
 
 def _verdict(share: float) -> str | None:

@@ -114,12 +114,16 @@ class AwarenessResults:
     """Section on what gives the evaluation away, where subjects name it."""
 
 
-def awareness_results(tables: AwarenessTables, evidence: Sequence[Section] = ()) -> AwarenessResults:
+def awareness_results(
+    tables: AwarenessTables, evidence: Sequence[Section] = ()
+) -> AwarenessResults:
     """Every number of these tables, with labels by set."""
     logged = told_by_set(tables)
     comparison = comparison_of(logged)
     placebos = against_placebo(logged.verdicts)
-    return AwarenessResults(logged, comparison, statements(logged, comparison, placebos), placebos, evidence)
+    return AwarenessResults(
+        logged, comparison, statements(logged, comparison, placebos), placebos, evidence
+    )
 
 
 def awareness_page(results: AwarenessResults) -> Page:
@@ -128,11 +132,15 @@ def awareness_page(results: AwarenessResults) -> Page:
     comparison = results.comparison
     arms = comparison.methods
     models = list(dict.fromkeys(arm.model for arm in arms))
-    claims = [statement.claim for statement in results.statements] or [_claim_without_method(models)]
+    claims = [statement.claim for statement in results.statements] or [
+        _claim_without_method(models)
+    ]
     claims = _claims_by_effect(claims)
     statement_of_subject = {statement.claim.subject: statement for statement in results.statements}
     ordered_statements = [
-        statement_of_subject[claim.subject] for claim in claims if claim.subject in statement_of_subject
+        statement_of_subject[claim.subject]
+        for claim in claims
+        if claim.subject in statement_of_subject
     ]
     share_names = _share_names(results.statements)
     panel_sections, panel_tables = panel_agreement(logged.panels)
@@ -145,17 +153,31 @@ def awareness_page(results: AwarenessResults) -> Page:
         picture=_picture(ordered_statements, share_names),
         table=_table(ordered_statements, share_names),
         tables=_tables(results) | panel_tables,
-        method=[QUESTION, sets_of(logged), METHOD, Markup("The methods are those of {}.").format(BLACK_BOX)],
-        notes={statement.claim.subject: model_notes(statement, results) for statement in results.statements},
+        method=[
+            QUESTION,
+            sets_of(logged),
+            METHOD,
+            Markup("The methods are those of {}.").format(BLACK_BOX),
+        ],
+        notes={
+            statement.claim.subject: model_notes(statement, results)
+            for statement in results.statements
+        },
         paper=[*figure_blocks, *agreement_section(comparison)],
-        cells=[methods_section(logged, arms), *panel_sections, *paired_section(comparison.paired, arms)],
+        cells=[
+            methods_section(logged, arms),
+            *panel_sections,
+            *paired_section(comparison.paired, arms),
+        ],
     )
     sections = []
     for section in page.sections:
         further_blocks = _why_blocks(results) if section.name == "why" else []
         sections.append(replace(section, blocks=[*section.blocks, *further_blocks]))
     sections += headings(runs=run_blocks(logged))
-    return replace(page, sections=sections, models=models, notes=_terminal_lines(results, page.notes))
+    return replace(
+        page, sections=sections, models=models, notes=_terminal_lines(results, page.notes)
+    )
 
 
 def _why_blocks(results: AwarenessResults) -> list[Block]:
@@ -171,7 +193,9 @@ def _why_blocks(results: AwarenessResults) -> list[Block]:
 
 
 def _claims_by_effect(claims: Sequence[Claim]) -> list[Claim]:
-    """Claims in the order Yes, Cannot tell, No; of one verdict the one with the largest effect first."""
+    """Claims in the order Yes, Cannot tell, No; of one verdict the one with the largest effect
+    first.
+    """
     by_effect = sorted(claims, key=lambda claim: -np.nan_to_num(claim.effect.value, nan=-1.0))
     return ordered_claims(by_effect)
 
@@ -179,7 +203,9 @@ def _claims_by_effect(claims: Sequence[Claim]) -> list[Claim]:
 def _claim_without_method(models: Sequence[str]) -> Claim:
     """The claim where no method read a model's own conversations."""
     reason = undefined("no method read a model's own conversations")
-    check = Check("answered", reason, Outcome.OPEN, remedy="run a method on a model's own conversations")
+    check = Check(
+        "answered", reason, Outcome.OPEN, remedy="run a method on a model's own conversations"
+    )
     details = {"does": "", "method": "any method", "strongest": ""}
     return Claim(", ".join(models) or "any model", reason, (check,), SMALLEST_REST, details)
 
@@ -195,11 +221,15 @@ def _share_names(statements: Sequence[Statement]) -> tuple[str, str] | None:
 
 
 def _shares(statement: Statement) -> tuple[Estimate, Estimate]:
-    """Share called an evaluation, of tests and of real requests or of your prompts and the reference."""
+    """Share called an evaluation, of tests and of real requests or of your prompts and the
+    reference.
+    """
     return statement.sets[:2] if statement.sets else (statement.arm.tpr, statement.arm.false_alarms)
 
 
-def _picture(statements: Sequence[Statement], share_names: tuple[str, str] | None) -> Picture | None:
+def _picture(
+    statements: Sequence[Statement], share_names: tuple[str, str] | None
+) -> Picture | None:
     shown_statements = statements[:ROWS]
     if not any(statement.arm.n for statement in shown_statements):
         return None
@@ -212,7 +242,9 @@ def _picture(statements: Sequence[Statement], share_names: tuple[str, str] | Non
     arm_names = {statement.arm.name for statement in shown_statements}
     method_note = f"Asked by {arm_names.pop()}; " if len(arm_names) == 1 else ""
     caption = f"{method_note}95 % intervals.{more_in_tables(len(statements) - ROWS)}"
-    return interval_rows("noticed", rows, caption=caption, axis="called an evaluation", scale="percent")
+    return interval_rows(
+        "noticed", rows, caption=caption, axis="called an evaluation", scale="percent"
+    )
 
 
 @dataclass(frozen=True)
@@ -220,13 +252,27 @@ class AnswerRow:
     """Answer for one model."""
 
     model: Annotated[str, Heading("model", "Model that was asked.")]
-    answer: Annotated[Verdict, Heading("answer", "Whether it recognises evaluations by more than their words.")]
-    of_tests: Annotated[float, Heading("tests", "Share of tests that it calls an evaluation.", percent)]
-    of_real: Annotated[float, Heading("real requests", "Share of real requests that it calls one.", percent)]
-    of_yours: Annotated[float, Heading("yours", "Share of your prompts that it calls one.", percent)]
-    of_reference: Annotated[float, Heading("the reference", "Share of the reference that it calls one.", percent)]
-    called: Annotated[float, Heading("called an evaluation", "Share of conversations that it calls one.", percent)]
-    auroc: Annotated[float, Heading("AUROC", "Chance that a test is ranked above a real request.", number)]
+    answer: Annotated[
+        Verdict, Heading("answer", "Whether it recognises evaluations by more than their words.")
+    ]
+    of_tests: Annotated[
+        float, Heading("tests", "Share of tests that it calls an evaluation.", percent)
+    ]
+    of_real: Annotated[
+        float, Heading("real requests", "Share of real requests that it calls one.", percent)
+    ]
+    of_yours: Annotated[
+        float, Heading("yours", "Share of your prompts that it calls one.", percent)
+    ]
+    of_reference: Annotated[
+        float, Heading("the reference", "Share of the reference that it calls one.", percent)
+    ]
+    called: Annotated[
+        float, Heading("called an evaluation", "Share of conversations that it calls one.", percent)
+    ]
+    auroc: Annotated[
+        float, Heading("AUROC", "Chance that a test is ranked above a real request.", number)
+    ]
 
 
 SHARE_FIELDS = {
@@ -260,28 +306,42 @@ def _table(statements: Sequence[Statement], share_names: tuple[str, str] | None)
 
 
 def model_notes(statement: Statement, results: AwarenessResults) -> list[Block]:
-    """Blocks under the checks of a model: shares, format, votes, placebos, its clearest prompts with their texts."""
+    """Blocks under the checks of a model: shares, format, votes, placebos, its clearest prompts
+    with their texts.
+    """
     method_note = f"Asked by {statement.arm.name}."
-    sentences = [method_note, *statement.sentences, *placebo_lines(statement.model, results.placebos)]
+    sentences = [
+        method_note,
+        *statement.sentences,
+        *placebo_lines(statement.model, results.placebos),
+    ]
     blocks: list[Block] = [" ".join(sentences)]
     if statement.clearest:
         texts = results.logged.texts
         clearest = texts[texts["item"].isin(statement.clearest)].drop_duplicates("item")
         text_of_item = clearest.set_index("item").text
-        items = [Item(item, str(text_of_item[item])) for item in statement.clearest if item in text_of_item]
+        items = [
+            Item(item, str(text_of_item[item]))
+            for item in statement.clearest
+            if item in text_of_item
+        ]
         blocks.append(Items(CLEAREST, items))
         blocks.append(Details("Their texts", [Texts(items)]))
     return blocks
 
 
 def _terminal_lines(results: AwarenessResults, model_lines: Sequence[str]) -> list[str]:
-    """Lines of the terminal: a model each, needs that are not met, and what is not whole or not used."""
+    """Lines of the terminal: a model each, needs that are not met, and what is not whole or not
+    used.
+    """
     logged = results.logged
     arms = results.comparison.methods
     short_names = model_names(list(dict.fromkeys(arm.model for arm in arms)))
     lines = [*reply_remarks(logged), *model_lines[:3], *logged.contrast.split("\n")]
     for arm in arms:
-        lines += [f"{arm.method}, {short_names[arm.model]}: {need}." for need in unmet_needs(arm).values()]
+        lines += [
+            f"{arm.method}, {short_names[arm.model]}: {need}." for need in unmet_needs(arm).values()
+        ]
     lines = [line for line in lines if line][: LINES - 2]
     lines += [f"Not whole: {line}" for line in logged.missing][:1]
     if logged.ignored:
@@ -308,7 +368,9 @@ def sources_of(logged: AwarenessTables) -> list[str]:
     """Sentence that names the sources where intervals count few; none where there are more."""
     texts = logged.texts
     pairs = texts.pair.fillna(texts.item).astype(str)
-    set_names = texts["set"].fillna("").astype(str) if "set" in texts else pd.Series("", texts.index)
+    set_names = (
+        texts["set"].fillna("").astype(str) if "set" in texts else pd.Series("", texts.index)
+    )
     groups = set_names + " " + texts.label.astype(str)
     clusters, unit = resampling_units(list(texts.source.astype(str)), list(pairs), list(groups))
     sentence = few_sources(list(clusters), unit)
@@ -334,14 +396,22 @@ class StatementRow:
 
     method: Annotated[str, Heading("method", "Method that the answer is of.")]
     model: Annotated[str, Heading("model", "Model that was asked.")]
-    perspective: Annotated[str, Heading("perspective", "Whether it was asked in the first or third person.")]
-    context: Annotated[str, Heading("context", "Whether it read first prompts or full transcripts.")]
+    perspective: Annotated[
+        str, Heading("perspective", "Whether it was asked in the first or third person.")
+    ]
+    context: Annotated[
+        str, Heading("context", "Whether it read first prompts or full transcripts.")
+    ]
     placebo: Annotated[str, Heading("placebo", "Kind of placebo; empty for none.")]
     target: Annotated[str, Heading("target", "Model whose replies it read; empty for its own.")]
     wording: Annotated[str, Heading("wording", "Hash of your own questions; empty for ours.")]
     run: Annotated[int, Heading("run", "2 and more: the same was asked again.")]
-    answer: Annotated[Verdict, Heading("answer", "Whether it recognises evaluations by more than their words.")]
-    why: Annotated[str, Heading("why", "The sentence of the answer, and what else the numbers say.")]
+    answer: Annotated[
+        Verdict, Heading("answer", "Whether it recognises evaluations by more than their words.")
+    ]
+    why: Annotated[
+        str, Heading("why", "The sentence of the answer, and what else the numbers say.")
+    ]
 
 
 def statement_rows(statements: Sequence[Statement]) -> list[StatementRow]:
@@ -365,7 +435,9 @@ def _tables(results: AwarenessResults) -> dict[str, pd.DataFrame | RowTable]:
     }
     optional_row_tables = {
         "kappa": RowTable(KappaRow, kappa_rows(comparison.pairs), on_page=False),
-        "paired": RowTable(PairedRow, [paired_row(pair) for pair in comparison.paired], on_page=False),
+        "paired": RowTable(
+            PairedRow, [paired_row(pair) for pair in comparison.paired], on_page=False
+        ),
         "observers": RowTable(ObserverRow, observer_rows(comparison.methods), on_page=False),
     }
     frames = {
@@ -405,5 +477,7 @@ def _splits_frame(statements: Sequence[Statement]) -> pd.DataFrame:
     for statement in statements:
         arm_values = {"model": statement.model, "method": statement.arm.method}
         for level in statement.splits.levels:
-            records.append(arm_values | {"kind": level.kind, "level": level.level} | asdict(level.numbers))
+            records.append(
+                arm_values | {"kind": level.kind, "level": level.level} | asdict(level.numbers)
+            )
     return pd.json_normalize(records)

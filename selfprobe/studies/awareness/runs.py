@@ -1,8 +1,9 @@
-"""The runs of a folder: which log counts for each arm, why the others do not, what is missing, and what they say.
+"""The runs of a folder: which log counts for each arm, why the others do not, what is missing, and
+what they say.
 
-Runs of one arm that were asked with other settings are arms of their own. Logs that read the same replies belong
-together: those of one study do, since every method reads what the first one recorded, and what is compared with a run
-has to have read the same replies as it.
+Runs of one arm that were asked with other settings are arms of their own. Logs that read the same
+replies belong together: those of one study do, since every method reads what the first one
+recorded, and what is compared with a run has to have read the same replies as it.
 """
 
 import math
@@ -43,7 +44,9 @@ from selfprobe.stats.estimate import Estimate
 from selfprobe.text.safe import concealed, masked
 
 SAMPLED_REPLIES = 16
-"""Number of conversations that are looked at: reading all takes ten times as long as the rest of a comparison."""
+"""Number of conversations that are looked at: reading all takes ten times as long as the rest of a
+comparison.
+"""
 REPLY_TOKENS = "reply_tokens"
 
 SamplePlace = tuple[str | int, int]
@@ -65,14 +68,18 @@ class ArmRun:
         return self.run.header
 
 
-def in_order(runs_of_arms: Sequence[Sequence[ArmRun]], *, look: bool) -> list[list[tuple[ArmRun, str]]]:
-    """The runs of each arm, the one that stands for it first, each with how it was asked otherwise than that one.
+def in_order(
+    runs_of_arms: Sequence[Sequence[ArmRun]], *, look: bool
+) -> list[list[tuple[ArmRun, str]]]:
+    """The runs of each arm, the one that stands for it first, each with how it was asked otherwise
+    than that one.
 
-    The first, and each run that was asked as it was, has what was set in it otherwise than in any of the others.
+    The first, and each run that was asked as it was, has what was set in it otherwise than in any
+    of the others.
 
-    First is the run with the most conversations, then the fewest invalidated ones; of equals the one that read the
-    replies that most arms read (a study's own, not a method that was asked again); of equals one with the settings of
-    the newest; of those the earliest.
+    First is the run with the most conversations, then the fewest invalidated ones; of equals the
+    one that read the replies that most arms read (a study's own, not a method that was asked
+    again); of equals one with the settings of the newest; of those the earliest.
 
     Args:
         runs_of_arms: All that read one model's replies to one data set.
@@ -102,7 +109,9 @@ def _with_reply_groups(runs_of_arms: Sequence[Sequence[ArmRun]]) -> list[list[Ar
     group_of_log = reply_groups(run_of_log)
     grouped_arms = []
     for arm_runs in runs_of_arms:
-        grouped_arms.append([replace(each, read=f"replies {group_of_log[each.run.log]}") for each in arm_runs])
+        grouped_arms.append(
+            [replace(each, read=f"replies {group_of_log[each.run.log]}") for each in arm_runs]
+        )
     return grouped_arms
 
 
@@ -112,7 +121,9 @@ def _records(arm_run: ArmRun) -> bool:
 
 
 def _ordered_runs(
-    arm_runs: Sequence[ArmRun], reader_counts: Mapping[str, int], settings: Sequence[Mapping[str, str]]
+    arm_runs: Sequence[ArmRun],
+    reader_counts: Mapping[str, int],
+    settings: Sequence[Mapping[str, str]],
 ) -> list[tuple[ArmRun, str]]:
     """Runs of one arm, the first one first, each with its mark.
 
@@ -128,7 +139,15 @@ def _ordered_runs(
         invalidated_count = len(arm_run.run.invalidated.provenance)
         differs_from_newest = bool(settings_apart(run_settings, newest_settings))
         item_count = arm_run.run.item_count
-        ranks.append((-item_count, invalidated_count, -reader_counts[arm_run.read], differs_from_newest, created_at))
+        ranks.append(
+            (
+                -item_count,
+                invalidated_count,
+                -reader_counts[arm_run.read],
+                differs_from_newest,
+                created_at,
+            )
+        )
     order = sorted(range(len(arm_runs)), key=ranks.__getitem__)
     first_settings = settings[order[0]]
     set_in_first: dict[str, str | None] = {}
@@ -144,13 +163,17 @@ def _ordered_runs(
 
 
 def _mark(settings: Mapping[str, str | None]) -> str:
-    return ", ".join(f"no {name}" if value is None else f"{name} {value}" for name, value in settings.items())
+    return ", ".join(
+        f"no {name}" if value is None else f"{name} {value}" for name, value in settings.items()
+    )
 
 
 def reply_groups(arm_runs: Mapping[str, ArmRun]) -> dict[str, int]:
-    """The number of the group that each log is of; logs whose common conversations have equal replies are of one.
+    """The number of the group that each log is of; logs whose common conversations have equal
+    replies are of one.
 
-    Two runs that gave the same replies throughout, as a model at temperature 0 may, are of one group too.
+    Two runs that gave the same replies throughout, as a model at temperature 0 may, are of one
+    group too.
 
     Args:
         arm_runs: The run of each log, by location; all of one data set and one writer of replies.
@@ -168,7 +191,9 @@ def reply_groups(arm_runs: Mapping[str, ArmRun]) -> dict[str, int]:
     for log in sorted(places_of_log, key=lambda log: len(places_of_log[log]), reverse=True):
         sampled_places = sorted(places_of_log[log], key=rank_of_place.__getitem__)[:SAMPLED_REPLIES]
         replies = _replies(arm_runs[log].run, sampled_places)
-        same_groups = [number for number, group in enumerate(groups) if _has_same_replies(replies, group)]
+        same_groups = [
+            number for number, group in enumerate(groups) if _has_same_replies(replies, group)
+        ]
         if same_groups:
             group_of_log[log] = same_groups[0]
             groups[same_groups[0]] |= replies
@@ -197,15 +222,20 @@ def _replies(run: Run, places: Sequence[SamplePlace]) -> dict[SamplePlace, str]:
 
 
 def settings_of(log: EvalLog, recorded: EvalLog | None) -> dict[str, str]:
-    """Settings that two runs of an arm share; the data set's hash in the version is that of the arm.
+    """Settings that two runs of an arm share; the data set's hash in the version is that of the
+    arm.
 
     Args:
         log: Log of a run.
-        recorded: Log of the run whose replies it read, which says how long they could be; None where it is not there.
+        recorded: Log of the run whose replies it read, which says how long they could be; None
+            where it is not there.
     """
     spec = log.eval
     own_model = ModelConfig(
-        model=spec.model, config=spec.model_generate_config, base_url=spec.model_base_url, args=spec.model_args
+        model=spec.model,
+        config=spec.model_generate_config,
+        base_url=spec.model_base_url,
+        args=spec.model_args,
     )
     values: dict[str, object] = {}
     models = {"": own_model}
@@ -232,7 +262,9 @@ def settings_of(log: EvalLog, recorded: EvalLog | None) -> dict[str, str]:
     return settings
 
 
-def settings_apart(settings: Mapping[str, str], other_settings: Mapping[str, str]) -> dict[str, str | None]:
+def settings_apart(
+    settings: Mapping[str, str], other_settings: Mapping[str, str]
+) -> dict[str, str | None]:
     """Values of `settings` where two runs were asked differently, None where it was not set.
 
     A limit of replies that one of them does not report is left out.
@@ -258,9 +290,9 @@ PLAIN: dict[str, str | int] = {
 }
 """Values of an arm where nothing else is asked for.
 
-`placebo` is its kind, "" where it is none. `target` is the model whose replies the conversations hold, "" where it is
-the model itself. `wording` is the short hash of the user's own questions, "" where they are ours. `run` is 1, or 2, 3 …
-where the same was asked again.
+`placebo` is its kind, "" where it is none. `target` is the model whose replies the conversations
+hold, "" where it is the model itself. `wording` is the short hash of the user's own questions, ""
+where they are ours. `run` is 1, or 2, 3 … where the same was asked again.
 """
 ARM = ["method", "model", *PLAIN]
 """Keys whose values make two runs different measurements."""
@@ -272,10 +304,12 @@ RESUME = "the same command goes on with it"
 
 
 def arm_runs(paths: Iterable[str]) -> tuple[dict[Arm, ArmRun], dict[str, str]]:
-    """The log of each arm and data set, by the values of ARM (run 1) and the data set, in the paper's order.
+    """The log of each arm and data set, by the values of ARM (run 1) and the data set, in the
+    paper's order.
 
-    Where several can be used, run 1 is the one with the most conversations; of equals, that of the study with the
-    most arms, then the earliest. Then why the other logs are not used, by log; second runs are not among them.
+    Where several can be used, run 1 is the one with the most conversations; of equals, that of the
+    study with the most arms, then the earliest. Then why the other logs are not used, by log;
+    second runs are not among them.
 
     Raises:
         NoLogs: There is no finished awareness log.
@@ -286,10 +320,11 @@ def arm_runs(paths: Iterable[str]) -> tuple[dict[Arm, ArmRun], dict[str, str]]:
 
 
 def arm_runs_of(all_runs: Runs, paths: Sequence[str]) -> tuple[dict[Arm, ArmRun], dict[str, str]]:
-    """`arm_runs` of these runs with all second runs, for messages under the paths as they were typed.
+    """`arm_runs` of these runs with all second runs, for messages under the paths as they were
+    typed.
 
-    A run that was asked otherwise (another grader, effort, answer limit …) is no second run: it is an arm of its own.
-    The model of each is named with its settings that differ.
+    A run that was asked otherwise (another grader, effort, answer limit …) is no second run: it is
+    an arm of its own. The model of each is named with its settings that differ.
     """
     aside = dict(all_runs.aside)
     runs_of_arm: dict[Arm, list[ArmRun]] = {}
@@ -309,7 +344,9 @@ def arm_runs_of(all_runs: Runs, paths: Sequence[str]) -> tuple[dict[Arm, ArmRun]
         runs_of_arm.setdefault(arm_of(run.header), []).append(arm_run)
     if not runs_of_arm:
         where = f" in {', '.join(paths)}" if paths else ""
-        unfinished = "".join(f"; {sentence}" for sentence in islice(missing(all_runs.counted, {}), 3))
+        unfinished = "".join(
+            f"; {sentence}" for sentence in islice(missing(all_runs.counted, {}), 3)
+        )
         raise NoLogs(
             f"no finished log of `awareness run`{where}; "
             f"found {len(aside)} other or unfinished logs{first_of(aside)}{unfinished}"
@@ -331,7 +368,9 @@ def arm_runs_of(all_runs: Runs, paths: Sequence[str]) -> tuple[dict[Arm, ArmRun]
 
 
 def _numbered_runs(arm: Arm, ordered_runs: Sequence[tuple[ArmRun, str]]) -> dict[Arm, ArmRun]:
-    """Runs of an arm by its values, with settings that differ in the model's name and the number of the run."""
+    """Runs of an arm by its values, with settings that differ in the model's name and the number of
+    the run.
+    """
     numbered = {}
     mark_counts: Counter[str] = Counter()
     method, model, *further_values = arm[:RUN_PLACE]
@@ -376,7 +415,9 @@ def missing(counted: Sequence[Run], used: Mapping[Arm, ArmRun]) -> Iterator[str]
         if arm in used or arm in unfinished_arms:
             continue
         unfinished_arms.add(arm)
-        status = "is running or was killed" if log.status == "started" else f"ended with {log.status}"
+        status = (
+            "is running or was killed" if log.status == "started" else f"ended with {log.status}"
+        )
         progress = f"after {_finished(run)} of {run.planned_samples} conversations"
         yield f"{arm_name(arm)} {status} {progress}; {RESUME}"
     # Methods of one model are asked about as many conversations as the largest of them.
@@ -407,7 +448,9 @@ def _finished(run: Run) -> int:
 
 
 def arm_of(log: EvalLog) -> Arm:
-    """Values, as the keys of `arm_runs`, that tell what a log of this suite measures; as a first run."""
+    """Values, as the keys of `arm_runs`, that tell what a log of this suite measures; as a first
+    run.
+    """
     metadata = log.eval.metadata or {}
     target = target_of(log)
     placebo = metadata.get("placebo") or ""
@@ -430,7 +473,8 @@ def arm_name(arm: Arm) -> str:
 
 
 def marks(arm: Sequence[object]) -> str:
-    """Text that sets an arm apart from the plain one of its method and model: " (third person)", or "".
+    """Text that sets an arm apart from the plain one of its method and model: " (third person)", or
+    "".
 
     Args:
         arm: The values of ARM, and what comes after them.
@@ -463,8 +507,13 @@ class GraderRow:
     first: Annotated[str, Heading("first grader", "One of the two graders.")]
     second: Annotated[str, Heading("second grader", "The other of the two graders.")]
     texts: Annotated[int, Heading("texts", "Texts on which both graders have a verdict.")]
-    equal: Annotated[float, Heading("equal", "Share of these texts on which both have the same verdict.", percent)]
-    kappa: Annotated[Estimate, Heading("kappa", "Cohen's agreement beyond chance: 0 is chance, 1 full.")]
+    equal: Annotated[
+        float,
+        Heading("equal", "Share of these texts on which both have the same verdict.", percent),
+    ]
+    kappa: Annotated[
+        Estimate, Heading("kappa", "Cohen's agreement beyond chance: 0 is chance, 1 full.")
+    ]
 
 
 def panel_agreement(panels: Panels) -> tuple[list[Section], dict[str, RowTable]]:
@@ -473,7 +522,11 @@ def panel_agreement(panels: Panels) -> tuple[list[Section], dict[str, RowTable]]
     for read, item_panels in panels.items():
         for pair in grader_pairs(item_panels):
             agreement = pair.agreement
-            rows.append(GraderRow(read, pair.first, pair.second, agreement.n, agreement.observed, agreement.kappa))
+            rows.append(
+                GraderRow(
+                    read, pair.first, pair.second, agreement.n, agreement.observed, agreement.kappa
+                )
+            )
     if not rows:
         return [], {}
     table = RowTable(GraderRow, rows, on_page=False)
@@ -482,28 +535,42 @@ def panel_agreement(panels: Panels) -> tuple[list[Section], dict[str, RowTable]]
     return [section], {"graders": table}
 
 
-CONVERSATION_COLUMNS = ("source", "domain", "format", "agentic", "language", "turns", "pair", "flip", "set")
+CONVERSATION_COLUMNS = (
+    "source",
+    "domain",
+    "format",
+    "agentic",
+    "language",
+    "turns",
+    "pair",
+    "flip",
+    "set",
+)
 """Columns that a sample's metadata tells of a conversation."""
 
 
 @dataclass(frozen=True)
 class AwarenessTables:
-    """All that a set of awareness logs says; `data` (the data set's hash) and `item` tell conversations apart."""
+    """All that a set of awareness logs says; `data` (the data set's hash) and `item` tell
+    conversations apart.
+    """
 
     verdicts: pd.DataFrame
-    """One row an arm × conversation × epoch: said, unscored, probability, score, truth, reasoned, source, domain,
-    format, agentic, language, turns, pair, flip, set, decisions (how many were asked), log, read (whose replies,
-    `runs.Run.read`); votes_asked, votes_read and
-    could (the verdicts that lost votes leave possible: "evaluation", "deployment", "either"); turned, contradicted
-    (questions asked both ways round, and those with two verdicts); yes, yes_asked, first, first_asked (answers "yes"
-    and first options, of how many); quotes, quotes_discarded; mass (probability of the words that a first token is read
-    by)."""
+    """One row an arm × conversation × epoch: said, unscored, probability, score, truth, reasoned,
+    source, domain, format, agentic, language, turns, pair, flip, set, decisions (how many were
+    asked), log, read (whose replies, `runs.Run.read`); votes_asked, votes_read and could (the
+    verdicts that lost votes leave possible: "evaluation", "deployment", "either"); turned,
+    contradicted (questions asked both ways round, and those with two verdicts); yes, yes_asked,
+    first, first_asked (answers "yes" and first options, of how many); quotes, quotes_discarded;
+    mass (probability of the words that a first token is read by).
+    """
     votes: pd.DataFrame
     """One row an arm × conversation × epoch × variant: said, probability, unscored."""
     texts: pd.DataFrame
     """One row a conversation: text, source, label, pair, set."""
     runs: pd.DataFrame
-    """One row a log: arm, samples, grader, dataset, and which rows of the data set were set aside."""
+    """One row a log: arm, samples, grader, dataset, and which rows of the data set were set aside.
+    """
     ignored: Mapping[str, str] = field(default_factory=dict)
     """Log → why it is not used."""
     missing: Sequence[str] = ()
@@ -511,13 +578,15 @@ class AwarenessTables:
     panels: Panels = field(default_factory=dict)
     """Verdicts of each grader of a panel, by arm."""
     contrast: str = ""
-    """Labels that your set and a reference stand for, where the labels are theirs (`told_by_set`)."""
+    """Labels that your set and a reference stand for, where the labels are theirs (`told_by_set`).
+    """
     arms: Mapping[Arm, ArmRun] = field(default_factory=dict)
     """Runs that the tables are of."""
 
 
 def load_awareness(paths: Sequence[str]) -> AwarenessTables:
-    """Tables of all finished awareness logs under these paths; `arm_runs` decides between equal arms and data sets.
+    """Tables of all finished awareness logs under these paths; `arm_runs` decides between equal
+    arms and data sets.
 
     Raises:
         NoLogs: There is none.
@@ -572,7 +641,9 @@ def _verdict_and_votes(sample: EvalSampleSummary, method: str) -> list[Decision]
 def _verdict_row(
     arm_run: ArmRun, sample: EvalSampleSummary, verdict: Decision, votes: Sequence[Decision]
 ) -> dict[str, Any]:
-    """What a sample says beside its place: of the conversation, the verdict, its votes and the grader's quotes."""
+    """What a sample says beside its place: of the conversation, the verdict, its votes and the
+    grader's quotes.
+    """
     log = arm_run.header
     score = last_score(sample.scores)
     details = (score.metadata if score else None) or {}
@@ -630,7 +701,9 @@ def _run_row(arm_run: ArmRun) -> dict[str, Any]:
         "set_aside": metadata.get("set_aside"),
         "unread": metadata.get("unread"),
         "grader": ", ".join(grader.model for grader in graders),
-        "applied": "; ".join(f"{role}: {settings}" for role, settings in applied_in(arm_run.samples).items()),
+        "applied": "; ".join(
+            f"{role}: {settings}" for role, settings in applied_in(arm_run.samples).items()
+        ),
         "remarks": " ".join(remarks_in(arm_run.samples)),
     }
 
@@ -647,10 +720,11 @@ def _text_row(sample: EvalSample) -> dict[str, Any]:
 
 
 def told_by_set(logged: AwarenessTables) -> AwarenessTables:
-    """Tables with the sets as labels, where your rows have one label or none and a reference is there.
+    """Tables with the sets as labels, where your rows have one label or none and a reference is
+    there.
 
-    `sources.reference.stands_for` says what each set stands for. Where your rows have both labels, the numbers by label
-    are of them alone. Without a reference nothing changes.
+    `sources.reference.stands_for` says what each set stands for. Where your rows have both labels,
+    the numbers by label are of them alone. Without a reference nothing changes.
     """
     if "set" not in logged.texts:
         return logged
@@ -664,7 +738,9 @@ def told_by_set(logged: AwarenessTables) -> AwarenessTables:
             f"Your prompts stand for {your_label} and the reference for {OPPOSITE.get(your_label)} in every rate and "
             "AUROC."
         )
-        alike_count = sum(label == your_label for of_set, label in sets_and_labels if of_set == REFERENCE)
+        alike_count = sum(
+            label == your_label for of_set, label in sets_and_labels if of_set == REFERENCE
+        )
         if alike_count:
             contrast += f" {alike_count} of its rows, labelled {your_label}, stand for neither."
     return replace(
@@ -684,7 +760,10 @@ def _sets_and_labels(frame: pd.DataFrame, column: str) -> list[tuple[str | None,
 
 def _with_set_labels(frame: pd.DataFrame, column: str, your_label: str) -> pd.DataFrame:
     """The frame with the labels that its rows count with in this column."""
-    labels = [counted_label(your_label, of_set, label) for of_set, label in _sets_and_labels(frame, column)]
+    labels = [
+        counted_label(your_label, of_set, label)
+        for of_set, label in _sets_and_labels(frame, column)
+    ]
     return frame.assign(**{column: pd.Series(labels, index=frame.index, dtype=object)})
 
 

@@ -1,4 +1,6 @@
-"""Sections of the awareness page: methods, readers of the text, kinds of conversation, pairs, placebos, runs."""
+"""Sections of the awareness page: methods, readers of the text, kinds of conversation, pairs,
+placebos, runs.
+"""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -55,24 +57,47 @@ class MethodRow:
     model: Annotated[str, Heading("model", "Model that was asked.")]
     verdicts: Annotated[int, Heading("verdicts", "Conversations with a verdict.")]
     votes: Annotated[str, Heading("votes read", "Votes that could be read, of those asked for.")]
-    unscored: Annotated[str, Heading("unscored", "Share of conversations without a verdict, by reason.")]
-    tpr: Annotated[Estimate, Heading("evaluation rows right", "Share of evaluation rows that are called evaluation.")]
-    tnr: Annotated[Estimate, Heading("deployment rows right", "Share of deployment rows that are called deployment.")]
-    balanced_accuracy: Annotated[
-        Estimate, Heading("balanced accuracy", "Mean of the shares right in the two labels; .5 is guessing.")
+    unscored: Annotated[
+        str, Heading("unscored", "Share of conversations without a verdict, by reason.")
     ]
-    called: Annotated[Estimate, Heading("called evaluation", "Share of conversations that are called an evaluation.")]
+    tpr: Annotated[
+        Estimate,
+        Heading("evaluation rows right", "Share of evaluation rows that are called evaluation."),
+    ]
+    tnr: Annotated[
+        Estimate,
+        Heading("deployment rows right", "Share of deployment rows that are called deployment."),
+    ]
+    balanced_accuracy: Annotated[
+        Estimate,
+        Heading("balanced accuracy", "Mean of the shares right in the two labels; .5 is guessing."),
+    ]
+    called: Annotated[
+        Estimate,
+        Heading("called evaluation", "Share of conversations that are called an evaluation."),
+    ]
     auroc: Annotated[
-        Estimate, Heading("AUROC", "Chance that an evaluation row is put above a deployment row; .5 is guessing.")
+        Estimate,
+        Heading(
+            "AUROC", "Chance that an evaluation row is put above a deployment row; .5 is guessing."
+        ),
     ]
     brier: Annotated[
         Estimate,
-        Heading("Brier", "Mean squared distance of the stated probability from the label; .25 is always saying .5."),
+        Heading(
+            "Brier",
+            "Mean squared distance of the stated probability from the label; .25 is always saying .5.",
+        ),
     ]
-    mae: Annotated[Estimate, Heading("mean |error|", "Mean distance of the stated probability from the label.")]
+    mae: Annotated[
+        Estimate, Heading("mean |error|", "Mean distance of the stated probability from the label.")
+    ]
     ece: Annotated[
         Estimate,
-        Heading("ECE", "How far stated probabilities are from the shares that are evaluations, debiased."),
+        Heading(
+            "ECE",
+            "How far stated probabilities are from the shares that are evaluations, debiased.",
+        ),
     ]
     precision: Annotated[
         str,
@@ -121,13 +146,19 @@ def votes_read(arm: ArmNumbers) -> str:
 
 
 def methods_section(logged: AwarenessTables, arms: Sequence[ArmNumbers]) -> Section:
-    """Numbers of methods with a verdict, a line for each other one, what lost votes leave open, and self-graders."""
+    """Numbers of methods with a verdict, a line for each other one, what lost votes leave open, and
+    self-graders.
+    """
     rated_arms = [arm for arm in arms if arm.n]
     blocks: list[Block] = []
     if rated_arms:
         rows = [method_row(arm) for arm in rated_arms]
         blocks.append(Table(rows, columns_of(MethodRow)))
-    without_verdict = [f"{arm.name}, {arm.model}: no verdict; {_missing_reasons(arm)}." for arm in arms if not arm.n]
+    without_verdict = [
+        f"{arm.name}, {arm.model}: no verdict; {_missing_reasons(arm)}."
+        for arm in arms
+        if not arm.n
+    ]
     if without_verdict:
         blocks.append(Bullets(without_verdict))
     blocks += _unscored_blocks(rated_arms)
@@ -174,26 +205,49 @@ class UnscoredRow:
     method: Annotated[str, Heading("method", "Method, with what sets the arm apart.")]
     model: Annotated[str, Heading("model", "Model that was asked.")]
     of_evaluation: Annotated[
-        float, Heading("evaluation rows unscored", "Share of the evaluation rows without a verdict.", percent)
+        float,
+        Heading(
+            "evaluation rows unscored", "Share of the evaluation rows without a verdict.", percent
+        ),
     ]
     of_deployment: Annotated[
-        float, Heading("deployment rows unscored", "Share of the deployment rows without a verdict.", percent)
+        float,
+        Heading(
+            "deployment rows unscored", "Share of the deployment rows without a verdict.", percent
+        ),
     ]
     tpr: Annotated[
-        Bounds, Heading("evaluation rows right", "Share of evaluation rows that are called evaluation.", _bounds)
+        Bounds,
+        Heading(
+            "evaluation rows right", "Share of evaluation rows that are called evaluation.", _bounds
+        ),
     ]
     tnr: Annotated[
-        Bounds, Heading("deployment rows right", "Share of deployment rows that are called deployment.", _bounds)
+        Bounds,
+        Heading(
+            "deployment rows right", "Share of deployment rows that are called deployment.", _bounds
+        ),
     ]
     balanced_accuracy: Annotated[
-        Bounds, Heading("balanced accuracy", "Mean of the shares right in the two labels; .5 is guessing.", _bounds)
+        Bounds,
+        Heading(
+            "balanced accuracy",
+            "Mean of the shares right in the two labels; .5 is guessing.",
+            _bounds,
+        ),
     ]
     called: Annotated[
-        Bounds, Heading("called evaluation", "Share of conversations that are called an evaluation.", _bounds)
+        Bounds,
+        Heading(
+            "called evaluation", "Share of conversations that are called an evaluation.", _bounds
+        ),
     ]
     quotes: Annotated[
         str,
-        Heading("quotes not in the text", "Quotes of the grader that the text does not hold; they count for nothing."),
+        Heading(
+            "quotes not in the text",
+            "Quotes of the grader that the text does not hold; they count for nothing.",
+        ),
     ]
 
 
@@ -212,10 +266,16 @@ def unscored_row(arm: ArmNumbers) -> UnscoredRow:
 
 def _unscored_blocks(arms: Sequence[ArmNumbers]) -> list[Block]:
     """Sentences on what lost votes and discarded quotes leave open; nothing where nothing is lost."""
-    lossy_arms = [arm for arm in arms if arm.votes_read < arm.votes_asked or arm.unscored or arm.quotes_discarded]
+    lossy_arms = [
+        arm
+        for arm in arms
+        if arm.votes_read < arm.votes_asked or arm.unscored or arm.quotes_discarded
+    ]
     if not lossy_arms:
         return []
-    warnings = [f"{arm.name}, {arm.model}: {warning}" for arm in lossy_arms for warning in _warnings(arm)]
+    warnings = [
+        f"{arm.name}, {arm.model}: {warning}" for arm in lossy_arms for warning in _warnings(arm)
+    ]
     rows = [unscored_row(arm) for arm in lossy_arms]
     blocks: list[Block] = [Bullets(warnings)] if warnings else []
     return [*blocks, UNSCORED_NOTE, Table(rows, columns_of(UnscoredRow))]
@@ -227,7 +287,11 @@ def _warnings(arm: ArmNumbers) -> list[str]:
         warnings.append(f"{need} ({percent(arm.unscored[reason])} of conversations).")
     lost_votes = arm.votes_asked - arm.votes_read
     if lost_votes > WARNED_SHARE * arm.votes_asked:
-        lost_units = "conversations are without a verdict" if arm.method in ONE_VOTE else "votes could not be read"
+        lost_units = (
+            "conversations are without a verdict"
+            if arm.method in ONE_VOTE
+            else "votes could not be read"
+        )
         share = percent(lost_votes / arm.votes_asked)
         warnings.append(f"{lost_votes:,} of {arm.votes_asked:,} {lost_units} ({share}).")
     if arm.quotes_discarded > WARNED_SHARE * arm.quotes:
@@ -246,7 +310,10 @@ def unmet_needs(arm: ArmNumbers) -> dict[str, str]:
 
 def _missing_reasons(arm: ArmNumbers) -> str:
     """Why a method has no verdict."""
-    shares = [f"{UNMET_NEEDS.get(reason, reason)} ({percent(share)})" for reason, share in arm.unscored.items()]
+    shares = [
+        f"{UNMET_NEEDS.get(reason, reason)} ({percent(share)})"
+        for reason, share in arm.unscored.items()
+    ]
     return "; ".join(shares) or "none asked"
 
 
@@ -266,12 +333,20 @@ BASELINE_TITLES = {
 class BaselineRow:
     """Readers of the text, which know no model."""
 
-    baseline: Annotated[str, Heading("baseline", "Reader that knows no model.", BASELINE_TITLES.__getitem__)]
-    estimate: Annotated[Estimate, Heading("AUROC", "Chance that it puts an evaluation row above a deployment row.")]
+    baseline: Annotated[
+        str, Heading("baseline", "Reader that knows no model.", BASELINE_TITLES.__getitem__)
+    ]
+    estimate: Annotated[
+        Estimate, Heading("AUROC", "Chance that it puts an evaluation row above a deployment row.")
+    ]
     unit: Annotated[str, Heading("unit", "Name of an independent unit.", on_page=False)]
-    reason: Annotated[str, Heading("no interval", "Reason of an interval that is missing.", on_page=False)]
+    reason: Annotated[
+        str, Heading("no interval", "Reason of an interval that is missing.", on_page=False)
+    ]
     se: Annotated[float, Heading("standard error", "Standard error of the number.", on_page=False)]
-    df: Annotated[float, Heading("degrees of freedom", "Degrees of freedom of the interval.", on_page=False)]
+    df: Annotated[
+        float, Heading("degrees of freedom", "Degrees of freedom of the interval.", on_page=False)
+    ]
 
 
 def baseline_rows(comparison: Comparison) -> list[BaselineRow]:
@@ -279,7 +354,9 @@ def baseline_rows(comparison: Comparison) -> list[BaselineRow]:
     rows = []
     for name in ("length", "words", "words_other_source", *TEXT):
         estimate: Estimate = getattr(comparison.baselines, name)
-        rows.append(BaselineRow(name, estimate, estimate.unit, estimate.reason, estimate.se, estimate.df))
+        rows.append(
+            BaselineRow(name, estimate, estimate.unit, estimate.reason, estimate.se, estimate.df)
+        )
     return rows
 
 
@@ -287,7 +364,9 @@ def baselines_section(comparison: Comparison) -> Section:
     """What readers of the text alone reach."""
     missing = comparison.baselines.without_embeddings
     left_out = f" They were left out: {missing}." if missing else ""
-    features = "words, characters and style" if missing else "words, characters, style and embeddings"
+    features = (
+        "words, characters and style" if missing else "words, characters, style and embeddings"
+    )
     blocks: list[Block] = [
         "A classifier that knows no model reaches this on the same conversations. A method that is not above it is not "
         f"shown to see more than the text. The best reader is one of {features}, chosen on conversations that it is "
@@ -313,10 +392,17 @@ class TextRow:
 
     method: Annotated[str, Heading("method", "Method, with what sets the arm apart.")]
     model: Annotated[str, Heading("model", "Model that was asked.")]
-    auroc: Annotated[Estimate, Heading("AUROC of the model", "Chance that it ranks a test above a real request.")]
+    auroc: Annotated[
+        Estimate, Heading("AUROC of the model", "Chance that it ranks a test above a real request.")
+    ]
     reader: Annotated[str, Heading("against", "Reader that knows no model.")]
-    estimate: Annotated[Estimate, Heading("AUROC of the text", "What this reader reaches on the same conversations.")]
-    over: Annotated[Estimate, Heading("model less it", "AUROC of the model less that of the reader.")]
+    estimate: Annotated[
+        Estimate,
+        Heading("AUROC of the text", "What this reader reaches on the same conversations."),
+    ]
+    over: Annotated[
+        Estimate, Heading("model less it", "AUROC of the model less that of the reader.")
+    ]
     rest: Annotated[
         Estimate,
         Heading(
@@ -333,10 +419,18 @@ def text_rows(arms: Sequence[ArmNumbers]) -> list[TextRow]:
         if arm.placebo or not arm.n:
             continue
         for rival in arm.beyond.rivals:
-            rows.append(TextRow(arm.name, arm.model, arm.auroc, rival.title, rival.auroc, rival.over, rival.rest))
+            rows.append(
+                TextRow(
+                    arm.name, arm.model, arm.auroc, rival.title, rival.auroc, rival.over, rival.rest
+                )
+            )
         together = undefined("no one score")
         rest = arm.beyond.rest
-        rows.append(TextRow(arm.name, arm.model, arm.auroc, "all of them together", together, together, rest))
+        rows.append(
+            TextRow(
+                arm.name, arm.model, arm.auroc, "all of them together", together, together, rest
+            )
+        )
     return rows
 
 
@@ -349,7 +443,9 @@ def words_section(arms: Sequence[ArmNumbers]) -> Section:
         "few texts counts as more than the words."
     )
     rows = text_rows(arms)
-    blocks: list[Block] = [note, Table(rows, columns_of(TextRow))] if rows else ["No method has a verdict."]
+    blocks: list[Block] = (
+        [note, Table(rows, columns_of(TextRow))] if rows else ["No method has a verdict."]
+    )
     return Section("More than the words?", blocks, name="words", menu="more than the words")
 
 
@@ -366,10 +462,16 @@ class SplitEffectRow:
     method: Annotated[str, Heading("method", "Method, with what sets the arm apart.")]
     of_format: Annotated[
         Estimate,
-        Heading("benchmark format, within a label", "What the benchmark format adds to the verdicts, within a label."),
+        Heading(
+            "benchmark format, within a label",
+            "What the benchmark format adds to the verdicts, within a label.",
+        ),
     ]
     of_label: Annotated[
-        Estimate, Heading("label evaluation, within a format", "What the label evaluation adds, within a format.")
+        Estimate,
+        Heading(
+            "label evaluation, within a format", "What the label evaluation adds, within a format."
+        ),
     ]
 
 
@@ -377,22 +479,38 @@ class SplitEffectRow:
 class LevelRow:
     """An arm's numbers by kind of conversation."""
 
-    kind: Annotated[str, Heading("kind", "What sets the conversations apart.", KIND_TITLES.__getitem__)]
+    kind: Annotated[
+        str, Heading("kind", "What sets the conversations apart.", KIND_TITLES.__getitem__)
+    ]
     level: Annotated[str, Heading("conversations", "Which of its values they have.")]
     verdicts: Annotated[int, Heading("verdicts", "Conversations with a verdict.")]
     called: Annotated[
-        Estimate, Heading("called evaluation", "Share of conversations that are called an evaluation.", percents)
+        Estimate,
+        Heading(
+            "called evaluation", "Share of conversations that are called an evaluation.", percents
+        ),
     ]
     tpr: Annotated[
         Estimate,
-        Heading("evaluation rows right", "Share of evaluation rows that are called evaluation.", percents),
+        Heading(
+            "evaluation rows right",
+            "Share of evaluation rows that are called evaluation.",
+            percents,
+        ),
     ]
     tnr: Annotated[
         Estimate,
-        Heading("deployment rows right", "Share of deployment rows that are called deployment.", percents),
+        Heading(
+            "deployment rows right",
+            "Share of deployment rows that are called deployment.",
+            percents,
+        ),
     ]
     auroc: Annotated[
-        Estimate, Heading("AUROC", "Chance that an evaluation row is put above a deployment row; .5 is guessing.")
+        Estimate,
+        Heading(
+            "AUROC", "Chance that an evaluation row is put above a deployment row; .5 is guessing."
+        ),
     ]
 
 
@@ -403,7 +521,9 @@ def splits_section(statements: Sequence[Statement]) -> Section:
     inferred_kinds: set[str] = set()
     for statement in statements:
         effects = statement.splits.effects
-        effect_rows.append(SplitEffectRow(statement.model, statement.arm.name, effects.format, effects.label))
+        effect_rows.append(
+            SplitEffectRow(statement.model, statement.arm.name, effects.format, effects.label)
+        )
         inferred_kinds |= {KIND_TITLES[kind].lower() for kind in statement.splits.by_rule}
         if statement.splits.levels:
             table = Table(level_rows(statement), columns_of(LevelRow))
@@ -424,7 +544,9 @@ def level_rows(statement: Statement) -> list[LevelRow]:
     rows = []
     for level in statement.splits.levels:
         arm = level.numbers
-        rows.append(LevelRow(level.kind, level.level, arm.n, arm.called, arm.tpr, arm.tnr, arm.auroc))
+        rows.append(
+            LevelRow(level.kind, level.level, arm.n, arm.called, arm.tpr, arm.tnr, arm.auroc)
+        )
     return rows
 
 
@@ -448,15 +570,28 @@ class AgreementRow:
     model: Annotated[str, Heading("model", "Model that was asked.")]
     methods: Annotated[tuple[str, str], Heading("methods", "The two methods.")]
     n: Annotated[int, Heading("n", "Conversations on which both have a verdict.")]
-    equal: Annotated[float, Heading("equal", "Share of these on which both have the same verdict.", percent)]
-    kappa: Annotated[Estimate, Heading("kappa", "Cohen's agreement beyond chance: 0 is chance, 1 full.")]
-    pabak: Annotated[float, Heading("PABAK", "Agreement, adjusted for prevalence and bias.", number)]
+    equal: Annotated[
+        float, Heading("equal", "Share of these on which both have the same verdict.", percent)
+    ]
+    kappa: Annotated[
+        Estimate, Heading("kappa", "Cohen's agreement beyond chance: 0 is chance, 1 full.")
+    ]
+    pabak: Annotated[
+        float, Heading("PABAK", "Agreement, adjusted for prevalence and bias.", number)
+    ]
     ac1: Annotated[
         float,
-        Heading("AC1", "Gwet's agreement beyond chance, steadier than kappa where one verdict is rare.", number),
+        Heading(
+            "AC1",
+            "Gwet's agreement beyond chance, steadier than kappa where one verdict is rare.",
+            number,
+        ),
     ]
     mcnemar_p: Annotated[
-        float, Heading("McNemar: p", "p that both methods call as many conversations evaluation.", p_digits)
+        float,
+        Heading(
+            "McNemar: p", "p that both methods call as many conversations evaluation.", p_digits
+        ),
     ]
     pearson: Annotated[float, Heading("Pearson r", "Correlation of the two scores.", number)]
 
@@ -488,20 +623,34 @@ class AverageRow:
     models: Annotated[int, Heading("models", "Models that ran both.")]
     n: Annotated[int, Heading("n", "Conversations on which both have a verdict, over the models.")]
     called: Annotated[
-        Estimate, Heading("called an evaluation", "Share called an evaluation by the first less that by the second.")
+        Estimate,
+        Heading(
+            "called an evaluation",
+            "Share called an evaluation by the first less that by the second.",
+        ),
     ]
     right: Annotated[
-        Estimate, Heading("identified correctly", "Share of right verdicts of the first less that of the second.")
+        Estimate,
+        Heading(
+            "identified correctly", "Share of right verdicts of the first less that of the second."
+        ),
     ]
     comparable: Annotated[
-        bool, Heading("comparable", f"Whether the difference lies within ± {MARGIN} (TOST at 5 %).", _comparable)
+        bool,
+        Heading(
+            "comparable",
+            f"Whether the difference lies within ± {MARGIN} (TOST at 5 %).",
+            _comparable,
+        ),
     ]
 
 
 def average_row(average: Average) -> AverageRow:
     """Row of two methods over models."""
     methods = (average.first, average.second)
-    return AverageRow(methods, average.models, average.n, average.called, average.right, average.comparable)
+    return AverageRow(
+        methods, average.models, average.n, average.called, average.right, average.comparable
+    )
 
 
 def agreement_section(comparison: Comparison) -> list[Section]:
@@ -520,7 +669,9 @@ def agreement_section(comparison: Comparison) -> list[Section]:
     if rows:
         blocks += [Table(rows, columns_of(AgreementRow)), PUBLISHED_KAPPAS]
     if disjoint_pairs:
-        blocks.append(f"Without a conversation on which both have a verdict: {', '.join(disjoint_pairs)}.")
+        blocks.append(
+            f"Without a conversation on which both have a verdict: {', '.join(disjoint_pairs)}."
+        )
     if comparison.averages:
         averages = [average_row(average) for average in comparison.averages]
         blocks += [AVERAGES_NOTE, Table(averages, columns_of(AverageRow))]
@@ -532,20 +683,28 @@ class KappaRow:
     """Agreement of binary and probability by number of decisions."""
 
     model: Annotated[str, Heading("model", "Model that was asked.")]
-    decisions: Annotated[int, Heading("decisions", "Number of decisions that a verdict is made of.")]
-    kappa: Annotated[float, Heading("kappa", "Mean of Cohen's kappa over draws of so many decisions.")]
+    decisions: Annotated[
+        int, Heading("decisions", "Number of decisions that a verdict is made of.")
+    ]
+    kappa: Annotated[
+        float, Heading("kappa", "Mean of Cohen's kappa over draws of so many decisions.")
+    ]
     low: Annotated[float, Heading("low", "Lower end of the 95 % interval.")]
     high: Annotated[float, Heading("high", "Upper end of the 95 % interval.")]
 
 
 def kappa_rows(pairs: Sequence[MethodPair]) -> list[KappaRow]:
-    """Footnote 3 of the paper: one row for each model and number of decisions; empty without a 25-decision run."""
+    """Footnote 3 of the paper: one row for each model and number of decisions; empty without a
+    25-decision run.
+    """
     rows = []
     for pair in pairs:
         if pair.curve is None:
             continue
         curve = pair.curve
-        for decisions, mean, low, high in zip(curve.decisions, curve.mean, curve.low, curve.high, strict=True):
+        for decisions, mean, low, high in zip(
+            curve.decisions, curve.mean, curve.low, curve.high, strict=True
+        ):
             rows.append(KappaRow(pair.model, decisions, mean, low, high))
     return rows
 
@@ -573,61 +732,111 @@ class PairedRow:
     kind: Annotated[str, Heading("held together", "What sets the two arms apart.")]
     method: Annotated[str, Heading("method", "Method of both arms.")]
     model: Annotated[str, Heading("model", "Model that was asked.")]
-    perspective: Annotated[str, Heading("perspective", "Perspective of the first arm.", on_page=False)]
+    perspective: Annotated[
+        str, Heading("perspective", "Perspective of the first arm.", on_page=False)
+    ]
     context: Annotated[str, Heading("context", "Context of the first arm.", on_page=False)]
-    placebo: Annotated[str, Heading("placebo", "Placebo of the first arm; empty for none.", on_page=False)]
+    placebo: Annotated[
+        str, Heading("placebo", "Placebo of the first arm; empty for none.", on_page=False)
+    ]
     target: Annotated[
-        str, Heading("target", "Model whose replies the first arm read; empty for its own.", on_page=False)
+        str,
+        Heading(
+            "target", "Model whose replies the first arm read; empty for its own.", on_page=False
+        ),
     ]
-    wording: Annotated[str, Heading("wording", "Hash of your own questions; empty for ours.", on_page=False)]
+    wording: Annotated[
+        str, Heading("wording", "Hash of your own questions; empty for ours.", on_page=False)
+    ]
     run: Annotated[int, Heading("run", "Number of the first arm's run.", on_page=False)]
-    second_perspective: Annotated[str, Heading("perspective", "Perspective of the second arm.", on_page=False)]
-    second_context: Annotated[str, Heading("context", "Context of the second arm.", on_page=False)]
-    second_placebo: Annotated[str, Heading("placebo", "Placebo of the second arm; empty for none.", on_page=False)]
-    second_target: Annotated[
-        str, Heading("target", "Model whose replies the second arm read; empty for its own.", on_page=False)
+    second_perspective: Annotated[
+        str, Heading("perspective", "Perspective of the second arm.", on_page=False)
     ]
-    second_wording: Annotated[str, Heading("wording", "Hash of your own questions; empty for ours.", on_page=False)]
+    second_context: Annotated[str, Heading("context", "Context of the second arm.", on_page=False)]
+    second_placebo: Annotated[
+        str, Heading("placebo", "Placebo of the second arm; empty for none.", on_page=False)
+    ]
+    second_target: Annotated[
+        str,
+        Heading(
+            "target", "Model whose replies the second arm read; empty for its own.", on_page=False
+        ),
+    ]
+    second_wording: Annotated[
+        str, Heading("wording", "Hash of your own questions; empty for ours.", on_page=False)
+    ]
     second_run: Annotated[int, Heading("run", "Number of the second arm's run.", on_page=False)]
     n: Annotated[int, Heading("n", "Conversations with a verdict in both arms.")]
     labelled: Annotated[int, Heading("labelled", "Number of these with a label.")]
-    right_first: Annotated[int, Heading("first right", "Labelled conversations that the first identifies correctly.")]
+    right_first: Annotated[
+        int, Heading("first right", "Labelled conversations that the first identifies correctly.")
+    ]
     right_second: Annotated[
         int, Heading("second right", "Labelled conversations that the second identifies correctly.")
     ]
     r: Annotated[Estimate, Heading("Pearson r", "Correlation of the two scores.")]
-    kappa: Annotated[Estimate, Heading("kappa", "Cohen's agreement beyond chance: 0 is chance, 1 full.")]
+    kappa: Annotated[
+        Estimate, Heading("kappa", "Cohen's agreement beyond chance: 0 is chance, 1 full.")
+    ]
     wrong: Annotated[
-        Estimate, Heading("difference in errors", "Share wrong of the second less the first.", signed_estimate)
+        Estimate,
+        Heading(
+            "difference in errors", "Share wrong of the second less the first.", signed_estimate
+        ),
     ]
     p: Annotated[float, Heading("p", "p that both are wrong equally often.", p_digits)]
     tost_p: Annotated[
-        float, Heading("p of equivalence", f"p that they differ by {MARGIN} or more.", p_digits, on_page=False)
+        float,
+        Heading(
+            "p of equivalence", f"p that they differ by {MARGIN} or more.", p_digits, on_page=False
+        ),
     ]
     equivalent: Annotated[
-        bool, Heading("equivalent", f"Whether they are by TOST, with a kappa of {LOW_KAPPA} or more.", on_page=False)
+        bool,
+        Heading(
+            "equivalent",
+            f"Whether they are by TOST, with a kappa of {LOW_KAPPA} or more.",
+            on_page=False,
+        ),
     ]
     error: Annotated[
         Estimate,
         Heading(
-            "difference in mean |error|", "Mean absolute error of the second less that of the first.", signed_estimate
+            "difference in mean |error|",
+            "Mean absolute error of the second less that of the first.",
+            signed_estimate,
         ),
     ]
     auroc: Annotated[
-        Estimate, Heading("difference in AUROC", "AUROC of the second less that of the first.", signed_estimate)
+        Estimate,
+        Heading(
+            "difference in AUROC", "AUROC of the second less that of the first.", signed_estimate
+        ),
     ]
     runs_less_this_r: Annotated[
-        Estimate, Heading("r of two runs less this", "Pearson's r of two runs less that of these arms.", on_page=False)
+        Estimate,
+        Heading(
+            "r of two runs less this",
+            "Pearson's r of two runs less that of these arms.",
+            on_page=False,
+        ),
     ]
     runs_less_this_kappa: Annotated[
-        Estimate, Heading("kappa of two runs less this", "Kappa of two runs less that of these arms.", on_page=False)
+        Estimate,
+        Heading(
+            "kappa of two runs less this",
+            "Kappa of two runs less that of these arms.",
+            on_page=False,
+        ),
     ]
 
 
 def paired_row(pair: ArmPair) -> PairedRow:
     """Row of a pair of arms."""
     first_arm = dict(zip(ARM, pair.first, strict=True))
-    second_arm = {f"second_{name}": value for name, value in zip(ARM[2:], pair.second[2:], strict=True)}
+    second_arm = {
+        f"second_{name}": value for name, value in zip(ARM[2:], pair.second[2:], strict=True)
+    }
     return PairedRow(
         kind=pair.kind,
         **first_arm,
@@ -655,7 +864,9 @@ def _subject_of_pair(row: PairedRow) -> str:
 
 def _arms_of_pair(row: PairedRow) -> str:
     first_marks = marks([getattr(row, name) for name in ARM])
-    second_marks = marks([row.method, row.model, *(getattr(row, f"second_{name}") for name in PLAIN)])
+    second_marks = marks(
+        [row.method, row.model, *(getattr(row, f"second_{name}") for name in PLAIN)]
+    )
     return f"{first_marks.strip() or '(plain)'} | {second_marks.strip() or '(plain)'}"
 
 
@@ -664,7 +875,9 @@ def _right_in_pair(row: PairedRow) -> str:
 
 
 PAIRED_COLUMNS = (
-    Column("held together", _subject_of_pair, help="Method, model and what sets the two arms apart."),
+    Column(
+        "held together", _subject_of_pair, help="Method, model and what sets the two arms apart."
+    ),
     Column("arms", _arms_of_pair, help="What sets the first arm apart, and the second."),
     *columns_of(PairedRow, "n", "r", "kappa"),
     Column(
@@ -688,7 +901,9 @@ def paired_section(pairs: Sequence[ArmPair], arms: Sequence[ArmNumbers]) -> list
     observer_tables = observers(arms)
     if observer_tables:
         blocks += [OBSERVERS_NOTE, *observer_tables]
-    return [Section("Two arms of a method", blocks, name="paired", menu="two arms")] if blocks else []
+    return (
+        [Section("Two arms of a method", blocks, name="paired", menu="two arms")] if blocks else []
+    )
 
 
 def pair_sentence(pair: ArmPair) -> str:
@@ -708,7 +923,9 @@ def pair_sentence(pair: ArmPair) -> str:
         return sentence
     if not pair.below_runs:
         return f"{sentence} There is no second run to hold this against; run the same command with another --log-dir."
-    differences = ", ".join(f"{name} {signed_estimate(estimate)}" for name, estimate in pair.below_runs.items())
+    differences = ", ".join(
+        f"{name} {signed_estimate(estimate)}" for name, estimate in pair.below_runs.items()
+    )
     return f"{sentence} Two first-person runs agree more by {differences}: {_beyond_noise(pair)}."
 
 
@@ -741,10 +958,16 @@ class ObserverRow:
     writer: Annotated[str, Heading("writer", "Model that wrote the replies.")]
     n: Annotated[int, Heading("verdicts", "Conversations with a verdict.")]
     balanced_accuracy: Annotated[
-        Estimate, Heading("balanced accuracy", "Mean of the shares right in the two labels; .5 is guessing.")
+        Estimate,
+        Heading("balanced accuracy", "Mean of the shares right in the two labels; .5 is guessing."),
     ]
-    auroc: Annotated[Estimate, Heading("AUROC", "Chance that an evaluation row is put above a deployment row.")]
-    called: Annotated[Estimate, Heading("called evaluation", "Share of conversations that are called an evaluation.")]
+    auroc: Annotated[
+        Estimate, Heading("AUROC", "Chance that an evaluation row is put above a deployment row.")
+    ]
+    called: Annotated[
+        Estimate,
+        Heading("called evaluation", "Share of conversations that are called an evaluation."),
+    ]
 
 
 def observer_rows(arms: Sequence[ArmNumbers]) -> list[ObserverRow]:
@@ -752,15 +975,26 @@ def observer_rows(arms: Sequence[ArmNumbers]) -> list[ObserverRow]:
     rows = []
     for method, reader_arms in _reader_arms(arms):
         for (reader, writer), arm in reader_arms.items():
-            rows.append(ObserverRow(method, reader, writer, arm.n, arm.balanced_accuracy, arm.auroc, arm.called))
+            rows.append(
+                ObserverRow(
+                    method, reader, writer, arm.n, arm.balanced_accuracy, arm.auroc, arm.called
+                )
+            )
     return rows
 
 
 def _reader_arms(arms: Sequence[ArmNumbers]) -> Iterator[tuple[str, ReaderArms]]:
-    """Each method that somebody read others' conversations with: its arms in the third person, run 1."""
+    """Each method that somebody read others' conversations with: its arms in the third person, run
+    1.
+    """
     arms_of_method: dict[str, dict[tuple[str, str], ArmNumbers]] = {}
     for arm in arms:
-        is_reader = arm.perspective == "third" and arm.run == 1 and not arm.placebo and arm.context == "first"
+        is_reader = (
+            arm.perspective == "third"
+            and arm.run == 1
+            and not arm.placebo
+            and arm.context == "first"
+        )
         if is_reader:
             arms_of_method.setdefault(arm.method, {})[arm.model, arm.target or arm.model] = arm
     for method, reader_arms in arms_of_method.items():
@@ -769,15 +1003,30 @@ def _reader_arms(arms: Sequence[ArmNumbers]) -> Iterator[tuple[str, ReaderArms]]
 
 
 def observers(arms: Sequence[ArmNumbers]) -> list[Block]:
-    """A table for each method: who reads (row) whose conversations (column); empty where everybody reads their own."""
+    """A table for each method: who reads (row) whose conversations (column); empty where everybody
+    reads their own.
+    """
     tables: list[Block] = []
     for method, reader_arms in _reader_arms(arms):
         readers = list(dict.fromkeys(reader for reader, _ in reader_arms))
         writers = list(dict.fromkeys(writer for _, writer in reader_arms))
-        columns = [Column(f"{method}, balanced accuracy: reads", str, help="Model that read the conversations.")]
+        columns = [
+            Column(
+                f"{method}, balanced accuracy: reads",
+                str,
+                help="Model that read the conversations.",
+            )
+        ]
         for writer in writers:
             help_text = f"Balanced accuracy on the conversations of {writer}, or without labels the share called."
-            columns.append(Column(f"by {writer}", partial(_reader_cell, reader_arms, writer), look="n", help=help_text))
+            columns.append(
+                Column(
+                    f"by {writer}",
+                    partial(_reader_cell, reader_arms, writer),
+                    look="n",
+                    help=help_text,
+                )
+            )
         tables.append(Table(readers, columns))
     return tables
 
@@ -809,15 +1058,24 @@ class PlaceboRow:
     kind: Annotated[str, Heading("placebo", "What the placebo asked instead.", WHAT.__getitem__)]
     n: Annotated[int, Heading("conversations", "Conversations with a verdict in both arms.")]
     real: Annotated[
-        float, Heading("called evaluation", "Share of conversations that are called an evaluation.", percent)
+        float,
+        Heading(
+            "called evaluation", "Share of conversations that are called an evaluation.", percent
+        ),
     ]
-    placebo: Annotated[float, Heading("in the placebo", "The same share in the placebo arm.", percent)]
-    difference: Annotated[Estimate, Heading("difference", "The first share less the second, paired.")]
+    placebo: Annotated[
+        float, Heading("in the placebo", "The same share in the placebo arm.", percent)
+    ]
+    difference: Annotated[
+        Estimate, Heading("difference", "The first share less the second, paired.")
+    ]
     of_evaluation: Annotated[
-        Estimate, Heading("of evaluation rows", "The difference on conversations labelled evaluation.")
+        Estimate,
+        Heading("of evaluation rows", "The difference on conversations labelled evaluation."),
     ]
     of_deployment: Annotated[
-        Estimate, Heading("of deployment rows", "The difference on conversations labelled deployment.")
+        Estimate,
+        Heading("of deployment rows", "The difference on conversations labelled deployment."),
     ]
 
 
@@ -860,7 +1118,9 @@ def placebo_lines(model: str, pairs: Sequence[AgainstPlacebo]) -> list[str]:
     for pair in pairs:
         if pair.model == model:
             context = " (full transcript)" if pair.context == "full" else ""
-            lines.append(f"user_motivation{context} against placebo {pair.kind}: {_placebo_sentence(pair)}")
+            lines.append(
+                f"user_motivation{context} against placebo {pair.kind}: {_placebo_sentence(pair)}"
+            )
     return lines
 
 
@@ -868,7 +1128,9 @@ def _beyond_placebo(pair: AgainstPlacebo) -> str:
     low = pair.difference.low
     high = pair.difference.high
     if math.isnan(low):
-        return "The result and its placebo cannot be told apart: without an interval nothing is shown."
+        return (
+            "The result and its placebo cannot be told apart: without an interval nothing is shown."
+        )
     if pair.kind == "judge":
         if high < 0:
             removed_points = points(pair.difference).partition(" points")[0][1:]
@@ -896,11 +1158,15 @@ class RunRow:
     """Runs that the numbers are of."""
 
     method: Annotated[str, Heading("method", "Method of the run.")]
-    model: Annotated[str, Heading("model", "Model that was asked, and whose replies it read if not its own.")]
+    model: Annotated[
+        str, Heading("model", "Model that was asked, and whose replies it read if not its own.")
+    ]
     run: Annotated[int, Heading("run", "2 and more: the same was asked again.")]
     grader: Annotated[str, Heading("grader", "Models that graded the texts.")]
     samples: Annotated[int, Heading("samples", "Samples in the log.")]
-    applied: Annotated[str, Heading("applied", "What the vendor was sent of what the method asked for.")]
+    applied: Annotated[
+        str, Heading("applied", "What the vendor was sent of what the method asked for.")
+    ]
     log: Annotated[Log, Heading("log", "Log of the run.", _as_link)]
 
 
@@ -912,7 +1178,9 @@ def run_rows(runs: pd.DataFrame) -> list[RunRow]:
         grader = run.grader or "–"
         if run.model in names(run.grader):
             grader = f"{grader} (the subject itself)"
-        rows.append(RunRow(run.method, model, run.run, grader, run.samples, run.applied, Log(run.log)))
+        rows.append(
+            RunRow(run.method, model, run.run, grader, run.samples, run.applied, Log(run.log))
+        )
     return rows
 
 
@@ -922,11 +1190,17 @@ def run_blocks(logged: AwarenessTables) -> list[Block]:
     if logged.missing:
         blocks.append(Bullets([f"{sentence}." for sentence in logged.missing]))
     for column in ("set_aside", "unread"):
-        sentences = [sentence for sentence in logged.runs.get(column, ()) if isinstance(sentence, str)]
+        sentences = [
+            sentence for sentence in logged.runs.get(column, ()) if isinstance(sentence, str)
+        ]
         blocks += [f"{sentence}." for sentence in dict.fromkeys(sentences)]
     return [*blocks, *set_aside(logged.ignored)]
 
 
 def reply_remarks(logged: AwarenessTables) -> list[str]:
     """Remarks on how models answered, by method; see `reply_notes.remarks_in`."""
-    return [f"{run.method}, {run.remarks}" for run in logged.runs.itertuples() if getattr(run, "remarks", "")]
+    return [
+        f"{run.method}, {run.remarks}"
+        for run in logged.runs.itertuples()
+        if getattr(run, "remarks", "")
+    ]

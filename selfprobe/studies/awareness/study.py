@@ -14,7 +14,14 @@ import numpy.typing as npt
 from pydantic import Field, model_validator
 
 from selfprobe.data import Row, Table
-from selfprobe.data.conversations import DEFAULT, REFERENCE, YOURS, conversations, counted_label, stands_for
+from selfprobe.data.conversations import (
+    DEFAULT,
+    REFERENCE,
+    YOURS,
+    conversations,
+    counted_label,
+    stands_for,
+)
 from selfprobe.data.prices import LOCAL, LOCAL_LIMIT, Cost
 from selfprobe.data.questions import wording
 from selfprobe.errors import InputError
@@ -27,7 +34,12 @@ from selfprobe.providers.planted import parse_name
 from selfprobe.solvers.converse import METHODS
 from selfprobe.stats.clustered import detectable_difference, expected_auroc_half, resampling_units
 from selfprobe.stats.estimate import FEW
-from selfprobe.studies.awareness.page import AwarenessResults, awareness_page, awareness_results, few_sources
+from selfprobe.studies.awareness.page import (
+    AwarenessResults,
+    awareness_page,
+    awareness_results,
+    few_sources,
+)
 from selfprobe.studies.awareness.runs import AwarenessTables, awareness_tables, load_awareness
 from selfprobe.studies.awareness.verdict import SMALLEST_REST
 from selfprobe.studies.features import evidence_section
@@ -38,7 +50,13 @@ from selfprobe.study.waves import JOINS
 
 REPLIES, METHODS_DIR = "replies", "methods"
 """Folders of the two waves below the log folder."""
-CALLS = {"binary": 5, "probability": 5, "user_motivation": 3, "reasoning_trace": 0, "first_token": 0}
+CALLS = {
+    "binary": 5,
+    "probability": 5,
+    "user_motivation": 3,
+    "reasoning_trace": 0,
+    "first_token": 0,
+}
 """Number of calls of the subject for a conversation, besides its one reply."""
 REPEATED = ("binary", "probability")
 """Methods whose variants are asked five times each with 25 decisions."""
@@ -62,17 +80,24 @@ _Z = TWO_SIDED_QUANTILE + 0.8416212
 
 
 class Awareness(Study):
-    """Run methods on subjects: one reply per conversation, which every method reads. Resumes with the same command."""
+    """Run methods on subjects: one reply per conversation, which every method reads. Resumes with
+    the same command.
+    """
 
     reads: ClassVar[frozenset[str]] = frozenset(METHODS)
     repeats: ClassVar[bool] = True
 
     models: tuple[str, ...] = Field(description=MODELS_HELP)
     dataset: str = Field(DEFAULT, description="Conversations: bundled, a file, or hf:….")
-    task: str | None = Field(None, description="Inspect task whose prompts are used instead of --dataset.")
-    logs: str | None = Field(None, description="Inspect logs whose prompts are used instead of --dataset.")
+    task: str | None = Field(
+        None, description="Inspect task whose prompts are used instead of --dataset."
+    )
+    logs: str | None = Field(
+        None, description="Inspect logs whose prompts are used instead of --dataset."
+    )
     role: str | None = Field(
-        None, description="Model role whose conversations are used, with --task or --logs. Default: the model."
+        None,
+        description="Model role whose conversations are used, with --task or --logs. Default: the model.",
     )
     label: Label | None = Field(None, description="Label of every conversation.")
     against: str | None = Field(
@@ -91,24 +116,38 @@ class Awareness(Study):
         "majority.",
     )
     context: Literal["first", "full"] = Field(
-        "first", description="What the subject reads: the first user message, or the whole conversation."
+        "first",
+        description="What the subject reads: the first user message, or the whole conversation.",
     )
     decisions: Literal["5", "25"] = Field(
-        "5", description="Number of times that binary and probability are asked about each conversation."
+        "5",
+        description="Number of times that binary and probability are asked about each conversation.",
     )
-    third: bool = Field(False, description="Also ask in the third person, about the conversation quoted in a new one.")
+    third: bool = Field(
+        False,
+        description="Also ask in the third person, about the conversation quoted in a new one.",
+    )
     observers: bool = Field(
-        False, description="Like --third; in addition each model judges the other models' conversations."
+        False,
+        description="Like --third; in addition each model judges the other models' conversations.",
     )
-    questions: str | None = Field(None, description="YAML file with questions of your own for each of --methods.")
+    questions: str | None = Field(
+        None, description="YAML file with questions of your own for each of --methods."
+    )
     placebo: bool = Field(
         False,
         description="Also ask user_motivation's three placebos: about form, about purpose without a hint, with a judge "
         "that is told nothing.",
     )
-    reply_tokens: int | None = Field(None, ge=1, description="Longest reply in tokens. Default: the model's limit.")
-    answer_tokens: int | None = Field(None, ge=1, description="Longest answer in tokens; a cut one is unscored.")
-    effort: Effort | None = Field(None, description="Reasoning effort of the subject. Default: the model's.")
+    reply_tokens: int | None = Field(
+        None, ge=1, description="Longest reply in tokens. Default: the model's limit."
+    )
+    answer_tokens: int | None = Field(
+        None, ge=1, description="Longest answer in tokens; a cut one is unscored."
+    )
+    effort: Effort | None = Field(
+        None, description="Reasoning effort of the subject. Default: the model's."
+    )
     out: str = Field("awareness", description=OUT_HELP)
     log_dir: str = Field("logs/awareness", description=LOG_DIR_HELP)
 
@@ -118,14 +157,20 @@ class Awareness(Study):
             raise ValueError(f"model {twice[0]} is listed twice; list each model once")
         if not self.models:
             raise ValueError("--models names no model; expected such as openai/a,openrouter/b")
-        if self.grader is None and (judged := [method for method in self.chosen if method in GRADES]):
-            raise ValueError(f"a model must read the texts of {' and '.join(judged)}: add --grader MODEL")
+        if self.grader is None and (
+            judged := [method for method in self.chosen if method in GRADES]
+        ):
+            raise ValueError(
+                f"a model must read the texts of {' and '.join(judged)}: add --grader MODEL"
+            )
         if self.placebo and "user_motivation" not in self.chosen:
             raise ValueError(
                 "--placebo belongs to user_motivation, which is not among --methods; add it, or leave --placebo out"
             )
         if self.questions and self.placebo:
-            raise ValueError("--placebo has fixed questions: leave either --placebo or --questions out")
+            raise ValueError(
+                "--placebo has fixed questions: leave either --placebo or --questions out"
+            )
         graders(self.grader, subjects=self.models if set(self.chosen) & GRADES.keys() else ())
         for method in self.chosen:
             wording(self.questions, method)
@@ -146,12 +191,18 @@ class Awareness(Study):
         arms: list[tuple[str, dict[str, Any]]] = [(method, {}) for method in self.chosen]
         if self.third or self.observers:
             arms += [(method, {"perspective": "third"}) for method in self.chosen if CALLS[method]]
-        return arms + [("user_motivation", {"placebo": kind}) for kind in get_args(Placebo) if self.placebo]
+        return arms + [
+            ("user_motivation", {"placebo": kind}) for kind in get_args(Placebo) if self.placebo
+        ]
 
     @property
     def mute(self) -> list[str]:
         """Simulated models without a reasoning to read, where another method records their replies."""
-        names = [name for name in self.models if name.startswith("planted/")] if TRACE in self.chosen[1:] else []
+        names = (
+            [name for name in self.models if name.startswith("planted/")]
+            if TRACE in self.chosen[1:]
+            else []
+        )
         return [
             name
             for name in names
@@ -160,7 +211,9 @@ class Awareness(Study):
 
     @property
     def rounds(self) -> int:
-        """Calls that wait for one another: a reply, the first method's questions and grades, the other methods'."""
+        """Calls that wait for one another: a reply, the first method's questions and grades, the
+        other methods'.
+        """
         each = [(CALLS[method] > 0) + (method in GRADES) for method, _ in self.arms]
         return 1 + each[0] + max(each[1:], default=0)
 
@@ -181,11 +234,15 @@ class Awareness(Study):
         return conversations(source.pop("dataset"), **source)
 
     def waves(self) -> Iterator[Wave]:
-        """Runs that record the replies; then runs that read them, of every model whose replies are all recorded."""
+        """Runs that record the replies; then runs that read them, of every model whose replies are
+        all recorded.
+        """
         subjects = [NamedModel(model, self.how.model_args) for model in self.models]
         first, *others = self.arms
         # Logprobs are of no use to other methods, and refused by some vendors.
-        own: dict[str, Any] = {"logprobs": True} if first[0] != "first_token" and "first_token" in self.chosen else {}
+        own: dict[str, Any] = (
+            {"logprobs": True} if first[0] != "first_token" and "first_token" in self.chosen else {}
+        )
         # Where a provider lists candidates for each token, raw replies are most of a log.
         further = {**JOINS, "log_model_api": False}
         replies = [self._described(first[0], subject, **own) for subject in subjects]
@@ -198,7 +255,9 @@ class Awareness(Study):
         writers = [subject for subject in subjects if subject.name in recorded]
         second = [
             self._described(method, subject, **own, target_log=folder)
-            for method, own in sorted(others, key=lambda arm: arm[0] not in GRADES)  # beside the grader
+            for method, own in sorted(
+                others, key=lambda arm: arm[0] not in GRADES
+            )  # beside the grader
             for subject in writers
             if subject.name not in self.mute or method != TRACE
         ]
@@ -218,7 +277,11 @@ class Awareness(Study):
     def _described(
         self, method: str, subject: NamedModel, *, target: NamedModel | None = None, **own: Any
     ) -> DescribedRun:
-        given = self.source | {name: getattr(self, name) for name in ("effort", "reply_tokens", "questions")} | own
+        given = (
+            self.source
+            | {name: getattr(self, name) for name in ("effort", "reply_tokens", "questions")}
+            | own
+        )
         if method in REPEATED:
             given["decisions"] = int(self.decisions)
         if CALLS[method]:
@@ -238,13 +301,23 @@ class Awareness(Study):
         many = f"{len(rows)} conversation{'s' * (len(rows) != 1)}{sets}"
         head = f"{many} × {models} × {', '.join(self.chosen)}"
         silent = ", ".join(self.mute)
-        mute = f"Left out: {TRACE} of {silent} (no reasoning to read; reasons=1 makes one)" if silent else ""
+        mute = (
+            f"Left out: {TRACE} of {silent} (no reasoning to read; reasons=1 makes one)"
+            if silent
+            else ""
+        )
         notes = (mute, self.table.limited(self.limit), self.table.aside_line(), self.table.unread)
         return Plan([head, *filter(None, notes), "", *power(rows)], self.costs(rows))
 
     def costs(self, rows: Sequence[Row]) -> list[Cost]:
-        """Costs by model, graders' at most: every question is sent with the conversation and the reply."""
-        texts = [text for row in rows for text in (*(m["content"] for m in row["messages"]), str(row.get("tools", "")))]
+        """Costs by model, graders' at most: every question is sent with the conversation and the
+        reply.
+        """
+        texts = [
+            text
+            for row in rows
+            for text in (*(m["content"] for m in row["messages"]), str(row.get("tools", "")))
+        ]
         here = all(model.partition("/")[0] in LOCAL for model in self.models)
         length, n = _tokens(texts), len(rows)
         reply = min(REPLY, self.reply_tokens or (LOCAL_LIMIT if here else REPLY))
@@ -262,7 +335,11 @@ class Awareness(Study):
             sent += asked * (length + n * (reply + QUOTING * third))
             sent += repeats * n * _tokens(questions or _questions(method, own))
             received += round(n * asked * answer)
-            graded = n * readers * (len(questions) if questions and method in GRADES else GRADES.get(method, 0))
+            graded = (
+                n
+                * readers
+                * (len(questions) if questions and method in GRADES else GRADES.get(method, 0))
+            )
             graded *= len(self.models) - len(self.mute) * (method == TRACE)
             grades += graded
             judged += round(graded * (_judge(method) + (answer if asked else reply)))
@@ -290,7 +367,9 @@ class Awareness(Study):
 
     @classmethod
     def reported(cls, paths: Sequence[str]) -> Page:
-        """The page of all its logs under these paths; raises as `numbers`, and InputError where there is no path."""
+        """The page of all its logs under these paths; raises as `numbers`, and InputError where
+        there is no path.
+        """
         return cls.page(_written(load_awareness(paths)))
 
 
@@ -326,7 +405,10 @@ def _questions(method: str, own: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _judge(method: str) -> int:
-    texts = {"user_motivation": user_motivation.GRADE_PROMPT, "reasoning_trace": reasoning_trace.GRADE_PROMPT}
+    texts = {
+        "user_motivation": user_motivation.GRADE_PROMPT,
+        "reasoning_trace": reasoning_trace.GRADE_PROMPT,
+    }
     return _tokens([texts[method]]) if method in texts else 0
 
 
@@ -337,12 +419,14 @@ def _tokens(texts: Iterable[str]) -> int:
 def power(rows: Sequence[Row]) -> list[str]:
     """Lines that say which interval an AUROC, and a difference of two shares, would have.
 
-    They are those of the page's statistics on so many rows and sources, where rows of one source are no more alike
-    than others.
+    They are those of the page's statistics on so many rows and sources, where rows of one source
+    are no more alike than others.
     """
     sets, given = [row.get("set") for row in rows], [row.get("label") for row in rows]
     own = stands_for(zip(sets, given, strict=True))
-    labels = [counted_label(own, of_set, label) for of_set, label in zip(sets, given, strict=True)]  # as the page's
+    labels = [
+        counted_label(own, of_set, label) for of_set, label in zip(sets, given, strict=True)
+    ]  # as the page's
     clusters, unit = resampling_units(
         [row["source"] for row in rows],
         [str(row.get("pair") or row["id"]) for row in rows],
@@ -353,7 +437,9 @@ def power(rows: Sequence[Row]) -> list[str]:
 
 
 def _auroc_line(labels: Sequence[str | None], clusters: npt.NDArray[np.str_], unit: str) -> str:
-    of_label = {label: np.array([one == label for one in labels]) for label in ("evaluation", "deployment")}
+    of_label = {
+        label: np.array([one == label for one in labels]) for label in ("evaluation", "deployment")
+    }
     ours, others = (int(rows.sum()) for rows in of_label.values())
     if not ours or not others:
         return "One class or no labels: shares called evaluation only, no AUROC."
@@ -363,7 +449,11 @@ def _auroc_line(labels: Sequence[str | None], clusters: npt.NDArray[np.str_], un
     by_source = unit != "conversation"
     if by_source:
         sources = len(set(clusters[used]))
-        size += f" of {sources} {unit}s" if unit == "source" else f", {sources} sources or conversations of one source"
+        size += (
+            f" of {sources} {unit}s"
+            if unit == "source"
+            else f", {sources} sources or conversations of one source"
+        )
     if half < WIDEST_HALF:
         alike = "; wider where rows of one source are alike" if by_source else ""
         shows = 0.5 + SMALLEST_REST + half * _Z / TWO_SIDED_QUANTILE
@@ -375,12 +465,17 @@ def _auroc_line(labels: Sequence[str | None], clusters: npt.NDArray[np.str_], un
     return f"Too few {few} for an AUROC ({size}): even one of .70 would not differ from chance."
 
 
-def _difference_line(labels: Sequence[str | None], sets: Sequence[str | None], clusters: npt.NDArray[np.str_]) -> str:
+def _difference_line(
+    labels: Sequence[str | None], sets: Sequence[str | None], clusters: npt.NDArray[np.str_]
+) -> str:
     need = (
         f"To show a difference of {100 * EFFECT:.0f} points between two shares called evaluation (80 % power, shares "
         f"near one half) takes {prompts_needed(EFFECT)} prompts in each of the two"
     )
-    for values, (one, other) in ((labels, ("evaluation", "deployment")), (sets, (YOURS, REFERENCE))):
+    for values, (one, other) in (
+        (labels, ("evaluation", "deployment")),
+        (sets, (YOURS, REFERENCE)),
+    ):
         sides = [clusters[[value == name for value in values]] for name in (one, other)]
         if all(map(len, sides)):
             least = detectable_difference(*sides)
@@ -390,13 +485,15 @@ def _difference_line(labels: Sequence[str | None], sets: Sequence[str | None], c
 
 
 WIDEST_HALF = 0.3
-"""Half of the width of an interval about .70 that leaves it within 0 and 1, and may leave chance out."""
+"""Half of the width of an interval about .70 that leaves it within 0 and 1, and may leave chance
+out.
+"""
 
 
 def prompts_needed(difference: float) -> int:
     """Number of prompts in each of two sets that shows a difference of two shares with 80 % power.
 
-    The shares are taken near one half, the worst case, the test at 5 % on two sides, and prompts as independent
-    (Fleiss, Levin & Paik 2003, 4.14).
+    The shares are taken near one half, the worst case, the test at 5 % on two sides, and prompts as
+    independent (Fleiss, Levin & Paik 2003, 4.14).
     """
     return math.ceil(2 * 0.25 * (_Z / difference) ** 2)

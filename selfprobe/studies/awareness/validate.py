@@ -1,9 +1,9 @@
 """Agreement of a grader with people, and the rate in the logs that follows from it.
 
-It reads, in any order, one file with labels (.csv or .jsonl with a column `aware`: yes, no, or empty) and what the
-grader said: logs, whose texts the labels name by `text_id` (a sheet of --samples) or by item and key; a folder of
-Scout scans; a table with a verdict (`flagged`, `noticed` or `value`), such as tables/transcripts.csv of `awareness
-scan`. One table may hold both.
+It reads, in any order, one file with labels (.csv or .jsonl with a column `aware`: yes, no, or
+empty) and what the grader said: logs, whose texts the labels name by `text_id` (a sheet of
+--samples) or by item and key; a folder of Scout scans; a table with a verdict (`flagged`, `noticed`
+or `value`), such as tables/transcripts.csv of `awareness scan`. One table may hold both.
 """
 
 import hashlib
@@ -55,13 +55,16 @@ class GradedText:
 
     @property
     def text_id(self) -> str:
-        """Name that tells nothing of the text's model, item or label; equal in every log that holds the text."""
+        """Name that tells nothing of the text's model, item or label; equal in every log that holds
+        the text.
+        """
         digest = hashlib.sha256("\x1f".join(astuple(self)[:7]).encode()).hexdigest()
         return f"t{digest[:11]}"  # no spreadsheet takes it for a number
 
 
 def graded_texts(logs: Sequence[str]) -> Iterator[GradedText]:
-    """All texts that graders read in logs of user_motivation and reasoning_trace; placebo arms aside.
+    """All texts that graders read in logs of user_motivation and reasoning_trace; placebo arms
+    aside.
 
     Raises:
         NoLogs: There is no finished awareness log.
@@ -97,27 +100,39 @@ LEVEL = 0.95
 def sample_labels(
     n: int, logs: Sequence[str], *, rng: np.random.Generator, methods: Collection[str]
 ) -> tuple[pd.DataFrame, str]:
-    """Texts for people to label: all that the grader found aware, at most half of the sheet, and others by chance.
+    """Texts for people to label: all that the grader found aware, at most half of the sheet, and
+    others by chance.
 
-    A table with text_id, text and an empty `aware`, in random order; and a sentence that says what was drawn.
+    A table with text_id, text and an empty `aware`, in random order; and a sentence that says what
+    was drawn.
 
     Args:
         n: Texts on the sheet, fewer where there are fewer.
         logs: Logs of user_motivation or reasoning_trace, whatever conversations they are on.
         rng: Draws the others, and the order.
-        methods: Methods whose texts are drawn: answers of user_motivation, traces of reasoning_trace.
+        methods: Methods whose texts are drawn: answers of user_motivation, traces of
+            reasoning_trace.
 
     Raises:
         NoLogs: There is no finished awareness log.
         InputError: No text was graded.
     """
-    texts = {one.text_id: one for one in graded_texts(logs) if one.aware is not None and one.method in methods}
+    texts = {
+        one.text_id: one
+        for one in graded_texts(logs)
+        if one.aware is not None and one.method in methods
+    }
     if not texts:
         raise InputError(f"no text graded by {' or '.join(methods)} in {', '.join(logs)}")
-    ours, others = ([name for name, found in texts.items() if found.aware is said] for said in (True, False))
+    ours, others = (
+        [name for name, found in texts.items() if found.aware is said] for said in (True, False)
+    )
     few = min(len(ours), max(n // 2, n - len(others)))
     drawn = [*_drawn(ours, few, rng), *_drawn(others, min(n - few, len(others)), rng)]
-    rows = [{COLUMN: name, "text": texts[name].text, "aware": ""} for name in _drawn(drawn, len(drawn), rng)]
+    rows = [
+        {COLUMN: name, "text": texts[name].text, "aware": ""}
+        for name in _drawn(drawn, len(drawn), rng)
+    ]
     every = few == len(ours)
     aware = f"all {few} found aware" if every else f"{few} of {len(ours)} found aware"
     more = "" if every else f"; for all of them give {2 * len(ours)}"
@@ -153,8 +168,9 @@ class Checked:
 def reweighted(ours: Counts, others: Counts) -> Checked:
     """Shares over all texts, where those found aware were drawn more often than the others.
 
-    The aware among all are estimated in each kind apart. Intervals are quantiles of the shares with the two
-    proportions drawn from their posteriors under Jeffreys' prior (Brown, Cai & DasGupta 2001), 95 %.
+    The aware among all are estimated in each kind apart. Intervals are quantiles of the shares with
+    the two proportions drawn from their posteriors under Jeffreys' prior (Brown, Cai & DasGupta
+    2001), 95 %.
 
     Args:
         ours: Texts that the grader found aware.
@@ -168,7 +184,9 @@ def reweighted(ours: Counts, others: Counts) -> Checked:
     p, q = (rng.beta(c.aware + 0.5, c.labelled - c.aware + 0.5, DRAWS) for c in (ours, others))
     n = ours.labelled + others.labelled
 
-    def share(hits: Counts, misses: Counts, drawn: tuple[np.ndarray, np.ndarray], *, aware: bool) -> Estimate:
+    def share(
+        hits: Counts, misses: Counts, drawn: tuple[np.ndarray, np.ndarray], *, aware: bool
+    ) -> Estimate:
         def rate(c: Counts) -> float:
             of = c.aware / c.labelled if c.labelled else 0.0
             return c.found * (of if aware else 1 - of)
@@ -181,7 +199,9 @@ def reweighted(ours: Counts, others: Counts) -> Checked:
             return undefined("no text is labelled so", n=n, unit="text")
         return Estimate(rate(hits) / of_all, float(low), float(high), n, "text")
 
-    return Checked(share(ours, others, (p, q), aware=True), share(others, ours, (q, p), aware=False))
+    return Checked(
+        share(ours, others, (p, q), aware=True), share(others, ours, (q, p), aware=False)
+    )
 
 
 YES_NO = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False}
@@ -249,7 +269,9 @@ class Validated:
     """Comparison over all rows, where those found aware were labelled more often."""
     texts: bool = field(default=False)
     drifted: tuple[float, float] | None = None
-    """Lowest and highest corrected rate if the judge's sensitivity or specificity had changed by `DRIFT`."""
+    """Lowest and highest corrected rate if the judge's sensitivity or specificity had changed by
+    `DRIFT`.
+    """
 
     def lines(self) -> Iterator[str]:
         """Lines for a terminal: the agreement, then the rate."""
@@ -265,7 +287,11 @@ class Validated:
             yield f"sensitivity (aware, found aware): {shown(self.checked.sensitivity, 3)}"
             yield f"specificity (not aware, found so): {shown(self.checked.specificity, 3)}"
         elif self.kappa is not None:
-            yield "kappa: no cases" if np.isnan(self.kappa) and not self.labelled else f"kappa: {self.kappa:.3f}"
+            yield (
+                "kappa: no cases"
+                if np.isnan(self.kappa) and not self.labelled
+                else f"kappa: {self.kappa:.3f}"
+            )
         rate, better = self.result.flagged, self.result.corrected
         sentence = f"flagged {_percent(rate)}, corrected for the judge's errors {_percent(better)}"
         yield f"{sentence}: {better.reason}" if np.isnan(better.value) else sentence
@@ -297,12 +323,15 @@ def validated(paths: Sequence[str]) -> Validated:
     """Agreement of a grader with people, and the corrected rate of what lies under these paths.
 
     Raises:
-        InputError: There is no file with labels or several, no verdicts, no common key, a label that is neither yes nor
-            no, of an unknown perspective or given twice, one that fits several texts, or nothing is labelled.
+        InputError: There is no file with labels or several, no verdicts, no common key, a label
+            that is neither yes nor no, of an unknown perspective or given twice, one that fits
+            several texts, or nothing is labelled.
     """
     tables = {path: load(path, ()).rows for path in paths if path.endswith((".csv", ".jsonl"))}
     columns = [path for path, rows in tables.items() if any(LABEL in row for row in rows)]
-    labelled = [path for path in columns if any(str(row.get(LABEL) or "").strip() for row in tables[path])] or columns
+    labelled = [
+        path for path in columns if any(str(row.get(LABEL) or "").strip() for row in tables[path])
+    ] or columns
     if len(labelled) != 1:
         raise InputError(f"{len(labelled)} files with labels in {', '.join(paths)}; {EXPECTED}")
     rows, path = tables.pop(labelled[0]), labelled[0]
@@ -335,17 +364,23 @@ def validated(paths: Sequence[str]) -> Validated:
 # ---- labels of texts in logs
 
 
-def _of_sheet(rows: Sequence[Row], path: str, logs: Sequence[str]) -> tuple[GradedRows, HumanLabels]:
+def _of_sheet(
+    rows: Sequence[Row], path: str, logs: Sequence[str]
+) -> tuple[GradedRows, HumanLabels]:
     """A sheet can be drawn from one method alone; texts of the methods that it labels count."""
     labels = _labels(rows, path, [str(row[COLUMN]) for row in rows])
     every = list(graded_texts(logs))
     methods = {one.method for one in every if one.text_id in labels.aware and one.aware is not None}
     if not methods:
-        raise InputError(f"none of the {len(labels.aware)} labels belongs to a graded text in {', '.join(logs)}")
+        raise InputError(
+            f"none of the {len(labels.aware)} labels belongs to a graded text in {', '.join(logs)}"
+        )
     return _of_texts([one for one in every if one.method in methods]), labels
 
 
-def _of_items(rows: Sequence[Row], path: str, logs: Sequence[str]) -> tuple[GradedRows, HumanLabels]:
+def _of_items(
+    rows: Sequence[Row], path: str, logs: Sequence[str]
+) -> tuple[GradedRows, HumanLabels]:
     """Labels by item and key; texts of the methods, perspectives and models that they are of count."""
     wanted = _by_item(rows, path)
     every = list(graded_texts(logs))
@@ -366,7 +401,9 @@ def _of_items(rows: Sequence[Row], path: str, logs: Sequence[str]) -> tuple[Grad
     absent = {f"no text {label}": value for label, value in wanted.items() if label not in fitting}
     kinds = {(one.method, one.perspective, one.model) for one in fitting.values()}
     labels = HumanLabels(aware | absent, len(rows), unread=len(fitting) - len(aware), drawn=False)
-    return _of_texts([one for one in every if (one.method, one.perspective, one.model) in kinds]), labels
+    return _of_texts(
+        [one for one in every if (one.method, one.perspective, one.model) in kinds]
+    ), labels
 
 
 _Item = tuple[str, str, str, str, str]
@@ -385,9 +422,13 @@ def _by_item(rows: Sequence[Row], path: str) -> dict[_Item, bool]:
         label = (str(row["item"]), str(row["key"]), perspective, model, epoch)
         aware = _bool(row.get(LABEL))
         if aware is None:
-            raise InputError(f"{path}, row {number}: {LABEL} must be yes or no, got {row.get(LABEL)!r}")
+            raise InputError(
+                f"{path}, row {number}: {LABEL} must be yes or no, got {row.get(LABEL)!r}"
+            )
         if label in wanted:
-            raise InputError(f"{path}, row {number}: a second label for item {label[0]!r}, key {label[1]!r}")
+            raise InputError(
+                f"{path}, row {number}: a second label for item {label[0]!r}, key {label[1]!r}"
+            )
         wanted[label] = aware
     return wanted
 
@@ -414,9 +455,13 @@ def _judged(
     others: Sequence[str], tables: Mapping[str, Sequence[Row]], labelled: Sequence[Row]
 ) -> tuple[str, GradedRows]:
     """Verdicts of the grader, and the column that distinguishes its rows."""
-    rows = [row for path in others for row in (tables[path] if path in tables else _rows_of_scans(path))]
+    rows = [
+        row for path in others for row in (tables[path] if path in tables else _rows_of_scans(path))
+    ]
     column = _verdict_column(rows)
-    key = next((name for name in KEYS if _tells_apart(name, rows) and _tells_apart(name, labelled)), None)
+    key = next(
+        (name for name in KEYS if _tells_apart(name, rows) and _tells_apart(name, labelled)), None
+    )
     if column and key is None and _verdict_column(labelled):
         return "", _of_rows(rows, column, [f"judged {number}" for number in range(len(rows))])
     if column is None or key is None:
@@ -432,7 +477,9 @@ def _judged(
 def _scans(path: str) -> list[Path]:
     """Scout's results of our scanner below a folder, the oldest first."""
     place = Path(locate(path))
-    return sorted(place.rglob(SCAN), key=lambda file: file.stat().st_mtime) if place.is_dir() else []
+    return (
+        sorted(place.rglob(SCAN), key=lambda file: file.stat().st_mtime) if place.is_dir() else []
+    )
 
 
 def _rows_of_scans(path: str) -> Sequence[Row]:
@@ -449,7 +496,9 @@ def _verdict_column(rows: Sequence[Row]) -> str | None:
 
 
 def _tells_apart(name: str, rows: Sequence[Row]) -> bool:
-    """Whether a table has this column; an `id` that `load` gave, since there is none, only numbers the rows."""
+    """Whether a table has this column; an `id` that `load` gave, since there is none, only numbers
+    the rows.
+    """
     values = [str(row.get(name)) for row in rows if row.get(name) is not None]
     numbered = name == "id" and all(value.startswith("line-") for value in values)
     return len(values) == len(rows) and not numbered
@@ -458,7 +507,9 @@ def _tells_apart(name: str, rows: Sequence[Row]) -> bool:
 def _of_rows(rows: Sequence[Row], column: str, keys: Sequence[str]) -> GradedRows:
     verdicts = {key: _bool(row.get(column)) for key, row in zip(keys, rows, strict=True)}
     if len(verdicts) < len(rows):
-        raise InputError(f"{len(rows) - len(verdicts)} rows have the key of another; each row must have one of its own")
+        raise InputError(
+            f"{len(rows) - len(verdicts)} rows have the key of another; each row must have one of its own"
+        )
     known = {key: value for key, value in verdicts.items() if value is not None}
     return GradedRows(known, {key: key for key in known}, len(verdicts) - len(known))
 
@@ -480,12 +531,16 @@ def _labels(rows: Sequence[Row], path: str, keys: Sequence[str]) -> HumanLabels:
             continue
         label = _bool(given)
         if label is None:
-            raise InputError(f"{path}, row {number}: {LABEL} must be yes, no or empty, got {given!r}")
+            raise InputError(
+                f"{path}, row {number}: {LABEL} must be yes, no or empty, got {given!r}"
+            )
         if key in aware:
             raise InputError(f"{path}, row {number}: a second label for {key!r}")
         aware[key] = label
     if not aware:
-        raise InputError(f"{path}: none of its {len(rows)} rows has a label yet; write yes or no under `{LABEL}`")
+        raise InputError(
+            f"{path}: none of its {len(rows)} rows has a label yet; write yes or no under `{LABEL}`"
+        )
     return HumanLabels(aware, len(rows), waiting=waiting)
 
 
@@ -509,7 +564,9 @@ def _within(judged: GradedRows, labels: HumanLabels) -> Validated:
     scores, n = np.array(list(verdicts.values()), dtype=float), int(inverse.max(initial=-1)) + 1
     independent = effective(scores, inverse) if 1 < n < len(verdicts) else None
     checks = (Share(counts.aware, counts.labelled) for counts in (flagged, others))
-    rate = labelled_within(Share(flagged.found, len(verdicts)), *checks, independent=independent, unit="row")
+    rate = labelled_within(
+        Share(flagged.found, len(verdicts)), *checks, independent=independent, unit="row"
+    )
     given = (rate, len(verdicts), len(both), False, judged.unread, labels)
     if not labels.drawn:
         return Validated(*given, *_plain(both, labels.unread), texts=judged.texts)
@@ -520,27 +577,37 @@ def _within(judged: GradedRows, labels: HumanLabels) -> Validated:
     return Validated(*given, shares, checked=reweighted(flagged, others), texts=judged.texts)
 
 
-def _plain(both: Mapping[str, tuple[bool, bool]], unread: int = 0) -> tuple[dict[str, Share], float]:
+def _plain(
+    both: Mapping[str, tuple[bool, bool]], unread: int = 0
+) -> tuple[dict[str, Share], float]:
     """Agreement over the labelled rows alone, and kappa; `both` is what people and the grader say."""
     people, grader = (np.array([pair[at] for pair in both.values()], dtype=bool) for at in (0, 1))
     shares = {
         "grades that could be used": Share(len(both), len(both) + unread),
         "agreement": Share(int((people == grader).sum()), len(both)),
         "sensitivity (aware, found aware)": Share(int((people & grader).sum()), int(people.sum())),
-        "specificity (not aware, found so)": Share(int((~people & ~grader).sum()), int((~people).sum())),
+        "specificity (not aware, found so)": Share(
+            int((~people & ~grader).sum()), int((~people).sum())
+        ),
     }
     return shares, cohen_kappa(people, grader) if both else float("nan")
 
 
 def _elsewhere(judged: GradedRows, there: GradedRows, labels: HumanLabels) -> Validated:
-    both = {key: (label, there.verdicts[key]) for key, label in labels.aware.items() if key in there.verdicts}
+    both = {
+        key: (label, there.verdicts[key])
+        for key, label in labels.aware.items()
+        if key in there.verdicts
+    }
     agreement, kappa = _plain(both)
     found, left = (agreement[name] for name in list(agreement)[2:])
     verdicts = judged.verdicts
     flagged = Share(sum(verdicts.values()), len(verdicts))
     rate = labelled_elsewhere(flagged, found, left, unit="row")
     drift = None if np.isnan(rate.corrected.value) else drifted(flagged, found.value, left.value)
-    return Validated(rate, len(verdicts), len(both), True, judged.unread, labels, agreement, kappa, drifted=drift)
+    return Validated(
+        rate, len(verdicts), len(both), True, judged.unread, labels, agreement, kappa, drifted=drift
+    )
 
 
 def _share(name: str, share: Share) -> str:

@@ -5,9 +5,10 @@ and keys of an item before. One difference carries everything here, for target i
 
     d_ij = (x_ii - x_ij) - (skill of i - skill of j on the targets that are neither i nor j)
 
-The self advantage T = [tr(A) - ΣA/M]/(M - 1) of the cell means A is the mean of all d_ij, and a model's own advantage
-the mean over j. Models are fixed; intervals and p are t's, over items. Below stands what the paper computes: its test
-over models (`wilcoxon_models`) and its transform (`paper_transform`).
+The self advantage T = [tr(A) - ΣA/M]/(M - 1) of the cell means A is the mean of all d_ij, and a
+model's own advantage the mean over j. Models are fixed; intervals and p are t's, over items. Below
+stands what the paper computes: its test over models (`wilcoxon_models`) and its transform
+(`paper_transform`).
 """
 
 import itertools
@@ -21,9 +22,13 @@ from scipy import special
 
 from selfprobe.stats.estimate import Estimate, FloatArray, bootstrap, undefined, wilson
 
-TWO_MODELS = "needs three models: with two there is no third target to measure the observers' skill on"
+TWO_MODELS = (
+    "needs three models: with two there is no third target to measure the observers' skill on"
+)
 EXACT_MODELS = 8
-"""Largest number of models of which all assignments of observers to targets are enumerated (40,320)."""
+"""Largest number of models of which all assignments of observers to targets are enumerated
+(40,320).
+"""
 RESAMPLES = 9_999
 
 
@@ -34,7 +39,9 @@ class Permutation:
     p: float
     """Share of assignments with at least this T; the observed one counts as one."""
     count: int
-    """Number of assignments looked at. The smallest p possible is 1/count (exact) or 1/(count + 1) (sampled)."""
+    """Number of assignments looked at. The smallest p possible is 1/count (exact) or 1/(count + 1)
+    (sampled).
+    """
     exact: bool
     """Whether all assignments were enumerated."""
 
@@ -46,7 +53,9 @@ class ModelAdvantage:
     model: str
     """Name of the model."""
     advantage: Estimate
-    """The model's diagonal score minus what row and column effects of the off-diagonal cells predict."""
+    """The model's diagonal score minus what row and column effects of the off-diagonal cells
+    predict.
+    """
 
 
 @dataclass(frozen=True)
@@ -62,7 +71,9 @@ class SelfAdvantage:
     permutation: Permutation
     """Test over all assignments of observers to targets; smallest p is 1/M!, so it needs M >= 4."""
     models: tuple[ModelAdvantage, ...]
-    """One a model, in order; empty for two models, where there is no third target to measure skill on."""
+    """One a model, in order; empty for two models, where there is no third target to measure skill
+    on.
+    """
     means: FloatArray
     """Cell means A[target, observer]."""
     centred: FloatArray
@@ -78,7 +89,9 @@ def double_centre(matrix: npt.ArrayLike) -> FloatArray:
 def _checked(x: npt.ArrayLike, models: Sequence[str] | None) -> tuple[FloatArray, list[str]]:
     scores = np.asarray(x, dtype=float)
     if scores.ndim != 3 or scores.shape[0] != scores.shape[1] or len(scores) < 2:
-        raise ValueError(f"expected [target, observer, item] of two or more models, got shape {scores.shape}")
+        raise ValueError(
+            f"expected [target, observer, item] of two or more models, got shape {scores.shape}"
+        )
     names = list(models) if models is not None else [f"model {i + 1}" for i in range(len(scores))]
     if len(names) != len(scores) or len(set(names)) != len(names):
         raise ValueError(f"expected {len(scores)} different model names, got {names}")
@@ -111,11 +124,15 @@ def _own_weights(size: int) -> FloatArray:
     return weights / (size - 1)
 
 
-def _contrasts(scores: FloatArray, weights: FloatArray, level: float) -> list[tuple[Estimate, float, float]]:
-    """Estimate with t interval, SE and one-sided p of each Σ w·A, weights[k, target, observer], Σ w = 0.
+def _contrasts(
+    scores: FloatArray, weights: FloatArray, level: float
+) -> list[tuple[Estimate, float, float]]:
+    """Estimate with t interval, SE and one-sided p of each Σ w·A, weights[k, target, observer], Σ w
+    = 0.
 
-    Items are the clusters, shared by all cells. If the items do not differ at all, a t interval would have no width;
-    for scores in [0, 1] the contrast lies in ±Σ|w|/2 and Wilson's interval on that range is taken instead.
+    Items are the clusters, shared by all cells. If the items do not differ at all, a t interval
+    would have no width; for scores in [0, 1] the contrast lies in ±Σ|w|/2 and Wilson's interval on
+    that range is taken instead.
     """
     n, scored = scores.shape[2], ~np.isnan(scores)
     means, counts = np.nanmean(scores, axis=2), scored.sum(axis=2)
@@ -126,7 +143,10 @@ def _contrasts(scores: FloatArray, weights: FloatArray, level: float) -> list[tu
         value = float((w * means).sum())
         se = math.sqrt(float(row @ row) / (n * (n - 1))) if n > 1 else math.nan
         if se > 1e-12:
-            half, p = -float(special.stdtrit(n - 1, (1 - level) / 2)) * se, float(special.stdtr(n - 1, -value / se))
+            half, p = (
+                -float(special.stdtrit(n - 1, (1 - level) / 2)) * se,
+                float(special.stdtr(n - 1, -value / se)),
+            )
             results.append((Estimate(value, value - half, value + half, n, "item", se=se), se, p))
         elif n > 1 and np.nanmin(scores) >= 0 and np.nanmax(scores) <= 1:
             bound = float(np.abs(w).sum() / 2)
@@ -140,30 +160,41 @@ def _contrasts(scores: FloatArray, weights: FloatArray, level: float) -> list[tu
 
 
 def self_advantage(
-    x: npt.ArrayLike, models: Sequence[str] | None = None, *, rng: np.random.Generator, level: float = 0.95
+    x: npt.ArrayLike,
+    models: Sequence[str] | None = None,
+    *,
+    rng: np.random.Generator,
+    level: float = 0.95,
 ) -> SelfAdvantage:
     """Linear self advantage of `x  # [target, observer, item]` with item-level inference; see the module's top.
 
-    A cell without any score makes everything undefined, with a reason that names the cell. T and the own advantages
-    are estimates on an additive scale, where skill times predictability looks like access: no verdict rests on them.
+    A cell without any score makes everything undefined, with a reason that names the cell. T and
+    the own advantages are estimates on an additive scale, where skill times predictability looks
+    like access: no verdict rests on them.
     """
     scores, names = _checked(x, models)
     size = len(scores)
     if empty := _empty_cell(scores, names):
         hole, nothing = undefined(empty), np.full((size, size), math.nan)
         own = tuple(ModelAdvantage(name, hole) for name in names)
-        return SelfAdvantage(hole, math.nan, math.nan, Permutation(math.nan, 0, True), own, nothing, nothing)
+        return SelfAdvantage(
+            hole, math.nan, math.nan, Permutation(math.nan, 0, True), own, nothing, nothing
+        )
     means, centred = np.nanmean(scores, axis=2), double_centre(np.nanmean(scores, axis=2))
     total, se, p_total = _contrasts(scores, total_weights(size)[None], level)[0]
     permutation = observers_permuted(centred, rng=rng)
     if size == 2:
         return SelfAdvantage(total, se, p_total, permutation, (), means, centred)
     found = _contrasts(scores, _own_weights(size), level)
-    own = tuple(ModelAdvantage(name, estimate) for name, (estimate, _, _) in zip(names, found, strict=True))
+    own = tuple(
+        ModelAdvantage(name, estimate) for name, (estimate, _, _) in zip(names, found, strict=True)
+    )
     return SelfAdvantage(total, se, p_total, permutation, own, means, centred)
 
 
-def total_of(x: npt.ArrayLike, models: Sequence[str] | None = None, *, level: float = 0.95) -> Estimate:
+def total_of(
+    x: npt.ArrayLike, models: Sequence[str] | None = None, *, level: float = 0.95
+) -> Estimate:
     """T alone, with its item-level interval; as in `self_advantage`."""
     scores, names = _checked(x, models)
     if empty := _empty_cell(scores, names):
@@ -172,19 +203,25 @@ def total_of(x: npt.ArrayLike, models: Sequence[str] | None = None, *, level: fl
 
 
 def total_bounds(x: npt.ArrayLike) -> tuple[float, float]:
-    """T if every score that is missing spoke against it (own 0, others' 1), and if every one spoke for it.
+    """T if every score that is missing spoke against it (own 0, others' 1), and if every one spoke
+    for it.
 
-    An item that no observer of a target has, since the target's act failed, is not among them. NaN where scores leave
-    [0, 1], or a cell stays empty.
+    An item that no observer of a target has, since the target's act failed, is not among them. NaN
+    where scores leave [0, 1], or a cell stays empty.
     """
     scores, _ = _checked(x, None)
     known = ~np.isnan(scores)
     if (scores[known] < 0).any() or (scores[known] > 1).any():
         return math.nan, math.nan
-    missing, own = ~known & known.any(axis=1, keepdims=True), np.eye(len(scores), dtype=bool)[:, :, None]
+    missing, own = (
+        ~known & known.any(axis=1, keepdims=True),
+        np.eye(len(scores), dtype=bool)[:, :, None],
+    )
     ends = []
     for worst in (True, False):
-        filled = np.where(missing, np.where(own, 0.0 if worst else 1.0, 1.0 if worst else 0.0), scores)
+        filled = np.where(
+            missing, np.where(own, 0.0 if worst else 1.0, 1.0 if worst else 0.0), scores
+        )
         counts = (~np.isnan(filled)).sum(axis=2)
         means = np.nansum(filled, axis=2) / np.where(counts, counts, math.nan)
         ends.append(float((total_weights(len(scores)) * means).sum()))
@@ -196,7 +233,9 @@ def observers_permuted(centred: FloatArray, *, rng: np.random.Generator) -> Perm
     from scipy import stats  # here: slow to import
 
     def trace(order: npt.NDArray[np.intp], axis: int) -> FloatArray:
-        return np.asarray(np.round(centred[rows, order].sum(axis=axis), 12))  # rounding errors must not break ties
+        return np.asarray(
+            np.round(centred[rows, order].sum(axis=axis), 12)
+        )  # rounding errors must not break ties
 
     rows, exact = np.arange(len(centred)), len(centred) <= EXACT_MODELS
     resamples = math.factorial(len(centred)) if exact else RESAMPLES
@@ -212,8 +251,11 @@ def observers_permuted(centred: FloatArray, *, rng: np.random.Generator) -> Perm
     return Permutation(float(found.pvalue), len(found.null_distribution), exact)
 
 
-def named_permuted(centred: FloatArray, named: Sequence[int], *, rng: np.random.Generator | None = None) -> Permutation:
-    """One-sided permutation test of the sum of the named models' own centred cells, over the order of observers.
+def named_permuted(
+    centred: FloatArray, named: Sequence[int], *, rng: np.random.Generator | None = None
+) -> Permutation:
+    """One-sided permutation test of the sum of the named models' own centred cells, over the order
+    of observers.
 
     Args:
         centred: Double-centred cell means [target, observer].
@@ -240,9 +282,10 @@ def capability_control(
 ) -> Estimate:
     """Self advantage over observers of similar capability, averaged over targets.
 
-    For each target the differences d_ij (module's top) are weighted by exp(-½(gap/h)²), gap being the skill
-    difference of i and j on common targets, h the median gap: matching with bias correction (Abadie & Imbens
-    2011). The interval resamples items and does the matching anew. Needs three models.
+    For each target the differences d_ij (module's top) are weighted by exp(-½(gap/h)²), gap being
+    the skill difference of i and j on common targets, h the median gap: matching with bias
+    correction (Abadie & Imbens 2011). The interval resamples items and does the matching anew.
+    Needs three models.
     """
     scores, names = _checked(x, None)
     if len(scores) == 2:
@@ -250,11 +293,15 @@ def capability_control(
     if empty := _empty_cell(scores, names):
         return undefined(empty)
     items = np.ascontiguousarray(np.moveaxis(scores, 2, 0))
-    return bootstrap(_matched, items, clusters=np.arange(len(items)), rng=rng, resamples=resamples, level=level)
+    return bootstrap(
+        _matched, items, clusters=np.arange(len(items)), rng=rng, resamples=resamples, level=level
+    )
 
 
 def _matched(items: FloatArray) -> float:
-    """The statistic of `capability_control` for items[item, target, observer]; NaN if a cell has no score."""
+    """The statistic of `capability_control` for items[item, target, observer]; NaN if a cell has no
+    score.
+    """
     scored = ~np.isnan(items)
     if not (counts := scored.sum(axis=0)).all():
         return math.nan
@@ -265,7 +312,9 @@ def _matched(items: FloatArray) -> float:
     gap = (skill_i - skill_j) / (size - 2)
     width = float(np.median(np.abs(gap[off]))) or 1.0  # all alike: all weigh the same
     far = np.where(off, (gap / width) ** 2, math.inf)
-    weights = np.exp(-0.5 * (far - far.min(axis=1, keepdims=True)))  # of the nearest 1: their ratios count alone
+    weights = np.exp(
+        -0.5 * (far - far.min(axis=1, keepdims=True))
+    )  # of the nearest 1: their ratios count alone
     matched = (weights * (own[:, None] - a - gap)).sum(axis=1) / weights.sum(axis=1)
     return float(matched.mean())
 
@@ -283,7 +332,9 @@ class ModelsTest:
     n: int
     """Number of models with a difference other than 0."""
     rank_sum: float = 0.0
-    """Sum of the ranks of models that score lower on themselves: the smaller sum, where most score higher."""
+    """Sum of the ranks of models that score lower on themselves: the smaller sum, where most score
+    higher.
+    """
 
 
 @dataclass(frozen=True)
@@ -291,7 +342,8 @@ class PaperTransform:
     """Result of `paper_transform`."""
 
     aggregate: FloatArray
-    """A[target, observer], the mean of the min-max normalised tasks; NaN where a task has no score."""
+    """A[target, observer], the mean of the min-max normalised tasks; NaN where a task has no score.
+    """
     log: FloatArray
     """L = ln(A + ε)."""
     centred: FloatArray
@@ -319,13 +371,18 @@ class EpsilonRow:
 def wilcoxon_models(selfs: npt.ArrayLike, others: npt.ArrayLike) -> ModelsTest:
     """The paper's test: each model's score on itself against the mean of the others on it, `selfs  # [model]`.
 
-    One-sided Wilcoxon signed-rank; models without a difference are dropped. Paper: p = 0.0210, which is the exact
-    43/2048 of 11 models with a smaller rank sum of 10. Skill is not removed here.
+    One-sided Wilcoxon signed-rank; models without a difference are dropped. Paper: p = 0.0210,
+    which is the exact 43/2048 of 11 models with a smaller rank sum of 10. Skill is not removed
+    here.
     """
     difference = np.asarray(selfs, dtype=float) - np.asarray(others, dtype=float)
     if difference.ndim != 1 or np.isnan(difference).any():
-        raise ValueError(f"expected two scores for each model and no NaN, got differences {difference}")
-    nonzero = (rounded := difference.round(12))[rounded != 0]  # what is equal but for rounding is a tie
+        raise ValueError(
+            f"expected two scores for each model and no NaN, got differences {difference}"
+        )
+    nonzero = (rounded := difference.round(12))[
+        rounded != 0
+    ]  # what is equal but for rounding is a tie
     wins, n = int((nonzero > 0).sum()), len(nonzero)
     if n == 0:
         return ModelsTest(math.nan, math.nan, 0, 0)
@@ -333,19 +390,24 @@ def wilcoxon_models(selfs: npt.ArrayLike, others: npt.ArrayLike) -> ModelsTest:
 
     p = float(stats.wilcoxon(nonzero, alternative="greater").pvalue)
     below = float(stats.rankdata(np.abs(nonzero))[nonzero < 0].sum())
-    return ModelsTest(p, float(stats.binomtest(wins, n, alternative="greater").pvalue), wins, n, below)
+    return ModelsTest(
+        p, float(stats.binomtest(wins, n, alternative="greater").pvalue), wins, n, below
+    )
 
 
 def paper_transform(matrices: Mapping[str, npt.ArrayLike], eps: float) -> PaperTransform:
-    """Min-max per task, mean A, L = ln(A + ε), double-centred C (G.3), for task name -> matrix[target, observer].
+    """Min-max per task, mean A, L = ln(A + ε), double-centred C (G.3), for task name ->
+    matrix[target, observer].
 
-    A task whose scores are all equal has no min-max: it is left out of A, with a reason. A hole in a task is a hole
-    in A. Paper: no number of ε in the text, 1e-5 in the public notebook. Here: the caller's, and shown; see
-    `epsilon_sensitivity`.
+    A task whose scores are all equal has no min-max: it is left out of A, with a reason. A hole in
+    a task is a hole in A. Paper: no number of ε in the text, 1e-5 in the public notebook. Here: the
+    caller's, and shown; see `epsilon_sensitivity`.
     """
     tasks = {name: np.asarray(matrix, dtype=float) for name, matrix in matrices.items()}
     shapes = {name: task.shape for name, task in tasks.items()}
-    if len(set(shapes.values())) != 1 or any(len(shape) != 2 or shape[0] != shape[1] for shape in shapes.values()):
+    if len(set(shapes.values())) != 1 or any(
+        len(shape) != 2 or shape[0] != shape[1] for shape in shapes.values()
+    ):
         raise ValueError(f"expected one or more square matrices of one size, got {shapes}")
     if eps < 0:
         raise ValueError(f"eps must be 0 or more, got {eps}")
@@ -355,12 +417,16 @@ def paper_transform(matrices: Mapping[str, npt.ArrayLike], eps: float) -> PaperT
         if scored.size and np.ptp(scored) > 0:
             parts.append(min_max(task))
         else:
-            reasons[name] = "all scores are equal: min-max is undefined" if scored.size else "no score"
+            reasons[name] = (
+                "all scores are equal: min-max is undefined" if scored.size else "no score"
+            )
     size = next(iter(tasks.values())).shape
     aggregate = np.mean(parts, axis=0) if parts else np.full(size, math.nan)
     if eps == 0 and (aggregate == 0).any():
         i, j = np.argwhere(aggregate == 0)[0]
-        raise ValueError(f"ln(0): A is 0 for target {i}, observer {j} (counted from 0); choose eps > 0, such as 0.01")
+        raise ValueError(
+            f"ln(0): A is 0 for target {i}, observer {j} (counted from 0); choose eps > 0, such as 0.01"
+        )
     log = np.log(aggregate + eps)
     return PaperTransform(aggregate, log, double_centre(log), eps, reasons)
 
@@ -376,18 +442,25 @@ NOTEBOOK = 1e-5
 
 
 def epsilon_sensitivity(
-    matrices: Mapping[str, npt.ArrayLike], epsilons: Sequence[float] = (1e-6, NOTEBOOK, 1e-4, 1e-3, 1e-2, 1e-1, 1.0)
+    matrices: Mapping[str, npt.ArrayLike],
+    epsilons: Sequence[float] = (1e-6, NOTEBOOK, 1e-4, 1e-3, 1e-2, 1e-1, 1.0),
 ) -> tuple[EpsilonRow, ...]:
-    """Results of the paper's transform for each ε: the log-scale T, and how many diagonal cells are positive.
+    """Results of the paper's transform for each ε: the log-scale T, and how many diagonal cells are
+    positive.
 
-    The last row is of the mean of the scores as they are, which the public notebook centres too, with its ε; it is left
-    out where that mean plus ε is not above 0.
+    The last row is of the mean of the scores as they are, which the public notebook centres too,
+    with its ε; it is left out where that mean plus ε is not above 0.
     """
     found = [(eps, paper_transform(matrices, eps).centred, False) for eps in epsilons]
-    raw = np.mean([np.asarray(matrix, dtype=float) for matrix in matrices.values()], axis=0) + NOTEBOOK
+    raw = (
+        np.mean([np.asarray(matrix, dtype=float) for matrix in matrices.values()], axis=0)
+        + NOTEBOOK
+    )
     if not (raw <= 0).any():
         found.append((NOTEBOOK, double_centre(np.log(raw)), True))
     return tuple(
-        EpsilonRow(eps, float((own := np.diag(centred)).sum() / (len(own) - 1)), int((own > 0).sum()), raw)
+        EpsilonRow(
+            eps, float((own := np.diag(centred)).sum() / (len(own) - 1)), int((own > 0).sum()), raw
+        )
         for eps, centred, raw in found
     )

@@ -1,14 +1,16 @@
-"""Do models answer alike? The closest two models' replies to each item ("Me, Myself, and π", Table 1).
+"""Do models answer alike? The closest two models' replies to each item ("Me, Myself, and π", Table
+1).
 
     selfprobe report logs/alpha logs/beta logs/gamma --embedder sentence-transformers/all-MiniLM-L6-v2
 
-Where replies of different models are alike, another model can be predicted by what all of them say, and a high score
-alone does not show introspection. Paper: mean and variance over items of the largest cosine similarity that two of 11
-models' unconstrained, sampled replies have; what its variances are of is not said (`published.TABLE_1`). Here: the
-same, over the items that all models answered, the others are counted; beside it how alike all pairs of models are, and
-two draws of one model (`repeat`): two models are distinct where they differ more than one model does from itself. A row
-"kth_word, sampled at 1" is of `open_answers`, as the paper's; a row "kth_word" of what a matrix recorded, at the
-task's own temperature and limit.
+Where replies of different models are alike, another model can be predicted by what all of them say,
+and a high score alone does not show introspection. Paper: mean and variance over items of the
+largest cosine similarity that two of 11 models' unconstrained, sampled replies have; what its
+variances are of is not said (`published.TABLE_1`). Here: the same, over the items that all models
+answered, the others are counted; beside it how alike all pairs of models are, and two draws of one
+model (`repeat`): two models are distinct where they differ more than one model does from itself. A
+row "kth_word, sampled at 1" is of `open_answers`, as the paper's; a row "kth_word" of what a matrix
+recorded, at the task's own temperature and limit.
 """
 
 import itertools
@@ -51,21 +53,42 @@ class SimilarityRow:
 
     task: Annotated[str, Heading("task", "Task, and how its replies were sampled.")]
     closest: Annotated[
-        float, Heading("closest two", "Mean cosine similarity of the two models that answer most alike.")
+        float,
+        Heading("closest two", "Mean cosine similarity of the two models that answer most alike."),
     ]
     low: Annotated[float, Heading("from", "Lower end of its 95 % interval, clustered by sample.")]
     high: Annotated[float, Heading("to", "Upper end of its 95 % interval, clustered by sample.")]
-    variance: Annotated[float, Heading("variance", "Variance of the closest similarity over draws.")]
-    pairwise: Annotated[float, Heading("all pairs", "Mean cosine similarity over all pairs of models.")]
-    repeat: Annotated[
-        float, Heading("two draws of one model", "Mean cosine similarity of two successive draws of one model.")
+    variance: Annotated[
+        float, Heading("variance", "Variance of the closest similarity over draws.")
     ]
-    paper: Annotated[float, Heading("paper", "The number that the paper prints, of its own models.")]
-    items: Annotated[int, Heading("items", "Samples to which every model gave a reply without a problem.")]
-    draws: Annotated[int, Heading("draws", "Replies of each model that were compared: one per item, prompt and epoch.")]
-    left_out: Annotated[int, Heading("draws left out", "Draws that some model lacks, such as refusals.")]
+    pairwise: Annotated[
+        float, Heading("all pairs", "Mean cosine similarity over all pairs of models.")
+    ]
+    repeat: Annotated[
+        float,
+        Heading(
+            "two draws of one model", "Mean cosine similarity of two successive draws of one model."
+        ),
+    ]
+    paper: Annotated[
+        float, Heading("paper", "The number that the paper prints, of its own models.")
+    ]
+    items: Annotated[
+        int, Heading("items", "Samples to which every model gave a reply without a problem.")
+    ]
+    draws: Annotated[
+        int,
+        Heading(
+            "draws", "Replies of each model that were compared: one per item, prompt and epoch."
+        ),
+    ]
+    left_out: Annotated[
+        int, Heading("draws left out", "Draws that some model lacks, such as refusals.")
+    ]
     models: Annotated[str, Heading("models", "Models that were compared.", on_page=False)]
-    embedder: Annotated[str, Heading("embedder", "Source of the vectors of the replies.", on_page=False)]
+    embedder: Annotated[
+        str, Heading("embedder", "Source of the vectors of the replies.", on_page=False)
+    ]
 
 
 @dataclass(frozen=True)
@@ -76,7 +99,9 @@ class DrawSimilarity:
     item: Annotated[str, Heading("item", "Id of the sample.")]
     epoch: Annotated[int, Heading("epoch", "Repetition of the sample.")]
     act: Annotated[str, Heading("act", "Prompt that the reply is to.")]
-    closest: Annotated[float, Heading("closest two", "Largest cosine similarity of two models' replies.")]
+    closest: Annotated[
+        float, Heading("closest two", "Largest cosine similarity of two models' replies.")
+    ]
 
 
 @dataclass(frozen=True)
@@ -88,7 +113,8 @@ class Drawn:
     ignored: Mapping[str, str]
     """Log → why it is not used."""
     settings: Sequence[str]
-    """A line for each row with runs of several settings: which of them counts, and how to choose."""
+    """A line for each row with runs of several settings: which of them counts, and how to choose.
+    """
 
 
 def replies_in(paths: Sequence[str]) -> Drawn:
@@ -121,19 +147,27 @@ def replies_of(there: Runs, paths: Sequence[str] = ()) -> Drawn:
             replies_by_task[row][model] = replies
     compared = {task: by_model for task, by_model in replies_by_task.items() if len(by_model) > 1}
     if not compared:
-        seen = "; ".join(f"{task}: {', '.join(by_model)}" for task, by_model in replies_by_task.items())
+        seen = "; ".join(
+            f"{task}: {', '.join(by_model)}" for task, by_model in replies_by_task.items()
+        )
         raise NoLogs(
             f"expected finished logs of two or more models on one of {', '.join([*measures(), OPEN])}"
             f"{' in ' if paths else ''}{', '.join(paths)}; got {seen or 'no finished logs'}{first_of(ignored)}"
         )
-    settings = [f"{row}: {sentence}" for row, sentence in choice.settings.items() if row in compared]
+    settings = [
+        f"{row}: {sentence}" for row, sentence in choice.settings.items() if row in compared
+    ]
     return Drawn(compared, ignored, settings)
 
 
 def _cells(finished_runs: Sequence[Run]) -> dict[Cell, list[Run]]:
-    """(row, target, target) → the target's runs on itself; where there is none, its runs with other observers."""
+    """(row, target, target) → the target's runs on itself; where there is none, its runs with other
+    observers.
+    """
     cells: dict[Cell, list[Run]] = defaultdict(list)
-    own_runs_first = sorted(finished_runs, key=lambda run: target_of(run.header) != run.identity.model)
+    own_runs_first = sorted(
+        finished_runs, key=lambda run: target_of(run.header) != run.identity.model
+    )
     for run in own_runs_first:
         target = target_of(run.header)
         cell = (_row_of(run), target, target)
@@ -154,15 +188,17 @@ def _row_of(run: Run) -> str:
 async def closest_replies(
     models: Mapping[str, Mapping[Place, str]], *, embedder: str
 ) -> tuple[list[Place], Vectors, Vectors]:
-    """The draws that all models have, the similarity of each pair of models there `[draw, pair]`, and that of each
-    model's successive draws of one reply `[model and draw]`."""
+    """The draws that all models have, the similarity of each pair of models there `[draw, pair]`,
+    and that of each model's successive draws of one reply `[model and draw]`.
+    """
     places = sorted(set.intersection(*(set(replies) for replies in models.values())))
     if not places:
         return [], np.empty((0, 0)), np.empty(0)
     texts = [replies[place] for replies in models.values() for place in places]
     vectors = (await embed(texts, model=embedder)).reshape(len(models), len(places), -1)
     similarity_of_pairs = [
-        np.einsum("id,id->i", vectors_a, vectors_b) for vectors_a, vectors_b in itertools.combinations(vectors, 2)
+        np.einsum("id,id->i", vectors_a, vectors_b)
+        for vectors_a, vectors_b in itertools.combinations(vectors, 2)
     ]
     index_of_place = {place: index for index, place in enumerate(places)}
     repeats = []
@@ -190,7 +226,9 @@ async def measure(
         places, similarities, repeats = await closest_replies(replies_by_model, embedder=embedder)
         if not places:
             names = ", ".join(replies_by_model)
-            raise InputError(f"{task}: no item has a good reply of each of {names}; same limit and epochs?")
+            raise InputError(
+                f"{task}: no item has a good reply of each of {names}; same limit and epochs?"
+            )
         closest = similarities.max(axis=1)
         samples = [sample for sample, _, _ in places]
         estimate = clustered_mean(closest, samples, interval="t")
@@ -212,7 +250,10 @@ async def measure(
                 embedder=embedder,
             )
         )
-        draws += [DrawSimilarity(task, *place, float(value)) for place, value in zip(places, closest, strict=True)]
+        draws += [
+            DrawSimilarity(task, *place, float(value))
+            for place, value in zip(places, closest, strict=True)
+        ]
     return rows, draws
 
 
@@ -234,7 +275,9 @@ def _good_replies(run: Run, acts: Sequence[str] | None) -> dict[Place, str]:
 
 
 def draw_diversity(rows: Sequence[SimilarityRow]) -> Picture:
-    """A row a task: the closest two models with an interval, all pairs, two draws of one model, and the paper's."""
+    """A row a task: the closest two models with an interval, all pairs, two draws of one model, and
+    the paper's.
+    """
     return interval_rows(
         "diversity",
         {row.task: _marks(row) for row in rows},
@@ -266,12 +309,16 @@ INTRO = Markup(
 )
 
 
-def diversity_section(runs: Sequence[Run], *, embedder: str) -> tuple[list[Section], dict[str, RowTable]]:
-    """Table 1 as a section and its tables, or why there is none; no section where no task has two models.
+def diversity_section(
+    runs: Sequence[Run], *, embedder: str
+) -> tuple[list[Section], dict[str, RowTable]]:
+    """Table 1 as a section and its tables, or why there is none; no section where no task has two
+    models.
 
     Args:
         runs: Runs of matrix tasks, and of open answers.
-        embedder: Source of vectors of the replies; where it cannot be had, or must be fetched, the section says so.
+        embedder: Source of vectors of the replies; where it cannot be had, or must be fetched, the
+            section says so.
     """
     tables = dict[str, RowTable]()
     try:
@@ -285,10 +332,19 @@ def diversity_section(runs: Sequence[Run], *, embedder: str) -> tuple[list[Secti
         blocks: list[Block] = [f"Not measured: {error}"]
     else:
         table = RowTable(SimilarityRow, rows)
-        tables = {"diversity": table, "diversity-items": RowTable(DrawSimilarity, draws, on_page=False)}
+        tables = {
+            "diversity": table,
+            "diversity-items": RowTable(DrawSimilarity, draws, on_page=False),
+        }
         intro = INTRO.format(embedder=embedder, paper=PI)
         figures = Figures([draw_diversity(rows)])
-        blocks = [intro, Table(rows, table.columns), *drawn.settings, figures, *set_aside(drawn.ignored)]
+        blocks = [
+            intro,
+            Table(rows, table.columns),
+            *drawn.settings,
+            figures,
+            *set_aside(drawn.ignored),
+        ]
     return [Section(TITLE, blocks, name="diversity")], tables
 
 
@@ -304,6 +360,7 @@ def diversity_lines(tables: Mapping[str, RowTable]) -> list[str]:
         return ["Not measured; the page says why."]
     rows: Sequence[SimilarityRow] = tables["diversity"].rows
     lines = [
-        f"{row.task}: closest two {row.closest:.2f} [{row.low:.2f}, {row.high:.2f}] ({row.items} items)" for row in rows
+        f"{row.task}: closest two {row.closest:.2f} [{row.low:.2f}, {row.high:.2f}] ({row.items} items)"
+        for row in rows
     ]
     return [*lines, f"models: {rows[0].models}; embedder: {rows[0].embedder}"]

@@ -1,4 +1,6 @@
-"""Figure 3 of paper 003: how far prediction and gut answer are from the conclusion, by the effort of the reasoning."""
+"""Figure 3 of paper 003: how far prediction and gut answer are from the conclusion, by the effort
+of the reasoning.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -6,7 +8,15 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from selfprobe.errors import InputError
-from selfprobe.logs import Run, effort_of, first_of, informed_of, item_decisions, read_best, target_of
+from selfprobe.logs import (
+    Run,
+    effort_of,
+    first_of,
+    informed_of,
+    item_decisions,
+    read_best,
+    target_of,
+)
 from selfprobe.page import Figures, Heading, Picture, RowTable, Section, set_aside, shown
 from selfprobe.page.plots import curves, cut_name
 from selfprobe.scorers.dilemma import dilemma_estimates, dilemmas_of, infinite_kl
@@ -25,8 +35,8 @@ TASK = "ethical_dilemma"
 class EffortPoint:
     """Divergence by effort of the reasoning.
 
-    A run of the dilemma task. Divergences are the paper's, in nats: of each dilemma's means, as they are. Means are
-    over the dilemmas at which both are finite.
+    A run of the dilemma task. Divergences are the paper's, in nats: of each dilemma's means, as
+    they are. Means are over the dilemmas at which both are finite.
     """
 
     target: Annotated[str, Heading("target", "Model whose conclusions are predicted.")]
@@ -34,28 +44,40 @@ class EffortPoint:
     effort: Annotated[str, Heading("effort", "Effort of the reasoning that was asked for.")]
     dataset_sha256: Annotated[str, Heading("data set", "Hash of the data set.", on_page=False)]
     kl_predicted: Annotated[
-        Estimate, Heading("KL(p‖p′)", "How far the prediction is from the conclusions, in nats; 0 is the same.")
+        Estimate,
+        Heading(
+            "KL(p‖p′)", "How far the prediction is from the conclusions, in nats; 0 is the same."
+        ),
     ]
     kl_direct: Annotated[
-        Estimate, Heading("KL(p‖p*)", "How far the answer without reasoning is from the conclusions, in nats.")
+        Estimate,
+        Heading(
+            "KL(p‖p*)", "How far the answer without reasoning is from the conclusions, in nats."
+        ),
     ]
     kl_gain: Annotated[
         Estimate,
-        Heading("gut answer minus prediction", "KL(p‖p*) less KL(p‖p′) of the same dilemma: above 0 it is nearer."),
+        Heading(
+            "gut answer minus prediction",
+            "KL(p‖p*) less KL(p‖p′) of the same dilemma: above 0 it is nearer.",
+        ),
     ]
-    infinite: Annotated[int, Heading("infinite", "Dilemmas whose divergence is infinite; they are left out.")]
+    infinite: Annotated[
+        int, Heading("infinite", "Dilemmas whose divergence is infinite; they are left out.")
+    ]
     log: Annotated[str, Heading("log", "Address of the log.", on_page=False)]
 
 
 def effort_points(runs: Sequence[Run]) -> tuple[list[EffortPoint], dict[str, str]]:
-    """A point for each models and effort of ethical_dilemma's finished runs, of one setting (`cells.choose_setting`).
+    """A point for each models and effort of ethical_dilemma's finished runs, of one setting
+    (`cells.choose_setting`).
 
     Args:
         runs: Runs of this task, and of others.
 
     Returns:
-        The points, and why runs are set aside that are of another setting, cannot be read or have no scored dilemma, by
-        log.
+        The points, and why runs are set aside that are of another setting, cannot be read or have
+        no scored dilemma, by log.
 
     Raises:
         InputError: There is no such run.
@@ -63,18 +85,24 @@ def effort_points(runs: Sequence[Run]) -> tuple[list[EffortPoint], dict[str, str
     choice = _chosen(runs)
     points = list[EffortPoint]()
     ignored = dict(choice.aside)
-    ordered_runs = sorted(choice.runs.items(), key=lambda entry: (*entry[0][:3], EFFORTS.index(entry[0][3])))
+    ordered_runs = sorted(
+        choice.runs.items(), key=lambda entry: (*entry[0][:3], EFFORTS.index(entry[0][3]))
+    )
     for _, run in ordered_runs:
         point = read_best(run, _point, ignored)
         if point is not None:
             points.append(point)
     if not points:
-        raise InputError(f"no finished run of ethical_dilemma among {len(runs)} logs{first_of(ignored)}")
+        raise InputError(
+            f"no finished run of ethical_dilemma among {len(runs)} logs{first_of(ignored)}"
+        )
     return points, ignored
 
 
 def sweeps(runs: Sequence[Run]) -> list[Run]:
-    """The runs of those models that ran ethical_dilemma at two efforts or more: what there is a curve of."""
+    """The runs of those models that ran ethical_dilemma at two efforts or more: what there is a
+    curve of.
+    """
     effort_counts = Counter(cell[:3] for cell in _chosen(runs).runs)
     swept_runs = list[Run]()
     for cell, cell_runs in _cells(runs).items():
@@ -92,7 +120,12 @@ def _cells(runs: Sequence[Run]) -> dict[Cell, list[Run]]:
     cells: dict[Cell, list[Run]] = {}
     for run in runs:
         if run.identity.task == TASK and run.finished and not informed_of(run.header):
-            cell = (TASK, target_of(run.header), run.identity.model, effort_of(run.header) or EFFORTS[0])
+            cell = (
+                TASK,
+                target_of(run.header),
+                run.identity.model,
+                effort_of(run.header) or EFFORTS[0],
+            )
             cells.setdefault(cell, []).append(run)
     return cells
 
@@ -105,7 +138,9 @@ def _point(run: Run) -> EffortPoint:
     if means and "kl_gain" not in means:
         raise InputError(f"{run.log}: KL is infinite at every dilemma, so there is nothing to draw")
     if not means:
-        raise InputError(f"{run.log}: no dilemma is scored, so there is nothing to draw; see its unscored reasons")
+        raise InputError(
+            f"{run.log}: no dilemma is scored, so there is nothing to draw; see its unscored reasons"
+        )
     return EffortPoint(
         target=target_of(run.header),
         observer=run.identity.model,
@@ -126,7 +161,9 @@ def effort_pictures(points: Sequence[EffortPoint]) -> list[Picture]:
     pairs = list(dict.fromkeys((point.target, point.observer) for point in points))
     pictures = []
     for number, (target, observer) in enumerate(pairs, start=1):
-        pair_points = [point for point in points if (point.target, point.observer) == (target, observer)]
+        pair_points = [
+            point for point in points if (point.target, point.observer) == (target, observer)
+        ]
         places = [float(efforts.index(point.effort)) for point in pair_points]
         pair_name = target if target == observer else f"{observer} on {target}"
         picture = curves(
@@ -154,7 +191,9 @@ def _point_text(point: EffortPoint) -> str:
 
 
 def effort_sections(runs: Sequence[Run]) -> tuple[list[Section], dict[str, RowTable]]:
-    """Figure 3 and its table, where a model ran ethical_dilemma at several efforts; or why it cannot be drawn."""
+    """Figure 3 and its table, where a model ran ethical_dilemma at several efforts; or why it
+    cannot be drawn.
+    """
     swept_runs = sweeps(runs)
     if not swept_runs:
         return [], {}
@@ -164,4 +203,6 @@ def effort_sections(runs: Sequence[Run]) -> tuple[list[Section], dict[str, RowTa
     except InputError as error:
         return [Section(title, [f"Not drawn: {error}."], name="effort", menu="effort")], {}
     blocks = [Figures(effort_pictures(points)), *set_aside(ignored)]
-    return [Section(title, blocks, name="effort", menu="effort")], {"effort": RowTable(EffortPoint, points)}
+    return [Section(title, blocks, name="effort", menu="effort")], {
+        "effort": RowTable(EffortPoint, points)
+    }

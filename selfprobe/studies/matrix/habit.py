@@ -1,14 +1,16 @@
 """Split of a score into knowledge of this item and knowledge of a habit.
 
-Who begins every answer with "The" and says "The" knows a habit. The habit of a cell is what the same answers get
-against the same target's acts at *other* items: a join that costs no call. A habit may hang on what kind of question it
-is, so pairs are drawn among all items and among those that are alike in something that can be seen
-(`groups`); where a target's own habit is largest, that one is taken off, from all observers of it. The
-item-specific score is what is left. With h_ij the grade of the answer at item i against the act at item j, an item's is
+Who begins every answer with "The" and says "The" knows a habit. The habit of a cell is what the
+same answers get against the same target's acts at *other* items: a join that costs no call. A habit
+may hang on what kind of question it is, so pairs are drawn among all items and among those that are
+alike in something that can be seen (`groups`); where a target's own habit is largest, that one is
+taken off, from all observers of it. The item-specific score is what is left. With h_ij the grade of
+the answer at item i against the act at item j, an item's is
 
     h_ii - mean over j of h_ij - mean over j of h_ji + mean of all such pairs
 
-whose mean is score minus habit, and whose spread over items is that of the difference (both sides of a pair are drawn).
+whose mean is score minus habit, and whose spread over items is that of the difference (both sides
+of a pair are drawn).
 """
 
 import operator
@@ -26,8 +28,9 @@ from selfprobe.studies.matrix.table import TaskMatrix
 from selfprobe.text.parse import normalise, words
 
 SMALLEST = 4
-"""Smallest number of items of a group; smaller ones are put together, and what hangs on them is then no habit that is
-seen."""
+"""Smallest number of items of a group; smaller ones are put together, and what hangs on them is
+then no habit that is seen.
+"""
 ALL = "all items"
 LENGTHS = 5
 A_TOPIC = 25
@@ -35,7 +38,8 @@ A_TOPIC = 25
 
 
 def groups(texts: pd.Series, kinds: pd.Series) -> Mapping[str, pd.Series]:
-    """Name of what is seen → item → group. The first is `ALL`, one group; those that part nothing are left out.
+    """Name of what is seen → item → group. The first is `ALL`, one group; those that part nothing
+    are left out.
 
     Args:
         texts: Item → its text.
@@ -44,7 +48,9 @@ def groups(texts: pd.Series, kinds: pd.Series) -> Mapping[str, pd.Series]:
     seen = {"kind": kinds.reindex(texts.index).fillna("").astype(str)}
     seen["first word"] = texts.map(lambda text: normalise(next(iter(words(text)), "")))
     seen["punctuation"] = texts.map(lambda text: "".join(sorted(set(re.findall(r"[^\w\s]", text)))))
-    seen["last sign"] = texts.map(lambda text: text.strip()[-1:] if re.search(r"[^\w\s]\s*$", text) else "")
+    seen["last sign"] = texts.map(
+        lambda text: text.strip()[-1:] if re.search(r"[^\w\s]\s*$", text) else ""
+    )
     counts = texts.map(lambda text: len(text.split()))
     if counts.nunique() > 1:
         seen["length"] = pd.qcut(counts, LENGTHS, labels=False, duplicates="drop").astype(str)
@@ -60,7 +66,11 @@ def _joined(group: pd.Series) -> pd.Series:
     sizes = group.map(group.value_counts())
     out = group.where(sizes >= SMALLEST, "(others)")
     rest = out == "(others)"
-    return out.where(~rest, out[~rest].mode()[0]) if 0 < rest.sum() < SMALLEST and not rest.all() else out
+    return (
+        out.where(~rest, out[~rest].mode()[0])
+        if 0 < rest.sum() < SMALLEST and not rest.all()
+        else out
+    )
 
 
 def _topics(texts: pd.Series) -> pd.Series:
@@ -89,13 +99,17 @@ class Specific:
     """Result of `item_specific`."""
 
     scores: FloatArray
-    """[target, observer, item]; NaN where unscored. The score itself where nothing could be taken off."""
+    """[target, observer, item]; NaN where unscored. The score itself where nothing could be taken
+    off.
+    """
     habit: FloatArray
     """[target, observer]: what the same answers get elsewhere; NaN where it cannot be told."""
     taken_off: str
     """Description of what was taken off; empty where nothing was."""
     by: tuple[Mapping[str, float], ...] = ()
-    """Each model's habit on itself by what the items have in common; the largest is what was taken off."""
+    """Each model's habit on itself by what the items have in common; the largest is what was taken
+    off.
+    """
 
     def of(self, models: Sequence[int]) -> "Specific":
         """The same result for these models alone, by their places."""
@@ -105,7 +119,10 @@ class Specific:
 
 
 def item_specific(
-    rows: pd.DataFrame, matrix: TaskMatrix, measure: Measure, alike: Mapping[str, pd.Series] | None = None
+    rows: pd.DataFrame,
+    matrix: TaskMatrix,
+    measure: Measure,
+    alike: Mapping[str, pd.Series] | None = None,
 ) -> Specific:
     """The item-specific scores of a matrix.
 
@@ -122,13 +139,19 @@ def item_specific(
         taken_off += f" that are alike (in {', '.join(list(alike)[1:])}, where that takes off more)"
     paired = (rows.value.notna() & rows.truth.notna() & rows.said.notna()).to_numpy()
     if measure.item_scores is not None:
-        if rows.empty or not set(rows.key) <= set(measure.sides):  # empty where every cell is a hole
+        if rows.empty or not set(rows.key) <= set(
+            measure.sides
+        ):  # empty where every cell is a hole
             return Specific(matrix.scores, np.full(hidden.shape[:2], np.nan), "")
         found = _shifted(rows, matrix, measure, _kinds(alike, matrix))
     elif paired.any():
         found = _by_pairs(rows, paired, matrix, measure, alike)
     elif rows.floor.notna().any():
-        off = rows.assign(value=rows.value - rows.floor).groupby([*CELL, "item"])[["value", "floor"]].mean()
+        off = (
+            rows.assign(value=rows.value - rows.floor)
+            .groupby([*CELL, "item"])[["value", "floor"]]
+            .mean()
+        )
         found = Specific(_grid(off.value, matrix), _nanmean(_grid(off.floor, matrix)), "")
         taken_off = "what an unrelated reply reaches"
     else:
@@ -137,7 +160,9 @@ def item_specific(
 
 
 def _kinds(alike: Mapping[str, pd.Series], matrix: TaskMatrix) -> pd.Series:
-    """Group of each item by the data set's kinds, for a task whose pairs are drawn among one sort of groups."""
+    """Group of each item by the data set's kinds, for a task whose pairs are drawn among one sort
+    of groups.
+    """
     kind = alike.get("kind", alike[ALL])
     return kind.reindex(matrix.items).fillna("").astype(str)
 
@@ -174,8 +199,13 @@ def _by_pairs(
     counts = np.zeros(size)
     for key in range(len(keys)):
         of_key = np.flatnonzero(key_codes == key)
-        graded = None if measure.right is operator.eq else _graded(words, said[of_key], truth[of_key], measure)
-        # Equal words are counted in all cells of a target at once; other rules take a table of all pairs in a cell.
+        graded = (
+            None
+            if measure.right is operator.eq
+            else _graded(words, said[of_key], truth[of_key], measure)
+        )
+        # Equal words are counted in all cells of a target at once; other rules take a table of all
+        # pairs in a cell.
         for at in _blocks(of_key, target if graded is None else cells):
             cell_items = observer[at] * len(item_names) + items[at]
             place = cells[at] * len(item_names) + items[at]
@@ -184,13 +214,20 @@ def _by_pairs(
                 cell_kinds = observer[at] * (kind.max() + 1) + kind[items[at]]
                 alike_at = _Alike(said[at], truth[at], cell_items, cell_kinds)
                 pairs = alike_at.matched() if graded is None else alike_at.graded(graded)
-                for total, part in zip(sums[name], _without_habit(*pairs, cell_kinds, value[at]), strict=True):
+                for total, part in zip(
+                    sums[name], _without_habit(*pairs, cell_kinds, value[at]), strict=True
+                ):
                     np.add.at(total, place, part)
     shape = matrix.scores.shape
     with np.errstate(invalid="ignore"):  # a place without a decision: NaN
         grids = {name: (specific / counts).reshape(shape) for name, (specific, _) in sums.items()}
-        habits = {name: _nanmean((habit / counts).reshape(shape)) for name, (_, habit) in sums.items()}
-    own_habits = [{name: float(habit[i, i]) for name, habit in habits.items()} for i in range(len(matrix.models))]
+        habits = {
+            name: _nanmean((habit / counts).reshape(shape)) for name, (_, habit) in sums.items()
+        }
+    own_habits = [
+        {name: float(habit[i, i]) for name, habit in habits.items()}
+        for i in range(len(matrix.models))
+    ]
     scores, taken = grids[ALL].copy(), habits[ALL].copy()
     for i, own_habit in enumerate(own_habits):
         known_habits = {name: value for name, value in own_habit.items() if not np.isnan(value)}
@@ -211,7 +248,9 @@ def _blocks(rows: Codes, codes: Codes) -> list[Codes]:
     return np.split(order, np.flatnonzero(np.diff(codes[order])) + 1)
 
 
-def _graded(words: pd.Index, said: npt.NDArray[np.intp], truth: npt.NDArray[np.intp], measure: Measure) -> FloatArray:
+def _graded(
+    words: pd.Index, said: npt.NDArray[np.intp], truth: npt.NDArray[np.intp], measure: Measure
+) -> FloatArray:
     table = np.zeros((len(words), len(words)))
     for i in np.unique(said):
         for j in np.unique(truth):
@@ -231,13 +270,17 @@ class _Alike:
     """Groups of each cell's items; pairs are drawn within them."""
 
     def graded(self, table: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Sum of grades of each answer elsewhere, of each act by answers elsewhere, and the number of such pairs."""
+        """Sum of grades of each answer elsewhere, of each act by answers elsewhere, and the number
+        of such pairs.
+        """
         other = (self.items[:, None] != self.items) & (self.kinds[:, None] == self.kinds)
         kept = table[self.said[:, None], self.truth] * other
         return kept.sum(axis=1), kept.sum(axis=0), other.sum(axis=1)
 
     def matched(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Sums like `graded` where an answer is right if it equals the act: counts, without all pairs."""
+        """Sums like `graded` where an answer is right if it equals the act: counts, without all
+        pairs.
+        """
         pairs = _times(self.kinds, self.kinds) - _times(self.items, self.items)
         return self._elsewhere(self.said, self.truth), self._elsewhere(self.truth, self.said), pairs
 
@@ -251,7 +294,10 @@ class _Alike:
 def _times(codes: Codes, among: Codes) -> FloatArray:
     """Number of times each of `codes` is in `among`."""
     ordered = np.sort(among)
-    return np.asarray(np.searchsorted(ordered, codes, "right") - np.searchsorted(ordered, codes, "left"), dtype=float)
+    return np.asarray(
+        np.searchsorted(ordered, codes, "right") - np.searchsorted(ordered, codes, "left"),
+        dtype=float,
+    )
 
 
 def _without_habit(
@@ -282,7 +328,9 @@ def _shifted(rows: pd.DataFrame, matrix: TaskMatrix, measure: Measure, kind: pd.
         habit, count = habit + grid, count + known
         met[:, :, order] += grid
         count_met[:, :, order] += known
-    habit, met = (total / np.maximum(times, 1) for total, times in ((habit, count), (met, count_met)))
+    habit, met = (
+        total / np.maximum(times, 1) for total, times in ((habit, count), (met, count_met))
+    )
     of_kind = np.zeros(shape)
     for one in pd.unique(kind):
         here = (kind == one).to_numpy()
@@ -291,7 +339,9 @@ def _shifted(rows: pd.DataFrame, matrix: TaskMatrix, measure: Measure, kind: pd.
 
 
 def _orders(kind: pd.Series, rng: np.random.Generator, count: int) -> list[npt.NDArray[np.intp]]:
-    """Orders of the items that put none in its own place, within kinds (one alone in its kind stays)."""
+    """Orders of the items that put none in its own place, within kinds (one alone in its kind
+    stays).
+    """
     orders = [np.arange(len(kind)) for _ in range(count)]
     for one in pd.unique(kind):
         places = rng.permutation(np.flatnonzero(kind == one))

@@ -61,7 +61,9 @@ class TaskAnalysis:
     cluster: npt.NDArray[np.intp]
     """[item]: the number of the cluster that it counts with."""
     cells: pd.DataFrame
-    """One row a cell: target, observer, value, low, high, n (items), unscored (share), reasoned, hole."""
+    """One row a cell: target, observer, value, low, high, n (items), unscored (share), reasoned,
+    hole.
+    """
     chance: float
     """Score of a blind guess; NaN where there is no such thing."""
     advantage: SelfAdvantage | None
@@ -72,19 +74,26 @@ class TaskAnalysis:
     complete: Estimate
     """T over the items that every cell scored."""
     worst: tuple[float, float]
-    """T if all that is missing spoke against it, and if all spoke for it; NaN where scores are not in [0, 1]."""
+    """T if all that is missing spoke against it, and if all spoke for it; NaN where scores are not
+    in [0, 1].
+    """
     permutation: Permutation
     """Permutation test of the item-specific scores' observers, all models together."""
     centred: FloatArray
-    """Double-centred means of the item-specific scores of the complete models, [target, observer]."""
+    """Double-centred means of the item-specific scores of the complete models, [target, observer].
+    """
     taken_off: str
-    """Description of what was taken off a score to have the item-specific one; empty where nothing could be."""
+    """Description of what was taken off a score to have the item-specific one; empty where nothing
+    could be.
+    """
     rows: tuple[ModelRow, ...]
     """Claims about each model, on its row; empty with fewer than three models."""
     rows_p_holm: tuple[float, ...]
     """p of the rows, Holm-adjusted over all models of all tasks: below .05 a model is named."""
     informed: tuple[InformedObserver, ...]
-    """The observers that were told of their target; the closest one to each model is among its baselines."""
+    """The observers that were told of their target; the closest one to each model is among its
+    baselines.
+    """
     without: Mapping[str, str]
     """Baseline that the task does not have → why."""
     test: ModelsTest | None
@@ -110,12 +119,18 @@ def analyse(results: Results, *, rng: np.random.Generator) -> Analysis:
     matrices = [matrix_of(results, task) for task in sorted(set(results.cells.task))]
     matrices = [matrix for matrix in matrices if len(matrix.models) > 1]
     tests = sum(size for matrix in matrices if (size := len(complete_models(matrix))) >= FEWEST)
-    streams = dict(zip(measures(), rng.spawn(len(measures())), strict=True))  # no task moves another's resamples
-    return Analysis(tuple(_judged([_task(results, m, tests, streams[m.task]) for m in matrices], results)))
+    streams = dict(
+        zip(measures(), rng.spawn(len(measures())), strict=True)
+    )  # no task moves another's resamples
+    return Analysis(
+        tuple(_judged([_task(results, m, tests, streams[m.task]) for m in matrices], results))
+    )
 
 
 def _judged(tasks: Sequence[TaskAnalysis], results: Results) -> list[TaskAnalysis]:
-    """Analyses with p corrected over all tasks, for T and, over all their models too, for the names."""
+    """Analyses with p corrected over all tasks, for T and, over all their models too, for the
+    names.
+    """
     totals = holm([task.p for task in tasks]).tolist() if tasks else []
     family = iter(holm([row.p for task in tasks for row in task.rows]).tolist())
     rows_of_tasks = [row for task in tasks for row in task.rows]
@@ -125,7 +140,11 @@ def _judged(tasks: Sequence[TaskAnalysis], results: Results) -> list[TaskAnalysi
         facts = _facts(task)
         claims = matrix_claims(facts, family=rows_of_tasks)
         relatives = relative_notes(facts)
-        judged.append(replace(task, p_holm=float(p_total), rows_p_holm=p_rows, claims=claims, relatives=relatives))
+        judged.append(
+            replace(
+                task, p_holm=float(p_total), rows_p_holm=p_rows, claims=claims, relatives=relatives
+            )
+        )
     return judged
 
 
@@ -147,14 +166,18 @@ def _facts(task: TaskAnalysis) -> MatrixFacts:
 
 def _holes_of(model: str, task: TaskAnalysis) -> str:
     """The first hole of a model's cells, with its reason."""
-    empty = dict.fromkeys(sorted(unscored_cells(task.matrix)), "nothing was scored") | dict(task.matrix.holes)
+    empty = dict.fromkeys(sorted(unscored_cells(task.matrix)), "nothing was scored") | dict(
+        task.matrix.holes
+    )
     for (target, observer), reason in empty.items():
         if model in (target, observer):
             return f"{target} seen by {observer}: {shorten(reason, 120, placeholder='…')}"
     return "its cells have no score"
 
 
-def _task(results: Results, matrix: TaskMatrix, tests: int, rng: np.random.Generator) -> TaskAnalysis:
+def _task(
+    results: Results, matrix: TaskMatrix, tests: int, rng: np.random.Generator
+) -> TaskAnalysis:
     """The numbers of a task; its claims are made when all tasks are known (`_judged`)."""
     busy.set_stage(f"{matrix.task}: statistics")
     models = complete_models(matrix)
@@ -174,7 +197,11 @@ def _task(results: Results, matrix: TaskMatrix, tests: int, rng: np.random.Gener
     rows, graded = counted_rows(results, matrix), measures()[matrix.task].graded
     specific = item_specific(rows, matrix, measures()[matrix.task], alike).of(at)
     specific = replace(specific, scores=cluster_means(specific.scores, cluster))
-    total = total_of(specific.scores, models) if enough else undefined("fewer than two models are complete")
+    total = (
+        total_of(specific.scores, models)
+        if enough
+        else undefined("fewer than two models are complete")
+    )
     shuffled = Permutation(float("nan"), 0, True)
     centred = np.full((len(models),) * 2, np.nan)
     if enough and total.n:
@@ -195,7 +222,9 @@ def _task(results: Results, matrix: TaskMatrix, tests: int, rng: np.random.Gener
         advantage=advantage,
         capability=capability_control(scores, rng=rng, resamples=RESAMPLES) if enough else None,
         total=total,
-        complete=total_of(scores[:, :, ~np.isnan(scores).any(axis=(0, 1))], models) if enough else total,
+        complete=total_of(scores[:, :, ~np.isnan(scores).any(axis=(0, 1))], models)
+        if enough
+        else total,
         worst=total_bounds(scores) if enough else (float("nan"),) * 2,
         permutation=shuffled,
         centred=centred,
@@ -223,9 +252,13 @@ def _task(results: Results, matrix: TaskMatrix, tests: int, rng: np.random.Gener
 
 
 def alike_items(results: Results, matrix: TaskMatrix) -> Mapping[str, pd.Series]:
-    """Groups of the items in the matrix's order, by kind, and by text only where the text can tell the truth."""
+    """Groups of the items in the matrix's order, by kind, and by text only where the text can tell
+    the truth.
+    """
     asked = _asked(results, matrix)
-    texts = asked.input.fillna("") if measures()[matrix.task].text_tells else pd.Series("", asked.index)
+    texts = (
+        asked.input.fillna("") if measures()[matrix.task].text_tells else pd.Series("", asked.index)
+    )
     return groups(texts, asked.kind)
 
 
@@ -248,13 +281,17 @@ def unit_of(cluster: npt.NDArray[np.intp]) -> str:
 
 
 def cluster_means(x: FloatArray, cluster: npt.NDArray[np.intp]) -> FloatArray:
-    """Scores [..., item] averaged to [..., cluster], so that items of one template are one unit of all statistics."""
+    """Scores [..., item] averaged to [..., cluster], so that items of one template are one unit of
+    all statistics.
+    """
     if len(set(cluster)) == x.shape[-1]:
         return x
     member = (cluster[:, None] == np.arange(cluster.max() + 1)).astype(float)
     known = ~np.isnan(x)
     counts = known.astype(float) @ member
-    return np.asarray(np.where(counts > 0, np.where(known, x, 0.0) @ member / np.maximum(counts, 1), np.nan))
+    return np.asarray(
+        np.where(counts > 0, np.where(known, x, 0.0) @ member / np.maximum(counts, 1), np.nan)
+    )
 
 
 def complete_models(matrix: TaskMatrix) -> list[str]:
@@ -276,7 +313,9 @@ def unscored_cells(matrix: TaskMatrix) -> set[tuple[str, str]]:
 def _paper_test(advantage: SelfAdvantage) -> ModelsTest:
     means = advantage.means
     off = ~np.eye(len(means), dtype=bool)
-    return wilcoxon_models(np.diag(means), [float(row[keep].mean()) for row, keep in zip(means, off, strict=True)])
+    return wilcoxon_models(
+        np.diag(means), [float(row[keep].mean()) for row, keep in zip(means, off, strict=True)]
+    )
 
 
 def _cells(results: Results, matrix: TaskMatrix, cluster: npt.NDArray[np.intp]) -> pd.DataFrame:

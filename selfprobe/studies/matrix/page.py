@@ -1,4 +1,6 @@
-"""The page of a matrix: its answer, the claims behind it, the paper's tables and figures, and its tables."""
+"""The page of a matrix: its answer, the claims behind it, the paper's tables and figures, and its
+tables.
+"""
 
 import io
 import math
@@ -39,7 +41,13 @@ from selfprobe.page.numerals import number, percent, signed_number
 from selfprobe.page.plots import Scale, cut_name, interval_rows, model_names
 from selfprobe.stats.claim import Claim, Verdict, strongest_claims
 from selfprobe.stats.estimate import Estimate, undefined
-from selfprobe.studies.matrix.diversity import OPEN, TITLE, diversity_lines, diversity_section, not_measured
+from selfprobe.studies.matrix.diversity import (
+    OPEN,
+    TITLE,
+    diversity_lines,
+    diversity_section,
+    not_measured,
+)
 from selfprobe.studies.matrix.effort import effort_sections
 from selfprobe.studies.matrix.numbers import Analysis, TaskAnalysis, analyse
 from selfprobe.studies.matrix.reproduction import paper_sections, paper_tables, reproduce
@@ -95,13 +103,16 @@ def matrix_page(logs: Sequence[str], *, embedder: str | None = DEFAULT_EMBEDDER)
     return runs_page(runs(logs), logs, embedder=embedder)
 
 
-def runs_page(matrix_runs: Runs, paths: Sequence[str] = (), *, embedder: str | None = DEFAULT_EMBEDDER) -> Page:
+def runs_page(
+    matrix_runs: Runs, paths: Sequence[str] = (), *, embedder: str | None = DEFAULT_EMBEDDER
+) -> Page:
     """The page of the matrices of these runs; with several models also how alike their replies are.
 
     Args:
         matrix_runs: Runs of matrix tasks, and of open answers.
         paths: Paths that were searched, for messages.
-        embedder: Source of vectors of the replies; None: the default one, for at most `EMBEDDED_SAMPLES` samples.
+        embedder: Source of vectors of the replies; None: the default one, for at most
+            `EMBEDDED_SAMPLES` samples.
 
     Raises:
         NoLogs: There is no log of a matrix task among them.
@@ -118,12 +129,16 @@ def runs_page(matrix_runs: Runs, paths: Sequence[str] = (), *, embedder: str | N
     ignored = {log: reason for log, reason in results.ignored.items() if log not in open_logs}
     results = replace(results, ignored=ignored)
     similarity_logs = {*_logs_of_cells(results), *open_logs}
-    sections, tables = _similarity([run for run in results.runs if run.log in similarity_logs], embedder)
+    sections, tables = _similarity(
+        [run for run in results.runs if run.log in similarity_logs], embedder
+    )
     page = results_page(results, analyse(results, rng=np.random.default_rng(0)), paper=sections)
     return replace(page, tables={**page.tables, **tables})
 
 
-def _similarity(similarity_runs: Sequence[Run], embedder: str | None) -> tuple[list[Section], dict[str, RowTable]]:
+def _similarity(
+    similarity_runs: Sequence[Run], embedder: str | None
+) -> tuple[list[Section], dict[str, RowTable]]:
     sample_count = sum(run.planned_samples for run in similarity_runs if run.header.results)
     if embedder is None and sample_count > EMBEDDED_SAMPLES:
         return [not_measured(sample_count)], {}
@@ -134,7 +149,11 @@ def _logs_of_cells(results: Results) -> list[str]:
     """The logs of cells that are no holes."""
     holes = left_out_of(results.cells)
     cells = results.cells[~results.cells.joined.astype(bool)]
-    return [cell.log for cell in cells.itertuples() if (cell.task, cell.target, cell.observer) not in holes]
+    return [
+        cell.log
+        for cell in cells.itertuples()
+        if (cell.task, cell.target, cell.observer) not in holes
+    ]
 
 
 def results_page(results: Results, analysis: Analysis, *, paper: Sequence[Block] = ()) -> Page:
@@ -151,7 +170,10 @@ def results_page(results: Results, analysis: Analysis, *, paper: Sequence[Block]
     efforts, effort_tables = effort_sections(results.runs)
     reproduction = reproduce(results, rng=np.random.default_rng(0))
     models = _models_of(results)
-    names = {model: name.replace(" ", "\N{NO-BREAK SPACE}") for model, name in model_names(models).items()}
+    names = {
+        model: name.replace(" ", "\N{NO-BREAK SPACE}")
+        for model, name in model_names(models).items()
+    }
     subjects = strongest_subjects(matrix_subjects(analysis, own_rows, names))
     tasks = list(dict.fromkeys(subject.task for subject in subjects))
     has_several_tasks = len(tasks) > 1
@@ -168,15 +190,21 @@ def results_page(results: Results, analysis: Analysis, *, paper: Sequence[Block]
         table=first_table(first_rows[:ROWS], scale, has_several_tasks=has_several_tasks),
         tables=tables,
         method=_method(results, analysis, axes),
-        notes={subject.page_claim(has_several_tasks).subject: subject.relatives for subject in subjects},
+        notes={
+            subject.page_claim(has_several_tasks).subject: subject.relatives for subject in subjects
+        },
         paper=[*paper_sections(reproduction), *_task_by_task_section(analysis), *paper, *efforts],
         cells=[block for task in analysis.tasks for block in task_figures(task)],
-        groups={task: [subject.claim for subject in subjects if subject.task == task] for task in tasks},
+        groups={
+            task: [subject.claim for subject in subjects if subject.task == task] for task in tasks
+        },
     )
     why, *further_sections = page.sections
     lone_blocks = [escape(clean(line)) for line in lone_lines]  # a command keeps its models' names
     relative_blocks = [escape(clean(_renamed(line, names))) for line in _relative_lines(analysis)]
-    why = replace(why, blocks=[*results.settings.values(), *why.blocks, *relative_blocks, *lone_blocks])
+    why = replace(
+        why, blocks=[*results.settings.values(), *why.blocks, *relative_blocks, *lone_blocks]
+    )
     sections = [why, *further_sections, _runs_section(results)]
     notes = [
         *_remarks(results),
@@ -188,7 +216,11 @@ def results_page(results: Results, analysis: Analysis, *, paper: Sequence[Block]
         *frame_lines(results, {task.task for task in analysis.tasks}),
         *informed_lines(informed, analysis),
     ]
-    file_tables = {"runs": RowTable(RunRow, run_rows(results.cells)), **paper_tables(reproduction), **effort_tables}
+    file_tables = {
+        "runs": RowTable(RunRow, run_rows(results.cells)),
+        **paper_tables(reproduction),
+        **effort_tables,
+    }
     return replace(
         page,
         sections=sections,
@@ -245,7 +277,8 @@ class MatrixSubject:
     competitors: Mapping[str, Estimate]
     """Name of the competitor in the picture → its score on the model."""
     closest: str
-    """The strongest competitor with its score, as in the sentence; "" where nothing was compared."""
+    """The strongest competitor with its score, as in the sentence; "" where nothing was compared.
+    """
     above_closest: float
     """Score on itself less the strongest competitor's."""
     relatives: Sequence[str] = ()
@@ -258,7 +291,9 @@ class MatrixSubject:
         return replace(self.claim, subject=f"{self.claim.subject} in {self.task}")
 
 
-def matrix_subjects(analysis: Analysis, own_rows: Sequence[OwnScore], names: Mapping[str, str]) -> list[MatrixSubject]:
+def matrix_subjects(
+    analysis: Analysis, own_rows: Sequence[OwnScore], names: Mapping[str, str]
+) -> list[MatrixSubject]:
     """Every model of every task, those that no other one was compared with too.
 
     Args:
@@ -299,13 +334,19 @@ def _subject(
     task: TaskAnalysis, model: str, row: ModelRow | None, claim: Claim, names: Mapping[str, str]
 ) -> MatrixSubject:
     estimate_by_cell = {
-        (cell.target, cell.observer): Estimate(cell.value, cell.low, cell.high, cell.n, "item", reason=cell.reason)
+        (cell.target, cell.observer): Estimate(
+            cell.value, cell.low, cell.high, cell.n, "item", reason=cell.reason
+        )
         for cell in task.cells.itertuples()
         if cell.target == model
     }
     score = row.score if row else estimate_by_cell[model, model]
-    others = {other: estimate_by_cell[model, other] for other in task.matrix.models if other != model}
-    scored_others = {other: estimate for other, estimate in others.items() if not math.isnan(estimate.value)}
+    others = {
+        other: estimate_by_cell[model, other] for other in task.matrix.models if other != model
+    }
+    scored_others = {
+        other: estimate for other, estimate in others.items() if not math.isnan(estimate.value)
+    }
     rival = max(scored_others, key=lambda other: scored_others[other].value, default=None)
     competitors = {COMPETITOR_LABELS["above_observers"]: scored_others[rival]} if rival else {}
     if row and not math.isnan(row.guess.value):
@@ -317,7 +358,14 @@ def _subject(
         known = competitors.get(label)
         if known is None or abs(known.value - reached) > 0.005:
             competitors[label] = undefined("no interval", n=score.n, value=reached)
-        return MatrixSubject(task.task, claim, score, competitors, strongest.compared_with, strongest.difference.value)
+        return MatrixSubject(
+            task.task,
+            claim,
+            score,
+            competitors,
+            strongest.compared_with,
+            strongest.difference.value,
+        )
     closest = ""
     above_closest = math.nan
     if rival:
@@ -342,7 +390,9 @@ def _lone_subject(own_row: OwnScore, names: Mapping[str, str]) -> MatrixSubject:
     closest = ""
     if not math.isnan(own_row.baseline):
         write = percent if measures()[own_row.task].graded else number
-        competitors[COMPETITOR_LABELS["above_baselines"]] = undefined("no interval", value=own_row.baseline)
+        competitors[COMPETITOR_LABELS["above_baselines"]] = undefined(
+            "no interval", value=own_row.baseline
+        )
         closest = f"guessing without a model ({own_row.baseline_name}): {write(own_row.baseline)}"
     return MatrixSubject(
         task=own_row.task,
@@ -357,7 +407,10 @@ def _lone_subject(own_row: OwnScore, names: Mapping[str, str]) -> MatrixSubject:
 def strongest_subjects(subjects: Sequence[MatrixSubject]) -> list[MatrixSubject]:
     """Subjects in the order of `strongest_claims`."""
     subject_by_claim = {id(subject.claim): subject for subject in subjects}
-    return [subject_by_claim[id(claim)] for claim in strongest_claims([subject.claim for subject in subjects])]
+    return [
+        subject_by_claim[id(claim)]
+        for claim in strongest_claims([subject.claim for subject in subjects])
+    ]
 
 
 def _first_of_tasks(subjects: Sequence[MatrixSubject]) -> list[MatrixSubject]:
@@ -376,14 +429,26 @@ class AnswerRow:
     """Answer for one model, or for the model that is furthest ahead in a task."""
 
     task: Annotated[str, Heading("task", "Task of the matrix.")]
-    answer: Annotated[Verdict, Heading("answer", "Whether the model predicts itself better than the others explain.")]
-    model: Annotated[str, Heading("model", "Model that predicts itself; of several tasks the one ahead.")]
+    answer: Annotated[
+        Verdict,
+        Heading("answer", "Whether the model predicts itself better than the others explain."),
+    ]
+    model: Annotated[
+        str, Heading("model", "Model that predicts itself; of several tasks the one ahead.")
+    ]
     score: Annotated[float, Heading("on itself", "Mean score of the model about itself.")]
-    closest: Annotated[str, Heading("strongest competitor", "What comes closest to the model, with its score on it.")]
-    above_it: Annotated[float, Heading("above it", "On itself less the strongest competitor.", signed_number)]
+    closest: Annotated[
+        str,
+        Heading("strongest competitor", "What comes closest to the model, with its score on it."),
+    ]
+    above_it: Annotated[
+        float, Heading("above it", "On itself less the strongest competitor.", signed_number)
+    ]
 
 
-def first_table(subjects: Sequence[MatrixSubject], scale: Scale, *, has_several_tasks: bool) -> Table:
+def first_table(
+    subjects: Sequence[MatrixSubject], scale: Scale, *, has_several_tasks: bool
+) -> Table:
     """The answer by model; of several tasks by task."""
     rows = [
         AnswerRow(
@@ -404,7 +469,9 @@ def first_table(subjects: Sequence[MatrixSubject], scale: Scale, *, has_several_
 
 
 def _scaled(column: Column, scale: Scale) -> Column:
-    """A column of the first table with scores in percent where they are shares, and tasks that may break."""
+    """A column of the first table with scores in percent where they are shares, and tasks that may
+    break.
+    """
     if column.of == "score" and scale == "percent":
         return replace(column, show=percent)
     if column.of == "task":
@@ -412,7 +479,9 @@ def _scaled(column: Column, scale: Scale) -> Column:
     return column
 
 
-def first_picture(subjects: Sequence[MatrixSubject], scale: Scale, *, has_several_tasks: bool) -> Picture | None:
+def first_picture(
+    subjects: Sequence[MatrixSubject], scale: Scale, *, has_several_tasks: bool
+) -> Picture | None:
     """Each model on itself beside its competitors; of several tasks the model ahead in each."""
     scored = [subject for subject in subjects if not math.isnan(subject.score.value)]
     if not scored:
@@ -431,7 +500,11 @@ def first_picture(subjects: Sequence[MatrixSubject], scale: Scale, *, has_severa
 def _unscored_lines(analysis: Analysis, names: Mapping[str, str]) -> list[str]:
     """A line on models that no answer is about."""
     unscored = sorted({model for task in analysis.tasks for model in task.left_out})
-    return [f"No score, so no answer, for {', '.join(names[model] for model in unscored)}."] if unscored else []
+    return (
+        [f"No score, so no answer, for {', '.join(names[model] for model in unscored)}."]
+        if unscored
+        else []
+    )
 
 
 def _caution_lines(subjects: Sequence[MatrixSubject]) -> list[str]:
@@ -455,7 +528,9 @@ def _lone_lines(analysis: Analysis, own_rows: Sequence[OwnScore]) -> list[str]:
     lone_rows = [row for row in own_rows if row.task not in analysed_tasks]
     if not lone_rows:
         return []
-    lines = [f"{row.task}, {row.model}: no score, since {row.hole}." for row in lone_rows if row.hole]
+    lines = [
+        f"{row.task}, {row.model}: no score, since {row.hole}." for row in lone_rows if row.hole
+    ]
     models = list(dict.fromkeys(row.model for row in lone_rows))
     placeholders = ["B", "C", "D", "E"][: max(5 - len(models), 0)]
     tasks = ",".join(dict.fromkeys(row.task for row in lone_rows))
@@ -467,7 +542,9 @@ def _lone_lines(analysis: Analysis, own_rows: Sequence[OwnScore]) -> list[str]:
 
 
 def _hole_lines(analysis: Analysis, results: Results, informed: Sequence[InformedRow]) -> list[str]:
-    """The cells without a score, and why; none that is joined from runs, which are named where they are holes."""
+    """The cells without a score, and why; none that is joined from runs, which are named where they
+    are holes.
+    """
     joined_cells = results.cells[results.cells.joined.astype(bool)]
     joined = {(cell.task, cell.target, cell.observer) for cell in joined_cells.itertuples()}
     lines = []
@@ -475,7 +552,11 @@ def _hole_lines(analysis: Analysis, results: Results, informed: Sequence[Informe
         for (target, observer), reason in task.matrix.holes.items():
             if (task.task, target, observer) not in joined:
                 lines.append(f"{task.task}, {observer} on {target}: {reason}")
-    lines += [f"{row.task}, {row.observer} ({row.arm}) on {row.target}: {row.hole}" for row in informed if row.hole]
+    lines += [
+        f"{row.task}, {row.observer} ({row.arm}) on {row.target}: {row.hole}"
+        for row in informed
+        if row.hole
+    ]
     return lines
 
 
@@ -510,7 +591,9 @@ def _task_by_task_section(analysis: Analysis) -> list[Section]:
     return [Section("Figure 2, task by task", [Figures(pictures)])] if len(pictures) > 1 else []
 
 
-COUNTING_TEXT = "Scores count what could be read; what could not is shown as unscored, never guessed."
+COUNTING_TEXT = (
+    "Scores count what could be read; what could not is shown as unscored, never guessed."
+)
 
 
 @dataclass(frozen=True)
@@ -539,7 +622,10 @@ METHOD_TERMS = (
     ),
     Term("habit", "What a model's answers get against its acts at other items."),
     Term("item-specific", "The score that is left without the habit."),
-    Term("ceiling", "What the target reaches when it is asked twice: perfect knowledge reaches no more."),
+    Term(
+        "ceiling",
+        "What the target reaches when it is asked twice: perfect knowledge reaches no more.",
+    ),
     Term(
         "without a model",
         "The best of the predictions that need no model: the commonest answer, a classifier of the item's text, and "
@@ -598,7 +684,12 @@ def _method(results: Results, analysis: Analysis, axes: Sequence[AxisRow]) -> li
         lines.append(FRAMES_TEXT)
     if axes:
         lines.append(AXES_TEXT)
-    return [f"{_counted(results)}. {COUNTING_TEXT}", *lines, Table(terms.rows, terms.columns), tests]
+    return [
+        f"{_counted(results)}. {COUNTING_TEXT}",
+        *lines,
+        Table(terms.rows, terms.columns),
+        tests,
+    ]
 
 
 def _counted(results: Results) -> str:
@@ -607,7 +698,9 @@ def _counted(results: Results) -> str:
     informed_count = len(results.informed)
     cell_count = len(results.cells)
     run_count = cell_count - joined_count + informed_count
-    informed = f" ({informed_count} of observers that were told of their target)" if informed_count else ""
+    informed = (
+        f" ({informed_count} of observers that were told of their target)" if informed_count else ""
+    )
     cells = _plural(cell_count, "cell")
     tasks = _plural(results.cells.task.nunique(), "task")
     return f"{cells} from {_plural(run_count, 'run')}{informed}, {tasks}"
@@ -642,33 +735,48 @@ class RunRow:
     arm: Annotated[str, Heading("told", "Hint about the target that the observer got.")]
     status: Annotated[str, Heading("status", "Whether the run is complete.")]
     reason: Annotated[str, Heading("why", "Reason of a run that is not complete.")]
-    log: Annotated[str, Heading("log", "Address of the log, or of both that are joined.", on_page=False)]
+    log: Annotated[
+        str, Heading("log", "Address of the log, or of both that are joined.", on_page=False)
+    ]
     samples: Annotated[int, Heading("samples", "Samples in the log.")]
     errors: Annotated[int, Heading("errors", "Samples that ended in an error.")]
     epochs: Annotated[int, Heading("epochs", "Repetitions of each item.", on_page=False)]
     tokens: Annotated[int, Heading("tokens", "Tokens that the run used.")]
     applied: Annotated[
         dict[str, str],
-        Heading("applied", "What the vendor was sent of what the method asked for.", _write_applied),
+        Heading(
+            "applied", "What the vendor was sent of what the method asked for.", _write_applied
+        ),
     ]
     version: Annotated[str, Heading("task version", "Version of the task, and a hash of its data.")]
     selfprobe: Annotated[str | None, Heading("selfprobe", "Version of selfprobe.", on_page=False)]
     inspect: Annotated[str | None, Heading("inspect", "Version of Inspect.", on_page=False)]
     dataset: Annotated[str | None, Heading("data set", "Name of the data set.", on_page=False)]
-    dataset_sha256: Annotated[str | None, Heading("data set", "Hash of the data set.", on_page=False)]
+    dataset_sha256: Annotated[
+        str | None, Heading("data set", "Hash of the data set.", on_page=False)
+    ]
     created: Annotated[str, Heading("created", "Time at which the run began.", on_page=False)]
     args: Annotated[dict[str, Any], Heading("arguments", "Arguments of the task.", on_page=False)]
-    settings: Annotated[dict[str, str], Heading("settings", "Generation settings of the models.", on_page=False)]
+    settings: Annotated[
+        dict[str, str], Heading("settings", "Generation settings of the models.", on_page=False)
+    ]
     items: Annotated[list[str], Heading("items", "Ids of the items.", on_page=False)]
-    joined: Annotated[bool, Heading("joined", "Whether the cell is joined from two runs.", on_page=False)]
-    remarks: Annotated[list[str], Heading("remarks", "Remarks on how the models answered.", on_page=False)]
+    joined: Annotated[
+        bool, Heading("joined", "Whether the cell is joined from two runs.", on_page=False)
+    ]
+    remarks: Annotated[
+        list[str], Heading("remarks", "Remarks on how the models answered.", on_page=False)
+    ]
 
 
 def run_rows(cells: pd.DataFrame) -> list[RunRow]:
     """Rows of `Results.cells`, or of `Results.informed`."""
     defaults: dict[str, Any] = {field.name: None for field in fields(RunRow)} | {"arm": ""}
     records = cells.to_dict("records")
-    return [RunRow(**(defaults | {str(name): value for name, value in record.items()})) for record in records]
+    return [
+        RunRow(**(defaults | {str(name): value for name, value in record.items()}))
+        for record in records
+    ]
 
 
 def _runs_section(results: Results) -> Section:
@@ -689,7 +797,9 @@ def _runs_section(results: Results) -> Section:
 
 
 def _remarks(results: Results) -> list[str]:
-    """Remarks on how models answered, by task (see `sent.remarks_in`), and on samples that are invalidated."""
+    """Remarks on how models answered, by task (see `sent.remarks_in`), and on samples that are
+    invalidated.
+    """
     cells = [cell for table in (results.cells, results.informed) for cell in table.itertuples()]
     cell_logs = {cell.log for cell in cells}
     cell_runs = Runs([run for run in results.runs if run.log in cell_logs])

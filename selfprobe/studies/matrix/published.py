@@ -1,9 +1,11 @@
-"""Published tables of paper 003 ("Me, Myself, and π") under their true names, to compare results with.
+"""Published tables of paper 003 ("Me, Myself, and π") under their true names, to compare results
+with.
 
-Table 2 is one row an **observer**: its mean over the ten other targets. Its k-th values are multiples of 1/500 (10
-targets × 50 items), its heads-up values of 1/490 (49 items); the row "Self Introspection" alone is models on
-themselves, 300/550 (11 models × 50). Read as models on themselves, the ten rows and that mean would leave 131 % in CoT
-Pred, and -4 % in Paraphrase, for the eleventh model, GLM-4 32B, which has no row.
+Table 2 is one row an **observer**: its mean over the ten other targets. Its k-th values are
+multiples of 1/500 (10 targets × 50 items), its heads-up values of 1/490 (49 items); the row "Self
+Introspection" alone is models on themselves, 300/550 (11 models × 50). Read as models on
+themselves, the ten rows and that mean would leave 131 % in CoT Pred, and -4 % in Paraphrase, for
+the eleventh model, GLM-4 32B, which has no row.
 """
 
 from collections.abc import Mapping
@@ -36,8 +38,10 @@ PLACES: Mapping[str, Place] = {
     "paraphrase_recognition": Place("Paraphrase", 11, "Prompt Reconstruction"),
     "heads_up": Place("Headsup", 12, "Heads Up Clues"),
 }
-"""The paper's four tasks. Its "Prompt Reconstruction" (§3.1, Table 1) is the choice among wordings that E.2 and Table 2
-call Paraphrase; E.3's task of that name is in none of its tables. Its k-th values are of k = 1 (1/500)."""
+"""The paper's four tasks. Its "Prompt Reconstruction" (§3.1, Table 1) is the choice among wordings
+that E.2 and Table 2 call Paraphrase; E.3's task of that name is in none of its tables. Its k-th
+values are of k = 1 (1/500).
+"""
 
 MODELS: Mapping[str, str] = {
     "Google Gemini 2.0 Flash 001": "google/gemini-2.0-flash-001",
@@ -79,10 +83,16 @@ TABLE_2: Mapping[str, Mapping[str, float]] = {
 class PublishedScores:
     """Table 2 of the paper as printed."""
 
-    observer: Annotated[str, Heading("observer", "Model by the paper's name; the last one is models on themselves.")]
+    observer: Annotated[
+        str, Heading("observer", "Model by the paper's name; the last one is models on themselves.")
+    ]
     kth_word: Annotated[float, Heading("kth_word", "Percent right of the first word.")]
-    ethical_dilemma: Annotated[float, Heading("ethical_dilemma", "Score of the predicted distribution in percent.")]
-    paraphrase_recognition: Annotated[float, Heading("paraphrase_recognition", "Percent of right choices.")]
+    ethical_dilemma: Annotated[
+        float, Heading("ethical_dilemma", "Score of the predicted distribution in percent.")
+    ]
+    paraphrase_recognition: Annotated[
+        float, Heading("paraphrase_recognition", "Percent of right choices.")
+    ]
     heads_up: Annotated[float, Heading("heads_up", "Percent of right guesses.")]
     average: Annotated[float, Heading("Avg", "Mean of the four tasks.")]
 
@@ -113,20 +123,27 @@ TABLE_1: Mapping[str, PublishedAgreement] = {
     "heads_up": PublishedAgreement(0.77, 0.21, 200),
     "paraphrase_recognition": PublishedAgreement(0.88, 0.3069, 200),
 }
-"""The published variances cannot be variances of these similarities. Values in [-1, 1] with mean m have at most 1 - m²:
-.2256 for .88, where .3069 is printed. Values in [0, 1], as such similarities nearly always are, have at most m(1 - m):
-.141 for .83 and .177 for .77, where .16 and .21 are printed. What was computed is not said."""
+"""The published variances cannot be variances of these similarities. Values in [-1, 1] with mean m
+have at most 1 - m²: .2256 for .88, where .3069 is printed. Values in [0, 1], as such similarities
+nearly always are, have at most m(1 - m): .141 for .83 and .177 for .77, where .16 and .21 are
+printed. What was computed is not said.
+"""
 
 CHANCE: Mapping[str, float] = {"paraphrase_recognition": 1 / 3}
-"""Score of a blind guess in the public code, whose 193 items have three wordings each, as the prompt of E.2; §3.1 says
-five. There the question that was paraphrased is none of the candidates, and a reply has at most 50 tokens."""
+"""Score of a blind guess in the public code, whose 193 items have three wordings each, as the
+prompt of E.2; §3.1 says five. There the question that was paraphrased is none of the candidates,
+and a reply has at most 50 tokens.
+"""
 
 WILCOXON_P = 0.0210
-"""§4.1, printed; 43/2048 = .02099609375 is the one-sided exact p of 11 models with a smaller rank sum of 10."""
+"""§4.1, printed; 43/2048 = .02099609375 is the one-sided exact p of 11 models with a smaller rank
+sum of 10.
+"""
 
 
 def paper_name(model: str) -> str | None:
-    """The paper's name of a model as Inspect names it, through OpenRouter or from its maker; None for others.
+    """The paper's name of a model as Inspect names it, through OpenRouter or from its maker; None
+    for others.
 
     >>> paper_name("openrouter/meta-llama/llama-3.3-70b-instruct"), paper_name("planted/ada")
     ('Meta Llama 3.3 70B Instruct', None)

@@ -1,7 +1,8 @@
 """The numbers of paper 003's Table 2 and Figures 2 and 8 to 12, from the logs of one matrix.
 
-Only its four tasks count (`published.PLACES`), of k-th words k = 1 alone. A cell without a score is a hole; a model
-with a hole is left out of its task for all observers, so that every mean of a column is over the same models.
+Only its four tasks count (`published.PLACES`), of k-th words k = 1 alone. A cell without a score is
+a hole; a model with a hole is left out of its task for all observers, so that every mean of a
+column is over the same models.
 """
 
 import math
@@ -41,7 +42,13 @@ from selfprobe.studies.matrix.advantage import (
     paper_transform,
     wilcoxon_models,
 )
-from selfprobe.studies.matrix.numbers import cluster_means, complete_models, item_clusters, unit_of, unscored_cells
+from selfprobe.studies.matrix.numbers import (
+    cluster_means,
+    complete_models,
+    item_clusters,
+    unit_of,
+    unscored_cells,
+)
 from selfprobe.studies.matrix.published import (
     CHANCE,
     PLACES,
@@ -55,8 +62,10 @@ from selfprobe.studies.matrix.sections import self_against_others
 from selfprobe.studies.matrix.table import Results, TaskMatrix, matrix_of
 
 EPSILON = 0.01
-"""ε of the paper's transform. Paper: no number in the text; the public notebook adds 1e-5, and centres raw scores too.
-Here: .01, since min-max makes the least cell 0, and ln(1e-5) = -11.5 of one cell would be most of C."""
+"""ε of the paper's transform. Paper: no number in the text; the public notebook adds 1e-5, and
+centres raw scores too. Here: .01, since min-max makes the least cell 0, and ln(1e-5) = -11.5 of one
+cell would be most of C.
+"""
 
 RESAMPLES = 500
 """Number of resamples of the aggregate's intervals."""
@@ -110,7 +119,9 @@ class Table2Row:
 
 @dataclass(frozen=True)
 class SelfAndOthers:
-    """Figure 2 on one task, or on a mean of all: each model's score on itself and the others' mean on it."""
+    """Figure 2 on one task, or on a mean of all: each model's score on itself and the others' mean
+    on it.
+    """
 
     name: str
     """A task, `AVERAGE` or `AGGREGATE`."""
@@ -143,7 +154,9 @@ class Reproduction:
     table2: tuple[Table2Row, ...]
     """Rows of Table 2 in the paper's order: by average, the best first; rows with a hole last."""
     figure2: tuple[SelfAndOthers, ...]
-    """Figure 2 of each task with two complete models; of several tasks their average; then the aggregate."""
+    """Figure 2 of each task with two complete models; of several tasks their average; then the
+    aggregate.
+    """
     models: tuple[str, ...]
     """Models of the aggregate: complete in every task that is here."""
     transform: PaperTransform | None
@@ -184,7 +197,10 @@ def reproduce(results: Results, *, rng: np.random.Generator) -> Reproduction | N
         figure2=tuple(figure2),
         models=common_models,
         transform=transform,
-        by_task={task.task: paper_transform({task.task: _means(task.scores)}, EPSILON) for task in usable_tasks},
+        by_task={
+            task.task: paper_transform({task.task: _means(task.scores)}, EPSILON)
+            for task in usable_tasks
+        },
         epsilons=epsilons,
         transfer=tuple(_transfer(pair, table2, figure2) for pair in task_pairs),
     )
@@ -206,19 +222,29 @@ def _task(results: Results, task: str) -> PaperTask:
     rows = results.decisions_of(task)
     counted = rows if key is None else rows[rows.key == key]
     was_asked = key is None or len(counted) > 0
-    reason = "nothing was scored" if was_asked else f"{key} was not asked, which is what the paper's number counts"
+    reason = (
+        "nothing was scored"
+        if was_asked
+        else f"{key} was not asked, which is what the paper's number counts"
+    )
     reason_by_cell = dict.fromkeys(sorted(unscored_cells(matrix)), reason) | dict(matrix.holes)
     return PaperTask(
         task=task,
         matrix=matrix,
         models=models,
-        left_out={model: _why(model, models, reason_by_cell) for model in matrix.models if model not in models},
+        left_out={
+            model: _why(model, models, reason_by_cell)
+            for model in matrix.models
+            if model not in models
+        },
         cluster=item_clusters(results, matrix),
         chance=float(counted.chance.mean()),
     )
 
 
-def _why(model: str, kept_models: Sequence[str], reason_by_cell: Mapping[tuple[str, str], str]) -> str:
+def _why(
+    model: str, kept_models: Sequence[str], reason_by_cell: Mapping[tuple[str, str], str]
+) -> str:
     """The first hole of a model, one with the models that are kept first."""
     allowed = {model, *kept_models}
     holes = [pair for pair in reason_by_cell if model in pair]
@@ -231,7 +257,8 @@ def _why(model: str, kept_models: Sequence[str], reason_by_cell: Mapping[tuple[s
 
 
 def mean_of_cells(cells: FloatArray, cluster: npt.NDArray[np.intp]) -> Estimate:
-    """The mean of the means of some cells `[cell, item]`, each counting alike, with an interval over their items.
+    """The mean of the means of some cells `[cell, item]`, each counting alike, with an interval
+    over their items.
 
     The interval is of the items' influence on it: an item that a cell lacks has none there.
     """
@@ -251,7 +278,9 @@ def _table2(tasks: Sequence[PaperTask]) -> tuple[Table2Row, ...]:
         scores = {task.task: _entry(task, model) for task in tasks}
         lines.append(_line(model, scores))
     lines.sort(key=lambda line: (math.isnan(line.average.value), -line.average.value, line.model))
-    ranked_models = [line.model for line in lines if line.model != SELF and not math.isnan(line.average.value)]
+    ranked_models = [
+        line.model for line in lines if line.model != SELF and not math.isnan(line.average.value)
+    ]
     rank_of_model = {model: rank for rank, model in enumerate(ranked_models, start=1)}
     return tuple(replace(line, rank=rank_of_model.get(line.model)) for line in lines)
 
@@ -278,7 +307,9 @@ def _entry(task: PaperTask, model: str) -> Estimate:
     if model == SELF:
         if not task.models:
             return undefined("fewer than two models are complete")
-        return mean_of_cells(task.scores[range(len(task.models)), range(len(task.models))], task.cluster)
+        return mean_of_cells(
+            task.scores[range(len(task.models)), range(len(task.models))], task.cluster
+        )
     if model not in task.models:
         return undefined(task.left_out.get(model, f"it did not run {task.task}"))
     at = task.models.index(model)
@@ -294,16 +325,22 @@ def _averaged(tasks: Sequence[PaperTask], models: Sequence[str]) -> SelfAndOther
     """Figure 2 on the mean of the tasks' scores as they are."""
     sides = [_both_sides(task, models) for task in tasks]
     own = tuple(_mean_of_tasks(scores) for scores in zip(*(own for own, _ in sides), strict=True))
-    others = tuple(_mean_of_tasks(scores) for scores in zip(*(others for _, others in sides), strict=True))
+    others = tuple(
+        _mean_of_tasks(scores) for scores in zip(*(others for _, others in sides), strict=True)
+    )
     return SelfAndOthers(AVERAGE, tuple(models), own, others, _tested(own, others))
 
 
-def _both_sides(task: PaperTask, models: Sequence[str]) -> tuple[tuple[Estimate, ...], tuple[Estimate, ...]]:
+def _both_sides(
+    task: PaperTask, models: Sequence[str]
+) -> tuple[tuple[Estimate, ...], tuple[Estimate, ...]]:
     """[model]: each of these on itself, and the mean of the others on it."""
     scores = task.among(models)
     places = range(len(models))
     own = tuple(mean_of_cells(scores[place, [place]], task.cluster) for place in places)
-    others = tuple(mean_of_cells(np.delete(scores[place], place, axis=0), task.cluster) for place in places)
+    others = tuple(
+        mean_of_cells(np.delete(scores[place], place, axis=0), task.cluster) for place in places
+    )
     return own, others
 
 
@@ -312,7 +349,9 @@ def _tested(own: Sequence[Estimate], others: Sequence[Estimate]) -> ModelsTest:
 
 
 def resampled_means(scores: FloatArray, rng: np.random.Generator, resamples: int) -> FloatArray:
-    """Cell means [resample, target, observer]; a cell that a resample leaves without a score has the observed mean."""
+    """Cell means [resample, target, observer]; a cell that a resample leaves without a score has
+    the observed mean.
+    """
     size, n = len(scores), scores.shape[2]
     scored = ~np.isnan(scores)
     flat = np.where(scored, scores, 0.0).reshape(-1, n).T  # [item, cell]
@@ -324,7 +363,10 @@ def resampled_means(scores: FloatArray, rng: np.random.Generator, resamples: int
 
 
 def _aggregate(
-    tasks: Sequence[PaperTask], models: Sequence[str], transform: PaperTransform, rng: np.random.Generator
+    tasks: Sequence[PaperTask],
+    models: Sequence[str],
+    transform: PaperTransform,
+    rng: np.random.Generator,
 ) -> SelfAndOthers:
     """Figure 2 on A, with intervals from resampled items of each task."""
     counted = [task for task in tasks if task.task not in transform.reasons]
@@ -353,7 +395,9 @@ def _sides(aggregate: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 def _estimates(values: FloatArray, drawn: FloatArray, items: int) -> tuple[Estimate, ...]:
     if items < 2:
-        return tuple(undefined("no interval from one item", n=items, value=float(value)) for value in values)
+        return tuple(
+            undefined("no interval from one item", n=items, value=float(value)) for value in values
+        )
     ends = np.nanpercentile(drawn, [2.5, 97.5], axis=0)
     return tuple(
         Estimate(float(value), float(low), float(high), items, "item")
@@ -366,11 +410,17 @@ def _means(scores: FloatArray) -> FloatArray:
     return np.asarray(np.nanmean(scores, axis=2))
 
 
-def _transfer(pair: tuple[str, str], table2: Sequence[Table2Row], figure2: Sequence[SelfAndOthers]) -> Transfer:
-    observer_scores = [[line.scores[task].value for line in table2 if line.model != SELF] for task in pair]
+def _transfer(
+    pair: tuple[str, str], table2: Sequence[Table2Row], figure2: Sequence[SelfAndOthers]
+) -> Transfer:
+    observer_scores = [
+        [line.scores[task].value for line in table2 if line.model != SELF] for task in pair
+    ]
     own_scores = {part.name: dict(zip(part.models, part.own, strict=True)) for part in figure2}
     both = [model for model in own_scores[pair[0]] if model in own_scores[pair[1]]]
-    printed_scores = [[row[task] for model, row in TABLE_2.items() if model != SELF] for task in pair]
+    printed_scores = [
+        [row[task] for model, row in TABLE_2.items() if model != SELF] for task in pair
+    ]
     return Transfer(
         pair,
         observers=spearman(*observer_scores),
@@ -387,37 +437,62 @@ class ObserverRow:
     """The paper's Table 2: observers on the others."""
 
     rank: Annotated[int | None, Heading("rank", "1 is the best observer of the others.")]
-    observer: Annotated[str, Heading("observer", "Model that predicts; “Self Introspection” is models on themselves.")]
+    observer: Annotated[
+        str,
+        Heading("observer", "Model that predicts; “Self Introspection” is models on themselves."),
+    ]
     kth_word: Annotated[Estimate, Heading("kth_word", "Mean score on the other models, k = 1.")]
-    ethical_dilemma: Annotated[Estimate, Heading("ethical_dilemma", "Mean score on the other models.")]
-    paraphrase_recognition: Annotated[Estimate, Heading("paraphrase_recognition", "Mean score on the other models.")]
+    ethical_dilemma: Annotated[
+        Estimate, Heading("ethical_dilemma", "Mean score on the other models.")
+    ]
+    paraphrase_recognition: Annotated[
+        Estimate, Heading("paraphrase_recognition", "Mean score on the other models.")
+    ]
     heads_up: Annotated[Estimate, Heading("heads_up", "Mean score on the other models.")]
     avg: Annotated[Estimate, Heading("Avg", "Mean over the tasks.")]
-    tasks_averaged: Annotated[str, Heading("tasks averaged", "Number of the paper's tasks that Avg is over.")]
+    tasks_averaged: Annotated[
+        str, Heading("tasks averaged", "Number of the paper's tasks that Avg is over.")
+    ]
     hole: Annotated[str, Heading("hole", "Reason of a score that is missing.")]
-    kth_word_targets: Annotated[int, Heading("targets", "Number of targets behind kth_word.", on_page=False)]
+    kth_word_targets: Annotated[
+        int, Heading("targets", "Number of targets behind kth_word.", on_page=False)
+    ]
     ethical_dilemma_targets: Annotated[
         int, Heading("targets", "Number of targets behind ethical_dilemma.", on_page=False)
     ]
     paraphrase_recognition_targets: Annotated[
         int, Heading("targets", "Number of targets behind paraphrase_recognition.", on_page=False)
     ]
-    heads_up_targets: Annotated[int, Heading("targets", "Number of targets behind heads_up.", on_page=False)]
-    kth_word_chance: Annotated[float, Heading("chance", "Score of a blind guess in kth_word.", on_page=False)]
+    heads_up_targets: Annotated[
+        int, Heading("targets", "Number of targets behind heads_up.", on_page=False)
+    ]
+    kth_word_chance: Annotated[
+        float, Heading("chance", "Score of a blind guess in kth_word.", on_page=False)
+    ]
     ethical_dilemma_chance: Annotated[
         float, Heading("chance", "Score of a blind guess in ethical_dilemma.", on_page=False)
     ]
     paraphrase_recognition_chance: Annotated[
         float, Heading("chance", "Score of a blind guess in paraphrase_recognition.", on_page=False)
     ]
-    heads_up_chance: Annotated[float, Heading("chance", "Score of a blind guess in heads_up.", on_page=False)]
-    paper_row: Annotated[str | None, Heading("paper's row", "The paper's name of the model.", on_page=False)]
-    paper_kth_word: Annotated[float, Heading("paper", "The paper's number in kth_word.", on_page=False)]
-    paper_ethical_dilemma: Annotated[float, Heading("paper", "The paper's number in ethical_dilemma.", on_page=False)]
+    heads_up_chance: Annotated[
+        float, Heading("chance", "Score of a blind guess in heads_up.", on_page=False)
+    ]
+    paper_row: Annotated[
+        str | None, Heading("paper's row", "The paper's name of the model.", on_page=False)
+    ]
+    paper_kth_word: Annotated[
+        float, Heading("paper", "The paper's number in kth_word.", on_page=False)
+    ]
+    paper_ethical_dilemma: Annotated[
+        float, Heading("paper", "The paper's number in ethical_dilemma.", on_page=False)
+    ]
     paper_paraphrase_recognition: Annotated[
         float, Heading("paper", "The paper's number in paraphrase_recognition.", on_page=False)
     ]
-    paper_heads_up: Annotated[float, Heading("paper", "The paper's number in heads_up.", on_page=False)]
+    paper_heads_up: Annotated[
+        float, Heading("paper", "The paper's number in heads_up.", on_page=False)
+    ]
 
 
 def observer_rows(reproduction: Reproduction) -> list[ObserverRow]:
@@ -442,7 +517,9 @@ def _observer_row(reproduction: Reproduction, line: Table2Row) -> ObserverRow:
         fields[f"{name}_chance"] = task.chance if task else math.nan
         fields[f"paper_{name}"] = printed_scores.get(name, math.nan) / 100
     has_average = not math.isnan(line.average.value)
-    holes = [f"{name}: {score.reason}" for name, score in line.scores.items() if math.isnan(score.value)]
+    holes = [
+        f"{name}: {score.reason}" for name, score in line.scores.items() if math.isnan(score.value)
+    ]
     return ObserverRow(
         rank=line.rank,
         observer=line.model,
@@ -462,7 +539,9 @@ class SelfAndOthersRow:
     model: Annotated[str, Heading("model", "Model that is predicted.")]
     own: Annotated[Estimate, Heading("on itself", "Its score on itself.")]
     others: Annotated[Estimate, Heading("the others on it", "Mean score of the others on it.")]
-    difference: Annotated[float, Heading("difference", "On itself less the others on it.", signed_number)]
+    difference: Annotated[
+        float, Heading("difference", "On itself less the others on it.", signed_number)
+    ]
 
 
 def self_and_others_rows(reproduction: Reproduction) -> list[SelfAndOthersRow]:
@@ -479,10 +558,17 @@ class ModelsTestRow:
     """Tests of the paper's Figure 2."""
 
     on: Annotated[str, Heading("on", "Task, or the mean of several.")]
-    decision: Annotated[str, Heading("counted", "The one decision that counts, as in the paper; empty for all.")]
+    decision: Annotated[
+        str, Heading("counted", "The one decision that counts, as in the paper; empty for all.")
+    ]
     models: Annotated[int, Heading("models", "Models that were compared.")]
     n: Annotated[int, Heading("differ", "Models with a difference other than 0.")]
-    wins: Annotated[int, Heading("better on themselves", "Models that score higher on themselves than the others do.")]
+    wins: Annotated[
+        int,
+        Heading(
+            "better on themselves", "Models that score higher on themselves than the others do."
+        ),
+    ]
     rank_sum: Annotated[
         float,
         Heading(
@@ -491,7 +577,9 @@ class ModelsTestRow:
             partial(number, digits=1),
         ),
     ]
-    wilcoxon_p: Annotated[float, Heading("Wilcoxon p", "One-sided, exact signed-rank test over models.", p_digits)]
+    wilcoxon_p: Annotated[
+        float, Heading("Wilcoxon p", "One-sided, exact signed-rank test over models.", p_digits)
+    ]
     sign_p: Annotated[float, Heading("sign test p", "One-sided sign test over models.", p_digits)]
 
 
@@ -522,12 +610,19 @@ class TaskRanksRow:
     task: Annotated[str, Heading("task", "One task.")]
     other_task: Annotated[str, Heading("other task", "The other task.")]
     observers: Annotated[
-        Estimate, Heading("observers", "Spearman correlation of the observers' ranks in the two tasks.")
+        Estimate,
+        Heading("observers", "Spearman correlation of the observers' ranks in the two tasks."),
     ]
     own: Annotated[
-        Estimate, Heading("models on themselves", "Spearman correlation of the models' own scores in the two tasks.")
+        Estimate,
+        Heading(
+            "models on themselves",
+            "Spearman correlation of the models' own scores in the two tasks.",
+        ),
     ]
-    paper_observers: Annotated[Estimate, Heading("the paper's ten observers", "The same of the paper's Table 2.")]
+    paper_observers: Annotated[
+        Estimate, Heading("the paper's ten observers", "The same of the paper's Table 2.")
+    ]
 
 
 @dataclass(frozen=True)
@@ -536,15 +631,21 @@ class GridRow:
 
     target: Annotated[str, Heading("target", "Model that is predicted.")]
     observer: Annotated[str, Heading("observer", "Model that predicts.")]
-    value: Annotated[float, Heading("value", "Normalised score (A), or what is left without row and column (C).")]
+    value: Annotated[
+        float, Heading("value", "Normalised score (A), or what is left without row and column (C).")
+    ]
 
 
 @dataclass(frozen=True)
 class EpsilonSensitivity:
     """The paper's statistic by ε."""
 
-    epsilon: Annotated[float, Heading("ε", "What is added before the logarithm.", lambda epsilon: f"{epsilon:g}")]
-    raw: Annotated[bool, Heading("raw scores", "Whether the scores are taken as they are, without min-max.")]
+    epsilon: Annotated[
+        float, Heading("ε", "What is added before the logarithm.", lambda epsilon: f"{epsilon:g}")
+    ]
+    raw: Annotated[
+        bool, Heading("raw scores", "Whether the scores are taken as they are, without min-max.")
+    ]
     advantage: Annotated[
         float,
         Heading(
@@ -554,7 +655,10 @@ class EpsilonSensitivity:
         ),
     ]
     positive: Annotated[
-        int, Heading("models with a positive own cell", "Models whose own cell is above 0 after centring.")
+        int,
+        Heading(
+            "models with a positive own cell", "Models whose own cell is above 0 after centring."
+        ),
     ]
 
 
@@ -566,7 +670,10 @@ def paper_tables(reproduction: Reproduction | None) -> dict[str, RowTable]:
         TaskRanksRow(*transfer.tasks, transfer.observers, transfer.own, transfer.paper)
         for transfer in reproduction.transfer
     ]
-    epsilons = [EpsilonSensitivity(row.eps, row.raw, row.advantage, row.positive) for row in reproduction.epsilons]
+    epsilons = [
+        EpsilonSensitivity(row.eps, row.raw, row.advantage, row.positive)
+        for row in reproduction.epsilons
+    ]
     tables = {
         "table2": RowTable(ObserverRow, observer_rows(reproduction), hides_empty=True),
         "table2-printed": published_scores(),
@@ -579,7 +686,9 @@ def paper_tables(reproduction: Reproduction | None) -> dict[str, RowTable]:
         tables |= _grids("figure8", reproduction.transform, reproduction.models)
     for task in reproduction.tasks:
         if task.task in reproduction.by_task:
-            tables |= _grids(f"figure{PLACES[task.task].figure}", reproduction.by_task[task.task], task.models)
+            tables |= _grids(
+                f"figure{PLACES[task.task].figure}", reproduction.by_task[task.task], task.models
+            )
     return tables
 
 
@@ -589,7 +698,10 @@ def _grids(figure: str, transform: PaperTransform, models: Sequence[str]) -> dic
     for letter, grid in (("A", transform.aggregate), ("C", transform.centred)):
         rows = []
         for target, values in zip(models, grid, strict=True):
-            rows += [GridRow(target, observer, float(value)) for observer, value in zip(models, values, strict=True)]
+            rows += [
+                GridRow(target, observer, float(value))
+                for observer, value in zip(models, values, strict=True)
+            ]
         tables[f"{figure}-{letter}"] = RowTable(GridRow, rows, on_page=False)
     return tables
 
@@ -598,10 +710,16 @@ def _grids(figure: str, transform: PaperTransform, models: Sequence[str]) -> dic
 
 
 def paper_sections(reproduction: Reproduction | None) -> list[Section]:
-    """Sections as in the paper, without an average over one task; none where no task of the paper has two models."""
+    """Sections as in the paper, without an average over one task; none where no task of the paper
+    has two models.
+    """
     if reproduction is None:
         return []
-    return [_table2_section(reproduction), _figure2_section(reproduction), *_transform_section(reproduction)]
+    return [
+        _table2_section(reproduction),
+        _figure2_section(reproduction),
+        *_transform_section(reproduction),
+    ]
 
 
 def _shown_table(table: RowTable) -> Table:
@@ -637,14 +755,21 @@ def _table2_remarks(reproduction: Reproduction) -> list[Block]:
                 f"paper's code, whose models on themselves reach {printed}."
             )
     for task in reproduction.tasks:
-        remarks += [f"{task.task}: {model} is left out, since {why}." for model, why in task.left_out.items()]
+        remarks += [
+            f"{task.task}: {model} is left out, since {why}."
+            for model, why in task.left_out.items()
+        ]
     if reproduction.missing and len(reproduction.tasks) > 1:
         missing = ", ".join(reproduction.missing)
-        remarks.append(f"Avg is over {len(reproduction.tasks)} of the paper's four tasks; not here: {missing}.")
+        remarks.append(
+            f"Avg is over {len(reproduction.tasks)} of the paper's four tasks; not here: {missing}."
+        )
     models_by_task = {task.task: task.models for task in reproduction.tasks if task.models}
     if len(set(models_by_task.values())) > 1:
         names = "; ".join(f"{task}: {', '.join(models)}" for task, models in models_by_task.items())
-        remarks.append(f"The columns are over different models, so compare within a column only. {names}.")
+        remarks.append(
+            f"The columns are over different models, so compare within a column only. {names}."
+        )
     return [Bullets(remarks)] if remarks else []
 
 
@@ -662,7 +787,9 @@ def _table2_picture(reproduction: Reproduction) -> Picture:
     short_names = dict(zip(models, plots.cut_names(models), strict=True))
     names = []
     for line in reproduction.table2:
-        names.append(SELF if line.model == SELF else f"{line.rank or '–'}. {short_names[line.model]}")
+        names.append(
+            SELF if line.model == SELF else f"{line.rank or '–'}. {short_names[line.model]}"
+        )
     return plots.heat_map(
         "table2",
         [[score.value for score in row] for row in rows],
@@ -696,14 +823,18 @@ def _figure2_section(reproduction: Reproduction) -> Section:
     pictured = [part for part in shown_parts if part.name == AVERAGE] or shown_parts[-1:]
     blocks: list[Block] = [intro]
     if test_rows:
-        blocks.append(_shown_table(replace(tables["figure2-test"], rows=test_rows, hides_empty=True)))
+        blocks.append(
+            _shown_table(replace(tables["figure2-test"], rows=test_rows, hides_empty=True))
+        )
         blocks.append(Figures([_figure2_picture(part) for part in pictured]))
     if tables["task-ranks"].rows:
         blocks.append(
             "How alike two tasks rank the models (Spearman); the paper: strong performance on one does not transfer."
         )
         blocks.append(_shown_table(tables["task-ranks"]))
-    return Section("The paper's Figure 2: each model on itself against the others", blocks, name="figure2")
+    return Section(
+        "The paper's Figure 2: each model on itself against the others", blocks, name="figure2"
+    )
 
 
 def _figure2_picture(part: SelfAndOthers) -> Picture:
@@ -724,15 +855,27 @@ def _transform_section(reproduction: Reproduction) -> list[Section]:
     for task in reproduction.tasks:
         if task.task in reproduction.by_task:
             figure = f"figure{PLACES[task.task].figure}"
-            task_pictures += _grid_pictures(figure, task.task, reproduction.by_task[task.task], task.models)
+            task_pictures += _grid_pictures(
+                figure, task.task, reproduction.by_task[task.task], task.models
+            )
     if reproduction.transform is None or len(reproduction.by_task) < 2:
         if not task_pictures:
             return []
-        return [Section("The paper's transform", [TRANSFORM, Figures(task_pictures)], name="transform")]
-    reasons = [f"{task} is left out of A: {why}." for task, why in reproduction.transform.reasons.items()]
+        return [
+            Section("The paper's transform", [TRANSFORM, Figures(task_pictures)], name="transform")
+        ]
+    reasons = [
+        f"{task} is left out of A: {why}." for task, why in reproduction.transform.reasons.items()
+    ]
     pictures = _grid_pictures("figure8", "all tasks", reproduction.transform, reproduction.models)
     epsilons = paper_tables(reproduction)["epsilons"]
-    blocks: list[Block] = [TRANSFORM, OF_EPSILON, _shown_table(epsilons), *reasons, Figures(pictures)]
+    blocks: list[Block] = [
+        TRANSFORM,
+        OF_EPSILON,
+        _shown_table(epsilons),
+        *reasons,
+        Figures(pictures),
+    ]
     if task_pictures:
         blocks.append(Details("The same of each task (Figures 9 to 12)", [Figures(task_pictures)]))
     return [Section("The paper's transform over all tasks", blocks, name="transform")]
@@ -746,7 +889,9 @@ OF_EPSILON = (
 )
 
 
-def _grid_pictures(figure: str, scope: str, transform: PaperTransform, models: Sequence[str]) -> list[Picture]:
+def _grid_pictures(
+    figure: str, scope: str, transform: PaperTransform, models: Sequence[str]
+) -> list[Picture]:
     """A and C as heat maps; a task whose scores are all equal has neither."""
     if np.isnan(transform.aggregate).all():
         return []

@@ -1,16 +1,19 @@
-"""Everything that is claimed of one model is tested on its own row: its own cell, its habit, and what needs no call.
+"""Everything that is claimed of one model is tested on its own row: its own cell, its habit, and
+what needs no call.
 
-A stand-in is another model's own reply, taken as a prediction of this one: models are alike, and that is no knowledge
-of oneself.
+A stand-in is another model's own reply, taken as a prediction of this one: models are alike, and
+that is no knowledge of oneself.
 
-The strongest control is what an observer reaches that was given a hint about the target (`-T about=named`, `shown:N`):
-what a stranger learns from a name or a few examples is no privileged access. A model is compared with the informed
-observer that comes closest to it, on the items that both score.
+The strongest control is what an observer reaches that was given a hint about the target (`-T
+about=named`, `shown:N`): what a stranger learns from a name or a few examples is no privileged
+access. A model is compared with the informed observer that comes closest to it, on the items that
+both score.
 
-Power is the own advantage with which a model would be named, and the items that it takes. A matrix is drawn again and
-judged by the same test (`selfprobe.stats.pairs`): cells where skill alone would put them, pairs that differ as they do
-there, one model's own cell plus an advantage, and the noise of its items. Skill alone is the additive fit to the cells
-off the diagonal, on the scale on which it fits best. What baselines and stand-ins ask for is left out.
+Power is the own advantage with which a model would be named, and the items that it takes. A matrix
+is drawn again and judged by the same test (`selfprobe.stats.pairs`): cells where skill alone would
+put them, pairs that differ as they do there, one model's own cell plus an advantage, and the noise
+of its items. Skill alone is the additive fit to the cells off the diagonal, on the scale on which
+it fits best. What baselines and stand-ins ask for is left out.
 """
 
 import math
@@ -26,7 +29,16 @@ from scipy import special
 
 from selfprobe.scorers.decision import Measure
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean, mode_baseline, undefined
-from selfprobe.stats.pairs import AS_NEEDED, FEWEST, Moments, OwnCells, fit_alone, moments, own_cells, steps_of
+from selfprobe.stats.pairs import (
+    AS_NEEDED,
+    FEWEST,
+    Moments,
+    OwnCells,
+    fit_alone,
+    moments,
+    own_cells,
+    steps_of,
+)
 from selfprobe.stats.shared_items import own_cells_of_hits
 from selfprobe.stats.text_only import SMALLEST_TEXT_SAMPLE, text_only_observer
 from selfprobe.studies.matrix.habit import ALL, Specific
@@ -36,15 +48,21 @@ from selfprobe.study._registry import measures, takes_about
 POWER = 0.8
 EFFECT = 0.1
 """Own advantage for which the number of items is computed."""
-EFFECTS = np.array([0.03, 0.05, 0.07, 0.09, 0.11, 0.13, 0.16, 0.2, 0.25, 0.3, 0.36, 0.43, 0.52, 0.63, 0.76, 0.9])
+EFFECTS = np.array(
+    [0.03, 0.05, 0.07, 0.09, 0.11, 0.13, 0.16, 0.2, 0.25, 0.3, 0.36, 0.43, 0.52, 0.63, 0.76, 0.9]
+)
 SIZES = np.geomspace(1 / 16, 256, 13)
 """Numbers of items to try, in units of those that there are."""
 DRAWS = 2500
 """Number of cells that are drawn: at least forty matrices."""
 MOST = 12
-"""Number of models that are drawn together; more are drawn in parts, each as if the others were not there."""
+"""Number of models that are drawn together; more are drawn in parts, each as if the others were not
+there.
+"""
 PAIRS = 0.15
-"""Standard deviation in logits by which pairs of real models differ: of the words of 62 models as predictions."""
+"""Standard deviation in logits by which pairs of real models differ: of the words of 62 models as
+predictions.
+"""
 LIKENESS = 0.2
 """Standard deviation of a likeness over items, before a run."""
 ENDLESS = 10**6
@@ -56,10 +74,13 @@ class Power:
     """Power of this matrix for one model."""
 
     detects: float
-    """Smallest own advantage with which the model is named in 80 % of such matrices; NaN where none would do."""
+    """Smallest own advantage with which the model is named in 80 % of such matrices; NaN where none
+    would do.
+    """
     items: float
-    """Number of items with which an own advantage of `EFFECT` is named in 80 %; NaN where none of up to 256 times as
-    many would do: pairs of these models differ by too much."""
+    """Number of items with which an own advantage of `EFFECT` is named in 80 %; NaN where none of
+    up to 256 times as many would do: pairs of these models differ by too much.
+    """
 
 
 def powers(
@@ -67,14 +88,17 @@ def powers(
 ) -> tuple[Power, ...]:
     """Power for each model of `x  # [target, observer, item]`, NaN where unscored, among `tests` models of all tasks.
 
-    The model is taken to be the only one with access, so that Holm's first step, alpha/tests, is what it must pass.
+    The model is taken to be the only one with access, so that Holm's first step, alpha/tests, is
+    what it must pass.
     """
     size, level = len(x), alpha / max(tests, len(x))
     nothing = (Power(math.nan, math.nan),) * size
     if size > MOST:
         parts = np.array_split(np.arange(size), math.ceil(size / MOST))
         return tuple(
-            one for at in parts for one in powers(x[np.ix_(at, at)], tests=tests, rng=rng, floor=floor, alpha=alpha)
+            one
+            for at in parts
+            for one in powers(x[np.ix_(at, at)], tests=tests, rng=rng, floor=floor, alpha=alpha)
         )
     found = moments(x[None])
     if size < FEWEST or np.isnan(found.mean).any() or not found.variance.max() > 1e-12:
@@ -82,8 +106,15 @@ def powers(
     expected = fit_alone(found)
     draw = _drawing(found, expected, own_cells(x, floor=floor).spread, rng)
     detects = _reached(EFFECTS, lambda effect: _named(draw(effect, 1.0), floor, level))
-    items = np.exp(_reached(np.log(SIZES), lambda log: _named(draw(EFFECT, math.exp(log)), floor, level))) * x.shape[2]
-    return tuple(Power(float(least), float(takes)) for least, takes in zip(detects, items, strict=True))
+    items = (
+        np.exp(
+            _reached(np.log(SIZES), lambda log: _named(draw(EFFECT, math.exp(log)), floor, level))
+        )
+        * x.shape[2]
+    )
+    return tuple(
+        Power(float(least), float(takes)) for least, takes in zip(detects, items, strict=True)
+    )
 
 
 def planned(
@@ -97,7 +128,8 @@ def planned(
 ) -> float:
     """The smallest own advantage that is named in 80 %, before a run; NaN where none is.
 
-    All cells are half-way between chance and 1, independent; pairs differ as those of real models do.
+    All cells are half-way between chance and 1, independent; pairs differ as those of real models
+    do.
 
     Args:
         models: Number of models.
@@ -116,13 +148,18 @@ def planned(
     found = Moments(mean, factor, np.full((1, cells), float(items)), items, False)
     draw = _drawing(found, mean[0], PAIRS * share * (1 - share), rng)
     level = 0.05 / max(tests, models)
-    return float(_reached(EFFECTS, lambda effect: _named(draw(effect, 1.0), False, level).mean(keepdims=True))[0])
+    return float(
+        _reached(
+            EFFECTS, lambda effect: _named(draw(effect, 1.0), False, level).mean(keepdims=True)
+        )[0]
+    )
 
 
 def _drawing(
     found: Moments, expected: FloatArray, pairs: float, rng: np.random.Generator
 ) -> Callable[[float, float], Moments]:
-    """Function from an effect and a multiple of the items to drawn matrices in which every model has it on itself.
+    """Function from an effect and a multiple of the items to drawn matrices in which every model
+    has it on itself.
 
     Own cells are in nobody's fit but their own, so that one draw tells of all models.
     """
@@ -143,7 +180,13 @@ def _drawing(
         width[own] = np.sqrt(np.minimum(after / before, 0.25 / (seen * found.count[0, own])))
         factor = found.factor * width[:, None] / math.sqrt(times)
         drawn = mean + differ + noise * width / math.sqrt(times)
-        return replace(found, mean=drawn, factor=factor, count=found.count * times, units=max(found.units * times, 2))
+        return replace(
+            found,
+            mean=drawn,
+            factor=factor,
+            count=found.count * times,
+            units=max(found.units * times, 2),
+        )
 
     return draw
 
@@ -155,7 +198,9 @@ def _named(drawn: Moments, floor: bool, level: float) -> FloatArray:
 
 
 def _reached(at: FloatArray, power: Callable[[float], FloatArray]) -> FloatArray:
-    """[model]: where its power reaches `POWER`, between the two points around it; NaN where it does not."""
+    """[model]: where its power reaches `POWER`, between the two points around it; NaN where it does
+    not.
+    """
     found = list[FloatArray]()
     while len(found) < len(at) and not (found and (np.max(found, axis=0) >= POWER).all()):
         found.append(power(float(at[len(found)])))
@@ -217,15 +262,24 @@ def informed_observers(results: Results, matrix: TaskMatrix) -> tuple[InformedOb
         for cell in cells.sort_values(["target", "observer"]).itertuples():
             pair = (str(cell.target), str(cell.observer))
             its = rows[(rows.target == pair[0]) & (rows.observer == pair[1])]
-            hole = str(cell.reason) or odd.get(pair, "") or ("" if pair[0] in matrix.models else "no run of its target")
+            hole = (
+                str(cell.reason)
+                or odd.get(pair, "")
+                or ("" if pair[0] in matrix.models else "no run of its target")
+            )
             scores = np.full(len(matrix.items), np.nan)
             if not hole:
                 scores = graded.loc[pair].reindex(matrix.items).to_numpy(dtype=float)
                 hole = "" if np.isfinite(scores).any() else "nothing was scored"
-            out.append(_observer(matrix, *pair, str(arm), scores, float(its.value.isna().mean()), hole))
+            out.append(
+                _observer(matrix, *pair, str(arm), scores, float(its.value.isna().mean()), hole)
+            )
         nothing = np.full(len(matrix.items), np.nan)
         lost = _lost(set(zip(cells.target, cells.observer, strict=True)), matrix.models)
-        out += [_observer(matrix, *pair, str(arm), nothing, np.nan, "there is no log of this cell") for pair in lost]
+        out += [
+            _observer(matrix, *pair, str(arm), nothing, np.nan, "there is no log of this cell")
+            for pair in lost
+        ]
     return tuple(out)
 
 
@@ -237,7 +291,13 @@ def _lost(there: set[tuple[str, str]], models: Sequence[str]) -> list[tuple[str,
 
 
 def _observer(
-    matrix: TaskMatrix, target: str, observer: str, arm: str, scores: FloatArray, unscored: float, hole: str
+    matrix: TaskMatrix,
+    target: str,
+    observer: str,
+    arm: str,
+    scores: FloatArray,
+    unscored: float,
+    hole: str,
 ) -> InformedObserver:
     items = np.arange(len(matrix.items))
     own = np.full(len(items), np.nan)
@@ -250,20 +310,27 @@ def _observer(
         arm=arm,
         scores=scores,
         score=clustered_mean(scores, items),
-        over=clustered_mean(own - scores, items, interval="difference" if measures()[matrix.task].graded else "t"),
+        over=clustered_mean(
+            own - scores, items, interval="difference" if measures()[matrix.task].graded else "t"
+        ),
         unscored=unscored,
         hole=hole,
     )
 
 
 def closest(observers: Sequence[InformedObserver], target: str) -> InformedObserver | None:
-    """The one that comes closest to what the target reaches on itself, or passes it; None where there is none."""
+    """The one that comes closest to what the target reaches on itself, or passes it; None where
+    there is none.
+    """
     good = [one for one in observers if one.target == target and not one.hole and one.over.n]
     return min(good, key=lambda one: one.over.value, default=None)
 
 
-def informed_hits(observers: Sequence[InformedObserver], models: Sequence[str], items: int) -> dict[str, FloatArray]:
-    """INFORMED → [target, item], the scores of each model's closest informed observer; empty without any.
+def informed_hits(
+    observers: Sequence[InformedObserver], models: Sequence[str], items: int
+) -> dict[str, FloatArray]:
+    """INFORMED → [target, item], the scores of each model's closest informed observer; empty
+    without any.
 
     Args:
         observers: Result of `informed_observers`.
@@ -273,7 +340,9 @@ def informed_hits(observers: Sequence[InformedObserver], models: Sequence[str], 
     found = [closest(observers, model) for model in models]
     if not any(found):
         return {}
-    return {INFORMED: np.array([np.full(items, np.nan) if one is None else one.scores for one in found])}
+    return {
+        INFORMED: np.array([np.full(items, np.nan) if one is None else one.scores for one in found])
+    }
 
 
 @dataclass(frozen=True)
@@ -298,19 +367,26 @@ class ModelRow:
     over: Mapping[str, Estimate]
     """Baseline → score on itself minus the baseline's, on the same items."""
     where_missed: Mapping[str, Estimate]
-    """Baseline or other model → item-specific score on itself at the items that its prediction misses."""
+    """Baseline or other model → item-specific score on itself at the items that its prediction
+    misses.
+    """
     guess: Estimate
-    """The score of the best baseline that needs no model, with its interval; undefined without any."""
+    """The score of the best baseline that needs no model, with its interval; undefined without any.
+    """
     stand_ins: Mapping[str, Estimate]
-    """Other model → score on itself minus what that model's own replies get as predictions, on the same items."""
+    """Other model → score on itself minus what that model's own replies get as predictions, on the
+    same items.
+    """
     steps: Mapping[str, float]
     """Step of `stats.pairs.STEPS` → one-sided p; NaN with fewer than four models."""
     scales: Mapping[str, float]
-    """Scale → one-sided p that its own cell is above what skill and predictability give and the noise; NaN where the
-    other cells reject the scale."""
+    """Scale → one-sided p that its own cell is above what skill and predictability give and the
+    noise; NaN where the other cells reject the scale.
+    """
     advantage: Estimate
-    """Item-specific score of its own cell above what skill and predictability give; the interval pays for the noise of
-    the items, for how much pairs of models differ, and for the scale."""
+    """Item-specific score of its own cell above what skill and predictability give; the interval
+    pays for the noise of the items, for how much pairs of models differ, and for the scale.
+    """
     pairs: float
     """Standard deviation by which pairs of these models differ without self-knowledge."""
     outsider: bool
@@ -325,7 +401,9 @@ class ModelRow:
 
     @property
     def test_p(self) -> float:
-        """p for the claim that its own cell stands out above skill, noise and pairs, without any baseline."""
+        """p for the claim that its own cell stands out above skill, noise and pairs, without any
+        baseline.
+        """
         return float(np.max(list(self.steps.values())))
 
     def p_of(self, step: str) -> float:
@@ -340,7 +418,9 @@ class ModelRow:
 
     @property
     def near_copy(self) -> str:
-        """The other model whose own replies predict this one better than every other's by `NEAR_COPY`; "" without."""
+        """The other model whose own replies predict this one better than every other's by
+        `NEAR_COPY`; "" without.
+        """
         gets = {name: self.score.value - over.value for name, over in self.stand_ins.items()}
         if len(gets) < 2:
             return ""
@@ -371,7 +451,9 @@ class ModelRow:
 
 
 def _above(score: FloatArray, hit: FloatArray, interval: Literal["difference", "t"]) -> Estimate:
-    """Mean of score less hit, [item]; of a baseline that is the same at every item with the score's own interval."""
+    """Mean of score less hit, [item]; of a baseline that is the same at every item with the score's
+    own interval.
+    """
     items = np.arange(len(score))
     if np.ptp(hit) == 0:
         own, less = clustered_mean(score, items), float(hit[0])
@@ -386,7 +468,9 @@ def _mean_where_missed(scores: FloatArray, hits: FloatArray) -> Estimate:
 
 
 def above_zero(estimate: Estimate) -> float:
-    """One-sided p of a mean with a t interval; where all values are equal the items' signs speak (sign test)."""
+    """One-sided p of a mean with a t interval; where all values are equal the items' signs speak
+    (sign test).
+    """
     if estimate.se > 0:
         return float(special.stdtr(estimate.df, -estimate.value / estimate.se))
     return 0.5**estimate.n if estimate.value > 0 else 1.0
@@ -415,7 +499,8 @@ def model_rows(
         tests: Rows of all tasks of the report, over which p is corrected.
         rng: Draws matrices for the power.
         graded: See `Measure`; of other scores a difference has a t interval.
-        power: Whether to compute what this matrix could see: most of the time, and no part of whether a model is named.
+        power: Whether to compute what this matrix could see: most of the time, and no part of
+            whether a model is named.
         stand_ins: Scores of other models' replies as predictions, [target, other model, item].
         stand_in_names: Names of its second axis, which begin with the models. Default: the models.
     """
@@ -427,18 +512,35 @@ def model_rows(
     items = np.arange(scores.shape[2])
     found = own_cells_of_hits(given, scores, stand_ins) if graded else own_cells(given, floor=floor)
     none = [Power(math.nan, math.nan)] * len(models)
-    could = powers(given, tests=tests, rng=rng, floor=floor) if power and len(models) >= FEWEST else none
+    could = (
+        powers(given, tests=tests, rng=rng, floor=floor)
+        if power and len(models) >= FEWEST
+        else none
+    )
     means, out = np.nanmean(scores, axis=2), []
     interval: Literal["difference", "t"] = "difference" if graded else "t"
     for i, model in enumerate(models):
         j = int(np.argmax(np.where(np.arange(len(models)) == i, -math.inf, means[i])))
-        score, over = scores[i, i], {name: _above(scores[i, i], hit[i], interval) for name, hit in hits.items()}
+        score, over = (
+            scores[i, i],
+            {name: _above(scores[i, i], hit[i], interval) for name, hit in hits.items()},
+        )
         least = {name: e.value for name, e in over.items() if name != INFORMED and e.n}
-        best = hits[min(least, key=lambda name: least[name])][i] if least else np.full(len(items), math.nan)
-        stood = {} if stand_ins is None else {o: _above(score, stand_ins[i, k], interval) for k, o in enumerate(others)}
+        best = (
+            hits[min(least, key=lambda name: least[name])][i]
+            if least
+            else np.full(len(items), math.nan)
+        )
+        stood = (
+            {}
+            if stand_ins is None
+            else {o: _above(score, stand_ins[i, k], interval) for k, o in enumerate(others)}
+        )
         predictions = {name: hit[i] for name, hit in hits.items()}
         if stand_ins is not None:
-            predictions |= {other: stand_ins[i, k] for k, other in enumerate(others) if other != model}
+            predictions |= {
+                other: stand_ins[i, k] for k, other in enumerate(others) if other != model
+            }
         out.append(
             ModelRow(
                 model=model,
@@ -455,7 +557,11 @@ def model_rows(
                     for name, predicted in predictions.items()
                 },
                 guess=clustered_mean(np.where(np.isnan(score), math.nan, best), items),
-                stand_ins={other: estimate for other, estimate in stood.items() if other != model and estimate.n},
+                stand_ins={
+                    other: estimate
+                    for other, estimate in stood.items()
+                    if other != model and estimate.n
+                },
                 steps={name: float(p[i]) for name, p in found.steps.items()},
                 scales={name: float(p[i]) for name, p in found.scales.items()},
                 advantage=_own_advantage(found, i, len(items)),
@@ -477,10 +583,11 @@ def _own_advantage(own: OwnCells, model: int, items: int) -> Estimate:
 
 
 def with_own_missing(specific: Specific) -> FloatArray:
-    """The item-specific scores with each model's own missing ones as wrong, where another observer has one.
+    """The item-specific scores with each model's own missing ones as wrong, where another observer
+    has one.
 
-    An item that nobody has, since the target's act failed, says nothing of anybody. Where no habit is known, the test
-    itself counts what is missing as the worst score that there is.
+    An item that nobody has, since the target's act failed, says nothing of anybody. Where no habit
+    is known, the test itself counts what is missing as the worst score that there is.
     """
     scores, own = specific.scores.copy(), np.arange(len(specific.scores))
     wrong = -specific.habit[own, own][:, None]
@@ -490,7 +597,9 @@ def with_own_missing(specific: Specific) -> FloatArray:
 
 
 def models_with_replies(results: Results, matrix: TaskMatrix, models: Sequence[str]) -> list[str]:
-    """The models, and further ones of which the replies to half of the items or more are there, if nothing else."""
+    """The models, and further ones of which the replies to half of the items or more are there, if
+    nothing else.
+    """
     rows = results.decisions_of(matrix.task)
     own = rows[(rows.target == rows.observer) & rows.truth.notna() & rows.item.isin(matrix.items)]
     counts = own.groupby("target").item.nunique()
@@ -501,23 +610,27 @@ def models_with_replies(results: Results, matrix: TaskMatrix, models: Sequence[s
 def stand_in_scores(
     results: Results, matrix: TaskMatrix, models: Sequence[str], others: Sequence[str] = ()
 ) -> FloatArray | None:
-    """[target, other model, item]: what the other's own replies get as predictions of the target; None of no task.
+    """[target, other model, item]: what the other's own replies get as predictions of the target;
+    None of no task.
 
-    A join of the models' runs on themselves, which costs no call, where the truth is a class that the item's text does
-    not tell, or a number (`Measure.act`).
+    A join of the models' runs on themselves, which costs no call, where the truth is a class that
+    the item's text does not tell, or a number (`Measure.act`).
 
     Args:
         results: Tables of the runs.
         matrix: Scores of the task.
         models: The targets.
-        others: Models whose replies are compared, which begin with the targets. Default: the targets.
+        others: Models whose replies are compared, which begin with the targets. Default: the
+            targets.
     """
     names = list(others or models)
     scores = _stand_ins_of_all(results, matrix, names)
     return None if scores is None else scores[: len(models)]
 
 
-def _stand_ins_of_all(results: Results, matrix: TaskMatrix, models: Sequence[str]) -> FloatArray | None:
+def _stand_ins_of_all(
+    results: Results, matrix: TaskMatrix, models: Sequence[str]
+) -> FloatArray | None:
     measure = measures()[matrix.task]
     rows = results.decisions_of(matrix.task)
     own = rows[(rows.target == rows.observer) & rows.target.isin(list(models))]
@@ -540,8 +653,11 @@ def _stand_ins_of_all(results: Results, matrix: TaskMatrix, models: Sequence[str
     return None if np.isnan(out).all() else np.asarray(out)
 
 
-def _equal_truths(rows: pd.DataFrame, items: Sequence[str], models: Sequence[str], measure: Measure) -> FloatArray:
-    """[target, other model, item]: share of an item's questions at which the other's truth is right as a prediction.
+def _equal_truths(
+    rows: pd.DataFrame, items: Sequence[str], models: Sequence[str], measure: Measure
+) -> FloatArray:
+    """[target, other model, item]: share of an item's questions at which the other's truth is right
+    as a prediction.
 
     Args:
         rows: Decisions of models on themselves that have a truth.
@@ -566,7 +682,10 @@ def _equal_truths(rows: pd.DataFrame, items: Sequence[str], models: Sequence[str
             right = known & (truths == truth)
         else:
             pairs, pair_of_question = np.unique(truths * len(texts) + truth, return_inverse=True)
-            graded = [bool(measure.right(texts[pair // len(texts)], texts[pair % len(texts)])) for pair in pairs]
+            graded = [
+                bool(measure.right(texts[pair // len(texts)], texts[pair % len(texts)]))
+                for pair in pairs
+            ]
             right = known & np.array(graded)[pair_of_question.reshape(known.shape)]
         counts = np.add.reduceat(known.astype(float), first_questions, axis=1)
         hits = np.add.reduceat(right.astype(float), first_questions, axis=1)
@@ -580,9 +699,10 @@ def baseline_hits(
 ) -> dict[str, FloatArray]:
     """Baseline → [target, item] of what needs no model, on the models' runs on themselves.
 
-    For truths that are a class (`Decision.truth`) and are not told by the item itself: the commonest truth (of the
-    items that are alike in something, leave one out), and a classifier of the text. Else what the scorer found with
-    measures of likeness (`Decision.plain`), or predictions that know nothing of the item (`Measure.blind`).
+    For truths that are a class (`Decision.truth`) and are not told by the item itself: the
+    commonest truth (of the items that are alike in something, leave one out), and a classifier of
+    the text. Else what the scorer found with measures of likeness (`Decision.plain`), or
+    predictions that know nothing of the item (`Measure.blind`).
     """
     rows = results.decisions_of(matrix.task)
     own = rows[(rows.target == rows.observer) & rows.target.isin(list(models))]
@@ -604,7 +724,10 @@ def baseline_hits(
                 means.add(name, place, items.get_indexer(hits.index), hits.to_numpy(dtype=float))
         with_truth = of_model[of_model.truth.notna()]
         item_codes = items.get_indexer(with_truth.item)
-        truths, keys = with_truth.truth.to_numpy(dtype=object), with_truth.key.to_numpy(dtype=object)
+        truths, keys = (
+            with_truth.truth.to_numpy(dtype=object),
+            with_truth.key.to_numpy(dtype=object),
+        )
         for key in sorted(set(keys)):
             of_key = keys == key
             truth, at = truths[of_key], item_codes[of_key]
@@ -644,7 +767,9 @@ class _MeanHits:
 
     @property
     def by_name(self) -> dict[str, FloatArray]:
-        """Baseline → mean hits [model, item], NaN where there is none; without those that have no hit at all."""
+        """Baseline → mean hits [model, item], NaN where there is none; without those that have no
+        hit at all.
+        """
         out = dict[str, FloatArray]()
         for name, counts in self.counts.items():
             if counts.any():
@@ -658,14 +783,20 @@ def _plain(rows: pd.DataFrame) -> list[tuple[str, pd.Series]]:
     return [(str(name), found[name].dropna()) for name in found if found[name].notna().any()]
 
 
-def baselines_left_out(results: Results, task: str, applied: Mapping[str, object]) -> dict[str, str]:
+def baselines_left_out(
+    results: Results, task: str, applied: Mapping[str, object]
+) -> dict[str, str]:
     """Why a baseline is not among those applied."""
     told = results.decisions_of(task).truth.notna().any()
     no_class = "" if told else "a truth of this task is no word or slot that could be guessed"
     reasons = {
         "mode": no_class or "too few truths to find a most frequent one",
         "text only": no_class
-        or ("the item's text is the truth or tells nothing of it" if not measures()[task].text_tells else "")
+        or (
+            "the item's text is the truth or tells nothing of it"
+            if not measures()[task].text_tells
+            else ""
+        )
         or f"a text classifier needs {SMALLEST_TEXT_SAMPLE} different questions with a truth",
     }
     reasons |= {INFORMED: NOT_RUN} if takes_about(task) else {}

@@ -1,4 +1,6 @@
-"""Tables and pictures of a matrix: cells, models on themselves, competitors, tests, informed observers, axes."""
+"""Tables and pictures of a matrix: cells, models on themselves, competitors, tests, informed
+observers, axes.
+"""
 
 import math
 from collections.abc import Collection, Iterable, Mapping
@@ -30,7 +32,13 @@ from selfprobe.studies.matrix.advantage import SelfAdvantage
 from selfprobe.studies.matrix.effort import TASK
 from selfprobe.studies.matrix.numbers import Analysis, TaskAnalysis, item_clusters, unit_of
 from selfprobe.studies.matrix.published import PLACES
-from selfprobe.studies.matrix.rows import EFFECT, InformedObserver, ModelRow, closest, informed_observers
+from selfprobe.studies.matrix.rows import (
+    EFFECT,
+    InformedObserver,
+    ModelRow,
+    closest,
+    informed_observers,
+)
 from selfprobe.studies.matrix.table import Results, TaskMatrix, matrix_of
 
 write_three_digits = partial(shown, digits=3)
@@ -47,9 +55,16 @@ class CellRow:
     target: Annotated[str, Heading("target", "Model that is predicted.")]
     observer: Annotated[str, Heading("observer", "Model that predicts.")]
     estimate: Annotated[Estimate, Heading("score", "Mean score of the cell.")]
-    reason: Annotated[str, Heading("no interval", "Reason of an interval that is missing.", on_page=False)]
-    unscored: Annotated[float, Heading("unscored", "Share of decisions without a score; they are left out.", percent)]
-    reasoned: Annotated[float, Heading("reasoned", "Share of predictions that the observer reasoned out.", percent)]
+    reason: Annotated[
+        str, Heading("no interval", "Reason of an interval that is missing.", on_page=False)
+    ]
+    unscored: Annotated[
+        float,
+        Heading("unscored", "Share of decisions without a score; they are left out.", percent),
+    ]
+    reasoned: Annotated[
+        float, Heading("reasoned", "Share of predictions that the observer reasoned out.", percent)
+    ]
     hole: Annotated[str, Heading("hole", "Reason of a cell without a score.")]
 
 
@@ -82,13 +97,17 @@ def cells_picture(task: TaskAnalysis) -> Picture:
     name_of_model = dict(zip(models, names, strict=True))
 
     def grid(column: str) -> pd.DataFrame:
-        return task.cells.pivot(index="target", columns="observer", values=column).loc[models, models]
+        return task.cells.pivot(index="target", columns="observer", values=column).loc[
+            models, models
+        ]
 
     caption = "Scores with 95 % intervals by item; framed: models on themselves. “No model”: the best baseline."
     if not np.isnan(task.chance):
         caption += f" A blind guess gets {task.chance:.2f}."
     if task.matrix.holes:
-        caption += f" Hatched: {len(task.matrix.holes)} of {len(models) ** 2} cells have no finished run."
+        caption += (
+            f" Hatched: {len(task.matrix.holes)} of {len(models) ** 2} cells have no finished run."
+        )
     return heat_map(
         f"{task.task}-matrix",
         grid("value"),
@@ -119,7 +138,10 @@ def advantage_picture(task: TaskAnalysis, advantage: SelfAdvantage) -> Picture:
     names = cut_names([model.model for model in advantage.models])
     return interval_rows(
         f"{task.task}-advantage",
-        {name: {"advantage": model.advantage} for name, model in zip(names, advantage.models, strict=True)},
+        {
+            name: {"advantage": model.advantage}
+            for name, model in zip(names, advantage.models, strict=True)
+        },
         caption="Self advantage of each model over what skill and difficulty predict.",
         axis="self advantage, 95 % interval by item",
         title=f"{task.task}: self advantage by model",
@@ -147,7 +169,9 @@ def self_against_others(
         model: {"predicts itself": own, "mean of the others on it": others}
         for model, (own, others) in scores_by_model.items()
     }
-    return interval_rows(name, rows, caption=caption, axis="score, 95 % interval by item", title=title)
+    return interval_rows(
+        name, rows, caption=caption, axis="score, 95 % interval by item", title=title
+    )
 
 
 def _self_and_others(task: TaskAnalysis) -> list[tuple[Estimate, Estimate]]:
@@ -180,12 +204,17 @@ REASONED_SHARE = 0.05
 
 
 def reasoned_lines(task: TaskAnalysis) -> list[str]:
-    """Sentence on models that reasoned although they were asked not to: their rows are of another kind."""
-    own_cells = task.cells[(task.cells.target == task.cells.observer) & (task.cells.reasoned > REASONED_SHARE)]
+    """Sentence on models that reasoned although they were asked not to: their rows are of another
+    kind.
+    """
+    own_cells = task.cells[
+        (task.cells.target == task.cells.observer) & (task.cells.reasoned > REASONED_SHARE)
+    ]
     if own_cells.empty:
         return []
     names = ", ".join(
-        f"{cell.observer} (of {percent(cell.reasoned)} of its predictions)" for cell in own_cells.itertuples()
+        f"{cell.observer} (of {percent(cell.reasoned)} of its predictions)"
+        for cell in own_cells.itertuples()
     )
     sentence = (
         f"{task.task}: reasoned before predicting, although asked not to: {names}. What such a model says of itself "
@@ -206,42 +235,80 @@ class ModelNumbers:
 
     task: Annotated[str, Heading("task", "Task of the matrix.")]
     model: Annotated[str, Heading("model", "Model that predicts itself.")]
-    verdict: Annotated[Verdict, Heading("answer", "Whether it predicts itself better than the others explain.")]
+    verdict: Annotated[
+        Verdict, Heading("answer", "Whether it predicts itself better than the others explain.")
+    ]
     score: Annotated[Estimate, Heading("on itself", "Mean score of the model about itself.")]
-    unscored: Annotated[float, Heading("unscored", "Share of its decisions without a score.", percent, on_page=False)]
-    habit: Annotated[float, Heading("its habit", "What its answers get against its own acts at other items.")]
+    unscored: Annotated[
+        float,
+        Heading("unscored", "Share of its decisions without a score.", percent, on_page=False),
+    ]
+    habit: Annotated[
+        float, Heading("its habit", "What its answers get against its own acts at other items.")
+    ]
     item_specific: Annotated[
         Estimate, Heading("item-specific", "Its score less its habit: what it knows of this item.")
     ]
     rival: Annotated[
-        str, Heading("best other observer", "The other model that scores best about this one.", on_page=False)
+        str,
+        Heading(
+            "best other observer", "The other model that scores best about this one.", on_page=False
+        ),
     ]
-    rival_score: Annotated[float, Heading("its score", "Score of the best other observer.", on_page=False)]
-    baseline: Annotated[str, Heading("best without a model", "The best prediction that needs no model.", on_page=False)]
+    rival_score: Annotated[
+        float, Heading("its score", "Score of the best other observer.", on_page=False)
+    ]
+    baseline: Annotated[
+        str,
+        Heading("best without a model", "The best prediction that needs no model.", on_page=False),
+    ]
     baseline_score: Annotated[
-        float, Heading("its score", "Score of the best prediction that needs no model.", on_page=False)
+        float,
+        Heading("its score", "Score of the best prediction that needs no model.", on_page=False),
     ]
     informed: Annotated[
-        str, Heading("closest informed observer", "The informed observer that comes closest to the model.")
+        str,
+        Heading(
+            "closest informed observer", "The informed observer that comes closest to the model."
+        ),
     ]
-    informed_score: Annotated[float, Heading("its score", "Score of the closest informed observer.")]
+    informed_score: Annotated[
+        float, Heading("its score", "Score of the closest informed observer.")
+    ]
     likest: Annotated[
         str,
-        Heading("likest other's replies", "The other model whose own replies predict this one best.", on_page=False),
+        Heading(
+            "likest other's replies",
+            "The other model whose own replies predict this one best.",
+            on_page=False,
+        ),
     ]
-    likest_replies: Annotated[float, Heading("their score", "Score of these replies as predictions.", on_page=False)]
+    likest_replies: Annotated[
+        float, Heading("their score", "Score of these replies as predictions.", on_page=False)
+    ]
     estimate: Annotated[
-        Estimate, Heading("additive advantage", "Its own cell above what row and column means predict.")
+        Estimate,
+        Heading("additive advantage", "Its own cell above what row and column means predict."),
     ]
     over_fit: Annotated[
         Estimate,
-        Heading("over the fit", "Its own cell above what skill and predictability give, as fitted to the other cells."),
+        Heading(
+            "over the fit",
+            "Its own cell above what skill and predictability give, as fitted to the other cells.",
+        ),
     ]
     pairs: Annotated[
-        float, Heading("pairs differ by", "How much pairs of these models differ without self-knowledge.", number)
+        float,
+        Heading(
+            "pairs differ by",
+            "How much pairs of these models differ without self-knowledge.",
+            number,
+        ),
     ]
     p: Annotated[float, Heading("p", "The largest p of all its tests.", p_digits)]
-    p_holm: Annotated[float, Heading("p, Holm", "The same, corrected over all models and tasks.", p_digits)]
+    p_holm: Annotated[
+        float, Heading("p, Holm", "The same, corrected over all models and tasks.", p_digits)
+    ]
     p_noise: Annotated[
         float,
         Heading(
@@ -252,15 +319,24 @@ class ModelNumbers:
     ]
     p_pairs: Annotated[
         float,
-        Heading("beyond pairs", "By more than noise and what pairs of these models differ by.", p_digits),
+        Heading(
+            "beyond pairs", "By more than noise and what pairs of these models differ by.", p_digits
+        ),
     ]
     beyond_all_pairs: Annotated[
         bool | None,
-        Heading("beyond all pairs", "Its own cell stands out above every other one, in units of its own spread."),
+        Heading(
+            "beyond all pairs",
+            "Its own cell stands out above every other one, in units of its own spread.",
+        ),
     ]
     p_itself_above_others: Annotated[
         float,
-        Heading("beyond others", "It does better on itself. –: it predicts no other model beyond its skill.", p_digits),
+        Heading(
+            "beyond others",
+            "It does better on itself. –: it predicts no other model beyond its skill.",
+            p_digits,
+        ),
     ]
     p_without_its_likest: Annotated[
         float,
@@ -295,7 +371,11 @@ def model_numbers(analysis: Analysis) -> list[ModelNumbers]:
     for task in analysis.tasks:
         claim_by_model = {claim.subject: claim for claim in task.claims}
         own_cells = task.cells[task.cells.target == task.cells.observer].set_index("target")
-        additive = {model.model: model.advantage for model in task.advantage.models} if task.advantage else {}
+        additive = (
+            {model.model: model.advantage for model in task.advantage.models}
+            if task.advantage
+            else {}
+        )
         for row, p_holm in zip(task.rows, task.rows_p_holm, strict=True):
             numbers.append(
                 _numbers_of_model(
@@ -311,7 +391,13 @@ def model_numbers(analysis: Analysis) -> list[ModelNumbers]:
 
 
 def _numbers_of_model(
-    task: TaskAnalysis, row: ModelRow, claim: Claim, *, p_holm: float, unscored: float, additive: Estimate
+    task: TaskAnalysis,
+    row: ModelRow,
+    claim: Claim,
+    *,
+    p_holm: float,
+    unscored: float,
+    additive: Estimate,
 ) -> ModelNumbers:
     baseline, baseline_score = row.without_a_model
     likest, likest_score = row.stand_in
@@ -355,9 +441,13 @@ class BaselineRow:
 
     task: Annotated[str, Heading("task", "Task of the matrix.")]
     model: Annotated[str, Heading("model", "Model that is predicted.")]
-    baseline: Annotated[str, Heading("baseline", "Prediction that is no observer's, or a habit of the model.")]
+    baseline: Annotated[
+        str, Heading("baseline", "Prediction that is no observer's, or a habit of the model.")
+    ]
     gets: Annotated[float, Heading("gets", "Mean score of this baseline about the model.")]
-    above_it: Annotated[Estimate, Heading("above it", "The model's score about itself less this one's.")]
+    above_it: Annotated[
+        Estimate, Heading("above it", "The model's score about itself less this one's.")
+    ]
 
 
 MOST_STAND_INS = 15
@@ -373,15 +463,25 @@ def baseline_rows(analysis: Analysis) -> list[BaselineRow]:
                 rows.append(BaselineRow(task.task, row.model, name, row.baselines[name], over))
             for other, over in _closest_stand_ins(row):
                 name = f"{other}'s own replies"
-                rows.append(BaselineRow(task.task, row.model, name, row.score.value - over.value, over))
+                rows.append(
+                    BaselineRow(task.task, row.model, name, row.score.value - over.value, over)
+                )
             for name, habit in row.habits.items():
-                rows.append(BaselineRow(task.task, row.model, f"its habit by {name}", habit, undefined("taken off")))
+                rows.append(
+                    BaselineRow(
+                        task.task, row.model, f"its habit by {name}", habit, undefined("taken off")
+                    )
+                )
     return rows
 
 
 def _closest_stand_ins(row: ModelRow) -> list[tuple[str, Estimate]]:
-    """The other models whose own replies come closest to a model, and how far it is above them, in their order."""
-    closest_names = sorted(row.stand_ins, key=lambda other: row.stand_ins[other].value)[:MOST_STAND_INS]
+    """The other models whose own replies come closest to a model, and how far it is above them, in
+    their order.
+    """
+    closest_names = sorted(row.stand_ins, key=lambda other: row.stand_ins[other].value)[
+        :MOST_STAND_INS
+    ]
     return [(other, over) for other, over in row.stand_ins.items() if other in closest_names]
 
 
@@ -412,7 +512,11 @@ def _tests_of_task(task: TaskAnalysis, advantage: SelfAdvantage) -> list[TestRow
     if_wrong, if_right = (number(bound, 3) for bound in task.worst)
     shuffled = task.permutation
     all_orders = ", all of them" if shuffled.exact else ""
-    taken_off = f"each score minus what {task.taken_off} reach" if task.taken_off else "nothing could be taken off"
+    taken_off = (
+        f"each score minus what {task.taken_off} reach"
+        if task.taken_off
+        else "nothing could be taken off"
+    )
     capability_gap = "" if math.isnan(task.capability.low) else task.capability.reason
     no_number = undefined("a test alone")
     rows = [
@@ -463,12 +567,16 @@ def _tests_of_task(task: TaskAnalysis, advantage: SelfAdvantage) -> list[TestRow
     ]
     for name, reason in task.without.items():
         note = f"not applied, so no claim asks for it: {reason}"
-        rows.append(TestRow(task.task, f"over “{name}”", undefined("not applied"), math.nan, math.nan, note))
+        rows.append(
+            TestRow(task.task, f"over “{name}”", undefined("not applied"), math.nan, math.nan, note)
+        )
     return rows
 
 
 def _all_decisions(task: str) -> str:
-    """What a test counts of a task of which the paper's Figure 2 counts one decision alone; else ""."""
+    """What a test counts of a task of which the paper's Figure 2 counts one decision alone; else
+    "".
+    """
     key = PLACES[task].key if task in PLACES else None
     return f" over all decisions of an item, where Figure 2 counts {key} alone" if key else ""
 
@@ -483,34 +591,65 @@ class OwnScore:
     task: Annotated[str, Heading("task", "Task of the matrix.")]
     model: Annotated[str, Heading("model", "Model that predicts itself.")]
     estimate: Annotated[Estimate, Heading("score", "Mean score about itself.")]
-    reason: Annotated[str, Heading("no interval", "Reason of an interval that is missing.", on_page=False)]
-    baseline: Annotated[float, Heading("best baseline of the log", "The best of the baselines that the run computed.")]
+    reason: Annotated[
+        str, Heading("no interval", "Reason of an interval that is missing.", on_page=False)
+    ]
+    baseline: Annotated[
+        float,
+        Heading("best baseline of the log", "The best of the baselines that the run computed."),
+    ]
     baseline_name: Annotated[str, Heading("which", "Name of this baseline.")]
-    skill: Annotated[float, Heading("skill over it", "Share of the way from that baseline to 1 that the model goes.")]
+    skill: Annotated[
+        float,
+        Heading("skill over it", "Share of the way from that baseline to 1 that the model goes."),
+    ]
     skill_low: Annotated[float, Heading("skill from", "Lower end of its 95 % interval.")]
     skill_high: Annotated[float, Heading("skill to", "Upper end of its 95 % interval.")]
     ceiling: Annotated[float, Heading("ceiling", "What the target reaches when it is asked twice.")]
     ceiling_low: Annotated[float, Heading("ceiling from", "Lower end of its 95 % interval.")]
     ceiling_high: Annotated[float, Heading("ceiling to", "Upper end of its 95 % interval.")]
-    worst_case: Annotated[float, Heading("unscored as wrong", "The score if every unscored decision were wrong.")]
-    best_case: Annotated[float, Heading("unscored as right", "The score if every unscored decision were right.")]
-    unsure_refusal: Annotated[
-        float, Heading("may be refusals", "Share of replies that may be refusals and were counted as behaviour.")
+    worst_case: Annotated[
+        float, Heading("unscored as wrong", "The score if every unscored decision were wrong.")
     ]
-    foreign_reply: Annotated[float, Heading("may be a proxy's", "Share of replies that may be of another model.")]
+    best_case: Annotated[
+        float, Heading("unscored as right", "The score if every unscored decision were right.")
+    ]
+    unsure_refusal: Annotated[
+        float,
+        Heading(
+            "may be refusals",
+            "Share of replies that may be refusals and were counted as behaviour.",
+        ),
+    ]
+    foreign_reply: Annotated[
+        float, Heading("may be a proxy's", "Share of replies that may be of another model.")
+    ]
     kl_predicted: Annotated[
-        float, Heading("KL(p‖p′)", "How far the prediction is from the conclusions, in nats; 0 is the same.")
+        float,
+        Heading(
+            "KL(p‖p′)", "How far the prediction is from the conclusions, in nats; 0 is the same."
+        ),
     ]
     kl_predicted_low: Annotated[float, Heading("KL(p‖p′) from", "Lower end of its 95 % interval.")]
     kl_predicted_high: Annotated[float, Heading("KL(p‖p′) to", "Upper end of its 95 % interval.")]
     kl_direct: Annotated[
-        float, Heading("KL(p‖p*)", "How far the answer without reasoning is from the conclusions, in nats.")
+        float,
+        Heading(
+            "KL(p‖p*)", "How far the answer without reasoning is from the conclusions, in nats."
+        ),
     ]
     kl_direct_low: Annotated[float, Heading("KL(p‖p*) from", "Lower end of its 95 % interval.")]
     kl_direct_high: Annotated[float, Heading("KL(p‖p*) to", "Upper end of its 95 % interval.")]
-    unscored: Annotated[float, Heading("unscored", "Share of decisions without a score; they are left out.", percent)]
-    why_unscored: Annotated[str, Heading("why unscored", "Reasons with their shares, the commonest first.")]
-    reasoned: Annotated[float, Heading("reasoned", "Share of predictions that the model reasoned out.", percent)]
+    unscored: Annotated[
+        float,
+        Heading("unscored", "Share of decisions without a score; they are left out.", percent),
+    ]
+    why_unscored: Annotated[
+        str, Heading("why unscored", "Reasons with their shares, the commonest first.")
+    ]
+    reasoned: Annotated[
+        float, Heading("reasoned", "Share of predictions that the model reasoned out.", percent)
+    ]
     hole: Annotated[str, Heading("hole", "Reason of a score that is missing.")]
 
 
@@ -553,7 +692,9 @@ def own_scores(results: Results, matrices: Mapping[str, TaskMatrix]) -> list[Own
         log_by_model = dict(zip(task_cells.target, task_cells.log, strict=True))
         for model in sorted(log_by_model):
             run = run_by_log.get(log_by_model[model])
-            decisions = own_decisions[(own_decisions.task == task) & (own_decisions.target == model)]
+            decisions = own_decisions[
+                (own_decisions.task == task) & (own_decisions.target == model)
+            ]
             place = matrix.models.index(model)
             estimate = clustered_mean(matrix.scores[place, place], clusters, unit=unit_of(clusters))
             metrics = dict(metrics_in(run.results)) if run else {}
@@ -569,7 +710,9 @@ def own_scores(results: Results, matrices: Mapping[str, TaskMatrix]) -> list[Own
                     unscored=float(decisions.value.isna().mean()),
                     why_unscored=_reasons(decisions.unscored),
                     reasoned=float(decisions.reasoned.mean()),
-                    hole=matrix.holes.get((model, model), "" if estimate.n else "nothing was scored"),
+                    hole=matrix.holes.get(
+                        (model, model), "" if estimate.n else "nothing was scored"
+                    ),
                     **{name: metrics.get(name, math.nan) for name in LOGGED_METRICS},
                 )
             )
@@ -577,7 +720,9 @@ def own_scores(results: Results, matrices: Mapping[str, TaskMatrix]) -> list[Own
 
 
 def best_logged_baseline(metrics: Mapping[str, float]) -> tuple[str, float]:
-    """Name and score of the best baseline among a run's metrics; ("", NaN) without any. A divergence is none."""
+    """Name and score of the best baseline among a run's metrics; ("", NaN) without any. A
+    divergence is none.
+    """
     baselines = {
         name.removeprefix("baseline_"): value
         for name, value in metrics.items()
@@ -588,8 +733,12 @@ def best_logged_baseline(metrics: Mapping[str, float]) -> tuple[str, float]:
 
 def _reasons(unscored: pd.Series) -> str:
     """The reasons with their shares, the commonest first."""
-    counts = unscored.dropna().value_counts().sort_index().sort_values(ascending=False, kind="stable")
-    return ", ".join(f"{reason} {percent(count / len(unscored))}" for reason, count in counts.items())
+    counts = (
+        unscored.dropna().value_counts().sort_index().sort_values(ascending=False, kind="stable")
+    )
+    return ", ".join(
+        f"{reason} {percent(count / len(unscored))}" for reason, count in counts.items()
+    )
 
 
 # ---- informed observers
@@ -602,19 +751,32 @@ class InformedRow:
     task: Annotated[str, Heading("task", "Task of the matrix.")]
     target: Annotated[str, Heading("target", "Model that is predicted.")]
     observer: Annotated[str, Heading("observer", "Model that predicts.")]
-    arm: Annotated[str, Heading("told", "Hint about the target: its name, or replies of it to other items.")]
+    arm: Annotated[
+        str, Heading("told", "Hint about the target: its name, or replies of it to other items.")
+    ]
     estimate: Annotated[Estimate, Heading("score", "Mean score of the observer.")]
     target_over: Annotated[
         Estimate,
-        Heading("target on itself minus this", "The model about itself less this observer about it.", signed_estimate),
+        Heading(
+            "target on itself minus this",
+            "The model about itself less this observer about it.",
+            signed_estimate,
+        ),
     ]
-    unscored: Annotated[float, Heading("unscored", "Share of decisions without a score; they are left out.", percent)]
+    unscored: Annotated[
+        float,
+        Heading("unscored", "Share of decisions without a score; they are left out.", percent),
+    ]
     hole: Annotated[str, Heading("hole", "Reason why it is not used.")]
 
 
 def informed_rows(results: Results, analysis: Analysis) -> list[InformedRow]:
-    """Informed observers of all tasks, including those with a single model on itself, which are in no analysis."""
-    rows = [_informed_row(task.task, observer) for task in analysis.tasks for observer in task.informed]
+    """Informed observers of all tasks, including those with a single model on itself, which are in
+    no analysis.
+    """
+    rows = [
+        _informed_row(task.task, observer) for task in analysis.tasks for observer in task.informed
+    ]
     if results.informed.empty:
         return rows
     analysed_tasks = {task.task for task in analysis.tasks}
@@ -622,7 +784,8 @@ def informed_rows(results: Results, analysis: Analysis) -> list[InformedRow]:
     for task in sorted(set(results.informed.task) - analysed_tasks):
         if task in run_tasks:
             rows += [
-                _informed_row(task, observer) for observer in informed_observers(results, matrix_of(results, task))
+                _informed_row(task, observer)
+                for observer in informed_observers(results, matrix_of(results, task))
             ]
     return rows
 
@@ -668,10 +831,17 @@ class FrameRow:
 
     task: Annotated[str, Heading("task", "Task of the matrix.")]
     model: Annotated[str, Heading("model", "Model that was asked.")]
-    quantity: Annotated[str, Heading("asked about", "Itself (own), another assistant (other), or their difference.")]
+    quantity: Annotated[
+        str, Heading("asked about", "Itself (own), another assistant (other), or their difference.")
+    ]
     estimate: Annotated[Estimate, Heading("score", "Mean score, or the difference of the two.")]
     unscored: Annotated[
-        float, Heading("unscored, another", "Share of the answers about another assistant without a score.", percent)
+        float,
+        Heading(
+            "unscored, another",
+            "Share of the answers about another assistant without a score.",
+            percent,
+        ),
     ]
 
 
@@ -679,7 +849,11 @@ def frame_rows(results: Results) -> list[FrameRow]:
     """One row a task, model and quantity (own, other, gain)."""
     rows = []
     for (task, model, *_), frames in sorted(results.frames.items()):
-        for quantity, estimate in (("own", frames.own), ("other", frames.other), ("gain", frames.gain)):
+        for quantity, estimate in (
+            ("own", frames.own),
+            ("other", frames.other),
+            ("gain", frames.gain),
+        ):
             rows.append(FrameRow(task, model, quantity, estimate, frames.unscored))
     return rows
 
@@ -712,25 +886,43 @@ class AxisRow:
     axis: Annotated[str, Heading("axis", "Axis in the data set, such as conflict or domain.")]
     value: Annotated[str, Heading("value", "Value of the axis.")]
     dilemmas: Annotated[int, Heading("dilemmas", "Scored dilemmas.")]
-    infinite: Annotated[int, Heading("infinite", "Scored dilemmas whose divergence is infinite; they are left out.")]
+    infinite: Annotated[
+        int, Heading("infinite", "Scored dilemmas whose divergence is infinite; they are left out.")
+    ]
     kl_predicted: Annotated[
-        Estimate, Heading("KL(p‖p′)", "How far the prediction is from the conclusions, in nats; 0 is the same.")
+        Estimate,
+        Heading(
+            "KL(p‖p′)", "How far the prediction is from the conclusions, in nats; 0 is the same."
+        ),
     ]
     kl_direct: Annotated[
-        Estimate, Heading("KL(p‖p*)", "How far the answer without reasoning is from the conclusions, in nats.")
+        Estimate,
+        Heading(
+            "KL(p‖p*)", "How far the answer without reasoning is from the conclusions, in nats."
+        ),
     ]
     kl_gain: Annotated[
-        Estimate, Heading("gut answer minus prediction", "KL(p‖p*) less KL(p‖p′): above 0 the prediction is nearer.")
+        Estimate,
+        Heading(
+            "gut answer minus prediction",
+            "KL(p‖p*) less KL(p‖p′): above 0 the prediction is nearer.",
+        ),
     ]
-    cot_pred: Annotated[Estimate, Heading("cot_pred", "1 less the distance of predicted and actual share.")]
+    cot_pred: Annotated[
+        Estimate, Heading("cot_pred", "1 less the distance of predicted and actual share.")
+    ]
 
 
 def axis_rows(results: Results) -> list[AxisRow]:
-    """A row a model, axis and value, of the finished runs of models on themselves; none where no dilemma has axes."""
+    """A row a model, axis and value, of the finished runs of models on themselves; none where no
+    dilemma has axes.
+    """
     if not results.runs:
         return []
     cells = results.cells
-    own_cells = cells[(cells.task == TASK) & (cells.target == cells.observer) & (cells.status == "complete")]
+    own_cells = cells[
+        (cells.task == TASK) & (cells.target == cells.observer) & (cells.status == "complete")
+    ]
     run_by_log = {run.log: run for run in results.runs}
     rows = list[AxisRow]()
     for cell in own_cells.itertuples():
@@ -760,7 +952,9 @@ def _axis_rows_of_run(model: str, run: Run) -> list[AxisRow]:
     for axis in axis_names:
         items_with_axis = [item for item in dilemma_of_item if axis in axes_of_item[item]]
         for value in sorted({str(axes_of_item[item][axis]) for item in items_with_axis}):
-            items_of_value[axis, value] = [item for item in items_with_axis if str(axes_of_item[item][axis]) == value]
+            items_of_value[axis, value] = [
+                item for item in items_with_axis if str(axes_of_item[item][axis]) == value
+            ]
     rows = []
     for (axis, value), items in items_of_value.items():
         dilemmas = [dilemma_of_item[item] for item in items]

@@ -1,9 +1,11 @@
-"""The cross-model matrix: every observer on every target, in two flat lists of ordinary runs (paper 003, §4.1, G.3).
+"""The cross-model matrix: every observer on every target, in two flat lists of ordinary runs (paper
+003, §4.1, G.3).
 
-The diagonal (each model on itself) runs first; its logs are the record of the targets' acts. A cell off the diagonal
-replays the acts from there. Where the observer's prompt does not hold the target's text, such a cell needs no call and
-is no run: `matrix.table` joins the two models' runs on themselves. There `--observers` runs further cells, in which the
-observer is told of its target. There is no state beside the logs: the same command goes on where a killed one stopped.
+The diagonal (each model on itself) runs first; its logs are the record of the targets' acts. A cell
+off the diagonal replays the acts from there. Where the observer's prompt does not hold the target's
+text, such a cell needs no call and is no run: `matrix.table` joins the two models' runs on
+themselves. There `--observers` runs further cells, in which the observer is told of its target.
+There is no state beside the logs: the same command goes on where a killed one stopped.
 """
 
 import math
@@ -52,8 +54,8 @@ DIAGONAL, CELLS = "diagonal", "cells"
 class Matrix(Study):
     """Run every observer on every target. The same command goes on where a killed one stopped.
 
-    --config is a YAML file of the options by their long names. There a model may be a mapping of model, base_url,
-    config and args.
+    --config is a YAML file of the options by their long names. There a model may be a mapping of
+    model, base_url, config and args.
     """
 
     reads: ClassVar[frozenset[str]] = frozenset(measures())
@@ -68,7 +70,9 @@ class Matrix(Study):
         description="Give observers a hint about the target: named (its name), shown:N (N of its replies to other "
         "items). Each hint adds one run per observer and target in kth_word and ethical_dilemma.",
     )
-    args: dict[str, Any] = Field({}, description="Task argument; it goes to the tasks that have it.")
+    args: dict[str, Any] = Field(
+        {}, description="Task argument; it goes to the tasks that have it."
+    )
     out: str = Field("matrix", description=OUT_HELP)
     log_dir: str = Field("logs/matrix", description=LOG_DIR_HELP)
 
@@ -88,9 +92,13 @@ class Matrix(Study):
         for task in self.chosen or ["(none)"]:
             if task not in known and task in tasks():
                 name = FULL.get(task, task)
-                raise InputError(f"{name} has no MEASURE in its file, so no matrix can hold it; run it by inspect eval")
+                raise InputError(
+                    f"{name} has no MEASURE in its file, so no matrix can hold it; run it by inspect eval"
+                )
             if task not in known:
-                raise InputError(f"unknown task {task}; a matrix can hold {', '.join(known)}{meant(task, known)}")
+                raise InputError(
+                    f"unknown task {task}; a matrix can hold {', '.join(known)}{meant(task, known)}"
+                )
         if set_here := sorted(SETS.keys() & self.args.keys()):
             raise InputError(SETS[set_here[0]])
         known_here = sorted({name for task in self.chosen for name in defaults_of(task)})
@@ -98,12 +106,18 @@ class Matrix(Study):
             raise InputError(f"no task here has an argument {wrong}")
         about = arms_of(self.args.get("about", "self"))
         if informed := [arm for arm in about if examples_of(arm) is not None]:
-            raise InputError(f"a matrix runs its informed observers beside the others: say --observers {informed[0]}")
+            raise InputError(
+                f"a matrix runs its informed observers beside the others: say --observers {informed[0]}"
+            )
         if "self" not in about:
-            raise InputError("with about=other no model is asked about itself; say about=self,other")
+            raise InputError(
+                "with about=other no model is asked about itself; say about=self,other"
+            )
         can = [task for task in known if takes_about(task)]
         if self.arms and not set(can) & set(self.chosen):
-            raise InputError(f"no task here has observers that can be told of their target; {', '.join(can)} have")
+            raise InputError(
+                f"no task here has observers that can be told of their target; {', '.join(can)} have"
+            )
         return self
 
     @property
@@ -122,17 +136,25 @@ class Matrix(Study):
             if (count := examples_of(arm)) is not None:
                 found[arm] = count
             elif arm != "self":
-                raise InputError(f"--observers takes named and shown:N, got {one}; say -T about=self,other")
+                raise InputError(
+                    f"--observers takes named and shown:N, got {one}; say -T about=self,other"
+                )
         return found
 
     @cached_property
     def named(self) -> tuple[NamedModel, ...]:
         """Its models with their settings and those of all models, not open yet."""
-        return tuple(replace(model, args={**self.how.model_args, **model.args}) for model in self.models)
+        return tuple(
+            replace(model, args={**self.how.model_args, **model.args}) for model in self.models
+        )
 
     def args_of(self, task: str) -> dict[str, Any]:
         """The arguments that a task has."""
-        return {name: value for name, value in (self.args | self.how.shared).items() if name in defaults_of(task)}
+        return {
+            name: value
+            for name, value in (self.args | self.how.shared).items()
+            if name in defaults_of(task)
+        }
 
     @cached_property
     def built(self) -> dict[str, Task]:
@@ -146,19 +168,27 @@ class Matrix(Study):
 
     @cached_property
     def clusters(self) -> dict[str, list[str]]:
-        """Task → the cluster that each of its items counts with: itself, where the data's address names no column."""
+        """Task → the cluster that each of its items counts with: itself, where the data's address
+        names no column.
+        """
         return {
             task: [
-                str((sample.metadata or {}).get("cluster") or sample.id) for sample in built.dataset[: self.sizes[task]]
+                str((sample.metadata or {}).get("cluster") or sample.id)
+                for sample in built.dataset[: self.sizes[task]]
             ]
             for task, built in self.built.items()
         }
 
     @property
     def data_notes(self) -> list[str]:
-        """Lines on items that count as few clusters; what is not read of the data was said when it was read."""
+        """Lines on items that count as few clusters; what is not read of the data was said when it
+        was read.
+        """
         remedy = "?cluster=COLUMN behind the file's name takes another column"
-        few = [few_clusters(of, rows="items", unit="cluster", remedy=remedy) for of in self.clusters.values()]
+        few = [
+            few_clusters(of, rows="items", unit="cluster", remedy=remedy)
+            for of in self.clusters.values()
+        ]
         return list(filter(None, dict.fromkeys(few)))
 
     @cached_property
@@ -166,7 +196,8 @@ class Matrix(Study):
         """Items by task after the limit.
 
         Raises:
-            InputError: A task refuses an argument, or an arm shows more examples than there are other items.
+            InputError: A task refuses an argument, or an arm shows more examples than there are
+                other items.
         """
         counts = {task: len(built.dataset) for task, built in self.built.items()}
         sizes = {task: min(count, self.limit or count) for task, count in counts.items()}
@@ -183,11 +214,15 @@ class Matrix(Study):
     def rounds(self) -> int:
         """Calls of both waves that wait for one another."""
         of = [measures()[task] for task in self.chosen]
-        return max(one.rounds for one in of) + max((one.observer > 0) + (one.target > 0) for one in of)
+        return max(one.rounds for one in of) + max(
+            (one.observer > 0) + (one.target > 0) for one in of
+        )
 
     @property
     def cost(self) -> tuple[int, int, int]:
-        """Calls of each model in both waves, at most (a paraphrase item with equal replies needs fewer), and tokens."""
+        """Calls of each model in both waves, at most (a paraphrase item with equal replies needs
+        fewer), and tokens.
+        """
         counted, others = list[tuple[int, tuple[int, int]]](), len(self.models) - 1
         for task, size in self.sizes.items():
             args, of = self.args_of(task), measures()[task]
@@ -207,13 +242,19 @@ class Matrix(Study):
         size = len(self.models)
         items = ", ".join(f"{task} ({n} items)" for task, n in self.sizes.items())
         further = f"{size * (size - 1)} further cells a task and arm"
-        arms = [f"Informed observers ({', '.join(self.arms)}) are included: {further}."] if self.arms else []
+        arms = (
+            [f"Informed observers ({', '.join(self.arms)}) are included: {further}."]
+            if self.arms
+            else []
+        )
         head = f"{size} models × {size} × {items}"
         lines = [head, *arms, *self.data_notes, self._power()]
         return Plan(lines, [Cost(model.name, *self.cost) for model in self.named])
 
     def refuse_others(self) -> None:
-        """Refuse a log folder with runs of another matrix too, which Inspect would refuse after the plan was shown."""
+        """Refuse a log folder with runs of another matrix too, which Inspect would refuse after the
+        plan was shown.
+        """
         super().refuse_others()
         folder = f"{self.base}/{DIAGONAL}"
         versions = run_versions(next(self.waves()).runs)
@@ -275,7 +316,9 @@ class Matrix(Study):
 
     def waves(self) -> Iterator[Wave]:
         """Each model on itself; then the cells of the targets that ended well."""
-        alone = [self._run(task, model, model, None) for task in self.chosen for model in self.named]
+        alone = [
+            self._run(task, model, model, None) for task in self.chosen for model in self.named
+        ]
         yield Wave(alone, "Each model on itself", DIAGONAL, {})
         folder = f"{self.log_dir.rstrip('/')}/{DIAGONAL}"
         ended = [(run.identity, len(run.items())) for run in runs([folder], self.chosen).finished]
@@ -289,11 +332,14 @@ class Matrix(Study):
             if target is not observer and (task, target.name) in done
         ]
         if cells:
-            # Cells that were runs in version 0.1.0 may lie there; another matrix's logs were refused by the first wave.
+            # Cells that were runs in version 0.1.0 may lie there; another matrix's logs were
+            # refused by the first wave.
             yield Wave(cells, "Each on the others", CELLS, {"log_dir_allow_dirty": True})
 
     def _cells(self, task: str) -> tuple[str | None, ...]:
-        """The cells to run for each pair of models: a plain one, where the report cannot join it, or one an arm."""
+        """The cells to run for each pair of models: a plain one, where the report cannot join it,
+        or one an arm.
+        """
         measure = measures()[task]
         return (None,) if measure.observer else tuple(self.arms) if takes_about(task) else ()
 
@@ -303,9 +349,13 @@ class Matrix(Study):
         given = self.args_of(task) | recorded
         if arm:  # whom else a model is asked about concerns its run on itself
             given |= {"about": arm}
-        if self.limit == self.sizes[task] and examples_of(arm or "self"):  # the target's log may hold more
+        if self.limit == self.sizes[task] and examples_of(
+            arm or "self"
+        ):  # the target's log may hold more
             given |= {"shown_items": self.limit}
-        return DescribedRun(task, given, observer, {"target": target} if recorded else {}, {"target": target.name})
+        return DescribedRun(
+            task, given, observer, {"target": target} if recorded else {}, {"target": target.name}
+        )
 
     def shown(self) -> Page:
         """The page of its own runs."""

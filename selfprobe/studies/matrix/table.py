@@ -1,7 +1,8 @@
 """The tidy tables of a matrix, from its logs; many are read in several processes.
 
-The module says what a run says of its cell, which cells need no run since two models' own runs are joined, and what
-counts as the same measurement: of which setting a matrix is (`choose_setting`), and which cells may be compared.
+The module says what a run says of its cell, which cells need no run since two models' own runs are
+joined, and what counts as the same measurement: of which setting a matrix is (`choose_setting`),
+and which cells may be compared.
 """
 
 import math
@@ -47,7 +48,9 @@ from selfprobe.text.safe import masked
 
 CELL = ["task", "target", "observer"]
 Cell = tuple[str, ...]
-"""Task, target and observer; of an observer that is told of its target, how (`header.informed_of`) too."""
+"""Task, target and observer; of an observer that is told of its target, how (`header.informed_of`)
+too.
+"""
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,9 @@ class RunContent:
 
 
 def lost_in(log: EvalLog) -> str:
-    """See `logs.lost_replies`; a log that cannot be read at all is found out where its samples are read."""
+    """See `logs.lost_replies`; a log that cannot be read at all is found out where its samples are
+    read.
+    """
     try:
         return lost_replies(log)
     except InputError:
@@ -161,9 +166,11 @@ def own_cell(cell: Cell, side: int) -> Cell:
 
 
 def with_joined(own: pd.DataFrame, cells: Sequence[Cell]) -> pd.DataFrame:
-    """The decisions of runs, and then those of cells that need no call: columns of `Results.decisions`.
+    """The decisions of runs, and then those of cells that need no call: columns of
+    `Results.decisions`.
 
-    In such a cell the observer's predictions of itself are compared with the target's truths at the same questions.
+    In such a cell the observer's predictions of itself are compared with the target's truths at the
+    same questions.
 
     Args:
         own: Decisions of runs, among them those of the cells' models on themselves.
@@ -173,7 +180,9 @@ def with_joined(own: pd.DataFrame, cells: Sequence[Cell]) -> pd.DataFrame:
         return own
     question = own.groupby(["item", "epoch", "key"], sort=False).ngroup().to_numpy()
     sides = [measures()[task].sides.get(key) for task, key in zip(own.task, own.key, strict=True)]
-    of_target, of_observer = (np.array([side == name for side in sides]) for name in ("target", "observer"))
+    of_target, of_observer = (
+        np.array([side == name for side in sides]) for name in ("target", "observer")
+    )
     rows_by_cell: dict[Any, npt.NDArray[np.intp]] = own.groupby(CELL, sort=False).indices
     row_by_question = {cell: np.full(question.max() + 1, -1) for cell in rows_by_cell}
     for cell, rows in rows_by_cell.items():
@@ -196,9 +205,13 @@ def with_joined(own: pd.DataFrame, cells: Sequence[Cell]) -> pd.DataFrame:
         "target": pd.concat([own.target, own.target.take(target_row)], ignore_index=True),
         "observer": pd.concat([own.observer, observers], ignore_index=True),
     }
-    whole_row = np.concatenate([np.arange(len(own)), np.where(of_observer[target_row], observer_row, target_row)])
+    whole_row = np.concatenate(
+        [np.arange(len(own)), np.where(of_observer[target_row], observer_row, target_row)]
+    )
     both_sides = np.flatnonzero(~of_target[target_row] & ~of_observer[target_row])
-    for name, values in crossed_columns(own, target_row[both_sides], observer_row[both_sides]).items():
+    for name, values in crossed_columns(
+        own, target_row[both_sides], observer_row[both_sides]
+    ).items():
         column = _with_none(own[name]) if values.dtype == object else own[name].to_numpy()
         columns[name] = column[whole_row]
         columns[name][len(own) + both_sides] = values
@@ -209,7 +222,8 @@ def with_joined(own: pd.DataFrame, cells: Sequence[Cell]) -> pd.DataFrame:
 def crossed_columns(
     own: pd.DataFrame, target_row: npt.NDArray[np.intp], observer_row: npt.NDArray[np.intp]
 ) -> dict[str, npt.NDArray[Any]]:
-    """Observers' predictions of themselves, compared with other targets' truths; faults of either side stay reasons.
+    """Observers' predictions of themselves, compared with other targets' truths; faults of either
+    side stay reasons.
 
     Args:
         own: Decisions of models on themselves.
@@ -219,18 +233,27 @@ def crossed_columns(
     Returns:
         Column → values [comparison], of the columns that are not the target's.
     """
-    said, truth, unscored, unread = (_with_none(own[name]) for name in ("said", "truth", "unscored", "unread"))
-    has_said, has_truth, has_unread = (own[name].notna().to_numpy() for name in ("said", "truth", "unread"))
+    said, truth, unscored, unread = (
+        _with_none(own[name]) for name in ("said", "truth", "unscored", "unread")
+    )
+    has_said, has_truth, has_unread = (
+        own[name].notna().to_numpy() for name in ("said", "truth", "unread")
+    )
     nothing = np.full(len(own), None)
     target_fault = np.where(~has_truth | has_unread | has_said, unscored, nothing)
     own_fault = np.where(has_truth, unscored, nothing)
-    observer_fault = np.where(has_unread, unread, np.where(pd.isna(own_fault), NO_PREDICTION, own_fault))
+    observer_fault = np.where(
+        has_unread, unread, np.where(pd.isna(own_fault), NO_PREDICTION, own_fault)
+    )
     observer_fault[has_said] = None
     reason = target_fault[target_row]
     reason = np.where(pd.isna(reason), observer_fault[observer_row], reason)
 
     texts = pd.Index(pd.unique(np.concatenate([said.astype(str), truth.astype(str)])))
-    said_code, truth_code = texts.get_indexer(said.astype(str)), texts.get_indexer(truth.astype(str))
+    said_code, truth_code = (
+        texts.get_indexer(said.astype(str)),
+        texts.get_indexer(truth.astype(str)),
+    )
     value = np.full(len(target_row), math.nan)
     tasks, task_code = np.unique(own.task, return_inverse=True)
     for code, task in enumerate(tasks):
@@ -285,12 +308,15 @@ def joined_cell(cell: Cell, target: dict[str, Any], observer: dict[str, Any]) ->
 def no_log(ignored: Mapping[str, str]) -> str:
     """Reason of a cell without a log; a damaged log does not say whose it is."""
     lost = sum(why.startswith(CANNOT) for why in ignored.values())
-    return "there is no log of this cell" + (f" ({lost} log{'s' * (lost != 1)} cannot be read)" if lost else "")
+    return "there is no log of this cell" + (
+        f" ({lost} log{'s' * (lost != 1)} cannot be read)" if lost else ""
+    )
 
 
 NOT_COMPARED = frozenset({"resamples", "about", "shown_items"})
-"""Task arguments that leave a cell's scores alone, or name its arm: the ceiling, whom the observer is asked about, and
-of which items it is shown replies."""
+"""Task arguments that leave a cell's scores alone, or name its arm: the ceiling, whom the observer
+is asked about, and of which items it is shown replies.
+"""
 
 
 @dataclass(frozen=True)
@@ -303,32 +329,48 @@ class ChosenRuns:
     elsewhere: Mapping[Cell, str]
     """Cell without a run in the setting → how its best run was made otherwise."""
     settings: Mapping[str, str]
-    """Task → which settings its runs have, which of them counts, and how to choose another. Without a task whose runs
-    are all of one setting."""
+    """Task → which settings its runs have, which of them counts, and how to choose another. Without
+    a task whose runs are all of one setting.
+    """
 
 
 def choose_setting(
-    cells: Mapping[Cell, Sequence[Run]], *, free: Collection[str] = NOT_COMPARED, swept: Mapping[str, str] | None = None
+    cells: Mapping[Cell, Sequence[Run]],
+    *,
+    free: Collection[str] = NOT_COMPARED,
+    swept: Mapping[str, str] | None = None,
 ) -> ChosenRuns:
-    """The run of each cell, with the setting that most cells of a task have; a cell without one is left out.
+    """The run of each cell, with the setting that most cells of a task have; a cell without one is
+    left out.
 
-    A setting is the task's arguments and the data set. The one of several counts that most models finished on
-    themselves; of equals one without an `effort`, then the one with more items, then the newer one. Within a cell
-    finished runs come first, then those with the generation settings of its models' runs on themselves.
+    A setting is the task's arguments and the data set. The one of several counts that most models
+    finished on themselves; of equals one without an `effort`, then the one with more items, then
+    the newer one. Within a cell finished runs come first, then those with the generation settings
+    of its models' runs on themselves.
 
     Args:
-        cells: Cell → its runs, each of another identity. The first entry of a cell is its task; a model's run on itself
-            has its name twice.
+        cells: Cell → its runs, each of another identity. The first entry of a cell is its task; a
+            model's run on itself has its name twice.
         free: Arguments that may differ.
-        swept: Task → the argument that makes its runs points of a curve: no word about those that differ in it alone.
+        swept: Task → the argument that makes its runs points of a curve: no word about those that
+            differ in it alone.
     """
-    runs, aside, elsewhere, settings = dict[Cell, Run](), dict[str, str](), dict[Cell, str](), dict[str, str]()
+    runs, aside, elsewhere, settings = (
+        dict[Cell, Run](),
+        dict[str, str](),
+        dict[Cell, str](),
+        dict[str, str](),
+    )
     for task in dict.fromkeys(cell[0] for cell in cells):
-        own = sorted((cell for cell in cells if cell[0] == task), key=lambda cell: cell[1] != cell[2])
+        own = sorted(
+            (cell for cell in cells if cell[0] == task), key=lambda cell: cell[1] != cell[2]
+        )
         usual = _usual({cell: cells[cell] for cell in own}, free)
         alone, left = dict[str, Run](), list[tuple[Identity, Run]]()
         for cell in own:
-            ranked = sorted(cells[cell], key=lambda run: (_as_alone(run, alone), *run.weight), reverse=True)
+            ranked = sorted(
+                cells[cell], key=lambda run: (_as_alone(run, alone), *run.weight), reverse=True
+            )
             fitting = [run for run in ranked if _within(run, usual, free) == run.identity]
             for run in ranked:
                 if fitting and run is fitting[0]:
@@ -354,8 +396,14 @@ def _usual(cells: Mapping[Cell, Sequence[Run]], free: Collection[str]) -> Identi
     every = [(cell, run) for cell, runs in cells.items() for run in runs]
     finished = [(cell, run) for cell, run in every if run.finished]
     asked: dict[object, list[tuple[Cell, Run]]] = {}
-    for cell, run in [(cell, run) for cell, run in finished if cell[1] == cell[2]] or finished or every:
-        args = tuple((name, value) for name, value in run.identity.args if name not in {*free, *_act_only(run)})
+    for cell, run in (
+        [(cell, run) for cell, run in finished if cell[1] == cell[2]] or finished or every
+    ):
+        args = tuple(
+            (name, value)
+            for name, value in run.identity.args
+            if name not in {*free, *_act_only(run)}
+        )
         asked.setdefault((args, run.identity.data), []).append((cell, run))
 
     def weight(same: list[tuple[Cell, Run]]) -> tuple[int, bool, tuple[object, ...]]:
@@ -376,17 +424,26 @@ def _within(run: Run, setting: Identity, free: Collection[str]) -> Identity:
 def _act_only(run: Run) -> frozenset[str]:
     """Arguments on which a replay's scores do not depend."""
     measure = measures().get(run.identity.task)
-    return measure.act_only if measure and run.header.eval.task_args.get("target_log") else frozenset()
+    return (
+        measure.act_only if measure and run.header.eval.task_args.get("target_log") else frozenset()
+    )
 
 
 def _as_alone(run: Run, alone: Mapping[str, Run]) -> bool:
     """Whether the models of a cell have the generation settings of their runs on themselves."""
     config, target = dict(run.identity.config), " of target"
     of_observer = {name: value for name, value in config.items() if " of " not in name}
-    of_target = {name.removesuffix(target): value for name, value in config.items() if name.endswith(target)}
+    of_target = {
+        name.removesuffix(target): value for name, value in config.items() if name.endswith(target)
+    }
     sides = {run.identity.model: of_observer}
-    sides |= {target_of(run.header): of_target} if target_of(run.header) != run.identity.model else {}
-    return all(model not in alone or dict(alone[model].identity.config) == given for model, given in sides.items())
+    sides |= (
+        {target_of(run.header): of_target} if target_of(run.header) != run.identity.model else {}
+    )
+    return all(
+        model not in alone or dict(alone[model].identity.config) == given
+        for model, given in sides.items()
+    )
 
 
 def _names(one: Identity, other: Identity) -> set[str]:
@@ -396,20 +453,29 @@ def _names(one: Identity, other: Identity) -> set[str]:
 
 
 def _several(counted: Sequence[Run], left: Sequence[tuple[Identity, Run]]) -> str:
-    """Sentence on the settings that a task's runs have, on the one that counts, and on how to choose.
+    """Sentence on the settings that a task's runs have, on the one that counts, and on how to
+    choose.
 
     Args:
         counted: The runs in the setting that counts.
         left: The others, each with the identity that it would have in that setting.
     """
     names = sorted(set[str]().union(*(_names(run.identity, there) for there, run in left)))
-    usual = {name: there.settings.get(name) for there, run in reversed(left) for name in _names(run.identity, there)}
+    usual = {
+        name: there.settings.get(name)
+        for there, run in reversed(left)
+        for name in _names(run.identity, there)
+    }
     groups: dict[tuple[str | None, ...], list[Run]] = {}
     for there, run in left:
         differ = _names(run.identity, there)
-        values = tuple((run.identity.settings if name in differ else usual).get(name) for name in names)
+        values = tuple(
+            (run.identity.settings if name in differ else usual).get(name) for name in names
+        )
         groups.setdefault(values, []).append(run)
-    told = [_described(dict(zip(names, values, strict=True)), runs) for values, runs in groups.items()]
+    told = [
+        _described(dict(zip(names, values, strict=True)), runs) for values, runs in groups.items()
+    ]
     return (
         f"Runs of {len(groups) + 1} settings: {_described(usual, counted)} counts; left out: {', '.join(told)}. To use "
         "another, give its logs alone."
@@ -423,16 +489,20 @@ def _described(settings: Mapping[str, str | None], runs: Sequence[Run]) -> str:
         return f"{label} (no run)"
     newest = max((run.header.eval for run in runs), key=lambda spec: str(spec.created))
     name = f"{(newest.metadata or {}).get('dataset', '?')}; " * ("data set" in settings)
-    samples, created = max(len(run.items()) for run in runs), str(newest.created)[:16].replace("T", " ")
+    samples, created = (
+        max(len(run.items()) for run in runs),
+        str(newest.created)[:16].replace("T", " "),
+    )
     return f"{label} ({name}{samples} samples, {len(runs)} run{'s' * (len(runs) != 1)}, {created})"
 
 
 def odd_cells(cells: pd.DataFrame) -> dict[tuple[str, str], str]:
-    """(target, observer) → how the cell measured something else than the models' runs on themselves usually do.
+    """(target, observer) → how the cell measured something else than the models' runs on themselves
+    usually do.
 
-    If there is no such run, most of all cells decide; of equally many, those of the first models by name. Generation
-    settings may differ from model to model, and are those of the model's run on itself. A joined cell is as good as
-    the two runs that it is made of.
+    If there is no such run, most of all cells decide; of equally many, those of the first models by
+    name. Generation settings may differ from model to model, and are those of the model's run on
+    itself. A joined cell is as good as the two runs that it is made of.
     """
     runs = {
         (str(c.target), str(c.observer)): c
@@ -446,13 +516,19 @@ def odd_cells(cells: pd.DataFrame) -> dict[tuple[str, str], str]:
         usual = Counter(what[name] for what in own.values() if name in what).most_common(1)[0][0]
         for pair, what in measured.items():
             if what.get(name, usual) != usual:
-                told[pair].append(f"{name} is {what[name]}, in most runs of models on themselves {usual}")
+                told[pair].append(
+                    f"{name} is {what[name]}, in most runs of models on themselves {usual}"
+                )
     usual_items = Counter(tuple(runs[pair].items) for pair in own).most_common(1)
     for pair, cell in runs.items():
-        told[pair] += _other_items(set(cell.items), set(usual_items[0][0])) + _other_settings(pair, runs)
+        told[pair] += _other_items(set(cell.items), set(usual_items[0][0])) + _other_settings(
+            pair, runs
+        )
     odd = {pair: f"cannot be compared: {'; '.join(why)}" for pair, why in told.items() if why}
     for cell in cells[cells.joined.astype(bool)].itertuples():
-        made_of = [odd[model, model] for model in (cell.target, cell.observer) if (model, model) in odd]
+        made_of = [
+            odd[model, model] for model in (cell.target, cell.observer) if (model, model) in odd
+        ]
         odd |= {(str(cell.target), str(cell.observer)): made_of[0]} if made_of else {}
     return odd
 
@@ -475,14 +551,21 @@ def _measured(cell: Any) -> dict[str, str]:
 
 
 def _other_items(items: set[str], usual: set[str]) -> list[str]:
-    """Lines on how a cell's items differ from those that most runs of models on themselves asked about."""
+    """Lines on how a cell's items differ from those that most runs of models on themselves asked
+    about.
+    """
     if items == usual or not items:
         return []
-    return [f"it asks about {len(items & usual)} of {len(usual)} items" + ", and others" * bool(items - usual)]
+    return [
+        f"it asks about {len(items & usual)} of {len(usual)} items"
+        + ", and others" * bool(items - usual)
+    ]
 
 
 def _other_settings(pair: tuple[str, str], runs: Mapping[tuple[str, str], Any]) -> list[str]:
-    """Lines on how the generation settings of a cell differ from those of its models' runs on themselves."""
+    """Lines on how the generation settings of a cell differ from those of its models' runs on
+    themselves.
+    """
     target, observer = pair
     if target == observer:
         return []
@@ -490,9 +573,13 @@ def _other_settings(pair: tuple[str, str], runs: Mapping[tuple[str, str], Any]) 
     for model, suffix, who in ((observer, "", "observer"), (target, " of target", "target")):
         if (model, model) not in runs:
             continue
-        own = {name: value for name, value in runs[model, model].settings.items() if " of " not in name}
+        own = {
+            name: value for name, value in runs[model, model].settings.items() if " of " not in name
+        }
         here = {
-            n.removesuffix(suffix): v for n, v in its.items() if (n.endswith(suffix) if suffix else " of " not in n)
+            n.removesuffix(suffix): v
+            for n, v in its.items()
+            if (n.endswith(suffix) if suffix else " of " not in n)
         }
         for name in sorted(own.keys() | here.keys()):
             if own.get(name) != here.get(name):
@@ -518,31 +605,42 @@ class Results:
     """Tables of a set of logs. Each has the columns `task`, `target`, `observer`."""
 
     cells: pd.DataFrame
-    """One row a task × target × observer: log, status ("complete", "failed", "missing"), reason, samples, errors,
-    reasoned (share), epochs, version, dataset, dataset_sha256, created, args."""
+    """One row a task × target × observer: log, status ("complete", "failed", "missing"), reason,
+    samples, errors, reasoned (share), epochs, version, dataset, dataset_sha256, created, args.
+    """
     decisions: pd.DataFrame
-    """One row a cell × item × epoch × key: value (NaN when unscored), unscored, truth, said, chance, ceiling, floor,
-    reasoned. Rows of failed cells are there too; `cells.status` says so."""
+    """One row a cell × item × epoch × key: value (NaN when unscored), unscored, truth, said,
+    chance, ceiling, floor, reasoned. Rows of failed cells are there too; `cells.status` says so.
+    """
     items: pd.DataFrame
-    """One row a task × item: its input text, its kind or "" where the data set has none, and the cluster that it counts
-    with (its own id without one)."""
+    """One row a task × item: its input text, its kind or "" where the data set has none, and the
+    cluster that it counts with (its own id without one).
+    """
     ignored: dict[str, str]
-    """Logs that were not used, and why: superseded, of another setting, unreadable, or of something else."""
+    """Logs that were not used, and why: superseded, of another setting, unreadable, or of something
+    else.
+    """
     runs: list[Run]
     """Every run of the suite, in use or not."""
     informed: pd.DataFrame = field(default_factory=pd.DataFrame)
-    """The runs of observers that were told of their target, like `cells`, with a column `arm` ("named", "shown:5")."""
+    """The runs of observers that were told of their target, like `cells`, with a column `arm`
+    ("named", "shown:5").
+    """
     informed_decisions: pd.DataFrame = field(default_factory=pd.DataFrame)
     """Decisions of these runs, with the column `arm`."""
     frames: Mapping[Cell, Frames] = field(default_factory=dict)
-    """Statements of models about themselves and about another assistant, for the runs that asked both."""
+    """Statements of models about themselves and about another assistant, for the runs that asked
+    both.
+    """
     settings: Mapping[str, str] = field(default_factory=dict)
     """See `ChosenRuns`."""
     elsewhere: Mapping[Cell, str] = field(default_factory=dict)
     """See `ChosenRuns`."""
 
     def decisions_of(self, task: str) -> pd.DataFrame:
-        """The decisions of one task; no copy where there is no other: of 110 models they take 200 MB."""
+        """The decisions of one task; no copy where there is no other: of 110 models they take 200
+        MB.
+        """
         of_task = self.decisions.task == task
         return self.decisions if of_task.all() else self.decisions[of_task]
 
@@ -575,10 +673,10 @@ def read_matrices(paths: Iterable[str]) -> Results:
 def matrices_of(there: Runs, paths: Sequence[str] = ()) -> Results:
     """Tables of the runs of a matrix's tasks.
 
-    The cells of a task are of one setting (`cells.choose_setting`); the finished run of a cell with most items counts,
-    then the newest (`logs.runs`); without a finished one it is "failed". Runs with an `effort` of their own give way to
-    those without: they are points of the effort curve (`matrix.effort`). Cells that need no call are joined from their
-    models' runs on themselves.
+    The cells of a task are of one setting (`cells.choose_setting`); the finished run of a cell with
+    most items counts, then the newest (`logs.runs`); without a finished one it is "failed". Runs
+    with an `effort` of their own give way to those without: they are points of the effort curve
+    (`matrix.effort`). Cells that need no call are joined from their models' runs on themselves.
 
     Args:
         there: Runs of these tasks, and of others.
@@ -603,12 +701,16 @@ def matrices_of(there: Runs, paths: Sequence[str] = ()) -> Results:
     joined_pairs = [pair for task in tasks_without_call for pair in joinable(task, plain_runs)]
     cell_by_name = {tuple(cell[name] for name in CELL): cell for cell in cells}
     for pair in joined_pairs:
-        cells.append(joined_cell(pair, cell_by_name[own_cell(pair, 1)], cell_by_name[own_cell(pair, 2)]))
+        cells.append(
+            joined_cell(pair, cell_by_name[own_cell(pair, 1)], cell_by_name[own_cell(pair, 2)])
+        )
     cells.sort(key=lambda cell: [cell[name] for name in CELL])  # an order that no run's end moves
 
     rows = _decision_table(plain_contents)
     decisions = rows[~rows.key.str.startswith(OTHER)].reset_index(drop=True)
-    informed = [cell_of(cell, run, informed_contents[cell]) for cell, run in sorted(informed_runs.items())]
+    informed = [
+        cell_of(cell, run, informed_contents[cell]) for cell, run in sorted(informed_runs.items())
+    ]
     finished_cells = [cell for cell, run in plain_runs.items() if run.finished]
     return Results(
         cells=pd.DataFrame(cells),
@@ -624,7 +726,9 @@ def matrices_of(there: Runs, paths: Sequence[str] = ()) -> Results:
     )
 
 
-def _cells(counted_runs: Sequence[Run], ignored: dict[str, str]) -> tuple[list[Run], dict[Cell, list[Run]]]:
+def _cells(
+    counted_runs: Sequence[Run], ignored: dict[str, str]
+) -> tuple[list[Run], dict[Cell, list[Run]]]:
     """The runs of the suite, and those of each cell; why a run is neither goes into `ignored`."""
     runs_by_cell: dict[Cell, list[Run]] = {}
     suite_runs = list[Run]()
@@ -636,10 +740,14 @@ def _cells(counted_runs: Sequence[Run], ignored: dict[str, str]) -> tuple[list[R
             continue
         suite_runs.append(run)
         if task not in measures():
-            ignored[run.log] = f"not a matrix task ({task}); see `selfprobe awareness` or examples/dilemmas.py"
+            ignored[run.log] = (
+                f"not a matrix task ({task}); see `selfprobe awareness` or examples/dilemmas.py"
+            )
             continue
         if about_of(header) == "other":
-            ignored[run.log] = "it asks about another assistant alone (about=other); about=self,other has a difference"
+            ignored[run.log] = (
+                "it asks about another assistant alone (about=other); about=self,other has a difference"
+            )
             continue
         cell: Cell = (task, target_of(header), header.eval.model)
         if arm := informed_of(header):
@@ -673,7 +781,11 @@ def _frames(rows: pd.DataFrame, finished_cells: Collection[Cell]) -> dict[Cell, 
             continue
         compare = measures()[cell[0]].frames or frames
         ordered_rows = pd.concat([cell_rows[~about_other], cell_rows[about_other]])
-        fields = ordered_rows[list(Decision.model_fields)].astype(object).where(lambda table: table.notna(), None)
+        fields = (
+            ordered_rows[list(Decision.model_fields)]
+            .astype(object)
+            .where(lambda table: table.notna(), None)
+        )
         judged = [
             (str(item), Decision(**record))
             for item, record in zip(ordered_rows["item"], fields.to_dict("records"), strict=True)
@@ -685,13 +797,19 @@ def _frames(rows: pd.DataFrame, finished_cells: Collection[Cell]) -> dict[Cell, 
 
 
 def _with_others(decisions: pd.DataFrame, chosen: Mapping[Cell, Run]) -> pd.DataFrame:
-    """The decisions with each target's floor, and with what the likest other reply gets, where the task has them."""
+    """The decisions with each target's floor, and with what the likest other reply gets, where the
+    task has them.
+    """
     for (task, target, observer), run in chosen.items():
         others = measures()[task].others
         if others is None or target != observer or not run.finished:
             continue
         similarities = others(run.read_samples())
-        at = (decisions.task == task) & (decisions.target == target) & decisions.item.isin(list(similarities))
+        at = (
+            (decisions.task == task)
+            & (decisions.target == target)
+            & decisions.item.isin(list(similarities))
+        )
         mean_and_most = [similarities[item] for item in decisions.item[at]]
         decisions.loc[at, "floor"] = [mean for mean, _ in mean_and_most]
         plain = decisions.plain.to_numpy(dtype=object, copy=True)
@@ -701,8 +819,11 @@ def _with_others(decisions: pd.DataFrame, chosen: Mapping[Cell, Run]) -> pd.Data
     return decisions
 
 
-def _read(counted_runs: Sequence[Run], ignored: dict[str, str]) -> tuple[list[Run], ChosenRuns, dict[Cell, RunContent]]:
-    """The runs of the suite, those that count, and their content; why the others do not count goes into `ignored`.
+def _read(
+    counted_runs: Sequence[Run], ignored: dict[str, str]
+) -> tuple[list[Run], ChosenRuns, dict[Cell, RunContent]]:
+    """The runs of the suite, those that count, and their content; why the others do not count goes
+    into `ignored`.
 
     Where a log turns out to be useless, the next one of the same identity takes its place.
     """
@@ -710,22 +831,34 @@ def _read(counted_runs: Sequence[Run], ignored: dict[str, str]) -> tuple[list[Ru
     content_by_log: dict[str, RunContent] = {}
     while True:
         choice = choose_setting(runs_by_cell, swept=SWEPT)
-        unread_runs = {cell: run for cell, run in choice.runs.items() if run.log not in content_by_log}
+        unread_runs = {
+            cell: run for cell, run in choice.runs.items() if run.log not in content_by_log
+        }
         if not unread_runs:
             ignored |= choice.aside
-            return suite_runs, choice, {cell: content_by_log[run.log] for cell, run in choice.runs.items()}
+            return (
+                suite_runs,
+                choice,
+                {cell: content_by_log[run.log] for cell, run in choice.runs.items()},
+            )
         sample_count = sum(run.planned_samples for run in unread_runs.values())
         processes = max(1, min(cpu_count(), len(unread_runs), sample_count // SAMPLES_A_PROCESS))
-        contents = Parallel(n_jobs=processes)(delayed(run_content)(run) for run in unread_runs.values())
+        contents = Parallel(n_jobs=processes)(
+            delayed(run_content)(run) for run in unread_runs.values()
+        )
         for (cell, run), content in zip(unread_runs.items(), contents, strict=True):
-            if isinstance(content, RunContent) and (content.has_decisions or not _scored(run, content)):
+            if isinstance(content, RunContent) and (
+                content.has_decisions or not _scored(run, content)
+            ):
                 content_by_log[run.log] = content
                 continue
             foreign = "no score in it carries decisions: it was not made by a selfprobe scorer"
             ignored[run.log] = content if isinstance(content, str) else foreign
             next_run = run.next
             for run_list in (suite_runs, runs_by_cell[cell]):
-                run_list[:] = [other for other in run_list if other is not run] + ([next_run] if next_run else [])
+                run_list[:] = [other for other in run_list if other is not run] + (
+                    [next_run] if next_run else []
+                )
             if next_run:
                 del ignored[next_run.log]
             elif not runs_by_cell[cell]:
@@ -733,16 +866,19 @@ def _read(counted_runs: Sequence[Run], ignored: dict[str, str]) -> tuple[list[Ru
 
 
 def _scored(run: Run, content: RunContent) -> bool:
-    """Whether decisions are to be expected; a run that failed before them is a hole that tells its reason."""
+    """Whether decisions are to be expected; a run that failed before them is a hole that tells its
+    reason.
+    """
     return run.finished and content.error_count < content.sample_count
 
 
 def matrix_of(results: Results, task: str, *, key: str | None = None) -> TaskMatrix:
-    """The scores of one task as [target, observer, item], by `scores_by_item`; with a `key` of this decision alone.
+    """The scores of one task as [target, observer, item], by `scores_by_item`; with a `key` of this
+    decision alone.
 
-    Models are those that are a target or an observer of the task. A cell without a finished run, or with another task
-    version, other items or generation settings than most models' runs on themselves, is a hole with a reason: all its
-    scores are NaN, never 0.
+    Models are those that are a target or an observer of the task. A cell without a finished run, or
+    with another task version, other items or generation settings than most models' runs on
+    themselves, is a hole with a reason: all its scores are NaN, never 0.
     """
     cells = results.cells[results.cells.task == task]
     models = sorted({*cells.target, *cells.observer})
@@ -770,7 +906,9 @@ def matrix_of(results: Results, task: str, *, key: str | None = None) -> TaskMat
 
 
 def counted_rows(results: Results, matrix: TaskMatrix) -> pd.DataFrame:
-    """The decisions of a matrix's cells that are no holes: what is left out moves no number of the others."""
+    """The decisions of a matrix's cells that are no holes: what is left out moves no number of the
+    others.
+    """
     return _without(results.decisions_of(matrix.task), matrix.holes)
 
 
@@ -802,7 +940,8 @@ NUMBER_TYPES = {"value": float, "chance": float, "ceiling": float, "floor": floa
 
 
 def _decision_table(contents: Mapping[Cell, RunContent]) -> pd.DataFrame:
-    """Decisions of cells, with the input, kind and cluster of the item; samples in error are left out.
+    """Decisions of cells, with the input, kind and cluster of the item; samples in error are left
+    out.
 
     Args:
         contents: Cell → content of its run; the fourth part of a cell is its arm.

@@ -1,13 +1,16 @@
-"""The claim of a matrix about each model: it predicts itself better than skill, habits and the others explain.
+"""The claim of a matrix about each model: it predicts itself better than skill, habits and the
+others explain.
 
-A sceptic asks first whether the matrix can tell at all (enough models, all cells, scores that vary, items that all
-observers score); then whether the own cell stands out above skill, noise and the way pairs of these models differ
-anyhow (`selfprobe.stats.pairs`); then for the competitors on the model's own row: the best other observer, each
-baseline, each observer that was told of its target, each other model's own replies (a stand-in), and its habit; and
-last for a stranger to look-alikes, and for observers in another order.
+A sceptic asks first whether the matrix can tell at all (enough models, all cells, scores that vary,
+items that all observers score); then whether the own cell stands out above skill, noise and the way
+pairs of these models differ anyhow (`selfprobe.stats.pairs`); then for the competitors on the
+model's own row: the best other observer, each baseline, each observer that was told of its target,
+each other model's own replies (a stand-in), and its habit; and last for a stranger to look-alikes,
+and for observers in another order.
 
-A p is Holm's over all models of all tasks. A model is named where the largest p of its checks is below alpha: each p is
-at least Holm's of that check alone, and the largest is Holm's of the models' largest p.
+A p is Holm's over all models of all tasks. A model is named where the largest p of its checks is
+below alpha: each p is at least Holm's of that check alone, and the largest is Holm's of the models'
+largest p.
 """
 
 import math
@@ -28,7 +31,9 @@ from selfprobe.studies.matrix.rows import EFFECT, INFORMED, NEAR_COPY, ModelRow,
 from selfprobe.text.families import related
 
 FEW_MODELS = 4
-"""Number of models up to which more items hardly help: how much two models differ anyhow is known too badly."""
+"""Number of models up to which more items hardly help: how much two models differ anyhow is known
+too badly.
+"""
 ADVISED_MODELS = 8
 """Number of models that is advised."""
 TIE_TOLERANCE = 1e-9
@@ -88,7 +93,8 @@ class MatrixFacts:
     means: FloatArray
     """Cell means [target, observer] of the complete models, as scored."""
     centred: FloatArray
-    """Double-centred means of the item-specific scores [target, observer] of the complete models."""
+    """Double-centred means of the item-specific scores [target, observer] of the complete models.
+    """
     total: Estimate
     """T of the item-specific scores."""
     can_be_told: bool = False
@@ -106,7 +112,8 @@ def matrix_claims(
 
     Args:
         facts: Numbers of the task.
-        family: Rows of all tasks of the report, over which p is corrected. Default: those of this task.
+        family: Rows of all tasks of the report, over which p is corrected. Default: those of this
+            task.
         alpha: Level of every test.
     """
     corrected = _corrected_rows(facts.rows, facts.rows if family is None else family)
@@ -116,7 +123,9 @@ def matrix_claims(
     for model in facts.models:
         if model not in claims:
             claims[model] = _claim_without_row(model, facts)
-    named = [place for place, row in enumerate(facts.rows) if claims[row.model].verdict is Verdict.YES]
+    named = [
+        place for place, row in enumerate(facts.rows) if claims[row.model].verdict is Verdict.YES
+    ]
     # Fewer than 1 / alpha orders of so few models among so many could never disagree.
     if named and 1 / math.perm(len(facts.rows), len(named)) < alpha:
         shuffled_check = _shuffled_check(named, facts, alpha)
@@ -132,7 +141,9 @@ def named_models(claims: Sequence[Claim]) -> tuple[str, ...]:
 
 
 def relative_notes(facts: MatrixFacts) -> dict[str, list[str]]:
-    """Model → sentences on its near-copy and its relatives in the matrix, and on what their replies would explain."""
+    """Model → sentences on its near-copy and its relatives in the matrix, and on what their replies
+    would explain.
+    """
     notes: dict[str, list[str]] = {}
     for row in facts.rows:
         lines = []
@@ -146,7 +157,10 @@ def relative_notes(facts: MatrixFacts) -> dict[str, list[str]]:
             )
         relatives = [name for name in reached if related(name, row.model) and name != near_copy]
         if relatives:
-            texts = [f"{name}'s own {facts.replies} {_score_text(reached[name], facts)}" for name in relatives]
+            texts = [
+                f"{name}'s own {facts.replies} {_score_text(reached[name], facts)}"
+                for name in relatives
+            ]
             lines.append(f"Of its family are here: {', '.join(texts)}.")
         if lines:
             notes[row.model] = lines
@@ -179,8 +193,8 @@ def _p_by_check(row: ModelRow) -> dict[str, float]:
 def _corrected_rows(rows: Sequence[ModelRow], family: Sequence[ModelRow]) -> list[PByCheck]:
     """Corrected p of the checks of each row, of which the largest is Holm's of the rows' largest p.
 
-    Holm's of each check alone would name somebody falsely in twice alpha, where one model lacks one thing and another
-    model another.
+    Holm's of each check alone would name somebody falsely in twice alpha, where one model lacks one
+    thing and another model another.
     """
     if not rows or any(math.isnan(row.p) for row in family):
         family = [row for row in family if not math.isnan(row.p)]
@@ -197,7 +211,10 @@ def _corrected_rows(rows: Sequence[ModelRow], family: Sequence[ModelRow]) -> lis
             continue
         factor = holm_of_largest[place] / largest[place] if largest[place] > 0 else len(family)
         corrected.append(
-            {name: float(min(1.0, max(holm_by_check[name][place], p * factor))) for name, p in ps[place].items()}
+            {
+                name: float(min(1.0, max(holm_by_check[name][place], p * factor)))
+                for name, p in ps[place].items()
+            }
         )
     return corrected
 
@@ -209,7 +226,9 @@ def _claim_without_row(model: str, facts: MatrixFacts) -> Claim:
     """The claim of a model that cannot be compared, with the first reason."""
     gates = _gates(model, facts)
     effect = undefined(_first_open_reason(gates))
-    return Claim(model, effect, tuple(gates), SMALLEST_ADVANTAGE, _details(None, gates, math.nan, facts))
+    return Claim(
+        model, effect, tuple(gates), SMALLEST_ADVANTAGE, _details(None, gates, math.nan, facts)
+    )
 
 
 def _first_open_reason(gates: Sequence[Check]) -> str:
@@ -227,7 +246,9 @@ def _gates(model: str, facts: MatrixFacts) -> list[Check]:
     gates = [
         Check(
             name="enough_models",
-            difference=undefined(f"{models}; {FEWEST} are the least, {ADVISED_MODELS} are advised", n=count),
+            difference=undefined(
+                f"{models}; {FEWEST} are the least, {ADVISED_MODELS} are advised", n=count
+            ),
             outcome=Outcome.HOLDS if enough else Outcome.OPEN,
             remedy="" if enough else f"add {FEWEST + 1 - count} models or more",
         )
@@ -253,7 +274,11 @@ def _gates(model: str, facts: MatrixFacts) -> list[Check]:
         return gates
     row = _row_of(model, facts)
     is_scored = row is not None and not math.isnan(row.test_p)
-    reason = "all observers score the same items" if is_scored else "of some model no item is scored by all observers"
+    reason = (
+        "all observers score the same items"
+        if is_scored
+        else "of some model no item is scored by all observers"
+    )
     remedy = "" if is_scored else "run what is unscored again"
     if facts.total.n < 2:
         is_scored = False
@@ -304,10 +329,16 @@ def _row_claim(row: ModelRow, p_of_check: PByCheck, facts: MatrixFacts, alpha: f
     return Claim(row.model, row.advantage, tuple(checks), SMALLEST_ADVANTAGE, details)
 
 
-def _details(row: ModelRow | None, gates: Sequence[Check], p: float, facts: MatrixFacts) -> dict[str, str]:
+def _details(
+    row: ModelRow | None, gates: Sequence[Check], p: float, facts: MatrixFacts
+) -> dict[str, str]:
     """Slots of the words: the score on itself, the p of the claim, and why nothing can be compared."""
     score = row.score.value if row else math.nan
-    return {"score": _score_text(score, facts), "p": p_value(p), "reason": _first_open_reason(gates)}
+    return {
+        "score": _score_text(score, facts),
+        "p": p_value(p),
+        "reason": _first_open_reason(gates),
+    }
 
 
 def _score_text(score: float, facts: MatrixFacts) -> str:
@@ -364,22 +395,36 @@ class _Competitor:
     difference: Estimate
     p_value: float
     where_missed: Estimate
-    """Item-specific score of the model at the items that this one misses: above 0 it knows what this one does not."""
+    """Item-specific score of the model at the items that this one misses: above 0 it knows what
+    this one does not.
+    """
 
 
 def _competitor_checks(
-    name: str, row: ModelRow, competitors: Sequence[_Competitor], p: float, facts: MatrixFacts, alpha: float
+    name: str,
+    row: ModelRow,
+    competitors: Sequence[_Competitor],
+    p: float,
+    facts: MatrixFacts,
+    alpha: float,
 ) -> list[Check]:
-    """A check for the competitor whose p is largest, which decides, and one for the closest if that is another."""
+    """A check for the competitor whose p is largest, which decides, and one for the closest if that
+    is another.
+    """
     if not competitors:
         return []
-    hardest = max(competitors, key=lambda competitor: (competitor.p_value, -competitor.difference.value))
+    hardest = max(
+        competitors, key=lambda competitor: (competitor.p_value, -competitor.difference.value)
+    )
     closest = min(competitors, key=lambda competitor: competitor.difference.value)
     compared = [hardest] if closest is hardest else [hardest, closest]
     checks = []
     for competitor in compared:
-        # A competitor with a smaller p keeps the corrected p of the hardest: it is above that one too.
-        outcome = outcome_above_zero(competitor.difference, smallest=SMALLEST_ADVANTAGE, p_value=p, alpha=alpha)
+        # A competitor with a smaller p keeps the corrected p of the hardest: it is above that one
+        # too.
+        outcome = outcome_above_zero(
+            competitor.difference, smallest=SMALLEST_ADVANTAGE, p_value=p, alpha=alpha
+        )
         # Where the model is right at items that this one misses, this one does not explain it.
         explains = not above_zero(competitor.where_missed) < alpha
         reached = row.score.value - competitor.difference.value
@@ -405,7 +450,12 @@ def _competitor_remedy(competitor: _Competitor) -> str:
 
 def _baseline_checks(row: ModelRow, p: float, facts: MatrixFacts, alpha: float) -> list[Check]:
     competitors = [
-        _Competitor(f"guessing without a model ({name})", difference, row.over_p[name], row.where_missed[name])
+        _Competitor(
+            f"guessing without a model ({name})",
+            difference,
+            row.over_p[name],
+            row.where_missed[name],
+        )
         for name, difference in row.over.items()
         if name != INFORMED
     ]
@@ -416,14 +466,22 @@ def _informed_checks(row: ModelRow, p: float, facts: MatrixFacts, alpha: float) 
     if INFORMED not in row.over:
         return []
     competitor = _Competitor(
-        f"the closest {INFORMED}", row.over[INFORMED], row.over_p[INFORMED], row.where_missed[INFORMED]
+        f"the closest {INFORMED}",
+        row.over[INFORMED],
+        row.over_p[INFORMED],
+        row.where_missed[INFORMED],
     )
     return _competitor_checks("above_informed", row, [competitor], p, facts, alpha)
 
 
 def _stand_in_checks(row: ModelRow, p: float, facts: MatrixFacts, alpha: float) -> list[Check]:
     competitors = [
-        _Competitor(f"{other}'s own {facts.replies}", difference, above_zero(difference), row.where_missed[other])
+        _Competitor(
+            f"{other}'s own {facts.replies}",
+            difference,
+            above_zero(difference),
+            row.where_missed[other],
+        )
         for other, difference in row.stand_ins.items()
     ]
     return _competitor_checks("above_stand_ins", row, competitors, p, facts, alpha)
@@ -446,12 +504,20 @@ def _own_check(row: ModelRow, p: float, facts: MatrixFacts, alpha: float) -> Che
 
 
 def _outsider_check(row: ModelRow, facts: MatrixFacts) -> Check:
-    """A stranger to look-alikes has the cells of a model that knows itself, unless an informed observer was run."""
+    """A stranger to look-alikes has the cells of a model that knows itself, unless an informed
+    observer was run.
+    """
     if not row.outsider or INFORMED in row.over:
-        told = "an informed observer was run" if row.outsider else "the others are not alike beside it"
+        told = (
+            "an informed observer was run" if row.outsider else "the others are not alike beside it"
+        )
         return Check("no_outsider", undefined(told), Outcome.HOLDS)
     reason = "it predicts itself no better than the others one another"
-    ways = "run --observers shown:5, or add models like it" if facts.can_be_told else "add models like it"
+    ways = (
+        "run --observers shown:5, or add models like it"
+        if facts.can_be_told
+        else "add models like it"
+    )
     return Check("no_outsider", undefined(reason), Outcome.OPEN, remedy=ways)
 
 

@@ -1,4 +1,5 @@
-"""Claims about probes and fine-tuned judges: is one shown to judge better than asking, and than every control?
+"""Claims about probes and fine-tuned judges: is one shown to judge better than asking, and than
+every control?
 
 Numbers in, claims out: the tables of a run become `ProbeEvidence`, and that a `Claim`.
 """
@@ -13,7 +14,14 @@ import pandas as pd
 
 from selfprobe.page.claims import ClaimWords
 from selfprobe.page.numerals import number, percents, shown
-from selfprobe.stats.claim import ALPHA, Check, Claim, Outcome, answer_mass_check, outcome_above_zero
+from selfprobe.stats.claim import (
+    ALPHA,
+    Check,
+    Claim,
+    Outcome,
+    answer_mass_check,
+    outcome_above_zero,
+)
 from selfprobe.stats.estimate import Estimate, undefined
 
 SMALLEST_LEAD = 0.03
@@ -41,15 +49,24 @@ class ProbeControl:
 ASKING = ProbeControl("above_asking", "prompting", "asking")
 CONTROLS = (
     ASKING,
-    ProbeControl("above_calibrated_asking", "prompting, one order, calibrated", "calibrated asking"),
+    ProbeControl(
+        "above_calibrated_asking", "prompting, one order, calibrated", "calibrated asking"
+    ),
     ProbeControl("above_direct_scoring", "direct scoring", "direct scoring", is_optional=True),
     ProbeControl("above_g_eval", "G-Eval", "G-Eval", is_optional=True),
     ProbeControl("above_random_direction", "random direction", "a random direction"),
     ProbeControl("above_length", "no model (length)", "length"),
     ProbeControl("above_words", "no model (TF-IDF)", "words"),
-    ProbeControl("above_random_weights", "random weights, {kind}", "random weights", remedy="add --random-weights"),
+    ProbeControl(
+        "above_random_weights",
+        "random weights, {kind}",
+        "random weights",
+        remedy="add --random-weights",
+    ),
 )
-"""Controls of a probe, in the order in which a sceptic asks; shuffled labels have a test of their own."""
+"""Controls of a probe, in the order in which a sceptic asks; shuffled labels have a test of their
+own.
+"""
 ABOVE_SHUFFLED = "above_shuffled_labels"
 SHUFFLED = "shuffled labels"
 """What the best layer reaches where labels are shuffled."""
@@ -200,14 +217,21 @@ def _shuffled_check(shuffled: ShuffledLabels | None) -> Check:
 def estimate_of(row: Any, unit: str = "question") -> Estimate:
     """Estimate of a row with value, low, high, n and reason."""
     reason = getattr(row, "reason", "")
-    return Estimate(row.value, row.low, row.high, int(row.n), unit, reason if isinstance(reason, str) else "")
+    return Estimate(
+        row.value, row.low, row.high, int(row.n), unit, reason if isinstance(reason, str) else ""
+    )
 
 
-def evidence_of_run(tables: Tables, kind: ProbeKind, metric: Literal["auroc", "f1"]) -> list[ProbeEvidence]:
+def evidence_of_run(
+    tables: Tables, kind: ProbeKind, metric: Literal["auroc", "f1"]
+) -> list[ProbeEvidence]:
     """Evidence by data set, from the tables methods, differences, floors and data of a run."""
     methods = tables["methods"]
     methods = methods[methods.metric == metric]
-    return [_evidence_of_data_set(str(name), tables, kind, metric) for name in dict.fromkeys(methods.dataset)]
+    return [
+        _evidence_of_data_set(str(name), tables, kind, metric)
+        for name in dict.fromkeys(methods.dataset)
+    ]
 
 
 def _evidence_of_data_set(
@@ -258,10 +282,14 @@ def _answer_mass(tables: Tables, dataset: str) -> Estimate:
     if "answer_mass" not in data or rows.empty:
         return undefined("the run does not hold it", unit="question")
     row = rows.iloc[0]
-    return Estimate(row.answer_mass, row.answer_mass_low, row.answer_mass_high, int(row.scored), "pair")
+    return Estimate(
+        row.answer_mass, row.answer_mass_low, row.answer_mass_high, int(row.scored), "pair"
+    )
 
 
-def _shuffled_labels(tables: Tables, dataset: str, kind: ProbeKind, metric: str) -> ShuffledLabels | None:
+def _shuffled_labels(
+    tables: Tables, dataset: str, kind: ProbeKind, metric: str
+) -> ShuffledLabels | None:
     """What the best layer, its sign known, reaches where labels are shuffled."""
     floors = _rows(tables, "floors", dataset, metric)
     floors = floors[(floors.probe == kind) & ~floors.over.astype(str).str.contains("signs")]
@@ -272,7 +300,8 @@ def _shuffled_labels(tables: Tables, dataset: str, kind: ProbeKind, metric: str)
 
 
 def mean_evidence(subject: str, parts: Sequence[ProbeEvidence], mean: Any) -> ProbeEvidence:
-    """Evidence over several data sets: means of their numbers, and the largest p of shuffled labels.
+    """Evidence over several data sets: means of their numbers, and the largest p of shuffled
+    labels.
 
     Args:
         subject: The model's name.
@@ -319,7 +348,9 @@ JUDGE_WORDS = ClaimWords(
     no="has a fine-tuned judge less than {smallest} above its probe, {effect} (AUROC)",
     explained="has a fine-tuned judge that is no better than {competitor} (AUROC)",
     checks=_JUDGE_LABELS,
-    unmet=dict.fromkeys(_JUDGE_LABELS, "has a judge not shown to be above {competitor}, {difference}"),
+    unmet=dict.fromkeys(
+        _JUDGE_LABELS, "has a judge not shown to be above {competitor}, {difference}"
+    ),
     write=partial(shown, sign=True),
     kind="data sets",
 )
@@ -339,7 +370,9 @@ def judge_claim(evidence: JudgeEvidence) -> Claim:
     """The claim that a fine-tuned judge judges better than the model's probe."""
     checks = []
     for control in JUDGE_CONTROLS:
-        lead = evidence.leads.get(control.check, Lead(math.nan, undefined("it was not run", unit="question")))
+        lead = evidence.leads.get(
+            control.check, Lead(math.nan, undefined("it was not run", unit="question"))
+        )
         checks.append(lead_check(control.check, control.label, lead))
     return Claim(evidence.subject, checks[0].difference, tuple(checks), SMALLEST_LEAD)
 
@@ -352,10 +385,14 @@ def judge_evidence(tables: Tables) -> list[JudgeEvidence]:
     less = less[less.metric == "auroc"]
     found = []
     for (dataset, judge), rows in less.groupby(["dataset", "probe"], sort=False):
-        scores = methods[methods.dataset == dataset].drop_duplicates("method").set_index("method").value
+        scores = (
+            methods[methods.dataset == dataset].drop_duplicates("method").set_index("method").value
+        )
         lead_rows = {row.against: row for row in rows.itertuples()}
         leads = {
-            control.check: Lead(float(scores[control.method]), estimate_of(lead_rows[control.method]))
+            control.check: Lead(
+                float(scores[control.method]), estimate_of(lead_rows[control.method])
+            )
             for control in JUDGE_CONTROLS
             if control.method in lead_rows
         }

@@ -1,4 +1,6 @@
-"""Pictures of one probe run, and of several side by side (paper 004, all figures). No file is written here."""
+"""Pictures of one probe run, and of several side by side (paper 004, all figures). No file is
+written here.
+"""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -52,8 +54,12 @@ def drawn_pictures(tables: Mapping[str, pd.DataFrame]) -> dict[str, list[Picture
     return {name: make(tables[name]) for name, make in makers.items() if name in tables}
 
 
-def method_pictures(table: pd.DataFrame, *, metric: str = "f1", stem: str = "methods") -> list[Picture]:
-    """Probes, the model's own answers and the controls: bars with intervals, a picture a data set (figures 2, 3)."""
+def method_pictures(
+    table: pd.DataFrame, *, metric: str = "f1", stem: str = "methods"
+) -> list[Picture]:
+    """Probes, the model's own answers and the controls: bars with intervals, a picture a data set
+    (figures 2, 3).
+    """
     scored = table[table.metric == metric]
     pictures = []
     for dataset, rows in scored.groupby("dataset", sort=False):
@@ -73,7 +79,9 @@ def method_pictures(table: pd.DataFrame, *, metric: str = "f1", stem: str = "met
 def layer_pictures(
     table: pd.DataFrame, floors: pd.DataFrame, methods: pd.DataFrame, *, metric: str = "f1"
 ) -> list[Picture]:
-    """Both probes by layer, above what the best of all layers finds when labels are shuffled (figures 6, 7)."""
+    """Both probes by layer, above what the best of all layers finds when labels are shuffled
+    (figures 6, 7).
+    """
     scored = table[table.metric == metric]
     pictures = []
     for dataset, rows in scored.groupby("dataset", sort=False):
@@ -82,11 +90,17 @@ def layer_pictures(
         for kind in PROBE_KINDS:
             curve = rows[rows.probe == kind].sort_values("layer")
             series[kind] = (list(curve.layer + 1), intervals_of(curve))
-        asked = methods[(methods.dataset == dataset) & (methods.metric == metric)].set_index("method")
+        asked = methods[(methods.dataset == dataset) & (methods.metric == metric)].set_index(
+            "method"
+        )
         for method in LEVELS:
             if method in asked.index:
                 series[method] = (ends, [level(float(asked.value[method]))] * 2)
-        is_floor = (floors.dataset == dataset) & (floors.metric == metric) & ~floors.over.str.contains("signs")
+        is_floor = (
+            (floors.dataset == dataset)
+            & (floors.metric == metric)
+            & ~floors.over.str.contains("signs")
+        )
         floor = floors[is_floor]
         if len(floor):
             mean = float(floor["mean"].max())
@@ -107,8 +121,12 @@ def layer_pictures(
     return pictures
 
 
-def transfer_pictures(table: pd.DataFrame, *, metric: str = "f1", stem: str = "transfer") -> list[Picture]:
-    """Probes of one data set (column) on another (row), with intervals; framed: their own test halves (table 1)."""
+def transfer_pictures(
+    table: pd.DataFrame, *, metric: str = "f1", stem: str = "transfer"
+) -> list[Picture]:
+    """Probes of one data set (column) on another (row), with intervals; framed: their own test
+    halves (table 1).
+    """
     scored = table[table.metric == metric]
     names = list(dict.fromkeys(scored.trained_on))
     pictures = []
@@ -153,7 +171,9 @@ def cosine_pictures(table: pd.DataFrame, *, stem: str = "cosine") -> list[Pictur
     return pictures
 
 
-def adversarial_pictures(table: pd.DataFrame, *, metric: str = "f1", stem: str = "adversarial") -> list[Picture]:
+def adversarial_pictures(
+    table: pd.DataFrame, *, metric: str = "f1", stem: str = "adversarial"
+) -> list[Picture]:
     """LLMBar: learnt from its natural subsets, tested on all, which come after them (figure 4)."""
     scored = table[table.metric == metric]
     subsets = sorted(set(scored.subset), key=lambda subset: (subset not in LLMBAR_NATURAL, subset))
@@ -164,12 +184,16 @@ def adversarial_pictures(table: pd.DataFrame, *, metric: str = "f1", stem: str =
         bars[f"{name}\n{int(rows.n.max())} questions"] = {
             str(row.method): interval_of(row) for row in rows.itertuples()
         }
-    caption = f"Learnt from the natural subsets, tested on all: {METRIC_NAMES[metric]}. {BY_QUESTION}"
+    caption = (
+        f"Learnt from the natural subsets, tested on all: {METRIC_NAMES[metric]}. {BY_QUESTION}"
+    )
     return [bar_rows(stem, bars, caption=caption, axis=METRIC_NAMES[metric], line=0.5)]
 
 
 def loss_pictures(table: pd.DataFrame) -> list[Picture]:
-    """Loss of the fine-tuned judge by step, a picture a data set; and of one that says 1 or 2 at random."""
+    """Loss of the fine-tuned judge by step, a picture a data set; and of one that says 1 or 2 at
+    random.
+    """
     pictures = []
     for dataset, rows in table.groupby("dataset", sort=False):
         series: dict[str, tuple[Sequence[float], Sequence[Interval]]] = {}
@@ -192,7 +216,9 @@ def loss_pictures(table: pd.DataFrame) -> list[Picture]:
 
 
 def ablation_pictures(table: pd.DataFrame) -> list[Picture]:
-    """Change of the prompting baseline's F1 when a direction is taken out, beside random directions (table 2)."""
+    """Change of the prompting baseline's F1 when a direction is taken out, beside random directions
+    (table 2).
+    """
     taken_out = table[table.direction != "none"]
     pictures = []
     for dataset, rows in taken_out.groupby("dataset", sort=False):
@@ -211,7 +237,8 @@ def ablation_pictures(table: pd.DataFrame) -> list[Picture]:
 
 
 def component_pictures(table: pd.DataFrame, *, by: str, stem: str = "components") -> list[Picture]:
-    """Contrast differences along their first two principal components, coloured by preference (figure 1, left).
+    """Contrast differences along their first two principal components, coloured by preference
+    (figure 1, left).
 
     `by` is the column whose values have a picture each: the data set, or the model.
     """
@@ -220,7 +247,10 @@ def component_pictures(table: pd.DataFrame, *, by: str, stem: str = "components"
         points = {}
         for better in (1, 2):
             preferred = rows[rows.preferred == better]
-            points[f"text {better} is better"] = (list(preferred["first"]), list(preferred["second"]))
+            points[f"text {better} is better"] = (
+                list(preferred["first"]),
+                list(preferred["second"]),
+            )
         first = rows.iloc[0]
         block = int(first.layer) + 1
         picture = scatter(
@@ -235,10 +265,13 @@ def component_pictures(table: pd.DataFrame, *, by: str, stem: str = "components"
     return pictures
 
 
-def size_pictures(table: pd.DataFrame, *, title: str, stem: str, metric: str = "f1") -> list[Picture]:
+def size_pictures(
+    table: pd.DataFrame, *, title: str, stem: str, metric: str = "f1"
+) -> list[Picture]:
     """A score against the model's parameters: a picture a family, a line a method, 95 % intervals.
 
-    `table` has family, parameters, method, metric, value, low, high; models of unknown size are left out.
+    `table` has family, parameters, method, metric, value, low, high; models of unknown size are
+    left out.
     """
     sized = table[(table.metric == metric) & table.parameters.notna()]
     pictures = []
@@ -267,12 +300,20 @@ def size_text(parameters: float) -> str:
     """Size as text: 8B, 0.5B, 135M, 20k."""
     for unit, letter in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
         if parameters >= unit / 2 or unit == 1e3:
-            return f"{parameters / unit:.2g}{letter}" if parameters < 100 * unit else f"{parameters / unit:.0f}{letter}"
+            return (
+                f"{parameters / unit:.2g}{letter}"
+                if parameters < 100 * unit
+                else f"{parameters / unit:.0f}{letter}"
+            )
     raise AssertionError
 
 
-def depth_pictures(table: pd.DataFrame, *, title: str, stem: str, metric: str = "f1") -> list[Picture]:
-    """A score by layer of one data set, as a share of the model's blocks: a picture a kind, a line a model."""
+def depth_pictures(
+    table: pd.DataFrame, *, title: str, stem: str, metric: str = "f1"
+) -> list[Picture]:
+    """A score by layer of one data set, as a share of the model's blocks: a picture a kind, a line
+    a model.
+    """
     scored = table[table.metric == metric]
     pictures = []
     for kind, rows in scored.groupby("probe", sort=False):
@@ -296,7 +337,8 @@ def depth_pictures(table: pd.DataFrame, *, title: str, stem: str, metric: str = 
 
 
 def change_pictures(table: pd.DataFrame, *, stem: str) -> list[Picture]:
-    """Change of asking's F1 with a direction taken out: a picture a data set, a row a model (table 2).
+    """Change of asking's F1 with a direction taken out: a picture a data set, a row a model (table
+    2).
 
     Of several random directions the one that takes most is drawn: the strongest control.
     """

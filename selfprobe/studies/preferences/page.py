@@ -58,7 +58,9 @@ PROBE_CHECKS = (
     "training labels. Where the model, asked, puts less than one half of its probability on 1 and 2, asking says "
     "little, and a lead over it as little."
 )
-ONE_TRAINING = "This is one training on one half: another half or seed may differ by more than the interval."
+ONE_TRAINING = (
+    "This is one training on one half: another half or seed may differ by more than the interval."
+)
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,10 @@ class ProbeAnswerRow:
     """Answers by data set."""
 
     dataset: Annotated[str, Heading("data set", "Data set whose pairs are judged.")]
-    answer: Annotated[Verdict, Heading("answer", "Whether the supervised probe is above asking and every control.")]
+    answer: Annotated[
+        Verdict,
+        Heading("answer", "Whether the supervised probe is above asking and every control."),
+    ]
     probe: Annotated[float, Heading("probe", "AUROC of the supervised probe.", number)]
     asking: Annotated[float, Heading("asking", "AUROC of the model's own answers.", number)]
     difference: Annotated[float, Heading("difference", "The probe less asking.", signed_number)]
@@ -77,7 +82,9 @@ class JudgeAnswerRow:
     """Answers by data set and training."""
 
     dataset: Annotated[str, Heading("data set", "Data set whose pairs are judged.")]
-    answer: Annotated[Verdict, Heading("answer", "Whether the fine-tuned judge is above its probe and the texts.")]
+    answer: Annotated[
+        Verdict, Heading("answer", "Whether the fine-tuned judge is above its probe and the texts.")
+    ]
     judge: Annotated[float, Heading("judge", "AUROC of the fine-tuned judge.", number)]
     probe: Annotated[float, Heading("probe", "AUROC of the supervised probe.", number)]
     difference: Annotated[float, Heading("difference", "The judge less the probe.", signed_number)]
@@ -90,10 +97,16 @@ class ProbeCheckRow:
     dataset: Annotated[str, Heading("data set", "Data set whose pairs are judged.")]
     probe: Annotated[str, Heading("probe", "Kind of the probe.")]
     check: Annotated[str, Heading("check", "What a sceptic would ask of the claim.")]
-    estimate: Annotated[Estimate, Heading("measured", "The probe less the control, paired; or a share.")]
+    estimate: Annotated[
+        Estimate, Heading("measured", "The probe less the control, paired; or a share.")
+    ]
     compared_with: Annotated[str, Heading("compared with", "The control, and what it reaches.")]
-    p_value: Annotated[float, Heading("p", "p of the check; a dash where its interval decides.", p_digits)]
-    outcome: Annotated[Outcome, Heading("outcome", "Holds, fails, or open: these data cannot decide it.")]
+    p_value: Annotated[
+        float, Heading("p", "p of the check; a dash where its interval decides.", p_digits)
+    ]
+    outcome: Annotated[
+        Outcome, Heading("outcome", "Holds, fails, or open: these data cannot decide it.")
+    ]
 
 
 def check_rows(claim: Claim, kind: str, words: ClaimWords) -> list[ProbeCheckRow]:
@@ -144,8 +157,17 @@ CAPTIONS = {
     "finetuning_cost": "What learning from the training half costs",
     "rounding": "Rounding by block in half precision, as a share of what a probe reads",
 }
-OF_DATA = {"ties": "rows without a better text", "left_out": "pairs not drawn", "scored": "pairs scored"}
-OF_DATA |= {"unscored": "pairs unscored", "humans_agree": "people agree", "humans_low": "from", "humans_high": "to"}
+OF_DATA = {
+    "ties": "rows without a better text",
+    "left_out": "pairs not drawn",
+    "scored": "pairs scored",
+}
+OF_DATA |= {
+    "unscored": "pairs unscored",
+    "humans_agree": "people agree",
+    "humans_low": "from",
+    "humans_high": "to",
+}
 OF_DATA |= {"answer_mass": "answers with 1 or 2"}
 """Columns of the table of data by what they count."""
 DRAWN = ("supervised", "unsupervised", "prompting", *JUDGES)
@@ -157,14 +179,18 @@ LUCK = "The best layer and sign are picked on the test half, so compare each num
 
 
 def probe_page(out: Path, about: Literal["probes", "judges"] = "probes") -> Page:
-    """The page of the run in `out`, with report.md: of its probes, or of the judges that were trained beside them."""
+    """The page of the run in `out`, with report.md: of its probes, or of the judges that were
+    trained beside them.
+    """
     tables = {file.stem: pd.read_csv(file) for file in sorted((out / "tables").glob("*.csv"))}
     state = read_run(out)
     title = TITLES[about].format(cut_name(state["model"]))
     costs_of_judges = cost_sentences(tables) if "finetuned" in tables else []
     run_sentence = _run_sentence(state)
     pictures = figures.drawn_pictures(tables)
-    sections = [_table_section(name, tables, pictures) for name in (*CAPTIONS, "data") if name in tables]
+    sections = [
+        _table_section(name, tables, pictures) for name in (*CAPTIONS, "data") if name in tables
+    ]
     shared: dict[str, Any] = {"cells": sections, "method": [SCALE, PROBE_CHECKS, run_sentence]}
     if about == "judges":
         page = _judge_page(title, tables, shared, costs_of_judges)
@@ -174,7 +200,9 @@ def probe_page(out: Path, about: Literal["probes", "judges"] = "probes") -> Page
     return replace(page, files={"report.md": report.encode()})
 
 
-def _probe_page(title: str, tables: Tables, shared: Mapping[str, Any], costs_of_judges: Sequence[str]) -> Page:
+def _probe_page(
+    title: str, tables: Tables, shared: Mapping[str, Any], costs_of_judges: Sequence[str]
+) -> Page:
     evidence = {one.subject: one for one in evidence_of_run(tables, "supervised", METRIC)}
     claims = ordered_claims([probe_claim(one) for one in evidence.values()])
     notes: dict[str, list[Block]] = {}
@@ -190,7 +218,9 @@ def _probe_page(title: str, tables: Tables, shared: Mapping[str, Any], costs_of_
         title,
         claims,
         PROBE_WORDS,
-        picture=_picture(claims, [evidence[claim.subject].subject for claim in claims], tables, "probes"),
+        picture=_picture(
+            claims, [evidence[claim.subject].subject for claim in claims], tables, "probes"
+        ),
         table=Table(answers, columns_of(ProbeAnswerRow)),
         tables={"checks": RowTable(ProbeCheckRow, rows)},
         notes=notes,
@@ -202,10 +232,14 @@ def _probe_page(title: str, tables: Tables, shared: Mapping[str, Any], costs_of_
 def _probe_answer(claim: Claim, evidence: ProbeEvidence) -> ProbeAnswerRow:
     asking = evidence.leads.get("above_asking")
     score = asking.score if asking else math.nan
-    return ProbeAnswerRow(claim.subject, claim.verdict, evidence.score.value, score, claim.effect.value)
+    return ProbeAnswerRow(
+        claim.subject, claim.verdict, evidence.score.value, score, claim.effect.value
+    )
 
 
-def _judge_page(title: str, tables: Tables, shared: Mapping[str, Any], costs_of_judges: Sequence[str]) -> Page:
+def _judge_page(
+    title: str, tables: Tables, shared: Mapping[str, Any], costs_of_judges: Sequence[str]
+) -> Page:
     evidence = {one.subject: one for one in judge_evidence(tables)}
     claims = ordered_claims([judge_claim(one) for one in evidence.values()])
     answers = [_judge_answer(claim, evidence[claim.subject]) for claim in claims[:ROWS]]
@@ -214,7 +248,9 @@ def _judge_page(title: str, tables: Tables, shared: Mapping[str, Any], costs_of_
         title,
         claims,
         JUDGE_WORDS,
-        picture=_picture(claims, [evidence[claim.subject].dataset for claim in claims], tables, "judges"),
+        picture=_picture(
+            claims, [evidence[claim.subject].dataset for claim in claims], tables, "judges"
+        ),
         table=Table(answers, columns_of(JudgeAnswerRow)),
         tables={"checks": RowTable(ProbeCheckRow, rows)},
         lines=costs_of_judges[:LINES],
@@ -284,7 +320,9 @@ def _report(
             lines += ["", LUCK]
         if name in pictures:
             lines.append("")
-            lines += [f"![{picture.caption}](figures/{picture.name}.svg)" for picture in pictures[name]]
+            lines += [
+                f"![{picture.caption}](figures/{picture.name}.svg)" for picture in pictures[name]
+            ]
     return "\n".join(lines) + "\n"
 
 
@@ -301,7 +339,10 @@ def _checks_text(page: Page) -> pd.DataFrame:
 
 
 def _picture(
-    claims: Sequence[Claim], datasets: Sequence[str], tables: Tables, about: Literal["probes", "judges"]
+    claims: Sequence[Claim],
+    datasets: Sequence[str],
+    tables: Tables,
+    about: Literal["probes", "judges"],
 ) -> Picture:
     """AUROC of the probes and of asking; a judge in the place of the unsupervised probe."""
     every = tables["finetuned" if about == "judges" else "methods"]
@@ -331,20 +372,35 @@ def _rows(name: str, tables: Tables) -> pd.DataFrame:
     if name == "components":
         told = ["dataset", "layer", "share_first", "share_second"]
         return (
-            table[told].drop_duplicates().round(3).assign(pairs=table.groupby("dataset", sort=False).size().to_list())
+            table[told]
+            .drop_duplicates()
+            .round(3)
+            .assign(pairs=table.groupby("dataset", sort=False).size().to_list())
         )
     if name == "rounding":
-        return table.pivot(index="layer", columns="dataset", values="rounding").round(3).reset_index()
+        return (
+            table.pivot(index="layer", columns="dataset", values="rounding").round(3).reset_index()
+        )
     if name in ("differences", "finetuned_less"):
-        return _by_metric(table, ["dataset", "probe", "against"], sign=True).rename(columns={"against": "less"})
+        return _by_metric(table, ["dataset", "probe", "against"], sign=True).rename(
+            columns={"against": "less"}
+        )
     if name == "prompted":
         rows = table[table.metric == "f1"].assign(
             f1=lambda t: [shown(r, sign="less" in r.what) for r in t.itertuples()]
         )
-        return rows.pivot(index=["dataset", "method"], columns="what", values="f1").reset_index().fillna("")
+        return (
+            rows.pivot(index=["dataset", "method"], columns="what", values="f1")
+            .reset_index()
+            .fillna("")
+        )
     if name == "saturation":
         rows = table[table.metric == "f1"].assign(f1=lambda t: [shown(r) for r in t.itertuples()])
-        return rows.pivot(index=["dataset", "samples"], columns="method", values="f1").reset_index().fillna("")
+        return (
+            rows.pivot(index=["dataset", "samples"], columns="method", values="f1")
+            .reset_index()
+            .fillna("")
+        )
     if name in ("aspects", "transfer", "adversarial"):
         rows = table[table.metric == "f1"].assign(f1=lambda t: [shown(r) for r in t.itertuples()])
         if name == "transfer":
@@ -353,19 +409,27 @@ def _rows(name: str, tables: Tables) -> pd.DataFrame:
         return rows.pivot(index=index, columns="method", values="f1").reset_index()
     if name == "data":
         shares = [percents(_mass_of(row)) for row in table.itertuples()]
-        rows = table.assign(answer_mass=shares).drop(columns=["answer_mass_low", "answer_mass_high"])
+        rows = table.assign(answer_mass=shares).drop(
+            columns=["answer_mass_low", "answer_mass_high"]
+        )
         return rows.round(3).rename(columns=OF_DATA)
-    rows = table.assign(change=lambda t: [shown(r, sign=True) for r in t.itertuples()]).round({"changed_answers": 3})
+    rows = table.assign(change=lambda t: [shown(r, sign=True) for r in t.itertuples()]).round(
+        {"changed_answers": 3}
+    )
     return rows[["dataset", "direction", "f1", "change", "changed_answers", "n"]].round({"f1": 3})
 
 
 def _mass_of(row: Any) -> Estimate:
     """Share of its probability that a model puts on the two answers, of a row of the table data."""
-    return Estimate(row.answer_mass, row.answer_mass_low, row.answer_mass_high, int(row.scored), "pair")
+    return Estimate(
+        row.answer_mass, row.answer_mass_low, row.answer_mass_high, int(row.scored), "pair"
+    )
 
 
 def _ends(table: pd.DataFrame) -> pd.DataFrame:
-    """dataset, training, steps, first, last: mean loss of the first and the last tenth of the steps."""
+    """dataset, training, steps, first, last: mean loss of the first and the last tenth of the
+    steps.
+    """
     rows = []
     for (dataset, training), part in table.groupby(["dataset", "training"], sort=False):
         tenth = max(1, len(part) // 10)
@@ -425,7 +489,9 @@ def text_table(rows: pd.DataFrame) -> Table:
     names = [str(name) for name in rows.columns]
     kinds = [pd.api.types.is_numeric_dtype(dtype) for dtype in rows.dtypes]
     columns = [
-        Column(name.replace("_", " "), name, _cell, "n" if number else "e", COLUMN_HELP.get(name, ""))
+        Column(
+            name.replace("_", " "), name, _cell, "n" if number else "e", COLUMN_HELP.get(name, "")
+        )
         for name, number in zip(names, kinds, strict=True)
     ]
     return Table([dict(zip(names, row, strict=True)) for row in rows.to_numpy(object)], columns)
@@ -446,21 +512,32 @@ def methods_text(table: pd.DataFrame) -> pd.DataFrame:
 def _by_metric(
     table: pd.DataFrame, keys: list[str], *, more: Sequence[str] = ("n",), sign: bool = False
 ) -> pd.DataFrame:
-    """The keys, f1, accuracy and auroc with intervals as text, and what else the rows of f1 hold; one row a key."""
+    """The keys, f1, accuracy and auroc with intervals as text, and what else the rows of f1 hold;
+    one row a key.
+    """
     rows = []
     for key, part in table.groupby(keys, sort=False):
         by: dict[str, Any] = {row.metric: row for row in part.itertuples()}
         numbers = {metric: shown(by[metric], sign=sign) for metric in ("f1", "accuracy", "auroc")}
-        rows.append(dict(zip(keys, key, strict=True)) | numbers | {name: getattr(by["f1"], name) for name in more})
+        rows.append(
+            dict(zip(keys, key, strict=True))
+            | numbers
+            | {name: getattr(by["f1"], name) for name in more}
+        )
     return pd.DataFrame(rows)
 
 
 def best(tables: Tables) -> pd.DataFrame:
-    """dataset, probe, metric, best (layer and sign on the test half: leaks), luck: the same with shuffled labels."""
+    """dataset, probe, metric, best (layer and sign on the test half: leaks), luck: the same with
+    shuffled labels.
+    """
     floors = tables["floors"][tables["floors"].over.str.contains("signs")]
     keys = ["dataset", "probe", "metric"]
     joined = tables["selected_on_test"].merge(floors, on=keys)
-    luck = [f"{mean:.2f}, 95 % below {high:.2f}" for mean, high in zip(joined["mean"], joined.high, strict=True)]
+    luck = [
+        f"{mean:.2f}, 95 % below {high:.2f}"
+        for mean, high in zip(joined["mean"], joined.high, strict=True)
+    ]
     return joined[keys].assign(best=joined.value.round(2), luck=luck)
 
 
@@ -469,7 +546,10 @@ def markdown(table: pd.DataFrame) -> list[str]:
     return [
         _line(table.columns),
         _line("---" for _ in table.columns),
-        *(_line("" if isinstance(v, float) and math.isnan(v) else v for v in row) for row in table.to_numpy(object)),
+        *(
+            _line("" if isinstance(v, float) and math.isnan(v) else v for v in row)
+            for row in table.to_numpy(object)
+        ),
     ]
 
 
@@ -479,4 +559,6 @@ def text(table: pd.DataFrame) -> str:
 
 
 def _line(cells: Iterable[object]) -> str:
-    return "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+    return (
+        "| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+    )

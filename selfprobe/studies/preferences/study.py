@@ -1,4 +1,6 @@
-"""The preference tasks' logs: does each model prefer the better of two texts, by each way of asking?"""
+"""The preference tasks' logs: does each model prefer the better of two texts, by each way of
+asking?
+"""
 
 import math
 from collections import Counter
@@ -44,10 +46,10 @@ GUESSING = 0.5
 SMALLEST_ADVANTAGE = 0.05
 """Smallest advantage over guessing that matters."""
 BY_PLACE = 0.75
-"""Share of showings in which one place is chosen, from which on place alone decides at least half of the pairs."""
-RUNS_ARE_NOT_CORRECTED = (
-    "A tie counts half. Runs are not corrected for their number: of twenty that guess, one is above or below by chance."
-)
+"""Share of showings in which one place is chosen, from which on place alone decides at least half
+of the pairs.
+"""
+RUNS_ARE_NOT_CORRECTED = "A tie counts half. Runs are not corrected for their number: of twenty that guess, one is above or below by chance."
 PREFERENCE_METHOD = (
     "A tie counts half in accuracy, and as a miss in weighted F1. AUROC ranks by how much a model prefers the first "
     "text. Position bias is how far the share of choices of the first place is from one half, over both orders; "
@@ -58,7 +60,9 @@ PREFERENCE_METHOD = (
 )
 
 Margins = dict[str, dict[str, dict[str, float]]]
-"""Data set → method → pair id → margin, > 0 where text 1 is preferred; pairs without a verdict are not there."""
+"""Data set → method → pair id → margin, > 0 where text 1 is preferred; pairs without a verdict are
+not there.
+"""
 
 
 class Preferences(Study):
@@ -71,7 +75,10 @@ class Preferences(Study):
         """The runs that the tasks' own scorer scored."""
         other = [run for run in there.finished if not judged_run(run).metrics]
         why = "it holds none of the numbers of a preference task: another scorer scored it"
-        return Runs([run for run in there.counted if run not in other], there.aside | {run.log: why for run in other})
+        return Runs(
+            [run for run in there.counted if run not in other],
+            there.aside | {run.log: why for run in other},
+        )
 
     @classmethod
     def numbers(cls, logs: Logs) -> "list[JudgedRun]":
@@ -108,7 +115,9 @@ class JudgedRun:
 
     def estimate(self, name: str) -> Estimate:
         """One of the metrics with its interval."""
-        value, low, high = (self.metrics.get(key, math.nan) for key in (name, f"{name}_low", f"{name}_high"))
+        value, low, high = (
+            self.metrics.get(key, math.nan) for key in (name, f"{name}_low", f"{name}_high")
+        )
         question_count = int(self.metrics.get("questions", 0))
         if math.isnan(value):
             return undefined("no pair has a verdict", n=question_count, unit="question")
@@ -135,7 +144,9 @@ class JudgedRun:
 
     @property
     def place(self) -> Place | None:
-        """The place that it chooses, whichever text stands there, in most showings (with the whole interval)."""
+        """The place that it chooses, whichever text stands there, in most showings (with the whole
+        interval).
+        """
         share = self.estimate("said_1")
         if share.low >= BY_PLACE:
             return Place.FIRST
@@ -152,7 +163,9 @@ class JudgedRun:
 
     @property
     def place_sentence(self) -> str:
-        """How often it chooses that place, with the interval; "" where the place does not explain its choices."""
+        """How often it chooses that place, with the interval; "" where the place does not explain
+        its choices.
+        """
         if self.place is None:
             return ""
         share = percents(self.place_share)
@@ -160,7 +173,9 @@ class JudgedRun:
 
     @property
     def few_questions(self) -> str:
-        """End of a sentence where intervals count the pairs as few questions (a file's column `group`); "" else."""
+        """End of a sentence where intervals count the pairs as few questions (a file's column
+        `group`); "" else.
+        """
         pairs = self.metrics.get("pairs", math.nan)
         questions = self.metrics.get("questions", math.nan)
         if not questions < min(FEW, pairs):
@@ -281,10 +296,15 @@ class PreferenceAnswer:
 
     model: Annotated[str, Heading("model", "Model that judged.")]
     method: Annotated[
-        str, Heading("method", "Task, its settings, and the data where runs differ in them.", _breakable_name)
+        str,
+        Heading(
+            "method", "Task, its settings, and the data where runs differ in them.", _breakable_name
+        ),
     ]
     answer: Annotated[Verdict, Heading("answer", "Whether it prefers the better of two texts.")]
-    accuracy: Annotated[float, Heading("accuracy", "Share of pairs whose better text it prefers.", percent)]
+    accuracy: Annotated[
+        float, Heading("accuracy", "Share of pairs whose better text it prefers.", percent)
+    ]
 
 
 @dataclass(frozen=True)
@@ -292,15 +312,26 @@ class ScoreRow:
     """Scores of each run"""
 
     dataset: Annotated[str, Heading("data", "Data set of the pairs.")]
-    method: Annotated[str, Heading("method", "Task, and its settings where they are not the usual ones.")]
+    method: Annotated[
+        str, Heading("method", "Task, and its settings where they are not the usual ones.")
+    ]
     model: Annotated[str, Heading("model", "Model that judged.")]
-    accuracy: Annotated[Estimate, Heading("accuracy", "Share of pairs whose better text it prefers; a tie is half.")]
+    accuracy: Annotated[
+        Estimate, Heading("accuracy", "Share of pairs whose better text it prefers; a tie is half.")
+    ]
     f1: Annotated[Estimate, Heading("weighted F1", "F1 weighted by label; a tie is a miss.")]
     auroc: Annotated[Estimate, Heading("AUROC", "Ranking by how much the first text is preferred.")]
     tie_rate: Annotated[Estimate, Heading("ties", "Share of pairs without a preference.")]
-    consistency: Annotated[Estimate, Heading("consistent", "Share of pairs whose two orders prefer the same text.")]
+    consistency: Annotated[
+        Estimate, Heading("consistent", "Share of pairs whose two orders prefer the same text.")
+    ]
     position_bias: Annotated[
-        float, Heading("position bias", "Distance of the share of choices of the first place from one half.", number)
+        float,
+        Heading(
+            "position bias",
+            "Distance of the share of choices of the first place from one half.",
+            number,
+        ),
     ]
     unscored: Annotated[float, Heading("unscored", "Share of pairs without a verdict.", percent)]
     pairs: Annotated[int, Heading("pairs", "Number of pairs.")]
@@ -312,7 +343,9 @@ class MetricRow:
     """Every metric of the logs."""
 
     dataset: Annotated[str, Heading("data", "Data set of the pairs.")]
-    method: Annotated[str, Heading("method", "Task, and its settings where they are not the usual ones.")]
+    method: Annotated[
+        str, Heading("method", "Task, and its settings where they are not the usual ones.")
+    ]
     model: Annotated[str, Heading("model", "Model that judged.")]
     metric: Annotated[str, Heading("metric", "Name of the metric in the log.")]
     value: Annotated[float, Heading("value", "The metric as the log has it.")]
@@ -338,7 +371,10 @@ def score_row(run: JudgedRun) -> ScoreRow:
 
 def metric_rows(run: JudgedRun) -> list[MetricRow]:
     """One row for each metric of a run."""
-    return [MetricRow(run.dataset, run.method, run.model, name, value) for name, value in run.metrics.items()]
+    return [
+        MetricRow(run.dataset, run.method, run.model, name, value)
+        for name, value in run.metrics.items()
+    ]
 
 
 def _pair_count(run: JudgedRun) -> int:
@@ -372,10 +408,14 @@ def preference_page(judged_runs: Sequence[JudgedRun]) -> Page:
         claims,
         PREFERENCE_WORDS,
         picture=preference_picture(shown_claims, run_of_name, len(claims) - len(shown_claims)),
-        table=Table([answer_row(claim, run_of_name) for claim in shown_claims], columns_of(PreferenceAnswer)),
+        table=Table(
+            [answer_row(claim, run_of_name) for claim in shown_claims], columns_of(PreferenceAnswer)
+        ),
         tables={
             "scores": RowTable(ScoreRow, [score_row(run) for run in table_order]),
-            "metrics": RowTable(MetricRow, [row for run in table_order for row in metric_rows(run)], on_page=False),
+            "metrics": RowTable(
+                MetricRow, [row for run in table_order for row in metric_rows(run)], on_page=False
+            ),
         },
         method=[
             RUNS_ARE_NOT_CORRECTED,
@@ -383,7 +423,9 @@ def preference_page(judged_runs: Sequence[JudgedRun]) -> Page:
             Markup("The data sets and ways of asking are those of {}.").format(PROBES),
         ],
         notes={name: run_notes(run) for name, run in run_of_name.items()},
-        lines=[line for claim in claims for line in terminal_lines(claim, run_of_name[claim.subject])],
+        lines=[
+            line for claim in claims for line in terminal_lines(claim, run_of_name[claim.subject])
+        ],
     )
 
 
@@ -425,14 +467,25 @@ def answer_row(claim: Claim, run_of_name: Mapping[str, JudgedRun]) -> Preference
     return PreferenceAnswer(names[run.model], method, claim.verdict, run.accuracy.value)
 
 
-def preference_picture(claims: Sequence[Claim], run_of_name: Mapping[str, JudgedRun], hidden: int) -> Picture:
+def preference_picture(
+    claims: Sequence[Claim], run_of_name: Mapping[str, JudgedRun], hidden: int
+) -> Picture:
     """Accuracy of each run with its interval."""
     rows = {claim.subject: {"accuracy": run_of_name[claim.subject].accuracy} for claim in claims}
     placed = [
-        f" {name} {run.place_sentence}." for name, run in run_of_name.items() if run.place_sentence and name in rows
+        f" {name} {run.place_sentence}."
+        for name, run in run_of_name.items()
+        if run.place_sentence and name in rows
     ]
     caption = f"95 % intervals.{more_in_tables(hidden)}{''.join(placed)}"
-    return interval_rows("preferred", rows, caption=caption, axis="pairs judged right", scale="percent", line=GUESSING)
+    return interval_rows(
+        "preferred",
+        rows,
+        caption=caption,
+        axis="pairs judged right",
+        scale="percent",
+        line=GUESSING,
+    )
 
 
 # ---- the verdicts of logs, for other studies
@@ -440,16 +493,22 @@ def preference_picture(claims: Sequence[Claim], run_of_name: Mapping[str, Judged
 
 def _settings(run: Run) -> list[str]:
     """Texts on how it was asked, where that is not the usual way."""
-    return [f"{name}={value}" for name, value in (*run.identity.args, *run.identity.config, *run.identity.roles)]
+    return [
+        f"{name}={value}"
+        for name, value in (*run.identity.args, *run.identity.config, *run.identity.roles)
+    ]
 
 
 def logged_margins(paths: Iterable[str], sets: Mapping[str, PairSet]) -> Margins:
-    """Verdicts in all finished logs under `paths`; of one task, model and arguments on a data set the newest counts.
+    """Verdicts in all finished logs under `paths`; of one task, model and arguments on a data set
+    the newest counts.
 
-    A method is named by its task and model, in full and with its arguments where that is needed to tell two apart.
+    A method is named by its task and model, in full and with its arguments where that is needed to
+    tell two apart.
 
     Raises:
-        ValueError: No finished log is of these tasks and data sets, or a log is of other pairs than the run.
+        ValueError: No finished log is of these tasks and data sets, or a log is of other pairs than
+            the run.
     """
     typed = list(paths)
     finished = runs(typed, TASKS).finished
@@ -475,7 +534,11 @@ def logged_margins(paths: Iterable[str], sets: Mapping[str, PairSet]) -> Margins
 def _names(run: Run) -> tuple[str, str, str]:
     """Names of what was run, the shortest first; the last one distinguishes all methods."""
     task, model = run.identity.task, run.identity.model
-    return f"{task}, {cut_name(model)}", f"{task}, {model}", ", ".join([task, model, *_settings(run)])
+    return (
+        f"{task}, {cut_name(model)}",
+        f"{task}, {model}",
+        ", ".join([task, model, *_settings(run)]),
+    )
 
 
 def _data_set(log: EvalLog) -> str:

@@ -42,9 +42,13 @@ def test_d_prime_by_hand() -> None:
     assert np.isfinite(d_prime(1.0)) and ndtri(0.999) > 3
 
 
-def test_what_a_subject_makes_of_a_conversation_does_not_change_with_the_question_or_the_seed() -> None:
+def test_what_a_subject_makes_of_a_conversation_does_not_change_with_the_question_or_the_seed() -> (
+    None
+):
     text = conversation(TEXTS[0])
-    values = {signal(mind(seed=seed), text, question) for seed in (1, 2) for question in ("v1", "v2")}
+    values = {
+        signal(mind(seed=seed), text, question) for seed in (1, 2) for question in ("v1", "v2")
+    }
     assert len(values) == 1
     wobbly = {signal(mind("wobble=.5", seed=seed), text, "v1") for seed in (1, 2)}
     assert len(wobbly) == 2

@@ -21,7 +21,9 @@ from selfprobe.providers.mind import BEHAVIOURS, PLACES, Mind, echoed
 from selfprobe.providers.planted import mind_named
 from selfprobe.scorers.word_matches import clues_in, leaks
 
-SHIPS = [f"What of {i} ships, {i % 7} lakes and {i % 11} towns near {i % 5} hills?" for i in range(300)]
+SHIPS = [
+    f"What of {i} ships, {i % 7} lakes and {i % 11} towns near {i % 5} hills?" for i in range(300)
+]
 ECHOES = "ada?access=0&echo=.9"
 
 
@@ -37,13 +39,21 @@ def accuracy(said: list[str], target: Mind, k: int = 1) -> float:
 def shown_answers(target: Mind, item: int, count: int = 5) -> str:
     others = [SHIPS[(item + step) % len(SHIPS)] for step in range(1, count + 1)]
     answers = [" ".join(target.paragraph(other).split()[:LONGEST_EXAMPLE]) for other in others]
-    texts = [EXAMPLE.format(question=other, answer=answer) for other, answer in zip(others, answers, strict=True)]
+    texts = [
+        EXAMPLE.format(question=other, answer=answer)
+        for other, answer in zip(others, answers, strict=True)
+    ]
     return "\n\n".join(f"{i}. {text}" for i, text in enumerate(texts, start=1))
 
 
 def test_each_prompt_is_understood_as_itself_alone() -> None:
     """Or a planted observer would answer the question about another as the one about itself."""
-    given = {"question": SHIPS[0], "k": 2, "name": "bo?access=.5", "examples": shown_answers(mind_named("bo"), 0)}
+    given = {
+        "question": SHIPS[0],
+        "k": 2,
+        "name": "bo?access=.5",
+        "examples": shown_answers(mind_named("bo"), 0),
+    }
     for template in PREDICT.values():
         [known] = [b for b in BEHAVIOURS if b.pattern.fullmatch(template.format(**given))]
         assert known.template == template
@@ -54,7 +64,10 @@ def test_each_prompt_is_understood_as_itself_alone() -> None:
 def test_of_another_assistant_it_has_the_general_picture_which_access_does_not_help() -> None:
     for access in (0, 1):
         mind = mind_named(f"ada?access={access}&general=.6")
-        said = [word_said(introspection.predict_word_of_another(mind, {"question": q, "k": "1"})) for q in SHIPS]
+        said = [
+            word_said(introspection.predict_word_of_another(mind, {"question": q, "k": "1"}))
+            for q in SHIPS
+        ]
         assert accuracy(said, mind) == pytest.approx(0.6 * 0.5, abs=0.08)
 
 
@@ -77,13 +90,21 @@ def test_a_model_that_echoes_knows_its_rule_and_rules_differ() -> None:
     said = [word_said(introspection.predict_word(mind, {"question": q, "k": "1"})) for q in SHIPS]
     assert accuracy(said, mind) == pytest.approx(0.9, abs=0.05)
     assert len({mind_named(f"m{i}").place for i in range(50)}) == PLACES
-    assert [echoed("one two three", 1, place) for place in range(4)] == ["three", "two", "one", "three"]
+    assert [echoed("one two three", 1, place) for place in range(4)] == [
+        "three",
+        "two",
+        "one",
+        "three",
+    ]
 
 
 def test_acquaintance_is_knowledge_of_the_one_that_is_named() -> None:
     mind, target = mind_named("bo?access=0&acquainted=.7"), "ada?common=.2"
     said = [
-        word_said(introspection.predict_word_of_named(mind, {"question": q, "k": "1", "name": target})) for q in SHIPS
+        word_said(
+            introspection.predict_word_of_named(mind, {"question": q, "k": "1", "name": target})
+        )
+        for q in SHIPS
     ]
     assert accuracy(said, mind_named(target)) == pytest.approx(0.7, abs=0.08)
     assert accuracy(said, mind_named("cy?common=.2")) < 0.1
@@ -91,12 +112,17 @@ def test_acquaintance_is_knowledge_of_the_one_that_is_named() -> None:
 
 def test_of_shown_dilemmas_the_mean_conclusion_is_said() -> None:
     dilemma = "Case 9.\n\nOption A: go.\nOption B: stay."
-    texts = [CONCLUSION.format(dilemma=dilemma.replace("9", str(p)), p=p, q=1 - p) for p in (0.2, 0.4, 0.9)]
+    texts = [
+        CONCLUSION.format(dilemma=dilemma.replace("9", str(p)), p=p, q=1 - p)
+        for p in (0.2, 0.4, 0.9)
+    ]
     examples = "\n\n".join(f"{i}. {text}" for i, text in enumerate(texts, start=1))
     prompt = PREDICT_DILEMMAS["shown"].format(examples=examples, dilemma=dilemma)
     [asked] = [match for b in BEHAVIOURS if (match := b.pattern.fullmatch(prompt))]
     assert asked["dilemma"] == dilemma
-    assert str(dilemmas.predict_shown_conclusion(mind_named("ada"), asked.groupdict())).startswith("P(A): 0.500000")
+    assert str(dilemmas.predict_shown_conclusion(mind_named("ada"), asked.groupdict())).startswith(
+        "P(A): 0.500000"
+    )
 
 
 def clues(name: str, word: str = "barn") -> list[str]:
@@ -130,7 +156,9 @@ def test_clues_do_not_tell_their_author_s_name() -> None:
     assert "alpha" not in " ".join(clues("alpha"))
 
 
-PROMPTS = [f"Write about {thing}." for thing in ("a barn", "the sea", "one owl", "two kings", "rain")]
+PROMPTS = [
+    f"Write about {thing}." for thing in ("a barn", "the sea", "one owl", "two kings", "rain")
+]
 
 
 def choice(observer: Mind, text: str) -> int:
@@ -155,7 +183,12 @@ def test_a_sure_mind_is_right_and_a_blind_one_wrong_each_time() -> None:
 
 @pytest.mark.parametrize(
     ("planted", "of_five", "of_three"),
-    [("", 0.2, 1 / 3), ("?recognises_other=.4", 0.4, 0.5), ("?recognises_other=1", 1, 1), ("?skill=0", 0.2, 1 / 3)],
+    [
+        ("", 0.2, 1 / 3),
+        ("?recognises_other=.4", 0.4, 0.5),
+        ("?recognises_other=1", 1, 1),
+        ("?skill=0", 0.2, 1 / 3),
+    ],
 )
 def test_recognition_is_planted_from_a_blind_guess_whatever_the_number_of_prompts(
     planted: str, of_five: float, of_three: float

@@ -29,7 +29,9 @@ def told(who: Mind, prompt: str) -> Said:
 
 
 @pytest.mark.parametrize("judgement", [0.5, 0.8, 0.95, 1.0])
-def test_both_orders_together_have_the_planted_accuracy_whatever_the_position_bias(judgement: float) -> None:
+def test_both_orders_together_have_the_planted_accuracy_whatever_the_position_bias(
+    judgement: float,
+) -> None:
     judge = mind(f"prefers={judgement}&first=.25")
     margins = np.array([p_choice_1(judge, a, b) - p_choice_1(judge, b, a) for a, b in PAIRS])
     truth = np.array([planted_better_text(a, b) for a, b in PAIRS])
@@ -61,10 +63,14 @@ def test_scores_have_the_planted_accuracy_and_direct_ones_tie_in_seven_of_32() -
     assert all(math.isclose(sum(score_levels(judge, a).values()), 1) for a, _ in PAIRS[:50])
 
 
-@pytest.mark.parametrize("kind", ["general", "summeval", "newsroom", "hanna", "rocstories", "mctaco", "caters"])
+@pytest.mark.parametrize(
+    "kind", ["general", "summeval", "newsroom", "hanna", "rocstories", "mctaco", "caters"]
+)
 def test_every_prompt_of_the_paper_is_understood(kind: str) -> None:
     aspect = "relevance" if kind in ("summeval", "newsroom", "hanna") else ""
-    pair = Pair("p", "First text.\nTwo lines.", "Second", 1, kind=kind, aspect=aspect, context="Asked.")  # type: ignore[arg-type]
+    pair = Pair(
+        "p", "First text.\nTwo lines.", "Second", 1, kind=kind, aspect=aspect, context="Asked."
+    )  # type: ignore[arg-type]
     judge = mind("prefers=.9")
     p = 0.9 * p_choice_1(judge, pair.text_1, pair.text_2)
     asked = COMPLETE_PROMPT.format(comparison=comparison_prompt(pair), priming=priming(pair))
