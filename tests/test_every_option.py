@@ -134,7 +134,7 @@ CASES: dict[str, tuple[str, ...]] = {
         "--device-map cpu --allow-pickle --out decisions.jsonl",
     ),
     "probe run, other settings": (
-        f"{PROBE} --datasets pairs.jsonl --no-random-weights --path tree_mask --aspects together --logs judged --out page",
+        f"{PROBE} --datasets pairs.jsonl --no-random-weights --path two_forwards --aspects together --logs judged --out page",
         f"{PROBE} --datasets pairs.jsonl --no-random-weights --path shared_cache --preset released-code --parts "
         "probes,finetune --full --aspects apart --prompts conversations --out released",
     ),

@@ -35,11 +35,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from transformers import AttentionInterface, PreTrainedModel
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
-from transformers.masking_utils import sdpa_mask
+from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
 from selfprobe.mechanism.prompts import ARMS, MEASURES, Item
-from selfprobe.probes.forward import BROKEN, FAILURES, WINDOWS, attending, output_of, recorded
+from selfprobe.probes.forward import BROKEN, FAILURES, one_thread, output_of, recorded
 from selfprobe.probes.model import LocalModel, decoder_blocks, final_norm
 from selfprobe.probes.tokens import Prompt
 
@@ -52,7 +53,48 @@ Tap = Callable[[int, Tensor], Tensor | None]
 None to leave it.
 """
 
+WINDOWS = (
+    "sliding_window",
+    "attention_chunk_size",
+    "attention_window_size",
+    "window_size",
+    "local_attention",
+)
+"""Settings of models whose layers hide far tokens: a pattern would not cover all of them."""
+
 _tap: ContextVar[tuple[Tap, int] | None] = ContextVar("tap", default=None)
+
+
+@contextmanager
+def attending(
+    model: Any, name: str, attend: Callable[..., Any], mask: Callable[..., Any]
+) -> Iterator[None]:
+    """Context in which `model` calls `attend`, under `mask`'s mask of a batch; both follow
+    transformers' interfaces.
+    """
+    AttentionInterface.register(name, attend)
+    AttentionMaskInterface.register(name, mask)
+    with one_thread(model):
+        before = [(config, config._attn_implementation) for config in _configurations(model)]
+        try:
+            model.set_attn_implementation(name)
+            yield
+        finally:
+            # transformers' own way back is not used: it knows no None, as DBRX's parts have
+            for config, own in before:
+                config._attn_implementation = own
+
+
+def _configurations(model: Any) -> list[Any]:
+    """Configurations of the model and its parts, whose attention may differ: outer ones first, some
+    twice.
+    """
+    found = [part.config for part in model.modules() if isinstance(part, PreTrainedModel)]
+    for config in found:  # the list grows during the loop
+        found += [
+            part for name in config.sub_configs if (part := getattr(config, name, None)) is not None
+        ]
+    return found
 
 
 def registered(model: Any) -> AbstractContextManager[None]:

@@ -1,25 +1,23 @@
 """Tokens to states: last-token states of all blocks for both sides of a pair, and P("1"), P("2") on
 the way.
 
-Three ways that must agree (`choose` checks it, before the work, for a model and its prompts):
+Two ways that must agree (`choose` checks it, before the work, for a model and its prompts):
 
 - `two_forwards`  one plain forward a side; the reference
 - `shared_cache`  one forward of the prefix, then both contrast tokens on its key-value cache
-- `tree_mask`     one forward of prefix + "1" + "2", where "2" does not see "1" and has the same position
 
 Batches are padded on the left, so that the last position is the same column in every row.
 
 The reference reads one text at a time, with nothing but its tokens. A way is right where its states
 agree with the reference and the difference of a pair's two sides, which is what a probe reads,
-agrees too; and where nothing that is hidden from a side reaches it: neither the other side's token
-nor a pad.
+agrees too.
 """
 
 import inspect
 import logging
 import math
 from collections.abc import Callable, Iterable, Iterator, MutableMapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from threading import RLock
@@ -27,15 +25,11 @@ from typing import Any, Literal, TypeVar
 from weakref import WeakKeyDictionary
 
 import torch
-from torch import Tensor, nn
-from transformers import AttentionInterface, PreTrainedModel
-from transformers.integrations.sdpa_attention import sdpa_attention_forward
-from transformers.masking_utils import AttentionMaskInterface
+from torch import Tensor
 
-from selfprobe.probes.model import HALVES, LocalModel, decoder_blocks, in_float32
+from selfprobe.probes.model import HALVES, LocalModel, in_float32
 from selfprobe.probes.tokens import Measured, Prompt
 
-FORK = "selfprobe_fork"
 _locks: MutableMapping[Any, RLock] = WeakKeyDictionary()
 
 
@@ -46,91 +40,13 @@ def one_thread(model: Any) -> RLock:
     return _locks.setdefault(model, RLock())
 
 
-@contextmanager
-def attending(
-    model: Any, name: str, attend: Callable[..., Any], mask: Callable[..., Any]
-) -> Iterator[None]:
-    """Context in which `model` calls `attend`, under `mask`'s mask of a batch; both follow
-    transformers' interfaces.
-    """
-    AttentionInterface.register(name, attend)
-    AttentionMaskInterface.register(name, mask)
-    with one_thread(model):
-        before = [(config, config._attn_implementation) for config in _configurations(model)]
-        try:
-            model.set_attn_implementation(name)
-            yield
-        finally:
-            for (
-                config,
-                own,
-            ) in (
-                before
-            ):  # transformers' own way back is not used: it knows no None, as DBRX's parts have
-                config._attn_implementation = own
-
-
-def _configurations(model: Any) -> list[Any]:
-    """Configurations of the model and its parts, whose attention may differ: outer ones first, some
-    twice.
-    """
-    found = [part.config for part in model.modules() if isinstance(part, PreTrainedModel)]
-    for config in found:  # the list grows during the loop
-        found += [
-            part for name in config.sub_configs if (part := getattr(config, name, None)) is not None
-        ]
-    return found
-
-
 def kernel(model: Any) -> str:
     """Name of the text model's attention in transformers: sdpa, eager, flash_attention_2 …"""
     return str(model.config.get_text_config()._attn_implementation)
 
 
-def forks(model: Any) -> bool:
-    """Whether `forked` takes this model: sdpa by transformers' attention interface, not by code of
-    its own.
-    """
-    return kernel(model) == "sdpa" and bool(model._can_set_attn_implementation())
-
-
-@contextmanager
-def forked(model: Any) -> Iterator[None]:
-    """Context in which the last token of each row does not see the one before it; other tokens see
-    all before them.
-
-    The causal kernel does half of what a mask would, and only the last token is done again. Rows
-    have no pads. A window that is shorter than a row is not seen.
-    """
-    with attending(model, FORK, _fork, lambda *_given, **_named: None):
-        yield
-
-
-def _fork(
-    module: Any,
-    query: Tensor,  # [row, head, query, d]
-    key: Tensor,  # [row, group, key, d]
-    value: Tensor,
-    attention_mask: None,
-    **given: Any,
-) -> tuple[Tensor, None]:
-    """Attention function, called as transformers does, some families by name: the output [row,
-    query, head, d].
-    """
-    if attention_mask is not None:
-        raise ValueError(
-            "its attention is given a mask of the model's own, which the causal kernel would leave out"
-        )
-    out, _ = sdpa_attention_forward(module, query, key, value, None, **given | {"is_causal": True})
-    key, value = (torch.cat([one[:, :, :-2], one[:, :, -1:]], dim=2) for one in (key, value))
-    out[:, -1:], _ = sdpa_attention_forward(
-        module, query[:, :, -1:], key, value, None, **given | {"is_causal": False}
-    )
-    return out, None
-
-
 J = TypeVar("J")
-Way = Literal["shared_cache", "tree_mask", "two_forwards"]
+Way = Literal["shared_cache", "two_forwards"]
 
 
 @dataclass(frozen=True)
@@ -285,55 +201,8 @@ def one_more(
     return after
 
 
-def tree_mask(judge: LocalModel, prompts: Sequence[Prompt]) -> States:
-    """One pass of [prefix, "1", "2"] in which "2" does not see "1"; both have the same position.
-
-    Rows without pads are read by the causal kernel where the model's attention can be replaced,
-    others under a mask.
-    """
-    device = judge.device
-    ids, pads = _padded([(*p.prefix, *p.contrast) for p in prompts], device)
-    positions = (torch.arange(ids.shape[1], device=device) - pads[:, None]).clamp(min=0)
-    positions[:, -1] -= 1
-    given = {"input_ids": ids, "position_ids": positions}
-    fork = not int(pads.max()) and forks(judge.model)
-    if not fork:
-        given["attention_mask"] = _tree(judge, pads, ids.shape[1])
-    with (
-        forked(judge.model) if fork else nullcontext(),
-        recorded(judge.blocks, lambda out: out[:, -2:].clone(), judge.stream) as kept,
-    ):
-        logits = output_of(judge, **given, use_cache=False, keep=3).logits
-    return States(_stacked(kept), spoken_tokens(logits[:, -3], prompts))
-
-
-def _tree(judge: LocalModel, pads: Tensor, width: int) -> Tensor:
-    """The mask [row, 1, query, key] that hides the last token but one from the last, and pads."""
-    columns = torch.arange(width, device=judge.device)
-    allowed = columns[:, None] >= columns[None, :]
-    allowed[-1, -2] = False
-    mask = (allowed[None] & (columns[None, None, :] >= pads[:, None, None]))[:, None]
-    # A pad must see something, or its softmax is 0/0; nothing sees a pad.
-    mask |= torch.eye(width, dtype=torch.bool, device=judge.device)
-    return shown_to(judge, mask)
-
-
-def shown_to(judge: LocalModel, mask: Tensor) -> Tensor:
-    """A mask [row, 1, query, key] of what a token sees, in the form that the model's attention
-    takes.
-    """
-    if kernel(judge.model) == "sdpa":
-        return mask
-    dtype = (
-        torch.float32 if judge.wide else judge.model.dtype
-    )  # transformers' own form: gpt-oss sums its scores in it
-    return torch.zeros(mask.shape, dtype=dtype, device=judge.device).masked_fill(
-        ~mask, torch.finfo(dtype).min
-    )
-
-
 def states_of(judge: LocalModel, prompts: Sequence[Prompt], path: Way) -> States:
-    """States of one batch, by one of the three ways, without gradients; one thread at a time reads
+    """States of one batch, by one of the ways, without gradients; one thread at a time reads
     a model.
     """
     with torch.inference_mode(), one_thread(judge.model):
@@ -368,7 +237,6 @@ def here(
 
 WAYS: dict[Way, Callable[[LocalModel, Sequence[Prompt]], States]] = {
     "shared_cache": shared_cache,
-    "tree_mask": tree_mask,
     "two_forwards": two_forwards,
 }
 
@@ -385,10 +253,6 @@ NOISE = 5
 """More counts as rounding up to this multiple of what padding alone changes in plain forwards …"""
 BROKEN = {torch.float32: 1e-4, torch.bfloat16: 5e-2, torch.float16: 1e-2}
 """… unless that exceeds these values: then padding itself does not work."""
-LEAK = 1e-2
-"""Largest effect of a side's token on the other side, as a share of its effect on its own; 0 but
-for rounding.
-"""
 FAILURES = (
     AssertionError,
     AttributeError,
@@ -398,19 +262,7 @@ FAILURES = (
     TypeError,
     ValueError,
 )
-"""Errors of models that take no such mask, cache or padding; each family has another one."""
-
-
-WINDOWS = (
-    "sliding_window",
-    "attention_chunk_size",
-    "attention_window_size",
-    "window_size",
-    "local_attention",
-)
-"""Settings that hide far tokens: such layers have a mask of their own, which the tree mask would
-replace.
-"""
+"""Errors of models that take no such cache or padding; each family has another one."""
 
 
 def length_switches(config: Any) -> tuple[int, ...]:
@@ -424,40 +276,21 @@ def length_switches(config: Any) -> tuple[int, ...]:
     return tuple(sorted(found))
 
 
-def blocked(judge: LocalModel, way: Way, switches: Sequence[int], longest: int) -> str:
-    """Reason why `way` would be wrong for prompts of up to `longest` tokens; "" where only a trial
-    can show it.
+def blocked(judge: LocalModel, way: Way, switches: Sequence[int]) -> str:
+    """Reason why `way` is not tried; "" where a trial shows whether it is right.
 
-    A trial might not see a few hidden tokens, and on a CPU a state-space model takes long for each:
-    its scan goes from token to token.
+    On a CPU a state-space model takes long for a trial: its scan goes from token to token.
     """
-    config = judge.model.config.get_text_config()
-    windows = [
-        w
-        for name in WINDOWS
-        if isinstance(w := getattr(config, name, None), int) and 0 < w <= longest
-    ]
-    if way == "tree_mask" and windows:
-        return f"pairs of up to {longest} tokens pass the sliding window of {min(windows)}"
-    if way == "tree_mask" and _recurrent(judge):
-        return "its blocks mix neighbouring tokens without attention, and no mask hides one from the next"
-    if (
-        way == "shared_cache"
-        and "past_key_values" not in inspect.signature(judge.model.forward).parameters
-    ):
+    if way != "shared_cache":
+        return ""
+    if "past_key_values" not in inspect.signature(judge.model.forward).parameters:
         return "it goes on from no key-value cache"
-    if way == "shared_cache" and switches:
-        return f"positions are turned anew past {switches[0]} tokens, and a cache would keep the old ones"
+    if switches:
+        return (
+            f"positions are turned anew past {switches[0]} tokens, "
+            "and a cache would keep the old ones"
+        )
     return ""
-
-
-def _recurrent(judge: LocalModel) -> bool:
-    """Whether some block convolves over tokens, as all state-space models and their hybrids do."""
-    return any(
-        isinstance(module, nn.Conv1d) and module.kernel_size[0] > 1
-        for block in decoder_blocks(judge.model)
-        for module in block.modules()
-    )
 
 
 class WrongWay(ValueError):
@@ -474,10 +307,6 @@ class Reading:
     switches: tuple[int, ...] = ()
     """Lengths in tokens: a batch holds no prompts both up to and past one, as the model's positions
     change there.
-    """
-    apart_past: int | None = None
-    """Tokens past which prompts share no batch with other lengths: without pads a causal kernel
-    reads them.
     """
     rounding: tuple[float, ...] = ()
     """[layer]: distance of φ⁺ − φ⁻ from the reference's, as a share of what a probe reads in it;
@@ -517,25 +346,20 @@ def choose(
     *,
     batch_tokens: int = 1024,
 ) -> Reading:
-    """The reading to use: `wanted`, or "auto": the tree mask if it is right, else the shared cache,
-    else two forwards.
+    """The reading to use: `wanted`, or "auto": the shared cache if it is right, else two forwards.
 
-    Under the tree mask prompts of more tokens than a state has numbers share no batch with other
-    lengths: from there on the half that a mask does for nothing is more than a twelfth of the work.
     A way is first tried with padding, then with batches of one length. Every fall-back is logged as
     a warning. A way asked for by name that fails is an error, not a fall-back: ValueError, as for a
     model that cannot be read at all.
     """
     if wanted not in ("auto", *WAYS):
         raise ValueError(f"path must be one of auto, {', '.join(WAYS)}, got {wanted!r}")
-    ways: tuple[Way, ...] = (
-        ("tree_mask", "shared_cache", "two_forwards") if wanted == "auto" else (wanted,)
-    )
+    ways: tuple[Way, ...] = ("shared_cache", "two_forwards") if wanted == "auto" else (wanted,)
     if not prompts:
         return Reading(ways[0])
     if judge.dtype not in HALVES:
         return _first_right(judge, prompts, ways, batch_tokens)[0]
-    try:  # rounding would hide what a wrong mask does, so the ways are tried in float32, on the same weights
+    try:  # rounding would hide what a wrong cache does, so the ways are tried in float32, on the same weights
         with in_float32(judge.model):
             reading, sample = _first_right(judge, prompts, ways, batch_tokens, torch.float32)
     except WrongWay:
@@ -565,12 +389,10 @@ def _first_right(
     switches = tuple(
         n for n in length_switches(judge.model.config.get_text_config()) if n < longest
     )
-    tried = [
-        Reading(way, True, switches, judge.d_model if way == "tree_mask" else None) for way in ways
-    ]
+    tried = [Reading(way, True, switches) for way in ways]
     problems = []
     for reading in (*tried, *(replace(one, mixed=False) for one in tried)):
-        found = blocked(judge, reading.way, switches, longest) or _trial(
+        found = blocked(judge, reading.way, switches) or _trial(
             judge, sample, reading, batch_tokens
         )
         if isinstance(found, Off):
@@ -592,16 +414,13 @@ def batches(
     one row each.
     """
     reading = reading or PADDED
-    apart_past = math.inf if reading.apart_past is None else reading.apart_past
     batch: list[int] = []
     for i in order:
         longer = prompts[i].length
         if batch:
             shorter = prompts[batch[-1]].length
-            alone = not reading.mixed or longer > apart_past
-            apart = (
-                shorter != longer if alone else any(shorter <= n < longer for n in reading.switches)
-            )
+            switched = any(shorter <= n < longer for n in reading.switches)
+            apart = switched if reading.mixed else shorter != longer
             if apart or (len(batch) + 1) * (longer + 1) > batch_tokens:
                 yield batch
                 batch = []
@@ -712,21 +531,10 @@ def _trial(judge: LocalModel, sample: _Sample, reading: Reading, batch_tokens: i
     """Distance of `reading` from the reference, or the reason why it fails."""
     if not sample.prompts:
         return Off((), (), 0.0)
-    try:  # lengths are mixed here even where later batches of such long prompts do not mix them
-        mixing = replace(reading, apart_past=None)
-        found = off(_read(judge, sample.prompts, mixing, batch_tokens), sample.reference)
-        largest, leak = found.largest, 0.0
-        if reading.way == "tree_mask":  # without pads it takes another path than with them
-            longest = States(sample.reference.hidden[-1:], sample.reference.log_probs[-1:])
-            largest = max(
-                largest,
-                off(_read(judge, sample.prompts[-1:], reading, batch_tokens), longest).largest,
-            )
-            leak = max(
-                _leak(judge, sample.prompts[:rows]) for rows in ((1, 2) if reading.mixed else (1,))
-            )
+    try:
+        found = off(_read(judge, sample.prompts, reading, batch_tokens), sample.reference)
         state, contrast = STATE[sample.dtype], CONTRAST
-        if not (largest <= state and max(found.contrast) <= contrast) and reading != PADDED:
+        if not (found.largest <= state and max(found.contrast) <= contrast) and reading != PADDED:
             noise = off(_read(judge, sample.prompts, PADDED, batch_tokens), sample.reference)
             if noise.largest <= BROKEN[sample.dtype]:
                 state = max(state, NOISE * noise.largest)
@@ -735,10 +543,8 @@ def _trial(judge: LocalModel, sample: _Sample, reading: Reading, batch_tokens: i
         return f"it fails ({_said(error)})"
     if reading == PADDED:
         state, contrast = BROKEN[sample.dtype], math.inf
-    if not largest <= state:
-        return f"its states differ from two plain forwards by {largest:.2g}, more than {state:.2g}"
-    if not leak <= LEAK:
-        return f"the token of one side reaches the other ({leak:.2g} of its effect on its own)"
+    if not found.largest <= state:
+        return f"its states differ from two plain forwards by {found.largest:.2g}, more than {state:.2g}"
     if not max(found.contrast) <= contrast:
         return f"the difference of two sides is off by {max(found.contrast):.2g} of its spread, more than {contrast:.2g}"
     return found
@@ -756,16 +562,3 @@ def _read(
         return _joined([states_of(judge, part, reading.way) for part in parts])
     twice = [states_of(judge, [p, p], reading.way) for p in prompts]
     return _joined([States(s.hidden[1:], s.log_probs[1:]) for s in twice])
-
-
-def _leak(judge: LocalModel, prompts: Sequence[Prompt]) -> float:
-    """Change of the second side, as a share of the first's, when the first row's first side gets
-    another token.
-    """
-    first, *others = prompts
-    changed = replace(first, contrast=(first.prefix[0], first.contrast[1]))
-    found, right = (
-        states_of(judge, [one, *others], "tree_mask").hidden[0].double() for one in (changed, first)
-    )
-    change = (found - right).norm(dim=-1)  # [side, layer]
-    return float((change[1] / change[0].clamp(min=1e-12)).max())

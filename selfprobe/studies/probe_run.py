@@ -74,7 +74,7 @@ class ProbeRun(SpreadStudy, TrainingStudy):
         description="Take at most N pairs of each data set, always the same ones, drawn at random.",
     )
     longest: int | None = Field(None, ge=1, description="Skip pairs longer than this many tokens.")
-    path: Literal["auto", "tree_mask", "shared_cache", "two_forwards"] = Field(
+    path: Literal["auto", "shared_cache", "two_forwards"] = Field(
         "auto",
         description="Way of the forward passes; auto takes the fastest that agrees with two plain ones.",
     )

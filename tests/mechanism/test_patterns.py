@@ -198,3 +198,41 @@ def test_a_sliding_window_shorter_than_the_prompts_is_refused(tmp_path: Path) ->
         checked_reading(judge, item),
     ):
         pass
+
+
+def test_the_attention_of_each_part_of_a_model_is_put_back() -> None:
+    """A model of texts and pictures: its outer configuration says sdpa, its text model another."""
+    from transformers import AutoModelForCausalLM, Gemma3Config
+
+    text_settings = SHAPE | {"head_dim": 8, "pad_token_id": 0}
+    vision_settings = {
+        "hidden_size": 32,
+        "intermediate_size": 32,
+        "num_hidden_layers": 1,
+        "num_attention_heads": 2,
+        "image_size": 28,
+        "patch_size": 14,
+    }
+    config = Gemma3Config(text_config=text_settings, vision_config=vision_settings)
+    for text_attention, vision_attention in (("eager", "sdpa"), ("sdpa", "eager")):
+        attentions = {"": "sdpa", "text_config": text_attention, "vision_config": vision_attention}
+        model = AutoModelForCausalLM.from_config(config, attn_implementation=attentions)
+        parts = (model.config, model.config.text_config, model.config.vision_config)
+        with pytest.raises(RuntimeError, match="within"), registered(model):
+            assert model.config.text_config._attn_implementation == reading.NAME
+            raise RuntimeError("an error within the context")
+        assert [part._attn_implementation for part in parts] == list(attentions.values())
+
+
+def test_a_part_without_attention_of_its_own_is_put_back_too() -> None:
+    """DBRX keeps settings in configurations within its own, of which none has an attention."""
+    from transformers import AutoModelForCausalLM, DbrxConfig
+
+    sizes = {"vocab_size": 257, "d_model": 32, "n_layers": 3, "n_heads": 4, "pad_token_id": 0}
+    attention = {"rope_theta": 1e4, "kv_n_heads": 2, "clip_qkv": 8.0}
+    model = AutoModelForCausalLM.from_config(DbrxConfig(**sizes, attn_config=attention))
+    part_before = model.config.attn_config._attn_implementation
+    with registered(model):
+        pass
+    assert model.config._attn_implementation == "sdpa"
+    assert model.config.attn_config._attn_implementation == part_before

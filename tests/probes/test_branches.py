@@ -2,6 +2,7 @@
 
 import logging
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,10 +10,11 @@ import pytest
 torch = pytest.importorskip("torch", reason="the probes extra is not installed")
 
 from selfprobe.probes import branches  # noqa: E402
-from selfprobe.probes.branches import Text, branched, replied, shares  # noqa: E402
+from selfprobe.probes.branches import Text, branched, replied, shares, tokens_of  # noqa: E402
 from selfprobe.probes.model import LocalModel  # noqa: E402
 
-from .conftest import tiny_judge  # noqa: E402
+from .conftest import tiny_family, tiny_judge  # noqa: E402
+from .test_choose import mamba  # noqa: E402
 
 PROMPT = tuple(range(5, 45))
 TEXTS = [
@@ -41,7 +43,7 @@ def test_groups_of_any_size_give_the_same(
     llama: LocalModel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = branched(llama, TEXTS)
-    monkeypatch.setitem(branches.BRANCH_TOKENS, "cpu", 1)
+    monkeypatch.setattr(branches, "ENDINGS_AT_ONCE", 1)
     apart = branched(llama, TEXTS)
     assert np.nanmax(np.abs(whole.totals - apart.totals)) < 1e-4 and np.allclose(
         whole.states, apart.states, atol=1e-4
@@ -56,37 +58,67 @@ def test_log_probabilities_are_those_of_a_softmax_by_hand(llama: LocalModel) -> 
 
 
 def test_texts_that_share_nothing_and_a_single_text_are_read_too(llama: LocalModel) -> None:
-    strangers = [Text((1, 2, 3), spoken=1), Text((4, 5), spoken=1, state=True)]
+    strangers = [Text((1, 2, 3), spoken=1), Text((4, 5), spoken=1), Text((6, 7), state=True)]
     assert np.allclose(
         branched(llama, strangers).totals,
         branched(llama, strangers, sharing=False).totals,
         atol=1e-4,
+        equal_nan=True,
     )
     one = branched(llama, TEXTS[:1])
     assert np.allclose(one.states, branched(llama, TEXTS[:1], sharing=False).states, atol=1e-4)
 
 
-def test_a_window_that_hides_the_prompt_makes_each_read_by_itself(
+def test_texts_past_a_sliding_window_are_read_together_too() -> None:
+    judge = tiny_judge("gemma2", window=16)
+    together, plain = branched(judge, TEXTS), branched(judge, TEXTS, sharing=False)
+    assert np.nanmax(np.abs(together.totals - plain.totals)) < 1e-4
+    assert np.allclose(together.states, plain.states, atol=1e-4)
+    assert shares(judge, TEXTS)
+
+
+def test_a_model_without_a_cache_reads_each_text_by_itself(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        assert not shares(tiny_judge("gemma2", window=16), TEXTS)
+        assert not shares(tiny_family(mamba()), TEXTS)
     assert (
-        "reads each continuation by itself" in caplog.text and "sliding window of 16" in caplog.text
+        "tiny-mamba reads each continuation by itself: it goes on from no key-value cache"
+        in caplog.text
     )
 
 
-def test_a_mask_that_is_not_kept_is_noticed(
-    llama: LocalModel, monkeypatch: pytest.MonkeyPatch
+def test_a_cache_of_another_row_is_noticed(
+    llama: LocalModel, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(
-        branches,
-        "_mask",
-        lambda ordered, place, tree, trunk: torch.ones(
-            1, 1, len(ordered), trunk + len(ordered), dtype=torch.bool
-        ).tril(trunk),
-    )
-    assert not shares(llama, TEXTS)
+    def shifted(judge: LocalModel, endings: Any, stem_cache: Any) -> list[list[float]]:
+        stem_cache.crop(-1)
+        return right_reading(judge, endings, stem_cache)
+
+    right_reading = branches._read_endings
+    monkeypatch.setattr(branches, "_read_endings", shifted)
+    with caplog.at_level(logging.WARNING):
+        assert not shares(llama, TEXTS)
+    assert "tiny-llama reads each continuation by itself: together they are off by" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"spoken": 1, "state": True}, "a text has spoken tokens or a state, not both"),
+        ({"spoken": 3}, "spoken must be below the 3 tokens of the text, got 3"),
+    ],
+)
+def test_a_text_that_cannot_be_read_is_refused(settings: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Text((1, 2, 3), **settings)
+
+
+def test_tokens_are_counted_once_where_texts_share_them() -> None:
+    """A trunk of 30 tokens; stems of 40, 33 and 33; endings without their last tokens."""
+    stem_tokens = (40 - 30) + (33 - 30) + (33 - 30)
+    ending_tokens = 2 + 2 + 1 + 0 + 1 + 0
+    assert tokens_of(TEXTS) == 30 + stem_tokens + ending_tokens
 
 
 def test_a_reply_is_the_most_probable_token_each_time_and_ends_with_the_turn(

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -44,27 +43,32 @@ def read(
     return States(torch.cat([s.hidden for s in made]), torch.cat([s.log_probs for s in made]))
 
 
-def test_auto_takes_the_tree_mask_where_it_is_right(llama: LocalModel, gemma: LocalModel) -> None:
+def test_auto_takes_the_shared_cache_where_it_is_right(
+    llama: LocalModel, gemma: LocalModel
+) -> None:
     for judge in (llama, gemma):
-        assert choose(judge, encode(judge.tokenizer, some_pairs()), "auto").way == "tree_mask"
+        assert choose(judge, encode(judge.tokenizer, some_pairs()), "auto").way == "shared_cache"
 
 
 def test_a_fall_back_is_logged_and_a_named_way_never_falls_back(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    judge = tiny_judge("gemma2", window=64)
-    prompts = encode(judge.tokenizer, some_pairs(2))
+    judge, prompts = long_rope(), prompts_of(20, 120)
     with caplog.at_level(logging.WARNING):
         reading = choose(judge, prompts, "auto")
-    assert reading.way == "shared_cache"
-    assert "sliding window of 64" in caplog.text
-    assert off(read(judge, prompts, reading), alone(judge, prompts)).largest < 1e-5, (
-        "also past the window"
-    )
-    with pytest.raises(
-        ValueError, match="tree_mask cannot be used with tiny-gemma2.*sliding window"
-    ):
-        choose(judge, prompts, "tree_mask")
+    assert reading.way == "two_forwards"
+    assert "positions are turned anew past 50 tokens" in caplog.text
+    assert off(read(judge, prompts, reading), alone(judge, prompts)).largest < 1e-5
+    with pytest.raises(ValueError, match="shared_cache cannot be used with tiny-phi3.*past 50"):
+        choose(judge, prompts, "shared_cache")
+
+
+def test_the_shared_cache_is_right_past_a_sliding_window() -> None:
+    judge = tiny_judge("gemma2", window=64)
+    prompts = encode(judge.tokenizer, some_pairs(2))
+    reading = choose(judge, prompts, "auto")
+    assert reading.way == "shared_cache" and max(prompt.length for prompt in prompts) > 64
+    assert off(read(judge, prompts, reading), alone(judge, prompts)).largest < 1e-5
 
 
 def test_wrong_states_lead_to_two_forwards(
@@ -76,7 +80,6 @@ def test_wrong_states_lead_to_two_forwards(
         states = right(judge, prompts)
         return States(states.hidden * 1.01, states.log_probs)
 
-    monkeypatch.setitem(WAYS, "tree_mask", wrong)
     monkeypatch.setitem(WAYS, "shared_cache", wrong)
     assert choose(llama, encode(llama.tokenizer, some_pairs(2)), "auto").way == "two_forwards"
     assert "differ from two plain forwards by 0.01" in caplog.text
@@ -88,17 +91,17 @@ def test_a_way_that_raises_is_a_fall_back_as_one_that_differs(
     def fails(*_: object) -> States:
         raise TypeError("forward() got an unexpected keyword argument 'position_ids'\nand more")
 
-    monkeypatch.setitem(WAYS, "tree_mask", fails)
+    monkeypatch.setitem(WAYS, "shared_cache", fails)
     prompts = encode(llama.tokenizer, some_pairs(2))
-    assert choose(llama, prompts, "auto").way == "shared_cache"
+    assert choose(llama, prompts, "auto").way == "two_forwards"
     assert (
-        "tree_mask is not used for tiny-llama: it fails (TypeError: forward() got an unexpected keyword argument "
+        "shared_cache is not used for tiny-llama: it fails (TypeError: forward() got an unexpected keyword argument "
         "'position_ids')" in caplog.text
     )
     with pytest.raises(
-        ValueError, match=r"tree_mask cannot be used with tiny-llama: it fails \(TypeError"
+        ValueError, match=r"shared_cache cannot be used with tiny-llama: it fails \(TypeError"
     ):
-        choose(llama, prompts, "tree_mask")
+        choose(llama, prompts, "shared_cache")
 
 
 def mamba() -> Any:
@@ -123,7 +126,7 @@ def rwkv() -> Any:
     ("config", "expected"),
     [(mamba, "two_forwards"), (bloom, "shared_cache"), (rwkv, "two_forwards, one length a batch")],
 )
-def test_families_without_a_tree_mask_are_read_right(config: Any, expected: str) -> None:
+def test_families_of_other_kinds_are_read_right(config: Any, expected: str) -> None:
     judge, prompts = tiny_family(config()), prompts_of(9, 9, 20, 31)
     reading = choose(judge, prompts, "auto")
     assert str(reading) == expected
@@ -136,13 +139,8 @@ def test_a_state_space_model_is_tried_on_plain_forwards_alone(
     def scans(judge: LocalModel, prompts: Sequence[Prompt]) -> States:
         pytest.fail("on a CPU its scan goes from token to token")
 
-    monkeypatch.setitem(WAYS, "tree_mask", scans)
     monkeypatch.setitem(WAYS, "shared_cache", scans)
     assert choose(tiny_family(mamba()), prompts_of(9, 20), "auto").way == "two_forwards"
-    assert (
-        "tree_mask is not used for tiny-mamba: its blocks mix neighbouring tokens without attention"
-        in caplog.text
-    )
     assert (
         "shared_cache is not used for tiny-mamba: it goes on from no key-value cache" in caplog.text
     )
@@ -176,10 +174,6 @@ def test_states_under_a_long_rope_do_not_depend_on_the_longest_prompt_of_the_bat
     assert length_switches(judge.model.config) == (50,)
     for wanted in ("auto", "two_forwards"):
         reading = choose(judge, prompts, wanted)  # type: ignore[arg-type]
-        assert off(read(judge, prompts, reading), alone(judge, prompts)).largest < 1e-5
-        reading = replace(
-            reading, apart_past=None
-        )  # as of a model whose states are wider than prompts are long
         assert list(batches(prompts, range(6), 1024, reading)) == [[0, 1, 2], [3, 4, 5]]
         assert off(read(judge, prompts, reading), alone(judge, prompts)).largest < 1e-5
     with pytest.raises(
@@ -190,35 +184,30 @@ def test_states_under_a_long_rope_do_not_depend_on_the_longest_prompt_of_the_bat
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_a_mask_that_lets_one_side_see_the_other_is_found_in_each_precision(
+def test_a_cache_of_other_positions_is_found_in_each_precision(
     dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judge = tiny_judge()
     judge.model.to(dtype)
     prompts = encode(judge.tokenizer, some_pairs(4))
-    assert choose(judge, prompts, "tree_mask").way == "tree_mask"
-    eye = torch.eye
+    assert choose(judge, prompts, "shared_cache").way == "shared_cache"
+    right_inputs = forward.one_more
 
-    def leaking(width: int, **given: Any) -> torch.Tensor:
-        mask = eye(width, **given)
-        mask[-1, -2] = True
-        return mask
+    def shifted(*arguments: Any, **settings: Any) -> dict[str, torch.Tensor]:
+        inputs = right_inputs(*arguments, **settings)
+        return inputs | {"position_ids": inputs["position_ids"] + 1}
 
-    monkeypatch.setattr(torch, "eye", leaking)
-    assert str(choose(judge, prompts, "tree_mask")) == "tree_mask, one length a batch", (
-        "that needs no mask"
-    )
-    monkeypatch.setattr(forward, "forks", lambda model: False)
-    with pytest.raises(ValueError, match="tree_mask cannot be used with tiny-llama"):
-        choose(judge, prompts, "tree_mask")
+    monkeypatch.setattr(forward, "one_more", shifted)
+    with pytest.raises(ValueError, match="shared_cache cannot be used with tiny-llama: its states"):
+        choose(judge, prompts, "shared_cache")
 
 
 def test_the_rounding_of_half_precision_is_reported_by_layer() -> None:
     judge = tiny_judge()
     prompts = encode(judge.tokenizer, some_pairs(4))
-    full = choose(judge, prompts, "tree_mask").rounding
+    full = choose(judge, prompts, "shared_cache").rounding
     judge.model.to(torch.bfloat16)
-    half = choose(judge, prompts, "tree_mask").rounding
+    half = choose(judge, prompts, "shared_cache").rounding
     assert len(full) == len(half) == 3
     assert max(full) < 1e-5 < 1e-3 < max(half)
 
@@ -253,7 +242,7 @@ def test_a_model_that_fails_by_itself_is_refused_in_a_line() -> None:
 def test_a_way_that_there_is_not_is_named(llama: LocalModel) -> None:
     with pytest.raises(
         ValueError,
-        match="path must be one of auto, shared_cache, tree_mask, two_forwards, got 'tree'",
+        match="path must be one of auto, shared_cache, two_forwards, got 'tree'",
     ):
         choose(llama, prompts_of(9), "tree")  # type: ignore[arg-type]
 
@@ -283,18 +272,3 @@ def test_prompts_of_different_lengths_share_no_batch_where_padding_is_wrong() ->
         [2, 3],
         [4],
     ]
-
-
-def test_long_prompts_share_no_batch_with_other_lengths_under_the_tree_mask(
-    llama: LocalModel,
-) -> None:
-    """A state of this model has 32 numbers."""
-    prompts = prompts_of(9, 20, 39, 39, 60)
-    reading = choose(llama, prompts, "auto")
-    assert (str(reading), reading.apart_past) == ("tree_mask", 32)
-    cut = [[prompts[i] for i in batch] for batch in batches(prompts, range(5), 1000, reading)]
-    assert [len(part) for part in cut] == [2, 2, 1]
-    found = States(*(torch.cat(parts) for parts in zip(*((s.hidden, s.log_probs) for s in (
-        states_of(llama, part, reading.way) for part in cut)), strict=True)))  # fmt: skip
-    assert off(found, read(llama, prompts, Reading("two_forwards"))).largest < 1e-5
-    assert choose(llama, prompts, "shared_cache").apart_past is None
