@@ -19,7 +19,7 @@ import torch
 
 from selfprobe.data.wrapped import continuations
 from selfprobe.probes.branches import Text, branched
-from selfprobe.probes.forward import output_of
+from selfprobe.probes.forward import model_output
 from selfprobe.probes.model import LocalModel, load_model
 from selfprobe.probes.tokens import opened
 
@@ -66,7 +66,7 @@ def main() -> None:
 
     def forward() -> None:
         with torch.inference_mode():
-            float(output_of(judge, input_ids=ids, use_cache=False, keep=1).logits[0, -1, 0])
+            float(model_output(judge, input_ids=ids, use_cache=False, keep=1).logits[0, -1, 0])
 
     alone = range(0, len(texts), max(len(texts) // options.alone, 1))
 

@@ -21,7 +21,13 @@ from torch import Tensor
 
 from selfprobe.embed.weights import Progress
 from selfprobe.mechanism.induce import COLUMNS, Labels, prompt_tokens
-from selfprobe.probes.forward import FAILURES, batches, one_more, output_of, plain_inputs
+from selfprobe.probes.forward import (
+    MODEL_FAILURES,
+    cut_batches,
+    inputs_after,
+    model_output,
+    plain_inputs,
+)
 from selfprobe.probes.harvesting import Meter, batch_budget
 from selfprobe.probes.model import LocalModel
 
@@ -95,7 +101,7 @@ def _batches(prompts: Sequence[Prompts], budget: int) -> Iterator[list[int]]:
 
     order = sorted(range(len(prompts)), key=lambda i: (lengths(i), prompts[i].length))
     for _, alike in groupby(order, key=lengths):
-        yield from batches(prompts, list(alike), budget)
+        yield from cut_batches(prompts, list(alike), budget)
 
 
 def _cache_is_right(judge: LocalModel, one: Prompts, labels: Labels) -> bool:
@@ -103,21 +109,21 @@ def _cache_is_right(judge: LocalModel, one: Prompts, labels: Labels) -> bool:
         off = np.abs(
             _on_a_cache(judge, [one, one], labels)[:1] - _whole(judge, [one], labels)
         ).max()
-    except FAILURES:
+    except MODEL_FAILURES:
         return False
     return bool(off <= SAME[judge.dtype])
 
 
 def _on_a_cache(judge: LocalModel, shown: Sequence[Prompts], labels: Labels) -> Floats:
     inputs = plain_inputs([p.shared for p in shown], judge.device)
-    cache = output_of(judge, **inputs, use_cache=True, keep=1).past_key_values
+    cache = model_output(judge, **inputs, use_cache=True, keep=1).past_key_values
 
     def after(ends: Sequence[Tokens]) -> Tensor:
-        more: dict[str, Any] = one_more(
+        more: dict[str, Any] = inputs_after(
             inputs, [len(p.shared) for p in shown], columns=len(ends[0])
         )
         more["input_ids"] = torch.tensor(ends, device=judge.device)
-        return output_of(
+        return model_output(
             judge, **more, past_key_values=deepcopy(cache), use_cache=True, keep=1
         ).logits[:, -1]
 
@@ -129,7 +135,7 @@ def _whole(judge: LocalModel, shown: Sequence[Prompts], labels: Labels) -> Float
         inputs = plain_inputs(
             [(*p.shared, *end) for p, end in zip(shown, ends, strict=True)], judge.device
         )
-        return output_of(judge, **inputs, use_cache=False, keep=1).logits[:, -1]
+        return model_output(judge, **inputs, use_cache=False, keep=1).logits[:, -1]
 
     return _columns(after, [p.ends for p in shown], labels)
 

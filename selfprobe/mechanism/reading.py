@@ -40,7 +40,13 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
 from selfprobe.mechanism.prompts import ARMS, MEASURES, Item
-from selfprobe.probes.forward import BROKEN, FAILURES, one_thread, output_of, recorded
+from selfprobe.probes.forward import (
+    MODEL_FAILURES,
+    PADDING_TOLERANCE,
+    model_lock,
+    model_output,
+    recorded_states,
+)
 from selfprobe.probes.model import LocalModel, decoder_blocks, final_norm
 from selfprobe.probes.tokens import Prompt
 
@@ -74,7 +80,7 @@ def attending(
     """
     AttentionInterface.register(name, attend)
     AttentionMaskInterface.register(name, mask)
-    with one_thread(model):
+    with model_lock(model):
         before = [(config, config._attn_implementation) for config in _configurations(model)]
         try:
             model.set_attn_implementation(name)
@@ -246,7 +252,10 @@ def read_item(
         prompt, layers = item.prompts[arm], dict[int, Tensor]()
         tap = _measuring(layers, item.shared)
         watching = tapped(tap) if attention else nullcontext()
-        with recorded(judge.blocks, lambda out: out[:, -1].clone(), judge.stream) as kept, watching:
+        with (
+            recorded_states(judge.blocks, lambda out: out[:, -1].clone(), judge.stream) as kept,
+            watching,
+        ):
             logits, last = ended(judge, **inputs)
         states = torch.cat([state.to(judge.device) for state in kept])  # [layer, d_model]
         lens.append(_lensed(judge, states, prompt))
@@ -315,7 +324,7 @@ def arm_inputs(
     cache = None
     if head:
         shared = torch.tensor([rows[arms[0]][:head]], device=device)
-        cache = output_of(judge, input_ids=shared, use_cache=True, keep=1).past_key_values
+        cache = model_output(judge, input_ids=shared, use_cache=True, keep=1).past_key_values
     for arm, row in rows.items():
         kept: dict[str, Any] = (
             {"past_key_values": deepcopy(cache), "use_cache": True}
@@ -329,10 +338,10 @@ def ended(judge: LocalModel, **inputs: Any) -> tuple[Tensor, Tensor]:
     """The model's logits of the last token [row, vocabulary], and its state after the last block
     [row, d_model].
     """
-    with recorded(
+    with recorded_states(
         decoder_blocks(judge.model)[-1:], lambda out: out[:, -1].clone(), judge.stream
     ) as kept:
-        logits = output_of(judge, **inputs, keep=1).logits[:, -1]
+        logits = model_output(judge, **inputs, keep=1).logits[:, -1]
     return logits, kept[0].to(judge.device)
 
 
@@ -456,20 +465,20 @@ def _shares(judge: LocalModel, item: Item) -> bool:
     """
     try:
         whole, shared = (_last_states(judge, item, sharing=sharing) for sharing in (False, True))
-    except FAILURES:
+    except MODEL_FAILURES:
         return False
     off = (shared - whole).norm(dim=-1) / whole.norm(dim=-1).clamp(
         min=torch.finfo(torch.float32).tiny
     )
-    return bool((off <= BROKEN[judge.dtype]).all())
+    return bool((off <= PADDING_TOLERANCE[judge.dtype]).all())
 
 
 def _last_states(judge: LocalModel, item: Item, *, sharing: bool) -> Tensor:
     """States of the last token of `TRIED`: [arm and layer, d_model]."""
     states: list[Tensor] = []
     for _, inputs in arm_inputs(judge, item, TRIED, sharing=sharing):
-        with recorded(judge.blocks, lambda out: out[:, -1].clone(), judge.stream) as kept:
-            output_of(judge, **inputs, keep=1)
+        with recorded_states(judge.blocks, lambda out: out[:, -1].clone(), judge.stream) as kept:
+            model_output(judge, **inputs, keep=1)
         states += [state.float().to(judge.device) for state in kept]
     return torch.cat(states)
 
@@ -487,7 +496,7 @@ def _check_attention(judge: LocalModel, item: Item, plain: Floats) -> None:
     try:
         with tapped(same, queries=item.longest):
             found, _ = _plain(judge, item)
-    except FAILURES as error:
+    except MODEL_FAILURES as error:
         raise _unregistered(judge, f"{type(error).__name__}: {error}") from error
     if not seen & set(judge.numbers):
         raise _unregistered(judge, "it never calls one that is registered")
@@ -535,7 +544,7 @@ def tokens_a_second(judge: LocalModel, prompt: Sequence[int]) -> float:
         ids = torch.tensor([list(prompt[:length])], device=judge.device)
         start = time.perf_counter()
         with torch.inference_mode():
-            float(output_of(judge, input_ids=ids, use_cache=False, keep=1).logits[0, -1, 0])
+            float(model_output(judge, input_ids=ids, use_cache=False, keep=1).logits[0, -1, 0])
     return len(prompt) / (time.perf_counter() - start)
 
 
@@ -708,9 +717,9 @@ def patched(
         if arm != patch.into:
             held[arm] = {}
             with tapped(_holding(held[arm], wanted[arm]), queries=patch.queries):
-                output_of(judge, **inputs, keep=1)
+                model_output(judge, **inputs, keep=1)
             continue
-        cache = output_of(judge, **inputs, keep=1).past_key_values
+        cache = model_output(judge, **inputs, keep=1).past_key_values
         last = torch.tensor([item.prompts[arm].prefix[-patch.queries :]], device=judge.device)
         for rows in _cut(variants):
             own = deepcopy(cache)

@@ -22,12 +22,12 @@ from selfprobe.probes.fit import KINDS, FitSettings, FloatArray, held_out, signe
 from selfprobe.probes.folder import probe_name, read_run, write_tables
 from selfprobe.probes.forward import (
     Reading,
-    batches,
-    choose,
-    one_more,
-    output_of,
+    choose_reading,
+    contrast_logprobs,
+    cut_batches,
+    inputs_after,
+    model_output,
     plain_inputs,
-    spoken_tokens,
 )
 from selfprobe.probes.harvesting import batch_budget, open_harvest
 from selfprobe.probes.model import LocalModel, decoder_blocks, final_norm
@@ -100,7 +100,7 @@ def answers(
     order = [i for i in order if prompts[i].length <= judge.context]
     reading = _reading(judge, [prompts[i] for i in order], budget)
     asking = _on_a_cache if reading.way == "shared_cache" else _whole
-    for count, batch in enumerate(batches(prompts, order, budget, reading), start=1):
+    for count, batch in enumerate(cut_batches(prompts, order, budget, reading), start=1):
         with torch.inference_mode():
             asked = asking(judge, [prompts[i] for i in batch], directions)
         for name, log_probs in asked.items():
@@ -113,27 +113,27 @@ def answers(
 def _reading(judge: LocalModel, prompts: Sequence[Prompt], budget: int) -> Reading:
     """The shared cache if that is right for the model, else whole texts."""
     try:
-        return choose(judge, prompts, "shared_cache", batch_tokens=budget)
+        return choose_reading(judge, prompts, "shared_cache", batch_tokens=budget)
     except (
         ValueError
     ):  # `choose` logged the reason; the next call raises where nothing can be read at all
-        return choose(judge, prompts, "two_forwards", batch_tokens=budget)
+        return choose_reading(judge, prompts, "two_forwards", batch_tokens=budget)
 
 
 def _on_a_cache(
     judge: LocalModel, prompts: Sequence[Prompt], directions: Mapping[str, FloatArray | None]
 ) -> dict[str, Tensor]:
     first = plain_inputs([p.prefix[:-1] for p in prompts], judge.device)
-    cache = output_of(judge, **first, use_cache=True, keep=1).past_key_values
-    last = one_more(first, [len(p.prefix) - 1 for p in prompts])
+    cache = model_output(judge, **first, use_cache=True, keep=1).past_key_values
+    last = inputs_after(first, [len(p.prefix) - 1 for p in prompts])
     last["input_ids"] = torch.tensor([[p.prefix[-1]] for p in prompts], device=judge.device)
     found = {}
     for name, direction in directions.items():
         with ablated(judge, direction) if direction is not None else nullcontext():
-            logits = output_of(
+            logits = model_output(
                 judge, **last, past_key_values=deepcopy(cache), use_cache=True, keep=1
             ).logits
-        found[name] = spoken_tokens(logits[:, -1], prompts)
+        found[name] = contrast_logprobs(logits[:, -1], prompts)
     return found
 
 
@@ -143,8 +143,8 @@ def _whole(
     given, found = plain_inputs([p.prefix for p in prompts], judge.device), {}
     for name, direction in directions.items():
         with ablated(judge, direction) if direction is not None else nullcontext():
-            found[name] = spoken_tokens(
-                output_of(judge, **given, use_cache=False, keep=1).logits[:, -1], prompts
+            found[name] = contrast_logprobs(
+                model_output(judge, **given, use_cache=False, keep=1).logits[:, -1], prompts
             )
     return found
 

@@ -19,13 +19,13 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from selfprobe.probes.forward import (
-    BROKEN,
-    FAILURES,
-    blocked,
+    MODEL_FAILURES,
+    PADDING_TOLERANCE,
     length_switches,
-    one_thread,
-    output_of,
-    recorded,
+    model_lock,
+    model_output,
+    recorded_states,
+    way_obstacle,
 )
 from selfprobe.probes.model import LocalModel
 
@@ -95,7 +95,7 @@ class _TextReading:
 def branched(judge: LocalModel, texts: Sequence[Text], *, sharing: bool = True) -> BranchResults:
     """Read texts that begin alike; without `sharing` each text is read by a separate plain forward."""
     trunk_length = _trunk_length(texts) if sharing else 0
-    with torch.inference_mode(), one_thread(judge.model):
+    with torch.inference_mode(), model_lock(judge.model):
         if trunk_length:
             readings = _read_on_trunk(judge, texts, trunk_length)
         else:
@@ -135,8 +135,10 @@ def _trunk_length(texts: Sequence[Text]) -> int:
 def _read_plainly(judge: LocalModel, text: Text) -> _TextReading:
     """One text's results by a plain forward of its tokens alone."""
     ids = torch.tensor([text.tokens], device=judge.device)
-    with recorded(judge.blocks, lambda output: output[0, -1].clone(), judge.stream) as states:
-        output = output_of(judge, input_ids=ids, use_cache=False, keep=text.spoken + 1)
+    with recorded_states(
+        judge.blocks, lambda output: output[0, -1].clone(), judge.stream
+    ) as states:
+        output = model_output(judge, input_ids=ids, use_cache=False, keep=text.spoken + 1)
     if text.state:
         return _TextReading([], _stacked_layers(states))
     logits = output.logits[0, -text.spoken - 1 : -1]
@@ -148,7 +150,7 @@ def _read_on_trunk(
 ) -> list[_TextReading]:
     """Results of texts that begin with the same `trunk_length` tokens."""
     trunk_ids = torch.tensor([texts[0].tokens[:trunk_length]], device=judge.device)
-    trunk_cache = output_of(judge, input_ids=trunk_ids, use_cache=True, keep=1).past_key_values
+    trunk_cache = model_output(judge, input_ids=trunk_ids, use_cache=True, keep=1).past_key_values
 
     numbers_by_stem: dict[tuple[int, ...], list[int]] = {}
     for number, text in enumerate(texts):
@@ -167,8 +169,10 @@ def _read_stem(
 ) -> list[_TextReading]:
     """Results of the texts of one stem; `stem_tokens` come after those that `cache` holds."""
     ids = torch.tensor([stem_tokens], device=judge.device)
-    with recorded(judge.blocks, lambda output: output[0, -1].clone(), judge.stream) as states:
-        output = output_of(judge, input_ids=ids, past_key_values=cache, use_cache=True, keep=1)
+    with recorded_states(
+        judge.blocks, lambda output: output[0, -1].clone(), judge.stream
+    ) as states:
+        output = model_output(judge, input_ids=ids, past_key_values=cache, use_cache=True, keep=1)
 
     token_logprobs: list[list[float]] = []
     for text in texts:
@@ -197,7 +201,7 @@ def _read_endings(
     rows = [torch.tensor(ending[:-1], device=judge.device) for ending in endings]
     ids = pad_sequence(rows, batch_first=True)
     stem_cache.batch_repeat_interleave(len(endings))
-    output = output_of(
+    output = model_output(
         judge, input_ids=ids, past_key_values=stem_cache, use_cache=True, keep=ids.shape[1]
     )
     return [
@@ -252,7 +256,7 @@ def _sharing_problem(judge: LocalModel, texts: Sequence[Text]) -> str:
     config = judge.model.config.get_text_config()
     longest = max(len(text.tokens) for text in texts)
     switches = tuple(switch for switch in length_switches(config) if switch < longest)
-    problem = blocked(judge, "shared_cache", switches)
+    problem = way_obstacle(judge, "shared_cache", switches)
     if problem:
         return problem
 
@@ -263,7 +267,7 @@ def _sharing_problem(judge: LocalModel, texts: Sequence[Text]) -> str:
     try:
         together = branched(judge, texts)
         plain = branched(judge, [*spoken_sample, *state_sample], sharing=False)
-    except FAILURES as error:
+    except MODEL_FAILURES as error:
         return f"{type(error).__name__}: {error}"
 
     differences = []
@@ -278,7 +282,7 @@ def _sharing_problem(judge: LocalModel, texts: Sequence[Text]) -> str:
         gaps = np.linalg.norm(together.states[state_number] - plain.states[0], axis=-1)
         differences.append(float(np.max(gaps / lengths)))
 
-    tolerance = BRANCH_TOLERANCE if judge.dtype == torch.float32 else BROKEN[judge.dtype]
+    tolerance = BRANCH_TOLERANCE if judge.dtype == torch.float32 else PADDING_TOLERANCE[judge.dtype]
     largest_difference = max(differences)
     if not largest_difference <= tolerance:
         return f"together they are off by {largest_difference:.2g}"
@@ -295,9 +299,11 @@ def replied(judge: LocalModel, tokens: Sequence[int], most: int) -> tuple[int, .
     reply_tokens: list[int] = []
     cache = None
     ids = torch.tensor([list(tokens)], device=judge.device)
-    with torch.inference_mode(), one_thread(judge.model):
+    with torch.inference_mode(), model_lock(judge.model):
         while len(reply_tokens) < most:
-            output = output_of(judge, input_ids=ids, past_key_values=cache, use_cache=True, keep=1)
+            output = model_output(
+                judge, input_ids=ids, past_key_values=cache, use_cache=True, keep=1
+            )
             cache = output.past_key_values
             token = int(output.logits[0, -1].argmax())
             if token in end_tokens:

@@ -42,7 +42,7 @@ from selfprobe.probes.fit import (
     means,
 )
 from selfprobe.probes.folder import cached_array, probe_name, read_run, write_tables
-from selfprobe.probes.forward import batches
+from selfprobe.probes.forward import cut_batches
 from selfprobe.probes.harvesting import Harvest, batch_budget, open_harvest
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.plan import seconds_a_token
@@ -431,7 +431,7 @@ def _probe_cost(judge: LocalModel, lesson: Lesson, batch_tokens: int | None) -> 
     forward pass per text.
     """
     order = sorted(range(len(lesson.prompts)), key=lambda i: lesson.prompts[i].length)
-    cut = list(batches(lesson.prompts, order, batch_tokens or batch_budget(judge)))
+    cut = list(cut_batches(lesson.prompts, order, batch_tokens or batch_budget(judge)))
     batch = [lesson.prompts[i] for i in cut[len(cut) // 2]]
     tokens = sum(p.length for p in lesson.prompts)
     states, start = (

@@ -51,7 +51,7 @@ from selfprobe.data.pairs import Pair, checked, data_hash, digest, read_pairs, w
 from selfprobe.embed.weights import Progress, cache_folder, to_stderr
 from selfprobe.probes import forward
 from selfprobe.probes.folder import put_json
-from selfprobe.probes.forward import States, batches, choose, kernel
+from selfprobe.probes.forward import States, attention_name, choose_reading, cut_batches
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.tokens import PLAIN, Chat, Prompt, encode, rendered, template_hash
 
@@ -395,7 +395,7 @@ def harvest(
     path: forward.Way | Literal["auto"] = "auto",
     batch_tokens: int | None = None,
     longest: int | None = None,
-    reader: forward.Reader = forward.in_process,
+    reader: forward.Reader = forward.read_in_process,
     progress: Progress = to_stderr,
 ) -> Harvest:
     """States of `pairs` under `judge`, from `cache` where it has them, else computed and kept
@@ -486,7 +486,7 @@ def states_identity(judge: LocalModel, shown: Sequence[Pair], orders: int) -> St
         template=template_hash(judge.tokenizer, judge.chat),
         data=digest(*(rendered(judge.tokenizer, pair, judge.chat) for pair in shown)),
         dtype=judge.precision,
-        attention=kernel(judge.model),
+        attention=attention_name(judge.model),
         orders=orders,
         layers=len(judge.blocks),
         d_model=judge.d_model,
@@ -534,7 +534,7 @@ def _run(
     progress: Progress,
 ) -> None:
     budget = batch_tokens or batch_budget(judge)
-    reading = choose(judge, [prompts[i] for i in todo], path, batch_tokens=budget)
+    reading = choose_reading(judge, [prompts[i] for i in todo], path, batch_tokens=budget)
     meter = Meter(sum(prompts[i].length for i in todo), len(todo), progress)
     store.write_reading(str(reading), reading.rounding)
     progress(f"{len(todo)} prompts to read in {store.folder} ({reading})")
@@ -542,7 +542,9 @@ def _run(
         progress(
             f"rounding of {store.identity.dtype}: up to {max(reading.rounding):.0%} of what a probe reads"
         )
-    parts = ((rows, [prompts[i] for i in rows]) for rows in batches(prompts, todo, budget, reading))
+    parts = (
+        (rows, [prompts[i] for i in rows]) for rows in cut_batches(prompts, todo, budget, reading)
+    )
     work = (forward.Batch(rows, shown, reading.way) for rows, shown in parts)
     try:
         for batch, states in reader(judge, work):

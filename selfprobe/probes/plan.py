@@ -14,7 +14,7 @@ from torch import nn
 from selfprobe.data.pairs import Pair
 from selfprobe.data.public_pairs import PairSet
 from selfprobe.probes import forward
-from selfprobe.probes.forward import batches
+from selfprobe.probes.forward import cut_batches
 from selfprobe.probes.harvesting import (
     SHARD_BYTES,
     Store,
@@ -152,7 +152,7 @@ def _scoring(
 
 
 def _middling(todo: list[Prompt], budget: int) -> list[Prompt]:
-    cut = list(batches(todo, sorted(range(len(todo)), key=lambda i: todo[i].length), budget))
+    cut = list(cut_batches(todo, sorted(range(len(todo)), key=lambda i: todo[i].length), budget))
     return [todo[i] for i in cut[len(cut) // 2]] if cut else []
 
 
@@ -184,7 +184,7 @@ def seconds_a_token(judge: LocalModel, sample: Sequence[Prompt]) -> float:
     """Seconds per token of reading both sides of prompts by two plain forwards, from one batch."""
     for _ in range(2):
         start = time.perf_counter()
-        forward.states_of(judge, sample, "two_forwards")
+        forward.read_states(judge, sample, "two_forwards")
         taken = time.perf_counter() - start
     return taken / sum(p.length for p in sample)
 
@@ -301,7 +301,9 @@ def needs(
         recipe.epochs * sum(e.length for e in examples),
     )
     order = sorted(range(len(examples)), key=lambda i: examples[i].length)
-    batch = [examples[i] for i in max(batches(examples, order, budget), key=len)[: recipe.batch]]
+    batch = [
+        examples[i] for i in max(cut_batches(examples, order, budget), key=len)[: recipe.batch]
+    ]
     for _ in range(2):  # the first call on a device prepares it
         start = time.perf_counter()
         with torch.no_grad():

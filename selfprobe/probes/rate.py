@@ -19,7 +19,13 @@ from selfprobe.data.pairs import ASPECTS, LEVELS, SCORE, Pair, digest, score_pri
 from selfprobe.data.public_pairs import PairSet
 from selfprobe.embed.weights import Progress
 from selfprobe.probes.folder import put_array
-from selfprobe.probes.forward import batches, choose, output_of, plain_inputs, spoken_tokens
+from selfprobe.probes.forward import (
+    choose_reading,
+    contrast_logprobs,
+    cut_batches,
+    model_output,
+    plain_inputs,
+)
 from selfprobe.probes.harvesting import Harvest, batch_budget
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.tokens import Prompt, continued, opened
@@ -161,15 +167,15 @@ def _read(
     of_two = [
         replace(prompts[i], contrast=prompts[i].contrast[:2]) for i in todo
     ]  # as `choose` tries them
-    reading = choose(judge, of_two, "two_forwards", batch_tokens=budget)
+    reading = choose_reading(judge, of_two, "two_forwards", batch_tokens=budget)
     kept, done = time.monotonic(), 0
     try:
-        for batch in batches(prompts, todo, budget, reading):
+        for batch in cut_batches(prompts, todo, budget, reading):
             shown = [prompts[i] for i in batch]
             with torch.inference_mode():
                 inputs = plain_inputs([p.prefix for p in shown], judge.device)
-                logits = output_of(judge, **inputs, use_cache=False, keep=1).logits
-                read[batch] = spoken_tokens(logits[:, -1], shown).numpy()
+                logits = model_output(judge, **inputs, use_cache=False, keep=1).logits
+                read[batch] = contrast_logprobs(logits[:, -1], shown).numpy()
             done += len(batch)
             if time.monotonic() - kept > FLUSH_SECONDS:
                 kept = time.monotonic()

@@ -57,7 +57,7 @@ from selfprobe.probes.fit import (
     questions,
 )
 from selfprobe.probes.folder import claim, probe_name, write_run, write_tables
-from selfprobe.probes.forward import Reader, Way, in_process
+from selfprobe.probes.forward import Reader, Way, read_in_process
 from selfprobe.probes.harvesting import Harvest, harvest
 from selfprobe.probes.model import LocalModel, decoder_blocks, load_model, wanted
 from selfprobe.probes.model import random_weights as untrained
@@ -85,7 +85,7 @@ def run_probes(
     random_weights: bool | None = None,
     scoring: bool | None = None,
     processes: int = 1,
-    reader: Reader = in_process,
+    reader: Reader = read_in_process,
     progress: Progress = to_stderr,
 ) -> dict[str, pd.DataFrame]:
     """Harvest, fit and test every data set; write the run's folder and return its tables by name.

@@ -26,7 +26,7 @@ from torch import Tensor
 from selfprobe.data.pairs import digest
 from selfprobe.embed.weights import Progress, to_stderr
 from selfprobe.probes.folder import put_whole
-from selfprobe.probes.forward import batches, output_of, plain_inputs
+from selfprobe.probes.forward import cut_batches, model_output, plain_inputs
 from selfprobe.probes.harvesting import batch_budget
 from selfprobe.probes.model import LocalModel, decoder_blocks
 
@@ -353,7 +353,9 @@ def _resumed(
 def _step(tuned: LocalModel, shown: Sequence[Example], budget: int) -> float:
     """The loss of one step, its gradient added to the weights' own."""
     total = 0.0
-    for part in batches(shown, sorted(range(len(shown)), key=lambda i: shown[i].length), budget):
+    for part in cut_batches(
+        shown, sorted(range(len(shown)), key=lambda i: shown[i].length), budget
+    ):
         loss = answer_loss(tuned, [shown[i] for i in part]).sum() / len(shown)
         loss.backward()
         total += float(loss.detach())
@@ -365,7 +367,7 @@ def answer_loss(tuned: LocalModel, shown: Sequence[Example]) -> Tensor:
     longest = max(len(e.answer) for e in shown)
     inputs = plain_inputs([(*e.prompt, *e.answer) for e in shown], tuned.device)
     logits = (
-        output_of(tuned, **inputs, use_cache=False, keep=longest + 1)
+        model_output(tuned, **inputs, use_cache=False, keep=longest + 1)
         .logits[:, -longest - 1 : -1]
         .float()
     )

@@ -276,11 +276,11 @@ class ProbeRun(SpreadStudy, TrainingStudy):
     @contextmanager
     def reader(self) -> "Iterator[Reader]":
         """Context with the reader of states: this process, or copies of the model on a cluster."""
-        from selfprobe.probes.forward import in_process
+        from selfprobe.probes.forward import read_in_process
         from selfprobe.study.on_ray import copies_on_cluster
 
         with copies_on_cluster(self.engine, self.ray_address, self.replicas) as copied:
-            yield copied(self.judge, self.model, self.loading) if copied else in_process
+            yield copied(self.judge, self.model, self.loading) if copied else read_in_process
 
     @property
     def needs(self) -> list[str]:

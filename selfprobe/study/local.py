@@ -334,8 +334,8 @@ class SpreadStudy(LocalStudy):
     @contextmanager
     def spread(self) -> "Iterator[Spread]":
         """A block with the reader: this process, or copies of the model."""
-        from selfprobe.probes.forward import here
+        from selfprobe.probes.forward import do_jobs_here
         from selfprobe.study.on_ray import copies_on_cluster
 
         with copies_on_cluster(self.engine, self.ray_address, self.replicas) as copied:
-            yield copied(self.judge, self.model, self.loading).spread if copied else here
+            yield copied(self.judge, self.model, self.loading).spread if copied else do_jobs_here

@@ -475,7 +475,7 @@ class Replica:
         """
         import ray
 
-        from selfprobe.probes.forward import states_of
+        from selfprobe.probes.forward import read_states
         from selfprobe.probes.model import named_untrained, random_weights
 
         node = ray.util.get_node_ip_address()
@@ -484,7 +484,7 @@ class Replica:
         except (ImportError, OSError, ValueError) as error:
             raise ValueError(f"the node {node} cannot load the model: {error}") from None
         self.judge = random_weights(judge) if named_untrained(judge).revision == revision else judge
-        states = states_of(self.judge, [prompt], "two_forwards")
+        states = read_states(self.judge, [prompt], "two_forwards")
         return Seen(node, version("selfprobe"), self.judge.revision, states)
 
     def do(self, work: Callable[..., T], *arguments: Any) -> T:
@@ -607,13 +607,13 @@ class Copies:
     def __call__(
         self, judge: "LocalModel", batches: "Iterable[Batch]"
     ) -> "Iterator[tuple[Batch, States]]":
-        from selfprobe.probes.forward import states_of
+        from selfprobe.probes.forward import read_states
 
         coming = iter(batches)
         for first in coming:
             every = chain([first], coming)
             yield from self.spread(
-                judge, first.prompts[0], every, lambda one: (states_of, one.prompts, one.way)
+                judge, first.prompts[0], every, lambda one: (read_states, one.prompts, one.way)
             )
 
     def spread(
@@ -622,7 +622,7 @@ class Copies:
         """Each job with what came of it, in the order in which they end; `prompt`: what copies are
         checked by.
         """
-        from selfprobe.probes.forward import states_of
+        from selfprobe.probes.forward import read_states
 
         coming, again, checked = iter(jobs), deque[J](), list[Any]()
         first = next(coming, None)
@@ -630,7 +630,10 @@ class Copies:
             return
         again.append(first)
         ours = Seen(
-            "here", version("selfprobe"), judge.revision, states_of(judge, [prompt], "two_forwards")
+            "here",
+            version("selfprobe"),
+            judge.revision,
+            read_states(judge, [prompt], "two_forwards"),
         )
         self.copies += [self.start() for _ in range(self.count - len(self.copies))]
         self.progress(
@@ -704,7 +707,7 @@ def same(copy: Seen, here: Seen, judge: "LocalModel") -> None:
     """ValueError unless a copy is the same as the command's: in version, model, and states of one
     prompt.
     """
-    from selfprobe.probes.forward import BROKEN, off
+    from selfprobe.probes.forward import PADDING_TOLERANCE, state_distance
 
     if copy.selfprobe != here.selfprobe:
         raise ValueError(
@@ -717,8 +720,10 @@ def same(copy: Seen, here: Seen, judge: "LocalModel") -> None:
     if not here.states.hidden.isfinite().all():
         return  # such pairs are left unscored
     shapes = copy.states.hidden.shape, here.states.hidden.shape
-    differing = off(copy.states, here.states).largest if shapes[0] == shapes[1] else float("inf")
-    if not differing <= BROKEN[judge.dtype]:
+    differing = (
+        state_distance(copy.states, here.states).largest if shapes[0] == shapes[1] else float("inf")
+    )
+    if not differing <= PADDING_TOLERANCE[judge.dtype]:
         raise ValueError(
             f"the node {copy.node} reads other states than this process of the same prompt with {judge.name}: they "
             f"differ by {differing:.2g}. Take the same versions of torch and transformers on all nodes"

@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch", reason="the probes extra is not installed")
 pytest.importorskip("transformers", reason="the probes extra is not installed")
 
 from selfprobe.data.pairs import Pair, data_hash  # noqa: E402
-from selfprobe.probes.forward import States, states_of  # noqa: E402
+from selfprobe.probes.forward import States, read_states  # noqa: E402
 from selfprobe.probes.harvesting import Harvest, StatesIdentity, Store, open_harvest  # noqa: E402  # noqa: E402
 from selfprobe.probes.model import LocalModel, local_model  # noqa: E402
 from selfprobe.probes.tokens import Prompt  # noqa: E402
@@ -93,7 +93,7 @@ def tiny_family(config: Any) -> LocalModel:
 
 def alone(judge: LocalModel, prompts: list[Prompt]) -> States:
     """Each prompt by itself, two plain forwards."""
-    read = [states_of(judge, [p], "two_forwards") for p in prompts]
+    read = [read_states(judge, [p], "two_forwards") for p in prompts]
     return States(torch.cat([s.hidden for s in read]), torch.cat([s.log_probs for s in read]))
 
 

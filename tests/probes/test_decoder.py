@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from selfprobe.probes.ablate import ablated, answers
-from selfprobe.probes.forward import recorded
+from selfprobe.probes.forward import recorded_states
 from selfprobe.probes.model import LocalModel, decoder_blocks, final_norm
 
 from .conftest import some_pairs, tiny_family
@@ -43,7 +43,7 @@ def test_a_direction_is_taken_out_after_every_block_and_the_final_norm(name: str
     p = torch.tensor(direction, dtype=torch.float32)
     with (
         ablated(judge, direction),
-        recorded([*judge.blocks, final_norm(judge.model)], lambda out: out) as kept,
+        recorded_states([*judge.blocks, final_norm(judge.model)], lambda out: out) as kept,
     ):
         judge.model(torch.tensor([[5, 6, 7]]))
     assert len(kept) == 4

@@ -15,7 +15,13 @@ import pytest
 torch = pytest.importorskip("torch")
 from torch import Tensor  # noqa: E402
 
-from selfprobe.probes.forward import States, batches, choose, off, states_of  # noqa: E402  # noqa: E402
+from selfprobe.probes.forward import (  # noqa: E402  # noqa: E402
+    States,
+    choose_reading,
+    cut_batches,
+    read_states,
+    state_distance,
+)
 from selfprobe.probes.model import LocalModel  # noqa: E402
 from selfprobe.probes.tokens import Prompt  # noqa: E402
 
@@ -153,18 +159,18 @@ def checked(family: str) -> tuple[str, float, str]:
     """
     judge, prompts = tiny(family), some_prompts()
     try:
-        reading = choose(judge, prompts, "auto", batch_tokens=BATCH_TOKENS)
+        reading = choose_reading(judge, prompts, "auto", batch_tokens=BATCH_TOKENS)
     except ValueError as error:
         return "refused", float("nan"), str(error)
     worst = 0.0
-    for batch in batches(prompts, range(len(prompts)), BATCH_TOKENS, reading):
+    for batch in cut_batches(prompts, range(len(prompts)), BATCH_TOKENS, reading):
         shown = [prompts[i] for i in batch]
-        found = states_of(judge, shown, reading.way)
+        found = read_states(judge, shown, reading.way)
         right = [plain(judge, prompt) for prompt in shown]
         reference = States(
             torch.stack([r.hidden for r in right]), torch.stack([r.log_probs for r in right])
         )
-        worst = max(worst, off(found, reference).largest)
+        worst = max(worst, state_distance(found, reference).largest)
     return "exact" if worst <= EXACT else "wrong", worst, str(reading)
 
 

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from selfprobe.probes import forward
-from selfprobe.probes.forward import WAYS, off, states_of
+from selfprobe.probes.forward import WAYS, read_states, state_distance
 from selfprobe.probes.model import LocalModel
 from selfprobe.probes.tokens import encode
 
@@ -16,12 +16,15 @@ from .test_choose import prompts_of
 def test_the_shared_cache_agrees_with_two_plain_forwards(family: str) -> None:
     judge = tiny_judge(family)
     prompts = encode(judge.tokenizer, some_pairs(5))
-    assert off(states_of(judge, prompts, "shared_cache"), alone(judge, prompts)).largest < 1e-5
+    assert (
+        state_distance(read_states(judge, prompts, "shared_cache"), alone(judge, prompts)).largest
+        < 1e-5
+    )
 
 
 def test_states_are_those_of_transformers_before_the_final_norm(llama: LocalModel) -> None:
     prompts = encode(llama.tokenizer, some_pairs(1))
-    states = states_of(llama, prompts, "shared_cache")
+    states = read_states(llama, prompts, "shared_cache")
     for side in (0, 1):
         ids = torch.tensor([[*prompts[0].prefix, prompts[0].contrast[side]]])
         out = llama.model(ids, output_hidden_states=True)
@@ -43,14 +46,14 @@ def test_log_probs_are_those_after_the_prefix(llama: LocalModel) -> None:
         expected.append(logits.log_softmax(0)[list(prompt.contrast)])
     for way in WAYS:
         torch.testing.assert_close(
-            states_of(llama, prompts, way).log_probs, torch.stack(expected), atol=1e-4, rtol=1e-4
+            read_states(llama, prompts, way).log_probs, torch.stack(expected), atol=1e-4, rtol=1e-4
         )
 
 
 def test_blocks_that_return_tuples_are_read_too(llama: LocalModel) -> None:
     block = torch.nn.Identity()
     block.register_forward_hook(lambda *_: (torch.ones(1, 2), "cache"))
-    with forward.recorded([block], lambda out: out) as kept:
+    with forward.recorded_states([block], lambda out: out) as kept:
         block(torch.zeros(1, 2))
     assert kept[0].tolist() == [[1.0, 1.0]]
 
@@ -60,11 +63,11 @@ def test_a_block_that_gives_several_streams_is_read_at_the_active_one() -> None:
     streams = torch.stack(
         [torch.zeros(1, 2, 3), torch.ones(1, 2, 3)]
     )  # [stream, row, token, d_model], as Gemma 3n
-    with forward.recorded([block], lambda out: out, 1) as kept:
+    with forward.recorded_states([block], lambda out: out, 1) as kept:
         block(streams)
     torch.testing.assert_close(kept[0], torch.ones(1, 2, 3))
     with (
-        forward.recorded([block], lambda out: out),
+        forward.recorded_states([block], lambda out: out),
         pytest.raises(ValueError, match=r"shape \(2, 1, 2, 3\), expected"),
     ):
         block(streams)
@@ -75,7 +78,9 @@ def test_two_threads_that_read_one_model_wait_for_each_other(llama: LocalModel) 
     reference = alone(llama, prompts)
 
     def largest_difference(_: int) -> float:
-        return max(off(states_of(llama, prompts, way), reference).largest for way in WAYS)
+        return max(
+            state_distance(read_states(llama, prompts, way), reference).largest for way in WAYS
+        )
 
     with ThreadPoolExecutor(4) as pool:
         assert max(pool.map(largest_difference, range(40))) < 1e-5

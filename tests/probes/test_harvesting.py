@@ -32,7 +32,7 @@ def test_rows_are_in_the_order_of_the_pairs_whatever_the_batches(
     assert found.layer(0).shape == (5, 2, 2, 32)
     for i, pair in enumerate(pairs):
         for order, shown in enumerate((pair, pair.swapped)):
-            states = forward.states_of(llama, encode(llama.tokenizer, [shown]), "two_forwards")
+            states = forward.read_states(llama, encode(llama.tokenizer, [shown]), "two_forwards")
             for layer in range(3):
                 np.testing.assert_allclose(
                     found.layer(layer)[i, order], states.hidden[0, :, layer], rtol=1e-3, atol=1e-4
@@ -48,16 +48,16 @@ def test_a_killed_harvest_goes_on_where_it_stopped(
     pairs, asked = some_pairs(6), list[int]()
 
     def counts(
-        judge: LocalModel, batches: Iterable[forward.Batch]
+        judge: LocalModel, cut_batches: Iterable[forward.Batch]
     ) -> Iterator[tuple[forward.Batch, forward.States]]:
-        for batch in batches:
+        for batch in cut_batches:
             asked.append(len(batch.prompts))
-            yield from forward.in_process(judge, [batch])
+            yield from forward.read_in_process(judge, [batch])
 
     def dies(
-        judge: LocalModel, batches: Iterable[forward.Batch]
+        judge: LocalModel, cut_batches: Iterable[forward.Batch]
     ) -> Iterator[tuple[forward.Batch, forward.States]]:
-        yield from islice(counts(judge, batches), 4)
+        yield from islice(counts(judge, cut_batches), 4)
         raise KeyboardInterrupt
 
     monkeypatch.setattr("selfprobe.probes.harvesting.SHARD_BYTES", 1)
@@ -145,7 +145,7 @@ def test_other_labels_groups_and_ids_cost_no_harvest(
 ) -> None:
     pairs = some_pairs(3)
     first = harvest(llama, pairs, tmp_path, progress=silent)
-    monkeypatch.setattr(forward, "states_of", None)
+    monkeypatch.setattr(forward, "read_states", None)
     others = [replace(p, label=None, group=f"g{i // 2}", id=f"q{i}") for i, p in enumerate(pairs)]
     second = harvest(llama, others, tmp_path, progress=silent)
     np.testing.assert_array_equal(second.layer(1), first.layer(1))

@@ -117,7 +117,7 @@ def test_score_asks_what_the_probe_was_fitted_under(
 def test_a_folder_of_another_run_is_refused_before_any_forward_pass(
     done: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(forward, "states_of", None)
+    monkeypatch.setattr(forward, "read_states", None)
     words = ("--question", "more honest", "--item", "answer")
     turns = ("--system", "Be brief.", "--template-arg", "shout=true")
     to = ("run", "--model", model, "--out", done / "out")
@@ -206,7 +206,7 @@ def test_a_template_that_fails_is_named(model: Path, tmp_path: Path) -> None:
 def test_prompts_over_the_context_leave_too_little_and_that_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(forward, "states_of", None)
+    monkeypatch.setattr(forward, "read_states", None)
     short = saved(tmp_path / "short", template=SYSTEM_TEMPLATE, context=100)
     file = written(tmp_path / "one.jsonl", rows("one"))
     told = "one: 0 of 24 pairs can be read (the first other: too long: 250 tokens, the context is 100); the training half"

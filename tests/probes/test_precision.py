@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from selfprobe.probes.forward import off
+from selfprobe.probes.forward import state_distance
 from selfprobe.probes.model import in_float32, keep_residual, load_model
 
 from .conftest import alone, tiny_family, tiny_judge
@@ -28,11 +28,11 @@ def test_a_float32_residual_stream_halves_the_rounding_of_a_deep_model() -> None
     judge.model.to(torch.bfloat16)
     with in_float32(judge.model):
         exact = alone(judge, prompts)
-    native = off(alone(judge, prompts), exact).contrast[-1]
+    native = state_distance(alone(judge, prompts), exact).contrasts[-1]
     assert keep_residual(judge.model)
     wide = alone(judge, prompts)
     assert wide.hidden.dtype == torch.float32
-    assert 0 < off(wide, exact).contrast[-1] < 0.75 * native
+    assert 0 < state_distance(wide, exact).contrasts[-1] < 0.75 * native
 
 
 def test_the_float32_reference_is_that_of_the_same_weights_and_leaves_them_as_they_were() -> None:
@@ -46,7 +46,7 @@ def test_the_float32_reference_is_that_of_the_same_weights_and_leaves_them_as_th
         for n, t in judge.model.state_dict().items()
     )
     judge.model.float()
-    assert off(found, alone(judge, prompts)).largest < 1e-5
+    assert state_distance(found, alone(judge, prompts)).largest < 1e-5
 
 
 def test_a_model_whose_blocks_take_no_float32_stream_stays_as_it_was() -> None:

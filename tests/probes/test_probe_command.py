@@ -175,7 +175,7 @@ def test_a_second_run_and_a_dry_run_have_nothing_to_read(
 ) -> None:
     folder, _ = done
     before = (folder / "probes" / "tables" / "methods.csv").read_bytes()
-    monkeypatch.setattr(forward, "states_of", None)
+    monkeypatch.setattr(forward, "read_states", None)
     given = ("--model", model, "--datasets", f"{folder / 'one.jsonl'},{folder / 'two.jsonl'}")
     dry = call("run", *given, "--out", folder / "probes", "--no-random-weights", "--dry-run")
     assert (
@@ -192,19 +192,19 @@ def test_a_second_run_and_a_dry_run_have_nothing_to_read(
 def test_an_interrupted_run_keeps_what_it_read_and_goes_on(
     model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    file, asked, real = written(tmp_path / "one.jsonl", rows("one")), [], forward.states_of
+    file, asked, real = written(tmp_path / "one.jsonl", rows("one")), [], forward.read_states
     monkeypatch.setattr(plan, "time_text", lambda *given: "")  # it reads a batch to take the time
 
     def counted(*given: Any, most: int = 20) -> forward.States:
         if (
-            sys._getframe(1).f_code is forward.in_process.__code__
+            sys._getframe(1).f_code is forward.read_in_process.__code__
         ):  # the choice of a way reads some prompts too
             asked.append(len(given[1]))
         if sum(asked) > most:
             raise KeyboardInterrupt
         return real(*given)
 
-    monkeypatch.setattr(forward, "states_of", counted)
+    monkeypatch.setattr(forward, "read_states", counted)
     given = ("run", "--model", model, "--datasets", file, "--out", tmp_path / "out", *TOY)
     stopped = call(*given, "--path", "two_forwards", "--batch-tokens", 1100)
     assert (
@@ -214,7 +214,7 @@ def test_an_interrupted_run_keeps_what_it_read_and_goes_on(
     kept = sum(asked[:-1])
     assert 0 < kept < 48
     asked.clear()
-    monkeypatch.setattr(forward, "states_of", partial(counted, most=48))
+    monkeypatch.setattr(forward, "read_states", partial(counted, most=48))
     resumed = call(*given, "--path", "two_forwards", "--batch-tokens", 1100)
     assert resumed.exit_code == 0, resumed.output
     assert f"To do: {48 - kept} forward passes" in resumed.output
@@ -377,7 +377,7 @@ def test_bad_rows_are_named_before_any_forward_pass(
     case: str, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given, message = BAD_ROWS[case]
-    monkeypatch.setattr(forward, "states_of", None)
+    monkeypatch.setattr(forward, "read_states", None)
     monkeypatch.setattr("selfprobe.probes.model.load_model", None)  # not even the model is loaded
     ran = call(
         "run",

@@ -88,7 +88,7 @@ def test_what_was_scored_is_not_scored_again(
 ) -> None:
     states = harvest(llama, summaries(), tmp_path, progress=silent)
     first = rate_texts(llama, states, progress=silent)
-    monkeypatch.setattr("selfprobe.probes.rate.output_of", None)
+    monkeypatch.setattr("selfprobe.probes.rate.model_output", None)
     assert rate_texts(llama, states, progress=silent) == first
 
 
@@ -98,7 +98,7 @@ def test_an_interrupted_scoring_goes_on(
     states = harvest(llama, summaries(), tmp_path, progress=silent)
     from selfprobe.probes import rate as module
 
-    real, asked = module.output_of, []
+    real, asked = module.model_output, []
 
     def interrupted(*given: Any, **more: Any) -> Any:
         asked.append(len(more["input_ids"]))
@@ -106,14 +106,14 @@ def test_an_interrupted_scoring_goes_on(
             raise KeyboardInterrupt
         return real(*given, **more)
 
-    monkeypatch.setattr(module, "output_of", interrupted)
+    monkeypatch.setattr(module, "model_output", interrupted)
     with pytest.raises(KeyboardInterrupt):
         rate_texts(llama, states, batch_tokens=400, progress=silent)
     kept = sum(asked[:-1])
     asked.clear()
     monkeypatch.setattr(
         module,
-        "output_of",
+        "model_output",
         lambda *g, **more: asked.append(len(more["input_ids"])) or real(*g, **more),
     )
     rate_texts(llama, states, batch_tokens=400, progress=silent)

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from selfprobe.probes.forward import here
+from selfprobe.probes.forward import do_jobs_here
 from selfprobe.probes.model import load_model
 from selfprobe.studies.read import Patch
 from selfprobe.study.on_ray import replicas
@@ -33,7 +33,7 @@ def test_copies_read_and_patch_what_this_process_does_and_one_that_dies_costs_no
     given = {"model": model, "dataset": str(dilemmas(tmp_path)), "layers": str(CARRIER)}
     studies = {name: Patch(**given, out=str(tmp_path / name)) for name in ("here", "there")}
     copies = replicas(ray, studies["there"].judge, partial(load_model, model), progress=quiet)
-    for name, spread in {"here": here, "there": copies.spread}.items():
+    for name, spread in {"here": do_jobs_here, "there": copies.spread}.items():
         studies[name].read(spread, quiet)
         studies[name].read(partial(_nobody), quiet)  # what was read is not read again
     assert len(ray.started) == 3, "two copies, and one in the place of the one that died"

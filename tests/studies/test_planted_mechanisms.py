@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from selfprobe.page.claims import claim_sentence
-from selfprobe.probes.forward import here
+from selfprobe.probes.forward import do_jobs_here
 from selfprobe.stats.claim import Outcome, Verdict
 from selfprobe.studies.attention import SCALES, Attention
 from selfprobe.studies.lens import LEFT, OTHER, PAPER_FIRST, Lens
@@ -29,7 +29,7 @@ def read(folder: Path, *, carries: bool) -> dict[str, Any]:
         "dataset": str(dilemmas(folder)),
     }
     given |= {"out": str(folder / "out")}
-    Attention(**given).read(here, quiet)
+    Attention(**given).read(do_jobs_here, quiet)
     return given
 
 
@@ -46,7 +46,7 @@ def silent(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 def patched(given: dict[str, Any], **more: Any) -> tuple[Patch, pd.DataFrame]:
     study = Patch(**given, layers=str(CARRIER), **more)
     study.claim(study.state)
-    study.read(here, quiet)
+    study.read(do_jobs_here, quiet)
     return study, study.study_tables()["patch"]
 
 
@@ -93,7 +93,7 @@ def test_where_nothing_is_no_answer_is_yes(silent: Any) -> None:
     for kind, answer in answers.items():
         study = kind(**silent | ({"layers": str(CARRIER)} if kind is Patch else {}))
         study.claim(study.state)
-        study.read(here, quiet)
+        study.read(do_jobs_here, quiet)
         page = study.page(study.found())
         assert page.answer.startswith(answer) and len(page.notes) <= 5, page.answer
 
