@@ -164,7 +164,7 @@ def floating_point_operations(judge: LocalModel, tokens: int, prompts: Sequence[
         head_width = config.hidden_size // config.num_attention_heads
     width = config.num_attention_heads * head_width
     layer_attention = sum(2 * prompt.length**2 * width for prompt in prompts)
-    return 2.0 * block_weights * tokens + layer_attention * len(judge.blocks)
+    return float(2.0 * block_weights * tokens + layer_attention * len(judge.blocks))
 
 
 def print_peak_memory(options: argparse.Namespace) -> None:

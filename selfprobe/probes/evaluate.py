@@ -61,14 +61,16 @@ def no_model(pairs: Sequence[Pair], splits: Sequence[Half], *, folds: int = 4) -
     Words and weights are learnt from the training half's texts alone; neither question nor model is
     seen. A half is NaN where that leaves nothing to learn, see `pair_differences`.
     """
-    first, second = [p.text_1 for p in pairs], [p.text_2 for p in pairs]
-    truth, groups = np.array([p.label == 1 for p in pairs]), np.array([p.group for p in pairs])
+    first_texts, second_texts = [pair.text_1 for pair in pairs], [pair.text_2 for pair in pairs]
+    truth = np.array([pair.label == 1 for pair in pairs])
+    groups = np.array([pair.group for pair in pairs])
     scores = np.full((len(splits), len(pairs)), np.nan)
-    for seed, split in enumerate(splits):
-        x = pair_differences(first, second, split.train)
+    for half_scores, half in zip(scores, splits, strict=True):
+        x = pair_differences(first_texts, second_texts, half.train)
         if x is not None:
-            fitted = logistic(x[split.train], truth[split.train], groups[split.train], folds=folds)
-            scores[seed, split.test] = x[split.test] @ fitted.direction
+            train = half.train
+            regression = logistic(x[train], truth[train], groups[train], folds=folds)
+            half_scores[half.test] = x[half.test] @ regression.direction
     return scores
 
 
@@ -78,12 +80,14 @@ def by_length(pairs: Sequence[Pair], splits: Sequence[Half]) -> Scores:
 
     This is the score of a direction that merely holds the length of the texts.
     """
-    longer = np.array([np.log((len(p.text_1) + 1) / (len(p.text_2) + 1)) for p in pairs])
-    truth = np.array([p.label == 1 for p in pairs])
+    length_ratios = [(len(pair.text_1) + 1) / (len(pair.text_2) + 1) for pair in pairs]
+    log_ratios = np.log(length_ratios)
+    truth = np.array([pair.label == 1 for pair in pairs])
     scores = np.full((len(splits), len(pairs)), np.nan)
-    for seed, split in enumerate(splits):
-        sign = 1.0 if sign_agreement(truth[split.train], longer[split.train]) >= 0 else -1.0
-        scores[seed, split.test] = sign * longer[split.test]
+    for half_scores, half in zip(scores, splits, strict=True):
+        agreement = sign_agreement(truth[half.train], log_ratios[half.train])
+        sign = 1.0 if agreement >= 0 else -1.0
+        half_scores[half.test] = sign * log_ratios[half.test]
     return scores
 
 
@@ -124,50 +128,57 @@ def selection_floor(
     question stay together, and the number of each label is kept.
     """
     rng = rng or np.random.default_rng(0)
-    best = []
-    for table in scores:
-        test = np.flatnonzero(~np.isnan(table).all(axis=0))
-        truth = np.stack(
+    rate_candidates = _f1_table if metric == "f1" else auroc_table
+    best_by_half = []
+    for layer_scores in scores:
+        test = np.flatnonzero(~np.isnan(layer_scores).all(axis=0))
+        shuffled_truths = np.stack(
             [_shuffled(first_better[test], groups[test], rng) for _ in range(shuffles)]
         )
-        rated = _f1_table if metric == "f1" else auroc_table
-        values = rated(truth, table[:, test])
+        candidate_values = rate_candidates(shuffled_truths, layer_scores[:, test])
         if both_signs:
-            values = np.maximum(values, rated(truth, -table[:, test]))
-        best.append(values.max(axis=0))
-    drawn = np.concatenate(best)
-    over = f"{scores.shape[1]} layers" + (", both signs" if both_signs else "")
-    high = float(np.quantile(drawn, 0.95))
+            flipped_values = rate_candidates(shuffled_truths, -layer_scores[:, test])
+            candidate_values = np.maximum(candidate_values, flipped_values)
+        best_by_half.append(candidate_values.max(axis=0))
+
+    best_values = np.concatenate(best_by_half)
+    candidates = f"{scores.shape[1]} layers"
+    if both_signs:
+        candidates += ", both signs"
+    high = float(np.quantile(best_values, 0.95))
     p_value = math.nan
     if not math.isnan(reached):
-        p_value = float((1 + np.count_nonzero(drawn >= reached)) / (1 + len(drawn)))
-    return Floor(metric, over, float(drawn.mean()), high, len(drawn), reached, p_value)
+        as_good_count = np.count_nonzero(best_values >= reached)
+        p_value = float((1 + as_good_count) / (1 + len(best_values)))
+    mean = float(best_values.mean())
+    return Floor(metric, candidates, mean, high, len(best_values), reached, p_value)
 
 
-def _shuffled(
-    labels: npt.NDArray[np.bool_], groups: npt.NDArray[Any], rng: np.random.Generator
-) -> npt.NDArray[np.bool_]:
+def _shuffled(labels: BoolArray, groups: npt.NDArray[Any], rng: np.random.Generator) -> BoolArray:
     """`labels` moved to other questions, keeping those of a question together; see
     `selection_floor`.
     """
-    _, of = np.unique(groups, return_inverse=True)
-    target, source = (
-        np.argsort(rng.permutation(of.max() + 1)[of], kind="stable") for _ in range(2)
-    )
-    result = np.empty_like(labels)
-    result[target] = labels[source]
-    return result
+    _, question_of_pair = np.unique(groups, return_inverse=True)
+    question_count = question_of_pair.max() + 1
+
+    def pairs_by_shuffled_question() -> npt.NDArray[np.intp]:
+        return np.argsort(rng.permutation(question_count)[question_of_pair], kind="stable")
+
+    target_pairs = pairs_by_shuffled_question()
+    source_pairs = pairs_by_shuffled_question()
+    moved_labels = np.empty_like(labels)
+    moved_labels[target_pairs] = labels[source_pairs]
+    return moved_labels
 
 
-def _f1_table(truth: npt.NDArray[np.bool_], scores: Scores) -> Scores:
+def _f1_table(truth: BoolArray, scores: Scores) -> Scores:
     """Weighted F1 [layer, shuffle] of scores [layer, pair] against truth [shuffle, pair]."""
-    said, true = (
-        np.stack([scores > 0, scores < 0]).astype(float),
-        np.stack([truth, ~truth]).astype(float),
-    )
-    return f1_of_counts(
-        said @ true.swapaxes(1, 2), said.sum(axis=2)[:, :, None], true.sum(axis=2)[:, None]
-    )
+    predicted = np.stack([scores > 0, scores < 0]).astype(float)  # [label, layer, pair]
+    true = np.stack([truth, ~truth]).astype(float)  # [label, shuffle, pair]
+    hit_counts = predicted @ true.swapaxes(1, 2)
+    predicted_counts = predicted.sum(axis=2)[:, :, None]
+    true_counts = true.sum(axis=2)[:, None]
+    return f1_of_counts(hit_counts, predicted_counts, true_counts)
 
 
 METRICS: dict[str, Callable[[Any, Any], float]] = {
@@ -184,22 +195,22 @@ class Fits:
     harvest: Harvest
     settings: FitSettings
     halves: list[Half]
-    """Halves, one per seed, or per aspect and seed; `seed` below is their number."""
+    """Halves, one per seed, or per aspect and seed; `half` below is their number."""
     probes: dict[Kind, list[list[Probe]]]
-    """[seed][layer]"""
+    """[half][layer]"""
     scores: dict[Kind, Scores]
-    """[seed, layer, pair], NaN for training pairs."""
-    one_order: dict[Kind, Scores]
-    """[seed, layer, pair]: scores of the same probes on the first order alone."""
-    random: Scores
-    """[seed, layer, direction, pair]: scores of random directions, with the sign from all training
+    """[half, layer, pair], NaN for training pairs."""
+    one_order_scores: dict[Kind, Scores]
+    """[half, layer, pair]: scores of the same probes on the first order alone."""
+    random_scores: Scores
+    """[half, layer, direction, pair]: scores of random directions, with the sign from all training
     labels.
     """
-    few: Scores
-    """[seed, layer, pair]: scores of a regression on the labels of `few:K` alone; NaN without them.
+    few_label_scores: Scores
+    """[half, layer, pair]: scores of a regression on the labels of `few:K` alone; NaN without them.
     """
-    few_score: Scores
-    """[seed, layer]: out-of-fold AUROC of that regression, on those labels."""
+    few_label_train_scores: Scores
+    """[half, layer]: out-of-fold AUROC of that regression, on those labels."""
     untrained: "Fits | None" = None
     """Fits of the same pairs under the same architecture with random weights, where those states
     were harvested.
@@ -208,72 +219,75 @@ class Fits:
     @classmethod
     def empty(cls, harvest: Harvest, settings: FitSettings, splits: list[Half]) -> "Fits":
         """Fits before any layer is fitted."""
-        shape = (len(splits), harvest.identity.layers, len(harvest.pairs))
+        halves, layers, pairs = len(splits), harvest.identity.layers, len(harvest.pairs)
         return cls(
-            harvest,
-            settings,
-            splits,
-            {kind: [[] for _ in splits] for kind in KINDS},
-            {kind: np.full(shape, np.nan) for kind in KINDS},
-            {kind: np.full(shape, np.nan) for kind in KINDS},
-            np.full((*shape[:2], RANDOM_DIRECTIONS, shape[2]), np.nan),
-            np.full(shape, np.nan),
-            np.full(shape[:2], np.nan),
+            harvest=harvest,
+            settings=settings,
+            halves=splits,
+            probes={kind: [[] for _ in splits] for kind in KINDS},
+            scores={kind: np.full((halves, layers, pairs), np.nan) for kind in KINDS},
+            one_order_scores={kind: np.full((halves, layers, pairs), np.nan) for kind in KINDS},
+            random_scores=np.full((halves, layers, RANDOM_DIRECTIONS, pairs), np.nan),
+            few_label_scores=np.full((halves, layers, pairs), np.nan),
+            few_label_train_scores=np.full((halves, layers), np.nan),
         )
 
-    def add(self, seed: int, layer: int, fitted: LayerFit) -> None:
+    def add(self, half_number: int, layer: int, layer_fit: LayerFit) -> None:
         """Add the fit of one layer and half; layers come first to last."""
-        test = self.halves[seed].test
+        test = self.halves[half_number].test
         for kind in KINDS:
-            self.probes[kind][seed].append(fitted.probes[kind])
-            self.scores[kind][seed, layer, test] = fitted.scores[kind]
-            self.one_order[kind][seed, layer, test] = fitted.one_order[kind]
-        self.random[seed, layer][:, test] = fitted.random
-        self.few[seed, layer, test] = fitted.few
-        self.few_score[seed, layer] = fitted.few_score
+            self.probes[kind][half_number].append(layer_fit.probes[kind])
+            self.scores[kind][half_number, layer, test] = layer_fit.scores[kind]
+            self.one_order_scores[kind][half_number, layer, test] = layer_fit.one_order_scores[kind]
+        self.random_scores[half_number, layer][:, test] = layer_fit.random_scores
+        self.few_label_scores[half_number, layer, test] = layer_fit.few_label_scores
+        self.few_label_train_scores[half_number, layer] = layer_fit.few_label_train_score
 
-    def chosen(self, kind: Kind) -> list[int]:
-        """Layer of each seed: best on the training half; the last one on a tie, or if the settings
+    def layers_chosen_in_training(self, kind: Kind) -> list[int]:
+        """Layer of each half: best on the training pairs; the last one on a tie, or if the settings
         say so.
         """
-        return self.best([[p.train_score for p in layers] for layers in self.probes[kind]])
+        train_scores = [[probe.train_score for probe in probes] for probes in self.probes[kind]]
+        return self.layers_by_train_scores(train_scores)
 
-    def best(self, scores: Sequence[Sequence[float]] | Scores) -> list[int]:
-        """Layer of each seed by scores [seed, layer] of its training half; see `chosen`."""
+    def layers_by_train_scores(self, train_scores: Sequence[Sequence[float]] | Scores) -> list[int]:
+        """Layer of each half by scores [half, layer] of its training pairs; see
+        `layers_chosen_in_training`.
+        """
         if self.settings.layer == "last":
             return [self.harvest.identity.layers - 1] * len(self.halves)
-        return [best_layer(each) for each in scores]
+        return [best_layer(layer_scores) for layer_scores in train_scores]
 
-    def numbered(self, layers: Sequence[int]) -> list[int]:
+    def block_numbers(self, layers: Sequence[int]) -> list[int]:
         """Numbers of the blocks, each once, at these places among the harvest's layers."""
         return sorted({self.harvest.layers[layer] for layer in layers})
 
-    def at_chosen(self, kind: Kind, scores: Scores | None = None) -> Scores:
-        """[seed, pair] at each seed's chosen layer."""
-        return at_layers(self.scores[kind] if scores is None else scores, self.chosen(kind))
+    def scores_at_chosen_layers(self, kind: Kind) -> Scores:
+        """[half, pair] at the layer that each half's training pairs chose."""
+        return at_layers(self.scores[kind], self.layers_chosen_in_training(kind))
 
     def labels_seen(self, kind: Kind) -> BoolArray:
-        """[seed, pair]: whether the seed's fit saw the pair's label, in training or for the
+        """[half, pair]: whether the half's fit saw the pair's label, in training or for the
         component's sign.
         """
-        way, _ = parse_orientation(self.settings.orientation)
-        seen = np.zeros((len(self.halves), len(self.harvest.pairs)), dtype=bool)
-        for row, half in zip(seen, self.halves, strict=True):
+        sign_source, _ = parse_orientation(self.settings.orientation)
+        is_seen = np.zeros((len(self.halves), len(self.harvest.pairs)), dtype=bool)
+        for half_is_seen, half in zip(is_seen, self.halves, strict=True):
             if kind == "supervised":
-                row[half.train] = True
-            elif way == "few":
-                row[half.few] = True
-        return seen
+                half_is_seen[half.train] = True
+            elif sign_source == "few":
+                half_is_seen[half.few] = True
+        return is_seen
 
     @cached_property
-    def words(self) -> Scores:
-        """Scores [seed, pair] of the two texts without any model, see `no_model`; fitted once."""
+    def text_only_scores(self) -> Scores:
+        """Scores [half, pair] of the two texts without any model, see `no_model`; fitted once."""
         return no_model(self.harvest.pairs, self.halves, folds=self.settings.folds)
 
 
 def at_layers(table: Scores, layers: Sequence[int]) -> Scores:
-    """[seed, ...] of a table [seed, layer, ...] at one layer per seed."""
-    return np.stack([table[seed, layer] for seed, layer in enumerate(layers)])
+    """[half, ...] of a table [half, layer, ...] at one layer per half."""
+    return np.stack([half_table[layer] for half_table, layer in zip(table, layers, strict=True)])
 
 
 def own_answers(harvest: Harvest) -> Scores:
@@ -316,57 +330,62 @@ def split_pairs(
         raise ValueError(
             f"{unlabelled} of {len(pairs)} pairs have no label; fitting and testing need them all"
         )
-    parts = fitted_apart(pairs, settings)
-    return [
-        half
-        for aspect in parts or [""]
-        for half in _of_aspect(pairs, settings, aspect, train_subsets)
-    ]
+    halves_of_all: list[Half] = []
+    for aspect in fitted_apart(pairs, settings) or [""]:
+        halves_of_all += _halves_of_aspect(pairs, settings, aspect, train_subsets)
+    return halves_of_all
 
 
 def fitted_apart(pairs: Sequence[Pair], settings: FitSettings) -> list[str]:
     """The aspects that have a probe each, in the order of their halves; none where one probe learns
     from all pairs.
     """
-    named = sorted({pair.aspect for pair in pairs}) if settings.aspects == "apart" else []
-    return named if len(named) > 1 else []
+    if settings.aspects != "apart":
+        return []
+    aspects = sorted({pair.aspect for pair in pairs})
+    return aspects if len(aspects) > 1 else []
 
 
-def _of_aspect(
+def _halves_of_aspect(
     pairs: Sequence[Pair], settings: FitSettings, aspect: str, train_subsets: tuple[str, ...]
 ) -> list[Half]:
     """Halves of one aspect's pairs, or of all pairs for ""; a `train` that is a number is split
     between the aspects.
     """
-    rows = np.array(
-        [i for i, pair in enumerate(pairs) if aspect in ("", pair.aspect)], dtype=np.intp
+    pair_numbers = np.array(
+        [number for number, pair in enumerate(pairs) if aspect in ("", pair.aspect)], dtype=np.intp
     )
-    mine, share = [pairs[i] for i in rows], settings.train
-    share = share if share < 1 else share * len(mine) / len(pairs)
-    groups, first_better = (
-        np.array([p.group for p in mine]),
-        np.array([p.label == 1 for p in mine], dtype=bool),
-    )
-    train_from = (
-        np.array([p.subset in train_subsets for p in mine], dtype=bool) if train_subsets else None
-    )
-    found, said = [], f"{aspect}: " if aspect else ""
+    aspect_pairs = [pairs[number] for number in pair_numbers]
+    groups = np.array([pair.group for pair in aspect_pairs])
+    first_better = np.array([pair.label == 1 for pair in aspect_pairs], dtype=bool)
+    train_share = settings.train
+    if train_share >= 1:
+        train_share *= len(aspect_pairs) / len(pairs)
+    train_from = None
+    if train_subsets:
+        train_from = np.array([pair.subset in train_subsets for pair in aspect_pairs], dtype=bool)
+
+    aspect_halves: list[Half] = []
+    aspect_label = f"{aspect}: " if aspect else ""
     for seed in range(settings.seeds):
         train, test = halves(
-            groups, seed, grouped=settings.grouped, train_from=train_from, train=share
+            groups, seed, grouped=settings.grouped, train_from=train_from, train=train_share
         )
         try:
             check_labels(first_better[train], groups[train], folds=settings.folds)
         except ValueError as error:
-            raise ValueError(f"{said}{error}") from None
+            raise ValueError(f"{aspect_label}{error}") from None
         if not len(test):
             raise ValueError(
-                f"{said}{share:g} pairs are to train, of {len(mine)} of {len(set(groups))} questions: none is left "
-                "to test. Train on fewer, or give more pairs (--limit)"
+                f"{aspect_label}{train_share:g} pairs are to train, of {len(aspect_pairs)} of "
+                f"{len(set(groups))} questions: none is left to test. Train on fewer, or give more "
+                "pairs (--limit)"
             )
         few = train[few_of(settings.orientation, len(train), seed=seed)]
-        found.append(Half(rows[train], rows[test], rows[few], aspect))
-    return found
+        aspect_halves.append(
+            Half(pair_numbers[train], pair_numbers[test], pair_numbers[few], aspect)
+        )
+    return aspect_halves
 
 
 def fit_all(
@@ -390,41 +409,47 @@ def fit_all(
     """
     settings = settings or FitSettings()
     splits = split_pairs(harvest.pairs, settings, train_subsets=train_subsets)
-    own = own_answers(harvest).mean(axis=1) - 0.5
-    study = FitInputs(settings, splits, harvest.labels == 1, harvest.groups, own)
-    fits, layers = Fits.empty(harvest, settings, splits), harvest.identity.layers
+    model_answers = own_answers(harvest).mean(axis=1) - 0.5
+    inputs = FitInputs(settings, splits, harvest.labels == 1, harvest.groups, model_answers)
+    fits = Fits.empty(harvest, settings, splits)
+    layer_count = harvest.identity.layers
     started = time.monotonic()
-    for layer, seeds, found in _fitted(harvest, study, processes):
-        for seed, fitted in zip(seeds, found, strict=True):
-            fits.add(seed, layer, fitted)
-        if seeds[-1] == len(splits) - 1:
-            left = (time.monotonic() - started) / (layer + 1) * (layers - layer - 1)
-            progress(f"layer {layer + 1} of {layers} fitted, {left:.0f} s left")
+    for layer, half_numbers, layer_fits in _layer_fits(harvest, inputs, processes):
+        for half_number, layer_fit in zip(half_numbers, layer_fits, strict=True):
+            fits.add(half_number, layer, layer_fit)
+        if half_numbers[-1] == len(splits) - 1:
+            seconds_a_layer = (time.monotonic() - started) / (layer + 1)
+            seconds_left = seconds_a_layer * (layer_count - layer - 1)
+            progress(f"layer {layer + 1} of {layer_count} fitted, {seconds_left:.0f} s left")
     return fits
 
 
-def _fitted(
-    harvest: Harvest, study: FitInputs, processes: int
+def _layer_fits(
+    harvest: Harvest, inputs: FitInputs, processes: int
 ) -> Iterator[tuple[int, list[int], list[LayerFit]]]:
-    """Triples (place of a layer, seeds, a fit per seed) in order; each layer's states are read
-    once.
+    """Triples (place of a layer, numbers of halves, a fit per half) in order; each layer's states
+    are read once.
     """
-    every, read = list(range(len(study.halves))), ((n, harvest.layer(n)) for n in harvest.layers)
+    half_numbers = list(range(len(inputs.halves)))
     if processes == 1:
-        for place, (number, states) in enumerate(read):
-            yield place, every, fit_layer(states, study, number, every)
+        for layer, block in enumerate(harvest.layers):
+            states = harvest.layer(block)
+            yield layer, half_numbers, fit_layer(states, inputs, block, half_numbers)
         return
+
     from joblib import Parallel, delayed, parallel_config
 
-    jobs = [(place, [seed]) for place in range(len(harvest.layers)) for seed in every]
-    calls = (
-        delayed(fit_layer)(states, study, number, [seed])
-        for number, states in read
-        for seed in every
-    )
+    def fit_calls() -> Iterator[Any]:
+        for block in harvest.layers:
+            states = harvest.layer(block)
+            for half_number in half_numbers:
+                yield delayed(fit_layer)(states, inputs, block, [half_number])
+
     with parallel_config(backend="loky", inner_max_num_threads=1):
-        found = Parallel(n_jobs=processes, return_as="generator")(calls)
-        yield from ((*job, fits) for job, fits in zip(jobs, found, strict=True))
+        results = iter(Parallel(n_jobs=processes, return_as="generator")(fit_calls()))
+        for layer in range(len(harvest.layers)):
+            for half_number in half_numbers:
+                yield layer, [half_number], next(results)
 
 
 def estimate(
@@ -450,40 +475,49 @@ def estimate(
     these.
     """
     if less is not None:
-        both = np.isnan(scores) | np.isnan(less)
-        scores, less = np.where(both, np.nan, scores), np.where(both, np.nan, less)
-    used, tested = ~np.isnan(scores).all(axis=1), ~np.isnan(scores).all(axis=0)
-    if not tested.any():
+        is_missing = np.isnan(scores) | np.isnan(less)
+        scores = np.where(is_missing, np.nan, scores)
+        less = np.where(is_missing, np.nan, less)
+    is_tested = ~np.isnan(scores)
+    used_columns, tested_pairs = is_tested.any(axis=1), is_tested.any(axis=0)
+    if not tested_pairs.any():
         return undefined("no pair was tested", unit="question")
-    truth, each = (
-        first_better[tested],
-        [s[used][:, tested].T for s in (scores, less) if s is not None],
-    )
-    of_columns = {"auroc": _auroc, "f1": _f1, "accuracy": _accuracy}[metric]
-    drawn: list[Scores] = []  # [column], of the data and then of every resample of questions
 
-    def mean(truth: BoolArray, *parts: Scores) -> float:
-        columns = [of_columns(part, truth) for part in parts]
-        drawn.append(columns[0] - columns[1] if len(columns) > 1 else columns[0])
-        return float(drawn[-1].mean())
+    truth = first_better[tested_pairs]
+    parts = [scores[used_columns][:, tested_pairs].T]  # [pair, column]
+    if less is not None:
+        parts.append(less[used_columns][:, tested_pairs].T)
+    if metric != "auroc":
+        parts = [_outcomes(part, truth) for part in parts]
+    rate_columns = {"auroc": _auroc, "f1": _f1, "accuracy": _accuracy}[metric]
+    column_values: list[Scores] = []  # [column], of the data and then of every resample
 
-    found = bootstrap(
-        mean,
+    def mean_over_columns(truth: BoolArray, *parts: Scores) -> float:
+        values = rate_columns(parts[0], truth)
+        if len(parts) > 1:
+            values = values - rate_columns(parts[1], truth)
+        column_values.append(values)
+        return float(values.mean())
+
+    question_estimate = bootstrap(
+        mean_over_columns,
         truth,
-        *(each if metric == "auroc" else [_outcomes(columns, truth) for columns in each]),
-        clusters=groups[tested],
+        *parts,
+        clusters=groups[tested_pairs],
         rng=np.random.default_rng(seed),
         resamples=resamples,
         unit="question",
     )
-    if learnt is None or math.isnan(found.low):
-        return found
-    inside = ~np.isnan(scores)
-    more = dependence(learnt, inside) - 1
-    share = (
-        own_share(np.array(drawn[1 : resamples + 1]), learnt[used], inside[used]) if more else 0.0
-    )
-    return _widened(found, math.sqrt(1 + share * more), floor=0.0 if less is None else -1.0)
+    if learnt is None or math.isnan(question_estimate.low):
+        return question_estimate
+
+    further_variance = dependence(learnt, is_tested) - 1
+    share = 0.0
+    if further_variance:
+        resampled_values = np.array(column_values[1 : resamples + 1])
+        share = own_share(resampled_values, learnt[used_columns], is_tested[used_columns])
+    factor = math.sqrt(1 + share * further_variance)
+    return _widened(question_estimate, factor, floor=0.0 if less is None else -1.0)
 
 
 def dependence(learnt: BoolArray, tested: BoolArray) -> float:
@@ -502,8 +536,10 @@ def dependence(learnt: BoolArray, tested: BoolArray) -> float:
     """
     trains, tests = learnt.astype(float), tested.astype(float)
     crossed = trains @ tests.T
-    alike = ((trains @ trains.T) * (tests @ tests.T)).sum()
-    return float(1 + (crossed * crossed.T).sum() / alike) if alike else 1.0
+    shared_squares = ((trains @ trains.T) * (tests @ tests.T)).sum()
+    if not shared_squares:
+        return 1.0
+    return float(1 + (crossed * crossed.T).sum() / shared_squares)
 
 
 def own_share(drawn: Scores, learnt: BoolArray, tested: BoolArray) -> float:
@@ -520,49 +556,61 @@ def own_share(drawn: Scores, learnt: BoolArray, tested: BoolArray) -> float:
     """
     drawn = drawn[~np.isnan(drawn).any(axis=1)]
     trains, tests = learnt.astype(float), tested.astype(float)
-    sizes, seen = tests.sum(axis=1), np.maximum(trains.sum(axis=1), 1)
-    both = (tests @ tests.T) / np.outer(sizes, sizes)
-    same = (trains @ trains.T) / np.sqrt(np.outer(seen, seen))
-    alike = both * 2 / np.pi * np.arcsin(np.clip(same, 0, 1))
-    off = ~np.eye(len(tests), dtype=bool) & (
-        both > 0
-    )  # aspects that are fitted apart share questions, but no pair
-    apart = 1 - alike[off].sum() / max(both[off].sum(), 1e-12)
-    if len(drawn) < 2 or not off.any() or apart < 1e-6:
+    test_sizes, train_sizes = tests.sum(axis=1), np.maximum(trains.sum(axis=1), 1)
+    test_overlap = (tests @ tests.T) / np.outer(test_sizes, test_sizes)
+    train_overlap = (trains @ trains.T) / np.sqrt(np.outer(train_sizes, train_sizes))
+    own_weights = test_overlap * 2 / np.pi * np.arcsin(np.clip(train_overlap, 0, 1))
+
+    # Aspects that are fitted apart share questions, but no pair.
+    is_other_column = ~np.eye(len(tests), dtype=bool) & (test_overlap > 0)
+    overlap_of_others = test_overlap[is_other_column].sum()
+    distinct_share = 1 - own_weights[is_other_column].sum() / max(overlap_of_others, 1e-12)
+    if len(drawn) < 2 or not is_other_column.any() or distinct_share < 1e-6:
         return 1.0
-    varies = np.cov(drawn, rowvar=False)
-    whole = float(np.trace(varies) / np.trace(both))
-    own = (whole - varies[off].sum() / both[off].sum()) / apart
-    return float(np.clip(own * alike.sum() / varies.sum(), 0, 1)) if varies.sum() > 0 else 1.0
+
+    covariance = np.cov(drawn, rowvar=False)
+    if not covariance.sum() > 0:
+        return 1.0
+    column_variance = float(np.trace(covariance) / np.trace(test_overlap))
+    common_variance = covariance[is_other_column].sum() / overlap_of_others
+    own_variance = (column_variance - common_variance) / distinct_share
+    return float(np.clip(own_variance * own_weights.sum() / covariance.sum(), 0, 1))
 
 
-def _widened(found: Estimate, factor: float, *, floor: float) -> Estimate:
+def _widened(narrow: Estimate, factor: float, *, floor: float) -> Estimate:
     """The interval, wider by a factor on each side of the value, within `floor` and 1."""
-    low, high = (found.value + factor * (end - found.value) for end in (found.low, found.high))
-    return replace(found, low=float(np.maximum(low, floor)), high=float(np.minimum(high, 1.0)))
+    low = narrow.value + factor * (narrow.low - narrow.value)
+    high = narrow.value + factor * (narrow.high - narrow.value)
+    return replace(narrow, low=float(np.maximum(low, floor)), high=float(np.minimum(high, 1.0)))
 
 
 # F1 and accuracy of all columns at a time and from counts: a resample then costs microseconds.
 
 
 def _outcomes(columns: Scores, truth: BoolArray) -> Scores:
-    """[pair, column, (1 said 1, 1 said 2, 1 tied, 2 said 1, 2 said 2, 2 tied)] of scores [pair,
-    column]; NaN: none.
+    """[pair, column, (true 1 predicted 1, 2, tied; true 2 predicted 1, 2, tied)] of scores [pair,
+    column], 1 or 0; NaN: none.
     """
-    said = (columns > 0, columns < 0, columns == 0)
-    kinds = [true[:, None] & answer for true in (truth, ~truth) for answer in said]
-    return np.stack([kind.astype(float) for kind in kinds], axis=2)
+    predictions = (columns > 0, columns < 0, columns == 0)
+    outcomes: list[Scores] = []
+    for is_true in (truth, ~truth):
+        outcomes += [(is_true[:, None] & predicted).astype(float) for predicted in predictions]
+    return np.stack(outcomes, axis=2)
 
 
 def _f1(outcomes: Scores, _: BoolArray) -> Scores:
-    a, b, tied_1, c, d, tied_2 = outcomes.sum(axis=0).T
-    return f1_of_counts([a, d], [a + c, b + d], [a + b + tied_1, c + d + tied_2])
+    right_1, wrong_1, tied_1, wrong_2, right_2, tied_2 = outcomes.sum(axis=0).T
+    predicted_counts = [right_1 + wrong_2, wrong_1 + right_2]
+    true_counts = [right_1 + wrong_1 + tied_1, wrong_2 + right_2 + tied_2]
+    return f1_of_counts([right_1, right_2], predicted_counts, true_counts)
 
 
 def _accuracy(outcomes: Scores, _: BoolArray) -> Scores:
-    a, b, tied_1, c, d, tied_2 = outcomes.sum(axis=0).T
+    right_1, wrong_1, tied_1, wrong_2, right_2, tied_2 = outcomes.sum(axis=0).T
+    right = right_1 + right_2 + (tied_1 + tied_2) / 2
+    total = right_1 + wrong_1 + tied_1 + wrong_2 + right_2 + tied_2
     with np.errstate(invalid="ignore"):
-        return np.asarray((a + d + (tied_1 + tied_2) / 2) / (a + b + tied_1 + c + d + tied_2))
+        return np.asarray(right / total)
 
 
 def _auroc(columns: Scores, truth: BoolArray) -> Scores:

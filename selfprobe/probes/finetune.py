@@ -362,7 +362,7 @@ def _of_as_many(lesson: Lesson, numbers: Sequence[int]) -> Scores:
         lesson.harvest.groups,
         _own(lesson),
     )
-    learnt = study.supervision(0)
+    learnt = study.training_supervision(0)
     if not learnable(learnt.truth(), learnt.groups, folds=settings.folds):
         return found
     layer = lesson.probes["supervised"].probe.layer
@@ -445,7 +445,7 @@ def _probe_cost(judge: LocalModel, lesson: Lesson, batch_tokens: int | None) -> 
         lesson.harvest.groups,
         _own(lesson),
     )
-    learn("supervised", states, study.supervision(0), layer=0, orders=lesson.settings.orders)
+    learn("supervised", states, study.training_supervision(0), layer=0, orders=lesson.settings.orders)
     layers = len(lesson.harvest.layers)
     fit = (time.perf_counter() - start) * layers
     width = lesson.harvest.identity.d_model

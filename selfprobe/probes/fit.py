@@ -32,6 +32,8 @@ from selfprobe.stats.estimate import auroc
 FloatArray = npt.NDArray[np.floating[Any]]
 IntArray = npt.NDArray[np.intp]
 BoolArray = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+Scores = npt.NDArray[np.float64]
 Kind = Literal["supervised", "unsupervised", "mean_difference", "ccs"]
 Orders = Literal["first", "both"]
 
@@ -65,46 +67,54 @@ class Probe:
     without calibration.
     """
 
-    def score(self, states: FloatArray, *, orders: Orders | None = None) -> npt.NDArray[np.float64]:
+    def score(self, states: FloatArray, *, orders: Orders | None = None) -> Scores:
         """Scores [pair] of states [pair, order, side, d_model] at the probe's layer; > 0: text 1 is
         better.
         """
-        x = features(states, self.mean_plus, self.mean_minus, orders=orders or self.orders)
-        return np.asarray(x @ self.direction.astype(np.float64) + self.bias)
+        pair_features = features(
+            states, self.mean_plus, self.mean_minus, orders=orders or self.orders
+        )
+        return np.asarray(pair_features @ self.direction.astype(np.float64) + self.bias)
 
 
 def means(states: FloatArray, orders: Orders) -> tuple[FloatArray, FloatArray]:
     """Mean state of each side over pairs (and orders) of states [pair, order, side, d_model]."""
-    used = states[:, : 1 if orders == "first" else 2].astype(np.float64)
-    plus, minus = np.moveaxis(used.mean(axis=(0, 1)), 0, 0)
-    return plus, minus
+    order_count = 1 if orders == "first" else 2
+    fitted_states = states[:, :order_count].astype(np.float64)
+    mean_plus, mean_minus = np.moveaxis(fitted_states.mean(axis=(0, 1)), 0, 0)
+    return mean_plus, mean_minus
 
 
 def features(
     states: FloatArray, mean_plus: FloatArray, mean_minus: FloatArray, *, orders: Orders
-) -> npt.NDArray[np.float64]:
+) -> Scores:
     """x [pair, d_model] of states [pair, order, side, d_model]."""
     if orders == "both" and states.shape[1] < 2:
         raise ValueError(
-            "this needs every pair in both orders, but the harvest has one: harvest with both_orders"
+            "this needs every pair in both orders, but the harvest has one: "
+            "harvest with both_orders"
         )
     x = states[:, :, 0].astype(np.float64) - mean_plus - states[:, :, 1] + mean_minus
-    return np.asarray(x[:, 0] if orders == "first" else (x[:, 0] - x[:, 1]) / 2)
+    if orders == "first":
+        return np.asarray(x[:, 0])
+    return np.asarray((x[:, 0] - x[:, 1]) / 2)
 
 
 def check_labels(first_better: BoolArray, groups: npt.NDArray[Any], *, folds: int) -> None:
     """Require enough to learn from: both labels, and at least as many questions as folds."""
-    ones, questions = int(first_better.sum()), len(np.unique(groups))
-    if len(first_better) < 2 * folds or questions < folds:
+    pair_count, question_count = len(first_better), len(np.unique(groups))
+    if pair_count < 2 * folds or question_count < folds:
         raise ValueError(
-            f"the training half has {len(first_better)} pairs of {questions} questions; choosing the regularisation "
-            f"in {folds} folds needs at least {2 * folds} pairs of {folds} questions: give twice that or more"
+            f"the training half has {pair_count} pairs of {question_count} questions; choosing "
+            f"the regularisation in {folds} folds needs at least {2 * folds} pairs of {folds} "
+            "questions: give twice that or more"
         )
-    if not 0 < ones < len(first_better):
-        only = 1 if ones else 2
+    first_better_count = int(first_better.sum())
+    if not 0 < first_better_count < pair_count:
+        only_label = 1 if first_better_count else 2
         raise ValueError(
-            f"the training half has only label {only} ({len(first_better)} pairs): nothing to learn from. "
-            "Let the better text come first in some rows and second in others"
+            f"the training half has only label {only_label} ({pair_count} pairs): nothing to "
+            "learn from. Let the better text come first in some rows and second in others"
         )
 
 
@@ -112,15 +122,15 @@ def learnable(first_better: BoolArray, groups: npt.NDArray[Any], *, folds: int) 
     """Whether these labels suffice for a regression whose C is chosen in grouped folds; see
     `check_labels`.
     """
-    enough = len(first_better) >= 2 * folds and len(np.unique(groups)) >= folds
-    return enough and 0 < int(first_better.sum()) < len(first_better)
+    has_enough = len(first_better) >= 2 * folds and len(np.unique(groups)) >= folds
+    return has_enough and 0 < int(first_better.sum()) < len(first_better)
 
 
 @dataclass(frozen=True)
 class Logistic:
     """A fitted logistic regression and its choice of C."""
 
-    direction: npt.NDArray[np.float64]  # [d_model]
+    direction: Floats  # [d_model]
     bias: float
     c: float
     score: float
@@ -146,39 +156,56 @@ def logistic(
     """
     from sklearn.model_selection import GroupKFold
 
-    scale = math.sqrt(float((x**2).sum(axis=1).mean())) or 1.0
-    z, basis = _compressed(x / scale)
+    feature_length = math.sqrt(float((x**2).sum(axis=1).mean())) or 1.0
+    z, basis = _compressed(x / feature_length)
     if c is not None:
-        chosen, score = c * scale**2, math.nan
+        chosen_c, fold_auroc, tolerance = c * feature_length**2, math.nan, 1e-10
     else:
-        out = np.empty((len(C_GRID), len(x)))
+        fold_scores = np.empty((len(C_GRID), len(x)))  # [candidate, pair], out of fold
         for train, test in GroupKFold(folds).split(z, groups=groups):
-            for k, candidate in enumerate(C_GRID):
-                w, b = _solve(z[train], first_better[train], candidate, intercept, balanced)
-                out[k, test] = z[test] @ w + b
-        losses = np.logaddexp(0, np.where(first_better, -out, out)).mean(axis=1)
-        best = int(np.argmin(losses))
-        chosen, score = C_GRID[best], auroc(first_better, out[best])
-    w, b = _solve(z, first_better, chosen, intercept, balanced, tol=1e-6 if c is None else 1e-10)
-    return Logistic(basis @ w / scale, b, chosen, score)
+            for candidate_number, candidate_c in enumerate(C_GRID):
+                weights, bias = _solved_logistic(
+                    z[train], first_better[train], candidate_c, intercept, balanced
+                )
+                fold_scores[candidate_number, test] = z[test] @ weights + bias
+        signed_scores = np.where(first_better, -fold_scores, fold_scores)
+        losses = np.logaddexp(0, signed_scores).mean(axis=1)
+        best_candidate = int(np.argmin(losses))
+        chosen_c = C_GRID[best_candidate]
+        fold_auroc, tolerance = auroc(first_better, fold_scores[best_candidate]), 1e-6
+
+    weights, bias = _solved_logistic(
+        z, first_better, chosen_c, intercept, balanced, tolerance=tolerance
+    )
+    return Logistic(basis @ weights / feature_length, bias, chosen_c, fold_auroc)
 
 
-def _solve(
-    z: FloatArray, y: BoolArray, c: float, intercept: bool, balanced: bool, *, tol: float = 1e-6
-) -> tuple[npt.NDArray[np.float64], float]:
+def _solved_logistic(
+    z: FloatArray,
+    first_better: BoolArray,
+    c: float,
+    intercept: bool,
+    balanced: bool,
+    *,
+    tolerance: float = 1e-6,
+) -> tuple[Floats, float]:
+    """Weights and constant of one logistic regression."""
     from sklearn.linear_model import LogisticRegression
 
-    if y.all() or not y.any():  # a fold without one label says nothing
+    if first_better.all() or not first_better.any():  # a fold without one label says nothing
         return np.zeros(z.shape[1]), 0.0
-    how: dict[str, Any] = {
-        "fit_intercept": intercept,
-        "class_weight": "balanced" if balanced else None,
-    }
-    fitted = LogisticRegression(C=c, max_iter=10_000, tol=tol, **how).fit(z, y)
-    return fitted.coef_[0], float(fitted.intercept_[0]) if intercept else 0.0
+    regression = LogisticRegression(
+        C=c,
+        max_iter=10_000,
+        tol=tolerance,
+        fit_intercept=intercept,
+        class_weight="balanced" if balanced else None,
+    ).fit(z, first_better)
+    bias = float(regression.intercept_[0]) if intercept else 0.0
+    return regression.coef_[0], bias
 
 
-def _compressed(x: FloatArray) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+def _compressed(x: FloatArray) -> tuple[Floats, Floats]:
     """z [pair, r] and basis [d, r] with z = x·basis, without loss: an L2 solution lies in the span
     of the rows.
     """
@@ -188,7 +215,7 @@ def _compressed(x: FloatArray) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.
     return r.T, q
 
 
-def principal(x: FloatArray, *, symmetric: bool) -> npt.NDArray[np.float64]:
+def principal(x: FloatArray, *, symmetric: bool) -> Floats:
     """First principal component [d] of x [pair, d], unit length; its sign is arbitrary (largest
     entry positive).
 
@@ -203,19 +230,22 @@ def principal(x: FloatArray, *, symmetric: bool) -> npt.NDArray[np.float64]:
         raise ValueError(f"a principal component needs at least 3 pairs, got {len(x)}")
     if not centred.any():
         return np.zeros(x.shape[1])
-    start = np.random.default_rng(0).standard_normal(min(centred.shape))
-    direction = svds(centred, k=1, v0=start)[2][0]
-    return np.asarray(direction * np.sign(direction[np.argmax(np.abs(direction))]))
+    start_vector = np.random.default_rng(0).standard_normal(min(centred.shape))
+    direction = svds(centred, k=1, v0=start_vector)[2][0]
+    largest_entry = direction[np.argmax(np.abs(direction))]
+    return np.asarray(direction * np.sign(largest_entry))
 
 
 def parse_orientation(text: str) -> tuple[str, int]:
     """("few", 32) of "few:32"; ("logit" | "none" | "oracle", 0)."""
-    if match := re.fullmatch(r"few:([1-9]\d*)", text):
-        return "few", int(match[1])
+    few_match = re.fullmatch(r"few:([1-9]\d*)", text)
+    if few_match:
+        return "few", int(few_match[1])
     if text in ("logit", "none", "oracle"):
         return text, 0
     raise ValueError(
-        f"orientation must be few:K (K labelled training pairs), logit, none or oracle, got {text!r}"
+        "orientation must be few:K (K labelled training pairs), logit, none or oracle, "
+        f"got {text!r}"
     )
 
 
@@ -223,28 +253,32 @@ def sign_agreement(first_better: BoolArray, scores: FloatArray) -> float:
     """Share of pairs (−1..1) that the sign gets right less the share that it gets wrong; ties of 0
     by the sizes.
     """
-    truth = np.where(first_better, 1.0, -1.0)
-    votes = float(np.mean(truth * np.sign(scores)))
-    sizes = float(np.mean(truth * scores) / (np.mean(np.abs(scores)) or 1.0))
-    return votes or sizes * 1e-6
+    signed_truth = np.where(first_better, 1.0, -1.0)
+    sign_balance = float(np.mean(signed_truth * np.sign(scores)))
+    if sign_balance:
+        return sign_balance
+    mean_size = float(np.mean(np.abs(scores))) or 1.0
+    return float(np.mean(signed_truth * scores) / mean_size) * 1e-6
 
 
 def few_of(orientation: str, size: int, *, seed: int) -> IntArray:
     """Which of `size` training pairs give their labels to `few:K`, at most all; none for other
     orientations.
     """
-    _, labelled = parse_orientation(orientation)
-    return np.sort(np.random.default_rng([seed, 5]).permutation(size)[:labelled]).astype(np.intp)
+    _, label_count = parse_orientation(orientation)
+    drawn_order = np.random.default_rng([seed, 5]).permutation(size)
+    return np.sort(drawn_order[:label_count]).astype(np.intp)
 
 
 def best_layer(scores: Sequence[float] | FloatArray) -> int:
     """Place of the best of scores [layer]; the last one on a tie, and where all are NaN."""
-    found = np.asarray(scores, dtype=float)
-    last = len(found) - 1
-    return last if np.isnan(found).all() else last - int(np.nanargmax(found[::-1]))
+    layer_scores = np.asarray(scores, dtype=float)
+    last_layer = len(layer_scores) - 1
+    if np.isnan(layer_scores).all():
+        return last_layer
+    return last_layer - int(np.nanargmax(layer_scores[::-1]))
 
 
-Floats = npt.NDArray[np.float64]
 LABELLED: tuple[Kind, ...] = ("supervised", "mean_difference")
 """Kinds that learn their direction from labels."""
 
@@ -298,13 +332,21 @@ def learn(
 
     `centre`: means [d_model] of the two sides; default: those of `states`.
     """
-    plus, minus = centre or means(states, orders)
-    x = features(states, plus, minus, orders=orders)
-    made = DIRECTIONS[kind](x, states, supervision, orders)
+    mean_plus, mean_minus = centre or means(states, orders)
+    x = features(states, mean_plus, mean_minus, orders=orders)
+    learnt = DIRECTIONS[kind](x, states, supervision, orders)
     return Probe(
-        kind, layer, orders, made.direction, made.bias, plus, minus,
-        "labels" if kind in LABELLED else supervision.orientation, made.c, made.score,
-    )  # fmt: skip
+        kind=kind,
+        layer=layer,
+        orders=orders,
+        direction=learnt.direction,
+        bias=learnt.bias,
+        mean_plus=mean_plus,
+        mean_minus=mean_minus,
+        orientation="labels" if kind in LABELLED else supervision.orientation,
+        c=learnt.c,
+        train_score=learnt.train_score,
+    )
 
 
 def calibrated(probe: Probe, states: FloatArray, supervision: Supervision) -> float:
@@ -317,35 +359,45 @@ def calibrated(probe: Probe, states: FloatArray, supervision: Supervision) -> fl
     if probe.kind not in LABELLED:
         if parse_orientation(supervision.orientation)[0] != "few":
             return math.nan
-        return _scale(probe.score(states)[supervision.few], supervision.truth()[supervision.few])
+        few = supervision.few
+        return _probability_scale(probe.score(states)[few], supervision.truth()[few])
+
     from sklearn.model_selection import GroupKFold
 
-    truth, out = supervision.truth(), np.empty(len(states))
+    truth = supervision.truth()
     x = features(states, probe.mean_plus, probe.mean_minus, orders=probe.orders)
-    c = probe.c / (float((x**2).sum(axis=1).mean()) or 1.0)  # as `logistic` takes it
+    mean_square = float((x**2).sum(axis=1).mean()) or 1.0
+    feature_c = probe.c / mean_square  # as `logistic` takes it
+    fold_scores = np.empty(len(states))
     for train, test in GroupKFold(supervision.folds).split(states, groups=supervision.groups):
-        part = Supervision(truth[train], supervision.groups[train], c=c, folds=2)
-        fitted = DIRECTIONS[probe.kind](x[train], states[train], part, probe.orders)
-        out[test] = x[test] @ fitted.direction + fitted.bias
-    return _scale(out, truth)
+        fold_supervision = Supervision(
+            truth[train], supervision.groups[train], c=feature_c, folds=2
+        )
+        fold_fit = DIRECTIONS[probe.kind](x[train], states[train], fold_supervision, probe.orders)
+        fold_scores[test] = x[test] @ fold_fit.direction + fold_fit.bias
+    return _probability_scale(fold_scores, truth)
 
 
-def _scale(scores: Floats, truth: BoolArray) -> float:
+def _probability_scale(scores: Floats, truth: BoolArray) -> float:
     """The factor (above 0) with the least log loss of σ(factor · score), against Platt's (n + 1) /
     (n + 2), not 1.
     """
     from scipy.optimize import minimize_scalar
 
-    unit = float(np.abs(scores).mean())
-    if not unit or truth.all() or not truth.any():
+    mean_size = float(np.abs(scores).mean())
+    if not mean_size or truth.all() or not truth.any():
         return math.nan
-    signed, sure = np.where(truth, scores, -scores) / unit, (len(scores) + 1) / (len(scores) + 2)
+    signed_scores = np.where(truth, scores, -scores) / mean_size
+    target = (len(scores) + 1) / (len(scores) + 2)
 
-    def loss(log: float) -> float:
-        z = math.exp(log) * signed
-        return float((sure * np.logaddexp(0, -z) + (1 - sure) * np.logaddexp(0, z)).mean())
+    def loss(log_factor: float) -> float:
+        logits = math.exp(log_factor) * signed_scores
+        right_loss = target * np.logaddexp(0, -logits)
+        wrong_loss = (1 - target) * np.logaddexp(0, logits)
+        return float((right_loss + wrong_loss).mean())
 
-    return math.exp(float(minimize_scalar(loss, bounds=(-8, 4), method="bounded").x)) / unit
+    best_log_factor = float(minimize_scalar(loss, bounds=(-8, 4), method="bounded").x)
+    return math.exp(best_log_factor) / mean_size
 
 
 @dataclass(frozen=True)
@@ -355,18 +407,21 @@ class Learnt:
     direction: Floats  # [d_model]
     bias: float = 0.0
     c: float = math.nan
-    score: float = math.nan
-    """Score by which the layer may be chosen."""
+    train_score: float = math.nan
+    """Score on training pairs by which the layer may be chosen."""
 
 
 def _supervised(x: Floats, _: FloatArray, supervision: Supervision, orders: Orders) -> Learnt:
-    given: dict[str, Any] = {
-        "intercept": supervision.bias and orders == "first",
-        "balanced": supervision.balanced,
-    }
-    given |= {"c": supervision.c, "folds": supervision.folds}
-    fitted = logistic(x, supervision.truth(), supervision.groups, **given)
-    return Learnt(fitted.direction, fitted.bias, fitted.c, fitted.score)
+    regression = logistic(
+        x,
+        supervision.truth(),
+        supervision.groups,
+        intercept=supervision.bias and orders == "first",
+        balanced=supervision.balanced,
+        c=supervision.c,
+        folds=supervision.folds,
+    )
+    return Learnt(regression.direction, regression.bias, regression.c, regression.score)
 
 
 def _mean_difference(x: Floats, _: FloatArray, supervision: Supervision, orders: Orders) -> Learnt:
@@ -374,27 +429,31 @@ def _mean_difference(x: Floats, _: FloatArray, supervision: Supervision, orders:
 
     truth = supervision.truth()
 
-    def between(rows: IntArray) -> tuple[Floats, float]:
-        one, two = x[rows][truth[rows]], x[rows][~truth[rows]]
+    def difference_of_means(rows: IntArray) -> tuple[Floats, float]:
+        first_better, second_better = x[rows][truth[rows]], x[rows][~truth[rows]]
         if orders == "both":  # −x of a pair is x of the pair swapped: there is one mean
-            return np.concatenate([one, -two]).mean(axis=0), 0.0
-        if not len(one) or not len(two):
+            return np.concatenate([first_better, -second_better]).mean(axis=0), 0.0
+        if not len(first_better) or not len(second_better):
             return np.zeros(x.shape[1]), 0.0
-        direction = one.mean(axis=0) - two.mean(axis=0)
-        return direction, -float(direction @ (one.mean(axis=0) + two.mean(axis=0))) / 2
+        first_mean, second_mean = first_better.mean(axis=0), second_better.mean(axis=0)
+        direction = first_mean - second_mean
+        return direction, -float(direction @ (first_mean + second_mean)) / 2
 
-    out = np.empty(len(x))
+    fold_scores = np.empty(len(x))
     for train, test in GroupKFold(supervision.folds).split(x, groups=supervision.groups):
-        direction, bias = between(train)
-        out[test] = x[test] @ direction + bias
-    return Learnt(*between(np.arange(len(x))), score=auroc(truth, out))
+        fold_direction, fold_bias = difference_of_means(train)
+        fold_scores[test] = x[test] @ fold_direction + fold_bias
+    direction, bias = difference_of_means(np.arange(len(x)))
+    return Learnt(direction, bias, train_score=auroc(truth, fold_scores))
 
 
 def _unsupervised(x: Floats, _: FloatArray, supervision: Supervision, orders: Orders) -> Learnt:
     direction = principal(x, symmetric=orders == "both")
+    if orders == "both":
+        return _oriented(direction, x, supervision)
     # PCA takes off the mean of these pairs, which is 0 unless the centre came from others too.
-    offset = 0.0 if orders == "both" else -float(x.mean(axis=0) @ direction)
-    return _signed(direction, x, supervision, offset)
+    bias = -float(x.mean(axis=0) @ direction)
+    return _oriented(direction, x, supervision, bias)
 
 
 def _ccs(x: Floats, states: FloatArray, supervision: Supervision, orders: Orders) -> Learnt:
@@ -407,52 +466,68 @@ def _ccs(x: Floats, states: FloatArray, supervision: Supervision, orders: Orders
     """
     from scipy.optimize import minimize
 
-    used = states[:, : 1 if orders == "first" else 2].astype(np.float64)
-    plus, minus = np.moveaxis((used - used.mean(axis=(0, 1))).reshape(-1, 2, used.shape[-1]), 1, 0)
-    size = math.sqrt(float(np.mean([plus**2, minus**2]))) or 1.0
-    q, r = np.linalg.qr(np.concatenate([plus, minus]).T / size)
+    order_count = 1 if orders == "first" else 2
+    fitted_states = states[:, :order_count].astype(np.float64)
+    centred = fitted_states - fitted_states.mean(axis=(0, 1))
+    rows = centred.reshape(-1, 2, fitted_states.shape[-1])
+    plus, minus = rows[:, 0], rows[:, 1]
+    state_size = math.sqrt(float(np.mean([plus**2, minus**2]))) or 1.0
+    q, r = np.linalg.qr(np.concatenate([plus, minus]).T / state_size)
     sides = r.T.reshape(2, len(plus), -1)  # [side, row, rank]: θ lies in the span of the states
+    rank = sides.shape[2]
 
     def loss(theta: Floats) -> tuple[float, Floats]:
-        p, n = 1 / (1 + np.exp(-np.clip(sides @ theta[:-1] + theta[-1], -500, 500)))
-        off, sure, lower = p + n - 1, np.minimum(p, n), p < n
-        value = float(np.mean(off**2 + sure**2)) + 0.005 * float(theta[:-1] @ theta[:-1])
-        by_p, by_n = (
-            (2 * off + 2 * sure * lower) * p * (1 - p),
-            (2 * off + 2 * sure * ~lower) * n * (1 - n),
-        )
-        slope = (by_p @ sides[0] + by_n @ sides[1]) / len(p) + 0.01 * theta[:-1]
-        return value, np.append(slope, float(np.mean(by_p + by_n)))
+        """The loss of the weights and the constant θ, and its gradient."""
+        weights, bias = theta[:-1], theta[-1]
+        logits = np.clip(sides @ weights + bias, -500, 500)
+        p, n = 1 / (1 + np.exp(-logits))  # [row] of each side
+
+        inconsistency = p + n - 1
+        confidence_gap = np.minimum(p, n)
+        p_is_smaller = p < n
+        fit_loss = float(np.mean(inconsistency**2 + confidence_gap**2))
+        decay = 0.005 * float(weights @ weights)
+
+        slope_p = (2 * inconsistency + 2 * confidence_gap * p_is_smaller) * p * (1 - p)
+        slope_n = (2 * inconsistency + 2 * confidence_gap * ~p_is_smaller) * n * (1 - n)
+        weight_slope = (slope_p @ sides[0] + slope_n @ sides[1]) / len(p) + 0.01 * weights
+        bias_slope = float(np.mean(slope_p + slope_n))
+        return fit_loss + decay, np.append(weight_slope, bias_slope)
 
     rng = np.random.default_rng([supervision.seed, 6])
-    starts = (
-        rng.standard_normal(sides.shape[2] + 1) / math.sqrt(sides.shape[2]) for _ in range(10)
-    )
-    best = min(
-        (minimize(loss, start, jac=True, method="L-BFGS-B") for start in starts),
-        key=lambda found: found.fun,
-    )
-    return _signed(q @ best.x[:-1] / size, x, supervision)
+    solutions = []
+    for _ in range(CCS_STARTS):
+        start = rng.standard_normal(rank + 1) / math.sqrt(rank)
+        solutions.append(minimize(loss, start, jac=True, method="L-BFGS-B"))
+    best_solution = min(solutions, key=lambda solution: solution.fun)
+    return _oriented(q @ best_solution.x[:-1] / state_size, x, supervision)
 
 
-def _signed(direction: Floats, x: Floats, supervision: Supervision, bias: float = 0.0) -> Learnt:
+CCS_STARTS = 10
+"""Number of random starts of contrast-consistent search, as in its paper."""
+
+
+def _oriented(direction: Floats, x: Floats, supervision: Supervision, bias: float = 0.0) -> Learnt:
     """A direction (and its constant) that was fitted without labels, with its sign as the
     orientation asks.
     """
-    way, _ = parse_orientation(supervision.orientation)
+    sign_source, _ = parse_orientation(supervision.orientation)
     scores = x @ direction + bias
-    if way == "few":
-        few, truth = supervision.few, supervision.truth()
-        sign = 1.0 if sign_agreement(truth[few], scores[few]) >= 0 else -1.0
-        return Learnt(sign * direction, sign * bias, score=auroc(truth[few], sign * scores[few]))
-    if way == "logit":
+    if sign_source == "few":
+        few_scores = scores[supervision.few]
+        few_truth = supervision.truth()[supervision.few]
+        sign = 1.0 if sign_agreement(few_truth, few_scores) >= 0 else -1.0
+        few_auroc = auroc(few_truth, sign * few_scores)
+        return Learnt(sign * direction, sign * bias, train_score=few_auroc)
+    if sign_source == "logit":
         if supervision.model_answers is None:
             raise ValueError(
-                "orientation logit needs the model's own answers: fit to a Harvest, which holds them"
+                "orientation logit needs the model's own answers: fit to a Harvest, which holds "
+                "them"
             )
         sign = 1.0 if float(scores @ supervision.model_answers) >= 0 else -1.0
         return Learnt(sign * direction, sign * bias)
-    if way == "oracle":
+    if sign_source == "oracle":
         raise ValueError(
             "orientation oracle takes the labels of a test half, which a fit does not see"
         )
@@ -580,37 +655,42 @@ def halves(
     number. `train_from` restricts it to half of those rows (LLMBar: natural pairs); all others are
     test pairs, except those whose question is in the training half.
     """
-    size = len(groups)
-    eligible = np.ones(size, dtype=bool) if train_from is None else train_from
-    rng = np.random.default_rng([seed, 4])
-    names = np.unique(groups) if grouped else np.arange(size)
-    of = np.searchsorted(names, groups) if grouped else np.arange(size)
-    counts = np.bincount(of[eligible], minlength=len(names))
-    order = rng.permutation(len(names))
-    before = np.cumsum(counts[order]) - counts[order]
-    chosen = np.zeros(len(names), dtype=bool)
-    share = 0.5 if train_from is not None else train
-    chosen[order[before < (eligible.sum() * share if share < 1 else share)]] = True
-    chosen &= counts > 0
-    learnt = chosen[of] & eligible
-    test = ~chosen[of] if grouped else ~learnt
-    return np.flatnonzero(learnt), np.flatnonzero(test)
+    pair_count = len(groups)
+    may_train = np.ones(pair_count, dtype=bool) if train_from is None else train_from
+    units = groups if grouped else np.arange(pair_count)
+    unit_names, unit_of_pair = np.unique(units, return_inverse=True)
+    trainable_counts = np.bincount(unit_of_pair[may_train], minlength=len(unit_names))
+
+    drawn_units = np.random.default_rng([seed, 4]).permutation(len(unit_names))
+    drawn_counts = trainable_counts[drawn_units]
+    pairs_before = np.cumsum(drawn_counts) - drawn_counts
+    train_share = 0.5 if train_from is not None else train
+    train_pairs = may_train.sum() * train_share if train_share < 1 else train_share
+    is_train_unit = np.zeros(len(unit_names), dtype=bool)
+    is_train_unit[drawn_units[pairs_before < train_pairs]] = True
+    is_train_unit &= trainable_counts > 0
+
+    is_train = is_train_unit[unit_of_pair] & may_train
+    is_test = ~is_train_unit[unit_of_pair] if grouped else ~is_train
+    return np.flatnonzero(is_train), np.flatnonzero(is_test)
 
 
 def questions(pairs: Iterable[Pair]) -> set[str]:
     """Groups of `pairs`, and their questions, which have other names elsewhere: all that a probe of
     them has seen.
     """
-    return {name for pair in pairs for name in (pair.group, pair.asked)}
+    names: set[str] = set()
+    for pair in pairs:
+        names.update((pair.group, pair.asked))
+    return names
 
 
 def held_out(seen: Iterable[str], pairs: Iterable[Pair]) -> list[bool]:
     """Whether per pair neither its group nor its question is in `seen`, which `questions` made."""
-    names = set(seen)
-    return [names.isdisjoint((pair.group, pair.asked)) for pair in pairs]
+    seen_names = set(seen)
+    return [seen_names.isdisjoint((pair.group, pair.asked)) for pair in pairs]
 
 
-Scores = npt.NDArray[np.float64]
 KINDS: tuple[Kind, Kind] = ("supervised", "unsupervised")
 """Kinds of probe that a run fits."""
 RANDOM_DIRECTIONS = 4
@@ -639,18 +719,21 @@ class FitInputs:
     model_answers: Scores
     """[pair]: swap-averaged answer of the model itself, > 0: text 1."""
 
-    def supervision(self, seed: int) -> Supervision:
+    def training_supervision(self, half_number: int) -> Supervision:
         """What the probes of one half may learn from; the sign that an oracle gives comes later."""
-        settings, train = self.settings, self.halves[seed].train
+        settings = self.settings
+        train = self.halves[half_number].train
         orientation = "none" if settings.orientation == "oracle" else settings.orientation
-        truth, groups, answers = (
-            self.first_better[train],
-            self.groups[train],
-            self.model_answers[train],
-        )
-        given = {"bias": False, "balanced": settings.balanced}  # paper: σ(wᵀx), as does its code
         return Supervision(
-            truth, groups, answers, orientation, settings.c, settings.folds, seed, **given
+            first_better=self.first_better[train],
+            groups=self.groups[train],
+            model_answers=self.model_answers[train],
+            orientation=orientation,
+            c=settings.c,
+            folds=settings.folds,
+            seed=half_number,
+            bias=False,  # paper: σ(wᵀx), as does its code
+            balanced=settings.balanced,
         )
 
 
@@ -661,78 +744,96 @@ class LayerFit:
     probes: dict[Kind, Probe]
     scores: dict[Kind, Scores]
     """[test pair]"""
-    one_order: dict[Kind, Scores]
+    one_order_scores: dict[Kind, Scores]
     """[test pair]: scores of the same probes on the first order alone."""
-    random: Scores
+    random_scores: Scores
     """[direction, test pair]: scores of random directions, with the sign from all training labels.
     """
-    few: Scores
+    few_label_scores: Scores
     """[test pair]: scores of a regression on the labels of `few:K` alone; NaN without them."""
-    few_score: float
+    few_label_train_score: float
     """Out-of-fold AUROC of that regression, on those labels."""
 
 
 def fit_layer(
-    states: FloatArray, study: FitInputs, layer: int, seeds: Sequence[int]
+    states: FloatArray, inputs: FitInputs, layer: int, half_numbers: Sequence[int]
 ) -> list[LayerFit]:
-    """One `LayerFit` per seed, from states [pair, order, side, d_model] of the block with number
+    """One `LayerFit` per half, from states [pair, order, side, d_model] of the block with number
     `layer`.
     """
-    return [_fit(states, study, layer=layer, seed=seed) for seed in seeds]
+    return [_fit_layer_on_half(states, inputs, layer, number) for number in half_numbers]
 
 
-def _fit(states: FloatArray, study: FitInputs, *, layer: int, seed: int) -> LayerFit:
-    settings, half, supervision = study.settings, study.halves[seed], study.supervision(seed)
-    orders, train, test = settings.orders, states[half.train], states[half.test]
-    centre = means(train if settings.centre == "train" else np.concatenate([train, test]), orders)
-    probes = {
-        kind: learn(kind, train, supervision, layer=layer, orders=orders, centre=centre)
-        for kind in KINDS
-    }
-    if settings.orientation == "oracle":
-        probes["unsupervised"] = _by_test_labels(
-            probes["unsupervised"], test, study.first_better[half.test]
+def _fit_layer_on_half(
+    states: FloatArray, inputs: FitInputs, layer: int, half_number: int
+) -> LayerFit:
+    settings, half = inputs.settings, inputs.halves[half_number]
+    supervision = inputs.training_supervision(half_number)
+    train_states, test_states = states[half.train], states[half.test]
+    if settings.centre == "train":
+        centre = means(train_states, settings.orders)
+    else:
+        centre = means(np.concatenate([train_states, test_states]), settings.orders)
+
+    probes: dict[Kind, Probe] = {}
+    for kind in KINDS:
+        probes[kind] = learn(
+            kind, train_states, supervision, layer=layer, orders=settings.orders, centre=centre
         )
-    learnt, tested = (features(part, *centre, orders=orders) for part in (train, test))
-    chance = np.random.default_rng([seed, layer, 7]).standard_normal(
-        (learnt.shape[1], RANDOM_DIRECTIONS)
+    if settings.orientation == "oracle":
+        probes["unsupervised"] = _oriented_by_test_labels(
+            probes["unsupervised"], test_states, inputs.first_better[half.test]
+        )
+
+    train_features = features(train_states, *centre, orders=settings.orders)
+    test_features = features(test_states, *centre, orders=settings.orders)
+    rng = np.random.default_rng([half_number, layer, 7])
+    random_directions = rng.standard_normal((train_features.shape[1], RANDOM_DIRECTIONS))
+    train_truth = supervision.truth()
+    random_signs = [
+        1.0 if sign_agreement(train_truth, direction_scores) >= 0 else -1.0
+        for direction_scores in (train_features @ random_directions).T
+    ]
+
+    few_features = train_features[np.searchsorted(half.train, half.few)]
+    few_label_scores, few_label_train_score = _few_label_regression(
+        few_features, test_features, inputs, half
     )
-    truth = supervision.truth()
-    signs = [1.0 if sign_agreement(truth, column) >= 0 else -1.0 for column in (learnt @ chance).T]
-    few = learnt[np.searchsorted(half.train, half.few)]
     return LayerFit(
-        probes,
-        {kind: probe.score(test) for kind, probe in probes.items()},
-        {kind: probe.score(test, orders="first") for kind, probe in probes.items()},
-        (tested @ chance * signs).T,
-        *_few(few, tested, study, half),
+        probes=probes,
+        scores={kind: probe.score(test_states) for kind, probe in probes.items()},
+        one_order_scores={
+            kind: probe.score(test_states, orders="first") for kind, probe in probes.items()
+        },
+        random_scores=(test_features @ random_directions * random_signs).T,
+        few_label_scores=few_label_scores,
+        few_label_train_score=few_label_train_score,
     )
 
 
-def _by_test_labels(probe: Probe, test: FloatArray, truth: BoolArray) -> Probe:
+def _oriented_by_test_labels(probe: Probe, test_states: FloatArray, test_truth: BoolArray) -> Probe:
     """The better sign on the test half, which the released code takes. LEAKS."""
-    scores = probe.score(test)
-    sign = 1.0 if signed_f1(truth, scores) >= signed_f1(truth, -scores) else -1.0
+    scores = probe.score(test_states)
+    sign = 1.0 if signed_f1(test_truth, scores) >= signed_f1(test_truth, -scores) else -1.0
     return replace(
         probe, direction=sign * probe.direction, bias=sign * probe.bias, orientation="oracle"
     )
 
 
-def _few(few: FloatArray, tested: FloatArray, study: FitInputs, half: Half) -> tuple[Scores, float]:
-    """Scores of a regression on the few labels that the unsupervised probe gets, and its AUROC out
-    of fold.
+def _few_label_regression(
+    few_features: FloatArray, test_features: FloatArray, inputs: FitInputs, half: Half
+) -> tuple[Scores, float]:
+    """Scores [test pair] of a regression on the few labels that the unsupervised probe gets, and
+    its AUROC out of fold.
 
-    `few` and `tested` are features [pair, d] of these pairs and of the test half.
+    The features are [pair, d] of these pairs and of the test half.
     """
-    truth, groups, folds = (
-        study.first_better[half.few],
-        study.groups[half.few],
-        study.settings.folds,
-    )
-    if not learnable(truth, groups, folds=folds):
+    few_truth, few_groups = inputs.first_better[half.few], inputs.groups[half.few]
+    folds = inputs.settings.folds
+    if not learnable(few_truth, few_groups, folds=folds):
         return np.full(len(half.test), np.nan), np.nan
-    fitted = logistic(few, truth, groups, folds=folds)
-    return tested @ fitted.direction + fitted.bias, fitted.score
+    regression = logistic(few_features, few_truth, few_groups, folds=folds)
+    return test_features @ regression.direction + regression.bias, regression.score
 
 
 def signed_f1(first_better: BoolArray, scores: FloatArray) -> float:

@@ -50,6 +50,7 @@ from selfprobe.probes.fit import (
     RANDOM_DIRECTIONS,
     BoolArray,
     FitSettings,
+    Kind,
     Scores,
     features,
     parse_orientation,
@@ -106,47 +107,39 @@ def run_probes(
 
     Raises ValueError where there is too little to learn from, or a folder of another run.
     """
-    sets = (
-        datasets
-        if isinstance(datasets, Mapping)
-        else load_sets(datasets, limit, prompts=settings.prompts)
-    )
+    if isinstance(datasets, Mapping):
+        sets = datasets
+    else:
+        sets = load_sets(datasets, limit, prompts=settings.prompts)
     check_sets(sets, settings)
     rate.check_scoring(sets, scoring)
     judge = model if isinstance(model, LocalModel) else load_model(model, **loading)
     claim(out, judge, sets)
+
     reading: dict[str, Any] = {"path": path, "batch_tokens": batch_tokens, "longest": longest}
-    harvests = _harvested(judge, sets, out, reading, reader, progress)
-    state = _state(out, judge, loading, settings, sets, harvests)
-    write_run(out, state | {"reading": {"limit": limit} | reading})
-    fits = {
-        name: _fitted(name, harvested, settings, progress, processes)
-        for name, harvested in harvests.items()
-    }
+    harvests = _harvest_sets(judge, sets, out, reading, reader, progress)
+    description = _run_description(out, judge, loading, settings, sets, harvests)
+    write_run(out, description | {"reading": {"limit": limit} | reading})
+
+    fits_by_set: dict[str, Fits] = {}
+    for name, harvested in harvests.items():
+        fits_by_set[name] = _fit_set(name, harvested, settings, progress, processes)
     if wanted(judge, random_weights):
-        without = _harvested(untrained(judge), sets, out, reading, reader, progress)
-        _fit_untrained(fits, without, settings, progress, processes)
-    _save_probes(out, fits, judge)
+        untrained_harvests = _harvest_sets(untrained(judge), sets, out, reading, reader, progress)
+        for name, harvested in untrained_harvests.items():
+            title = f"{name}, random weights"
+            fits_by_set[name].untrained = _fit_set(title, harvested, settings, progress, processes)
+    _save_probes(out, fits_by_set, judge)
+
     ratings = rate.rate_sets(judge, harvests, scoring, batch_tokens=batch_tokens, progress=progress)
-    further = {name: {**ratings[name], **(logged or {}).get(name, {})} for name in harvests}
-    made = _tables(fits, sets, further, progress) | _adversarial(harvests, settings, progress)
-    return write_tables(out, made | _transfers(fits, progress))
+    further_methods = {name: {**ratings[name], **(logged or {}).get(name, {})} for name in harvests}
+    tables = _tables(fits_by_set, sets, further_methods, progress)
+    tables |= _adversarial_tables(harvests, settings, progress)
+    tables |= _transfer_tables(fits_by_set, progress)
+    return write_tables(out, tables)
 
 
-def _fit_untrained(
-    fits: Mapping[str, Fits],
-    without: Mapping[str, Harvest],
-    settings: FitSettings,
-    progress: Progress,
-    processes: int,
-) -> None:
-    for name, read in without.items():
-        fits[name].untrained = _fitted(
-            f"{name}, random weights", read, settings, progress, processes
-        )
-
-
-def _harvested(
+def _harvest_sets(
     judge: LocalModel,
     sets: Mapping[str, PairSet],
     out: Path,
@@ -154,13 +147,13 @@ def _harvested(
     reader: Reader,
     progress: Progress,
 ) -> dict[str, Harvest]:
-    found = {}
-    for name, given in sets.items():
-        progress(f"{name}: {len(given.pairs)} pairs from {given.origin} under {judge.name}")
-        found[name] = harvest(
-            judge, given.pairs, out / "activations", **reading, reader=reader, progress=progress
+    harvests: dict[str, Harvest] = {}
+    for name, pair_set in sets.items():
+        progress(f"{name}: {len(pair_set.pairs)} pairs from {pair_set.origin} under {judge.name}")
+        harvests[name] = harvest(
+            judge, pair_set.pairs, out / "activations", **reading, reader=reader, progress=progress
         )
-    return found
+    return harvests
 
 
 def check_sets(
@@ -174,52 +167,57 @@ def check_sets(
     """
     for name, pair_set in sets.items():
         reasons = (unscored or {}).get(name, {})
-        with _named(name, reasons, len(pair_set.pairs)):
-            split_pairs(
-                [p for p in pair_set.pairs if not p.equal_texts and p.id not in reasons], settings
-            )
+        readable_pairs = [
+            pair for pair in pair_set.pairs if not pair.equal_texts and pair.id not in reasons
+        ]
+        with _errors_with_set_name(name, reasons, len(pair_set.pairs)):
+            split_pairs(readable_pairs, settings)
 
 
-def _fitted(
-    name: str, harvested: Harvest, settings: FitSettings, progress: Progress, processes: int = 1
+def _fit_set(
+    name: str, harvested: Harvest, settings: FitSettings, progress: Progress, processes: int
 ) -> Fits:
-    of_each = " of each aspect" if fitted_apart(harvested.pairs, settings) else ""
+    aspect_note = " of each aspect" if fitted_apart(harvested.pairs, settings) else ""
     progress(
-        f"{name}: fitting at {harvested.identity.layers} layers, {settings.seeds} halves{of_each}"
+        f"{name}: fitting at {harvested.identity.layers} layers, "
+        f"{settings.seeds} halves{aspect_note}"
     )
-    with _named(name, harvested.unscored, len(harvested.pairs) + len(harvested.unscored)):
+    pair_count = len(harvested.pairs) + len(harvested.unscored)
+    with _errors_with_set_name(name, harvested.unscored, pair_count):
         return fit_all(harvested, settings, processes=processes, progress=seldom(progress))
 
 
 def seldom(progress: Progress, *, seconds: float = 10) -> Progress:
     """`progress`, called at most once in this many seconds."""
-    said = time.monotonic()
+    last_call = time.monotonic()
 
-    def say(message: str) -> None:
-        nonlocal said
-        if time.monotonic() - said >= seconds:
-            said = time.monotonic()
+    def report_seldom(message: str) -> None:
+        nonlocal last_call
+        if time.monotonic() - last_call >= seconds:
+            last_call = time.monotonic()
             progress(f"  {message}")
 
-    return say
+    return report_seldom
 
 
 @contextmanager
-def _named(name: str, unscored: Mapping[str, str], pairs: int) -> Iterator[None]:
+def _errors_with_set_name(
+    name: str, unscored: Mapping[str, str], pair_count: int
+) -> Iterator[None]:
     """Context in which a ValueError gets the data set's name in front, and the number of its
     unreadable pairs.
     """
     try:
         yield
     except ValueError as error:
-        why = (
-            f"{pairs - len(unscored)} of {pairs} pairs can be read (the first other: {{}}); "
-            if unscored
-            else ""
-        )
-        raise ValueError(
-            f"{name}: {why.format(next(iter(unscored.values()), ''))}{error}"
-        ) from None
+        readable_note = ""
+        if unscored:
+            first_reason = next(iter(unscored.values()))
+            readable_note = (
+                f"{pair_count - len(unscored)} of {pair_count} pairs can be read "
+                f"(the first other: {first_reason}); "
+            )
+        raise ValueError(f"{name}: {readable_note}{error}") from None
 
 
 def load_sets(
@@ -236,27 +234,25 @@ def load_sets(
     `public_pairs.load_pairs`.
     """
     sets: dict[str, PairSet] = {}
+    as_conversations = prompts == "conversations"
     for spec in datasets:
-        loaded = load_pairs(
-            spec, limit=limit, words=words, conversations=prompts == "conversations"
-        )
-        if loaded.name in sets:
-            raise ValueError(f"two data sets are named {loaded.name!r}: say NAME=PATH for one")
-        sets[loaded.name] = loaded
+        pair_set = load_pairs(spec, limit=limit, words=words, conversations=as_conversations)
+        if pair_set.name in sets:
+            raise ValueError(f"two data sets are named {pair_set.name!r}: say NAME=PATH for one")
+        sets[pair_set.name] = pair_set
     if not sets:
         raise ValueError("no data sets given: name at least one")
-    if (
-        words
-        and words != Words()
-        and not any(pair.kind == "general" for s in sets.values() for pair in s.pairs)
-    ):
+
+    kinds = {pair.kind for pair_set in sets.values() for pair in pair_set.pairs}
+    if words and words != Words() and "general" not in kinds:
         raise ValueError(
-            f"{', '.join(sets)} keep the paper's question: another is for your own pairs, llmbar, mt_bench"
+            f"{', '.join(sets)} keep the paper's question: another is for your own pairs, llmbar, "
+            "mt_bench"
         )
     return sets
 
 
-def _state(
+def _run_description(
     out: Path,
     judge: LocalModel,
     loading: Mapping[str, Any],
@@ -265,51 +261,52 @@ def _state(
     harvests: Mapping[str, Harvest],
 ) -> dict[str, Any]:
     """Description of a run, for its run.json."""
+    versions = {name: version(name) for name in ("torch", "transformers", "numpy", "scikit-learn")}
+    set_descriptions: dict[str, dict[str, Any]] = {}
+    for name, harvested in harvests.items():
+        pairs = sets[name].pairs
+        set_descriptions[name] = {
+            "origin": sets[name].origin,
+            "hash": data_hash(pairs),
+            "pairs": len(pairs),
+            "question": pairs[0].criterion if pairs else "",
+            "item": pairs[0].item if pairs else "",
+            "activations": str(harvested.folder.relative_to(out)),
+        }
     return {
         "selfprobe": version("selfprobe"),
         "model": judge.name,
         "revision": judge.revision,
         "parameters": int(judge.model.num_parameters()),
         "blocks": len(decoder_blocks(judge.model)),
-        "versions": {
-            name: version(name) for name in ("torch", "transformers", "numpy", "scikit-learn")
-        }
-        | {"python": python_version()},
+        "versions": versions | {"python": python_version()},
         # A folder from somebody else must not grant what its command line granted.
         "loading": {name: value for name, value in loading.items() if name != "allow_pickle"},
         "chat": {"system": judge.chat.system, "arguments": dict(judge.chat.arguments)},
         "settings": asdict(settings),
-        "datasets": {
-            name: {
-                "origin": sets[name].origin,
-                "hash": data_hash(sets[name].pairs),
-                "pairs": len(sets[name].pairs),
-                "question": next((p.criterion for p in sets[name].pairs), ""),
-                "item": next((p.item for p in sets[name].pairs), ""),
-                "activations": str(h.folder.relative_to(out)),
-            }
-            for name, h in harvests.items()
-        },
+        "datasets": set_descriptions,
     }
 
 
-def _save_probes(out: Path, fitted: Mapping[str, Fits], judge: LocalModel) -> None:
-    for name, fits in fitted.items():
-        for number in range(
-            0, len(fits.halves), fits.settings.seeds
-        ):  # the first half of each aspect
-            _save_both(out, probe_name(name, fits.halves[number].aspect), fits, number, judge)
+def _save_probes(out: Path, fits_by_set: Mapping[str, Fits], judge: LocalModel) -> None:
+    """Save the probes of the first half of each set, or of each of its aspects."""
+    for name, fits in fits_by_set.items():
+        for half_number in range(0, len(fits.halves), fits.settings.seeds):
+            file_name = probe_name(name, fits.halves[half_number].aspect)
+            _save_probes_of_half(out, file_name, fits, half_number, judge)
 
 
-def _save_both(out: Path, name: str, fits: Fits, number: int, judge: LocalModel) -> None:
-    """Save the probes of the split of this number, so that its test half is held out."""
-    harvested, split, truth = fits.harvest, fits.halves[number], fits.harvest.labels == 1
+def _save_probes_of_half(
+    out: Path, name: str, fits: Fits, half_number: int, judge: LocalModel
+) -> None:
+    """Save the probes of the half of this number, so that its test pairs are held out."""
+    harvested, half = fits.harvest, fits.halves[half_number]
+    train_pairs = [harvested.pairs[number] for number in half.train]
+    test_truth = harvested.labels[half.test] == 1
     for kind in KINDS:
-        layer = fits.chosen(kind)[number]
-        probe, scores = (
-            fits.probes[kind][number][layer],
-            fits.scores[kind][number, layer, split.test],
-        )
+        layer = fits.layers_chosen_in_training(kind)[half_number]
+        probe = fits.probes[kind][half_number][layer]
+        test_scores = fits.scores[kind][half_number, layer, half.test]
         card = Card(
             model=harvested.identity.model,
             revision=harvested.identity.revision,
@@ -319,9 +316,11 @@ def _save_both(out: Path, name: str, fits: Fits, number: int, judge: LocalModel)
             data_hash=harvested.data_hash,
             settings=fits.settings.name,
             split_seed=0,
-            train_groups=tuple(sorted(questions(harvested.pairs[i] for i in split.train))),
-            train_pairs=len(split.train),
-            test_scores={metric: f(truth[split.test], scores) for metric, f in METRICS.items()},
+            train_groups=tuple(sorted(questions(train_pairs))),
+            train_pairs=len(train_pairs),
+            test_scores={
+                metric: measure(test_truth, test_scores) for metric, measure in METRICS.items()
+            },
             selfprobe=version("selfprobe"),
             question=harvested.pairs[0].criterion,
             item=harvested.pairs[0].item,
@@ -333,47 +332,54 @@ def _save_both(out: Path, name: str, fits: Fits, number: int, judge: LocalModel)
 
 
 def _tables(
-    fits: Mapping[str, Fits],
+    fits_by_set: Mapping[str, Fits],
     sets: Mapping[str, PairSet],
-    logged: Mapping[str, Logged],
+    logged_by_set: Mapping[str, Logged],
     progress: Progress,
 ) -> dict[str, pd.DataFrame]:
-    makers: dict[str, Callable[[Fits, str], pd.DataFrame]] = {
-        "methods": lambda f, name: methods_table(f, logged=logged.get(name)),
-        "differences": lambda f, name: differences_table(f, logged=logged.get(name)),
-        "aspects": lambda f, _: aspects_table(f),
-        "layers": lambda f, _: layers_table(f),
-        "floors": lambda f, _: _floors_table(f),
-        "selected_on_test": lambda f, _: selected_on_test(f),
-        "rounding": lambda f, _: rounding_table(f),
-        "components": lambda f, _: components_table(f),
+    makers: dict[str, Callable[[Fits, Logged], pd.DataFrame]] = {
+        "methods": lambda fits, logged: methods_table(fits, logged=logged),
+        "differences": lambda fits, logged: differences_table(fits, logged=logged),
+        "aspects": lambda fits, _: aspects_table(fits),
+        "layers": lambda fits, _: layers_table(fits),
+        "floors": lambda fits, _: _floors_table(fits),
+        "selected_on_test": lambda fits, _: selected_on_test(fits),
+        "rounding": lambda fits, _: rounding_table(fits),
+        "components": lambda fits, _: components_table(fits),
     }
-    made: dict[str, pd.DataFrame] = {}
-    for count, (table, make) in enumerate(makers.items(), start=1):
-        progress(f"table {count} of {len(makers)}: {table.replace('_', ' ')}")
-        parts = [
-            part.assign(dataset=name) for name, f in fits.items() if len(part := make(f, name))
-        ]
-        if parts:
-            made[table] = pd.concat(parts, ignore_index=True)
-    return made | {"data": _data_table(fits, sets)}
+    tables: dict[str, pd.DataFrame] = {}
+    for table_number, (table_name, make_table) in enumerate(makers.items(), start=1):
+        title = table_name.replace("_", " ")
+        progress(f"table {table_number} of {len(makers)}: {title}")
+        set_tables: list[pd.DataFrame] = []
+        for set_name, fits in fits_by_set.items():
+            set_table = make_table(fits, logged_by_set.get(set_name, {}))
+            if len(set_table):
+                set_tables.append(set_table.assign(dataset=set_name))
+        if set_tables:
+            tables[table_name] = pd.concat(set_tables, ignore_index=True)
+    return tables | {"data": _data_table(fits_by_set, sets)}
 
 
-def _transfers(fits: Mapping[str, Fits], progress: Progress) -> dict[str, pd.DataFrame]:
-    if len(fits) < 2:
+def _transfer_tables(
+    fits_by_set: Mapping[str, Fits], progress: Progress
+) -> dict[str, pd.DataFrame]:
+    if len(fits_by_set) < 2:
         return {}
     progress("transfer between the data sets")
-    return {"transfer": transfer_table(fits), "cosine": cosine_table(fits)}
+    return {"transfer": transfer_table(fits_by_set), "cosine": cosine_table(fits_by_set)}
 
 
-def _adversarial(
+def _adversarial_tables(
     harvests: Mapping[str, Harvest], settings: FitSettings, progress: Progress
 ) -> dict[str, pd.DataFrame]:
     """LLMBar: learn from half of the natural pairs, test on the rest and on every adversarial
     subset (§5.4).
     """
     harvested = harvests.get("llmbar")
-    if harvested is None or {p.subset for p in harvested.pairs} <= set(LLMBAR_NATURAL):
+    if harvested is None:
+        return {}
+    if {pair.subset for pair in harvested.pairs} <= set(LLMBAR_NATURAL):
         return {}
     progress("llmbar: fitting on the natural subsets alone")
     try:
@@ -399,8 +405,8 @@ class MethodScores(NamedTuple):
     """[column, pair]: whether a column's fit saw the pair's label; None: no fit saw any."""
 
 
-def _row(found: Estimate, **names: Any) -> dict[str, Any]:
-    return names | asdict(found)
+def _row(value: Estimate, **names: Any) -> dict[str, Any]:
+    return names | asdict(value)
 
 
 def all_scores(fits: Fits, logged: Logged | None = None) -> dict[str, MethodScores]:
@@ -408,114 +414,142 @@ def all_scores(fits: Fits, logged: Logged | None = None) -> dict[str, MethodScor
 
     `logged`: margins of further methods on these pairs, see `Logged`.
     """
-    return _probes(fits) | _controls(fits) | _asked(fits, logged or {})
+    return _probe_methods(fits) | _control_methods(fits) | _asking_methods(fits, logged or {})
 
 
-def _probes(fits: Fits) -> dict[str, MethodScores]:
+def _probe_methods(fits: Fits) -> dict[str, MethodScores]:
     settings = fits.settings
-    note = {kind: f"layers {fits.numbered(fits.chosen(kind))}" for kind in KINDS}
-    leak = " LEAKS test labels or test texts into the fit" if settings.leaks else ""
-    way, _ = parse_orientation(settings.orientation)
-    labelled = max(
-        len(half.few) for half in fits.halves
-    )  # a small training half has fewer than asked for
-    alone = (
-        f"; sign and layer come from these {labelled} labels"
-        if way == "few" and settings.layer == "train"
-        else ""
-    )
-    sign = f"{note['unsupervised']}, sign {settings.orientation}{alone}"
-    unsigned = ", sign arbitrary" if way == "none" else ""
-    seen = {kind: fits.labels_seen(kind) for kind in KINDS}
-    if apart := fitted_apart(fits.harvest.pairs, settings):
-        leak = f"; mean of {len(apart)} aspects, a probe each{leak}"
-    table = {
+    sign_source, _ = parse_orientation(settings.orientation)
+    # A small training half has fewer labels than asked for.
+    few_label_count = max(len(half.few) for half in fits.halves)
+    labels_seen = {kind: fits.labels_seen(kind) for kind in KINDS}
+
+    layer_notes: dict[Kind, str] = {}
+    for kind in KINDS:
+        layer_notes[kind] = f"layers {fits.block_numbers(fits.layers_chosen_in_training(kind))}"
+    sign_note = f"{layer_notes['unsupervised']}, sign {settings.orientation}"
+    if sign_source == "few" and settings.layer == "train":
+        sign_note += f"; sign and layer come from these {few_label_count} labels"
+    if sign_source == "none":
+        sign_note += ", sign arbitrary"
+    setting_note = " LEAKS test labels or test texts into the fit" if settings.leaks else ""
+    aspects = fitted_apart(fits.harvest.pairs, settings)
+    if aspects:
+        setting_note = f"; mean of {len(aspects)} aspects, a probe each{setting_note}"
+
+    methods = {
         "supervised": MethodScores(
-            fits.at_chosen("supervised"), note["supervised"] + leak, seen["supervised"]
+            fits.scores_at_chosen_layers("supervised"),
+            layer_notes["supervised"] + setting_note,
+            labels_seen["supervised"],
         ),
         "unsupervised": MethodScores(
-            fits.at_chosen("unsupervised"), sign + unsigned + leak, seen["unsupervised"]
+            fits.scores_at_chosen_layers("unsupervised"),
+            sign_note + setting_note,
+            labels_seen["unsupervised"],
         ),
     }
-    if way == "none":
-        table["unsupervised, flipped"] = table["unsupervised"]._replace(
-            scores=-table["unsupervised"].scores
+    if sign_source == "none":
+        unsupervised = methods["unsupervised"]
+        methods["unsupervised, flipped"] = unsupervised._replace(scores=-unsupervised.scores)
+    if sign_source == "few":
+        layers = fits.layers_by_train_scores(fits.few_label_train_scores)
+        methods[f"supervised, the same {few_label_count} labels"] = MethodScores(
+            at_layers(fits.few_label_scores, layers),
+            f"layers {fits.block_numbers(layers)}, chosen by these labels",
+            labels_seen["unsupervised"],
         )
-    if way == "few":
-        layers = fits.best(fits.few_score)
-        few = MethodScores(
-            at_layers(fits.few, layers),
-            f"layers {fits.numbered(layers)}, chosen by these labels",
-            seen["unsupervised"],
-        )
-        table[f"supervised, the same {labelled} labels"] = few
     if settings.orders == "both":
         for kind in KINDS:
-            one = fits.at_chosen(kind, fits.one_order[kind])
-            table[f"{kind}, one order"] = MethodScores(
-                one, "the same probes, first order only", seen[kind]
+            layers = fits.layers_chosen_in_training(kind)
+            methods[f"{kind}, one order"] = MethodScores(
+                at_layers(fits.one_order_scores[kind], layers),
+                "the same probes, first order only",
+                labels_seen[kind],
             )
-    return table
+    return methods
 
 
-def _controls(fits: Fits) -> dict[str, MethodScores]:
-    pairs, splits, seen = fits.harvest.pairs, fits.halves, fits.labels_seen("supervised")
-    random = np.concatenate(list(at_layers(fits.random, fits.chosen("supervised"))))
-    signed = np.repeat(seen, RANDOM_DIRECTIONS, axis=0)
-    table = {
-        "random direction": MethodScores(random, "same layers, sign by the training labels", signed)
-    }
-    if fits.untrained is not None:
-        for kind in KINDS:
-            scores = _aligned(fits.untrained.at_chosen(kind), fits.untrained.harvest.pairs, pairs)
-            layers = f"the same fit to the same architecture, layers {fits.numbered(fits.untrained.chosen(kind))}"
-            table[f"random weights, {kind}"] = MethodScores(scores, layers, fits.labels_seen(kind))
-    table["no model (TF-IDF)"] = MethodScores(fits.words, "same halves", seen)
-    table["no model (length)"] = MethodScores(
-        by_length(pairs, splits), "longer or shorter, by the training half", seen
-    )
-    return table
-
-
-def _asked(fits: Fits, logged: Logged) -> dict[str, MethodScores]:
-    own = own_answers(fits.harvest)
-    log_odds = fits.harvest.log_probs[:, 0, 0].astype(float) - fits.harvest.log_probs[:, 0, 1]
-    mean = _tested(own.mean(axis=1) - 0.5, fits)
-    table = {"prompting": MethodScores(mean, f"P(1), P(2) averaged over {own.shape[1]} orders")}
-    if own.shape[1] > 1:
-        table["prompting, one order"] = MethodScores(
-            _tested(own[:, 0] - 0.5, fits), "first order, position bias and all"
+def _control_methods(fits: Fits) -> dict[str, MethodScores]:
+    pairs = fits.harvest.pairs
+    train_labels_seen = fits.labels_seen("supervised")
+    supervised_layers = fits.layers_chosen_in_training("supervised")
+    random_scores = np.concatenate(list(at_layers(fits.random_scores, supervised_layers)))
+    methods = {
+        "random direction": MethodScores(
+            random_scores,
+            "same layers, sign by the training labels",
+            np.repeat(train_labels_seen, RANDOM_DIRECTIONS, axis=0),
         )
-    centred = np.stack([log_odds - np.median(log_odds[split.train]) for split in fits.halves])
-    table["prompting, one order, calibrated"] = MethodScores(
-        np.where(np.isnan(mean), np.nan, centred),
+    }
+    untrained_fits = fits.untrained
+    if untrained_fits is not None:
+        for kind in KINDS:
+            untrained_scores = untrained_fits.scores_at_chosen_layers(kind)
+            layers = untrained_fits.block_numbers(untrained_fits.layers_chosen_in_training(kind))
+            methods[f"random weights, {kind}"] = MethodScores(
+                _aligned_scores(untrained_scores, untrained_fits.harvest.pairs, pairs),
+                f"the same fit to the same architecture, layers {layers}",
+                fits.labels_seen(kind),
+            )
+    methods["no model (TF-IDF)"] = MethodScores(
+        fits.text_only_scores, "same halves", train_labels_seen
+    )
+    methods["no model (length)"] = MethodScores(
+        by_length(pairs, fits.halves), "longer or shorter, by the training half", train_labels_seen
+    )
+    return methods
+
+
+def _asking_methods(fits: Fits, logged: Logged) -> dict[str, MethodScores]:
+    model_answers = own_answers(fits.harvest)  # [pair, order]
+    order_count = model_answers.shape[1]
+    mean_margins = _test_scores(model_answers.mean(axis=1) - 0.5, fits)
+    methods = {
+        "prompting": MethodScores(mean_margins, f"P(1), P(2) averaged over {order_count} orders")
+    }
+    if order_count > 1:
+        methods["prompting, one order"] = MethodScores(
+            _test_scores(model_answers[:, 0] - 0.5, fits), "first order, position bias and all"
+        )
+
+    first_order = fits.harvest.log_probs[:, 0]
+    log_odds = first_order[:, 0].astype(float) - first_order[:, 1]
+    centred_log_odds = np.stack(
+        [log_odds - np.median(log_odds[half.train]) for half in fits.halves]
+    )
+    methods["prompting, one order, calibrated"] = MethodScores(
+        np.where(np.isnan(mean_margins), np.nan, centred_log_odds),
         "less the median log-odds of the training half; no labels",
     )
+
     for method, margins in logged.items():
-        verdicts = np.array([margins.get(pair.id, np.nan) for pair in fits.harvest.pairs])
-        missing, ties = int(np.isnan(verdicts).sum()), int((verdicts == 0).sum())
-        note = (
-            f"1 to 5, each text alone; {ties} ties" if method in (DIRECT, G_EVAL) else "from logs"
+        pair_margins = np.array([margins.get(pair.id, np.nan) for pair in fits.harvest.pairs])
+        missing_count = int(np.isnan(pair_margins).sum())
+        note = "from logs"
+        if method in (DIRECT, G_EVAL):
+            tie_count = int((pair_margins == 0).sum())
+            note = f"1 to 5, each text alone; {tie_count} ties"
+        methods[method] = MethodScores(
+            _test_scores(pair_margins, fits), f"{note}; {missing_count} pairs without a verdict"
         )
-        table[method] = MethodScores(
-            _tested(verdicts, fits), f"{note}; {missing} pairs without a verdict"
-        )
-    return table
+    return methods
 
 
-def _tested(scores: Scores, fits: Fits) -> Scores:
-    """[pair] → [seed, pair], NaN outside the test half."""
-    out = np.full((len(fits.halves), len(scores)), np.nan)
-    for seed, split in enumerate(fits.halves):
-        out[seed, split.test] = scores[split.test]
-    return out
+def _test_scores(scores: Scores, fits: Fits) -> Scores:
+    """[pair] → [half, pair], NaN outside the test half."""
+    test_scores = np.full((len(fits.halves), len(scores)), np.nan)
+    for half_scores, half in zip(test_scores, fits.halves, strict=True):
+        half_scores[half.test] = scores[half.test]
+    return test_scores
 
 
-def _aligned(scores: Scores, pairs: Sequence[Pair], wanted: Sequence[Pair]) -> Scores:
-    """[column, pair] of `pairs` → of `wanted`, NaN where one is not among `pairs`."""
-    place = {pair.id: i for i, pair in enumerate(pairs)}
-    at_end = np.column_stack([scores, np.full(len(scores), np.nan)])
-    return at_end[:, [place.get(pair.id, -1) for pair in wanted]]
+def _aligned_scores(scores: Scores, pairs: Sequence[Pair], wanted_pairs: Sequence[Pair]) -> Scores:
+    """[column, pair] of `pairs` → of `wanted_pairs`, NaN where one is not among `pairs`."""
+    place_by_id = {pair.id: place for place, pair in enumerate(pairs)}
+    missing_column = np.full(len(scores), np.nan)
+    with_missing = np.column_stack([scores, missing_column])
+    return with_missing[:, [place_by_id.get(pair.id, -1) for pair in wanted_pairs]]
 
 
 def _estimate(
@@ -530,9 +564,15 @@ def _estimate(
     `inside`.
     """
     scores = method.scores if inside is None else np.where(inside, method.scores, np.nan)
-    truth, groups, learnt = fits.harvest.labels == 1, fits.harvest.groups, method.learnt
-    resamples, other = fits.settings.resamples, None if less is None else less.scores
-    return estimate(scores, truth, groups, metric, resamples=resamples, learnt=learnt, less=other)
+    return estimate(
+        scores,
+        fits.harvest.labels == 1,
+        fits.harvest.groups,
+        metric,
+        resamples=fits.settings.resamples,
+        learnt=method.learnt,
+        less=None if less is None else less.scores,
+    )
 
 
 def methods_table(fits: Fits, *, logged: Logged | None = None) -> pd.DataFrame:
@@ -553,21 +593,22 @@ def differences_table(fits: Fits, *, logged: Logged | None = None) -> pd.DataFra
     and the supervised probe with the unsupervised one too.
     """
     methods = all_scores(fits, logged)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for kind in KINDS:
-        for other in (
+        control_names = (
             *COMPARED_METHODS,
             "unsupervised",
             f"random weights, {kind}",
             *(logged or {}),
-        ):
-            if other not in methods or other == kind:
+        )
+        for control_name in control_names:
+            if control_name not in methods or control_name == kind:
                 continue
-            control = methods[other]
+            control = methods[control_name]
             probe = _repeated_columns(methods[kind], len(control.scores))
             for metric in METRICS:
-                less = _estimate(fits, probe, metric, less=control)
-                rows.append(_row(less, probe=kind, against=other, metric=metric))
+                difference = _estimate(fits, probe, metric, less=control)
+                rows.append(_row(difference, probe=kind, against=control_name, metric=metric))
     return pd.DataFrame(rows)
 
 
@@ -598,23 +639,21 @@ def layers_table(fits: Fits) -> pd.DataFrame:
     """layer, probe, metric, value, low, high …, chosen_by: share of seeds whose training half chose
     the layer.
     """
-    truth, groups, rows = fits.harvest.labels == 1, fits.harvest.groups, []
+    truth, groups = fits.harvest.labels == 1, fits.harvest.groups
     resamples = max(100, fits.settings.resamples // 5)
+    rows: list[dict[str, Any]] = []
     for kind in KINDS:
-        chosen, learnt = fits.chosen(kind), fits.labels_seen(kind)
-        for layer in range(fits.harvest.identity.layers):
+        chosen_layers = fits.layers_chosen_in_training(kind)
+        labels_seen = fits.labels_seen(kind)
+        for layer, block in enumerate(fits.harvest.layers):
+            layer_scores = fits.scores[kind][:, layer]
+            chosen_share = chosen_layers.count(layer) / len(chosen_layers)
             for metric in ("f1", "auroc"):
-                scores = fits.scores[kind][:, layer]
-                found = estimate(scores, truth, groups, metric, resamples=resamples, learnt=learnt)
-                share = chosen.count(layer) / len(chosen)
+                value = estimate(
+                    layer_scores, truth, groups, metric, resamples=resamples, learnt=labels_seen
+                )
                 rows.append(
-                    _row(
-                        found,
-                        layer=fits.harvest.layers[layer],
-                        probe=kind,
-                        metric=metric,
-                        chosen_by=share,
-                    )
+                    _row(value, layer=block, probe=kind, metric=metric, chosen_by=chosen_share)
                 )
     return pd.DataFrame(rows)
 
@@ -632,39 +671,55 @@ def aspects_table(fits: Fits) -> pd.DataFrame:
     data have no aspects.
     """
     aspects = [pair.aspect for pair in fits.harvest.pairs]
-    return (
-        _by_part(fits, "aspect", aspects, mean=MEAN_OF_ASPECTS) if any(aspects) else pd.DataFrame()
+    if not any(aspects):
+        return pd.DataFrame()
+    return _by_part(fits, "aspect", aspects, mean_name=MEAN_OF_ASPECTS)
+
+
+def _by_part(
+    fits: Fits, column: str, part_of_pair: Sequence[str], *, mean_name: str = ""
+) -> pd.DataFrame:
+    """Numbers of each part's test pairs; `mean_name`: name of a last row with their unweighted
+    mean.
+    """
+    wanted_methods = (
+        "supervised",
+        "unsupervised",
+        "prompting",
+        "no model (TF-IDF)",
+        "no model (length)",
+        *(f"random weights, {kind}" for kind in KINDS),
     )
+    methods = all_scores(fits)
+    parts = np.array(part_of_pair)
+    pairs_by_part = {part: parts == part for part in sorted(set(part_of_pair))}
+    rows: list[dict[str, Any]] = []
 
-
-def _by_part(fits: Fits, column: str, names: Sequence[str], *, mean: str = "") -> pd.DataFrame:
-    """Numbers of each part's test pairs; `mean`: name of a last row with their unweighted mean."""
-    wanted = ("supervised", "unsupervised", "prompting", "no model (TF-IDF)", "no model (length)")
-    table, parts, rows = all_scores(fits), np.array(names), []
-    table = {
-        method: table[method]
-        for method in (*wanted, *(f"random weights, {k}" for k in KINDS))
-        if method in table
-    }
-    each = [parts == name for name in sorted(set(names))]
-    for inside in (*each, None) if mean else each:
-        for name, method in table.items():
-            given = method if inside is not None else _repeated(method, each)
+    def add_rows(part: str, inside: BoolArray | None) -> None:
+        for name in wanted_methods:
+            if name not in methods:
+                continue
+            method = methods[name]
+            if inside is None:
+                method = _columns_by_part(method, list(pairs_by_part.values()))
             for metric in ("f1", "accuracy", "auroc"):
-                found = _estimate(fits, given, metric, inside=inside)
-                part = mean if inside is None else str(parts[inside][0])
-                rows.append(_row(found, **{column: part}, method=name, metric=metric))
+                value = _estimate(fits, method, metric, inside=inside)
+                rows.append(_row(value, **{column: part}, method=name, metric=metric))
+
+    for part, inside in pairs_by_part.items():
+        add_rows(part, inside)
+    if mean_name:
+        add_rows(mean_name, None)
     return pd.DataFrame(rows)
 
 
-def _repeated(method: MethodScores, each: Sequence[BoolArray]) -> MethodScores:
+def _columns_by_part(method: MethodScores, parts: Sequence[BoolArray]) -> MethodScores:
     """The columns of a method once per part, on its pairs alone: their mean is the mean over parts."""
-    scores = np.concatenate([np.where(inside, method.scores, np.nan) for inside in each])
-    return MethodScores(
-        scores,
-        method.note,
-        None if method.learnt is None else np.tile(method.learnt, (len(each), 1)),
-    )
+    scores = np.concatenate([np.where(inside, method.scores, np.nan) for inside in parts])
+    learnt = method.learnt
+    if learnt is not None:
+        learnt = np.tile(learnt, (len(parts), 1))
+    return MethodScores(scores, method.note, learnt)
 
 
 def _floors_table(fits: Fits) -> pd.DataFrame:
@@ -674,17 +729,17 @@ def _floors_table(fits: Fits) -> pd.DataFrame:
     reached, p_value: number of the probe at its chosen layers, and the share of shuffles that reach
     it.
     """
-    rows = []
+    rows: list[dict[str, Any]] = []
     for kind in KINDS:
-        chosen = MethodScores(fits.at_chosen(kind), "")
+        at_chosen_layers = MethodScores(fits.scores_at_chosen_layers(kind), "")
         for metric in ("f1", "auroc"):
-            reached = _estimate(fits, chosen, metric).value
-            for both in (False, True):
+            reached = _estimate(fits, at_chosen_layers, metric).value
+            for both_signs in (False, True):
                 floor = selection_floor(
                     fits.scores[kind],
                     fits.harvest.labels == 1,
                     fits.harvest.groups,
-                    both_signs=both,
+                    both_signs=both_signs,
                     metric=metric,
                     shuffles=2 * fits.settings.resamples // 5,
                     reached=reached,
@@ -702,31 +757,29 @@ def _data_table(fits: Mapping[str, Fits], sets: Mapping[str, PairSet]) -> pd.Dat
     single votes (MT-Bench): how often two judges agree, with an interval by question, over the
     whole set.
     """
-    rows = []
-    for name, given in sets.items():
-        read, agreed = fits[name].harvest, given.agreements
-        by_question = clustered_mean(
-            [a for _, a in agreed], [question for question, _ in agreed], unit="question"
+    rows: list[dict[str, Any]] = []
+    for name, pair_set in sets.items():
+        harvested = fits[name].harvest
+        agreement = clustered_mean(
+            [is_agreed for _, is_agreed in pair_set.agreements],
+            [question for question, _ in pair_set.agreements],
+            unit="question",
         )
-        mass = answer_mass(read)
+        mass = answer_mass(harvested)
+        reasons = sorted({reason.split(":")[0] for reason in harvested.unscored.values()})
         rows.append(
-            {"dataset": name, "origin": given.origin, "pairs": len(given.pairs), "ties": given.ties}
-            | {
-                "left_out": given.left_out,
-                "scored": len(read.pairs),
-                "unscored": len(read.unscored),
-            }
-            | {
-                "reasons": "; ".join(
-                    sorted({reason.split(":")[0] for reason in read.unscored.values()})
-                )
-            }
-            | {
-                "humans_agree": by_question.value,
-                "humans_low": by_question.low,
-                "humans_high": by_question.high,
-            }
-            | {
+            {
+                "dataset": name,
+                "origin": pair_set.origin,
+                "pairs": len(pair_set.pairs),
+                "ties": pair_set.ties,
+                "left_out": pair_set.left_out,
+                "scored": len(harvested.pairs),
+                "unscored": len(harvested.unscored),
+                "reasons": "; ".join(reasons),
+                "humans_agree": agreement.value,
+                "humans_low": agreement.low,
+                "humans_high": agreement.high,
                 "answer_mass": mass.value,
                 "answer_mass_low": mass.low,
                 "answer_mass_high": mass.high,
@@ -748,20 +801,19 @@ def selected_on_test(fits: Fits) -> pd.DataFrame:
     """probe, metric, value: best layer and sign by the test score, to be compared with
     `_floors_table`. LEAKS.
     """
-    truth, rows = fits.harvest.labels == 1, []
+    truth = fits.harvest.labels == 1
+    rows: list[dict[str, Any]] = []
     for kind in KINDS:
         for metric in ("f1", "auroc"):
-            best = []
-            for table in fits.scores[kind]:
-                test = ~np.isnan(table).all(axis=0)
-                best.append(
-                    max(
-                        METRICS[metric](truth[test], s * row[test])
-                        for row in table
-                        for s in (1, -1)
-                    )
-                )
-            rows.append({"probe": kind, "metric": metric, "value": float(np.mean(best))})
+            best_values: list[float] = []
+            for layer_scores in fits.scores[kind]:
+                is_test = ~np.isnan(layer_scores).all(axis=0)
+                measure, test_truth = METRICS[metric], truth[is_test]
+                candidates: list[float] = []
+                for scores in layer_scores[:, is_test]:
+                    candidates += [measure(test_truth, scores), measure(test_truth, -scores)]
+                best_values.append(max(candidates))
+            rows.append({"probe": kind, "metric": metric, "value": float(np.mean(best_values))})
     return pd.DataFrame(rows)
 
 
@@ -775,28 +827,33 @@ def components_table(fits: Fits) -> pd.DataFrame:
     are new to it (of the first aspect, where each has its own probe). Shares are of the variance of
     all pairs shown.
     """
-    layer = fits.chosen("unsupervised")[0]
-    probe, half, harvest = fits.probes["unsupervised"][0][layer], fits.halves[0], fits.harvest
-    rows = [i for i, pair in enumerate(harvest.pairs) if half.aspect in ("", pair.aspect)]
-    pairs, learnt = [harvest.pairs[i] for i in rows], np.isin(rows, half.train)
-    x = features(
-        harvest.layer(probe.layer)[rows], probe.mean_plus, probe.mean_minus, orders=probe.orders
-    )
-    along = x @ probe.direction
-    rest = x - along[:, None] * probe.direction
-    second = principal(rest[learnt], symmetric=probe.orders == "both")
-    total = float(x.var(axis=0).sum()) or 1.0
+    harvested, half = fits.harvest, fits.halves[0]
+    layer = fits.layers_chosen_in_training("unsupervised")[0]
+    probe = fits.probes["unsupervised"][0][layer]
+    pair_numbers = [
+        number for number, pair in enumerate(harvested.pairs) if half.aspect in ("", pair.aspect)
+    ]
+    pairs = [harvested.pairs[number] for number in pair_numbers]
+    is_train = np.isin(pair_numbers, half.train)
+
+    states = harvested.layer(probe.layer)[pair_numbers]
+    x = features(states, probe.mean_plus, probe.mean_minus, orders=probe.orders)
+    first_component = x @ probe.direction
+    remainder = x - first_component[:, None] * probe.direction
+    second_direction = principal(remainder[is_train], symmetric=probe.orders == "both")
+    second_component = x @ second_direction
+    total_variance = float(x.var(axis=0).sum()) or 1.0
     return pd.DataFrame(
         {
             "pair": [pair.id for pair in pairs],
             "aspect": [pair.aspect for pair in pairs],
             "group": [pair.group for pair in pairs],
-            "preferred": harvest.labels[rows],
-            "half": np.where(learnt, "train", "test"),
+            "preferred": harvested.labels[pair_numbers],
+            "half": np.where(is_train, "train", "test"),
             "layer": probe.layer,
-            "first": along,
-            "second": x @ second,
-            "share_first": float(along.var()) / total,
-            "share_second": float((x @ second).var()) / total,
+            "first": first_component,
+            "second": second_component,
+            "share_first": float(first_component.var()) / total_variance,
+            "share_second": float(second_component.var()) / total_variance,
         }
     )

@@ -37,7 +37,9 @@ def transfer_table(fits: Mapping[str, Fits]) -> pd.DataFrame:
         for target, tested in fits.items():
             for kind in KINDS:
                 own = source == target
-                scores = learnt.at_chosen(kind) if own else _applied(learnt, tested, kind)
+                scores = (
+                    learnt.scores_at_chosen_layers(kind) if own else _applied(learnt, tested, kind)
+                )
                 seen = learnt.labels_seen(kind) if own else None
                 truth, groups = tested.harvest.labels == 1, tested.harvest.groups
                 for metric in ("f1", "auroc"):
@@ -172,7 +174,7 @@ def _applied(learnt: Fits, tested: Fits, kind: Kind) -> Scores:
     """
     states: dict[int, FloatArray] = {}
     scores = np.full((len(learnt.halves), len(tested.harvest.pairs)), np.nan)
-    for seed, layer in enumerate(learnt.chosen(kind)):
+    for seed, layer in enumerate(learnt.layers_chosen_in_training(kind)):
         if layer not in states:
             states[layer] = tested.harvest.layer(tested.harvest.layers[layer])
         seen = questions(learnt.harvest.pairs[i] for i in learnt.halves[seed].train)

@@ -150,7 +150,7 @@ def test_the_command_line_fits_the_same_probe(kind: Any, plant: Callable[..., An
     fits = fit_all(harvested, FitSettings(seeds=1, resamples=100))
     train = fits.halves[0].train
     ours = ContrastProbe(kind).fit(harvested[train])
-    theirs = fits.probes[kind][0][fits.chosen(kind)[0]]
+    theirs = fits.probes[kind][0][fits.layers_chosen_in_training(kind)[0]]
     assert (ours.probe_.layer, ours.probe_.c == theirs.c or kind != "supervised") == (
         theirs.layer,
         True,

@@ -69,7 +69,7 @@ def test_a_layer_at_which_pairs_do_not_differ_is_fitted_and_not_chosen(plant: Pl
     save_file(tensors, shard)
     fits = fit_all(harvested, QUICK)
     for kind in ("supervised", "unsupervised"):
-        assert 0 not in fits.chosen(kind)
+        assert 0 not in fits.layers_chosen_in_training(kind)
     assert len(layers_table(fits)) and len(methods_table(fits))
 
 
@@ -93,7 +93,7 @@ def test_a_question_is_seen_whatever_its_group_is_called() -> None:
 def test_a_planted_direction_is_found_in_its_layer(plant: Plant) -> None:
     harvested, direction = plant(size=300, strength=1.5)
     fits = fit_all(harvested, QUICK)
-    assert fits.chosen("supervised") == [1, 1]
+    assert fits.layers_chosen_in_training("supervised") == [1, 1]
     curve = layers_table(fits)
     for kind in ("supervised", "unsupervised"):
         found = fits.probes[kind][0][1].direction  # type: ignore[index]
@@ -127,7 +127,7 @@ def test_a_stronger_nuisance_wins_the_component_but_not_the_regression(plant: Pl
     harvested, direction = plant(size=300, strength=2.0, nuisance=6.0)
     fits = fit_all(harvested, QUICK)
     assert abs(fits.probes["unsupervised"][0][1].direction @ direction) < 0.4
-    assert fits.at_chosen("supervised").shape == (2, 300)
+    assert fits.scores_at_chosen_layers("supervised").shape == (2, 300)
     assert value(methods_table(fits), method="supervised", metric="auroc").value > 0.85
 
 
@@ -150,7 +150,7 @@ def test_without_a_direction_the_interval_holds_one_half(plant: Plant) -> None:
     harvested, _ = plant(size=240, strength=0.0)
     fits = fit_all(harvested, QUICK)
     for kind in ("supervised", "unsupervised"):
-        scores = fits.at_chosen(kind)  # type: ignore[arg-type]
+        scores = fits.scores_at_chosen_layers(kind)  # type: ignore[arg-type]
         found = estimate(scores, harvested.labels == 1, harvested.groups, "auroc", resamples=200)
         assert found.low < 0.5 < found.high
 
@@ -241,7 +241,9 @@ def test_the_test_half_does_not_reach_the_fit(plant: Plant) -> None:
     for kind in ("supervised", "unsupervised"):
         for one, two in zip(before.probes[kind][0], after.probes[kind][0], strict=True):  # type: ignore[index]
             np.testing.assert_array_equal(one.direction, two.direction)
-    assert before.chosen("supervised") == after.chosen("supervised")
+    assert before.layers_chosen_in_training("supervised") == after.layers_chosen_in_training(
+        "supervised"
+    )
 
 
 def test_own_answers_speak_of_the_first_text_in_both_orders(plant: Plant) -> None:
@@ -480,5 +482,5 @@ def test_several_processes_give_the_same_numbers(plant: Plant) -> None:
     one, two = (fit_all(harvested, QUICK, processes=n) for n in (1, 2))
     for kind in ("supervised", "unsupervised"):
         np.testing.assert_allclose(one.scores[kind], two.scores[kind], rtol=1e-10)  # type: ignore[index]
-        assert one.chosen(kind) == two.chosen(kind)  # type: ignore[arg-type]
+        assert one.layers_chosen_in_training(kind) == two.layers_chosen_in_training(kind)  # type: ignore[arg-type]
     assert [p.layer for p in two.probes["supervised"][1]] == [0, 1]
