@@ -5,7 +5,7 @@ with the prompt shared.
 
 The ways take turns on the same prompt, so that a busy machine slows all alike; on a CPU processor
 seconds are counted. Of the plain passes, one for each continuation, `--alone` are made, spread over
-the 40: they are as long as each other. Must reach on a CPU: 40 continuations in at most 2.5 plain
+the 40: they are as long as each other. Must reach on a CPU: 40 continuations in at most 3 plain
 forwards of a prompt of 500 tokens.
 """
 
