@@ -363,7 +363,7 @@ def _lensed(judge: LocalModel, states: Tensor, prompt: Prompt) -> Tensor:
     layer: [layer].
     """
     normed = final_norm(judge.model)(
-        states[None].to(judge.dtype if not judge.wide else states.dtype)
+        states[None].to(judge.dtype if not judge.has_float32_residual else states.dtype)
     )[0]
     head = judge.model.get_output_embeddings()
     if judge.dtype == torch.float32 or type(head) is not nn.Linear or head.weight.is_meta:

@@ -25,6 +25,7 @@ from selfprobe.probes.fit import (
     FloatArray,
     Kind,
     Orders,
+    Probe,
     Supervision,
     best_layer,
     calibrated,
@@ -35,6 +36,7 @@ from selfprobe.probes.fit import (
 from selfprobe.stats.estimate import accuracy
 
 if TYPE_CHECKING:
+    from selfprobe.probes.harvesting import StatesIdentity
     from selfprobe.probes.probe_file import Card
 
 Floats = npt.NDArray[np.float64]
@@ -60,25 +62,30 @@ class Layers:
 
     def number(self, layer: int | str) -> int:
         """The layer that `layer` means: a number or "last"."""
-        if isinstance(layer, str) or (len(self.numbers) == 1 and layer < 0):
+        is_single = len(self.numbers) == 1
+        if isinstance(layer, str) or (is_single and layer < 0):
             return self.numbers[-1]
-        if len(self.numbers) > 1 and layer not in self.numbers:
-            raise ValueError(
-                f"layer must be one of {', '.join(map(str, self.numbers))}, got {layer}"
-            )
+        if not is_single and layer not in self.numbers:
+            known_layers = ", ".join(str(number) for number in self.numbers)
+            raise ValueError(f"layer must be one of {known_layers}, got {layer}")
         return int(layer)
 
 
-def _layers_of_array(x: npt.NDArray[np.floating[Any]]) -> Layers:
+def _layers_of_array(states: npt.NDArray[np.floating[Any]]) -> Layers:
     """Layers of an array in one of `LAYOUTS`; ValueError for any other shape."""
-    if x.ndim not in LAYOUTS or (x.ndim > 2 and (x.shape[-2] != 2 or x.shape[-3] not in (1, 2))):
+    has_sides = states.ndim > 2 and states.shape[-2] == 2 and states.shape[-3] in (1, 2)
+    if states.ndim not in LAYOUTS or (states.ndim > 2 and not has_sides):
         raise ValueError(
-            f"states must be a Harvest or an array {', '.join(LAYOUTS.values())}, got shape {x.shape}"
+            f"states must be a Harvest or an array {', '.join(LAYOUTS.values())}, "
+            f"got shape {states.shape}"
         )
-    if x.ndim == 5:
-        return Layers(range(x.shape[1]), x.shape[-1], lambda number: x[:, number])
-    states = x if x.ndim == 4 else np.stack([x / 2, -x / 2], axis=1)[:, None]
-    return Layers([0], x.shape[-1], lambda _: states, differences=x.ndim == 2)
+    width = states.shape[-1]
+    if states.ndim == 5:
+        return Layers(range(states.shape[1]), width, lambda number: states[:, number])
+    if states.ndim == 4:
+        return Layers([0], width, lambda _: states)
+    sides = np.stack([states / 2, -states / 2], axis=1)
+    return Layers([0], width, lambda _: sides[:, None], differences=True)
 
 
 class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -87,7 +94,8 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     X is a `Harvest`, or an array in one of three layouts:
 
-        [pair, layer, order, side, d_model]   states after the blocks, as a Harvest has them; order 1: the texts swapped
+        [pair, layer, order, side, d_model]   states after the blocks, as a Harvest has them;
+                                              order 1: the texts swapped
         [pair, order, side, d_model]          of one layer
         [pair, d_model]                       differences of the two sides, of one layer and order
 
@@ -96,11 +104,12 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters:
         kind: supervised, mean_difference, unsupervised, ccs; see `kinds`.
-        layer: "chosen" by what the kind has for it on the training pairs (the last one where it has nothing), "last",
-            or the number of a block, from 0.
-        orders: Fit and score pairs from both orders, which removes position, or from the first alone.
-        orientation: Sign of unsupervised and ccs: few:K (K labelled training pairs), logit (the model's own answers,
-            which a Harvest holds) or none.
+        layer: "chosen" by what the kind has for it on the training pairs (the last one where it
+            has nothing), "last", or the number of a block, from 0.
+        orders: Fit and score pairs from both orders, which removes position, or from the first
+            alone.
+        orientation: Sign of unsupervised and ccs: few:K (K labelled training pairs), logit (the
+            model's own answers, which a Harvest holds) or none.
         c: Inverse regularisation of supervised as in scikit-learn; None: chosen in grouped folds.
         folds: Inside the training pairs, for c, the layer and the probabilities.
         random_state: Draws the few pairs and the starts of ccs; a whole number.
@@ -146,18 +155,24 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 or too few pairs.
         """
         self._check_parameters()
-        given = self._layers(X, reset=True)
-        X = X if hasattr(X, "identity") else np.asarray(X)
-        supervision = self._supervision(X, y, groups)
-        orders: Orders = "first" if given.differences else self.orders
-        numbers = given.numbers if self.layer == "chosen" else [given.number(self.layer)]
-        fitted = [
-            learn(self.kind, given.read(n), supervision, layer=n, orders=orders) for n in numbers
-        ]
-        self.layer_scores_ = np.array([probe.train_score for probe in fitted])
-        best = fitted[best_layer(self.layer_scores_)]
-        self.probe_ = replace(best, scale=calibrated(best, given.read(best.layer), supervision))
-        self.origin_ = _origin(X, supervision.groups if groups is not None else ())
+        layers = self._layers(X, reset=True)
+        states = X if hasattr(X, "identity") else np.asarray(X)
+        supervision = self._supervision(states, y, groups)
+        orders: Orders = "first" if layers.differences else self.orders
+        if self.layer == "chosen":
+            candidate_numbers = list(layers.numbers)
+        else:
+            candidate_numbers = [layers.number(self.layer)]
+
+        probes: list[Probe] = []
+        for number in candidate_numbers:
+            layer_states = layers.read(number)
+            probes.append(learn(self.kind, layer_states, supervision, layer=number, orders=orders))
+        self.layer_scores_ = np.array([probe.train_score for probe in probes])
+        best_probe = probes[best_layer(self.layer_scores_)]
+        scale = calibrated(best_probe, layers.read(best_probe.layer), supervision)
+        self.probe_ = replace(best_probe, scale=scale)
+        self.origin_ = _origin(states, supervision.groups if groups is not None else ())
         return self
 
     def preference(self, X: Any) -> Floats:
@@ -168,20 +183,25 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         its model.
         """
         check_is_fitted(self)
-        if hasattr(X, "identity") and (ours := self.card()).revision not in (
-            "",
-            (theirs := X.identity).revision,
-        ):
+        if hasattr(X, "identity"):
+            self._check_model(X.identity)
+        layers = self._layers(X, reset=False)
+        probe_width = len(self.probe_.direction)
+        if layers.width != probe_width:
             raise ValueError(
-                f"the probe was fitted to {ours.model} ({ours.revision}), and these are states of {theirs.model} "
-                f"({theirs.revision}), in which its direction means nothing: fit one to them"
+                f"X has states of width {layers.width}, the probe is of width {probe_width}"
             )
-        given = self._layers(X, reset=False)
-        if given.width != len(self.probe_.direction):
+        return self.probe_.score(layers.read(layers.number(self.probe_.layer)))
+
+    def _check_model(self, identity: "StatesIdentity") -> None:
+        """ValueError unless the states are of the model that the probe was fitted to."""
+        card = self.card()
+        if card.revision not in ("", identity.revision):
             raise ValueError(
-                f"X has states of width {given.width}, the probe is of width {len(self.probe_.direction)}"
+                f"the probe was fitted to {card.model} ({card.revision}), and these are states of "
+                f"{identity.model} ({identity.revision}), in which its direction means nothing: "
+                "fit one to them"
             )
-        return self.probe_.score(given.read(given.number(self.probe_.layer)))
 
     def decision_function(self, X: Any) -> Floats:
         """Scores [pair] as scikit-learn has them: above 0 speaks for the second class, so this is
@@ -206,23 +226,26 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(
                 "this probe saw no labels of both kinds, so it has no probabilities: use preference()"
             )
-        first = 1 / (1 + np.exp(-self.probe_.scale * self.preference(X)))
-        return np.column_stack([first, 1 - first])
+        first_probability = 1 / (1 + np.exp(-self.probe_.scale * self.preference(X)))
+        return np.column_stack([first_probability, 1 - first_probability])
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
         """Accuracy on states X against classes y [pair] (default: a Harvest's labels); no
         preference counts half.
         """
-        y = np.asarray(getattr(X, "labels", None) if y is None else y)
+        labels = getattr(X, "labels", None) if y is None else y
+        truth = np.asarray(labels)
         scores = self.preference(X)
-        if y.shape != scores.shape or not np.isin(y, self.classes_).all():
+        if truth.shape != scores.shape or not np.isin(truth, self.classes_).all():
             raise ValueError(
                 f"y must be one of {self.classes_.tolist()} for each of the {len(scores)} pairs"
             )
-        if sample_weight is not None:
-            signed = np.where(y == self.classes_[0], scores, -scores)
-            return float(np.average((np.sign(signed) + 1) / 2, weights=sample_weight))
-        return float(accuracy(y == self.classes_[0], scores))
+        is_first = truth == self.classes_[0]
+        if sample_weight is None:
+            return float(accuracy(is_first, scores))
+        right_scores = np.where(is_first, scores, -scores)
+        outcomes = (np.sign(right_scores) + 1) / 2  # 1: right, 0: wrong, ½: no preference
+        return float(np.average(outcomes, weights=sample_weight))
 
     def card(self, *, dataset: str = "", test_scores: Mapping[str, float] | None = None) -> "Card":
         """What must be known to use this probe; states of unknown origin leave model and revision
@@ -232,11 +255,11 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         check_is_fitted(self)
         if hasattr(self, "card_"):
-            held: Card = self.card_
+            file_card: Card = self.card_
             return replace(
-                held,
-                dataset=dataset or held.dataset,
-                test_scores=dict(test_scores or held.test_scores),
+                file_card,
+                dataset=dataset or file_card.dataset,
+                test_scores=dict(test_scores or file_card.test_scores),
             )
         return Card(
             dataset=dataset,
@@ -275,14 +298,14 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         from selfprobe.probes.probe_file import load_probe
 
         file = load_probe(Path(path))
-        probe, orientation = (
-            file.probe,
-            "few:32" if file.probe.orientation == "labels" else file.probe.orientation,
-        )
-        made = cls(probe.kind, layer=probe.layer, orders=probe.orders, orientation=orientation)
-        made.probe_, made.card_, made.classes_ = probe, file.card, np.array([1, 2])
-        made.n_features_in_ = len(probe.direction)
-        return made
+        probe = file.probe
+        orientation = "few:32" if probe.orientation == "labels" else probe.orientation
+        estimator = cls(probe.kind, layer=probe.layer, orders=probe.orders, orientation=orientation)
+        estimator.probe_ = probe
+        estimator.card_ = file.card
+        estimator.classes_ = np.array([1, 2])
+        estimator.n_features_in_ = len(probe.direction)
+        return estimator
 
     @classmethod
     def from_hub(
@@ -302,18 +325,17 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _check_parameters(self) -> None:
         parse_orientation(str(self.orientation))
-        for name, known in (("kind", get_args(Kind)), ("orders", get_args(Orders))):
-            if getattr(self, name) not in known:
-                raise ValueError(
-                    f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}"
-                )
-        if self.layer not in ("chosen", "last") and not _whole(self.layer):
+        for name, known_values in (("kind", get_args(Kind)), ("orders", get_args(Orders))):
+            value = getattr(self, name)
+            if value not in known_values:
+                raise ValueError(f"{name} must be one of {', '.join(known_values)}, got {value!r}")
+        if self.layer not in ("chosen", "last") and not _is_whole(self.layer):
             raise ValueError(
                 f"layer must be chosen, last or a block's number from 0, got {self.layer!r}"
             )
-        if not _whole(self.folds, 2):
+        if not _is_whole(self.folds, at_least=2):
             raise ValueError(f"folds must be 2 or more, got {self.folds!r}")
-        if not _whole(self.random_state):
+        if not _is_whole(self.random_state):
             raise ValueError(
                 f"random_state must be a whole number from 0, got {self.random_state!r}"
             )
@@ -322,88 +344,112 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _layers(self, X: Any, *, reset: bool) -> Layers:
         if hasattr(X, "identity"):
-            found = Layers(X.layers, X.identity.d_model, X.layer)
+            layers = Layers(X.layers, X.identity.d_model, X.layer)
         elif (X if hasattr(X, "ndim") else np.asarray(X)).ndim <= 2:
-            return _layers_of_array(validate_data(self, X, reset=reset, dtype=np.float64))
+            layers = _layers_of_array(validate_data(self, X, reset=reset, dtype=np.float64))
         else:
-            found = _layers_of_array(
-                check_array(X, allow_nd=True, dtype=np.float64, ensure_min_samples=0)
-            )
+            states = check_array(X, allow_nd=True, dtype=np.float64, ensure_min_samples=0)
+            layers = _layers_of_array(states)
         if reset:
-            self.n_features_in_ = found.width
-        return found
+            self.n_features_in_ = layers.width
+        return layers
 
     def _supervision(self, X: Any, y: Any, groups: Any) -> Supervision:
         """What there is to learn from; sets `classes_`."""
-        harvested = hasattr(X, "identity")
-        if y is None and harvested and X.labels.any():
+        is_harvest = hasattr(X, "identity")
+        if y is None and is_harvest and X.labels.any():
             y = X.labels
-            if not y.all():
+            unlabelled_count = int((y == 0).sum())
+            if unlabelled_count:
                 raise ValueError(
-                    f"{int((y == 0).sum())} of {len(y)} pairs have no label: leave them out of the fit"
+                    f"{unlabelled_count} of {len(y)} pairs have no label: leave them out of the fit"
                 )
-        needed = self.kind in LABELLED or parse_orientation(self.orientation)[0] == "few"
-        if y is None and needed:
+        sign_source, _ = parse_orientation(self.orientation)
+        needs_labels = self.kind in LABELLED or sign_source == "few"
+        if y is None and needs_labels:
             raise ValueError(
-                f"kind {self.kind!r}, orientation {self.orientation!r} requires y to be passed, but the target y is "
-                "None: give labels, or kind unsupervised or ccs with orientation logit or none"
+                f"kind {self.kind!r}, orientation {self.orientation!r} requires y to be passed, "
+                "but the target y is None: give labels, or kind unsupervised or ccs with "
+                "orientation logit or none"
             )
-        y = None if y is None else column_or_1d(y, warn=True)
-        size = len(X)
-        names = (
-            X.groups
-            if groups is None and harvested
-            else np.arange(size)
-            if groups is None
-            else np.asarray(groups)
-        )
-        if len(names) != size or (y is not None and len(y) != size):
-            given = f"{len(names)} groups, {'no' if y is None else len(y)} labels"
-            raise ValueError(f"inconsistent numbers of samples: {size} pairs, {given}")
+
+        pair_count = len(X)
+        labels = None if y is None else column_or_1d(y, warn=True)
+        if groups is not None:
+            group_names = np.asarray(groups)
+        elif is_harvest:
+            group_names = X.groups
+        else:
+            group_names = np.arange(pair_count)
+        if len(group_names) != pair_count or (labels is not None and len(labels) != pair_count):
+            label_count = "no" if labels is None else len(labels)
+            raise ValueError(
+                f"inconsistent numbers of samples: {pair_count} pairs, "
+                f"{len(group_names)} groups, {label_count} labels"
+            )
+
         self.classes_ = np.array([1, 2])
-        first = None if y is None else self._first(y)
-        if first is not None and needed:
-            check_labels(first, names, folds=self.folds)
-        own = None
-        if harvested and parse_orientation(self.orientation)[0] == "logit":
+        first_better = None
+        if labels is not None:
+            first_better = self._first_class_is_right(labels)
+            if needs_labels:
+                check_labels(first_better, group_names, folds=self.folds)
+        model_answers = None
+        if is_harvest and sign_source == "logit":
             from selfprobe.probes.evaluate import own_answers
 
-            own = own_answers(X).mean(axis=1) - 0.5
+            model_answers = own_answers(X).mean(axis=1) - 0.5
         return Supervision(
-            first, names, own, self.orientation, self.c, self.folds, self.random_state
+            first_better=first_better,
+            groups=group_names,
+            model_answers=model_answers,
+            orientation=self.orientation,
+            c=self.c,
+            folds=self.folds,
+            seed=self.random_state,
         )
 
-    def _first(self, y: Any) -> npt.NDArray[np.bool_]:
+    def _first_class_is_right(self, labels: Any) -> npt.NDArray[np.bool_]:
         """Whether the first class is right [pair]; sets `classes_`."""
-        check_classification_targets(y)
-        if (kind := type_of_target(y)) != "binary":
+        check_classification_targets(labels)
+        target_type = type_of_target(labels)
+        if target_type != "binary":
             raise ValueError(
-                f"Only binary classification is supported. The type of the target is {kind}."
+                f"Only binary classification is supported. The type of the target is {target_type}."
             )
-        self.classes_ = np.unique(y)
+        self.classes_ = np.unique(labels)
         if len(self.classes_) < 2:
             raise ValueError(
                 f"there is one class alone, {self.classes_.tolist()[0]!r}: nothing to learn from"
             )
-        return np.asarray(y == self.classes_[0])
+        return np.asarray(labels == self.classes_[0])
 
 
-def _whole(given: Any, least: int = 0) -> bool:
-    return isinstance(given, Integral) and not isinstance(given, bool) and int(given) >= least
+def _is_whole(value: Any, *, at_least: int = 0) -> bool:
+    is_number = isinstance(value, Integral) and not isinstance(value, bool)
+    return is_number and int(value) >= at_least
 
 
 def _origin(X: Any, groups: Any) -> dict[str, Any]:
     """What a card says of the states that a probe was fitted to."""
     if not hasattr(X, "identity"):
-        blank = dict.fromkeys(("model", "revision", "template", "dtype", "data_hash"), "")
-        return blank | {
-            "train_groups": tuple(sorted({str(name) for name in groups})),
-            "train_pairs": len(X),
-        }
+        unknown = dict.fromkeys(("model", "revision", "template", "dtype", "data_hash"), "")
+        group_names = sorted({str(name) for name in groups})
+        return unknown | {"train_groups": tuple(group_names), "train_pairs": len(X)}
+
     from selfprobe.data.pairs import data_hash
     from selfprobe.probes.fit import questions
 
-    told = {name: getattr(X.identity, name) for name in ("model", "revision", "template", "dtype")}
-    told |= {"question": X.pairs[0].criterion, "item": X.pairs[0].item, "system": X.chat.system}
-    told |= {"template_arguments": dict(X.chat.arguments), "data_hash": data_hash(X.pairs)}
-    return told | {"train_groups": tuple(sorted(questions(X.pairs))), "train_pairs": len(X)}
+    return {
+        "model": X.identity.model,
+        "revision": X.identity.revision,
+        "template": X.identity.template,
+        "dtype": X.identity.dtype,
+        "question": X.pairs[0].criterion,
+        "item": X.pairs[0].item,
+        "system": X.chat.system,
+        "template_arguments": dict(X.chat.arguments),
+        "data_hash": data_hash(X.pairs),
+        "train_groups": tuple(sorted(questions(X.pairs))),
+        "train_pairs": len(X),
+    }

@@ -445,7 +445,9 @@ def _probe_cost(judge: LocalModel, lesson: Lesson, batch_tokens: int | None) -> 
         lesson.harvest.groups,
         _own(lesson),
     )
-    learn("supervised", states, study.training_supervision(0), layer=0, orders=lesson.settings.orders)
+    learn(
+        "supervised", states, study.training_supervision(0), layer=0, orders=lesson.settings.orders
+    )
     layers = len(lesson.harvest.layers)
     fit = (time.perf_counter() - start) * layers
     width = lesson.harvest.identity.d_model

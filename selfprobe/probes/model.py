@@ -31,27 +31,44 @@ from torch import Tensor, nn
 
 from selfprobe.probes.tokens import PLAIN, Chat, opened
 
-BLOCKS = ("layers", "h", "blocks")
+logger = logging.getLogger(__name__)
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
+HALVES = (torch.bfloat16, torch.float16)
+"""Types of half precision."""
+BLOCK_LIST_NAMES = ("layers", "h", "blocks")
+"""Names under which decoders hold the list of their blocks."""
 FINAL_NORMS = (
-    "norm", "norm_f", "ln_f", "ln_out", "out_norm", "final_norm", "final_layer_norm", "final_layernorm", "layer_norm",
-    "layernorm", "embedding_norm",
+    "norm", "norm_f", "ln_f", "ln_out", "out_norm", "final_norm", "final_layer_norm",
+    "final_layernorm", "layer_norm", "layernorm", "embedding_norm",
 )  # fmt: skip
 """Names of the final norm in Llama, Mamba, GPT-2, RWKV, xLSTM, ModernBERT, GPT-NeoX, Phi, BioGPT,
 CTRL and LFM2.
 """
 
 
+def _block_list(module: Any) -> nn.ModuleList | None:
+    """The list of decoder blocks that lies directly in `module`."""
+    for name in BLOCK_LIST_NAMES:
+        block_list = getattr(module, name, None)
+        if isinstance(block_list, nn.ModuleList):
+            return block_list
+    return None
+
+
 def _decoder_of(model: Any) -> Any:
     """The module that holds the decoder blocks: what `get_decoder` gives, or what lies in it, or
     the base model.
     """
-    asked = model.get_decoder() if hasattr(model, "get_decoder") else model
-    for module in (asked, getattr(asked, "model", None), getattr(model, "base_model", None)):
-        if any(isinstance(getattr(module, name, None), nn.ModuleList) for name in BLOCKS):
+    decoder = model.get_decoder() if hasattr(model, "get_decoder") else model
+    inner_model, base_model = getattr(decoder, "model", None), getattr(model, "base_model", None)
+    for module in (decoder, inner_model, base_model):
+        if _block_list(module) is not None:
             return module
+    child_names = ", ".join(name for name, _ in decoder.named_children())
     raise ValueError(
-        f"expected a decoder with its blocks in one of {', '.join(BLOCKS)}, got {type(asked).__name__} "
-        f"with {', '.join(name for name, _ in asked.named_children())}: not a decoder-only text model?"
+        f"expected a decoder with its blocks in one of {', '.join(BLOCK_LIST_NAMES)}, got "
+        f"{type(decoder).__name__} with {child_names}: not a decoder-only text model?"
     )
 
 
@@ -59,10 +76,7 @@ def decoder_blocks(model: Any) -> Any:
     """`model.model.layers` of Llama, Gemma, Qwen, Mistral …; `h` or `blocks` of the decoder
     elsewhere.
     """
-    decoder = _decoder_of(model)
-    return next(
-        b for name in BLOCKS if isinstance(b := getattr(decoder, name, None), nn.ModuleList)
-    )
+    return _block_list(_decoder_of(model))
 
 
 def final_norm(model: Any) -> Any:
@@ -71,15 +85,13 @@ def final_norm(model: Any) -> Any:
     """
     decoder = _decoder_of(model)
     for name in FINAL_NORMS:
-        if (norm := getattr(decoder, name, None)) is not None:
+        norm = getattr(decoder, name, None)
+        if norm is not None:
             return norm
     raise ValueError(
-        f"{type(model).__name__} has no final norm beside its blocks (none of {', '.join(FINAL_NORMS)}), "
-        "so its states cannot be ablated or read through it"
+        f"{type(model).__name__} has no final norm beside its blocks (none of "
+        f"{', '.join(FINAL_NORMS)}), so its states cannot be ablated or read through it"
     )
-
-
-HALVES = (torch.bfloat16, torch.float16)
 
 
 def keep_residual(model: Any) -> bool:
@@ -91,25 +103,25 @@ def keep_residual(model: Any) -> bool:
     """
     decoder = _decoder_of(model)
     blocks = decoder_blocks(model)
-    handles = [
-        model.get_input_embeddings().register_forward_hook(lambda _m, _given, out: out.float())
+    embedding = model.get_input_embeddings()
+    handles = [embedding.register_forward_hook(_as_float32)]
+    modules_after_blocks = [
+        module
+        for module in decoder.children()
+        if module is not blocks and not isinstance(module, nn.Embedding)
     ]
-    outside = [m for m in decoder.children() if m is not blocks and not isinstance(m, nn.Embedding)]
-    for owner in (*blocks, *outside):
+    for owner in (*blocks, *modules_after_blocks):
         for module in owner.modules():
-            name = type(module).__name__.lower()
-            if "norm" in name:
-                handles += _narrowed(module, next(owner.parameters(), None))
-            elif "rotary" in name:
-                handles += _narrowed(module, next(blocks.parameters()))
+            class_name = type(module).__name__.lower()
+            if "norm" in class_name:
+                handles += _narrowing_hooks(module, next(owner.parameters(), None))
+            elif "rotary" in class_name:
+                handles += _narrowing_hooks(module, next(blocks.parameters()))
     try:
-        with torch.inference_mode(), _outputs(blocks) as seen:
-            model(
-                input_ids=torch.tensor(
-                    [[1, 2, 3]], device=model.get_input_embeddings().weight.device
-                )
-            )
-        if all(dtype == torch.float32 for dtype in seen):
+        some_ids = torch.tensor([[1, 2, 3]], device=embedding.weight.device)
+        with torch.inference_mode(), _recorded_dtypes(blocks) as block_dtypes:
+            model(input_ids=some_ids)
+        if all(dtype == torch.float32 for dtype in block_dtypes):
             return True
     except (AttributeError, RuntimeError, TypeError, ValueError):
         pass  # the blocks of this family take no float32 stream: it was tried, and is undone
@@ -118,41 +130,44 @@ def keep_residual(model: Any) -> bool:
     return False
 
 
-def _narrowed(module: Any, weight: Tensor | None) -> list[Any]:
+def _as_float32(_module: Any, _inputs: Any, output: Tensor) -> Tensor:
+    """Forward hook: the output in float32."""
+    return output.float()
+
+
+def _narrowing_hooks(module: Any, weight: Tensor | None) -> list[Any]:
     """Hooks that give `module`'s output in the dtype that `weight` has then, and a LayerNorm its
     input too.
     """
     if weight is None:
         return []
 
-    def narrow(given: Any) -> Any:
-        if isinstance(given, tuple):
-            return tuple(map(narrow, given))
-        return (
-            given.to(weight.dtype)
-            if isinstance(given, Tensor) and given.is_floating_point()
-            else given
-        )
+    def narrowed(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(narrowed(part) for part in value)
+        if isinstance(value, Tensor) and value.is_floating_point():
+            return value.to(weight.dtype)
+        return value
 
-    handles = [module.register_forward_hook(lambda _m, _given, out: narrow(out))]
-    if isinstance(
-        module, nn.LayerNorm
-    ):  # torch's own takes no input of another dtype than its weights
-        handles.append(module.register_forward_pre_hook(lambda _m, given: narrow(given)))
+    handles = [module.register_forward_hook(lambda _module, _inputs, output: narrowed(output))]
+    # torch's own takes no input of another dtype than its weights
+    if isinstance(module, nn.LayerNorm):
+        handles.append(module.register_forward_pre_hook(lambda _module, inputs: narrowed(inputs)))
     return handles
 
 
 @contextmanager
-def _outputs(blocks: Any) -> Iterator[list[torch.dtype]]:
+def _recorded_dtypes(blocks: Any) -> Iterator[list[torch.dtype]]:
     """The dtype of each block's state."""
-    seen: list[torch.dtype] = []
+    block_dtypes: list[torch.dtype] = []
 
-    def note(_module: Any, _given: Any, out: Any) -> None:
-        seen.append((out[0] if isinstance(out, (tuple, list)) else out).dtype)
+    def record_dtype(_module: Any, _inputs: Any, output: Any) -> None:
+        hidden = output[0] if isinstance(output, (tuple, list)) else output
+        block_dtypes.append(hidden.dtype)
 
-    handles = [block.register_forward_hook(note) for block in blocks]
+    handles = [block.register_forward_hook(record_dtype) for block in blocks]
     try:
-        yield seen
+        yield block_dtypes
     finally:
         for handle in handles:
             handle.remove()
@@ -165,30 +180,34 @@ def in_float32(model: Any) -> Iterator[None]:
 
     It takes one more block's memory in float32, so that a large model has a reference too.
     """
-    decoder, half = _decoder_of(model), model.dtype
-    widened: dict[int, list[Tensor]] = {}
+    decoder, half_dtype = _decoder_of(model), model.dtype
+    widened_tensors: dict[int, list[Tensor]] = {}
+    """id of a module → its tensors that are float32 at the moment."""
 
     def widen(module: Any, *_: Any) -> None:
-        tensors = [t for t in (*module.parameters(), *module.buffers()) if t.dtype == half]
-        widened[id(module)] = tensors
-        for tensor in tensors:
+        all_tensors = (*module.parameters(), *module.buffers())
+        half_tensors = [tensor for tensor in all_tensors if tensor.dtype == half_dtype]
+        widened_tensors[id(module)] = half_tensors
+        for tensor in half_tensors:
             tensor.data = tensor.data.float()
 
     def narrow(module: Any, *_: Any) -> None:
-        for tensor in widened.pop(id(module), ()):  # lossless: the values were of half precision
-            tensor.data = tensor.data.to(half)
+        # lossless: the values were of half precision
+        for tensor in widened_tensors.pop(id(module), ()):
+            tensor.data = tensor.data.to(half_dtype)
 
-    inner = [m for m in decoder.children() if not isinstance(m, (nn.ModuleList, nn.Embedding))]
-    head = model.get_output_embeddings()
-    owners = [*decoder_blocks(model), *inner, *([head] if head is not None else [])]
-    handles = [
-        model.get_input_embeddings().register_forward_hook(lambda _m, _given, out: out.float())
-    ]
+    owners = list(decoder_blocks(model))
+    for module in decoder.children():
+        if not isinstance(module, (nn.ModuleList, nn.Embedding)):
+            owners.append(module)
+    output_layer = model.get_output_embeddings()
+    if output_layer is not None:
+        owners.append(output_layer)
+
+    handles = [model.get_input_embeddings().register_forward_hook(_as_float32)]
     for owner in owners:
-        handles += [
-            owner.register_forward_pre_hook(widen, prepend=True),
-            owner.register_forward_hook(narrow),
-        ]
+        handles.append(owner.register_forward_pre_hook(widen, prepend=True))
+        handles.append(owner.register_forward_hook(narrow))
     try:
         yield
     finally:
@@ -196,11 +215,6 @@ def in_float32(model: Any) -> Iterator[None]:
             handle.remove()
         for owner in owners:
             narrow(owner)
-
-
-logger = logging.getLogger(__name__)
-
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 @dataclass(frozen=True)
@@ -219,7 +233,7 @@ class LocalModel:
     """Content of its chat template besides the comparison."""
     layers: tuple[int, ...] = ()
     """Numbers (from 0) of the blocks whose states are kept; none: all."""
-    wide: bool = False
+    has_float32_residual: bool = False
     """Whether its residual stream, and so its states, are float32 though its weights are not; see
     `precision`.
     """
@@ -227,8 +241,10 @@ class LocalModel:
     @property
     def blocks(self) -> Any:
         """The decoder blocks whose states are kept, first to last."""
-        every = decoder_blocks(self.model)
-        return [every[number] for number in self.layers] if self.layers else every
+        all_blocks = decoder_blocks(self.model)
+        if not self.layers:
+            return all_blocks
+        return [all_blocks[number] for number in self.layers]
 
     @property
     def numbers(self) -> tuple[int, ...]:
@@ -238,10 +254,14 @@ class LocalModel:
     @property
     def precision(self) -> str:
         """Type of its states, and the quantisation of its weights, if any."""
-        dtype = str(self.model.dtype).removeprefix("torch.")
-        told = getattr(self.model.config, "quantization_config", None)
-        bits = "" if told is None else "+4bit" if getattr(told, "load_in_4bit", False) else "+8bit"
-        return f"{dtype}{bits}" + "+float32" * self.wide
+        precision = str(self.model.dtype).removeprefix("torch.")
+        quantisation = getattr(self.model.config, "quantization_config", None)
+        if quantisation is not None:
+            is_4bit = getattr(quantisation, "load_in_4bit", False)
+            precision += "+4bit" if is_4bit else "+8bit"
+        if self.has_float32_residual:
+            precision += "+float32"
+        return precision
 
     @property
     def stream(self) -> int | None:
@@ -253,28 +273,28 @@ class LocalModel:
     @property
     def d_model(self) -> int:
         """Width of a state."""
-        text = self.model.config.get_text_config()
-        return int(
-            getattr(text, "hidden_size", None) or self.model.get_input_embeddings().weight.shape[1]
-        )
+        config = self.model.config.get_text_config()
+        hidden_size = getattr(config, "hidden_size", None)
+        return int(hidden_size or self.model.get_input_embeddings().weight.shape[1])
 
     @property
     def dtype(self) -> torch.dtype:
         """Type of its weights."""
-        found: torch.dtype = self.model.dtype
-        return found
+        weight_dtype: torch.dtype = self.model.dtype
+        return weight_dtype
 
     @property
     def device(self) -> torch.device:
         """Device for its inputs."""
-        found: torch.device = self.model.get_input_embeddings().weight.device
-        return found
+        input_device: torch.device = self.model.get_input_embeddings().weight.device
+        return input_device
 
     @property
     def context(self) -> int:
-        """Longest input in tokens; `sys.maxsize` where the config names none."""
-        text = self.model.config.get_text_config()
-        return int(getattr(text, "max_position_embeddings", None) or torch.iinfo(torch.int64).max)
+        """Longest input in tokens; the largest int64 where the config names none."""
+        config = self.model.config.get_text_config()
+        longest = getattr(config, "max_position_embeddings", None)
+        return int(longest or torch.iinfo(torch.int64).max)
 
 
 def _converted(gguf: Path) -> Path:
@@ -300,27 +320,30 @@ def _converted(gguf: Path) -> Path:
         )
         tokenizer = AutoTokenizer.from_pretrained(gguf.parent, gguf_file=gguf.name)
     except (IndexError, KeyError, OSError, ValueError, struct.error) as error:
-        told = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        first_line = str(error).partition("\n")[0]
         raise ValueError(
-            f"{gguf} cannot be converted, as it is damaged or of a kind unknown here ({told})"
+            f"{gguf} cannot be converted, as it is damaged or of a kind unknown here "
+            f"({type(error).__name__}: {first_line})"
         ) from error
-    settings = {k: v for k, v in model.config.to_dict().items() if k != "quantization_config"}
-    fresh = AutoModelForCausalLM.from_config(
-        type(model.config).from_dict(settings), dtype=torch.float32
-    )
-    fresh.load_state_dict(model.state_dict())
-    fresh.tie_weights()
+
+    settings = model.config.to_dict()
+    settings.pop("quantization_config", None)
+    fresh_config = type(model.config).from_dict(settings)
+    fresh_model = AutoModelForCausalLM.from_config(fresh_config, dtype=torch.float32)
+    fresh_model.load_state_dict(model.state_dict())
+    fresh_model.tie_weights()
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
-        made = Path(scratch) / "model"
-        fresh.save_pretrained(made)
-        tokenizer.save_pretrained(made)
-        (made / "source.json").write_text(json.dumps({"gguf": gguf.name, "sha256": sha256}))
+        new_folder = Path(scratch) / "model"
+        fresh_model.save_pretrained(new_folder)
+        tokenizer.save_pretrained(new_folder)
+        source = json.dumps({"gguf": gguf.name, "sha256": sha256})
+        (new_folder / "source.json").write_text(source)
         try:
-            made.rename(folder)
+            new_folder.rename(folder)
         except OSError:  # another process was faster: its folder is the same
             if not (folder / "config.json").is_file():
                 raise
-            shutil.rmtree(made)
+            shutil.rmtree(new_folder)
     return folder
 
 
@@ -364,40 +387,46 @@ def load_model(
         _refuse_pickle(source)
     tokenizer = _tokenizer(source, revision or "main", name)
     _check_template(tokenizer, name, chat)
-    placing: dict[str, Any] = {"device_map": device_map} if device_map else {}
-    if quantize:
-        placing = {
-            "device_map": device_map or {"": device},
-            "quantization_config": _quantised(quantize, DTYPES[dtype]),
-        }
-    given = {
+
+    settings: dict[str, Any] = {
         "revision": revision or "main",
         "dtype": DTYPES[dtype],
         "attn_implementation": attention,
     }
-    model = _weights(source, name, allow_pickle, given | placing)
+    if quantize:
+        settings["device_map"] = device_map or {"": device}
+        settings["quantization_config"] = _quantisation(quantize, DTYPES[dtype])
+    elif device_map:
+        settings["device_map"] = device_map
+    model = _loaded_weights(source, name, allow_pickle, settings)
     if not device_map and not quantize:
         model = model.to(device)
     model.requires_grad_(False)
     model.eval()
-    found = getattr(model.config, "_commit_hash", None) or fingerprint(Path(source))
-    judge = local_model(model, tokenizer, name=name, revision=str(found), chat=chat)
+
+    commit = getattr(model.config, "_commit_hash", None)
+    weights_revision = str(commit or fingerprint(Path(source)))
+    judge = local_model(model, tokenizer, name=name, revision=weights_revision, chat=chat)
     if not set(layers) <= set(judge.numbers):
-        raise ValueError(
-            f"{name} has blocks 0..{judge.numbers[-1]}, got layers {', '.join(map(str, layers))}"
-        )
-    return replace(judge, layers=tuple(sorted(set(layers))), wide=_widened(model, name))
+        asked_layers = ", ".join(str(layer) for layer in layers)
+        raise ValueError(f"{name} has blocks 0..{judge.numbers[-1]}, got layers {asked_layers}")
+    return replace(
+        judge,
+        layers=tuple(sorted(set(layers))),
+        has_float32_residual=_keep_residual_or_warn(model, name),
+    )
 
 
-def _weights(source: str, name: str, allow_pickle: bool, given: dict[str, Any]) -> Any:
+def _loaded_weights(source: str, name: str, allow_pickle: bool, settings: dict[str, Any]) -> Any:
     """The model of transformers; ValueError where there is none, or only a pickle that is not
     allowed.
     """
     from transformers import AutoModelForCausalLM
 
+    use_safetensors = None if allow_pickle else True
     try:
         return AutoModelForCausalLM.from_pretrained(
-            source, use_safetensors=None if allow_pickle else True, **given
+            source, use_safetensors=use_safetensors, **settings
         )
     except SafetensorError as error:
         raise ValueError(
@@ -407,32 +436,36 @@ def _weights(source: str, name: str, allow_pickle: bool, given: dict[str, Any]) 
         if allow_pickle or "safetensors" not in str(error):
             raise _not_loaded(name, error) from error
         raise ValueError(
-            f"{name} has no safetensors weights, and pickle is refused unless allowed: {_first_line(error)}"
+            f"{name} has no safetensors weights, and pickle is refused unless allowed: "
+            f"{_first_line(error)}"
         ) from error
     except ImportError as error:  # transformers says by it that a kernel is not installed
-        if (wanted := given["attn_implementation"]) is None:
+        attention = settings["attn_implementation"]
+        if attention is None:
             raise
         raise ValueError(
-            f"attention {wanted} cannot be used here: {_first_line(error)} Leave --attention out, or take sdpa or eager"
+            f"attention {attention} cannot be used here: {_first_line(error)} "
+            "Leave --attention out, or take sdpa or eager"
         ) from error
 
 
-def _widened(model: Any, name: str) -> bool:
+def _keep_residual_or_warn(model: Any, name: str) -> bool:
     """Whether the residual stream is float32 though the weights are of half precision; a warning
     where it cannot be.
     """
-    if model.dtype not in HALVES or getattr(model.config, "quantization_config", None) is not None:
+    is_quantised = getattr(model.config, "quantization_config", None) is not None
+    if model.dtype not in HALVES or is_quantised:
         return False
-    wide = keep_residual(model)
-    if not wide:
+    is_kept = keep_residual(model)
+    if not is_kept:
         logger.warning(
             "%s rounds its states at every block: its residual stream cannot be kept in float32",
             name,
         )
-    return wide
+    return is_kept
 
 
-def _quantised(bits: Literal["4bit", "8bit"], dtype: torch.dtype) -> Any:
+def _quantisation(bits: Literal["4bit", "8bit"], dtype: torch.dtype) -> Any:
     """transformers' settings of bitsandbytes; ValueError where it is not installed."""
     from importlib.util import find_spec
 
@@ -440,8 +473,9 @@ def _quantised(bits: Literal["4bit", "8bit"], dtype: torch.dtype) -> Any:
 
     if find_spec("bitsandbytes") is None:
         raise ValueError(
-            "quantised loading needs bitsandbytes: pip install bitsandbytes (Linux and Windows with an NVIDIA, AMD or "
-            "Intel GPU; slower on a CPU; no wheel for some machines). Or load a smaller model, or bfloat16"
+            "quantised loading needs bitsandbytes: pip install bitsandbytes (Linux and Windows "
+            "with an NVIDIA, AMD or Intel GPU; slower on a CPU; no wheel for some machines). "
+            "Or load a smaller model, or bfloat16"
         )
     if bits == "8bit":  # it computes in float16, and says so in every layer of every batch
         logging.getLogger("bitsandbytes").setLevel(logging.ERROR)
@@ -472,11 +506,12 @@ def _check_template(tokenizer: Any, name: str, chat: Chat) -> None:
             f"{name} has no chat template, so there is no assistant's turn to put a text in: "
             "use the instruction-tuned version of the model"
         )
-    if unknown := [
-        argument for argument in chat.arguments if argument not in str(tokenizer.chat_template)
-    ]:
+    template = str(tokenizer.chat_template)
+    unknown_arguments = [argument for argument in chat.arguments if argument not in template]
+    if unknown_arguments:
         raise ValueError(
-            f"the chat template of {name} has no argument {', '.join(unknown)}: it would change nothing; leave it out"
+            f"the chat template of {name} has no argument {', '.join(unknown_arguments)}: "
+            "it would change nothing; leave it out"
         )
     if opened(tokenizer, "one", chat) == opened(tokenizer, "two", chat):
         raise ValueError(
@@ -485,16 +520,17 @@ def _check_template(tokenizer: Any, name: str, chat: Chat) -> None:
 
 
 def _check_device(device: str) -> None:
-    kind = device.partition(":")[0]
-    there = {
+    is_available = {
         "cpu": True,
         "cuda": torch.cuda.is_available(),
         "mps": torch.backends.mps.is_available(),
     }
-    if not there.get(kind, False):
-        known = ", ".join(name for name, found in there.items() if found)
+    kind = device.partition(":")[0]
+    if not is_available.get(kind, False):
+        available_kinds = ", ".join(kind for kind, available in is_available.items() if available)
         raise ValueError(
-            f"no device {device!r} here: this machine's torch has {known}; take one of these (--device)"
+            f"no device {device!r} here: this machine's torch has {available_kinds}; "
+            "take one of these (--device)"
         )
 
 
@@ -523,8 +559,9 @@ def _tokenizer(source: str, revision: str, name: str) -> Any:
 
 def _not_loaded(name: str, error: Exception) -> ValueError:
     return ValueError(
-        f"no model {name!r}: expected smollm2, a folder of save_pretrained, a .gguf file, or the name of a model on "
-        f"the hub that can be reached (gated ones after `hf auth login`). transformers says: {_first_line(error)}"
+        f"no model {name!r}: expected smollm2, a folder of save_pretrained, a .gguf file, or the "
+        "name of a model on the hub that can be reached (gated ones after `hf auth login`). "
+        f"transformers says: {_first_line(error)}"
     )
 
 
@@ -554,41 +591,45 @@ def _source_of(name: str) -> str:
 
 def _refuse_pickle(source: str) -> None:
     folder = Path(source)
-    if folder.is_dir() and not any(folder.glob("*.safetensors")):
-        pickles = sorted(
-            p.name for p in folder.iterdir() if p.suffix in (".bin", ".pt", ".pth", ".ckpt")
+    if not folder.is_dir() or any(folder.glob("*.safetensors")):
+        return
+    pickle_names = sorted(
+        file.name for file in folder.iterdir() if file.suffix in (".bin", ".pt", ".pth", ".ckpt")
+    )
+    if pickle_names:
+        raise ValueError(
+            f"{folder} has its weights only as pickle ({', '.join(pickle_names)}), and loading one "
+            "can run any code. Convert it to safetensors, or allow pickle if you trust its author"
         )
-        if pickles:
-            raise ValueError(
-                f"{folder} has its weights only as pickle ({', '.join(pickles)}), and loading one can run any "
-                "code. Convert it to safetensors, or allow pickle if you trust its author"
-            )
 
 
-SMALL = 1_000_000_000
+UNTRAINED_CONTROL_PARAMETERS = 1_000_000_000
 """Number of parameters up to which the control is made unless it is refused."""
 
 
-def wanted(judge: LocalModel, asked: bool | None) -> bool:
-    """Whether to make the control: as asked; default: for a model with at most `SMALL` parameters.
+def wants_untrained_control(judge: LocalModel, asked: bool | None) -> bool:
+    """Whether to make the control: as asked; default: for a model with at most
+    `UNTRAINED_CONTROL_PARAMETERS` parameters.
 
     Raises:
         ValueError: It is asked for, and the model is spread over devices or quantised.
     """
-    places = {str(place) for place in getattr(judge.model, "hf_device_map", {}).values()}
-    quantised = getattr(judge.model.config, "quantization_config", None) is not None
-    if asked and (len(places) > 1 or quantised):
+    device_map = getattr(judge.model, "hf_device_map", {})
+    devices = sorted({str(device) for device in device_map.values()})
+    is_quantised = getattr(judge.model.config, "quantization_config", None) is not None
+    cannot_be_made = len(devices) > 1 or is_quantised
+    if asked and cannot_be_made:
+        obstacle = "quantised" if is_quantised else f"spread over {', '.join(devices)}"
         raise ValueError(
-            f"random weights are made on one device and in full precision, but {judge.name} is "
-            f"{'quantised' if quantised else 'spread over ' + ', '.join(sorted(places))}: leave the control out"
+            "random weights are made on one device and in full precision, but "
+            f"{judge.name} is {obstacle}: leave the control out"
         )
     if asked is not None:
         return asked
-    return (
-        len(places) < 2
-        and not quantised
-        and sum(p.numel() for p in judge.model.parameters()) <= SMALL
-    )
+    if cannot_be_made:
+        return False
+    parameter_count = sum(weights.numel() for weights in judge.model.parameters())
+    return parameter_count <= UNTRAINED_CONTROL_PARAMETERS
 
 
 def random_weights(judge: LocalModel, *, seed: int = 0) -> LocalModel:
@@ -599,7 +640,7 @@ def random_weights(judge: LocalModel, *, seed: int = 0) -> LocalModel:
         torch.manual_seed(seed)
         model = type(judge.model)(deepcopy(judge.model.config))
     model = model.to(device=judge.device, dtype=judge.model.dtype).eval().requires_grad_(False)
-    if judge.wide:
+    if judge.has_float32_residual:
         keep_residual(model)
     return replace(named_untrained(judge, seed=seed), model=model)
 
@@ -612,11 +653,11 @@ def named_untrained(judge: LocalModel, *, seed: int = 0) -> LocalModel:
     return replace(judge, name=f"{judge.name} with random weights", revision=revision)
 
 
-BITS = {"4bit": 0.6, "8bit": 1.1}
+QUANTISED_WEIGHT_BYTES = {"4bit": 0.6, "8bit": 1.1}
 """Bytes of a quantised weight, with its scales and what is left in half precision."""
-ROOM = 1.15
+READING_MEMORY_FACTOR = 1.15
 """Largest factor of memory for reading, over the weights alone."""
-ADAM = 16
+TRAINED_NUMBER_BYTES = 16
 """Bytes per trained number: an adapter's with its gradient and two means, all in float32; or a
 weight's gradient, its two means, and the copy from which it is restored.
 """
@@ -630,37 +671,56 @@ def check_memory(
     `learns`: what is to be trained: all weights, which only float32 can, or adapters, which float16
     cannot. What the configuration does not show is left to loading, which reports what is wrong.
     """
-    from accelerate.utils import get_max_memory
-
-    full = learns == "full"
+    precision = loading["quantize"] or loading["dtype"]
     if learns == "lora" and loading["dtype"] == "float16":
         raise ValueError("float16 loses small gradients: train in bfloat16 or float32 (--dtype)")
-    if full and (loading["quantize"] or loading["dtype"] != "float32"):
+    if learns == "full" and precision != "float32":
         raise ValueError(
-            f"all weights are trained in float32 alone, got {loading['quantize'] or loading['dtype']}: a step is "
-            "smaller than what that rounds. Take --dtype float32 without --quantize, or adapters (without --full)"
+            f"all weights are trained in float32 alone, got {precision}: a step is smaller than "
+            "what that rounds. Take --dtype float32 without --quantize, or adapters (without --full)"
         )
-    count = _bytes_of_weights(name, loading)
-    if count is None:
+    weight_count = _weight_count(name, loading)
+    if weight_count is None:
         return
-    each = BITS.get(loading["quantize"] or "", float(DTYPES[loading["dtype"]].itemsize))
-    needed = count * (each * ROOM + ADAM * full)
-    free = {str(place): int(found) for place, found in get_max_memory().items()}
-    device, several = loading["device"], loading["device_map"]
-    place = device.partition(":")[2] or "0" if device.startswith("cuda") else "cpu"
-    there = sum(free.values()) if several else free.get(place, 0)
-    if there and needed > there:
-        where = "over all devices" if several else f"on {device}"
+
+    if loading["quantize"]:
+        weight_bytes = QUANTISED_WEIGHT_BYTES[loading["quantize"]]
+    else:
+        weight_bytes = float(DTYPES[loading["dtype"]].itemsize)
+    needed_bytes = weight_count * weight_bytes * READING_MEMORY_FACTOR
+    if learns == "full":
+        needed_bytes += weight_count * TRAINED_NUMBER_BYTES
+    free_bytes = _free_bytes(loading)
+    if not free_bytes or needed_bytes <= free_bytes:
+        return
+
+    where = "over all devices" if loading["device_map"] else f"on {loading['device']}"
+    training_note = ", all of its weights trained" if learns == "full" else ""
+    if learns == "full":
+        advice = "adapters (without --full)"
+    else:
         advice = "--dtype bfloat16, --quantize 4bit, --device-map auto"
-        raise ValueError(
-            f"{name} needs about {size(int(needed))} of memory in {loading['quantize'] or loading['dtype']}"
-            f"{', all of its weights trained' * full}, and {size(there)} are free {where}: try "
-            f"{'adapters (without --full)' if full else advice}, or a smaller model"
-        )
+    raise ValueError(
+        f"{name} needs about {size(int(needed_bytes))} of memory in {precision}{training_note}, "
+        f"and {size(free_bytes)} are free {where}: try {advice}, or a smaller model"
+    )
 
 
-def _bytes_of_weights(name: str, loading: dict[str, Any]) -> int | None:
-    """Bytes of the weights, from the configuration alone; None where there is none to read."""
+def _free_bytes(loading: dict[str, Any]) -> int:
+    """Free memory where the model would be loaded; 0 where it is unknown."""
+    from accelerate.utils import get_max_memory
+
+    free_by_place = {str(place): int(free) for place, free in get_max_memory().items()}
+    if loading["device_map"]:
+        return sum(free_by_place.values())
+    device = loading["device"]
+    if not device.startswith("cuda"):
+        return free_by_place.get("cpu", 0)
+    return free_by_place.get(device.partition(":")[2] or "0", 0)
+
+
+def _weight_count(name: str, loading: dict[str, Any]) -> int | None:
+    """Number of weights, from the configuration alone; None where there is none to read."""
     from transformers import AutoConfig, AutoModelForCausalLM
 
     try:
@@ -671,9 +731,11 @@ def _bytes_of_weights(name: str, loading: dict[str, Any]) -> int | None:
             model = AutoModelForCausalLM.from_config(config)
     except (OSError, ValueError, KeyError):
         return None
-    return int(sum(p.numel() for p in model.parameters()))
+    return sum(weights.numel() for weights in model.parameters())
 
 
-def size(count: int) -> str:
+def size(byte_count: int) -> str:
     """`1.2 GB`, `35 MB`."""
-    return f"{count / 1e9:.1f} GB" if count >= 1e9 else f"{count / 1e6:.0f} MB"
+    if byte_count >= 1e9:
+        return f"{byte_count / 1e9:.1f} GB"
+    return f"{byte_count / 1e6:.0f} MB"

@@ -22,7 +22,7 @@ from selfprobe.probes.harvesting import (
     states_identity,
     unreadable_pairs,
 )
-from selfprobe.probes.model import ADAM, LocalModel, decoder_blocks, size
+from selfprobe.probes.model import TRAINED_NUMBER_BYTES, LocalModel, decoder_blocks, size
 from selfprobe.probes.rate import rated, to_score
 from selfprobe.probes.tokens import Prompt, encode
 from selfprobe.probes.training import Example, Recipe, answer_loss, train_flops
@@ -119,7 +119,10 @@ def plan_harvest(
                 judge, [p for p in pair_set.pairs if p.id not in reasons], labelled, scoring
             ),
         )
-    layers, itemsize = len(judge.blocks), 4 if judge.wide else judge.model.dtype.itemsize
+    layers, itemsize = (
+        len(judge.blocks),
+        4 if judge.has_float32_residual else judge.model.dtype.itemsize,
+    )
     to_write = (
         sum(s.passes - s.done for s in planned.values()) * 2 * layers * judge.d_model * itemsize
     )
@@ -319,7 +322,7 @@ def needs(
         parameters=parameters,
         full=full,
         seconds=BACKWARD * taken * tokens / sum(e.length for e in batch),
-        memory_bytes=ADAM * parameters
+        memory_bytes=TRAINED_NUMBER_BYTES * parameters
         + _kept_bytes(judge, max(widest, examples[order[-1]].length), recipe.batch),
         disk_bytes=(2 * 3 + trainings - 1) * 4 * parameters,
         flops=train_flops(judge, tokens, parameters, full=full),

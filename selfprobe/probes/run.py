@@ -60,7 +60,7 @@ from selfprobe.probes.fit import (
 from selfprobe.probes.folder import claim, probe_name, write_run, write_tables
 from selfprobe.probes.forward import Reader, Way, read_in_process
 from selfprobe.probes.harvesting import Harvest, harvest
-from selfprobe.probes.model import LocalModel, decoder_blocks, load_model, wanted
+from selfprobe.probes.model import LocalModel, decoder_blocks, load_model, wants_untrained_control
 from selfprobe.probes.model import random_weights as untrained
 from selfprobe.probes.probe_file import Card, save_probe
 from selfprobe.probes.rate import DIRECT, G_EVAL
@@ -124,7 +124,7 @@ def run_probes(
     fits_by_set: dict[str, Fits] = {}
     for name, harvested in harvests.items():
         fits_by_set[name] = _fit_set(name, harvested, settings, progress, processes)
-    if wanted(judge, random_weights):
+    if wants_untrained_control(judge, random_weights):
         untrained_harvests = _harvest_sets(untrained(judge), sets, out, reading, reader, progress)
         for name, harvested in untrained_harvests.items():
             title = f"{name}, random weights"

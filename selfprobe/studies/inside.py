@@ -456,9 +456,9 @@ class Inside(LocalStudy):
     @property
     def untrained(self) -> bool:
         """Whether a copy with random weights is read too."""
-        from selfprobe.probes.model import wanted
+        from selfprobe.probes.model import wants_untrained_control
 
-        return not self.probe and wanted(self.judge, self.random_weights)
+        return not self.probe and wants_untrained_control(self.judge, self.random_weights)
 
     def jobs(self) -> "Iterator[tuple[bool, Row | Wrapped, list[Text]]]":
         """Readings that the folder lacks: whether by the untrained copy, the row, and its texts."""

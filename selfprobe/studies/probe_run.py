@@ -315,7 +315,7 @@ class ProbeRun(SpreadStudy, TrainingStudy):
         """Lines on what its one model takes."""
         from selfprobe.probes.finetune import lessons
         from selfprobe.probes.folder import claim
-        from selfprobe.probes.model import wanted
+        from selfprobe.probes.model import wants_untrained_control
 
         claim(self.folder, self.judge, self.sets)
         if self.against and "probes" in self.parts:
@@ -328,7 +328,7 @@ class ProbeRun(SpreadStudy, TrainingStudy):
                 else [f"{len(given)} probes to ablate"]
             )
         with self.reader() as reader:
-            untrained = wanted(self.judge, self.random_weights)
+            untrained = wants_untrained_control(self.judge, self.random_weights)
             lines = self.to_read(untrained=untrained, copies=getattr(reader, "count", 1))
         after = ", ".join(part for part in self.parts if part != "probes")
         return [

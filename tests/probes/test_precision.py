@@ -64,6 +64,6 @@ def test_a_model_loaded_in_half_precision_has_wide_states(
     judge.model.save_pretrained(tmp_path)
     judge.tokenizer.save_pretrained(tmp_path)
     half = load_model(str(tmp_path), dtype="bfloat16")
-    assert half.wide and half.dtype == torch.bfloat16
+    assert half.has_float32_residual and half.dtype == torch.bfloat16
     assert alone(half, prompts_of(9)).hidden.dtype == torch.float32
-    assert not load_model(str(tmp_path)).wide
+    assert not load_model(str(tmp_path)).has_float32_residual

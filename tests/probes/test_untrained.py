@@ -6,7 +6,13 @@ from typing import Any
 import pytest
 import torch
 
-from selfprobe.probes.model import SMALL, LocalModel, named_untrained, random_weights, wanted
+from selfprobe.probes.model import (
+    UNTRAINED_CONTROL_PARAMETERS,
+    LocalModel,
+    named_untrained,
+    random_weights,
+    wants_untrained_control,
+)
 
 from .conftest import tiny_judge
 
@@ -51,24 +57,28 @@ def test_the_control_keeps_the_precision_of_the_model() -> None:
 
 def test_it_is_made_for_small_models_or_as_asked() -> None:
     judge = tiny_judge()
-    assert wanted(judge, None) and wanted(judge, True) and not wanted(judge, False)
-    large = LocalModel(model([SMALL + 1]), judge.tokenizer, "large", "r")
-    assert not wanted(large, None) and wanted(large, True)
+    assert (
+        wants_untrained_control(judge, None)
+        and wants_untrained_control(judge, True)
+        and not wants_untrained_control(judge, False)
+    )
+    large = LocalModel(model([UNTRAINED_CONTROL_PARAMETERS + 1]), judge.tokenizer, "large", "r")
+    assert not wants_untrained_control(large, None) and wants_untrained_control(large, True)
 
 
 def test_a_model_over_several_devices_or_quantised_has_no_such_control() -> None:
     spread = LocalModel(
         model([10], hf_device_map={"a": "cuda:0", "b": "cuda:1"}), None, "spread", "r"
     )
-    assert not wanted(spread, None)
+    assert not wants_untrained_control(spread, None)
     with pytest.raises(
         ValueError, match="but spread is spread over cuda:0, cuda:1: leave the control out"
     ):
-        wanted(spread, True)
+        wants_untrained_control(spread, True)
     packed = LocalModel(model([10], quantization_config={"bits": 4}), None, "packed", "r")
-    assert not wanted(packed, None)
+    assert not wants_untrained_control(packed, None)
     with pytest.raises(ValueError, match="but packed is quantised"):
-        wanted(packed, True)
+        wants_untrained_control(packed, True)
 
 
 def model(sizes: list[int], *, quantization_config: Any = None, **given: Any) -> Any:
