@@ -1,8 +1,8 @@
 """One dilemma read under all arms: logit lens and attention patterns, by a registered attention
 function.
 
-    with registered(judge.model), tapped(tap):   # tap(layer, pattern) sees [row, head, query, key] of the last queries
-        judge.model(**inputs)
+    with registered(judge.model), tapped(tap):
+        judge.model(**inputs)    # tap(layer, pattern): [row, head, query, key] of the last queries
 
 Outputs of all but the changed queries are those of sdpa (or of plain softmax where a model caps its
 scores). Patterns of the last queries alone are computed, and go to `tap` layer by layer: none is
@@ -50,8 +50,9 @@ from selfprobe.probes.forward import (
 from selfprobe.probes.model import LocalModel, decoder_blocks, final_norm
 from selfprobe.probes.tokens import Prompt
 
-NAME = "selfprobe_patterns"
-WORKS = "Llama, Mistral, Qwen 2 and 3, Gemma 2 and 3, Phi 3, OLMo 2, GPT-2"
+PATTERNS_ATTENTION = "selfprobe_patterns"
+"""Name of our attention function in transformers."""
+KNOWN_FAMILIES = "Llama, Mistral, Qwen 2 and 3, Gemma 2 and 3, Phi 3, OLMo 2, GPT-2"
 """Families whose code calls transformers' attention interface: tests read tiny ones of each."""
 
 Tap = Callable[[int, Tensor], Tensor | None]
@@ -68,7 +69,15 @@ WINDOWS = (
 )
 """Settings of models whose layers hide far tokens: a pattern would not cover all of them."""
 
-_tap: ContextVar[tuple[Tap, int] | None] = ContextVar("tap", default=None)
+_active_tap: ContextVar[tuple[Tap, int] | None] = ContextVar("tap", default=None)
+"""The tap and its number of queries."""
+
+
+def registered(model: Any) -> AbstractContextManager[None]:
+    """Context in which `model` calls our attention function, with its usual outputs unless
+    `tapped`.
+    """
+    return attending(model, PATTERNS_ATTENTION, _attend, sdpa_mask)
 
 
 @contextmanager
@@ -81,33 +90,28 @@ def attending(
     AttentionInterface.register(name, attend)
     AttentionMaskInterface.register(name, mask)
     with model_lock(model):
-        before = [(config, config._attn_implementation) for config in _configurations(model)]
+        configurations = _configurations(model)
+        attentions = [configuration._attn_implementation for configuration in configurations]
         try:
             model.set_attn_implementation(name)
             yield
         finally:
             # transformers' own way back is not used: it knows no None, as DBRX's parts have
-            for config, own in before:
-                config._attn_implementation = own
+            for configuration, attention in zip(configurations, attentions, strict=True):
+                configuration._attn_implementation = attention
 
 
 def _configurations(model: Any) -> list[Any]:
     """Configurations of the model and its parts, whose attention may differ: outer ones first, some
     twice.
     """
-    found = [part.config for part in model.modules() if isinstance(part, PreTrainedModel)]
-    for config in found:  # the list grows during the loop
-        found += [
-            part for name in config.sub_configs if (part := getattr(config, name, None)) is not None
-        ]
-    return found
-
-
-def registered(model: Any) -> AbstractContextManager[None]:
-    """Context in which `model` calls our attention function, with its usual outputs unless
-    `tapped`.
-    """
-    return attending(model, NAME, _attend, sdpa_mask)
+    configurations = [part.config for part in model.modules() if isinstance(part, PreTrainedModel)]
+    for configuration in configurations:  # the list grows during the loop
+        for name in configuration.sub_configs:
+            part_configuration = getattr(configuration, name, None)
+            if part_configuration is not None:
+                configurations.append(part_configuration)
+    return configurations
 
 
 @contextmanager
@@ -115,11 +119,11 @@ def tapped(tap: Tap, *, queries: int = 1) -> Iterator[None]:
     """Context, inside `registered`, in which `tap` sees and may replace the patterns of the last
     `queries` tokens.
     """
-    token = _tap.set((tap, queries))
+    token = _active_tap.set((tap, queries))
     try:
         yield
     finally:
-        _tap.reset(token)
+        _active_tap.reset(token)
 
 
 def _attend(
@@ -133,26 +137,31 @@ def _attend(
     **others: Any,
 ) -> tuple[Tensor, None]:
     """Attention function, called as transformers does: the output [row, query, head, d]."""
-    if extra := [name for name in ("s_aux", "position_bias") if others.get(name) is not None]:
-        raise ValueError(
-            f"its attention is given {extra[0]}, which a pattern over tokens does not hold"
-        )
-    watching = _tap.get()
+    for name in ("s_aux", "position_bias"):
+        if others.get(name) is not None:
+            raise ValueError(
+                f"its attention is given {name}, which a pattern over tokens does not hold"
+            )
     scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    wanted = min(watching[1], query.shape[2]) if watching else 0
+    query_count = query.shape[2]
     if softcap is None:
-        given: dict[str, Any] = {"scaling": scale, **others}
-        out, _ = sdpa_attention_forward(module, query, key, value, attention_mask, **given)
-    else:
-        whole = pattern(query, key, attention_mask, scale, softcap, query.shape[2])
-        out = _mixed(whole, value)
-    if watching:
-        replaced = watching[0](
-            module.layer_idx, pattern(query, key, attention_mask, scale, softcap, wanted)
+        output, _ = sdpa_attention_forward(
+            module, query, key, value, attention_mask, scaling=scale, **others
         )
-        if replaced is not None:
-            out = torch.cat([out[:, : out.shape[1] - wanted], _mixed(replaced, value)], dim=1)
-    return out, None
+    else:
+        all_patterns = pattern(query, key, attention_mask, scale, softcap, query_count)
+        output = _mixed_values(all_patterns, value)
+
+    active_tap = _active_tap.get()
+    if active_tap:
+        tap, wanted_queries = active_tap
+        tapped_queries = min(wanted_queries, query_count)
+        last_patterns = pattern(query, key, attention_mask, scale, softcap, tapped_queries)
+        new_patterns = tap(module.layer_idx, last_patterns)
+        if new_patterns is not None:
+            unchanged = output[:, : query_count - tapped_queries]
+            output = torch.cat([unchanged, _mixed_values(new_patterns, value)], dim=1)
+    return output, None
 
 
 def pattern(
@@ -165,34 +174,33 @@ def pattern(
 ) -> Tensor:
     """Softmax of the last `queries` rows, [row, head, query, key] float32; hidden keys are 0."""
     rows, heads, _, width = query.shape
-    length = key.shape[2]
-    asked = (
-        query[:, :, -queries:].float().view(rows, key.shape[1], -1, queries, width)
-    )  # [row, group, in it, query, d]
-    scores = (asked @ key.float().transpose(2, 3)[:, :, None]).view(
-        rows, heads, queries, length
-    ) * scale
+    groups, length = key.shape[1], key.shape[2]
+    last_queries = query[:, :, -queries:].float()
+    grouped_queries = last_queries.view(rows, groups, -1, queries, width)
+    group_keys = key.float().transpose(2, 3)[:, :, None]  # [row, group, 1, d, key]
+    scores = (grouped_queries @ group_keys).view(rows, heads, queries, length) * scale
     if softcap is not None:
         scores = torch.tanh(scores / softcap) * softcap
+
     if mask is None:
-        seen = torch.ones(queries, length, dtype=torch.bool, device=key.device).tril(
-            length - queries
-        )
+        all_keys = torch.ones(queries, length, dtype=torch.bool, device=key.device)
+        visible = all_keys.tril(length - queries)
     else:
-        seen = mask[:, :, -queries:, :length]
-    if seen.dtype == torch.bool:
-        return torch.softmax(scores.masked_fill(~seen, -torch.inf), dim=-1)
-    return torch.softmax(scores + seen.float(), dim=-1)
+        visible = mask[:, :, -queries:, :length]
+    if visible.dtype == torch.bool:
+        return torch.softmax(scores.masked_fill(~visible, -torch.inf), dim=-1)
+    return torch.softmax(scores + visible.float(), dim=-1)
 
 
-def _mixed(patterns: Tensor, value: Tensor) -> Tensor:
+def _mixed_values(patterns: Tensor, value: Tensor) -> Tensor:
     """Values [row, group, key, d] mixed by patterns [row, head, query, key] → [row, query, head,
     d].
     """
     rows, heads, queries, length = patterns.shape
     groups = value.shape[1]
     grouped = patterns.to(value.dtype).view(rows, groups, heads // groups, queries, length)
-    return (grouped @ value[:, :, None]).view(rows, heads, queries, -1).transpose(1, 2).contiguous()
+    mixed = (grouped @ value[:, :, None]).view(rows, heads, queries, -1)
+    return mixed.transpose(1, 2).contiguous()
 
 
 def entropy(patterns: Tensor) -> Tensor:
@@ -208,8 +216,8 @@ def without_first(patterns: Tensor) -> Tensor:
     """Patterns [..., key] over all but the first token, summing to 1 again; NaN where the first has
     everything.
     """
-    rest = patterns[..., 1:]
-    return rest / rest.sum(dim=-1, keepdim=True)
+    later_tokens = patterns[..., 1:]
+    return later_tokens / later_tokens.sum(dim=-1, keepdim=True)
 
 
 Floats = NDArray[np.float32]
@@ -219,10 +227,10 @@ class NoPatterns(ValueError):
     """Error: the attention of a model cannot be read; its states can."""
 
 
-TRIED = ("introspective",)
+CHECKED_ARMS = ("introspective",)
 """Arms on which a model is checked."""
 
-AGREE = {torch.float32: 1e-5, torch.bfloat16: 5e-2, torch.float16: 1e-2}
+LOGIT_TOLERANCE = {torch.float32: 1e-5, torch.bfloat16: 5e-2, torch.float16: 1e-2}
 """Largest difference of logits from those of the model's own attention, relative where above 1."""
 
 
@@ -230,12 +238,14 @@ AGREE = {torch.float32: 1e-5, torch.bfloat16: 5e-2, torch.float16: 1e-2}
 class DilemmaReading:
     """Results of one dilemma."""
 
-    lens: (
-        Floats  # [arm, layer]: logit of A less that of B, through the final norm, after each block
-    )
-    spoken: Floats  # [arm]: the same for the model's output
-    attention: Floats  # [arm, measure, layer, head]; NaN where a layer has no attention, or it was not read
-    tokens: NDArray[np.int64]  # [arm]: number of tokens that the last token sees, itself included
+    lens: Floats
+    """[arm, layer]: logit of A less that of B, through the final norm, after each block."""
+    spoken: Floats
+    """[arm]: the same for the model's output."""
+    attention: Floats
+    """[arm, measure, layer, head]; NaN where a layer has no attention, or it was not read."""
+    tokens: NDArray[np.int64]
+    """[arm]: number of tokens that the last token sees, itself included."""
 
 
 def read_item(
@@ -247,34 +257,50 @@ def read_item(
     arms: Sequence[str] = tuple(ARMS),
 ) -> DilemmaReading:
     """Read an item; inside `registered` where `attention` is wanted."""
-    lens, spoken, measured = [], [], []
+    lens_differences: list[Tensor] = []
+    answer_differences: list[Tensor] = []
+    arm_measures: list[list[Tensor | None]] = []
     for arm, inputs in arm_inputs(judge, item, arms, sharing=sharing):
-        prompt, layers = item.prompts[arm], dict[int, Tensor]()
-        tap = _measuring(layers, item.shared)
-        watching = tapped(tap) if attention else nullcontext()
+        prompt = item.prompts[arm]
+        measures_by_layer: dict[int, Tensor] = {}
+        tap = _measuring_tap(measures_by_layer, item.shared)
+        attention_context = tapped(tap) if attention else nullcontext()
         with (
-            recorded_states(judge.blocks, lambda out: out[:, -1].clone(), judge.stream) as kept,
-            watching,
+            recorded_states(judge.blocks, _last_token, judge.stream) as block_states,
+            attention_context,
         ):
-            logits, last = ended(judge, **inputs)
-        states = torch.cat([state.to(judge.device) for state in kept])  # [layer, d_model]
-        lens.append(_lensed(judge, states, prompt))
-        spoken.append(answer_difference(judge, logits, last, prompt)[0])
-        measured.append([layers.get(number) for number in judge.numbers])
-    shape = next(
-        (found.shape for arm in measured for found in arm if found is not None),
-        torch.Size((len(MEASURES), 0)),
-    )
-    missing = torch.full(shape, math.nan)
-    stacked = [
-        torch.stack([missing if one is None else one for one in arm], dim=1) for arm in measured
-    ]
+            logits, last_state = logits_and_last_state(judge, **inputs)
+        states = torch.cat([state.to(judge.device) for state in block_states])  # [layer, d_model]
+        lens_differences.append(_lens_difference(judge, states, prompt))
+        answer_differences.append(answer_difference(judge, logits, last_state, prompt)[0])
+        arm_measures.append([measures_by_layer.get(number) for number in judge.numbers])
+
     return DilemmaReading(
-        torch.stack(lens).cpu().numpy(),
-        torch.stack(spoken).cpu().numpy(),
-        torch.stack(stacked).numpy(),
+        torch.stack(lens_differences).cpu().numpy(),
+        torch.stack(answer_differences).cpu().numpy(),
+        _stacked_measures(arm_measures),
         np.array([len(item.prompts[arm].prefix) for arm in arms]),
     )
+
+
+def _stacked_measures(arm_measures: Sequence[Sequence[Tensor | None]]) -> Floats:
+    """Measures [measure, head] of each arm and layer → [arm, measure, layer, head]; NaN where a
+    layer has none.
+    """
+    known = [measures for layers in arm_measures for measures in layers if measures is not None]
+    shape = known[0].shape if known else torch.Size((len(MEASURES), 0))
+    missing = torch.full(shape, math.nan)
+    stacked_arms: list[Tensor] = []
+    for layers in arm_measures:
+        filled = [missing if measures is None else measures for measures in layers]
+        stacked_arms.append(torch.stack(filled, dim=1))
+    stacked: Floats = torch.stack(stacked_arms).numpy()
+    return stacked
+
+
+def _last_token(output: Tensor) -> Tensor:
+    """[row, token, d_model] → [row, d_model]."""
+    return output[:, -1].clone()
 
 
 def read_in_context(
@@ -285,19 +311,19 @@ def read_in_context(
         return read_item(judge, item, sharing=sharing, attention=attention)
 
 
-def _measuring(into: dict[int, Tensor], shared: int) -> Tap:
-    """Keep `MEASURES` of each layer's last-token pattern: [measure, head] on the CPU."""
+def _measuring_tap(measures_by_layer: dict[int, Tensor], shared_tokens: int) -> Tap:
+    """Tap that keeps `MEASURES` of each layer's last-token pattern: [measure, head] on the CPU."""
 
     def tap(layer: int, patterns: Tensor) -> None:
-        p = patterns[0, :, -1]  # [head, key]
+        last_pattern = patterns[0, :, -1]  # [head, key]
         measures = (
-            entropy(p),
-            entropy(without_first(p)),
-            p[:, 0],
-            p[:, -1],
-            p[:, 1:shared].sum(dim=-1),
+            entropy(last_pattern),
+            entropy(without_first(last_pattern)),
+            last_pattern[:, 0],
+            last_pattern[:, -1],
+            last_pattern[:, 1:shared_tokens].sum(dim=-1),
         )
-        into[layer] = torch.stack(measures).cpu()
+        measures_by_layer[layer] = torch.stack(measures).cpu()
 
     return tap
 
@@ -308,89 +334,96 @@ def arm_inputs(
     arms: Sequence[str],
     *,
     sharing: bool = True,
-    last: Mapping[str, int] | None = None,
+    omitted_tokens: Mapping[str, int] | None = None,
 ) -> Iterator[tuple[str, dict[str, Any]]]:
     """Inputs of each arm's forward pass: the tokens after the shared ones, on a copy of their
     cache.
 
-    `last`: arm → number of its last tokens that are left out.
+    `omitted_tokens`: arm → number of its last tokens that are left out.
     """
-    device, left = judge.device, last or {}
-    rows = {
-        arm: item.prompts[arm].prefix[: len(item.prompts[arm].prefix) - left.get(arm, 0)]
-        for arm in arms
-    }
-    head = min(item.shared, *(len(row) - 1 for row in rows.values())) if sharing else 0
-    cache = None
-    if head:
-        shared = torch.tensor([rows[arms[0]][:head]], device=device)
-        cache = model_output(judge, input_ids=shared, use_cache=True, keep=1).past_key_values
-    for arm, row in rows.items():
-        kept: dict[str, Any] = (
-            {"past_key_values": deepcopy(cache), "use_cache": True}
-            if head
-            else {"use_cache": False}
+    arm_tokens: dict[str, tuple[int, ...]] = {}
+    for arm in arms:
+        prefix = item.prompts[arm].prefix
+        omitted_count = (omitted_tokens or {}).get(arm, 0)
+        arm_tokens[arm] = prefix[: len(prefix) - omitted_count]
+
+    if not sharing:
+        shared_count = 0
+    else:
+        shared_count = min(item.shared, *(len(tokens) - 1 for tokens in arm_tokens.values()))
+    if not shared_count:
+        for arm, tokens in arm_tokens.items():
+            ids = torch.tensor([tokens], device=judge.device)
+            yield arm, {"input_ids": ids, "use_cache": False}
+        return
+
+    shared_ids = torch.tensor([arm_tokens[arms[0]][:shared_count]], device=judge.device)
+    shared_cache = model_output(judge, input_ids=shared_ids, use_cache=True, keep=1).past_key_values
+    for arm, tokens in arm_tokens.items():
+        ids = torch.tensor([tokens[shared_count:]], device=judge.device)
+        yield (
+            arm,
+            {"input_ids": ids, "past_key_values": deepcopy(shared_cache), "use_cache": True},
         )
-        yield arm, {"input_ids": torch.tensor([row[head:]], device=device), **kept}
 
 
-def ended(judge: LocalModel, **inputs: Any) -> tuple[Tensor, Tensor]:
+def logits_and_last_state(judge: LocalModel, **inputs: Any) -> tuple[Tensor, Tensor]:
     """The model's logits of the last token [row, vocabulary], and its state after the last block
     [row, d_model].
     """
-    with recorded_states(
-        decoder_blocks(judge.model)[-1:], lambda out: out[:, -1].clone(), judge.stream
-    ) as kept:
+    last_block = decoder_blocks(judge.model)[-1:]
+    with recorded_states(last_block, _last_token, judge.stream) as block_states:
         logits = model_output(judge, **inputs, keep=1).logits[:, -1]
-    return logits, kept[0].to(judge.device)
+    return logits, block_states[0].to(judge.device)
 
 
 def answer_difference(judge: LocalModel, logits: Tensor, last: Tensor, prompt: Prompt) -> Tensor:
-    """Logit of A less that of B in the model's answer, from the results of `ended`: [row].
+    """Logit of A less that of B in the model's answer, from the results of `logits_and_last_state`: [row].
 
     The last state gives it in half precision: the model's own logits are rounded to 1/8 where they
     are 16 or more.
     """
-    return (
-        _difference(logits, prompt)
-        if judge.dtype == torch.float32
-        else _lensed(judge, last, prompt)
-    )
+    if judge.dtype == torch.float32:
+        return _logit_difference(logits, prompt)
+    return _lens_difference(judge, last, prompt)
 
 
-def _lensed(judge: LocalModel, states: Tensor, prompt: Prompt) -> Tensor:
+def _lens_difference(judge: LocalModel, states: Tensor, prompt: Prompt) -> Tensor:
     """Logit of A less that of B for states [layer, d_model] through the model's norm and output
     layer: [layer].
     """
-    normed = final_norm(judge.model)(
-        states[None].to(judge.dtype if not judge.has_float32_residual else states.dtype)
-    )[0]
-    head = judge.model.get_output_embeddings()
-    if judge.dtype == torch.float32 or type(head) is not nn.Linear or head.weight.is_meta:
-        return _difference(_capped(judge, head(normed)), prompt)
-    rows = list(prompt.contrast)
-    bias = None if head.bias is None else head.bias[rows].float()
-    normed = normed.to(head.weight.device).float()
-    logits = _capped(judge, nn.functional.linear(normed, head.weight[rows].float(), bias))
-    return logits[..., 0] - logits[..., 1]
+    norm_dtype = states.dtype if judge.has_float32_residual else judge.dtype
+    normed = final_norm(judge.model)(states[None].to(norm_dtype))[0]
+    output_layer = judge.model.get_output_embeddings()
+    is_plain = type(output_layer) is nn.Linear and not output_layer.weight.is_meta
+    if judge.dtype == torch.float32 or not is_plain:
+        return _logit_difference(_capped_logits(judge, output_layer(normed)), prompt)
+
+    # In half precision the two logits are computed in float32.
+    tokens = list(prompt.contrast)
+    bias = None if output_layer.bias is None else output_layer.bias[tokens].float()
+    normed = normed.to(output_layer.weight.device).float()
+    logits = nn.functional.linear(normed, output_layer.weight[tokens].float(), bias)
+    capped = _capped_logits(judge, logits)
+    return capped[..., 0] - capped[..., 1]
 
 
-def _capped(judge: LocalModel, logits: Tensor) -> Tensor:
-    """Logits capped as Cohere, Granite and Gemma 2 do after the output layer."""
+def _capped_logits(judge: LocalModel, logits: Tensor) -> Tensor:
+    """Logits scaled and capped as Cohere, Granite and Gemma 2 do after the output layer."""
     config = judge.model.config.get_text_config()
-    logits = (
-        logits
-        * (getattr(config, "logit_scale", None) or 1.0)
-        / (getattr(config, "logits_scaling", None) or 1.0)
-    )
+    logit_scale = getattr(config, "logit_scale", None) or 1.0
+    logits_scaling = getattr(config, "logits_scaling", None) or 1.0
+    logits = logits * logit_scale / logits_scaling
     cap = getattr(config, "final_logit_softcapping", None)
-    return torch.tanh(logits / cap) * cap if cap else logits
+    if not cap:
+        return logits
+    return torch.tanh(logits / cap) * cap
 
 
-def _difference(logits: Tensor, prompt: Prompt) -> Tensor:
+def _logit_difference(logits: Tensor, prompt: Prompt) -> Tensor:
     """Logit of A less that of B, from logits [..., vocabulary]."""
-    a, b = prompt.contrast
-    return logits[..., a].float() - logits[..., b].float()
+    token_a, token_b = prompt.contrast
+    return logits[..., token_a].float() - logits[..., token_b].float()
 
 
 @contextmanager
@@ -404,59 +437,73 @@ def checked_reading(judge: LocalModel, item: Item, *, attention: bool = True) ->
             else.
     """
     with torch.inference_mode():
-        plain, logits = _plain(judge, item)
-        found = read_item(judge, item, sharing=False, attention=False, arms=TRIED)
-        _agree(judge, found.spoken, plain, "reading the same text twice")
-        if judge.numbers[-1] == len(decoder_blocks(judge.model)) - 1:
-            rounded = (
-                0.0
-                if judge.dtype == torch.float32
-                else torch.finfo(judge.dtype).eps * float(abs(logits).max())
-            )
-            said, what = (
-                logits[:, 0] - logits[:, 1],
-                "the lens after its last block, which does not give its logits,",
-            )
-            _agree(judge, found.lens[:, -1], said, what, besides=rounded)
-        sharing = _shares(judge, item)
+        plain_differences, answer_logits = _plain_answers(judge, item)
+        reread = read_item(judge, item, sharing=False, attention=False, arms=CHECKED_ARMS)
+        _check_equal(judge, reread.spoken, plain_differences, "reading the same text twice")
+        _check_lens(judge, reread, answer_logits)
+        can_share = _arms_can_share(judge, item)
         if not attention:
-            yield sharing
+            yield can_share
             return
         _check_windows(judge, item.longest)
         with registered(judge.model):
-            _check_attention(judge, item, plain)
-            yield sharing
+            _check_attention(judge, item, plain_differences)
+            yield can_share
 
 
-def _plain(judge: LocalModel, item: Item) -> tuple[Floats, Floats]:
-    """Plain forward passes of `TRIED`: their answers [arm], and the model's logits of A and B [arm,
-    2].
+def _check_lens(judge: LocalModel, reading: DilemmaReading, answer_logits: Floats) -> None:
+    """ValueError unless the lens after the last block gives the model's logits [arm, 2]."""
+    if judge.numbers[-1] != len(decoder_blocks(judge.model)) - 1:
+        return
+    rounding = 0.0
+    if judge.dtype != torch.float32:
+        rounding = torch.finfo(judge.dtype).eps * float(abs(answer_logits).max())
+    _check_equal(
+        judge,
+        reading.lens[:, -1],
+        answer_logits[:, 0] - answer_logits[:, 1],
+        "the lens after its last block, which does not give its logits,",
+        rounding=rounding,
+    )
+
+
+def _plain_answers(judge: LocalModel, item: Item) -> tuple[Floats, Floats]:
+    """Plain forward passes of `CHECKED_ARMS`: their answers [arm], and the model's logits of A and
+    B [arm, 2].
     """
-    found, logits = [], []
-    for prompt in (item.prompts[arm] for arm in TRIED):
-        said, last = ended(
-            judge, input_ids=torch.tensor([prompt.prefix], device=judge.device), use_cache=False
-        )
-        found.append(float(answer_difference(judge, said, last, prompt)[0]))
-        logits.append(said[0, list(prompt.contrast)].float().cpu().numpy())
-    return np.array(found, dtype=np.float32), np.stack(logits)
+    differences: list[float] = []
+    answer_logits: list[Floats] = []
+    for arm in CHECKED_ARMS:
+        prompt = item.prompts[arm]
+        ids = torch.tensor([prompt.prefix], device=judge.device)
+        logits, last_state = logits_and_last_state(judge, input_ids=ids, use_cache=False)
+        differences.append(float(answer_difference(judge, logits, last_state, prompt)[0]))
+        answer_logits.append(logits[0, list(prompt.contrast)].float().cpu().numpy())
+    return np.array(differences, dtype=np.float32), np.stack(answer_logits)
 
 
-def _off(found: Floats, plain: Floats) -> float:
-    return float(np.max(np.abs(found - plain) / np.maximum(np.abs(plain), 1.0)))
+def _largest_difference(values: Floats, plain_values: Floats) -> float:
+    """Largest difference, relative where above 1."""
+    return float(np.max(np.abs(values - plain_values) / np.maximum(np.abs(plain_values), 1.0)))
 
 
-def _agree(
-    judge: LocalModel, found: Floats, plain: Floats, what: str, *, besides: float = 0.0
+def _check_equal(
+    judge: LocalModel,
+    values: Floats,
+    plain_values: Floats,
+    what: str,
+    *,
+    rounding: float = 0.0,
 ) -> None:
-    """ValueError where they differ by more than rounding; `besides`: rounding of what `plain` was
-    computed from.
+    """ValueError where they differ by more than rounding; `rounding`: that of what `plain_values`
+    were computed from.
     """
-    if not (off := _off(found, plain)) <= 10 * AGREE[judge.dtype] + besides:
-        raise ValueError(f"{judge.name} cannot be read: {what} is off by {off:.2g}")
+    difference = _largest_difference(values, plain_values)
+    if not difference <= 10 * LOGIT_TOLERANCE[judge.dtype] + rounding:
+        raise ValueError(f"{judge.name} cannot be read: {what} is off by {difference:.2g}")
 
 
-def _shares(judge: LocalModel, item: Item) -> bool:
+def _arms_can_share(judge: LocalModel, item: Item) -> bool:
     """Whether arms may continue from a shared cache: a recurrent model may not, nor one that turns
     positions anew.
 
@@ -464,50 +511,56 @@ def _shares(judge: LocalModel, item: Item) -> bool:
     as a prompt moves it.
     """
     try:
-        whole, shared = (_last_states(judge, item, sharing=sharing) for sharing in (False, True))
+        whole_states = _last_token_states(judge, item, sharing=False)
+        shared_states = _last_token_states(judge, item, sharing=True)
     except MODEL_FAILURES:
         return False
-    off = (shared - whole).norm(dim=-1) / whole.norm(dim=-1).clamp(
-        min=torch.finfo(torch.float32).tiny
-    )
-    return bool((off <= PADDING_TOLERANCE[judge.dtype]).all())
+    smallest = torch.finfo(torch.float32).tiny
+    lengths = whole_states.norm(dim=-1).clamp(min=smallest)
+    differences = (shared_states - whole_states).norm(dim=-1) / lengths
+    return bool((differences <= PADDING_TOLERANCE[judge.dtype]).all())
 
 
-def _last_states(judge: LocalModel, item: Item, *, sharing: bool) -> Tensor:
-    """States of the last token of `TRIED`: [arm and layer, d_model]."""
+def _last_token_states(judge: LocalModel, item: Item, *, sharing: bool) -> Tensor:
+    """States of the last token of `CHECKED_ARMS`: [arm and layer, d_model]."""
     states: list[Tensor] = []
-    for _, inputs in arm_inputs(judge, item, TRIED, sharing=sharing):
-        with recorded_states(judge.blocks, lambda out: out[:, -1].clone(), judge.stream) as kept:
+    for _, inputs in arm_inputs(judge, item, CHECKED_ARMS, sharing=sharing):
+        with recorded_states(judge.blocks, _last_token, judge.stream) as block_states:
             model_output(judge, **inputs, keep=1)
-        states += [state.float().to(judge.device) for state in kept]
+        states += [state.float().to(judge.device) for state in block_states]
     return torch.cat(states)
 
 
-def _check_attention(judge: LocalModel, item: Item, plain: Floats) -> None:
+def _check_attention(judge: LocalModel, item: Item, plain_differences: Floats) -> None:
     """NoPatterns unless patterns come from the model's attention, and values mixed by them are its
     output.
     """
-    seen = set[int]()
+    tapped_layers: set[int] = set()
 
-    def same(layer: int, patterns: Tensor) -> Tensor:
-        seen.add(layer)
+    def unchanged_patterns(layer: int, patterns: Tensor) -> Tensor:
+        tapped_layers.add(layer)
         return patterns
 
     try:
-        with tapped(same, queries=item.longest):
-            found, _ = _plain(judge, item)
+        with tapped(unchanged_patterns, queries=item.longest):
+            differences, _ = _plain_answers(judge, item)
     except MODEL_FAILURES as error:
-        raise _unregistered(judge, f"{type(error).__name__}: {error}") from error
-    if not seen & set(judge.numbers):
-        raise _unregistered(judge, "it never calls one that is registered")
-    if not (off := _off(found, plain)) <= 10 * AGREE[judge.dtype]:
-        raise _unregistered(judge, f"with patterns put back its logits are off by {off:.2g}")
+        raise _unreadable_attention(judge, f"{type(error).__name__}: {error}") from error
+    if not tapped_layers & set(judge.numbers):
+        raise _unreadable_attention(judge, "it never calls one that is registered")
+    largest = _largest_difference(differences, plain_differences)
+    if not largest <= 10 * LOGIT_TOLERANCE[judge.dtype]:
+        raise _unreadable_attention(
+            judge, f"with patterns put back its logits are off by {largest:.2g}"
+        )
 
 
-def _unregistered(judge: LocalModel, why: str) -> NoPatterns:
+def _unreadable_attention(judge: LocalModel, reason: str) -> NoPatterns:
+    first_line = reason.strip().partition("\n")[0]
     return NoPatterns(
-        f"the attention of {judge.name} ({type(judge.model).__name__}) cannot be read by a registered function: "
-        f"{why.strip().partition(chr(10))[0][:160]}. It works with {WORKS}; --parts lens works without"
+        f"the attention of {judge.name} ({type(judge.model).__name__}) cannot be read by a "
+        f"registered function: {first_line[:160]}. It works with {KNOWN_FAMILIES}; --parts lens "
+        "works without"
     )
 
 
@@ -516,26 +569,28 @@ def _check_windows(judge: LocalModel, longest: int) -> None:
     cover all of them.
     """
     config = judge.model.config.get_text_config()
-    windows = [
-        w
-        for name in WINDOWS
-        if isinstance(w := getattr(config, name, None), int) and 0 < w < longest
-    ]
+    settings = [getattr(config, name, None) for name in WINDOWS]
+    windows = [window for window in settings if isinstance(window, int) and 0 < window < longest]
     if windows:
         raise NoPatterns(
-            f"{judge.name} has layers with a sliding window of {min(windows)} tokens, and prompts up to {longest}: "
-            "patterns over a window are not comparable. Take shorter dilemmas; --parts lens works without"
+            f"{judge.name} has layers with a sliding window of {min(windows)} tokens, and prompts "
+            f"up to {longest}: patterns over a window are not comparable. Take shorter dilemmas; "
+            "--parts lens works without"
         )
 
 
 def memory(judge: LocalModel, longest: int) -> tuple[int, int]:
     """Bytes of the weights, and roughly those of the longest prompt."""
     config = judge.model.config.get_text_config()
-    width = 3 * int(getattr(config, "intermediate_size", 4 * judge.d_model)) + 8 * judge.d_model
-    cache = 4 * len(judge.blocks) * judge.d_model * 2
-    logits = 4 * len(judge.numbers) * int(config.vocab_size)
-    weights = sum(p.numel() * p.element_size() for p in judge.model.parameters())
-    return weights, judge.dtype.itemsize * longest * (width + cache) + logits
+    intermediate_size = int(getattr(config, "intermediate_size", 4 * judge.d_model))
+    forward_numbers = 3 * intermediate_size + 8 * judge.d_model
+    cache_numbers = 4 * len(judge.blocks) * judge.d_model * 2
+    logit_bytes = 4 * len(judge.numbers) * int(config.vocab_size)
+    prompt_bytes = judge.dtype.itemsize * longest * (forward_numbers + cache_numbers)
+    weight_bytes = sum(
+        weights.numel() * weights.element_size() for weights in judge.model.parameters()
+    )
+    return weight_bytes, prompt_bytes + logit_bytes
 
 
 def tokens_a_second(judge: LocalModel, prompt: Sequence[int]) -> float:
@@ -550,9 +605,9 @@ def tokens_a_second(judge: LocalModel, prompt: Sequence[int]) -> float:
 
 MEAN = "mean"
 """Name of the donor that is the mean over other dilemmas."""
-ROWS = 4
+VARIANTS_AT_ONCE = 4
 """Number of variants of one dilemma that are read together."""
-DRAWS = 5
+RANDOM_BLOCK_SETS = 5
 """Number of random sets of blocks, and half the number of random heads."""
 
 
@@ -587,7 +642,9 @@ class Patching:
         the end.
         """
         head, tail = item.ends(self.into, donor)
-        return head, min(tail, self.tail) if donor == self.donor else tail
+        if donor == self.donor:
+            tail = min(tail, self.tail)
+        return head, tail
 
 
 def patching(
@@ -607,73 +664,76 @@ def patching(
     """
     donor = "direct" if into == "introspective" else "introspective"
     tail = min(item.ends(into, donor)[1] for item in items)
-    rng, others = (
-        np.random.default_rng(0),
-        [block for block in range(layers) if block not in set(blocks)],
-    )
-    every = dict.fromkeys(blocks, ())
-    named = f"{donor} pattern"
-    made = [
+    donor_pattern = f"{donor} pattern"
+    block_list = _listed(blocks)
+    given_blocks = dict.fromkeys(blocks, ())
+    all_blocks = dict.fromkeys(range(layers), ())
+
+    variants = [
         Variant("unpatched", "unpatched"),
-        Variant(f"{named}, blocks {_listed(blocks)}", f"{named}, given blocks", donor, every),
+        Variant(
+            f"{donor_pattern}, blocks {block_list}",
+            f"{donor_pattern}, given blocks",
+            donor,
+            given_blocks,
+        ),
     ]
     if len(blocks) > 1:
-        made += [
-            Variant(f"{named}, block {block}", f"{named}, one block", donor, {block: ()})
-            for block in blocks
-        ]
-    made += [
+        for block in blocks:
+            name = f"{donor_pattern}, block {block}"
+            variants.append(Variant(name, f"{donor_pattern}, one block", donor, {block: ()}))
+    all_blocks_name = f"{donor_pattern}, all blocks"
+    variants.append(Variant(all_blocks_name, all_blocks_name, donor, all_blocks))
+    variants.append(
         Variant(
-            f"{donor} pattern, all blocks",
-            f"{named}, all blocks",
-            donor,
-            dict.fromkeys(range(layers), ()),
+            f"mean {donor_pattern}, blocks {block_list}",
+            f"mean {donor_pattern}, given blocks",
+            MEAN,
+            given_blocks,
         )
-    ]
-    made += [
-        Variant(
-            f"mean {named}, blocks {_listed(blocks)}", f"mean {named}, given blocks", MEAN, every
-        )
-    ]
-    for arm, word in (
-        ("control", "pattern of the irrelevant text"),
-        ("other", "pattern of the prompt about another"),
-    ):
-        made.append(
-            Variant(
-                f"{word}, blocks {_listed(blocks)}", f"control: {word}, given blocks", arm, every
-            )
-        )
-    for _ in range(DRAWS if len(others) >= len(blocks) else 0):
-        drawn = sorted(int(block) for block in rng.choice(others, len(blocks), replace=False))
-        made.append(
-            Variant(
-                f"{named}, random blocks {_listed(drawn)}",
-                "control: random blocks",
-                donor,
-                dict.fromkeys(drawn, ()),
-            )
-        )
-    places = [(block, head) for block in others for head in range(heads)]
-    for place in (
-        rng.choice(len(places), min(2 * DRAWS, len(places)), replace=False) if places else ()
-    ):
-        block, head = places[int(place)]
-        made.append(
-            Variant(
-                f"{named}, random head {block}.{head}",
-                "control: random heads",
-                donor,
-                {block: (head,)},
-            )
-        )
-    made += [
-        Variant(f"{named}, head {b}.{h}", f"{named}, one head", donor, {b: (h,)})
-        for b in blocks
-        for h in range(heads)
-    ]
-    unique = tuple({variant.name: variant for variant in made}.values())
-    return Patching(into, donor, tuple(blocks), tail if whole_tail else 1, tail, unique)
+    )
+    control_names = {
+        "control": "pattern of the irrelevant text",
+        "other": "pattern of the prompt about another",
+    }
+    for arm, control_name in control_names.items():
+        name = f"{control_name}, blocks {block_list}"
+        group = f"control: {control_name}, given blocks"
+        variants.append(Variant(name, group, arm, given_blocks))
+    variants += _random_variants(donor, blocks, layers=layers, heads=heads)
+    for block in blocks:
+        for head in range(heads):
+            name = f"{donor_pattern}, head {block}.{head}"
+            variants.append(Variant(name, f"{donor_pattern}, one head", donor, {block: (head,)}))
+
+    variant_by_name = {variant.name: variant for variant in variants}
+    queries = tail if whole_tail else 1
+    return Patching(into, donor, tuple(blocks), queries, tail, tuple(variant_by_name.values()))
+
+
+def _random_variants(
+    donor: str, blocks: Sequence[int], *, layers: int, heads: int
+) -> list[Variant]:
+    """Controls: the donor's patterns at as many random other blocks, and at random heads of them."""
+    rng = np.random.default_rng(0)
+    other_blocks = [block for block in range(layers) if block not in set(blocks)]
+    variants: list[Variant] = []
+    if len(other_blocks) >= len(blocks):
+        for _ in range(RANDOM_BLOCK_SETS):
+            drawn_blocks = rng.choice(other_blocks, len(blocks), replace=False)
+            random_blocks = sorted(int(block) for block in drawn_blocks)
+            name = f"{donor} pattern, random blocks {_listed(random_blocks)}"
+            blocks_patched = dict.fromkeys(random_blocks, ())
+            variants.append(Variant(name, "control: random blocks", donor, blocks_patched))
+
+    other_heads = [(block, head) for block in other_blocks for head in range(heads)]
+    if other_heads:
+        head_count = min(2 * RANDOM_BLOCK_SETS, len(other_heads))
+        for drawn_place in rng.choice(len(other_heads), head_count, replace=False):
+            block, head = other_heads[int(drawn_place)]
+            name = f"{donor} pattern, random head {block}.{head}"
+            variants.append(Variant(name, "control: random heads", donor, {block: (head,)}))
+    return variants
 
 
 def _listed(blocks: Sequence[int]) -> str:
@@ -689,9 +749,8 @@ def patched_in_context(
 ) -> tuple[Floats, Floats]:
     """Call `patched` in a context of its own, which a copy of the model on another machine needs."""
     with torch.inference_mode(), registered(judge.model):
-        return patched(
-            judge, item, patch, variants, None if mean is None else torch.from_numpy(mean)
-        )
+        mean_profile = None if mean is None else torch.from_numpy(mean)
+        return patched(judge, item, patch, variants, mean_profile)
 
 
 def patched(
@@ -706,83 +765,96 @@ def patched(
 
     `mean`: the profile that `MEAN` stands for. The call runs inside `reading.registered`.
     """
-    wanted: dict[str, set[int]] = {patch.donor: set(patch.blocks)} if mean is None else {}
+    blocks_by_donor: dict[str, set[int]] = {}
+    if mean is None:
+        blocks_by_donor[patch.donor] = set(patch.blocks)
     for variant in variants:
         if variant.donor not in ("", MEAN):
-            wanted.setdefault(variant.donor, set()).update(variant.heads)
-    held: dict[str, dict[int, Tensor]] = {}
-    found: list[float] = []
-    order = (*(arm for arm in wanted if arm != patch.into), patch.into)
-    for arm, inputs in arm_inputs(judge, item, order, last={patch.into: patch.queries}):
+            blocks_by_donor.setdefault(variant.donor, set()).update(variant.heads)
+
+    donor_patterns: dict[str, dict[int, Tensor]] = {}
+    logit_differences: list[float] = []
+    donor_arms = [arm for arm in blocks_by_donor if arm != patch.into]
+    all_inputs = arm_inputs(
+        judge, item, (*donor_arms, patch.into), omitted_tokens={patch.into: patch.queries}
+    )
+    for arm, inputs in all_inputs:
         if arm != patch.into:
-            held[arm] = {}
-            with tapped(_holding(held[arm], wanted[arm]), queries=patch.queries):
+            donor_patterns[arm] = {}
+            tap = _keeping_tap(donor_patterns[arm], blocks_by_donor[arm])
+            with tapped(tap, queries=patch.queries):
                 model_output(judge, **inputs, keep=1)
             continue
+
+        recipient = item.prompts[arm]
         cache = model_output(judge, **inputs, keep=1).past_key_values
-        last = torch.tensor([item.prompts[arm].prefix[-patch.queries :]], device=judge.device)
-        for rows in _cut(variants):
-            own = deepcopy(cache)
-            own.batch_repeat_interleave(len(rows))
-            with tapped(_putting(item, patch, rows, held, mean), queries=patch.queries):
-                said = ended(
-                    judge, input_ids=last.expand(len(rows), -1), past_key_values=own, use_cache=True
+        last_ids = torch.tensor([recipient.prefix[-patch.queries :]], device=judge.device)
+        for start in range(0, len(variants), VARIANTS_AT_ONCE):
+            batch = variants[start : start + VARIANTS_AT_ONCE]
+            batch_cache = deepcopy(cache)
+            batch_cache.batch_repeat_interleave(len(batch))
+            tap = _patching_tap(item, patch, batch, donor_patterns, mean)
+            with tapped(tap, queries=patch.queries):
+                logits, last_states = logits_and_last_state(
+                    judge,
+                    input_ids=last_ids.expand(len(batch), -1),
+                    past_key_values=batch_cache,
+                    use_cache=True,
                 )
-            found += answer_difference(judge, *said, item.prompts[arm]).tolist()
-    profiles = (
-        [
-            profile(held[patch.donor][block].cpu(), *patch.ends(item, patch.donor))
-            for block in patch.blocks
+            batch_differences = answer_difference(judge, logits, last_states, recipient)
+            logit_differences += batch_differences.tolist()
+
+    profiles = np.empty(0, np.float32)
+    if donor_patterns:
+        ends = patch.ends(item, patch.donor)
+        block_profiles = [
+            profile(donor_patterns[patch.donor][block].cpu(), *ends) for block in patch.blocks
         ]
-        if held
-        else []
-    )
-    return np.array(found, dtype=np.float32), torch.stack(
-        profiles
-    ).numpy() if profiles else np.empty(0, np.float32)
+        if block_profiles:
+            profiles = torch.stack(block_profiles).numpy()
+    return np.array(logit_differences, dtype=np.float32), profiles
 
 
-def _cut(variants: Sequence[Variant]) -> Iterator[Sequence[Variant]]:
-    for start in range(0, len(variants), ROWS):
-        yield variants[start : start + ROWS]
+def _keeping_tap(pattern_by_layer: dict[int, Tensor], blocks: set[int]) -> Tap:
+    """Tap that keeps the patterns [head, query, key] of `blocks`."""
 
-
-def _holding(into: dict[int, Tensor], blocks: set[int]) -> Tap:
     def tap(layer: int, patterns: Tensor) -> None:
         if layer in blocks:
-            into[layer] = patterns[0]  # [head, query, key]
+            pattern_by_layer[layer] = patterns[0]
 
     return tap
 
 
-def _putting(
+def _patching_tap(
     item: Item,
-    given: Patching,
-    rows: Sequence[Variant],
-    held: Mapping[str, Mapping[int, Tensor]],
+    patch: Patching,
+    variants: Sequence[Variant],
+    donor_patterns: Mapping[str, Mapping[int, Tensor]],
     mean: Tensor | None,
 ) -> Tap:
-    """Put the donors' patterns into the rows that ask for them at a layer."""
+    """Tap that puts the donors' patterns into the rows that ask for them at a layer."""
+
+    def donated_pattern(variant: Variant, layer: int, recipient_pattern: Tensor) -> Tensor:
+        if variant.donor == MEAN:
+            assert mean is not None
+            places = mean[patch.blocks.index(layer)].to(recipient_pattern.device)
+            return spread(places, recipient_pattern, *patch.ends(item, patch.donor))
+        if variant.donor == patch.into:  # a run's own pattern, unchanged
+            return recipient_pattern
+        donor_pattern = donor_patterns[variant.donor][layer].to(recipient_pattern.device)
+        return aligned(donor_pattern, recipient_pattern, *patch.ends(item, variant.donor))
 
     def tap(layer: int, patterns: Tensor) -> Tensor | None:
-        if not any(layer in variant.heads for variant in rows):
+        if not any(layer in variant.heads for variant in variants):
             return None
-        out = patterns.clone()
-        for row, variant in enumerate(rows):
+        patched_patterns = patterns.clone()
+        for row, variant in enumerate(variants):
             if layer not in variant.heads:
                 continue
-            if variant.donor == MEAN:
-                assert mean is not None
-                at = mean[given.blocks.index(layer)].to(patterns.device)
-                new = spread(at, patterns[row], *given.ends(item, given.donor))
-            elif variant.donor == given.into:  # a run's own pattern, unchanged
-                new = patterns[row]
-            else:
-                donor = held[variant.donor][layer].to(patterns.device)
-                new = aligned(donor, patterns[row], *given.ends(item, variant.donor))
-            chosen = list(variant.heads[layer]) or slice(None)
-            out[row, chosen] = new[chosen]
-        return out
+            new_pattern = donated_pattern(variant, layer, patterns[row])
+            heads = list(variant.heads[layer]) or slice(None)
+            patched_patterns[row, heads] = new_pattern[heads]
+        return patched_patterns
 
     return tap
 
@@ -794,24 +866,28 @@ def aligned(donor: Tensor, recipient: Tensor, head: int, tail: int) -> Tensor:
     head, tail: numbers of keys that both begin and end with. Without recipient keys between, the
     rest is rescaled to 1.
     """
-    length = recipient.shape[-1]
-    ends = (donor[..., :head], donor[..., donor.shape[-1] - tail :])
-    between = donor[..., head : donor.shape[-1] - tail].sum(dim=-1, keepdim=True)
-    return _joined(ends, between, recipient[..., head : length - tail])
+    donor_tail = donor.shape[-1] - tail
+    donor_ends = (donor[..., :head], donor[..., donor_tail:])
+    donor_between = donor[..., head:donor_tail].sum(dim=-1, keepdim=True)
+    recipient_between = recipient[..., head : recipient.shape[-1] - tail]
+    return _joined_parts(donor_ends, donor_between, recipient_between)
 
 
-def _joined(ends: tuple[Tensor, Tensor], between: Tensor, mine: Tensor) -> Tensor:
-    """Weights of the ends, and `between` over the recipient's keys between in the proportions of
-    `mine`.
+def _joined_parts(
+    ends: tuple[Tensor, Tensor], between_weight: Tensor, recipient_between: Tensor
+) -> Tensor:
+    """Weights of the ends, and `between_weight` over the recipient's keys between in the
+    proportions of `recipient_between`.
     """
-    if not mine.shape[-1]:
-        whole = torch.cat(ends, dim=-1)
-        return whole / whole.sum(dim=-1, keepdim=True)
-    total = mine.sum(dim=-1, keepdim=True)
-    share = torch.where(
-        total > 0, mine / total.clamp(min=torch.finfo(mine.dtype).tiny), 1 / mine.shape[-1]
-    )
-    return torch.cat([ends[0], between * share, ends[1]], dim=-1)
+    key_count = recipient_between.shape[-1]
+    if not key_count:
+        both_ends = torch.cat(ends, dim=-1)
+        return both_ends / both_ends.sum(dim=-1, keepdim=True)
+    total = recipient_between.sum(dim=-1, keepdim=True)
+    smallest = torch.finfo(recipient_between.dtype).tiny
+    proportions = recipient_between / total.clamp(min=smallest)
+    shares = torch.where(total > 0, proportions, 1 / key_count)
+    return torch.cat([ends[0], between_weight * shares, ends[1]], dim=-1)
 
 
 def profile(pattern: Tensor, head: int, tail: int) -> Tensor:
@@ -820,17 +896,19 @@ def profile(pattern: Tensor, head: int, tail: int) -> Tensor:
     The places are the first token, the rest of the shared beginning, the tokens between, and each
     token of the end.
     """
-    between = pattern[..., head : pattern.shape[-1] - tail].sum(dim=-1, keepdim=True)
-    rest = pattern[..., 1:head].sum(dim=-1, keepdim=True)
-    return torch.cat(
-        [pattern[..., :1], rest, between, pattern[..., pattern.shape[-1] - tail :]], dim=-1
-    )
+    tail_start = pattern.shape[-1] - tail
+    first_token = pattern[..., :1]
+    later_beginning = pattern[..., 1:head].sum(dim=-1, keepdim=True)
+    between = pattern[..., head:tail_start].sum(dim=-1, keepdim=True)
+    return torch.cat([first_token, later_beginning, between, pattern[..., tail_start:]], dim=-1)
 
 
 def spread(places: Tensor, recipient: Tensor, head: int, tail: int) -> Tensor:
     """A profile [head, query, 3 + tail] as a pattern over the recipient's keys: even over the rest
     of the beginning.
     """
-    rest = (places[..., 1:2] / max(head - 1, 1)).expand(*places.shape[:-1], head - 1)
-    ends = (torch.cat([places[..., :1], rest], dim=-1), places[..., 3:])
-    return _joined(ends, places[..., 2:3], recipient[..., head : recipient.shape[-1] - tail])
+    even_weight = places[..., 1:2] / max(head - 1, 1)
+    later_beginning = even_weight.expand(*places.shape[:-1], head - 1)
+    ends = (torch.cat([places[..., :1], later_beginning], dim=-1), places[..., 3:])
+    recipient_between = recipient[..., head : recipient.shape[-1] - tail]
+    return _joined_parts(ends, places[..., 2:3], recipient_between)

@@ -219,7 +219,7 @@ def test_the_attention_of_each_part_of_a_model_is_put_back() -> None:
         model = AutoModelForCausalLM.from_config(config, attn_implementation=attentions)
         parts = (model.config, model.config.text_config, model.config.vision_config)
         with pytest.raises(RuntimeError, match="within"), registered(model):
-            assert model.config.text_config._attn_implementation == reading.NAME
+            assert model.config.text_config._attn_implementation == reading.PATTERNS_ATTENTION
             raise RuntimeError("an error within the context")
         assert [part._attn_implementation for part in parts] == list(attentions.values())
 
