@@ -176,9 +176,9 @@ def test_the_default_embedder_by_its_short_name_is_the_same_weights_and_the_same
     "model", ["BAAI/bge-small-en-v1.5", "sentence-transformers/all-mpnet-base-v2"]
 )
 def test_a_name_that_is_no_folder_is_the_hubs(model: str) -> None:
-    from selfprobe.embed import _place
+    from selfprobe.embed import _weights_source
 
-    assert _place(model) == model
+    assert _weights_source(model) == model
 
 
 def test_a_local_folder_is_an_embedder_too() -> None:

@@ -26,7 +26,7 @@ class Embedder:
 @pytest.fixture(autouse=True)
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SELFPROBE_CACHE", str(tmp_path / "cache"))
-    embed._unused_cache.cache_clear()
+    embed._warn_unused_cache.cache_clear()
     return tmp_path / "cache" / CACHE_FILE
 
 
@@ -82,7 +82,7 @@ def test_a_cache_folder_that_cannot_be_made_is_a_line(
 
 
 def test_the_older_half_goes_where_they_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embed, "MOST_BYTES", 16 * 10)  # bytes: ten vectors
+    monkeypatch.setattr(embed, "MOST_CACHED_BYTES", 16 * 10)  # bytes: ten vectors
     compute = Embedder()
     for number in range(11):
         remembered([f"{number} text"], "e", compute)

@@ -189,7 +189,7 @@ def test_offline_by_choice_the_hub_is_not_asked_and_the_wheel_is_taken(
 def test_a_hub_that_does_not_answer_is_given_up_after_one_question(
     cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(weights, "PATIENCE", 0.2)
+    monkeypatch.setattr(weights, "HUB_TIMEOUT_SECONDS", 0.2)
     make_wheel(tmp_path / "links")
     said: list[str] = []
     with socket.create_server(("127.0.0.1", 0)) as silent:

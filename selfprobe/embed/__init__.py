@@ -1,9 +1,9 @@
 """Sentence embeddings behind one function.
 
-    vectors = await embed(["A reply.", "Another."])                        # all-MiniLM-L6-v2, here, without torch
-    vectors = await embed(texts, model="openai/text-embedding-3-small")    # the paper's; respects OPENAI_BASE_URL
-    vectors = await embed(texts, model="BAAI/bge-small-en-v1.5")           # any sentence-transformers model
-    vectors = await embed(texts, model="models/my-embedder")               # … or its folder
+    await embed(["A reply.", "Another."])                      # all-MiniLM-L6-v2, without torch
+    await embed(texts, model="openai/text-embedding-3-small")  # the paper's; at OPENAI_BASE_URL
+    await embed(texts, model="BAAI/bge-small-en-v1.5")         # any sentence-transformers model
+    await embed(texts, model="models/my-embedder")             # … or its folder
 
 Paper 003, Table 1 and E.3 Task 2.3: OpenAI's small embedding model. Here: all-MiniLM-L6-v2 unless
 asked otherwise, as it needs no key. It reads the first 256 word pieces of a text, about 200 words;
@@ -40,16 +40,17 @@ DEFAULT_EMBEDDER = "sentence-transformers/all-MiniLM-L6-v2"
 SHORT_NAMES = {DEFAULT_EMBEDDER.rpartition("/")[2]: DEFAULT_EMBEDDER}
 """Name for `selfprobe fetch-model`, too: the same weights, under one name in every log."""
 OPENAI = "openai/"
-OTHERS = (
-    f"or pass another embedder (-T embedder=… to inspect, --embedder … to selfprobe): {OPENAI}text-embedding-3-small, "
-    "or the folder of a sentence-transformers one"
+OTHER_EMBEDDERS = (
+    "or pass another embedder (-T embedder=… to inspect, --embedder … to selfprobe): "
+    f"{OPENAI}text-embedding-3-small, or the folder of a sentence-transformers one"
 )
 
-UNASKED = 500
+MOST_UNASKED_TEXTS = 500
 """Number of texts that a page embeds unasked: about half a minute on one core, and kept for the
 next time.
 """
-_AT_ONCE = 256  # texts a request; OpenAI takes at most 2,048 texts and 300,000 tokens
+TEXTS_A_REQUEST = 256
+"""OpenAI takes at most 2,048 texts and 300,000 tokens."""
 _lock = threading.Lock()
 
 Vectors = npt.NDArray[np.float64]
@@ -72,8 +73,9 @@ async def embed(texts: Sequence[str], *, model: str = DEFAULT_EMBEDDER) -> Vecto
         PrerequisiteError: The model cannot be loaded; with what to install or to pass.
     """
     model = SHORT_NAMES.get(model, model)
-    if blank := [i for i, text in enumerate(texts) if not text.strip()]:
-        raise ValueError(f"a blank text has no embedding: texts {blank} of {len(texts)}")
+    blank_numbers = [number for number, text in enumerate(texts) if not text.strip()]
+    if blank_numbers:
+        raise ValueError(f"a blank text has no embedding: texts {blank_numbers} of {len(texts)}")
     return await anyio.to_thread.run_sync(_placed, texts, model)
 
 
@@ -82,42 +84,48 @@ def embed_unasked(texts: Sequence[str]) -> Vectors:
     take no minutes.
 
     Raises:
-        PrerequisiteError: Its weights are not on this machine, or there are more than `UNASKED`
-            different texts.
+        PrerequisiteError: Its weights are not on this machine, or there are more than
+            `MOST_UNASKED_TEXTS` different texts.
     """
-    if why := unfetched(DEFAULT_EMBEDDER):
-        raise PrerequisiteError(why)
-    if (count := len(set(texts))) > UNASKED:
-        raise PrerequisiteError(f"{count:,} texts take minutes to embed; up to {UNASKED} are")
+    fetch_note = unfetched(DEFAULT_EMBEDDER)
+    if fetch_note:
+        raise PrerequisiteError(fetch_note)
+    text_count = len(set(texts))
+    if text_count > MOST_UNASKED_TEXTS:
+        raise PrerequisiteError(
+            f"{text_count:,} texts take minutes to embed; up to {MOST_UNASKED_TEXTS} are"
+        )
     return _placed(texts, DEFAULT_EMBEDDER)
 
 
 def _placed(texts: Sequence[str], model: str) -> Vectors:
     """The vector of each text; equal texts are embedded once."""
-    place = {text: i for i, text in enumerate(dict.fromkeys(texts))}
-    return (
-        _vectors(list(place), model)[[place[text] for text in texts]] if place else np.empty((0, 0))
-    )
+    if not texts:
+        return np.empty((0, 0))
+    row_by_text = {text: row for row, text in enumerate(dict.fromkeys(texts))}
+    vectors = _vectors(list(row_by_text), model)
+    return vectors[[row_by_text[text] for text in texts]]
 
 
 def _vectors(texts: list[str], model: str) -> Vectors:
     """Unit vectors; the default's come from the cache if they are in it. The weights of other
     embedders are unknown.
     """
-    how = (
-        _by_openai
-        if model.startswith(OPENAI)
-        else _by_minilm
-        if model == DEFAULT_EMBEDDER
-        else _by_transformer
-    )
+    if model.startswith(OPENAI):
+        embed_texts = _by_openai
+    elif model == DEFAULT_EMBEDDER:
+        embed_texts = _by_minilm
+    else:
+        embed_texts = _by_transformer
 
-    def compute(some: list[str]) -> Vectors:
-        return unit_vectors(how(some, model), count=len(some), model=model)
+    def compute(missing_texts: list[str]) -> Vectors:
+        rows = embed_texts(missing_texts, model)
+        return unit_vectors(rows, count=len(missing_texts), model=model)
 
     if model != DEFAULT_EMBEDDER:
         return compute(texts)
-    return remembered(texts, f"{' '.join(weights.MINILM.files.values())} {MINILM_TOKENS}", compute)
+    identity = f"{' '.join(weights.MINILM.files.values())} {MINILM_TOKENS}"
+    return remembered(texts, identity, compute)
 
 
 def require(model: str) -> str:
@@ -148,7 +156,10 @@ def unfetched(model: str) -> str:
     if SHORT_NAMES.get(model, model) != DEFAULT_EMBEDDER or weights.at_hand(weights.MINILM):
         return ""
     name = weights.MINILM.name
-    return f"the default embedder is not on this machine: selfprobe fetch-model {name} gets it (91 MB, once)"
+    return (
+        f"the default embedder is not on this machine: selfprobe fetch-model {name} gets it "
+        "(91 MB, once)"
+    )
 
 
 def unit_vectors(rows: Sequence[Sequence[float]], *, count: int, model: str) -> Vectors:
@@ -158,21 +169,23 @@ def unit_vectors(rows: Sequence[Sequence[float]], *, count: int, model: str) -> 
         ValueError: Not `count` vectors of one dimension, or one that is not finite or has no
             direction.
     """
-    sizes = sorted({len(row) for row in rows})
-    if len(rows) != count or len(sizes) != 1 or sizes[0] == 0:
+    dimensions = sorted({len(row) for row in rows})
+    if len(rows) != count or len(dimensions) != 1 or dimensions[0] == 0:
+        dimension_list = " and ".join(str(dimension) for dimension in dimensions) or "none"
         raise ValueError(
-            f"embedder {model}: expected {count} vectors of one dimension, got {len(rows)} of dimension "
-            f"{' and '.join(map(str, sizes)) or 'none'}; {OTHERS}"
+            f"embedder {model}: expected {count} vectors of one dimension, got {len(rows)} of "
+            f"dimension {dimension_list}; {OTHER_EMBEDDERS}"
         )
     vectors = np.asarray(rows, dtype=float)
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    if bad := [
-        i for i, length in enumerate(lengths[:, 0]) if not (np.isfinite(length) and length > 0)
-    ]:
+    lengths = np.linalg.norm(vectors, axis=1)
+    is_usable = np.isfinite(lengths) & (lengths > 0)
+    if not is_usable.all():
+        bad_numbers = np.flatnonzero(~is_usable).tolist()
         raise ValueError(
-            f"embedder {model}: vectors {bad} of {count} are NaN, infinite or zero; {OTHERS}"
+            f"embedder {model}: vectors {bad_numbers} of {count} are NaN, infinite or zero; "
+            f"{OTHER_EMBEDDERS}"
         )
-    return np.asarray(vectors / lengths)
+    return np.asarray(vectors / lengths[:, None])
 
 
 def _by_minilm(texts: list[str], _: str) -> Sequence[Sequence[float]]:
@@ -191,7 +204,7 @@ def _fetched() -> Path:
     try:
         return weights.fetch(weights.MINILM).parent
     except PrerequisiteError as error:
-        raise PrerequisiteError(f"{error.message}\n{OTHERS}") from error
+        raise PrerequisiteError(f"{error.message}\n{OTHER_EMBEDDERS}") from error
 
 
 def _by_transformer(texts: list[str], model: str) -> Sequence[Sequence[float]]:
@@ -213,24 +226,26 @@ def _load(model: str) -> Any:
         from transformers.utils import logging
     except ImportError as error:
         raise PrerequisiteError(
-            f"embedder {model} needs sentence-transformers ({error}): pip install 'selfprobe[embeddings]', {OTHERS}"
+            f"embedder {model} needs sentence-transformers ({error}): "
+            f"pip install 'selfprobe[embeddings]', {OTHER_EMBEDDERS}"
         ) from error
-    place = _place(model)
-    bars = logging.is_progress_bar_enabled()
+    source = _weights_source(model)
+    shows_bars = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
     try:
-        return SentenceTransformer(place)
+        return SentenceTransformer(source)
     except (OSError, ValueError) as error:
         raise PrerequisiteError(
-            f"embedder {model} could not be loaded from {place}: {str(error).splitlines()[0]}; expected "
-            f"a sentence-transformers model: a folder or a name on the hub, cached or within reach, {OTHERS}"
+            f"embedder {model} could not be loaded from {source}: {str(error).splitlines()[0]}; "
+            "expected a sentence-transformers model: a folder or a name on the hub, cached or "
+            f"within reach, {OTHER_EMBEDDERS}"
         ) from error
     finally:
-        if bars:
+        if shows_bars:
             logging.enable_progress_bar()
 
 
-def _place(model: str) -> str:
+def _weights_source(model: str) -> str:
     """Place of the weights: a folder, or a name on the hub."""
     try:
         return locate(model)
@@ -242,7 +257,8 @@ def _client(model: str) -> Any:
     return _connected(model, os.environ.get("OPENAI_BASE_URL"), os.environ.get("OPENAI_API_KEY"))
 
 
-@functools.cache  # by what the client reads, and not the asynchronous one, which belongs to an event loop
+# Cached by what the client reads. The asynchronous client is not taken: it belongs to an event loop.
+@functools.cache
 def _connected(model: str, base_url: str | None, api_key: str | None) -> Any:
     from openai import OpenAI, OpenAIError
 
@@ -250,16 +266,18 @@ def _connected(model: str, base_url: str | None, api_key: str | None) -> Any:
         return OpenAI(base_url=base_url, api_key=api_key, max_retries=5)
     except OpenAIError as error:
         raise PrerequisiteError(
-            f"embedder {model} needs OPENAI_API_KEY (and OPENAI_BASE_URL for another server): {error}"
+            f"embedder {model} needs OPENAI_API_KEY (and OPENAI_BASE_URL for another server): "
+            f"{error}"
         ) from error
 
 
 def _by_openai(texts: list[str], model: str) -> Sequence[Sequence[float]]:
     rows: list[list[float]] = []
-    for start in range(0, len(texts), _AT_ONCE):
-        batch = texts[start : start + _AT_ONCE]
-        found = _client(model).embeddings.create(input=batch, model=model.removeprefix(OPENAI))
-        rows += [item.embedding for item in sorted(found.data, key=lambda item: item.index)]
+    for start in range(0, len(texts), TEXTS_A_REQUEST):
+        batch = texts[start : start + TEXTS_A_REQUEST]
+        response = _client(model).embeddings.create(input=batch, model=model.removeprefix(OPENAI))
+        ordered_items = sorted(response.data, key=lambda item: item.index)
+        rows += [item.embedding for item in ordered_items]
     return rows
 
 
@@ -269,12 +287,12 @@ def _by_openai(texts: list[str], model: str) -> Sequence[Sequence[float]]:
 # only their digests.
 
 CACHE_FILE = "vectors.sqlite"
-MOST_BYTES = 100_000_000
+MOST_CACHED_BYTES = 100_000_000
 """Bytes of vectors that are kept, 30,000 of the default embedder's; beyond it the older half goes.
 """
-PATIENCE = 5.0
+CACHE_LOCK_SECONDS = 5.0
 """Seconds for which another process is waited for."""
-_KEYS_AT_ONCE = 500  # keys in a query
+KEYS_A_QUERY = 500
 
 _CACHE_TABLE = "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, digest BLOB, vector BLOB)"
 
@@ -290,26 +308,28 @@ def remembered(
             they are used.
         compute: Function that makes the vectors of texts.
     """
-    keys = {
-        text: hashlib.blake2b(
-            f"{identity}\0{text}".encode(errors="surrogatepass"), digest_size=20
-        ).digest()
-        for text in texts
-    }
+    key_by_text = {text: _cache_key(identity, text) for text in texts}
     try:
-        known = _cached(list(keys.values()))
+        vector_by_key = _cached(list(key_by_text.values()))
     except (sqlite3.Error, OSError) as error:
-        _unused_cache(str(error))
+        _warn_unused_cache(str(error))
         return compute(list(texts))
-    missing = [text for text in texts if keys[text] not in known]
-    if missing:
-        new = {keys[text]: vector for text, vector in zip(missing, compute(missing), strict=True)}
-        known |= new
+
+    missing_texts = [text for text in texts if key_by_text[text] not in vector_by_key]
+    if missing_texts:
+        missing_keys = [key_by_text[text] for text in missing_texts]
+        new_vectors = dict(zip(missing_keys, compute(missing_texts), strict=True))
+        vector_by_key |= new_vectors
         try:
-            _keep(new)
+            _keep(new_vectors)
         except (sqlite3.Error, OSError) as error:
-            _unused_cache(str(error))
-    return np.stack([known[keys[text]] for text in texts])
+            _warn_unused_cache(str(error))
+    return np.stack([vector_by_key[key_by_text[text]] for text in texts])
+
+
+def _cache_key(identity: str, text: str) -> bytes:
+    content = f"{identity}\0{text}".encode(errors="surrogatepass")
+    return hashlib.blake2b(content, digest_size=20).digest()
 
 
 def _cache_path() -> Path:
@@ -319,37 +339,40 @@ def _cache_path() -> Path:
 def _cache_database() -> "closing[sqlite3.Connection]":
     file = _cache_path()
     file.parent.mkdir(parents=True, exist_ok=True)
-    return closing(sqlite3.connect(file, timeout=PATIENCE))
+    return closing(sqlite3.connect(file, timeout=CACHE_LOCK_SECONDS))
 
 
 def _cached(keys: Sequence[bytes]) -> dict[bytes, Vectors]:
     """The vectors that are there and whole."""
     if not _cache_path().exists():
         return {}
-    found = dict[bytes, Vectors]()
+    vector_by_key: dict[bytes, Vectors] = {}
     with _cache_database() as database:
         database.execute(_CACHE_TABLE)
-        for start in range(0, len(keys), _KEYS_AT_ONCE):
-            some = keys[start : start + _KEYS_AT_ONCE]
-            rows = f"SELECT key, digest, vector FROM vectors WHERE key IN ({','.join('?' * len(some))})"
-            found |= {
-                key: np.frombuffer(v)
-                for key, digest, v in database.execute(rows, some)
-                if _digest(key, v) == digest
-            }
-    return found
+        for start in range(0, len(keys), KEYS_A_QUERY):
+            query_keys = keys[start : start + KEYS_A_QUERY]
+            marks = ",".join("?" * len(query_keys))
+            query = f"SELECT key, digest, vector FROM vectors WHERE key IN ({marks})"
+            for key, digest, vector in database.execute(query, query_keys):
+                if _digest(key, vector) == digest:
+                    vector_by_key[key] = np.frombuffer(vector)
+    return vector_by_key
 
 
-def _keep(new: dict[bytes, Vectors]) -> None:
+def _keep(vector_by_key: dict[bytes, Vectors]) -> None:
     """Add rows, and take the older half away where they are too many."""
-    rows = ((key, _digest(key, vector.tobytes()), vector.tobytes()) for key, vector in new.items())
+    rows: list[tuple[bytes, bytes, bytes]] = []
+    for key, vector in vector_by_key.items():
+        content = vector.tobytes()
+        rows.append((key, _digest(key, content), content))
     with _cache_database() as database, database:
         database.execute(_CACHE_TABLE)
         database.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows)
-        [(count, size)] = database.execute("SELECT count(*), total(length(vector)) FROM vectors")
-        if size > MOST_BYTES:
+        totals = database.execute("SELECT count(*), total(length(vector)) FROM vectors")
+        [(row_count, byte_count)] = totals
+        if byte_count > MOST_CACHED_BYTES:
             oldest = "SELECT rowid FROM vectors ORDER BY rowid LIMIT ?"
-            database.execute(f"DELETE FROM vectors WHERE rowid IN ({oldest})", (count // 2,))
+            database.execute(f"DELETE FROM vectors WHERE rowid IN ({oldest})", (row_count // 2,))
 
 
 def _digest(key: bytes, vector: bytes) -> bytes:
@@ -357,9 +380,10 @@ def _digest(key: bytes, vector: bytes) -> bytes:
 
 
 @functools.cache  # once a process
-def _unused_cache(why: str) -> None:
+def _warn_unused_cache(reason: str) -> None:
     to_stderr(
-        f"The cache of vectors {_cache_path()} cannot be used ({why}); texts are embedded anew. It may be deleted."
+        f"The cache of vectors {_cache_path()} cannot be used ({reason}); texts are embedded anew. "
+        "It may be deleted."
     )
 
 
@@ -369,7 +393,10 @@ def _unused_cache(why: str) -> None:
 
 MINILM_TOKENS = 256
 """Tokens of a text that are read, as the model's authors set it; what follows is not."""
-HEADS, LAYERS, EPSILON = 12, 6, np.float32(1e-12)
+MINILM_HEADS = 12
+MINILM_LAYERS = 6
+MINILM_EPSILON = np.float32(1e-12)
+"""Added to variances by the layer norms."""
 
 Array = npt.NDArray[np.float32]
 
@@ -379,12 +406,14 @@ def minilm_vectors(texts: Sequence[str], folder: Path) -> Array:
     tokenizer.json).
     """
     tokenizer, tensors = _minilm_weights(folder)
-    ids = (
-        tokenizer.encode(text.encode(errors="replace").decode()).ids for text in texts
-    )  # half a character is "?"
+    text_ids: list[list[int]] = []
+    for text in texts:
+        whole_characters = text.encode(errors="replace").decode()  # half a character is "?"
+        text_ids.append(tokenizer.encode(whole_characters).ids)
     # A text a core, and one BLAS thread a text: its matrices are too small to be shared out.
     with threadpool_limits(1, "blas"), ThreadPoolExecutor(os.cpu_count()) as pool:
-        return np.stack(list(pool.map(lambda one: _minilm_vector(one, tensors), ids)))
+        vectors = pool.map(lambda ids: _minilm_vector(ids, tensors), text_ids)
+        return np.stack(list(vectors))
 
 
 @functools.cache
@@ -396,52 +425,60 @@ def _minilm_weights(folder: Path) -> tuple[Tokenizer, dict[str, Array]]:
 
 
 def _read_safetensors(path: Path) -> dict[str, Array]:
-    """The float32 tensors of a file (https://github.com/huggingface/safetensors#format), by name."""
+    """The float32 tensors of a safetensors file by name; its format is on
+    https://github.com/huggingface/safetensors#format.
+    """
     content = path.read_bytes()
-    start = 8 + int.from_bytes(content[:8], "little")
-    header = json.loads(content[8:start])
-    tensors = {name: told for name, told in header.items() if told.get("dtype") == "F32"}
-    places = {
-        name: slice(*(start + end for end in told["data_offsets"]))
-        for name, told in tensors.items()
-    }
-    return {
-        name: np.frombuffer(content[places[name]], "<f4").reshape(told["shape"])
-        for name, told in tensors.items()
-    }
+    data_start = 8 + int.from_bytes(content[:8], "little")
+    header = json.loads(content[8:data_start])
+    tensors: dict[str, Array] = {}
+    for name, entry in header.items():
+        if entry.get("dtype") != "F32":
+            continue
+        first_byte, end_byte = entry["data_offsets"]
+        data = content[data_start + first_byte : data_start + end_byte]
+        tensors[name] = np.frombuffer(data, "<f4").reshape(entry["shape"])
+    return tensors
 
 
-def _minilm_vector(ids: Sequence[int], tensors: dict[str, Array]) -> Array:  # token ids → [d]
+def _minilm_vector(ids: Sequence[int], tensors: dict[str, Array]) -> Array:
+    """Unit vector [d] of one text's token ids."""
 
     def linear(x: Array, name: str) -> Array:
         mapped: Array = x @ tensors[f"{name}.weight"].T + tensors[f"{name}.bias"]
         return mapped
 
-    def norm(x: Array, name: str) -> Array:
-        x = x - x.mean(axis=-1, keepdims=True)
-        scaled = x / np.sqrt((x * x).mean(axis=-1, keepdims=True) + EPSILON)
+    def layer_norm(x: Array, name: str) -> Array:
+        centred = x - x.mean(axis=-1, keepdims=True)
+        variance = (centred * centred).mean(axis=-1, keepdims=True)
+        scaled = centred / np.sqrt(variance + MINILM_EPSILON)
         shifted: Array = scaled * tensors[f"{name}.weight"] + tensors[f"{name}.bias"]
         return shifted
 
-    def heads(x: Array) -> Array:  # [token, d] → [head, token, d / heads]
-        return x.reshape(len(x), HEADS, -1).swapaxes(0, 1)
+    def by_head(x: Array) -> Array:  # [token, d] → [head, token, d / heads]
+        return x.reshape(len(x), MINILM_HEADS, -1).swapaxes(0, 1)
 
     x = tensors["embeddings.word_embeddings.weight"][list(ids)]  # [token, d]
     x = x + tensors["embeddings.position_embeddings.weight"][: len(ids)]
-    x = norm(x + tensors["embeddings.token_type_embeddings.weight"][0], "embeddings.LayerNorm")
-    for layer in (f"encoder.layer.{i}" for i in range(LAYERS)):
-        q, k, v = (
-            heads(linear(x, f"{layer}.attention.self.{part}")) for part in ("query", "key", "value")
+    x = x + tensors["embeddings.token_type_embeddings.weight"][0]
+    x = layer_norm(x, "embeddings.LayerNorm")
+    for number in range(MINILM_LAYERS):
+        layer = f"encoder.layer.{number}"
+        queries = by_head(linear(x, f"{layer}.attention.self.query"))
+        keys = by_head(linear(x, f"{layer}.attention.self.key"))
+        values = by_head(linear(x, f"{layer}.attention.self.value"))
+        scores = queries @ keys.swapaxes(1, 2)  # [head, token, token]
+        scores = scores / np.float32(np.sqrt(queries.shape[-1]))
+        exponentials = np.exp(scores - scores.max(axis=-1, keepdims=True))
+        attention = exponentials / exponentials.sum(axis=-1, keepdims=True)
+        mixed = (attention @ values).swapaxes(0, 1).reshape(x.shape)
+        attention_output = linear(mixed, f"{layer}.attention.output.dense")
+        x = layer_norm(x + attention_output, f"{layer}.attention.output.LayerNorm")
+
+        intermediate = linear(x, f"{layer}.intermediate.dense")
+        intermediate *= (erf(intermediate * np.float32(np.sqrt(0.5))) + 1) / 2  # GELU
+        x = layer_norm(
+            x + linear(intermediate, f"{layer}.output.dense"), f"{layer}.output.LayerNorm"
         )
-        said = q @ k.swapaxes(1, 2) / np.float32(np.sqrt(q.shape[-1]))  # [head, token, token]
-        said = np.exp(said - said.max(axis=-1, keepdims=True))
-        mixed = (said / said.sum(axis=-1, keepdims=True) @ v).swapaxes(0, 1).reshape(x.shape)
-        x = norm(
-            x + linear(mixed, f"{layer}.attention.output.dense"),
-            f"{layer}.attention.output.LayerNorm",
-        )
-        wide = linear(x, f"{layer}.intermediate.dense")
-        wide *= (erf(wide * np.float32(np.sqrt(0.5))) + 1) / 2  # GELU
-        x = norm(x + linear(wide, f"{layer}.output.dense"), f"{layer}.output.LayerNorm")
     mean = x.mean(axis=0)
     return np.asarray(mean / np.linalg.norm(mean))

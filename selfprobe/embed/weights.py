@@ -31,7 +31,7 @@ from selfprobe.errors import one_line
 from selfprobe.errors.inspect_private import PrerequisiteError
 from selfprobe.text.safe import echo
 
-PATIENCE = 5
+HUB_TIMEOUT_SECONDS = 5
 """Seconds for the hub's first answer: on a machine without network the package index is asked soon.
 """
 
@@ -271,7 +271,7 @@ def _from_hub(weights: Weights, work: Path, progress: Progress) -> None:
             continue
         url = hf_hub_url(hub, file, revision=weights.revision, endpoint=endpoint)
         try:
-            get_hf_file_metadata(url, timeout=PATIENCE, endpoint=endpoint)
+            get_hf_file_metadata(url, timeout=HUB_TIMEOUT_SECONDS, endpoint=endpoint)
             progress(f"download {url}")
             # `cache_dir`: what the library's cache has was looked at above, by its hash.
             hf_hub_download(

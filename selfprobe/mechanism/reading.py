@@ -378,7 +378,8 @@ def logits_and_last_state(judge: LocalModel, **inputs: Any) -> tuple[Tensor, Ten
 
 
 def answer_difference(judge: LocalModel, logits: Tensor, last: Tensor, prompt: Prompt) -> Tensor:
-    """Logit of A less that of B in the model's answer, from the results of `logits_and_last_state`: [row].
+    """Logit of A less that of B in the model's answer: [row]; from the results of
+    `logits_and_last_state`.
 
     The last state gives it in half precision: the model's own logits are rounded to 1/8 where they
     are 16 or more.

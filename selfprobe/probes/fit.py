@@ -313,7 +313,8 @@ class Supervision:
         """The labels; ValueError where this kind or orientation needs them and there are none."""
         if self.first_better is None:
             raise ValueError(
-                "this kind of probe, or its orientation, needs labels: give y, or orientation logit or none"
+                "this kind of probe, or its orientation, needs labels: "
+                "give y, or orientation logit or none"
             )
         return self.first_better
 
