@@ -111,6 +111,7 @@ def _vectors(texts: list[str], model: str) -> Vectors:
     """Unit vectors; the default's come from the cache if they are in it. The weights of other
     embedders are unknown.
     """
+    embed_texts: Callable[[list[str], str], Sequence[Sequence[float]]]
     if model.startswith(OPENAI):
         embed_texts = _by_openai
     elif model == DEFAULT_EMBEDDER:

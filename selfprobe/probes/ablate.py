@@ -3,7 +3,7 @@ appendix B).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import asdict
 from pathlib import Path
@@ -18,7 +18,7 @@ from torch import Tensor
 from selfprobe.data.pairs import Pair
 from selfprobe.embed.weights import Progress, to_stderr
 from selfprobe.probes.evaluate import first_text_answers, fitted_apart
-from selfprobe.probes.fit import KINDS, FitSettings, FloatArray, held_out, signed_f1
+from selfprobe.probes.fit import KINDS, BoolArray, FitSettings, FloatArray, held_out, signed_f1
 from selfprobe.probes.folder import probe_name, read_run, write_tables
 from selfprobe.probes.forward import (
     Reading,
@@ -40,7 +40,8 @@ def rejected(states: Tensor, direction: Tensor) -> Tensor:
     """x' = x − (x·p / p·p) p for states x [..., d_model] and the direction p [d_model]."""
     p = direction.to(states.device, torch.float32)
     x = states.float()
-    return (x - (x @ p / (p @ p))[..., None] * p).to(states.dtype)
+    projection = (x @ p / (p @ p))[..., None] * p
+    return (x - projection).to(states.dtype)
 
 
 @contextmanager
@@ -48,20 +49,23 @@ def ablated(judge: LocalModel, direction: FloatArray) -> Iterator[None]:
     """Context in which the last position's state loses `direction` [d_model] after every block and
     the final norm.
     """
-    p = torch.as_tensor(np.asarray(direction, dtype=np.float32))
-    if p.shape != (judge.d_model,) or not float(p.norm()):
+    direction_tensor = torch.as_tensor(np.asarray(direction, dtype=np.float32))
+    if direction_tensor.shape != (judge.d_model,) or not float(direction_tensor.norm()):
         raise ValueError(
-            f"expected a direction of {judge.d_model} numbers, not all 0, got shape {tuple(p.shape)}"
+            f"expected a direction of {judge.d_model} numbers, not all 0, "
+            f"got shape {tuple(direction_tensor.shape)}"
         )
 
-    def hook(_module: Any, _given: Any, output: Any) -> Any:
+    def hook(_module: Any, _inputs: Any, output: Any) -> Any:
         hidden = output[0] if isinstance(output, tuple) else output
-        hidden = torch.cat([hidden[:, :-1], rejected(hidden[:, -1:], p)], dim=1)
-        return (hidden, *output[1:]) if isinstance(output, tuple) else hidden
+        last_states = rejected(hidden[:, -1:], direction_tensor)
+        hidden = torch.cat([hidden[:, :-1], last_states], dim=1)
+        if isinstance(output, tuple):
+            return (hidden, *output[1:])
+        return hidden
 
-    handles = [
-        m.register_forward_hook(hook) for m in (*decoder_blocks(judge.model), _last_norm(judge))
-    ]
+    modules = (*decoder_blocks(judge.model), _last_norm(judge))
+    handles = [module.register_forward_hook(hook) for module in modules]
     try:
         yield
     finally:
@@ -92,61 +96,69 @@ def answers(
     for all directions where the model's cache can be shared, as only the last token's state is
     changed. A pair longer than the context is NaN.
     """
-    shown = [version for pair in pairs for version in (pair, pair.swapped)]
-    prompts = encode(judge.tokenizer, shown, judge.chat)
+    ordered_pairs: list[Pair] = []
+    for pair in pairs:
+        ordered_pairs += [pair, pair.swapped]
+    prompts = encode(judge.tokenizer, ordered_pairs, judge.chat)
     budget = batch_tokens or batch_budget(judge)
-    found = {name: np.full((len(prompts), 2), np.nan, dtype=np.float32) for name in directions}
-    order = sorted(range(len(prompts)), key=lambda i: prompts[i].length)
-    order = [i for i in order if prompts[i].length <= judge.context]
-    reading = _reading(judge, [prompts[i] for i in order], budget)
-    asking = _on_a_cache if reading.way == "shared_cache" else _whole
-    for count, batch in enumerate(cut_batches(prompts, order, budget, reading), start=1):
+    log_probs = {name: np.full((len(prompts), 2), np.nan, dtype=np.float32) for name in directions}
+    by_length = sorted(range(len(prompts)), key=lambda number: prompts[number].length)
+    fitting = [number for number in by_length if prompts[number].length <= judge.context]
+    reading = _reading(judge, [prompts[number] for number in fitting], budget)
+    ask = _asked_on_a_cache if reading.way == "shared_cache" else _asked_whole
+
+    batches = cut_batches(prompts, fitting, budget, reading)
+    for batch_number, batch in enumerate(batches, start=1):
         with torch.inference_mode():
-            asked = asking(judge, [prompts[i] for i in batch], directions)
-        for name, log_probs in asked.items():
-            found[name][batch] = log_probs.numpy()
-        if count % 20 == 0:
-            progress(f"{count} batches asked again under {len(directions)} ablations")
-    return {name: table.reshape(len(pairs), 2, 2) for name, table in found.items()}
+            batch_log_probs = ask(judge, [prompts[number] for number in batch], directions)
+        for name, answers_under in batch_log_probs.items():
+            log_probs[name][batch] = answers_under.numpy()
+        if batch_number % 20 == 0:
+            progress(f"{batch_number} batches asked again under {len(directions)} ablations")
+    return {name: table.reshape(len(pairs), 2, 2) for name, table in log_probs.items()}
 
 
 def _reading(judge: LocalModel, prompts: Sequence[Prompt], budget: int) -> Reading:
     """The shared cache if that is right for the model, else whole texts."""
     try:
         return choose_reading(judge, prompts, "shared_cache", batch_tokens=budget)
-    except (
-        ValueError
-    ):  # `choose` logged the reason; the next call raises where nothing can be read at all
+    except ValueError:
+        # `choose_reading` logged the reason; the next call raises where nothing can be read at all
         return choose_reading(judge, prompts, "two_forwards", batch_tokens=budget)
 
 
-def _on_a_cache(
-    judge: LocalModel, prompts: Sequence[Prompt], directions: Mapping[str, FloatArray | None]
-) -> dict[str, Tensor]:
-    first = plain_inputs([p.prefix[:-1] for p in prompts], judge.device)
-    cache = model_output(judge, **first, use_cache=True, keep=1).past_key_values
-    last = inputs_after(first, [len(p.prefix) - 1 for p in prompts])
-    last["input_ids"] = torch.tensor([[p.prefix[-1]] for p in prompts], device=judge.device)
-    found = {}
-    for name, direction in directions.items():
-        with ablated(judge, direction) if direction is not None else nullcontext():
-            logits = model_output(
-                judge, **last, past_key_values=deepcopy(cache), use_cache=True, keep=1
-            ).logits
-        found[name] = contrast_logprobs(logits[:, -1], prompts)
-    return found
+def _ablation(judge: LocalModel, direction: FloatArray | None) -> AbstractContextManager[None]:
+    return nullcontext() if direction is None else ablated(judge, direction)
 
 
-def _whole(
+def _asked_on_a_cache(
     judge: LocalModel, prompts: Sequence[Prompt], directions: Mapping[str, FloatArray | None]
 ) -> dict[str, Tensor]:
-    given, found = plain_inputs([p.prefix for p in prompts], judge.device), {}
+    earlier_inputs = plain_inputs([prompt.prefix[:-1] for prompt in prompts], judge.device)
+    cache = model_output(judge, **earlier_inputs, use_cache=True, keep=1).past_key_values
+    last_inputs = inputs_after(earlier_inputs, [len(prompt.prefix) - 1 for prompt in prompts])
+    last_tokens = [[prompt.prefix[-1]] for prompt in prompts]
+    last_inputs["input_ids"] = torch.tensor(last_tokens, device=judge.device)
+    log_probs: dict[str, Tensor] = {}
     for name, direction in directions.items():
-        with ablated(judge, direction) if direction is not None else nullcontext():
-            found[name] = contrast_logprobs(
-                model_output(judge, **given, use_cache=False, keep=1).logits[:, -1], prompts
+        with _ablation(judge, direction):
+            output = model_output(
+                judge, **last_inputs, past_key_values=deepcopy(cache), use_cache=True, keep=1
             )
-    return found
+        log_probs[name] = contrast_logprobs(output.logits[:, -1], prompts)
+    return log_probs
+
+
+def _asked_whole(
+    judge: LocalModel, prompts: Sequence[Prompt], directions: Mapping[str, FloatArray | None]
+) -> dict[str, Tensor]:
+    inputs = plain_inputs([prompt.prefix for prompt in prompts], judge.device)
+    log_probs: dict[str, Tensor] = {}
+    for name, direction in directions.items():
+        with _ablation(judge, direction):
+            output = model_output(judge, **inputs, use_cache=False, keep=1)
+        log_probs[name] = contrast_logprobs(output.logits[:, -1], prompts)
+    return log_probs
 
 
 def ablate_run(
@@ -166,36 +178,39 @@ def ablate_run(
     do something. `limit` of the held-out pairs are drawn with a fixed seed; None: all. Each aspect
     that has a probe has rows of its own.
     """
-    state = read_run(out)
-    if judge.revision != state["revision"]:
+    run = read_run(out)
+    if judge.revision != run["revision"]:
         raise ValueError(
-            f"{out} is a run of {state['model']} ({state['revision']}), got {judge.name} ({judge.revision})"
+            f"{out} is a run of {run['model']} ({run['revision']}), "
+            f"got {judge.name} ({judge.revision})"
         )
     _last_norm(judge)  # a model that cannot be ablated is refused before the work
+    run_sets = run["datasets"]
     rows: list[dict[str, Any]] = []
-    for name in datasets or tuple(state["datasets"]):
-        if name not in state["datasets"]:
-            raise ValueError(f"{out} has no data set {name!r}, only {', '.join(state['datasets'])}")
-        harvested = open_harvest(out / state["datasets"][name]["activations"], judge=judge)
-        if (read := harvested.identity.dtype) != judge.precision:
+    for name in datasets or tuple(run_sets):
+        if name not in run_sets:
+            raise ValueError(f"{out} has no data set {name!r}, only {', '.join(run_sets)}")
+        harvested = open_harvest(out / run_sets[name]["activations"], judge=judge)
+        states_precision = harvested.identity.dtype
+        if states_precision != judge.precision:
             raise ValueError(
-                f"{out} is a run in {read}, and the model is loaded in {judge.precision}: give the run's --dtype and "
-                "--quantize"
+                f"{out} is a run in {states_precision}, and the model is loaded in "
+                f"{judge.precision}: give the run's --dtype and --quantize"
             )
-        for aspect in fitted_apart(harvested.pairs, FitSettings(**state["settings"])) or [""]:
+        aspects = fitted_apart(harvested.pairs, FitSettings(**run["settings"]))
+        for aspect in aspects or [""]:
             pairs = [pair for pair in harvested.pairs if aspect in ("", pair.aspect)]
-            rows += _ablated(
-                out, probe_name(name, aspect), pairs, judge, random_directions, limit, progress
-            )
+            file_name = probe_name(name, aspect)
+            rows += _ablation_rows(out, file_name, pairs, judge, random_directions, limit, progress)
     return write_tables(out, {"ablation": pd.DataFrame(rows)})["ablation"]
 
 
-def _ablated(
+def _ablation_rows(
     out: Path,
     name: str,
-    every: Sequence[Pair],
+    all_pairs: Sequence[Pair],
     judge: LocalModel,
-    count: int,
+    random_direction_count: int,
     limit: int | None,
     progress: Progress,
 ) -> list[dict[str, Any]]:
@@ -203,39 +218,48 @@ def _ablated(
         kind: load_probe(out / f"{name}-{kind}.safetensors", revision=judge.revision)
         for kind in KINDS
     }
-    unseen = held_out(files["supervised"].card.train_groups, every)
-    pairs = [p for p, new in zip(every, unseen, strict=True) if new]
+    is_held_out = held_out(files["supervised"].card.train_groups, all_pairs)
+    pairs = [pair for pair, unseen in zip(all_pairs, is_held_out, strict=True) if unseen]
     rng = np.random.default_rng(0)
-    if limit is not None and limit < len(
-        pairs
-    ):  # files list their pairs aspect by aspect and subset by subset
-        pairs = [pairs[i] for i in sorted(rng.choice(len(pairs), limit, replace=False))]
-    directions: dict[str, Any] = {"none": None} | {
-        kind: f.probe.direction for kind, f in files.items()
-    }
-    directions |= {f"random {k + 1}": rng.standard_normal(judge.d_model) for k in range(count)}
+    # Drawn, as files list their pairs aspect by aspect and subset by subset.
+    if limit is not None and limit < len(pairs):
+        drawn_numbers = sorted(rng.choice(len(pairs), limit, replace=False))
+        pairs = [pairs[number] for number in drawn_numbers]
+
+    directions: dict[str, FloatArray | None] = {"none": None}
+    for kind, file in files.items():
+        directions[kind] = file.probe.direction
+    for number in range(random_direction_count):
+        directions[f"random {number + 1}"] = rng.standard_normal(judge.d_model)
     progress(f"{name}: {len(pairs)} held-out pairs under {len(directions)} ablations")
-    truth, groups = np.array([p.label == 1 for p in pairs]), np.array([p.group for p in pairs])
-    given = answers(judge, pairs, directions, progress=progress)
-    margins = {
-        k: first_text_answers(log_probs).mean(axis=1) - 0.5 for k, log_probs in given.items()
-    }
-    rows = []
+
+    truth = np.array([pair.label == 1 for pair in pairs])
+    groups = np.array([pair.group for pair in pairs])
+    margins: dict[str, FloatArray] = {}
+    for direction, log_probs in answers(judge, pairs, directions, progress=progress).items():
+        margins[direction] = first_text_answers(log_probs).mean(axis=1) - 0.5
+
+    def f1_change(truth: BoolArray, margin: FloatArray, plain_margin: FloatArray) -> float:
+        return signed_f1(truth, margin) - signed_f1(truth, plain_margin)
+
+    rows: list[dict[str, Any]] = []
+    plain_margin = margins["none"]
     for direction, margin in margins.items():
-        found = bootstrap(
-            lambda t, a, b: signed_f1(t, a) - signed_f1(t, b),
-            truth, margin, margins["none"],
-            clusters=groups, rng=np.random.default_rng(0), unit="question",
-        )  # fmt: skip
-        flips = float(np.mean(np.sign(margin) != np.sign(margins["none"])))
-        rows.append(
-            {
-                "dataset": name,
-                "direction": direction,
-                "metric": "f1",
-                "f1": signed_f1(truth, margin),
-            }
-            | {"changed_answers": flips}
-            | asdict(found)
+        change = bootstrap(
+            f1_change,
+            truth,
+            margin,
+            plain_margin,
+            clusters=groups,
+            rng=np.random.default_rng(0),
+            unit="question",
         )
+        row = {
+            "dataset": name,
+            "direction": direction,
+            "metric": "f1",
+            "f1": signed_f1(truth, margin),
+            "changed_answers": float(np.mean(np.sign(margin) != np.sign(plain_margin))),
+        }
+        rows.append(row | asdict(change))
     return rows

@@ -628,7 +628,7 @@ def wants_untrained_control(judge: LocalModel, asked: bool | None) -> bool:
         return asked
     if cannot_be_made:
         return False
-    parameter_count = sum(weights.numel() for weights in judge.model.parameters())
+    parameter_count = int(sum(weights.numel() for weights in judge.model.parameters()))
     return parameter_count <= UNTRAINED_CONTROL_PARAMETERS
 
 
@@ -731,7 +731,7 @@ def _weight_count(name: str, loading: dict[str, Any]) -> int | None:
             model = AutoModelForCausalLM.from_config(config)
     except (OSError, ValueError, KeyError):
         return None
-    return sum(weights.numel() for weights in model.parameters())
+    return int(sum(weights.numel() for weights in model.parameters()))
 
 
 def size(byte_count: int) -> str:

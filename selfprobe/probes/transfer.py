@@ -18,6 +18,7 @@ from selfprobe.probes.fit import KINDS, FitSettings, FloatArray, Kind, Scores, h
 from selfprobe.probes.folder import probe_name, read_run, write_tables
 from selfprobe.probes.harvesting import Harvest, open_harvest
 from selfprobe.probes.probe_file import load_probe
+from selfprobe.stats.estimate import Estimate
 
 BOTH = "supervised and unsupervised"
 """Probe name of the rows of `cosine_table` that compare the two kinds."""
@@ -31,33 +32,33 @@ def transfer_table(fits: Mapping[str, Fits]) -> pd.DataFrame:
     are always left out. Where aspects are fitted apart, a number is the mean over the aspects that
     are learnt from, and over those that are tested.
     """
-    _one_model(fits)
-    rows = []
-    for source, learnt in fits.items():
-        for target, tested in fits.items():
+    _check_comparable(fits)
+    rows: list[dict[str, Any]] = []
+    for source, source_fits in fits.items():
+        for target, target_fits in fits.items():
             for kind in KINDS:
-                own = source == target
-                scores = (
-                    learnt.scores_at_chosen_layers(kind) if own else _applied(learnt, tested, kind)
-                )
-                seen = learnt.labels_seen(kind) if own else None
-                truth, groups = tested.harvest.labels == 1, tested.harvest.groups
+                if source == target:
+                    scores = source_fits.scores_at_chosen_layers(kind)
+                    labels_seen = source_fits.labels_seen(kind)
+                else:
+                    scores = _scores_on_other_set(source_fits, target_fits, kind)
+                    labels_seen = None
                 for metric in ("f1", "auroc"):
-                    found = estimate(
+                    value = estimate(
                         scores,
-                        truth,
-                        groups,
+                        target_fits.harvest.labels == 1,
+                        target_fits.harvest.groups,
                         metric,
-                        resamples=learnt.settings.resamples,
-                        learnt=seen,
+                        resamples=source_fits.settings.resamples,
+                        learnt=labels_seen,
                     )
-                    names: dict[str, Any] = {
+                    row: dict[str, Any] = {
                         "trained_on": source,
                         "tested_on": target,
                         "probe": kind,
                         "metric": metric,
                     }
-                    rows.append(names | asdict(found))
+                    rows.append(row | asdict(value))
     return pd.DataFrame(rows)
 
 
@@ -79,17 +80,19 @@ def shared_sets(
     for what in ("revision", "settings"):
         if run[what] != other_run[what]:
             raise ValueError(
-                f"{out} and {other} have another {what}: run one again as the other, but for --system"
+                f"{out} and {other} have another {what}: "
+                "run one again as the other, but for --system"
             )
-    shared = [name for name in run["datasets"] if name in other_run["datasets"]]
-    if not shared:
+    sets, other_sets = run["datasets"], other_run["datasets"]
+    shared_names = [name for name in sets if name in other_sets]
+    if not shared_names:
         raise ValueError(f"{out} and {other} share no data set")
-    for name in shared:
-        if run["datasets"][name]["hash"] != other_run["datasets"][name]["hash"]:
+    for name in shared_names:
+        if sets[name]["hash"] != other_sets[name]["hash"]:
             raise ValueError(
                 f"{out} and {other} hold other pairs of {name}: run one again as the other"
             )
-    return shared
+    return shared_names
 
 
 def prompted_run(out: Path, other: Path) -> pd.DataFrame:
@@ -106,86 +109,111 @@ def prompted_run(out: Path, other: Path) -> pd.DataFrame:
     Raises:
         ValueError: The two are not of one model, preset and data, or scored different pairs.
     """
-    one, two = read_run(out), read_run(other)
-    shared = shared_sets(out, one, other, two)
-    settings = FitSettings(**one["settings"])
+    run, other_run = read_run(out), read_run(other)
+    settings = FitSettings(**run["settings"])
     rows: list[dict[str, Any]] = []
-    for name in shared:
-        first, second = (
-            open_harvest(at / run["datasets"][name]["activations"])
-            for at, run in ((out, one), (other, two))
-        )
-        if [pair.id for pair in first.pairs] != [pair.id for pair in second.pairs]:
+    for name in shared_sets(out, run, other, other_run):
+        harvest = open_harvest(out / run["datasets"][name]["activations"])
+        other_harvest = open_harvest(other / other_run["datasets"][name]["activations"])
+        if [pair.id for pair in harvest.pairs] != [pair.id for pair in other_harvest.pairs]:
             raise ValueError(
-                f"{name}: {out} scored {len(first.pairs)} pairs and {other} {len(second.pairs)}, not the same ones: "
-                "run both with one --longest"
+                f"{name}: {out} scored {len(harvest.pairs)} pairs and {other} "
+                f"{len(other_harvest.pairs)}, not the same ones: run both with one --longest"
             )
-        truth, groups = first.labels == 1, first.groups
-        for method, (plain, moved, refitted) in _under_both(
-            out, other, name, (first, second), settings
-        ).items():
-            less = {"moved": moved} | ({"refitted": refitted} if refitted is not None else {})
+        scores_by_method = _scores_under_both_prompts(
+            out, other, name, (harvest, other_harvest), settings
+        )
+        for method, scores_by_prompt in scores_by_method.items():
             for metric in ("f1", "auroc"):
-                how: dict[str, Any] = {"resamples": settings.resamples}
-                found = {
-                    what: estimate(each, truth, groups, metric, **how)
-                    for what, each in {"plain": plain, **less}.items()
-                }
-                found |= {
-                    f"{what} less plain": estimate(each, truth, groups, metric, less=plain, **how)
-                    for what, each in less.items()
-                }
-                named = {"dataset": name, "method": method, "metric": metric}
-                rows += [named | {"what": what} | asdict(value) for what, value in found.items()]
+                values = _prompt_estimates(scores_by_prompt, harvest, metric, settings.resamples)
+                for what, value in values.items():
+                    row = {"dataset": name, "method": method, "metric": metric, "what": what}
+                    rows.append(row | asdict(value))
     return write_tables(other, {"prompted": pd.DataFrame(rows)})["prompted"]
 
 
-def _under_both(
-    out: Path, other: Path, name: str, read: tuple[Harvest, Harvest], settings: FitSettings
-) -> dict[str, tuple[Scores, Scores, Scores | None]]:
+def _prompt_estimates(
+    scores_by_prompt: Mapping[str, Scores], harvest: Harvest, metric: str, resamples: int
+) -> dict[str, Estimate]:
+    """Number of each score, and the paired differences of the others from the plain one."""
+    truth, groups = harvest.labels == 1, harvest.groups
+    plain_scores = scores_by_prompt["plain"]
+    values: dict[str, Estimate] = {}
+    for what, scores in scores_by_prompt.items():
+        values[what] = estimate(scores, truth, groups, metric, resamples=resamples)
+    for what, scores in scores_by_prompt.items():
+        if what != "plain":
+            values[f"{what} less plain"] = estimate(
+                scores, truth, groups, metric, less=plain_scores, resamples=resamples
+            )
+    return values
+
+
+def _scores_under_both_prompts(
+    out: Path,
+    other: Path,
+    name: str,
+    harvests: tuple[Harvest, Harvest],
+    settings: FitSettings,
+) -> dict[str, dict[str, Scores]]:
     """Method → its scores [aspect, pair] plain, moved and refitted; NaN outside the test half of
     the first split.
     """
-    halves = split_pairs(read[0].pairs, settings)[:: settings.seeds]
-    found: dict[str, tuple[Scores, Scores, Scores | None]] = {}
+    harvest, other_harvest = harvests
+    halves = split_pairs(harvest.pairs, settings)[:: settings.seeds]
 
-    def tested(values: Sequence[Scores]) -> Scores:
-        every = np.full((len(halves), len(read[0].pairs)), np.nan)
-        for row, (half, scores) in enumerate(zip(halves, values, strict=True)):
-            every[row, half.test] = scores[half.test]
-        return every
+    def test_scores(aspect_scores: Sequence[Scores]) -> Scores:
+        scores = np.full((len(halves), len(harvest.pairs)), np.nan)
+        for row, half, all_scores in zip(scores, halves, aspect_scores, strict=True):
+            row[half.test] = all_scores[half.test]
+        return scores
 
+    scores_by_method: dict[str, dict[str, Scores]] = {}
     for kind in KINDS:
-        of = [f"{probe_name(name, half.aspect)}-{kind}.safetensors" for half in halves]
-        own, theirs = ([load_probe(at / file).probe for file in of] for at in (out, other))
-        found[kind] = (
-            tested([probe.score(read[0].layer(probe.layer)) for probe in own]),
-            tested([probe.score(read[1].layer(probe.layer)) for probe in own]),
-            tested([probe.score(read[1].layer(probe.layer)) for probe in theirs]),
-        )
-    asked = [own_answers(each).mean(axis=1) - 0.5 for each in read]
-    found["prompting"] = (tested([asked[0]] * len(halves)), tested([asked[1]] * len(halves)), None)
-    return found
+        plain, moved, refitted = [], [], []
+        for half in halves:
+            file_name = f"{probe_name(name, half.aspect)}-{kind}.safetensors"
+            probe = load_probe(out / file_name).probe
+            other_probe = load_probe(other / file_name).probe
+            plain.append(probe.score(harvest.layer(probe.layer)))
+            moved.append(probe.score(other_harvest.layer(probe.layer)))
+            refitted.append(other_probe.score(other_harvest.layer(other_probe.layer)))
+        scores_by_method[kind] = {
+            "plain": test_scores(plain),
+            "moved": test_scores(moved),
+            "refitted": test_scores(refitted),
+        }
+    margins = own_answers(harvest).mean(axis=1) - 0.5
+    other_margins = own_answers(other_harvest).mean(axis=1) - 0.5
+    scores_by_method["prompting"] = {
+        "plain": test_scores([margins] * len(halves)),
+        "moved": test_scores([other_margins] * len(halves)),
+    }
+    return scores_by_method
 
 
-def _applied(learnt: Fits, tested: Fits, kind: Kind) -> Scores:
-    """Scores [seed, pair] of one set's probes on another set; [aspect and seed, pair] where its
+def _scores_on_other_set(source_fits: Fits, target_fits: Fits, kind: Kind) -> Scores:
+    """Scores [half, pair] of one set's probes on another set; [aspect and half, pair] where its
     aspects are apart.
     """
-    states: dict[int, FloatArray] = {}
-    scores = np.full((len(learnt.halves), len(tested.harvest.pairs)), np.nan)
-    for seed, layer in enumerate(learnt.layers_chosen_in_training(kind)):
-        if layer not in states:
-            states[layer] = tested.harvest.layer(tested.harvest.layers[layer])
-        seen = questions(learnt.harvest.pairs[i] for i in learnt.halves[seed].train)
-        unseen = np.array(held_out(seen, tested.harvest.pairs))
-        scores[seed, unseen] = learnt.probes[kind][seed][layer].score(states[layer])[unseen]
-    aspects = np.array([pair.aspect for pair in tested.harvest.pairs])
-    apart = fitted_apart(tested.harvest.pairs, tested.settings)
-    return (
-        np.concatenate([np.where(aspects == one, scores, np.nan) for one in apart])
-        if apart
-        else scores
+    target = target_fits.harvest
+    states_by_layer: dict[int, FloatArray] = {}
+    scores = np.full((len(source_fits.halves), len(target.pairs)), np.nan)
+    for half_number, layer in enumerate(source_fits.layers_chosen_in_training(kind)):
+        if layer not in states_by_layer:
+            states_by_layer[layer] = target.layer(target.layers[layer])
+        train = source_fits.halves[half_number].train
+        train_questions = questions(source_fits.harvest.pairs[number] for number in train)
+        is_unseen = np.array(held_out(train_questions, target.pairs))
+        probe = source_fits.probes[kind][half_number][layer]
+        scores[half_number, is_unseen] = probe.score(states_by_layer[layer])[is_unseen]
+
+    aspects = fitted_apart(target.pairs, target_fits.settings)
+    if not aspects:
+        return scores
+    aspect_of_pair = np.array([pair.aspect for pair in target.pairs])
+    return np.concatenate(
+        [np.where(aspect_of_pair == aspect, scores, np.nan) for aspect in aspects]
     )
 
 
@@ -199,29 +227,37 @@ def cosine_table(fits: Mapping[str, Fits], *, layer: int | None = None) -> pd.Da
     count elsewhere too). The rows of the probe `BOTH` compare the supervised direction of a with
     the unsupervised one of b; on the diagonal, both of one half.
     """
-    _one_model(fits)
-    some = next(iter(fits.values()))
-    at = some.harvest.identity.layers - 1 if layer is None else layer
-    rows = []
-    units = {
-        kind: {
-            name: np.stack([_unit(p[at].direction) for p in f.probes[kind]])
-            for name, f in fits.items()
-        }
-        for kind in KINDS
-    }
-    compared: dict[str, tuple[Kind, Kind]] = {**{kind: (kind, kind) for kind in KINDS}, BOTH: KINDS}
-    for kind, (one, other) in compared.items():
-        for a, first in units[one].items():
-            for b, second in units[other].items():
-                values = first @ second.T
-                if a == b:
-                    same = np.eye(len(values), dtype=bool)
-                    values = values[same if one != other else ~same]
-                found = values if values.size else np.array([np.nan])
+    _check_comparable(fits)
+    harvest = next(iter(fits.values())).harvest
+    layer_place = harvest.identity.layers - 1 if layer is None else layer
+    directions: dict[Kind, dict[str, FloatArray]] = {}  # [half, d_model] of each kind and set
+    for kind in KINDS:
+        directions[kind] = {}
+        for name, set_fits in fits.items():
+            probes = [half_probes[layer_place] for half_probes in set_fits.probes[kind]]
+            directions[kind][name] = np.stack([_unit(probe.direction) for probe in probes])
+
+    compared_kinds: dict[str, tuple[Kind, Kind]] = {kind: (kind, kind) for kind in KINDS}
+    compared_kinds[BOTH] = KINDS
+    rows: list[dict[str, Any]] = []
+    for probe_title, (kind_a, kind_b) in compared_kinds.items():
+        for name_a, directions_a in directions[kind_a].items():
+            for name_b, directions_b in directions[kind_b].items():
+                cosines = directions_a @ directions_b.T
+                if name_a == name_b:
+                    is_one_half = np.eye(len(cosines), dtype=bool)
+                    cosines = cosines[is_one_half if kind_a != kind_b else ~is_one_half]
+                if not cosines.size:
+                    cosines = np.array([np.nan])
                 rows.append(
-                    {"a": a, "b": b, "probe": kind, "layer": some.harvest.layers[at]}
-                    | {"cosine": float(found.mean()), "absolute": float(np.abs(found).mean())}
+                    {
+                        "a": name_a,
+                        "b": name_b,
+                        "probe": probe_title,
+                        "layer": harvest.layers[layer_place],
+                        "cosine": float(cosines.mean()),
+                        "absolute": float(np.abs(cosines).mean()),
+                    }
                 )
     return pd.DataFrame(rows)
 
@@ -231,13 +267,14 @@ def _unit(direction: FloatArray) -> FloatArray:
     return direction / length if length else direction
 
 
-def _one_model(fits: Mapping[str, Fits]) -> None:
+def _check_comparable(fits: Mapping[str, Fits]) -> None:
     """ValueError unless all runs are of one model: directions of two models cannot be compared."""
-    models = {f.harvest.identity.revision: f.harvest.identity.model for f in fits.values()}
-    if len(models) > 1:
-        raise ValueError(
-            f"expected states of one model, got those of {', '.join(sorted(models.values()))}"
-        )
-    orders = {name: f.settings for name, f in fits.items()}
-    if len(set(orders.values())) > 1:
-        raise ValueError(f"expected one preset, got {', '.join(s.name for s in orders.values())}")
+    identities = [set_fits.harvest.identity for set_fits in fits.values()]
+    model_by_revision = {identity.revision: identity.model for identity in identities}
+    if len(model_by_revision) > 1:
+        models = ", ".join(sorted(model_by_revision.values()))
+        raise ValueError(f"expected states of one model, got those of {models}")
+    all_settings = [set_fits.settings for set_fits in fits.values()]
+    if len(set(all_settings)) > 1:
+        presets = ", ".join(settings.name for settings in all_settings)
+        raise ValueError(f"expected one preset, got {presets}")
