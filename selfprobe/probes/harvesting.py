@@ -79,12 +79,15 @@ class StatesIdentity:
     @property
     def folder_name(self) -> str:
         """The model's last name and a digest of the rest; where a model lies plays no part."""
-        keyed = {k: v for k, v in asdict(self).items() if k != "model" and (v or k != "blocks")}
-        name = "".join(
-            c if c.isalnum() or c in "-." else "-"
-            for c in self.model.rstrip("/").rsplit("/", 1)[-1]
-        )
-        return f"{name}-{digest(json.dumps(keyed, sort_keys=True))}"
+        keyed = asdict(self)
+        del keyed["model"]
+        keyed = {name: value for name, value in keyed.items() if value or name != "blocks"}
+        last_name = self.model.rstrip("/").rsplit("/", 1)[-1]
+        safe_characters = [
+            character if character.isalnum() or character in "-." else "-"
+            for character in last_name
+        ]
+        return f"{''.join(safe_characters)}-{digest(json.dumps(keyed, sort_keys=True))}"
 
 
 class Store:
@@ -94,8 +97,7 @@ class Store:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        # Versions up to 0.2 kept states and pairs in one folder.
-        self.states = folder if (folder / "identity.json").is_file() else folder.parent
+        self.states = folder.parent
         self._batches: list[tuple[Sequence[int], States]] = []
         self.pending_bytes = 0
         file = self.states / "identity.json"
@@ -118,14 +120,14 @@ class Store:
         if not (states / "identity.json").is_file():
             put_json(asdict(identity), states / "identity.json")
         store = cls(folder)
-        differing = [
-            f"{f.name} {getattr(store.identity, f.name)!r} instead of {getattr(identity, f.name)!r}"
-            for f in fields(StatesIdentity)
-            if f.name != "model" and getattr(store.identity, f.name) != getattr(identity, f.name)
-        ]
-        if differing:
+        differences: list[str] = []
+        for field in fields(StatesIdentity):
+            kept_value, value = getattr(store.identity, field.name), getattr(identity, field.name)
+            if field.name != "model" and kept_value != value:
+                differences.append(f"{field.name} {kept_value!r} instead of {value!r}")
+        if differences:
             raise ValueError(
-                f"{states} is an activation cache of something else: {'; '.join(differing)}"
+                f"{states} is an activation cache of something else: {'; '.join(differences)}"
             )
         return store
 
@@ -140,13 +142,14 @@ class Store:
             lock.acquire(timeout=0)
         except Timeout:
             raise ValueError(
-                f"another process is harvesting into {self.states}: wait until it is done, or take another --out"
+                f"another process is harvesting into {self.states}: "
+                "wait until it is done, or take another --out"
             ) from None
         try:
-            for shard, why in self.damaged.items():
+            for shard, fault in self.damaged.items():
                 shard.replace(shard.with_name(f"damaged-{shard.name}"))
                 logger.warning(
-                    "%s is damaged (%s): set aside, and its pairs are harvested again", shard, why
+                    "%s is damaged (%s): set aside, and its pairs are harvested again", shard, fault
                 )
             yield
         finally:
@@ -156,30 +159,37 @@ class Store:
     def shards(self) -> list[Path]:
         """Sound shards, in the order in which they were written."""
         damaged = self.damaged
-        return [shard for shard in self._found() if shard not in damaged]
+        return [shard for shard in self._all_shards() if shard not in damaged]
 
     @property
     def damaged(self) -> dict[Path, str]:
         """Shards that cannot be read, with the reason."""
-        return {shard: why for shard in self._found() if (why := self._fault(shard))}
+        fault_by_shard = {shard: self._shard_fault(shard) for shard in self._all_shards()}
+        return {shard: fault for shard, fault in fault_by_shard.items() if fault}
 
-    def _found(self) -> list[Path]:
+    def _all_shards(self) -> list[Path]:
         return sorted(self.states.glob("states-*.safetensors"))
 
-    def _fault(self, shard: Path) -> str:
+    def _shard_fault(self, shard: Path) -> str:
+        """Reason why a shard cannot be read; "" if it can."""
         try:
             with safe_open(shard, framework="pt") as file:
-                shape, rows = (
-                    file.get_slice("hidden").get_shape(),
-                    file.get_slice("index").get_shape()[0],
-                )
-                others = [file.get_slice(name).get_shape() for name in ("log_probs", "finite")]
+                hidden_shape = file.get_slice("hidden").get_shape()
+                row_count = file.get_slice("index").get_shape()[0]
+                log_probs_shape = file.get_slice("log_probs").get_shape()
+                finite_shape = file.get_slice("finite").get_shape()
         except (SafetensorError, OSError) as error:
             return str(error)
-        expected = [self.identity.layers, rows, 2, self.identity.d_model]
-        if others != [[rows, 2], [rows]]:
-            return f"log_probs and finite of shapes {others}, expected {[[rows, 2], [rows]]}"
-        return "" if shape == expected else f"states of shape {shape}, expected {expected}"
+        other_shapes, expected_shapes = (
+            [log_probs_shape, finite_shape],
+            [[row_count, 2], [row_count]],
+        )
+        if other_shapes != expected_shapes:
+            return f"log_probs and finite of shapes {other_shapes}, expected {expected_shapes}"
+        expected_hidden = [self.identity.layers, row_count, 2, self.identity.d_model]
+        if hidden_shape != expected_hidden:
+            return f"states of shape {hidden_shape}, expected {expected_hidden}"
+        return ""
 
     def add(self, rows: Sequence[int], states: States) -> None:
         """Keep one batch until the next flush."""
@@ -190,36 +200,40 @@ class Store:
         """Write the pending batches as one shard."""
         if not self._batches:
             return
-        hidden = torch.cat([s.hidden for _, s in self._batches]).permute(2, 0, 1, 3).contiguous()
-        log_probs = torch.cat([s.log_probs for _, s in self._batches])
-        finite = hidden.isfinite().all(dim=3).all(dim=2).all(dim=0) & log_probs.isfinite().all(
-            dim=1
-        )
-        index = torch.tensor([i for rows, _ in self._batches for i in rows], dtype=torch.int64)
-        numbers = [int(shard.stem.rpartition("-")[2]) for shard in self._found()]
-        target = self.states / f"states-{max(numbers, default=-1) + 1:05d}.safetensors"
+        batch_hidden = [states.hidden for _, states in self._batches]
+        hidden = torch.cat(batch_hidden).permute(2, 0, 1, 3).contiguous()
+        log_probs = torch.cat([states.log_probs for _, states in self._batches])
+        hidden_is_finite = hidden.isfinite().all(dim=3).all(dim=2).all(dim=0)
+        prompt_numbers = [number for rows, _ in self._batches for number in rows]
+        tensors = {
+            "index": torch.tensor(prompt_numbers, dtype=torch.int64),
+            "hidden": hidden,
+            "log_probs": log_probs,
+            "finite": hidden_is_finite & log_probs.isfinite().all(dim=1),
+        }
+        shard_numbers = [int(shard.stem.rpartition("-")[2]) for shard in self._all_shards()]
+        next_number = max(shard_numbers, default=-1) + 1
         self._batches, self.pending_bytes = [], 0
-        part = self.states / f"part-{os.getpid()}"
+        part_file = self.states / f"part-{os.getpid()}"
         try:
-            save_file(
-                {"index": index, "hidden": hidden, "log_probs": log_probs, "finite": finite}, part
-            )
-            _to_disk(part)
+            save_file(tensors, part_file)
+            _to_disk(part_file)
         except (SafetensorError, OSError) as error:
-            part.unlink(missing_ok=True)
-            free = shutil.disk_usage(self.states).free
+            part_file.unlink(missing_ok=True)
+            free_bytes = shutil.disk_usage(self.states).free
             raise OSError(
-                f"{len(index)} prompts' states ({hidden.nbytes / 1e6:.0f} MB) cannot be written to {self.states}, "
-                f"where {free / 1e6:.0f} MB are free: {error}. "
+                f"{len(prompt_numbers)} prompts' states ({hidden.nbytes / 1e6:.0f} MB) cannot be "
+                f"written to {self.states}, where {free_bytes / 1e6:.0f} MB are free: {error}. "
                 "What was written before is kept: make room, and run again"
             ) from error
-        part.replace(target)
+        part_file.replace(self.states / f"states-{next_number:05d}.safetensors")
         if hasattr(os, "O_DIRECTORY"):
             _to_disk(self.states, os.O_DIRECTORY)  # the new name, too
 
     def positions(self) -> dict[int, int]:
         """Prompt number → row over all shards."""
-        return {int(i): row for row, i in enumerate(self._all("index").tolist())}
+        prompt_numbers = self._rows_of_all_shards("index").tolist()
+        return {int(number): row for row, number in enumerate(prompt_numbers)}
 
     def done(self) -> set[int]:
         """Numbers of the prompts that are on disk."""
@@ -227,23 +241,25 @@ class Store:
 
     def layer(self, number: int) -> FloatArray:
         """[row, side, d_model] float32 of one layer, over all shards."""
-        parts = []
+        parts: list[FloatArray] = []
         for shard in self.shards:
             with safe_open(shard, framework="pt") as file:
-                parts.append(file.get_slice("hidden")[number : number + 1][0].float().numpy())
+                layer_states = file.get_slice("hidden")[number : number + 1][0]
+                parts.append(layer_states.float().numpy())
         if not parts:
             return np.empty((0, 2, self.identity.d_model), dtype=np.float32)
         return np.concatenate(parts)
 
     def log_probs(self) -> FloatArray:
         """[row, token] over all shards."""
-        return np.asarray(self._all("log_probs").numpy(), dtype=np.float32)
+        return np.asarray(self._rows_of_all_shards("log_probs").numpy(), dtype=np.float32)
 
     def not_finite(self, pairs: Sequence[Pair]) -> dict[str, str]:
         """Pairs with a state that is NaN or infinite in some layer."""
-        bad = self._all("index")[~self._all("finite").bool()]
+        is_finite = self._rows_of_all_shards("finite").bool()
+        bad_prompts = self._rows_of_all_shards("index")[~is_finite]
         reason = "states are not finite (NaN or infinite): try dtype float32 or bfloat16"
-        return {pairs[int(i) // self.identity.orders].id: reason for i in bad}
+        return {pairs[int(number) // self.identity.orders].id: reason for number in bad_prompts}
 
     def read_reasons(self) -> dict[str, str]:
         """Pair id → reason, from the last harvest."""
@@ -266,13 +282,15 @@ class Store:
         """Keep how the states were read."""
         put_json({"read": how, "rounding": list(rounding)}, self.folder / "reading.json")
 
-    def _all(self, name: str) -> torch.Tensor:
-        parts = []
+    def _rows_of_all_shards(self, name: str) -> torch.Tensor:
+        parts: list[torch.Tensor] = []
         for shard in self.shards:
             with safe_open(shard, framework="pt") as file:
                 parts.append(file.get_tensor(name))
-        empty = {"index": (0,), "finite": (0,), "log_probs": (0, 2)}[name]
-        return torch.cat(parts) if parts else torch.empty(empty, dtype=torch.int64)
+        if parts:
+            return torch.cat(parts)
+        empty_shape = {"index": (0,), "finite": (0,), "log_probs": (0, 2)}[name]
+        return torch.empty(empty_shape, dtype=torch.int64)
 
 
 def _identity(file: Path) -> StatesIdentity:
@@ -281,7 +299,8 @@ def _identity(file: Path) -> StatesIdentity:
         return StatesIdentity(**json.loads(file.read_text("utf-8")))
     except (ValueError, TypeError) as error:
         raise ValueError(
-            f"{file} is not what this version writes ({error}): delete {file.parent}, and its pairs are read again"
+            f"{file} is not what this version writes ({error}): delete {file.parent}, "
+            "and its pairs are read again"
         ) from None
 
 
@@ -306,6 +325,8 @@ BATCH_TOKENS = {"cpu": 1024, "cuda": 16384}
 SHARD_BYTES = 64 << 20
 FLUSH_SECONDS = 20
 """Largest number of seconds of work that a killed harvest loses."""
+REPORT_SECONDS = 10
+"""Shortest time between two lines of progress."""
 
 
 @dataclass(frozen=True)
@@ -342,22 +363,24 @@ class Harvest:
 
     def __getitem__(self, rows: Any) -> "Harvest":
         """The harvest of some pairs: a slice, indices or a mask [pair]."""
-        wanted = np.arange(len(self.pairs))[rows[0] if isinstance(rows, tuple) else rows].reshape(
-            -1
-        )
-        return replace(self, pairs=tuple(self.pairs[i] for i in wanted), rows=self.rows[wanted])
+        selection = rows[0] if isinstance(rows, tuple) else rows
+        pair_numbers = np.arange(len(self.pairs))[selection].reshape(-1)
+        pairs = tuple(self.pairs[number] for number in pair_numbers)
+        return replace(self, pairs=pairs, rows=self.rows[pair_numbers])
 
     @property
     def layers(self) -> tuple[int, ...]:
         """Numbers of the blocks whose states are kept, from 0."""
-        kept = self.identity.blocks
-        return tuple(map(int, kept.split(","))) if kept else tuple(range(self.identity.layers))
+        block_list = self.identity.blocks
+        if not block_list:
+            return tuple(range(self.identity.layers))
+        return tuple(int(block) for block in block_list.split(","))
 
     def layer(self, number: int) -> FloatArray:
         """States after block `number` (from 0): [pair, order, side, d_model]."""
         if number not in self.layers:
-            kept = self.identity.blocks or f"0..{self.identity.layers - 1}"
-            raise ValueError(f"layer must be in {kept}, got {number}")
+            known_layers = self.identity.blocks or f"0..{self.identity.layers - 1}"
+            raise ValueError(f"layer must be in {known_layers}, got {number}")
         return Store(self.folder).layer(self.layers.index(number))[self.rows]
 
     @cached_property
@@ -419,23 +442,27 @@ def harvest(
         ContrastTokenError: The tokenizer does not give contrast pairs.
         ValueError: Ids repeat, or the folder holds states of something else.
     """
-    known = checked(pairs)
+    checked_pairs = checked(pairs)
+    ordered_pairs = _in_orders(checked_pairs, both_orders=both_orders)
     orders = 2 if both_orders else 1
-    shown = [version for pair in known for version in (pair, pair.swapped)[:orders]]
-    prompts = encode(judge.tokenizer, shown, judge.chat)
-    identity = states_identity(judge, shown, orders)
-    store = Store.create(
-        (cache or cache_folder() / "activations") / identity.folder_name, identity, known
-    )
-    reasons = unreadable_pairs(known, prompts, judge.context, longest)
-    wanted = [i for i in range(len(prompts)) if known[i // orders].id not in reasons]
-    if set(wanted) - store.done():
+    prompts = encode(judge.tokenizer, ordered_pairs, judge.chat)
+    identity = states_identity(judge, ordered_pairs, orders)
+    activations = cache or cache_folder() / "activations"
+    store = Store.create(activations / identity.folder_name, identity, checked_pairs)
+    reasons = unreadable_pairs(checked_pairs, prompts, judge.context, longest)
+    readable_prompts = {
+        number
+        for number in range(len(prompts))
+        if checked_pairs[number // orders].id not in reasons
+    }
+    if readable_prompts - store.done():
         with store.writing():
-            todo = sorted(set(wanted) - store.done(), key=lambda i: (prompts[i].length, i))
-            _run(
+            pending = readable_prompts - store.done()
+            by_length = sorted(pending, key=lambda number: (prompts[number].length, number))
+            _read_into_store(
                 judge,
                 prompts,
-                todo,
+                by_length,
                 store,
                 path=path,
                 batch_tokens=batch_tokens,
@@ -443,6 +470,16 @@ def harvest(
                 progress=progress,
             )
     return replace(open_harvest(store.folder, reasons=reasons), chat=judge.chat)
+
+
+def _in_orders(pairs: Sequence[Pair], *, both_orders: bool) -> list[Pair]:
+    """Each pair, followed by its swapped version where both orders are shown."""
+    ordered_pairs: list[Pair] = []
+    for pair in pairs:
+        ordered_pairs.append(pair)
+        if both_orders:
+            ordered_pairs.append(pair.swapped)
+    return ordered_pairs
 
 
 def open_harvest(
@@ -456,24 +493,32 @@ def open_harvest(
             f"{folder} holds activations of {identity.model} ({identity.revision}), not of {judge.name} "
             f"({judge.revision}). Harvest again for this model"
         )
-    known = read_pairs(folder / "pairs.jsonl")
-    place = store.positions()
+    pairs = read_pairs(folder / "pairs.jsonl")
+    row_by_prompt = store.positions()
     unscored = dict(reasons) if reasons is not None else store.read_reasons()
-    unscored |= store.not_finite(known)
-    orders = identity.orders
-    complete = [i for i in range(len(known)) if all(i * orders + o in place for o in range(orders))]
-    scored = [i for i in complete if known[i].id not in unscored]
-    missing = [p.id for i, p in enumerate(known) if i not in set(complete) and p.id not in unscored]
-    if missing:
-        bad = "".join(f"; {shard.name} is damaged" for shard in store.damaged)
+    unscored |= store.not_finite(pairs)
+
+    scored_pairs: list[Pair] = []
+    scored_rows: list[list[int]] = []
+    missing_count = 0
+    for number, pair in enumerate(pairs):
+        prompt_numbers = range(number * identity.orders, (number + 1) * identity.orders)
+        if pair.id in unscored:
+            continue
+        if not all(prompt_number in row_by_prompt for prompt_number in prompt_numbers):
+            missing_count += 1
+            continue
+        scored_pairs.append(pair)
+        scored_rows.append([row_by_prompt[prompt_number] for prompt_number in prompt_numbers])
+    if missing_count:
+        damage_notes = [f"; {shard.name} is damaged" for shard in store.damaged]
         raise ValueError(
-            f"the harvest in {folder} is not finished: {len(missing)} pairs are missing{bad}. Run it again"
+            f"the harvest in {folder} is not finished: {missing_count} pairs are missing"
+            f"{''.join(damage_notes)}. Run it again"
         )
     store.write_reasons(unscored)
-    rows = np.array([[place[i * orders + o] for o in range(orders)] for i in scored], dtype=np.intp)
-    return Harvest(
-        folder, identity, tuple(known[i] for i in scored), unscored, rows.reshape(-1, orders)
-    )
+    rows = np.array(scored_rows, dtype=np.intp).reshape(-1, identity.orders)
+    return Harvest(folder, identity, tuple(scored_pairs), unscored, rows)
 
 
 def states_identity(judge: LocalModel, shown: Sequence[Pair], orders: int) -> StatesIdentity:
@@ -500,15 +545,18 @@ def unreadable_pairs(
     """Pair id → reason why it is not harvested; `prompts` are those of all orders of all pairs,
     pair by pair.
     """
-    reasons, orders = {}, len(prompts) // max(len(pairs), 1)
-    for i, pair in enumerate(pairs):
-        length = max(p.length for p in prompts[i * orders : (i + 1) * orders])
-        special = next((p.special for p in prompts[i * orders : (i + 1) * orders] if p.special), "")
+    reasons: dict[str, str] = {}
+    orders = len(prompts) // max(len(pairs), 1)
+    for pair_number, pair in enumerate(pairs):
+        pair_prompts = prompts[pair_number * orders : (pair_number + 1) * orders]
+        length = max(prompt.length for prompt in pair_prompts)
+        special_tokens = [prompt.special for prompt in pair_prompts if prompt.special]
         if pair.equal_texts:
             reasons[pair.id] = "equal texts"
-        elif special:
+        elif special_tokens:
             reasons[pair.id] = (
-                f"special token in its texts: {special}, which this model would not read as text"
+                f"special token in its texts: {special_tokens[0]}, "
+                "which this model would not read as text"
             )
         elif length > context:
             reasons[pair.id] = f"too long: {length} tokens, the context is {context}"
@@ -522,10 +570,10 @@ def batch_budget(judge: LocalModel) -> int:
     return BATCH_TOKENS.get(judge.device.type, BATCH_TOKENS["cuda"])
 
 
-def _run(
+def _read_into_store(
     judge: LocalModel,
     prompts: Sequence[Prompt],
-    todo: list[int],
+    prompt_numbers: list[int],
     store: Store,
     *,
     path: forward.Way | Literal["auto"],
@@ -533,26 +581,31 @@ def _run(
     reader: forward.Reader,
     progress: Progress,
 ) -> None:
+    """Read the prompts of these numbers, by rising length, into the store."""
     budget = batch_tokens or batch_budget(judge)
-    reading = choose_reading(judge, [prompts[i] for i in todo], path, batch_tokens=budget)
-    meter = Meter(sum(prompts[i].length for i in todo), len(todo), progress)
+    pending_prompts = [prompts[number] for number in prompt_numbers]
+    reading = choose_reading(judge, pending_prompts, path, batch_tokens=budget)
+    token_count = sum(prompt.length for prompt in pending_prompts)
+    meter = Meter(token_count, len(prompt_numbers), progress)
     store.write_reading(str(reading), reading.rounding)
-    progress(f"{len(todo)} prompts to read in {store.folder} ({reading})")
+    progress(f"{len(prompt_numbers)} prompts to read in {store.folder} ({reading})")
     if reading.rounding and max(reading.rounding) > 0.05:
         progress(
-            f"rounding of {store.identity.dtype}: up to {max(reading.rounding):.0%} of what a probe reads"
+            f"rounding of {store.identity.dtype}: "
+            f"up to {max(reading.rounding):.0%} of what a probe reads"
         )
-    parts = (
-        (rows, [prompts[i] for i in rows]) for rows in cut_batches(prompts, todo, budget, reading)
-    )
-    work = (forward.Batch(rows, shown, reading.way) for rows, shown in parts)
+
+    def batches() -> Iterator[forward.Batch]:
+        for rows in cut_batches(prompts, prompt_numbers, budget, reading):
+            yield forward.Batch(rows, [prompts[number] for number in rows], reading.way)
+
     try:
-        for batch, states in reader(judge, work):
+        for batch, states in reader(judge, batches()):
             store.add(batch.rows, states)
             if store.pending_bytes >= SHARD_BYTES or meter.seconds_since_flush > FLUSH_SECONDS:
                 store.flush()
                 meter.flushed()
-            meter.add(sum(p.length for p in batch.prompts), len(batch.rows))
+            meter.add(sum(prompt.length for prompt in batch.prompts), len(batch.rows))
     finally:  # what was read before an interrupt is kept
         store.flush()
     meter.finish()
@@ -569,7 +622,7 @@ class Meter:
         self, tokens: int, prompts: int, progress: Progress, unit: str = "prompts"
     ) -> None:
         self.tokens, self.prompts, self.progress, self.unit = tokens, prompts, progress, unit
-        self.started = self.said = self.last_flush = time.monotonic()
+        self.started = self.last_report = self.last_flush = time.monotonic()
         self.tokens_done = self.prompts_done = 0
 
     @property
@@ -582,18 +635,19 @@ class Meter:
     def add(self, tokens: int, prompts: int) -> None:
         self.tokens_done += tokens
         self.prompts_done += prompts
-        if time.monotonic() - self.said >= 10:
-            self.said = time.monotonic()
+        if time.monotonic() - self.last_report >= REPORT_SECONDS:
+            self.last_report = time.monotonic()
             self.progress(self._line())
 
     def finish(self) -> None:
         self.progress(self._line())
 
     def _line(self) -> str:
-        passed = max(time.monotonic() - self.started, 1e-9)
-        rate = self.tokens_done / passed
-        left = (self.tokens - self.tokens_done) / max(rate, 1e-9)
+        seconds = max(time.monotonic() - self.started, 1e-9)
+        tokens_a_second = self.tokens_done / seconds
+        seconds_left = (self.tokens - self.tokens_done) / max(tokens_a_second, 1e-9)
         return (
-            f"{self.prompts_done} of {self.prompts} {self.unit}, {self.prompts_done / passed:.1f} {self.unit}/s, "
-            f"{rate:.0f} tokens/s, {left:.0f} s left"
+            f"{self.prompts_done} of {self.prompts} {self.unit}, "
+            f"{self.prompts_done / seconds:.1f} {self.unit}/s, "
+            f"{tokens_a_second:.0f} tokens/s, {seconds_left:.0f} s left"
         )
