@@ -2,8 +2,8 @@
 are installed.
 
     python bench/harvest.py --model smollm2 --dataset llmbar=PATH --count 200
-    python bench/harvest.py --model meta-llama/Llama-3.1-8B-Instruct --dataset llmbar --device cuda \
-        --dtype bfloat16 --batch-tokens 16384 --peak-tflops 989
+    python bench/harvest.py --model meta-llama/Llama-3.1-8B-Instruct --dataset llmbar \
+        --device cuda --dtype bfloat16 --batch-tokens 16384 --peak-tflops 989
     python bench/harvest.py --smoke
     pip install nnsight transformer-lens       # elsewhere: they may change the tested versions
 
@@ -126,7 +126,7 @@ def clock(device: str) -> float:
 def seconds_and_differences(
     readers: dict[str, ReadPrompts], prompts: list[Prompt], batch_tokens: int, device: str
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Seconds and largest relative difference from two plain forwards, of each way, taking turns."""
+    """Seconds and largest relative difference from two plain forwards of each way, in turns."""
     order = sorted(range(len(prompts)), key=lambda number: prompts[number].length)
     for read in readers.values():  # the first call of a shape is slower
         read([prompts[order[0]]])

@@ -258,7 +258,7 @@ def _client(model: str) -> Any:
     return _connected(model, os.environ.get("OPENAI_BASE_URL"), os.environ.get("OPENAI_API_KEY"))
 
 
-# Cached by what the client reads. The asynchronous client is not taken: it belongs to an event loop.
+# Cached by what the client reads. The asynchronous one is not taken: it belongs to an event loop.
 @functools.cache
 def _connected(model: str, base_url: str | None, api_key: str | None) -> Any:
     from openai import OpenAI, OpenAIError

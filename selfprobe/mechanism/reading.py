@@ -306,7 +306,7 @@ def _last_token(output: Tensor) -> Tensor:
 def read_in_context(
     judge: LocalModel, item: Item, sharing: bool, attention: bool
 ) -> DilemmaReading:
-    """Call `read_item` in a context of its own, which a copy of the model on another machine needs."""
+    """Call `read_item` in a new context, which a copy of the model on another machine needs."""
     with torch.inference_mode(), registered(judge.model) if attention else nullcontext():
         return read_item(judge, item, sharing=sharing, attention=attention)
 
@@ -715,7 +715,7 @@ def patching(
 def _random_variants(
     donor: str, blocks: Sequence[int], *, layers: int, heads: int
 ) -> list[Variant]:
-    """Controls: the donor's patterns at as many random other blocks, and at random heads of them."""
+    """Controls: the donor's patterns at as many random other blocks, and at heads of them."""
     rng = np.random.default_rng(0)
     other_blocks = [block for block in range(layers) if block not in set(blocks)]
     variants: list[Variant] = []
@@ -748,7 +748,7 @@ def patched_in_context(
     variants: Sequence[Variant],
     mean: Floats | None = None,
 ) -> tuple[Floats, Floats]:
-    """Call `patched` in a context of its own, which a copy of the model on another machine needs."""
+    """Call `patched` in a new context, which a copy of the model on another machine needs."""
     with torch.inference_mode(), registered(judge.model):
         mean_profile = None if mean is None else torch.from_numpy(mean)
         return patched(judge, item, patch, variants, mean_profile)

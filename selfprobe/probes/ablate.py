@@ -77,7 +77,8 @@ def _last_norm(judge: LocalModel) -> Any:
     """The final norm; ValueError where a direction cannot be taken out of this model's states."""
     if judge.stream is not None:
         raise ValueError(
-            f"{judge.name} keeps several streams of states, so one direction cannot be ablated in it"
+            f"{judge.name} keeps several streams of states, "
+            "so one direction cannot be ablated in it"
         )
     return final_norm(judge.model)
 

@@ -93,7 +93,7 @@ class _TextReading:
 
 
 def branched(judge: LocalModel, texts: Sequence[Text], *, sharing: bool = True) -> BranchResults:
-    """Read texts that begin alike; without `sharing` each text is read by a separate plain forward."""
+    """Read texts that begin alike; without `sharing` each is read by a separate plain forward."""
     trunk_length = _trunk_length(texts) if sharing else 0
     with torch.inference_mode(), model_lock(judge.model):
         if trunk_length:

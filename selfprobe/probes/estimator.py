@@ -224,7 +224,8 @@ class ContrastProbe(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if np.isnan(self.probe_.scale):
             raise ValueError(
-                "this probe saw no labels of both kinds, so it has no probabilities: use preference()"
+                "this probe saw no labels of both kinds, so it has no probabilities: "
+                "use preference()"
             )
         first_probability = 1 / (1 + np.exp(-self.probe_.scale * self.preference(X)))
         return np.column_stack([first_probability, 1 - first_probability])

@@ -5,10 +5,10 @@ A feature is x = φ̃⁺ − φ̃⁻, both sides centred with means of the train
 both orders the feature is ½(x of the pair − x of the swapped pair): what position alone does is in
 both and drops out, and so do the means. A positive score says that text 1 is better.
 
-supervised        logistic regression on x (paper 004)                     labels of all training pairs
-mean_difference   mean x of the pairs with one label less the others'      labels of all training pairs
-unsupervised      first principal component of x (paper 004)               labels for the sign alone, see `Sign`
-ccs               contrast-consistent search (Burns et al. 2023, §2)       labels for the sign alone
+supervised        logistic regression on x (paper 004)                  all training labels
+mean_difference   mean x of the pairs with one label less the others'   all training labels
+unsupervised      first principal component of x (paper 004)            labels for the sign alone
+ccs               contrast-consistent search (Burns et al. 2023, §2)    labels for the sign alone
 
 `fit_layer` and `estimator` learn through `learn`. The settings of an evaluation, its presets and
 its random halves (§4.4) are here too.

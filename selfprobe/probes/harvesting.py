@@ -18,7 +18,7 @@ states-*.safetensors
     hidden     [layer, row, side, d_model] in the dtype of the model's residual stream
     log_probs  [row, token] float32
     finite     [row] bool
-HASH/            one folder a set of labels, ids and groups of these texts: other labels cost no harvest
+HASH/            one folder a set of labels, ids and groups of these texts
     pairs.jsonl      the pairs, so that the folder can be read alone
     unscored.json    pair id → reason
     reading.json     how the last harvest read them, and its rounding by layer
@@ -490,8 +490,8 @@ def open_harvest(
     identity = store.identity
     if judge is not None and identity.revision != judge.revision:
         raise ValueError(
-            f"{folder} holds activations of {identity.model} ({identity.revision}), not of {judge.name} "
-            f"({judge.revision}). Harvest again for this model"
+            f"{folder} holds activations of {identity.model} ({identity.revision}), "
+            f"not of {judge.name} ({judge.revision}). Harvest again for this model"
         )
     pairs = read_pairs(folder / "pairs.jsonl")
     row_by_prompt = store.positions()

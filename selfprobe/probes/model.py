@@ -535,7 +535,7 @@ def _check_device(device: str) -> None:
 
 
 def fingerprint(folder: Path) -> str:
-    """Short hash of a local model's config and of all its weights: a merge may differ in one layer."""
+    """Short hash of a local model's config and all its weights: a merge may differ in one layer."""
     files = sorted(folder.glob("*.safetensors")) or sorted(folder.glob("*.bin"))
     if not files:
         raise ValueError(
@@ -677,7 +677,8 @@ def check_memory(
     if learns == "full" and precision != "float32":
         raise ValueError(
             f"all weights are trained in float32 alone, got {precision}: a step is smaller than "
-            "what that rounds. Take --dtype float32 without --quantize, or adapters (without --full)"
+            "what that rounds. Take --dtype float32 without --quantize, or adapters "
+            "(without --full)"
         )
     weight_count = _weight_count(name, loading)
     if weight_count is None:

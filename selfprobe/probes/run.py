@@ -714,7 +714,7 @@ def _by_part(
 
 
 def _columns_by_part(method: MethodScores, parts: Sequence[BoolArray]) -> MethodScores:
-    """The columns of a method once per part, on its pairs alone: their mean is the mean over parts."""
+    """The columns of a method once per part, on its pairs alone: their mean is that over parts."""
     scores = np.concatenate([np.where(inside, method.scores, np.nan) for inside in parts])
     learnt = method.learnt
     if learnt is not None:
