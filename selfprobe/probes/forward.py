@@ -445,7 +445,7 @@ class _Sample:
     """Prompts on which the ways are tried."""
 
     prompts: tuple[Prompt, ...]
-    """By rising length."""
+    """Prompts in order of rising length."""
     reference: States
     dtype: torch.dtype
     """Type that the model computes in."""
