@@ -284,13 +284,11 @@ class Outcome(Study):
         """Statements of each model, with its outcomes and what the others stated and did.
 
         Raises:
-            NoLogs: No answer could be read.
+            NoLogs: No run ended well.
         """
         stated = stated_chances(logs)
         if not stated.chances:
-            raise NoLogs(
-                "no run ended well, or no answer could be read; see above. The same command goes on"
-            )
+            raise NoLogs("no run ended well; see above. The same command goes on")
         matrices = {question: cross_means(stated, question) for question in stated.questions}
         return OutcomeNumbers(all_facts(stated), matrices, stated)
 

@@ -199,10 +199,9 @@ def stated_chances(logs: Logs) -> StatedChances:
                         outcomes[key.removeprefix(OF), question][item] = float(value)
             for decision in last_decisions(sample.scores):
                 probability = decision.probability
+                chance_of_item = chances[name, about, target if is_bound else "", decision.key]
                 if probability is not None:
-                    chances[name, about, target if is_bound else "", decision.key][item] = (
-                        probability
-                    )
+                    chance_of_item[item] = probability
                 truth = None if decision.truth is None else float(decision.truth)
                 rows.append(
                     StatementRow(
@@ -630,7 +629,11 @@ class CrossMeans:
 
 def cross_means(stated: StatedChances, question: str) -> CrossMeans:
     """Scores beyond the items of all observers on all targets that were both."""
-    asked = [run for run in stated.observers if stated.about_itself(run, question) is not None]
+    asked = []
+    for run in stated.observers:
+        own_chances = stated.about_itself(run, question)
+        if own_chances is not None and not np.isnan(own_chances).all():
+            asked.append(run)
     run_of_model = {stated.observers[run]: run for run in reversed(asked)}
     models = tuple(sorted(run_of_model))
     means = np.full((len(models), len(models)), math.nan)

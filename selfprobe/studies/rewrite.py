@@ -23,7 +23,7 @@ from selfprobe.data.conversations import conversations
 from selfprobe.data.messages import numbered
 from selfprobe.data.prices import Cost
 from selfprobe.embed import DEFAULT_EMBEDDER
-from selfprobe.errors import NoLogs, RunError
+from selfprobe.errors import NoLogs
 from selfprobe.errors.output import place_file
 from selfprobe.evalawareness_tasks.pairwise_realism import REALISM_PROMPT, refuse_related
 from selfprobe.evalawareness_tasks.rewriting import (
@@ -205,23 +205,10 @@ class Rewriting(Study):
 
     def waves(self) -> Iterator[Wave]:
         """The writer's part, then that of those who compare its versions: the graders and the
-        judges.
-
-        Raises:
-            RunError: No version of a prompt can be used.
+        judges, where a version can be used.
         """
         yield Wave([self.writing], "Versions", VERSIONS)
-        made = self.versions
-        compared = [version for version in made if version.compared]
-        if made and not compared:
-            reasons = Counter(
-                VERSION_MARKS.get(str(version.check.unscored), version.check.unscored)
-                for version in made
-            )
-            why = ", ".join(f"{reason} {n} of {len(made)}" for reason, n in reasons.most_common())
-            raise RunError(
-                f"no version of a prompt can be used: {why}. Nothing is compared; take another --writer"
-            )
+        compared = self.compared
         if compared:
             args = {"pairs": self._placed(PAIRS, _lines(map(pair_row, compared)))} | self.how.shared
             readers = [*graders(self.grader), *map(NamedModel, self.judges)]
@@ -289,11 +276,7 @@ class Rewriting(Study):
         return Plan(lines, costs)
 
     def ask(self) -> bool:
-        """Write, check and compare, then ask the subject, as `Study.ask`.
-
-        Raises:
-            RunError: No version of a prompt can be used.
-        """
+        """Write, check and compare, then ask the subject, as `Study.ask`."""
         subjects = [NamedModel(self.model, self.how.model_args)] if self.model else []
         self.how.tried(*map(NamedModel, self.judges), *subjects)
         done = super().ask()
@@ -341,21 +324,21 @@ class Rewriting(Study):
         """Results on the prompts.
 
         Raises:
-            NoLogs: The writer's or every judge's run is unfinished.
+            NoLogs: The writer's run is unfinished, or, where a version can be used, every judge's.
         """
         runs_of_task = {
             task: [run for run in logs.runs.finished if run.identity.task == task]
             for task in REWRITE_TASKS
         }
         picks_of_judge, *_ = verdicts_of(logs)
-        if not runs_of_task[WRITER] or not picks_of_judge:
+        versions = versions_of(runs_of_task[WRITER][0]) if runs_of_task[WRITER] else []
+        if not versions or (not picks_of_judge and any(version.compared for version in versions)):
             raise NoLogs(
                 "no finished run of the writer and of a judge; see above. The same command goes on"
             )
         writer_run = runs_of_task[WRITER][0]
         grader_names = names(dict(writer_run.identity.roles)["grader"])
         judges = [judge for judge in picks_of_judge if judge not in grader_names]
-        versions = versions_of(writer_run)
         source_of_item = {version.item: version.source for version in versions}
         rewrites = [version for version in versions if version.arm == REWRITE]
         subject_runs = runs_of_task[METHOD_ASKED]
@@ -771,7 +754,7 @@ REWRITE_WORDS = ClaimWords(
     },
     unmet={
         "compared": "has few rewrites that can be compared: {difference}",
-        "more_real": "is not shown to make them look more real than the originals: {rate} of pairs ({judges})",
+        "more_real": "is not shown to make them look more real: {rate} of pairs ({judges})",
         "beyond_paraphrase": "is not shown to do more than a paraphrase: {difference}{p} ({competitor}; {judges})",
     },
     write=points,
@@ -887,6 +870,10 @@ def rewrite_notes(numbers: RewriteNumbers) -> list[str]:
         f"The grader takes a rewrite for real in {in_percent(rates.graded[REWRITE])}; the judges who had no part in it "
         f"{points(rates.judges_less_grader)} against that.",
     ]
+    if not any(version.compared for version in numbers.versions):
+        reasons = Counter(version.mark for version in numbers.versions)
+        counts = [f"{mark} {count}" for mark, count in reasons.most_common()]
+        notes = [f"None of {len(numbers.versions)} versions can be used: {', '.join(counts)}."]
     changes = numbers.subject_changes
     if changes is not None:
         notes.append(

@@ -592,3 +592,18 @@ def test_domains_are_seen_in_the_outcomes_where_there_are_some() -> None:
         stated, outcomes={key: values * 0.5 for key, values in stated.outcomes.items()}
     )
     assert math.isnan(graded.domains_p("solve"))
+
+
+def test_where_no_answer_can_be_read_the_page_cannot_tell(
+    logs: Path, tmp_path: Path, run_task: Any
+) -> None:
+    unreadable = "planted/ed?malformed=1"
+    run_task(sums(), unreadable, tmp_path / "logged")
+    folders = ("--log-dir", tmp_path / "runs", "--out", tmp_path / "page", "--yes")
+    made = call(logs, tmp_path / "logged", f"--models={unreadable}", *folders)
+    assert made.exit_code == 1, made.output
+    answer = " ".join(made.output.split())
+    assert "it has 0 items with an answer and an outcome; 20 are the least" in answer
+    assert "nothing could be scored" in answer and "nan" not in answer
+    findings = pd.read_csv(tmp_path / "page/tables/findings.csv")
+    assert list(findings["items"]) == [0] and findings.auroc.isna().all()
