@@ -41,8 +41,8 @@ from selfprobe.page.numerals import number, p_digits, p_value, percent, shown
 from selfprobe.page.plots import Picture, bar_rows, calibration_curves, curves, heat_map
 from selfprobe.stats.claim import Claim, Verdict, ordered_claims
 from selfprobe.stats.estimate import FEW, Estimate, undefined
-from selfprobe.stats.foresight import ALPHA, above
 from selfprobe.studies.outcome_numbers import (
+    BEYOND_ALPHA,
     FEWEST_OTHERS,
     INPUT_LENGTH,
     OBSERVERS_MARGIN,
@@ -77,7 +77,8 @@ MEANS = (
     "among items on which as many of the models succeeded (for refuse and length: refused, or wrote long). This holds "
     "where items come of domains in which models have other strengths, and where difficulty counts more for some "
     "models. Statements are exchanged among items of a stratum; with clusters p is that of t. It counts as shown with "
-    f"a one-sided p below {ALPHA:g}, corrected for all models and questions (Holm)."
+    f"a p below {BEYOND_ALPHA:g}, corrected for all models and questions (Holm). Every p is twice "
+    "that of its one side, as intervals have two."
 )
 CONTROLS = (
     f"Yes needs {FEWEST_OTHERS} other models that were asked and that together rank the other models' outcomes as "
@@ -418,7 +419,7 @@ def outcome_notes(facts: OutcomeFacts) -> list[str]:
         notes.append(
             f"Among items on which as many of the models succeeded it reaches {shown(facts.in_strata)}."
         )
-        if above(facts.knows_items, 0.5) < ALPHA and not facts.p_value < ALPHA:
+        if facts.knows_items.low > 0.5 and not facts.p_value < BEYOND_ALPHA:
             notes.append(
                 f"This is knowledge of the items (others' results: {shown(facts.knows_items)}), not shown of itself."
             )
@@ -490,7 +491,7 @@ class FindingRow:
     observers: Annotated[int, Heading("observers", "Number of other models that were asked.")]
     p: Annotated[
         float,
-        Heading("p", "One-sided p of beyond observers, corrected for all cases (Holm).", p_digits),
+        Heading("p", "p of beyond observers, corrected for all cases (Holm).", p_digits),
     ]
     auroc: Annotated[Estimate, Heading("AUROC", "Share of pairs of items in the right order.")]
     knows_items: Annotated[

@@ -44,6 +44,8 @@ FEWEST_OTHERS = 2
 """
 SMALLEST_EXCESS = 0.1
 """Excess of an AUROC over .5, or over a competitor's, that is too small to matter."""
+BEYOND_ALPHA = 0.04
+"""Level of the two-sided p that a statement knows something beyond the items."""
 OBSERVERS_MARGIN = 0.03
 """AUROC by which a model may rank items better than the other observers together."""
 CALIBRATION_BINS = 8
@@ -329,7 +331,8 @@ class OutcomeFacts:
     observers: int
     """Number of other models that were asked."""
     p_value: float
-    """One-sided p of `beyond_observers`; of one model and question until `corrected` has seen all.
+    """p of `beyond_observers`, twice that of its one side; of one model and question until
+    `corrected` has seen all.
     """
 
 
@@ -548,16 +551,19 @@ def _over_observers(
 def _beyond_p(
     own: _Statement, outcomes: FloatArray, clusters: IntArray, beyond: Estimate, draws: int
 ) -> float:
-    """One-sided p that what is left of a statement ranks the outcomes in their strata."""
+    """p that what is left of a statement does not rank the outcomes in their strata: twice that of
+    its one side, as an interval has two.
+    """
     if len(np.unique(clusters)) < len(clusters):
-        return foresight.above(beyond, 0.5)
+        return min(1.0, 2 * foresight.above(beyond, 0.5))
     is_known = ~np.isnan(own.left)
     if not is_known.any():
         return math.nan
     rng = np.random.default_rng(0)
-    return within_strata_p(
+    one_sided_p = within_strata_p(
         own.left[is_known], outcomes[is_known], own.strata[is_known], rng=rng, draws=draws
     )
+    return min(1.0, 2 * one_sided_p)
 
 
 def _scores_of_text(
@@ -755,7 +761,7 @@ def outcome_claim(facts: OutcomeFacts, subject: str) -> Claim:
         subject: The model's name on the page.
     """
     effect = _excess(facts.beyond_observers)
-    is_beyond = facts.p_value < foresight.ALPHA and effect.value > 0
+    is_beyond = facts.p_value < BEYOND_ALPHA and effect.value > 0
     overall = _excess(facts.auroc)
     checks = [
         _count_check("items", facts.n, FEWEST_ITEMS, f"{FEWEST_ITEMS} are the least"),
@@ -830,7 +836,9 @@ def _advantage_check(
 ) -> Check:
     """The requirement that a model's AUROC is above that of a competitor."""
     reached = source.beyond_observers if isinstance(source, Predictor) else source.auroc
-    p = foresight.above(source.below, 0) if source.below.se > 0 else math.nan
+    p = math.nan
+    if source.below.se > 0:
+        p = min(1.0, 2 * foresight.above(source.below, 0))
     outcome = outcome_above_zero(source.below, smallest=SMALLEST_EXCESS, p_value=p)
     words = competitor.replace(" ", "\N{NO-BREAK SPACE}")
     return Check(

@@ -180,8 +180,7 @@ def test_where_no_judge_can_be_read_the_page_cannot_tell(tmp_path: Path) -> None
 def test_without_a_usable_paraphrase_no_difference_is_a_number(tmp_path: Path) -> None:
     done = run(tmp_path, "planted/w?copies=1", "planted/g", "planted/j", n=3)
     assert (
-        "\nCannot tell for planted/w: it is not shown to make them look more real: "
-        in done.output
+        "\nCannot tell for planted/w: it is not shown to make them look more real: " in done.output
     )
     assert "on the same prompts an unknown difference." in done.output and "nan" not in done.output
     page = (tmp_path / "page" / "index.html").read_text()
