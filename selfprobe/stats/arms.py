@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from selfprobe.stats.claim import ALPHA
 from selfprobe.stats.estimate import (
     Estimate,
     FloatArray,
@@ -27,11 +28,9 @@ from selfprobe.stats.estimate import (
     two_sided,
     undefined,
 )
+from selfprobe.stats.paired import POWER
 
 IntArray = npt.NDArray[np.intp]
-ALPHA = 0.05
-POWER = 0.8
-"""Power for which the detectable effect and the needed items are computed."""
 FEWEST_MOVED_CLUSTERS = 12
 """Number of clusters that must have moved otherwise than most did for their spread to be trusted.
 """
@@ -42,7 +41,7 @@ MOST_ENUMERATED_CLUSTERS = 13
 """Largest number of clusters of which every choice of signs is counted; of more, some are drawn."""
 SIGN_DRAWS = 4095
 """Number of draws of signs."""
-TIE = 1e-9
+SUM_TIE = 1e-9
 """Largest difference of sums that is rounding error."""
 MOST_COUNTED_ITEMS = 200
 """Largest number of items of which every outcome is counted for a power; of more, their mean is
@@ -130,7 +129,7 @@ def _p_of_changes(rises: IntArray, falls: IntArray, items: int) -> FloatArray:
     total = rises - falls
     mean = total / items
     variance = (changed - items * mean**2) / (items - 1)
-    t = np.abs(mean) / np.sqrt(np.maximum(variance, TIE) / items)
+    t = np.abs(mean) / np.sqrt(np.maximum(variance, SUM_TIE) / items)
     p_by_t = 2 * special.stdtr(items - 1, -t)
 
     larger_side = np.maximum(rises, falls)
@@ -202,7 +201,7 @@ class SignedClusters:
     @property
     def changed_share(self) -> float:
         """Share of clusters that changed; with half a cluster added, so that it is never 0."""
-        changed = sum(abs(cluster_sum) > TIE for cluster_sum in self.sums)
+        changed = sum(abs(cluster_sum) > SUM_TIE for cluster_sum in self.sums)
         return (changed + 0.5) / (len(self.sums) + 1)
 
     @property
@@ -247,7 +246,7 @@ def _sign_p_of_rows(cluster_sums: FloatArray) -> FloatArray:
     signs = np.array(list(product((1.0, -1.0), repeat=cluster_sums.shape[1] - 1)))
     signs = np.column_stack([np.ones(len(signs)), signs])
     totals = np.abs(cluster_sums @ signs.T)
-    return np.asarray((totals >= totals[:, :1] - TIE).mean(axis=1))
+    return np.asarray((totals >= totals[:, :1] - SUM_TIE).mean(axis=1))
 
 
 # ---- differences
@@ -331,12 +330,12 @@ def arm_difference(
     cluster_sums = np.bincount(labels, differences)
     cluster_sizes = np.bincount(labels)
     cluster_means = cluster_sums / cluster_sizes
-    has_moved = np.abs(cluster_means - np.median(cluster_means)) > TIE
+    has_moved = np.abs(cluster_means - np.median(cluster_means)) > SUM_TIE
     if has_moved.sum() >= FEWEST_MOVED_CLUSTERS:
         by_t = clustered_mean(differences, labels, unit=unit, interval="t")
         return ArmDifference(by_t, two_sided(by_t), by_t.se**-2)
 
-    is_whole = np.isclose(np.abs(differences), scale) | (np.abs(differences) <= TIE)
+    is_whole = np.isclose(np.abs(differences), scale) | (np.abs(differences) <= SUM_TIE)
     signed_clusters = SignedClusters(
         tuple(cluster_sums.tolist()), tuple(cluster_sizes.tolist()), scale, bool(is_whole.all())
     )
@@ -364,7 +363,7 @@ def sign_p(cluster_sums: npt.ArrayLike) -> float:
     sums = np.asarray(cluster_sums, dtype=float)
     if len(sums) < FEWEST_SIGNED_CLUSTERS:
         return math.nan
-    moved = sums[np.abs(sums) > TIE]
+    moved = sums[np.abs(sums) > SUM_TIE]
     if not len(moved):
         return 1.0
     if len(moved) <= MOST_ENUMERATED_CLUSTERS:
@@ -373,7 +372,7 @@ def sign_p(cluster_sums: npt.ArrayLike) -> float:
         signs = np.random.default_rng(0).choice((1.0, -1.0), size=(SIGN_DRAWS + 1, len(moved)))
         signs[0] = 1.0
     totals = np.abs(signs @ moved)
-    return float((totals >= totals[0] - TIE * len(moved)).mean())
+    return float((totals >= totals[0] - SUM_TIE * len(moved)).mean())
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from selfprobe.page.plots import model_names
 from selfprobe.stats import foresight
 from selfprobe.stats.agreement import ece, equal_mass
 from selfprobe.stats.beyond_items import (
-    DRAWS,
+    STRATA_DRAWS,
     hidden_domains_p,
     left_of_statement,
     within_strata_p,
@@ -337,7 +337,7 @@ class OutcomeFacts:
 
 
 def outcome_facts(
-    stated: StatedChances, run: str, question: str, *, draws: int = DRAWS
+    stated: StatedChances, run: str, question: str, *, draws: int = STRATA_DRAWS
 ) -> OutcomeFacts:
     """The numbers of one model on one question.
 
@@ -614,7 +614,7 @@ def all_facts(stated: StatedChances) -> list[OutcomeFacts]:
             for run in stated.observers
             if stated.about_itself(run, question) is not None
         ]
-    draws = max(DRAWS, DRAWS_A_CASE * len(cases))
+    draws = max(STRATA_DRAWS, DRAWS_A_CASE * len(cases))
     return corrected([outcome_facts(stated, run, question, draws=draws) for run, question in cases])
 
 
@@ -721,15 +721,29 @@ OUTCOME_WORDS = ClaimWords(
     unmet={
         "items": "has {difference} items with an answer and an outcome",
         "outcomes": "has {outcomes} at {share} of its items: outcomes do not differ",
-        "other_logs": "ranks its {outcomes} with AUROC {auroc}, beside logs of {difference} other models",
-        "beyond": "ranks its {outcomes} with AUROC {auroc}; beyond the items this is not shown: {difference} ({p})",
-        "observers": "ranks its {outcomes} beyond the items with AUROC {effect}, beside {difference} other observers",
-        "informed_observers": "ranks its {outcomes} beyond the items with AUROC {effect}; other observers know the "
-        "items less ({difference})",
-        "above_observers": "ranks its {outcomes} beyond the items with AUROC {effect}; {competitor}",
+        "other_logs": (
+            "ranks its {outcomes} with AUROC {auroc}, beside logs of {difference} other models"
+        ),
+        "beyond": (
+            "ranks its {outcomes} with AUROC {auroc}; beyond the items this is not shown: "
+            "{difference} ({p})"
+        ),
+        "observers": (
+            "ranks its {outcomes} beyond the items with AUROC {effect}, beside {difference} other "
+            "observers"
+        ),
+        "informed_observers": (
+            "ranks its {outcomes} beyond the items with AUROC {effect}; other observers know the "
+            "items less ({difference})"
+        ),
+        "above_observers": (
+            "ranks its {outcomes} beyond the items with AUROC {effect}; {competitor}"
+        ),
         "above_text": "ranks its {outcomes} beyond the items with AUROC {effect}; {competitor}",
         "above_length": "ranks its {outcomes} beyond the items with AUROC {effect}; {competitor}",
-        "above_other_assistant": "ranks its {outcomes} beyond the items with AUROC {effect}; {competitor}",
+        "above_other_assistant": (
+            "ranks its {outcomes} beyond the items with AUROC {effect}; {competitor}"
+        ),
         "own_outcomes": "ranks its {outcomes} beyond the items with AUROC {effect}; {competitor}",
     },
     write=write_auroc,
