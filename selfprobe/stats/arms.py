@@ -168,7 +168,7 @@ def _chance_of_changes(
         + special.xlogy(falls, fall_chance)
         + special.xlogy(stayed, stay_chance)
     )
-    return np.exp(log_ways + log_chances)
+    return np.asarray(np.exp(log_ways + log_chances))
 
 
 def _least_effect(power: Callable[[float], float]) -> float:

@@ -688,6 +688,18 @@ def prompt_edits(forms: Sequence[FormRow], key_of: Callable[[FormRow], str]) -> 
 # ---- the claim
 
 
+def answered_text(share: Estimate) -> str:
+    """Share of answers that are a number, or why there is none."""
+    return share.reason or f"{percent(share.value)} of {share.n} answers"
+
+
+def controls_text(estimate: Estimate) -> str:
+    """Number of controls, or why there is none."""
+    return (
+        estimate.reason or f"{count_text(round(estimate.value), 'control')} in each {estimate.unit}"
+    )
+
+
 CUE_WORDS = ClaimWords(
     yes="goes by {what}: {effect} ({p})",
     no="goes by none of {count} things: each adds less than {smallest}, at most {effect}",
@@ -707,17 +719,10 @@ CUE_WORDS = ClaimWords(
     },
     write=partial(shown, sign=True),
     units={
-        "answered": lambda share: share.reason or f"{percent(share.value)} of {share.n} answers",
-        "enough_controls": lambda estimate: controls_text(estimate),
+        "answered": answered_text,
+        "enough_controls": controls_text,
     },
 )
-
-
-def controls_text(estimate: Estimate) -> str:
-    """Number of controls, or why there is none."""
-    return (
-        estimate.reason or f"{count_text(round(estimate.value), 'control')} in each {estimate.unit}"
-    )
 
 
 def cue_claim(numbers: CueNumbers, subject: str) -> Claim:

@@ -452,6 +452,16 @@ def _means(table: pd.DataFrame, clusters: pd.Series, unit: str) -> list[Estimate
 # ---- the claim
 
 
+def answered_text(share: Estimate) -> str:
+    """Share of answers that are a number, or why there is none."""
+    return share.reason or f"{percent(share.value)} of {share.n} answers"
+
+
+def clusters_text(count: Estimate) -> str:
+    """Number of clusters, or why there is none."""
+    return count.reason or count_text(round(count.value), count.unit)
+
+
 TURN_WORDS = ClaimWords(
     yes="notices at turn {turn}, by {effect} ({p})",
     no="rises by less than {smallest} after every turn: at most {effect}",
@@ -474,8 +484,8 @@ TURN_WORDS = ClaimWords(
     },
     write=partial(shown, sign=True),
     units={
-        "answered": lambda share: share.reason or f"{percent(share.value)} of {share.n} answers",
-        "several_turns": lambda count: count_text(round(count.value), count.unit),
+        "answered": answered_text,
+        "several_turns": clusters_text,
     },
 )
 
