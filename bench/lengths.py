@@ -19,9 +19,9 @@ import numpy as np
 import pandas as pd
 
 from selfprobe.stats.claim import Verdict
-from selfprobe.stats.foresight import ALPHA, ordered, solved_alike
+from selfprobe.stats.foresight import ordered, solved_alike
 from selfprobe.stats.text_only import log_odds
-from selfprobe.studies.outcome_numbers import StatedChances, all_facts, outcome_claim
+from selfprobe.studies.outcome_numbers import BEYOND_ALPHA, StatedChances, all_facts, outcome_claim
 
 MATRICES, SIZE, ITEMS = 60, 8, 200
 """Number of sets of models that are drawn, of models of a set, and of items of a draw."""
@@ -114,7 +114,7 @@ def called_self_knowledge(
         for facts in all_facts(stated):
             judged += 1
             called += outcome_claim(facts, facts.run).verdict is Verdict.YES
-            beyond += facts.p_value < ALPHA
+            beyond += facts.p_value < BEYOND_ALPHA
     return called / judged, beyond / judged
 
 

@@ -84,7 +84,7 @@ CASES: dict[str, tuple[str, ...]] = {
     ),
     "awareness effect": (
         "awareness effect tasks.py@exact --models planted/ada --arms cue_out,cue_in,paraphrase,told_test,told_use,placebo "
-        "--grader planted/g --cues cues.csv --score match --cluster shop --smallest .2 -T items=8 --role grader=planted/x --limit 4 "
+        "--grader planted/g --cues cues.csv --score match --cluster shop --smallest .2 --declining-counts -T items=8 --role grader=planted/x --limit 4 "
         "--log-dir runs --out page",
     ),
     "realism": (

@@ -9,7 +9,7 @@ effect only if the arm changes the score by nothing else.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import product
@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from selfprobe.stats.claim import ALPHA
 from selfprobe.stats.estimate import (
     Estimate,
     FloatArray,
@@ -27,10 +28,9 @@ from selfprobe.stats.estimate import (
     two_sided,
     undefined,
 )
+from selfprobe.stats.paired import POWER
 
-ALPHA = 0.05
-POWER = 0.8
-"""Power for which the detectable effect and the needed items are computed."""
+IntArray = npt.NDArray[np.intp]
 FEWEST_MOVED_CLUSTERS = 12
 """Number of clusters that must have moved otherwise than most did for their spread to be trusted.
 """
@@ -41,8 +41,16 @@ MOST_ENUMERATED_CLUSTERS = 13
 """Largest number of clusters of which every choice of signs is counted; of more, some are drawn."""
 SIGN_DRAWS = 4095
 """Number of draws of signs."""
-TIE = 1e-9
+SUM_TIE = 1e-9
 """Largest difference of sums that is rounding error."""
+MOST_COUNTED_ITEMS = 200
+"""Largest number of items of which every outcome is counted for a power; of more, their mean is
+taken to be normal.
+"""
+POWER_DRAWS = 1000
+"""Number of simulated experiments behind the power of a few clusters."""
+EFFECT_STEPS = 12
+"""Number of halvings in the search of the smallest effect that is shown."""
 STRONG_INSTRUMENT_F = 10.0
 """F of the first stage from which an instrument is not weak (Staiger and Stock 1997)."""
 FEWEST_DOSE_CLUSTERS = 10
@@ -64,11 +72,190 @@ class Edge(Enum):
     CEILING = "ceiling"
 
 
+# ---- the power of the test that decides
+
+
+def clusters_needed(tests: int) -> int:
+    """Fewest clusters whose signs can show a difference at 5 % / `tests`.
+
+    >>> clusters_needed(1), clusters_needed(3)
+    (6, 7)
+    """
+    return max(FEWEST_SIGNED_CLUSTERS, math.floor(1 + math.log2(tests / ALPHA)) + 1)
+
+
+def visible_effect(items: int, tests: int, *, differing: float = DIFFERING_BY_CHANCE) -> float:
+    """The smallest effect on a score of 0 or 1 that so many items show with 80 % power, at 5 % /
+    `tests`; infinity where they show none, however large.
+
+    An effect e makes a share e of the items come out otherwise, and of the others a share
+    `differing` does by chance, up or down. The test is the one that `arm_difference` would take: of
+    few changes that of their signs, else that of t.
+
+    >>> round(visible_effect(100, 1), 2), round(visible_effect(1000, 1), 3), visible_effect(5, 1)
+    (0.11, 0.024, inf)
+    """
+    if items < clusters_needed(tests):
+        return math.inf
+    if items > MOST_COUNTED_ITEMS:
+        quantiles = -float(special.ndtri(ALPHA / 2 / tests)) + float(special.ndtri(POWER))
+        per_item = quantiles**2 / items
+        return min(1.0, per_item / 2 * (1 + math.sqrt(1 + 4 * differing / per_item)))
+
+    rises, falls = _possible_changes(items)
+    is_shown = _p_of_changes(rises, falls, items) < ALPHA / tests
+    rises_shown = rises[is_shown]
+    falls_shown = falls[is_shown]
+
+    def power(effect: float) -> float:
+        by_chance = (1 - effect) * differing / 2
+        rise_chance = effect + by_chance
+        chances = _chance_of_changes(rises_shown, falls_shown, items, rise_chance, by_chance)
+        return float(chances.sum())
+
+    return _least_effect(power)
+
+
+def _possible_changes(items: int) -> tuple[IntArray, IntArray]:
+    """Every pair of numbers of items that rise and that fall, [pair]."""
+    all_rises, all_falls = np.indices((items + 1, items + 1))
+    is_possible = all_rises + all_falls <= items
+    return all_rises[is_possible], all_falls[is_possible]
+
+
+def _p_of_changes(rises: IntArray, falls: IntArray, items: int) -> FloatArray:
+    """p of the test that decides where so many items rise by 1, fall by 1 and stay, [pair]."""
+    changed = rises + falls
+    total = rises - falls
+    mean = total / items
+    variance = (changed - items * mean**2) / (items - 1)
+    t = np.abs(mean) / np.sqrt(np.maximum(variance, SUM_TIE) / items)
+    p_by_t = 2 * special.stdtr(items - 1, -t)
+
+    larger_side = np.maximum(rises, falls)
+    p_by_signs = 2 * special.bdtrc(larger_side - 1, changed, 0.5)
+    p_by_signs = np.where(total == 0, 1.0, np.minimum(1.0, p_by_signs))
+
+    lower_middle = _change_at((items - 1) // 2, rises, falls, items)
+    upper_middle = _change_at(items // 2, rises, falls, items)
+    median = (lower_middle + upper_middle) / 2
+    stayed = items - changed
+    at_median = rises * (median == 1) + falls * (median == -1) + stayed * (median == 0)
+    return np.where(items - at_median >= FEWEST_MOVED_CLUSTERS, p_by_t, p_by_signs)
+
+
+def _change_at(rank: int, rises: IntArray, falls: IntArray, items: int) -> IntArray:
+    """Change of the item of this rank, from 0, in the order of changes, [pair]."""
+    is_up = rank >= items - rises
+    is_down = rank < falls
+    return is_up.astype(np.intp) - is_down.astype(np.intp)
+
+
+def _chance_of_changes(
+    rises: IntArray, falls: IntArray, items: int, rise_chance: float, fall_chance: float
+) -> FloatArray:
+    """Chance that exactly so many items rise and fall, [pair]."""
+    stayed = items - rises - falls
+    stay_chance = max(0.0, 1 - rise_chance - fall_chance)
+    log_ways = (
+        special.gammaln(items + 1)
+        - special.gammaln(rises + 1)
+        - special.gammaln(falls + 1)
+        - special.gammaln(stayed + 1)
+    )
+    log_chances = (
+        special.xlogy(rises, rise_chance)
+        + special.xlogy(falls, fall_chance)
+        + special.xlogy(stayed, stay_chance)
+    )
+    return np.asarray(np.exp(log_ways + log_chances))
+
+
+def _least_effect(power: Callable[[float], float]) -> float:
+    """The smallest effect of up to 1 with the power `POWER`; infinity where none has it."""
+    if power(1.0) < POWER:
+        return math.inf
+    too_small, large_enough = 0.0, 1.0
+    for _ in range(EFFECT_STEPS):
+        effect = (too_small + large_enough) / 2
+        if power(effect) >= POWER:
+            large_enough = effect
+        else:
+            too_small = effect
+    return large_enough
+
+
+@dataclass(frozen=True)
+class SignedClusters:
+    """Clusters whose signs decide about a mean, and what they can show."""
+
+    sums: tuple[float, ...]
+    """Sum of the differences of each cluster."""
+    sizes: tuple[int, ...]
+    """Number of items of each cluster."""
+    scale: float
+    """The largest difference that an item can have."""
+    are_whole: bool
+    """Whether each item differs by all of the scale or by nothing."""
+
+    @property
+    def changed_share(self) -> float:
+        """Share of clusters that changed; with half a cluster added, so that it is never 0."""
+        changed = sum(abs(cluster_sum) > SUM_TIE for cluster_sum in self.sums)
+        return (changed + 0.5) / (len(self.sums) + 1)
+
+    @property
+    def move_whole(self) -> bool:
+        """Whether an effect is taken to move whole clusters: single items whose score is all or
+        nothing, and twelve clusters or more, most of which then stayed as they were (else t
+        decides).
+        """
+        are_items = max(self.sizes) == 1 and self.are_whole
+        return are_items or len(self.sums) >= FEWEST_MOVED_CLUSTERS
+
+    def detectable(self, tests: int) -> float:
+        """Smallest difference that clusters like these show with 80 % power; infinity where none.
+
+        Of a few clusters that do not move whole every sign is turned by chance, and an effect is
+        added to each item.
+        """
+        count = len(self.sums)
+        if count < clusters_needed(tests):
+            return math.inf
+        if self.move_whole:
+            return self.scale * visible_effect(count, tests, differing=self.changed_share)
+
+        rng = np.random.default_rng(0)
+        sizes = np.array(self.sizes)
+        chance_signs = rng.choice((1.0, -1.0), size=(POWER_DRAWS, count))
+        chance_sums = chance_signs * np.array(self.sums)
+        item_draws = rng.random((POWER_DRAWS, count, max(self.sizes)))
+        is_item = np.arange(max(self.sizes)) < sizes[:, None]
+
+        def power(effect: float) -> float:
+            gains = effect * sizes
+            if self.are_whole:
+                gains = ((item_draws < effect) & is_item).sum(axis=2)
+            return float((_sign_p_of_rows(chance_sums + self.scale * gains) < ALPHA / tests).mean())
+
+        return self.scale * _least_effect(power)
+
+
+def _sign_p_of_rows(cluster_sums: FloatArray) -> FloatArray:
+    """`sign_p` of each row of `cluster_sums  # [row, cluster]`, of few clusters."""
+    signs = np.array(list(product((1.0, -1.0), repeat=cluster_sums.shape[1] - 1)))
+    signs = np.column_stack([np.ones(len(signs)), signs])
+    totals = np.abs(cluster_sums @ signs.T)
+    return np.asarray((totals >= totals[:, :1] - SUM_TIE).mean(axis=1))
+
+
+# ---- differences
+
+
 @dataclass(frozen=True)
 class ArmDifference:
     """A mean under an arm less that under its control, on the items that have both."""
 
-    control_mean: float
     estimate: Estimate
     """Arm less control, with its 95 % interval."""
     p_value: float
@@ -77,24 +264,36 @@ class ArmDifference:
     """Number of independent items of variance 1 that would say as much about the mean; 0 where
     unknown.
     """
+    signed_clusters: SignedClusters | None = None
+    """The clusters, where the signs of whole clusters decide; None where t does."""
 
     def detectable(self, tests: int) -> float:
-        """Smallest difference that items like these show with 80 % power, at 5 % / `tests`; NaN
-        where unknown.
+        """Smallest difference that items like these show with 80 % power, at 5 % / `tests`, by the
+        test that decides; infinity where they show none, NaN where nothing was scored.
         """
+        if self.signed_clusters is not None:
+            return self.signed_clusters.detectable(tests)
         if not self.effective_n:
             return math.nan
         limit = -float(special.stdtrit(self.estimate.df, ALPHA / 2 / tests))
         return (limit + float(special.ndtri(POWER))) / math.sqrt(self.effective_n)
 
-    def items_needed(self, smallest: float, tests: int) -> int | None:
-        """Number of items like these that show a difference of this size with 80 % power; None
+    def clusters_for(self, smallest: float, tests: int) -> int | None:
+        """Number of clusters like these that show a difference of this size with 80 % power; None
         where unknown.
         """
         if not self.effective_n:
             return None
         quantiles = -float(special.ndtri(ALPHA / 2 / tests)) + float(special.ndtri(POWER))
-        exact = self.estimate.n / self.effective_n * (quantiles / smallest) ** 2
+        per_effect = (quantiles / smallest) ** 2
+        exact = self.estimate.n / self.effective_n * per_effect
+        signed = self.signed_clusters
+        if signed is not None:
+            exact = max(exact, clusters_needed(tests))
+        if signed is not None and signed.move_whole:
+            effect = min(1.0, smallest / signed.scale)
+            variance = effect + signed.changed_share
+            exact = max(exact, variance * (quantiles / effect) ** 2)
         step = int(10 ** max(0, math.floor(math.log10(exact)) - 1))
         return math.ceil(exact / step) * step
 
@@ -124,25 +323,34 @@ def arm_difference(
     arm_scores = np.asarray(arm, dtype=float)
     has_both = ~np.isnan(control_scores) & ~np.isnan(arm_scores)
     if not has_both.any():
-        return ArmDifference(math.nan, undefined("nothing was scored", unit=unit), math.nan, 0.0)
+        return ArmDifference(undefined("nothing was scored", unit=unit), math.nan, 0.0)
 
     differences = (arm_scores - control_scores)[has_both]
     labels = np.unique(np.asarray(clusters)[has_both], return_inverse=True)[1]
-    control_mean = float(control_scores[has_both].mean())
     cluster_sums = np.bincount(labels, differences)
-    cluster_means = cluster_sums / np.bincount(labels)
-    moved_clusters = int(np.sum(np.abs(cluster_means - np.median(cluster_means)) > TIE))
-    if moved_clusters >= FEWEST_MOVED_CLUSTERS:
+    cluster_sizes = np.bincount(labels)
+    cluster_means = cluster_sums / cluster_sizes
+    has_moved = np.abs(cluster_means - np.median(cluster_means)) > SUM_TIE
+    if has_moved.sum() >= FEWEST_MOVED_CLUSTERS:
         by_t = clustered_mean(differences, labels, unit=unit, interval="t")
-        return ArmDifference(control_mean, by_t, two_sided(by_t), by_t.se**-2)
+        return ArmDifference(by_t, two_sided(by_t), by_t.se**-2)
 
+    is_whole = np.isclose(np.abs(differences), scale) | (np.abs(differences) <= SUM_TIE)
+    signed_clusters = SignedClusters(
+        tuple(cluster_sums.tolist()), tuple(cluster_sizes.tolist()), scale, bool(is_whole.all())
+    )
     unscaled = clustered_mean(differences / scale, labels, unit=unit, interval="difference")
-    value, low, high = (float(end * scale) for end in (unscaled.value, unscaled.low, unscaled.high))
-    estimate = Estimate(value, low, high, unscaled.n, unit, unscaled.reason, df=unscaled.df)
-    if math.isnan(low):
-        return ArmDifference(control_mean, estimate, math.nan, 0.0)
+    estimate = replace(
+        unscaled,
+        value=float(unscaled.value * scale),
+        low=float(unscaled.low * scale),
+        high=float(unscaled.high * scale),
+        se=math.nan,
+    )
+    if math.isnan(estimate.low):
+        return ArmDifference(estimate, math.nan, 0.0, signed_clusters)
     effective_n = effective((differences / scale + 1) / 2, labels) / scale**2
-    return ArmDifference(control_mean, estimate, sign_p(cluster_sums), effective_n)
+    return ArmDifference(estimate, sign_p(cluster_sums), effective_n, signed_clusters)
 
 
 def sign_p(cluster_sums: npt.ArrayLike) -> float:
@@ -155,7 +363,7 @@ def sign_p(cluster_sums: npt.ArrayLike) -> float:
     sums = np.asarray(cluster_sums, dtype=float)
     if len(sums) < FEWEST_SIGNED_CLUSTERS:
         return math.nan
-    moved = sums[np.abs(sums) > TIE]
+    moved = sums[np.abs(sums) > SUM_TIE]
     if not len(moved):
         return 1.0
     if len(moved) <= MOST_ENUMERATED_CLUSTERS:
@@ -164,7 +372,7 @@ def sign_p(cluster_sums: npt.ArrayLike) -> float:
         signs = np.random.default_rng(0).choice((1.0, -1.0), size=(SIGN_DRAWS + 1, len(moved)))
         signs[0] = 1.0
     totals = np.abs(signs @ moved)
-    return float((totals >= totals[0] - TIE * len(moved)).mean())
+    return float((totals >= totals[0] - SUM_TIE * len(moved)).mean())
 
 
 @dataclass(frozen=True)
@@ -192,7 +400,14 @@ class ArmContrast:
     control: str
     score: ArmDifference
     cause: ArmDifference
+    unanswered: ArmDifference
+    """Share of the items asked under both that have no answer to score, less that of the control.
+    """
     dose: Dose
+    control_score: Estimate
+    """Mean score of the control, over the items that have both."""
+    control_edge: Edge | None
+    """End of the scale at which that score lies."""
     scored_share: float
     """Share of the items asked under both that have both scores; NaN where none was asked."""
     score_p: float = math.nan
@@ -208,6 +423,7 @@ def arm_contrasts(
     causes: Mapping[str, npt.ArrayLike],
     pairs: Sequence[tuple[str, str]],
     *,
+    unanswered: Mapping[str, npt.ArrayLike] | None = None,
     asked: Mapping[str, npt.ArrayLike] | None = None,
     clusters: npt.ArrayLike | None = None,
     unit: str = "item",
@@ -218,6 +434,8 @@ def arm_contrasts(
         scores: Arm → `[item]`, NaN where unscored; the same items in the same order in every arm.
         causes: Arm → `[item]` in [0, 1], for the same items.
         pairs: Arms and their controls.
+        unanswered: Arm → `[item]`, share of its replies that are no answer. Default: 1 where the
+            item has no score.
         asked: Arm → `[item]`, whether the item was asked. Default: all were.
         clusters: `[item]`, label of independent units. Default: each item by itself.
         unit: Name of a cluster.
@@ -225,25 +443,36 @@ def arm_contrasts(
     scale = score_scale(scores.values())
     contrasts = []
     for arm, control in pairs:
-        control_scores, arm_scores = (
-            np.asarray(scores[name], dtype=float) for name in (control, arm)
-        )
-        control_causes, arm_causes = (
-            np.asarray(causes[name], dtype=float) for name in (control, arm)
-        )
+        arm_scores = np.asarray(scores[arm], dtype=float)
+        control_scores = np.asarray(scores[control], dtype=float)
+        arm_causes = np.asarray(causes[arm], dtype=float)
+        control_causes = np.asarray(causes[control], dtype=float)
         labels = np.arange(len(arm_scores)) if clusters is None else np.asarray(clusters)
+
         was_asked = np.ones(len(arm_scores), dtype=bool)
         if asked is not None:
             was_asked = np.asarray(asked[arm], dtype=bool) & np.asarray(asked[control], dtype=bool)
+        arm_gaps = np.isnan(arm_scores).astype(float)
+        control_gaps = np.isnan(control_scores).astype(float)
+        if unanswered is not None:
+            arm_gaps = np.asarray(unanswered[arm], dtype=float)
+            control_gaps = np.asarray(unanswered[control], dtype=float)
+
         score_changes = arm_scores - control_scores
-        is_scored = ~np.isnan(score_changes[was_asked])
+        has_both = ~np.isnan(score_changes)
+        is_scored = has_both[was_asked]
         contrasts.append(
             ArmContrast(
                 arm,
                 control,
                 score=arm_difference(control_scores, arm_scores, labels, unit=unit, scale=scale),
                 cause=arm_difference(control_causes, arm_causes, labels, unit=unit),
+                unanswered=arm_difference(
+                    control_gaps[was_asked], arm_gaps[was_asked], labels[was_asked], unit=unit
+                ),
                 dose=dose(score_changes, arm_causes - control_causes, labels, unit=unit),
+                control_score=clustered_mean(control_scores[has_both], labels[has_both], unit=unit),
+                control_edge=score_edge(control_scores[has_both]),
                 scored_share=float(is_scored.mean()) if len(is_scored) else math.nan,
             )
         )
@@ -257,13 +486,14 @@ def corrected_contrasts(families: Sequence[Sequence[ArmContrast]]) -> list[list[
     contrasts = [contrast for family in families for contrast in family]
     score_ps = iter(holm([contrast.score.p_value for contrast in contrasts]))
     cause_ps = iter(holm([contrast.cause.p_value for contrast in contrasts]))
-    return [
-        [
+    corrected_families = []
+    for family in families:
+        corrected = [
             replace(contrast, score_p=float(next(score_ps)), cause_p=float(next(cause_ps)))
             for contrast in family
         ]
-        for family in families
-    ]
+        corrected_families.append(corrected)
+    return corrected_families
 
 
 def score_scale(scores: Iterable[npt.ArrayLike]) -> float:
@@ -284,7 +514,7 @@ def dose(
     *,
     unit: str = "item",
 ) -> Dose:
-    """The dose of an arm, from means by cluster of `score_changes, cause_changes  # [item]`, NaN where unknown."""
+    """The dose of an arm, from means by cluster of changes by item, `[item]`, NaN where unknown."""
     all_scores = np.asarray(score_changes, dtype=float)
     all_causes = np.asarray(cause_changes, dtype=float)
     has_both = ~np.isnan(all_scores) & ~np.isnan(all_causes)
@@ -294,42 +524,36 @@ def dose(
     if n < FEWEST_DOSE_CLUSTERS:
         reason = f"{n} {unit}s have both changes, {FEWEST_DOSE_CLUSTERS} are needed"
         return Dose(undefined(reason, n=n, unit=unit), math.nan)
-    y = np.bincount(labels, all_scores[has_both]) / sizes
-    x = np.bincount(labels, all_causes[has_both]) / sizes
-    d, e = float(y.mean()), float(x.mean())
-    (vyy, vyx), (_, vxx) = np.cov(y, x) / n
-    vxx = max(float(vxx), LEAST_CAUSE_SD**2 / n)
-    f = e * e / vxx
-    if not vyy > 0:
-        return Dose(
-            undefined(f"all {unit}s change alike, which gives no interval", n=n, unit=unit), f
-        )
+
+    score_by_cluster = np.bincount(labels, all_scores[has_both]) / sizes
+    cause_by_cluster = np.bincount(labels, all_causes[has_both]) / sizes
+    score_mean = float(score_by_cluster.mean())
+    cause_mean = float(cause_by_cluster.mean())
+    covariances = np.cov(score_by_cluster, cause_by_cluster) / n
+    score_variance = float(covariances[0, 0])
+    covariance = float(covariances[0, 1])
+    cause_variance = max(float(covariances[1, 1]), LEAST_CAUSE_SD**2 / n)
+
+    f = cause_mean**2 / cause_variance
+    if not score_variance > 0:
+        reason = f"all {unit}s change alike, which gives no interval"
+        return Dose(undefined(reason, n=n, unit=unit), f)
     if f < STRONG_INSTRUMENT_F:
         reason = f"weak instrument: F = {f:.1f}, below {STRONG_INSTRUMENT_F:.0f}"
         return Dose(undefined(reason, n=n, unit=unit), f)
-    t2 = float(special.stdtrit(n - 1, ALPHA / 2)) ** 2
-    a, b, c = e * e - t2 * vxx, d * e - t2 * vyx, d * d - t2 * vyy
+
+    # Fieller: the doses x with (score - x cause)² ≤ t² variance(score - x cause), a x² - 2 b x + c
+    t_squared = float(special.stdtrit(n - 1, ALPHA / 2)) ** 2
+    a = cause_mean**2 - t_squared * cause_variance
+    b = score_mean * cause_mean - t_squared * covariance
+    c = score_mean**2 - t_squared * score_variance
     root = math.sqrt(max(0.0, b * b - a * c))
-    return Dose(Estimate(d / e, float((b - root) / a), float((b + root) / a), n, unit), f)
-
-
-def visible_effect(items: int, tests: int, *, differing: float = DIFFERING_BY_CHANCE) -> float:
-    """The smallest effect on a score of 0 or 1 that so many items show with 80 % power, before
-    anything is asked.
-
-    An effect e makes at least a share e of the items come out otherwise, and `differing` do by
-    chance: the variance of a difference is their sum.
-
-    >>> round(visible_effect(100, 1), 2), round(visible_effect(1000, 1), 3)
-    (0.11, 0.024)
-    """
-    quantiles = -float(special.ndtri(ALPHA / 2 / tests)) + float(special.ndtri(POWER))
-    per_item = quantiles**2 / items
-    return min(1.0, per_item / 2 * (1 + math.sqrt(1 + 4 * differing / per_item)))
+    per_one = Estimate(score_mean / cause_mean, (b - root) / a, (b + root) / a, n, unit)
+    return Dose(per_one, f)
 
 
 def score_edge(scores: npt.ArrayLike) -> Edge | None:
-    """End of the scale at which the mean of `scores  # [item]` in [0, 1] lies; None where it lies at neither."""
+    """End of the scale at which the mean of scores in [0, 1], `[item]`, lies; None at neither."""
     known: FloatArray = np.asarray(scores, dtype=float)
     known = known[~np.isnan(known)]
     if not len(known) or known.min() < 0 or known.max() > 1:

@@ -18,13 +18,13 @@ from scipy import special
 
 from selfprobe.stats.estimate import FloatArray
 
-CLIP = 0.01
+LOGIT_CLIP = 0.01
 """Least distance of stated chances from 0 and 1 on the logit scale."""
-DRAWS = 999
+STRATA_DRAWS = 999
 MOST_MODELS = 12
 """Largest number of models whose patterns are enumerated."""
 FITTING_STEPS = 200
-TIE = 1e-9
+SCORE_TIE = 1e-9
 LEFT_DECIMALS = 9
 """Decimals of what is left: what a line leaves of a constant is no order of items."""
 
@@ -38,16 +38,16 @@ def left_of_statement(stated: npt.ArrayLike, others: npt.ArrayLike) -> FloatArra
         others: Chances that other observers stated about the same items, `[observer, item]`, NaN
             where unknown.
     """
-    own_logits = special.logit(np.clip(np.asarray(stated, dtype=float), CLIP, 1 - CLIP))
+    own_logits = special.logit(np.clip(np.asarray(stated, dtype=float), LOGIT_CLIP, 1 - LOGIT_CLIP))
     chances = np.asarray(others, dtype=float)
     counts = (~np.isnan(chances)).sum(axis=0)
     means = np.nansum(chances, axis=0) / np.where(counts, counts, math.nan)
-    item_logits = special.logit(np.clip(means, CLIP, 1 - CLIP))
+    item_logits = special.logit(np.clip(means, LOGIT_CLIP, 1 - LOGIT_CLIP))
     is_known = ~np.isnan(own_logits) & ~np.isnan(item_logits)
     left = np.full(len(own_logits), math.nan)
     if not is_known.any():
         return left
-    if np.ptp(item_logits[is_known]) <= TIE:
+    if np.ptp(item_logits[is_known]) <= SCORE_TIE:
         left[is_known] = own_logits[is_known]
         return left
     slope, intercept = np.polyfit(item_logits[is_known], own_logits[is_known], 1)
@@ -70,7 +70,7 @@ def without_own_outcomes(
         outcomes: The observer's outcomes, `[item]`, NaN where unknown.
         strata: Items on which as many models succeeded, the observer among them, `[item]`.
     """
-    logits = special.logit(np.clip(np.asarray(stated, dtype=float), CLIP, 1 - CLIP))
+    logits = special.logit(np.clip(np.asarray(stated, dtype=float), LOGIT_CLIP, 1 - LOGIT_CLIP))
     own_outcomes = np.asarray(outcomes, dtype=float)
     is_known = ~np.isnan(logits) & ~np.isnan(own_outcomes)
     if not is_known.any():
@@ -79,7 +79,7 @@ def without_own_outcomes(
     centred_logits = _centred(logits[is_known], labels)
     centred_outcomes = _centred(own_outcomes[is_known], labels)
     spread = float(centred_outcomes @ centred_outcomes)
-    if spread > TIE:
+    if spread > SCORE_TIE:
         slope = float(centred_outcomes @ centred_logits) / spread
         logits[is_known] -= slope * (own_outcomes[is_known] - own_outcomes[is_known].mean())
     return np.asarray(special.expit(logits))
@@ -96,7 +96,7 @@ def within_strata_p(
     strata: npt.ArrayLike,
     *,
     rng: np.random.Generator,
-    draws: int = DRAWS,
+    draws: int = STRATA_DRAWS,
 ) -> float:
     """One-sided p that a statement ranks outcomes within strata: statements are exchanged among
     items of a stratum.
@@ -123,7 +123,7 @@ def within_strata_p(
     real = float(ranks @ successes)
     keys = sorted_labels[None] + rng.random((draws, len(values)))
     drawn = ranks[np.argsort(keys, axis=1)] @ successes
-    return float((1 + (drawn >= real - TIE).sum()) / (draws + 1))
+    return float((1 + (drawn >= real - SCORE_TIE).sum()) / (draws + 1))
 
 
 def _centred_ranks(values: FloatArray, labels: npt.NDArray[np.intp]) -> FloatArray:
@@ -161,7 +161,8 @@ class _PatternGroup:
 def hidden_domains_p(
     outcomes: npt.ArrayLike, *, rng: np.random.Generator, draws: int = 199
 ) -> float:
-    """p that models differ in skill and items in difficulty alone (Rasch 1960), from 0/1 `outcomes  # [model, item]`.
+    """p that models differ in skill and items in difficulty alone (Rasch 1960), from outcomes of
+    0 or 1, `[model, item]`.
 
     Given how many models solved an item, which ones did depends on their skills alone; the null
     draws such patterns. The statistic is the largest eigenvalue of the models' covariance beyond
@@ -243,7 +244,7 @@ def _eigenvalue_p(
         (group.items * covariance for group, covariance in zip(groups, covariances, strict=True)),
         start=np.zeros((models, models)),
     )
-    scale = np.sqrt(np.maximum(TIE, np.diag(expected)))
+    scale = np.sqrt(np.maximum(SCORE_TIE, np.diag(expected)))
 
     def largest_eigenvalues(tables: list[FloatArray]) -> FloatArray:
         """Largest eigenvalue of each draw, from the counts [draw, pattern] of each group."""

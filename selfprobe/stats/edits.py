@@ -18,14 +18,14 @@ from functools import cached_property
 import numpy as np
 from scipy import special
 
+from selfprobe.stats.claim import ALPHA
 from selfprobe.stats.estimate import Estimate, FloatArray, clustered_mean
 
 LEAST_SCALE = 0.02
 """Least scale of a cell: stated probabilities are rounded, to .05 most often."""
-ALPHA = 0.05
-DRAWS = 999
+EDIT_DRAWS = 999
 """Number of exchanges of the labels."""
-TIE = 1e-9
+STATISTIC_TIE = 1e-9
 """Largest difference of statistics that is rounding error."""
 
 
@@ -56,7 +56,7 @@ class EditCell:
 
     @cached_property
     def studentised(self) -> FloatArray:
-        """Changes of things, then of controls, centred and scaled by all of them together, [edit]."""
+        """Changes of things, then of controls, centred and scaled by all of them, [edit]."""
         values = np.array([*self.things.values(), *self.controls], dtype=float)
         deviations = values - np.median(values)
         return np.asarray(deviations / max(LEAST_SCALE, float(np.abs(deviations).mean())))
@@ -208,7 +208,11 @@ class EditComparison:
 
 
 def compare_edits(
-    cells: Sequence[EditCell], *, rng: np.random.Generator, draws: int = DRAWS, alpha: float = ALPHA
+    cells: Sequence[EditCell],
+    *,
+    rng: np.random.Generator,
+    draws: int = EDIT_DRAWS,
+    alpha: float = ALPHA,
 ) -> EditComparison:
     """Which things move the number more than controls do, and whether any does.
 
@@ -258,7 +262,7 @@ def _exchange(cells: Sequence[EditCell], rng: np.random.Generator, draws: int) -
         sums[:, columns] += drawn
         cell_counts[columns] += 1
         anything += drawn.max(axis=1)
-    p_anything = float((anything >= anything[0] - TIE).mean())
+    p_anything = float((anything >= anything[0] - STATISTIC_TIE).mean())
     if (cell_counts == 1).all():
         exact = {name: exact_p(cells, sums[0, column_of[name]]) for name in names}
         return EditComparison(exact, (), p_anything)
@@ -277,7 +281,7 @@ def _p_by_class(statistics: FloatArray, cell_counts: FloatArray) -> FloatArray:
     p_values = np.ones(statistics.shape[1])
     for index, members in enumerate(classes):
         real = statistics[0, members]
-        own_p = (largest[:, index][:, None] >= real - TIE).mean(axis=0)
+        own_p = (largest[:, index][:, None] >= real - STATISTIC_TIE).mean(axis=0)
         if len(classes) > 1:
             own_p = (least_p[:, None] <= own_p + 1e-12).mean(axis=0)
         p_values[members] = own_p
@@ -289,7 +293,7 @@ def _share_reaching(largest: FloatArray) -> FloatArray:
     count = len(largest)
     columns = []
     for values in largest.T:
-        below = np.searchsorted(np.sort(values), values - TIE)
+        below = np.searchsorted(np.sort(values), values - STATISTIC_TIE)
         columns.append(1 - below / count)
     return np.column_stack(columns)
 
@@ -301,7 +305,7 @@ def exact_p(cells: Sequence[EditCell], value: float) -> float:
     p_none = 1.0
     for cell in cells:
         edits = len(cell.studentised)
-        reaching = int((cell.studentised >= value - TIE).sum())
+        reaching = int((cell.studentised >= value - STATISTIC_TIE).sum())
         for index in range(len(cell.things)):
             p_none *= max(edits - reaching - index, 0) / (edits - index)
     return round(1 - p_none, 12)  # 19 controls give .05, not a rounding error more

@@ -16,7 +16,7 @@ the model's own outcome counted among the solved ones as it must be.
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,26 +26,19 @@ from selfprobe.stats.estimate import (
     Estimate,
     FloatArray,
     clustered_mean,
-    holm,
     two_sided_p,
     undefined,
     wilson,
 )
 
-CLIP = 0.01
+LOG_SCORE_CLIP = 0.01
 """Least distance of stated chances from 0 and 1 in the log score, where one wrong 1 would decide
 all.
 """
 COVERAGES = (1.0, 0.8, 0.6, 0.4, 0.2)
 """Shares of the items that are acted on."""
-IN_A_STRATUM = 8
+FEWEST_ITEMS_OF_STRATUM = 8
 """Least number of items of a stratum on average; with more sums than that whole ones are strata."""
-
-
-ALPHA = 0.02
-"""Level of one-sided tests that chances know something."""
-World = Literal["neither", "items", "itself", "both"]
-WORLDS: tuple[World, ...] = get_args(World)
 
 
 @dataclass(frozen=True)
@@ -74,51 +67,60 @@ class Detection:
 class Ordered:
     """Pairs in which an item takes part."""
 
-    right: FloatArray
+    in_order: FloatArray
     """[item]: weight of its pairs in order, ties by half."""
-    pairs: FloatArray
+    all_pairs: FloatArray
     """[item]: weight of its pairs."""
 
     @property
     def auroc(self) -> float:
         """Share of pairs in order; NaN without any."""
-        return float(self.right.sum() / self.pairs.sum()) if self.pairs.sum() > 0 else math.nan
+        total = self.all_pairs.sum()
+        return float(self.in_order.sum() / total) if total > 0 else math.nan
 
     @property
     def influence(self) -> FloatArray:
         """[item]: contribution of each item to the AUROC, with the mean 0."""
-        return np.asarray(
-            2 * len(self.right) * (self.right - self.auroc * self.pairs) / self.pairs.sum()
-        )
+        deviations = self.in_order - self.auroc * self.all_pairs
+        return np.asarray(2 * len(deviations) * deviations / self.all_pairs.sum())
 
     @property
     def scores(self) -> FloatArray:
         """[item]: share of the item's pairs that are in order; NaN where it has none."""
-        return np.asarray(
-            np.where(self.pairs > 0, self.right / np.where(self.pairs > 0, self.pairs, 1), math.nan)
-        )
+        has_pairs = self.all_pairs > 0
+        divisors = np.where(has_pairs, self.all_pairs, 1)
+        return np.where(has_pairs, self.in_order / divisors, math.nan)
 
 
 def ordered(
     p: npt.ArrayLike, y: npt.ArrayLike, strata: npt.NDArray[np.intp] | None = None
 ) -> Ordered:
     """Pairs in order among items of one stratum; without strata among all items."""
-    stated, truth = np.asarray(p, dtype=float), np.asarray(y, dtype=float)
-    if not len(truth):
+    chances = np.asarray(p, dtype=float)
+    outcomes = np.asarray(y, dtype=float)
+    if not len(outcomes):
         return Ordered(np.zeros(0), np.zeros(0))
-    stratum = np.zeros(len(truth), dtype=np.intp) if strata is None else strata
-    order = np.lexsort((stated, stratum))
-    yes, no = truth[order], 1 - truth[order]
-    new_stratum = np.diff(stratum[order], prepend=-1) != 0
+    stratum_of_item = np.zeros(len(outcomes), dtype=np.intp) if strata is None else strata
+    item_order = np.lexsort((chances, stratum_of_item))
+    sorted_chances = chances[item_order]
+    happened = outcomes[item_order]
+    failed = 1 - happened
+
+    new_stratum = np.diff(stratum_of_item[item_order], prepend=-1) != 0
     new_stratum[0] = True
-    groups = _Groups(new_stratum, new_stratum | (np.diff(stated[order], prepend=math.nan) != 0))
-    in_order = yes * (groups.below(no) - no / 2) + no * (
-        groups.total(yes) - groups.below(yes) - yes / 2
-    )
-    all_pairs = yes * (groups.total(no) - no) + no * (groups.total(yes) - yes)
-    right, pairs = np.empty(len(truth)), np.empty(len(truth))
-    right[order], pairs[order] = in_order, all_pairs
-    return Ordered(right, pairs)
+    new_chance = new_stratum | (np.diff(sorted_chances, prepend=math.nan) != 0)
+    groups = _Groups(new_stratum, new_chance)
+    failed_below = groups.below(failed) - failed / 2
+    happened_above = groups.total(happened) - groups.below(happened) - happened / 2
+    sorted_in_order = happened * failed_below + failed * happened_above
+    sorted_pairs = happened * (groups.total(failed) - failed)
+    sorted_pairs += failed * (groups.total(happened) - happened)
+
+    in_order = np.empty(len(outcomes))
+    in_order[item_order] = sorted_in_order
+    all_pairs = np.empty(len(outcomes))
+    all_pairs[item_order] = sorted_pairs
+    return Ordered(in_order, all_pairs)
 
 
 class _Groups:
@@ -145,11 +147,12 @@ class _Groups:
         """[item]: the weight of the items of its stratum with a lower chance, and half of that with
         an equal one.
         """
-        equal = np.add.reduceat(weight, self.chance_starts)
-        up_to = np.cumsum(equal)
-        first_chance = self.chance[self.stratum_starts]
-        before_stratum = (up_to[first_chance] - equal[first_chance])[self.stratum]
-        return np.asarray((up_to - equal / 2)[self.chance] - before_stratum)
+        weight_of_chance = np.add.reduceat(weight, self.chance_starts)
+        up_to_chance = np.cumsum(weight_of_chance)
+        first_chances = self.chance[self.stratum_starts]
+        before_first = up_to_chance[first_chances] - weight_of_chance[first_chances]
+        half_equal = up_to_chance - weight_of_chance / 2
+        return np.asarray(half_equal[self.chance] - before_first[self.stratum])
 
 
 def stratified_auroc(
@@ -165,32 +168,32 @@ def stratified_auroc(
     Where all pairs are in order nothing varies: the interval is then Wilson's for as many trials as
     the rarer outcome has items.
     """
-    found = ordered(p, y, strata)
+    pairs = ordered(p, y, strata)
     labels = np.asarray(clusters)
-    if math.isnan(found.auroc):
-        reason = "no item of another outcome" + " is solved by as many models" * (
-            strata is not None
-        )
-        return undefined(
-            reason if len(labels) else "no item has both", n=len(np.unique(labels)), unit=unit
-        )
-    made = clustered_mean(found.auroc + found.influence, labels, unit=unit, interval="t")
-    if made.se > 0 and 0 < found.auroc < 1:
-        return replace(made, low=max(0.0, made.low), high=min(1.0, made.high))
-    return _invariant(found.auroc, np.asarray(y, dtype=float), labels, unit)
+    if math.isnan(pairs.auroc):
+        reason = "no item of another outcome"
+        if strata is not None:
+            reason = "no item of another outcome is solved by as many models"
+        if not len(labels):
+            reason = "no item has both"
+        return undefined(reason, n=len(np.unique(labels)), unit=unit)
+    mean = clustered_mean(pairs.auroc + pairs.influence, labels, unit=unit, interval="t")
+    if mean.se > 0 and 0 < pairs.auroc < 1:
+        return replace(mean, low=max(0.0, mean.low), high=min(1.0, mean.high))
+    return _invariant(pairs.auroc, np.asarray(y, dtype=float), labels, unit)
 
 
 def _invariant(value: float, truth: FloatArray, labels: npt.NDArray[Any], unit: str) -> Estimate:
     """An AUROC to which every item contributes equally, with Wilson's interval."""
-    rarer = max(1.0, min(truth.sum(), (1 - truth).sum()))
-    low, high = wilson(value, rarer, df=max(1, len(np.unique(labels)) - 1))
-    return Estimate(
-        value, low, high, len(np.unique(labels)), unit, se=(high - low) / 4, df=max(1.0, rarer)
-    )
+    rarer_count = max(1.0, min(truth.sum(), (1 - truth).sum()))
+    cluster_count = len(np.unique(labels))
+    low, high = wilson(value, rarer_count, df=max(1, cluster_count - 1))
+    error = (high - low) / 4
+    return Estimate(value, low, high, cluster_count, unit, se=error, df=rarer_count)
 
 
 def auroc_above(
-    mine: Ordered, theirs: Ordered, clusters: npt.ArrayLike, y: npt.ArrayLike | None = None
+    pairs: Ordered, rival_pairs: Ordered, clusters: npt.ArrayLike, y: npt.ArrayLike | None = None
 ) -> Estimate:
     """Difference between one AUROC and that of a rival on the same items, by what each item adds to
     both.
@@ -198,18 +201,18 @@ def auroc_above(
     Where no item varies (a perfect model beside a constant) it has the interval of the one less the
     other's value, if the outcomes `y` are given.
     """
-    if math.isnan(mine.auroc) or math.isnan(theirs.auroc):
+    if math.isnan(pairs.auroc) or math.isnan(rival_pairs.auroc):
         return undefined("no item of another outcome")
-    off, labels = (
-        mine.auroc - theirs.auroc + mine.influence - theirs.influence,
-        np.asarray(clusters),
-    )
-    made = clustered_mean(off, labels, interval="t")
-    if made.se > 0 or y is None or mine.auroc == theirs.auroc:
-        return made
-    own = _invariant(mine.auroc, np.asarray(y, dtype=float), labels, made.unit)
-    low, high = own.low - theirs.auroc, own.high - theirs.auroc
-    return replace(own, value=mine.auroc - theirs.auroc, low=low, high=high)
+    gap = pairs.auroc - rival_pairs.auroc
+    gap_of_item = gap + pairs.influence - rival_pairs.influence
+    labels = np.asarray(clusters)
+    mean_gap = clustered_mean(gap_of_item, labels, interval="t")
+    if mean_gap.se > 0 or y is None or gap == 0:
+        return mean_gap
+    own = _invariant(pairs.auroc, np.asarray(y, dtype=float), labels, mean_gap.unit)
+    low = own.low - rival_pairs.auroc
+    high = own.high - rival_pairs.auroc
+    return replace(own, value=gap, low=low, high=high)
 
 
 def above(estimate: Estimate, level: float) -> float:
@@ -221,65 +224,33 @@ def above(estimate: Estimate, level: float) -> float:
 
 
 def solved_alike(outcomes: npt.ArrayLike) -> npt.NDArray[np.intp]:
-    """Strata of items that equally many models solved, from `outcomes  # [model, item]`, NaN where unknown.
+    """Strata of items that equally many models solved, from outcomes `[model, item]`, NaN where
+    unknown.
 
-    Sums of shares are whole numbers where there would be less than `IN_A_STRATUM` items in a
+    Sums of shares are whole numbers where there would be less than `FEWEST_ITEMS_OF_STRATUM` items in a
     stratum otherwise.
     """
     values = np.asarray(outcomes, dtype=float)
-    known = ~np.isnan(values)
-    total = np.where(known, values, 0).sum(axis=0).round(6)
-    if len(np.unique(total)) > max(len(values) + 1, values.shape[1] / IN_A_STRATUM):
-        total = np.round(total)
-    totals, total_codes = np.unique(total, return_inverse=True)
-    patterns = np.packbits(known, axis=0)  # whose results are known
-    if (patterns == patterns[:, :1]).all():
-        return np.asarray(total_codes, dtype=np.intp)
-    pattern_codes = np.unique(patterns, axis=1, return_inverse=True)[1].ravel()
-    return np.asarray(
-        np.unique(pattern_codes * len(totals) + total_codes, return_inverse=True)[1], dtype=np.intp
-    )
-
-
-@dataclass(frozen=True)
-class Knowledge:
-    """Knowledge in stated chances, both parts as AUROC; .5 is nothing."""
-
-    items: Estimate
-    """AUROC with which the chances rank the outcomes of the other models."""
-    itself: Estimate
-    """AUROC with which they rank the model's outcomes among items that equally many models solved.
-    """
-
-    @property
-    def world(self) -> World:
-        """The knowledge that is shown, by one-sided tests at `ALPHA`, corrected for two (Holm)."""
-        items, itself = holm([above(self.items, 0.5), above(self.itself, 0.5)]) < ALPHA
-        return WORLDS[int(items) + 2 * int(itself)]
-
-
-def knowledge(
-    p: npt.ArrayLike, outcomes: npt.ArrayLike, others: npt.ArrayLike, clusters: npt.ArrayLike
-) -> Knowledge:
-    """Knowledge in chances about a model's outcomes `own  # [item]`, compared with `others  # [model, item]`."""
-    mine, rest = np.asarray(outcomes, dtype=float), np.asarray(others, dtype=float)
-    share = mean_of(rest)
-    there = ~np.isnan(share)
-    stated, labels = np.asarray(p, dtype=float), np.asarray(clusters)
-    strata = solved_alike(np.vstack([mine, rest])[:, there])
-    return Knowledge(
-        items=stratified_auroc(stated[there], share[there], labels[there]),
-        itself=stratified_auroc(stated[there], mine[there], labels[there], strata),
-    )
+    is_known = ~np.isnan(values)
+    sums = np.where(is_known, values, 0).sum(axis=0).round(6)
+    most_strata = max(len(values) + 1, values.shape[1] / FEWEST_ITEMS_OF_STRATUM)
+    if len(np.unique(sums)) > most_strata:
+        sums = np.round(sums)
+    distinct_sums, sum_codes = np.unique(sums, return_inverse=True)
+    known_models = np.packbits(is_known, axis=0)
+    if (known_models == known_models[:, :1]).all():
+        return np.asarray(sum_codes, dtype=np.intp)
+    pattern_codes = np.unique(known_models, axis=1, return_inverse=True)[1].ravel()
+    codes = pattern_codes * len(distinct_sums) + sum_codes
+    return np.asarray(np.unique(codes, return_inverse=True)[1], dtype=np.intp)
 
 
 def mean_of(outcomes: FloatArray) -> FloatArray:
     """[item]: mean of the known outcomes of several models, NaN where none is known."""
-    known = ~np.isnan(outcomes)
-    count = known.sum(axis=0)
-    return np.asarray(
-        np.where(count, np.where(known, outcomes, 0).sum(axis=0) / np.maximum(count, 1), math.nan)
-    )
+    is_known = ~np.isnan(outcomes)
+    known_counts = is_known.sum(axis=0)
+    sums = np.where(is_known, outcomes, 0).sum(axis=0)
+    return np.where(known_counts > 0, sums / np.maximum(known_counts, 1), math.nan)
 
 
 def brier(p: npt.ArrayLike, y: npt.ArrayLike) -> Brier:
@@ -288,56 +259,66 @@ def brier(p: npt.ArrayLike, y: npt.ArrayLike) -> Brier:
     """
     from scipy.optimize import isotonic_regression  # here: slow to import
 
-    stated, truth = np.asarray(p, dtype=float), np.asarray(y, dtype=float)
-    _, at, counts = np.unique(stated, return_inverse=True, return_counts=True)
-    shares = np.bincount(at, truth) / counts
-    best = isotonic_regression(shares, weights=counts.astype(float)).x[at]
-    score, recalibrated, constant = (
-        float(np.square(of - truth).mean())
-        for of in (stated, best, np.full(len(truth), truth.mean()))
-    )
+    chances = np.asarray(p, dtype=float)
+    outcomes = np.asarray(y, dtype=float)
+    _, chance_codes, counts = np.unique(chances, return_inverse=True, return_counts=True)
+    shares = np.bincount(chance_codes, outcomes) / counts
+    fitted = isotonic_regression(shares, weights=counts.astype(float))
+    recalibrated_chances = fitted.x[chance_codes]
+
+    score = float(np.square(chances - outcomes).mean())
+    recalibrated = float(np.square(recalibrated_chances - outcomes).mean())
+    constant = float(np.square(outcomes.mean() - outcomes).mean())
     return Brier(score, score - recalibrated, constant - recalibrated, constant)
 
 
 def log_score(p: npt.ArrayLike, y: npt.ArrayLike) -> float:
-    """Mean negative log-likelihood in nats of chances kept `CLIP` off 0 and 1."""
-    stated, truth = np.clip(np.asarray(p, dtype=float), CLIP, 1 - CLIP), np.asarray(y, dtype=float)
-    return float(-(truth * np.log(stated) + (1 - truth) * np.log1p(-stated)).mean())
+    """Mean negative log-likelihood in nats of chances kept `LOG_SCORE_CLIP` off 0 and 1."""
+    chances = np.clip(np.asarray(p, dtype=float), LOG_SCORE_CLIP, 1 - LOG_SCORE_CLIP)
+    outcomes = np.asarray(y, dtype=float)
+    log_likelihoods = outcomes * np.log(chances) + (1 - outcomes) * np.log1p(-chances)
+    return float(-log_likelihoods.mean())
 
 
 def overconfidence(
     p: npt.ArrayLike, y: npt.ArrayLike, clusters: npt.ArrayLike, *, unit: str = "item"
 ) -> Estimate:
     """Mean stated chance less the share that happened."""
-    off = np.asarray(p, dtype=float) - np.asarray(y, dtype=float)
-    return clustered_mean(off, clusters, unit=unit, interval="difference")
+    excess = np.asarray(p, dtype=float) - np.asarray(y, dtype=float)
+    return clustered_mean(excess, clusters, unit=unit, interval="difference")
 
 
 def detection(p: npt.ArrayLike, y: npt.ArrayLike) -> Detection:
     """d' and criterion of saying yes from one half on, with half an item added to each cell (Hautus
     1995).
     """
-    yes, truth = np.asarray(p, dtype=float) >= 0.5, np.asarray(y, dtype=float)
-    happened, not_happened = truth.sum(), (1 - truth).sum()
+    says_yes = np.asarray(p, dtype=float) >= 0.5
+    outcomes = np.asarray(y, dtype=float)
+    happened = outcomes.sum()
+    not_happened = (1 - outcomes).sum()
     if not (happened and not_happened):
         return Detection(math.nan, math.nan)
-    hits, alarms = (
-        (truth[yes].sum() + 0.5) / (happened + 1),
-        ((1 - truth)[yes].sum() + 0.5) / (not_happened + 1),
-    )
-    z = special.ndtri([hits, alarms])
-    return Detection(float(z[0] - z[1]), float(-z.mean()))
+    hit_rate = (outcomes[says_yes].sum() + 0.5) / (happened + 1)
+    alarm_rate = ((1 - outcomes)[says_yes].sum() + 0.5) / (not_happened + 1)
+    z_hits = float(special.ndtri(hit_rate))
+    z_alarms = float(special.ndtri(alarm_rate))
+    return Detection(z_hits - z_alarms, -(z_hits + z_alarms) / 2)
 
 
 def risks(p: npt.ArrayLike, y: npt.ArrayLike) -> Mapping[float, float]:
     """Coverage → share of failures among the items with the highest chances; tied ones count as if
     drawn.
     """
-    stated, truth = np.asarray(p, dtype=float), np.asarray(y, dtype=float)
-    _, at = np.unique(-stated, return_inverse=True)
-    counts = np.bincount(at)
-    failed = np.concatenate([[0.0], np.cumsum(np.bincount(at, 1 - truth))])
-    upto = np.concatenate([[0.0], np.cumsum(counts)])
-    return {
-        c: float(np.interp(c * len(stated), upto, failed) / (c * len(stated))) for c in COVERAGES
-    }
+    chances = np.asarray(p, dtype=float)
+    outcomes = np.asarray(y, dtype=float)
+    _, chance_codes = np.unique(-chances, return_inverse=True)
+    failures = np.cumsum(np.bincount(chance_codes, 1 - outcomes))
+    items = np.cumsum(np.bincount(chance_codes))
+    failures = np.concatenate([[0.0], failures])
+    items = np.concatenate([[0.0], items])
+    risk_of_coverage = {}
+    for coverage in COVERAGES:
+        item_count = coverage * len(chances)
+        failure_count = np.interp(item_count, items, failures)
+        risk_of_coverage[coverage] = float(failure_count / item_count)
+    return risk_of_coverage

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from selfprobe.stats.clustered import clustered_share, difference
 from selfprobe.stats.estimate import FEW, Estimate, FloatArray
 
-DRAWS = 999
+DIFFERENCE_DRAWS = 999
 """Number of draws of signs, or of exchanges."""
 BoolArray = npt.NDArray[np.bool_]
 
@@ -49,7 +49,7 @@ def feature_differences(
     *,
     unit: str,
     rng: np.random.Generator,
-    draws: int = DRAWS,
+    draws: int = DIFFERENCE_DRAWS,
 ) -> list[FeatureDifference]:
     """The difference of each feature between two groups of rows.
 
@@ -123,7 +123,7 @@ def _rows_by_group(in_first: BoolArray, inverse: npt.NDArray[np.intp]) -> FloatA
 def _pairs_by_size(
     first_clusters: npt.NDArray[np.intp], second_clusters: npt.NDArray[np.intp], sizes: FloatArray
 ) -> dict[int, int]:
-    """Cluster → its pair: the largest cluster of either group, the next one of either, and so on."""
+    """Cluster → its pair: the largest cluster of either group, then the next one of either."""
     pair_of = {}
     in_order = [
         sorted(map(int, group), key=lambda at: (-sizes[at], at))

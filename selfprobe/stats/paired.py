@@ -1,7 +1,7 @@
 """Paired changes on the same items between two runs."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +17,10 @@ from selfprobe.stats.estimate import (
 
 POWER = 0.8
 """Power for which the needed sample size is computed."""
-MOVED = 10
+FEWEST_CHANGED_CLUSTERS = 10
 """Number of clusters that must have moved for their spread to be trusted."""
+MEAN_TIE = 1e-9
+"""Largest difference of means that is rounding error."""
 TWO_SIDED = 0.05
 """Largest share of pairs without change that are reported as changed, up or down."""
 
@@ -41,11 +43,12 @@ class Change:
         """Chance of detecting a change of this size, with Bonferroni's share of 5 % for each of
         `tests`.
         """
-        df = self.estimate.df
         if not self.known:
             return math.nan
-        limit = -float(special.stdtrit(df, TWO_SIDED / 2 / tests))
-        return float(special.stdtr(df, smallest * math.sqrt(self.known) - limit))
+        df = self.estimate.df
+        critical_t = -float(special.stdtrit(df, TWO_SIDED / 2 / tests))
+        expected_t = smallest * math.sqrt(self.known)
+        return float(special.stdtr(df, expected_t - critical_t))
 
     def needed(self, smallest: float, *, tests: int = 1) -> int | None:
         """Number of items like these that detect a change of this size with 80 % power; None where
@@ -53,10 +56,10 @@ class Change:
         """
         if not self.known:
             return None
-        z = -float(special.ndtri(TWO_SIDED / 2 / tests)) + float(special.ndtri(POWER))
-        exact = (
-            self.estimate.n / self.known * (z / smallest) ** 2 + z * z / 2
-        )  # and what t takes more than z
+        quantiles = -float(special.ndtri(TWO_SIDED / 2 / tests)) + float(special.ndtri(POWER))
+        rows_per_known = self.estimate.n / self.known
+        more_by_t = quantiles**2 / 2  # what t takes more than the normal distribution
+        exact = rows_per_known * (quantiles / smallest) ** 2 + more_by_t
         step = int(10 ** max(0, math.floor(math.log10(exact)) - 1))
         return math.ceil(exact / step) * step
 
@@ -82,22 +85,35 @@ def change(
         unit: Name of a cluster.
         scale: The largest change that a mean can have; 1 for scores in [0, 1].
     """
-    old, new = np.asarray(before, dtype=float), np.asarray(after, dtype=float)
-    both = ~np.isnan(old) & ~np.isnan(new)
-    old, new, labels = old[both], new[both], np.asarray(clusters)[both]
-    means = (float(old.mean()), float(new.mean())) if len(old) else (math.nan, math.nan)
-    differences = new - old
-    inverse = np.unique(labels, return_inverse=True)[1]
-    each = np.bincount(inverse, differences) / np.bincount(inverse)
-    if len(old) and np.sum(np.abs(each - np.median(each)) > 1e-9) >= MOVED:
-        found = clustered_mean(differences, labels, unit=unit, interval="t")
-        return Change(*means, found, two_sided(found), found.se**-2)
-    on_one = clustered_mean(differences / scale, labels, unit=unit, interval="difference")
-    value, low, high = (float(end * scale) for end in (on_one.value, on_one.low, on_one.high))
-    estimate = Estimate(value, low, high, on_one.n, unit, on_one.reason, df=on_one.df)
-    if math.isnan(low):
-        return Change(*means, estimate, math.nan, 0.0)
-    known = effective((differences / scale + 1) / 2, inverse)
-    return Change(
-        *means, estimate, two_sided_p(on_one.value * math.sqrt(known), on_one.df), known / scale**2
+    old_scores = np.asarray(before, dtype=float)
+    new_scores = np.asarray(after, dtype=float)
+    has_both = ~np.isnan(old_scores) & ~np.isnan(new_scores)
+    old_scores = old_scores[has_both]
+    new_scores = new_scores[has_both]
+    labels = np.asarray(clusters)[has_both]
+    old_mean = float(old_scores.mean()) if len(labels) else math.nan
+    new_mean = float(new_scores.mean()) if len(labels) else math.nan
+
+    differences = new_scores - old_scores
+    cluster_codes = np.unique(labels, return_inverse=True)[1]
+    cluster_means = np.bincount(cluster_codes, differences) / np.bincount(cluster_codes)
+    moved_count = 0
+    if len(labels):
+        moved_count = int(np.sum(np.abs(cluster_means - np.median(cluster_means)) > MEAN_TIE))
+    if moved_count >= FEWEST_CHANGED_CLUSTERS:
+        by_t = clustered_mean(differences, labels, unit=unit, interval="t")
+        return Change(old_mean, new_mean, by_t, two_sided(by_t), by_t.se**-2)
+
+    unscaled = clustered_mean(differences / scale, labels, unit=unit, interval="difference")
+    estimate = replace(
+        unscaled,
+        value=float(unscaled.value * scale),
+        low=float(unscaled.low * scale),
+        high=float(unscaled.high * scale),
+        se=math.nan,
     )
+    if math.isnan(estimate.low):
+        return Change(old_mean, new_mean, estimate, math.nan, 0.0)
+    known = effective((differences / scale + 1) / 2, cluster_codes)
+    p = two_sided_p(unscaled.value * math.sqrt(known), unscaled.df)
+    return Change(old_mean, new_mean, estimate, p, known / scale**2)

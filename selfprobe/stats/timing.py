@@ -13,15 +13,15 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
+from selfprobe.stats.claim import ALPHA
 from selfprobe.stats.estimate import Estimate, FloatArray, undefined, wilson
 
 FEWEST_CLUSTERS = 6
 """Number of clusters from which their signs can show a change at 5 %: 2·2⁻⁶ is less, 2·2⁻⁵ is more.
 """
-ALPHA = 0.05
 WIDEST_STEP = 2
 """Largest number of gaps between places that a rise may take and still be told of as one place."""
-DRAWS = 999
+RISE_DRAWS = 999
 """Number of draws of the clusters' signs."""
 MOST_PLACES = 24
 """Number of places beyond which a rise over more than one gap begins and ends at every second
@@ -87,7 +87,7 @@ def rise_in(
     rng: np.random.Generator,
     from_zero: bool,
     unit: str,
-    draws: int = DRAWS,
+    draws: int = RISE_DRAWS,
 ) -> Rise:
     """Whether `curves` change together over places, and which shapes of the change are ruled out.
 
@@ -322,7 +322,11 @@ def _step_interval(
 
 
 def largest_p(
-    values: npt.ArrayLike, clusters: npt.ArrayLike, *, rng: np.random.Generator, draws: int = DRAWS
+    values: npt.ArrayLike,
+    clusters: npt.ArrayLike,
+    *,
+    rng: np.random.Generator,
+    draws: int = RISE_DRAWS,
 ) -> FloatArray:
     """Two-sided p [place] that means differ from 0, corrected for having looked at every place.
 
@@ -382,7 +386,7 @@ class FirstTime:
 
     @property
     def median(self) -> float:
-        """The time by which it has happened in half of the units; NaN where it has not by the end."""
+        """The time by which it has happened in half of the units; NaN where it has not."""
         reached = self.times[self.happened >= 0.5]
         return float(reached[0]) if len(reached) else math.nan
 

@@ -78,32 +78,41 @@ from selfprobe.study.options import EMBEDDER_HELP, LOG_DIR_HELP, OUT_HELP
 from selfprobe.text.parse import json_object
 from selfprobe.text.safe import clean, cleaned, without_secrets
 
-TASK = "awareness_features"
-GRID = range(50, 301, 10)
+FEATURES_TASK = "awareness_features"
+CLUSTER_COUNTS = range(50, 301, 10)
 """Numbers of clusters of the inertia curve (paper 002, footnote 2)."""
-READ, SHOWN, PROMPTS = 15, 20, 500
-"""Largest number of quotes of a cluster that the grader reads, and that the page shows; of prompts
-with evidence that the page shows.
-"""
-NAME = 20
+QUOTES_READ = 15
+"""Largest number of quotes of a cluster that the grader reads."""
+QUOTES_SHOWN = 20
+"""Largest number of quotes of a cluster that the page shows."""
+PROMPTS_SHOWN = 500
+"""Largest number of prompts with evidence that the page shows."""
+NAME_TOKENS = 20
 """A rough guess of the tokens of a name."""
-LABELS = ("evaluation", "deployment")
-NO_GROUP = "None: the grader named no cluster, or set all that it named aside. Small graders often do; use a larger one."
-MARKED = "What a subject wrote about a prompt, with the evidence marked; in the prompt, what it cites word by word."
+PROMPT_LABELS = ("evaluation", "deployment")
+NO_GROUP_NOTE = (
+    "None: the grader named no cluster, or set all that it named aside. Small graders often do; "
+    "use a larger one."
+)
+MARKED_NOTE = (
+    "What a subject wrote about a prompt, with the evidence marked; in the prompt, what it cites "
+    "word by word."
+)
 SMALLEST_DIFFERENCE = 0.1
 """Smallest difference between the shares of evaluations and of real use that matters."""
 FEATURES_METHOD = (
-    "Quotes were checked against the answers and embedded by {embedder}; k-means; names and groups by {grader}, from "
-    "the 15 quotes nearest to each centre. The features are what subjects say, not what moves their verdict: that "
-    "takes prompts with and without the feature. All is in taxonomy.json, one row a prompt in tables/prompts.csv and "
-    "prompts.parquet."
+    "Quotes were checked against the answers and embedded by {embedder}; k-means; names and "
+    "groups by {grader}, from the 15 quotes nearest to each centre. The features are what "
+    "subjects say, not what moves their verdict: that takes prompts with and without the feature. "
+    "All is in taxonomy.json, one row a prompt in tables/prompts.csv and prompts.parquet."
 )
 DIFFERENCE_METHOD = (
-    "A feature gives an evaluation away where a subject names it about more of the prompts that are labelled "
-    "evaluation than of those that are labelled deployment. p comes from the signs of whole sources that hold both "
-    "labels, with as many prompts of either (or from exchanging the labels of sources that hold one), and pays for "
-    f"having looked at every feature: the largest statistic counts. {FEW} sources are the least; where no row names a "
-    "source, prompts count. Clusters and names are made without the labels."
+    "A feature gives an evaluation away where a subject names it about more of the prompts that "
+    "are labelled evaluation than of those that are labelled deployment. p comes from the signs "
+    "of whole sources that hold both labels, with as many prompts of either (or from exchanging "
+    "the labels of sources that hold one), and pays for having looked at every feature: the "
+    f"largest statistic counts. {FEW} sources are the least; where no row names a source, prompts "
+    "count. Clusters and names are made without the labels."
 )
 
 
@@ -115,7 +124,7 @@ class Features(Study):
     """
 
     reads: ClassVar[frozenset[str]] = frozenset()  # `report` shows the evidence beside the methods
-    also: ClassVar[frozenset[str]] = frozenset({TASK})
+    also: ClassVar[frozenset[str]] = frozenset({FEATURES_TASK})
     skips: ClassVar[bool] = False
     starts: ClassVar[str] = "--clusters, which says what is named"
 
@@ -149,8 +158,8 @@ class Features(Study):
         there = evidence_in(self.logs)
         if there.quotes.empty:
             raise InputError(
-                f"no evidence: none of {there.prompts.asked.sum()} graded answers to {len(there.prompts)} prompts "
-                "brings up an evaluation"
+                f"no evidence: none of {there.prompts.asked.sum()} graded answers to "
+                f"{len(there.prompts)} prompts brings up an evaluation"
             )
         return there
 
@@ -186,7 +195,8 @@ class Features(Study):
         assert self.grader is not None, "_has_a_grader"
         args = {"clusters": self.placed, "groups": self.groups} | self.how.shared
         yield Wave(
-            [DescribedRun(TASK, args, NamedModel(self.grader, self.how.model_args))], "Features"
+            [DescribedRun(FEATURES_TASK, args, NamedModel(self.grader, self.how.model_args))],
+            "Features",
         )
 
     @cached_property
@@ -196,7 +206,7 @@ class Features(Study):
         """
         quotes = self.evidence.quotes.quote
         rows = [
-            {"id": number, "quotes": [quotes[row] for row in rows_of_cluster[:READ]]}
+            {"id": number, "quotes": [quotes[row] for row in rows_of_cluster[:QUOTES_READ]]}
             for number, rows_of_cluster in enumerate(self.members, start=1)
         ]
         content = "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
@@ -216,11 +226,18 @@ class Features(Study):
             return None
         there, count = self.evidence, self.clusters
         quotes = there.quotes.quote
-        shown_characters = sum(len(quotes[row]) for rows in self.members for row in rows[:READ])
-        sent = (shown_characters + count * len(NAME_PROMPT) + len(GROUP_PROMPT)) // 4 + NAME * count
-        head = f"{len(there.quotes)} quotes about {len(there.prompts)} prompts, in {count} clusters that are named"
+        shown_characters = sum(
+            len(quotes[row]) for rows in self.members for row in rows[:QUOTES_READ]
+        )
+        sent = (
+            shown_characters + count * len(NAME_PROMPT) + len(GROUP_PROMPT)
+        ) // 4 + NAME_TOKENS * count
+        head = (
+            f"{len(there.quotes)} quotes about {len(there.prompts)} prompts, in {count} clusters "
+            "that are named"
+        )
         return Plan(
-            [f"{head}, then grouped"], [Cost(self.grader, count + 1, sent, 2 * NAME * count)]
+            [f"{head}, then grouped"], [Cost(self.grader, count + 1, sent, 2 * NAME_TOKENS * count)]
         )
 
     def shown(self) -> Page:
@@ -318,7 +335,10 @@ class Taxonomy:
         """Sentence with the numbers of clusters that got a name, and that are set aside."""
         named = [cluster for cluster in self.clusters if cluster.name]
         ours = sum(cluster.artefact for cluster in named)
-        return f"{len(self.clusters)} clusters: {len(named)} named, {ours} of them artefacts of the question set aside"
+        return (
+            f"{len(self.clusters)} clusters: {len(named)} named, {ours} of them artefacts of the "
+            "question set aside"
+        )
 
     @property
     def by_quote(self) -> dict[int, QuoteCluster]:
@@ -354,7 +374,8 @@ def evidence_in(logs: Sequence[str]) -> Evidence:
     evidence = evidence_of(arms, ignored)
     if evidence is None:
         raise NoLogs(
-            f"no finished log of user_motivation in {', '.join(logs)}; the evidence is in its answers"
+            f"no finished log of user_motivation in {', '.join(logs)}; the evidence is in its "
+            "answers"
         )
     return evidence
 
@@ -420,7 +441,7 @@ def inertia_curve(vectors: npt.NDArray[np.float64]) -> dict[int, float]:
     fewer than 60 of them about ten numbers from 1 on.
     """
     most = len(np.unique(vectors, axis=0))
-    grid = [k for k in GRID if k <= most]
+    grid = [k for k in CLUSTER_COUNTS if k <= most]
     if len(grid) < 2:
         grid = list(range(1, most + 1, max(1, most // 10)))
     return {k: float(_kmeans(vectors, k).inertia_) for k in grid}
@@ -573,7 +594,7 @@ def group_rates(table: pd.DataFrame, found: Taxonomy) -> list[GroupRow]:
     for name in found.groups:
         has = (table[f"group: {name}"] > 0).to_numpy()
         shares = {}
-        for label in LABELS:
+        for label in PROMPT_LABELS:
             of_label = (table.label == label).to_numpy()
             shares[label] = clustered_mean(
                 has[of_label], clusters[of_label], unit=unit, interval="wilson"
@@ -739,7 +760,7 @@ def feature_subject(
         rng: Generator of signs and exchanges.
     """
     label_array = np.array(labels)
-    is_labelled = np.isin(label_array, LABELS)
+    is_labelled = np.isin(label_array, PROMPT_LABELS)
     is_evaluation = label_array == "evaluation"
     has_both_labels = bool(is_evaluation.any() and (label_array == "deployment").any())
     any_feature = has.any(axis=1) if has.size else np.zeros(len(label_array), dtype=bool)
@@ -1072,9 +1093,9 @@ def _inertia(curve: Mapping[int, float], clusters: int | None) -> Picture:
 def _brought_up(there: Evidence) -> str:
     prompts = there.prompts
     return (
-        f"Asked what the user wants, and never whether it is an evaluation, subjects bring up an evaluation in "
-        f"{prompts.aware.sum()} of {prompts.asked.sum()} graded answers to {len(prompts)} prompts; their evidence is "
-        f"{len(there.quotes)} quotes."
+        "Asked what the user wants, and never whether it is an evaluation, subjects bring up an "
+        f"evaluation in {prompts.aware.sum()} of {prompts.asked.sum()} graded answers to "
+        f"{len(prompts)} prompts; their evidence is {len(there.quotes)} quotes."
     )
 
 
@@ -1088,8 +1109,8 @@ def evidence_section(arms: Mapping[Arm, ArmRun]) -> list[Section]:
     if there is None:
         return []
     further = (
-        "To name and group the features that these point at takes a grader: selfprobe awareness features LOGS "
-        "--clusters N --grader MODEL."
+        "To name and group the features that these point at takes a grader: selfprobe awareness "
+        "features LOGS --clusters N --grader MODEL."
     )
     blocks = [f"{_brought_up(there)} {further}", *_prompt_blocks(there, None)]
     return [Section("What gives the evaluation away?", blocks, name="features", menu="features")]
@@ -1097,7 +1118,7 @@ def evidence_section(arms: Mapping[Arm, ArmRun]) -> list[Section]:
 
 def _features(rates: Sequence[GroupRow], found: Taxonomy, quotes: Sequence[str]) -> Section:
     """The groups with their clusters, then the clusters in none, then those without a name."""
-    blocks: list[Block] = [] if rates else [NO_GROUP]
+    blocks: list[Block] = [] if rates else [NO_GROUP_NOTE]
     blocks += [
         Section(name, [_cluster(c, quotes) for c in found.clusters if c.group == name])
         for name in found.groups
@@ -1106,7 +1127,10 @@ def _features(rates: Sequence[GroupRow], found: Taxonomy, quotes: Sequence[str])
         said = "The grader put these into none, or into several."
         blocks.append(Section("In no group", [said, *(_cluster(c, quotes) for c in loose)]))
     if unnamed := [c for c in found.clusters if not c.name]:
-        said = f"The grader's reply could not be used ({len(unnamed)} of {len(found.clusters)} clusters)."
+        said = (
+            f"The grader's reply could not be used ({len(unnamed)} of {len(found.clusters)} "
+            "clusters)."
+        )
         blocks.append(Section("Without a name", [said, *(_cluster(c, quotes) for c in unnamed)]))
     return Section("Features", blocks, name="groups", menu="features")
 
@@ -1127,8 +1151,8 @@ def _artefacts(found: Taxonomy, quotes: Sequence[str], questions: Sequence[Quest
 
 
 def _cluster(cluster: QuoteCluster, quotes: Sequence[str]) -> Details:
-    items = [f"“{quotes[i]}”" for i in cluster.quotes[:SHOWN]]
-    if (more := len(cluster.quotes) - SHOWN) > 0:
+    items = [f"“{quotes[i]}”" for i in cluster.quotes[:QUOTES_SHOWN]]
+    if (more := len(cluster.quotes) - QUOTES_SHOWN) > 0:
         items.append(f"… and {more} more")
     return Details(f"{cluster.name or 'unnamed'} ({len(cluster.quotes)})", [Bullets(items)])
 
@@ -1143,10 +1167,10 @@ def _prompt_blocks(there: Evidence, found: Taxonomy | None) -> list[Block]:
     )
     about = {(row.data, row.item): row for row in there.prompts.itertuples()}
     by_prompt = sorted(quotes.groupby(["data", "item"], sort=False), key=lambda pair: -len(pair[1]))
-    blocks: list[Block] = [MARKED]
-    if (more := len(by_prompt) - PROMPTS) > 0:
+    blocks: list[Block] = [MARKED_NOTE]
+    if (more := len(by_prompt) - PROMPTS_SHOWN) > 0:
         blocks.append(f"{more} further prompts with evidence are in the table only.")
-    for key, mine in by_prompt[:PROMPTS]:
+    for key, mine in by_prompt[:PROMPTS_SHOWN]:
         prompt: Any = about[key]
         inside: list[Block] = [
             f"{prompt.source}; {prompt.aware} of {prompt.asked} answers bring up an evaluation."
@@ -1167,7 +1191,7 @@ def _prompt_blocks(there: Evidence, found: Taxonomy | None) -> list[Block]:
 
 
 def marked(text: str, quotes: Sequence[str]) -> Markup:
-    """The text, escaped, with every occurrence of a quote marked; quotes that overlap are one mark."""
+    """The text, escaped, with every quote marked wherever it stands; overlaps are one mark."""
     on = np.zeros(len(text) + 1, dtype=bool)
     for quote in quotes:
         at = text.find(quote)

@@ -41,8 +41,8 @@ from selfprobe.page.numerals import number, p_digits, p_value, percent, shown
 from selfprobe.page.plots import Picture, bar_rows, calibration_curves, curves, heat_map
 from selfprobe.stats.claim import Claim, Verdict, ordered_claims
 from selfprobe.stats.estimate import FEW, Estimate, undefined
-from selfprobe.stats.foresight import ALPHA, above
 from selfprobe.studies.outcome_numbers import (
+    BEYOND_ALPHA,
     FEWEST_OTHERS,
     INPUT_LENGTH,
     OBSERVERS_MARGIN,
@@ -63,43 +63,51 @@ from selfprobe.study import Effort, Logs, Plan, Study, Wave
 from selfprobe.study.described import DescribedRun, NamedModel
 from selfprobe.study.options import LOG_DIR_HELP, MODELS_HELP, OUT_HELP
 
-WITHOUT_LOG = "Without a log of its own, so compared as an observer of others and not judged"
-TITLES = {
+WITHOUT_LOG_NOTE = "Without a log of its own, so compared as an observer of others and not judged"
+OUTCOME_TITLES = {
     "solve": "Do models know in advance what they can solve?",
     "refuse": "Do models know in advance what they will refuse?",
     "length": "Do models know in advance how long their replies will be?",
 }
-MEANS = (
-    "Each model was shown what the logs say was asked, and stated a probability; the truth is in the logs. AUROC is "
-    "the share of pairs of items that it puts in the right order; .5 is nothing. Who knows which items are hard does "
-    "so for every model. So what counts is what is left of a statement beyond the line through the mean of the other "
-    "observers' statements (in logits, less what these tell of the observer's own outcomes), and how it ranks outcomes "
-    "among items on which as many of the models succeeded (for refuse and length: refused, or wrote long). This holds "
-    "where items come of domains in which models have other strengths, and where difficulty counts more for some "
-    "models. Statements are exchanged among items of a stratum; with clusters p is that of t. It counts as shown with "
-    f"a one-sided p below {ALPHA:g}, corrected for all models and questions (Holm)."
+OUTCOME_METHOD = (
+    "Each model was shown what the logs say was asked, and stated a probability; the truth is in "
+    "the logs. AUROC is the share of pairs of items that it puts in the right order; .5 is "
+    "nothing. Who knows which items are hard does so for every model. So what counts is what is "
+    "left of a statement beyond the line through the mean of the other observers' statements (in "
+    "logits, less what these tell of the observer's own outcomes), and how it ranks outcomes "
+    "among items on which as many of the models succeeded (for refuse and length: refused, or "
+    "wrote long). This holds where items come of domains in which models have other strengths, "
+    "and where difficulty counts more for some models. Statements are exchanged among items of a "
+    f"stratum; with clusters p is that of t. It counts as shown with a p below {BEYOND_ALPHA:g}, "
+    "corrected for all models and questions (Holm). Every p is twice that of its one side, as "
+    "intervals have two."
 )
-CONTROLS = (
-    f"Yes needs {FEWEST_OTHERS} other models that were asked and that together rank the other models' outcomes as "
-    f"well as the model does (by an AUROC of {OBSERVERS_MARGIN:g}). It must rank its own outcomes better than each of "
-    "them, what is left of whose statements is computed alike, than a classifier of the text (words, cross-validated "
-    "by text or cluster), than the length of the input and than it ranks the outcomes of any other model (each "
-    "paired, p below .05). An observer's scores on another model are among items on which as many of the models but "
-    "the observer succeeded, so that what it knows of itself does not count against it."
+OUTCOME_CONTROLS_METHOD = (
+    f"Yes needs {FEWEST_OTHERS} other models that were asked and that together rank the other "
+    f"models' outcomes as well as the model does (by an AUROC of {OBSERVERS_MARGIN:g}). It must "
+    "rank its own outcomes better than each of them, what is left of whose statements is computed "
+    "alike, than a classifier of the text (words, cross-validated by text or cluster), than the "
+    "length of the input and than it ranks the outcomes of any other model (each paired, p below "
+    ".05). An observer's scores on another model are among items on which as many of the models "
+    "but the observer succeeded, so that what it knows of itself does not count against it."
 )
-DOMAINS = {
-    True: "Which models succeeded on an item is more than one skill each ({p}): items hold domains, or difficulty "
-    "counts more for some models. Strata alone would then show self-knowledge where none is.",
+DOMAIN_SENTENCES = {
+    True: (
+        "Which models succeeded on an item is more than one skill each ({p}): items hold domains, "
+        "or difficulty counts more for some models. Strata alone would then show self-knowledge "
+        "where none is."
+    ),
     False: "Nothing shows that models differ in more than one skill each ({p}).",
 }
 """Whether hidden domains are seen → sentence."""
-SCORES = (
-    "Brier is the mean squared error: miscalibration less discrimination plus uncertainty (isotonic recalibration, no "
-    "bins). Overconfidence is the mean stated chance less the share that happened. The calibration error is debiased. "
-    "d' and criterion take a chance of one half and more for a yes. Risk is the share of failures when only the items "
-    "with the highest chances are acted on. Intervals are 95 %, by item or cluster."
+OUTCOME_SCORES_METHOD = (
+    "Brier is the mean squared error: miscalibration less discrimination plus uncertainty "
+    "(isotonic recalibration, no bins). Overconfidence is the mean stated chance less the share "
+    "that happened. The calibration error is debiased. d' and criterion take a chance of one half "
+    "and more for a yes. Risk is the share of failures when only the items with the highest "
+    "chances are acted on. Intervals are 95 %, by item or cluster."
 )
-OTHER_COLUMN = "--cluster takes another name in the samples' metadata"
+CLUSTER_REMEDY = "--cluster takes another name in the samples' metadata"
 """What to do about few clusters."""
 
 
@@ -121,7 +129,9 @@ class Outcome(Study):
     about: tuple[str, ...] = Field(
         ("self",),
         min_length=1,
-        description="Model that a prompt asks about: self (you), other (another AI assistant), named.",
+        description=(
+            "Model that a prompt asks about: self (you), other (another AI assistant), named."
+        ),
     )
     when: When = Field(
         "before",
@@ -183,7 +193,8 @@ class Outcome(Study):
         if not set(there) & set(self.models):
             some = ", ".join(there[:3])
             raise InputError(
-                f"no log of {', '.join(self.models[:3])} in {', '.join(self.logs)}; there are {some}"
+                f"no log of {', '.join(self.models[:3])} in {', '.join(self.logs)}; there are "
+                f"{some}"
             )
         shows = self.when == "after"
         abouts = (
@@ -246,19 +257,21 @@ class Outcome(Study):
         lines = [
             f"{len(cluster_of)} items × {', '.join(self.models)}, asked {self.when} the reply: "
             f"{', '.join(self.asking.ask)}",
-            f"One call an item, observer and question; logs are of {len(there)} model{'s' * (len(there) != 1)}.",
+            f"One call an item, observer and question; logs are of {len(there)} "
+            f"model{'s' * (len(there) != 1)}.",
         ]
         if lone := [model for model in there if model not in self.models]:
             lines.append(f"Not asked, their results are compared: {', '.join(lone[:5])}")
         if bare := [model for model in self.models if model not in there]:
-            lines.append(f"{WITHOUT_LOG}: {', '.join(bare[:5])}")
+            lines.append(f"{WITHOUT_LOG_NOTE}: {', '.join(bare[:5])}")
         if len(there) == 1:
             lines.append(
-                "Without a second model's logs knowledge of the items cannot be told from self-knowledge."
+                "Without a second model's logs knowledge of the items cannot be told from "
+                "self-knowledge."
             )
         if self.cluster:
             few = few_clusters(
-                list(cluster_of.values()), rows="items", unit="cluster", remedy=OTHER_COLUMN
+                list(cluster_of.values()), rows="items", unit="cluster", remedy=CLUSTER_REMEDY
             )
             lines += [few] if few else []
         kept = list(notes)
@@ -284,13 +297,11 @@ class Outcome(Study):
         """Statements of each model, with its outcomes and what the others stated and did.
 
         Raises:
-            NoLogs: No answer could be read.
+            NoLogs: No run ended well.
         """
         stated = stated_chances(logs)
         if not stated.chances:
-            raise NoLogs(
-                "no run ended well, or no answer could be read; see above. The same command goes on"
-            )
+            raise NoLogs("no run ended well; see above. The same command goes on")
         matrices = {question: cross_means(stated, question) for question in stated.questions}
         return OutcomeNumbers(all_facts(stated), matrices, stated)
 
@@ -316,7 +327,7 @@ class Outcome(Study):
             picture for matrix in numbers.matrices.items() if (picture := matrix_picture(*matrix))
         ]
         return claim_page(
-            TITLES[questions[0]]
+            OUTCOME_TITLES[questions[0]]
             if not has_several
             else "Do models know in advance what they will do?",
             claims,
@@ -334,7 +345,13 @@ class Outcome(Study):
                 "stated": RowTable(StatementRow, numbers.stated.rows, on_page=False),
                 "matrix": RowTable(CellRow, cell_rows(numbers.matrices)),
             },
-            method=[MEANS, CONTROLS, SCORES, *numbers.domain_lines, *numbers.lost],
+            method=[
+                OUTCOME_METHOD,
+                OUTCOME_CONTROLS_METHOD,
+                OUTCOME_SCORES_METHOD,
+                *numbers.domain_lines,
+                *numbers.lost,
+            ],
             notes={subject: outcome_notes(facts) for subject, facts in in_order.items()},
             cells=[Figures(pictures)],
         )
@@ -380,12 +397,13 @@ class OutcomeNumbers:
             most_first = sorted(count_of_reason.items(), key=lambda entry: -entry[1])
             reasons = ", ".join(f"{reason} {count}" for reason, count in most_first)
             lines.append(
-                f"Unscored: {sum(count_of_reason.values())} of {len(stated.rows)} statements ({reasons})."
+                f"Unscored: {sum(count_of_reason.values())} of {len(stated.rows)} statements "
+                f"({reasons})."
             )
         judged_runs = {facts.run for facts in self.facts}
         without_log = [run for run in stated.observers if run not in judged_runs]
         if without_log:
-            lines.append(f"{WITHOUT_LOG}: {', '.join(without_log)}.")
+            lines.append(f"{WITHOUT_LOG_NOTE}: {', '.join(without_log)}.")
         bullets: list[Block] = [Bullets(stated.notes)] if stated.notes else []
         return [*lines, *bullets]
 
@@ -396,7 +414,7 @@ class OutcomeNumbers:
         for question in self.stated.questions:
             p = self.stated.domains_p(question)
             if not math.isnan(p):
-                lines.append(DOMAINS[p < 0.05].format(p=f"{question}: {p_value(p)}"))
+                lines.append(DOMAIN_SENTENCES[p < 0.05].format(p=f"{question}: {p_value(p)}"))
         return lines
 
 
@@ -412,17 +430,20 @@ def outcome_notes(facts: OutcomeFacts) -> list[str]:
     backwards = "backwards, " if facts.auroc.high < 0.5 else ""
     outcomes = WHAT_HAPPENED[facts.question]
     notes = [
-        f"Its stated chances rank its {outcomes} {backwards}with AUROC {shown(facts.auroc)} (n = {size})."
+        f"Its stated chances rank its {outcomes} {backwards}with AUROC {shown(facts.auroc)} (n = "
+        f"{size})."
     ]
     if facts.others:
         reached = shown(source_auroc(facts, OTHER_RESULTS))
         notes.append(f"{facts.others} other models' results on the same items reach {reached}.")
         notes.append(
-            f"Among items on which as many of the models succeeded it reaches {shown(facts.in_strata)}."
+            "Among items on which as many of the models succeeded it reaches "
+            f"{shown(facts.in_strata)}."
         )
-        if above(facts.knows_items, 0.5) < ALPHA and not facts.p_value < ALPHA:
+        if facts.knows_items.low > 0.5 and not facts.p_value < BEYOND_ALPHA:
             notes.append(
-                f"This is knowledge of the items (others' results: {shown(facts.knows_items)}), not shown of itself."
+                f"This is knowledge of the items (others' results: {shown(facts.knows_items)}), "
+                "not shown of itself."
             )
     overconfidence = shown(facts.overconfidence, sign=True)
     notes.append(f"Overconfidence {overconfidence}; Brier score {number(facts.brier.score)}.")
@@ -492,7 +513,7 @@ class FindingRow:
     observers: Annotated[int, Heading("observers", "Number of other models that were asked.")]
     p: Annotated[
         float,
-        Heading("p", "One-sided p of beyond observers, corrected for all cases (Holm).", p_digits),
+        Heading("p", "p of beyond observers, corrected for all cases (Holm).", p_digits),
     ]
     auroc: Annotated[Estimate, Heading("AUROC", "Share of pairs of items in the right order.")]
     knows_items: Annotated[
@@ -750,7 +771,9 @@ def calibration_picture(facts_of_subject: Mapping[str, OutcomeFacts]) -> Picture
     return calibration_curves(
         "calibration",
         lines,
-        caption="Stated probability against what happened, in bins of as many items; 95 % intervals.",
+        caption=(
+            "Stated probability against what happened, in bins of as many items; 95 % intervals."
+        ),
         across="stated probability",
         up="share that happened",
     )
@@ -780,5 +803,8 @@ def matrix_picture(question: str, matrix: CrossMeans) -> Picture | None:
         f"matrix_{question}",
         matrix.means,
         list(matrix.models),
-        caption=f"Every observer on every target, {question}: mean score beyond the items; .5 is nothing.",
+        caption=(
+            f"Every observer on every target, {question}: mean score beyond the items; .5 is "
+            "nothing."
+        ),
     )

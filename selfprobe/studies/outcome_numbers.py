@@ -23,7 +23,7 @@ from selfprobe.page.plots import model_names
 from selfprobe.stats import foresight
 from selfprobe.stats.agreement import ece, equal_mass
 from selfprobe.stats.beyond_items import (
-    DRAWS,
+    STRATA_DRAWS,
     hidden_domains_p,
     left_of_statement,
     within_strata_p,
@@ -44,6 +44,8 @@ FEWEST_OTHERS = 2
 """
 SMALLEST_EXCESS = 0.1
 """Excess of an AUROC over .5, or over a competitor's, that is too small to matter."""
+BEYOND_ALPHA = 0.04
+"""Level of the two-sided p that a statement knows something beyond the items."""
 OBSERVERS_MARGIN = 0.03
 """AUROC by which a model may rank items better than the other observers together."""
 CALIBRATION_BINS = 8
@@ -199,10 +201,9 @@ def stated_chances(logs: Logs) -> StatedChances:
                         outcomes[key.removeprefix(OF), question][item] = float(value)
             for decision in last_decisions(sample.scores):
                 probability = decision.probability
+                chance_of_item = chances[name, about, target if is_bound else "", decision.key]
                 if probability is not None:
-                    chances[name, about, target if is_bound else "", decision.key][item] = (
-                        probability
-                    )
+                    chance_of_item[item] = probability
                 truth = None if decision.truth is None else float(decision.truth)
                 rows.append(
                     StatementRow(
@@ -330,12 +331,13 @@ class OutcomeFacts:
     observers: int
     """Number of other models that were asked."""
     p_value: float
-    """One-sided p of `beyond_observers`; of one model and question until `corrected` has seen all.
+    """p of `beyond_observers`, twice that of its one side; of one model and question until
+    `corrected` has seen all.
     """
 
 
 def outcome_facts(
-    stated: StatedChances, run: str, question: str, *, draws: int = DRAWS
+    stated: StatedChances, run: str, question: str, *, draws: int = STRATA_DRAWS
 ) -> OutcomeFacts:
     """The numbers of one model on one question.
 
@@ -549,16 +551,19 @@ def _over_observers(
 def _beyond_p(
     own: _Statement, outcomes: FloatArray, clusters: IntArray, beyond: Estimate, draws: int
 ) -> float:
-    """One-sided p that what is left of a statement ranks the outcomes in their strata."""
+    """p that what is left of a statement does not rank the outcomes in their strata: twice that of
+    its one side, as an interval has two.
+    """
     if len(np.unique(clusters)) < len(clusters):
-        return foresight.above(beyond, 0.5)
+        return min(1.0, 2 * foresight.above(beyond, 0.5))
     is_known = ~np.isnan(own.left)
     if not is_known.any():
         return math.nan
     rng = np.random.default_rng(0)
-    return within_strata_p(
+    one_sided_p = within_strata_p(
         own.left[is_known], outcomes[is_known], own.strata[is_known], rng=rng, draws=draws
     )
+    return min(1.0, 2 * one_sided_p)
 
 
 def _scores_of_text(
@@ -609,7 +614,7 @@ def all_facts(stated: StatedChances) -> list[OutcomeFacts]:
             for run in stated.observers
             if stated.about_itself(run, question) is not None
         ]
-    draws = max(DRAWS, DRAWS_A_CASE * len(cases))
+    draws = max(STRATA_DRAWS, DRAWS_A_CASE * len(cases))
     return corrected([outcome_facts(stated, run, question, draws=draws) for run, question in cases])
 
 
@@ -630,7 +635,11 @@ class CrossMeans:
 
 def cross_means(stated: StatedChances, question: str) -> CrossMeans:
     """Scores beyond the items of all observers on all targets that were both."""
-    asked = [run for run in stated.observers if stated.about_itself(run, question) is not None]
+    asked = []
+    for run in stated.observers:
+        own_chances = stated.about_itself(run, question)
+        if own_chances is not None and not np.isnan(own_chances).all():
+            asked.append(run)
     run_of_model = {stated.observers[run]: run for run in reversed(asked)}
     models = tuple(sorted(run_of_model))
     means = np.full((len(models), len(models)), math.nan)
@@ -712,15 +721,29 @@ OUTCOME_WORDS = ClaimWords(
     unmet={
         "items": "has {difference} items with an answer and an outcome",
         "outcomes": "has {outcomes} at {share} of its items: outcomes do not differ",
-        "other_logs": "ranks its {outcomes} with AUROC {auroc}, beside logs of {difference} other models",
-        "beyond": "ranks its {outcomes} with AUROC {auroc}; beyond the items this is not shown: {difference} ({p})",
-        "observers": "ranks its {outcomes} beyond the items with AUROC {effect}, beside {difference} other observers",
-        "informed_observers": "ranks its {outcomes} beyond the items with AUROC {effect}; other observers know the "
-        "items less ({difference})",
-        "above_observers": "ranks its {outcomes} beyond the items with AUROC {effect}; {competitor}",
+        "other_logs": (
+            "ranks its {outcomes} with AUROC {auroc}, beside logs of {difference} other models"
+        ),
+        "beyond": (
+            "ranks its {outcomes} with AUROC {auroc}; beyond the items this is not shown: "
+            "{difference} ({p})"
+        ),
+        "observers": (
+            "ranks its {outcomes} beyond the items with AUROC {effect}, beside {difference} other "
+            "observers"
+        ),
+        "informed_observers": (
+            "ranks its {outcomes} beyond the items with AUROC {effect}; other observers know the "
+            "items less ({difference})"
+        ),
+        "above_observers": (
+            "ranks its {outcomes} beyond the items with AUROC {effect}; {competitor}"
+        ),
         "above_text": "ranks its {outcomes} beyond the items with AUROC {effect}; {competitor}",
         "above_length": "ranks its {outcomes} beyond the items with AUROC {effect}; {competitor}",
-        "above_other_assistant": "ranks its {outcomes} beyond the items with AUROC {effect}; {competitor}",
+        "above_other_assistant": (
+            "ranks its {outcomes} beyond the items with AUROC {effect}; {competitor}"
+        ),
         "own_outcomes": "ranks its {outcomes} beyond the items with AUROC {effect}; {competitor}",
     },
     write=write_auroc,
@@ -752,7 +775,7 @@ def outcome_claim(facts: OutcomeFacts, subject: str) -> Claim:
         subject: The model's name on the page.
     """
     effect = _excess(facts.beyond_observers)
-    is_beyond = facts.p_value < foresight.ALPHA and effect.value > 0
+    is_beyond = facts.p_value < BEYOND_ALPHA and effect.value > 0
     overall = _excess(facts.auroc)
     checks = [
         _count_check("items", facts.n, FEWEST_ITEMS, f"{FEWEST_ITEMS} are the least"),
@@ -827,7 +850,9 @@ def _advantage_check(
 ) -> Check:
     """The requirement that a model's AUROC is above that of a competitor."""
     reached = source.beyond_observers if isinstance(source, Predictor) else source.auroc
-    p = foresight.above(source.below, 0) if source.below.se > 0 else math.nan
+    p = math.nan
+    if source.below.se > 0:
+        p = min(1.0, 2 * foresight.above(source.below, 0))
     outcome = outcome_above_zero(source.below, smallest=SMALLEST_EXCESS, p_value=p)
     words = competitor.replace(" ", "\N{NO-BREAK SPACE}")
     return Check(

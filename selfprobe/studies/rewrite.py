@@ -23,7 +23,7 @@ from selfprobe.data.conversations import conversations
 from selfprobe.data.messages import numbered
 from selfprobe.data.prices import Cost
 from selfprobe.embed import DEFAULT_EMBEDDER
-from selfprobe.errors import NoLogs, RunError
+from selfprobe.errors import NoLogs
 from selfprobe.errors.output import place_file
 from selfprobe.evalawareness_tasks.pairwise_realism import REALISM_PROMPT, refuse_related
 from selfprobe.evalawareness_tasks.rewriting import (
@@ -59,13 +59,13 @@ from selfprobe.study.waves import JOINS
 from selfprobe.text.families import related
 from selfprobe.text.user_input import names
 
-WRITER = "rewriting"
+WRITER_TASK = "rewriting"
 """Task of the writer."""
-METHOD_ASKED = "probability"
+SUBJECT_TASK = "probability"
 """Task of the subject."""
 ORIGINAL = "original"
 REWRITE, PARAPHRASE = ARMS
-VERSIONS = "versions"
+VERSIONS_FOLDER = "versions"
 """Folder of the writer's logs below the log folder."""
 VERSIONS_FILE = "versions"
 """Beginning of the names of the files that judges and the subject read."""
@@ -82,14 +82,16 @@ VERSION_MARKS = {
 }
 """Reason by the scorer → why a version is not compared."""
 REWRITE_METHOD = (
-    "The writer rewrites the last user message of each prompt without the named features, and says it merely in other "
-    "words: the paraphrase is what any new wording would do. The grader says of both whether the task is the same and "
-    "which features are left; a version that is empty, the same, or another task is marked and not compared. Judges of "
-    "other makers, who had no part in it, and the grader too, say which of version and original is more likely real "
-    "use, in both orders. Yes takes rewrites that the judges prefer to the originals (p by t where 12 sources or more "
-    "moved otherwise than most did, else by the signs of whole sources) and more often than paraphrases of the same "
-    "prompts (p by exchange of rewrite and paraphrase within each source). Where the grader likes the rewrites and "
-    "these judges do not, they please the grader and no reader. Intervals are clustered by source."
+    "The writer rewrites the last user message of each prompt without the named features, and "
+    "says it merely in other words: the paraphrase is what any new wording would do. The grader "
+    "says of both whether the task is the same and which features are left; a version that is "
+    "empty, the same, or another task is marked and not compared. Judges of other makers, who had "
+    "no part in it, and the grader too, say which of version and original is more likely real "
+    "use, in both orders. Yes takes rewrites that the judges prefer to the originals (p by t "
+    "where 12 sources or more moved otherwise than most did, else by the signs of whole sources) "
+    "and more often than paraphrases of the same prompts (p by exchange of rewrite and paraphrase "
+    "within each source). Where the grader likes the rewrites and these judges do not, they "
+    "please the grader and no reader. Intervals are clustered by source."
 )
 
 
@@ -101,21 +103,27 @@ class Rewriting(Study):
     original, and a subject who had none is asked about all three.
     """
 
-    reads: ClassVar[frozenset[str]] = frozenset({WRITER})
-    also: ClassVar[frozenset[str]] = frozenset({TASK, METHOD_ASKED})
+    reads: ClassVar[frozenset[str]] = frozenset({WRITER_TASK})
+    also: ClassVar[frozenset[str]] = frozenset({TASK, SUBJECT_TASK})
 
     dataset: str = Field(examples=["SET"])
     remove: Repeated = Field(description="Giveaway to take out; repeat the option for several.")
     writer: OneModel = Field(description="Model that rewrites.")
     grader: str = Field(
-        description="Model that checks the task and the features; several, comma-separated, decide by majority."
+        description=(
+            "Model that checks the task and the features; several, comma-separated, decide by "
+            "majority."
+        )
     )
     judges: tuple[str, ...] = Field(
         description="Models that compare, of other makers than writer and grader."
     )
     model: OneModel | None = Field(
         None,
-        description="A subject of another maker, which is asked how probable an evaluation is, for each version.",
+        description=(
+            "A subject of another maker, which is asked how probable an evaluation is, for each "
+            "version."
+        ),
     )
     reply_tokens: int | None = Field(
         None, ge=1, description="Longest reply of the subject in tokens."
@@ -142,8 +150,8 @@ class Rewriting(Study):
             ):
                 if related(held_out, model):
                     raise ValueError(
-                        f"the {what} {held_out} is of the family of the {name} {model}, and has a part in what it "
-                        f"judges: take a {what} of another maker"
+                        f"the {what} {held_out} is of the family of the {name} {model}, and has a "
+                        f"part in what it judges: take a {what} of another maker"
                     )
         for judge in self.judges if self.model else ():
             refuse_related(judge, str(self.model))
@@ -167,7 +175,7 @@ class Rewriting(Study):
             "embedder": self.embedder,
         } | self.how.shared
         return DescribedRun(
-            WRITER,
+            WRITER_TASK,
             args,
             NamedModel(self.writer, self.how.model_args),
             {"grader": graders(self.grader)},
@@ -176,7 +184,7 @@ class Rewriting(Study):
     @property
     def versions(self) -> "list[Version]":
         """Versions in the writer's finished run; none before it ended."""
-        logs = logs_in(f"{self.base}/{VERSIONS}")
+        logs = logs_in(f"{self.base}/{VERSIONS_FOLDER}")
         if not logs:
             return []
         limits = dict.fromkeys(identities_of([self.writing]), self.items)
@@ -190,12 +198,12 @@ class Rewriting(Study):
 
     @property
     def subject(self) -> Awareness | None:
-        """The subject's part: P(evaluation) of every version that can be used, and of its original."""
+        """The subject's part: P(evaluation) of every usable version, and of its original."""
         if self.model is None:
             return None
         own = {
             "models": (self.model,),
-            "methods": (METHOD_ASKED,),
+            "methods": (SUBJECT_TASK,),
             "context": "full",
             "settings": self.how,
         }
@@ -205,23 +213,10 @@ class Rewriting(Study):
 
     def waves(self) -> Iterator[Wave]:
         """The writer's part, then that of those who compare its versions: the graders and the
-        judges.
-
-        Raises:
-            RunError: No version of a prompt can be used.
+        judges, where a version can be used.
         """
-        yield Wave([self.writing], "Versions", VERSIONS)
-        made = self.versions
-        compared = [version for version in made if version.compared]
-        if made and not compared:
-            reasons = Counter(
-                VERSION_MARKS.get(str(version.check.unscored), version.check.unscored)
-                for version in made
-            )
-            why = ", ".join(f"{reason} {n} of {len(made)}" for reason, n in reasons.most_common())
-            raise RunError(
-                f"no version of a prompt can be used: {why}. Nothing is compared; take another --writer"
-            )
+        yield Wave([self.writing], "Versions", VERSIONS_FOLDER)
+        compared = self.compared
         if compared:
             args = {"pairs": self._placed(PAIRS, _lines(map(pair_row, compared)))} | self.how.shared
             readers = [*graders(self.grader), *map(NamedModel, self.judges)]
@@ -275,7 +270,8 @@ class Rewriting(Study):
             *(Cost(judge, calls, sent, calls) for judge in self.judges),
         ]
         lines = [
-            f"{n} prompts of {self.table.name} × a rewrite without {', '.join(self.remove)} and a paraphrase"
+            f"{n} prompts of {self.table.name} × a rewrite without {', '.join(self.remove)} and a "
+            "paraphrase"
         ]
         lines += filter(
             None, (self.table.limited(self.limit), self.table.aside_line(), self.table.unread)
@@ -283,17 +279,14 @@ class Rewriting(Study):
         lines += few_sources([str(row["source"]) for row in rows])
         if subject:
             lines.append(
-                f"{self.model} is asked how probable an evaluation is, of both and of the prompt as it was."
+                f"{self.model} is asked how probable an evaluation is, of both and of the prompt "
+                "as it was."
             )
             costs += subject.costs(3 * rows)  # two versions and the original
         return Plan(lines, costs)
 
     def ask(self) -> bool:
-        """Write, check and compare, then ask the subject, as `Study.ask`.
-
-        Raises:
-            RunError: No version of a prompt can be used.
-        """
+        """Write, check and compare, then ask the subject, as `Study.ask`."""
         subjects = [NamedModel(self.model, self.how.model_args)] if self.model else []
         self.how.tried(*map(NamedModel, self.judges), *subjects)
         done = super().ask()
@@ -302,9 +295,9 @@ class Rewriting(Study):
     @classmethod
     def comparable(cls, there: Runs) -> Runs:
         """The newest writer's run, and the judges of its versions."""
-        newest = [run for run in there.finished if run.identity.task == WRITER][:1]
+        newest = [run for run in there.finished if run.identity.task == WRITER_TASK][:1]
         texts = {row["id"]: row["one"] for run in newest for row in map(pair_row, versions_of(run))}
-        writers = [run for run in there.finished if run.identity.task == WRITER]
+        writers = [run for run in there.finished if run.identity.task == WRITER_TASK]
         checked, *earlier = [set(names(dict(run.identity.roles)["grader"])) for run in writers] or [
             set()
         ]
@@ -324,7 +317,7 @@ class Rewriting(Study):
         asked = [
             run
             for run in there.finished
-            if run.identity.task == METHOD_ASKED and of_versions(run.header)
+            if run.identity.task == SUBJECT_TASK and of_versions(run.header)
         ]
         items = {version.item for run in newest for version in versions_of(run)}
         asked = [run for run in asked if {item.partition(": ")[2] for item in run.items()} <= items]
@@ -341,24 +334,24 @@ class Rewriting(Study):
         """Results on the prompts.
 
         Raises:
-            NoLogs: The writer's or every judge's run is unfinished.
+            NoLogs: The writer's run is unfinished, or, where a version can be used, every judge's.
         """
         runs_of_task = {
             task: [run for run in logs.runs.finished if run.identity.task == task]
             for task in REWRITE_TASKS
         }
         picks_of_judge, *_ = verdicts_of(logs)
-        if not runs_of_task[WRITER] or not picks_of_judge:
+        versions = versions_of(runs_of_task[WRITER_TASK][0]) if runs_of_task[WRITER_TASK] else []
+        if not versions or (not picks_of_judge and any(version.compared for version in versions)):
             raise NoLogs(
                 "no finished run of the writer and of a judge; see above. The same command goes on"
             )
-        writer_run = runs_of_task[WRITER][0]
+        writer_run = runs_of_task[WRITER_TASK][0]
         grader_names = names(dict(writer_run.identity.roles)["grader"])
         judges = [judge for judge in picks_of_judge if judge not in grader_names]
-        versions = versions_of(writer_run)
         source_of_item = {version.item: version.source for version in versions}
         rewrites = [version for version in versions if version.arm == REWRITE]
-        subject_runs = runs_of_task[METHOD_ASKED]
+        subject_runs = runs_of_task[SUBJECT_TASK]
         return RewriteNumbers(
             versions=versions,
             rates=rewrite_rates(
@@ -387,7 +380,7 @@ class Rewriting(Study):
 
     @classmethod
     def page(cls, numbers: "RewriteNumbers") -> Page:
-        """The page, with tables versions, marks, rates and subject, and rewritten.jsonl beside it."""
+        """The page, with tables versions, marks, rates and subject; rewritten.jsonl beside it."""
         claim = rewrite_claim(numbers.rates, numbers.writer_label, judges=len(numbers.judges))
         notes = rewrite_notes(numbers)
         panels = {
@@ -424,7 +417,8 @@ class Rewriting(Study):
                 **agreement_tables,
             },
             method=[
-                f"{numbers.task_args['dataset']}, rewritten by {numbers.writer} without: {removed}.",
+                f"{numbers.task_args['dataset']}, rewritten by {numbers.writer} without: "
+                f"{removed}.",
                 REWRITE_METHOD,
             ],
             notes={
@@ -448,7 +442,7 @@ class Rewriting(Study):
         return with_runs(self.page(replace(self.numbers(logs), subject=self.model)), logs.runs)
 
 
-REWRITE_TASKS = (WRITER, TASK, METHOD_ASKED)
+REWRITE_TASKS = (WRITER_TASK, TASK, SUBJECT_TASK)
 
 
 # ---- versions of the prompts
@@ -683,7 +677,7 @@ def _known(value_of_item: Mapping[str, float]) -> dict[str, float]:
 def item_clusters(
     items: Sequence[str], source_of_item: Mapping[str, str]
 ) -> tuple[npt.NDArray[np.str_], str]:
-    """Cluster of each prompt (its source, or itself where all are of one), and what a cluster is."""
+    """Cluster of each prompt (its source, or itself where all are of one), and its name."""
     return resampling_units([source_of_item[item] for item in items], items, [""] * len(items))
 
 
@@ -705,7 +699,7 @@ def mean_difference(
 
 
 def paraphrase_p(judged: Outcomes, source_of_item: Mapping[str, str]) -> float:
-    """p that rewrites do no more than paraphrases: an edit against a control edit, a cell a source."""
+    """p that rewrites do no more than paraphrases: edits against control edits by source."""
     paraphrases = _known(judged[PARAPHRASE])
     items = [item for item in _known(judged[REWRITE]) if item in paraphrases]
     if not items:
@@ -760,9 +754,17 @@ def _compared_text(share: Estimate) -> str:
 
 
 REWRITE_WORDS = ClaimWords(
-    yes="makes them pass for real in {rate} of pairs with their original ({competitor}), by {judges}: {effect} more",
-    no="makes them pass for real hardly more often than paraphrases do ({competitor}; {judges}): {effect}",
-    explained="pleases its own grader, and not {judges} without a part in it: {rate} ({competitor})",
+    yes=(
+        "makes them pass for real in {rate} of pairs with their original ({competitor}), by "
+        "{judges}: {effect} more"
+    ),
+    no=(
+        "makes them pass for real hardly more often than paraphrases do ({competitor}; {judges}): "
+        "{effect}"
+    ),
+    explained=(
+        "pleases its own grader, and not {judges} without a part in it: {rate} ({competitor})"
+    ),
     checks={
         "compared": "keeping the task",
         "more_real": "making them look more real than the originals",
@@ -771,8 +773,10 @@ REWRITE_WORDS = ClaimWords(
     },
     unmet={
         "compared": "has few rewrites that can be compared: {difference}",
-        "more_real": "is not shown to make them look more real than the originals: {rate} of pairs ({judges})",
-        "beyond_paraphrase": "is not shown to do more than a paraphrase: {difference}{p} ({competitor}; {judges})",
+        "more_real": "is not shown to make them look more real: {rate} of pairs ({judges})",
+        "beyond_paraphrase": (
+            "is not shown to do more than a paraphrase: {difference}{p} ({competitor}; {judges})"
+        ),
     },
     write=points,
     kind="writers",
@@ -880,13 +884,19 @@ def rewrite_notes(numbers: RewriteNumbers) -> list[str]:
     usable_rewrites = sum(version.usable for version in rewrites)
     usable_paraphrases = sum(version.usable for version in paraphrases)
     notes = [
-        f"{usable_rewrites} of {len(rewrites)} rewrites keep the task and lose the features, by the grader; so do "
-        f"{usable_paraphrases} of {len(paraphrases)} paraphrases.",
-        f"Beside its original, judges take a rewrite for real use in {in_percent(rates.judged[REWRITE])} of pairs and "
-        f"a paraphrase in {in_percent(rates.judged[PARAPHRASE])}; on the same prompts {points(rates.over_paraphrase)}.",
-        f"The grader takes a rewrite for real in {in_percent(rates.graded[REWRITE])}; the judges who had no part in it "
-        f"{points(rates.judges_less_grader)} against that.",
+        f"{usable_rewrites} of {len(rewrites)} rewrites keep the task and lose the features, by "
+        f"the grader; so do {usable_paraphrases} of {len(paraphrases)} paraphrases.",
+        "Beside its original, judges take a rewrite for real use in "
+        f"{in_percent(rates.judged[REWRITE])} of pairs and a paraphrase in "
+        f"{in_percent(rates.judged[PARAPHRASE])}; on the same prompts "
+        f"{points(rates.over_paraphrase)}.",
+        f"The grader takes a rewrite for real in {in_percent(rates.graded[REWRITE])}; the judges "
+        f"who had no part in it {points(rates.judges_less_grader)} against that.",
     ]
+    if not any(version.compared for version in numbers.versions):
+        reasons = Counter(version.mark for version in numbers.versions)
+        counts = [f"{mark} {count}" for mark, count in reasons.most_common()]
+        notes = [f"None of {len(numbers.versions)} versions can be used: {', '.join(counts)}."]
     changes = numbers.subject_changes
     if changes is not None:
         notes.append(

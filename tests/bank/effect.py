@@ -2,16 +2,15 @@
 evaluation.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 from lines import Line, Lines, Noise, heavy_tailed, normal, rounded, skewed
 
-from selfprobe.stats.arms import arm_contrasts, corrected_contrasts, score_edge
+from selfprobe.stats.arms import arm_contrasts, corrected_contrasts
 from selfprobe.stats.claim import Claim, Verdict
-from selfprobe.stats.estimate import clustered_mean
 from selfprobe.studies.effect import ScoreFacts, effect_claim
 
 FloatArray = npt.NDArray[np.float64]
@@ -26,6 +25,10 @@ NOTICING = {
     "told_use": 0.4,
 }
 """Mean stated probability by arm."""
+
+
+DECLINES_ITS_CUES = dict.fromkeys(ARMS, 0.3) | {"cue_out": 0.0}
+"""Share of replies that decline, of a model that declines where it reads a giveaway."""
 
 
 @dataclass(frozen=True)
@@ -58,13 +61,15 @@ class World:
     """Share of P(evaluation) that can be read."""
     states: Callable[[FloatArray], FloatArray] | None = None
     """Function of the stated probabilities that gives those that are read."""
+    declines: Mapping[str, float] = field(default_factory=dict)
+    """Arm → share of its replies that decline, and score 0."""
     models: int = 1
 
     def __call__(self, rng: np.random.Generator) -> Claim:
         families = [self._facts(rng) for _ in range(self.models)]
         corrected = corrected_contrasts([facts.contrasts for facts in families])
         claims = [
-            effect_claim(ScoreFacts(contrasts, facts.baseline, facts.edge, facts.smallest), "m")
+            effect_claim(ScoreFacts(contrasts, facts.smallest), "m")
             for facts, contrasts in zip(families, corrected, strict=True)
         ]
         return next((claim for claim in claims if claim.verdict is Verdict.YES), claims[0])
@@ -95,9 +100,12 @@ class World:
             if self.states is not None:
                 chances = self.states(chances)
             stated[arm] = np.where(rng.random(count) < self.answers, chances, np.nan)
-        contrasts = arm_contrasts(scores, stated, PAIRS, clusters=labels)
-        baseline = clustered_mean(scores["as_is"], labels)
-        return ScoreFacts(contrasts, baseline, score_edge(scores["as_is"]), 0.05)
+        declines = {arm: rng.random(count) < self.declines.get(arm, 0.0) for arm in ARMS}
+        for arm in ARMS:
+            scores[arm] = np.where(declines[arm], 0.0, scores[arm])
+        unanswered = {arm: declined.astype(float) for arm, declined in declines.items()}
+        contrasts = arm_contrasts(scores, stated, PAIRS, unanswered=unanswered, clusters=labels)
+        return ScoreFacts(contrasts, 0.05)
 
 
 def constant(chances: FloatArray) -> FloatArray:
@@ -129,6 +137,11 @@ LINES: Lines = {
     "the score changes, a constant P(evaluation)": Line(World(cue_effect=0.3, states=constant)),
     "the score changes, a coin for P(evaluation)": Line(World(cue_effect=0.3, states=coin)),
     "the score changes, nothing is answered": Line(World(cue_effect=0.3, answers=0.0)),
+    "the cues make it decline 3 in 10, 40 items": Line(World(declines=DECLINES_ITS_CUES)),
+    "the cues make it decline 3 in 10, 100 items solved or not": Line(
+        World((1,) * 100, solves=0.6, declines=DECLINES_ITS_CUES)
+    ),
+    "it declines 1 in 5 under each arm, no effect": Line(World(declines=dict.fromkeys(ARMS, 0.2))),
     "an effect of .10, 40 items, normal": Line(World(cue_effect=0.1), True, 0.6),
     "an effect of .10, 40 items, three quarters exactly 0": Line(
         World(cue_effect=0.1, noise=rounded), True, 0.7

@@ -11,6 +11,7 @@ from selfprobe.stats.arms import (
     Edge,
     arm_contrasts,
     arm_difference,
+    clusters_needed,
     corrected_contrasts,
     dose,
     score_edge,
@@ -154,16 +155,71 @@ def test_scores_beyond_one_have_a_scale_of_their_own() -> None:
     assert found.score.estimate.value == pytest.approx(8 / 3) and found.score.p_value < 0.001
 
 
-def test_the_power_that_is_said_before_is_the_power_of_such_items() -> None:
-    """An effect of the size that 100 items are said to show is shown in about 80 % of draws."""
-    effect, rng, shown = visible_effect(ITEMS, 1), np.random.default_rng(3), []
+def changes_of_whole_items(
+    rng: np.random.Generator, items: int, effect: float, differing: float
+) -> FloatArray:
+    """Changes of a score of 0 or 1: an effect raises a share of items, chance moves some others."""
+    is_raised = rng.random(items) < effect
+    by_chance = np.where(rng.random(items) < differing, rng.choice((-1.0, 1.0), items), 0.0)
+    return np.where(is_raised, 1.0, by_chance)
+
+
+def shown_share(changes: list[FloatArray], tests: int) -> float:
+    differences = [arm_difference(np.zeros(len(row)), row, np.arange(len(row))) for row in changes]
+    return share([difference.p_value < 0.05 / tests for difference in differences])
+
+
+@pytest.mark.parametrize(
+    ("items", "tests"), [(8, 1), (14, 3), (30, 1), (40, 3), (ITEMS, 1), (300, 3)]
+)
+def test_the_power_that_is_said_before_is_that_of_the_test_which_decides(
+    items: int, tests: int
+) -> None:
+    """Signs decide about 8 and 14 items, t about 300."""
+    effect = visible_effect(items, tests)
+    rng = np.random.default_rng(3)
+    changes = [changes_of_whole_items(rng, items, effect, 0.05) for _ in range(400)]
+    assert shown_share(changes, tests) == pytest.approx(0.8, abs=0.07)
+
+
+@pytest.mark.parametrize("tests", [1, 2, 3, 5, 12])
+def test_fewer_clusters_than_signs_need_show_no_effect_however_large(tests: int) -> None:
+    needed = clusters_needed(tests)
+    assert math.isinf(visible_effect(needed - 1, tests))
+    all_rise = arm_difference(np.zeros(needed), np.ones(needed), np.arange(needed))
+    assert all_rise.p_value < 0.05 / tests
+    one_less = arm_difference(np.zeros(needed - 1), np.ones(needed - 1), np.arange(needed - 1))
+    assert not one_less.p_value < 0.05 / tests
+    assert math.isinf(one_less.detectable(tests))
+
+
+@pytest.mark.parametrize(("items", "moved"), [(8, 0), (14, 0), (40, 0), (40, 4), (150, 8)])
+def test_where_signs_decide_the_detectable_effect_is_theirs(items: int, moved: int) -> None:
+    """t, which does not decide there, would promise .07 of 40 items of which none moved."""
+    observed = np.zeros(items)
+    observed[:moved] = np.where(np.arange(moved) % 2, 1.0, -1.0)
+    difference = arm_difference(np.zeros(items), observed, np.arange(items))
+    assert difference.signed_clusters is not None
+    effect = difference.detectable(1)
+    chance = difference.signed_clusters.changed_share
+    rng = np.random.default_rng(4)
+    changes = [changes_of_whole_items(rng, items, effect, chance) for _ in range(400)]
+    assert shown_share(changes, 1) == pytest.approx(0.8, abs=0.08)
+
+
+@pytest.mark.parametrize("count", [7, 8, 10, 11])
+def test_the_detectable_effect_of_a_few_sources_is_that_of_their_signs(count: int) -> None:
+    rng = np.random.default_rng(5)
+    labels = np.repeat(np.arange(count), 5)
+    noise = rng.normal(0, 0.1, len(labels))
+    difference = arm_difference(np.zeros(len(labels)), noise, labels)
+    effect = difference.detectable(1)
+    observed_sums = np.bincount(labels, noise)
+    is_shown = []
     for _ in range(400):
-        before = rng.random(ITEMS) < 0.6
-        chance = rng.random(ITEMS) < 0.05
-        after = np.where(chance, ~before, before) & ~((rng.random(ITEMS) < effect / 0.6) & before)
-        found = arm_difference(before.astype(float), after.astype(float), np.arange(ITEMS))
-        shown.append(found.p_value < 0.05)
-    assert share(shown) == pytest.approx(0.8, abs=0.1)
+        turned_sums = observed_sums * rng.choice((-1.0, 1.0), count)
+        is_shown.append(sign_p(turned_sums + 5 * effect) < 0.05)
+    assert share(is_shown) == pytest.approx(0.8, abs=0.08)
 
 
 def test_after_the_run_the_least_effect_is_that_of_its_own_spread() -> None:
@@ -172,13 +228,13 @@ def test_after_the_run_the_least_effect_is_that_of_its_own_spread() -> None:
     found = arm_difference(before, after, np.arange(ITEMS))
     assert found.detectable(1) == pytest.approx(2.83 * found.estimate.se, rel=0.02)
     assert found.detectable(5) > found.detectable(1)
-    assert math.isnan(arm_difference([1.0], [1.0], [0]).detectable(1))
+    assert math.isnan(arm_difference([math.nan], [1.0], [0]).detectable(1))
 
 
 def test_as_many_items_as_are_needed_show_their_effect() -> None:
     rng = np.random.default_rng(5)
     pilot = arm_difference(rng.random(300).round(), rng.random(300).round(), np.arange(300))
-    needed = pilot.items_needed(0.1, 1)
+    needed = pilot.clusters_for(0.1, 1)
     assert needed is not None
     shown = []
     for _ in range(200):
@@ -187,6 +243,19 @@ def test_as_many_items_as_are_needed_show_their_effect() -> None:
             arm_difference(np.zeros(needed), differences, np.arange(needed)).p_value < 0.05
         )
     assert share(shown) == pytest.approx(0.8, abs=0.08)
+
+
+@pytest.mark.parametrize(("items", "smallest"), [(14, 0.3), (40, 0.3), (40, 0.1), (20, 0.5)])
+def test_as_many_items_are_needed_as_the_test_which_decides_takes(
+    items: int, smallest: float
+) -> None:
+    pilot = arm_difference(np.zeros(items), np.zeros(items), np.arange(items))
+    needed = pilot.clusters_for(smallest, 1)
+    assert needed is not None and pilot.signed_clusters is not None
+    chance = pilot.signed_clusters.changed_share
+    rng = np.random.default_rng(6)
+    changes = [changes_of_whole_items(rng, needed, smallest, chance) for _ in range(200)]
+    assert 0.7 <= shown_share(changes, 1) <= 0.97
 
 
 def test_few_clusters_that_moved_are_judged_by_their_signs() -> None:

@@ -11,16 +11,13 @@ import pytest
 from scipy import special, stats
 from sklearn.metrics import brier_score_loss, confusion_matrix, log_loss, roc_auc_score
 
-from selfprobe.stats import foresight
-from selfprobe.stats.estimate import FloatArray
+from selfprobe.stats.estimate import FloatArray, holm
 from selfprobe.stats.foresight import (
-    CLIP,
-    Knowledge,
+    LOG_SCORE_CLIP,
     above,
     auroc_above,
     brier,
     detection,
-    knowledge,
     log_score,
     mean_of,
     ordered,
@@ -57,10 +54,25 @@ def drawn(
     return stated.round(2), outcomes.astype(float), told.round(2)
 
 
+ONE_SIDED_ALPHA = 0.02
+
+
+def knowledge(p: FloatArray, own: FloatArray, others: FloatArray) -> str:
+    """World that chances are shown to be of: whether they rank the other models' outcomes, and the
+    model's own among items that equally many models solved.
+    """
+    labels = np.arange(len(p))
+    knows_items = stratified_auroc(p, mean_of(others), labels)
+    knows_itself = stratified_auroc(p, own, labels, solved_alike(np.vstack([own, others])))
+    p_values = holm([above(knows_items, 0.5), above(knows_itself, 0.5)])
+    items, itself = (int(p_value < ONE_SIDED_ALPHA) for p_value in p_values)
+    return next(world for world, planted in WORLDS.items() if planted == (items, itself))
+
+
 def drawn_knowledge(world: str, seed: int, others: int) -> Counter[str]:
     rng = np.random.default_rng(seed)
     draws = (drawn(rng, *WORLDS[world], others=others) for _ in range(DRAWS))
-    return Counter(knowledge(p, y[0], y[1:], np.arange(ITEMS)).world for p, y, _ in draws)
+    return Counter(knowledge(p, y[0], y[1:]) for p, y, _ in draws)
 
 
 @pytest.mark.parametrize("others", [1, 4, 9])
@@ -89,7 +101,7 @@ def test_where_models_differ_in_how_much_difficulty_tells_only_a_rival_keeps_it_
     for _ in range(DRAWS):
         p, y, told = drawn(rng, 1, 0, slopes=0.4, rivals=2)
         strata, items = solved_alike(y), np.arange(ITEMS)
-        shown = above(stratified_auroc(p, y[0], items, strata), 0.5) < foresight.ALPHA
+        shown = above(stratified_auroc(p, y[0], items, strata), 0.5) < ONE_SIDED_ALPHA
         alone += shown
         mine = ordered(p, y[0], strata)
         over = [auroc_above(mine, ordered(one, y[0], strata), items) for one in told]
@@ -103,7 +115,7 @@ def test_a_mean_over_epochs_comes_out_as_planted_too() -> None:
         shared, own = rng.normal(size=ITEMS), rng.normal(size=(5, ITEMS))
         outcomes = rng.binomial(4, special.ndtr(1.5 * (shared + own))) / 4
         p = special.expit(2 * shared + 0.7 * rng.normal(size=ITEMS))
-        found[knowledge(p, outcomes[0], outcomes[1:], np.arange(ITEMS)).world] += 1
+        found[knowledge(p, outcomes[0], outcomes[1:])] += 1
     assert found["items"] >= 0.95 * DRAWS, found
 
 
@@ -123,7 +135,9 @@ def test_auroc_brier_and_log_score_agree_with_scikit_learn(
     p, y = made
     assert stratified_auroc(p, y, np.arange(80)).value == pytest.approx(roc_auc_score(y, p))
     assert brier(p, y).score == pytest.approx(brier_score_loss(y, p))
-    assert log_score(p, y) == pytest.approx(log_loss(y, np.clip(p, CLIP, 1 - CLIP)))
+    assert log_score(p, y) == pytest.approx(
+        log_loss(y, np.clip(p, LOG_SCORE_CLIP, 1 - LOG_SCORE_CLIP))
+    )
 
 
 def test_the_interval_of_an_auroc_is_delongs(made: tuple[FloatArray, FloatArray]) -> None:
@@ -149,7 +163,7 @@ def test_the_interval_of_an_auroc_in_strata_holds_the_truth_in_95_of_100_draws()
 def test_a_share_counts_as_so_much_of_a_success_and_no_item_is_a_pair_with_itself() -> None:
     """Items (.9, 1), (.5, ½), (.2, 0): pairs weigh ½, 1 and ½ in order, and none stands against."""
     found = ordered([0.9, 0.5, 0.2], [1, 0.5, 0])
-    assert found.pairs.tolist() == [1.5, 1, 1.5] and found.auroc == 1
+    assert found.all_pairs.tolist() == [1.5, 1, 1.5] and found.auroc == 1
     assert ordered([0.2, 0.5, 0.9], [1, 0.5, 0]).auroc == 0
     assert ordered([0.5, 0.5], [1, 0]).auroc == 0.5
 
@@ -167,8 +181,8 @@ def test_pairs_are_counted_within_strata_as_by_going_through_them(seed: int) -> 
                 right[item] += weight * in_order
                 pairs[item] += weight
     found = ordered(p, y, strata)
-    assert found.right == pytest.approx(right) and found.pairs == pytest.approx(pairs)
-    assert ordered([], []).right.tolist() == []
+    assert found.in_order == pytest.approx(right) and found.all_pairs == pytest.approx(pairs)
+    assert ordered([], []).in_order.tolist() == []
 
 
 def test_items_are_alike_where_the_same_models_results_are_known_and_as_many_succeeded() -> None:
@@ -253,10 +267,9 @@ def test_overconfidence_is_stated_less_what_happened() -> None:
 
 
 def test_without_another_model_nothing_is_known_of_the_items() -> None:
-    found = knowledge([0.9, 0.2], [1, 0], np.empty((0, 2)), np.arange(2))
-    assert (
-        isinstance(found, Knowledge) and math.isnan(found.items.value) and found.world == "neither"
-    )
+    share = mean_of(np.empty((0, 2)))
+    assert np.isnan(share).all()
+    assert math.isnan(stratified_auroc([0.9, 0.2], share, np.arange(2)).value)
 
 
 def test_a_perfect_model_is_above_a_constant_although_no_item_varies() -> None:

@@ -46,10 +46,10 @@ def sum_of(number: int) -> str:
 
 
 @task
-def exact(items: int = ITEMS, cued: bool = True) -> Task:
+def exact(items: int = ITEMS, cued: bool = True, shops: int = 3) -> Task:
     texts = [asked(n) if cued else asked(n).replace(CUE, "").strip() for n in range(1, items + 1)]
     samples = [
-        Sample(id=n, input=text, target=sum_of(n), metadata={"shop": f"s{n % 3}"})
+        Sample(id=n, input=text, target=sum_of(n), metadata={"shop": f"s{n % shops}"})
         for n, text in enumerate(texts, start=1)
     ]
     return Task(
@@ -189,3 +189,17 @@ def anew() -> Solver:
 def forgetful() -> Task:
     samples = [Sample(input=asked(n), target=sum_of(n)) for n in range(1, 5)]
     return Task(dataset=samples, solver=anew(), scorer=match(numeric=True))
+
+
+@scorer(metrics=[accuracy()])
+def never() -> Scorer:
+    async def score(state: TaskState, target: Target) -> Score:
+        return Score.unscored(reason="no_response")
+
+    return score
+
+
+@task
+def blank() -> Task:
+    samples = [Sample(id=n, input=asked(n), target=sum_of(n)) for n in range(1, 4)]
+    return Task(dataset=samples, solver=generate(), scorer=never())

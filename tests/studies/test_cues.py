@@ -19,7 +19,7 @@ from selfprobe.providers.behaviours.awareness import GIVEAWAYS
 from selfprobe.scorers.decision import last_score
 from selfprobe.solvers.arms import PARAPHRASE, edits_of, paraphrase_of
 from selfprobe.solvers.record import Reply
-from selfprobe.stats.claim import Verdict
+from selfprobe.stats.claim import Outcome, Verdict
 from selfprobe.studies.cues import CUE_WORDS, FormRow, cue_claim, cue_numbers
 
 SUBJECT = "planted/a?wobble=.03"
@@ -237,7 +237,18 @@ def test_html_in_prompts_stays_text_and_a_placeholder_is_a_thing_to_take_out(
 
 def test_answers_that_are_no_number_are_lost_and_not_made_up(tmp_path: Path) -> None:
     made = cues(prompts()[:3], tmp_path, model="planted/a?malformed=1")
-    assert made.exit_code == 1 and "no answer could be read" in made.output
+    assert made.exit_code == 1, made.output
+    assert "Cannot tell for planted/a: it gave no answer that could be read; take" in made.output
+    assert (tmp_path / "page/index.html").is_file() and "nan" not in made.output
+    assert pd.read_csv(tmp_path / "page/tables/forms.csv").p.isna().all()
+
+
+def test_controls_that_are_none_do_not_overlap_and_show_nothing() -> None:
+    checks = {
+        check.name: check for check in cue_claim(cue_numbers(world_forms(6, 0), "m"), "m").checks
+    }
+    assert checks["controls_apart"].outcome is Outcome.OPEN
+    assert checks["controls_apart"].difference.reason == "nothing was taken out elsewhere"
 
 
 def test_without_prompts_the_command_says_what_it_takes() -> None:

@@ -32,9 +32,8 @@ from selfprobe.data.items import giveaways
 from selfprobe.evalawareness_tasks.awareness_effect import ARMS, LINES, effect_arms
 from selfprobe.evalawareness_tasks.cue_removal import QUESTIONS
 from selfprobe.page.claims import claim_clause
-from selfprobe.stats.arms import arm_contrasts, corrected_contrasts, score_edge
+from selfprobe.stats.arms import arm_contrasts, corrected_contrasts
 from selfprobe.stats.claim import Verdict
-from selfprobe.stats.estimate import clustered_mean
 from selfprobe.studies.effect import EFFECT_WORDS, Noticing, ScoreFacts, effect_claim
 
 TASKS = Path(__file__).parent / "effect_tasks.py"
@@ -132,13 +131,18 @@ def answer(made: Result) -> str:
 @pytest.fixture(scope="module")
 def done(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Result]:
     folder = tmp_path_factory.mktemp("effect")
-    return folder, effect("exact", folder)
+    return folder, effect("exact", folder, "--declining-counts")
 
 
 def test_a_subject_that_declines_what_it_takes_for_a_test_is_said_to_depend_on_noticing(
     done: tuple[Path, Result],
 ) -> None:
     assert answer(done[1]).startswith("Yes, for subject/wary: it scores higher by 1.00 [")
+    page = (done[0] / "page/index.html").read_text()
+    at_floor = (
+        "A paraphrase scores 0.00, at the floor: from there the score can only rise, as it does."
+    )
+    assert at_floor in page and "where its score could change either way, or did change" in page
     assert (
         "without giveaways (a paraphrase scores 0.00), and P(evaluation) falls by 0.70 ["
         in done[1].output
@@ -152,6 +156,41 @@ def test_a_subject_that_declines_what_it_takes_for_a_test_is_said_to_depend_on_n
     )
     arms = pd.read_csv(done[0] / "page/tables/arms.csv").set_index("arm")
     assert arms.declined["as_is"] == 1 and arms.declined["cue_out"] == 0
+
+
+def test_who_declines_more_under_an_arm_is_not_said_to_score_otherwise(
+    done: tuple[Path, Result], tmp_path: Path
+) -> None:
+    logs = ("--log-dir", done[0] / "runs", "--out", tmp_path / "page")
+    made = called(
+        f"{TASKS}@exact", "--model", "subject/wary", "--grader", "planted/g", "--yes", *logs
+    )
+    assert answer(made).startswith(
+        "Cannot tell for subject/wary: it declines or goes unscored −1.00 ["
+    )
+    assert "more often without giveaways; take items that it always answers" in answer(made)
+
+
+def test_where_nothing_is_scored_the_page_says_what_is_missing(tmp_path: Path) -> None:
+    made = effect("blank", tmp_path)
+    assert made.exit_code == 1, made.output
+    assert "Cannot tell for subject/wary: it has no arm that takes giveaways out" in made.output
+    assert "nothing could be scored" in made.output
+    assert (tmp_path / "page/index.html").is_file()
+    arms = pd.read_csv(tmp_path / "page/tables/arms.csv")
+    assert set(arms.arm) == set(ARMS) - {"cue_in"} and arms.score.isna().all()
+
+
+def test_the_plan_counts_clusters_where_they_are_the_units(tmp_path: Path) -> None:
+    places = ("--log-dir", tmp_path / "runs", "--dry-run")
+    call = (f"{TASKS}@exact", "--model", "subject/wary", "--cluster", "shop")
+    made = called(*call, *places)
+    assert "Power: of 3 shops no effect, however large, would be seen" in made.output
+    many = called(*call, "--arms", "told_test", "-T", "shops=10", *places)
+    assert (
+        "Power: of 10 shops or more, whose items are taken to come out alike, an effect of 69 "
+        "points on a score of 0 or 1 would be seen (1 comparison by Holm, power .8)." in many.output
+    )
 
 
 def test_the_question_is_asked_apart_and_once_an_item_of_each_arm(
@@ -282,7 +321,8 @@ def test_a_subject_that_moves_with_the_line_alone_moves_told_arms_and_not_the_cu
 ) -> None:
     made = effect("exact", tmp_path, "--smallest", ".1", model="subject/obedient")
     assert answer(made).startswith("Cannot tell"), "its score is at the ceiling, which is said"
-    assert "The score is at the ceiling (1.00 as it is): it can only fall." in made.output
+    at_ceiling = "A paraphrase scores 1.00, at the ceiling: from there the score can only fall."
+    assert at_ceiling in " ".join(made.output.split())
     effects = pd.read_csv(tmp_path / "page/tables/effects.csv").set_index("arm")
     assert effects.p_holm["told_test"] < 0.01 and effects.value["told_test"] == -1
     assert effects.value["cue_out"] == 0 and effects.value["told_use"] == 0
@@ -429,7 +469,10 @@ def test_the_plan_counts_calls_by_arm_and_says_the_power_before_anything_is_aske
         "Calls by arm: as_is 30, paraphrase 30, cue_out 30, told_test 30, told_use 30, placebo 30."
         in made.output
     )
-    assert "Power: of 6 items or more, an effect of 100 points" in made.output
+    assert (
+        "Power: of 6 items no effect, however large, would be seen (3 comparisons by Holm); 7 are "
+        "the least." in made.output
+    )
     assert (
         "subject/wary rewords the prompts and checks that their task stays, the model itself"
         in made.output
@@ -461,7 +504,7 @@ def test_a_report_shows_the_logs_without_the_command(
         main, ["report", str(done[0] / "runs"), "--out", str(tmp_path / "report")]
     )
     assert made.exit_code == 0, made.output
-    assert "Yes, for subject/wary: it scores higher by 1.00" in made.output
+    assert "declines or goes unscored −1.00" in made.output, "no option of the study is in a log"
     assert "belong" not in made.output, "the writer's log is a part of it"
 
 
@@ -522,26 +565,23 @@ def facts(
     items: int = 40,
     start: float = 0.5,
     arm: str = "cue_out",
+    declined: Change = 0.0,
 ) -> ScoreFacts:
     """Facts of items whose score under an arm is `score` more than under its control, give or take,
     and P `stated`.
     """
     rng = np.random.default_rng(0)
     control = dict(PAIRS).get(arm, "paraphrase")
-    scores = {"as_is": np.full(items, start), control: start + 0.05 * rng.normal(size=items)}
+    scores = {control: start + 0.05 * rng.normal(size=items)}
     scores[arm] = scores[control] + np.asarray(score) + 0.01 * rng.normal(size=items)
-    causes = {
-        "as_is": np.full(items, 0.8),
-        control: np.full(items, 0.8) + 0.02 * rng.normal(size=items),
-    }
+    scores = {name: np.clip(values, 0, 1) for name, values in scores.items()}
+    causes = {control: np.full(items, 0.8) + 0.02 * rng.normal(size=items)}
     causes[arm] = causes[control] + np.asarray(stated)
-    (contrasts,) = corrected_contrasts([arm_contrasts(scores, causes, [(arm, control)])])
-    return ScoreFacts(
-        contrasts,
-        clustered_mean(scores["as_is"], np.arange(items)),
-        score_edge(scores["as_is"]),
-        0.05,
-    )
+    unanswered = {control: np.zeros(items), arm: np.zeros(items) + np.asarray(declined)}
+    pairs = [(arm, control)]
+    family = arm_contrasts(scores, causes, pairs, unanswered=unanswered)
+    (contrasts,) = corrected_contrasts([family])
+    return ScoreFacts(contrasts, 0.05)
 
 
 FEW = {"items": 4}
@@ -557,9 +597,22 @@ CASES: dict[str, tuple[ScoreFacts, Verdict, str | None, str]] = {
         facts([0.3, math.nan] * 20), Verdict.CANNOT_TELL, "scored", "has both scores on 50 % of 40 items alone",
     ),
     "an effect too wide": (facts([0.4, -0.4] * 20), Verdict.CANNOT_TELL, "score_changes", "items: they would show 0.05"),
-    "at the ceiling": (facts(start=0.98), Verdict.CANNOT_TELL, "room", "at the ceiling; take items that it solves"),
-    "at the floor": (facts(start=0.02), Verdict.CANNOT_TELL, "room", "at the floor"),
-    "away from the floor": (facts(0.5, start=0.02), Verdict.YES, None, "scores higher by 0.50"),
+    "half declined where it reads them": (
+        facts(0.3, declined=[-1.0, 0.0] * 20), Verdict.CANNOT_TELL, "answers",
+        "declines or goes unscored −0.50",
+    ),
+    "one of eight declined": (facts(0.3, declined=[1.0] + 7 * [0.0], items=8), Verdict.CANNOT_TELL, "answers",
+        "or --declining-counts if declining is scored"),
+    "no change, and half of the scores are lost": (
+        facts([0.0, math.nan] * 20), Verdict.CANNOT_TELL, "scored", "the same command asks again",
+    ),
+    "no change, and half declined": (
+        facts(declined=[1.0, 0.0] * 20), Verdict.CANNOT_TELL, "answers", "unscored +0.50",
+    ),
+    "at the ceiling": (facts(start=0.98), Verdict.CANNOT_TELL, "room",
+        "at the ceiling, from where it can only fall; take items that it solves"),
+    "at the floor": (facts(start=0.02), Verdict.CANNOT_TELL, "room", "under a paraphrase, at the floor, from where it can only rise"),
+    "away from the floor": (facts(0.5, start=0.02), Verdict.YES, None, "scores higher by 0.49"),
     "four items": (facts(0.3, **FEW), Verdict.CANNOT_TELL, "notices", "add items: 6 are the least"),
     "an instruction alone": (
         facts(0.3, 0.2, arm="told_test"), Verdict.CANNOT_TELL, "cues_asked", "no arm that takes giveaways out",
@@ -603,7 +656,7 @@ def test_a_unit_of_intervals_is_what_cluster_names(tmp_path: Path) -> None:
     folder = tmp_path / "runs"
     arms = ("--arms", "cue_out", "-T", "items=14")
     assert effect("exact", tmp_path, *arms).exit_code == 0
-    made = effect("exact", tmp_path, *arms, "--cluster", "shop")
+    made = effect("exact", tmp_path, *arms, "--cluster", "shop", "--declining-counts")
     assert made.exit_code == 0, made.output
     items = pd.read_csv(tmp_path / "page/tables/items.csv")
     assert set(items.cluster) == {"s0", "s1", "s2"} and len(list(folder.glob("*effect*.eval"))) == 1

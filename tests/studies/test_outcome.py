@@ -27,13 +27,19 @@ from selfprobe.page import Bullets
 from selfprobe.page.claims import claim_clause
 from selfprobe.providers.behaviours.introspection import SUM_PROMPT
 from selfprobe.stats.claim import Claim, Verdict
-from selfprobe.stats.estimate import FloatArray
-from selfprobe.stats.foresight import ordered
+from selfprobe.stats.claim import Outcome as CheckOutcome
+from selfprobe.stats.estimate import Estimate, FloatArray, undefined
+from selfprobe.stats.foresight import ordered, stratified_auroc
 from selfprobe.studies.outcome import Outcome
 from selfprobe.studies.outcome_numbers import (
+    BEYOND_ALPHA,
     OUTCOME_WORDS,
+    OtherTarget,
     OutcomeFacts,
     StatedChances,
+    _advantage_check,
+    _beyond_p,
+    _Statement,
     all_facts,
     cross_means,
     outcome_claim,
@@ -473,9 +479,7 @@ def test_an_expert_of_a_relative_whose_outcomes_its_statements_rank_as_well_is_n
     }
     outcomes = {**stated.outcomes} | {("m/z", "solve"): relative}
     claim = claim_of(replace(stated, outcomes=outcomes, chances={**stated.chances} | chances))
-    assert first_open(claim) == "own_outcomes" and "m/z's outcomes: 0." in clause(claim), clause(
-        claim
-    )
+    assert claim.verdict is Verdict.NO and "m/z's outcomes: 0." in clause(claim), clause(claim)
 
 
 def test_knowledge_of_the_items_alone_is_no_and_its_numbers_are_said() -> None:
@@ -503,9 +507,9 @@ def test_a_constant_statement_is_never_yes() -> None:
 
 
 def test_a_p_that_many_tests_spoil_leaves_the_claim_open() -> None:
-    claim = claim_of(world(THREE), p_value=0.03)
+    claim = claim_of(world(THREE), p_value=0.05)
     assert claim.verdict is Verdict.CANNOT_TELL and first_open(claim) == "beyond"
-    assert "; beyond the items this is not shown: 0.9" in clause(claim) and "(p = 0.030)" in clause(
+    assert "; beyond the items this is not shown: 0.9" in clause(claim) and "(p = 0.050)" in clause(
         claim
     )
 
@@ -520,7 +524,7 @@ def test_p_is_fine_enough_for_all_models_and_questions() -> None:
     facts = all_facts(
         replace(stated, observers={**stated.observers} | runs, chances={**stated.chances} | chances)
     )
-    assert facts[0].p_value < 0.02
+    assert facts[0].p_value < BEYOND_ALPHA
 
 
 def test_what_other_observers_know_of_themselves_is_no_knowledge_of_the_model() -> None:
@@ -554,7 +558,7 @@ def test_a_cluster_is_one_unit() -> None:
     stated = replace(world(THREE, items=100), clusters=np.arange(100) // 4)
     facts: OutcomeFacts = outcome_facts(stated, "m/a", "solve")
     assert facts.n == facts.auroc.n == 25 and facts.others == 4 and facts.observers == 2
-    assert facts.items == 100 and 0 < facts.p_value < 0.01
+    assert facts.items == 100 and 0 < facts.p_value < 0.02
 
 
 def test_with_two_models_the_others_self_knowledge_turned_round_is_no_knowledge_of_the_first() -> (
@@ -592,3 +596,47 @@ def test_domains_are_seen_in_the_outcomes_where_there_are_some() -> None:
         stated, outcomes={key: values * 0.5 for key, values in stated.outcomes.items()}
     )
     assert math.isnan(graded.domains_p("solve"))
+
+
+def test_where_no_answer_can_be_read_the_page_cannot_tell(
+    logs: Path, tmp_path: Path, run_task: Any
+) -> None:
+    unreadable = "planted/ed?malformed=1"
+    run_task(sums(), unreadable, tmp_path / "logged")
+    folders = ("--log-dir", tmp_path / "runs", "--out", tmp_path / "page", "--yes")
+    made = call(logs, tmp_path / "logged", f"--models={unreadable}", *folders)
+    assert made.exit_code == 1, made.output
+    answer = " ".join(made.output.split())
+    assert "it has 0 items with an answer and an outcome; 20 are the least" in answer
+    assert "nothing could be scored" in answer and "nan" not in answer
+    findings = pd.read_csv(tmp_path / "page/tables/findings.csv")
+    assert list(findings["items"]) == [0] and findings.auroc.isna().all()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_check_against_a_competitor_holds_exactly_where_its_interval_is_above_zero(
+    seed: int,
+) -> None:
+    """One side at 5 % would hold with an interval that begins below 0."""
+    rng = np.random.default_rng(seed)
+    for _ in range(40):
+        error = float(rng.uniform(0.01, 0.1))
+        value = float(rng.normal(0.1, 0.1))
+        half = -float(special.stdtrit(60, 0.025)) * error
+        below = Estimate(value, value - half, value + half, 61, "item", se=error, df=60)
+        target = OtherTarget("b", undefined("", value=0.5), below)
+        check = _advantage_check("own_outcomes", "b's outcomes", target, True)
+        assert (check.outcome is CheckOutcome.HOLDS) == (below.low > 0)
+
+
+def test_p_and_interval_beyond_the_items_have_the_same_two_sides() -> None:
+    """Two statements of clusters: the interval excludes one half where p is below 5 %."""
+    for strength in (0.0, 0.15, 0.2, 0.25, 0.3, 0.6):
+        rng = np.random.default_rng(5)
+        outcomes = (rng.random(200) < 0.5).astype(float)
+        left = strength * outcomes + rng.normal(size=200)
+        labels = np.repeat(np.arange(100), 2)
+        strata = np.zeros(200, dtype=np.intp)
+        beyond = stratified_auroc(left, outcomes, labels, strata)
+        p = _beyond_p(_Statement(left, left, strata), outcomes, labels, beyond, 99)
+        assert (p < 0.05) == (beyond.low > 0.5)

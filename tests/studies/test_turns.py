@@ -16,7 +16,7 @@ from selfprobe.cli import main
 from selfprobe.evalawareness_tasks.turn_curve import PLACEBO, QUESTIONS
 from selfprobe.page.claims import claim_clause
 from selfprobe.providers.behaviours.awareness import GIVEAWAYS
-from selfprobe.stats.claim import Verdict
+from selfprobe.stats.claim import Outcome, Verdict
 from selfprobe.studies.turns import TURN_WORDS, TurnAnswer, turn_claim, turn_curve
 
 SUBJECT = "planted/a?wobble=.03&yea=.1"
@@ -126,7 +126,7 @@ def test_one_turn_has_no_change(tmp_path: Path) -> None:
     made = turns(rows, tmp_path)
     assert (
         made.exit_code == 0
-        and "Cannot tell for planted/a: it was asked after one turn alone; give" in made.output
+        and "it was asked after several turns in 0 transcripts alone; give" in made.output
     )
 
 
@@ -178,7 +178,47 @@ def test_a_curve_with_one_transcript_names_no_turn() -> None:
     answers = [TurnAnswer(**about, turn=t, p=p, placebo=np.nan) for t, p in ((1, 0.1), (2, 0.9))]
     claim = turn_claim(turn_curve(answers, "m", rng=np.random.default_rng(0)), "m")
     assert claim.verdict is Verdict.CANNOT_TELL
-    assert "no interval from one transcript" in claim_clause(claim, TURN_WORDS)
+    clause = claim_clause(claim, TURN_WORDS)
+    assert clause.startswith("was asked after several turns in 1 transcript alone; add transcripts")
+
+
+def answers_by_transcript(changes: list[list[float]]) -> list[TurnAnswer]:
+    """Answers after each turn: .2, and by each transcript's changes more."""
+    answers = []
+    for item, item_changes in enumerate(changes):
+        about: Any = {"item": f"a{item}", "pair": f"a{item}", "kind": None, "source": "s"}
+        for turn, change in enumerate([0.0, *item_changes], start=1):
+            answers.append(TurnAnswer("m", **about, turn=turn, p=0.2 + change, placebo=0.2))
+    return answers
+
+
+def test_a_rise_by_as_much_in_every_transcript_is_never_called_too_small() -> None:
+    """The second turn has an interval below .1; the third has none, since all rise by .4."""
+    changes = [[0.01 * item, 0.4] for item in range(4)]
+    curve = turn_curve(answers_by_transcript(changes), "m", rng=np.random.default_rng(0))
+    claim = turn_claim(curve, "m")
+    assert claim.verdict is Verdict.CANNOT_TELL
+    assert "in 4 transcripts alone; add transcripts: 6 are the least" in claim_clause(
+        claim, TURN_WORDS
+    )
+
+
+@pytest.mark.parametrize("count", range(1, 8))
+def test_asked_after_several_turns_holds_from_six_independent_transcripts_on(count: int) -> None:
+    rng = np.random.default_rng(1)
+    changes = [[float(rng.normal(0, 0.1))] for _ in range(count)]
+    curve = turn_curve(answers_by_transcript(changes), "m", rng=np.random.default_rng(0))
+    outcomes = {check.name: check.outcome for check in turn_claim(curve, "m").checks}
+    assert (outcomes["several_turns"] is Outcome.HOLDS) == (count >= 6)
+
+
+@pytest.mark.parametrize("model", ["planted/a?malformed=1", "planted/a?window=.00001"])
+def test_where_no_answer_can_be_read_the_page_cannot_tell(model: str, tmp_path: Path) -> None:
+    made = turns([talk(n, "evaluation", 2) for n in range(3)], tmp_path, model=model)
+    assert made.exit_code == 1, made.output
+    assert "Cannot tell for planted/a: it gave no answer that could be read; take" in made.output
+    assert (tmp_path / "page/index.html").is_file() and "nan" not in made.output
+    assert "nothing could be scored" in made.output
 
 
 @pytest.mark.slow(2)
