@@ -36,13 +36,12 @@ from inspect_ai.log import (
     resolve_sample_attachments,
 )
 from inspect_ai.model import ModelConfig
-from inspect_ai.scorer import Score
 
 from selfprobe.errors import InputError, one_line
 from selfprobe.errors.arguments import SHORT, as_now, locate
 from selfprobe.errors.inspect_private import RecoveryNotAvailable, registry_lookup
 from selfprobe.errors.output import from_here, refusals
-from selfprobe.logs.decision import Decision, last_decisions
+from selfprobe.logs.decision import Decision
 from selfprobe.logs.files import LOG_ENDINGS, FolderFiles, files_in, misnamed, read_header
 from selfprobe.logs.invalidated import (
     InvalidatedSamples,
@@ -50,7 +49,9 @@ from selfprobe.logs.invalidated import (
     results_of_samples,
     with_valid_results,
 )
-from selfprobe.logs.packed import REFERENCE, refuse_bomb, resolved, sample_texts
+from selfprobe.logs.judged import FAILED, JudgedSample, judged_sample, with_every_key
+from selfprobe.logs.judged import values_of as values_of
+from selfprobe.logs.packed import refuse_bomb, resolved, sample_texts
 from selfprobe.text.safe import concealed, masked
 
 if TYPE_CHECKING:
@@ -80,9 +81,6 @@ _UNREAD = {"messages", "output", "store", "scores"}
 """Parts of a sample that `transcripts` leaves out."""
 _TRANSCRIPT = {"messages", "output", "events", "events_data", "timelines"}
 """Parts of a sample that `samples` leaves out."""
-
-_LOSING = "0.1.0"
-"""The version of selfprobe whose resumed runs could replay a reference in the place of a reply."""
 
 
 def task_of(log: EvalLog) -> str:
@@ -386,6 +384,19 @@ class Run:
     def samples(self) -> list[EvalSample]:
         """Whole samples of the run; see `samples`."""
         return self.read_samples()
+
+    def judged_samples(self, *, every_key: bool = False) -> list[JudgedSample]:
+        """The run's samples with their decisions.
+
+        Args:
+            every_key: Whether a sample has a decision for each key that it should have, unscored
+                where it is missing; then scores of other suites are decisions too.
+
+        Raises:
+            InputError: The log cannot be read.
+        """
+        judged = [judged_sample(summary, self.header) for summary in self.summaries]
+        return with_every_key(judged, self.header, self.identity.task) if every_key else judged
 
     def read_summaries(self, *, valid: bool = True) -> list[EvalSampleSummary]:
         """`summaries`, which are not kept in memory."""
@@ -825,10 +836,14 @@ def _some_columns(run: Run) -> dict[str, list[Any]]:
     return columns
 
 
+SAMPLE_COLUMNS = ("item", "epoch", "input", "kind", "cluster")
+"""Columns of a table of decisions that say which sample a decision is of."""
+
+
 def decision_columns(
     run: Run, run_samples: Sequence[EvalSampleSummary] | None = None
 ) -> dict[str, list[Any]]:
-    """Column → its value for each decision of a run: the only place where a log becomes rows.
+    """Column → its value for each decision of a run.
 
     Columns: task, model, target, settings (of the identity, as text), run (see `Run.number`), log,
     status, item, epoch, input, kind (the data set's, else ""), cluster (else the item), and the
@@ -840,10 +855,8 @@ def decision_columns(
         run_samples: Its summaries, where they are at hand. Default: they are read.
 
     Raises:
-        InputError: The log cannot be read, or has lost replies.
+        InputError: The log cannot be read.
     """
-    if why := lost_replies(run.header):
-        raise InputError(why)
     settings = "; ".join(f"{name} {value}" for name, value in run.identity.settings.items())
     run_fields: dict[str, Any] = {
         "task": run.identity.task,
@@ -855,24 +868,24 @@ def decision_columns(
         "status": run.header.status,
     }
     columns: dict[str, list[Any]] = {
-        name: [] for name in (*run_fields, *ITEM_COLUMNS, *Decision.model_fields)
+        name: [] for name in (*run_fields, *SAMPLE_COLUMNS, *Decision.model_fields)
     }
-    failed = Decision(key="", unscored="error")
-    for sample in run.summaries if run_samples is None else run_samples:
+    keyless_decision = Decision(key="", unscored=FAILED)
+    for summary in run.summaries if run_samples is None else run_samples:
+        judged = judged_sample(summary, run.header)
         sample_fields = {
-            "item": str(sample.id),
-            "epoch": sample.epoch,
-            "input": question_of(sample),
-            "kind": str(sample.metadata.get("kind") or sample.metadata.get("category") or ""),
-            "cluster": str(sample.metadata.get("cluster") or sample.id),
+            "item": judged.item,
+            "epoch": judged.epoch,
+            "input": question_of(summary),
+            "kind": str(summary.metadata.get("kind") or summary.metadata.get("category") or ""),
+            "cluster": str(summary.metadata.get("cluster") or summary.id),
         }
-        for decision in [failed] if sample.error else last_decisions(sample.scores):
-            for name, value in (run_fields | sample_fields | vars(decision)).items():
+        decisions = (keyless_decision,) if summary.error else judged.decisions
+        for decision in decisions:
+            row = run_fields | sample_fields | vars(decision)
+            for name, value in row.items():
                 columns[name].append(value)
     return columns
-
-
-ITEM_COLUMNS = ("item", "epoch", "input", "kind", "cluster")
 
 
 def item_decisions(run: Run) -> list[tuple[str, Decision]]:
@@ -882,9 +895,7 @@ def item_decisions(run: Run) -> list[tuple[str, Decision]]:
         InputError: The log cannot be read.
     """
     return [
-        (str(sample.id), decision)
-        for sample in run.summaries
-        for decision in last_decisions(sample.scores)
+        (sample.item, decision) for sample in run.judged_samples() for decision in sample.decisions
     ]
 
 
@@ -1093,19 +1104,6 @@ def item_count(header: EvalLog) -> int:
     return len(dataset.sample_ids) if dataset.sample_ids is not None else dataset.samples or 0
 
 
-def values_of(score: Score) -> dict[str, Any]:
-    """The values of a score, by key ("" where it has no keys), without what is unscored (NaN)."""
-    value = score.value
-    parts = (
-        value
-        if isinstance(value, Mapping)
-        else dict(enumerate(value))
-        if isinstance(value, list)
-        else {"": value}
-    )
-    return {str(key): one for key, one in parts.items() if one is not None and one == one}
-
-
 def cause(log: str, sample: EvalSampleSummary) -> str:
     """The error that a sample ended with; of a RetryError, which names none, the one that was
     retried.
@@ -1188,30 +1186,6 @@ def without_request(error: str) -> str:
     """
     vendor = re.fullmatch(r"ModelGenerateError\((['\"]).*\\n\\n(.*)\1\)", error.strip(), re.DOTALL)
     return vendor[2].replace("\\'", "'") if vendor else error.strip()
-
-
-def lost_replies(header: EvalLog) -> str:
-    """Reason why a log of version 0.1.0 cannot be used, or "": a killed and resumed run replayed
-    references as replies.
-
-    Later versions resolve references, and refuse a reply that is one (`solvers.record.Reply`).
-    """
-    if (header.eval.metadata or {}).get("selfprobe") != _LOSING:
-        return ""
-    for sample in samples(header.location):
-        for name, replies in sample.store.items():
-            if name.endswith((":acts", ":answers", ":grades")) and any(
-                _lost(reply) for reply in replies.values()
-            ):
-                return (
-                    f"sample {sample.id!r} holds a reference ({REFERENCE}…) in the place of a reply, since its run was "
-                    "killed and resumed with selfprobe 0.1.0; run it again"
-                )
-    return ""
-
-
-def _lost(reply: Any) -> bool:
-    return isinstance(reply, Mapping) and str(reply.get("text", "")).startswith(REFERENCE)
 
 
 def restore(folder: str) -> None:
