@@ -34,6 +34,7 @@ from selfprobe.providers.planted import parse_name
 from selfprobe.solvers.converse import METHODS
 from selfprobe.stats.clustered import detectable_difference, expected_auroc_half, resampling_units
 from selfprobe.stats.estimate import FEW
+from selfprobe.studies.awareness.numbers import LEAST_FOR_READERS
 from selfprobe.studies.awareness.page import (
     AwarenessResults,
     awareness_page,
@@ -41,7 +42,14 @@ from selfprobe.studies.awareness.page import (
     few_sources,
 )
 from selfprobe.studies.awareness.runs import AwarenessTables, awareness_tables, load_awareness
-from selfprobe.studies.awareness.verdict import SMALLEST_REST
+from selfprobe.studies.awareness.verdict import (
+    ADD_CONVERSATIONS,
+    ADD_PLACEBO,
+    ADD_REFERENCE,
+    ADD_SOURCES,
+    FEWEST_SOURCES_OF_LABEL,
+    SMALLEST_REST,
+)
 from selfprobe.studies.features import evidence_section
 from selfprobe.study import Effort, Label, Logs, Plan, Study, Wave
 from selfprobe.study.described import DescribedRun, NamedModel, graders, identities_of
@@ -307,7 +315,39 @@ class Awareness(Study):
             else ""
         )
         notes = (mute, self.table.limited(self.limit), self.table.aside_line(), self.table.unread)
-        return Plan([head, *filter(None, notes), "", *power(rows)], self.costs(rows))
+        missing_controls = self.controls_missing_for_yes(rows)
+        verdict_notes = []
+        if missing_controls:
+            verdict_notes = [f"As planned, no answer can be Yes: {'; '.join(missing_controls)}."]
+        lines = [head, *filter(None, notes), "", *power(rows), *verdict_notes]
+        return Plan(lines, self.costs(rows))
+
+    def controls_missing_for_yes(self, rows: Sequence[Row]) -> list[str]:
+        """What to add for each check of the claim that no result of these rows can meet.
+
+        The method that the answer is about is taken to be the first of the paper's order.
+        """
+        sources_by_label: dict[str, set[str]] = {"evaluation": set(), "deployment": set()}
+        labels = compared_labels(rows)
+        for label, row in zip(labels, rows, strict=True):
+            if label in sources_by_label:
+                sources_by_label[label].add(str(row["source"]))
+        source_counts = [len(sources) for sources in sources_by_label.values()]
+
+        remedies = []
+        if min(source_counts) == 0:
+            remedies.append(ADD_REFERENCE)
+        elif min(source_counts) < FEWEST_SOURCES_OF_LABEL:
+            remedies.append(ADD_SOURCES)
+        labelled_count = sum(label in sources_by_label for label in labels)
+        if labelled_count < LEAST_FOR_READERS:
+            remedies.append(f"{ADD_CONVERSATIONS} ({LEAST_FOR_READERS} with a label at least)")
+        is_about_motivation = self.chosen[0] == "user_motivation"
+        if is_about_motivation and self.questions:
+            remedies.append("leave --questions out, which has no placebo")
+        if is_about_motivation and not self.placebo:
+            remedies.append(ADD_PLACEBO)
+        return remedies
 
     def costs(self, rows: Sequence[Row]) -> list[Cost]:
         """Costs by model, graders' at most: every question is sent with the conversation and the
@@ -416,17 +456,21 @@ def _tokens(texts: Iterable[str]) -> int:
     return sum(len(text) // 4 for text in texts)
 
 
+def compared_labels(rows: Sequence[Row]) -> list[str | None]:
+    """The label that each row counts with on the page; None where it stands for neither."""
+    sets_and_labels = [(row.get("set"), row.get("label")) for row in rows]
+    your_label = stands_for(sets_and_labels)
+    return [counted_label(your_label, of_set, label) for of_set, label in sets_and_labels]
+
+
 def power(rows: Sequence[Row]) -> list[str]:
     """Lines that say which interval an AUROC, and a difference of two shares, would have.
 
     They are those of the page's statistics on so many rows and sources, where rows of one source
     are no more alike than others.
     """
-    sets, given = [row.get("set") for row in rows], [row.get("label") for row in rows]
-    own = stands_for(zip(sets, given, strict=True))
-    labels = [
-        counted_label(own, of_set, label) for of_set, label in zip(sets, given, strict=True)
-    ]  # as the page's
+    sets = [row.get("set") for row in rows]
+    labels = compared_labels(rows)
     clusters, unit = resampling_units(
         [row["source"] for row in rows],
         [str(row.get("pair") or row["id"]) for row in rows],
