@@ -199,7 +199,7 @@ def _conversation(sample: EvalSample, model: str, role: str | None, *, full: boo
     mine = calls_of(calls, model, role)
     if not mine:
         return {"aside": missing_call(sample, calls, role)}
-    first = mine[0]
+    first = next((call for call in mine if _sends_input(call, sample)), mine[0])
     if _plays_two_parts(mine):
         return {
             "aside": f"{_named(role)} is asked under two system prompts in turn, as where it plays the user too: which "
@@ -213,6 +213,16 @@ def _conversation(sample: EvalSample, model: str, role: str | None, *, full: boo
     )  # `conversations` keeps it where it is wanted
     messages = list(plain_messages([*taken.input, *last]))
     return {"messages": messages, "called": True} | ({"tools": tools} if tools else {})
+
+
+def _sends_input(call: ModelEvent, sample: EvalSample) -> bool:
+    """Whether a call ends with the sample's own input: of calls that a solver makes at the same
+    time, any one may be the first in the log.
+    """
+    sample_input = sample.input
+    if isinstance(sample_input, list):
+        sample_input = sample_input[-1].text if sample_input else ""
+    return bool(call.input) and call.input[-1].text == sample_input
 
 
 def calls_of(calls: Sequence[ModelEvent], model: str, role: str | None) -> list[ModelEvent]:
