@@ -21,7 +21,7 @@ from selfprobe.errors import InputError, one_line
 from selfprobe.errors.arguments import locate
 from selfprobe.logs import header_of, in_thread, invalidated_in, readable_logs, task_of, transcripts
 from selfprobe.logs.files import stamp
-from selfprobe.logs.first_call import ELSEWHERE, SUBJECT, first_calls
+from selfprobe.logs.first_call import RUN_ELSEWHERE, SUBJECT, first_calls
 
 Row = dict[str, Any]
 """`id`, `messages`, `called` (it is what a model was sent), `source` and, where there are any,
@@ -122,7 +122,7 @@ def _rows_of_task(name: str, role: str | None, place: str, changed: int) -> tupl
             else "its sample does not come"
         )
         first = f" ({rows[0]['aside']})" if rows else ""
-        raise InputError(f"{name}: {count} to a call of {_named(role)}{first}. {ELSEWHERE}")
+        raise InputError(f"{name}: {count} to a call of {_named(role)}{first}. {RUN_ELSEWHERE}")
     return tuple({**row, "source": short, "label": "evaluation"} for row in rows)
 
 
