@@ -760,7 +760,8 @@ def differing(identity: Identity, others: Iterable[Identity]) -> str:
     ]
     if not differences_of_runs:
         return "another run: its task"
-    return f"another run: {'; '.join(min(differences_of_runs, key=len))}"
+    fewest_differences = min(differences_of_runs, key=len)
+    return f"another run: {'; '.join(fewest_differences)}"
 
 
 def _differences(identity: Identity, other: Identity) -> list[str]:

@@ -10,7 +10,7 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from pathlib import Path
@@ -202,8 +202,8 @@ def _record(name: str, folder: str) -> None:
         sample.sandbox = sample.files = sample.setup = None
     model = get_model(f"mockllm/{SUBJECT}", custom_outputs=_stop)
     setup_solvers: list[Solver] = []
-    if isinstance(task.setup, list):
-        setup_solvers = task.setup
+    if isinstance(task.setup, Sequence):
+        setup_solvers = list(task.setup)
     elif task.setup:
         setup_solvers = [task.setup]
     settings: dict[str, Any] = {
